@@ -1,0 +1,1 @@
+"""The checkpoint formats behind `clnn.save` and `clnn.load`."""

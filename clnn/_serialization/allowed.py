@@ -1,0 +1,155 @@
+"""The closed list of names that a checkpoint may use, and what each stands for here."""
+
+import builtins
+import collections
+
+import numpy as np
+
+from clnn._serialization.files import SerializationError
+from clnn._serialization.unpickle import Callable
+
+STORAGES = {"FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
+            "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
+            "BoolStorage": "bool"}  # PyTorch's storage classes -> dtype names
+STORAGE_OF = {dtype: name for name, dtype in STORAGES.items()}
+_DTYPE_NAMES = frozenset(STORAGES.values())
+_ELSEWHERE = frozenset("complex32 complex64 complex128 uint16 uint32 uint64 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz "
+                       "quint8 qint8 qint32".split())  # dtypes of PyTorch that clnn has not
+_FACTORIES = {"dict": dict, "list": list, "int": int, "float": float, "set": set}
+
+
+class StorageType:
+    """What a storage class stands for: the dtype of a storage's elements (None: untyped bytes)."""
+
+    def __init__(self, dtype_name):
+        self.dtype_name = dtype_name
+
+
+class TensorType:
+    """A tensor class as an argument of a rebuild function."""
+
+
+def allowed_globals(rebuild_tensor, rebuild_tensor_v3, rebuild_parameter):
+    """The table `{"module.name": object}`; the arguments are the reader's own functions that make tensors."""
+    table = {"torch." + name: StorageType(dtype) for name, dtype in STORAGES.items()}
+    table.update({"torch.storage.UntypedStorage": StorageType(None), "torch.Tensor": TensorType(), "torch.nn.parameter.Parameter": TensorType()})
+    functions = {
+        "collections.OrderedDict": _ordered_dict, "collections.Counter": _counter, "collections.defaultdict": _default_dict,
+        "builtins.set": _make_set, "builtins.frozenset": _make_frozenset, "builtins.bytearray": _bytearray, "builtins.complex": _complex,
+        "_codecs.encode": _encode, "torch.Size": _size, "torch.device": _device,
+        "torch._utils._rebuild_tensor_v2": rebuild_tensor, "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
+        "torch._utils._rebuild_parameter": rebuild_parameter, "torch._tensor._rebuild_from_type_v2": _rebuild_from_type,
+        "numpy.core.multiarray.scalar": _numpy_scalar, "numpy._core.multiarray.scalar": _numpy_scalar, "numpy.dtype": NumpyDtype,
+    }
+    table.update((name, Callable(name, function)) for name, function in functions.items())
+    return table
+
+
+def find_global(table, module, name):
+    """Resolve one name of a pickle, or raise an error that says what to do about it."""
+    if module == "__builtin__":
+        module = "builtins"
+    found = table.get(f"{module}.{name}")
+    if found is not None:
+        return found
+    if module == "builtins" and name in _FACTORIES:
+        return Callable(name, _FACTORIES[name]) if name == "set" else _Factory(_FACTORIES[name])
+    if module == "torch" and name in _DTYPE_NAMES:
+        return dtype_of(name)
+    if module == "torch" and (name in _ELSEWHERE or name.endswith("Storage")):
+        raise SerializationError(f"load: the file holds data of type torch.{name}, which clnn does not have; convert it in PyTorch before saving")
+    raise SerializationError(
+        f"load: the file refers to {module}.{name}. clnn.load reads tensors and plain containers only and never imports or runs code of a "
+        "file. If it holds a whole object (say a pickled module), open it where it was made and save its state_dict() instead")
+
+
+class _Factory:
+    """A type that may only serve as the factory of a defaultdict."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+
+def dtype_of(name):
+    """The clnn dtype called `name`."""
+    import clnn
+    return getattr(clnn, name)
+
+
+def _ordered_dict(items=()):
+    return collections.OrderedDict(_expect(items, list, tuple))
+
+
+def _counter(items=()):
+    return collections.Counter(_expect(items, dict, tuple))
+
+
+def _default_dict(factory=None):
+    if type(factory) is Callable and factory.name == "builtins.set":
+        return collections.defaultdict(set)
+    return collections.defaultdict(None if factory is None else _expect(factory, _Factory).kind)
+
+
+def _make_set(items=()):
+    return set(_expect(items, list, tuple))
+
+
+def _make_frozenset(items=()):
+    return frozenset(_expect(items, list, tuple))
+
+
+def _bytearray(data=b"", encoding=None):
+    return bytearray(data, encoding) if type(data) is str and encoding in ("latin-1", "latin1") else bytearray(_expect(data, bytes, list))
+
+
+def _complex(real=0.0, imag=0.0):
+    return builtins.complex(_expect(real, float, int), _expect(imag, float, int))
+
+
+def _encode(text, encoding="latin1"):
+    if encoding not in ("latin1", "latin-1"):
+        raise TypeError(f"bytes stored with the encoding {encoding!r}")
+    return _expect(text, str).encode("latin1")
+
+
+def _size(sizes=()):
+    import clnn
+    return clnn.Size(_expect(sizes, tuple, list))
+
+
+def _device(kind, index=None):
+    import clnn
+    _expect(kind, str)
+    return clnn.device(kind if index is None else f"{kind}:{_expect(index, int)}")
+
+
+def _rebuild_from_type(function, kind, arguments, state):
+    """A tensor with extra Python attributes: the tensor is kept, the attributes are not."""
+    _expect(kind, TensorType)
+    return _expect(function, Callable).function(*_expect(arguments, tuple))
+
+
+class NumpyDtype:
+    """The dtype of a stored NumPy scalar, until its byte order is known."""
+
+    def __init__(self, code, align=False, copy=True):
+        self.dtype = np.dtype(_expect(code, str))
+        if self.dtype.kind not in "biuf":
+            raise TypeError(f"a NumPy value of dtype {self.dtype}")
+
+    def set_state(self, state):
+        """Apply the byte order of the pickled state tuple."""
+        order = _expect(state, tuple)[1]
+        self.dtype = self.dtype.newbyteorder(order if order in ("<", ">") else "=")
+        return self
+
+
+def _numpy_scalar(dtype, data):
+    dtype = _expect(dtype, NumpyDtype).dtype
+    return np.frombuffer(_expect(data, bytes), dtype, count=1).astype(dtype.newbyteorder("="))[0]
+
+
+def _expect(value, *types):
+    if type(value) not in types:
+        raise TypeError(f"expected {' or '.join(t.__name__ for t in types)}, found {type(value).__name__}")
+    return value

@@ -1,0 +1,191 @@
+"""Reading PyTorch's zip checkpoints."""
+
+import collections
+import math
+import zipfile
+
+import numpy as np
+
+from clnn._serialization.allowed import NumpyDtype, StorageType, allowed_globals, dtype_of, find_global
+from clnn._serialization.files import SerializationError
+from clnn._serialization.unpickle import Machine
+
+_OLD_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"  # how files of PyTorch before 1.6 begin
+
+
+def numpy_dtype(name):
+    """The NumPy dtype of a clnn dtype name; bfloat16 comes from ml_dtypes."""
+    import ml_dtypes
+    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
+class LoadedStorage:
+    """One stored block of elements; the tensor over all of it is made on first use and shared by all views."""
+
+    def __init__(self, array, dtype_name, device):
+        self.array, self.dtype_name, self.device = array, dtype_name, device
+        self.numel = len(array)
+        self._tensors = {}
+
+    def tensor(self, dtype_name):
+        """A one-dimensional tensor over the whole storage."""
+        import clnn
+        if not self._tensors:
+            array = self.array.view(numpy_dtype(dtype_name))
+            t = clnn.from_numpy(array)
+            self._tensors[dtype_name] = t if self.device is None else t.to(self.device)
+            self.array = None  # the bytes are on the device now
+        if dtype_name not in self._tensors:
+            raise SerializationError("load: one storage is used with two dtypes")
+        return self._tensors[dtype_name]
+
+
+class ZipReader:
+    """Reads the object of one zip checkpoint.
+
+    Args:
+        file: seekable binary file. map_location: as for `clnn.load`. name: the file's name for messages.
+    """
+
+    def __init__(self, file, map_location, name):
+        self.name, self.map_location = name, map_location
+        try:
+            self.zip = zipfile.ZipFile(file)
+            names = self.zip.namelist()
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+            raise SerializationError(f"load: {name} is damaged or cut off ({error})") from error
+        roots = [n[:-len("data.pkl")] for n in names if n == "data.pkl" or n.endswith("/data.pkl")]
+        if len(roots) != 1:
+            raise SerializationError(f"load: {name} is a zip file but not a checkpoint (it has {len(roots)} records called data.pkl)")
+        self.root = roots[0]
+        if self.root + "constants.pkl" in names:
+            raise SerializationError(f"load: {name} is a TorchScript archive, which holds a program; save the module's state_dict() instead")
+        self.swap = self.root + "byteorder" in names and self._record("byteorder", 16) != b"little"
+        self.storages = {}
+        self.table = allowed_globals(self._rebuild_tensor, self._rebuild_tensor_v3, self._rebuild_parameter)
+
+    def read(self):
+        """The stored object."""
+        machine = Machine(lambda module, name: find_global(self.table, module, name), self._storage, self._build)
+        with self.zip:
+            return machine.run(self._record("data.pkl"))
+
+    def _record(self, record, size=None):
+        """The bytes of one record, which must not be compressed and, where `size` is given, not be longer."""
+        try:
+            info = self.zip.getinfo(self.root + record)
+        except KeyError:
+            raise SerializationError(f"load: {self.name} lacks the record {record}: it is damaged or was not written completely") from None
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+            raise SerializationError(f"load: the record {record} of {self.name} is compressed, which checkpoints never are")
+        if size is not None and info.file_size > size:
+            raise SerializationError(f"load: the record {record} of {self.name} has {info.file_size} bytes, expected at most {size}")
+        try:
+            data = self.zip.read(info)
+        except (zipfile.BadZipFile, OSError, ValueError, EOFError, RuntimeError, NotImplementedError) as error:
+            raise SerializationError(f"load: the record {record} of {self.name} is damaged ({error})") from error
+        if len(data) != info.file_size:
+            raise SerializationError(f"load: the record {record} of {self.name} is cut off")
+        return data
+
+    # ---- what the pickle may do
+    def _storage(self, pid):
+        if not (type(pid) is tuple and len(pid) == 5 and pid[0] == "storage" and type(pid[1]) is StorageType):
+            raise SerializationError("load: the file refers to something other than a storage")
+        _, kind, key, location, numel = pid
+        if not (type(key) is str and key.isalnum() and type(location) is str and type(numel) is int and numel >= 0):
+            raise SerializationError("load: a reference to a storage is malformed")
+        dtype_name = kind.dtype_name or "uint8"
+        if key not in self.storages:
+            dtype = numpy_dtype(dtype_name)
+            data = self._record("data/" + key)
+            if len(data) != numel * dtype.itemsize:
+                raise SerializationError(f"load: storage {key} of {self.name} has {len(data)} bytes, expected {numel * dtype.itemsize}")
+            array = np.frombuffer(data, np.uint8)
+            self.storages[key] = LoadedStorage(array, dtype_name, resolve_location(self.map_location, location))
+            if self.swap and kind.dtype_name and dtype.itemsize > 1:
+                self.storages[key].array = np.frombuffer(data, f"V{dtype.itemsize}").byteswap().view(np.uint8)
+        storage = self.storages[key]
+        if storage.dtype_name != dtype_name:
+            raise SerializationError(f"load: storage {key} of {self.name} is used with two dtypes")
+        return storage
+
+    def _rebuild_tensor(self, storage, offset, size, stride, requires_grad, hooks=None, metadata=None):
+        return self._tensor(storage, storage.dtype_name, offset, size, stride, requires_grad)
+
+    def _rebuild_tensor_v3(self, storage, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
+        return self._tensor(storage, str(dtype).rpartition(".")[2], offset, size, stride, requires_grad)
+
+    def _tensor(self, storage, dtype_name, offset, size, stride, requires_grad):
+        import clnn
+        if type(storage) is not LoadedStorage:
+            raise SerializationError("load: a tensor without a storage")
+        size, stride = tuple(size), tuple(stride)
+        if len(size) != len(stride) or not all(type(n) is int and n >= 0 for n in (offset, *size, *stride)):
+            raise SerializationError(f"load: a tensor has impossible geometry: size {size}, stride {stride}, offset {offset}")
+        base = storage.tensor(dtype_name)
+        last = offset + sum((n - 1) * s for n, s in zip(size, stride))
+        if math.prod(size) and last >= base.numel():
+            raise SerializationError(f"load: a tensor of size {size}, stride {stride} and offset {offset} reaches beyond its storage "
+                                     f"of {base.numel()} elements")
+        with clnn.no_grad():
+            t = clnn.as_strided(base, size, stride, offset).detach()
+        return t.requires_grad_(True) if requires_grad is True else t
+
+    def _rebuild_parameter(self, data, requires_grad, hooks=None):
+        import clnn
+        from clnn._tensor.tensor import Tensor
+        if not isinstance(data, Tensor):
+            raise SerializationError("load: a parameter without a tensor")
+        return clnn.nn.Parameter(data, requires_grad=requires_grad is True)
+
+    def _build(self, obj, state):
+        """Only a state dict's `_metadata` and a NumPy dtype's byte order may be set."""
+        if type(obj) is collections.OrderedDict and type(state) is dict and set(state) <= {"_metadata"}:
+            obj.__dict__.update(state)
+            return obj
+        if type(obj) is NumpyDtype:
+            return obj.set_state(state)
+        raise SerializationError(f"load: the file sets attributes of a {type(obj).__name__}, which plain data never needs")
+
+
+def resolve_location(map_location, location):
+    """The device for a storage that was saved on `location`; None stands for the default device."""
+    if map_location is None:
+        return None
+    if isinstance(map_location, dict):
+        return map_location.get(location)
+    if callable(map_location) and not isinstance(map_location, str):
+        return _ask(map_location, location)
+    return map_location
+
+
+class _SavedStorage:
+    """What a `map_location` function gets as its first argument; returning it unchanged means the default device."""
+
+    device = None
+
+    def cpu(self):
+        return "cpu"
+
+    def cuda(self, index=None):
+        return "gpu" if index is None else f"gpu:{index}"
+
+
+def _ask(function, location):
+    storage = _SavedStorage()
+    answer = function(storage, location)
+    return None if answer is None or answer is storage else answer
+
+
+def check_format(head, tail_of_tar, name):
+    """Raise for files that are no zip archive, with the reason."""
+    if head[:4] == b"PK\x03\x04":
+        return
+    if head.startswith(_OLD_MAGIC) or head[:1] == b"\x80":
+        raise SerializationError(f"load: {name} is in PyTorch's format before version 1.6 or a bare pickle; load it in PyTorch and save it again "
+                                 "with torch.save(obj, path)")
+    if tail_of_tar == b"ustar":
+        raise SerializationError(f"load: {name} is a tar archive (a very old PyTorch format); load it in PyTorch and save it again")
+    what = "is empty" if not head else "is not a checkpoint (neither a zip archive nor .safetensors)"
+    raise SerializationError(f"load: {name} {what}")

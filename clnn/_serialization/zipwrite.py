@@ -1,0 +1,297 @@
+"""Writing PyTorch's zip checkpoints: a pickle of plain containers beside one raw record per storage."""
+
+import collections
+import struct
+import sys
+import zipfile
+
+from clnn._serialization.allowed import STORAGE_OF
+from clnn._serialization.files import SerializationError
+from clnn._tensor.tensor import Tensor
+
+_ALIGNMENT = 64  # where the bytes of a storage begin in the file, so that they can be mapped into memory
+
+
+class Pickler:
+    """Writes a pickle (protocol 2) of tensors and plain containers, with PyTorch's names for their types.
+
+    After `dump`, `storages` holds one one-dimensional tensor per stored block, in the order of its record's number.
+    """
+
+    def __init__(self):
+        self.out = bytearray(b"\x80\x02")
+        self.memo = {}  # id of an object, or the name of a global -> memo number
+        self.next_number = 0
+        self.keep = []  # objects whose ids are in the memo must not die
+        self.storages = []
+        self.keys = {}  # id of a storage -> (record number, dtype)
+        self.path = []  # where in the object we are, for messages
+        self.open_tuples = set()
+
+    def dump(self, obj):
+        """The pickle of `obj` as bytes."""
+        self._save(obj)
+        self.out += b"."
+        return bytes(self.out)
+
+    # ---- opcodes
+    def _save(self, obj):
+        if id(obj) in self.memo:
+            self._get(self.memo[id(obj)])
+            return
+        kind = type(obj)
+        writer = _WRITERS.get(kind) or self._writer_of(obj)
+        if writer is None:
+            raise self._refusal(obj)
+        writer(self, obj)
+
+    def _writer_of(self, obj):
+        import clnn
+        if isinstance(obj, Tensor):
+            return Pickler._parameter if isinstance(obj, clnn.nn.Parameter) else Pickler._tensor
+        if isinstance(obj, clnn.Size):
+            return Pickler._size
+        if isinstance(obj, clnn.dtype):
+            return Pickler._dtype
+        if isinstance(obj, clnn.device):
+            return Pickler._device
+        for base in (float, int, str):  # subclasses of numbers and text are stored as their base
+            if isinstance(obj, base):
+                return lambda pickler, x: pickler._save(base(x)) if base is not str else pickler._save(str.__str__(x))
+        return None
+
+    def _refusal(self, obj):
+        where = "".join(f"[{k!r}]" for k in self.path) or "the object itself"
+        hint = "use float(x) or int(x)" if hasattr(obj, "dtype") and getattr(obj, "ndim", 1) == 0 else \
+            "use clnn.from_numpy(x)" if type(obj).__module__ == "numpy" else \
+            "save its state_dict() instead" if hasattr(obj, "state_dict") else "store plain values instead"
+        return SerializationError(f"save: {where} is a {type(obj).__module__}.{type(obj).__qualname__}; checkpoints hold tensors, numbers, text "
+                                  f"and plain containers only, so that loading one never runs code: {hint}")
+
+    def _memoize(self, obj):
+        self.keep.append(obj)
+        self._memoize_key(id(obj))
+
+    def _memoize_key(self, key):
+        number = self.memo[key] = self.next_number
+        self.next_number += 1
+        self.out += b"q" + bytes((number,)) if number < 256 else b"r" + struct.pack("<I", number)
+
+    def _get(self, number):
+        self.out += b"h" + bytes((number,)) if number < 256 else b"j" + struct.pack("<I", number)
+
+    def _global(self, module, name):
+        key = (module, name)
+        if key in self.memo:
+            self._get(self.memo[key])
+            return
+        self.out += f"c{module}\n{name}\n".encode()
+        self._memoize_key(key)
+
+    def _none(self, obj):
+        self.out += b"N"
+
+    def _bool(self, obj):
+        self.out += b"\x88" if obj else b"\x89"
+
+    def _int(self, obj):
+        if -2 ** 31 <= obj < 2 ** 31:
+            self.out += b"K" + bytes((obj,)) if 0 <= obj < 256 else b"J" + struct.pack("<i", obj)
+            return
+        data = obj.to_bytes(obj.bit_length() // 8 + 1, "little", signed=True)
+        self.out += b"\x8a" + bytes((len(data),)) + data if len(data) < 256 else b"\x8b" + struct.pack("<i", len(data)) + data
+
+    def _float(self, obj):
+        self.out += b"G" + struct.pack(">d", obj)
+
+    def _str(self, obj):
+        data = obj.encode("utf-8", "surrogatepass")
+        self.out += b"X" + struct.pack("<I", len(data)) + data
+        self._memoize(obj)
+
+    def _bytes(self, obj):
+        self._global("_codecs", "encode")
+        self._str(obj.decode("latin1"))
+        self._str("latin1")
+        self.out += b"\x86R"
+        self._memoize(obj)
+
+    def _bytearray(self, obj):
+        self._global("__builtin__", "bytearray")
+        self._bytes(bytes(obj))
+        self.out += b"\x85R"
+        self._memoize(obj)
+
+    def _complex(self, obj):
+        self._global("__builtin__", "complex")
+        self._float(obj.real)
+        self._float(obj.imag)
+        self.out += b"\x86R"
+
+    def _tuple(self, obj):
+        if id(obj) in self.open_tuples:
+            raise SerializationError("save: a tuple contains itself")
+        self.open_tuples.add(id(obj))
+        self._plain_tuple(obj)
+        self.open_tuples.discard(id(obj))
+        self._memoize(obj)
+
+    def _plain_tuple(self, items):
+        self.out += b"("
+        self._items(items)
+        self.out += b"t"
+
+    def _items(self, items):
+        for i, item in enumerate(items):
+            self.path.append(i)
+            self._save(item)
+            self.path.pop()
+
+    def _list(self, obj):
+        self.out += b"]"
+        self._memoize(obj)
+        self.out += b"("
+        self._items(obj)
+        self.out += b"e"
+
+    def _pairs(self, obj):
+        self.out += b"("
+        for key, value in obj.items():
+            self._save(key)
+            self.path.append(key)
+            self._save(value)
+            self.path.pop()
+        self.out += b"u"
+
+    def _dict(self, obj):
+        self.out += b"}"
+        self._memoize(obj)
+        self._pairs(obj)
+
+    def _ordered_dict(self, obj):
+        self._global("collections", "OrderedDict")
+        self.out += b")R"
+        self._memoize(obj)
+        self._pairs(obj)
+        metadata = getattr(obj, "_metadata", None)  # nn.Module.state_dict keeps format versions there
+        if metadata is not None:
+            self._save({"_metadata": metadata})
+            self.out += b"b"
+
+    def _counter(self, obj):
+        self._global("collections", "Counter")
+        self._save(dict(obj))
+        self.out += b"\x85R"
+        self._memoize(obj)
+
+    def _default_dict(self, obj):
+        factory = obj.default_factory
+        if factory not in (None, dict, list, int, float, set):
+            raise self._refusal(obj)
+        self._global("collections", "defaultdict")
+        if factory is None:
+            self.out += b")R"
+        else:
+            self._global("__builtin__", factory.__name__)
+            self.out += b"\x85R"
+        self._memoize(obj)
+        self._pairs(obj)
+
+    def _set(self, obj):
+        self._global("__builtin__", type(obj).__name__)
+        self._save(list(obj))
+        self.out += b"\x85R"
+        self._memoize(obj)
+
+    # ---- clnn's types
+    def _size(self, obj):
+        self._global("torch", "Size")
+        self._plain_tuple(obj)
+        self.out += b"\x85R"
+        self._memoize(obj)
+
+    def _dtype(self, obj):
+        self._global("torch", str(obj).rpartition(".")[2])
+
+    def _device(self, obj):
+        """A GPU is written as PyTorch's 'cuda', which `clnn.load` reads as 'gpu' again."""
+        kind = "cuda" if obj.type == "gpu" else obj.type
+        self._global("torch", "device")
+        self._plain_tuple((kind,) if obj.index is None else (kind, obj.index))
+        self.out += b"R"
+
+    def _tensor(self, obj):
+        self._global("torch._utils", "_rebuild_tensor_v2")
+        storage_key, kind, numel = self._storage_of(obj)
+        self.out += b"(("
+        for text in ("storage", None, storage_key, "cpu"):
+            if text is None:
+                self._global("torch", kind)
+            else:
+                self._save(text)
+        self._int(numel)
+        self.out += b"tQ"
+        self._int(obj.storage_offset())
+        self._plain_tuple(tuple(obj.shape))
+        self._plain_tuple(tuple(obj.stride()))
+        self._bool(bool(obj.requires_grad))
+        self._global("collections", "OrderedDict")
+        self.out += b")RtR"
+        self._memoize(obj)
+
+    def _parameter(self, obj):
+        self._global("torch._utils", "_rebuild_parameter")
+        self.out += b"("
+        self._tensor(obj.detach())
+        self._bool(bool(obj.requires_grad))
+        self._global("collections", "OrderedDict")
+        self.out += b")RtR"
+        self._memoize(obj)
+
+    def _storage_of(self, tensor):
+        """(record name, storage class name, number of elements) of a tensor's storage; views of one storage share it."""
+        import clnn
+        storage = tensor.untyped_storage()
+        name = str(tensor.dtype).rpartition(".")[2]
+        if name not in STORAGE_OF:
+            raise SerializationError(f"save: tensors of dtype {tensor.dtype} cannot be stored")
+        if id(storage) not in self.keys:
+            numel = int(storage.nbytes() if callable(storage.nbytes) else storage.nbytes) // tensor.element_size()
+            self.keys[id(storage)] = (len(self.storages), name)
+            self.keep.append(storage)
+            with clnn.no_grad():
+                self.storages.append(clnn.as_strided(tensor.detach(), (numel,), (1,), 0))
+        number, first_name = self.keys[id(storage)]
+        if first_name != name:
+            raise SerializationError(f"save: two tensors see the same memory as {first_name} and as {name}; clone() one of them")
+        return str(number), STORAGE_OF[name], self.storages[number].numel()
+
+
+_WRITERS = {type(None): Pickler._none, bool: Pickler._bool, int: Pickler._int, float: Pickler._float, str: Pickler._str, bytes: Pickler._bytes,
+            bytearray: Pickler._bytearray, complex: Pickler._complex, tuple: Pickler._tuple, list: Pickler._list, dict: Pickler._dict,
+            set: Pickler._set, frozenset: Pickler._set, collections.OrderedDict: Pickler._ordered_dict, collections.Counter: Pickler._counter,
+            collections.defaultdict: Pickler._default_dict}
+
+
+def write_zip(obj, file, root):
+    """Write `obj` to the binary `file`; `root` is the folder's name inside the archive."""
+    pickler = Pickler()
+    data = pickler.dump(obj)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        _add(archive, f"{root}/data.pkl", data)
+        _add(archive, f"{root}/byteorder", sys.byteorder.encode())
+        for i, tensor in enumerate(pickler.storages):
+            array = tensor.cpu().numpy() if tensor.numel() else None
+            _add(archive, f"{root}/data/{i}", b"" if array is None else memoryview(array.view("u1")))
+        _add(archive, f"{root}/version", b"3\n")
+
+
+def _add(archive, name, data):
+    info = zipfile.ZipInfo(name)  # its fixed date makes equal objects give equal files
+    info.file_size = len(data)
+    zip64 = info.file_size * 1.05 > zipfile.ZIP64_LIMIT
+    header = 30 + len(name.encode()) + 4 + (20 if zip64 else 0)
+    pad = -(archive.fp.tell() + header) % _ALIGNMENT
+    info.extra = b"FB" + struct.pack("<H", pad) + b"Z" * pad
+    with archive.open(info, "w", force_zip64=zip64) as record:
+        record.write(data)

@@ -1,0 +1,447 @@
+"""The five constructors of operators: ``elementwise``, ``reduction``, ``view``, ``kernel``, ``composite``.
+
+One call declares an operator completely; the function, the Tensor method, the in-place form, ``out=`` and the derived tests follow from
+the entry. A gradient rule is a function whose *parameter names* say what it needs: ``g`` (the gradient of the output, a tuple if there are several), names of
+inputs and attributes, ``out`` (the result) or the name of a hidden output, ``needs`` (flags). Only what the rules of inputs that require
+gradients name is kept for backward.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+
+from ..core import dtype as dt
+from ..graph.node import Expr
+from ..graph.op import REGISTRY, Op, register
+from . import tape
+from .dispatch import _promoted, attach, broadcast, config, elementwise_call, promote, record_elementwise
+from .grad_mode import state
+from .inplace import apply_inplace, set_out
+from .tensor import Tensor, make_view
+
+_FLOAT_ARGS = dt.FLOATS
+
+
+class Rule:
+    """One gradient rule: which inputs it serves and which values it asks for."""
+
+    __slots__ = ("targets", "joint", "fn", "names", "saves")
+
+    def __init__(self, op, key, fn):
+        names = [n.strip() for n in key.split(",")]
+        self.joint = len(names) > 1
+        self.targets = tuple(op.position[n] for n in names)
+        self.fn = fn
+        self.names = tuple(inspect.signature(fn).parameters)
+        self.saves = set()
+        for n in self.names:
+            if n in op.position:
+                self.saves.add(op.position[n])
+            elif n in op.outputs or n == "result":
+                self.saves.add(-1 - (op.outputs.index(n) if n in op.outputs else 0))
+            elif n not in ("g", "needs"):
+                raise ValueError(f"{op.name}: the gradient rule for {key!r} asks for {n!r}, which is no input, attribute or output")
+
+    def call(self, node, g, needed):
+        args = []
+        for n in self.names:
+            if n == "g":
+                args.append(g)
+            elif n == "needs":
+                args.append(tuple(needed[i] for i in self.targets))
+            else:
+                args.append(node.lookup(n))
+        return self.fn(*args)
+
+
+class Entry(Op):
+    """An Op with what the driver precomputes from its declaration."""
+
+    __slots__ = ("number", "position", "rules", "saves", "differentiable", "public", "rule", "variadic", "reduce")
+
+
+_numbers = iter(range(1 << 30))
+
+
+def _entry(name, kind, fn, params, *, vjp=None, outputs=("out",), public=None, variadic=False, **fields) -> Entry:
+    op = Entry(name, kind, fn, tuple(params), **fields)
+    op.number = next(_numbers)
+    op.outputs = tuple(outputs)
+    op.public = public or len(op.outputs)
+    op.position = {n: i for i, n in enumerate(op.params)}
+    op.variadic = variadic
+    op.vjp = vjp or {}
+    op.rules = [Rule(op, key, f) for key, f in op.vjp.items()]
+    op.saves, op.differentiable = {}, set()
+    for r in op.rules:
+        for i in r.targets:
+            op.saves.setdefault(i, set()).update(r.saves)
+            op.differentiable.add(i)
+    register(op)
+    return op
+
+
+def _finish(op, fn, method, inplace, method_name=None):
+    """Publish the function and derive the Tensor method and in-place form."""
+    fn.__name__ = fn.__qualname__ = op.name
+    fn.__doc__ = op.doc or fn.__doc__
+    fn.op = op
+    op.fn, op.method, op.inplace = fn, bool(method), inplace
+    for name in (op.name, *op.aliases):
+        if method:
+            setattr(Tensor, method_name or name, fn)
+        if inplace:
+            setattr(Tensor, name + "_", _inplace_form(op, fn, name))
+    return fn
+
+
+def _inplace_form(op, fn, name):
+    def inplace(self, *args, **kwargs):
+        return apply_inplace(self, fn(self, *args, **kwargs), name)
+    inplace.__name__ = inplace.__qualname__ = name + "_"
+    inplace.__doc__ = f"In-place form of :func:`clnn.{name}`."
+    return inplace
+
+
+# -- elementwise ----------------------------------------------------------------------------------------------------------------
+
+def _rule_promote(common, kinds):
+    return common, common
+
+
+def _rule_float(common, kinds):
+    if common.category != dt.FLOAT:
+        common = dt.float_default()
+    return common, common
+
+
+def _rule_compare(common, kinds):
+    return common, dt.bool_
+
+
+_RULES = {"promote": _rule_promote, "float": _rule_float, "compare": _rule_compare}
+
+
+def elementwise(name, params, expr, *, result="promote", vjp=None, aliases=(), inplace=True, method=True, checked=None, dtypes=dt.ALL, doc="",
+                **fields):
+    """Declare an operator computed element by element.
+
+    Args:
+        name: operator name, PyTorch's.
+        params: parameter names, comma-separated: tensors or numbers, broadcast against each other.
+        expr: C expression over the parameters in OpenCL C (float literals with ``f``; ``ACC`` is the compute type; ``IDX`` the flat index),
+            or a dict by category of the compute dtype: ``bool``, ``int``, ``float``.
+        result: ``promote`` (common dtype), ``float`` (at least the default float), ``compare`` (bool), or a function
+            ``(common, kinds) -> (compute dtype, result dtype)``.
+        vjp: gradient rules by parameter name.
+        checked: C condition that reports a division by zero.
+    """
+    names = tuple(n.strip() for n in params.split(","))
+    op = _entry(name, "elementwise", None, names, vjp=vjp, aliases=tuple(aliases), dtypes=tuple(dtypes), doc=doc, **fields)
+    op.expr = Expr(name, names, expr, checked)
+    op.rule = _RULES.get(result, result)
+    maker = {1: _unary, 2: _binary}.get(len(names), _nary)
+    return _finish(op, maker(op), method, inplace)
+
+
+def _wrong(op, *args):
+    kinds = ", ".join(type(a).__name__ for a in args)
+    return TypeError(f"{op.name}(): expected {', '.join(op.params)} with at least one Tensor, got ({kinds})")
+
+
+def _unary(op):
+    expr, number = op.expr, op.number
+    known = {}
+
+    def call(input, *, out=None):
+        try:
+            got = known.get((input.dtype, not input.shape))
+        except AttributeError:
+            raise _wrong(op, input) from None
+        if got is None:
+            if input.dtype not in op.dtypes:
+                raise unsupported(op, input.dtype)
+            got = known[input.dtype, not input.shape] = promote(op, (input.dtype.index * 3 + (2 if input.shape else 1),))
+        r = record_elementwise(expr, got[0], got[1], input.shape, input._numel, (input,))
+        if input._rg and state.grad:
+            attach(op, r, (input,))
+        return r if out is None else set_out(out, r)
+    return call
+
+
+def unsupported(op, dtype):
+    return RuntimeError(f'"{op.name}" not implemented for {dtype}; it takes {", ".join(d.name for d in op.dtypes)}')
+
+
+def _number_kind(x):
+    c = x.__class__
+    if c is float:
+        return dt._default_float.index * 3
+    if c is int:
+        return 15                                               # int64 * 3: a Python number
+    return dt.scalar_dtype(x).index * 3
+
+
+def _is_number(x):
+    return x.__class__ in _NUMBER_TYPES or isinstance(x, _NUMBER_BASES)
+
+
+import numpy as _np                                              # noqa: E402
+
+_NUMBER_TYPES = frozenset((int, float, bool))
+_NUMBER_BASES = (int, float, _np.number, _np.bool_)
+assert dt.int64.index * 3 == 15
+
+
+def _binary(op):
+    expr, number, first_name, second_name = op.expr, op.number, *op.params
+
+    def call(a, b, out=None):
+        try:
+            if isinstance(b, Tensor):
+                if isinstance(a, Tensor):
+                    kinds = (a.dtype.index * 3 + (2 if a.shape else 1), b.dtype.index * 3 + (2 if b.shape else 1))
+                    if a._storage.device is not b._storage.device:
+                        r = elementwise_call(op, (a, b))
+                        return r if out is None else set_out(out, r)
+                    shape, numel = a.shape, a._numel
+                    if b.shape != shape:
+                        shape = broadcast(op.name, a, b)
+                        numel = shape.numel()
+                else:
+                    if not _is_number(a):
+                        raise _wrong(op, a, b)
+                    kinds = (_number_kind(a), b.dtype.index * 3 + (2 if b.shape else 1))
+                    shape, numel = b.shape, b._numel
+            else:
+                if not _is_number(b):
+                    raise _wrong(op, a, b)
+                kinds = (a.dtype.index * 3 + (2 if a.shape else 1), _number_kind(b))
+                shape, numel = a.shape, a._numel
+        except AttributeError:
+            raise _wrong(op, a, b) from None
+        got = _promoted.get((number, kinds))
+        if got is None:
+            got = promote(op, kinds)
+        r = record_elementwise(expr, got[0], got[1], shape, numel, (a, b))
+        if state.grad and ((a.__class__ not in _NUMBER_TYPES and a._rg) or (b.__class__ not in _NUMBER_TYPES and b._rg)):
+            attach(op, r, (a, b))
+        return r if out is None else set_out(out, r)
+    names = {first_name: 0, second_name: 1}
+
+    def named(*args, out=None, **kwargs):
+        if kwargs:
+            full = list(args) + [None] * (2 - len(args))
+            for k, v in kwargs.items():
+                if k not in names or names[k] < len(args):
+                    raise TypeError(f"{op.name}() got an unexpected keyword argument {k!r}")
+                full[names[k]] = v
+            return call(full[0], full[1], out)
+        return call(*args, out=out)
+    named.fast = call
+    return named
+
+
+def _nary(op):
+    names = op.params
+    count = len(names)
+
+    def call(*args, out=None, **kwargs):
+        if kwargs or len(args) != count:
+            full = list(args)
+            for n in names[len(args):]:
+                if n in kwargs:
+                    full.append(kwargs.pop(n))
+                elif n in op.defaults:
+                    full.append(op.defaults[n])
+                else:
+                    raise TypeError(f"{op.name}() missing required argument: {n!r}")
+            if kwargs or len(full) != count:
+                raise TypeError(f"{op.name}() takes ({', '.join(names)}), got {len(args)} positional and {sorted(kwargs)}")
+            args = tuple(full)
+        if not any(isinstance(a, Tensor) for a in args):
+            raise _wrong(op, *args)
+        r = elementwise_call(op, args)
+        return r if out is None else set_out(out, r)
+    return call
+
+
+# -- kernels --------------------------------------------------------------------------------------------------------------------
+
+def _binder(body):
+    """Turns a call's arguments into one value per parameter, in order."""
+    sig = inspect.signature(body)
+    params = tuple(sig.parameters)
+    defaults = tuple(p.default for p in sig.parameters.values())
+    total = len(params)
+
+    def bind(args, kwargs):
+        n = len(args)
+        if not kwargs and n == total:
+            return args
+        try:
+            if n > total:
+                raise TypeError
+            values = list(args)
+            for i in range(n, total):
+                v = kwargs.get(params[i], defaults[i]) if kwargs else defaults[i]
+                if v is inspect.Parameter.empty:
+                    raise TypeError
+                values.append(v)
+            if kwargs and any(k not in params[n:] for k in kwargs):
+                raise TypeError
+        except TypeError:
+            sig.bind(*args, **kwargs)
+            raise
+        return tuple(values)
+    return params, bind
+
+
+def kernel(name=None, *, vjp=None, outputs=("out",), public=None, aliases=(), method=True, inplace=False, variadic=False, autocast="",
+           out=False, **fields):
+    """Declare an operator whose Python body allocates its outputs and launches templates (decorator).
+
+    The body receives exactly the operator's parameters and runs without recording. With ``public`` smaller than the number of ``outputs``, the rest are
+    hidden: kept for the gradient rules only. ``decompose`` gives the same result from differentiable operators; it serves ``create_graph``.
+    ``variadic``: the first parameter is a list of tensors.
+    """
+    def decorate(body):
+        params, bind = _binder(body)
+        op = _entry(name or body.__name__, "kernel", body, params, vjp=vjp, outputs=outputs, public=public, aliases=tuple(aliases),
+                    variadic=variadic, autocast=autocast, doc=body.__doc__ or "", **fields)
+        single = op.public == 1
+
+        def call(*args, **kwargs):
+            target = kwargs.pop("out", None) if kwargs else None
+            values = bind(args, kwargs)
+            if state.autocast is not None and op.autocast:
+                values = autocast_values(op, values)
+            grad = state.grad
+            if grad and not _tracks(values, variadic):
+                grad = False
+            prev, state.grad = state.grad, False
+            try:
+                r = body(*values)
+            finally:
+                state.grad = prev
+            if grad:
+                (attach_list if variadic else attach)(op, r, values)
+            if r.__class__ is tuple:
+                r = r[0] if single else r[:op.public]
+            return r if target is None else set_out(target, r)
+        functools.update_wrapper(call, body, updated=())
+        return _finish(op, call, method, inplace)
+    return decorate
+
+
+def _tracks(values, variadic):
+    if variadic and any(isinstance(t, Tensor) and t._rg for t in values[0]):
+        return True
+    for v in values:
+        if isinstance(v, Tensor) and v._rg:
+            return True
+    return False
+
+
+class ListNode(tape.Node):
+    """Tape entry of an operator over a list of tensors; its one rule returns one gradient per list element."""
+
+    __slots__ = ("op", "attrs", "metas", "kept", "versions", "freed")
+
+    def name(self):
+        return self.op.grad_name
+
+    def release(self):
+        self.kept, self.freed = None, True
+
+    def lookup(self, name):
+        if name == self.op.params[0]:
+            for t, v in zip(self.kept, self.versions):
+                if t._version != v:
+                    raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace operation "
+                                       f"(an input of {self.op.name})")
+            return self.kept
+        return self.attrs[name] if name != "metas" else self.metas
+
+    def apply(self, grads, needed):
+        if self.freed:
+            raise RuntimeError("Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+                               "been freed). Specify retain_graph=True if you need to backward through the graph a second time.")
+        rule = self.op.rules[0]
+        args = [(grads[0] if self.op.public == 1 else tuple(grads)) if n == "g" else needed if n == "needs" else self.lookup(n)
+                for n in rule.names]
+        got = rule.fn(*args)
+        return [None if r is None else r if r.dtype is m[1] else r.to(m[1]) for r, m in zip(got, self.metas)]
+
+
+def attach_list(op, out, values):
+    tensors = values[0]
+    from .tensor import edge
+    node = ListNode([edge(t) if t._rg else None for t in tensors], op.public)
+    node.op, node.freed = op, False
+    node.attrs = dict(zip(op.params[1:], values[1:]))
+    node.attrs.setdefault("sizes", None)
+    node.metas = [(t.shape, t.dtype) for t in tensors]
+    keep = op.params[0] in op.rules[0].names
+    node.kept = list(tensors) if keep else None
+    node.versions = [t._version for t in tensors] if keep else ()
+    for nr, o in enumerate((out if out.__class__ is tuple else (out,))[:op.public]):
+        o._grad_fn, o._out_nr, o._rg = node, nr, True
+
+
+def autocast_values(op, values):
+    """Cast the float tensors of a call as the autocast policy of the operator says."""
+    target = state.autocast.low if op.autocast == "low" else dt.float32
+
+    def cast(v):
+        if isinstance(v, Tensor) and v.dtype.is_floating_point and v.dtype is not target and v.dtype is not dt.float64:
+            return state.autocast.cast(v, target)
+        return [cast(x) for x in v] if isinstance(v, list) else v
+    return tuple(cast(v) for v in values)
+
+
+# -- views ----------------------------------------------------------------------------------------------------------------------
+
+def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, **fields):
+    """Declare a view (decorator): the body returns ``(shape, strides, offset)`` over the storage of its first parameter, or None when the
+    result must be a copy, or a Tensor to return as it is."""
+    def decorate(body):
+        params, bind = _binder(body)
+        op = _entry(name or body.__name__, "view", body, params, vjp=vjp, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
+
+        def call(*args, **kwargs):
+            values = bind(args, kwargs)
+            base = values[0]
+            got = body(*values)
+            if got.__class__ is not tuple:
+                return got
+            r = make_view(base, *got)
+            if base._rg and state.grad:
+                attach(op, r, values)
+            elif not state.grad:
+                r._view_version = -1 if not base._rg else r._view_version
+            return r
+        functools.update_wrapper(call, body, updated=())
+        return _finish(op, call, method, inplace)
+    return decorate
+
+
+# -- composites -----------------------------------------------------------------------------------------------------------------
+
+def composite(name=None, *, aliases=(), method=True, inplace=False, **fields):
+    """Declare an operator made of other operators (decorator); its gradient follows from theirs."""
+    def decorate(body):
+        params = tuple(inspect.signature(body).parameters)
+        op = _entry(name or body.__name__, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
+        if "out" in params or not inplace and not fields.get("takes_out"):
+            return _finish(op, body, method, inplace)
+
+        @functools.wraps(body)
+        def call(*args, out=None, **kwargs):
+            r = body(*args, **kwargs)
+            return r if out is None else set_out(out, r)
+        return _finish(op, call, method, inplace)
+    return decorate
+
+
+__all__ = ["elementwise", "kernel", "view", "composite", "REGISTRY", "config"]

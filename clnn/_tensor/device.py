@@ -1,0 +1,214 @@
+"""``clnn.device``: the name of a device, as PyTorch has it, and the meta device that computes shapes only."""
+from __future__ import annotations
+
+from ..runtime import device as physical
+
+
+class MetaDevice:
+    """Allocates nothing and launches nothing: shapes and dtypes of results come out, values do not."""
+
+    kind = flavour = name = "meta"
+    index = 0
+    is_cpu = False
+    has_fp16 = has_fp64 = True
+    compute_units = max_work_group = 1
+    local_mem = 32768
+    max_alloc = global_mem = 1 << 62
+    error_buffer, err_dirty, default_local = None, False, 1
+
+    def alloc(self, nbytes):
+        return _Nothing()
+
+    def kernel(self, path, **params):
+        return None
+
+    def kernel_from_source(self, source, name, key=None):
+        return None
+
+    def write(self, buf, array, offset_bytes=0):
+        """Nothing is stored."""
+
+    def copy(self, *args):
+        """Nothing is copied."""
+
+    def read(self, buf, nbytes, offset_bytes=0):
+        raise NotImplementedError("Cannot copy out of meta tensor; no data! Use a real device, or to_empty() and load values first.")
+
+    def synchronize(self):
+        """Nothing to wait for."""
+
+    def error_code(self, *args):
+        return 0
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __str__(self):
+        return "meta"
+
+
+class _Nothing:
+    __slots__ = ("__weakref__",)
+
+
+META = MetaDevice()
+_context: list = []         # devices of the enclosing ``with clnn.device(...)`` blocks
+_public: dict = {}
+
+
+class device:
+    """A device: ``clnn.device("gpu", 0)``, ``clnn.device("cpu:1")``, ``clnn.device("meta")`` or a part of a device's name.
+
+    In a ``with`` block it is where new tensors are made. A bare ``"cpu"`` or ``"gpu"`` means the default device when that is of this kind,
+    else the first of its kind; ``"cuda"`` stands for ``"gpu"``.
+
+    Example:
+        >>> clnn.zeros(2, device=clnn.device("cpu")).device.type
+        'cpu'
+    """
+
+    __slots__ = ("type", "index", "_physical")
+
+    def __init__(self, type=None, index=None):
+        if isinstance(type, device):
+            self.type, self.index, self._physical = type.type, type.index, type._physical
+            return
+        if isinstance(type, int) and index is None:
+            type, index = ("gpu" if any(d.kind == "gpu" for d in physical.list_devices()) else "cpu"), type
+        if not isinstance(type, str):
+            raise TypeError(f"device(): expected a name like 'cpu', 'gpu:0' or 'meta', got {type!r}")
+        name = type.strip()
+        kind, _, number = name.partition(":")
+        if index is not None:
+            if number:
+                raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {name}")
+            name, number = f"{name}:{index}", str(index)
+        kind = "gpu" if kind == "cuda" else kind
+        self._physical = None
+        if kind in ("cpu", "gpu", "meta"):
+            if number and not number.isdigit():
+                raise RuntimeError(f"Invalid device string: '{name}'")
+            self.type, self.index = kind, int(number) if number else None
+        else:
+            self._physical = physical.get_device(name)
+            self.type, self.index = self._physical.kind, self._physical.index
+
+    @property
+    def physical(self):
+        """The Device object that computes. Raises DeviceError when there is none of that name."""
+        if self._physical is None:
+            self._physical = _find(self.type, self.index)
+            if self.index is None and self.type != "meta":
+                found, self._physical = self._physical, None         # a bare kind follows the default device
+                return found
+        return self._physical
+
+    def __enter__(self):
+        _context.append(self)
+        return self
+
+    def __exit__(self, *exc):
+        _context.pop()
+
+    def __call__(self, fn):
+        import functools
+
+        @functools.wraps(fn)
+        def wrapper(*args, **kwargs):
+            with self:
+                return fn(*args, **kwargs)
+        return wrapper
+
+    def __eq__(self, other):
+        if not isinstance(other, device):
+            return NotImplemented
+        if self.type != other.type:
+            return False
+        return self.index == other.index or (self.type == "meta") or self.physical is other.physical
+
+    def __hash__(self):
+        return hash(self.type)
+
+    def __repr__(self):
+        return f"device(type={self.type!r}{'' if self.index is None else f', index={self.index}'})"
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self):
+        return (device, (str(self),))
+
+
+def _find(kind, index):
+    if kind == "meta":
+        return META
+    if index is None:
+        default = physical.default_device()
+        return default if default.kind == kind else physical.get_device(kind)
+    return physical.get_device(f"{kind}:{index}")
+
+
+def public(dev) -> device:
+    """The name of a physical device: a CPU that is the default is just ``cpu``, as in PyTorch."""
+    got = _public.get(dev)
+    if got is None:
+        got = device.__new__(device)
+        got.type, got._physical = dev.kind, dev
+        got.index = None if dev.kind == "meta" or (dev.kind == "cpu" and _find("cpu", None) is dev) else dev.index
+        _public[dev] = got
+    return got
+
+
+def resolve(spec):
+    """The physical device that a ``device=`` argument means; None is the innermost ``with`` block's, else the default."""
+    if spec is None:
+        return _context[-1].physical if _context else physical.default_device()
+    if isinstance(spec, device):
+        return spec.physical
+    if isinstance(spec, (physical.Device, MetaDevice)):
+        return spec
+    return _named(spec).physical
+
+
+_names: dict = {}
+
+
+def _named(spec):
+    got = _names.get(spec)
+    if got is None:
+        got = _names[spec] = device(spec)
+    return got
+
+
+def set_default_device(spec):
+    """Make ``spec`` the device of new tensors; None returns to CLNN_DEVICE or the best ranked one."""
+    _public.clear()
+    if spec is not None and resolve(spec) is META:
+        _context[:] = [device("meta")]
+        return
+    _context[:] = []
+    physical.set_default_device(None if spec is None else resolve(spec))
+
+
+def get_default_device() -> device:
+    return public(resolve(None))
+
+
+def devices() -> list:
+    """The usable devices, best first.
+
+    Example:
+        >>> len(clnn.devices()) > 0
+        True
+    """
+    return [public(d) for d in physical.list_devices()]
+
+
+def synchronize(spec=None) -> None:
+    """Wait until a device (default: all opened ones) has finished, and raise errors that kernels reported."""
+    if spec is not None:
+        resolve(spec).synchronize()
+        return
+    from ..runtime import drivers
+    for d in list(drivers.opened):
+        d.synchronize()

@@ -1,0 +1,355 @@
+"""Calling an operator: promotion, broadcasting and recording, done once here for all operators.
+
+Elementwise calls record a lazy node; kernel calls run their body; either way ``attach`` puts the operator on the tape when an input
+requires gradients.
+"""
+from __future__ import annotations
+
+import traceback
+
+import numpy as np
+
+from ..core import dtype as dt
+from ..core.shape import Size, broadcast_shapes, broadcast_strides, is_contiguous
+from ..graph import fuse
+from ..graph import node as lazy
+from ..graph.node import Node as LazyNode
+from ..graph.node import Storage
+from . import tape
+from .grad_mode import state
+from .tensor import Tensor, edge, make
+
+_MAX_NODES, _MAX_LEAVES = lazy.MAX_NODES, lazy.MAX_LEAVES
+_shapes: dict = {}          # (shape, shape) -> broadcast Size
+_promoted: dict = {}        # (op index, operand kinds) -> (compute dtype, result dtype)
+
+
+class config:
+    """Switches of the recorder; ``eager`` realises every operator at once (CLNN_EAGER=1)."""
+
+    eager = False
+
+
+def broadcast(name, *tensors):
+    """The common Size of tensors; RuntimeError in PyTorch's words, with both shapes."""
+    shapes = tuple([t.shape for t in tensors])
+    got = _shapes.get(shapes)
+    if got is None:
+        try:
+            got = Size(broadcast_shapes(*shapes))
+        except ValueError as exc:
+            raise RuntimeError(f"{exc} ({name}: shapes {', '.join(str(tuple(s)) for s in shapes)})") from None
+        if len(_shapes) > 100000:
+            _shapes.clear()
+        _shapes[shapes] = got
+    return got
+
+
+def record_elementwise(expr, compute, result, shape, numel, operands) -> Tensor:
+    """Record one elementwise operator over ``shape``; operands are Tensors or Python numbers already checked."""
+    count, leaves, linear, refs, device = 1, 0, True, [], None
+    for t in operands:
+        if not isinstance(t, Tensor):
+            refs.append(t)
+            continue
+        st = t._storage
+        device = st.device
+        node = st.node
+        strides = t._strides
+        if node is not None:
+            if node.buf is not None:
+                st.buf, st.node = node.buf, None
+            elif (node.reduce is None and t._dense and t._numel == node.numel == numel and t.dtype is node.dtype
+                  and (node.shape == shape or node.linear)):
+                count += node.count
+                leaves += node.leaves
+                if not node.linear:
+                    linear = False
+                refs.append((node, t.dtype, 0, strides))
+                continue
+            else:
+                fuse.realize(st)
+        leaves += 1
+        if t.shape != shape:
+            strides = broadcast_strides(t.shape, strides, shape)
+            linear = linear and (not any(strides) or is_contiguous(shape, strides))
+        elif not t._dense and linear:
+            linear = is_contiguous(shape, strides) or not any(strides)
+        refs.append((st.buf, t.dtype, t._offset, strides))
+    if count > _MAX_NODES or leaves > _MAX_LEAVES:
+        pending = [t for t in operands if isinstance(t, Tensor) and t._storage.node is not None]
+        if pending:
+            for t in pending:
+                fuse.realize(t._storage)
+            return record_elementwise(expr, compute, result, shape, numel, operands)
+    out = make(lazy.record(expr, tuple(refs), compute, result, shape, numel, device, count, leaves, linear), shape, result, numel)
+    if config.eager:
+        fuse.realize(out._storage)
+    return out
+
+
+_NUMBERS = (int, float, bool, np.number, np.bool_)
+
+
+def kind_of(x):
+    """What promotion needs to know of an operand: dtype index, and whether it has dimensions, is 0-d or a Python number."""
+    if isinstance(x, Tensor):
+        return x.dtype.index * 3 + (2 if x.shape else 1)
+    return dt.scalar_dtype(x).index * 3
+
+
+def promote(op, kinds):
+    """(compute dtype, result dtype) of ``op`` for operand kinds, by its result rule."""
+    common = dt.result_type(*[(dt.ALL[k // 3], k % 3) for k in kinds])
+    got = op.rule(common, kinds)
+    _promoted[op.number, kinds] = got
+    return got
+
+
+def align(name, operands):
+    """Operands on one device: a 0-d tensor on another device becomes a number, as PyTorch allows for CPU scalars."""
+    tensors = [t for t in operands if isinstance(t, Tensor)]
+    devices = {id(t._storage.device): t for t in tensors}
+    if len(devices) == 1:
+        return operands
+    main = [t for t in tensors if t.shape] or tensors[:1]
+    if len({id(t._storage.device) for t in main}) > 1:
+        names = " and ".join(sorted({str(t.device) for t in main}))
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {names}! ({name})")
+    home = main[0].device
+    return tuple(t.to(home) if isinstance(t, Tensor) and t.device != home else t for t in operands)
+
+
+class OpNode(tape.Node):
+    """The tape entry of one operator call: its values that the gradient rules name, with their versions."""
+
+    __slots__ = ("op", "values", "versions", "metas", "result", "rules", "freed")
+
+    def __init__(self, op, edges, outs):
+        self.seq, self.edges, self.outs = next(tape._counter), edges, outs
+        self.pre_hooks = self.hooks = self.retains = self.trace = self.result = None
+        self.op, self.freed = op, False
+
+    def name(self):
+        return self.op.grad_name
+
+    def __repr__(self):
+        return f"<{self.op.grad_name} object at {hex(id(self))}>"
+
+    def release(self):
+        self.values = self.result = self.versions = None
+        self.freed = True
+
+    def lookup(self, name):
+        """A value by the name that a rule uses: parameter, ``out``/``result`` or a hidden output."""
+        op = self.op
+        i = op.position.get(name)
+        if i is None:
+            return self._output(op.outputs.index(name) if name in op.outputs else 0 if name == "result" else None, name)
+        value = self.values[i]
+        if isinstance(value, Tensor):
+            now = value._version
+            if self.versions is not None and self.versions.get(i, now) != now:
+                raise RuntimeError(
+                    f"one of the variables needed for gradient computation has been modified by an inplace operation: [{value.type()} "
+                    f"{list(value.shape)}], which is input '{name}' of {op.name}, is at version {now}; expected version "
+                    f"{self.versions[i]} instead. Hint: use the out-of-place form, or clone() the tensor first.")
+        elif type(value) is _Packed:
+            return value.unpack()
+        return value
+
+    def _output(self, nr, name):
+        got = self.result[nr]
+        if type(got) is _Packed:
+            got = got.unpack()
+        t, owner, version = got
+        if owner is not None and owner.version != version:
+            raise RuntimeError(
+                f"one of the variables needed for gradient computation has been modified by an inplace operation: [{t.type()} "
+                f"{list(t.shape)}], which is output {nr} of {self.op.grad_name}, is at version {owner.version}; expected version "
+                f"{version} instead. Hint: use the out-of-place form, or clone() the tensor first.")
+        if state.grad and nr < self.outs and t._grad_fn is None:
+            t = t._alias()
+            t._grad_fn, t._out_nr, t._rg = self, nr, True
+        return t
+
+    def apply(self, grads, needed):
+        if self.freed:
+            raise RuntimeError("Trying to backward through the graph a second time (or directly access saved tensors after they have "
+                               "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+                               "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if "
+                               "you need to access saved tensors after calling backward.")
+        op = self.op
+        if state.grad and op.decompose is not None:
+            return self._through_decomposition(grads, needed)
+        if self.outs > 1:
+            grads = [g if g is not None else None for g in grads]
+            g = tuple(grads)
+        else:
+            g = grads[0]
+        out = [None] * len(self.edges)
+        for rule in op.rules:
+            wanted = [i for i in rule.targets if needed[i]]
+            if not wanted:
+                continue
+            got = rule.call(self, g, needed)
+            if rule.joint:
+                for i, grad in zip(rule.targets, got):
+                    if needed[i] and grad is not None:
+                        out[i] = self._fit(i, grad)
+            elif got is not None:
+                out[rule.targets[0]] = self._fit(rule.targets[0], got)
+        return out
+
+    def _fit(self, i, grad):
+        """The gradient in its input's shape and dtype: sums over what broadcasting repeated."""
+        if isinstance(grad, (list, tuple)):
+            return grad
+        meta = self.metas[i]
+        if meta is None:
+            return grad
+        shape, dtype = meta
+        if grad.shape != shape:
+            grad = grad.sum_to_size(shape)
+        if grad.dtype is not dtype:
+            grad = grad.to(dtype)
+        return grad
+
+    def _through_decomposition(self, grads, needed):
+        """Gradients of a fused kernel through its decomposition, so that they can be differentiated again."""
+        from .backward import grad as grad_of
+        op = self.op
+        values = {n: (self.lookup(n) if v is not None else None) for n, v in zip(op.params, self.values)}
+        inputs = [i for i, flag in enumerate(needed) if flag]
+        proxies = {op.params[i]: values[op.params[i]] for i in inputs}
+        with_views = {k: (v.view_as(v) if v is not None else None) for k, v in proxies.items()}
+        outs = op.decompose(**{**values, **with_views})
+        outs = outs if isinstance(outs, tuple) else (outs,)
+        pairs = [(o, g) for o, g in zip(outs, grads) if g is not None and o is not None and o._rg]
+        got = grad_of([o for o, _ in pairs], [with_views[op.params[i]] for i in inputs], [g for _, g in pairs],
+                      create_graph=True, allow_unused=True)
+        out = [None] * len(self.edges)
+        for i, g in zip(inputs, got):
+            out[i] = g
+        return out
+
+
+class _Packed:
+    """A saved tensor that went through saved_tensors_hooks."""
+
+    __slots__ = ("value", "fn", "rest")
+
+    def __init__(self, pack, unpack, value, rest=None):
+        self.value, self.fn, self.rest = pack(value), unpack, rest
+
+    def unpack(self):
+        got = self.fn(self.value)
+        return got if self.rest is None else (got, *self.rest)
+
+
+def attach(op, out, values) -> None:
+    """Put this call on the tape. ``values`` holds every parameter of ``op`` in order; ``out`` is a Tensor or a tuple of them."""
+    edges, metas, save, versions = [], [], set(), {}
+    for i, v in enumerate(values):
+        if isinstance(v, Tensor):
+            if v._rg and i in op.differentiable:
+                edges.append(edge(v))
+                metas.append((v.shape, v.dtype))
+                save |= op.saves[i]
+                continue
+        edges.append(None)
+        metas.append(None)
+    if not any(edges):
+        return
+    outs = out if out.__class__ is tuple else (out,)
+    node = OpNode(op, edges, op.public)
+    node.metas = metas
+    kept = []
+    for i, v in enumerate(values):
+        if isinstance(v, Tensor):
+            if i in save or op.decompose is not None:
+                versions[i] = v._version
+                kept.append(v)
+            else:
+                kept.append(None)
+        else:
+            kept.append(v)
+    node.values, node.versions = kept, versions
+    _save_results(op, node, outs, save)
+    if state.saved_hooks:
+        _pack(node)
+    if state.anomaly:
+        node.trace = "".join(traceback.format_stack()[:-2])
+    for nr in range(op.public):
+        o = outs[nr]
+        if o is not None and o.dtype.is_floating_point:
+            o._grad_fn, o._out_nr, o._rg = node, nr, True
+
+
+def _save_results(op, node, outs, save):
+    wanted = [nr for nr in range(len(outs)) if -1 - nr in save]
+    if wanted:
+        node.result = [None] * len(outs)
+        for nr in wanted:
+            o = outs[nr]
+            node.result[nr] = None if o is None else (o._alias(), o._ver or o._storage, (o._ver or o._storage).version)
+
+
+def _pack(node):
+    pack, unpack = state.saved_hooks[-1]
+    node.values = [_Packed(pack, unpack, v) if isinstance(v, Tensor) else v for v in node.values]
+    if node.result:
+        node.result = [None if r is None else _Packed(pack, unpack, r[0], r[1:]) for r in node.result]
+
+
+def elementwise_call(op, operands):
+    """The general path of an elementwise operator; ``declare`` has faster ones for one and two operands."""
+    kinds = tuple([kind_of(x) for x in operands])
+    got = _promoted.get((op.number, kinds)) or promote(op, kinds)
+    tensors = [t for t in operands if isinstance(t, Tensor)]
+    first = tensors[0]
+    for t in tensors:
+        if t._storage.device is not first._storage.device:
+            operands = align(op.name, operands)
+            tensors = [t for t in operands if isinstance(t, Tensor)]
+            first = tensors[0]
+            break
+    shape, numel = first.shape, first._numel
+    for t in tensors:
+        if t.shape != shape:
+            shape = broadcast(op.name, *tensors)
+            numel = shape.numel()
+            break
+    out = record_elementwise(op.expr, got[0], got[1], shape, numel, operands)
+    if state.grad:
+        for t in tensors:
+            if t._rg:
+                attach(op, out, operands)
+                break
+    return out
+
+
+def run(device, path, params, global_size, local_size, *args):
+    """Launch ``kernels/<path>.cl.mako``. A Tensor argument passes its buffer and its element offset."""
+    kernel = device.kernel(path, **params)
+    flat = []
+    for a in args:
+        if isinstance(a, Tensor):
+            st = a._storage
+            if st.node is not None:
+                fuse.realize(st)
+            flat.append(st.buf)
+            flat.append(a._offset)
+        elif isinstance(a, Storage):
+            flat.append(a.buffer())
+        else:
+            flat.append(a)
+    fuse._launch(device, kernel, global_size, local_size, *flat)
+
+
+def lazy_node(t) -> LazyNode | None:
+    """The pending elementwise node behind ``t`` when all of it is that node's value."""
+    node = t._storage.node
+    if node is not None and node.buf is None and t._dense and t._numel == node.numel and t.dtype is node.dtype:
+        return node
+    return None

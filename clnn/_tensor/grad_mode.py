@@ -1,0 +1,136 @@
+"""Whether operators record a tape: ``no_grad``, ``enable_grad``, ``set_grad_enabled``, ``inference_mode``."""
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+
+
+class _State(threading.local):
+    grad = True
+    inference = False
+    anomaly = False
+    anomaly_check = True
+    autocast = None       # set by clnn.amp: an object with .low (dtype)
+    saved_hooks = ()      # (pack, unpack) pairs of saved_tensors_hooks
+
+
+state = _State()
+
+
+def is_grad_enabled() -> bool:
+    """True while operators record what backward needs."""
+    return state.grad
+
+
+def is_inference_mode_enabled() -> bool:
+    return state.inference
+
+
+class _Mode:
+    """Context manager and decorator (also of generator functions) around a thread-local switch."""
+
+    def __call__(self, fn):
+        if inspect.isclass(fn):
+            raise TypeError(f"{type(self).__name__} decorates functions, not classes; decorate the methods")
+        if inspect.isgeneratorfunction(fn):
+            @functools.wraps(fn)
+            def generator(*args, **kwargs):
+                gen = fn(*args, **kwargs)
+                value = None
+                while True:
+                    with self._clone():
+                        try:
+                            item = gen.send(value)
+                        except StopIteration as stop:
+                            return stop.value
+                    value = yield item
+            return generator
+
+        @functools.wraps(fn)
+        def wrapper(*args, **kwargs):
+            with self._clone():
+                return fn(*args, **kwargs)
+        return wrapper
+
+    def _clone(self):
+        return type(self)()
+
+
+class no_grad(_Mode):
+    """Operators inside record nothing for backward.
+
+    Example:
+        >>> x = clnn.ones(2, requires_grad=True)
+        >>> with clnn.no_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
+    """
+
+    def __new__(cls, fn=None):
+        self = super().__new__(cls)
+        return self(fn) if fn is not None else self
+
+    def __enter__(self):
+        self.prev = state.grad
+        state.grad = False
+
+    def __exit__(self, *exc):
+        state.grad = self.prev
+
+
+class enable_grad(no_grad):
+    """Operators inside record for backward again, also within ``no_grad``."""
+
+    def __enter__(self):
+        self.prev = state.grad
+        state.grad = True
+
+
+class set_grad_enabled(_Mode):
+    """Switch recording on or off, as a function or for the length of a ``with`` block."""
+
+    def __init__(self, mode: bool):
+        self.prev, self.mode = state.grad, bool(mode)
+        state.grad = self.mode
+
+    def __call__(self, fn):
+        state.grad = self.prev
+        return super().__call__(fn)
+
+    def __enter__(self):
+        state.grad = self.mode
+
+    def __exit__(self, *exc):
+        state.grad = self.prev
+
+    def _clone(self):
+        return type(self)(self.mode)
+
+
+class inference_mode(_Mode):
+    """Like ``no_grad``; tensors made inside can never be part of a graph."""
+
+    def __new__(cls, mode=True):
+        self = super().__new__(cls)
+        if callable(mode):
+            self.mode = True
+            return self(mode)
+        return self
+
+    def __init__(self, mode=True):
+        self.mode = mode
+
+    def _clone(self):
+        return type(self)(self.mode)
+
+    def __enter__(self):
+        self.prev = state.grad, state.inference
+        if self.mode:
+            state.grad, state.inference = False, True
+        else:
+            state.inference = False
+
+    def __exit__(self, *exc):
+        state.grad, state.inference = self.prev

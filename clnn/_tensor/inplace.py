@@ -1,0 +1,121 @@
+"""In-place operators: the out-of-place result is written into the target's memory and takes over its place on the tape."""
+from __future__ import annotations
+
+from ..graph.op import REGISTRY
+from . import tape
+from .grad_mode import state
+from .tensor import Tensor, bump, edge, write
+
+
+def apply_inplace(target: Tensor, result: Tensor, name: str) -> Tensor:
+    """Make ``target`` hold ``result``.
+
+    Raises RuntimeError when the shape would change, the dtype cannot hold the result, or a leaf that requires grad would lose its value.
+    """
+    if result.shape != target.shape:
+        if target._numel == 1 or len(result.shape) > len(target.shape) or result._numel != target._numel:
+            raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)} ({name}_)")
+    if result.dtype is not target.dtype:
+        if result.dtype.category > target.dtype.category:
+            raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type {type_name(target.dtype)}")
+        result = result.to(target.dtype)
+    if 0 in target._strides and any(s == 0 and n > 1 for s, n in zip(target._strides, target.shape)):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                           "Please clone() the tensor before performing the operation.")
+    if target._inference and not state.inference:
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.")
+    if state.grad and (target._rg or result._rg):
+        take_history(target, result)
+    node = result._grad_fn
+    write(target, result)
+    if node is not None and node is target._grad_fn and getattr(node, "result", None):
+        owner = target._ver or target._storage
+        node.result = [r if r is None or type(r) is not tuple else (r[0], owner, owner.version) for r in node.result]
+    return target
+
+
+_NAMES = dict(float32="Float", float64="Double", float16="Half", bfloat16="BFloat16", int64="Long", int32="Int", int16="Short", int8="Char",
+              uint8="Byte", bool="Bool")
+
+
+def type_name(dtype) -> str:
+    return _NAMES[dtype.name]
+
+
+def take_history(target, result) -> None:
+    """Record that ``target`` is now ``result``; a view also rewrites the history of its base."""
+    base = target._base if target._view_version >= 0 else None
+    owner = base if base is not None else target
+    if edge(target) is not None and target._grad_fn is None and base is None:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    if base is not None:
+        if owner._rg and owner._grad_fn is None:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        if owner._rg or result._rg:
+            before = edge(owner)
+            owner._grad_fn, owner._out_nr, owner._rg = WriteRegion(before, edge(result), target), 0, True
+            owner._rewritten = (owner._ver or owner._storage).version + 1
+        return
+    target._grad_fn, target._out_nr, target._rg = result._grad_fn, result._out_nr, result._rg
+
+
+class _Region(tape.Node):
+    """A region of a dense base: shape, strides and offset."""
+
+    def __init__(self, edges, view):
+        super().__init__(edges, 1)
+        self.geometry = (tuple(view.shape), tuple(view._strides), view._offset)
+        self.base_shape = view._base.shape
+
+
+class WriteRegion(_Region):
+    """base' = base with a region replaced: the region's gradient goes to the value, the rest to the old base."""
+
+    def __init__(self, base_edge, value_edge, view):
+        super().__init__([base_edge, value_edge], view)
+
+    def name(self):
+        return "CopySlices"
+
+    def apply(self, grads, needed):
+        g = grads[0].contiguous()
+        region = REGISTRY["as_strided"].fn(g, *self.geometry)
+        rest = None
+        if needed[0]:
+            mask = REGISTRY["embed_strided"].fn(region.detach().new_ones(region.shape), self.base_shape, *self.geometry)
+            rest = REGISTRY["where"].fn(mask != 0, 0.0, g)
+        return [rest, region]
+
+
+class ReadRegion(_Region):
+    """view = region of the rewritten base."""
+
+    def name(self):
+        return "AsStridedBackward0"
+
+    def apply(self, grads, needed):
+        return [REGISTRY["embed_strided"].fn(grads[0], self.base_shape, *self.geometry)]
+
+
+def region_node(base, view):
+    return ReadRegion([edge(base)], view)
+
+
+def set_out(out, result):
+    """Deliver ``result`` into the tensor given as ``out=``: resized when the shape differs, never tracked."""
+    if out is None:
+        return result
+    if isinstance(out, (tuple, list)):
+        return type(out)(set_out(o, r) for o, r in zip(out, result))
+    if state.grad and (out._rg or result._rg):
+        raise RuntimeError("functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+    if result.dtype.category > out.dtype.category:
+        raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type {type_name(out.dtype)}")
+    result = result.to(out.dtype)
+    if out.shape != result.shape:
+        fresh = result.contiguous()._snapshot()
+        out.data = fresh
+        bump(out)
+    else:
+        write(out, result)
+    return out

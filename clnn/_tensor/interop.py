@@ -1,0 +1,149 @@
+"""Between tensors and the host: NumPy, Python numbers, DLPack, copying and pickling."""
+from __future__ import annotations
+
+import copy as _copy
+
+import numpy as np
+
+from ..core import dtype as dt
+from ..core.shape import Size
+from ..graph.node import Storage
+from .device import resolve
+from .tensor import Tensor, contiguous_strides, make
+
+
+def from_array(array: np.ndarray, device, dtype=None) -> Tensor:
+    """A new tensor with the values of a NumPy array; the copy is enqueued, the host does not wait."""
+    row = dt.from_numpy(array.dtype)
+    if dtype is not None and dtype is not row:
+        array, row = _cast(array, dtype), dtype
+    if row.needs_fp64 and not device.has_fp64:
+        raise TypeError(f"float64 is not supported by {device.name}; pass dtype=clnn.float32, or use a device with fp64 "
+                        "(python -m clnn doctor lists them)")
+    array = np.ascontiguousarray(array, dtype=row.np).reshape(array.shape)
+    st = Storage(device, array.nbytes, device.alloc(array.nbytes))
+    if array.nbytes:
+        device.write(st.buf, array)
+    return make(st, Size(array.shape), row, array.size)
+
+
+def _cast(array, dtype):
+    with np.errstate(all="ignore"):
+        return array.astype(dtype.np)
+
+
+def to_numpy(t: Tensor, force=False) -> np.ndarray:
+    if t._rg and not force:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    return read(t)
+
+
+def read(t: Tensor) -> np.ndarray:
+    """Values on the host. Waits for the device."""
+    if not t._dense and not t.is_contiguous():
+        t = t.detach().contiguous()
+    if t._numel == 0:
+        return np.empty(tuple(t.shape), t.dtype.np)
+    st = t._storage
+    raw = st.device.read(st.buffer(), t._numel * t.dtype.itemsize, t._offset * t.dtype.itemsize)
+    return raw.view(t.dtype.np).reshape(tuple(t.shape))
+
+
+def item(t: Tensor):
+    if t._numel != 1:
+        raise RuntimeError(f"a Tensor with {t._numel} elements cannot be converted to Scalar")
+    st = t._storage
+    raw = st.device.read(st.buffer(), t.dtype.itemsize, t._offset * t.dtype.itemsize)
+    value = raw.view(t.dtype.np)[0]
+    return bool(value) if t.dtype is dt.bool_ else int(value) if t.dtype.category == dt.INT else float(value)
+
+
+def transfer(t: Tensor, device) -> Tensor:
+    """The values on another device, through host memory (contexts of different platforms share nothing)."""
+    if device.kind == "meta":
+        return make(Storage(device, t._numel * t.dtype.itemsize, device.alloc(0)), t.shape, t.dtype, t._numel)
+    return from_array(read(t.detach()), device, t.dtype)
+
+
+def deepcopy(t: Tensor, memo):
+    if id(t) in memo:
+        return memo[id(t)]
+    if t._grad_fn is not None:
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+                           "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+                           "see https://github.com/pytorch/pytorch/pull/103001")
+    key = ("storage", id(t._storage))
+    storage = memo.get(key)
+    if storage is None:
+        st = t._storage
+        buf, node = st.buf, st.node
+        if node is not None:
+            buf, node = st.buffer(), None
+        storage = memo[key] = Storage(st.device, st.nbytes, buf, None)      # buffers are shared by value: copied on write
+    new = object.__new__(type(t))
+    new._storage, new.shape, new._strides, new._offset = storage, t.shape, t._strides, t._offset
+    new.dtype, new._numel, new._dense = t.dtype, t._numel, t._dense
+    memo[id(t)] = new
+    for k, v in t.__dict__.items():
+        if k not in _PRIVATE:
+            setattr(new, k, _copy.deepcopy(v, memo))
+    new._rg = t._rg
+    if t._grad is not None:
+        new._grad = _copy.deepcopy(t._grad, memo)
+    return new
+
+
+_PRIVATE = frozenset(("_rg", "_grad", "_grad_fn", "_out_nr", "_base", "_ver", "_view_version", "_accumulator", "_leaf_hooks",
+                      "_post_accumulate_hooks", "_rewritten", "_inference", "_retain"))
+
+
+def reduce(t: Tensor):
+    """Pickle support for trusted channels (multiprocessing): values, geometry and device name travel."""
+    extra = {k: v for k, v in t.__dict__.items() if k not in _PRIVATE}
+    if t._grad_fn is not None:
+        raise RuntimeError("cannot pickle a tensor that is not a leaf of the graph; detach() it first")
+    name = str(t.device)
+    return (rebuild, (type(t), None if name == "meta" else read(t.detach()), t.dtype, tuple(t.shape), name, t._rg, extra))
+
+
+def rebuild(cls, array, dtype, shape, name, requires_grad, extra):
+    if array is None:
+        from .tensor import empty
+        t = empty(shape, dtype, resolve("meta"))
+    else:
+        t = from_array(array.reshape(shape), resolve(name if name != "cpu" else None), dtype)
+    t = Tensor._make_subclass(cls, t, False)
+    t._rg = requires_grad
+    t.__dict__.update(extra)
+    return t
+
+
+def to_dlpack(t: Tensor, **kwargs):
+    if t._rg:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    array = read(t)
+    if t.dtype is dt.bfloat16:
+        raise BufferError("NumPy cannot export bfloat16 through DLPack; convert to float32 first")
+    return array.__dlpack__(**kwargs)
+
+
+def from_dlpack(source) -> Tensor:
+    """A tensor with a copy of the values that ``source`` exports on the CPU."""
+    if isinstance(source, Tensor):
+        return source
+    return from_array(np.from_dlpack(source), resolve(None))
+
+
+def from_numpy(array) -> Tensor:
+    """A tensor with the values of a NumPy array, same dtype. The memory is not shared (a device has its own).
+
+    Example:
+        >>> clnn.from_numpy(np.arange(3))
+        tensor([0, 1, 2])
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    return from_array(array, resolve(None))
+
+
+__all__ = ["contiguous_strides"]

@@ -1,0 +1,551 @@
+"""The Tensor handle: shape, strides and offset into a shared Storage, plus its place on the autograd tape.
+
+Operators, methods and operator symbols are attached by ``declare`` from the operator table; this file holds what is not an operator.
+"""
+from __future__ import annotations
+
+import sys
+import warnings
+import weakref
+
+from ..core import dtype as dt
+from ..core.shape import Size, contiguous_strides, is_contiguous
+from ..graph import fuse
+from ..graph.node import Node as LazyNode
+from ..graph.node import Storage, record
+from . import tape
+from .device import public
+from .grad_mode import state
+
+_refcount = sys.getrefcount
+
+
+class Tensor:
+    """A multi-dimensional array on an OpenCL device, with gradients.
+
+    Make one with ``clnn.tensor``, ``clnn.zeros``, ``clnn.randn`` or ``clnn.from_numpy``.
+    """
+
+    __slots__ = ("_storage", "shape", "_strides", "_offset", "dtype", "_numel", "_dense", "__dict__", "__weakref__")
+
+    # Rarely set: class-level defaults keep fresh tensors cheap.
+    _rg = False
+    _grad = None
+    _grad_fn = None
+    _out_nr = 0
+    _base = None
+    _ver = None
+    _view_version = 0
+    _retain = False
+    _inference = False
+    is_leaf_forced = False
+
+    def __new__(cls, *args, device=None, dtype=None, **kwargs):
+        from ..ops import creation
+        return creation.legacy_constructor(cls, args, device)
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    # -- identity -------------------------------------------------------------------------------------------------------------
+    @staticmethod
+    def _make_subclass(cls, data, require_grad=False):
+        """A tensor of class ``cls`` that shares the memory of ``data`` and has no history."""
+        t = object.__new__(cls)
+        t._storage, t.shape, t._strides, t._offset = data._storage, data.shape, data._strides, data._offset
+        t.dtype, t._numel, t._dense = data.dtype, data._numel, data._dense
+        if data._ver is not None:
+            t._ver = data._ver
+        if require_grad:
+            t.requires_grad = True
+        return t
+
+    def _alias(self):
+        """A plain handle on the same memory and version counter, without history."""
+        t = _new(Tensor)
+        t._storage, t.shape, t._strides, t._offset = self._storage, self.shape, self._strides, self._offset
+        t.dtype, t._numel, t._dense = self.dtype, self._numel, self._dense
+        if self._ver is not None:
+            t._ver = self._ver
+        return t
+
+    def _snapshot(self):
+        """The present value under a storage of its own: no copy is made until one side is written (buffers are shared by value)."""
+        if not (self._dense and self._numel * self.dtype.itemsize == self._storage.nbytes):
+            return self.contiguous()._snapshot() if not self._dense else copy(self)
+        t = self._alias()
+        t._ver = None
+        st = self._storage
+        t._storage = Storage(st.device, st.nbytes, st.buf, st.node)
+        return t
+
+    def _assign(self, value):
+        """Write ``value`` (same shape and dtype, broadcasts not allowed) into this tensor's memory and bump the version."""
+        write(self, value)
+
+    # -- geometry -------------------------------------------------------------------------------------------------------------
+    @property
+    def device(self):
+        return public(self._storage.device)
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    def dim(self):
+        return len(self.shape)
+
+    ndimension = dim
+
+    def numel(self):
+        return self._numel
+
+    nelement = numel
+
+    def size(self, dim=None):
+        return self.shape if dim is None else self.shape[dim if -len(self.shape) <= dim < len(self.shape) else _bad_dim(dim, self)]
+
+    def stride(self, dim=None):
+        return tuple(self._strides) if dim is None else self._strides[dim]
+
+    def storage_offset(self):
+        return self._offset
+
+    def untyped_storage(self):
+        return self._storage
+
+    storage = untyped_storage
+
+    def element_size(self):
+        return self.dtype.itemsize
+
+    @property
+    def itemsize(self):
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self):
+        return self._numel * self.dtype.itemsize
+
+    def data_ptr(self):
+        """A number that is equal for tensors that start at the same element of the same storage."""
+        return 0 if self._numel == 0 else id(self._storage) + self._offset * self.dtype.itemsize
+
+    def is_contiguous(self, memory_format=None):
+        return self._dense or is_contiguous(self.shape, self._strides)
+
+    def is_floating_point(self):
+        return self.dtype.is_floating_point
+
+    def is_complex(self):
+        return False
+
+    def is_signed(self):
+        return self.dtype.is_signed
+
+    def is_inference(self):
+        return self._inference
+
+    def is_set_to(self, other):
+        return self._storage is other._storage and self._offset == other._offset and self.shape == other.shape \
+            and self._strides == other._strides
+
+    is_cuda = property(lambda self: self._storage.device.kind == "gpu")
+    is_cpu = property(lambda self: self._storage.device.kind == "cpu")
+    is_meta = property(lambda self: self._storage.device.kind == "meta")
+    is_sparse = is_quantized = is_mkldnn = is_nested = False
+    layout = "clnn.strided"
+
+    def get_device(self):
+        return -1 if self.is_cpu else self._storage.device.index
+
+    # -- autograd -------------------------------------------------------------------------------------------------------------
+    @property
+    def requires_grad(self):
+        return self._rg
+
+    @requires_grad.setter
+    def requires_grad(self, value):
+        if self._grad_fn is not None:
+            if not value:
+                raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
+                                   "a subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+            return
+        if value and not self.dtype.is_floating_point:
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+        if value and self._inference and not state.inference:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        self._rg = bool(value)
+
+    def requires_grad_(self, requires_grad=True):
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def is_leaf(self):
+        return self.grad_fn is None
+
+    @property
+    def grad_fn(self):
+        if self._base is not None:
+            refresh_view(self)
+        return self._grad_fn
+
+    @property
+    def output_nr(self):
+        return self._out_nr
+
+    @property
+    def _version(self):
+        return (self._ver or self._storage).version
+
+    @property
+    def grad(self):
+        if self._grad is None and self._grad_fn is not None and not self._retain:
+            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+                          "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+                          "Tensor, use .retain_grad() on the non-leaf Tensor.", UserWarning, stacklevel=2)
+        return self._grad
+
+    @grad.setter
+    def grad(self, value):
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+            if value is self:
+                raise RuntimeError("can't assign Variable as its own grad")
+            if value.shape != self.shape:
+                raise RuntimeError(f"assigned grad has data of a different size: got {list(value.shape)}, expected {list(self.shape)}")
+            if value.dtype is not self.dtype:
+                raise RuntimeError(f"assigned grad has data of a different type: got {value.dtype}, expected {self.dtype}")
+            if value._storage.device is not self._storage.device:
+                raise RuntimeError(f"assigned grad has data located on a different device: got {value.device}, expected {self.device}")
+        self._grad = value
+
+    @grad.deleter
+    def grad(self):
+        self._grad = None
+
+    @property
+    def data(self):
+        t = self._alias()
+        t._ver = _Version()
+        return t
+
+    @data.setter
+    def data(self, value):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        self._storage, self.shape, self._strides, self._offset = value._storage, value.shape, value._strides, value._offset
+        self.dtype, self._numel, self._dense = value.dtype, value._numel, value._dense
+        self._ver = None
+
+    def detach(self):
+        """The same memory without history."""
+        t = self._alias()
+        t._base = self._base if self._base is not None else self
+        t._view_version = -1                                     # never gets a history from its base
+        return t
+
+    def detach_(self):
+        if self._base is not None:
+            raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+        self._grad_fn, self._out_nr, self._rg = None, 0, False
+        return self
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+        from .backward import backward
+        backward(self, gradient, retain_graph, create_graph, inputs)
+
+    def retain_grad(self):
+        """Keep ``.grad`` of a tensor that is not a leaf."""
+        if not self._rg:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if self.is_leaf or self._retain:
+            return
+        self._retain = True
+        me = weakref.ref(self)
+
+        def keep(g):
+            t = me()
+            if t is not None:
+                t._grad = g if t._grad is None else t._grad + g
+        self._hook_table()["retain"] = keep
+
+    @property
+    def retains_grad(self):
+        return self._retain
+
+    def _hook_table(self):
+        fn = self.grad_fn
+        if fn is None:
+            hooks = self.__dict__.setdefault("_leaf_hooks", {0: {}})
+            accumulator(self).retains = hooks
+            return hooks[0]
+        if fn.retains is None:
+            fn.retains = {}
+        return fn.retains.setdefault(self._out_nr, {})
+
+    def register_hook(self, hook):
+        """Call ``hook(grad)`` when the gradient of this tensor is known; what it returns replaces the gradient."""
+        if not self._rg:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        table = self._hook_table()
+        handle = tape.Handle(table)
+        table[handle.id] = hook
+        return handle
+
+    def register_post_accumulate_grad_hook(self, hook):
+        """Call ``hook(self)`` after ``.grad`` of this leaf was updated."""
+        if not self._rg:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self._grad_fn is not None:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        table = self.__dict__.setdefault("_post_accumulate_hooks", {})
+        handle = tape.Handle(table)
+        table[handle.id] = hook
+        return handle
+
+    # -- Python protocol --------------------------------------------------------------------------------------------------------
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __iter__(self):
+        if not self.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __hash__(self):
+        return id(self)
+
+    def __contains__(self, item):
+        if isinstance(item, (Tensor, int, float, bool)):
+            return bool((self == item).any())
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}.")
+
+    def __repr__(self, *, tensor_contents=None):
+        from .display import tensor_repr
+        return tensor_repr(self)
+
+    def __format__(self, spec):
+        if spec and not self.shape:
+            return format(self.item(), spec)
+        return object.__format__(self, spec) if spec else str(self)
+
+    def __bool__(self):
+        if self._numel != 1:
+            if self._numel == 0:
+                raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        return bool(self.item())
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __complex__(self):
+        return complex(self.item())
+
+    def __index__(self):
+        value = self.item()
+        if self.dtype.is_floating_point:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(value)
+
+    def __getitem__(self, index):
+        from .indexing import getitem
+        return getitem(self, index)
+
+    def __setitem__(self, index, value):
+        from .indexing import setitem
+        setitem(self, index, value)
+
+    def __deepcopy__(self, memo):
+        from .interop import deepcopy
+        return deepcopy(self, memo)
+
+    def __reduce_ex__(self, protocol):
+        from .interop import reduce
+        return reduce(self)
+
+    def __array__(self, dtype=None, copy=None):
+        got = self.numpy()
+        return got if dtype is None else got.astype(dtype)
+
+    __array_priority__ = 1000
+
+    def __dlpack__(self, **kwargs):
+        from .interop import to_dlpack
+        return to_dlpack(self, **kwargs)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def numpy(self, *, force=False):
+        """The values as a NumPy array (a host copy: device memory is not shared)."""
+        from .interop import to_numpy
+        return to_numpy(self, force)
+
+    def item(self):
+        """The one value as a Python number. Waits for the device."""
+        from .interop import item
+        return item(self)
+
+    def tolist(self):
+        """The values as nested Python lists."""
+        return self.item() if not self.shape else self.detach().numpy().tolist()
+
+    def __setstate__(self, data):
+        self.__dict__.update(data)
+
+
+_new = object.__new__
+
+
+class _Version:
+    __slots__ = ("version",)
+
+    def __init__(self):
+        self.version = 0
+
+
+def _bad_dim(dim, t):
+    from ..core.shape import wrap_dim
+    return wrap_dim(dim, len(t.shape))
+
+
+def make(storage, shape, dtype, numel) -> Tensor:
+    """A handle on a fresh, dense storage."""
+    t = _new(Tensor)
+    t._storage, t.shape, t._strides, t._offset = storage, shape, contiguous_strides(shape), 0
+    t.dtype, t._numel, t._dense = dtype, numel, True
+    return t
+
+
+def make_view(base, shape, strides, offset) -> Tensor:
+    """A handle on part of the storage of ``base`` (history is attached by the view driver)."""
+    t = _new(Tensor)
+    shape = shape if shape.__class__ is Size else Size(shape)
+    t._storage, t.shape, t._strides, t._offset = base._storage, shape, strides, offset
+    t.dtype = base.dtype
+    numel = 1
+    for s in shape:
+        numel *= s
+    t._numel = numel
+    t._dense = offset == 0 and is_contiguous(shape, strides)
+    if base._ver is not None:
+        t._ver = base._ver
+    t._base = base._base if base._base is not None else base
+    t._view_version = (t._ver or t._storage).version if base._view_version >= 0 else -1
+    return t
+
+
+def empty(shape, dtype, device) -> Tensor:
+    """Uninitialised dense memory."""
+    shape = shape if shape.__class__ is Size else Size(shape)
+    numel = 1
+    for s in shape:
+        if s < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(shape)}")
+        numel *= s
+    if dtype.needs_fp64 and not device.has_fp64:
+        raise TypeError(f"float64 is not supported by {device.name}; use float32, or a device with fp64 (python -m clnn doctor lists them)")
+    nbytes = numel * dtype.itemsize
+    return make(Storage(device, nbytes, device.alloc(nbytes)), shape, dtype, numel)
+
+
+def accumulator(t):
+    """The AccumulateGrad node of a leaf, made once."""
+    known = t.__dict__.get("_accumulator")
+    acc = known() if known is not None else None
+    if acc is None:
+        acc = tape.AccumulateGrad(t)
+        t._accumulator = weakref.ref(acc)           # the graph owns it; a strong reference would make a cycle per leaf
+        acc.retains = t.__dict__.get("_leaf_hooks")
+    return acc
+
+
+def edge(t):
+    """Where the gradient of ``t`` is to be delivered: (node, output number), or None."""
+    if t._base is not None:
+        refresh_view(t)
+    fn = t._grad_fn
+    if fn is not None:
+        return (fn, t._out_nr)
+    return (accumulator(t), 0) if t._rg else None
+
+
+def refresh_view(view):
+    """After an in-place write to its base, a view's history is 'this region of the base's new history'."""
+    base = view._base
+    if view._view_version < 0 or not base._rg:
+        return
+    now = (base._ver or base._storage).version
+    if view._view_version != now and base._grad_fn is not None and base.__dict__.get("_rewritten", -1) > view._view_version:
+        from .inplace import region_node
+        view._grad_fn, view._out_nr, view._rg = region_node(base, view), 0, True
+    view._view_version = now
+
+
+def bump(t):
+    ver = t._ver or t._storage
+    ver.version += 1
+
+
+def copy(t) -> Tensor:
+    """A dense copy, recorded lazily."""
+    from .dispatch import record_elementwise
+    return record_elementwise(fuse.CAST, t.dtype, t.dtype, t.shape, t._numel, (t,))
+
+
+def write(target, value) -> None:
+    """Put ``value`` into the memory of ``target``: by re-binding the storage when all of it is replaced, else by a strided kernel.
+
+    ``value`` must have the shape and dtype of ``target``.
+    """
+    st = target._storage
+    if target._dense and target._numel * target.dtype.itemsize == st.nbytes and not st.pinned:
+        if not (value._dense and value._numel * value.dtype.itemsize == value._storage.nbytes and value.dtype is target.dtype):
+            value = copy(value)
+        src = value._storage
+        if src is not st:
+            st.node, st.buf = src.node, src.buf
+            if src.node is not None and _refcount(src) <= 4:     # the source dies here: its node now belongs to the target
+                src.node.out = weakref.ref(st)
+    elif target._numel:
+        _write_region(target, value)
+    bump(target)
+
+
+def _write_region(target, value):
+    st = target._storage
+    device = st.device
+    if st.node is not None:
+        fuse.realize(st)
+    node = value._storage.node
+    inline = node is not None and node.buf is None and node.reduce is None and value._dense and value._numel == node.numel \
+        and value.dtype is node.dtype and (value.shape == node.shape or node.linear)
+    if not inline:
+        if node is not None:
+            fuse.realize(value._storage)
+        src = value._storage
+        node = LazyNode(fuse.CAST, ((src.buf, value.dtype, value._offset, value._strides),), target.dtype, target.dtype, target.shape,
+                        target._numel, device, 1, 1, False)
+    elif node.shape != target.shape:
+        node.shape = target.shape
+    # Others may still read the old contents (snapshots, pending readers): write to a copy then. Reads of exactly this region by this very
+    # node are harmless, each element is read before it is written.
+    same = sum(1 for r in node.args if r.__class__ is tuple and r[0] is st.buf and r[2] == target._offset and r[3] == target._strides)
+    if not st.pinned and _refcount(st.buf) > 2 + same:
+        fresh = device.alloc(st.nbytes)
+        device.copy(st.buf, fresh, st.nbytes)
+        st.buf = fresh
+    fuse.store_into(device, node, st.buf, target._offset, target.shape, target._strides, target.dtype)
+
+
+def from_node(expr, refs, compute, dtype, shape, numel, device, count, leaves, linear) -> Tensor:
+    return make(record(expr, refs, compute, dtype, shape, numel, device, count, leaves, linear), shape, dtype, numel)

@@ -1,0 +1,1 @@
+"""Floor 0: dtypes, shapes, errors and configuration. Needs only NumPy."""

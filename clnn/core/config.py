@@ -1,0 +1,72 @@
+"""Settings read from the environment, in one place.
+
+========================= ==========================================================================================
+variable                  meaning
+========================= ==========================================================================================
+``CLNN_DEVICE``           the default device (any name that :func:`clnn.device` accepts)
+``CLNN_CACHE_DIR``        where probe verdicts and built kernels are kept (default: the user's cache folder + ``clnn``)
+``CLNN_NO_CACHE``         ``1``: neither read nor write built kernels on disk
+``CLNN_EAGER``            ``1``: run each operator at once instead of fusing (the oracle for fusion, and for debugging)
+``CLNN_DEBUG``            ``1``: wait after each launch, so that an error names the launch that caused it
+``CLNN_PROBE_TIMEOUT``    seconds that a driver gets to prove itself on its first sight (default 60)
+========================= ==========================================================================================
+"""
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+
+def flag(name: str, default: bool = False) -> bool:
+    """True when the variable is set to something other than ``0``, ``no``, ``off``, ``false`` or nothing."""
+    value = os.environ.get(name)
+    return default if value is None else value.strip().lower() not in ("", "0", "no", "off", "false")
+
+
+def number(name: str, default: float) -> float:
+    """The variable as a number; ``default`` when it is unset or is not one."""
+    try:
+        return float(os.environ[name])
+    except (KeyError, ValueError):
+        return default
+
+
+def device_name() -> str | None:
+    """The device asked for by ``CLNN_DEVICE``, or None."""
+    return os.environ.get("CLNN_DEVICE", "").strip() or None
+
+
+def cache_dir(*parts: str) -> Path:
+    """A folder for things that can be made again, created on demand; a private temporary one where the home is read-only."""
+    base = os.environ.get("CLNN_CACHE_DIR")
+    if not base:
+        if sys.platform == "win32":
+            root = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~")
+        elif sys.platform == "darwin":
+            root = os.path.expanduser("~/Library/Caches")
+        else:
+            root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        base = os.path.join(root, "clnn")
+    path = Path(base, *parts)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        owner = os.getuid() if hasattr(os, "getuid") else "user"
+        path = Path(tempfile.gettempdir(), f"clnn-{owner}", *parts)
+        path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+class Config:
+    """Switches that may also be changed while a program runs: ``config.eager``, ``config.debug``."""
+
+    def __init__(self):
+        self.eager = flag("CLNN_EAGER")
+        self.debug = flag("CLNN_DEBUG")
+        self.no_cache = flag("CLNN_NO_CACHE")
+        self.probe_timeout = number("CLNN_PROBE_TIMEOUT", 60.0)
+
+
+config = Config()

@@ -1,0 +1,18 @@
+"""The exceptions that clnn raises for reasons of its own (everything else is TypeError, ValueError, IndexError...)."""
+from __future__ import annotations
+
+
+class DeviceError(RuntimeError):
+    """A device is missing, unknown, unusable, or used in a process where it cannot work."""
+
+
+class OutOfMemoryError(RuntimeError):
+    """A device had no room for an allocation, even after the memory pool was freed and the request repeated."""
+
+
+class KernelBuildError(RuntimeError):
+    """A kernel did not render or build. The text shows the template, its parameters and the numbered lines around the fault."""
+
+
+class LaunchError(RuntimeError):
+    """A driver refused to run a kernel. The text names the kernel, its sizes and the driver's code."""

@@ -1,0 +1,181 @@
+"""Shapes and strides as tuples of Python ints: broadcasting, contiguity, reshaping views, collapsing dimensions."""
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+
+class Size(tuple):
+    """The shape of a tensor: a tuple that prints as PyTorch's ``torch.Size`` and counts elements."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return f"clnn.Size([{', '.join(map(str, self))}])"
+
+    def numel(self) -> int:
+        return math.prod(self)
+
+    def __getitem__(self, item):
+        got = tuple.__getitem__(self, item)
+        return Size(got) if isinstance(item, slice) else got
+
+    def __add__(self, other):
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __reduce__(self):
+        return (Size, (tuple(self),))
+
+
+@lru_cache(maxsize=65536)
+def contiguous_strides(shape: tuple) -> tuple:
+    """Row-major strides in elements. Cached, so equal shapes give the identical tuple."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+@lru_cache(maxsize=65536)
+def is_contiguous(shape: tuple, strides: tuple) -> bool:
+    step = 1
+    for size, stride in zip(reversed(shape), reversed(strides)):
+        if size == 0:
+            return True
+        if size != 1:
+            if stride != step:
+                return False
+            step *= size
+    return True
+
+
+@lru_cache(maxsize=65536)
+def broadcast_shapes(*shapes: tuple) -> tuple:
+    """The common shape of ``shapes``; ValueError where two sizes differ and neither is 1."""
+    rank = max(map(len, shapes), default=0)
+    out = [1] * rank
+    for shape in shapes:
+        lead = rank - len(shape)
+        for i, size in enumerate(shape):
+            have = out[lead + i]
+            if size != have and size != 1:
+                if have != 1:
+                    raise ValueError(f"The size of tensor a ({have}) must match the size of tensor b ({size}) "
+                                     f"at non-singleton dimension {lead + i}")
+                out[lead + i] = size
+    return tuple(out)
+
+
+@lru_cache(maxsize=65536)
+def broadcast_strides(shape: tuple, strides: tuple, to: tuple) -> tuple:
+    """Strides of a view of ``shape`` expanded to ``to`` (repeated dimensions get stride 0)."""
+    lead = len(to) - len(shape)
+    return (0,) * lead + tuple(0 if size == 1 and want != 1 else stride
+                               for size, stride, want in zip(shape, strides, to[lead:]))
+
+
+@lru_cache(maxsize=65536)
+def view_strides(shape: tuple, strides: tuple, new_shape: tuple) -> tuple | None:
+    """Strides that show the same elements as ``new_shape`` without a copy, or None if there are none."""
+    if is_contiguous(shape, strides):
+        return contiguous_strides(new_shape)
+    if 0 in shape:
+        return contiguous_strides(new_shape)
+    chunks = []                       # maximal runs of old dimensions that lie contiguously in memory: (numel, stride)
+    for size, stride in zip(shape, strides):
+        if size == 1:
+            continue
+        if chunks and chunks[-1][1] == size * stride:
+            chunks[-1] = (chunks[-1][0] * size, stride)
+        else:
+            chunks.append((size, stride))
+    out, chunk = [], len(chunks) - 1
+    left, stride = (chunks[chunk] if chunks else (1, 1))
+    for size in reversed(new_shape):
+        if size == 1:
+            out.append(stride)
+            continue
+        if left == 1 and chunk > 0:
+            chunk -= 1
+            left, stride = chunks[chunk]
+        if left % size:
+            return None
+        out.append(stride)
+        left //= size
+        stride *= size
+    return tuple(reversed(out))
+
+
+def infer_size(shape, numel: int) -> tuple:
+    """Fill in one ``-1`` of a requested shape; RuntimeError when the element counts cannot agree."""
+    known, hole = 1, None
+    for i, size in enumerate(shape):
+        if size == -1:
+            if hole is not None:
+                raise RuntimeError("only one dimension can be inferred")
+            hole = i
+        elif size < 0:
+            raise RuntimeError(f"invalid shape dimension {size}")
+        else:
+            known *= size
+    if hole is None:
+        if known != numel:
+            raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
+        return tuple(shape)
+    if known == 0:
+        raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified "
+                           "dimension size -1 can be any value and is ambiguous")
+    if numel % known:
+        raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
+    return tuple(shape[:hole]) + (numel // known,) + tuple(shape[hole + 1:])
+
+
+def wrap_dim(dim: int, rank: int) -> int:
+    """Turn a possibly negative dimension into 0..rank-1; a 0-d tensor accepts 0 and -1 as PyTorch does."""
+    limit = max(rank, 1)
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    return dim + limit if dim < 0 else dim
+
+
+def wrap_dims(dims, rank: int) -> tuple:
+    """Normalised dimensions; None or () means all. Repeated ones are refused."""
+    if dims is None:
+        return tuple(range(rank))
+    if isinstance(dims, int):
+        dims = (dims,)
+    out = tuple(wrap_dim(d, rank) for d in dims)
+    if len(set(out)) != len(out):
+        twice = next(d for d in out if out.count(d) > 1)
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+    return out
+
+
+@lru_cache(maxsize=65536)
+def collapse(shape: tuple, all_strides: tuple) -> tuple:
+    """Merge neighbouring dimensions that every operand walks contiguously.
+
+    Returns ``(sizes, strides_of_each_operand)``; fewer dimensions mean cheaper index arithmetic and fewer distinct kernels.
+    """
+    sizes, cols = [], []
+    for d, size in enumerate(shape):
+        if size == 1:
+            continue
+        col = [s[d] for s in all_strides]
+        if sizes and all(p == c * size for p, c in zip(cols[-1], col)):
+            sizes[-1] *= size
+            cols[-1] = col
+        else:
+            sizes.append(size)
+            cols.append(col)
+    if not sizes:
+        sizes, cols = [1], [[0] * len(all_strides)]
+    return tuple(sizes), tuple(tuple(col[k] for col in cols) for k in range(len(all_strides)))
+
+
+def span(shape, strides) -> int:
+    """Number of storage elements from the first to the last that a (non-negative stride) view touches."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides))

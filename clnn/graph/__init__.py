@@ -1,0 +1,1 @@
+"""Floor 2: the operator table, lazy nodes, fusion and code generation."""

@@ -1,0 +1,278 @@
+"""Writes the C source of a fused kernel: a list of instructions over leaves, scalars and earlier values.
+
+Forms, chosen by layout and driver:
+  linear  every operand is walked in flat order: one index
+  rows    the innermost dimension is a loop or a work-item axis; outer index arithmetic is done once per row
+  flat    division and remainder per element: for tiny innermost dimensions
+Each exists as ``loop`` (a work-item owns a run of elements; PoCL vectorises such loops) and ``item`` (one element per work-item; what
+GPUs want and what Intel's CPU compiler vectorises).
+"""
+from __future__ import annotations
+
+import re
+
+from ..core import dtype as dt
+from .node import Expr
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_FLOAT_SUFFIX = re.compile(r"(?<![\w.])(\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)f\b")
+OWN = frozenset(("expm1", "log", "log1p", "log2", "log10", "tanh", "erf", "sin", "cos"))     # clnn_<name> of the template base
+_OWN_MATH = re.compile(rf"\b({'|'.join(sorted(OWN))})\(")
+
+ACC_OF_CATEGORY = {dt.BOOL: "bool", dt.INT: "int", dt.FLOAT: "float"}
+
+
+def convert(value: str, source: dt.dtype, target: dt.dtype) -> str:
+    """C text that turns ``value`` of dtype ``source`` into the accumulate type of ``target``."""
+    if target.category == dt.BOOL:
+        return value if source.category == dt.BOOL else f"({value} != 0)"
+    if source.acc == target.acc:
+        return value
+    return f"(({target.acc}){value})"
+
+
+def as_stored(value: str, compute: dt.dtype, target: dt.dtype) -> str:
+    """C text of ``value`` as it would read back from memory of dtype ``target``, so that fused and eager agree to the bit."""
+    if target.category == dt.BOOL:
+        return value if compute.category == dt.BOOL else f"(({value}) != 0)"
+    if target.round_trip:
+        return f"{target.round_trip}((float)({value}))"
+    if target.acc == "int" and target.itemsize < 4:
+        if compute.category == dt.FLOAT:
+            return f"((int)({target.c})(int)({value}))"
+        return f"((int)({target.c})({value}))"
+    return f"(({target.acc})({value}))"
+
+
+def expression(expr: Expr, compute: dt.dtype, operands: list[str], own: frozenset) -> str:
+    """The operator's C text with its operand names replaced and its literals typed for ``compute``."""
+    text = expr.text
+    if isinstance(text, dict):
+        text = text[ACC_OF_CATEGORY[compute.category]]
+    table = dict(zip(expr.names, operands))
+    text = _WORD.sub(lambda m: table.get(m.group(), m.group()), text)
+    text = text.replace("ACC", compute.acc)
+    if compute.acc == "double":
+        return _FLOAT_SUFFIX.sub(r"\1", text)
+    if compute.acc == "float":
+        return _OWN_MATH.sub(lambda m: f"clnn_{m.group(1)}(" if m.group(1) in own else m.group(), text)
+    return text
+
+
+class Program:
+    """What makes two fused computations the same kernel: instructions, leaves, scalars, outputs and form."""
+
+    __slots__ = ("code", "leaves", "scalars", "outs", "form", "rank")
+
+    def __init__(self, code, leaves, scalars, outs, form, rank):
+        self.code = code            # ((expr index, compute index, dtype index, operands...), ...)
+        self.leaves = leaves        # ((dtype index, class, has offset), ...); class: 'l' flat, '0' one element, or per-dimension string
+        self.scalars = scalars      # accumulate types
+        self.outs = outs            # ((value index, dtype index, class, has offset), ...)
+        self.form, self.rank = form, rank
+
+    def key(self):
+        return (self.code, self.leaves, self.scalars, self.outs, self.form, self.rank)
+
+
+def values(program: Program, index: str, leaf_index, own: frozenset, indent: str) -> list[str]:
+    """One statement per load and instruction; ``leaf_index(k)`` is the C index of leaf k."""
+    lines, types = [], []
+    for k, (d, cls, _) in enumerate(program.leaves):
+        row = dt.ALL[d]
+        lines.append(f"{indent}const {row.acc} l{k} = {row.load}(x{k}, {leaf_index(k)});")
+    for n, (e, c, d, *operands) in enumerate(program.code):
+        compute, out, expr = dt.ALL[c], dt.ALL[d], Expr.all[e]
+        names = []
+        for o in operands:
+            if o >= 0:
+                names.append(convert(f"v{o}", types[o], compute))
+            elif o % 2:                                     # odd: a leaf, even: a scalar
+                k = -(o + 1) // 2
+                names.append(convert(f"l{k}", dt.ALL[program.leaves[k][0]], compute))
+            else:
+                k = -o // 2 - 1
+                names.append(f"(({compute.acc})s{k})" if compute.category != dt.BOOL else f"(s{k} != 0)")
+        text = expression(expr, compute, names, own)
+        if expr.uses_index:
+            text = re.sub(r"\bIDX\b", f"({index})", text)
+        if expr.checked:
+            test, code = expression(_Check(expr), compute, names, own), f"e{n}"
+            lines.append(f"{indent}if ({test}) CLNN_FAIL(err, {code}, 0);")
+        kind = compute if expr.name != "cast" else compute
+        lines.append(f"{indent}const {out.acc} v{n} = {as_stored(f'({text})', kind, out)};")
+        types.append(out)
+    return lines
+
+
+class _Check:
+    """Presents an Expr's error test as an expression of its own."""
+
+    def __init__(self, expr):
+        self.text, self.names = expr.checked, expr.names
+
+
+def parameters(program: Program) -> list[str]:
+    """Kernel parameters after the geometry: leaves, scalars, outputs."""
+    out = []
+    for k, (d, cls, off) in enumerate(program.leaves):
+        out.append(f"__global const {dt.ALL[d].c}* restrict x{k}_p")
+        if off:
+            out.append(f"const long x{k}_o")
+        out += [f"const long x{k}_s{j}" for j in strided_dims(cls)]
+    out += [f"const {t} s{k}" for k, t in enumerate(program.scalars)]
+    for k, (_, d, cls, off) in enumerate(program.outs):
+        out.append(f"__global {dt.ALL[d].c}* restrict y{k}_p")
+        if off:
+            out.append(f"const long y{k}_o")
+        out += [f"const long y{k}_s{j}" for j in strided_dims(cls)]
+    checks = [n for n, ins in enumerate(program.code) if Expr.all[ins[0]].checked]
+    if checks:
+        out.append("__global int* err")
+        out += [f"const int e{n}" for n in checks]
+    return out
+
+
+def strided_dims(cls: str):
+    """Dimensions whose stride is a run-time argument ('s' in the class string)."""
+    return [j for j, c in enumerate(cls) if c == "s"] if cls not in ("l", "0") else []
+
+
+def strided_index(name: str, cls: str, dims: list[str], flat: str) -> str:
+    """Index text of an operand of class ``cls`` over the index variables ``dims``; 'l' operands use ``flat``."""
+    if cls == "l":
+        return flat
+    terms = [v if c == "1" else f"{v}*{name}_s{j}" for j, (c, v) in enumerate(zip(cls, dims)) if c != "0"]
+    return " + ".join(terms) or "0"
+
+
+def _bases(program, suffix=""):
+    lines = []
+    for k, (d, _, off) in enumerate(program.leaves):
+        lines.append(f"    __global const {dt.ALL[d].c}* restrict x{k} = x{k}_p{f' + x{k}_o' if off else ''};")
+    for k, (_, d, _, off) in enumerate(program.outs):
+        lines.append(f"    __global {dt.ALL[d].c}* restrict y{k} = y{k}_p{f' + y{k}_o' if off else ''};")
+    return lines
+
+
+def _stores(program, out_index, indent):
+    return [f"{indent}{dt.ALL[d].store}(y{k}, {out_index(k)}, v{v});" for k, (v, d, *_) in enumerate(program.outs)]
+
+
+def elementwise_source(program: Program, own: frozenset) -> str:
+    """The whole source of a fused elementwise kernel called ``fused``."""
+    body = {"linear-loop": _linear_loop, "linear-item": _linear_item, "rows-loop": _rows_loop, "rows-item": _rows_item,
+            "flat-loop": _flat_loop, "flat-item": _flat_item}[program.form]
+    geometry, lines = body(program, own)
+    params = ",\n    ".join(geometry + parameters(program))
+    return "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void fused(\n    {params})", "{",
+                      *_bases(program), *lines, "}", ""])
+
+
+def _linear_loop(program, own):
+    lines = ["    const long lo = (long)get_global_id(0) * chunk;", "    if (lo >= n) return;",
+             "    const int m = (int)min(chunk, n - lo);"]
+    lines += [f"    x{k} += lo;" for k, leaf in enumerate(program.leaves) if leaf[1] != "0"]
+    lines += [f"    y{k} += lo;" for k in range(len(program.outs))]
+    lines += ["    for (int i = 0; i < m; i++) {",
+              *values(program, "lo + i", lambda k: "0" if program.leaves[k][1] == "0" else "i", own, "        "),
+              *_stores(program, lambda k: "i", "        "), "    }"]
+    return ["const long n", "const long chunk"], lines
+
+
+def _linear_item(program, own):
+    lines = ["    const long i = get_global_id(0);", "    if (i >= n) return;",
+             *values(program, "i", lambda k: "0" if program.leaves[k][1] == "0" else "i", own, "    "),
+             *_stores(program, lambda k: "i", "    ")]
+    return ["const long n"], lines
+
+
+def _dims(program):
+    return [f"const long d{j}" for j in range(program.rank)]
+
+
+def _row_bases(program, indent):
+    """Split the row number into outer indices and move every pointer to the start of its row."""
+    r = program.rank
+    lines = [f"{indent}long rest = row;"]
+    for j in range(r - 2, -1, -1):
+        lines.append(f"{indent}const long i{j} = {'rest' if j == 0 else f'rest % d{j}'};")
+        if j:
+            lines.append(f"{indent}rest /= d{j};")
+    outer = [f"i{j}" for j in range(r - 1)]
+
+    def base(name, cls):
+        return f"row * d{r - 1}" if cls == "l" else strided_index(name, cls[:-1] if cls != "0" else "", outer, "")
+    for k, (d, cls, _) in enumerate(program.leaves):
+        lines.append(f"{indent}__global const {dt.ALL[d].c}* restrict x{k} = x{k}b + ({base(f'x{k}', cls)});")
+    for k, (_, d, cls, _) in enumerate(program.outs):
+        lines.append(f"{indent}__global {dt.ALL[d].c}* restrict y{k} = y{k}b + ({base(f'y{k}', cls)});")
+    return lines
+
+
+def _inner(name, cls, var):
+    if cls == "l" or cls[-1] == "1":
+        return var
+    return "0" if cls[-1] == "0" else f"{var} * {name}_s{len(cls) - 1}"
+
+
+def _row_body(program, own, var, indent):
+    flat = f"row * d{program.rank - 1} + {var}"
+    return [*values(program, flat, lambda k: _inner(f"x{k}", program.leaves[k][1], var), own, indent),
+            *_stores(program, lambda k: _inner(f"y{k}", program.outs[k][2], var), indent)]
+
+
+def _rename_bases(program):
+    return ([f"    __global const {dt.ALL[d].c}* x{k}b = x{k};" for k, (d, *_) in enumerate(program.leaves)]
+            + [f"    __global {dt.ALL[d].c}* y{k}b = y{k};" for k, (_, d, *_r) in enumerate(program.outs)])
+
+
+def _rows_loop(program, own):
+    r = program.rank
+    lines = [*_rename_bases(program), "    const long first = (long)get_global_id(0) * chunk;",
+             "    const long last = min(first + chunk, rows);", "    const long lo = (long)get_global_id(1) * seg;",
+             f"    const int m = (int)(min(seg, d{r - 1} - lo));", "    for (long row = first; row < last; row++) {",
+             *_row_bases(program, "        "), "        for (int c = 0; c < m; c++) {", "            const long i = lo + c;"]
+    lines += _row_body(program, own, "i", "            ") + ["        }", "    }"]
+    return _dims(program) + ["const long rows", "const long chunk", "const long seg"], lines
+
+
+def _rows_item(program, own):
+    r = program.rank
+    lines = [*_rename_bases(program), "    const long i = get_global_id(0), row = get_global_id(1);", f"    if (i >= d{r - 1}) return;",
+             *_row_bases(program, "    "), *_row_body(program, own, "i", "    ")]
+    return _dims(program), lines
+
+
+def _flat_split(program, indent):
+    """Index variables i0.. of the element number ``flat``; 32-bit division is several times cheaper than 64-bit."""
+    r = program.rank
+    lines = [f"{indent}IDX_T rest = (IDX_T)flat;"]
+    for j in range(r - 1, -1, -1):
+        lines.append(f"{indent}const IDX_T i{j} = {'rest' if j == 0 else f'rest % (IDX_T)d{j}'};")
+        if j:
+            lines.append(f"{indent}rest /= (IDX_T)d{j};")
+    return [line.replace("IDX_T", "uint") for line in lines]
+
+
+def _flat_body(program, own, indent):
+    dims = [f"(long)i{j}" for j in range(program.rank)]
+
+    def leaf(k):
+        cls = program.leaves[k][1]
+        return "0" if cls == "0" else strided_index(f"x{k}", cls, dims, "flat")
+
+    def out(k):
+        return strided_index(f"y{k}", program.outs[k][2], dims, "flat")
+    return [*_flat_split(program, indent), *values(program, "flat", leaf, own, indent), *_stores(program, out, indent)]
+
+
+def _flat_loop(program, own):
+    lines = ["    const long lo = (long)get_global_id(0) * chunk, hi = min(lo + chunk, n);",
+             "    for (long flat = lo; flat < hi; flat++) {", *_flat_body(program, own, "        "), "    }"]
+    return _dims(program) + ["const long n", "const long chunk"], lines
+
+
+def _flat_item(program, own):
+    lines = ["    const long flat = get_global_id(0);", "    if (flat >= n) return;", *_flat_body(program, own, "    ")]
+    return _dims(program) + ["const long n"], lines

@@ -1,0 +1,282 @@
+"""Turns pending nodes into launches: gathers what fuses, chooses the kernel form, binds arguments, reuses dying buffers."""
+from __future__ import annotations
+
+import struct
+import sys
+
+from ..core import dtype as dt
+from ..core.shape import collapse, contiguous_strides, is_contiguous
+from ..runtime import launch as launcher
+from ..runtime import templates
+from . import codegen, node as node_module
+from .node import Expr, Node, Storage
+
+_refcount = sys.getrefcount
+_launch = launcher.launch
+
+
+class Group:
+    """The nodes fused into one kernel, as instructions over de-duplicated leaves and scalars."""
+
+    __slots__ = ("order", "index", "uses", "code", "leaves", "leaf_index", "scalars", "kinds", "linear", "checked")
+
+    def __init__(self):
+        self.order, self.index, self.uses = [], {}, {}
+        self.code, self.leaves, self.leaf_index = [], [], {}
+        self.scalars, self.kinds = [], []
+        self.linear, self.checked = True, []
+
+    def leaf(self, buf, dtype, offset, strides, linear):
+        """The operand number of a buffer read; equal reads share one."""
+        key = (id(buf), dtype.index, offset, strides)
+        k = self.leaf_index.get(key)
+        if k is None:
+            k = self.leaf_index[key] = len(self.leaves)
+            self.leaves.append((buf, dtype, offset, strides, linear))
+        return -2 * k - 1
+
+    def visit(self, node):
+        """Append ``node`` after all that it reads; recursion is bounded by MAX_NODES."""
+        compute, operands = node.compute, []
+        for ref in node.args:
+            if ref.__class__ is not tuple:
+                operands.append(-2 * len(self.scalars) - 2)
+                self.scalars.append(ref)
+                self.kinds.append(compute.acc)
+                continue
+            source, dtype, offset, strides = ref
+            if source.__class__ is Node:
+                if source.buf is None:
+                    at = self.index.get(source)
+                    self.uses[source] = self.uses.get(source, 0) + 1
+                    operands.append(self.visit(source) if at is None else at)
+                    continue
+                source = source.buf
+            linear = not any(strides) or strides == contiguous_strides(node.shape) or is_contiguous(node.shape, strides)
+            if not linear:
+                self.linear = False
+            operands.append(self.leaf(source, dtype, offset, strides if any(strides) or not linear else (), linear))
+        at = self.index[node] = len(self.order)
+        self.order.append(node)
+        expr = node.expr
+        self.code.append((expr.index, compute.index, node.dtype.index, *operands))
+        if expr.checked:
+            self.checked.append(expr)
+        return at
+
+
+def realize(storage: Storage) -> None:
+    """Compute the pending node of ``storage``, with every live value of its group, in one launch."""
+    root = storage.node
+    if root is None:
+        return
+    if root.buf is not None:                    # a snapshot of it was computed meanwhile
+        storage.buf, storage.node = root.buf, None
+        return
+    if root.reduce is not None:
+        root.reduce.run(storage, root)
+        return
+    group = Group()
+    group.visit(root)
+    outs = []
+    for n in group.order:
+        owner = storage if n is root else n.out()
+        if owner is not None and owner.node is n:
+            outs.append((n, owner))
+    owner = None
+    device = root.device
+    if root.numel == 0:
+        for n, owner in outs:
+            finish(n, owner, device.alloc(0))
+        return
+    buffers = allocate(device, group, outs)
+    targets = [(group.index[n], n.dtype, buf, 0, None) for (n, _), buf in zip(outs, buffers)]
+    run(device, group, root.shape, root.numel, targets)
+    for (n, owner), buf in zip(outs, buffers):
+        finish(n, owner, buf)
+
+
+node_module.realize = realize
+
+
+def finish(node: Node, owner: Storage, buf) -> None:
+    """Mark ``node`` as computed; dropping its arguments frees whatever only it kept alive."""
+    node.buf = owner.buf = buf
+    node.args = ()
+    owner.node = None
+
+
+def allocate(device, group: Group, outs) -> list:
+    """A buffer per output; a leaf that dies with this launch and is walked in the same order is written over."""
+    free = _dying(group, {n for n, _ in outs})
+    buffers = []
+    for n, owner in outs:
+        nbytes = owner.nbytes
+        for i, (buf, size) in enumerate(free):
+            if size == nbytes:
+                buffers.append(buf)
+                del free[i]
+                break
+        else:
+            buffers.append(device.alloc(nbytes))
+    return buffers
+
+
+def _dying(group: Group, written) -> list:
+    """(buffer, bytes) of leaves that only nodes which end here refer to, and that every reader walks in flat order."""
+    counts, spoiled = {}, set()
+    for n in group.order:
+        # order list, index key, loop variable, call argument, and one per reference inside the group (args tuples)
+        ends = n in written or _refcount(n) <= group.uses.get(n, 0) + 5
+        for ref in n.args:
+            if ref.__class__ is tuple and ref[0].__class__ is not Node:
+                buf, dtype, offset, strides = ref
+                whole = offset == 0 and is_contiguous(n.shape, strides)
+                entry = counts.setdefault(id(buf), [buf, 0, n.numel * dtype.itemsize])
+                entry[1] += 1
+                if not (ends and whole):
+                    spoiled.add(id(buf))
+                ref = buf = None
+            elif ref.__class__ is tuple and ref[0].buf is not None:
+                spoiled.add(id(ref[0].buf))
+    out = []
+    leaf_refs = {}
+    for leaf in group.leaves:
+        leaf_refs[id(leaf[0])] = leaf_refs.get(id(leaf[0]), 0) + 1
+    for key, entry in counts.items():
+        if key in spoiled:
+            continue
+        # owners: the args tuples, the group's leaves, ``entry`` itself and getrefcount's argument
+        if _refcount(entry[0]) <= entry[1] + leaf_refs.get(key, 0) + 2:
+            out.append((entry[0], entry[2]))
+    return out
+
+
+def leaf_class(strides, sizes) -> str:
+    """Per-dimension access class: '0' repeated, '1' unit stride in the innermost dimension, 's' a run-time stride."""
+    last = len(strides) - 1
+    return "".join("0" if s == 0 else "1" if s == 1 and j == last else "s" for j, s in enumerate(strides))
+
+
+def geometry(group: Group, shape, targets):
+    """(sizes, leaf classes, leaf strides, target classes, target strides); sizes is None when everything is flat."""
+    if group.linear and all(t[4] is None for t in targets):
+        return None, ["l" if leaf[3] else "0" for leaf in group.leaves], None, ["l"] * len(targets), None
+    flat = contiguous_strides(shape)
+    zero = (0,) * len(shape)
+    walks = [(leaf[3] if not leaf[4] else flat if leaf[3] else zero) for leaf in group.leaves]
+    walks += [t[4] if t[4] is not None else flat for t in targets]
+    sizes, walks = collapse(shape, tuple(walks))
+    classes = [leaf_class(w, sizes) for w in walks]
+    k = len(group.leaves)
+    return sizes, classes[:k], walks[:k], classes[k:], walks[k:]
+
+
+_PACK_D = struct.Struct("d").pack
+
+
+def pack_scalars(group: Group) -> list:
+    """Scalars in the form ``launch`` takes: float, int, or packed bytes for double."""
+    out = []
+    for value, kind in zip(group.scalars, group.kinds):
+        if kind == "float":
+            out.append(float(value))
+        elif kind == "double":
+            out.append(_PACK_D(float(value)))
+        else:
+            out.append(int(value))
+    return out
+
+
+_SCALAR_C = {"float": "float", "double": "double", "int": "long", "long": "long"}
+_kernels: dict = {}
+
+
+def kernel_for(device, program: codegen.Program):
+    key = (device, program.key())
+    kernel = _kernels.get(key)
+    if kernel is None:
+        rows = [dt.ALL[leaf[0]] for leaf in program.leaves] + [dt.ALL[i] for c in program.code for i in c[1:3]]
+        source = codegen.elementwise_source(program, codegen.OWN)
+        source = templates.preamble(device, any(r.needs_fp64 for r in rows), source) + source
+        kernel = _kernels[key] = device.kernel_from_source(source, "fused")
+    return kernel
+
+
+def run(device, group: Group, shape, numel, targets) -> None:
+    """Launch the group over ``shape``; targets are (value, dtype, buffer, offset, strides or None for flat)."""
+    sizes, classes, walks, out_classes, out_walks = geometry(group, shape, targets)
+    form, geo, gsize, lsize = plan(device, sizes, numel)
+    rank = 0 if sizes is None else len(sizes)
+    program = codegen.Program(
+        tuple(group.code), tuple([(leaf[1].index, c, leaf[2] != 0) for leaf, c in zip(group.leaves, classes)]),
+        tuple([_SCALAR_C[k] for k in group.kinds]),
+        tuple([(t[0], t[1].index, c, t[3] != 0) for t, c in zip(targets, out_classes)]), form, rank)
+    kernel = kernel_for(device, program)
+    args = list(geo)
+    for k, leaf in enumerate(group.leaves):
+        args.append(leaf[0])
+        if leaf[2]:
+            args.append(leaf[2])
+        if rank and "s" in classes[k]:
+            args += [s for s, c in zip(walks[k], classes[k]) if c == "s"]
+    args += pack_scalars(group)
+    for k, t in enumerate(targets):
+        args.append(t[2])
+        if t[3]:
+            args.append(t[3])
+        if rank and "s" in out_classes[k]:
+            args += [s for s, c in zip(out_walks[k], out_classes[k]) if c == "s"]
+    if group.checked:
+        args += check_args(device, group)
+    _launch(device, kernel, gsize, lsize, *args)
+
+
+def check_args(device, group: Group) -> list:
+    """The error word and one registered code per checking operator."""
+    device.err_dirty = True
+    import struct as s
+    return [device.error_buffer] + [s.pack("i", device.error_code(e.name, "integer division or modulo by zero", ZeroDivisionError))
+                                    for e in group.checked]
+
+
+def plan(device, sizes, numel):
+    """(form, leading arguments, global size, local size)."""
+    loop = device.flavour == "pocl"
+    if sizes is None or (len(sizes) == 1 and False):
+        if loop:
+            chunk = max(4096, min(65536, -(-numel // (4 * device.compute_units))))
+            return "linear-loop", [numel, chunk], (-(-numel // chunk),), (1,)
+        return "linear-item", [numel], (numel,), (_local(numel),)
+    inner = sizes[-1]
+    rows = numel // inner
+    if len(sizes) > 1 and inner < 16 and numel < 2 ** 31:
+        if loop:
+            chunk = max(2048, -(-numel // (4 * device.compute_units)))
+            return "flat-loop", [*sizes, numel, chunk], (-(-numel // chunk),), (1,)
+        return "flat-item", [*sizes, numel], (numel,), (_local(numel),)
+    if loop:
+        seg = inner if rows >= 4 * device.compute_units else max(4096, -(-inner // (4 * device.compute_units)))
+        chunk = max(1, 8192 // min(inner, seg), -(-rows // 64))
+        return "rows-loop", [*sizes, rows, chunk, seg], (-(-rows // chunk), -(-inner // seg)), (1, 1)
+    local = _local(inner)
+    return "rows-item", list(sizes), (inner, rows), (local, 1)
+
+
+def _local(n):
+    """A work-group that divides no size needlessly: few distinct values, as drivers compile once per local size."""
+    return 256 if n >= 256 else 64 if n >= 64 else 16
+
+
+def store_into(device, node: Node, buf, offset, shape, strides, dtype) -> None:
+    """Evaluate the pending ``node`` (not otherwise alive) straight into a strided region of ``buf``."""
+    group = Group()
+    value = group.visit(node)
+    run(device, group, shape, node.numel, [(value, dtype, buf, offset, strides)])
+
+
+def expr_cast() -> Expr:
+    return CAST
+
+
+CAST = Expr("cast", ("input",), "input")

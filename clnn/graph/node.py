@@ -1,0 +1,97 @@
+"""Storage and the lazy node: what a tensor's memory is, or how it will be computed.
+
+A ``Storage`` is what views share. It either has a device buffer or a pending ``Node``. An elementwise operator only records a
+node; reading the storage realises it, and all pending nodes it depends on are fused into that one launch (see ``fuse``).
+A node refers to its inputs by *snapshot* (the buffer or the pending node they had then), so that overwriting a tensor in place simply
+gives its storage a new node: earlier readers still see the old value and nothing has to be flushed.
+"""
+from __future__ import annotations
+
+import weakref
+
+MAX_NODES = 48          # a fused kernel stays small enough to compile fast and keep its values in registers
+MAX_LEAVES = 14
+
+
+class Storage:
+    """The memory behind one or more tensors: ``nbytes`` bytes on ``device``, with an in-place version counter."""
+
+    __slots__ = ("device", "nbytes", "buf", "node", "version", "pinned", "__weakref__")
+
+    def __init__(self, device, nbytes, buf=None, node=None):
+        self.device, self.nbytes, self.buf, self.node = device, nbytes, buf, node
+        self.version = 0
+        self.pinned = False     # True: in-place results must land in this very buffer (captured graphs, shared memory)
+
+    def buffer(self):
+        """The device buffer, computing the pending node first."""
+        if self.node is not None:
+            realize(self)
+        return self.buf
+
+    def size(self):
+        return self.nbytes
+
+    def __len__(self):
+        return self.nbytes
+
+
+class Expr:
+    """A scalar C expression over named operands, by category of the compute dtype; one object per operator."""
+
+    __slots__ = ("index", "name", "names", "text", "checked", "uses_index")
+    all: list["Expr"] = []
+
+    def __init__(self, name, names, text, checked=None):
+        self.name, self.names, self.text, self.checked = name, names, text, checked
+        self.uses_index = "IDX" in str(text)
+        self.index = len(Expr.all)
+        Expr.all.append(self)
+
+
+class Node:
+    """A recorded elementwise computation that has not run yet.
+
+    ``args`` holds, per operand of ``expr``, a Python number or a tuple ``(source, dtype, offset, strides)`` whose source is a buffer or a
+    Node and whose strides are already broadcast to ``shape``. ``linear`` says that every buffer below is read in flat order.
+    """
+
+    __slots__ = ("expr", "args", "compute", "dtype", "shape", "numel", "device", "out", "buf", "count", "leaves", "linear", "reduce",
+                 "__weakref__")
+
+    def __init__(self, expr, args, compute, dtype, shape, numel, device, count, leaves, linear):
+        self.expr, self.args, self.compute, self.dtype = expr, args, compute, dtype
+        self.shape, self.numel, self.device = shape, numel, device
+        self.count, self.leaves, self.linear = count, leaves, linear
+        self.buf = None
+        self.reduce = None
+
+
+_ref = weakref.ref
+
+
+def record(expr, refs, compute, dtype, shape, numel, device, count, leaves, linear) -> Storage:
+    """Make the pending node and the storage that will hold its value."""
+    node = Node(expr, refs, compute, dtype, shape, numel, device, count, leaves, linear)
+    storage = Storage(device, numel * dtype.itemsize, None, node)
+    node.out = _ref(storage)
+    return storage
+
+
+def rebind(target: Storage, source: Storage) -> None:
+    """Give ``target`` the value of ``source`` (a fresh storage nobody else holds): the core of every in-place operator."""
+    node = source.node
+    if target.pinned:
+        raise_pinned(target)
+    target.node, target.buf = node, source.buf
+    if node is not None:
+        node.out = _ref(target)
+
+
+def raise_pinned(storage):
+    raise RuntimeError("internal: rebind of a pinned storage")
+
+
+def realize(storage: Storage) -> None:
+    """Compute the pending node of ``storage`` (installed by ``fuse`` to keep this module small)."""
+    raise NotImplementedError

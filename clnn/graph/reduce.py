@@ -1,0 +1,344 @@
+"""Reductions as lazy nodes: the elementwise expression that feeds one becomes its prologue, so ``((a - b) ** 2).sum()`` is one launch.
+
+The order of additions is fixed by the sizes alone, never by the device: LANES interleaved partial results per segment of a row, or
+row after row per column, segments combined in a second launch. So every driver and every run gives the same bits.
+"""
+from __future__ import annotations
+
+import struct
+
+from ..core import dtype as dt
+from ..core.shape import collapse, contiguous_strides
+from ..runtime import templates
+from . import codegen
+from .fuse import CAST, Group, _launch, finish, leaf_class, pack_scalars, realize
+from .fuse import _SCALAR_C
+from .node import Node
+
+LANES = 64              # partial results per segment
+SHORT = 64              # shorter rows are added up in sequence
+SEGMENT = 16384         # elements per first-stage segment of a row
+ROWS = 1024             # rows per first-stage segment of a column
+CHUNK = 64              # columns per work-item in loop form
+
+
+class Reduction:
+    """How values are folded: ``combine`` (C expression of ``a`` and ``b``), start value by compute dtype, ``finish`` (of ``a`` and ``c``)."""
+
+    __slots__ = ("name", "combine", "identity", "finish")
+
+    def __init__(self, name, combine, identity, finish="a"):
+        self.name, self.combine, self.identity, self.finish = name, combine, identity, finish
+
+    def combined(self, acc, a, b):
+        text = self.combine[acc in ("float", "double")] if isinstance(self.combine, tuple) else self.combine
+        return codegen._WORD.sub(lambda m: {"a": a, "b": b}.get(m.group(), m.group()), text)
+
+
+class Call:
+    """One recorded reduction: over which dimensions of what shape, and the finishing constant."""
+
+    __slots__ = ("spec", "shape", "dims", "acc", "constant")
+
+    def __init__(self, spec, shape, dims, acc, constant=0.0):
+        self.spec, self.shape, self.dims, self.acc, self.constant = spec, shape, dims, acc, constant
+
+    def run(self, storage, node):
+        """Realise ``node`` (the pending value of ``storage``)."""
+        device = node.device
+        buf = device.alloc(storage.nbytes)
+        if node.numel:
+            group = self._prologue(node)
+            self._reduce(device, group, self.shape, self.dims, node.dtype, buf, True)
+        finish(node, storage, buf)
+        node.reduce = None
+
+    def _prologue(self, node):
+        """The instructions that compute the elements: the pending input when nothing else needs its value, else a plain load."""
+        source, dtype, offset, strides = node.args[0]
+        if source.__class__ is Node and source.buf is None:
+            owner = source.out()
+            alive = owner is not None and owner.node is source
+            if alive or source.reduce is not None or any(n.expr.uses_index for n in _below(source)) or 0 in self.shape:
+                if owner is None or owner.node is not source:
+                    from .node import Storage
+                    owner = Storage(node.device, source.numel * source.dtype.itemsize, None, source)
+                    import weakref
+                    source.out = weakref.ref(owner)
+                realize(owner)
+        group = Group()
+        if source.__class__ is Node and source.buf is None:
+            if source.shape != self.shape:
+                source.shape = self.shape
+            group.visit(source)
+        else:
+            buf = source.buf if source.__class__ is Node else source
+            numel = 1
+            for s in self.shape:
+                numel *= s
+            group.visit(Node(CAST, ((buf, dtype, offset, strides),), dtype, dtype, self.shape, numel, node.device, 1, 1, True))
+        return group
+
+    def _reduce(self, device, group, shape, dims, out_dtype, out, last):
+        geo = Geometry(group, shape, dims)
+        value = group.order[-1].dtype
+        parts = geo.parts
+        if geo.outputs == 0:
+            return
+        if geo.total == 0:
+            raise AssertionError("empty reductions are handled by the operator")
+        final = parts == 1
+        if final:
+            target, target_dtype = out, out_dtype
+        else:
+            target_dtype = self.acc
+            target = device.alloc(geo.outputs * parts * target_dtype.itemsize)
+        launch_reduction(device, self, group, geo, value, target, target_dtype, final)
+        if not final:
+            middle = (parts, geo.outputs) if geo.column else (geo.outputs, parts)
+            numel = parts * geo.outputs
+            inner = Group()
+            inner.visit(Node(CAST, ((target, target_dtype, 0, contiguous_strides(middle)),), target_dtype, target_dtype, middle, numel,
+                             device, 1, 1, True))
+            self._reduce(device, inner, middle, (0,) if geo.column else (1,), out_dtype, out, last)
+
+
+def _below(node):
+    """The pending nodes that ``node`` is computed from, itself included."""
+    seen, stack = set(), [node]
+    while stack:
+        n = stack.pop()
+        if n not in seen:
+            seen.add(n)
+            stack.extend(r[0] for r in n.args if r.__class__ is tuple and r[0].__class__ is Node and r[0].buf is None)
+    return seen
+
+
+class Geometry:
+    """Kept and reduced dimensions after merging, the walk of each leaf over them, and how the work is cut into segments."""
+
+    __slots__ = ("kept", "reduced", "kept_walks", "reduced_walks", "column", "outputs", "total", "rows", "inner", "parts", "part_rows",
+                 "part_inner", "short")
+
+    def __init__(self, group, shape, dims):
+        flat = contiguous_strides(shape)
+        zero = (0,) * len(shape)
+        walks = [(leaf[3] if not leaf[4] else flat if leaf[3] else zero) for leaf in group.leaves] or [zero]
+        keep = [d for d in range(len(shape)) if d not in dims]
+        self.kept, self.kept_walks = collapse(tuple(shape[d] for d in keep), tuple(tuple(w[d] for d in keep) for w in walks))
+        self.reduced, self.reduced_walks = collapse(tuple(shape[d] for d in dims), tuple(tuple(w[d] for d in dims) for w in walks))
+        self.outputs = self.total = 1
+        for s in self.kept:
+            self.outputs *= s
+        for s in self.reduced:
+            self.total *= s
+        self.column = self._is_column(walks)
+        self.inner = 1 if self.column else self.reduced[-1]
+        self.rows = self.total // self.inner if self.inner else 0
+        self.short = not self.column and self.total < SHORT
+        self._cut()
+
+    def _is_column(self, walks):
+        """True when the main operand is contiguous along a kept dimension: then neighbours in memory are different outputs."""
+        main = max(range(len(walks)), key=lambda k: sum(s != 0 for s in walks[k]))
+        unit_kept = self.kept_walks[main][-1] == 1 and self.kept[-1] > 1
+        return unit_kept and self.reduced_walks[main][-1] != 1
+
+    def _cut(self):
+        self.part_rows, self.part_inner, self.parts = self.rows, self.inner, 1
+        if self.column:
+            if self.rows > 2 * ROWS:
+                self.part_rows = ROWS
+                self.parts = -(-self.rows // ROWS)
+        elif self.total > 2 * SEGMENT:
+            if self.inner > SEGMENT and self.rows == 1:
+                self.part_inner = SEGMENT
+                self.parts = -(-self.inner // SEGMENT)
+            elif self.rows > 1:
+                self.part_rows = max(1, SEGMENT // self.inner)
+                self.parts = -(-self.rows // self.part_rows)
+
+
+_kernels: dict = {}
+
+
+def launch_reduction(device, call, group, geo, value, out, out_dtype, final):
+    loop = device.flavour == "pocl"
+    nk, nr = len(geo.kept), len(geo.reduced)
+    inner_dim = geo.kept_walks if geo.column else geo.reduced_walks
+    classes = tuple([leaf_class(w[-1:], None) for w in inner_dim[:len(group.leaves)]])
+    leaves = tuple([(leaf[1].index, c, True) for leaf, c in zip(group.leaves, classes)])
+    program = codegen.Program(tuple(group.code), leaves, tuple([_SCALAR_C[k] for k in group.kinds]), (), "", nk)
+    shape_kind = "column" if geo.column else "short" if geo.short else "row"
+    key = (device, call.spec.name, call.acc, value, out_dtype, final, program.key(), nr, shape_kind, loop)
+    kernel = _kernels.get(key)
+    if kernel is None:
+        source = source_of(device, call, program, value, out_dtype, nk, nr, shape_kind, loop, final)
+        kernel = _kernels[key] = device.kernel_from_source(source, "reduce")
+    args = [geo.outputs, geo.rows, geo.inner, geo.parts, geo.part_rows, geo.part_inner, *geo.kept, *geo.reduced]
+    for k, leaf in enumerate(group.leaves):
+        args += [leaf[0], leaf[2], *geo.kept_walks[k], *geo.reduced_walks[k]]
+    args += pack_scalars(group)
+    args.append(struct.pack("d", call.constant) if call.acc.acc == "double" else float(call.constant))
+    args.append(out)
+    if group.checked:
+        from .fuse import check_args
+        args += check_args(device, group)
+    if shape_kind == "column":
+        inner = geo.kept[-1]
+        outer = geo.outputs // inner
+        if loop:
+            gs, ls = (-(-inner // CHUNK), outer, geo.parts), (1, 1, 1)
+        else:
+            gs, ls = (inner, outer, geo.parts), (64 if inner >= 64 else 16, 1, 1)
+    elif shape_kind == "short":
+        gs, ls = (((geo.outputs + 63) // 64,), (1,)) if loop else ((geo.outputs,), (64,))
+    else:
+        gs, ls = ((geo.outputs, geo.parts), (1, 1)) if loop else ((geo.outputs * LANES, geo.parts), (LANES, 1))
+    _launch(device, kernel, gs, ls, *args)
+
+
+def _split(total_name, dims, sizes, indent):
+    """Statements that split the number ``total_name`` into one index per dimension."""
+    lines = [f"{indent}long rest_{total_name} = {total_name};"]
+    for j in range(len(dims) - 1, -1, -1):
+        if j == 0:
+            lines.append(f"{indent}const long {dims[j]} = rest_{total_name};")
+        else:
+            lines.append(f"{indent}const long {dims[j]} = rest_{total_name} % {sizes[j]}; rest_{total_name} /= {sizes[j]};")
+    return lines
+
+
+def source_of(device, call, program, value, out_dtype, nk, nr, kind, loop, final):
+    """The source of one reduction kernel, named ``reduce``."""
+    own = codegen.OWN
+    acc = call.acc
+    params = ["const long outputs", "const long rows", "const long inner", "const long parts", "const long part_rows",
+              "const long part_inner"]
+    params += [f"const long k{j}" for j in range(nk)] + [f"const long r{j}" for j in range(nr)]
+    for k, (d, _, _) in enumerate(program.leaves):
+        params += [f"__global const {dt.ALL[d].c}* restrict x{k}_p", f"const long x{k}_o"]
+        params += [f"const long x{k}_k{j}" for j in range(nk)] + [f"const long x{k}_r{j}" for j in range(nr)]
+    params += [f"const {t} s{k}" for k, t in enumerate(program.scalars)]
+    params += [f"const {'double' if acc.acc == 'double' else 'float'} c", f"__global {out_dtype.c}* restrict out"]
+    checks = [n for n, ins in enumerate(program.code) if codegen.Expr.all[ins[0]].checked]
+    if checks:
+        params += ["__global int* err"] + [f"const int e{n}" for n in checks]
+    body = {"row": _row, "short": _short, "column": _column}[kind](call, program, value, out_dtype, nk, nr, loop, final, own)
+    text = "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void reduce(\n    {', '.join(params)})", "{", *body, "}", ""])
+    rows = [value, out_dtype, acc] + [dt.ALL[leaf[0]] for leaf in program.leaves] + [dt.ALL[i] for ins in program.code for i in ins[1:3]]
+    return templates.preamble(device, any(r.needs_fp64 for r in rows), text) + text
+
+
+def _identity(call):
+    return call.spec.identity(call.acc)
+
+
+def _store(call, out_dtype, final, index):
+    if final:
+        text = codegen._WORD.sub(lambda m: {"a": "total"}.get(m.group(), m.group()), call.spec.finish)
+    else:
+        text = "total"
+    return f"{out_dtype.store}(out, {index}, {text});"
+
+
+def _element(call, program, value, own, leaf_index, indent):
+    """Statements that leave the element, in the accumulate type, in ``e``."""
+    lines = codegen.values(program, "0", leaf_index, own, indent)
+    return lines + [f"{indent}const {call.acc.acc} e = {codegen.convert(f'v{len(program.code) - 1}', value, call.acc)};"]
+
+
+def _bases(program, nk, dims, suffix, source, target, indent, count=None):
+    lines = []
+    for k, (d, _, _) in enumerate(program.leaves):
+        terms = " + ".join(f"{v} * x{k}_{suffix}{j}" for j, v in enumerate(dims)) or "0"
+        lines.append(f"{indent}__global const {dt.ALL[d].c}* restrict x{k}{target} = x{k}{source} + ({terms});")
+    return lines
+
+
+def _index(program, var, suffix, last):
+    def at(k):
+        cls = program.leaves[k][1]
+        return "0" if cls == "0" else var if cls == "1" else f"{var} * x{k}_{suffix}{last}"
+    return at
+
+
+def _offsets(program):
+    return [f"    __global const {dt.ALL[d].c}* x{k}a = x{k}_p + x{k}_o;" for k, (d, *_) in enumerate(program.leaves)]
+
+
+def _row(call, program, value, out_dtype, nk, nr, loop, final, own):
+    kd, rd = [f"ik{j}" for j in range(nk)], [f"ir{j}" for j in range(nr - 1)]
+    acc = call.acc.acc
+    fold = call.spec.combined
+    at = _index(program, "i", "r", nr - 1)
+    head = [*_offsets(program),
+            f"    const long o = get_{'global' if loop else 'group'}_id(0), p = get_global_id(1);",
+            *(["    if (o >= outputs) return;"] if loop else []),
+            *_split("o", kd, [f"k{j}" for j in range(nk)], "    "), *_bases(program, nk, kd, "k", "a", "b", "    "),
+            "    const long row0 = part_rows < rows ? p * part_rows : 0, row1 = min(rows, row0 + part_rows);",
+            "    const long in0 = part_inner < inner ? p * part_inner : 0, in1 = min(inner, in0 + part_inner);"]
+    per_row = [*_split("row", rd, [f"r{j}" for j in range(nr - 1)], "        "), *_bases(program, nk, rd, "r", "b", "", "        ")] if nr > 1 \
+        else _bases(program, nk, [], "r", "b", "", "        ")
+    if loop:
+        body = [f"    {acc} part[{LANES}];", f"    for (int l = 0; l < {LANES}; l++) part[l] = {_identity(call)};",
+                "    for (long row = row0; row < row1; row++) {", *per_row, "        long base = in0;",
+                f"        for (; base + {LANES} <= in1; base += {LANES})", f"            for (int l = 0; l < {LANES}; l++) {{",
+                "                const long i = base + l;", *_element(call, program, value, own, at, "                "),
+                f"                part[l] = {fold(acc, 'part[l]', 'e')};", "            }",
+                "        for (int l = 0; l < (int)(in1 - base); l++) {", "            const long i = base + l;",
+                *_element(call, program, value, own, at, "            "), f"            part[l] = {fold(acc, 'part[l]', 'e')};", "        }", "    }",
+                f"    for (int s = {LANES // 2}; s > 0; s >>= 1)",
+                f"        for (int l = 0; l < s; l++) part[l] = {fold(acc, 'part[l]', 'part[l + s]')};",
+                f"    const {acc} total = part[0];", "    " + _store(call, out_dtype, final, "o * parts + p")]
+        return head + body
+    body = [f"    __local {acc} part[{LANES}];", "    const int l = get_local_id(0);", f"    {acc} mine = {_identity(call)};",
+            "    for (long row = row0; row < row1; row++) {", *per_row, f"        for (long i = in0 + l; i < in1; i += {LANES}) {{",
+            *_element(call, program, value, own, at, "            "), f"            mine = {fold(acc, 'mine', 'e')};", "        }", "    }",
+            "    part[l] = mine;", f"    for (int s = {LANES // 2}; s > 0; s >>= 1) {{", "        barrier(CLK_LOCAL_MEM_FENCE);",
+            f"        if (l < s) part[l] = {fold(acc, 'part[l]', 'part[l + s]')};", "    }",
+            f"    if (l == 0) {{ const {acc} total = part[0]; {_store(call, out_dtype, final, 'o * parts + p')} }}"]
+    return head + body
+
+
+def _short(call, program, value, out_dtype, nk, nr, loop, final, own):
+    kd, rd = [f"ik{j}" for j in range(nk)], [f"ir{j}" for j in range(nr - 1)]
+    acc, fold = call.acc.acc, call.spec.combined
+    pad = "        " if loop else "    "
+    core = [*_split("o", kd, [f"k{j}" for j in range(nk)], pad), *_bases(program, nk, kd, "k", "a", "b", pad),
+            f"{pad}{acc} total = {_identity(call)};", f"{pad}for (long row = 0; row < rows; row++) {{"]
+    core += (_split("row", rd, [f"r{j}" for j in range(nr - 1)], pad + "    ") if nr > 1 else [])
+    core += _bases(program, nk, rd, "r", "b", "", pad + "    ")
+    core += [f"{pad}    for (long i = 0; i < inner; i++) {{", *_element(call, program, value, own, _index(program, "i", "r", nr - 1), pad + "        "),
+             f"{pad}        total = {fold(acc, 'total', 'e')};", f"{pad}    }}", f"{pad}}}", pad + _store(call, out_dtype, final, "o")]
+    if loop:
+        return [*_offsets(program), "    const long o0 = get_global_id(0) * 64, o1 = min(outputs, o0 + 64);",
+                "    for (long o = o0; o < o1; o++) {", *core, "    }"]
+    return [*_offsets(program), "    const long o = get_global_id(0);", "    if (o >= outputs) return;", *core]
+
+
+def _column(call, program, value, out_dtype, nk, nr, loop, final, own):
+    kd, rd = [f"ik{j}" for j in range(nk - 1)], [f"ir{j}" for j in range(nr)]
+    acc, fold = call.acc.acc, call.spec.combined
+    at = _index(program, "i", "k", nk - 1)
+    head = [*_offsets(program), "    const long outer = get_global_id(1), p = get_global_id(2);",
+            *(_split("outer", kd, [f"k{j}" for j in range(nk - 1)], "    ") if nk > 1 else []),
+            *_bases(program, nk, kd, "k", "a", "b", "    "),
+            "    const long row0 = p * part_rows, row1 = min(rows, row0 + part_rows);"]
+    per_row = [*_split("row", rd, [f"r{j}" for j in range(nr)], "        "), *_bases(program, nk, rd, "r", "b", "", "        ")]
+    where = f"(p * (outputs / k{nk - 1}) + outer) * k{nk - 1} + "
+    if loop:
+        body = [f"    const long first = (long)get_global_id(0) * {CHUNK};", f"    const int m = (int)min((long){CHUNK}, k{nk - 1} - first);",
+                f"    {acc} part[{CHUNK}];", f"    for (int l = 0; l < {CHUNK}; l++) part[l] = {_identity(call)};"]
+        for full in (True, False):
+            bound = str(CHUNK) if full else "m"
+            body += [f"    {'if' if full else 'else'}{f' (m == {CHUNK})' if full else ''} for (long row = row0; row < row1; row++) {{", *per_row,
+                     f"        for (int l = 0; l < {bound}; l++) {{", "            const long i = first + l;",
+                     *_element(call, program, value, own, at, "            "), f"            part[l] = {fold(acc, 'part[l]', 'e')};", "        }", "    }"]
+        body += ["    for (int l = 0; l < m; l++) {", f"        const {acc} total = part[l];",
+                 "        " + _store(call, out_dtype, final, where + "first + l"), "    }"]
+        return head + body
+    return head[:len(_offsets(program))] + ["    const long i = get_global_id(0);", f"    if (i >= k{nk - 1}) return;"] + head[len(_offsets(program)):] + [
+        f"    {acc} total = {_identity(call)};", "    for (long row = row0; row < row1; row++) {", *per_row,
+        *_element(call, program, value, own, at, "        "), f"        total = {fold(acc, 'total', 'e')};", "    }",
+        "    " + _store(call, out_dtype, final, where + "i")]

@@ -1,0 +1,11 @@
+"""Neural network layers, containers, losses, initialisation and tools around them."""
+from . import functional, init  # noqa: F401  (layers need both)
+from .modules import *  # noqa: F403
+from .modules import __all__ as _layer_names
+from .modules.module import Module
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+
+from . import modules, parameter, utils  # noqa: E402, F401  (utils builds on the layers)
+from .modules._lazy import LazyModuleMixin  # noqa: E402, F401
+
+__all__ = [*_layer_names, "Module", "Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer"]

@@ -1,0 +1,151 @@
+"""Moving and converting the tensors of a module tree, training mode, gradients."""
+import warnings
+
+import clnn
+from clnn._tensor.tensor import Tensor
+from clnn.nn.parameter import is_lazy
+
+
+def _parse_to(*args, device=None, dtype=None, non_blocking=False, memory_format=None):
+    """The forms of ``to``: (device, dtype, non_blocking), (dtype, non_blocking), (tensor, non_blocking)."""
+    rest = list(args)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+        device, dtype = other.device, other.dtype
+    elif rest and isinstance(rest[0], clnn.dtype):
+        dtype = rest.pop(0)
+    elif rest:
+        device = rest.pop(0)
+        if rest and (rest[0] is None or isinstance(rest[0], clnn.dtype)):
+            dtype = rest.pop(0)
+    if rest:
+        non_blocking = rest.pop(0)
+    return None if device is None else clnn.device(device), dtype, bool(non_blocking), memory_format
+
+
+class ConvertMixin:
+    """The part of :class:`Module` that changes all tensors of the tree."""
+
+    def _apply(self, fn, recurse=True):
+        """Replace every tensor of the tree by ``fn(tensor)``; parameters and their gradients keep their identity."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for param in self._parameters.values():
+            if param is None:
+                continue
+            with clnn.no_grad():
+                param.data = fn(param if is_lazy(param) else param.data)
+                if param.grad is not None:
+                    grad_needs_grad = param.grad.requires_grad
+                    param.grad = fn(param.grad).requires_grad_(grad_needs_grad)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def apply(self, fn):
+        """Call ``fn(module)`` for every module of the tree, children first, and return the module."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def to(self, *args, **kwargs):
+        """Move the tree to a device and/or a floating dtype, in place: ``to(device, dtype)``, ``to(dtype)``, ``to(tensor)``.
+
+        Integer parameters and buffers change the device only.
+
+        Example::
+
+            >>> nn.Linear(2, 1).to(clnn.float16).weight.dtype
+            clnn.float16
+        """
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+        extra = {} if memory_format is None else {"memory_format": memory_format}
+
+        def convert(tensor):
+            wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
+            layout = extra if extra and tensor.dim() in (4, 5) else {}
+            return tensor.to(device=device, dtype=wanted, non_blocking=non_blocking, **layout)
+
+        return self._apply(convert)
+
+    def to_empty(self, *, device, recurse=True):
+        """Move the tree to *device* without copying: all values are undefined afterwards."""
+        return self._apply(lambda t: clnn.empty_like(t, device=device), recurse=recurse)
+
+    def cpu(self):
+        """Move the tree to the CPU device."""
+        return self.to(device="cpu")
+
+    def cuda(self, device=None):
+        """Move the tree to the GPU (name kept from PyTorch)."""
+        if device is None:
+            device = "cuda"
+        return self.to(device=f"cuda:{device}" if isinstance(device, int) else device)
+
+    def type(self, dst_type):
+        """Cast all parameters and buffers to *dst_type*."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def _cast_floating(self, dtype):
+        return self._apply(lambda t: t.to(dtype=dtype) if t.is_floating_point() else t)
+
+    def float(self):
+        """Cast all floating parameters and buffers to float32."""
+        return self._cast_floating(clnn.float32)
+
+    def double(self):
+        """Cast all floating parameters and buffers to float64."""
+        return self._cast_floating(clnn.float64)
+
+    def half(self):
+        """Cast all floating parameters and buffers to float16."""
+        return self._cast_floating(clnn.float16)
+
+    def bfloat16(self):
+        """Cast all floating parameters and buffers to bfloat16."""
+        return self._cast_floating(clnn.bfloat16)
+
+    def share_memory(self):
+        """Move the tensors to memory shared between processes, as ``Tensor.share_memory_`` does."""
+        return self._apply(lambda t: t.share_memory_())
+
+    # -- mode and gradients ---------------------------------------------------------------------------------------------
+    def train(self, mode=True):
+        """Set the training mode of the tree (dropout, batch statistics) and return the module."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self):
+        """Set evaluation mode: the same as ``train(False)``."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad=True):
+        """Set ``requires_grad`` of all parameters, for example to freeze a part of a model."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none=True):
+        """Forget all gradients, or set them to zero with ``set_to_none=False``."""
+        if getattr(self, "_is_replica", False):
+            warnings.warn("Calling .zero_grad() from a module created with nn.DataParallel() has no effect.", stacklevel=2)
+        for param in self.parameters():
+            if param.grad is None:
+                continue
+            if set_to_none:
+                param.grad = None
+                continue
+            if param.grad.grad_fn is not None:
+                param.grad.detach_()
+            else:
+                param.grad.requires_grad_(False)
+            param.grad.zero_()

@@ -1,0 +1,4 @@
+"""The home of ChannelShuffle under its usual name."""
+from .pixelshuffle import ChannelShuffle
+
+__all__ = ["ChannelShuffle"]

@@ -1,0 +1,77 @@
+"""Padding of the last 1, 2 or 3 dimensions. The amounts are (left, right, top, bottom, front, back), or one int for all."""
+from clnn.nn import functional as F
+
+from .module import Module
+from .utils import _ntuple
+
+__all__ = [f"{kind}Pad{nd}d" for kind in ("Circular", "Constant", "Reflection", "Replication", "Zero") for nd in (1, 2, 3)]
+
+
+class _PadNd(Module):
+    """A negative amount cuts elements off."""
+
+    _repr_fields = "=padding"
+    _mode = None
+    _nd = None
+
+    def __init__(self, padding):
+        super().__init__()
+        self.padding = _ntuple(2 * self._nd)(padding)
+
+    def forward(self, input):
+        return F.pad(input, self.padding, self._mode)
+
+
+class _ConstantPadNd(_PadNd):
+    _repr_fields = "padding value"
+
+    def __init__(self, padding, value):
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input):
+        return F.pad(input, self.padding, "constant", self.value)
+
+
+class _ZeroPadNd(_ConstantPadNd):
+    _repr_fields = "=padding"
+
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+
+class _CircularPadNd(_PadNd):
+    _mode = "circular"
+
+    def forward(self, input):
+        if input.dim() not in (self._nd + 1, self._nd + 2):
+            raise ValueError(f"expected {self._nd + 1}D or {self._nd + 2}D input (got {input.dim()}D input)")
+        return super().forward(input)
+
+
+class _ReflectionPadNd(_PadNd):
+    _mode = "reflect"
+
+
+class _ReplicationPadNd(_PadNd):
+    _mode = "replicate"
+
+
+_ABOUT = {
+    "Constant": (_ConstantPadNd, "Pad the last {nd} dimension(s) with ``value``."),
+    "Zero": (_ZeroPadNd, "Pad the last {nd} dimension(s) with zeros."),
+    "Reflection": (_ReflectionPadNd, "Pad the last {nd} dimension(s) with the reflection of the input at its edge."),
+    "Replication": (_ReplicationPadNd, "Pad the last {nd} dimension(s) with copies of the edge."),
+    "Circular": (_CircularPadNd, "Pad the last {nd} dimension(s) with the values of the opposite side."),
+}
+
+
+def _define():
+    for kind, (base, about) in _ABOUT.items():
+        for nd in (1, 2, 3):
+            name = f"{kind}Pad{nd}d"
+            about_all = about.format(nd=nd) + "\n\nArgs:\n    padding: an int for all sides, or the amounts (left, right, ...)."
+            globals()[name] = type(name, (base,), {"_nd": nd, "__doc__": about_all, "__module__": __name__})
+
+
+_define()

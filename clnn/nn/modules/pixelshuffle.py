@@ -1,0 +1,43 @@
+"""Rearranging channels and pixels."""
+from clnn.nn import functional as F
+
+from ._declare import declare
+from .module import Module
+
+__all__ = ["PixelShuffle", "PixelUnshuffle", "ChannelShuffle"]
+
+
+@declare
+class PixelShuffle(Module):
+    """``(*, C r^2, H, W)`` to ``(*, C, H r, W r)`` with ``r = upscale_factor``. Source: Shi et al., 2016 (arXiv:1609.05158).
+
+    Example::
+
+        >>> nn.PixelShuffle(3)(clnn.randn(1, 9, 4, 4)).shape
+        clnn.Size([1, 1, 12, 12])
+    """
+
+    upscale_factor: int
+
+    def forward(self, input):
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+
+@declare
+class PixelUnshuffle(Module):
+    """``(*, C, H r, W r)`` to ``(*, C r^2, H, W)`` with ``r = downscale_factor``: undoes :class:`PixelShuffle`."""
+
+    downscale_factor: int
+
+    def forward(self, input):
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+
+@declare
+class ChannelShuffle(Module):
+    """Split the channels of ``(N, C, *)`` into *groups* and interleave them. Source: Zhang et al., 2017 (arXiv:1707.01083)."""
+
+    groups: int
+
+    def forward(self, input):
+        return F.channel_shuffle(input, self.groups)

@@ -1,0 +1,221 @@
+"""Transformer encoder and decoder. L or S sequence length, N batch, E = d_model; ``(N, L, E)`` with ``batch_first``."""
+import copy
+
+import clnn
+from clnn.nn import functional as F
+from clnn.nn import init
+
+from .attention import MultiheadAttention
+from .container import ModuleList
+from .dropout import Dropout
+from .linear import Linear
+from .module import Module
+from .normalization import LayerNorm
+
+__all__ = ["Transformer", "TransformerEncoder", "TransformerDecoder", "TransformerEncoderLayer", "TransformerDecoderLayer"]
+
+
+def _get_activation_fn(activation):
+    if activation in ("relu", "gelu"):
+        return getattr(F, activation)
+    raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+
+
+def _get_clones(module, n):
+    return ModuleList([copy.deepcopy(module) for _ in range(n)])
+
+
+def _is_causal(mask, hint):
+    """Whether a mask may be taken as the causal one. Only a hint counts: a look at the values would wait for the device."""
+    return hint is True and mask is not None
+
+
+class _Layer(Module):
+    """Feed-forward block and construction shared by both layers; ``_attentions`` names their attention blocks."""
+
+    _attentions = ()
+
+    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5, batch_first=False,
+                 norm_first=False, bias=True, device=None, dtype=None):
+        super().__init__()
+        factory = {"bias": bias, "device": device, "dtype": dtype}
+        for name in self._attentions:
+            self.add_module(name, MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **factory))
+        self.linear1 = Linear(d_model, dim_feedforward, **factory)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, **factory)
+        self.norm_first = norm_first
+        blocks = range(1, len(self._attentions) + 2)
+        for i in blocks:
+            self.add_module(f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, **factory))
+        for i in blocks:
+            self.add_module(f"dropout{i}", Dropout(dropout))
+        self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if not hasattr(self, "activation"):
+            self.activation = F.relu
+
+    def _attend(self, attention, x, memory, attn_mask, key_padding_mask, is_causal, dropout):
+        return dropout(attention(x, memory, memory, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal,
+                                 need_weights=False)[0])
+
+    def _feed_forward(self, x, dropout):
+        return dropout(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+    def _residual(self, x, norm, block):
+        """``x + block(norm(x))`` or ``norm(x + block(x))``."""
+        return x + block(norm(x)) if self.norm_first else norm(x + block(x))
+
+
+class TransformerEncoderLayer(_Layer):
+    """Self-attention and a feed-forward block, each with dropout, residual and layer normalisation.
+
+    Args:
+        d_model: size E of the rows.
+        nhead: number of attention heads.
+        dim_feedforward: width of the feed-forward block. Default: 2048.
+        dropout: probability of dropout. Default: 0.1.
+        activation: ``"relu"``, ``"gelu"`` or a function. Default: relu.
+        layer_norm_eps: eps of the normalisations. Default: 1e-5.
+        batch_first: tensors are ``(N, L, E)``. Default: ``False``.
+        norm_first: normalise before each block instead of after it. Default: ``False``.
+        bias: whether linear maps and normalisations have biases. Default: ``True``.
+
+    Source: Vaswani et al., 2017 (arXiv:1706.03762).
+
+    Example::
+
+        >>> nn.TransformerEncoderLayer(d_model=16, nhead=4)(clnn.rand(10, 2, 16)).shape
+        clnn.Size([10, 2, 16])
+    """
+
+    _attentions = ("self_attn",)
+
+    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+        x = self._residual(src, self.norm1, lambda y: self._attend(self.self_attn, y, y, src_mask, src_key_padding_mask, is_causal,
+                                                                   self.dropout1))
+        return self._residual(x, self.norm2, lambda y: self._feed_forward(y, self.dropout2))
+
+
+class TransformerDecoderLayer(_Layer):
+    """Self-attention, attention to the encoder's output, and a feed-forward block; arguments as in :class:`TransformerEncoderLayer`.
+
+    Example::
+
+        >>> nn.TransformerDecoderLayer(16, 4)(clnn.rand(7, 2, 16), clnn.rand(10, 2, 16)).shape
+        clnn.Size([7, 2, 16])
+    """
+
+    _attentions = ("self_attn", "multihead_attn")
+
+    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
+                tgt_is_causal=False, memory_is_causal=False):
+        x = self._residual(tgt, self.norm1, lambda y: self._attend(self.self_attn, y, y, tgt_mask, tgt_key_padding_mask, tgt_is_causal,
+                                                                   self.dropout1))
+        x = self._residual(x, self.norm2, lambda y: self._attend(self.multihead_attn, y, memory, memory_mask, memory_key_padding_mask,
+                                                                 memory_is_causal, self.dropout2))
+        return self._residual(x, self.norm3, lambda y: self._feed_forward(y, self.dropout3))
+
+
+class TransformerEncoder(Module):
+    """A stack of *num_layers* copies of an encoder layer, with a normalisation at the end if one is given.
+
+    Example::
+
+        >>> layer = nn.TransformerEncoderLayer(16, 4)
+        >>> nn.TransformerEncoder(layer, num_layers=2)(clnn.rand(10, 2, 16)).shape
+        clnn.Size([10, 2, 16])
+    """
+
+    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
+        super().__init__()
+        self.layers = _get_clones(encoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.mask_check = mask_check
+
+    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+        for layer in self.layers:
+            src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=_is_causal(mask, is_causal))
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder(Module):
+    """A stack of *num_layers* copies of a decoder layer, with a normalisation at the end if one is given."""
+
+    def __init__(self, decoder_layer, num_layers, norm=None):
+        super().__init__()
+        self.layers = _get_clones(decoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
+                tgt_is_causal=None, memory_is_causal=False):
+        for layer in self.layers:
+            tgt = layer(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
+                        memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=_is_causal(tgt_mask, tgt_is_causal),
+                        memory_is_causal=memory_is_causal)
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """Encoder and decoder stacks.
+
+    Args:
+        d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias: as in
+            :class:`TransformerEncoderLayer`; E is 512 and the number of heads 8 by default.
+        num_encoder_layers, num_decoder_layers: layers of each stack. Default: 6.
+        custom_encoder, custom_decoder: modules to use instead of the stacks.
+
+    Shape:
+        src ``(S, N, E)``, tgt ``(T, N, E)``, output like tgt.
+
+    Source: Vaswani et al., 2017 (arXiv:1706.03762).
+    """
+
+    def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1,
+                 activation=F.relu, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5, batch_first=False, norm_first=False,
+                 bias=True, device=None, dtype=None):
+        super().__init__()
+        factory = {"bias": bias, "device": device, "dtype": dtype}
+        layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
+        if custom_encoder is not None:
+            self.encoder = custom_encoder
+        else:
+            self.encoder = TransformerEncoder(TransformerEncoderLayer(*layer, **factory), num_encoder_layers,
+                                              LayerNorm(d_model, eps=layer_norm_eps, **factory))
+        if custom_decoder is not None:
+            self.decoder = custom_decoder
+        else:
+            self.decoder = TransformerDecoder(TransformerDecoderLayer(*layer, **factory), num_decoder_layers,
+                                              LayerNorm(d_model, eps=layer_norm_eps, **factory))
+        self._reset_parameters()
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def _reset_parameters(self):
+        for param in self.parameters():
+            if param.dim() > 1:
+                init.xavier_uniform_(param)
+
+    def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None, tgt_key_padding_mask=None,
+                memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None, memory_is_causal=False):
+        """Encode *src* and decode *tgt*; masks as in :meth:`MultiheadAttention.forward`."""
+        batch_dim = 0 if self.batch_first else 1
+        if src.dim() == 3 and src.size(batch_dim) != tgt.size(batch_dim):
+            raise RuntimeError("the batch number of src and tgt must be equal")
+        if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
+            raise RuntimeError("the feature number of src and tgt must be equal to d_model")
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
+        return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
+                            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
+                            memory_is_causal=memory_is_causal)
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz, device=None, dtype=None):
+        """The causal mask ``(sz, sz)``: minus infinity above the diagonal, else 0."""
+        return clnn.triu(clnn.full((sz, sz), float("-inf"), dtype=dtype, device=device), diagonal=1)

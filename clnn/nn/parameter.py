@@ -1,0 +1,175 @@
+"""Parameters and buffers: the tensors a module registers when they are assigned to it."""
+
+import clnn
+from clnn._tensor.tensor import Tensor
+
+__all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "is_lazy"]
+
+
+class _MarkedMeta(type(Tensor)):
+    """isinstance() also accepts instances of other Tensor subclasses that carry the mark of the class."""
+
+    def __instancecheck__(cls, instance):
+        if super().__instancecheck__(instance):
+            return True
+        return cls._mark is not None and isinstance(instance, Tensor) and cls._mark in getattr(instance, "__dict__", ())
+
+
+def _rebuild_parameter(data, requires_grad, state):
+    """Unpickle a Parameter."""
+    param = Parameter(data, requires_grad)
+    for name, value in (state or {}).items():
+        setattr(param, name, value)
+    return param
+
+
+class Parameter(Tensor, metaclass=_MarkedMeta):
+    """A tensor that a :class:`Module` lists among its ``parameters()`` once it is assigned as an attribute.
+
+    Args:
+        data: the values (a Tensor); an empty tensor when left out. The parameter shares its memory.
+        requires_grad: whether backward fills ``.grad``. Default: ``True``.
+
+    Example::
+
+        >>> w = nn.Parameter(clnn.ones(2))
+        >>> w.requires_grad
+        True
+    """
+
+    _mark = "_is_param"
+
+    def __new__(cls, data=None, requires_grad=True):
+        if data is None:
+            data = clnn.empty(0)
+        if type(data) is Tensor or type(data) is Parameter:
+            return Tensor._make_subclass(cls, data, requires_grad)
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Parameter: data must be a Tensor; got {type(data).__name__}. Wrap it with clnn.tensor(...) first")
+        # a Tensor subclass stays what it is and is marked instead
+        marked = data.detach().requires_grad_(requires_grad)
+        if type(marked) is Tensor:
+            return Tensor._make_subclass(cls, marked, requires_grad)
+        if type(marked) is type(data):
+            marked._is_param = True
+        return marked
+
+    def __init__(self, *args, **kwargs):
+        pass  # __new__ did everything; Tensor's own constructor must not run again
+
+    def __deepcopy__(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        result = memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
+        return result
+
+    def __repr__(self):
+        return "Parameter containing:\n" + super().__repr__()
+
+    def __reduce_ex__(self, protocol):
+        return _rebuild_parameter, (self.data, self.requires_grad, {})
+
+
+class Buffer(Tensor, metaclass=_MarkedMeta):
+    """A tensor that a module registers as a buffer (saved and moved with it, not trained) when it is assigned.
+
+    Args:
+        data: the values (a Tensor); an empty tensor when left out.
+        persistent: whether the buffer is part of ``state_dict()``. Default: ``True``.
+    """
+
+    _mark = "_is_buffer"
+
+    def __new__(cls, data=None, *, persistent=True):
+        if data is None:
+            data = clnn.empty(0)
+        buffer = data.detach().requires_grad_(data.requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+
+_LAZY_MESSAGE = ("Can't access the {what} of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when "
+                 "trying to load an uninitialized parameter into an initialized one. Call `forward` to initialize the parameters "
+                 "before accessing their attributes.")
+
+
+class _Uninitialized:
+    """What both uninitialized kinds share: no shape yet, and `materialize` to give one."""
+
+    def materialize(self, shape, device=None, dtype=None):
+        """Turn this object, in place, into an ordinary parameter or buffer of *shape* with undefined values."""
+        device = self.device if device is None else device
+        dtype = self.dtype if dtype is None else dtype
+        self.data = clnn.empty(shape, device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become
+
+    def _no_shape(self):
+        raise RuntimeError(_LAZY_MESSAGE.format(what="shape"))
+
+    shape = property(_no_shape, lambda self, value: Tensor.shape.__set__(self, value))
+
+    def to(self, *, device=None, dtype=None, **ignored):
+        """What :meth:`Module.to` puts into ``data``: still nothing, on another device or of another dtype."""
+        return clnn.empty(0, device=self.device if device is None else device, dtype=self.dtype if dtype is None else dtype)
+
+    def share_memory_(self):
+        raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+                           "before calling `module.share_memory()`.")
+
+    def __repr__(self):
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol):
+        return type(self), (self.requires_grad, self.device, self.dtype)
+
+    def __hash__(self):
+        return id(self)
+
+
+def _lazy_tensor(cls, requires_grad, device, dtype):
+    return Tensor._make_subclass(cls, clnn.empty(0, device=device, dtype=dtype), requires_grad)
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A parameter whose shape is not known yet; lazy modules materialize it at their first call."""
+
+    cls_to_become = Parameter
+    _mark = None  # only real ones count
+
+    def __new__(cls, requires_grad=True, device=None, dtype=None):
+        return _lazy_tensor(cls, requires_grad, device, dtype)
+
+    def __deepcopy__(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        result = memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return result
+
+
+class UninitializedBuffer(_Uninitialized, Tensor):
+    """A buffer whose shape is not known yet."""
+
+    cls_to_become = Tensor
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        buffer = _lazy_tensor(cls, requires_grad, device, dtype)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def __deepcopy__(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        result = memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype, self.persistent)
+        return result
+
+
+def is_lazy(param):
+    """Whether *param* still waits for its shape."""
+    return isinstance(param, _Uninitialized)
+
+

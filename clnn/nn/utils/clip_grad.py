@@ -1,0 +1,78 @@
+"""Limiting gradients."""
+import math
+
+import clnn
+from clnn._tensor.tensor import Tensor
+
+__all__ = ["clip_grad_norm_", "clip_grads_with_norm_", "get_total_norm", "clip_grad_value_", "clip_grad_norm"]
+
+
+def _tensors(parameters):
+    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
+
+
+def _grads(parameters):
+    return [p.grad for p in _tensors(parameters) if p.grad is not None]
+
+
+def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The norm of all elements of several tensors, as if they were one vector: a 0-d tensor.
+
+    Args:
+        tensors: tensor or iterable of tensors.
+        norm_type: p of the norm, or ``inf``. Default: 2.
+        error_if_nonfinite: raise when the norm is infinite or NaN (waits for the device). Default: ``False``.
+    """
+    tensors = _tensors(tensors)
+    norm_type = float(norm_type)
+    if not tensors:
+        return clnn.tensor(0.0)
+    device = tensors[0].device
+    norms = clnn.stack([clnn.linalg.vector_norm(t.detach(), norm_type).to(device) for t in tensors])
+    total = norms.max() if math.isinf(norm_type) and norm_type > 0 else clnn.linalg.vector_norm(norms, norm_type)
+    if error_if_nonfinite and not math.isfinite(total.item()):
+        raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. "
+                           "To disable this error and scale the gradients by the non-finite norm anyway, set "
+                           "`error_if_nonfinite=False`")
+    return total
+
+
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+    """Multiply all gradients by ``min(1, max_norm / (total_norm + 1e-6))``, in place. Nothing is read back to the host."""
+    with clnn.no_grad():
+        scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        for grad in _grads(parameters):
+            grad.mul_(scale.to(grad.device))
+
+
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """Scale all gradients, in place, so that their common norm is at most *max_norm*.
+
+    Returns:
+        The norm before scaling, a 0-d tensor.
+
+    Example::
+
+        >>> w = nn.Parameter(clnn.tensor([3., 4.])); w.grad = w.detach().clone()
+        >>> nn.utils.clip_grad_norm_([w], 1.0)
+        tensor(5.)
+        >>> w.grad
+        tensor([0.6000, 0.8000])
+    """
+    parameters = _tensors(parameters)
+    total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(parameters, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """Deprecated name of :func:`clip_grad_norm_`."""
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+def clip_grad_value_(parameters, clip_value, foreach=None):
+    """Limit every element of the gradients to ``[-clip_value, clip_value]``, in place."""
+    clip_value = float(clip_value)
+    with clnn.no_grad():
+        for grad in _grads(parameters):
+            grad.clamp_(min=-clip_value, max=clip_value)

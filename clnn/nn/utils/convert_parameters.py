@@ -1,0 +1,34 @@
+"""Parameters as one vector."""
+import clnn
+from clnn._tensor.tensor import Tensor
+
+__all__ = ["parameters_to_vector", "vector_to_parameters"]
+
+
+def _same_device(parameters):
+    parameters = list(parameters)
+    if len({p.device for p in parameters}) > 1:
+        raise TypeError("Found two parameters on different devices, this is currently not supported.")
+    return parameters
+
+
+def parameters_to_vector(parameters):
+    """All elements of the parameters, one after the other.
+
+    Example::
+
+        >>> nn.utils.parameters_to_vector(nn.Linear(3, 2).parameters()).shape
+        clnn.Size([8])
+    """
+    return clnn.cat([p.reshape(-1) for p in _same_device(parameters)])
+
+
+def vector_to_parameters(vec, parameters):
+    """Set the parameters to the parts of *vec*, the reverse of :func:`parameters_to_vector`."""
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"expected Tensor, but got: {type(vec).__name__}")
+    start = 0
+    for p in _same_device(parameters):
+        end = start + p.numel()
+        p.data = vec[start:end].view_as(p).data
+        start = end

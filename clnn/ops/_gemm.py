@@ -1,0 +1,290 @@
+"""Launching matrix products: which kernel variant, which tile, which split, for raw buffers with strides.
+
+A *plan* is everything that a product needs except its buffers. It is worked out once per problem and device and then costs a
+dictionary look-up. No choice depends on timing, so two runs give equal bits.
+"""
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from ..core import dtype as dt
+from ..runtime.launch import launch
+
+# Epilogues by name. "VT" stands for the type of v: such an expression is valid on vectors too.
+EPILOGUES = {"": "", "relu": "(v < (VT)0) ? (VT)0 : v"}
+
+_FMT = {"float": "<f", "double": "<d", "int": "<i", "long": "<q"}
+_DIMS, _BATCH = struct.Struct("<16q"), struct.Struct("<8q")
+_plans: dict = {}
+
+
+def scalar(acc: str, value) -> bytes:
+    """``value`` packed as the C type ``acc``."""
+    return struct.pack(_FMT[acc], int(value) if acc in ("int", "long") else float(value))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One product C[z] = epilogue(alpha * A[z] @ B[z] + beta * C[z] + bias), without its buffers. Strides count elements."""
+    ta: dt.dtype
+    tb: dt.dtype
+    tc: dt.dtype
+    M: int
+    N: int
+    K: int
+    a: tuple
+    b: tuple
+    rcs: int
+    batch: tuple
+    steps: tuple  # per batch dimension: strides of A, B, C
+    alpha: float
+    beta: float
+    bias: str
+    epilogue: str
+
+    @property
+    def acc(self) -> str:
+        return self.tc.acc
+
+    @property
+    def lanes(self) -> int:
+        """Elements in a vector of 64 bytes, at most the 16 of OpenCL C."""
+        return 8 if self.acc in ("double", "long") else 16
+
+    def finishing(self) -> dict:
+        return dict(BIAS=self.bias, BETA=self.beta != 0, EPI=self.epilogue)
+
+    def pack(self, MB=0, NB=0, chunk=0):
+        """The shape words that every kernel of the family takes (see the templates for who reads which)."""
+        (s0, s1), (b0, b1) = self.steps, self.batch
+        dims = _DIMS.pack(self.M, self.N, self.K, *self.a, *self.b, self.rcs, MB, chunk, NB, 0, 0, 0, 0, 0)
+        return dims, _BATCH.pack(max(b1, 1), *s0, *s1, 0)
+
+
+class Plan:
+    """Kernel and launch geometry of a problem on a device; ``run`` binds the buffers."""
+
+    def __init__(self, device, p: Problem):
+        self.device, self.problem = device, p
+        self.scratch = 0
+        self.convert = self.reduce = None
+        p = self._convert_a(p) if device.is_cpu else p
+        p = self._partial(p) if self._needs_partial(p) else p
+        variant, params, self.gs, self.ls, words = (_plan_cpu if device.is_cpu else _plan_gpu)(device, p, self.chunk)
+        self.kernel = device.kernel(variant, TA=p.ta, TB=p.tb, TC=p.tc, **params, **p.finishing())
+        self.words = words + (scalar(p.acc, p.alpha), scalar(p.acc, p.beta))
+
+    # ---- steps around the product -------------------------------------------------------------------------------------------
+
+    def _convert_a(self, p):
+        """The CPU tile broadcasts A as it is stored, so a 16-bit or small integer A is widened first."""
+        if p.ta.c == p.ta.acc or _use_dot(p):
+            return p
+        (s0, s1), (b0, b1) = p.steps, p.batch
+        dims = _DIMS.pack(p.M, 0, p.K, *p.a, *[0] * 11)
+        self.convert = (self.device.kernel("matmul/convert", T=p.ta), (p.K, p.M, b0 * b1), dims, _BATCH.pack(b1, s0[0], 0, 0, s1[0], 0, 0, 0),
+                        p.M * p.K * b0 * b1 * p.ta.acc_dtype.itemsize)
+        flat = p.M * p.K
+        return _replace(p, ta=p.ta.acc_dtype, a=(p.K, 1), steps=((flat * b1, *s0[1:]), (flat, *s1[1:])))
+
+    chunk = 0
+
+    def _needs_partial(self, p) -> bool:
+        """Split K where C has too few tiles to fill the device; sum in the compute type where a 16-bit C would be read back."""
+        splits = 1
+        if p.batch == (1, 1):
+            tiles = -(-p.M // 48) * -(-p.N // 64) if self.device.is_cpu else -(-p.M // 64) * -(-p.N // 64)
+            want = self.device.compute_units * (1 if self.device.is_cpu else 2)
+            if tiles < want:
+                splits = max(1, min(-(-want // tiles), p.K // (1024 if self.device.is_cpu else 256)))
+        if splits > 1:
+            self.chunk = -(-(-(-p.K // splits)) // 16) * 16
+            self.splits = -(-p.K // self.chunk)
+            return True
+        self.splits = 1
+        return self.device.is_cpu and p.tc.c != p.acc and p.K > _steps_of_k(self.device, p, 4) and not _use_dot(p)
+
+    def _partial(self, p):
+        """Redirect the product into partial sums; what belongs to the end moves to the kernel that adds them up."""
+        if self.splits == 1 and p.batch != (1, 1):
+            return self._partial_batched(p)
+        acc = p.tc.acc_dtype
+        self.scratch = self.splits * p.M * p.N * acc.itemsize
+        dims = _DIMS.pack(p.M, p.N, self.splits, 0, 0, 0, 0, p.rcs, *[0] * 8)
+        self.reduce = [(self.device.kernel("matmul/sum", TC=p.tc, **p.finishing()), (p.N, p.M), dims, scalar(p.acc, p.alpha), scalar(p.acc, p.beta), 0, 0)]
+        return _replace(p, tc=acc, rcs=p.N, batch=(self.splits, 1), alpha=1.0, beta=0.0, bias="", epilogue="",
+                        steps=((self.chunk * p.a[1], self.chunk * p.b[0], p.M * p.N), (0, 0, 0)))
+
+    def _partial_batched(self, p):
+        acc, (b0, b1), size = p.tc.acc_dtype, p.batch, p.M * p.N
+        self.scratch = b0 * b1 * size * acc.itemsize
+        dims = _DIMS.pack(p.M, p.N, 1, 0, 0, 0, 0, p.rcs, *[0] * 8)
+        kernel = self.device.kernel("matmul/sum", TC=p.tc, **p.finishing())
+        ends = (scalar(p.acc, p.alpha), scalar(p.acc, p.beta))
+        self.reduce = [(kernel, (p.N, p.M), dims, *ends, (i * b1 + j) * size, i * p.steps[0][2] + j * p.steps[1][2])
+                       for i in range(b0) for j in range(b1)]
+        (s0, s1) = p.steps
+        return _replace(p, tc=acc, rcs=p.N, alpha=1.0, beta=0.0, bias="", epilogue="",
+                        steps=((s0[0], s0[1], size * b1), (s1[0], s1[1], size)))
+
+    def run(self, A, a_off, B, b_off, C, c_off, bias=None, bias_off=0):
+        device = self.device
+        if self.convert is not None:
+            kernel, gs, dims, batch, nbytes = self.convert
+            wide = device.alloc(nbytes)
+            launch(device, kernel, gs, None, A, a_off, wide, 0, dims, batch)
+            A, a_off = wide, 0
+        if self.reduce is None:
+            launch(device, self.kernel, self.gs, self.ls, A, a_off, B, b_off, C, c_off, C if bias is None else bias, bias_off, *self.words)
+            return
+        part = device.alloc(self.scratch)
+        launch(device, self.kernel, self.gs, self.ls, A, a_off, B, b_off, part, 0, part, 0, *self.words)
+        for kernel, gs, dims, alpha, beta, p_off, c_add in self.reduce:
+            launch(device, kernel, gs, None, part, p_off, C, c_off + c_add, C if bias is None else bias, bias_off, dims, alpha, beta)
+
+
+def _replace(p, **changes):
+    fields = {name: getattr(p, name) for name in Problem.__dataclass_fields__}
+    fields.update(changes)
+    return Problem(**fields)
+
+
+# ---- choices -----------------------------------------------------------------------------------------------------------------
+
+def _use_dot(p) -> bool:
+    """Both operands contiguous along K and few rows or columns to share a packed panel among."""
+    return p.a[1] == 1 and p.b[0] == 1 and (p.M <= 96 or p.N <= 16)
+
+
+_TILES = ((6, 4, 1.0), (8, 3, 1.0), (12, 2, 1.02), (24, 1, 1.2))  # rows, vectors, relative cost of an element
+_ROWS = (1, 2, 3, 4, 5, 6, 8, 12, 24)
+
+
+def cpu_tile(M: int, N: int, W: int, direct: bool = False):
+    """(MR, NV): the register tile that wastes least of an M x N result; direct tiles must fit into N."""
+    best = None
+    for MR, NV, cost in _TILES:
+        if direct and NV * W > N:
+            continue
+        rows = max(r for r in _ROWS if r <= min(MR, M))
+        total = -(-M // rows) * max(rows, 2) * -(-N // (NV * W)) * NV * cost
+        if best is None or total < best[0]:
+            best = (total, rows, NV)
+    return best and best[1:]
+
+
+def cpu_rows(M: int, panels: int, MR: int, units: int, pack_cost: float):
+    """Rows per work-item: the split of M that evens out the units without packing panels again too often."""
+    best = None
+    for parts in range(1, 17):
+        MB = -(-(-(-M // parts)) // MR) * MR
+        items = panels * -(-M // MB)
+        total = -(-items // units) * (min(MB, M) + pack_cost)
+        if best is None or total < best[0] * 0.97:
+            best = (total, MB)
+    return best[1]
+
+
+def _steps_of_k(device, p, NV) -> int:
+    """Steps of K whose packed panel fits local memory, at most 512 (a panel of 128 KiB stays in the second cache)."""
+    size = NV * p.lanes * p.tc.acc_dtype.itemsize
+    return max(16, min(512, device.local_mem * 3 // 4 // size // 16 * 16))
+
+
+def _plan_cpu(device, p, chunk):
+    W, units = p.lanes, device.compute_units
+    z = p.batch[0] * p.batch[1]
+    if _use_dot(p):
+        DM = {"pocl": 2}.get(device.flavour, 4) if p.N > 1 and W == 16 else 1 if p.M == 1 else 2
+        if p.N == 1:
+            DM = W
+        elif p.M == 1:
+            DM = 1
+        DN = W // DM
+        MB = -(-p.M // 1)
+        NB = max(DN, min(64, -(-(-(-p.N // max(1, 2 * units // z))) // DN) * DN))
+        if p.N <= NB:
+            MB = max(DM, -(-(-(-p.M // max(1, 2 * units // z))) // DM) * DM)
+        gs = (-(-p.N // NB), -(-p.M // MB), z)
+        return "matmul/dot", dict(W=W, DM=DM, DN=DN), gs, (1, 1, 1), p.pack(MB, NB, chunk)
+    direct = p.b[1] == 1 and p.N >= W and (p.M <= 24 or p.K * p.N <= 1 << 16)
+    MR, NV = cpu_tile(p.M, p.N, W, direct)
+    mode = "direct" if direct else "rows" if p.b[1] == 1 else "cols" if p.b[0] == 1 else "any"
+    panels = -(-p.N // (NV * W))
+    MB = cpu_rows(p.M, panels * z, MR, units, {"direct": 0.5, "rows": 4, "cols": 16, "any": 40}[mode])
+    step = "k" if p.a[1] == 1 else "m" if p.a[0] == 1 else "any"
+    params = dict(W=W, NV=NV, MR=MR, KB=_steps_of_k(device, p, NV), MODE=mode, ASTEP=step)
+    return "matmul/cpu", params, (panels, -(-p.M // MB), z), (1, 1, 1), p.pack(MB, 0, chunk)
+
+
+def _plan_gpu(device, p, chunk):
+    side = 16 if device.max_work_group >= 256 else 8 if device.max_work_group >= 64 else 1
+    size = p.tc.acc_dtype.itemsize
+    T = 4 if p.M > 2 * side and p.N > 2 * side else 2
+    BK = 16
+    while BK * 2 * (side * T + 1) * size > min(device.local_mem, 16384):
+        BK //= 2
+    params = dict(LX=side, LY=side, TM=T, TN=T, BK=BK, AFAST="k" if p.a[1] == 1 else "m", BFAST="k" if p.b[0] == 1 else "n")
+    gs = (-(-p.N // (side * T)) * side, -(-p.M // (side * T)) * side, p.batch[0] * p.batch[1])
+    return "matmul/gpu", params, gs, (side, side, 1), p.pack(0, 0, chunk)
+
+
+# ---- the entry -----------------------------------------------------------------------------------------------------------------
+
+def gemm(device, dtype, M, N, K, A, a_off, a_strides, B, b_off, b_strides, C, c_off, rcs, batch=1, batch_strides=(0, 0, 0),
+         alpha=1.0, beta=0.0, bias=None, bias_axis="n", epilogue="", out_dtype=None):
+    """Enqueue C[z] = epilogue(alpha * A[z] @ B[z] + beta * C[z] + bias) on raw buffers.
+
+    Args:
+        dtype: of A and B, or a pair (A's, B's) of one compute type. ``out_dtype``: of C and bias (default: A's).
+        A, a_off, a_strides: buffer, element offset, (row stride, column stride) of the (M, K) operand; likewise B (K, N).
+        C, c_off, rcs: result; its columns have unit stride, its rows lie ``rcs`` (a number, or a 1-tuple) elements apart.
+        batch: a number, or a pair for two batch dimensions; ``batch_strides``: (of A, of B, of C), or a pair of such triples.
+            A stride of 0 repeats an operand.
+        alpha, beta: scalars of the compute type (any numbers; integers for integer products).
+        bias: (buffer, offset) of N values (``bias_axis='n'``) or M values (``'m'``), or None.
+        epilogue: a name in :data:`EPILOGUES`, or a C expression in ``v``.
+    """
+    if M == 0 or N == 0:
+        return
+    rcs = rcs[0] if type(rcs) is tuple else rcs
+    if N == 1 and rcs == 1 and M > 1 and a_strides[0] == 1 and a_strides[1] != 1:
+        # A column of a column-major A: as the row C.T = B.T @ A.T it streams A by rows.
+        dtype = dtype[::-1] if type(dtype) is tuple else dtype
+        turned = tuple((s[1], s[0], s[2]) for s in batch_strides) if type(batch) is tuple else (batch_strides[1], batch_strides[0], batch_strides[2])
+        return gemm(device, dtype, 1, M, K, B, b_off, b_strides[::-1], A, a_off, a_strides[::-1], C, c_off, M, batch, turned,
+                    alpha, beta, bias, "m" if bias_axis == "n" else "n", epilogue, out_dtype)
+    key = (device, dtype, out_dtype, M, N, K, a_strides, b_strides, rcs, batch, batch_strides, alpha, beta,
+           bias_axis if bias is not None else "", epilogue)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _make(*key)
+        if plan is None:
+            return
+        if len(_plans) > 8192:
+            _plans.clear()
+        _plans[key] = plan
+    if bias is None:
+        plan.run(A, a_off, B, b_off, C, c_off)
+    else:
+        plan.run(A, a_off, B, b_off, C, c_off, *bias)
+
+
+def _make(device, dtype, out_dtype, M, N, K, a, b, rcs, batch, steps, alpha, beta, bias, epilogue):
+    ta, tb = dtype if type(dtype) is tuple else (dtype, dtype)
+    tc = out_dtype or ta
+    if not ta.acc == tb.acc == tc.acc:
+        raise TypeError(f"matmul: {ta}, {tb} and {tc} are not computed in one type")
+    if type(batch) is not tuple:
+        batch, steps = (1, batch), ((0, 0, 0), tuple(steps))
+    if 0 in batch:
+        return None
+    # The stride of a dimension of one element says nothing: choose the one that opens the fast variants.
+    (ras, cas), (rbs, cbs) = a, b
+    cas = 1 if K == 1 else cas
+    rbs = 1 if K == 1 and cbs != 1 else rbs
+    cbs = 1 if N == 1 and rbs != 1 else cbs
+    ras = 1 if M == 1 and cas != 1 else ras
+    return Plan(device, Problem(ta, tb, tc, M, N, K, (ras, cas), (rbs, cbs), rcs, batch, tuple(map(tuple, steps)), alpha, beta, bias,
+                                EPILOGUES.get(epilogue, epilogue)))

@@ -1,0 +1,281 @@
+"""Elementwise arithmetic, comparison and logic."""
+from __future__ import annotations
+
+import numpy as np
+
+from .._tensor.declare import composite, elementwise
+from .._tensor.tensor import Tensor
+from ..core import dtype as dt
+
+NOT_BOOL = tuple(d for d in dt.ALL if d is not dt.bool_)
+INTEGRAL = (dt.bool_, *dt.INTS)
+ORDERED = dict(samples=None)
+
+
+def _zero_div(name):
+    return dict(checked=dict(bool="(other == 0)", int="(other == 0)", float="0"))
+
+
+# -- sums and products ------------------------------------------------------------------------------------------------------------
+_add = elementwise("_add", "input, other", dict(bool="(input | other)", int="input + other", float="input + other"), numpy=np.add,
+                   vjp=dict(input=lambda g: g, other=lambda g: g), method=False, inplace=False)
+_sub = elementwise("_sub", "input, other", "input - other", numpy=np.subtract, method=False, inplace=False,
+                   vjp=dict(input=lambda g: g, other=lambda g: -g))
+_add.op.grad_name, _sub.op.grad_name = "AddBackward0", "SubBackward0"
+_fast_add, _fast_sub = _add.fast, _sub.fast
+
+
+@composite("add", inplace=True, numpy=np.add)
+def add(input, other, *, alpha=1):
+    """``input + alpha * other``, with broadcasting and type promotion."""
+    if alpha != 1:
+        other = other * alpha
+    return _fast_add(input, other)
+
+
+@composite("sub", inplace=True, aliases=("subtract",), numpy=np.subtract)
+def sub(input, other, *, alpha=1):
+    """``input - alpha * other``, with broadcasting and type promotion."""
+    for t in (input, other):
+        if isinstance(t, bool) or (isinstance(t, Tensor) and t.dtype is dt.bool_):
+            raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
+                               "use the `~` or `logical_not()` operator instead.")
+    if alpha != 1:
+        other = other * alpha
+    return _fast_sub(input, other)
+
+
+@composite("rsub")
+def rsub(input, other, *, alpha=1):
+    """``other - alpha * input``."""
+    return sub(other, input, alpha=alpha)
+
+
+mul = elementwise("mul", "input, other", dict(bool="(input & other)", int="input * other", float="input * other"), numpy=np.multiply,
+                  aliases=("multiply",), vjp=dict(input=lambda g, other: g * other, other=lambda g, input: g * input),
+                  doc="Product of two tensors, element by element.")
+true_divide = elementwise("true_divide", "input, other", "input / other", result="float", numpy=np.true_divide,
+                          vjp=dict(input=lambda g, other: g / other, other=lambda g, input, other: -g * input / (other * other)),
+                          doc="Quotient of two tensors as floats.")
+true_divide.op.grad_name = "DivBackward0"
+_fast_div = true_divide.fast
+
+floor_divide = elementwise(
+    "floor_divide", "input, other", dict(bool="input", int="(input / (other ? other : 1) - ((input % (other ? other : 1) != 0) && "
+                                         "((input < 0) != (other < 0))))", float="floor(input / other)"),
+    checked=dict(bool="(other == 0)", int="(other == 0)", float="0"), numpy=np.floor_divide, dtypes=NOT_BOOL,
+    doc="Quotient rounded towards minus infinity. An integer division by zero raises at the next synchronisation.")
+_trunc_divide = elementwise("_trunc_divide", "input, other", dict(bool="input", int="input / (other ? other : 1)", float="trunc(input / other)"),
+                            checked=dict(bool="(other == 0)", int="(other == 0)", float="0"), method=False, inplace=False)
+remainder = elementwise(
+    "remainder", "input, other", dict(bool="0", int="((input % (other ? other : 1)) + (((input % (other ? other : 1)) != 0 && ((input < 0) != "
+                                      "(other < 0))) ? other : 0))", float="clnn_remainder(input, other)"),
+    checked=dict(bool="(other == 0)", int="(other == 0)", float="0"), numpy=np.remainder, dtypes=NOT_BOOL,
+    vjp=dict(input=lambda g: g, other=lambda g, input, other: -g * floor_divide(input, other)),
+    doc="Remainder with the sign of the divisor: ``input - other * floor(input / other)``.")
+remainder.op.expr.text["float"] = "((fmod(input, other) != 0) && ((fmod(input, other) < 0) != (other < 0)) ? fmod(input, other) + other : " \
+                                  "fmod(input, other))"
+fmod = elementwise("fmod", "input, other", dict(bool="0", int="input % (other ? other : 1)", float="fmod(input, other)"),
+                   checked=dict(bool="(other == 0)", int="(other == 0)", float="0"), numpy=np.fmod, dtypes=NOT_BOOL,
+                   vjp=dict(input=lambda g: g, other=lambda g, input, other: -g * _trunc_divide(input, other)),
+                   doc="Remainder with the sign of the dividend.")
+
+
+@composite("div", aliases=("divide",), inplace=True, numpy=np.true_divide)
+def div(input, other, *, rounding_mode=None):
+    """Quotient; ``rounding_mode`` is None (true division), ``'trunc'`` or ``'floor'``."""
+    if rounding_mode is None:
+        return _fast_div(input, other)
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode == "trunc":
+        return _trunc_divide(input, other)
+    raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+
+
+def _pow_input(g, input, exponent):
+    from .selection import where
+    if isinstance(exponent, Tensor):
+        return g * where(exponent == 0, 0.0, exponent * pow(input, exponent - 1))
+    return g * 0.0 if exponent == 0 else g * (exponent * pow(input, exponent - 1))
+
+
+def _pow_exponent(g, input, exponent, result):
+    from .selection import where
+    if not isinstance(input, Tensor):
+        import math
+        return g * result * (math.log(input) if input > 0 else (float("-inf") if input == 0 else float("nan")))
+    return g * where((input == 0) & (exponent >= 0), 0.0, result * input.log())
+
+
+def _rule_pow(common, kinds):
+    return common, common
+
+
+_pow = elementwise("_pow", "input, exponent", dict(bool="(input | !exponent)", int="clnn_ipow(input, exponent)", float="pow(input, exponent)"),
+                   method=False, inplace=False, vjp=dict(input=_pow_input, exponent=_pow_exponent), numpy=np.power)
+_square = elementwise("_square", "input", "input * input", method=False, inplace=False, vjp=dict(input=lambda g, input: g * (2 * input)))
+_cube = elementwise("_cube", "input", "input * input * input", method=False, inplace=False,
+                    vjp=dict(input=lambda g, input: g * (3 * input * input)))
+_pow.op.grad_name = _square.op.grad_name = _cube.op.grad_name = "PowBackward0"
+
+
+@composite("pow", inplace=True, numpy=np.power)
+def pow(input, exponent):
+    """``input`` to the power of ``exponent`` (tensor or number)."""
+    if not isinstance(exponent, Tensor) and isinstance(input, Tensor):
+        if exponent == 2 and (type(exponent) is int or input.dtype.is_floating_point):
+            return _square(input)
+        if exponent == 3 and (type(exponent) is int or input.dtype.is_floating_point):
+            return _cube(input)
+        if input.dtype.is_floating_point:
+            if exponent == 0.5:
+                return input.sqrt()
+            if exponent == 1:
+                return input.clone()
+            if exponent == -1:
+                return input.reciprocal()
+            if exponent == -0.5:
+                return input.rsqrt()
+        elif isinstance(exponent, int) and exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+    return _pow(input, exponent)
+
+
+@composite("float_power", inplace=True)
+def float_power(input, exponent):
+    """``pow`` computed in float64 (float32 where the device lacks it)."""
+    def wide(x):
+        return x.to(dt.float64 if x._storage.device.has_fp64 else dt.float32) if isinstance(x, Tensor) else float(x)
+    return pow(wide(input), wide(exponent))
+
+
+square = composite("square", inplace=True)(lambda input: _square(input))
+
+
+@composite("addcmul", inplace=True)
+def addcmul(input, tensor1, tensor2, *, value=1):
+    """``input + value * tensor1 * tensor2``."""
+    return _fast_add(input, tensor1 * tensor2 if value == 1 else (tensor1 * tensor2) * value)
+
+
+@composite("addcdiv", inplace=True)
+def addcdiv(input, tensor1, tensor2, *, value=1):
+    """``input + value * tensor1 / tensor2``."""
+    q = _fast_div(tensor1, tensor2)
+    return _fast_add(input, q if value == 1 else q * value)
+
+
+@composite("lerp", inplace=True)
+def lerp(input, end, weight):
+    """``input + weight * (end - input)``."""
+    return _fast_add(input, (end - input) * weight)
+
+
+# -- extremes ---------------------------------------------------------------------------------------------------------------------
+def _share(g, mine, theirs, better):
+    from .selection import where
+    return where(better(mine, theirs), g, where(mine == theirs, g * 0.5, 0.0))
+
+
+_MAX = dict(bool="(input | other)", int="(input > other ? input : other)", float="((input > other || isnan(input)) ? input : other)")
+_MIN = dict(bool="(input & other)", int="(input < other ? input : other)", float="((input < other || isnan(input)) ? input : other)")
+maximum = elementwise("maximum", "input, other", _MAX, numpy=np.maximum, inplace=False,
+                      vjp=dict(input=lambda g, input, other: _share(g, input, other, lambda a, b: a > b),
+                               other=lambda g, input, other: _share(g, other, input, lambda a, b: a > b)), doc="The larger element; NaN wins.")
+minimum = elementwise("minimum", "input, other", _MIN, numpy=np.minimum, inplace=False,
+                      vjp=dict(input=lambda g, input, other: _share(g, input, other, lambda a, b: a < b),
+                               other=lambda g, input, other: _share(g, other, input, lambda a, b: a < b)), doc="The smaller element; NaN wins.")
+fmax = elementwise("fmax", "input, other", dict(bool="(input | other)", int="(input > other ? input : other)", float="fmax(input, other)"),
+                   numpy=np.fmax, inplace=False, vjp=dict(input=lambda g, input, other: g * ((input >= other) | other.isnan()),
+                                                          other=lambda g, input, other: g * ~((input >= other) | other.isnan())))
+fmin = elementwise("fmin", "input, other", dict(bool="(input & other)", int="(input < other ? input : other)", float="fmin(input, other)"),
+                   numpy=np.fmin, inplace=False, vjp=dict(input=lambda g, input, other: g * ((input <= other) | other.isnan()),
+                                                          other=lambda g, input, other: g * ~((input <= other) | other.isnan())))
+
+_clamp_min = elementwise("_clamp_min", "input, min", dict(bool="(input | min)", int="(input < min ? min : input)",
+                                                          float="(input < min || isnan(min) ? min : input)"), method=False, inplace=False,
+                         vjp=dict(input=lambda g, input, min: g * (input >= min), min=lambda g, input, min: g * (input < min)))
+_clamp_max = elementwise("_clamp_max", "input, max", dict(bool="(input & max)", int="(input > max ? max : input)",
+                                                          float="(input > max || isnan(max) ? max : input)"), method=False, inplace=False,
+                         vjp=dict(input=lambda g, input, max: g * (input <= max), max=lambda g, input, max: g * (input > max)))
+_clamp_both = elementwise("_clamp_both", "input, min, max", dict(bool="((input | min) & max)", int="(input < min ? (min < max ? min : max) : input > max ? max : input)",
+                                                                 float="(input < min ? (min < max ? min : max) : input > max ? max : input)"),
+                          method=False, inplace=False, vjp=dict(input=lambda g, input, min, max: g * ((input >= min) & (input <= max)),
+                                                                min=lambda g, input, min, max: g * ((input < min) & (min < max)),
+                                                                max=lambda g, input, min, max: g * ((input > max) | (max < min))))
+for _op in (_clamp_min, _clamp_max, _clamp_both):
+    _op.op.grad_name = "ClampBackward1"
+
+
+@composite("clamp", aliases=("clip",), inplace=True, numpy=np.clip)
+def clamp(input, min=None, max=None):
+    """Every element limited to ``[min, max]``; numbers or tensors, either may be None."""
+    if min is None and max is None:
+        raise ValueError("clamp: At least one of 'min' or 'max' must not be None")
+    if max is None:
+        return _clamp_min(input, min)
+    if min is None:
+        return _clamp_max(input, max)
+    return _clamp_both(input, min, max)
+
+
+@composite("clamp_min", inplace=True)
+def clamp_min(input, min):
+    """Every element at least ``min``."""
+    return _clamp_min(input, min)
+
+
+@composite("clamp_max", inplace=True)
+def clamp_max(input, max):
+    """Every element at most ``max``."""
+    return _clamp_max(input, max)
+
+
+# -- comparison and logic -----------------------------------------------------------------------------------------------------------
+def _compare(name, symbol, ref, aliases=()):
+    return elementwise(name, "input, other", f"(input {symbol} other)", result="compare", numpy=ref, aliases=aliases,
+                       doc=f"``input {symbol} other``, element by element, as bool.")
+
+
+eq = _compare("eq", "==", np.equal)
+ne = _compare("ne", "!=", np.not_equal, ("not_equal",))
+lt = _compare("lt", "<", np.less, ("less",))
+le = _compare("le", "<=", np.less_equal, ("less_equal",))
+gt = _compare("gt", ">", np.greater, ("greater",))
+ge = _compare("ge", ">=", np.greater_equal, ("greater_equal",))
+
+
+def _logic(name, params, expr, ref):
+    return elementwise(name, params, expr, result=lambda common, kinds: (common, dt.bool_), numpy=ref)
+
+
+logical_and = _logic("logical_and", "input, other", "((input != 0) && (other != 0))", np.logical_and)
+logical_or = _logic("logical_or", "input, other", "((input != 0) || (other != 0))", np.logical_or)
+logical_xor = _logic("logical_xor", "input, other", "((input != 0) != (other != 0))", np.logical_xor)
+logical_not = _logic("logical_not", "input", "(input == 0)", np.logical_not)
+isnan = elementwise("isnan", "input", dict(bool="0", int="0", float="(isnan(input) != 0)"), result="compare", inplace=False, numpy=np.isnan)
+isinf = elementwise("isinf", "input", dict(bool="0", int="0", float="(isinf(input) != 0)"), result="compare", inplace=False, numpy=np.isinf)
+isfinite = elementwise("isfinite", "input", dict(bool="1", int="1", float="(isfinite(input) != 0)"), result="compare", inplace=False, numpy=np.isfinite)
+isposinf = elementwise("isposinf", "input", dict(bool="0", int="0", float="(isinf(input) && input > 0)"), result="compare", inplace=False)
+isneginf = elementwise("isneginf", "input", dict(bool="0", int="0", float="(isinf(input) && input < 0)"), result="compare", inplace=False)
+signbit = elementwise("signbit", "input", dict(bool="0", int="(input < 0)", float="(signbit(input) != 0)"), result="compare", inplace=False, numpy=np.signbit)
+
+
+def _integral(common, kinds):
+    if common.category == dt.FLOAT:
+        raise RuntimeError(f"bitwise operators are not implemented for {common}; they take bool and integer tensors")
+    return common, common
+
+
+def _bitwise(name, symbol, ref):
+    return elementwise(name, "input, other", f"(input {symbol} other)", result=_integral, dtypes=INTEGRAL, numpy=ref)
+
+
+bitwise_and = _bitwise("bitwise_and", "&", np.bitwise_and)
+bitwise_or = _bitwise("bitwise_or", "|", np.bitwise_or)
+bitwise_xor = _bitwise("bitwise_xor", "^", np.bitwise_xor)
+bitwise_left_shift = _bitwise("bitwise_left_shift", "<<", np.left_shift)
+bitwise_right_shift = _bitwise("bitwise_right_shift", ">>", np.right_shift)
+bitwise_not = elementwise("bitwise_not", "input", dict(bool="(!input)", int="~input", float="input"), result=_integral, dtypes=INTEGRAL,
+                          numpy=np.bitwise_not)

@@ -1,0 +1,260 @@
+"""Making tensors: from data, filled, ranges, and the metadata functions of dtypes."""
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+
+from .._tensor.device import resolve
+from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before the first record)
+from .._tensor.interop import from_array
+from .._tensor.tensor import Tensor, empty as _empty, from_node
+from ..core import dtype as dt
+from ..core.shape import Size
+from ..graph.node import Expr
+
+_FULL = Expr("full", ("value",), "value")
+_ARANGE_INT = Expr("arange", ("start", "step"), dict(bool="0", int="start + step * (ACC)IDX", float="start + step * (ACC)IDX"))
+
+
+def as_size(size) -> Size:
+    """A shape from ``f(2, 3)``, ``f((2, 3))`` or ``f(Size)``."""
+    if len(size) == 1 and isinstance(size[0], (tuple, list)):
+        size = size[0]
+    got = Size(int(s) for s in size)
+    for s in got:
+        if s < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(got)}")
+    return got
+
+
+def filled(shape, value, dtype, device) -> Tensor:
+    """A lazily recorded constant: costs nothing when it fuses into what reads it."""
+    if dtype.needs_fp64 and not device.has_fp64:
+        return _empty(shape, dtype, device)                      # raises with the reason
+    numel = shape.numel()
+    return from_node(_FULL, (value,), dtype, dtype, shape, numel, device, 1, 0, True)
+
+
+def _done(t, requires_grad):
+    if requires_grad:
+        t.requires_grad = True
+    return t
+
+
+def _float_default(dtype):
+    return dt.as_dtype(dtype) or dt._default_float
+
+
+def empty(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
+    """Uninitialised memory of shape ``size``."""
+    return _done(_empty(as_size(size), _float_default(dtype), resolve(device)), requires_grad)
+
+
+def zeros(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """Zeros of shape ``size``.
+
+    Example:
+        >>> clnn.zeros(2, 3)
+        tensor([[0., 0., 0.],
+                [0., 0., 0.]])
+    """
+    return _done(filled(as_size(size), 0, _float_default(dtype), resolve(device)), requires_grad)
+
+
+def ones(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """Ones of shape ``size``."""
+    return _done(filled(as_size(size), 1, _float_default(dtype), resolve(device)), requires_grad)
+
+
+def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """``fill_value`` in every element; the dtype is that of the value unless given."""
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    row = dt.as_dtype(dtype) or dt.scalar_dtype(value)
+    return _done(filled(as_size((size,) if isinstance(size, int) else tuple(size)), value, row, resolve(device)), requires_grad)
+
+
+def _like(input, dtype, device):
+    return dt.as_dtype(dtype) or input.dtype, (input._storage.device if device is None else resolve(device))
+
+
+def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+    """Uninitialised memory of the shape, dtype and device of ``input``."""
+    return _done(_empty(input.shape, *_like(input, dtype, device)), requires_grad)
+
+
+def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+    """Zeros of the shape, dtype and device of ``input``."""
+    return _done(filled(input.shape, 0, *_like(input, dtype, device)), requires_grad)
+
+
+def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+    """Ones of the shape, dtype and device of ``input``."""
+    return _done(filled(input.shape, 1, *_like(input, dtype, device)), requires_grad)
+
+
+def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+    """``fill_value`` in the shape, dtype and device of ``input``."""
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    return _done(filled(input.shape, value, *_like(input, dtype, device)), requires_grad)
+
+
+def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """``start, start + step, ...`` up to but excluding ``end``.
+
+    Example:
+        >>> clnn.arange(0, 5, 2)
+        tensor([0, 2, 4])
+    """
+    if end is None:
+        start, end = 0, start
+    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    row = dt.as_dtype(dtype) or (dt._default_float if any(isinstance(v, float) for v in (start, end, step)) else dt.int64)
+    count = max(0, math.ceil((end - start) / step))
+    if row.category == dt.INT:
+        start, step = int(start), int(step)
+    return _done(_range(start, step, count, row, resolve(device)), requires_grad)
+
+
+def _range(start, step, count, row, device):
+    if row.category == dt.FLOAT and count:                        # float ranges are computed in double on the host: exact ends, small sizes
+        return from_array((start + step * np.arange(count, dtype=np.float64)), device, row)
+    return from_node(_ARANGE_INT, (start, step), row, row, Size((count,)), count, device, 1, 0, True)
+
+
+def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """``steps`` evenly spaced values from ``start`` to ``end`` inclusive."""
+    start, end = (float(v) for v in (start, end))
+    values = np.linspace(start, end, int(steps), dtype=np.float64)
+    return _done(from_array(values, resolve(device), _float_default(dtype)), requires_grad)
+
+
+def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """``base`` to the power of ``steps`` evenly spaced exponents."""
+    return _done(from_array(np.logspace(float(start), float(end), int(steps), base=base), resolve(device), _float_default(dtype)), requires_grad)
+
+
+def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """The identity matrix, ``n`` by ``m``."""
+    return _done(from_array(np.eye(n, m), resolve(device), _float_default(dtype)), requires_grad)
+
+
+def _nested(data):
+    """A NumPy array from nested lists that may hold tensors; PyTorch's dtypes for Python numbers."""
+    if isinstance(data, Tensor):
+        return data.detach().numpy()
+    if isinstance(data, (list, tuple)) and data and any(isinstance(d, (Tensor, list, tuple)) for d in data):
+        parts = [_nested(d) for d in data]
+        shapes = {np.shape(p) for p in parts}
+        if len(shapes) > 1:
+            a, b = sorted({np.shape(p)[0] if np.shape(p) else 0 for p in parts})[:2] if len({np.shape(p)[:1] for p in parts}) > 1 else (0, 0)
+            raise ValueError(f"expected sequence of length {np.shape(parts[0])[0] if np.shape(parts[0]) else 0} at dim 1 (got {b or a})")
+        return np.stack([np.asarray(p) for p in parts])
+    return data
+
+
+def _to_array(data, dtype):
+    if isinstance(data, np.ndarray) or isinstance(data, np.generic):
+        return np.asarray(data)
+    array = np.asarray(_nested(data))
+    if array.dtype == np.float64 and not _has_numpy(data):
+        array = array.astype(dt._default_float.np) if dtype is None else array
+    if array.dtype == object:
+        raise TypeError("not a sequence of numbers: tensor() takes numbers, nested lists of equal lengths, NumPy arrays or tensors")
+    if array.dtype.kind in "US":
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if array.size == 0 and dtype is None and not _has_numpy(data):
+        array = array.astype(dt._default_float.np)
+    return array
+
+
+def _has_numpy(data):
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return isinstance(data, (np.ndarray, np.generic, Tensor))
+
+
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    """A new leaf tensor with a copy of ``data`` (numbers, nested lists, NumPy arrays).
+
+    Example:
+        >>> clnn.tensor([[1, 2], [3, 4]])
+        tensor([[1, 2],
+                [3, 4]])
+    """
+    row = dt.as_dtype(dtype)
+    if isinstance(data, Tensor):
+        import warnings
+        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than clnn.tensor(sourceTensor).", UserWarning, stacklevel=2)
+        t = data.detach().to(device=device or data.device, dtype=row or data.dtype).clone()
+        t._base, t._view_version = None, 0
+        return _done(t, requires_grad)
+    return _done(from_array(_to_array(data, row), resolve(device), row), requires_grad)
+
+
+def as_tensor(data, dtype=None, device=None):
+    """``data`` as a tensor; a tensor of the right dtype and device is returned as it is."""
+    if isinstance(data, Tensor):
+        return data.to(device=device, dtype=dtype) if device is not None or dtype is not None else data
+    return tensor(data, dtype=dtype, device=device)
+
+
+asarray = as_tensor
+
+
+def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False):
+    """A 0-d tensor."""
+    return tensor(value, dtype=_float_default(dtype), device=device, requires_grad=requires_grad)
+
+
+def legacy_constructor(cls, args, device=None):
+    """``Tensor(2, 3)`` (uninitialised) or ``Tensor(data)``."""
+    row = dt._default_float
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        t = args[0]
+    elif len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)) and not isinstance(args[0], Size):
+        t = tensor(np.asarray(_nested(args[0])), dtype=row, device=device)
+    else:
+        t = zeros(*args, dtype=row, device=device) if args else empty(0, dtype=row, device=device)
+    return Tensor._make_subclass(cls, t)
+
+
+def finfo(dtype=None):
+    """Limits of a float dtype: ``bits, eps, max, min, tiny, smallest_normal, resolution``."""
+    import ml_dtypes
+    row = dt.as_dtype(dtype) or dt._default_float
+    if not row.is_floating_point:
+        raise TypeError(f"finfo() requires a floating point input type. Use iinfo to handle '{row}'")
+    f = ml_dtypes.finfo(row.np)
+    return SimpleNamespace(bits=row.itemsize * 8, eps=float(f.eps), max=float(f.max), min=float(f.min), tiny=float(f.tiny),
+                           smallest_normal=float(f.tiny), resolution=float(f.resolution), dtype=row.name)
+
+
+def iinfo(dtype):
+    """Limits of an integer dtype: ``bits, max, min``."""
+    row = dt.as_dtype(dtype)
+    if row.category != dt.INT:
+        raise TypeError(f"iinfo() requires an integer input type. Use finfo to handle '{row}'")
+    i = np.iinfo(row.np)
+    return SimpleNamespace(bits=i.bits, max=int(i.max), min=int(i.min), dtype=row.name)
+
+
+def _new(name, fn):
+    def method(self, *size, dtype=None, device=None, requires_grad=False, **kw):
+        return fn(*size, dtype=dtype or self.dtype, device=self._storage.device if device is None else device, requires_grad=requires_grad)
+    method.__name__ = name
+    method.__doc__ = f"Like ``clnn.{name[4:]}`` with the dtype and device of this tensor."
+    setattr(Tensor, name, method)
+
+
+_new("new_empty", empty)
+_new("new_zeros", zeros)
+_new("new_ones", ones)
+_new("new_full", full)
+_new("new_tensor", tensor)

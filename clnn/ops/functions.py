@@ -1,0 +1,115 @@
+"""Elementwise functions of one operand: exponentials, roots, trigonometry, rounding, signs."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._tensor.declare import composite, elementwise
+from ..core import dtype as dt
+from .selection import where
+
+TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
+
+
+def _function(name, expr, vjp, ref=None, aliases=(), **kw):
+    """A float function of one tensor; integer tensors become the default float dtype."""
+    return elementwise(name, "input", expr, result="float", vjp=dict(input=vjp) if vjp else None, numpy=ref, aliases=aliases, **kw)
+
+
+exp = _function("exp", "exp(input)", lambda g, result: g * result, np.exp, doc="e to the power of each element.")
+exp2 = _function("exp2", "exp2(input)", lambda g, result: g * result * math.log(2), np.exp2)
+expm1 = _function("expm1", "expm1(input)", lambda g, result: g * (result + 1), np.expm1)
+log = _function("log", "log(input)", lambda g, input: g / input, np.log, doc="Natural logarithm.")
+log2 = _function("log2", "log2(input)", lambda g, input: g / (input * math.log(2)), np.log2)
+log10 = _function("log10", "log10(input)", lambda g, input: g / (input * math.log(10)), np.log10)
+log1p = _function("log1p", "log1p(input)", lambda g, input: g / (input + 1), np.log1p)
+sqrt = _function("sqrt", "sqrt(input)", lambda g, result: g / (2 * result), np.sqrt, doc="Square root.")
+rsqrt = _function("rsqrt", "1.0f / sqrt(input)", lambda g, result: g * (-0.5 * result * result * result), lambda x: 1 / np.sqrt(x))
+reciprocal = _function("reciprocal", "1.0f / input", lambda g, result: -g * result * result, np.reciprocal)
+sin = _function("sin", "sin(input)", lambda g, input: g * input.cos(), np.sin)
+cos = _function("cos", "cos(input)", lambda g, input: -g * input.sin(), np.cos)
+tan = _function("tan", "tan(input)", lambda g, result: g * (1 + result * result), np.tan)
+asin = _function("asin", "asin(input)", lambda g, input: g * (1 - input * input).rsqrt(), np.arcsin, ("arcsin",))
+acos = _function("acos", "acos(input)", lambda g, input: -g * (1 - input * input).rsqrt(), np.arccos, ("arccos",))
+atan = _function("atan", "atan(input)", lambda g, input: g / (1 + input * input), np.arctan, ("arctan",))
+sinh = _function("sinh", "sinh(input)", lambda g, input: g * input.cosh(), np.sinh)
+cosh = _function("cosh", "cosh(input)", lambda g, input: g * input.sinh(), np.cosh)
+tanh = _function("tanh", "tanh(input)", lambda g, result: g * (1 - result * result), np.tanh)
+asinh = _function("asinh", "asinh(input)", lambda g, input: g * (input * input + 1).rsqrt(), np.arcsinh, ("arcsinh",))
+acosh = _function("acosh", "acosh(input)", lambda g, input: g * (input * input - 1).rsqrt(), np.arccosh, ("arccosh",))
+atanh = _function("atanh", "atanh(input)", lambda g, input: g / (1 - input * input), np.arctanh, ("arctanh",))
+erf = _function("erf", "erf(input)", lambda g, input: g * (TWO_OVER_SQRT_PI * (-input * input).exp()))
+erfc = _function("erfc", "erfc(input)", lambda g, input: g * (-TWO_OVER_SQRT_PI * (-input * input).exp()))
+lgamma = _function("lgamma", "lgamma(input)", lambda g, input: g * input.digamma())
+sigmoid = _function("sigmoid", "1.0f / (1.0f + exp(-input))", lambda g, result: g * (result * (1 - result)), lambda x: 1 / (1 + np.exp(-x)),
+                    ("expit",), doc="1 / (1 + exp(-x)).")
+sinc = _function("sinc", "(input == 0 ? (ACC)1 : sin((ACC)3.14159265358979f * input) / ((ACC)3.14159265358979f * input))", None, np.sinc)
+digamma = _function("digamma", "clnn_digamma(input)", None)
+erfinv = _function("erfinv", "clnn_erfinv(input)", lambda g, result: g * (0.5 / TWO_OVER_SQRT_PI * 2 * (result * result).exp()))
+deg2rad = _function("deg2rad", "input * 0.017453292519943295f", lambda g: g * (math.pi / 180), np.deg2rad)
+rad2deg = _function("rad2deg", "input * 57.29577951308232f", lambda g: g * (180 / math.pi), np.rad2deg)
+logit = composite("logit", inplace=True)(lambda input, eps=None: _logit(input if eps is None else input.clamp(eps, 1 - eps)))
+_logit = _function("_logit", "log(input / (1.0f - input))", lambda g, input: g / (input * (1 - input)), method=False, inplace=False)
+
+# -- dtype kept -------------------------------------------------------------------------------------------------------------------
+neg = elementwise("neg", "input", "-input", aliases=("negative",), vjp=dict(input=lambda g: -g), numpy=np.negative,
+                  dtypes=tuple(d for d in dt.ALL if d is not dt.bool_))
+positive = composite("positive")(lambda input: input)
+abs = elementwise("abs", "input", dict(bool="input", int="(input < 0 ? -input : input)", float="fabs(input)"), aliases=("absolute",),
+                  vjp=dict(input=lambda g, input: g * input.sign()), numpy=np.abs)
+sign = elementwise("sign", "input", dict(bool="input", int="((input > 0) - (input < 0))", float="(isnan(input) ? (ACC)0 : (ACC)((input > 0) - (input < 0)))"),
+                   aliases=("sgn",), vjp=dict(input=lambda g: g * 0), numpy=np.sign)
+
+
+def _rounding(name, fn, ref):
+    return elementwise(name, "input", dict(bool="input", int="input", float=f"{fn}(input)"), vjp=dict(input=lambda g: g * 0), numpy=ref)
+
+
+floor = _rounding("floor", "floor", np.floor)
+ceil = _rounding("ceil", "ceil", np.ceil)
+trunc = _rounding("trunc", "trunc", np.trunc)
+_round = elementwise("_round", "input", dict(bool="input", int="input", float="rint(input)"), vjp=dict(input=lambda g: g * 0), method=False,
+                     inplace=False)
+fix = composite("fix", inplace=True)(lambda input: trunc(input))
+frac = elementwise("frac", "input", "input - trunc(input)", vjp=dict(input=lambda g: g), dtypes=dt.FLOATS)
+
+
+@composite("round", inplace=True, numpy=np.round)
+def round(input, *, decimals=0):
+    """To the nearest integer (ties to even), or to ``decimals`` places."""
+    if decimals == 0:
+        return _round(input)
+    scale = 10.0 ** decimals
+    return _round(input * scale) / scale
+
+
+# -- two operands -------------------------------------------------------------------------------------------------------------------
+atan2 = elementwise("atan2", "input, other", "atan2(input, other)", result="float", aliases=("arctan2",), numpy=np.arctan2,
+                    vjp=dict(input=lambda g, input, other: g * other / (input * input + other * other),
+                             other=lambda g, input, other: -g * input / (input * input + other * other)))
+hypot = elementwise("hypot", "input, other", "hypot(input, other)", result="float", numpy=np.hypot,
+                    vjp=dict(input=lambda g, input, result: g * input / result, other=lambda g, other, result: g * other / result))
+copysign = elementwise("copysign", "input, other", "copysign(input, other)", result="float", numpy=np.copysign,
+                       vjp=dict(input=lambda g, input, result: g * where(input == 0, 0.0, result / input), other=lambda g: g * 0))
+nextafter = elementwise("nextafter", "input, other", "nextafter(input, other)", dtypes=(dt.float32, dt.float64), numpy=np.nextafter)
+heaviside = elementwise("heaviside", "input, values", "(input == 0 ? values : (ACC)(input > 0))", numpy=np.heaviside)
+logaddexp = elementwise("logaddexp", "input, other", "(isinf(input) && input == other ? input : fmax(input, other) + log1p(exp(-fabs(input - other))))",
+                        result="float", numpy=np.logaddexp, inplace=False,
+                        vjp=dict(input=lambda g, input, result: g * (input - result).exp(), other=lambda g, other, result: g * (other - result).exp()))
+xlogy = elementwise("xlogy", "input, other", "(isnan(other) ? other : input == 0 ? (ACC)0 : input * log(other))", result="float",
+                    vjp=dict(input=lambda g, input, other: g * where((input == 0) & (other <= 0), 0.0, other.log()),
+                             other=lambda g, input, other: g * input / other))
+nan_to_num_ = None
+
+
+@composite("nan_to_num", inplace=True, numpy=np.nan_to_num)
+def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
+    """NaN and infinities replaced by numbers; None means the largest finite value of the dtype."""
+    if not input.dtype.is_floating_point:
+        return input.clone()
+    from .creation import finfo
+    limits = finfo(input.dtype)
+    out = where(input.isnan(), float(nan or 0.0), input)
+    out = where(out == math.inf, limits.max if posinf is None else float(posinf), out)
+    return where(out == -math.inf, limits.min if neginf is None else float(neginf), out)

@@ -1,0 +1,88 @@
+"""Choosing between values: where, masked_fill, casts."""
+from __future__ import annotations
+
+import numpy as np
+
+from .._tensor.declare import attach, composite, elementwise
+from .._tensor.dispatch import record_elementwise
+from .._tensor.grad_mode import state
+from .._tensor.tensor import Tensor
+from ..core import dtype as dt
+from ..graph import fuse
+from ..graph.op import REGISTRY
+
+
+def _rule_where(common, kinds):
+    """The condition does not take part in promotion."""
+    if kinds[0] // 3 != dt.bool_.index:
+        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {dt.ALL[kinds[0] // 3]}")
+    common = dt.result_type(*[(dt.ALL[k // 3], k % 3) for k in kinds[1:]])
+    return common, common
+
+
+_where = elementwise("_where", "condition, input, other", "(condition != 0 ? input : other)", result=_rule_where, method=False, inplace=False,
+                     vjp=dict(input=lambda g, condition: where(condition, g, 0.0), other=lambda g, condition: where(condition, 0.0, g)))
+_where.op.grad_name = "WhereBackward0"
+
+
+@composite("where", numpy=np.where, method=False)
+def where(condition, input=None, other=None, *, out=None):
+    """``input`` where the condition holds, else ``other``; with one argument, the indices where it holds."""
+    if input is None:
+        return REGISTRY["nonzero"].fn(condition, as_tuple=True)
+    if not isinstance(condition, Tensor):
+        raise TypeError(f"where(): argument 'condition' must be Tensor, not {type(condition).__name__}")
+    if condition.dtype is not dt.bool_:
+        if condition.dtype is not dt.uint8:
+            raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}")
+        condition = condition != 0
+    return _where(condition, input, other, out=out)
+
+
+Tensor.where = lambda self, condition, other: where(condition, self, other)
+
+
+@composite("masked_fill", inplace=True)
+def masked_fill(input, mask, value):
+    """``value`` where ``mask`` is True, else ``input``; the dtype is that of ``input``."""
+    if mask.dtype is not dt.bool_:
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+    if isinstance(value, Tensor) and value.shape:
+        raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s).")
+    r = _where(mask, value, input)
+    return r if r.dtype is input.dtype else r.to(input.dtype)
+
+
+# -- casts ------------------------------------------------------------------------------------------------------------------------
+_casts = {}
+
+
+def cast(input, dtype):
+    """``input`` converted to ``dtype``, lazily; gradients are converted back."""
+    if input.dtype is dtype:
+        return input
+    if dtype.needs_fp64 and not input._storage.device.has_fp64:
+        raise TypeError(f"float64 is not supported by {input._storage.device.name}; use float32, or a device with fp64 "
+                        "(python -m clnn doctor lists them)")
+    r = record_elementwise(fuse.CAST, input.dtype, dtype, input.shape, input._numel, (input,))
+    if input._rg and state.grad and dtype.is_floating_point:
+        attach(_CAST_OP, r, (input,))
+    return r
+
+
+_cast_entry = elementwise("_cast", "input", "input", method=False, inplace=False, vjp=dict(input=lambda g: g))
+_CAST_OP = _cast_entry.op
+_CAST_OP.grad_name = "ToCopyBackward0"
+_clone_entry = elementwise("_clone", "input", "input", method=False, inplace=False, vjp=dict(input=lambda g: g))
+_clone_entry.op.grad_name = "CloneBackward0"
+
+
+@composite("clone")
+def clone(input, *, memory_format=None):
+    """A copy with its own memory (made when one side is written), part of the graph."""
+    r = input.detach()
+    r._base, r._view_version = None, 0
+    r = r._snapshot()
+    if input._rg and state.grad:
+        attach(_clone_entry.op, r, (input,))
+    return r

@@ -1,0 +1,56 @@
+"""Python's operator symbols on Tensor."""
+from __future__ import annotations
+
+from .._tensor.tensor import Tensor
+from ..graph.op import REGISTRY
+
+
+def _both(symbol, fn, inplace=None, reflected=True):
+    def forward(self, other):
+        try:
+            return fn(self, other)
+        except TypeError:
+            if isinstance(other, (Tensor, int, float, bool)):
+                raise
+            return NotImplemented
+
+    def backward(self, other):
+        try:
+            return fn(other, self)
+        except TypeError:
+            return NotImplemented
+    setattr(Tensor, f"__{symbol}__", forward)
+    if reflected:
+        setattr(Tensor, f"__r{symbol}__", backward)
+    if inplace:
+        method = getattr(Tensor, inplace)
+        setattr(Tensor, f"__i{symbol}__", lambda self, other: method(self, other))
+
+
+def _install():
+    fn = {name: op.fn for name, op in REGISTRY.items()}
+    sub_checked = fn["sub"]
+    from .arithmetic import _fast_add, _fast_div
+    _both("add", _fast_add, "add_")
+    _both("sub", sub_checked, "sub_")
+    _both("mul", fn["mul"].fast, "mul_")
+    _both("truediv", _fast_div, "div_")
+    _both("floordiv", fn["floor_divide"].fast, "floor_divide_")
+    _both("mod", fn["remainder"].fast, "remainder_")
+    _both("pow", fn["pow"], "pow_")
+    for symbol, name in dict(eq="eq", ne="ne", lt="lt", le="le", gt="gt", ge="ge").items():
+        _both(symbol, fn[name].fast, reflected=False)
+    for symbol, name in {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
+                         "rshift": "bitwise_right_shift"}.items():
+        _both(symbol, fn[name].fast, name + "_")
+    Tensor.__neg__ = lambda self: fn["neg"](self)
+    Tensor.__pos__ = lambda self: self
+    Tensor.__abs__ = lambda self: fn["abs"](self)
+    Tensor.__invert__ = lambda self: fn["bitwise_not"](self)
+    Tensor.__round__ = lambda self, n=0: fn["round"](self, decimals=n or 0)
+    if "matmul" in fn:
+        _both("matmul", fn["matmul"])
+
+
+_install()
+Tensor.__hash__ = lambda self: id(self)

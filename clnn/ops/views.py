@@ -1,0 +1,424 @@
+"""Views: other shapes and strides on the same memory."""
+from __future__ import annotations
+
+from .._tensor.declare import composite, kernel, view
+from .._tensor.device import device as device_type
+from .._tensor.device import resolve
+from .._tensor.grad_mode import state
+from .._tensor.interop import transfer
+from .._tensor.tensor import Tensor, copy, make_view
+from ..core import dtype as dt
+from ..core.shape import Size, contiguous_strides, infer_size, view_strides, wrap_dim
+from . import creation
+from .creation import as_size
+from .selection import cast
+
+_dense_copy_op = None
+
+
+def _like_shape(g, input):
+    return g.reshape(input.shape)
+
+
+@view("_reshape_view", method=False, vjp=dict(input=lambda g, old: g.reshape(old)))
+def _reshape_view(input, size, old):
+    return size, view_strides(input.shape, input._strides, size), input._offset
+
+
+_reshape_view.op.grad_name = "ViewBackward0"
+
+
+def _numbers(size):
+    if len(size) == 1 and isinstance(size[0], (tuple, list)):
+        size = size[0]
+    return tuple(s if s.__class__ is int else int(s) for s in size)
+
+
+@composite("view")
+def view_(input, *size, dtype=None):
+    """The same memory in another shape (one size may be -1), or reinterpreted as another dtype of the same width."""
+    if dtype is not None or (len(size) == 1 and isinstance(size[0], dt.dtype)):
+        return _bitcast(input, dtype or size[0])
+    shape = infer_size(_numbers(size), input._numel)
+    if view_strides(input.shape, input._strides, shape) is None:
+        raise RuntimeError(f"view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+                           f"contiguous subspaces). Use .reshape(...) instead. (view: {tuple(input.shape)} -> {shape})")
+    return _reshape_view(input, Size(shape), input.shape)
+
+
+def _bitcast(input, dtype):
+    if dtype.itemsize != input.dtype.itemsize:
+        raise RuntimeError(f"view: {input.dtype} and {dtype} differ in width; only reinterpretation to the same width is supported")
+    if dtype is input.dtype:
+        return input.view(input.shape)
+    input._storage.buffer()
+    r = make_view(input, input.shape, input._strides, input._offset)
+    r.dtype = dtype
+    return r
+
+
+@composite("reshape")
+def reshape(input, *shape):
+    """The elements in another shape: a view when the strides allow it, else a copy."""
+    shape = infer_size(_numbers(shape), input._numel)
+    if shape == input.shape:
+        return _reshape_view(input, input.shape, input.shape)
+    if view_strides(input.shape, input._strides, shape) is None:
+        input = contiguous(input)
+    return _reshape_view(input, Size(shape), input.shape)
+
+
+@composite("view_as")
+def view_as(input, other):
+    """``view`` in the shape of ``other``."""
+    return view_(input, other.shape)
+
+
+@composite("reshape_as")
+def reshape_as(input, other):
+    """``reshape`` to the shape of ``other``."""
+    return reshape(input, other.shape)
+
+
+@kernel("contiguous", vjp=dict(input=lambda g: g))
+def contiguous(input):
+    return copy(input)
+
+
+_copy_contiguous = contiguous
+
+
+@composite("_contiguous", method=False)
+def contiguous(input, memory_format=None):          # noqa: F811
+    """The tensor itself when its elements lie in row-major order, else a copy that does."""
+    return input if input._dense or input.is_contiguous() else _copy_contiguous(input)
+
+
+Tensor.contiguous = contiguous
+_copy_contiguous.op.grad_name = "CloneBackward0"
+
+
+@view("permute", vjp=dict(input=lambda g, dims: g.permute(_inverse(dims, g.ndim))))
+def _permute(input, dims):
+    rank = len(input.shape)
+    order = [wrap_dim(d, rank) for d in dims]
+    if len(order) != rank:
+        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering "
+                           f"of dimensions i.e. input.dim() = {rank} is not equal to len(dims) = {len(order)}".replace("(sparse_coo)", ""))
+    if len(set(order)) != rank:
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return tuple(input.shape[d] for d in order), tuple(input._strides[d] for d in order), input._offset
+
+
+def _inverse(dims, rank):
+    inv = [0] * rank
+    for i, d in enumerate(dims):
+        inv[d % rank] = i
+    return inv
+
+
+def permute(input, *dims):
+    """Dimensions in another order."""
+    return _permute(input, _numbers(dims) if dims else ())
+
+
+Tensor.permute = permute
+
+
+@view("transpose", aliases=("swapaxes", "swapdims"), vjp=dict(input=lambda g, dim0, dim1: g.transpose(dim0, dim1)), inplace=False)
+def transpose(input, dim0, dim1):
+    """Two dimensions exchanged."""
+    rank = len(input.shape)
+    a, b = wrap_dim(dim0, rank), wrap_dim(dim1, rank)
+    shape, strides = list(input.shape), list(input._strides)
+    if rank:
+        shape[a], shape[b], strides[a], strides[b] = shape[b], shape[a], strides[b], strides[a]
+    return tuple(shape), tuple(strides), input._offset
+
+
+@view("t", vjp=dict(input=lambda g: g.t()))
+def t(input):
+    """The transpose of a matrix; vectors and 0-d tensors as they are."""
+    if len(input.shape) > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(input.shape)}D")
+    return input.shape[::-1], input._strides[::-1], input._offset
+
+
+Tensor.T = property(lambda self: self.permute(*range(self.ndim - 1, -1, -1)))
+Tensor.mT = property(lambda self: self.transpose(-2, -1))
+Tensor.H = Tensor.T
+Tensor.mH = Tensor.mT
+
+
+@view("_expand", method=False, vjp=dict(input=lambda g: g))
+def _expand(input, size):
+    lead = len(size) - len(input.shape)
+    if lead < 0:
+        raise RuntimeError(f"expand({type_of(input)}, size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal to the "
+                           f"number of dimensions in the tensor ({len(input.shape)})")
+    out, strides = [], []
+    for i, want in enumerate(size):
+        have, stride = (input.shape[i - lead], input._strides[i - lead]) if i >= lead else (1, 0)
+        if want == -1:
+            if i < lead:
+                raise RuntimeError("expand: -1 is not allowed in a leading, non-existing dimension")
+            want = have
+        if have != want and have != 1:
+            raise RuntimeError(f"The expanded size of the tensor ({want}) must match the existing size ({have}) at non-singleton dimension {i}.  "
+                               f"Target sizes: {list(size)}.  Tensor sizes: {list(input.shape)}")
+        out.append(want)
+        strides.append(stride if have == want and i >= lead else 0)
+    return tuple(out), tuple(strides), input._offset
+
+
+_expand.op.grad_name = "ExpandBackward0"
+
+
+def type_of(t):
+    return t.type()
+
+
+def expand(input, *size):
+    """Dimensions of size 1 repeated without a copy; -1 keeps a size."""
+    return _expand(input, _numbers(size))
+
+
+Tensor.expand = expand
+Tensor.expand_as = lambda self, other: expand(self, other.shape)
+
+
+@composite("broadcast_to")
+def broadcast_to(input, size):
+    """``expand`` under NumPy's name."""
+    return expand(input, size)
+
+
+@view("_squeeze", method=False, vjp=dict(input=lambda g, old: g.reshape(old)))
+def _squeeze(input, dims, old):
+    keep = [i for i in range(len(input.shape)) if not (i in dims and input.shape[i] == 1)]
+    return tuple(input.shape[i] for i in keep), tuple(input._strides[i] for i in keep), input._offset
+
+
+_squeeze.op.grad_name = "SqueezeBackward0"
+
+
+@composite("squeeze")
+def squeeze(input, dim=None):
+    """Without dimensions of size 1 (all, or those given)."""
+    rank = len(input.shape)
+    dims = range(rank) if dim is None else [wrap_dim(d, rank) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+    return _squeeze(input, tuple(dims), input.shape)
+
+
+@view("unsqueeze", vjp=dict(input=lambda g, dim: g.squeeze(dim)))
+def unsqueeze(input, dim):
+    """With a new dimension of size 1 at ``dim``."""
+    rank = len(input.shape)
+    d = wrap_dim(dim, rank + 1)
+    stride = input.shape[d] * input._strides[d] if d < rank else 1
+    return input.shape[:d] + (1,) + input.shape[d:], input._strides[:d] + (stride,) + input._strides[d:], input._offset
+
+
+@composite("flatten")
+def flatten(input, start_dim=0, end_dim=-1):
+    """Dimensions ``start_dim..end_dim`` merged into one."""
+    rank = len(input.shape)
+    if rank == 0:
+        return input.reshape(1)
+    a, b = wrap_dim(start_dim, rank), wrap_dim(end_dim, rank)
+    if a > b:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if a == b:
+        return input
+    n = 1
+    for s in input.shape[a:b + 1]:
+        n *= s
+    return reshape(input, input.shape[:a] + (n,) + input.shape[b + 1:])
+
+
+@composite("ravel")
+def ravel(input):
+    """One dimension."""
+    return input.reshape(-1)
+
+
+@composite("unflatten")
+def unflatten(input, dim, sizes):
+    """Dimension ``dim`` split into ``sizes``."""
+    d = wrap_dim(dim, len(input.shape))
+    sizes = infer_size(tuple(sizes), input.shape[d])
+    return reshape(input, tuple(input.shape[:d]) + tuple(sizes) + tuple(input.shape[d + 1:]))
+
+
+# -- arbitrary strides --------------------------------------------------------------------------------------------------------------
+@view("as_strided", vjp=dict(input=lambda g, input, size, stride, storage_offset: _as_strided_grad(g, input, size, stride, storage_offset)))
+def as_strided(input, size, stride, storage_offset=None):
+    """A view with given sizes, strides and offset (in elements of the storage)."""
+    offset = input._offset if storage_offset is None else storage_offset
+    last = offset + 1 + sum((n - 1) * s for n, s in zip(size, stride)) if 0 not in size else 0
+    if last * input.dtype.itemsize > input._storage.nbytes:
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {input.dtype.itemsize} "
+                           f"requiring a storage size of {last * input.dtype.itemsize} are out of bounds for storage of size {input._storage.nbytes}")
+    return tuple(size), tuple(stride), offset
+
+
+def _as_strided_grad(g, input, size, stride, storage_offset):
+    offset = input._offset if storage_offset is None else storage_offset
+    span = input._storage.nbytes // input.dtype.itemsize
+    flat = embed_strided(g, (span,), size, stride, offset)
+    return flat.as_strided(input.shape, input._strides, input._offset)
+
+
+def _overlaps(shape, strides):
+    dims = sorted((s, n) for n, s in zip(shape, strides) if n > 1)
+    reach = 0
+    for s, n in dims:
+        if s <= reach:
+            return True
+        reach += s * (n - 1)
+    return False
+
+
+@kernel("embed_strided", method=False, vjp=dict(input=lambda g, size, stride, offset: g.contiguous().as_strided(size, stride, offset)))
+def embed_strided(input, base_shape, size, stride, offset):
+    """Zeros of ``base_shape`` whose strided region holds ``input``; the transpose of ``as_strided`` (overlaps are added up)."""
+    base_shape = Size(base_shape)
+    z = creation.filled(base_shape, 0, input.dtype, input._storage.device)
+    if 0 in size:
+        return z
+    if _overlaps(size, stride):
+        n = base_shape.numel()
+        where = creation.arange(n, device=input._storage.device).as_strided(tuple(size), tuple(stride), offset).reshape(-1)
+        return z.reshape(-1).index_add(0, where, input.reshape(-1)).reshape(base_shape)
+    z._storage.buffer()
+    make_view(z, tuple(size), tuple(stride), offset)._assign(input if input.shape == Size(size) else input.reshape(size))
+    return z
+
+
+@view("diagonal", vjp=dict(input=lambda g, input, offset, dim1, dim2: embed_strided(
+    g, input.shape, *_diagonal(input.shape, contiguous_strides(input.shape), 0, offset, dim1, dim2))))
+def diagonal(input, offset=0, dim1=0, dim2=1):
+    """The diagonal of two dimensions, as the last dimension."""
+    return _diagonal(input.shape, input._strides, input._offset, offset, dim1, dim2)
+
+
+def _diagonal(shape, strides, base, offset, dim1, dim2):
+    a, b = wrap_dim(dim1, len(shape)), wrap_dim(dim2, len(shape))
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    n = max(0, min(shape[a], shape[b] - offset) if offset >= 0 else min(shape[a] + offset, shape[b]))
+    start = base + (offset * strides[b] if offset >= 0 else -offset * strides[a]) * (n > 0)
+    keep = [i for i in range(len(shape)) if i not in (a, b)]
+    return tuple(shape[i] for i in keep) + (n,), tuple(strides[i] for i in keep) + (strides[a] + strides[b],), start
+
+
+@view("unfold", vjp=dict(input=lambda g, input, dimension, size, step: embed_strided(
+    g, input.shape, *_windows(input.shape, contiguous_strides(input.shape), 0, dimension, size, step))))
+def unfold(input, dimension, size, step):
+    """Windows of length ``size`` every ``step`` along ``dimension``, as a new last dimension."""
+    return _windows(input.shape, input._strides, input._offset, dimension, size, step)
+
+
+def _windows(shape, strides, base, dimension, size, step):
+    d = wrap_dim(dimension, len(shape))
+    have = shape[d] if shape else 1
+    if size > have:
+        raise RuntimeError(f"maximum size for tensor at dimension {d} is {have} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    shape, strides = tuple(shape) or (1,), tuple(strides) or (1,)
+    count = (have - size) // step + 1
+    return shape[:d] + (count,) + shape[d + 1:] + (size,), strides[:d] + (strides[d] * step,) + strides[d + 1:] + (strides[d],), base
+
+
+# -- dtype and device -----------------------------------------------------------------------------------------------------------------
+@kernel("_move", method=False, vjp=dict(input=lambda g, home: _move(g, home, None)))
+def _move(input, device, home):
+    return transfer(input, device if not isinstance(device, device_type) else device.physical)
+
+
+_move.op.grad_name = "ToCopyBackward0"
+
+
+def to(self, *args, **kwargs):
+    """Another dtype and/or device: ``to(dtype)``, ``to(device)``, ``to(device, dtype)``, ``to(other)``; the tensor itself if nothing changes."""
+    dtype, dev, force = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
+    for i, a in enumerate(args):
+        if isinstance(a, Tensor):
+            dtype, dev = a.dtype, a._storage.device
+        elif isinstance(a, dt.dtype) or a in (float, int, bool):
+            dtype = a
+        elif isinstance(a, bool):
+            force = a if i == len(args) - 1 and i >= 2 else force
+        elif a is not None:
+            dev = a
+    r = self
+    row = dt.as_dtype(dtype)
+    if dev is not None:
+        target = resolve(dev)
+        if target is not self._storage.device:
+            if row is not None and row is not r.dtype and (not row.needs_fp64 or self._storage.device.has_fp64) \
+                    and row.itemsize <= r.dtype.itemsize:
+                r = cast(r, row)
+            r = _move(r, target, self._storage.device)
+    if row is not None and row is not r.dtype:
+        r = cast(r, row)
+    return r.clone() if force and r is self else r
+
+
+Tensor.to = to
+
+
+def _shortcut(name, row):
+    def method(self, memory_format=None):
+        return cast(self, row)
+    method.__name__, method.__doc__ = name, f"``to(clnn.{row.name})``."
+    setattr(Tensor, name, method)
+
+
+for _name, _row in dict(float=dt.float32, double=dt.float64, half=dt.float16, bfloat16=dt.bfloat16, long=dt.int64, int=dt.int32,
+                        short=dt.int16, char=dt.int8, byte=dt.uint8, bool=dt.bool_).items():
+    _shortcut(_name, _row)
+
+Tensor.cpu = lambda self, memory_format=None: self.to("cpu")
+Tensor.cuda = lambda self, device=None, non_blocking=False, memory_format=None: self.to("gpu" if device is None else f"gpu:{device}"
+                                                                                        if isinstance(device, int) else device)
+Tensor.to_dense = lambda self: self
+Tensor.pin_memory = lambda self, device=None: self
+Tensor.is_pinned = lambda self: False
+Tensor.share_memory_ = lambda self: self
+Tensor.is_shared = lambda self: False
+Tensor.type_as = lambda self, other: self.to(other)
+Tensor.resolve_conj = Tensor.resolve_neg = lambda self: self
+_TYPES = dict(float32="Float", float64="Double", float16="Half", bfloat16="BFloat16", int64="Long", int32="Int", int16="Short", int8="Char",
+              uint8="Byte", bool="Bool")
+
+
+def type_(self, dtype=None, non_blocking=False):
+    """Without arguments the type's name; else a conversion."""
+    if dtype is None:
+        return f"clnn.{'' if self.device.type == 'cpu' else self.device.type + '.'}{_TYPES[self.dtype.name]}Tensor"
+    if isinstance(dtype, str):
+        dtype = next((dt.from_name(k) for k, v in _TYPES.items() if dtype.endswith("." + v + "Tensor")), None) or dt.as_dtype(dtype)
+    return self.to(dtype)
+
+
+Tensor.type = type_
+
+
+@composite("copy", method=False)
+def copy_(self, src, non_blocking=False):
+    """Overwrite with ``src`` (broadcast, converted, from any device)."""
+    from .._tensor.inplace import apply_inplace
+    if not isinstance(src, Tensor):
+        src = creation.tensor(src, device=self._storage.device)
+    if src._storage.device is not self._storage.device:
+        src = src.to(self.device)
+    src = cast(src, self.dtype)
+    if src.shape != self.shape:
+        src = expand(src, self.shape)
+    return apply_inplace(self, src.clone() if src._storage is self._storage or src._rg and state.grad else src, "copy")
+
+
+Tensor.copy_ = copy_
+Tensor.as_size = staticmethod(as_size)

@@ -1,0 +1,105 @@
+"""The base of the learning-rate schedules."""
+
+import warnings
+
+from clnn.optim._rule import number
+from clnn.optim.optimizer import Optimizer
+
+
+def set_lr(group, lr):
+    """Write a learning rate; a tensor is filled in place, so that whoever shares it sees the change."""
+    if hasattr(group["lr"], "fill_"):
+        group["lr"].fill_(number(lr))
+    else:
+        group["lr"] = lr
+
+
+def per_group(name, optimizer, value):
+    """One value a group, from a list or a single value."""
+    if isinstance(value, (list, tuple)):
+        if len(value) != len(optimizer.param_groups):
+            raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
+                             f"param_groups has {len(optimizer.param_groups)}.")
+        return list(value)
+    return [value] * len(optimizer.param_groups)
+
+
+class LRScheduler:
+    """Base of the schedules.
+
+    Args:
+        optimizer: whose learning rates to change. last_epoch: number of the last finished epoch; -1 to begin.
+
+    A subclass defines `next_lr(lr, base)`, the next learning rate of one group, or overrides `get_lr()` for all groups. Call `step()`
+    once an epoch (or once a batch), after `optimizer.step()`.
+    """
+
+    _is_initial = False
+
+    def __init__(self, optimizer, last_epoch=-1):
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        self.optimizer = optimizer
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", number(group["lr"]))
+            elif "initial_lr" not in group:
+                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming a scheduler with last_epoch >= 0; "
+                               "load the optimizer's state first")
+        self.base_lrs = [number(group["initial_lr"]) for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._initial_step()
+
+    def _initial_step(self):
+        """Compute the learning rates of the first epoch."""
+        self._step_count = 0
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def state_dict(self):
+        """Everything but the optimizer."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+
+    def load_state_dict(self, state_dict):
+        """Restore what `state_dict()` returned; load the optimizer's state as well."""
+        self.__dict__.update(state_dict)
+
+    def get_last_lr(self):
+        """The learning rates set by the last step, one a group."""
+        return self._last_lr
+
+    def next_lr(self, lr, base):
+        """The learning rate of a group in epoch `last_epoch`, from its present and its initial one."""
+        raise NotImplementedError(f"{type(self).__name__} has to define next_lr or get_lr")
+
+    def get_lr(self):
+        """The learning rates of epoch `last_epoch`, one a group, computed from the present ones."""
+        return [self.next_lr(lr, base) for lr, base in zip(self._lrs(), self.base_lrs, strict=True)]
+
+    def _lrs(self):
+        return [number(group["lr"]) for group in self.optimizer.param_groups]
+
+    def step(self, epoch=None):
+        """Go to the next epoch, or to epoch `epoch`, and set the learning rates."""
+        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
+            warnings.warn("lr_scheduler.step() was called before optimizer.step(): call them in the opposite order, or the first value of "
+                          "the schedule is skipped", UserWarning, stacklevel=2)
+        self._step_count += 1
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch=None):
+        if epoch is None:
+            self.last_epoch += 1
+            values = self.get_lr()
+        else:
+            self.last_epoch = epoch
+            values = self._get_closed_form_lr() if hasattr(self, "_get_closed_form_lr") else self.get_lr()
+        self._apply(values)
+
+    def _apply(self, values):
+        for group, lr in zip(self.optimizer.param_groups, values, strict=True):
+            set_lr(group, lr)
+        self._last_lr = self._lrs()

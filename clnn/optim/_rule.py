@@ -1,0 +1,141 @@
+"""The update driver: an algorithm is a pure elementwise rule; this applies it to every parameter of a group.
+
+A rule has the form `rule(p, g, *slots, **scalars, **flags) -> (new_p, *new_slots)`. It uses only elementwise Tensor
+operations, so each result fuses into one kernel, and it never writes in place. `scalars` are Python floats that become
+run-time kernel arguments (changing the learning rate compiles nothing); `flags` change the structure of the expression.
+"""
+
+from clnn._tensor.grad_mode import set_grad_enabled
+from clnn.optim.optimizer import Optimizer, StepCount, run_closure
+
+
+def foreach_update(rule, params, grads, slots, scalars, flags):
+    """Apply `rule` to parallel lists and write its results back in place.
+
+    Args:
+        rule: the update rule, a module-level function (its identity plus `flags` may serve as a cache key).
+        params, grads: lists of tensors; `slots`: one list of state tensors per slot.
+        scalars: dict of floats, the same for all parameters of the call; `flags`: dict of hashable structural options.
+    """
+    for entry in zip(params, grads, *slots):
+        p, rest = entry[0], entry[2:]
+        results = rule(*entry, **scalars, **flags)
+        for target, new in zip((p, *rest), results):
+            target.copy_(new)
+
+
+class RuleOptimizer(Optimizer):
+    """An optimizer given by a rule. A subclass sets or defines:
+
+    - `rule`: the update rule (a staticmethod over a module-level function);
+    - `counters`: `{state name: first value}`, numbers kept on the host;
+    - `slots(group)`: the names of the state tensors that this group needs;
+    - `new_slot(name, p, group)`: the first value of one (zeros by default);
+    - `plan(group, fresh, **counters)`: returns `(scalars, flags, new counters)` for parameters with these counters.
+      `fresh` tells that a slot was made in this very step.
+    """
+
+    rule = None
+    counters = {"step": 0.0}
+
+    def slots(self, group):
+        """Names of the state tensors, in the order of the rule's arguments."""
+        return ()
+
+    def new_slot(self, name, p, group):
+        """The first value of a state tensor."""
+        return zeros_like(p)
+
+    def plan(self, group, fresh, **counters):
+        """Scalars, flags and advanced counters of one step."""
+        raise NotImplementedError
+
+    def step(self, closure=None):
+        """Update every parameter that has a gradient.
+
+        Args:
+            closure: optional function that recomputes the loss (with gradients) and returns it; its value is returned.
+        """
+        loss = run_closure(closure)
+        for group in self.param_groups:
+            with set_grad_enabled(bool(group.get("differentiable", False))):
+                self._step_group(group)
+        return loss
+
+    def ensure_state(self, p, group):
+        """Make the missing counters and slots of `p`; returns (state, whether a slot was made)."""
+        state = self.state[p]
+        for name, first in self.counters.items():
+            if name not in state:
+                state[name] = StepCount(first)
+        fresh = False
+        for name in self.slots(group):
+            if state.get(name) is None:
+                state[name] = self.new_slot(name, p, group)
+                fresh = True
+        return state, fresh
+
+    def _step_group(self, group):
+        names = self.slots(group)
+        batches = {}  # counters -> the parameters that share them, hence also scalars and flags
+        for p in group["params"]:
+            if p.grad is None:
+                continue
+            if not names and not self.counters:
+                batches.setdefault((False,), []).append((p, p.grad, None))
+                continue
+            state, fresh = self.ensure_state(p, group)
+            key = (fresh, *[float(state[name]) for name in self.counters])
+            batches.setdefault(key, []).append((p, p.grad, state))
+        for (fresh, *values), entries in batches.items():
+            scalars, flags, advanced = self.plan(group, fresh, **dict(zip(self.counters, values)))
+            self._check_grads(entries)
+            slots = [[state[name] for _, _, state in entries] for name in names]
+            foreach_update(type(self).rule, [e[0] for e in entries], [e[1] for e in entries], slots, scalars, flags)
+            for name, value in advanced.items():
+                count = StepCount(value)
+                for _, _, state in entries:
+                    state[name] = count
+
+    def _check_grads(self, entries):
+        for _, g, _ in entries:
+            if getattr(g, "is_sparse", False):
+                raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+
+
+def zeros_like(p):
+    """Zeros with the shape, dtype and device of `p`."""
+    import clnn  # at call time: clnn imports this package
+    return clnn.zeros_like(p)
+
+
+def full_like(p, value):
+    """`value` everywhere, with the shape, dtype and device of `p`."""
+    import clnn
+    return clnn.full_like(p, value)
+
+
+def number(value):
+    """A hyperparameter as a Python float; a 0-d tensor is accepted as in PyTorch."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def check_option(ok, what, value):
+    """Raise the error of a hyperparameter that is out of its range."""
+    if not ok:
+        raise ValueError(f"Invalid {what}: {value}")
+
+
+def check_common(lr, eps=None, weight_decay=None):
+    """Check the options that nearly all algorithms share."""
+    check_option(number(lr) >= 0.0, "learning rate", lr)
+    if eps is not None:
+        check_option(eps >= 0.0, "epsilon value", eps)
+    if weight_decay is not None:
+        check_option(number(weight_decay) >= 0.0, "weight_decay value", weight_decay)
+
+
+def check_betas(betas):
+    """Check a pair of decay rates, each in [0, 1)."""
+    for i, beta in enumerate(betas):
+        check_option(0.0 <= number(beta) < 1.0, f"beta parameter at index {i}", beta)

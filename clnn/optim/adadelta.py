@@ -1,0 +1,47 @@
+"""Adadelta."""
+
+from clnn.optim._rule import RuleOptimizer, check_common, check_option, number
+
+
+def adadelta_rule(p, g, square, delta, *, lr, rho, gain, eps, weight_decay, maximize, decay):
+    """One step."""
+    if maximize:
+        g = -g
+    if decay:
+        g = g + p * weight_decay
+    square = square * rho + g * g * gain
+    move = (delta + eps).sqrt() / (square + eps).sqrt() * g
+    return p - move * lr, square, delta * rho + move * move * gain
+
+
+class Adadelta(RuleOptimizer):
+    r"""Steps scaled by the ratio of the running sizes of past steps and of gradients.
+
+    :math:`v \leftarrow \rho v + (1-\rho) g^2`, :math:`\Delta = \sqrt{u+\epsilon}\,/\sqrt{v+\epsilon}\; g`,
+    :math:`u \leftarrow \rho u + (1-\rho)\Delta^2`, :math:`p \leftarrow p - \mathrm{lr}\,\Delta`.
+
+    Args:
+        params, lr, eps, weight_decay, maximize: as for `Adam`. rho: :math:`\rho`, in [0, 1].
+        foreach, capturable, differentiable: accepted as in PyTorch.
+
+    Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
+    """
+
+    rule = staticmethod(adadelta_rule)
+
+    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False, maximize=False,
+                 differentiable=False):
+        check_common(lr, eps, weight_decay)
+        check_option(0.0 <= rho <= 1.0, "rho value", rho)
+        super().__init__(params, dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize, capturable=capturable,
+                                      foreach=foreach, differentiable=differentiable))
+
+    def slots(self, group):
+        """Running squares of gradients and of steps."""
+        return ("square_avg", "acc_delta")
+
+    def plan(self, group, fresh, step):
+        """The scalars and flags of step `step + 1`."""
+        decay, rho = number(group["weight_decay"]), group["rho"]
+        scalars = dict(lr=number(group["lr"]), rho=rho, gain=1 - rho, eps=group["eps"], weight_decay=decay)
+        return scalars, dict(maximize=group["maximize"], decay=decay != 0), dict(step=step + 1)

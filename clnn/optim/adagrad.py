@@ -1,0 +1,59 @@
+"""Adagrad."""
+
+from clnn.optim._rule import RuleOptimizer, check_common, check_option, full_like, number
+
+
+def adagrad_rule(p, g, total, *, step_size, eps, weight_decay, maximize, decay):
+    """One step."""
+    if maximize:
+        g = -g
+    if decay:
+        g = g + p * weight_decay
+    total = total + g * g
+    return p - g / (total.sqrt() + eps) * step_size, total
+
+
+class Adagrad(RuleOptimizer):
+    r"""Steps divided by the root of the sum of all squared gradients.
+
+    :math:`s \leftarrow s + g^2`, :math:`p \leftarrow p - \frac{\mathrm{lr}}{1+(t-1)\eta}\; g / (\sqrt s + \epsilon)`.
+
+    Args:
+        params, lr, eps, weight_decay, maximize: as for `Adam`. lr_decay: :math:`\eta`.
+        initial_accumulator_value: first value of :math:`s`.
+        foreach, differentiable, fused: accepted as in PyTorch.
+
+    Source: Duchi, Hazan and Singer, "Adaptive Subgradient Methods", 2011.
+    """
+
+    rule = staticmethod(adagrad_rule)
+
+    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *, maximize=False,
+                 differentiable=False, fused=None):
+        check_common(lr, eps, weight_decay)
+        check_option(lr_decay >= 0.0, "lr_decay value", lr_decay)
+        check_option(initial_accumulator_value >= 0.0, "initial_accumulator_value value", initial_accumulator_value)
+        super().__init__(params, dict(lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay,
+                                      initial_accumulator_value=initial_accumulator_value, foreach=foreach, maximize=maximize,
+                                      differentiable=differentiable, fused=fused))
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.ensure_state(p, group)
+
+    def share_memory(self):
+        """Accepted as in PyTorch; device memory is not shared between processes."""
+
+    def slots(self, group):
+        """The sum of squares."""
+        return ("sum",)
+
+    def new_slot(self, name, p, group):
+        """The sum starts at `initial_accumulator_value`."""
+        return full_like(p, group["initial_accumulator_value"])
+
+    def plan(self, group, fresh, step):
+        """The scalars and flags of step `step + 1`."""
+        step += 1
+        decay = number(group["weight_decay"])
+        scalars = dict(step_size=number(group["lr"]) / (1 + (step - 1) * group["lr_decay"]), eps=group["eps"], weight_decay=decay)
+        return scalars, dict(maximize=group["maximize"], decay=decay != 0), dict(step=step)

@@ -1,0 +1,49 @@
+"""Adamax."""
+
+from clnn.optim._rule import RuleOptimizer, check_betas, check_common, number
+
+
+def adamax_rule(p, g, m, u, *, weight_decay, gain1, beta2, eps, step_size, maximize, decay):
+    """One step."""
+    if maximize:
+        g = -g
+    if decay:
+        g = g + p * weight_decay
+    m = m + (g - m) * gain1
+    u = (u * beta2).maximum(g.abs() + eps)
+    return p - m / u * step_size, m, u
+
+
+class Adamax(RuleOptimizer):
+    r"""Adam with the infinity norm in place of the second moment.
+
+    :math:`u \leftarrow \max(\beta_2 u,\ |g| + \epsilon)`, :math:`p \leftarrow p - \frac{\mathrm{lr}}{1-\beta_1^t}\, m / u`.
+
+    Args:
+        params, lr, betas, eps, weight_decay, maximize: as for `Adam`.
+        foreach, differentiable, capturable: accepted as in PyTorch.
+
+    Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015, section 7.
+    """
+
+    rule = staticmethod(adamax_rule)
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False, differentiable=False,
+                 capturable=False):
+        check_common(lr, eps, weight_decay)
+        check_betas(betas)
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, foreach=foreach, maximize=maximize,
+                                      differentiable=differentiable, capturable=capturable))
+
+    def slots(self, group):
+        """The mean and the decaying maximum."""
+        return ("exp_avg", "exp_inf")
+
+    def plan(self, group, fresh, step):
+        """The scalars and flags of step `step + 1`."""
+        step += 1
+        decay = number(group["weight_decay"])
+        beta1, beta2 = (number(b) for b in group["betas"])
+        scalars = dict(weight_decay=decay, gain1=1 - beta1, beta2=beta2, eps=group["eps"],
+                       step_size=number(group["lr"]) / (1 - beta1 ** step))
+        return scalars, dict(maximize=group["maximize"], decay=decay != 0), dict(step=step)

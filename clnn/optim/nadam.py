@@ -1,0 +1,62 @@
+"""Adam with Nesterov momentum."""
+
+from clnn.optim._rule import RuleOptimizer, check_betas, check_common, check_option, number
+
+
+def nadam_rule(p, g, m, v, *, weight_decay, shrink, gain1, beta2, gain2, correction2, eps, grad_step, mean_step, maximize, decay):
+    """One step; the look-ahead is split into a part along the gradient and a part along its mean."""
+    if maximize:
+        g = -g
+    if decay == "decoupled":
+        p = p * shrink
+    elif decay == "coupled":
+        g = g + p * weight_decay
+    m = m + (g - m) * gain1
+    v = v * beta2 + g * g * gain2
+    denom = (v / correction2).sqrt() + eps
+    return p - g / denom * grad_step - m / denom * mean_step, m, v
+
+
+class NAdam(RuleOptimizer):
+    r"""Adam whose momentum looks one step ahead, with a momentum that grows along a schedule.
+
+    With :math:`\mu_t = \beta_1 (1 - 0.5 \cdot 0.96^{t\psi})`:
+    :math:`\hat m = \mu_{t+1} m / (1-\prod^{t+1}\mu) + (1-\mu_t) g / (1-\prod^{t}\mu)` and
+    :math:`p \leftarrow p - \mathrm{lr}\,\hat m / (\sqrt{\hat v} + \epsilon)`.
+
+    Args:
+        params, lr, betas, eps, weight_decay, maximize: as for `Adam`.
+        momentum_decay: :math:`\psi`. decoupled_weight_decay: shrink the parameters as `AdamW` does.
+        foreach, capturable, differentiable: accepted as in PyTorch.
+
+    Source: Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
+    """
+
+    rule = staticmethod(nadam_rule)
+    counters = {"step": 0.0, "mu_product": 1.0}
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3, decoupled_weight_decay=False, *,
+                 foreach=None, maximize=False, capturable=False, differentiable=False):
+        check_common(lr, eps, weight_decay)
+        check_betas(betas)
+        check_option(momentum_decay >= 0.0, "momentum_decay value", momentum_decay)
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay,
+                                      decoupled_weight_decay=decoupled_weight_decay, maximize=maximize, foreach=foreach,
+                                      capturable=capturable, differentiable=differentiable))
+
+    def slots(self, group):
+        """Both moments."""
+        return ("exp_avg", "exp_avg_sq")
+
+    def plan(self, group, fresh, step, mu_product):
+        """The scalars and flags of step `step + 1`."""
+        step += 1
+        lr, decay = number(group["lr"]), number(group["weight_decay"])
+        beta1, beta2 = (number(b) for b in group["betas"])
+        mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
+        mu_product *= mu
+        scalars = dict(weight_decay=decay, shrink=1 - lr * decay, gain1=1 - beta1, beta2=beta2, gain2=1 - beta2,
+                       correction2=1 - beta2 ** step, eps=group["eps"], grad_step=lr * (1 - mu) / (1 - mu_product),
+                       mean_step=lr * mu_next / (1 - mu_product * mu_next))
+        kind = None if decay == 0 else "decoupled" if group["decoupled_weight_decay"] else "coupled"
+        return scalars, dict(maximize=group["maximize"], decay=kind), dict(step=step, mu_product=mu_product)

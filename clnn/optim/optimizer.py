@@ -1,0 +1,323 @@
+"""The optimizer base: parameter groups, per-parameter state, hooks, and checkpoints in PyTorch's layout."""
+
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from copy import deepcopy
+from itertools import chain
+
+from clnn._tensor.grad_mode import set_grad_enabled
+from clnn._tensor.tensor import Tensor
+from clnn.utils.hooks import RemovableHandle
+
+
+class _Required:
+    def __repr__(self):
+        return "<required parameter>"
+
+
+required = _Required()  # default of an option that each group must give
+
+
+class StepCount(float):
+    """A host-side counter kept in an optimizer's state (`step` and the like).
+
+    It is a plain number, so that an update needs no device work and no read back; `state_dict()` writes it as a 0-d
+    float32 tensor, which is what PyTorch's checkpoints hold.
+    """
+
+    def item(self):
+        """The value as a Python float, as a 0-d tensor would give it."""
+        return float(self)
+
+
+def _register(hooks, hook, prepend=False):
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+_global_pre_hooks = OrderedDict()
+_global_post_hooks = OrderedDict()
+
+
+def register_optimizer_step_pre_hook(hook):
+    """Run `hook(optimizer, args, kwargs)` before each step of every optimizer; returns a handle with `remove()`."""
+    return _register(_global_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook):
+    """Run `hook(optimizer, args, kwargs)` after each step of every optimizer; returns a handle with `remove()`."""
+    return _register(_global_post_hooks, hook)
+
+
+def _hooked(step):
+    """Wrap a `step` method with the step hooks. A `super().step()` inside it does not run them a second time."""
+
+    @functools.wraps(step)
+    def run(self, *args, **kwargs):
+        if self.__dict__.get("_stepping"):
+            return step(self, *args, **kwargs)
+        self._stepping = True
+        try:
+            for hook in [*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
+                changed = hook(self, args, kwargs)
+                if changed is not None:
+                    if not (isinstance(changed, tuple) and len(changed) == 2):
+                        raise RuntimeError(f"{type(self).__name__}.step: a pre hook returns None or (args, kwargs), got {changed!r}")
+                    args, kwargs = changed
+            self._opt_called = True  # learning-rate schedules warn when they are stepped first
+            out = step(self, *args, **kwargs)
+            for hook in [*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()]:
+                hook(self, args, kwargs)
+            return out
+        finally:
+            self._stepping = False
+
+    run.hooked = True
+    return run
+
+
+_HOOK_TABLES = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks", "_optimizer_state_dict_pre_hooks",
+                "_optimizer_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks")
+
+
+class Optimizer:
+    """Base class of all optimizers.
+
+    Args:
+        params: iterable of tensors, of `(name, tensor)` pairs, or of dicts that each describe a group
+            (`{"params": [...], "lr": 0.1}`).
+        defaults: dict of option values used by groups that do not give their own.
+
+    A subclass defines `step(closure=None)`; the step hooks are added to it by themselves.
+    """
+
+    def __init__(self, params, defaults):
+        self.defaults = defaults
+        self._make_hook_tables()
+        if isinstance(params, Tensor):
+            raise TypeError(f"{type(self).__name__}: params must be an iterable of tensors or dicts, got one {type(params).__name__}; "
+                            "pass a list, e.g. [tensor]")
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        step = cls.__dict__.get("step")
+        if step is not None and not getattr(step, "hooked", False):
+            cls.step = _hooked(step)
+
+    def _make_hook_tables(self):
+        for name in _HOOK_TABLES:
+            setattr(self, name, OrderedDict())
+
+    # hooks are left out of pickles and copies: they are closures over the running program
+    def __getstate__(self):
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        for name in _HOOK_TABLES:
+            if name not in self.__dict__:
+                setattr(self, name, OrderedDict())
+        self.defaults.setdefault("differentiable", False)
+
+    def __repr__(self):
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join(lines) + "\n)"
+
+    def step(self, closure=None):
+        """Update the parameters once. `closure` (optional) recomputes the loss and returns it."""
+        raise NotImplementedError(f"{type(self).__name__} has to define step(closure=None)")
+
+    def zero_grad(self, set_to_none=True):
+        """Forget the gradients of all parameters: `None` by default, else filled with zeros in place."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if set_to_none:
+                    p.grad = None
+                    continue
+                if p.grad.grad_fn is not None:
+                    p.grad = p.grad.detach()
+                else:
+                    p.grad.requires_grad_(False)
+                p.grad.zero_()
+
+    # ---- groups
+    def add_param_group(self, param_group):
+        """Add a group of parameters with options of its own, e.g. when layers are unfrozen during training.
+
+        Args:
+            param_group: dict with `params` (a tensor, a list of tensors, or of `(name, tensor)` pairs) and any options.
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, Tensor):
+            params = [params]
+        elif isinstance(params, set):
+            raise TypeError("optimizer parameters need an order that stays the same between runs, but a set has none; please use a list")
+        params, names = _split_names(list(params))
+        param_group["params"] = params
+        if names is not None:
+            param_group["param_names"] = names
+        self._check_params(params)
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            param_group.setdefault(name, default)
+        ids = {id(p) for p in params}
+        if len(ids) != len(params):
+            warnings.warn("optimizer contains a parameter group with duplicate parameters; each is updated once per mention", stacklevel=3)
+        if any(id(p) in ids for group in self.param_groups for p in group["params"]):
+            raise ValueError("some parameters appear in more than one parameter group")
+        if self.param_groups and ("param_names" in self.param_groups[0]) != ("param_names" in param_group):
+            raise ValueError("either all parameter groups have parameter names or none has")
+        self.param_groups.append(param_group)
+
+    def _check_params(self, params):
+        for p in params:
+            if not isinstance(p, Tensor):
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
+            if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor: pass the tensor it was computed from, or detach() it")
+
+    # ---- checkpoints
+    def state_dict(self):
+        """The state as `{"state": {index: {...}}, "param_groups": [...]}`; parameters are numbered in group order."""
+        for hook in list(self._optimizer_state_dict_pre_hooks.values()):
+            hook(self)
+        index = {}
+        groups = []
+        for group in self.param_groups:
+            packed = {k: v for k, v in group.items() if k != "params"}
+            for p in group["params"]:
+                index.setdefault(id(p), len(index))
+            packed["params"] = [index[id(p)] for p in group["params"]]
+            groups.append(packed)
+        state = {(index[id(k)] if isinstance(k, Tensor) else k): _export(v) for k, v in self.state.items()}
+        out = {"state": state, "param_groups": groups}
+        for hook in list(self._optimizer_state_dict_post_hooks.values()):
+            changed = hook(self, out)
+            if changed is not None:
+                out = changed
+        return out
+
+    def load_state_dict(self, state_dict):
+        """Restore what `state_dict()` returned, ours or PyTorch's. Tensors are moved to their parameter's device and dtype."""
+        state_dict = state_dict.copy()
+        for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
+            changed = hook(self, state_dict)
+            if changed is not None:
+                state_dict = changed
+        saved = deepcopy(state_dict["param_groups"])
+        if len(saved) != len(self.param_groups):
+            raise ValueError(f"loaded state dict has a different number of parameter groups: {len(saved)}, expected {len(self.param_groups)}")
+        for i, (theirs, ours) in enumerate(zip(saved, self.param_groups)):
+            if len(theirs["params"]) != len(ours["params"]):
+                raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group: "
+                                 f"group {i} has {len(theirs['params'])} parameters, expected {len(ours['params'])}")
+        by_index = dict(zip(chain.from_iterable(g["params"] for g in saved), chain.from_iterable(g["params"] for g in self.param_groups)))
+        state = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in by_index:
+                state[by_index[key]] = _import(by_index[key], value)
+            else:
+                state[key] = value
+        groups = []
+        for ours, theirs in zip(self.param_groups, saved):
+            theirs["params"] = ours["params"]
+            if "param_names" in ours and "param_names" not in theirs:
+                theirs["param_names"] = ours["param_names"]
+            groups.append(theirs)
+        self.__setstate__({"state": state, "param_groups": groups})
+        for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
+            hook(self)
+
+    # ---- hook registration
+    def register_step_pre_hook(self, hook):
+        """Run `hook(optimizer, args, kwargs)` before each step; it may return changed `(args, kwargs)`."""
+        return _register(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook):
+        """Run `hook(optimizer, args, kwargs)` after each step."""
+        return _register(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook, prepend=False):
+        """Run `hook(optimizer)` before `state_dict()` collects anything."""
+        return _register(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend=False):
+        """Run `hook(optimizer, state_dict)` on the result of `state_dict()`; it may return another dict."""
+        return _register(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+        """Run `hook(optimizer, state_dict)` before loading; it gets a shallow copy and may return another dict."""
+        return _register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend=False):
+        """Run `hook(optimizer)` after loading."""
+        return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+
+def run_closure(closure):
+    """Call `closure` (may be None) with gradients on and return its loss."""
+    if closure is None:
+        return None
+    with set_grad_enabled(True):
+        return closure()
+
+
+def _split_names(params):
+    """Separate `(name, tensor)` pairs; returns (tensors, names or None)."""
+    named = [isinstance(p, tuple) for p in params]
+    if not any(named):
+        return params, None
+    if not all(named):
+        raise ValueError("either all parameters of a group come with a name or none does")
+    return [p for _, p in params], [name for name, _ in params]
+
+
+def _export(value):
+    """Turn host counters into the 0-d float32 tensors of a checkpoint; containers are copied only where needed."""
+    if isinstance(value, StepCount):
+        from clnn import float32, tensor
+        return tensor(float(value), dtype=float32)
+    if isinstance(value, dict):
+        return {k: _export(v) for k, v in value.items()}
+    return value
+
+
+def _import(param, value, key=None):
+    """Make one loaded state value fit `param`: counters become host numbers, tensors take its device and dtype."""
+    if isinstance(value, Tensor):
+        if value.dim() == 0 and key in HOST_KEYS:
+            return StepCount(value.item())
+        if param.is_floating_point() and key != "step":
+            return value.to(dtype=param.dtype, device=param.device)
+        return value.to(device=param.device)
+    if isinstance(value, dict):
+        return {k: _import(param, v, key=k) for k, v in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(_import(param, v, key=key) for v in value)
+    if key in HOST_KEYS and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return StepCount(value)
+    return value
+
+
+HOST_KEYS = frozenset({"step", "mu_product", "eta", "mu"})  # state entries that live on the host as StepCount

@@ -1,0 +1,63 @@
+"""Rectified Adam."""
+
+from clnn.optim._rule import RuleOptimizer, check_betas, check_common, number
+
+
+def radam_rule(p, g, m, v, *, weight_decay, shrink, gain1, beta2, gain2, eps, step_size, root, maximize, decay, adaptive):
+    """One step; without `adaptive` the second moment is still too uncertain to divide by."""
+    if maximize:
+        g = -g
+    if decay == "decoupled":
+        p = p * shrink
+    elif decay == "coupled":
+        g = g + p * weight_decay
+    m = m + (g - m) * gain1
+    v = v * beta2 + g * g * gain2
+    move = m * step_size
+    if adaptive:
+        move = move * (root / (v.sqrt() + eps))
+    return p - move, m, v
+
+
+class RAdam(RuleOptimizer):
+    r"""Adam with a variance-rectified warm-up.
+
+    With :math:`\rho_\infty = 2/(1-\beta_2) - 1` and :math:`\rho_t = \rho_\infty - 2 t \beta_2^t / (1-\beta_2^t)`, a step divides by
+    :math:`\sqrt{\hat v}` only once :math:`\rho_t > 5`, scaled by
+    :math:`\sqrt{\frac{(\rho_t-4)(\rho_t-2)\rho_\infty}{(\rho_\infty-4)(\rho_\infty-2)\rho_t}}`.
+
+    Args:
+        params, lr, betas, eps, weight_decay, maximize: as for `Adam`.
+        decoupled_weight_decay: shrink the parameters as `AdamW` does.
+        foreach, capturable, differentiable: accepted as in PyTorch.
+
+    Source: Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2020.
+    """
+
+    rule = staticmethod(radam_rule)
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *, foreach=None,
+                 maximize=False, capturable=False, differentiable=False):
+        check_common(lr, eps, weight_decay)
+        check_betas(betas)
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize, foreach=foreach,
+                                      capturable=capturable, decoupled_weight_decay=decoupled_weight_decay, differentiable=differentiable))
+
+    def slots(self, group):
+        """Both moments."""
+        return ("exp_avg", "exp_avg_sq")
+
+    def plan(self, group, fresh, step):
+        """The scalars and flags of step `step + 1`."""
+        step += 1
+        lr, decay = number(group["lr"]), number(group["weight_decay"])
+        beta1, beta2 = (number(b) for b in group["betas"])
+        correction2 = 1 - beta2 ** step
+        limit = 2 / (1 - beta2) - 1
+        length = limit - 2 * step * beta2 ** step / correction2
+        adaptive = length > 5.0
+        rectify = ((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)) ** 0.5 if adaptive else 1.0
+        scalars = dict(weight_decay=decay, shrink=1 - lr * decay, gain1=1 - beta1, beta2=beta2, gain2=1 - beta2, eps=group["eps"],
+                       step_size=lr * rectify / (1 - beta1 ** step), root=correction2 ** 0.5)
+        kind = None if decay == 0 else "decoupled" if group["decoupled_weight_decay"] else "coupled"
+        return scalars, dict(maximize=group["maximize"], decay=kind, adaptive=adaptive), dict(step=step)

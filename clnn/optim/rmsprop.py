@@ -1,0 +1,61 @@
+"""RMSprop."""
+
+from clnn.optim._rule import RuleOptimizer, check_common, check_option, number
+
+
+def rmsprop_rule(p, g, square, *more, lr, alpha, gain, eps, weight_decay, momentum, maximize, decay, has_momentum, centered):
+    """One step; `more` holds the momentum buffer and the running mean, as far as they are used."""
+    if maximize:
+        g = -g
+    if decay:
+        g = g + p * weight_decay
+    square = square * alpha + g * g * gain
+    out = [square]
+    if centered:
+        mean = more[-1] + (g - more[-1]) * gain
+        root = (square - mean * mean).sqrt()
+    else:
+        root = square.sqrt()
+    move = g / (root + eps)
+    if has_momentum:
+        move = more[0] * momentum + move
+        out.append(move)
+    if centered:
+        out.append(mean)
+    return p - move * lr, *out
+
+
+class RMSprop(RuleOptimizer):
+    r"""Steps divided by the root of a running mean of squared gradients.
+
+    :math:`v \leftarrow \alpha v + (1-\alpha) g^2`, :math:`p \leftarrow p - \mathrm{lr}\; g/(\sqrt v + \epsilon)`; `centered` subtracts the
+    squared running mean of :math:`g` from :math:`v`, and `momentum` accumulates the steps.
+
+    Args:
+        params, lr, eps, weight_decay, maximize: as for `Adam`. alpha: :math:`\alpha`. momentum: momentum factor.
+        centered: divide by an estimate of the standard deviation.
+        capturable, foreach, differentiable: accepted as in PyTorch.
+
+    Source: Tieleman and Hinton, Coursera lecture 6.5, 2012; Graves, 2013 (centered).
+    """
+
+    rule = staticmethod(rmsprop_rule)
+
+    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False, foreach=None,
+                 maximize=False, differentiable=False):
+        check_common(lr, eps, weight_decay)
+        check_option(momentum >= 0.0, "momentum value", momentum)
+        check_option(alpha >= 0.0, "alpha value", alpha)
+        super().__init__(params, dict(lr=lr, momentum=momentum, alpha=alpha, eps=eps, centered=centered, weight_decay=weight_decay,
+                                      capturable=capturable, foreach=foreach, maximize=maximize, differentiable=differentiable))
+
+    def slots(self, group):
+        """The running square, the momentum buffer and the running mean, as far as they are used."""
+        return ("square_avg",) + (("momentum_buffer",) if group["momentum"] > 0 else ()) + (("grad_avg",) if group["centered"] else ())
+
+    def plan(self, group, fresh, step):
+        """The scalars and flags of step `step + 1`."""
+        decay, alpha = number(group["weight_decay"]), group["alpha"]
+        scalars = dict(lr=number(group["lr"]), alpha=alpha, gain=1 - alpha, eps=group["eps"], weight_decay=decay, momentum=group["momentum"])
+        flags = dict(maximize=group["maximize"], decay=decay != 0, has_momentum=group["momentum"] > 0, centered=group["centered"])
+        return scalars, flags, dict(step=step + 1)

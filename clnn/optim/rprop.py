@@ -1,0 +1,50 @@
+"""Resilient backpropagation."""
+
+from clnn.optim._rule import RuleOptimizer, check_common, check_option, full_like, number
+
+
+def rprop_rule(p, g, prev, size, *, eta_minus, eta_plus, size_min, size_max, maximize):
+    """One step: the step size grows while the gradient keeps its sign; where the sign flips, nothing moves this time."""
+    if maximize:
+        g = -g
+    agree = (g * prev).sign()
+    grown, flipped = agree > 0, agree < 0
+    size = size.where(~grown, size * eta_plus).where(~flipped, size * eta_minus).clamp(size_min, size_max)
+    g = g.where(~flipped, g * 0.0)
+    return p - g.sign() * size, g, size
+
+
+class Rprop(RuleOptimizer):
+    r"""Steps of adaptive size along the sign of the gradient.
+
+    A parameter's step size is multiplied by :math:`\eta_+` while its gradient keeps its sign and by :math:`\eta_-` when it flips.
+
+    Args:
+        params, lr, maximize: as for `Adam`; `lr` is the first step size.
+        etas: :math:`(\eta_-, \eta_+)`. step_sizes: smallest and largest step.
+        capturable, foreach, differentiable: accepted as in PyTorch.
+
+    Source: Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning", 1993.
+    """
+
+    rule = staticmethod(rprop_rule)
+
+    def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None, maximize=False,
+                 differentiable=False):
+        check_common(lr)
+        check_option(0.0 < etas[0] < 1.0 < etas[1], "eta values", f"{etas[0]}, {etas[1]}")
+        super().__init__(params, dict(lr=lr, etas=etas, step_sizes=step_sizes, foreach=foreach, maximize=maximize,
+                                      differentiable=differentiable, capturable=capturable))
+
+    def slots(self, group):
+        """The last gradient and the step sizes."""
+        return ("prev", "step_size")
+
+    def new_slot(self, name, p, group):
+        """Step sizes start at the learning rate."""
+        return full_like(p, number(group["lr"])) if name == "step_size" else super().new_slot(name, p, group)
+
+    def plan(self, group, fresh, step):
+        """The scalars and flags of step `step + 1`."""
+        (minus, plus), (low, high) = group["etas"], group["step_sizes"]
+        return dict(eta_minus=minus, eta_plus=plus, size_min=low, size_max=high), dict(maximize=group["maximize"]), dict(step=step + 1)

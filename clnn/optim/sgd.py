@@ -1,0 +1,67 @@
+"""Stochastic gradient descent."""
+
+from clnn.optim._rule import RuleOptimizer, check_common, check_option, number
+
+
+def sgd_rule(p, g, buf=None, *, lr, weight_decay, momentum, gain, maximize, decay, nesterov):
+    """One step; `gain` is what a new gradient counts in the momentum buffer (1 in the very first step)."""
+    if maximize:
+        g = -g
+    if decay:
+        g = g + p * weight_decay
+    if buf is None:
+        return (p - g * lr,)
+    buf = buf * momentum + g * gain
+    return p - (g + buf * momentum if nesterov else buf) * lr, buf
+
+
+class SGD(RuleOptimizer):
+    r"""Stochastic gradient descent, optionally with (Nesterov) momentum.
+
+    With gradient :math:`g`, weight decay :math:`\lambda`, momentum :math:`\mu` and dampening :math:`\tau`:
+    :math:`g \leftarrow g + \lambda p`, :math:`b \leftarrow \mu b + (1-\tau) g` (the first step sets :math:`b = g`), and
+    :math:`p \leftarrow p - \mathrm{lr}\, b`, or :math:`p \leftarrow p - \mathrm{lr}\,(g + \mu b)` with `nesterov`.
+
+    Args:
+        params: tensors, `(name, tensor)` pairs, or group dicts.
+        lr: learning rate. momentum: :math:`\mu`. dampening: :math:`\tau`. weight_decay: :math:`\lambda`.
+        nesterov: look ahead along the momentum; needs `momentum > 0` and `dampening == 0`.
+        maximize: climb instead of descend. foreach, fused, differentiable: accepted as in PyTorch.
+
+    Example::
+
+        >>> opt = clnn.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        >>> loss.backward()
+        >>> opt.step()
+
+    Source: Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.
+    """
+
+    rule = staticmethod(sgd_rule)
+    counters = {}
+
+    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
+                 foreach=None, differentiable=False, fused=None):
+        check_common(lr, weight_decay=weight_decay)
+        check_option(momentum >= 0.0, "momentum value", momentum)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        super().__init__(params, dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov,
+                                      maximize=maximize, foreach=foreach, differentiable=differentiable, fused=fused))
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in (("nesterov", False), ("maximize", False), ("foreach", None), ("differentiable", False), ("fused", None)):
+                group.setdefault(name, value)
+
+    def slots(self, group):
+        """The momentum buffer, where there is momentum."""
+        return ("momentum_buffer",) if group["momentum"] else ()
+
+    def plan(self, group, fresh):
+        """The scalars and flags of a step."""
+        decay = number(group["weight_decay"])
+        gain = 1.0 if fresh else 1.0 - group["dampening"]
+        scalars = dict(lr=number(group["lr"]), weight_decay=decay, momentum=group["momentum"], gain=gain)
+        return scalars, dict(maximize=group["maximize"], decay=decay != 0, nesterov=group["nesterov"]), {}

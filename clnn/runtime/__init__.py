@@ -1,0 +1,1 @@
+"""Drivers, devices, memory, templates, programs and launches: the only floor that talks to pyopencl and Mako."""

@@ -1,0 +1,344 @@
+"""Devices: names, properties, queue, memory, kernels and the error word.
+
+Names: ``"gpu"``, ``"gpu:1"``, ``"cpu"``, ``"cpu:1"``, ``"cuda"`` (the same as ``"gpu"``), ``"cl:<platform>:<device>"``, or a part of a
+device's or platform's name. ``CLNN_DEVICE`` sets the default.
+"""
+from __future__ import annotations
+
+import contextlib
+import threading
+import zlib
+from collections import deque
+
+import numpy as np
+
+from ..core.config import config, device_name
+from ..core.errors import DeviceError, OutOfMemoryError
+from . import drivers, program, templates
+from .memory import Memory, human
+
+_SMALL_WRITE = 1 << 20        # bytes that are copied on the host so that a write need not wait for the queue
+_errors: dict[int, tuple] = {}  # code -> (op name, message, exception type); codes are stable across processes
+
+
+class Device:
+    """One OpenCL device. Its context and queue are made when they are first needed.
+
+    Attributes:
+        kind: ``'gpu'`` or ``'cpu'``; ``index`` is the position in its kind.
+        flavour: the driver family that kernels and tunables are chosen by: ``'pocl'``, ``'intel-cpu'``, ``'oclgrind'``,
+            ``'rusticl'``, ``'nvidia'``, ``'amd'``, ``'intel-gpu'`` or ``'other'``.
+        is_cpu: a CPU driver whose work-items become loops (rusticl and oclgrind behave like GPUs instead).
+        name, platform_name, platform_version, vendor, driver_version: what the driver says of itself.
+        has_fp16, has_fp64, has_subgroups, correctly_rounded_divide: optional features.
+        compute_units, max_work_group, local_mem, global_mem, max_alloc, cache_line: limits (bytes for the memories).
+    """
+
+    def __init__(self, record, index):
+        self.record, self.index = record, index
+        self.kind, self.flavour, self.cl_device = record.kind, record.flavour, record.cl_device
+        self.is_cpu = self.flavour in ("pocl", "intel-cpu")
+        self.cl_index = (record.platform_index, record.device_index)
+        for key, value in drivers.properties(record.cl_device).items():
+            setattr(self, key, value)
+        self.default_local = min(64 if self.flavour == "pocl" else 256, self.max_work_group)
+        self.needs_build_lock = self.flavour == "pocl"
+        self.caches_binaries = self.flavour in ("intel-cpu", "intel-gpu", "nvidia", "amd", "rusticl")
+        self.build_options = drivers.build_options(self)
+        self.err_dirty, self.checked_buffer = False, None
+        self._lock = threading.RLock()
+        self._file_lock = program.FileLock(f"build-{self.flavour}.lock") if self.needs_build_lock else contextlib.nullcontext()
+        self._kernels, self._programs = {}, {}
+        self._context = self._queue = self._memory = None
+        self._pending = deque()  # (event, host array) of writes that may still run
+
+    # ---- opening ------------------------------------------------------------------------------------------------------
+
+    def _open(self):
+        with self._lock:
+            if self._queue is None:
+                self.check_process()
+                import pyopencl as cl
+                from . import launch
+                launch.bind()
+                self._context = cl.Context([self.cl_device])
+                self._queue = cl.CommandQueue(self._context, self.cl_device)
+                self._memory = Memory(self, self._queue)
+                self.alloc = self._memory.alloc  # hot: skip one call
+                self.queue = self._queue         # likewise: an instance attribute hides __getattr__
+                drivers.opened.append(self)
+
+    def __getattr__(self, key):
+        # Only missing attributes come here: what exists after opening is made on first use.
+        if key in ("queue", "alloc"):
+            self._open()
+            return self.__dict__[key]
+        raise AttributeError(f"Device has no attribute {key!r}")
+
+    @property
+    def context(self):
+        self._open()
+        return self._context
+
+    @property
+    def memory(self) -> Memory:
+        self._open()
+        return self._memory
+
+    def check_process(self):
+        """Raise where OpenCL cannot work: in a process forked after the first use of a device."""
+        if drivers.forked:
+            raise DeviceError("OpenCL was used before this process was forked, and drivers do not survive a fork. Start worker processes with "
+                              "multiprocessing.get_context('spawn'), use workers that stay on NumPy arrays, or fork before the first use of clnn")
+
+    def poison(self):
+        """In a forked child: let the first use raise instead of hanging in the driver."""
+        import ctypes
+        for keep in (self._queue, self._context, self._memory):  # never destroyed: a driver's destructors hang here, too
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(keep))
+        self._queue = self.__dict__["queue"] = None
+        self.__dict__["alloc"] = lambda nbytes: self.check_process()
+
+    def build_lock(self):
+        """Held while the driver compiles: PoCL's own cache is damaged when two processes fill it at once."""
+        return self._file_lock
+
+    # ---- data ---------------------------------------------------------------------------------------------------------
+
+    def write(self, buf, array, offset_bytes: int = 0) -> None:
+        """Copy a host array into ``buf`` from byte ``offset_bytes`` on. The array may be changed as soon as this returns."""
+        import pyopencl as cl
+        host = np.ascontiguousarray(array)
+        if host.nbytes == 0:
+            return
+        small = host.nbytes <= _SMALL_WRITE
+        # copied as bytes: pyopencl refuses dtypes without a buffer format, such as bfloat16
+        host = host.reshape(-1).view(np.uint8)
+        if small and (host.base is not None or host is array):
+            host = host.copy()
+        event = self._call(cl.enqueue_copy, self.queue, buf, host, dst_offset=offset_bytes, is_blocking=not small)
+        if small:
+            self._pending.append((event, host))
+            while len(self._pending) > 64:
+                self._pending.popleft()[0].wait()
+
+    def read(self, buf, nbytes: int, offset_bytes: int = 0) -> np.ndarray:
+        """The bytes as a NumPy ``uint8`` array. Waits for all earlier launches, then raises what a kernel reported."""
+        import pyopencl as cl
+        out = np.empty(nbytes, np.uint8)
+        if nbytes:
+            self._call(cl.enqueue_copy, self.queue, out, buf, src_offset=offset_bytes, is_blocking=True)
+            self._pending.clear()
+        if self.err_dirty:
+            self.check_errors()
+        return out
+
+    def copy(self, src, dst, nbytes: int, src_off: int = 0, dst_off: int = 0) -> None:
+        """Enqueue a copy between two buffers of this device."""
+        import pyopencl as cl
+        if nbytes:
+            self._call(cl.enqueue_copy, self.queue, dst, src, byte_count=nbytes, src_offset=src_off, dst_offset=dst_off)
+
+    def fill(self, buf, pattern: bytes, nbytes: int, offset_bytes: int = 0) -> None:
+        """Enqueue a fill with a pattern of 1, 2, 4, 8 or 16 bytes."""
+        import pyopencl as cl
+        if nbytes:
+            self._call(cl.enqueue_fill_buffer, self.queue, buf, np.frombuffer(pattern, np.uint8), offset_bytes, nbytes)
+
+    def synchronize(self) -> None:
+        """Wait for all that was enqueued, then raise what a kernel reported."""
+        if drivers.forked:
+            self.check_process()
+        if self._queue is not None:
+            self._call(self._queue.finish)
+            self._pending.clear()
+            if self.err_dirty:
+                self.check_errors()
+
+    def _call(self, function, *args, **kwargs):
+        """A driver call whose failures become clnn's errors."""
+        try:
+            return function(*args, **kwargs)
+        except Exception as exc:
+            self.check_process()
+            if getattr(exc, "code", None) in (-4, -5, -6, -61):
+                raise OutOfMemoryError(f"{self.name}: {exc}; {self._memory.describe()}") from exc
+            raise
+
+    # ---- kernels ------------------------------------------------------------------------------------------------------
+
+    def kernel(self, path: str, **params) -> program.Kernel:
+        """The kernel of ``kernels/<path>.cl.mako`` for these parameters, rendered and built once.
+
+        ``path`` may end in ``:name`` to choose among several kernels of one template (default: the first).
+        """
+        key = (path, tuple(params.items()))
+        found = self._kernels.get(key)
+        if found is None:
+            with self._lock:
+                found = self._kernels.get(key) or self._make(path, params)
+                self._kernels[key] = found
+        return found
+
+    def _make(self, path, params):
+        self.check_process()
+        template, _, name = path.partition(":")
+        ident = (template, tuple(sorted(params.items(), key=lambda kv: kv[0])))
+        if ident not in self._programs:
+            source = templates.render(template, params, self)
+            self._programs[ident] = (program.build(self, source, template, params), source)
+        return self._wrap(*self._programs[ident], name)
+
+    def _wrap(self, built, source, name):
+        import pyopencl as cl
+        name = name or program.first_kernel_name(source)
+        return program.Kernel(self, cl.Kernel(built, name), name, source)
+
+    def kernel_from_source(self, source: str, name: str, key=None) -> program.Kernel:
+        """The kernel ``name`` of a generated source. ``key`` (default: the source) finds it again without building."""
+        key = (name, source if key is None else key)
+        found = self._kernels.get(key)
+        if found is None:
+            with self._lock:
+                self.check_process()
+                found = self._kernels.get(key)
+                if found is None:
+                    found = self._kernels[key] = self._wrap(program.build(self, source, name), source, name)
+        return found
+
+    # ---- the error word -----------------------------------------------------------------------------------------------
+
+    @property
+    def error_buffer(self):
+        """The ``__global int err[4]`` that checked kernels report through; passing it to a launch arms the check."""
+        if self.checked_buffer is None:
+            buf = self.alloc(16)
+            self.write(buf, np.zeros(4, np.int32))
+            self.checked_buffer = buf
+        return self.checked_buffer
+
+    def error_code(self, op_name: str, message: str, exc=IndexError) -> int:
+        """A code for ``CLNN_FAIL``. ``{value}`` in the message becomes the offending value."""
+        code = zlib.crc32(f"{op_name}\0{message}\0{exc.__name__}".encode()) & 0x7fffffff or 1
+        while _errors.setdefault(code, (op_name, message, exc)) != (op_name, message, exc):
+            code = code % 0x7fffffff + 1
+        return code
+
+    def check_errors(self) -> None:
+        """Raise the failure that a kernel reported since the last check, if any."""
+        if self.checked_buffer is None or not self.err_dirty:
+            return
+        self.err_dirty = False
+        words = self.read(self.checked_buffer, 16).view(np.int32)
+        if words[0] == 0:
+            return
+        self.write(self.checked_buffer, np.zeros(4, np.int32))
+        value = int(words[1:3].copy().view(np.int64)[0])
+        op_name, message, exc = _errors.get(int(words[0]), ("kernel", f"unknown error code {int(words[0])}, value {{value}}", RuntimeError))
+        raise exc(f"{op_name}: {message.format(value=value)}")
+
+    # ---- names --------------------------------------------------------------------------------------------------------
+
+    def __repr__(self):
+        return f"<Device {self.kind}:{self.index} {self.name!r} on {self.platform_name!r}>"
+
+    def __str__(self):
+        return f"{self.kind}:{self.index}"
+
+    def __reduce__(self):
+        return (get_device, (f"{self.kind}:{self.index}",))
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+_devices: list[Device] | None = None
+_hidden: list[Device] = []  # simulators: found by name only
+_default: Device | None = None
+_list_lock = threading.RLock()
+
+
+def list_devices() -> list[Device]:
+    """All usable devices, best first: discrete GPUs, integrated GPUs, CPUs. Empty when there is none."""
+    global _devices, _hidden
+    if _devices is None:
+        with _list_lock:
+            if _devices is None:
+                normal, simulators = drivers.usable()
+                counts: dict = {}
+                made = []
+                for record in normal + simulators:
+                    made.append(Device(record, counts.setdefault(record.kind, 0)))
+                    counts[record.kind] += 1
+                _hidden = made[len(normal):]
+                _devices = made[:len(normal)]
+    return _devices
+
+
+def default_device() -> Device:
+    """The device of :func:`set_default_device`, else of ``CLNN_DEVICE``, else the best ranked one."""
+    global _default
+    if _default is None:
+        wanted = device_name()
+        devices = list_devices()
+        if not devices:
+            raise DeviceError(drivers.no_device_text())
+        _default = get_device(wanted) if wanted else devices[0]
+    return _default
+
+
+def set_default_device(spec) -> Device:
+    """Make a device the default for new tensors; None goes back to ``CLNN_DEVICE`` or the best ranked one."""
+    global _default
+    _default = None if spec is None else get_device(spec)
+    return default_device()
+
+
+_by_spec: dict = {}
+
+
+def get_device(spec=None) -> Device:
+    """The device called ``spec``: None (the default), a name, an index in ranking order, or a Device.
+
+    Raises:
+        DeviceError: no device of that name; the text lists those that exist.
+    """
+    if isinstance(spec, Device):
+        return spec
+    if spec is None:
+        return default_device()
+    found = _by_spec.get(spec)
+    if found is None:
+        found = _by_spec[spec] = _resolve(spec)
+    return found
+
+
+def _resolve(spec):
+    devices = list_devices()
+    if not devices:
+        raise DeviceError(drivers.no_device_text())
+    if isinstance(spec, int) and not isinstance(spec, bool):
+        if 0 <= spec < len(devices):
+            return devices[spec]
+    elif isinstance(spec, str):
+        text = spec.strip().lower()
+        kind, _, number = text.partition(":")
+        kind = "gpu" if kind == "cuda" else kind
+        if kind in ("gpu", "cpu"):
+            match = [d for d in devices if d.kind == kind and (not number or str(d.index) == number)]
+        elif kind == "cl":
+            match = [d for d in devices + _hidden if "cl:%d:%d" % d.cl_index == text]
+        else:
+            match = [d for d in devices + _hidden if text and text in f"{d.name}\n{d.platform_name}\n{d.vendor}\n{d.flavour}".lower()]
+        if match:
+            return match[0]
+    else:
+        raise TypeError(f"a device is given by a name, an index or a Device, got {type(spec).__name__}")
+    known = "\n".join(f"  {d} = cl:{d.cl_index[0]}:{d.cl_index[1]}  {d.name} ({d.platform_name})" for d in devices)
+    raise DeviceError(f"no OpenCL device {spec!r} here; there are\n{known}\n`python -m clnn doctor` tells why a device is missing")
+
+
+def describe(device: Device) -> str:
+    """One line about a device."""
+    return (f"{device}  {device.name} [{device.flavour}] {device.compute_units} units, {human(device.global_mem)} memory, "
+            f"work-group <= {device.max_work_group}")

@@ -1,0 +1,92 @@
+"""Which OpenCL drivers (ICDs) the loader shall see: the system's and those that pip installed."""
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+from ..core.config import cache_dir
+
+SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+_ENVIRONMENT = ("POCL_DEVICES", "RUSTICL_ENABLE", "LD_PRELOAD", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+                "ONEAPI_DEVICE_SELECTOR")
+_PREPARED = "CLNN_VENDORS"  # marks a vendors folder of ours, so that a child process does not take it for the user's choice
+
+
+def user_vendors() -> str | None:
+    """The ``OCL_ICD_VENDORS`` that the user set, or None."""
+    value = os.environ.get("OCL_ICD_VENDORS")
+    return value if value and value != os.environ.get(_PREPARED) else None
+
+
+def pip_intel_library() -> Path | None:
+    """``libintelocl.so`` of a pip-installed Intel CPU runtime. The .icd file in that package holds a placeholder path."""
+    places = [Path(sys.prefix, "lib"), Path(sysconfig.get_path("data"), "lib")]
+    try:
+        dist = importlib.metadata.distribution("intel-opencl-rt")
+        places += [Path(dist.locate_file(f)).resolve().parent for f in dist.files or () if f.name == "libintelocl.so"]
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    for place in places:
+        library = place / "libintelocl.so"
+        if library.is_file():
+            return library
+    return None
+
+
+def intel_runtime_missing(library: Path) -> list[str]:
+    """Libraries of intel-cmplr-lib-rt that libintelocl.so needs next to it but does not find (it then vanishes silently)."""
+    return [name for name in ("libimf.so", "libsvml.so", "libirng.so", "libintlc.so.5") if not (library.parent / name).exists()]
+
+
+def icd_files() -> dict[str, str]:
+    """name -> content of every driver entry there is: the system's, those inside pyopencl's wheel, and pip-installed Intel."""
+    found = {}
+    folders = [SYSTEM_VENDORS]
+    spec = importlib.util.find_spec("pyopencl")
+    if spec and spec.origin:
+        folders.append(Path(spec.origin).parent / ".libs")
+    for folder in folders:
+        for path in sorted(folder.glob("*.icd")) if folder.is_dir() else ():
+            try:
+                found.setdefault(path.name, path.read_text().strip())
+            except OSError:
+                continue
+    library = pip_intel_library()
+    if library is not None and not any("intelocl" in text for text in found.values()):
+        found["clnn-intel-cpu.icd"] = str(library)
+    return {name: text for name, text in found.items() if text}
+
+
+def prepare(exclude=(), only=None) -> Path | None:
+    """Point the loader at a vendors folder of our own with all entries; None where the user chose one or the system has no such folders.
+
+    Must run before the first platform call of the process. ``only`` restricts it to one entry (to find the one that hangs).
+    """
+    if not sys.platform.startswith("linux") or user_vendors():
+        return None
+    files = {n: t for n, t in icd_files().items() if n not in exclude and (only is None or n == only)}
+    digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
+    folder = cache_dir("vendors", digest)
+    for name, text in files.items():
+        path = folder / name
+        if not path.exists() or path.read_text().strip() != text:
+            temp = folder / f".{name}.{os.getpid()}"
+            temp.write_text(text + "\n")
+            os.replace(temp, path)
+    if only is None:
+        os.environ["OCL_ICD_VENDORS"] = os.environ[_PREPARED] = str(folder)
+    return folder
+
+
+def fingerprint() -> str:
+    """Changes when a driver is added, removed or replaced, or when a variable changes what drivers show."""
+    parts = [sys.prefix, user_vendors() or ""] + [f"{k}={os.environ.get(k, '')}" for k in _ENVIRONMENT]
+    for name, text in sorted(icd_files().items()):
+        library = Path(text.split("\n")[0])
+        stamps = [p.stat().st_mtime_ns for p in (SYSTEM_VENDORS / name, library) if p.is_file()]
+        parts.append(f"{name}={text} {stamps}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]

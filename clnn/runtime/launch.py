@@ -1,0 +1,140 @@
+"""Enqueueing a kernel: the one path that every operator takes, so it is written for host cost.
+
+A launch is data: ``(kernel, global size, local size, arguments)``. A recorder (capture, replay, profiler) that appends itself
+to :data:`recorders` sees each of them.
+"""
+from __future__ import annotations
+
+import struct
+
+from ..core.config import config
+from ..core.errors import DeviceError, LaunchError, OutOfMemoryError
+
+# None almost always; a list of callables f(device, kernel, global_size, local_size, args, event) while somebody listens.
+recorders = None
+
+_pack_long = struct.Struct("=q").pack
+_pack_float = struct.Struct("=f").pack
+_OOM_CODES = (-4, -5, -6, -61)
+_enqueue = None
+
+
+def bind():
+    global _enqueue
+    import pyopencl as cl
+    _enqueue = cl.enqueue_nd_range_kernel
+
+
+def launch(device, kernel, global_size, local_size, *args):
+    """Run ``kernel`` over ``global_size`` work-items in groups of ``local_size``, after all that was enqueued before.
+
+    Args:
+        device: the :class:`~clnn.runtime.device.Device` whose queue runs it.
+        kernel: a kernel of that device (``device.kernel(...)``).
+        global_size: tuple of work-item counts; rounded up to whole groups, so kernels check their bounds. A 0 launches nothing.
+        local_size: tuple of the same length, or None for a choice that suits the driver.
+        *args: ``int`` is passed as ``long``, ``float`` as ``float``, ``bytes`` as it is, a buffer as a buffer, None as a null pointer.
+
+    Raises:
+        OutOfMemoryError: the driver found no room (some notice only now).
+        LaunchError: the driver refused; the text names the kernel and sizes.
+    """
+    if 0 in global_size:
+        return None
+    last = kernel.last_args
+    checked = device.checked_buffer
+    if len(args) != len(last):
+        raise LaunchError(f"{kernel.name}: takes {len(last)} arguments, got {len(args)}")
+    with kernel.lock:
+        try:
+            i = 0
+            for a in args:
+                if a is not last[i]:  # only scalars are remembered: a remembered buffer could not return to the pool
+                    t = type(a)
+                    if t is int:
+                        kernel.set_bytes(i, _pack_long(a))
+                        last[i] = a
+                    elif t is float:
+                        kernel.set_bytes(i, _pack_float(a))
+                        last[i] = a
+                    elif t is bytes:
+                        kernel.set_bytes(i, a)
+                        last[i] = a
+                    else:
+                        kernel.set_arg(i, a)
+                        if a is checked:
+                            device.err_dirty = True
+                i += 1
+            sizes = kernel.sizes.get((global_size, local_size))
+            if sizes is None:
+                return _first_launch(device, kernel, global_size, local_size, args)
+            event = _enqueue(device.queue, kernel.cl, sizes[0], sizes[1])
+        except Exception as exc:
+            kernel.forget_args()
+            raise _explain(device, kernel, global_size, local_size, args, exc) from exc
+    if recorders is not None:
+        for record in recorders:
+            record(device, kernel, sizes[0], sizes[1], args, event)
+    if config.debug:
+        event.wait()
+        device.check_errors()
+    return event
+
+
+def _first_launch(device, kernel, global_size, local_size, args):
+    """Settle the sizes of a (kernel, global, local) triple, then launch it (with PoCL, while no other process compiles)."""
+    if _enqueue is None:
+        bind()
+    sizes = _settle(device, kernel, tuple(global_size), local_size)
+    if len(kernel.sizes) > 4096:  # a loop over ever new shapes must not grow without bound
+        kernel.sizes.clear()
+    if sizes[1] not in kernel.seen_locals:
+        with device.build_lock():
+            event = _enqueue(device.queue, kernel.cl, *sizes)
+            if device.needs_build_lock:
+                event.wait()
+        kernel.seen_locals.add(sizes[1])
+    else:
+        event = _enqueue(device.queue, kernel.cl, *sizes)
+    kernel.sizes[(global_size, local_size)] = sizes
+    if recorders is not None:
+        for record in recorders:
+            record(device, kernel, sizes[0], sizes[1], args, event)
+    if config.debug:
+        event.wait()
+        device.check_errors()
+    return event
+
+
+def _settle(device, kernel, gs, ls):
+    """(global, local) as they are enqueued: local chosen where it is None, global rounded up to whole groups."""
+    if ls is None:
+        # PoCL compiles anew for each local size and others pick 1 for a prime count: a fixed choice suits both.
+        best = min(device.default_local, kernel.max_work_group)
+        if gs[0] >= 2 * best and kernel.compile_local in (None, (0, 0, 0)):
+            ls = (best,) + (1,) * (len(gs) - 1)
+        elif device.flavour == "pocl":
+            ls = (1,) * len(gs)
+        else:
+            return gs, None
+    if len(ls) != len(gs):
+        raise LaunchError(f"{kernel.name}: global size {gs} and local size {ls} have different lengths")
+    total = 1
+    for n in ls:
+        total *= n
+    if total > kernel.max_work_group:
+        raise LaunchError(f"{kernel.name}: a work-group of {ls} is larger than this kernel's limit of {kernel.max_work_group} on {device.name}")
+    return tuple(-(-g // n) * n for g, n in zip(gs, ls)), tuple(ls)
+
+
+def _explain(device, kernel, gs, ls, args, exc):
+    """The exception to raise for what a driver (or a wrong argument) did to a launch."""
+    device.check_process()
+    if isinstance(exc, (LaunchError, DeviceError, OutOfMemoryError, KeyboardInterrupt)):
+        return exc
+    code = getattr(exc, "code", None)
+    where = f"{kernel.name}: launch with global size {gs}, local size {ls} on {device.name} failed"
+    if code in _OOM_CODES:
+        return OutOfMemoryError(f"{where}: {exc}; {device.memory.describe()}")
+    kinds = ", ".join(type(a).__name__ for a in args)
+    return LaunchError(f"{where}: {type(exc).__name__}: {exc} (arguments: {kinds})")

@@ -1,0 +1,108 @@
+"""Device memory: one pool of buffers per device, its statistics, and copies between devices.
+
+Queues are in order, so a buffer may go back to the pool as soon as the last launch that uses it is *enqueued*.
+"""
+from __future__ import annotations
+
+from ..core.errors import OutOfMemoryError
+
+OOM_CODES = (-4, -5, -6, -61)  # object allocation, resources, host memory, buffer size
+MIN_BYTES = 16                 # OpenCL rejects buffers of size 0
+
+
+def human(nbytes: float) -> str:
+    """``human(3 << 20) == '3.0 MiB'``"""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if nbytes < 1024 or unit == "GiB":
+            return f"{nbytes:.0f} B" if unit == "B" else f"{nbytes:.1f} {unit}"
+        nbytes /= 1024
+
+
+class Memory:
+    """The pool of one device."""
+
+    def __init__(self, device, queue):
+        import pyopencl as cl
+        import pyopencl.tools as tools
+
+        self.device = device
+        self._error = cl.Error
+        # Drivers may allocate at first use; the immediate allocator makes a shortage show here, where it can be cured.
+        self._pool = tools.MemoryPool(tools.ImmediateAllocator(queue))
+        self._allocate = self._pool.allocate
+        self.peak = 0
+        self.requests = 0
+        self.retries = 0
+
+    def alloc(self, nbytes: int):
+        """A buffer of at least ``nbytes`` bytes; its contents are whatever was there."""
+        self.requests += 1
+        try:
+            buf = self._allocate(nbytes if nbytes > MIN_BYTES else MIN_BYTES)
+        except Exception as exc:
+            buf = self._retry(nbytes, exc)
+        active = self._pool.active_bytes
+        if active > self.peak:
+            self.peak = active
+        return buf
+
+    def _retry(self, nbytes, exc):
+        self.device.check_process()
+        limit = self.device.max_alloc
+        if nbytes > limit:
+            raise OutOfMemoryError(f"{self.device.name}: one buffer of {human(nbytes)} was asked for, but the driver's limit for a single "
+                                   f"buffer is {human(limit)}; split the tensor") from exc
+        if not isinstance(exc, (self._error, MemoryError)):
+            raise exc
+        self.retries += 1
+        try:
+            self.device.queue.finish()
+            self.empty_cache()
+            return self._allocate(max(nbytes, MIN_BYTES))
+        except (self._error, MemoryError) as again:
+            raise OutOfMemoryError(f"{self.device.name}: no room for {human(nbytes)}; {self.describe()}") from again
+
+    def describe(self) -> str:
+        s = self.stats()
+        return (f"{human(s['allocated'])} in use, {human(s['reserved'])} held by clnn, "
+                f"{human(self.device.global_mem)} on the device; free tensors, use smaller batches or clnn.no_grad()")
+
+    def stats(self) -> dict:
+        """``allocated`` (bytes in live buffers), ``reserved`` (with those kept for reuse), ``peak_allocated`` and counts."""
+        pool = self._pool
+        return {"allocated": pool.active_bytes, "reserved": pool.managed_bytes, "peak_allocated": self.peak,
+                "active_buffers": pool.active_blocks, "held_buffers": pool.held_blocks,
+                "requests": self.requests, "retries": self.retries, "limit": self.device.global_mem}
+
+    def reset_peak(self) -> None:
+        self.peak = self._pool.active_bytes
+
+    def empty_cache(self) -> None:
+        """Give the buffers that no tensor uses back to the driver."""
+        self._pool.free_held()
+
+
+def memory_stats(device) -> dict:
+    """Byte and buffer counts of a device: ``allocated``, ``reserved``, ``peak_allocated``, ``active_buffers``, ``held_buffers``..."""
+    return device.memory.stats()
+
+
+def reset_peak(device) -> None:
+    """Let ``peak_allocated`` start again from what is in use now."""
+    device.memory.reset_peak()
+
+
+def empty_cache(device) -> None:
+    """Return unused pooled buffers of ``device`` to its driver."""
+    device.memory.empty_cache()
+
+
+def transfer(src_dev, src_buf, dst_dev, dst_buf, nbytes, src_off=0, dst_off=0) -> None:
+    """Copy bytes between any two devices: on one device by a queued copy, else through host memory in bounded pieces."""
+    if src_dev is dst_dev:
+        src_dev.copy(src_buf, dst_buf, nbytes, src_off, dst_off)
+        return
+    step = 64 << 20  # host memory stays bounded for large tensors
+    for at in range(0, nbytes, step):
+        size = min(step, nbytes - at)
+        dst_dev.write(dst_buf, src_dev.read(src_buf, size, src_off + at), dst_off + at)

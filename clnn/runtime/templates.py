@@ -1,0 +1,106 @@
+"""Rendering the Mako templates of ``kernels/`` to OpenCL C."""
+from __future__ import annotations
+
+import re
+import threading
+from functools import lru_cache
+from pathlib import Path
+
+from ..core.errors import KernelBuildError
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_BLOCK = re.compile(r"^//@ *(.*)$", re.M)
+_lock = threading.Lock()
+
+
+def kernels_dir() -> Path:
+    """The folder of the templates: the installed package data, else the checkout's ``kernels/``."""
+    package = Path(__file__).resolve().parent.parent
+    for path in (package / "_kernels", package.parent / "kernels"):
+        if (path / "base.cl.mako").is_file():
+            return path
+    raise KernelBuildError(f"the kernel templates are missing: neither {package / '_kernels'} nor {package.parent / 'kernels'} "
+                           "holds base.cl.mako; reinstall clnn")
+
+
+@lru_cache(maxsize=None)
+def _lookup():
+    from mako.lookup import TemplateLookup
+    return TemplateLookup([str(kernels_dir())], strict_undefined=True, input_encoding="utf-8", filesystem_checks=False)
+
+
+def needs_fp64(params: dict) -> bool:
+    """True when a parameter is a dtype row that is computed in double."""
+    return any(getattr(v, "needs_fp64", False) or getattr(v, "acc", None) == "double" for v in params.values())
+
+
+def render(path: str, params: dict, device=None) -> str:
+    """The OpenCL C of ``kernels/<path>.cl.mako`` for these parameters, with only those helpers of the base that it uses.
+
+    Raises:
+        KernelBuildError: no such template, an undefined parameter, or a fault while rendering; shows the template's lines.
+    """
+    from mako import exceptions
+    context = dict(params)
+    context.setdefault("USE_FP64", needs_fp64(params))
+    context.setdefault("DEV", device)
+    try:
+        with _lock:  # Mako compiles lazily and its lookup is not safe across threads
+            return prune(_lookup().get_template(path + ".cl.mako").render(**context))
+    except exceptions.TopLevelLookupException:
+        raise KernelBuildError(f"no kernel template {path!r} in {kernels_dir()}") from None
+    except Exception as exc:
+        shown = ", ".join(f"{k}={v!r}" for k, v in params.items()) or "none"
+        raise KernelBuildError(f"{path}: template does not render: {type(exc).__name__}: {exc}\n  parameters: {shown}\n"
+                               + _template_lines(path, exc)) from exc
+
+
+def _template_lines(path, exc) -> str:
+    """The template lines around the fault."""
+    from mako.exceptions import RichTraceback
+    from .program import numbered
+    name = re.match(r"'(\w+)' is not defined", str(exc))
+    if name:  # strict templates look names up before their first line: search for it
+        lines = _lookup().get_template(path + ".cl.mako").source.split("\n")
+        for at, line in enumerate(lines, 1):
+            if re.search(rf"\b{name.group(1)}\b", line) and not line.lstrip().startswith("##"):
+                return numbered(lines, at)
+    trace = RichTraceback(exc, exc.__traceback__)
+    if trace.lineno is None or not trace.source or not isinstance(trace.source, str):
+        return ""
+    return numbered(trace.source.split("\n"), trace.lineno)
+
+
+@lru_cache(maxsize=8)
+def _base(use_fp64: bool) -> str:
+    with _lock:
+        return _lookup().get_template("base.cl.mako").render(USE_FP64=use_fp64, DEV=None)
+
+
+def preamble(device=None, use_fp64: bool = False, features=None) -> str:
+    """The text of the base template, for generated kernels.
+
+    Args:
+        device: the device it is for (kept for symmetry; differences are macros of its build options).
+        use_fp64: also the helpers for ``double``.
+        features: the generated source, or names of helpers: only these and what they need are kept. None keeps all.
+    """
+    text = _base(bool(use_fp64))
+    if features is None:
+        return _BLOCK.sub("", text)
+    return prune(text, features if isinstance(features, str) else " ".join(features))
+
+
+def prune(source: str, user: str = "") -> str:
+    """Drop unused helpers: a line ``//@ name name`` starts a block that is kept if later text (or ``user``) needs one of its names.
+
+    ``//@`` alone starts text that is always kept. Fewer helpers shorten the build of small kernels.
+    """
+    parts = _BLOCK.split(source)
+    kept, words = [], set(_WORD.findall(user))
+    blocks = [("", parts[0])] + list(zip(parts[1::2], parts[2::2]))
+    for names, text in reversed(blocks):  # a helper stands after what it uses, so one pass from the end settles it
+        if not names.strip() or words.intersection(names.split()):
+            words.update(_WORD.findall(text))
+            kept.append(text)
+    return "".join(reversed(kept))

@@ -1,0 +1,93 @@
+"""Saving and loading checkpoints: PyTorch's zip format and safetensors.
+
+`clnn.load` never runs code of a file: it understands tensors and plain containers, and refuses everything else.
+"""
+
+import io
+import os
+import re
+
+from clnn._serialization.files import SerializationError, atomic_write, is_path
+from clnn._serialization.safetensors import INDEX_SUFFIX, load_safetensors, save_safetensors
+from clnn._serialization.zipread import ZipReader, check_format
+from clnn._serialization.zipwrite import write_zip
+
+__all__ = ["save", "load", "save_safetensors", "load_safetensors", "SerializationError"]
+
+
+def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_serialization=True):
+    """Write an object to a file in the format of `torch.save`, so that PyTorch can read it too.
+
+    Args:
+        obj: tensors, parameters, numbers, text, bytes, None, dtypes, devices, sizes, and dicts, lists, tuples and sets of them.
+        f: file name, or a binary file open for writing. A name that ends in `.safetensors` writes that format (a flat dict of
+            tensors). A file of that name is replaced only when the new one is complete.
+        pickle_module, pickle_protocol, _use_new_zipfile_serialization: accepted as in PyTorch; only the zip format is written.
+
+    Tensors that share memory share it again after loading; views and strides are kept.
+
+    Raises:
+        SerializationError: `obj` holds something else; the message names the place.
+
+    Example::
+
+        >>> clnn.save({"model": model.state_dict(), "epoch": 3}, "checkpoint.pt")
+        >>> checkpoint = clnn.load("checkpoint.pt")
+    """
+    if not _use_new_zipfile_serialization:
+        raise SerializationError("save: PyTorch's format before version 1.6 is not written; leave _use_new_zipfile_serialization=True")
+    if not is_path(f):
+        if not hasattr(f, "write"):
+            raise TypeError(f"save: f must be a file name or a file open for writing, got {type(f).__name__}")
+        write_zip(obj, f, "archive")
+        return
+    name = os.fsdecode(f)
+    if name.endswith((".safetensors", INDEX_SUFFIX)):
+        save_safetensors(obj, name)
+        return
+    root = re.sub(r"[^\w.-]", "_", os.path.basename(name).rpartition(".")[0] or os.path.basename(name)) or "archive"
+    with atomic_write(name) as file:
+        write_zip(obj, file, root)
+
+
+def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
+    """Read what `clnn.save` or `torch.save` wrote, or a `.safetensors` file or index.
+
+    Args:
+        f: file name, or a binary file open for reading.
+        map_location: where tensors go: a device or its name, a dict from saved to wanted names, or a function
+            `(storage, saved name) -> device name or None`. The default device if None.
+        weights_only: accepted; loading is always restricted to tensors and plain containers, also with False.
+        pickle_module, mmap: accepted and without effect.
+
+    Raises:
+        SerializationError: the file is damaged, has another format, or refers to classes and functions.
+        FileNotFoundError: there is no such file.
+
+    Example::
+
+        >>> model.load_state_dict(clnn.load("checkpoint.pt", map_location="gpu"))
+    """
+    if not is_path(f):
+        if not hasattr(f, "read"):
+            raise TypeError(f"load: f must be a file name or a file open for reading, got {type(f).__name__}")
+        if not (hasattr(f, "seek") and (not hasattr(f, "seekable") or f.seekable())):
+            f = io.BytesIO(f.read())
+        return _load_zip(f, map_location, "the file")
+    name = os.fsdecode(f)
+    if name.endswith((".safetensors", INDEX_SUFFIX)):
+        return load_safetensors(name, map_location)
+    with open(name, "rb") as file:
+        return _load_zip(file, map_location, name)
+
+
+def _load_zip(file, map_location, name):
+    start = file.tell()
+    head = file.read(262)
+    file.seek(start)
+    if not isinstance(head, bytes):
+        raise TypeError("load: the file is open in text mode; open it with 'rb'")
+    if start:  # an object in the middle of a stream: zip offsets count from its own beginning
+        file = io.BytesIO(file.read())
+    check_format(head, head[257:262], name)
+    return ZipReader(file, map_location, name).read()

@@ -1,0 +1,1 @@
+"""Tools around models: data loading, hooks."""

@@ -1,0 +1,166 @@
+"""Making a batch out of samples."""
+
+import collections.abc
+
+import numpy as np
+
+from clnn._tensor.tensor import Tensor
+from clnn.utils.data.dataset import TensorBatch
+
+
+class HostArray:
+    """A tensor's contents as a NumPy array: how a worker process sends it, so that it need not open a device."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array):
+        self.array = array
+
+    def __getstate__(self):
+        return self.array
+
+    def __setstate__(self, array):
+        self.array = array
+
+
+def array_to_tensor(array):
+    """A NumPy array, copied into a tensor on the default device."""
+    import clnn
+    return clnn.from_numpy(np.ascontiguousarray(array).reshape(array.shape)) if array.dtype.kind != "O" else _no_tensor(array)
+
+
+def _no_tensor(array):
+    raise TypeError(f"default_collate: arrays of dtype {array.dtype} cannot become tensors")
+
+
+def _is_array(x):
+    return isinstance(x, (np.ndarray, np.generic))
+
+
+def _rebuild(like, values, kind):
+    """A container of `like`'s type holding `values`; falls back to `kind` for types that cannot be built from them."""
+    try:
+        return type(like)(values)
+    except TypeError:
+        return kind(values)
+
+
+def _is_namedtuple(x):
+    return isinstance(x, tuple) and hasattr(x, "_fields")
+
+
+def default_convert(data):
+    """Turn NumPy arrays and scalars inside nested containers into tensors, and leave everything else.
+
+    Example::
+
+        >>> clnn.utils.data.default_convert([np.array([0, 1]), "text"])
+        [tensor([0, 1]), 'text']
+    """
+    if isinstance(data, Tensor):
+        return data
+    if _is_array(data):
+        return data if data.dtype.kind in "USO" else array_to_tensor(np.asarray(data))
+    if isinstance(data, collections.abc.Mapping):
+        return _rebuild(data, {k: default_convert(v) for k, v in data.items()}, dict)
+    if _is_namedtuple(data):
+        return type(data)(*(default_convert(v) for v in data))
+    if isinstance(data, collections.abc.Sequence) and not isinstance(data, (str, bytes)):
+        return _rebuild(data, [default_convert(v) for v in data], list)
+    return data
+
+
+def default_collate(batch):
+    """Stack a list of samples into a batch; the containers inside the samples are kept.
+
+    Tensors `(*)` become one tensor `(N, *)`; NumPy arrays and numbers become tensors (a Python float becomes float64, as in
+    PyTorch); strings and bytes stay lists; dicts, lists, tuples and named tuples are collated entry by entry.
+
+    Raises:
+        TypeError: a sample holds something else; give the `DataLoader` a `collate_fn`.
+        RuntimeError: samples differ in length or shape.
+
+    Example::
+
+        >>> clnn.utils.data.default_collate([(1, "a"), (2, "b")])
+        [tensor([1, 2]), ['a', 'b']]
+    """
+    return _collate(batch, _stack_on_device, array_to_tensor)
+
+
+def host_collate(batch):
+    """`default_collate` that leaves `HostArray`s in place of tensors: it touches no device."""
+    return _collate(batch, lambda tensors: HostArray(_stack_arrays([t.numpy() for t in tensors])), HostArray)
+
+
+def _stack_on_device(tensors):
+    import clnn
+    return clnn.stack(tensors, 0)
+
+
+def _stack_arrays(arrays):
+    first = arrays[0]
+    for a in arrays:
+        if a.shape != first.shape:
+            raise RuntimeError(f"default_collate: samples of a batch differ in shape: {first.shape} and {a.shape}; "
+                               "pad them or give the DataLoader a collate_fn")
+    return np.stack(arrays)
+
+
+def _collate(batch, stack, make):
+    if isinstance(batch, TensorBatch):
+        return [t if stack is _stack_on_device else HostArray(t.numpy()) for t in batch.tensors]
+    first = batch[0]
+    if isinstance(first, Tensor):
+        return stack(list(batch))
+    if _is_array(first):
+        if first.dtype.kind in "USO":
+            raise TypeError(f"default_collate: arrays of dtype {first.dtype} cannot become tensors; give the DataLoader a collate_fn")
+        return make(_stack_arrays([np.asarray(x) for x in batch]))
+    if isinstance(first, float):
+        return make(np.array(batch, dtype=np.float64))
+    if isinstance(first, int):
+        return make(np.array(batch, dtype=np.bool_ if isinstance(first, bool) else np.int64))
+    if isinstance(first, (str, bytes)):
+        return batch
+    if isinstance(first, collections.abc.Mapping):
+        return _rebuild(first, {k: _collate([d[k] for d in batch], stack, make) for k in first}, dict)
+    if _is_namedtuple(first):
+        return type(first)(*(_collate(column, stack, make) for column in zip(*batch)))
+    if isinstance(first, collections.abc.Sequence):
+        return _collate_sequences(batch, first, stack, make)
+    raise TypeError("default_collate: samples must hold tensors, NumPy arrays, numbers, dicts or lists; "
+                    f"found {type(first)}; give the DataLoader a collate_fn")
+
+
+def _collate_sequences(batch, first, stack, make):
+    for sample in batch:
+        if len(sample) != len(first):
+            raise RuntimeError(f"default_collate: samples of a batch differ in length: {len(first)} and {len(sample)}")
+    columns = [_collate(column, stack, make) for column in zip(*batch)]
+    return columns if isinstance(first, tuple) else _rebuild(first, columns, list)
+
+
+def _map_leaves(data, test, change):
+    """Copy nested containers, applying `change` to the leaves that pass `test`."""
+    if test(data):
+        return change(data)
+    if isinstance(data, collections.abc.Mapping):
+        return _rebuild(data, {k: _map_leaves(v, test, change) for k, v in data.items()}, dict)
+    if _is_namedtuple(data):
+        return type(data)(*(_map_leaves(v, test, change) for v in data))
+    if isinstance(data, (list, tuple)):
+        return _rebuild(data, [_map_leaves(v, test, change) for v in data], list)
+    return data
+
+
+def to_wire(data):
+    """Replace tensors by `HostArray`s, for the way from a worker process."""
+    if isinstance(data, TensorBatch):
+        data = list(data)
+    return _map_leaves(data, lambda x: isinstance(x, Tensor), lambda t: HostArray(t.detach().numpy()))
+
+
+def from_wire(data):
+    """Undo `to_wire` in the receiving process."""
+    return _map_leaves(data, lambda x: isinstance(x, HostArray), lambda h: array_to_tensor(h.array))

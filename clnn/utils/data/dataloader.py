@@ -1,0 +1,340 @@
+"""DataLoader: batches from a dataset, read in the background if asked for."""
+
+import itertools
+import math
+import multiprocessing
+import queue
+import threading
+import time
+import warnings
+
+from clnn.utils.data import _worker
+from clnn.utils.data.collate import default_collate, default_convert, from_wire
+from clnn.utils.data.dataset import IterableDataset
+from clnn.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
+
+_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+
+
+class _Endless(Sampler):
+    """The sampler of a stream: there are no indices to choose."""
+
+    def __iter__(self):
+        return itertools.repeat(None)
+
+
+class DataLoader:
+    """Iterates over a dataset in batches.
+
+    Args:
+        dataset: a map-style `Dataset` (anything with `__getitem__` and `__len__`) or an `IterableDataset`.
+        batch_size: samples a batch; None gives single samples.
+        shuffle: read in a new random order in each pass.
+        sampler, batch_sampler: give the order of indices, or of whole batches; each excludes the options it replaces.
+        num_workers: workers that read ahead; 0 reads in the calling thread.
+        collate_fn: makes a batch from a list of samples; `default_collate` unless given.
+        drop_last: leave out a last batch that is not full.
+        timeout: seconds to wait for a batch from the workers; 0 waits without limit.
+        worker_init_fn: called with the worker's id at its start.
+        multiprocessing_context: None or "thread" for worker threads, "spawn" for worker processes.
+        generator: source of randomness for shuffling and worker seeds.
+        prefetch_factor: batches each worker reads ahead (2).
+        persistent_workers: keep the workers between passes.
+        in_order: hand batches out in the sampler's order rather than as they come.
+        pin_memory, pin_memory_device: accepted and without effect.
+
+    Worker threads suit datasets that read files, decode images or use NumPy, which release Python's lock; they share the process
+    and its device, and each gets a shallow copy of the dataset. Use "spawn" for datasets in pure Python or with state that threads
+    cannot share (say one open file). A forked worker would hang in some OpenCL drivers, so "fork" is refused.
+
+    Example::
+
+        >>> data = clnn.utils.data.TensorDataset(clnn.arange(10.0), clnn.arange(10))
+        >>> for x, y in clnn.utils.data.DataLoader(data, batch_size=4, shuffle=True):
+        ...     print(x.shape, y.shape)
+    """
+
+    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None,
+                 pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None, generator=None, *,
+                 prefetch_factor=None, persistent_workers=False, pin_memory_device="", in_order=True):
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
+        self.dataset = dataset
+        self.num_workers = num_workers
+        self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
+        self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
+        self.timeout, self.worker_init_fn, self.in_order = timeout, worker_init_fn, in_order
+        self.multiprocessing_context = multiprocessing_context
+        self._iterable = isinstance(dataset, IterableDataset)
+        if self._iterable:
+            _check_stream(shuffle, sampler, batch_sampler)
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
+            batch_size, drop_last = None, False
+        elif batch_size is None and drop_last:
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+        if sampler is None:
+            sampler = self._make_sampler(dataset, shuffle, generator)
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size, self.drop_last, self.sampler, self.batch_sampler = batch_size, drop_last, sampler, batch_sampler
+        self.generator = generator
+        self.collate_fn = collate_fn or (default_collate if batch_sampler is not None else default_convert)
+        self.persistent_workers = persistent_workers
+        self._workers = None
+        self._ready = True
+
+    def _make_sampler(self, dataset, shuffle, generator):
+        if self._iterable:
+            return _Endless()
+        return RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+
+    def __setattr__(self, name, value):
+        if name in _FIXED and self.__dict__.get("_ready"):
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
+        super().__setattr__(name, value)
+
+    @property
+    def _order(self):
+        return self.batch_sampler if self.batch_sampler is not None else self.sampler
+
+    def __iter__(self):
+        if self.num_workers == 0:
+            return _Serial(self)
+        if not self.persistent_workers:
+            return _Parallel(self)
+        if self._workers is None or self._workers.closed:
+            self._workers = _Parallel(self)
+        else:
+            self._workers.restart(self)
+        return self._workers
+
+    def __len__(self):
+        if not self._iterable:
+            return len(self._order)
+        n = len(self.dataset)
+        if self.batch_size is None:
+            return n
+        return n // self.batch_size if self.drop_last else math.ceil(n / self.batch_size)
+
+
+def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, context):
+    if num_workers < 0:
+        raise ValueError(f"DataLoader: num_workers should be non-negative, got {num_workers}; use 0 to read in the calling thread")
+    if timeout < 0:
+        raise ValueError(f"DataLoader: timeout should be non-negative, got {timeout}")
+    if prefetch_factor is not None and (num_workers == 0 or prefetch_factor < 1):
+        raise ValueError("DataLoader: prefetch_factor must be positive and needs num_workers > 0")
+    if persistent_workers and num_workers == 0:
+        raise ValueError("persistent_workers option needs num_workers > 0")
+    if context is None or context == "thread":
+        return
+    if num_workers == 0:
+        raise ValueError("multiprocessing_context can only be used with num_workers > 0")
+    method = context if isinstance(context, str) else context.get_start_method()
+    if method != "spawn":
+        raise ValueError(f"DataLoader: multiprocessing_context {method!r} is not supported, because a forked process hangs in some OpenCL "
+                         "drivers; use 'spawn' (processes) or 'thread'")
+
+
+def _check_stream(shuffle, sampler, batch_sampler):
+    if shuffle:
+        raise ValueError(f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}")
+    if sampler is not None:
+        raise ValueError("DataLoader with IterableDataset: expected unspecified sampler option")
+    if batch_sampler is not None:
+        raise ValueError("DataLoader with IterableDataset: expected unspecified batch_sampler option")
+
+
+class _Iterator:
+    """What both kinds of iteration share: counting, and a warning when a stream is longer than it said."""
+
+    def __init__(self, loader):
+        self._loader_len = None
+        self._yielded = 0
+        self._indices = loader._order
+        if loader._iterable:
+            try:
+                self._loader_len = len(loader)
+            except TypeError:
+                pass  # a stream need not have a length
+
+    def __iter__(self):
+        return self
+
+    def __len__(self):
+        return len(self._indices)
+
+    def __next__(self):
+        batch = self._next()
+        self._yielded += 1
+        if self._loader_len is not None and self._yielded > self._loader_len:
+            warnings.warn(f"length of the IterableDataset was reported to be {self._loader_len} batches, but {self._yielded} were read; "
+                          "with several workers, use get_worker_info() to give each its share")
+        return batch
+
+
+class _Serial(_Iterator):
+    """Reads in the calling thread."""
+
+    def __init__(self, loader):
+        super().__init__(loader)
+        self._order = iter(loader._order)
+        self._fetcher = _worker.Fetcher(loader.dataset, loader._iterable, loader.batch_sampler is not None, loader.collate_fn, loader.drop_last)
+
+    def _next(self):
+        return self._fetcher.fetch(next(self._order))
+
+
+class _Parallel(_Iterator):
+    """Reads ahead in worker threads or spawned processes and puts the batches back into order."""
+
+    def __init__(self, loader):
+        self.closed = True  # until the workers run: __del__ must work after a failed start
+        super().__init__(loader)
+        self._processes = loader.multiprocessing_context not in (None, "thread")
+        self._n = loader.num_workers
+        self._timeout, self._in_order, self._persistent = loader.timeout, loader.in_order, loader.persistent_workers
+        self._ahead = loader.prefetch_factor * self._n
+        seed = draw_seed(loader.generator)
+        job = _worker.Job(loader.dataset, loader._iterable, loader.batch_sampler is not None, loader.collate_fn, loader.drop_last,
+                          loader.worker_init_fn, self._n)
+        self._start(job, seed, loader.multiprocessing_context)
+        self._begin(loader)
+
+    def _start(self, job, seed, context):
+        if self._processes:
+            context = multiprocessing.get_context(context) if isinstance(context, str) else context
+            make_queue, event, make, main = context.Queue, context.Event(), context.Process, _worker.process_main
+        else:
+            make_queue, event, make, main = queue.Queue, threading.Event(), threading.Thread, _worker.thread_main
+        self._stop = event
+        self._results = make_queue()
+        self._orders = [make_queue() for _ in range(self._n)]
+        self._team = []
+        self.closed = False
+        for i in range(self._n):
+            worker = make(target=main, args=(job, i, seed + i, self._orders[i], self._results, event), daemon=True)
+            worker.start()
+            self._team.append(worker)
+
+    def _begin(self, loader):
+        self._order = iter(loader._order)
+        self._sent = self._next_number = self._yielded = 0
+        self._pending = {}  # number -> worker that has it
+        self._done = {}  # results that came before their turn
+        self._live = set(range(self._n))
+        self._turn = 0
+        for _ in range(self._ahead):
+            self._send()
+
+    def restart(self, loader):
+        """Begin a new pass with the same workers."""
+        while self._pending:  # batches of a pass that was broken off
+            number, _, _ = self._receive()
+            self._pending.pop(number, None)
+        for i in range(self._n):
+            self._orders[i].put((-1 - i, _worker.Restart()))
+        for _ in range(self._n):
+            _, _, result = self._receive()
+            if isinstance(result, _worker.WorkerError):
+                self.close()
+                result.reraise()
+        self._begin(loader)
+
+    def _send(self):
+        """Hand the next index to the next live worker, in turn."""
+        if not self._live:
+            return
+        try:
+            index = next(self._order)
+        except StopIteration:
+            return
+        while self._turn % self._n not in self._live:
+            self._turn += 1
+        worker = self._turn % self._n
+        self._turn += 1
+        self._pending[self._sent] = worker
+        self._orders[worker].put((self._sent, index))
+        self._sent += 1
+
+    def _receive(self):
+        """The next result of any worker; watches the time limit and whether the workers still live."""
+        limit = time.monotonic() + self._timeout if self._timeout else None
+        while True:
+            wait = 5.0 if limit is None else max(0.0, min(5.0, limit - time.monotonic()))
+            try:
+                return self._results.get(timeout=wait)
+            except queue.Empty:
+                dead = [w.name for i, w in enumerate(self._team) if i in self._live and not w.is_alive()]
+                if dead:
+                    self.close()
+                    raise RuntimeError(f"DataLoader worker ({', '.join(dead)}) exited unexpectedly; with processes, check that the script "
+                                       "guards its main part by `if __name__ == '__main__':`") from None
+                if limit is not None and time.monotonic() >= limit:
+                    self.close()
+                    raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
+
+    def _next(self):
+        if self.closed:
+            raise StopIteration
+        while True:
+            number = self._next_number if self._in_order else next(iter(self._done), None)
+            if number in self._done:
+                result = self._done.pop(number)
+                self._next_number += 1
+                if isinstance(result, _worker.EndOfStream):
+                    continue
+                self._send()
+                if isinstance(result, _worker.WorkerError):
+                    if not self._persistent:
+                        self.close()
+                    result.reraise()
+                return from_wire(result) if self._processes else result
+            if not self._pending:
+                if not self._persistent:
+                    self.close()
+                raise StopIteration
+            self._take()
+
+    def _take(self):
+        number, worker, result = self._receive()
+        self._pending.pop(number, None)
+        if isinstance(result, _worker.EndOfStream):
+            if worker in self._live:
+                self._live.discard(worker)
+                if not self._persistent:
+                    self._orders[worker].put(None)
+            self._send()  # its share of the reading ahead goes to the others
+        self._done[number] = result
+
+    def close(self):
+        """Stop the workers; used up and broken off iterations do it by themselves."""
+        if self.closed:
+            return
+        self.closed = True
+        self._stop.set()
+        for orders in self._orders:
+            orders.put(None)
+        if not self._processes:
+            return  # threads end by themselves; waiting would block on a slow read
+        while True:  # empty the pipe, or a worker cannot finish its last send
+            try:
+                self._results.get_nowait()
+            except (queue.Empty, OSError, EOFError):
+                break
+        for worker in self._team:
+            worker.join(2.0)
+            if worker.is_alive():
+                worker.terminate()
+        for q in (*self._orders, self._results):
+            q.cancel_join_thread()
+            q.close()
+
+    def __del__(self):
+        try:
+            self.close()
+        except Exception:  # at interpreter exit parts of it may be gone
+            pass

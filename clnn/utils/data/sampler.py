@@ -1,0 +1,212 @@
+"""Samplers: the order in which a `DataLoader` reads a map-style dataset."""
+
+import itertools
+import math
+
+import numpy as np
+
+
+def draw_seed(generator=None):
+    """One 63-bit number from clnn's generator (or from `generator`): the source of all host-side randomness here."""
+    import clnn
+    return int(clnn.randint(0, 2 ** 63 - 1, (), dtype=clnn.int64, generator=generator).item())
+
+
+def host_rng(generator=None):
+    """A NumPy generator seeded from clnn's, so that `clnn.manual_seed` fixes the order and shuffling needs no device."""
+    return np.random.Generator(np.random.PCG64(draw_seed(generator)))
+
+
+class Sampler:
+    """Base of all samplers: a subclass defines `__iter__`, giving indices or lists of indices, and usually `__len__`."""
+
+    def __init__(self, data_source=None):
+        pass
+
+    def __iter__(self):
+        raise NotImplementedError(f"{type(self).__name__} has to define __iter__")
+
+    def __class_getitem__(cls, item):
+        return cls
+
+
+class SequentialSampler(Sampler):
+    """Indices in order.
+
+    Args:
+        data_source: anything with a length.
+    """
+
+    def __init__(self, data_source):
+        self.data_source = data_source
+
+    def __iter__(self):
+        return iter(range(len(self.data_source)))
+
+    def __len__(self):
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler):
+    """Indices in random order.
+
+    Args:
+        data_source: anything with a length.
+        replacement: draw each index independently, so that it may come more than once.
+        num_samples: how many indices; all by default.
+        generator: source of randomness.
+    """
+
+    def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
+        self.data_source = data_source
+        self.replacement = replacement
+        self._num_samples = num_samples
+        self.generator = generator
+        if not isinstance(replacement, bool):
+            raise TypeError(f"RandomSampler: replacement must be a bool, got {replacement!r}")
+        if not isinstance(self.num_samples, int) or isinstance(self.num_samples, bool) or self.num_samples < 0:
+            raise ValueError(f"RandomSampler: num_samples must be a non-negative integer, got {self.num_samples!r}")
+
+    @property
+    def num_samples(self):
+        """How many indices one pass gives."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self):
+        n = len(self.data_source)
+        if self.num_samples == 0 or n == 0:
+            return
+        rng = host_rng(self.generator)
+        if self.replacement:
+            left = self.num_samples
+            while left:
+                chunk = min(left, 4096)
+                yield from rng.integers(0, n, chunk).tolist()
+                left -= chunk
+            return
+        for _ in range(self.num_samples // n):
+            yield from rng.permutation(n).tolist()
+        yield from rng.permutation(n)[:self.num_samples % n].tolist()
+
+    def __len__(self):
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler):
+    """The given indices in random order.
+
+    Args:
+        indices: sequence of indices. generator: source of randomness.
+    """
+
+    def __init__(self, indices, generator=None):
+        self.indices = indices
+        self.generator = generator
+
+    def __iter__(self):
+        for i in host_rng(self.generator).permutation(len(self.indices)).tolist():
+            yield self.indices[i]
+
+    def __len__(self):
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler):
+    """Indices drawn with the given (unnormalised) weights.
+
+    Args:
+        weights: sequence of non-negative weights, one an index.
+        num_samples: how many indices. replacement: whether an index may come more than once.
+        generator: source of randomness.
+    """
+
+    def __init__(self, weights, num_samples, replacement=True, generator=None):
+        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+            raise ValueError(f"WeightedRandomSampler: num_samples must be a positive integer, got {num_samples!r}")
+        if not isinstance(replacement, bool):
+            raise ValueError(f"WeightedRandomSampler: replacement must be a bool, got {replacement!r}")
+        weights = weights.tolist() if hasattr(weights, "tolist") else weights
+        self.weights = np.asarray(list(weights), dtype=np.float64)
+        if self.weights.ndim != 1:
+            raise ValueError(f"WeightedRandomSampler: weights must be a one-dimensional sequence, got shape {self.weights.shape}")
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+
+    def __iter__(self):
+        total = self.weights.sum()
+        if not (np.isfinite(total) and total > 0 and (self.weights >= 0).all()):
+            raise RuntimeError("WeightedRandomSampler: weights must be finite, not negative, and not all zero")
+        rng = host_rng(self.generator)
+        yield from rng.choice(len(self.weights), self.num_samples, self.replacement, self.weights / total).tolist()
+
+    def __len__(self):
+        return self.num_samples
+
+
+class BatchSampler(Sampler):
+    """Groups the indices of another sampler into lists.
+
+    Args:
+        sampler: iterable of indices. batch_size: indices a list. drop_last: leave out a last list that is shorter.
+
+    Example::
+
+        >>> list(clnn.utils.data.BatchSampler(range(5), batch_size=2, drop_last=False))
+        [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(self, sampler, batch_size, drop_last):
+        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+            raise ValueError(f"BatchSampler: batch_size must be a positive integer, got {batch_size!r}")
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"BatchSampler: drop_last must be a bool, got {drop_last!r}")
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self):
+        source = iter(self.sampler)
+        while batch := list(itertools.islice(source, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield batch
+
+    def __len__(self):
+        if self.drop_last:
+            return len(self.sampler) // self.batch_size
+        return math.ceil(len(self.sampler) / self.batch_size)
+
+
+class DistributedSampler(Sampler):
+    """The share of a dataset that one of several training processes reads.
+
+    Args:
+        dataset: anything with a length. num_replicas, rank: number of processes and which one this is (both needed).
+        shuffle: permute all indices first, equally in all processes, by `seed` and the epoch given to `set_epoch`.
+        seed: seed of the permutation. drop_last: drop samples instead of repeating some to make the shares equal.
+    """
+
+    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
+        if num_replicas is None or rank is None:
+            raise RuntimeError("DistributedSampler: give num_replicas and rank")
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"DistributedSampler: rank must lie between 0 and {num_replicas - 1}, got {rank}")
+        self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
+        self.shuffle, self.seed, self.drop_last, self.epoch = shuffle, seed, drop_last, 0
+        n = len(dataset)
+        self.num_samples = n // num_replicas if drop_last and n % num_replicas else math.ceil(n / num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self):
+        n = len(self.dataset)
+        order = np.random.Generator(np.random.PCG64(self.seed + self.epoch)).permutation(n).tolist() if self.shuffle else list(range(n))
+        if not self.drop_last and order:
+            order = list(itertools.islice(itertools.cycle(order), self.total_size))
+        return iter(order[self.rank:self.total_size:self.num_replicas])
+
+    def __len__(self):
+        return self.num_samples
+
+    def set_epoch(self, epoch):
+        """Choose the permutation of the next pass; call it before each epoch."""
+        self.epoch = epoch

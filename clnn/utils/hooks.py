@@ -1,0 +1,190 @@
+"""Handles of registered hooks, and the backward hooks of modules."""
+import itertools
+import warnings
+import weakref
+from collections import OrderedDict
+
+from clnn._tensor.tensor import Tensor
+
+__all__ = ["RemovableHandle", "BackwardHook", "unserializable_hook", "warn_if_has_hooks"]
+
+
+class RemovableHandle:
+    """What every ``register_*hook`` returns: ``remove()`` takes the hook out again.
+
+    The handle is also a context manager that removes its hook at the end of the block. It refers weakly to the
+    dictionary that holds the hook, so a forgotten handle keeps nothing alive.
+
+    Args:
+        hooks_dict: dictionary the hook is stored in, under ``handle.id``.
+        extra_dict: one dictionary, or a list of them, that carry a flag under the same id and are cleaned as well.
+    """
+
+    _ids = itertools.count()
+    next_id: int = 0  # kept readable for code that looks at it; the counter above decides
+
+    def __init__(self, hooks_dict, *, extra_dict=None):
+        self.id = RemovableHandle.next_id = next(RemovableHandle._ids)
+        extra = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.extra_dict_ref = tuple(weakref.ref(d) for d in extra)
+
+    def remove(self):
+        """Remove the hook; does nothing when it is already gone."""
+        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = ref()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __getstate__(self):
+        return self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref)
+
+    def __setstate__(self, state):
+        hooks, self.id, extra = state
+        # a handle whose dictionary died still needs something to point at
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
+        self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if d is None else d) for d in extra)
+        # ids given later must not collide with the restored one
+        RemovableHandle._ids = itertools.count(max(next(RemovableHandle._ids), self.id + 1))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.remove()
+
+
+def unserializable_hook(fn):
+    """Mark a hook of a tensor as one that cannot be saved with it (a warning is given instead)."""
+    fn.__clnn_unserializable__ = True
+    return fn
+
+
+def warn_if_has_hooks(tensor):
+    """Warn about hooks of *tensor* that are lost when it is saved."""
+    for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
+        if not hasattr(hook, "__clnn_unserializable__"):
+            warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
+                          "decorate the function with @clnn.utils.hooks.unserializable_hook to suppress this warning",
+                          stacklevel=2)
+
+
+def _gate_function():
+    """The identity whose backward lets a callback look at, and replace, the gradients that pass (made on first use)."""
+    global _Gate
+    if _Gate is None:
+        from clnn.autograd import Function
+
+        class Gate(Function):
+            @staticmethod
+            def forward(ctx, callback, *tensors):
+                ctx.callback = callback
+                ctx.set_materialize_grads(False)  # an output that was not used shows None
+                outs = tuple(t.view_as(t) for t in tensors)
+                ctx.mark_non_differentiable(*[out for out, t in zip(outs, tensors) if not t.requires_grad])
+                return outs
+
+            @staticmethod
+            def backward(ctx, *grads):
+                return (None, *ctx.callback(grads))
+
+        _Gate = Gate
+    return _Gate
+
+
+_Gate = None
+
+
+def _as_tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+class BackwardHook:
+    """Runs the full backward hooks of one call of a module.
+
+    Two gates (identity functions) enclose the call: one on its tensor inputs, one on its outputs. In backward the output
+    gate runs the pre-hooks with ``grad_output``, the input gate runs the hooks with ``(grad_input, grad_output)``. When no
+    input needs a gradient the hooks run at the output gate, with ``None`` for every input.
+    """
+
+    def __init__(self, module, user_hooks, user_pre_hooks):
+        self.module, self.user_hooks, self.user_pre_hooks = module, user_hooks, user_pre_hooks
+        self.grad_outputs = None
+        self.n_inputs, self.input_index = -1, None
+        self.n_outputs, self.output_index = -1, None
+
+    def _gate(self, callback, args):
+        """Pass the tensors among *args* through a gate; (args, their positions or None if nothing needs a gradient)."""
+        import clnn
+
+        index = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
+        if not clnn.is_grad_enabled() or not any(args[i].requires_grad for i in index):
+            return args, None
+        gated = _gate_function().apply(callback, *[args[i] for i in index])
+        args = list(args)
+        for i, value in zip(index, _as_tuple(gated)):
+            args[i] = value
+        return tuple(args), index
+
+    @staticmethod
+    def _spread(values, index, size):
+        full = [None] * size
+        for i, value in zip(index, values):
+            full[i] = value
+        return tuple(full)
+
+    @staticmethod
+    def _check(result, size, where):
+        result = _as_tuple(result)
+        if len(result) != size:
+            raise RuntimeError(f"Backward {where} returned an invalid number of grad, got {len(result)}, but expected {size}")
+        return result
+
+    def setup_input_hook(self, args):
+        """Gate the positional inputs of the call."""
+        gated, self.input_index = self._gate(self._on_input_grads, args)
+        self.n_inputs = len(args)
+        return gated
+
+    def setup_output_hook(self, result):
+        """Gate the output (a tensor or a tuple with tensors) of the call."""
+        is_tuple = isinstance(result, tuple)
+        outputs = _as_tuple(result)
+        self.n_outputs = len(outputs)
+        gated, self.output_index = self._gate(self._on_output_grads, outputs)
+        if not is_tuple:
+            return gated[0]
+        return gated if type(result) is tuple else type(result)(*gated)  # named tuples keep their type
+
+    def _on_output_grads(self, grads):
+        grad_outputs = self._spread(grads, self.output_index, self.n_outputs)
+        for hook in self.user_pre_hooks:
+            changed = hook(self.module, grad_outputs)
+            if changed is not None:
+                grad_outputs = self._check(changed, self.n_outputs, "pre hook")
+        self.grad_outputs = grad_outputs
+        if self.input_index is None:
+            self._run_hooks((None,) * max(self.n_inputs, 0), needs_none=True)
+        return [grad_outputs[i] for i in self.output_index]
+
+    def _on_input_grads(self, grads):
+        if self.grad_outputs is None:
+            raise RuntimeError("Module backward hook for grad_input is called before the grad_output one. This happens when the "
+                               "gradient in your nn.Module flows to the Module's input without passing through the Module's "
+                               "output. Make sure that the output depends on the input and that the loss is computed based on "
+                               "the output.")
+        result = self._run_hooks(self._spread(grads, self.input_index, self.n_inputs))
+        self.grad_outputs = None
+        return [result[i] for i in self.input_index]
+
+    def _run_hooks(self, grad_inputs, needs_none=False):
+        for hook in self.user_hooks:
+            changed = hook(self.module, grad_inputs, self.grad_outputs)
+            if changed is None:
+                continue
+            if needs_none and any(g is not None for g in _as_tuple(changed)):
+                raise RuntimeError("Backward hook for Modules where no input requires gradient should always return None or "
+                                   "None for all gradients.")
+            if not needs_none:
+                grad_inputs = self._check(changed, self.n_inputs, "hook")
+        return grad_inputs

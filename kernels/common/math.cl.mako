@@ -1,0 +1,151 @@
+## Float functions clnn_<name>: the driver's built-ins, or, where CLNN_OWN_MATH is defined (PoCL: its scalar log, erf, sin...
+## are library calls, 10 to 60 times slower than the loop around them), branch-free code that a compiler can vectorise.
+## They are overloaded for float, float4, float8 and float16, and for double when USE_FP64 (always the built-in there).
+## Largest errors against exact values, in ulp, each within the limits of OpenCL C:
+##   expm1 2, log 1, log1p 2, log2 2, log10 2, tanh 3, erf 7 (16 allowed), sin and cos 2
+## Reductions and polynomials: Cody & Waite (1980); coefficients were fitted for this file by reweighted least squares
+## (Lawson), erf as x*P(x*x)/Q(x*x). NaN goes in, NaN comes out; subnormals and infinities are kept.
+<%!
+    VECTORS = [("float", "int", "uint"), ("float4", "int4", "uint4"), ("float8", "int8", "uint8"), ("float16", "int16", "uint16")]
+
+    def horner(var, coefficients):
+        text = f"(F)({coefficients[-1]}f)"
+        for c in reversed(coefficients[:-1]):
+            text = f"fma({text}, {var}, (F)({c}f))"
+        return text
+
+    LOG = (0.3333333166, -0.2500082272, 0.2000123337, -0.1662329832, 0.1420155330, -0.1316058322, 0.1276332564, -0.07635651384)
+    EXP = (0.5000000062, 0.1666654300, 0.04166628206, 0.008366582376, 0.001394644786)
+    ERF_P = (1.1283791393, 0.1935453970, 0.05310179431, 0.003883360140, 0.0002845665845, 0.000001986783663)
+    ERF_Q = (1.0, 0.5048576976, 0.1153501425, 0.01520728232, 0.001185575706, 0.00003742022495)
+    SIN = (-0.16666654887, 0.008332174406, -0.0001951677630)
+    COS = (0.041666646770, -0.001388736259, 0.00002443786582)
+%>
+<%def name="own(names)">
+#ifdef CLNN_OWN_MATH
+#define CLNN_FN static inline __attribute__((overloadable))
+% for F, I, U in VECTORS:
+#define F ${F}
+#define I ${I}
+#define U ${U}
+#define as_F as_${F}
+#define as_I as_${I}
+#define as_U as_${U}
+#define to_F convert_${F}
+#define to_I convert_${I}
+#define to_U convert_${U}
+${caller.body()}
+#undef F
+#undef I
+#undef U
+#undef as_F
+#undef as_I
+#undef as_U
+#undef to_F
+#undef to_I
+#undef to_U
+% endfor
+% if USE_FP64:
+${double_of(names)}
+% endif
+#else
+% for name in names.split():
+#define clnn_${name} ${name}
+% endfor
+#endif
+</%def>
+<%def name="double_of(names)">
+% for name in names.split():
+CLNN_FN double clnn_${name}(double x) { return ${name}(x); }
+% endfor
+</%def>
+//@ clnn_exp
+#define clnn_exp exp
+//@ clnn_expm1 clnn_tanh
+<%self:own names="expm1">
+CLNN_FN F clnn_expm1(F x) {
+    F c = select(x, (F)(89.0f), (I)(x > 89.0f));
+    c = select(c, (F)(-20.0f), (I)(c < -20.0f));
+    F k = rint(c * 1.44269504f);
+    F r = fma(k, (F)(-0.693359375f), c);
+    r = fma(k, (F)(2.12194440e-4f), r);
+    F q = fma(r * r, ${horner("r", EXP)}, r);
+    F t = as_F((to_I(k) + 126) << 23);  /* 2^(k-1): 2^128 is no float */
+    return select(2.0f * fma(t, q, t - 0.5f), x, (I)(x == 0.0f));
+}
+</%self:own>
+//@ clnn_tanh
+<%self:own names="tanh">
+CLNN_FN F clnn_tanh(F x) {
+    F a = fabs(x);
+    a = select(a, (F)(10.0f), (I)(a > 10.0f));
+    F t = clnn_expm1(a + a);
+    return copysign(t / (t + 2.0f), x);
+}
+</%self:own>
+//@ clnn_sigmoid
+#define clnn_sigmoid(x) (1 / (1 + exp(-(x))))
+//@ clnn_logparts_ clnn_log clnn_log2 clnn_log10 clnn_log1p
+#ifdef CLNN_OWN_MATH
+% for F, I, U in VECTORS:
+<% vec = F != "float" %>
+/* x = 2^e * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); returns log(1 + f) - f, exact zeros and specials are fixed by the caller. */
+static inline __attribute__((overloadable)) ${F} clnn_logparts_(${F} x, ${F}* e, ${F}* f) {
+    ${I} tiny = (${I})(x < 1.17549435e-38f);
+    ${I} u = as_${I}(select(x, x * 8388608.0f, tiny));
+    ${I} k = (u - 0x3f3504f3) >> 23;
+    *f = as_${F}(u - (k << 23)) - 1.0f;
+    *e = convert_${F}(k) - select((${F})(0.0f), (${F})(23.0f), tiny);
+    return fma(*f * *f * *f, ${horner("*f", LOG).replace("(F)", "(" + F + ")")}, -0.5f * *f * *f);
+}
+static inline __attribute__((overloadable)) ${F} clnn_logfix_(${F} r, ${F} x) {
+    r = select(r, x, (${I})(x == INFINITY));
+    r = select(r, (${F})(-INFINITY), (${I})(x == 0.0f));
+    return select(r, (${F})(NAN), (${I})!(x >= 0.0f));
+}
+% endfor
+#endif
+//@ clnn_log clnn_log1p
+<%self:own names="log">
+CLNN_FN F clnn_log(F x) {
+    F e, f, p = clnn_logparts_(x, &e, &f);
+    return clnn_logfix_(fma(e, (F)(0.693359375f), f + fma(e, (F)(-2.12194440e-4f), p)), x);
+}
+</%self:own>
+//@ clnn_log2
+<%self:own names="log2">
+CLNN_FN F clnn_log2(F x) {
+    F e, f, p = clnn_logparts_(x, &e, &f);
+    return clnn_logfix_(fma(f + p, (F)(1.44269504f), fma(f, (F)(1.92596299e-8f), e)), x);
+}
+</%self:own>
+//@ clnn_log10
+<%self:own names="log10">
+CLNN_FN F clnn_log10(F x) {
+    F e, f, p = clnn_logparts_(x, &e, &f);
+    F s = fma(e, (F)(3.01029996e-1f), fma(f + p, (F)(4.34294482e-1f), e * -1.4320989e-8f));
+    return clnn_logfix_(s, x);
+}
+</%self:own>
+//@ clnn_log1p
+<%self:own names="log1p">
+CLNN_FN F clnn_log1p(F x) {
+    F u = 1.0f + x;
+    F d = u - 1.0f;  /* what of x survived the addition; x/d puts the rest back */
+    F r = clnn_log(u) * (x / d);
+    r = select(r, x, (I)(d == 0.0f));
+    return select(r, u, (I)(x == INFINITY));
+}
+</%self:own>
+//@ clnn_erf
+<%self:own names="erf">
+CLNN_FN F clnn_erf(F x) {
+    F a = select(x, (F)(4.0f), (I)(x > 4.0f));
+    a = select(a, (F)(-4.0f), (I)(a < -4.0f));
+    F z = a * a;
+    F y = a * ${horner("z", ERF_P)} / ${horner("z", ERF_Q)};
+    y = select(y, (F)(1.0f), (I)(y > 1.0f));
+    return select(y, (F)(-1.0f), (I)(y < -1.0f));
+}
+</%self:own>
+

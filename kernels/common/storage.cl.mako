@@ -1,0 +1,73 @@
+## Storage: how each dtype is read from and written to memory, parameter macros, the error word.
+## load_<dtype>(p, i) gives element i in the compute type; store_<dtype>(p, i, v) rounds and stores. Both are macros for the
+## dtypes whose storage type is a C type, so p may lie in any address space; the 16-bit floats work on their ushort bits.
+% if USE_FP64:
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+% endif
+#define IN(ctype, x) __global const ctype* restrict x##_p, const long x##_o
+#define OUT(ctype, x) __global ctype* restrict x##_p, const long x##_o
+#define PTR_IN(ctype, x) __global const ctype* restrict x = x##_p + x##_o
+#define PTR_OUT(ctype, x) __global ctype* restrict x = x##_p + x##_o
+
+/* The first failure of a launch wins: err = {code, low and high half of the offending value, spare}. */
+#define CLNN_FAIL(err, code, value) do { if (atomic_cmpxchg((volatile __global int*)(err), 0, (int)(code)) == 0) { ${"\\"}
+    (err)[1] = (int)(uint)(ulong)(long)(value); (err)[2] = (int)(uint)(((ulong)(long)(value)) >> 32); } } while (0)
+
+% for name, ctype, acc in [("int8", "char", "int"), ("int16", "short", "int"), ("uint8", "uchar", "int"), ("int32", "int", "int"), ("int64", "long", "long"), ("float32", "float", "float")]:
+#define load_${name}(p, i) ((${acc})(p)[i])
+#define store_${name}(p, i, v) ((p)[i] = (${ctype})(v))
+% endfor
+#define load_bool(p, i) ((int)((p)[i] != 0))
+#define store_bool(p, i, v) ((p)[i] = (uchar)((v) != 0))
+% if USE_FP64:
+#define load_float64(p, i) ((double)(p)[i])
+#define store_float64(p, i, v) ((p)[i] = (double)(v))
+% endif
+
+//@ load_bfloat16 clnn_bf2f
+static inline float clnn_bf2f(ushort b) { return as_float((uint)b << 16); }
+#define load_bfloat16(p, i) clnn_bf2f((p)[i])
+//@ store_bfloat16 round_bfloat16 clnn_f2bf
+/* Round to nearest even by adding half a unit (ties by the last kept bit); a NaN keeps its sign and becomes quiet. */
+static inline ushort clnn_f2bf(float f) {
+    uint u = as_uint(f);
+    uint r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (ushort)((u & 0x7fffffffu) > 0x7f800000u ? ((u >> 16) | 0x40u) : r);
+}
+#define store_bfloat16(p, i, v) ((p)[i] = clnn_f2bf((float)(v)))
+static inline float round_bfloat16(float f) { return as_float((uint)clnn_f2bf(f) << 16); }
+//@ load_float16 clnn_h2f
+/* Exact for all 65536 patterns, without fp16 hardware and without float subnormals (some GPUs flush them). */
+static inline float clnn_h2f(ushort h) {
+    uint em = (uint)(h & 0x7fff) << 13;
+    uint normal = em + (em >= 0x0f800000u ? 0x70000000u : 0x38000000u);
+    float tiny = as_float(em + 0x38800000u) - 0x1p-14f;
+    uint u = em < 0x00800000u ? as_uint(tiny) : normal;
+    return as_float(u | ((uint)(h & 0x8000) << 16));
+}
+#define load_float16(p, i) clnn_h2f((p)[i])
+//@ store_float16 clnn_f2h
+/* Round to nearest even, gradual underflow, overflow to Inf, NaN stays NaN. Adding 0.5 lets the float adder round the
+   subnormals: the sum's last bits then are the half's mantissa. */
+static inline ushort clnn_f2h(float f) {
+    uint u = as_uint(f), s = u & 0x80000000u, a = u ^ s;
+    uint normal = (a + 0xc8000fffu + ((a >> 13) & 1u)) >> 13;
+    uint tiny = as_uint(as_float(a) + 0.5f) - 0x3f000000u;
+    uint r = a < 0x38800000u ? tiny : normal;
+    r = a >= 0x47800000u ? 0x7c00u : r;
+    r = a > 0x7f800000u ? 0x7e00u : r;
+    return (ushort)(r | (s >> 16));
+}
+#define store_float16(p, i, v) ((p)[i] = clnn_f2h((float)(v)))
+//@ round_float16
+static inline float round_float16(float f) {
+    uint u = as_uint(f), s = u & 0x80000000u, a = u ^ s;
+    uint normal = (a + 0xfffu + ((a >> 13) & 1u)) & 0xffffe000u;
+    float tiny = (as_float(a) + 0.5f) - 0.5f;
+    uint r = a < 0x38800000u ? as_uint(tiny) : normal;
+    r = (r >= 0x47800000u && a <= 0x7f800000u) ? 0x7f800000u : r;
+    r = a > 0x7f800000u ? (a | 0x400000u) : r;
+    return as_float(r | s);
+}

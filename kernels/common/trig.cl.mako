@@ -1,0 +1,55 @@
+## clnn_sin and clnn_cos: built-ins, or branch-free code where CLNN_OWN_MATH is defined.
+## Arguments up to 2^15 are reduced with pi/2 in three parts (Cody & Waite), larger ones with the bits of 2/pi that matter
+## (Payne & Hanek, 1983) in integers. Both are computed and one is selected, as a branch would stop vectorisation.
+//@ clnn_trig_ clnn_sin clnn_cos
+#ifdef CLNN_OWN_MATH
+/* 32 zero bits, then the fraction bits of 2/pi. */
+__constant uint clnn_two_over_pi_[10] = {0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u,
+                                         0xfe5163abu, 0xdebbc561u, 0xb7246e3au};
+static inline ulong clnn_word_(int bit) {  /* 32 bits of the table from this bit on */
+    uint i = (uint)bit >> 5;
+    return ((((ulong)clnn_two_over_pi_[i] << 32) | clnn_two_over_pi_[i + 1]) >> (32 - (bit & 31))) & 0xffffffffu;
+}
+/* x = quadrant * pi/2 + r with |r| <= pi/4 */
+static inline float clnn_trig_(float x, int* quadrant) {
+    float k = rint(clamp(x, -65536.0f, 65536.0f) * 0.636619772f);
+    float near = fma(k, -0x1.921fb6p+0f, x);
+    near = fma(k, 0x1.777a5cp-25f, near);
+    near = fma(k, 0x1.ee59dap-50f, near);
+    uint u = as_uint(x) & 0x7fffffffu;
+    int bit = clamp((int)(u >> 23) - 120, 0, 134);
+    ulong m = (u & 0x7fffffu) | 0x800000u;
+    ulong p = ((m * clnn_word_(bit)) << 32) + m * clnn_word_(bit + 32) + ((m * clnn_word_(bit + 64)) >> 32);
+    int q = (int)((p + 0x2000000000000000ul) >> 62);
+    float far = (float)(long)(p << 2) * 0x1.921fb6p-64f;
+    int big = u > 0x47000000u, sign = (int)as_uint(x) < 0;
+    *quadrant = big ? (sign ? -q : q) : (int)k;
+    return big ? (sign ? -far : far) : near;
+}
+static inline float clnn_sincos_(float x, int turn) {
+    int q;
+    float r = clnn_trig_(x, &q), z = r * r;
+    float s = fma(r * z, fma(fma(-1.951677630e-4f, z, 8.332174406e-3f), z, -1.6666654887e-1f), r);
+    float c = fma(z * z, fma(fma(2.443786582e-5f, z, -1.388736259e-3f), z, 4.1666646770e-2f), fma(z, -0.5f, 1.0f));
+    q += turn;
+    float v = (q & 1) ? c : s;
+    v = (q & 2) ? -v : v;
+    return (as_uint(x) & 0x7fffffffu) < 0x7f800000u ? v : NAN;
+}
+#endif
+% for name, turn in [("sin", 0), ("cos", 1)]:
+//@ clnn_${name}
+#ifdef CLNN_OWN_MATH
+static inline __attribute__((overloadable)) float clnn_${name}(float x) { return clnn_sincos_(x, ${turn}); }
+% for n in (4, 8, 16):  # lane by lane: PoCL's own vector sin and cos lose all accuracy near zero
+static inline __attribute__((overloadable)) float${n} clnn_${name}(float${n} x) {
+    return (float${n})(${", ".join(f"clnn_{name}(x.s{i:x})" for i in range(n))});
+}
+% endfor
+% if USE_FP64:
+static inline __attribute__((overloadable)) double clnn_${name}(double x) { return ${name}(x); }
+% endif
+#else
+#define clnn_${name} ${name}
+#endif
+% endfor

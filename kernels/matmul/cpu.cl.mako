@@ -1,0 +1,118 @@
+<%inherit file="/base.cl.mako"/>\
+<%namespace name="vec" file="/matmul/vec.cl.mako"/>\
+<%namespace name="tile" file="/matmul/tile.cl.mako"/>\
+## C[z] = epilogue(alpha * A[z] @ B[z] + beta * C[z] + bias) on a CPU: one launch, no barriers.
+##
+## A (M, K) any strides; B (K, N) any strides; C (M, N) rows of unit stride; z counts two batch dimensions (B0, B1).
+## Geometry: global (panels of NV * W columns, blocks of MB rows, batch), local (1, 1, 1). A work-item owns one panel of B:
+## for each block of KB steps it packs its panel into local memory (unless MODE is direct), then runs over its rows in
+## register tiles of MR x NV vectors. Rows and columns that do not fill a tile are computed again by a tile moved back
+## (direct) or against zeros (packed) and stored with guards, so every C element has the same order of sums in any split.
+##
+## Parameter  legal values
+## TA TB TC   dtype rows; TA must be stored as it is computed (float, double, int, long)
+## W NV MR    lanes of a vector (16; 8 for 8-byte types), vectors and rows of the register tile
+## KB         steps per block of K (local memory: KB * NV * W elements)
+## MODE       direct: B rows have unit stride and N >= NV * W; rows: the same, packed; cols: B columns have unit stride,
+##            packed by W x W transposes; any: packed element by element
+## ASTEP      k: A rows have unit stride; m: A columns have; any
+## BIAS       "" | n (one per column) | m (one per row), of dtype TC
+## BETA       True: C is read too
+## EPI        "" or a C expression in v (see matmul/tile)
+##
+## Limits: M >= MR; alpha and beta are computed in the compute type.
+<%
+    ACC = TC.acc
+    V = f"{ACC}{W}"
+    NR = NV * W
+    PACK = MODE != "direct"
+%>\
+${tile.macros(ACC)}
+% for t in dict.fromkeys([TB, TC]):
+${vec.vector_io(t, W)}
+% endfor
+<%def name="pack_rows()">
+        for (long k = 0; k < kc; k++) {
+            __global const ${TB.c}* s = B + (k0 + k) * rbs + jt;
+            if (jt + ${NR} <= N) {
+% for j in range(NV):
+                pk[k * ${NV} + ${j}] = ldv_${TB.name}(s + ${j * W});
+% endfor
+            } else for (long j = 0; j < ${NR}; j++) ((__local ${ACC}*)pk)[k * ${NR} + j] = jt + j < N ? ${TB.load}(s, j) : 0;
+        }
+</%def>
+<%def name="pack_cols()">
+        for (long j = 0; j < ${NV}; j++) {
+            const long n = N - jt - j * ${W};
+            __global const ${TB.c}* s = B + k0 + (jt + j * ${W}) * cbs;
+            long k = 0;
+            for (; k + ${W} <= kc; k += ${W}) {
+% for c in range(W):
+                ${V} t${c} = ${c} < n ? ldv_${TB.name}(s + ${c} * cbs + k) : (${V})0;
+% endfor
+                ${vec.transpose(V, W, "t")}
+% for c in range(W):
+                pk[(k + ${c}) * ${NV} + j] = t${c};
+% endfor
+            }
+            for (; k < kc; k++)
+                for (long q = 0; q < ${W}; q++) ((__local ${ACC}*)(pk + k * ${NV} + j))[q] = q < n ? ${TB.load}(s + q * cbs, k) : 0;
+        }
+</%def>
+<%def name="pack_any()">
+        for (long k = 0; k < kc; k++)
+            for (long j = 0; j < ${NR}; j++)
+                ((__local ${ACC}*)pk)[k * ${NR} + j] = jt + j < N ? ${TB.load}(B, (k0 + k) * rbs + (jt + j) * cbs) : 0;
+</%def>
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void matmul_cpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bias), const long16 d, const long8 z,
+                const ${ACC} alpha, const ${ACC} beta) {
+    const long M = d.s0, N = d.s1, ras = d.s3, cas = d.s4, rbs = d.s5, cbs = d.s6, rcs = d.s7, MB = d.s8;
+    const long z0 = get_group_id(2) / z.s0, z1 = get_group_id(2) % z.s0;
+    const long K = d.s9 ? min(d.s9, d.s2 - z0 * d.s9) : d.s2;  // split-K: batch z0 sums its own run of d.s9 steps
+    __global const ${TA.c}* restrict A = A_p + A_o + z0 * z.s1 + z1 * z.s4;
+    __global const ${TB.c}* restrict B = B_p + B_o + z0 * z.s2 + z1 * z.s5;
+    __global ${TC.c}* restrict C = C_p + C_o + z0 * z.s3 + z1 * z.s6;
+% if BIAS:
+    PTR_IN(${TC.c}, bias);
+% endif
+    const long j0 = get_group_id(0) * ${NR}, n_end = N;
+    const long jt = ${"j0" if PACK else f"min(j0, N - {NR})"}, j_new = j0 - jt;
+    const long i_begin = get_group_id(1) * MB, i_end = min(M, i_begin + MB);
+% if PACK:
+    __local ${V} pk[${KB * NV}];
+% endif
+    long k0 = 0;
+    do {
+        const long kc = min((long)${KB}, K - k0);
+        const bool first = k0 == 0, last = k0 + kc == K;
+% if PACK:
+        ${dict(rows=pack_rows, cols=pack_cols, any=pack_any)[MODE]()}
+% endif
+        for (long i_new = i_begin; i_new < i_end; i_new += ${MR}) {
+            const long i = min(i_new, M - ${MR});
+            const bool full = i == i_new && j_new == 0 && jt + ${NR} <= N;
+            __global ${TC.c}* c = C + i * rcs + jt;
+% if PACK:
+            __local const ${V}* b = pk;
+% else:
+            __global const ${TB.c}* b = B + k0 * rbs + jt;
+% endif
+% if ASTEP == "k":
+% for r in range(MR):
+            __global const ${TA.c}* a${r} = A + (i + ${r}) * ras + k0;
+% endfor
+% else:
+            __global const ${TA.c}* a = A + i * ras + k0 * cas;
+% endif
+<%
+    a = {"k": lambda r: f"a{r}[k]", "m": lambda r: f"a[{r}]", "any": lambda r: f"a[{r} * ras]"}[ASTEP]
+    b = (lambda j: f"b[{j}]") if PACK else (lambda j: f"ldv_{TB.name}(b + {j * W})")
+    step = (f"b += {NV};" if PACK else "b += rbs;") + ("" if ASTEP == "k" else " a += cas;")
+%>\
+            ${tile.multiply(MR, NV, V, ACC, a, b, step)}
+            ${tile.store(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI)}
+        }
+        k0 += ${KB};
+    } while (k0 < K);
+}

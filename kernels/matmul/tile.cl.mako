@@ -1,0 +1,83 @@
+## The register tile that every CPU kernel of matrix products and convolutions is built from: MR rows x NV vectors of W lanes.
+##
+## def                                        emits
+## multiply(MR, NV, V, a, b, mac)             declares c<r>_<j> and accumulates kc steps; a(r) and b(j) give the operands of step k
+## store(MR, NV, W, V, TC, first, last, ...)  writes them: scale, add to C, bias, epilogue; `full` chooses vectors or guarded scalars
+##
+## Both are plain text in the caller's scope. store expects: kc, i (row of the tile), i_new (first row that is ours),
+## jt (column of the tile), n_end (columns of C), c (address of the tile), alpha, beta, first, last, full.
+## An epilogue is a C expression in v (and row). One that writes the type of v as VT is valid on vectors too.
+<%!
+    def vector_epilogue(text):
+        return not text or "VT" in text
+%>\
+<%def name="multiply(MR, NV, V, ACC, a, b, step='')">
+% for r in range(MR):
+${V} ${", ".join(f"c{r}_{j} = 0" for j in range(NV))};
+% endfor
+for (long k = 0; k < kc; k++) {
+% for j in range(NV):
+    const ${V} b${j} = ${b(j)};
+% endfor
+% for r in range(MR):
+    { const ${V} x = (${V})(${a(r)}); ${" ".join(f"c{r}_{j} = MAC(x, b{j}, c{r}_{j});" for j in range(NV))} }
+% endfor
+    ${step}
+}
+</%def>
+##
+<%def name="macros(ACC)">
+% if ACC in ("float", "double"):
+#define MAC(x, y, z) fma(x, y, z)
+% else:
+#define MAC(x, y, z) ((x) * (y) + (z))
+% endif
+</%def>
+##
+<%def name="finish(TC, ACC, V, BIAS, BETA, EPI, where, col, vec)">
+<%
+    load = (lambda p: f"ldv_{TC.name}({p})") if vec else (lambda p: f"{TC.load}({p}, 0)")
+%>\
+if (!first) v += ${load(where)};
+% if BETA:
+else v += beta * ${load(where)};
+% endif
+if (last) {
+% if BIAS == "n":
+    v += ${load(f"bias + {col}")};
+% elif BIAS == "m":
+    v += ${TC.load}(bias, row);
+% endif
+% if EPI:
+    v = ${EPI.replace("VT", V)};
+% endif
+}
+</%def>
+##
+<%def name="store(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI)">
+if (full${"" if vector_epilogue(EPI) else " && !last"}) {
+% for r in range(MR):
+% for j in range(NV):
+    { ${V} v = c${r}_${j} * alpha; const long row = i + ${r}; __global ${TC.c}* p = c + ${r} * rcs + ${j * W};
+      ${finish(TC, ACC, V, BIAS, BETA, EPI if vector_epilogue(EPI) else "", "p", f"jt + {j * W}", True)} stv_${TC.name}(p, v); }
+% endfor
+% endfor
+} else {
+    ${ACC} t[${MR * NV * W}];
+% for r in range(MR):
+% for j in range(NV):
+    vstore${W}(c${r}_${j}, 0, t + ${(r * NV + j) * W});
+% endfor
+% endfor
+    const long j_end = min((long)${NV * W}, n_end - jt);
+    for (long r = i_new - i; r < ${MR}; r++) {
+        const long row = i + r;
+        for (long j = j_new; j < j_end; j++) {
+            ${ACC} v = t[r * ${NV * W} + j] * alpha;
+            __global ${TC.c}* p = c + r * rcs + j;
+            ${finish(TC, ACC, ACC, BIAS, BETA, EPI, "p", "jt + j", False)}
+            ${TC.store}(p, 0, v);
+        }
+    }
+}
+</%def>

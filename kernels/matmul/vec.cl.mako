@@ -1,0 +1,60 @@
+## Vectors of a dtype's compute type: how W neighbouring elements are read, written and transposed.
+##
+## def                      gives
+## vector_io(T, W)          ldv_<dtype>(p) and stv_<dtype>(p, v): W elements at p, converted to and from the compute type
+## transpose(V, W, names)   an in-place W x W transpose of the W vectors called names + "0".. (a butterfly of lane swaps)
+<%def name="vector_io(T, W)">
+% if T.name == "float16":
+inline float${W} ldv_float16(__global const ushort* p) {
+    ushort${W} h = vload${W}(0, p);
+    uint${W} em = convert_uint${W}(h & (ushort)0x7fff) << 13;
+    float${W} f = as_float${W}(em) * 0x1p112f;
+    uint${W} u = em >= (uint${W})0x0f800000u ? (em | 0x7f800000u) : as_uint${W}(f);
+    return as_float${W}(u | (convert_uint${W}(h & (ushort)0x8000) << 16));
+}
+inline void stv_float16(__global ushort* p, float${W} f) {
+    uint${W} u = as_uint${W}(f), s = u & 0x80000000u, a = u ^ s;
+    uint${W} normal = (a + 0xc8000fffu + ((a >> 13) & 1u)) >> 13;
+    uint${W} tiny = as_uint${W}(as_float${W}(a) + 0.5f) - 0x3f000000u;
+    uint${W} r = a < (uint${W})0x38800000u ? tiny : normal;
+    r = a >= (uint${W})0x47800000u ? (uint${W})0x7c00u : r;
+    r = a > (uint${W})0x7f800000u ? (uint${W})0x7e00u : r;
+    vstore${W}(convert_ushort${W}(r | (s >> 16)), 0, p);
+}
+% elif T.name == "bfloat16":
+inline float${W} ldv_bfloat16(__global const ushort* p) { return as_float${W}(convert_uint${W}(vload${W}(0, p)) << 16); }
+inline void stv_bfloat16(__global ushort* p, float${W} f) {
+    uint${W} u = as_uint${W}(f);
+    uint${W} r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    r = (u & 0x7fffffffu) > (uint${W})0x7f800000u ? ((u >> 16) | 0x40u) : r;
+    vstore${W}(convert_ushort${W}(r), 0, p);
+}
+% elif T.c == T.acc:
+#define ldv_${T.name}(p) vload${W}(0, p)
+#define stv_${T.name}(p, v) vstore${W}(v, 0, p)
+% else:
+#define ldv_${T.name}(p) convert_${T.acc}${W}(vload${W}(0, p))
+#define stv_${T.name}(p, v) vstore${W}(convert_${T.c}${W}(v), 0, p)
+% endif
+</%def>
+##
+<%def name="transpose(V, W, t)">
+<%
+    lane = "0123456789abcdef"
+    def runs(first, second, h, shift):
+        """Lanes of one result: blocks of h lanes taken in turn from both, `shift` lanes further where the block starts."""
+        parts = []
+        for block in range(0, W, 2 * h):
+            s = lane[block + shift:block + shift + h]
+            parts += [f"{first}.s{s}", f"{second}.s{s}"]
+        return ", ".join(parts)
+    stages = [W >> n for n in range(1, W.bit_length())]
+%>\
+% for h in stages:
+% for i in range(W):
+% if not i & h:
+{ ${V} lo = (${V})(${runs(f"{t}{i}", f"{t}{i + h}", h, 0)}), hi = (${V})(${runs(f"{t}{i}", f"{t}{i + h}", h, h)}); ${t}${i} = lo; ${t}${i + h} = hi; }
+% endif
+% endfor
+% endfor
+</%def>

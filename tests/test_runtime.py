@@ -1,0 +1,490 @@
+"""The runtime floor: devices, memory, launches, programs, templates, the error word, forks. Runs on every CPU driver present."""
+import math
+import os
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from clnn.core import dtype as dt
+from clnn.core.errors import DeviceError, KernelBuildError, LaunchError, OutOfMemoryError
+from clnn.runtime import drivers, icd, launch as launch_module, memory, program, templates
+from clnn.runtime.device import default_device, get_device, list_devices
+from clnn.runtime.launch import launch
+
+ROOT = Path(__file__).resolve().parent.parent
+if not list_devices():
+    pytest.skip("no OpenCL device", allow_module_level=True)
+DEVICES = [default_device()] if os.environ.get("CLNN_DEVICE") else list_devices()[:4]
+
+
+@pytest.fixture(params=DEVICES, ids=lambda d: d.flavour)
+def dev(request):
+    return request.param
+
+
+def upload(dev, array):
+    buf = dev.alloc(array.nbytes)
+    dev.write(buf, array)
+    return buf
+
+
+def kernel(dev, body, name="k", params="IN(float,x), OUT(float,y), const long n", fp64=False):
+    pointers = "PTR_IN(float,x); PTR_OUT(float,y);" if params.startswith("IN(float,x), OUT(float,y)") else ""
+    source = templates.preamble(dev, fp64, body + params) + f"__kernel void {name}({params}) {{ {pointers} long i = get_global_id(0); {body} }}"
+    return dev.kernel_from_source(source, name)
+
+
+def elementwise(dev, expression, x, in_type="float", out_type="float", out=np.float32, body=None, n=None):
+    """y[i] = expression over x[i] through storage types; returns the array."""
+    n = len(x) if n is None else n
+    params = f"IN({in_type},x), OUT({out_type},y), const long n"
+    text = f"PTR_IN({in_type},x); PTR_OUT({out_type},y); if (i < n) {{ {body or 'y[i] = ' + expression + ';'} }}"
+    source = templates.preamble(dev, False, text) + f"__kernel void k({params}) {{ long i = get_global_id(0); {text} }}"
+    y = dev.alloc(n * np.dtype(out).itemsize)
+    launch(dev, dev.kernel_from_source(source, "k"), (n,), None, upload(dev, x), 0, y, 0, n)
+    return dev.read(y, n * np.dtype(out).itemsize).view(out)
+
+
+def python(code, **env):
+    """Run code in a fresh interpreter; returns the finished process."""
+    full = {**os.environ, "PYTHONPATH": str(ROOT), **env}
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=full, timeout=120)
+
+
+# ---- devices ---------------------------------------------------------------------------------------------------------------
+
+def test_names_lead_to_the_same_object(dev):
+    assert get_device(str(dev)) is dev and get_device(dev) is dev
+    assert get_device("cl:%d:%d" % dev.cl_index) is dev
+    assert get_device(dev.platform_name[:8].upper()).platform_name == dev.platform_name
+    assert get_device(dev.flavour).flavour == dev.flavour
+    assert get_device(None) is default_device()
+    assert get_device(0) is list_devices()[0]
+
+
+def test_unknown_device_lists_known_ones():
+    with pytest.raises(DeviceError, match=r"no OpenCL device 'warp drive' here; there are\n  cpu:0"):
+        get_device("warp drive")
+    with pytest.raises(TypeError):
+        get_device(1.5)
+
+
+def test_cuda_means_gpu():
+    if any(d.kind == "gpu" for d in list_devices()):
+        assert get_device("cuda").kind == "gpu"
+    else:
+        with pytest.raises(DeviceError):
+            get_device("cuda:0")
+
+
+def test_simulators_are_never_default():
+    assert all(d.flavour != "oclgrind" for d in list_devices()) or len(list_devices()) == 1
+
+
+def test_limits(dev):
+    assert dev.max_alloc <= dev.global_mem and dev.max_work_group >= 1 and dev.compute_units >= 1 and dev.local_mem > 0
+    assert dev.is_cpu == (dev.flavour in ("pocl", "intel-cpu"))
+
+
+def test_importing_touches_no_driver():
+    done = python("import sys, clnn.runtime.device, clnn.runtime.launch, clnn.runtime.templates as t\n"
+                  "assert 'pyopencl' not in sys.modules and 'mako' not in sys.modules")
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_device_says_what_to_run(tmp_path):
+    done = python("from clnn.runtime.device import default_device\ndefault_device()", OCL_ICD_VENDORS=str(tmp_path))
+    if done.returncode == 0:
+        pytest.skip("this loader finds drivers elsewhere")
+    assert "DeviceError" in done.stderr and 'pip install "clnn[cpu]"' in done.stderr and "apt-get install pocl-opencl-icd" in done.stderr
+
+
+def test_a_crashing_driver_is_blamed_once(monkeypatch):
+    calls = []
+
+    def fake(skip, folder=None):
+        calls.append(tuple(skip))
+        return ({"good": ""}, [], None, "") if skip else ({}, [], "bad", "ended with status -11")
+    monkeypatch.setattr(drivers, "_run_probe", fake)
+    monkeypatch.setattr(icd, "prepare", lambda exclude=(), only=None: None)
+    table = drivers._probe_all()
+    assert calls == [(), ("bad",)]
+    assert table["verdicts"] == {"good": "", "bad": "its driver ended with status -11"} and not table["error"]
+
+
+def test_a_driver_that_hangs_while_listed_is_left_out(monkeypatch):
+    def fake(skip, folder=None):
+        if folder == "only b":
+            return {}, [], None, "did not answer within 60 s"
+        return ({"good": ""}, [], None, "") if folder in ("without b", "only a") else ({}, [], None, "did not answer within 60 s")
+    monkeypatch.setattr(drivers, "_run_probe", fake)
+    monkeypatch.setattr(icd, "icd_files", lambda: {"a": "liba", "b": "libb"})
+    monkeypatch.setattr(icd, "prepare", lambda exclude=(), only=None: f"only {only}" if only else "without b" if "b" in exclude else "all")
+    table = drivers._probe_all()
+    assert table["bad_icds"] == {"b": "did not answer within 60 s"} and table["verdicts"] == {"good": ""}
+
+
+def test_probe_really_stops_a_hanging_process(monkeypatch, tmp_path):
+    monkeypatch.setattr(drivers.config, "probe_timeout", 1.0)
+    monkeypatch.setattr(drivers.Path, "read_text", lambda self: "print('{\"event\": \"begin\", \"key\": \"slow\"}', flush=True)\nimport time\ntime.sleep(60)")
+    verdicts, platforms, begun, error = drivers._run_probe([])
+    assert begun == "slow" and error == "did not answer within 1 s"
+
+
+def test_doctor(capsys):
+    from clnn import doctor
+    assert doctor.main(["--cached"]) == 0
+    text = capsys.readouterr().out
+    assert "default" in text and "compute units" in text and list_devices()[0].name in text
+
+
+# ---- memory ----------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("n", [0, 1, 1000, 1 << 19])
+def test_write_read(dev, n):
+    data = np.random.default_rng(0).integers(0, 255, n).astype(np.uint8)
+    buf = upload(dev, data)
+    copy = data.copy()
+    data[:] = 0  # a write takes its copy before it returns
+    assert np.array_equal(dev.read(buf, n), copy)
+    if n > 100:
+        assert np.array_equal(dev.read(buf, 50, 40), copy[40:90])
+
+
+def test_write_takes_any_array(dev):
+    a = np.arange(24, dtype=np.float32).reshape(4, 6)
+    assert np.array_equal(dev.read(upload(dev, a.T), 96).view(np.float32), a.T.ravel())
+    b = a.astype(ml_dtypes.bfloat16)
+    assert np.array_equal(dev.read(upload(dev, b), 48).view(ml_dtypes.bfloat16), b.ravel())
+    assert dev.read(upload(dev, np.array(7.0, np.float32)), 4).view(np.float32)[0] == 7
+
+
+def test_copy_fill_and_transfer(dev):
+    a = np.arange(100, dtype=np.float32)
+    src, dst = upload(dev, a), dev.alloc(400)
+    dev.fill(dst, struct.pack("<f", 2.5), 400)
+    dev.copy(src, dst, 40, src_off=80, dst_off=40)
+    want = np.full(100, 2.5, np.float32)
+    want[10:20] = a[20:30]
+    assert np.array_equal(dev.read(dst, 400).view(np.float32), want)
+    for other in DEVICES:
+        far = other.alloc(400)
+        memory.transfer(dev, src, other, far, 400)
+        assert np.array_equal(other.read(far, 400).view(np.float32), a)
+
+
+def test_statistics_and_reuse(dev):
+    dev.synchronize()
+    before = memory.memory_stats(dev)["allocated"]
+    buf = dev.alloc(1 << 20)
+    memory.reset_peak(dev)
+    assert memory.memory_stats(dev)["allocated"] >= before + (1 << 20)
+    del buf
+    stats = memory.memory_stats(dev)
+    assert stats["allocated"] == before and stats["peak_allocated"] >= before + (1 << 20) and stats["held_buffers"] >= 1
+    memory.empty_cache(dev)
+    assert memory.memory_stats(dev)["held_buffers"] == 0
+
+
+def test_too_large_is_refused_with_sizes(dev):
+    with pytest.raises(OutOfMemoryError, match="limit for a single buffer is"):
+        dev.alloc(dev.max_alloc * 2 + 4096)
+
+
+def test_out_of_memory_frees_the_pool_and_tries_once_more(dev, monkeypatch):
+    import pyopencl as cl
+    dev.alloc(16)
+    pool, real, calls = dev.memory, dev.memory._allocate, []
+
+    def failing(nbytes):
+        calls.append(nbytes)
+        if len(calls) in fail_on:
+            raise cl.MemoryError("no room")
+        return real(nbytes)
+    monkeypatch.setattr(pool, "_allocate", failing)
+    fail_on = {1}
+    assert dev.alloc(64) is not None and len(calls) == 2
+    fail_on, calls = {1, 2}, []
+    with pytest.raises(OutOfMemoryError, match="no room for 64 B; .* in use"):
+        dev.alloc(64)
+
+
+# ---- launches --------------------------------------------------------------------------------------------------------------
+
+def test_scalars_and_offsets(dev):
+    k = kernel(dev, "if (i < n) y[i] = x[i] * a + b;", params="IN(float,x), OUT(float,y), const long n, const float a, const int b")
+    x, y = upload(dev, np.arange(100, dtype=np.float32)), upload(dev, np.zeros(100, np.float32))
+    launch(dev, k, (37,), (16,), x, 3, y, 50, 37, 2.0, struct.pack("<i", -1))
+    want = np.zeros(100, np.float32)
+    want[50:87] = np.arange(3, 40) * 2 - 1
+    assert np.array_equal(dev.read(y, 400).view(np.float32), want)
+    launch(dev, k, (37,), (16,), x, 0, y, 0, 5, 0.0, struct.pack("<i", 9))  # remembered arguments are replaced
+    assert dev.read(y, 400).view(np.float32)[:6].tolist() == [9, 9, 9, 9, 9, 0]
+
+
+@pytest.mark.parametrize("local", [None, (1,), (8,)])
+def test_local_sizes(dev, local):
+    x = np.arange(1001, dtype=np.float32)
+    k = kernel(dev, "if (i < n) y[i] = x[i] + 1;")
+    y = dev.alloc(x.nbytes)
+    launch(dev, k, (1001,), local, upload(dev, x), 0, y, 0, 1001)
+    assert np.array_equal(dev.read(y, x.nbytes).view(np.float32), x + 1)
+
+
+def test_a_kernel_does_not_keep_buffers_alive(dev):
+    k = kernel(dev, "if (i < n) y[i] = x[i];")
+    before = memory.memory_stats(dev)["active_buffers"]
+    launch(dev, k, (8,), (8,), dev.alloc(32), 0, dev.alloc(32), 0, 8)
+    assert memory.memory_stats(dev)["active_buffers"] == before
+
+
+def test_launch_errors_name_the_kernel(dev):
+    k = kernel(dev, "if (i < n) y[i] = x[i];", name="culprit")
+    buf = dev.alloc(64)
+    with pytest.raises(LaunchError, match="culprit: takes 5 arguments, got 2"):
+        launch(dev, k, (8,), None, buf, 0)
+    with pytest.raises(LaunchError, match="culprit"):
+        launch(dev, k, (8,), None, buf, 0, True, 0, 8)
+    with pytest.raises(LaunchError, match="culprit: a work-group of"):
+        launch(dev, k, (1 << 20,), (1 << 20,), buf, 0, buf, 0, 8)
+    launch(dev, k, (8,), None, buf, 0, buf, 0, 8)  # and it still works
+    assert launch(dev, k, (0,), None, buf, 0, buf, 0, 0) is None
+
+
+def test_recorders_see_launches(dev, monkeypatch):
+    seen = []
+    monkeypatch.setattr(launch_module, "recorders", [lambda *call: seen.append(call)])
+    k, buf = kernel(dev, "if (i < n) y[i] = x[i];"), dev.alloc(64)
+    for _ in range(2):
+        launch(dev, k, (10,), (8,), buf, 0, buf, 0, 10)
+    assert len(seen) == 2
+    device, recorded, global_size, local_size, args, event = seen[1]
+    assert device is dev and recorded is k and global_size == (16,) and local_size == (8,) and args[4] == 10
+
+
+def test_threads_do_not_mix_arguments(dev):
+    if dev.flavour == "oclgrind":
+        pytest.skip("the simulator allows one thread")
+    k = kernel(dev, "if (i < n) y[i] = x[i] + a;", params="IN(float,x), OUT(float,y), const long n, const float a")
+    x, wrong = upload(dev, np.zeros(64, np.float32)), []
+
+    def work(value):
+        for _ in range(40):
+            y = dev.alloc(256)
+            launch(dev, k, (64,), (64,), x, 0, y, 0, 64, float(value))
+            if not (dev.read(y, 256).view(np.float32) == value).all():
+                wrong.append(value)
+    threads = [threading.Thread(target=work, args=(v,)) for v in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not wrong
+
+
+# ---- the error word --------------------------------------------------------------------------------------------------------
+
+def test_error_word(dev):
+    code = dev.error_code("gather", "index {value} is out of bounds for size 10", IndexError)
+    assert code == dev.error_code("gather", "index {value} is out of bounds for size 10", IndexError)
+    k = kernel(dev, f"if (i == 3) CLNN_FAIL(err, {code}, bad);", params="const long bad, __global int* err")
+    other = kernel(dev, "if (i < n) y[i] = x[i];")
+    for value in (-7, 1 << 40):
+        launch(dev, k, (8,), (8,), value, dev.error_buffer)
+        assert dev.err_dirty
+        with pytest.raises(IndexError, match=f"gather: index {value} is out of bounds for size 10"):
+            dev.synchronize()
+        dev.synchronize()  # reported once
+    buf = dev.alloc(64)
+    launch(dev, other, (8,), (8,), buf, 0, buf, 0, 8)
+    assert not dev.err_dirty
+    launch(dev, k, (2,), (2,), 5, dev.error_buffer)  # no work-item 3: nothing to report
+    dev.read(buf, 4)
+
+
+# ---- programs and templates ------------------------------------------------------------------------------------------------
+
+def test_build_error_shows_the_lines(dev):
+    source = "\n".join(f"/* filler {i} */" for i in range(40)) + "\n__kernel void broken(__global float* x) { x[0] = nowhere; }"
+    with pytest.raises(KernelBuildError) as info:
+        dev.kernel_from_source(source, "broken")
+    text = str(info.value)
+    assert "broken: build failed on" in text and ">   41 | __kernel void broken" in text and "filler 36" in text and "filler 10 " not in text
+
+
+def test_missing_template_and_parameter(dev, tmp_path, monkeypatch):
+    with pytest.raises(KernelBuildError, match="no kernel template 'none/such'"):
+        dev.kernel("none/such")
+    (tmp_path / "t.cl.mako").write_text("## head\n__kernel void k(__global float* x) { x[0] = ${MISSING}; }\n")
+    from mako.lookup import TemplateLookup
+    lookup = TemplateLookup([str(tmp_path)], strict_undefined=True)
+    monkeypatch.setattr(templates, "_lookup", lambda: lookup)
+    with pytest.raises(KernelBuildError, match=r"(?s)t: template does not render.*MISSING.*parameters: T=clnn.float32.*>    2 \| __kernel"):
+        dev.kernel("t", T=dt.float32)
+
+
+def test_template_kernels_are_cached_by_parameters(dev, tmp_path, monkeypatch):
+    (tmp_path / "t.cl.mako").write_text('<%inherit file="/base.cl.mako"/>\n'
+                                        "__kernel void first(OUT(${T.c}, y)) { PTR_OUT(${T.c}, y); ${T.store}(y, 0, ${T.one}); }\n"
+                                        "__kernel void second(OUT(${T.c}, y)) { PTR_OUT(${T.c}, y); ${T.store}(y, 0, ${T.load}(y, 0) + 1); }\n")
+    from mako.lookup import TemplateLookup
+    lookup = TemplateLookup([str(tmp_path), str(templates.kernels_dir())], strict_undefined=True)
+    monkeypatch.setattr(templates, "_lookup", lambda: lookup)
+    for row in dt.ALL:
+        if row.needs_fp64 and not dev.has_fp64:
+            continue
+        y = upload(dev, np.zeros(2, row.np))
+        assert dev.kernel("t", T=row) is dev.kernel("t", T=row)
+        launch(dev, dev.kernel("t", T=row), (1,), (1,), y, 0)
+        launch(dev, dev.kernel("t:second", T=row), (1,), (1,), y, 0)
+        assert dev.read(y, 2 * row.itemsize).view(row.np)[0] == (True if row is dt.bool_ else 2), row
+
+
+def test_unused_helpers_are_left_out():
+    small, full = templates.preamble(None, False, "load_float32"), templates.preamble(None, True)
+    assert "clnn_f2bf" not in small and "clnn_erf" not in small and "load_float32" in small
+    assert "store_float64" in full and "double" not in templates.preamble(None, False, "clnn_erf clnn_sin store_float16 load_bfloat16")
+    assert "clnn_expm1" in templates.preamble(None, False, "clnn_tanh") and "//@" not in full
+
+
+def test_math_helpers_build_everywhere(dev):
+    text = templates.preamble(dev, dev.has_fp64)
+    dev.kernel_from_source(text + "__kernel void all_helpers(__global float* x) { x[0] = clnn_erf(x[0]); }", "all_helpers")
+
+
+def test_damaged_cache_entries_are_built_again(tmp_path, monkeypatch):
+    device = next((d for d in DEVICES if d.caches_binaries), None)
+    if device is None:
+        pytest.skip("no driver whose binaries are cached here")
+    monkeypatch.setenv("CLNN_CACHE_DIR", str(tmp_path))
+    source = "__kernel void cached(__global float* x) { x[0] = 5.0f; }"
+    program.build(device, source, "cached")
+    entry, = tmp_path.rglob("*.bin")
+    good = entry.read_bytes()
+    assert not list(tmp_path.rglob(".part*")) and program._read_cached(entry)
+    bad_but_sealed = program._MAGIC + struct.pack("<I", program.zlib.crc32(b"nonsense")) + b"nonsense"
+    for damage in (b"", good[:100], good[:-1] + b"?", bad_but_sealed):
+        entry.write_bytes(damage)
+        built = program.build(device, source, "cached")
+        import pyopencl as cl
+        assert cl.Kernel(built, "cached").num_args == 1
+        assert entry.read_bytes()[:9] == program._MAGIC and program._read_cached(entry)
+
+
+def test_two_processes_share_the_caches(tmp_path):
+    code = ("from clnn.runtime.device import *\nfrom clnn.runtime.launch import launch\nimport numpy as np\n"
+            "for d in list_devices():\n"
+            "    for i in range(4):\n"
+            "        k = d.kernel_from_source('__kernel void k(__global float* x) { x[get_global_id(0)] = %d; }' % i, 'k')\n"
+            "        b = d.alloc(64)\n        launch(d, k, (16,), (16,), b)\n        assert (d.read(b, 64).view(np.float32) == i).all()")
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "CLNN_CACHE_DIR": str(tmp_path), "POCL_CACHE_DIR": str(tmp_path / "pocl")}
+    pair = [subprocess.Popen([sys.executable, "-c", code], env=env, stderr=subprocess.PIPE) for _ in range(2)]
+    for child in pair:
+        errors = child.communicate(timeout=120)[1]
+        assert child.returncode == 0, errors.decode()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_gets_an_error_and_does_not_hang():
+    code = ("import os, sys\nfrom clnn.runtime.device import *\nfrom clnn.runtime.launch import launch\nfrom clnn.core.errors import DeviceError\n"
+            "d = default_device()\nb = d.alloc(64)\nk = d.kernel_from_source('__kernel void k(__global float* x) { x[0] = 1; }', 'k')\n"
+            "launch(d, k, (1,), (1,), b)\nd.synchronize()\n"
+            "pid = os.fork()\n"
+            "if pid == 0:\n"
+            "    for use in (lambda: d.alloc(4), lambda: d.read(b, 4), d.synchronize, lambda: launch(d, k, (1,), (1,), b), lambda: d.context,\n"
+            "                lambda: d.kernel_from_source('__kernel void j() {}', 'j')):\n"
+            "        try:\n            use()\n            os._exit(1)\n"
+            "        except DeviceError as e:\n            if 'fork' not in str(e): os._exit(2)\n"
+            "    os._exit(0)\n"
+            "sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
+    done = python(code)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+
+
+# ---- storage and math ------------------------------------------------------------------------------------------------------
+
+def same(a, b):
+    return np.array_equal(a, b, equal_nan=True)
+
+
+def test_half_and_bfloat16_loads_are_exact(dev):
+    bits = np.arange(65536).astype(np.uint16)
+    assert same(elementwise(dev, "load_float16(x, i)", bits, "ushort"), bits.view(np.float16).astype(np.float32))
+    assert same(elementwise(dev, "load_bfloat16(x, i)", bits, "ushort"), bits.view(ml_dtypes.bfloat16).astype(np.float32))
+
+
+def some_floats():
+    rng = np.random.default_rng(1)
+    halves = np.arange(65536).astype(np.uint16).view(np.float16).astype(np.float32)
+    ties = (halves[:-1] + halves[1:]) / 2
+    edge = np.array([65504, 65519.9, 65520, 65536, 1e6, 2 ** -24, 2 ** -25, 2 ** -25 * 1.01, 6e-8, np.inf, -np.inf, np.nan, 0.0, -0.0,
+                     3.39e38, 3.4e38, 1.18e-38, 1e-40, 1e-45], np.float32)
+    wild = rng.integers(0, 2 ** 32, 50000, dtype=np.uint32).view(np.float32)
+    return np.concatenate([halves, ties, np.nextafter(ties, np.float32(np.inf)), edge, -edge, wild])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("row", [dt.float16, dt.bfloat16], ids=str)
+def test_16_bit_stores_round_to_nearest_even(dev, row):
+    x = some_floats()
+    want = x.astype(row.np)
+    got = elementwise(dev, "", x, out_type="ushort", out=np.uint16, body=f"{row.store}(y, i, x[i]);")
+    assert same(got.view(row.np).astype(np.float32), want.astype(np.float32))
+    numbers = ~np.isnan(x)
+    assert np.array_equal(got[numbers], want.view(np.uint16)[numbers])  # signed zeros, too
+    assert same(elementwise(dev, f"{row.round_trip}(x[i])", x), want.astype(np.float32))
+
+
+def test_bool_storage_is_0_or_1(dev):
+    x = np.array([0, 1, 2, 255, 0], np.uint8)
+    assert elementwise(dev, "load_bool(x, i)", x, "uchar", "int", np.int32).tolist() == [0, 1, 1, 1, 0]
+    f = np.array([0.0, -0.0, 0.5, np.nan, -3], np.float32)
+    assert elementwise(dev, "", f, out_type="uchar", out=np.uint8, body="store_bool(y, i, x[i]);").tolist() == [0, 0, 1, 1, 1]
+
+
+ULP = {"exp": (np.exp, 2), "expm1": (np.expm1, 3), "log": (np.log, 3), "log1p": (np.log1p, 3), "log2": (np.log2, 3), "log10": (np.log10, 3),
+       "tanh": (np.tanh, 5), "sin": (np.sin, 4), "cos": (np.cos, 4), "erf": (np.vectorize(math.erf), 16)}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("wide", [False, True], ids=["float", "float16"])
+@pytest.mark.parametrize("name", ULP)
+def test_math_ulp(dev, name, wide):
+    rng = np.random.default_rng(2)
+    special = [0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-10, 1, -1, 88.7, 89, -104, -150, 3.4e38, -3.4e38, 1e10]
+    x = np.concatenate([special, rng.standard_normal(4000) * 3, rng.standard_normal(2000) * 1e-3, 1 + rng.standard_normal(2000) * 1e-3,
+                        rng.integers(0, 2 ** 32, 8367, dtype=np.uint32).view(np.float32)]).astype(np.float32)
+    x = x[:len(x) // 16 * 16]
+    if wide:
+        got = elementwise(dev, "", x, body=f"if (i < n / 16) vstore16(clnn_{name}(vload16(i, x)), i, y);")
+    else:
+        got = elementwise(dev, f"clnn_{name}(x[i])", x)
+    exact = ULP[name][0](x.astype(np.float64))
+    want = exact.astype(np.float32)
+    assert np.array_equal(np.isnan(got), np.isnan(want)) and np.array_equal(got[np.isinf(want)], want[np.isinf(want)])
+    fine = np.isfinite(want)
+    ulp = np.abs(got[fine] - exact[fine]) / np.spacing(np.abs(want[fine])).astype(np.float64)
+    assert ulp.max() <= ULP[name][1], (x[fine][ulp.argmax()], ulp.max())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pow(dev):
+    rng = np.random.default_rng(3)
+    special = np.array([0, -0.0, 1, -1, 2, -2, 0.5, -3, np.inf, -np.inf, np.nan, 1e-45, 3e38, 1e30], np.float32)
+    a, b = (g.ravel() for g in np.meshgrid(special, special))
+    x = np.concatenate([a, np.exp(rng.standard_normal(5000) * 4)]).astype(np.float32)
+    y = np.concatenate([b, rng.standard_normal(5000) * 5]).astype(np.float32)
+    k = kernel(dev, "PTR_IN(float,a); PTR_IN(float,b); PTR_OUT(float,y); if (i < n) y[i] = clnn_pow(a[i], b[i]);",
+               params="IN(float,a), IN(float,b), OUT(float,y), const long n")
+    out = dev.alloc(x.nbytes)
+    launch(dev, k, (len(x),), None, upload(dev, x), 0, upload(dev, y), 0, out, 0, len(x))
+    got = dev.read(out, x.nbytes).view(np.float32)
+    exact = np.power(x.astype(np.float64), y.astype(np.float64))
+    want = exact.astype(np.float32)
+    assert np.array_equal(np.isnan(got), np.isnan(want)) and np.array_equal(got[np.isinf(want)], want[np.isinf(want)])
+    fine = np.isfinite(want)
+    assert (np.abs(got[fine] - exact[fine]) / np.spacing(np.abs(want[fine]))).max() <= 16
