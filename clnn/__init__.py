@@ -1,5 +1,152 @@
-"""clnn: PyTorch's way of working on any OpenCL device."""
-from .core.dtype import (bfloat16, bool_, dtype, float16, float32, float64, int8, int16, int32, int64, promote_types, uint8)  # noqa: F401
-from .core.shape import Size  # noqa: F401
+"""clnn: PyTorch's way of working (tensors, autograd, modules) on any OpenCL device.
+
+Nothing here touches a driver: devices are found when the first tensor is made.
+"""
+from __future__ import annotations
+
+import importlib as _importlib
+
+from ._tensor import device as _device
+from ._tensor import dispatch as _dispatch
+from ._tensor.device import META as _META  # noqa: F401
+from ._tensor.display import get_printoptions, printoptions, set_printoptions  # noqa: F401
+from ._tensor.device import device, devices, get_default_device, set_default_device, synchronize  # noqa: F401
+from ._tensor.grad_mode import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,  # noqa: F401
+                                set_grad_enabled)
+from ._tensor.interop import from_dlpack, from_numpy  # noqa: F401
 from ._tensor.tensor import Tensor  # noqa: F401
+from .core import dtype as _dtype_module
+from .core.config import config as _config
+from .core.dtype import dtype, float_default as get_default_dtype, promote_types, set_float_default as set_default_dtype  # noqa: F401
+from .core.errors import *  # noqa: F401,F403
+from .core.shape import Size  # noqa: F401
+from .graph.op import REGISTRY as _REGISTRY
 from . import ops as _ops  # noqa: F401
+from .ops.creation import (arange, as_tensor, asarray, empty, empty_like, eye, finfo, full, full_like, iinfo, linspace, logspace,  # noqa: F401
+                           ones, ones_like, scalar_tensor, tensor, zeros, zeros_like)
+
+__version__ = "0.1.0"
+
+for _row in _dtype_module.ALL:
+    globals()[_row.name.rstrip("_")] = _row
+half, double, short, long = (_dtype_module.from_name(_n) for _n in ("half", "double", "short", "long"))
+float, int = _dtype_module.float32, _dtype_module.int64.__class__ and _dtype_module.int32    # noqa: A001  PyTorch's dtype aliases
+bool = _dtype_module.bool_                                                                 # noqa: A001
+strided = "clnn.strided"
+contiguous_format, preserve_format, channels_last = "contiguous_format", "preserve_format", "channels_last"
+inf, nan, pi, e = __import__("math").inf, __import__("math").nan, __import__("math").pi, __import__("math").e
+newaxis = None
+
+for _name, _op in _REGISTRY.items():
+    if not _name.startswith("_") and _name not in ("view", "contiguous", "copy", "embed_strided"):
+        globals().setdefault(_name, _op.fn)
+        if _op.inplace and hasattr(Tensor, _name + "_"):
+            globals().setdefault(_name + "_", getattr(Tensor, _name + "_"))
+
+_dispatch.config.eager = _config.eager
+Generator = FloatTensor = LongTensor = None                         # replaced below where the module exists
+
+
+def is_tensor(obj) -> "bool":
+    """True for a clnn tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input):
+    """True when the dtype of ``input`` is a float."""
+    return input.dtype.is_floating_point
+
+
+def is_complex(input):
+    """Always False: clnn has no complex dtypes."""
+    return False
+
+
+def is_nonzero(input):
+    """The truth of a one-element tensor."""
+    return input.__bool__()
+
+
+def numel(input):
+    """Number of elements."""
+    return input.numel()
+
+
+def result_type(a, b):
+    """The dtype that an arithmetic operator on ``a`` and ``b`` gives."""
+    pairs = [(x.dtype, 2 if x.shape else 1) if isinstance(x, Tensor) else (_dtype_module.scalar_dtype(x), 0) for x in (a, b)]
+    return _dtype_module.result_type(*pairs)
+
+
+def can_cast(from_, to):
+    """Whether PyTorch's rules allow a result of dtype ``from_`` to be written to ``to``."""
+    return from_.category <= to.category
+
+
+def broadcast_shapes(*shapes):
+    """The common shape of ``shapes``."""
+    from .core.shape import broadcast_shapes as common
+    try:
+        return Size(common(*(tuple(s) if isinstance(s, (tuple, list)) else (s,) for s in shapes)))
+    except ValueError:
+        raise RuntimeError(f"Shape mismatch: objects cannot be broadcast to a single shape: {shapes}") from None
+
+
+def memory_stats(device=None):
+    """Memory of a device in bytes: allocated, reserved, peak; and counts."""
+    return _device.resolve(device).memory.stats()
+
+
+def memory_allocated(device=None):
+    """Bytes in use by tensors."""
+    return memory_stats(device)["allocated"]
+
+
+def empty_cache(device=None):
+    """Give unused pooled memory back to the driver."""
+    _device.resolve(device).memory.empty_cache()
+
+
+def reset_peak_memory_stats(device=None):
+    """Start the peak statistics anew."""
+    _device.resolve(device).memory.reset_peak()
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Accepted: every clnn kernel is deterministic."""
+
+
+def set_num_threads(n):
+    """Accepted: the OpenCL driver decides."""
+
+
+def get_num_threads():
+    """Compute units of the default device."""
+    return _device.resolve(None).compute_units
+
+
+def compile(fn=None, **kwargs):
+    """Capture and replay; see ``clnn.capture`` (until a graph is captured the function runs as it is)."""
+    if fn is None:
+        return lambda f: compile(f, **kwargs)
+    return fn
+
+
+_LAZY = {"nn", "optim", "utils", "autograd", "random", "serialization", "amp", "func", "linalg", "cuda", "profiler", "testing", "hub", "jit",
+         "backends", "special", "fft", "distributions", "version", "types", "fx", "quantization", "return_types"}
+_FROM = {"save": "serialization", "load": "serialization", "manual_seed": "random", "seed": "random", "initial_seed": "random",
+         "get_rng_state": "random", "set_rng_state": "random", "autocast": "amp", "vmap": "func", "summary": "summary_"}
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        try:
+            return _importlib.import_module("." + name, __name__)
+        except ModuleNotFoundError as exc:
+            if exc.name != f"{__name__}.{name}":
+                raise
+            raise AttributeError(f"module 'clnn' has no attribute {name!r}") from None
+    if name in _FROM:
+        value = globals()[name] = getattr(_importlib.import_module("." + _FROM[name], __name__), name)
+        return value
+    raise AttributeError(f"module 'clnn' has no attribute {name!r}")

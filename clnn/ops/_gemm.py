@@ -42,6 +42,7 @@ class Problem:
     beta: float
     bias: str
     epilogue: str
+    table: bool = False  # column j of B starts at cols[j] instead of j * b[1]
 
     @property
     def acc(self) -> str:
@@ -128,7 +129,7 @@ class Plan:
         return _replace(p, tc=acc, rcs=p.N, alpha=1.0, beta=0.0, bias="", epilogue="",
                         steps=((s0[0], s0[1], size * b1), (s1[0], s1[1], size)))
 
-    def run(self, A, a_off, B, b_off, C, c_off, bias=None, bias_off=0):
+    def run(self, A, a_off, B, b_off, C, c_off, bias=None, bias_off=0, *cols):
         device = self.device
         if self.convert is not None:
             kernel, gs, dims, batch, nbytes = self.convert
@@ -136,10 +137,10 @@ class Plan:
             launch(device, kernel, gs, None, A, a_off, wide, 0, dims, batch)
             A, a_off = wide, 0
         if self.reduce is None:
-            launch(device, self.kernel, self.gs, self.ls, A, a_off, B, b_off, C, c_off, C if bias is None else bias, bias_off, *self.words)
+            launch(device, self.kernel, self.gs, self.ls, A, a_off, B, b_off, C, c_off, C if bias is None else bias, bias_off, *self.words, *cols)
             return
         part = device.alloc(self.scratch)
-        launch(device, self.kernel, self.gs, self.ls, A, a_off, B, b_off, part, 0, part, 0, *self.words)
+        launch(device, self.kernel, self.gs, self.ls, A, a_off, B, b_off, part, 0, part, 0, *self.words, *cols)
         for kernel, gs, dims, alpha, beta, p_off, c_add in self.reduce:
             launch(device, kernel, gs, None, part, p_off, C, c_off + c_add, C if bias is None else bias, bias_off, dims, alpha, beta)
 
@@ -207,12 +208,12 @@ def _plan_cpu(device, p, chunk):
         if p.N <= NB:
             MB = max(DM, -(-(-(-p.M // max(1, 2 * units // z))) // DM) * DM)
         gs = (-(-p.N // NB), -(-p.M // MB), z)
-        return "matmul/dot", dict(W=W, DM=DM, DN=DN), gs, (1, 1, 1), p.pack(MB, NB, chunk)
-    direct = p.b[1] == 1 and p.N >= W and (p.M <= 24 or p.K * p.N <= 1 << 16)
+        return "matmul/dot", dict(W=W, DM=DM, DN=DN, TABLE=p.table), gs, (1, 1, 1), p.pack(MB, NB, chunk)
+    direct = not p.table and p.b[1] == 1 and p.N >= W and (p.M <= 24 or p.K * p.N <= 1 << 16)
     MR, NV = cpu_tile(p.M, p.N, W, direct)
-    mode = "direct" if direct else "rows" if p.b[1] == 1 else "cols" if p.b[0] == 1 else "any"
+    mode = "table" if p.table else "direct" if direct else "rows" if p.b[1] == 1 else "cols" if p.b[0] == 1 else "any"
     panels = -(-p.N // (NV * W))
-    MB = cpu_rows(p.M, panels * z, MR, units, {"direct": 0.5, "rows": 4, "cols": 16, "any": 40}[mode])
+    MB = cpu_rows(p.M, panels * z, MR, units, {"direct": 0.5, "rows": 4, "cols": 16, "any": 40, "table": 16}[mode])
     step = "k" if p.a[1] == 1 else "m" if p.a[0] == 1 else "any"
     params = dict(W=W, NV=NV, MR=MR, KB=_steps_of_k(device, p, NV), MODE=mode, ASTEP=step)
     return "matmul/cpu", params, (panels, -(-p.M // MB), z), (1, 1, 1), p.pack(MB, 0, chunk)
@@ -225,7 +226,7 @@ def _plan_gpu(device, p, chunk):
     BK = 16
     while BK * 2 * (side * T + 1) * size > min(device.local_mem, 16384):
         BK //= 2
-    params = dict(LX=side, LY=side, TM=T, TN=T, BK=BK, AFAST="k" if p.a[1] == 1 else "m", BFAST="k" if p.b[0] == 1 else "n")
+    params = dict(LX=side, LY=side, TM=T, TN=T, BK=BK, AFAST="k" if p.a[1] == 1 else "m", BFAST="k" if p.b[0] == 1 else "n", TABLE=p.table)
     gs = (-(-p.N // (side * T)) * side, -(-p.M // (side * T)) * side, p.batch[0] * p.batch[1])
     return "matmul/gpu", params, gs, (side, side, 1), p.pack(0, 0, chunk)
 

@@ -43,7 +43,7 @@ class Device:
             setattr(self, key, value)
         self.default_local = min(64 if self.flavour == "pocl" else 256, self.max_work_group)
         self.needs_build_lock = self.flavour == "pocl"
-        self.caches_binaries = self.flavour in ("intel-cpu", "intel-gpu", "nvidia", "amd", "rusticl")
+        self.caches_binaries = self.flavour in ("intel-cpu", "intel-gpu", "nvidia", "amd")  # others cache themselves
         self.build_options = drivers.build_options(self)
         self.err_dirty, self.checked_buffer = False, None
         self._lock = threading.RLock()

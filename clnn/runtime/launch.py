@@ -122,7 +122,10 @@ def _settle(device, kernel, gs, ls):
     total = 1
     for n in ls:
         total *= n
-    if total > kernel.max_work_group:
+    limit = kernel.max_work_group
+    if total > limit and len(ls) == 1 and kernel.local_mem == 0 and kernel.compile_local in (None, (0, 0, 0)):
+        ls = (1 << (limit.bit_length() - 1),)  # without local memory any size gives the same result
+    elif total > limit:
         raise LaunchError(f"{kernel.name}: a work-group of {ls} is larger than this kernel's limit of {kernel.max_work_group} on {device.name}")
     return tuple(-(-g // n) * n for g, n in zip(gs, ls)), tuple(ls)
 

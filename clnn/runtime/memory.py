@@ -30,6 +30,7 @@ class Memory:
         # Drivers may allocate at first use; the immediate allocator makes a shortage show here, where it can be cured.
         self._pool = tools.MemoryPool(tools.ImmediateAllocator(queue))
         self._allocate = self._pool.allocate
+        self.limit = device.max_alloc  # some drivers accept more, and fail at the launch
         self.peak = 0
         self.requests = 0
         self.retries = 0
@@ -37,6 +38,9 @@ class Memory:
     def alloc(self, nbytes: int):
         """A buffer of at least ``nbytes`` bytes; its contents are whatever was there."""
         self.requests += 1
+        if nbytes > self.limit:
+            raise OutOfMemoryError(f"{self.device.name}: one buffer of {human(nbytes)} was asked for, but the driver's limit for a single "
+                                   f"buffer is {human(self.limit)}; split the tensor")
         try:
             buf = self._allocate(nbytes if nbytes > MIN_BYTES else MIN_BYTES)
         except Exception as exc:
@@ -48,10 +52,6 @@ class Memory:
 
     def _retry(self, nbytes, exc):
         self.device.check_process()
-        limit = self.device.max_alloc
-        if nbytes > limit:
-            raise OutOfMemoryError(f"{self.device.name}: one buffer of {human(nbytes)} was asked for, but the driver's limit for a single "
-                                   f"buffer is {human(limit)}; split the tensor") from exc
         if not isinstance(exc, (self._error, MemoryError)):
             raise exc
         self.retries += 1

@@ -13,7 +13,7 @@
 ## TA TB TC   dtype rows; TA must be stored as it is computed (float, double, int, long)
 ## W NV MR    lanes of a vector (16; 8 for 8-byte types), vectors and rows of the register tile
 ## KB         steps per block of K (local memory: KB * NV * W elements)
-## MODE       direct: B rows have unit stride and N >= NV * W; rows: the same, packed; cols: B columns have unit stride,
+## MODE       table: column j starts at B + cols[j] and has unit stride (patches of a convolution); packed like cols. direct: B rows have unit stride and N >= NV * W; rows: the same, packed; cols: B columns have unit stride,
 ##            packed by W x W transposes; any: packed element by element
 ## ASTEP      k: A rows have unit stride; m: A columns have; any
 ## BIAS       "" | n (one per column) | m (one per row), of dtype TC
@@ -42,13 +42,14 @@ ${vec.vector_io(t, W)}
         }
 </%def>
 <%def name="pack_cols()">
+<% column = (lambda c: f"cols[jt + j * {W} + {c}]") if MODE == "table" else (lambda c: f"(jt + j * {W} + {c}) * cbs") %>\
+            __global const ${TB.c}* s = B + k0;
         for (long j = 0; j < ${NV}; j++) {
             const long n = N - jt - j * ${W};
-            __global const ${TB.c}* s = B + k0 + (jt + j * ${W}) * cbs;
             long k = 0;
             for (; k + ${W} <= kc; k += ${W}) {
 % for c in range(W):
-                ${V} t${c} = ${c} < n ? ldv_${TB.name}(s + ${c} * cbs + k) : (${V})0;
+                ${V} t${c} = ${c} < n ? ldv_${TB.name}(s + ${column(c)} + k) : (${V})0;
 % endfor
                 ${vec.transpose(V, W, "t")}
 % for c in range(W):
@@ -56,7 +57,7 @@ ${vec.vector_io(t, W)}
 % endfor
             }
             for (; k < kc; k++)
-                for (long q = 0; q < ${W}; q++) ((__local ${ACC}*)(pk + k * ${NV} + j))[q] = q < n ? ${TB.load}(s + q * cbs, k) : 0;
+                for (long q = 0; q < ${W}; q++) ((__local ${ACC}*)(pk + k * ${NV} + j))[q] = q < n ? ${TB.load}(s + ${column("q")}, k) : 0;
         }
 </%def>
 <%def name="pack_any()">
@@ -66,7 +67,7 @@ ${vec.vector_io(t, W)}
 </%def>
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void matmul_cpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bias), const long16 d, const long8 z,
-                const ${ACC} alpha, const ${ACC} beta) {
+                const ${ACC} alpha, const ${ACC} beta${", __global const int* cols" if MODE == "table" else ""}) {
     const long M = d.s0, N = d.s1, ras = d.s3, cas = d.s4, rbs = d.s5, cbs = d.s6, rcs = d.s7, MB = d.s8;
     const long z0 = get_group_id(2) / z.s0, z1 = get_group_id(2) % z.s0;
     const long K = d.s9 ? min(d.s9, d.s2 - z0 * d.s9) : d.s2;  // split-K: batch z0 sums its own run of d.s9 steps
@@ -87,7 +88,7 @@ void matmul_cpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
         const long kc = min((long)${KB}, K - k0);
         const bool first = k0 == 0, last = k0 + kc == K;
 % if PACK:
-        ${dict(rows=pack_rows, cols=pack_cols, any=pack_any)[MODE]()}
+        ${dict(rows=pack_rows, cols=pack_cols, any=pack_any, table=pack_cols)[MODE]()}
 % endif
         for (long i_new = i_begin; i_new < i_end; i_new += ${MR}) {
             const long i = min(i_new, M - ${MR});

@@ -4,7 +4,7 @@
 ## multiply(MR, NV, V, a, b, mac)             declares c<r>_<j> and accumulates kc steps; a(r) and b(j) give the operands of step k
 ## store(MR, NV, W, V, TC, first, last, ...)  writes them: scale, add to C, bias, epilogue; `full` chooses vectors or guarded scalars
 ##
-## Both are plain text in the caller's scope. store expects: kc, i (row of the tile), i_new (first row that is ours),
+## place is the address of element (r, j) where columns are not neighbours in memory. Both are plain text in the caller's scope. store expects: kc, i (row of the tile), i_new (first row that is ours),
 ## jt (column of the tile), n_end (columns of C), c (address of the tile), alpha, beta, first, last, full.
 ## An epilogue is a C expression in v (and row). One that writes the type of v as VT is valid on vectors too.
 <%!
@@ -54,7 +54,7 @@ if (last) {
 }
 </%def>
 ##
-<%def name="store(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI)">
+<%def name="store(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI, place='c + r * rcs + j')">
 if (full${"" if vector_epilogue(EPI) else " && !last"}) {
 % for r in range(MR):
 % for j in range(NV):
@@ -74,7 +74,7 @@ if (full${"" if vector_epilogue(EPI) else " && !last"}) {
         const long row = i + r;
         for (long j = j_new; j < j_end; j++) {
             ${ACC} v = t[r * ${NV * W} + j] * alpha;
-            __global ${TC.c}* p = c + r * rcs + j;
+            __global ${TC.c}* p = ${place};
             ${finish(TC, ACC, ACC, BIAS, BETA, EPI, "p", "jt + j", False)}
             ${TC.store}(p, 0, v);
         }

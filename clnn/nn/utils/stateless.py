@@ -1,8 +1,6 @@
 """Calling a module with other parameters and buffers than its own."""
 import contextlib
 
-from clnn._tensor.tensor import Tensor
-
 __all__ = ["functional_call"]
 
 
@@ -41,30 +39,37 @@ def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, 
     swapped = []
     try:
         for name, value in tensors.items():
-            path, _, attribute = name.rpartition(".")
-            try:
-                owner = module.get_submodule(path)
-            except AttributeError:
-                owner = None
-            table = next((t for t in (owner._parameters, owner._buffers) if attribute in t), None) if owner is not None else None
-            if table is None:
-                raise KeyError(name) if not hasattr(owner, attribute) else TypeError(f"{name} is no parameter or buffer")
-            swapped.append((table, attribute, table[attribute]))
+            table, attribute = _place_of(module, name)
+            swapped.append((name, table, attribute, table[attribute]))
             table[attribute] = value
         yield module
     finally:
-        for table, attribute, original in reversed(swapped):
-            replaced = table[attribute]
+        for name, table, attribute, original in reversed(swapped):
+            if name in parameters_and_buffers:  # a value that the call replaced goes back to the caller
+                parameters_and_buffers[name] = table[attribute]
             table[attribute] = original
-            if isinstance(parameters_and_buffers, dict) and isinstance(replaced, Tensor):
-                _hand_back(parameters_and_buffers, swapped, attribute, replaced)
 
 
-def _hand_back(given, swapped, attribute, value):
-    """A buffer that the call replaced (not changed in place) goes back to the caller's dictionary."""
-    names = [name for name in given if name.rpartition(".")[2] == attribute]
-    if len(names) == 1:
-        given[names[0]] = value
+def _place_of(module, name):
+    """The table (parameters or buffers of a submodule) and the key that a dotted name means."""
+    path, _, attribute = name.rpartition(".")
+    owner = module.get_submodule(path)
+    for table in (owner._parameters, owner._buffers):
+        if attribute in table:
+            return table, attribute
+    if hasattr(owner, attribute):
+        raise TypeError(f"{name}: {getattr(owner, attribute)} is not an instance of clnn.Tensor")
+    raise AttributeError(f"{owner._get_name()} has no attribute `{attribute}`")
+
+
+def _merge(dictionaries):
+    merged = {}
+    for dictionary in dictionaries:
+        for name in dictionary:
+            if name in merged:
+                raise ValueError(f"{name} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+        merged.update(dictionary)
+    return merged
 
 
 def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
@@ -72,7 +77,7 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
 
     Args:
         module: the module; it is left unchanged, as long as its forward does not keep anything.
-        parameters_and_buffers: dictionary from dotted names to tensors; what is not named stays.
+        parameters_and_buffers: dictionary from dotted names to tensors, or several of them; what is not named stays.
         args: positional arguments, a tuple (or the single argument).
         kwargs: keyword arguments.
         tie_weights: a tensor given for one name of a shared parameter counts for its other names too. Default: ``True``.
@@ -84,6 +89,8 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
         >>> clnn.func.functional_call(fc, {"weight": clnn.ones(1, 2)}, clnn.tensor([[1., 2.]]))
         tensor([[3.]])
     """
+    if not isinstance(parameters_and_buffers, dict):
+        parameters_and_buffers = _merge(parameters_and_buffers)
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with _reparametrize_module(module, parameters_and_buffers, tie_weights=tie_weights, strict=strict):
         return module(*args, **(kwargs or {}))

@@ -1,0 +1,218 @@
+"""Matrix products: mm, bmm, matmul with full broadcasting, linear and the add-products."""
+from __future__ import annotations
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.tensor import Tensor, empty
+from ..core import dtype as dt
+from ..core.shape import Size, broadcast_shapes, broadcast_strides, collapse
+from . import creation
+from ._gemm import gemm
+
+
+def _check(name, a, b):
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+        raise TypeError(f"{name}(): both operands must be Tensors, got {type(a).__name__} and {type(b).__name__}")
+    if a._storage.device is not b._storage.device:
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {a.device} and {b.device}! ({name})")
+    if a.dtype is not b.dtype:
+        raise RuntimeError(f"{name}: expected both operands to have the same dtype, but got: {a.dtype} != {b.dtype}")
+    if a.dtype is dt.bool_:
+        raise RuntimeError(f'"{name}" not implemented for {a.dtype}')
+
+
+def product(a, b, bias=None, alpha=1.0, epilogue="", out_dtype=None):
+    """``a @ b`` of matrices or stacks of them (broadcast), any strides, in one enqueue of the GEMM family."""
+    M, K, N = a.shape[-2], a.shape[-1], b.shape[-1]
+    lead = a.shape[:-2] if a.shape[:-2] == b.shape[:-2] else broadcast_shapes(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
+    device = a._storage.device
+    out = empty(Size(tuple(lead) + (M, N)), out_dtype or a.dtype, device)
+    if out._numel == 0:
+        return out
+    if K == 0:
+        out = creation.filled(out.shape, 0, out.dtype, device)
+        return out if bias is None else out + bias
+    batch, steps = 1, (0, 0, 0)
+    if lead:
+        sizes, walks = collapse(tuple(lead), (broadcast_strides(tuple(a.shape[:-2]), a._strides[:-2], tuple(lead)),
+                                              broadcast_strides(tuple(b.shape[:-2]), b._strides[:-2], tuple(lead)), out._strides[:-2]))
+        if len(sizes) > 2:
+            return product(a.expand(*lead, M, K).contiguous(), b.expand(*lead, K, N).contiguous(), bias, alpha, epilogue, out_dtype)
+        batch, steps = (sizes[0], tuple(w[0] for w in walks)) if len(sizes) == 1 else (sizes, tuple(zip(*walks)))
+    extra = None if bias is None else (bias._storage.buffer(), bias._offset)
+    gemm(device, a.dtype, M, N, K, a._storage.buffer(), a._offset, a._strides[-2:], b._storage.buffer(), b._offset, b._strides[-2:],
+         out._storage.buf, 0, N, batch, steps, alpha=alpha, bias=extra, epilogue=epilogue, out_dtype=out_dtype)
+    return out
+
+
+def _mats(rng_shapes):
+    def make():
+        rng = np.random.default_rng(3)
+        return [(tuple(rng.standard_normal(s).astype("float32") for s in shapes), {}) for shapes in rng_shapes]
+    return make
+
+
+@kernel("mm", autocast="low", numpy=np.matmul, samples=_mats([((3, 4), (4, 5)), ((1, 7), (7, 1)), ((33, 17), (17, 65))]),
+        vjp=dict(input=lambda g, mat2: mm(g, mat2.t()), mat2=lambda g, input: mm(input.t(), g)),
+        errors=[((np.ones((2, 3), "f"), np.ones((4, 5), "f")), {}, RuntimeError, "mm: inner sizes differ; got a.shape=(2, 3), b.shape=(4, 5)")])
+def mm(input, mat2):
+    """Product of two matrices: ``(M, K) @ (K, N) -> (M, N)``."""
+    _check("mm", input, mat2)
+    if input.ndim != 2 or mat2.ndim != 2:
+        raise RuntimeError(f"mm: both operands must be matrices; got a.shape={tuple(input.shape)}, b.shape={tuple(mat2.shape)}")
+    if input.shape[1] != mat2.shape[0]:
+        raise RuntimeError(f"mm: inner sizes differ; got a.shape={tuple(input.shape)}, b.shape={tuple(mat2.shape)} "
+                           f"(mat1 and mat2 shapes cannot be multiplied ({input.shape[0]}x{input.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]}))")
+    return product(input, mat2)
+
+
+@kernel("_bmm", method=False, autocast="low",
+        vjp=dict(input=lambda g, mat2: _bmm(g, mat2.transpose(-2, -1)), mat2=lambda g, input: _bmm(input.transpose(-2, -1), g)))
+def _bmm(input, mat2):
+    return product(input, mat2)
+
+
+_bmm.op.grad_name = "BmmBackward0"
+
+
+@composite("bmm", numpy=np.matmul, samples=_mats([((2, 3, 4), (2, 4, 5))]))
+def bmm(input, mat2):
+    """Products of two stacks of matrices: ``(B, M, K) @ (B, K, N) -> (B, M, N)``."""
+    _check("bmm", input, mat2)
+    if input.ndim != 3 or mat2.ndim != 3:
+        raise RuntimeError(f"bmm: batch1 and batch2 must be 3D tensors; got a.shape={tuple(input.shape)}, b.shape={tuple(mat2.shape)}")
+    if input.shape[0] != mat2.shape[0] or input.shape[2] != mat2.shape[1]:
+        raise RuntimeError(f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{input.shape[0]}, {input.shape[2]}] "
+                           f"but got: [{mat2.shape[0]}, {mat2.shape[1]}].")
+    return _bmm(input, mat2)
+
+
+@composite("matmul", numpy=np.matmul,
+           samples=_mats([((3,), (3,)), ((3, 4), (4,)), ((4,), (4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)), ((2, 1, 3, 4), (5, 4, 2))]))
+def matmul(input, other):
+    """Product by NumPy's rules: vectors, matrices, and stacks of matrices that broadcast.
+
+    Args:
+        input: ``(K,)``, ``(M, K)`` or ``(*, M, K)``.
+        other: ``(K,)``, ``(K, N)`` or ``(*, K, N)``.
+
+    Raises:
+        RuntimeError: the inner sizes differ or the stacks do not broadcast.
+    """
+    _check("matmul", input, other)
+    na, nb = input.ndim, other.ndim
+    if na == 0 or nb == 0:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {na}D and {nb}D")
+    if na == 2 and nb == 2:
+        return mm(input, other)
+    if na == 1:
+        input = input.unsqueeze(0)
+    if nb == 1:
+        other = other.unsqueeze(1)
+    if input.shape[-1] != other.shape[-2]:
+        raise RuntimeError(f"matmul: inner sizes differ; got a.shape={tuple(input.shape)}, b.shape={tuple(other.shape)}")
+    if other.ndim == 2:
+        r = mm(input.reshape(-1, input.shape[-1]), other).reshape(*input.shape[:-1], other.shape[-1]) if input.ndim > 2 else mm(input, other)
+    else:
+        try:
+            broadcast_shapes(tuple(input.shape[:-2]), tuple(other.shape[:-2]))
+        except ValueError as exc:
+            raise RuntimeError(f"matmul: stacks do not broadcast; got a.shape={tuple(input.shape)}, b.shape={tuple(other.shape)}: {exc}") from None
+        r = _bmm(input, other)
+    if na == 1:
+        r = r.squeeze(-2)
+    return r.squeeze(-1) if nb == 1 else r
+
+
+def _linear_bias(g):
+    return g.sum(tuple(range(g.ndim - 1))) if g.ndim > 1 else g
+
+
+@kernel("_linear2d", method=False, autocast="low",
+        vjp=dict(input=lambda g, weight: mm(g, weight), weight=lambda g, input: mm(g.t(), input), bias=lambda g: g.sum(0)))
+def _linear2d(input, weight, bias):
+    if weight.shape[0] == 0 or input.shape[0] == 0 or input.shape[1] == 0:
+        r = product(input, weight.t())
+        return r if bias is None else r + bias
+    return product(input, weight.t(), None if bias is None else bias.contiguous())
+
+
+_linear2d.op.grad_name = "AddmmBackward0"
+
+
+@composite("linear", method=False, torch="nn.functional.linear")
+def linear(input, weight, bias=None):
+    """``input @ weight.T + bias``.
+
+    Args:
+        input: ``(*, in_features)``.
+        weight: ``(out_features, in_features)`` or ``(in_features,)``.
+        bias: ``(out_features,)`` or None.
+
+    Raises:
+        RuntimeError: the feature sizes differ.
+    """
+    _check("linear", input, weight)
+    if weight.ndim == 1:
+        r = matmul(input, weight)
+        return r if bias is None else r + bias
+    if not input.shape or input.shape[-1] != weight.shape[-1]:
+        raise RuntimeError(f"linear: input has {input.shape[-1] if input.shape else 0} features, weight expects {weight.shape[-1]}; got "
+                           f"input.shape={tuple(input.shape)}, weight.shape={tuple(weight.shape)} (mat1 and mat2 shapes cannot be multiplied "
+                           f"({input._numel // max(1, input.shape[-1]) if input.shape else 1}x{input.shape[-1] if input.shape else 0} and "
+                           f"{weight.shape[1]}x{weight.shape[0]}))")
+    if bias is not None and bias.dtype is not weight.dtype:
+        raise RuntimeError(f"linear: weight and bias must have the same dtype, but got: {weight.dtype} != {bias.dtype}")
+    if input.ndim == 2:
+        return _linear2d(input, weight, bias)
+    return _linear2d(input.reshape(-1, input.shape[-1]), weight, bias).reshape(*input.shape[:-1], weight.shape[0])
+
+
+@composite("mv")
+def mv(input, vec):
+    """Matrix times vector."""
+    if input.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError(f"mv: expected a matrix and a vector; got shapes {tuple(input.shape)}, {tuple(vec.shape)}")
+    return matmul(input, vec)
+
+
+def _combine(input, prod, beta, alpha):
+    if alpha != 1:
+        prod = prod * alpha
+    if beta == 0:
+        return prod
+    return prod + (input if beta == 1 else input * beta)
+
+
+@composite("addmm", inplace=True)
+def addmm(input, mat1, mat2, *, beta=1, alpha=1):
+    """``beta * input + alpha * mat1 @ mat2``."""
+    if mat1.ndim == 2 and mat2.ndim == 2 and beta == 1 and alpha == 1 and input.ndim == 1 and input.shape[0] == mat2.shape[1] \
+            and mat1.shape[1] == mat2.shape[0] and input.dtype is mat1.dtype is mat2.dtype:
+        return _linear2d(mat1, mat2.t(), input)
+    return _combine(input, mm(mat1, mat2), beta, alpha)
+
+
+@composite("addmv", inplace=True)
+def addmv(input, mat, vec, *, beta=1, alpha=1):
+    """``beta * input + alpha * mat @ vec``."""
+    return _combine(input, mv(mat, vec), beta, alpha)
+
+
+@composite("baddbmm", inplace=True)
+def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
+    """``beta * input + alpha * batch1 @ batch2`` for stacks of matrices."""
+    return _combine(input, bmm(batch1, batch2), beta, alpha)
+
+
+@composite("addbmm", inplace=True)
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
+    """``beta * input + alpha * (sum over the stack of batch1 @ batch2)``."""
+    return _combine(input, bmm(batch1, batch2).sum(0), beta, alpha)
+
+
+@composite("addr", inplace=True)
+def addr(input, vec1, vec2, *, beta=1, alpha=1):
+    """``beta * input + alpha * outer(vec1, vec2)``."""
+    return _combine(input, vec1.unsqueeze(1) * vec2.unsqueeze(0), beta, alpha)
