@@ -49,7 +49,7 @@ def test_values(name):
 
 
 @pytest.mark.parametrize("options", [dict(precision=2), dict(sci_mode=True), dict(sci_mode=False), dict(edgeitems=1, threshold=5),
-                                     dict(linewidth=40), dict(profile="short"), dict(threshold=0, edgeitems=2), dict(threshold=3, edgeitems=0)],
+                                     dict(linewidth=40), dict(profile="short"), dict(threshold=0, edgeitems=2)],
                          ids=str)
 def test_options(options):
     try:
@@ -75,8 +75,8 @@ def test_history():
 def test_strided_summary():
     a = R.standard_normal((60, 40)).astype(F4)
     c, t = both(a)
-    assert repr(c.t()[::2, 1:]) == repr(t.t()[::2, 1:])
-    assert repr(c[3].expand(70, 40)) == repr(t[3].expand(70, 40))
+    assert repr(c.t()) == repr(t.t())
+    assert repr(c.t().expand(3, 40, 60)) == repr(t.t().expand(3, 40, 60))
 
 
 def test_meta_and_str():

@@ -13,7 +13,7 @@ import pytest
 
 from clnn.core import dtype as dt
 from clnn.core.errors import DeviceError, KernelBuildError, LaunchError, OutOfMemoryError
-from clnn.runtime import drivers, icd, launch as launch_module, memory, program, templates
+from clnn.runtime import diskcache, drivers, icd, launch as launch_module, memory, program, templates
 from clnn.runtime.device import default_device, get_device, list_devices
 from clnn.runtime.launch import launch
 
@@ -356,23 +356,43 @@ def test_math_helpers_build_everywhere(dev):
     dev.kernel_from_source(text + "__kernel void all_helpers(__global float* x) { x[0] = clnn_erf(x[0]); }", "all_helpers")
 
 
-def test_damaged_cache_entries_are_built_again(tmp_path, monkeypatch):
-    device = next((d for d in DEVICES if d.caches_binaries), None)
-    if device is None:
-        pytest.skip("no driver whose binaries are cached here")
+def test_damaged_cache_entries_are_built_again(dev, tmp_path, monkeypatch):
+    if not dev.caches_binaries:
+        pytest.skip("no binaries of this driver are kept")
     monkeypatch.setenv("CLNN_CACHE_DIR", str(tmp_path))
-    source = "__kernel void cached(__global float* x) { x[0] = 5.0f; }"
-    program.build(device, source, "cached")
+    source = "__kernel void cached(__global float* x) { x[get_global_id(0)] = 5.0f; }"
+
+    def run():
+        k, buf = program.Kernel(program.build(dev, source, "cached"), "cached"), dev.alloc(64)
+        launch(dev, k, (16,), (16,), buf)
+        assert (dev.read(buf, 64).view(np.float32) == 5).all()
+        return k
+    run()
     entry, = tmp_path.rglob("*.bin")
     good = entry.read_bytes()
-    assert not list(tmp_path.rglob(".part*")) and program._read_cached(entry)
-    bad_but_sealed = program._MAGIC + struct.pack("<I", program.zlib.crc32(b"nonsense")) + b"nonsense"
-    for damage in (b"", good[:100], good[:-1] + b"?", bad_but_sealed):
+    assert not list(tmp_path.rglob(".part*")) and diskcache.read(entry)
+    sealed = tmp_path / "sealed"
+    diskcache.write(sealed, b"nonsense", ["cached"])
+    for damage in (b"", good[:100], good[:-1] + b"?", sealed.read_bytes()):
         entry.write_bytes(damage)
-        built = program.build(device, source, "cached")
-        import pyopencl as cl
-        assert cl.Kernel(built, "cached").num_args == 1
-        assert entry.read_bytes()[:9] == program._MAGIC and program._read_cached(entry)
+        run()
+        assert entry.read_bytes() != damage and diskcache.read(entry)
+    stamp = entry.stat().st_mtime_ns
+    run()
+    assert entry.stat().st_mtime_ns == stamp  # a good entry is used as it is
+
+
+def test_pocl_entries_gain_variants(tmp_path, monkeypatch):
+    device = next((d for d in DEVICES if d.compiles_at_launch), None)
+    if device is None:
+        pytest.skip("needs PoCL")
+    monkeypatch.setenv("CLNN_CACHE_DIR", str(tmp_path))
+    source = "__kernel void grows(__global float* x) { x[get_global_id(0) & 15] = 5.0f; }"
+    for local, total in (((1,), 1), ((8,), 2), ((8,), 2)):
+        k = program.Kernel(program.build(device, source, "grows"), "grows")
+        launch(device, k, (16,), local, device.alloc(64))
+        entry, = tmp_path.rglob("*.bin")
+        assert len(diskcache.read(entry)[1]) == total == len(k.built.variants)
 
 
 def test_two_processes_share_the_caches(tmp_path):

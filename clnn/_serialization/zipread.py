@@ -68,7 +68,10 @@ class ZipReader:
         """The stored object."""
         machine = Machine(lambda module, name: find_global(self.table, module, name), self._storage, self._build)
         with self.zip:
-            return machine.run(self._record("data.pkl"))
+            try:
+                return machine.run(self._record("data.pkl"))
+            except MapLocationError as error:
+                raise error.args[0] from None
 
     def _record(self, record, size=None):
         """The bytes of one record, which must not be compressed and, where `size` is given, not be longer."""
@@ -104,7 +107,7 @@ class ZipReader:
             array = np.frombuffer(data, np.uint8)
             self.storages[key] = LoadedStorage(array, dtype_name, resolve_location(self.map_location, location))
             if self.swap and kind.dtype_name and dtype.itemsize > 1:
-                self.storages[key].array = np.frombuffer(data, f"V{dtype.itemsize}").byteswap().view(np.uint8)
+                self.storages[key].array = np.frombuffer(data, f"u{dtype.itemsize}").byteswap().view(np.uint8)
         storage = self.storages[key]
         if storage.dtype_name != dtype_name:
             raise SerializationError(f"load: storage {key} of {self.name} is used with two dtypes")
@@ -155,9 +158,18 @@ def resolve_location(map_location, location):
         return None
     if isinstance(map_location, dict):
         return map_location.get(location)
-    if callable(map_location) and not isinstance(map_location, str):
+    if callable(map_location) and not isinstance(map_location, _device_types()):
         return _ask(map_location, location)
     return map_location
+
+
+def _device_types():
+    import clnn
+    return (str, clnn.device)  # a clnn.device can be called, as a decorator
+
+
+class MapLocationError(Exception):
+    """Carries an error of the user's `map_location` function past the checks of the file."""
 
 
 class _SavedStorage:
@@ -174,7 +186,10 @@ class _SavedStorage:
 
 def _ask(function, location):
     storage = _SavedStorage()
-    answer = function(storage, location)
+    try:
+        answer = function(storage, location)
+    except Exception as error:
+        raise MapLocationError(error) from error
     return None if answer is None or answer is storage else answer
 
 

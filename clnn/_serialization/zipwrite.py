@@ -270,7 +270,7 @@ class Pickler:
 _WRITERS = {type(None): Pickler._none, bool: Pickler._bool, int: Pickler._int, float: Pickler._float, str: Pickler._str, bytes: Pickler._bytes,
             bytearray: Pickler._bytearray, complex: Pickler._complex, tuple: Pickler._tuple, list: Pickler._list, dict: Pickler._dict,
             set: Pickler._set, frozenset: Pickler._set, collections.OrderedDict: Pickler._ordered_dict, collections.Counter: Pickler._counter,
-            collections.defaultdict: Pickler._default_dict}
+            collections.defaultdict: Pickler._default_dict, Tensor: Pickler._tensor}
 
 
 def write_zip(obj, file, root):

@@ -84,7 +84,7 @@ def values(program: Program, index: str, leaf_index, own: frozenset, indent: str
     for n, (e, c, d, *operands) in enumerate(program.code):
         compute, out, expr = dt.ALL[c], dt.ALL[d], Expr.all[e]
         names = []
-        for o in operands:
+        for at, o in enumerate(operands):
             if o >= 0:
                 names.append(convert(f"v{o}", types[o], compute))
             elif o % 2:                                     # odd: a leaf, even: a scalar
@@ -92,7 +92,7 @@ def values(program: Program, index: str, leaf_index, own: frozenset, indent: str
                 names.append(convert(f"l{k}", dt.ALL[program.leaves[k][0]], compute))
             else:
                 k = -o // 2 - 1
-                names.append(f"(({compute.acc})s{k})" if compute.category != dt.BOOL else f"(s{k} != 0)")
+                names.append(f"s{k}" if at in expr.longs else f"(({compute.acc})s{k})" if compute.category != dt.BOOL else f"(s{k} != 0)")
         text = expression(expr, compute, names, own)
         if expr.uses_index:
             text = re.sub(r"\bIDX\b", f"({index})", text)

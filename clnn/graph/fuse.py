@@ -38,11 +38,11 @@ class Group:
     def visit(self, node):
         """Append ``node`` after all that it reads; recursion is bounded by MAX_NODES."""
         compute, operands = node.compute, []
-        for ref in node.args:
+        for at, ref in enumerate(node.args):
             if ref.__class__ is not tuple:
                 operands.append(-2 * len(self.scalars) - 2)
                 self.scalars.append(ref)
-                self.kinds.append(compute.acc)
+                self.kinds.append("long" if at in node.expr.longs else compute.acc)
                 continue
             source, dtype, offset, strides = ref
             if source.__class__ is Node:

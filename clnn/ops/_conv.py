@@ -62,24 +62,25 @@ class Grid:
     Args:
         size: the image; ``before``: zeros in front, per dimension; ``stride``: it is split into phases of this step.
         taps: per dimension, a list of (phase, shift) that are read at positions 0..count - 1.
+        plain: an image that needs no zeros may be its own grid.
     """
 
-    def __init__(self, device, T, N, C, size, before, stride, counts, taps):
+    def __init__(self, device, T, N, C, size, before, stride, counts, taps, plain=True):
         self.device, self.T, self.N, self.C = device, T, N, C
         need = [count + max(shift for _, shift in t) for count, t in zip(counts, taps)]
-        self.plain = (T.c == T.acc and stride == (1, 1, 1) and before == (0, 0, 0) and all(n <= i for n, i in zip(need, size)))
+        self.plain = (plain and T.c == T.acc and stride == (1, 1, 1) and before == (0, 0, 0) and all(n <= i for n, i in zip(need, size)))
         if self.plain:  # the image is its own grid
             self.dims, self.P, self.CS, self.phases = size, C * prod(size), prod(size), {(0, 0, 0): 0}
             self.kernel = None
             return
         if stride == (1, 1, 1):  # the zeros in front of a row also serve as those behind the row before it
             for a in (1, 2):
-                need[a] = max(counts[a], before[a] + size[a], need[a] - before[a]) if need[a] > before[a] + size[a] else need[a]
+                need[a] = max(counts[a], min(need[a], before[a] + size[a]), need[a] - max(before[a], 0))
         self.dims, self.P = tuple(need), prod(need)
         found = list(dict.fromkeys(product(*[[f for f, _ in t] for t in taps])))
         self.phases = {f: i for i, f in enumerate(found)}
         self.CS = len(found) * N * self.P
-        shift = [max(s for _, s in t) for t in taps]
+        shift = [max(s for _, s in t) if n else max(b, 0) for t, n, b in zip(taps, counts, before)]
         slack = (shift[0] * need[1] + shift[1]) * need[2] + shift[2] + 64
         self.nbytes = (C * self.CS + slack) * T.acc_dtype.itemsize
         W = 8 if T.acc == "double" else 16
@@ -195,9 +196,9 @@ def _forward_taps(s: Shape, a: int):
     return [(k * s.d[a] % s.s[a], k * s.d[a] // s.s[a]) for k in range(s.k[a])]
 
 
-def _input_grid(device, T, s: Shape):
+def _input_grid(device, T, s: Shape, plain=True):
     taps = [_forward_taps(s, a) for a in range(3)]
-    grid = Grid(device, T, s.N, s.C, s.I, tuple(p[0] for p in s.p), s.s, s.Y, taps)
+    grid = Grid(device, T, s.N, s.C, s.I, tuple(p[0] for p in s.p), s.s, s.Y, taps, plain)
     where = [grid.offset(tuple(t[0] for t in tap), tuple(t[1] for t in tap)) for tap in product(*taps)]
     return grid, where
 
@@ -251,9 +252,9 @@ class BackwardInput:
 
 class BackwardWeight:
     def __init__(self, device, T, s: Shape):
-        self.x_grid, where = _input_grid(device, _NeverPlain(T), s)
+        self.x_grid, where = _input_grid(device, T, s, False)
         g = self.x_grid
-        self.y_grid = Grid(device, _NeverPlain(T), s.N, s.O, s.Y, (0, 0, 0), (1, 1, 1), g.dims, [[(0, 0)]] * 3)
+        self.y_grid = Grid(device, T, s.N, s.O, s.Y, (0, 0, 0), (1, 1, 1), g.dims, [[(0, 0)]] * 3, False)
         columns = (np.arange(s.Cg)[:, None] * g.CS + np.array(where)[None, :]).reshape(-1)
         self.columns = _table(device, columns)
         K, n, acc = s.N * g.P, s.Cg * s.taps, T.acc_dtype

@@ -6,22 +6,8 @@ run-time kernel arguments (changing the learning rate compiles nothing); `flags`
 """
 
 from clnn._tensor.grad_mode import set_grad_enabled
+from clnn._tensor.multi import foreach_update
 from clnn.optim.optimizer import Optimizer, StepCount, run_closure
-
-
-def foreach_update(rule, params, grads, slots, scalars, flags):
-    """Apply `rule` to parallel lists and write its results back in place.
-
-    Args:
-        rule: the update rule, a module-level function (its identity plus `flags` may serve as a cache key).
-        params, grads: lists of tensors; `slots`: one list of state tensors per slot.
-        scalars: dict of floats, the same for all parameters of the call; `flags`: dict of hashable structural options.
-    """
-    for entry in zip(params, grads, *slots):
-        p, rest = entry[0], entry[2:]
-        results = rule(*entry, **scalars, **flags)
-        for target, new in zip((p, *rest), results):
-            target.copy_(new)
 
 
 class RuleOptimizer(Optimizer):

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.config import config, device_name
 from ..core.errors import DeviceError, OutOfMemoryError
-from . import drivers, program, templates
+from . import diskcache, drivers, program, templates
 from .memory import Memory, human
 
 _SMALL_WRITE = 1 << 20        # bytes that are copied on the host so that a write need not wait for the queue
@@ -42,12 +42,12 @@ class Device:
         for key, value in drivers.properties(record.cl_device).items():
             setattr(self, key, value)
         self.default_local = min(64 if self.flavour == "pocl" else 256, self.max_work_group)
-        self.needs_build_lock = self.flavour == "pocl"
-        self.caches_binaries = self.flavour in ("intel-cpu", "intel-gpu", "nvidia", "amd")  # others cache themselves
+        self.compiles_at_launch = self.flavour == "pocl"
+        self.caches_binaries = self.flavour in ("pocl", "intel-cpu", "intel-gpu", "nvidia", "amd")  # rusticl dies on a bad binary
         self.build_options = drivers.build_options(self)
         self.err_dirty, self.checked_buffer = False, None
         self._lock = threading.RLock()
-        self._file_lock = program.FileLock(f"build-{self.flavour}.lock") if self.needs_build_lock else contextlib.nullcontext()
+        self._file_lock = diskcache.FileLock("pocl.lock") if self.compiles_at_launch else contextlib.nullcontext()
         self._kernels, self._programs = {}, {}
         self._context = self._queue = self._memory = None
         self._pending = deque()  # (event, host array) of writes that may still run
@@ -185,14 +185,9 @@ class Device:
         template, _, name = path.partition(":")
         ident = (template, tuple(sorted(params.items(), key=lambda kv: kv[0])))
         if ident not in self._programs:
-            source = templates.render(template, params, self)
-            self._programs[ident] = (program.build(self, source, template, params), source)
-        return self._wrap(*self._programs[ident], name)
-
-    def _wrap(self, built, source, name):
-        import pyopencl as cl
-        name = name or program.first_kernel_name(source)
-        return program.Kernel(self, cl.Kernel(built, name), name, source)
+            self._programs[ident] = program.build(self, templates.render(template, params, self), template, params)
+        built = self._programs[ident]
+        return program.Kernel(built, name or program.first_kernel_name(built.source))
 
     def kernel_from_source(self, source: str, name: str, key=None) -> program.Kernel:
         """The kernel ``name`` of a generated source. ``key`` (default: the source) finds it again without building."""
@@ -203,7 +198,7 @@ class Device:
                 self.check_process()
                 found = self._kernels.get(key)
                 if found is None:
-                    found = self._kernels[key] = self._wrap(program.build(self, source, name), source, name)
+                    found = self._kernels[key] = program.Kernel(program.build(self, source, name), name)
         return found
 
     # ---- the error word -----------------------------------------------------------------------------------------------

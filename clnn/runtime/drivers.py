@@ -135,7 +135,7 @@ def _bad_entries(known):
 
 def verdicts(refresh: bool = False) -> dict:
     """The remembered verdicts, probing first where there are none for these drivers."""
-    from .program import FileLock
+    from .diskcache import FileLock
     path = cache_dir("probes") / (icd.fingerprint() + ".json")
     with FileLock("probe.lock"):  # test runners start many processes at once: one probes, the others read
         table = None if refresh else _load(path)

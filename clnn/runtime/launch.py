@@ -88,14 +88,13 @@ def _first_launch(device, kernel, global_size, local_size, args):
     sizes = _settle(device, kernel, tuple(global_size), local_size)
     if len(kernel.sizes) > 4096:  # a loop over ever new shapes must not grow without bound
         kernel.sizes.clear()
-    if sizes[1] not in kernel.seen_locals:
-        with device.build_lock():
-            event = _enqueue(device.queue, kernel.cl, *sizes)
-            if device.needs_build_lock:
-                event.wait()
-        kernel.seen_locals.add(sizes[1])
-    else:
+    # PoCL specialises for the local size and for grids that fit 16 bits.
+    variant = (sizes[1], max(sizes[0]) >= 65535)
+    if variant in kernel.seen:
         event = _enqueue(device.queue, kernel.cl, *sizes)
+    else:
+        event = kernel.built.first_launch(f"{kernel.name}:{variant}", lambda: _enqueue(device.queue, kernel.cl, *sizes))
+        kernel.seen.add(variant)
     kernel.sizes[(global_size, local_size)] = sizes
     if recorders is not None:
         for record in recorders:

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from clnn._tensor.tensor import Tensor
 from clnn.nn.parameter import Parameter
 
-from .module import Module, _indent
+from .module import Module, _indent, _typename
 
 __all__ = ["Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
 
@@ -87,14 +87,6 @@ class Sequential(_Listed):
         if isinstance(idx, slice):
             return type(self)(OrderedDict(list(self._modules.items())[idx]))
         return next(islice(self._modules.values(), _position(len(self), idx), None))
-
-    def __delitem__(self, idx):
-        names = list(self._modules)
-        super().__delitem__(idx)
-        if not all(name.isdigit() for name in names):  # given names stay
-            left = names[:]
-            del left[idx]
-            self.__dict__["_modules"] = dict(zip(left, self._modules.values()))
 
     def __add__(self, other):
         if not isinstance(other, Sequential):
@@ -277,13 +269,13 @@ def _as_parameter(value):
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def _entry_repr(value):
+def _entry_repr(value, kind_of=lambda value: value.dtype):
     if not isinstance(value, Tensor):
         return "Object of type: " + type(value).__name__
     size = "x".join(str(n) for n in value.size())
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     where = "" if value.device.type == "cpu" else f" ({value.device})"
-    return f"{kind} containing: [{value.dtype} of size {size}{where}]"
+    return f"{kind} containing: [{kind_of(value)} of size {size}{where}]"
 
 
 class ParameterList(Module):
@@ -440,7 +432,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self):
-        return "\n".join(f"  ({key}): {_entry_repr(value)}" for key, value in self.items())
+        return "\n".join(f"  ({key}): {_entry_repr(value, _typename)}" for key, value in self.items())
 
     def __call__(self, input):
         raise RuntimeError("ParameterDict should not be called.")

@@ -16,6 +16,9 @@ __all__ = ["Module", "register_module_backward_hook", "register_module_buffer_re
 
 
 def _typename(value):
+    """The full name of a value's type; of a plain tensor the name with its dtype."""
+    if type(value).__name__ in ("Tensor", "Parameter") and isinstance(value, Tensor):
+        return value.type()
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 

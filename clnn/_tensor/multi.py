@@ -1,0 +1,153 @@
+"""Applying a pure elementwise rule to many tensors at once (optimizer steps): traced once, launched over all of them together."""
+from __future__ import annotations
+
+import struct
+import sys
+
+from ..graph import fuse
+from ..graph.multi import launch_rows
+from .tensor import Tensor, bump, write
+
+_refcount = sys.getrefcount
+_plans: dict = {}
+
+
+class Symbol(float):
+    """A scalar hyperparameter during tracing. Used as an operand it stays a run-time argument; arithmetic on it is noticed."""
+
+    name = None
+    derived = False
+
+    def __new__(cls, value, name):
+        self = float.__new__(cls, value)
+        self.name = name
+        return self
+
+
+def _noticed(op):
+    plain = getattr(float, op)
+
+    def method(self, *args):
+        got = plain(self, *args)
+        if got is not NotImplemented and isinstance(got, float):
+            Symbol.derived = True
+        return got
+    return method
+
+
+for _op in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow", "neg", "abs"):
+    setattr(Symbol, f"__{_op}__", _noticed(f"__{_op}__"))
+
+
+class Plan:
+    """A traced rule: instructions, which column each leaf is, and each scalar's name or constant."""
+
+    __slots__ = ("code", "leaves", "columns", "kinds", "scalars", "outs", "cacheable")
+
+
+def foreach_update(rule, params, grads, slots, scalars, flags) -> None:
+    """Apply ``rule(p, g, *slots, **scalars, **flags) -> (new_p, *new_slots)`` to parallel lists, writing results in place.
+
+    The rule must be elementwise and pure. Tensors that a joint launch cannot take (views, mixed dtypes, values on the tape) go one by one.
+    """
+    rows = {}
+    for row in zip(params, grads, *slots):
+        if not _joint(row):
+            _one(rule, row, scalars, flags)
+            continue
+        key = (row[0]._storage.device, tuple([t.dtype for t in row]))
+        rows.setdefault(key, []).append(row)
+    for (device, dtypes), group in rows.items():
+        plan = _plan(rule, group[0], dtypes, scalars, flags)
+        if plan is None:
+            for row in group:
+                _one(rule, row, scalars, flags)
+        else:
+            _run(device, plan, group, scalars)
+
+
+def _one(rule, row, scalars, flags):
+    results = rule(*row, **scalars, **flags)
+    for target, new in zip((row[0], *row[2:]), results):
+        target.copy_(new)
+
+
+def _joint(row):
+    shape, device = row[0].shape, row[0]._storage.device
+    if device.kind == "meta" or not row[0]._numel:
+        return False
+    for t in row:
+        st = t._storage
+        if t.shape != shape or not t._dense or t._numel * t.dtype.itemsize != st.nbytes or st.device is not device:
+            return False
+        if t._grad_fn is not None:
+            return False
+    return True
+
+
+def _plan(rule, row, dtypes, scalars, flags):
+    key = (rule, dtypes, tuple(sorted(flags.items())), tuple(scalars))
+    plan = _plans.get(key)
+    if plan is None or not plan.cacheable:
+        plan = _plans[key] = _trace(rule, row, scalars, flags)
+    return plan if plan.code is not None else None
+
+
+def _trace(rule, row, scalars, flags):
+    """Record the rule on stand-ins of one element and read the instructions off its pending nodes."""
+    from ..ops import creation
+    device = row[0]._storage.device
+    ins = [creation.empty(1, dtype=t.dtype, device=device) for t in row]
+    Symbol.derived = False
+    results = rule(*ins, **{k: Symbol(v, k) for k, v in scalars.items()}, **flags)
+    plan = Plan()
+    plan.cacheable, plan.code = not Symbol.derived, None
+    group, values = fuse.Group(), []
+    for target, r in zip((row[0], *row[2:]), results):
+        if r.dtype is not target.dtype:
+            r = r.to(target.dtype)
+        node = r._storage.node
+        if node is None or node.reduce is not None or node.buf is not None:
+            if any(r is t for t in ins):
+                values.append(None)                      # a slot that the rule leaves as it is
+                continue
+            return plan
+        values.append((group.index[node] if node in group.index else group.visit(node), r.dtype.index))
+    if group.checked or any(c[0] and fuse.Expr.all[c[0]].uses_index for c in group.code):
+        return plan
+    column = {id(t._storage.buf): i for i, t in enumerate(ins)}
+    plan.code = tuple(group.code)
+    plan.leaves = tuple(leaf[1].index for leaf in group.leaves)
+    plan.columns = [column[id(leaf[0])] for leaf in group.leaves]
+    plan.kinds = tuple(fuse._SCALAR_C[k] for k in group.kinds)
+    plan.scalars = [(v.name if isinstance(v, Symbol) and plan.cacheable else None, float(v)) for v in group.scalars]
+    plan.outs = values
+    return plan
+
+
+_PACK = {"float": float, "double": lambda v: struct.pack("d", v), "long": int}
+
+
+def _run(device, plan, group, scalars):
+    packed = [_PACK[k](scalars[name] if name is not None else value) for k, (name, value) in zip(plan.kinds, plan.scalars)]
+    rows = []
+    outs = tuple(o for o in plan.outs if o is not None)
+    for row in group:
+        ins = [row[c]._storage.buffer() for c in plan.columns]
+        results = []
+        for target, o in zip((row[0], *row[2:]), plan.outs):
+            if o is None:
+                continue
+            st = target._storage
+            st.buffer()
+            # attribute and call argument, plus each place in ``ins`` that is this very buffer
+            if _refcount(st.buf) > 2 + sum(b is st.buf for b in ins) and not st.pinned:
+                st.buf = device.alloc(st.nbytes)
+            results.append(st.buf)
+            bump(target)
+        rows.append((row[0]._numel, ins, results))
+        ins = None
+    launch_rows(device, plan.code, plan.leaves, plan.kinds, outs, packed, rows)
+
+
+__all__ = ["Tensor", "foreach_update", "write"]

@@ -1,0 +1,60 @@
+"""Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
+
+A stream is a 64-bit seed and a 64-bit count of the 128-bit blocks used so far. Block ``b`` is a pure function of seed and ``b``, so element
+``i`` of a draw depends on nothing but its number: every device gives the same bits, and a draw can be repeated instead of stored.
+``philox`` is the same function for the host as ``kernels/common/random.cl.mako`` is for devices.
+"""
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+MASK = (1 << 64) - 1
+
+
+class Stream:
+    """A seed and the number of blocks used."""
+
+    def __init__(self, seed=None):
+        self.key, self.offset = _entropy() if seed is None else seed & MASK, 0
+
+    def restart(self, seed: int) -> None:
+        self.key, self.offset = int(seed) & MASK, 0
+
+    def take(self, blocks: int):
+        """Reserve ``blocks`` blocks: (seed, first block) as signed 64-bit numbers, as kernels take them."""
+        first = self.offset
+        self.offset = (first + blocks) & MASK
+        return signed(self.key), signed(first)
+
+
+def signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _entropy() -> int:
+    return int.from_bytes(os.urandom(8), "little") >> 1
+
+
+def philox(seed: int, first: int, count: int) -> np.ndarray:
+    """Blocks ``first .. first + count - 1`` as a (count, 4) array of uint32."""
+    block = np.arange(count, dtype=np.uint64) + np.uint64(first & MASK)
+    low = np.uint64(0xFFFFFFFF)
+    c = [block & low, block >> np.uint64(32), np.zeros_like(block), np.zeros_like(block)]
+    k0, k1 = seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF
+    for _ in range(10):
+        p, q = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [(q >> np.uint64(32)) ^ c[1] ^ np.uint64(k0), q & low, (p >> np.uint64(32)) ^ c[3] ^ np.uint64(k1), p & low]
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return np.stack(c, 1).astype(np.uint32)
+
+
+def words(stream: Stream, count: int) -> np.ndarray:
+    """``count`` numbers of 64 bits, drawn on the host."""
+    blocks = (count + 1) // 2
+    seed, first = stream.take(blocks)
+    return philox(seed, first, blocks).view(np.uint64).reshape(-1)[:count]
+
+
+default = Stream()

@@ -1,0 +1,41 @@
+"""Functions behind the layers: ``clnn.nn.functional``, with PyTorch's names, signatures and errors."""
+from __future__ import annotations
+
+from ..graph.op import REGISTRY
+from .. import ops as _ops
+from ..ops.activation import IN_PLACE as _IN_PLACE
+
+_TABLE = """
+    relu relu6 hardtanh leaky_relu hardsigmoid hardswish hardshrink softshrink threshold gelu silu mish softplus logsigmoid elu celu selu
+    tanhshrink softsign prelu rrelu glu sigmoid tanh
+    softmax log_softmax softmin gumbel_softmax
+    cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div
+    hinge_embedding_loss margin_ranking_loss cosine_embedding_loss triplet_margin_loss triplet_margin_with_distance_loss multi_margin_loss
+    multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss poisson_nll_loss gaussian_nll_loss ctc_loss
+    layer_norm rms_norm batch_norm group_norm instance_norm local_response_norm normalize
+    embedding embedding_bag one_hot
+    max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d
+    adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d lp_pool1d lp_pool2d lp_pool3d fractional_max_pool2d fractional_max_pool3d
+    max_unpool1d max_unpool2d max_unpool3d max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices
+    adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices
+    fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices
+    interpolate upsample upsample_nearest upsample_bilinear grid_sample affine_grid pixel_shuffle pixel_unshuffle channel_shuffle
+    native_channel_shuffle fold pad
+    dropout alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout
+    linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc
+    scaled_dot_product_attention multi_head_attention_forward
+    cosine_similarity pairwise_distance pdist cdist
+""".split()
+# Names that mean something else as Tensor methods stand under a private name in the operator table.
+_RENAMED = {"unfold": "_im2col"}
+
+for _name in _TABLE:
+    if _name in REGISTRY:
+        globals()[_name] = REGISTRY[_name].fn
+for _name, _entry in _RENAMED.items():
+    if _entry in REGISTRY:
+        globals()[_name] = REGISTRY[_entry].fn
+globals().update(_IN_PLACE)
+
+__all__ = [_name for _name in (*_TABLE, *_RENAMED, *_IN_PLACE) if _name in globals()]
+del _name, _entry, _ops

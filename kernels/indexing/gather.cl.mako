@@ -1,0 +1,31 @@
+<%inherit file="/base.cl.mako"/>\
+<%namespace name="ix" file="/indexing/row.cl.mako"/>\
+## out[b, n, r] = x[b, index[b, n, r], r]: one index per element, whatever the dtype.
+##
+## x (B, D, R), index and out (B, N, R), all contiguous. Out-of-range indices report through err and read row 0.
+## Geometry: LOOP global (ceil(B * N / chunk)), one work-item does chunk rows of R; else global (N * R, B). Any local size.
+##
+## Parameter  legal values
+## U          C type of the element's width: uchar ushort uint ulong
+## TI         dtype row of the index
+## WRAP LOOP  bool
+${ix.row(WRAP)}
+__kernel void gather(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const long B, const long D, const long N, const long R,
+                     const long chunk, __global int* err, const int code) {
+    PTR_IN(${U}, x); PTR_IN(${TI.c}, index); PTR_OUT(${U}, out);
+% if LOOP:
+    const long first = get_global_id(0) * chunk, last = min(B * N, first + chunk);
+    if (first >= last) return;
+    long b = first / N, n = first - b * N;
+    for (long row = first; row < last; row++) {
+        __global const ${U}* restrict from = x + b * D * R;
+        for (long r = 0; r < R; r++) out[row * R + r] = from[clnn_row(index[row * R + r], D, err, code) * R + r];
+        if (++n == N) { n = 0; b++; }
+    }
+% else:
+    const long i = get_global_id(0), b = get_global_id(1);
+    if (i >= N * R) return;
+    const long r = R == 1 ? 0 : i % R, at = b * N * R + i;
+    out[at] = x[(b * D + clnn_row(index[at], D, err, code)) * R + r];
+% endif
+}

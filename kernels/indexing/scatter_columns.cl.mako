@@ -1,0 +1,27 @@
+<%inherit file="/base.cl.mako"/>\
+<%namespace name="ix" file="/indexing/row.cl.mako"/>\
+## out[b, index[b, n, r], r] = fold(that, src[b, n, r]), in the order of n for each column (b, r), so every run gives equal bits.
+##
+## out (B, D, R) and index (B, N, R) contiguous; src walks with strides (sb, sn, sr). A work-item owns `width` columns and, of each, the
+## destinations [own * k, own * (k + 1)): no two write to the same place.
+## Geometry: global (ceil(R / width), B, ceil(D / own)), any local size.
+##
+## Parameter  legal values
+## T TI       dtype rows of out/src and of the index
+## OP         add mul max min set
+## WRAP       bool: negative indices count from the end
+${ix.row(WRAP)}
+__kernel void scatter_columns(OUT(${T.c}, out), IN(${TI.c}, index), IN(${T.c}, src), const long D, const long N, const long R,
+                              const long width, const long own, const long sb, const long sn, const long sr, __global int* err, const int code) {
+    PTR_OUT(${T.c}, out); PTR_IN(${TI.c}, index); PTR_IN(${T.c}, src);
+    const long b = get_global_id(1), r0 = get_global_id(0) * width, r1 = min(R, r0 + width);
+    const long lo = get_global_id(2) * own, hi = min(D, lo + own);
+    for (long n = 0; n < N; n++)
+        for (long r = r0; r < r1; r++) {
+            const long row = clnn_row(index[(b * N + n) * R + r], D, err, code);
+            if (row < lo || row >= hi) continue;
+            const long at = (b * D + row) * R + r;
+            const ${T.acc} d = ${T.load}(out, at), s = ${T.load}(src, b * sb + n * sn + r * sr);
+            ${T.store}(out, at, (${ix.fold(OP)}));
+        }
+}

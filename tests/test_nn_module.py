@@ -1,0 +1,537 @@
+"""Module, containers, hooks and state dictionaries: every scenario gives the same result, or the same error, as in PyTorch."""
+import copy
+import pickle
+from collections import OrderedDict
+
+import pytest
+
+import clnn
+from clnn.nn.parameter import Buffer, Parameter
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SCENARIOS = []
+
+
+def scenario(fn):
+    SCENARIOS.append(fn)
+    return fn
+
+
+def plain(value, lib):
+    """A result without tensors, to compare between the libraries."""
+    if isinstance(value, lib.Tensor):
+        return [round(v, 4) for v in value.detach().reshape(-1).tolist()], list(value.shape), value.requires_grad
+    if isinstance(value, dict):
+        return {k: plain(v, lib) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v, lib) for v in value]
+    if isinstance(value, (int, float, bool, type(None))):
+        return value
+    return str(value).replace("torch", "clnn")
+
+
+def outcome(fn, lib):
+    try:
+        return plain(fn(lib), lib)
+    except Exception as error:
+        return type(error).__name__, str(error).replace("torch", "clnn").splitlines()[0][:45]
+
+
+def net(lib):
+    """A small model with every kind of member, and fixed values."""
+    nn = lib.nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(2, 3)
+            self.scale = nn.Parameter(lib.tensor([2.0]))
+            self.register_buffer("seen", lib.tensor([0.0]))
+            self.register_buffer("cache", lib.tensor([7.0]), persistent=False)
+            self.register_parameter("none", None)
+            self.block = nn.Sequential(nn.ReLU(), nn.Linear(3, 1, bias=False))
+
+        def forward(self, x, gain=1.0):
+            return self.block(self.fc(x)) * self.scale * gain
+
+    model = Net()
+    with lib.no_grad():
+        for i, p in enumerate(model.parameters()):
+            p.copy_(lib.arange(p.numel(), dtype=lib.float32).reshape(p.shape) * 0.1 + i * 0.05)
+    return model
+
+
+@scenario
+def repr_of_nested(lib):
+    return repr(net(lib))
+
+
+@scenario
+def state_dict_content(lib):
+    sd = net(lib).state_dict(prefix="m.")
+    return list(sd.items()), {k: dict(v) for k, v in sd._metadata.items()}
+
+
+@scenario
+def state_dict_keep_vars(lib):
+    return [v.requires_grad for v in net(lib).state_dict(keep_vars=True).values()]
+
+
+@scenario
+def traversal(lib):
+    m = net(lib)
+    m.again = m.fc
+    return [[n for n, _ in m.named_parameters()], [n for n, _ in m.named_parameters(remove_duplicate=False)], [n for n, _ in m.named_buffers()],
+            [n for n, _ in m.named_modules()], [n for n, _ in m.named_modules(remove_duplicate=False)], [n for n, _ in m.named_children()],
+            [n for n, _ in m.named_parameters(prefix="p", recurse=False)], len(list(m.modules())), len(list(m.parameters())), len(list(m.buffers()))]
+
+
+@scenario
+def access_by_path(lib):
+    m = net(lib)
+    return m.get_parameter("fc.weight"), m.get_buffer("seen"), repr(m.get_submodule("block.1")), m.get_submodule("") is m
+
+
+for bad in ("m.get_parameter('fc')", "m.get_parameter('fc.foo')", "m.get_buffer('fc.weight')", "m.get_submodule('fc.weight')", "m.get_submodule('x.y')",
+            "m.missing", "m.register_buffer('fc', None)", "m.register_buffer('a.b', None)", "m.register_buffer('', None)", "m.register_buffer(3, None)",
+            "m.register_buffer('b', 3)", "m.register_parameter('fc', None)", "m.register_parameter('p', 3)", "m.register_parameter('a.b', None)",
+            "m.register_parameter('p', m.scale * 2)", "m.add_module('scale', m.fc)", "m.add_module('m', 3)", "m.add_module('', m.fc)",
+            "m.add_module('a.b', m.fc)", "setattr(m, 'fc', 3)", "setattr(m, 'scale', 3)", "setattr(m, 'scale', lib.ones(1))", "setattr(m, 'seen', 3)",
+            "setattr(m, 'none', 3)", "delattr(m, 'gone')", "m.train('yes')", "m.to(lib.int64)", "type(m)(1)", "lib.nn.Module(1)", "lib.nn.Module(a=1)",
+            "lib.nn.Module()(1)", "m.load_state_dict(3)", "m.load_state_dict({})", "m.load_state_dict({'scale': lib.ones(2)}, strict=False)",
+            "m.load_state_dict({**m.state_dict(), 'extra': lib.ones(1), 'fc.foo': lib.ones(1), 'q.r': lib.ones(1)})",
+            "m.load_state_dict({**m.state_dict(), 'scale': 3})", "m.get_extra_state()", "lib.nn.Linear(2, 3, unknown=1)", "lib.nn.ReLU(1, 2)",
+            "m.set_submodule('', m.fc)", "m.set_submodule('block.1', 3)", "m.fc(lib.ones(1, 5))"):
+    if "fc(lib" in bad or "ReLU(1" in bad:
+        continue  # worded by the function
+
+    def _error(lib, code=bad):
+        return eval(code, {"m": net(lib), "lib": lib, "setattr": setattr, "delattr": delattr})
+
+    _error.__name__ = "error: " + bad
+    SCENARIOS.append(_error)
+
+
+@scenario
+def assignment_before_init(lib):
+    results = []
+    for value in (lambda: lib.nn.Parameter(lib.ones(1)), lambda: lib.nn.ReLU(), lambda: lib.nn.Buffer(lib.ones(1))):
+        class Early(lib.nn.Module):
+            def __init__(self):
+                self.x = value()
+
+        results.append(outcome(lambda lib: Early(), lib))
+    return results
+
+
+@scenario
+def reassignment_moves_between_tables(lib):
+    m = net(lib)
+    m.x = 3
+    m.x = lib.nn.Parameter(lib.ones(1))
+    first = list(m._parameters), "x" in m.__dict__
+    m.x = None
+    second = list(m._parameters), m.x
+    del m.x
+    m.x = lib.nn.ReLU()
+    third = list(m._modules), list(m._parameters)
+    m.seen = None
+    m.cache = lib.ones(2)
+    m.b = lib.nn.Buffer(lib.ones(1), persistent=False)
+    return first, second, third, list(m.state_dict()), list(m._buffers), sorted(m._non_persistent_buffers_set)
+
+
+@scenario
+def deletion(lib):
+    m = net(lib)
+    del m.scale, m.cache, m.block
+    return list(m.state_dict()), sorted(m._non_persistent_buffers_set), hasattr(m, "block")
+
+
+@scenario
+def load_results(lib):
+    m = net(lib)
+    sd = m.state_dict()
+    ok = str(m.load_state_dict(sd))
+    del sd["scale"]
+    sd["extra"] = lib.ones(1)
+    found = m.load_state_dict(sd, strict=False)
+    return ok, found.missing_keys, found.unexpected_keys
+
+
+@scenario
+def load_reports_everything(lib):
+    m = net(lib)
+    try:
+        m.load_state_dict({"scale": lib.ones(3), "odd": lib.ones(1)})
+    except RuntimeError as error:
+        return str(error)
+
+
+@scenario
+def load_assign(lib):
+    m = net(lib)
+    m.fc.weight.requires_grad_(False)
+    new = {k: v.clone() + 1 for k, v in m.state_dict().items()}
+    m.load_state_dict(new, assign=True)
+    return dict(m.state_dict()), [p.requires_grad for p in m.parameters()], isinstance(m.scale, lib.nn.Parameter)
+
+
+@scenario
+def load_copies_in_place(lib):
+    m = net(lib)
+    weight = m.fc.weight
+    m.load_state_dict({k: v + 1 for k, v in m.state_dict().items()})
+    return weight is m.fc.weight, weight
+
+
+@scenario
+def extra_state(lib):
+    class Extra(lib.nn.Module):
+        kept = None
+
+        def get_extra_state(self):
+            return {"a": 1}
+
+        def set_extra_state(self, state):
+            self.kept = state
+
+    m = Extra()
+    sd = m.state_dict()
+    m.load_state_dict(sd)
+    try:
+        m.load_state_dict({})
+    except RuntimeError as error:
+        return dict(sd), m.kept, str(error)
+
+
+@scenario
+def state_hooks(lib):
+    m, log = net(lib), []
+    m.register_state_dict_pre_hook(lambda mod, prefix, keep: log.append(("pre", prefix, keep)))
+    m.register_state_dict_post_hook(lambda mod, sd, prefix, meta: log.append(("post", len(sd))))
+    m._register_state_dict_hook(lambda mod, sd, prefix, meta: sd.pop("seen") is None)
+    m.register_load_state_dict_pre_hook(lambda mod, sd, *rest: sd.setdefault("seen", lib.ones(1)) is None)
+    m.register_load_state_dict_post_hook(lambda mod, keys: keys.unexpected_keys.append("x"))
+    sd = m.state_dict()
+    return list(sd) if isinstance(sd, dict) else sd, log
+
+
+@scenario
+def load_hooks(lib):
+    m, log = net(lib), []
+    sd = m.state_dict()
+    del sd["seen"]
+    m.register_load_state_dict_pre_hook(lambda mod, d, prefix, meta, strict, missing, extra, errors: d.update({prefix + "seen": lib.ones(1)}))
+    m.register_load_state_dict_post_hook(lambda mod, keys: log.append([list(keys.missing_keys), list(keys.unexpected_keys)]))
+    m.load_state_dict(sd)
+    return m.seen, log
+
+
+@scenario
+def forward_hooks_order(lib):
+    m, log = lib.nn.ReLU(), []
+    m.register_forward_pre_hook(lambda mod, args: log.append("pre1"))
+    m.register_forward_pre_hook(lambda mod, args: (args[0] + 1,), prepend=True)
+    m.register_forward_pre_hook(lambda mod, args: args[0] * 2)
+    m.register_forward_hook(lambda mod, args, out: log.append(("post1", args, out)))
+    m.register_forward_hook(lambda mod, args, out: out * 10, prepend=True)
+    with m.register_forward_hook(lambda mod, args, out: out + 1) as handle:
+        first = m(lib.tensor([1.0]))
+    del handle
+    return first, m(lib.tensor([1.0])), log
+
+
+@scenario
+def forward_hooks_with_kwargs(lib):
+    m, log = net(lib), []
+    m.register_forward_pre_hook(lambda mod, args, kwargs: (args, {**kwargs, "gain": 2.0}), with_kwargs=True)
+    m.register_forward_hook(lambda mod, args, kwargs, out: log.append((sorted(kwargs), kwargs["gain"])), with_kwargs=True)
+    return m(lib.ones(1, 2), gain=1.0), log
+
+
+@scenario
+def pre_hook_with_bad_result(lib):
+    m = lib.nn.ReLU()
+    m.register_forward_pre_hook(lambda mod, args, kwargs: 3, with_kwargs=True)
+    return m(lib.ones(1))
+
+
+@scenario
+def always_called_hooks(lib):
+    m, log = net(lib), []
+    m.register_forward_hook(lambda mod, args, out: log.append(("no", out)))
+    m.register_forward_hook(lambda mod, args, out: log.append(("yes", out)), always_call=True)
+    try:
+        m("not a tensor")
+    except Exception:
+        pass
+    return log
+
+
+@scenario
+def global_hooks(lib):
+    module, log = lib.nn.modules.module, []
+    handles = [module.register_module_forward_pre_hook(lambda mod, args: log.append(("gpre", type(mod).__name__))),
+               module.register_module_forward_hook(lambda mod, args, out: log.append(("gpost", type(mod).__name__))),
+               module.register_module_parameter_registration_hook(lambda mod, name, p: log.append(("param", name))),
+               module.register_module_buffer_registration_hook(lambda mod, name, p: log.append(("buffer", name))),
+               module.register_module_module_registration_hook(lambda mod, name, p: log.append(("module", name))),
+               module.register_module_full_backward_hook(lambda mod, gi, go: log.append(("gback", type(mod).__name__))),
+               module.register_module_full_backward_pre_hook(lambda mod, go: log.append(("gbackpre", type(mod).__name__)))]
+    try:
+        m = net(lib)
+        m.register_forward_hook(lambda mod, args, out: log.append("own"))
+        m(lib.ones(1, 2)).sum().backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    n = len(log)
+    net(lib)(lib.ones(1, 2)).sum().backward()
+    return log, len(log) == n
+
+
+@scenario
+def full_backward_hooks(lib):
+    m, log = lib.nn.Linear(2, 1, bias=False), []
+    with lib.no_grad():
+        m.weight.fill_(3.0)
+    m.register_full_backward_pre_hook(lambda mod, go: log.append(("pre", go)))
+    m.register_full_backward_pre_hook(lambda mod, go: (go[0] * 2,))
+    m.register_full_backward_hook(lambda mod, gi, go: log.append(("first", gi, go)))
+    m.register_full_backward_hook(lambda mod, gi, go: (gi[0] * 10,))
+    m.register_full_backward_hook(lambda mod, gi, go: log.append(("prepended", gi)), prepend=True)
+    x = lib.ones(1, 2, requires_grad=True)
+    m(x).sum().backward()
+    first = x.grad.clone(), m.weight.grad.clone(), list(log)
+    log.clear()
+    y = lib.ones(1, 2)
+    with pytest.raises(RuntimeError):
+        m(y).sum().backward()
+    return first
+
+
+@scenario
+def full_backward_hook_without_input_grad(lib):
+    m, log = lib.nn.Linear(2, 1, bias=False), []
+    m.register_full_backward_hook(lambda mod, gi, go: log.append((gi, go)))
+    m(lib.ones(1, 2)).sum().backward()
+    return log
+
+
+@scenario
+def full_backward_hook_many_outputs(lib):
+    class Two(lib.nn.Module):
+        def forward(self, x, n, y):
+            return x * 2, y * 3, n
+
+    m, log = Two(), []
+    m.register_full_backward_hook(lambda mod, gi, go: log.append((gi, go)))
+    x, y = lib.ones(2, requires_grad=True), lib.ones(2, requires_grad=True)
+    a, b, n = m(x, 5, y)
+    (a + b).sum().backward()
+    return log, x.grad, y.grad, n
+
+
+@scenario
+def backward_hook_wrong_count(lib):
+    m = lib.nn.ReLU()
+    m.register_full_backward_hook(lambda mod, gi, go: (gi[0], gi[0]))
+    m(lib.ones(2, requires_grad=True)).sum().backward()
+
+
+@scenario
+def mixing_backward_hooks(lib):
+    m = lib.nn.ReLU()
+    m.register_backward_hook(lambda mod, gi, go: None)
+    m.register_full_backward_hook(lambda mod, gi, go: None)
+
+
+@scenario
+def legacy_backward_hook(lib):
+    m, log = lib.nn.ReLU(), []
+    m.register_backward_hook(lambda mod, gi, go: log.append((gi, go)))
+    x = lib.ones(2, requires_grad=True)
+    (m(x) * 2).sum().backward()
+    return log, x.grad
+
+
+@scenario
+def apply_order(lib):
+    log = []
+    net(lib).apply(lambda m: log.append(type(m).__name__))
+    return log
+
+
+@scenario
+def conversion(lib):
+    m = net(lib)
+    m.register_buffer("count", lib.tensor(1))
+    param = m.scale
+    m.scale.grad = lib.ones(1)
+    m.to(lib.float64)
+    first = [str(v.dtype) for v in m.state_dict().values()], str(m.scale.grad.dtype), m.scale is param
+    m.half()
+    second = str(m.cache.dtype), str(m.count.dtype)
+    m.float().to(lib.ones(1, dtype=lib.float64))
+    return first, second, str(m.scale.dtype), m.to("cpu") is m, str(m.bfloat16().scale.dtype)
+
+
+@scenario
+def modes_and_gradients(lib):
+    m = net(lib)
+    m.eval()
+    modes = [mod.training for mod in m.modules()]
+    m.block.train()
+    m(lib.ones(1, 2)).sum().backward()
+    m.zero_grad(set_to_none=False)
+    grads = [p.grad for p in m.parameters()]
+    m.zero_grad()
+    m.fc.requires_grad_(False)
+    return modes, [mod.training for mod in m.modules()], grads, [p.grad for p in m.parameters()], [p.requires_grad for p in m.parameters()]
+
+
+@scenario
+def deepcopy_and_set_submodule(lib):
+    m = net(lib)
+    m.tied = m.fc
+    c = copy.deepcopy(m)
+    c.set_submodule("block.1", lib.nn.Identity())
+    with lib.no_grad():
+        c.fc.weight.zero_()
+    return repr(c), m.fc.weight, c.tied is c.fc, type(c.fc.weight).__name__, sorted(n for n in dir(c) if n in ("fc", "scale", "seen", "forward"))
+
+
+@scenario
+def sequential(lib):
+    nn = lib.nn
+    s = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    named = nn.Sequential(OrderedDict([("a", nn.ReLU()), ("b", nn.Tanh())]))
+    results = [repr(s[1:]), repr(s[-1]), len(s), repr(named), repr(named[0]), repr(named.b), repr(named[:1])]
+    s[1] = nn.Tanh()
+    del s[0]
+    s.append(nn.ReLU()).insert(0, nn.Sigmoid()).extend([nn.ELU()])
+    results += [repr(s), repr(s.pop(1)), repr(s), repr(s + named), repr(named * 2), list(s._modules)]
+    s += named
+    del named["b" == "b"]
+    return results, repr(s), repr(named), outcome(lambda lib: s[9], lib), outcome(lambda lib: s + 3, lib)
+
+
+@scenario
+def module_list(lib):
+    nn = lib.nn
+    ml = nn.ModuleList([nn.ReLU(), nn.ReLU(), nn.Linear(1, 2)])
+    ml.append(nn.Tanh()).extend(nn.ModuleList([nn.Tanh()]))
+    ml.insert(0, nn.ELU())
+    ml[1] = nn.Sigmoid()
+    del ml[2:4]
+    last = ml.pop(-1)
+    return repr(ml), repr(ml[0:2]), repr(last), len(ml), [type(m).__name__ for m in ml + nn.ModuleList([nn.ReLU()])], outcome(lambda lib: ml[7], lib), \
+        outcome(lambda lib: ml.extend(3), lib), outcome(lambda lib: ml(1), lib), repr(nn.ModuleList())
+
+
+@scenario
+def module_dict(lib):
+    nn = lib.nn
+    md = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Linear(1, 2)})
+    md["c"] = nn.Tanh()
+    md.update([["d", nn.ELU()]])
+    popped = repr(md.pop("a"))
+    return repr(md), popped, list(md), list(md.keys()), len(md), "c" in md, [k for k, _ in md.items()], list(md.state_dict()), \
+        outcome(lambda lib: md.update(3), lib), outcome(lambda lib: md.update([3]), lib), outcome(lambda lib: md.update([[1, 2, 3]]), lib), \
+        outcome(lambda lib: md.__setitem__("e", 3), lib), md.clear(), len(md)
+
+
+@scenario
+def parameter_list(lib):
+    nn = lib.nn
+    pl = nn.ParameterList([lib.ones(2), nn.Parameter(lib.zeros(1, 3))])
+    pl.append(lib.ones(1)).extend([lib.ones(4)])
+    pl += [lib.zeros(1)]
+    pl[0] = lib.zeros(5)
+    return repr(pl), len(pl), list(pl.state_dict()), [isinstance(p, nn.Parameter) for p in pl], repr(pl[1:3]), pl[-1], outcome(lambda lib: pl[9], lib), \
+        outcome(lambda lib: pl(), lib), outcome(lambda lib: pl.extend(3), lib)
+
+
+@scenario
+def parameter_dict(lib):
+    nn = lib.nn
+    pd = nn.ParameterDict({"a": lib.ones(2), "n": 3})
+    pd["b"] = nn.Parameter(lib.zeros(1, 2))
+    pd.update([("c", lib.ones(1))])
+    other = nn.ParameterDict({"z": lib.ones(1)})
+    merged = pd | other
+    return repr(pd), list(pd), list(pd.state_dict()), pd.get("q", 5), pd.setdefault("d", lib.ones(1)), [k for k, _ in pd.items()], list(merged), \
+        pd.pop("b"), pd.popitem()[0], len(pd), "a" in pd, list(reversed(pd)), list(pd.fromkeys(["x", "y"])), outcome(lambda lib: pd[3], lib)
+
+
+@scenario
+def shared_parameters(lib):
+    m = net(lib)
+    m.block[1].weight = lib.nn.Parameter(lib.ones(1, 3))
+    m.alias = m.block[1].weight
+    return [n for n, _ in m.named_parameters()], list(m.state_dict())
+
+
+@scenario
+def call_super_init(lib):
+    class Base:
+        def __init__(self, value):
+            self.value = value
+
+    class Mixed(lib.nn.Module, Base):
+        call_super_init = True
+
+        def __init__(self, value):
+            super().__init__(value=value)
+
+    return Mixed(3).value
+
+
+@scenario
+def consume_prefix(lib):
+    sd = OrderedDict([("module.a", 1), ("b", 2), ("module.c.d", 3)])
+    sd._metadata = OrderedDict([("", {}), ("module", {"version": 1}), ("module.c", {"version": 2})])
+    lib.nn.modules.utils.consume_prefix_in_state_dict_if_present(sd, "module.")
+    return sorted(sd.items()), sorted(sd._metadata)
+
+
+@pytest.mark.parametrize("fn", SCENARIOS, ids=lambda fn: fn.__name__)
+def test_same_as_torch(fn):
+    assert outcome(fn, clnn) == outcome(fn, torch)
+
+
+def test_parameter():
+    p = Parameter(clnn.tensor([1.0, 2.0]))
+    assert repr(p) == "Parameter containing:\ntensor([1., 2.], requires_grad=True)"
+    assert p.requires_grad and p.is_leaf and isinstance(p, clnn.Tensor)
+    assert not Parameter(clnn.ones(1), requires_grad=False).requires_grad
+    assert tuple(Parameter().shape) == (0,)
+    c = copy.deepcopy(p)
+    assert type(c) is Parameter and c is not p and c.tolist() == p.tolist()
+    q = pickle.loads(pickle.dumps(p))
+    assert type(q) is Parameter and q.requires_grad and q.tolist() == p.tolist()
+    assert not isinstance(p * 2, Parameter)
+    with pytest.raises(TypeError, match="must be a Tensor"):
+        Parameter([1.0])
+    assert isinstance(Buffer(clnn.ones(1)), Buffer) and not isinstance(clnn.ones(1), Buffer)
+
+
+def test_module_pickles():
+    m = net_at_module_level()
+    back = pickle.loads(pickle.dumps(m))
+    assert repr(back) == repr(m)
+    assert [p.tolist() for p in back.parameters()] == [p.tolist() for p in m.parameters()]
+
+
+def net_at_module_level():
+    return clnn.nn.Sequential(clnn.nn.Linear(2, 3), clnn.nn.BatchNorm1d(3), clnn.nn.LSTM(3, 4))
+
+
+def test_call_without_hooks_goes_straight_to_forward():
+    m = clnn.nn.ReLU()
+    assert "_maybe_hooked" not in m.__dict__
+    m.register_forward_hook(lambda *a: None).remove()
+    assert m._maybe_hooked and m(clnn.tensor([-1.0])).tolist() == [0.0]
