@@ -25,6 +25,9 @@ from . import ops as _ops  # noqa: F401
 from .ops.creation import (arange, as_tensor, asarray, empty, empty_like, eye, finfo, full, full_like, iinfo, linspace, logspace,  # noqa: F401
                            ones, ones_like, scalar_tensor, tensor, zeros, zeros_like)
 
+from .ops.random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm  # noqa: F401
+from .random import Generator, default_generator  # noqa: F401
+
 __version__ = "0.1.0"
 
 for _row in _dtype_module.ALL:
@@ -44,7 +47,7 @@ for _name, _op in _REGISTRY.items():
             globals().setdefault(_name + "_", getattr(Tensor, _name + "_"))
 
 _dispatch.config.eager = _config.eager
-Generator = FloatTensor = LongTensor = None                         # replaced below where the module exists
+FloatTensor = LongTensor = None                         # replaced below where the module exists
 
 
 def is_tensor(obj) -> "bool":

@@ -1,11 +1,11 @@
-## Base of all kernels: dtype load/store helpers, parameter macros, the error word and fast float math.
+## Base of all kernels: dtype load/store functions, parameter macros, the error word and fast float math.
 ## A template inherits it; a generated kernel takes the same text from clnn.runtime.templates.preamble.
 ##
 ## Parameters
-##   USE_FP64   bool   also the helpers for double (set by the renderer when a dtype parameter is computed in double)
+##   USE_FP64   bool   also the functions for double (set by the renderer when a dtype parameter is computed in double)
 ##   DEV        Device or None: what the kernel is rendered for
 ##
-## Lines "//@ name ..." start a helper that is dropped when nothing later mentions one of its names; "//@" alone ends that.
+## Lines "//@ name ..." start a function that is dropped when nothing later mentions one of its names; "//@" alone ends that.
 <%include file="/common/storage.cl.mako"/>
 <%include file="/common/math.cl.mako"/>
 <%include file="/common/trig.cl.mako"/>

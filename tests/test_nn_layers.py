@@ -56,27 +56,32 @@ CONV = [
 NORM = [
     case("nn.BatchNorm1d(4)", (5, 4)), case("nn.BatchNorm1d(4, momentum=None)", (5, 4, 3)), case("nn.BatchNorm2d(3, affine=False)", (4, 3, 5, 5)),
     case("nn.BatchNorm2d(3, track_running_stats=False)", (4, 3, 5, 5)), case("nn.BatchNorm2d(3)", (4, 3, 5, 5), eval_mode=True),
-    case("nn.BatchNorm3d(2, eps=1e-3)", (2, 2, 3, 3, 3)), case("nn.InstanceNorm1d(3)", (2, 3, 5)), case("nn.InstanceNorm2d(3, affine=True)", (2, 3, 5, 5)),
+    case("nn.BatchNorm3d(2, eps=1e-3)", (2, 2, 3, 3, 3)),
+    case("nn.InstanceNorm1d(3)", (2, 3, 5)), case("nn.InstanceNorm2d(3, affine=True)", (2, 3, 5, 5)),
     case("nn.InstanceNorm2d(3, track_running_stats=True)", (3, 5, 5)), case("nn.InstanceNorm3d(2)", (2, 2, 3, 3, 3)),
-    case("nn.LayerNorm(4)", (2, 3, 4)), case("nn.LayerNorm((3, 4), bias=False)", (2, 3, 4)), case("nn.LayerNorm(4, elementwise_affine=False)", (2, 4)),
+    case("nn.LayerNorm(4)", (2, 3, 4)),
+    case("nn.LayerNorm((3, 4), bias=False)", (2, 3, 4)), case("nn.LayerNorm(4, elementwise_affine=False)", (2, 4)),
     case("nn.GroupNorm(2, 6)", (2, 6, 5)), case("nn.GroupNorm(3, 6, affine=False)", (2, 6, 2, 2)), case("nn.RMSNorm(4)", (2, 4)),
     case("nn.LocalResponseNorm(2)", (2, 5, 3, 3)),
 ]
 
 POOL = [
-    case("nn.MaxPool1d(2)", (2, 3, 8)), case("nn.MaxPool2d(3, stride=2, padding=1)", (2, 3, 8, 8)), case("nn.MaxPool2d(2, ceil_mode=True)", (2, 3, 5, 5)),
+    case("nn.MaxPool1d(2)", (2, 3, 8)),
+    case("nn.MaxPool2d(3, stride=2, padding=1)", (2, 3, 8, 8)), case("nn.MaxPool2d(2, ceil_mode=True)", (2, 3, 5, 5)),
     case("nn.MaxPool2d(2, dilation=2)", (3, 7, 7)), case("nn.MaxPool3d(2)", (1, 2, 4, 4, 4)), case("nn.AvgPool1d(2)", (2, 3, 8)),
     case("nn.AvgPool2d((2, 3), padding=1)", (2, 3, 7, 7)), case("nn.AvgPool2d(2, divisor_override=3)", (2, 3, 6, 6)),
     case("nn.AvgPool3d(2, count_include_pad=False)", (1, 2, 4, 4, 4)), case("nn.LPPool1d(2, 3)", probabilities(2, 3, 9)),
     case("nn.LPPool2d(2, 3, stride=2)", probabilities(2, 3, 7, 7)), case("nn.LPPool3d(2, 2)", probabilities(1, 2, 4, 4, 4)),
-    case("nn.AdaptiveAvgPool1d(3)", (2, 3, 8)), case("nn.AdaptiveAvgPool2d((3, None))", (2, 3, 8, 5)), case("nn.AdaptiveAvgPool3d(2)", (1, 2, 4, 5, 6)),
+    case("nn.AdaptiveAvgPool1d(3)", (2, 3, 8)),
+    case("nn.AdaptiveAvgPool2d((3, None))", (2, 3, 8, 5)), case("nn.AdaptiveAvgPool3d(2)", (1, 2, 4, 5, 6)),
     case("nn.AdaptiveMaxPool1d(3)", (2, 3, 8)), case("nn.AdaptiveMaxPool2d((3, 2))", (2, 3, 8, 5)), case("nn.AdaptiveMaxPool3d(2)", (1, 2, 4, 5, 6)),
     case("nn.MaxPool2d(2, return_indices=True)", (2, 3, 6, 6)),
 ]
 
 SHAPE = [
     *[case(f"nn.{kind}Pad{nd}d(1)", (2, 3, *(4, 5, 6)[:nd])) for kind in ("Zero", "Reflection", "Replication", "Circular") for nd in (1, 2, 3)],
-    case("nn.ConstantPad1d((1, 2), 3.5)", (2, 3, 4)), case("nn.ConstantPad2d((1, 2, 0, -1), 3.5)", (2, 3, 4, 5)), case("nn.ConstantPad3d(1, 2.)", (1, 1, 2, 2, 2)),
+    case("nn.ConstantPad1d((1, 2), 3.5)", (2, 3, 4)),
+    case("nn.ConstantPad2d((1, 2, 0, -1), 3.5)", (2, 3, 4, 5)), case("nn.ConstantPad3d(1, 2.)", (1, 1, 2, 2, 2)),
     case("nn.PixelShuffle(2)", (1, 8, 2, 3)), case("nn.PixelUnshuffle(2)", (1, 2, 4, 6)), case("nn.ChannelShuffle(2)", (1, 4, 2, 2)),
     case("nn.Unfold((2, 3))", (2, 5, 3, 4)), case("nn.Fold((4, 5), (2, 2))", (1, 12, 12)), case("nn.Upsample(scale_factor=2)", (1, 2, 3, 3)),
     case("nn.Upsample(size=(5, 4), mode='bilinear')", (1, 2, 3, 3)), case("nn.UpsamplingBilinear2d(scale_factor=2)", (1, 2, 3, 3)),
@@ -85,11 +90,13 @@ SHAPE = [
 ]
 
 LOSS = [
-    *[case(f"nn.{name}(reduction='{how}')", (4, 3), (4, 3)) for name in ("L1Loss", "MSELoss", "SmoothL1Loss", "HuberLoss") for how in ("mean", "none")],
+    *[case(f"nn.{name}(reduction='{how}')", (4, 3), (4, 3)) for name in ("L1Loss", "MSELoss", "SmoothL1Loss", "HuberLoss") for how in ("mean",
+        "none")],
     case("nn.CrossEntropyLoss()", (4, 5), ints(5, 4)), case("nn.CrossEntropyLoss(label_smoothing=0.1, reduction='sum')", (4, 5, 3), ints(5, 4, 3)),
     case("nn.CrossEntropyLoss(ignore_index=2)", (6, 5), ints(5, 6)), case("nn.CrossEntropyLoss()", (4, 5), probabilities(4, 5)),
     case("nn.NLLLoss()", (4, 5), ints(5, 4)), case("nn.PoissonNLLLoss()", (4, 3), probabilities(4, 3)),
-    case("nn.GaussianNLLLoss(full=True)", (4, 3), (4, 3), probabilities(4, 3)), case("nn.KLDivLoss(reduction='batchmean')", (4, 3), probabilities(4, 3)),
+    case("nn.GaussianNLLLoss(full=True)", (4, 3), (4, 3), probabilities(4, 3)),
+    case("nn.KLDivLoss(reduction='batchmean')", (4, 3), probabilities(4, 3)),
     case("nn.BCELoss()", probabilities(4, 3), probabilities(4, 3)), case("nn.BCEWithLogitsLoss()", (4, 3), probabilities(4, 3)),
     case("nn.HingeEmbeddingLoss()", (4, 3), signs(4, 3)), case("nn.MultiLabelMarginLoss()", (2, 4), np.array([[3, 0, -1, 1], [1, -1, 2, 0]])),
     case("nn.SoftMarginLoss()", (4, 3), signs(4, 3)), case("nn.MultiLabelSoftMarginLoss()", (4, 3), (signs(4, 3) + 1) / 2),
@@ -103,15 +110,19 @@ LOSS = [
 RECURRENT = [
     case("nn.RNN(3, 4)", (5, 2, 3)), case("nn.RNN(3, 4, 2, nonlinearity='relu', bias=False)", (5, 2, 3), (2, 2, 4)),
     case("nn.RNN(3, 4, bidirectional=True)", (5, 3)), case("nn.LSTM(3, 4, 2, batch_first=True, bidirectional=True)", (2, 5, 3)),
-    case("nn.LSTM(3, 4, proj_size=2, bidirectional=True, num_layers=2)", (5, 2, 3)), case("nn.LSTM(3, 4, num_layers=2, dropout=0.5)", (5, 2, 3), eval_mode=True),
-    case("nn.GRU(3, 4, 2, bidirectional=True)", (5, 2, 3), (4, 2, 4)), case("nn.GRU(3, 4)", (5, 3)), case("nn.RNNCell(3, 4, nonlinearity='relu')", (2, 3)),
+    case("nn.LSTM(3, 4, proj_size=2, bidirectional=True, num_layers=2)", (5, 2, 3)),
+    case("nn.LSTM(3, 4, num_layers=2, dropout=0.5)", (5, 2, 3), eval_mode=True),
+    case("nn.GRU(3, 4, 2, bidirectional=True)", (5, 2, 3), (4, 2, 4)),
+    case("nn.GRU(3, 4)", (5, 3)), case("nn.RNNCell(3, 4, nonlinearity='relu')", (2, 3)),
     case("nn.RNNCell(3, 4, bias=False)", (2, 3), (2, 4)), case("nn.LSTMCell(3, 4)", (2, 3)), case("nn.GRUCell(3, 4)", (3,)),
 ]
 
 ATTENTION = [
-    case("nn.MultiheadAttention(8, 2)", (5, 2, 8), (4, 2, 8), (4, 2, 8)), case("nn.MultiheadAttention(8, 2, batch_first=True, bias=False)", *[(2, 5, 8)] * 3),
+    case("nn.MultiheadAttention(8, 2)", (5, 2, 8), (4, 2, 8), (4, 2, 8)),
+    case("nn.MultiheadAttention(8, 2, batch_first=True, bias=False)", *[(2, 5, 8)] * 3),
     case("nn.MultiheadAttention(8, 2, kdim=3, vdim=5, add_bias_kv=True, add_zero_attn=True)", (5, 2, 8), (4, 2, 3), (4, 2, 5)),
-    case("nn.TransformerEncoderLayer(8, 2, 16, dropout=0.)", (5, 2, 8)), case("nn.TransformerEncoderLayer(8, 2, 16, 0., 'gelu', norm_first=True, bias=False)", (5, 8)),
+    case("nn.TransformerEncoderLayer(8, 2, 16, dropout=0.)", (5, 2, 8)),
+    case("nn.TransformerEncoderLayer(8, 2, 16, 0., 'gelu', norm_first=True, bias=False)", (5, 8)),
     case("nn.TransformerDecoderLayer(8, 2, 16, dropout=0., batch_first=True)", (2, 5, 8), (2, 4, 8)),
     case("nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.), 2, nn.LayerNorm(8))", (5, 2, 8)),
     case("nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, dropout=0.), 2)", (5, 2, 8), (4, 2, 8)),
@@ -212,7 +223,8 @@ def test_constructor_arguments_equal_torch(name):
 
 
 LAZY = [("nn.LazyLinear(4)", (2, 3)), ("nn.LazyConv1d(4, 3)", (2, 3, 5)), ("nn.LazyConv2d(4, 3, 2, 1, 1, 1, False)", (2, 3, 5, 5)),
-        ("nn.LazyConv3d(4, 2)", (1, 3, 4, 4, 4)), ("nn.LazyConvTranspose1d(4, 3)", (2, 3, 5)), ("nn.LazyConvTranspose2d(4, 3, 2, 0, 1)", (2, 3, 5, 5)),
+        ("nn.LazyConv3d(4, 2)", (1, 3, 4, 4, 4)), ("nn.LazyConvTranspose1d(4, 3)", (2, 3, 5)), ("nn.LazyConvTranspose2d(4, 3, 2, 0, 1)", (2, 3, 5,
+        5)),
         ("nn.LazyConvTranspose3d(4, 2)", (1, 3, 3, 3, 3)), ("nn.LazyBatchNorm1d()", (4, 3)), ("nn.LazyBatchNorm2d(affine=False)", (2, 3, 4, 4)),
         ("nn.LazyBatchNorm3d(track_running_stats=False)", (2, 3, 2, 2, 2)), ("nn.LazyInstanceNorm2d(affine=True)", (2, 3, 4, 4)),
         ("nn.LazyInstanceNorm1d()", (2, 3, 4)), ("nn.LazyInstanceNorm3d(affine=True, track_running_stats=True)", (2, 3, 2, 2, 2))]
@@ -240,10 +252,13 @@ def test_lazy_layer_loads_a_state_dict_before_the_first_call():
         nn.LazyLinear(4).weight.shape
 
 
-ERRORS = [("nn.Conv2d(3, 4, 3, groups=2)", "in_channels must be divisible by groups"), ("nn.Conv2d(4, 3, 3, groups=2)", "out_channels must be divisible"),
-          ("nn.Conv2d(3, 4, 3, padding='same', stride=2)", "not supported for strided"), ("nn.Conv2d(3, 4, 3, padding='full')", "Invalid padding string"),
+ERRORS = [("nn.Conv2d(3, 4, 3, groups=2)", "in_channels must be divisible by groups"), ("nn.Conv2d(4, 3, 3, groups=2)",
+    "out_channels must be divisible"),
+          ("nn.Conv2d(3, 4, 3, padding='same', stride=2)", "not supported for strided"), ("nn.Conv2d(3, 4, 3, padding='full')",
+          "Invalid padding string"),
           ("nn.Conv2d(3, 4, 3, padding_mode='odd')", "padding_mode must be one of"), ("nn.Dropout(1.5)", "has to be between 0 and 1"),
-          ("nn.GroupNorm(2, 3)", "must be divisible"), ("nn.LSTM(3, 0)", "greater than zero"), ("nn.LSTM(3, 4, proj_size=5)", "smaller than hidden_size"),
+          ("nn.GroupNorm(2, 3)", "must be divisible"), ("nn.LSTM(3, 0)", "greater than zero"), ("nn.LSTM(3, 4, proj_size=5)",
+          "smaller than hidden_size"),
           ("nn.GRU(3, 4, dropout=2)", "dropout should be a number"), ("nn.MultiMarginLoss(p=3)", "only p == 1 and p == 2"),
           ("nn.TripletMarginLoss(margin=-1)", "greater than 0"), ("nn.FractionalMaxPool2d(2)", "requires specifying either"),
           ("nn.AdaptiveLogSoftmaxWithLoss(8, 20, [8, 4])", "cutoffs should be"), ("nn.Bilinear(0, 2, 3)", "must be > 0")]

@@ -94,12 +94,15 @@ def access_by_path(lib):
     return m.get_parameter("fc.weight"), m.get_buffer("seen"), repr(m.get_submodule("block.1")), m.get_submodule("") is m
 
 
-for bad in ("m.get_parameter('fc')", "m.get_parameter('fc.foo')", "m.get_buffer('fc.weight')", "m.get_submodule('fc.weight')", "m.get_submodule('x.y')",
-            "m.missing", "m.register_buffer('fc', None)", "m.register_buffer('a.b', None)", "m.register_buffer('', None)", "m.register_buffer(3, None)",
+for bad in ("m.get_parameter('fc')", "m.get_parameter('fc.foo')", "m.get_buffer('fc.weight')", "m.get_submodule('fc.weight')",
+    "m.get_submodule('x.y')",
+            "m.missing", "m.register_buffer('fc', None)", "m.register_buffer('a.b', None)", "m.register_buffer('', None)",
+            "m.register_buffer(3, None)",
             "m.register_buffer('b', 3)", "m.register_parameter('fc', None)", "m.register_parameter('p', 3)", "m.register_parameter('a.b', None)",
             "m.register_parameter('p', m.scale * 2)", "m.add_module('scale', m.fc)", "m.add_module('m', 3)", "m.add_module('', m.fc)",
             "m.add_module('a.b', m.fc)", "setattr(m, 'fc', 3)", "setattr(m, 'scale', 3)", "setattr(m, 'scale', lib.ones(1))", "setattr(m, 'seen', 3)",
-            "setattr(m, 'none', 3)", "delattr(m, 'gone')", "m.train('yes')", "m.to(lib.int64)", "type(m)(1)", "lib.nn.Module(1)", "lib.nn.Module(a=1)",
+            "setattr(m, 'none', 3)", "delattr(m, 'gone')", "m.train('yes')", "m.to(lib.int64)", "type(m)(1)", "lib.nn.Module(1)",
+            "lib.nn.Module(a=1)",
             "lib.nn.Module()(1)", "m.load_state_dict(3)", "m.load_state_dict({})", "m.load_state_dict({'scale': lib.ones(2)}, strict=False)",
             "m.load_state_dict({**m.state_dict(), 'extra': lib.ones(1), 'fc.foo': lib.ones(1), 'q.r': lib.ones(1)})",
             "m.load_state_dict({**m.state_dict(), 'scale': 3})", "m.get_extra_state()", "lib.nn.Linear(2, 3, unknown=1)", "lib.nn.ReLU(1, 2)",
@@ -428,7 +431,8 @@ def module_list(lib):
     ml[1] = nn.Sigmoid()
     del ml[2:4]
     last = ml.pop(-1)
-    return repr(ml), repr(ml[0:2]), repr(last), len(ml), [type(m).__name__ for m in ml + nn.ModuleList([nn.ReLU()])], outcome(lambda lib: ml[7], lib), \
+    return repr(ml), repr(ml[0:2]), repr(last), len(ml), [type(m).__name__ for m in ml + nn.ModuleList([nn.ReLU()])], outcome(lambda lib: ml[7], \
+        lib), \
         outcome(lambda lib: ml.extend(3), lib), outcome(lambda lib: ml(1), lib), repr(nn.ModuleList())
 
 
@@ -451,7 +455,8 @@ def parameter_list(lib):
     pl.append(lib.ones(1)).extend([lib.ones(4)])
     pl += [lib.zeros(1)]
     pl[0] = lib.zeros(5)
-    return repr(pl), len(pl), list(pl.state_dict()), [isinstance(p, nn.Parameter) for p in pl], repr(pl[1:3]), pl[-1], outcome(lambda lib: pl[9], lib), \
+    return repr(pl), len(pl), list(pl.state_dict()), [isinstance(p, nn.Parameter) for p in pl], repr(pl[1:3]), pl[-1], outcome(lambda lib: pl[9], \
+        lib), \
         outcome(lambda lib: pl(), lib), outcome(lambda lib: pl.extend(3), lib)
 
 

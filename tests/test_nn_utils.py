@@ -11,6 +11,7 @@ from clnn.nn import init
 from clnn.nn.utils import parametrizations, parametrize, prune
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("torch.nn.utils.prune")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 RNG = np.random.default_rng(0)
@@ -191,12 +192,20 @@ def test_parametrize_chain_assign_and_remove():
         names = [n for n, _ in layer.named_parameters()]
         kind = P.type_before_parametrizations(layer).__name__
         twin = copy.deepcopy(layer)
+        copied = repr(twin), twin.weight
         P.remove_parametrizations(layer, "weight")
         P.remove_parametrizations(layer, "bias", leave_parametrized=False)
-        return [keys, text, flags, first, grad, assigned, original, names, kind, layer.weight, layer.bias, repr(layer), repr(twin), twin.weight,
+        return [keys, text, flags, first, grad, assigned, original, names, kind, layer.weight, layer.bias, repr(layer), *copied,
                 type(layer.weight).__name__, [n for n, _ in layer.named_parameters()]]
 
     both(run)
+
+
+def test_parametrize_deepcopy_is_independent():
+    layer = parametrize.register_parametrization(linear(clnn), "weight", doubled(clnn))
+    twin = copy.deepcopy(layer)
+    parametrize.remove_parametrizations(layer, "weight")
+    close(twin.weight, layer.weight)
 
 
 def test_parametrize_cached_and_buffers():
@@ -218,7 +227,8 @@ def test_parametrize_cached_and_buffers():
     "P.remove_parametrizations(lib.nn.utils.parametrizations.weight_norm(layer), 'weight', leave_parametrized=False)",
     "lib.nn.utils.parametrizations.orthogonal(layer, orthogonal_map='x')", "lib.nn.utils.parametrizations.orthogonal(layer, 'bias')",
     "lib.nn.utils.parametrizations.orthogonal(layer, 'x')", "lib.nn.utils.remove_weight_norm(layer)", "lib.nn.utils.remove_spectral_norm(layer)",
-    "lib.nn.utils.weight_norm(lib.nn.utils.weight_norm(layer))", "__import__('pickle').dumps(P.register_parametrization(layer, 'weight', doubled(lib)))"])
+    "lib.nn.utils.weight_norm(lib.nn.utils.weight_norm(layer))",
+    "__import__('pickle').dumps(P.register_parametrization(layer, 'weight', doubled(lib)))"])
 def test_parametrize_errors(code):
     def run(lib):
         try:
@@ -258,7 +268,8 @@ def test_orthogonal_assignment():
 
 
 # -- pruning ----------------------------------------------------------------------------------------------------------------
-PRUNE = ["prune.identity(m, 'weight')", "prune.l1_unstructured(m, 'weight', 0.4)", "prune.l1_unstructured(m, 'weight', 5)", "prune.l1_unstructured(m, 'weight', 0)",
+PRUNE = ["prune.identity(m, 'weight')", "prune.l1_unstructured(m, 'weight', 0.4)", "prune.l1_unstructured(m, 'weight', 5)",
+    "prune.l1_unstructured(m, 'weight', 0)",
          "prune.ln_structured(m, 'weight', 2, n=2, dim=0)", "prune.ln_structured(m, 'weight', 0.5, n=1, dim=-1)",
          "prune.custom_from_mask(m, 'bias', lib.tensor([1, 0, 1, 0]))",
          "prune.l1_unstructured(m, 'weight', 3, importance_scores=lib.tensor(-abs(W)))",
@@ -292,8 +303,10 @@ def test_random_pruning_counts():
     close(prune.L1Unstructured(0.5).prune(clnn.tensor([1.0, -2.0])), clnn.tensor([0.0, -2.0]))
 
 
-@pytest.mark.parametrize("code", ["prune.l1_unstructured(m, 'weight', 1.5)", "prune.l1_unstructured(m, 'weight', 99)", "prune.l1_unstructured(m, 'weight', -1)",
-                                  "prune.l1_unstructured(m, 'weight', 'x')", "prune.ln_structured(m, 'bias', 1, n=2, dim=0)", "prune.ln_structured(m, 'weight', 1, n=2, dim=5)",
+@pytest.mark.parametrize("code", ["prune.l1_unstructured(m, 'weight', 1.5)", "prune.l1_unstructured(m, 'weight', 99)",
+    "prune.l1_unstructured(m, 'weight', -1)",
+                                  "prune.l1_unstructured(m, 'weight', 'x')", "prune.ln_structured(m, 'bias', 1, n=2, dim=0)",
+                                  "prune.ln_structured(m, 'weight', 1, n=2, dim=5)",
                                   "prune.remove(m, 'weight')", "prune.global_unstructured(3, prune.L1Unstructured, amount=1)",
                                   "prune.global_unstructured([(m, 'weight')], prune.LnStructured, amount=1, n=2)"])
 def test_pruning_errors(code):
@@ -386,13 +399,15 @@ def test_skip_init():
 
 
 # -- init -------------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name, param", [("linear", None), ("conv2d", None), ("tanh", None), ("relu", None), ("leaky_relu", None), ("leaky_relu", 0.3),
+@pytest.mark.parametrize("name, param", [("linear", None), ("conv2d", None), ("tanh", None), ("relu", None), ("leaky_relu", None), ("leaky_relu",
+    0.3),
                                          ("selu", None), ("sigmoid", None)])
 def test_gain(name, param):
     assert init.calculate_gain(name, param) == torch.nn.init.calculate_gain(name, param)
 
 
-@pytest.mark.parametrize("code", ["calculate_gain('x')", "calculate_gain('leaky_relu', 'x')", "eye_(z(3))", "dirac_(z(3, 3))", "dirac_(z(3, 3, 3), 2)",
+@pytest.mark.parametrize("code", ["calculate_gain('x')", "calculate_gain('leaky_relu', 'x')", "eye_(z(3))", "dirac_(z(3, 3))",
+    "dirac_(z(3, 3, 3), 2)",
                                   "kaiming_uniform_(z(3))", "kaiming_uniform_(z(3, 3), mode='x')", "orthogonal_(z(3))", "sparse_(z(3), 0.1)"])
 def test_init_errors(code):
     def run(lib):
@@ -403,16 +418,19 @@ def test_init_errors(code):
     both(run)
 
 
-@pytest.mark.parametrize("code", ["ones_(z(2, 3))", "zeros_(z(2) + 1)", "constant_(z(2), 0.3)", "eye_(z(3, 4))", "dirac_(z(4, 2, 3))", "dirac_(z(4, 2, 3, 3), 2)",
+@pytest.mark.parametrize("code", ["ones_(z(2, 3))", "zeros_(z(2) + 1)", "constant_(z(2), 0.3)", "eye_(z(3, 4))", "dirac_(z(4, 2, 3))",
+    "dirac_(z(4, 2, 3, 3), 2)",
                                   "dirac_(z(2, 3, 3, 3, 3))"])
 def test_init_exact(code):
     both(lambda lib: [eval("init." + code, {"init": lib.nn.init, "z": lib.zeros})])
 
 
 @pytest.mark.parametrize("code, mean, std, low, high", [
-    ("uniform_(t, -1., 3.)", 1, 4 / math.sqrt(12), -1, 3), ("normal_(t, 2., 0.5)", 2, 0.5, -9, 9), ("trunc_normal_(t, 0., 1., -1., 1.)", 0, 0.5396, -1, 1),
+    ("uniform_(t, -1., 3.)", 1, 4 / math.sqrt(12), -1, 3), ("normal_(t, 2., 0.5)", 2, 0.5, -9, 9), ("trunc_normal_(t, 0., 1., -1., 1.)", 0,
+    0.5396, -1, 1),
     ("xavier_uniform_(t, 2.)", 0, 2 * math.sqrt(2 / 400), -0.25, 0.25), ("xavier_normal_(t)", 0, math.sqrt(2 / 400), -9, 9),
-    ("kaiming_uniform_(t, nonlinearity='relu')", 0, math.sqrt(2 / 100), -0.25, 0.25), ("kaiming_normal_(t, mode='fan_out')", 0, math.sqrt(2 / 300), -9, 9)])
+    ("kaiming_uniform_(t, nonlinearity='relu')", 0, math.sqrt(2 / 100), -0.25, 0.25), ("kaiming_normal_(t, mode='fan_out')", 0,
+    math.sqrt(2 / 300), -9, 9)])
 def test_init_statistics(code, mean, std, low, high):
     clnn.manual_seed(0)
     t = clnn.nn.Parameter(clnn.empty(300, 100))

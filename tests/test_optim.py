@@ -23,6 +23,7 @@ CASES = [
     ("Adagrad", {}), ("Adagrad", dict(initial_accumulator_value=0.2, lr_decay=0.1)),
     ("RMSprop", {}), ("RMSprop", dict(momentum=0.9, centered=True)), ("RMSprop", dict(centered=True)), ("RMSprop", dict(momentum=0.9)),
     ("Rprop", {}), ("Rprop", dict(maximize=True)), ("ASGD", {}), ("ASGD", dict(t0=2, lambd=0.1)),
+    ("Adafactor", {}), ("Adafactor", dict(weight_decay=0.1, maximize=True)),
 ]
 IDS = [f"{name}-{i}" for i, (name, _) in enumerate(CASES)]
 
@@ -122,6 +123,22 @@ def test_lbfgs(options):
         results.append((p, float(loss), opt.state_dict()["state"][0]["n_iter"]))
     assert_same(results[0][0], results[1][0], rtol=1e-3, atol=1e-3)
     assert results[0][1] == pytest.approx(results[1][1], rel=1e-3)
+
+
+@pytest.mark.parametrize("options", [{}, dict(nesterov=False, adjust_lr_fn="match_rms_adamw")])
+def test_muon(options):
+    results = []
+    for lib in (clnn, torch):
+        p = parameters(lib)[0]
+        opt = lib.optim.Muon([p], lr=0.1, **options)
+        for _ in range(3):
+            opt.zero_grad()
+            ((p - 1) ** 2).sum().backward()
+            opt.step()
+        results.append(p)
+    assert_same(*results, rtol=0.03, atol=0.03)  # PyTorch iterates in bfloat16
+    with pytest.raises(ValueError, match="2D"):
+        clnn.optim.Muon([clnn.nn.Parameter(clnn.ones(3))])
 
 
 def test_groups_and_errors():

@@ -132,7 +132,8 @@ def test_a_driver_that_hangs_while_listed_is_left_out(monkeypatch):
 
 def test_probe_really_stops_a_hanging_process(monkeypatch, tmp_path):
     monkeypatch.setattr(drivers.config, "probe_timeout", 1.0)
-    monkeypatch.setattr(drivers.Path, "read_text", lambda self: "print('{\"event\": \"begin\", \"key\": \"slow\"}', flush=True)\nimport time\ntime.sleep(60)")
+    hang = "print('{\"event\": \"begin\", \"key\": \"slow\"}', flush=True)\nimport time\ntime.sleep(60)"
+    monkeypatch.setattr(drivers.Path, "read_text", lambda self: hang)
     verdicts, platforms, begun, error = drivers._run_probe([])
     assert begun == "slow" and error == "did not answer within 1 s"
 
@@ -344,16 +345,16 @@ def test_template_kernels_are_cached_by_parameters(dev, tmp_path, monkeypatch):
         assert dev.read(y, 2 * row.itemsize).view(row.np)[0] == (True if row is dt.bool_ else 2), row
 
 
-def test_unused_helpers_are_left_out():
+def test_unused_functions_are_left_out():
     small, full = templates.preamble(None, False, "load_float32"), templates.preamble(None, True)
     assert "clnn_f2bf" not in small and "clnn_erf" not in small and "load_float32" in small
     assert "store_float64" in full and "double" not in templates.preamble(None, False, "clnn_erf clnn_sin store_float16 load_bfloat16")
     assert "clnn_expm1" in templates.preamble(None, False, "clnn_tanh") and "//@" not in full
 
 
-def test_math_helpers_build_everywhere(dev):
+def test_math_functions_build_everywhere(dev):
     text = templates.preamble(dev, dev.has_fp64)
-    dev.kernel_from_source(text + "__kernel void all_helpers(__global float* x) { x[0] = clnn_erf(x[0]); }", "all_helpers")
+    dev.kernel_from_source(text + "__kernel void all_functions(__global float* x) { x[0] = clnn_erf(x[0]); }", "all_functions")
 
 
 def test_damaged_cache_entries_are_built_again(dev, tmp_path, monkeypatch):

@@ -38,11 +38,11 @@ class Group:
     def visit(self, node):
         """Append ``node`` after all that it reads; recursion is bounded by MAX_NODES."""
         compute, operands = node.compute, []
-        for at, ref in enumerate(node.args):
+        for place, ref in enumerate(node.args):
             if ref.__class__ is not tuple:
                 operands.append(-2 * len(self.scalars) - 2)
                 self.scalars.append(ref)
-                self.kinds.append("long" if at in node.expr.longs else compute.acc)
+                self.kinds.append("long" if place in node.expr.longs else compute.acc)
                 continue
             source, dtype, offset, strides = ref
             if source.__class__ is Node:
@@ -124,10 +124,12 @@ def allocate(device, group: Group, outs) -> list:
 
 def _dying(group: Group, written) -> list:
     """(buffer, bytes) of leaves that only nodes which end here refer to, and that every reader walks in flat order."""
-    counts, spoiled = {}, set()
-    for n in group.order:
+    counts, spoiled, outlives = {}, set(), set()
+    for n in reversed(group.order):                              # readers first: what a surviving node reads survives too
         # order list, index key, loop variable, call argument, and one per reference inside the group (args tuples)
-        ends = n in written or _refcount(n) <= group.uses.get(n, 0) + 5
+        ends = n in written or (_refcount(n) <= group.uses.get(n, 0) + 5 and id(n) not in outlives)
+        if not ends:
+            outlives.update([id(ref[0]) for ref in n.args if ref.__class__ is tuple])
         for ref in n.args:
             if ref.__class__ is tuple and ref[0].__class__ is not Node:
                 buf, dtype, offset, strides = ref

@@ -64,7 +64,7 @@ class Parameter(Tensor, metaclass=_MarkedMeta):
         return result
 
     def __repr__(self):
-        return "Parameter containing:\n" + super().__repr__()
+        return "Parameter containing:\n" + repr(Tensor._make_subclass(Tensor, self, self.requires_grad))
 
     def __reduce_ex__(self, protocol):
         return _rebuild_parameter, (self.data, self.requires_grad, {})

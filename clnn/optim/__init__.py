@@ -1,11 +1,13 @@
 """Optimizers, learning-rate schedules and weight averaging (PyTorch's `torch.optim`)."""
 
 from clnn.optim.adadelta import Adadelta
+from clnn.optim.adafactor import Adafactor
 from clnn.optim.adagrad import Adagrad
 from clnn.optim.adam import Adam, AdamW
 from clnn.optim.adamax import Adamax
 from clnn.optim.asgd import ASGD
 from clnn.optim.lbfgs import LBFGS
+from clnn.optim.muon import Muon
 from clnn.optim.nadam import NAdam
 from clnn.optim.optimizer import Optimizer
 from clnn.optim.radam import RAdam

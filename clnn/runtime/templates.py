@@ -35,7 +35,7 @@ def needs_fp64(params: dict) -> bool:
 
 
 def render(path: str, params: dict, device=None) -> str:
-    """The OpenCL C of ``kernels/<path>.cl.mako`` for these parameters, with only those helpers of the base that it uses.
+    """The OpenCL C of ``kernels/<path>.cl.mako`` for these parameters, with only those functions of the base that it uses.
 
     Raises:
         KernelBuildError: no such template, an undefined parameter, or a fault while rendering; shows the template's lines.
@@ -82,8 +82,8 @@ def preamble(device=None, use_fp64: bool = False, features=None) -> str:
 
     Args:
         device: the device it is for (kept for symmetry; differences are macros of its build options).
-        use_fp64: also the helpers for ``double``.
-        features: the generated source, or names of helpers: only these and what they need are kept. None keeps all.
+        use_fp64: also the functions for ``double``.
+        features: the generated source, or names of functions: only these and what they need are kept. None keeps all.
     """
     text = _base(bool(use_fp64))
     if features is None:
@@ -92,14 +92,14 @@ def preamble(device=None, use_fp64: bool = False, features=None) -> str:
 
 
 def prune(source: str, user: str = "") -> str:
-    """Drop unused helpers: a line ``//@ name name`` starts a block that is kept if later text (or ``user``) needs one of its names.
+    """Drop unused functions: a line ``//@ name name`` starts a block that is kept if later text (or ``user``) needs one of its names.
 
-    ``//@`` alone starts text that is always kept. Fewer helpers shorten the build of small kernels.
+    ``//@`` alone starts text that is always kept. Fewer functions shorten the build of small kernels.
     """
     parts = _BLOCK.split(source)
     kept, words = [], set(_WORD.findall(user))
     blocks = [("", parts[0])] + list(zip(parts[1::2], parts[2::2]))
-    for names, text in reversed(blocks):  # a helper stands after what it uses, so one pass from the end settles it
+    for names, text in reversed(blocks):  # a function stands after what it uses, so one pass from the end settles it
         if not names.strip() or words.intersection(names.split()):
             words.update(_WORD.findall(text))
             kept.append(text)

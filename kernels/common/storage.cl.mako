@@ -15,7 +15,8 @@
 #define CLNN_FAIL(err, code, value) do { if (atomic_cmpxchg((volatile __global int*)(err), 0, (int)(code)) == 0) { ${"\\"}
     (err)[1] = (int)(uint)(ulong)(long)(value); (err)[2] = (int)(uint)(((ulong)(long)(value)) >> 32); } } while (0)
 
-% for name, ctype, acc in [("int8", "char", "int"), ("int16", "short", "int"), ("uint8", "uchar", "int"), ("int32", "int", "int"), ("int64", "long", "long"), ("float32", "float", "float")]:
+% for name, ctype, acc in [("int8", "char", "int"), ("int16", "short", "int"), ("uint8", "uchar", "int"), ("int32", "int", "int"), \
+        ("int64", "long", "long"), ("float32", "float", "float")]:
 #define load_${name}(p, i) ((${acc})(p)[i])
 #define store_${name}(p, i, v) ((p)[i] = (${ctype})(v))
 % endfor

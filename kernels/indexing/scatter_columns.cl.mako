@@ -2,7 +2,7 @@
 <%namespace name="ix" file="/indexing/row.cl.mako"/>\
 ## out[b, index[b, n, r], r] = fold(that, src[b, n, r]), in the order of n for each column (b, r), so every run gives equal bits.
 ##
-## out (B, D, R) and index (B, N, R) contiguous; src walks with strides (sb, sn, sr). A work-item owns `width` columns and, of each, the
+## out (B, D, R) and index (B, N, R), with SHARED (N), contiguous; src walks with strides (sb, sn, sr). A work-item owns `width` columns and, of each, the
 ## destinations [own * k, own * (k + 1)): no two write to the same place.
 ## Geometry: global (ceil(R / width), B, ceil(D / own)), any local size.
 ##
@@ -10,6 +10,7 @@
 ## T TI       dtype rows of out/src and of the index
 ## OP         add mul max min set
 ## WRAP       bool: negative indices count from the end
+## SHARED     bool: one index per n for all columns
 ${ix.row(WRAP)}
 __kernel void scatter_columns(OUT(${T.c}, out), IN(${TI.c}, index), IN(${T.c}, src), const long D, const long N, const long R,
                               const long width, const long own, const long sb, const long sn, const long sr, __global int* err, const int code) {
@@ -18,7 +19,7 @@ __kernel void scatter_columns(OUT(${T.c}, out), IN(${TI.c}, index), IN(${T.c}, s
     const long lo = get_global_id(2) * own, hi = min(D, lo + own);
     for (long n = 0; n < N; n++)
         for (long r = r0; r < r1; r++) {
-            const long row = clnn_row(index[(b * N + n) * R + r], D, err, code);
+            const long row = clnn_row(index[${"n" if SHARED else "(b * N + n) * R + r"}], D, err, code);
             if (row < lo || row >= hi) continue;
             const long at = (b * D + row) * R + r;
             const ${T.acc} d = ${T.load}(out, at), s = ${T.load}(src, b * sb + n * sn + r * sr);

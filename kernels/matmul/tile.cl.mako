@@ -55,25 +55,25 @@ if (last) {
 </%def>
 ##
 <%def name="store(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI, place='c + r * rcs + j')">
+${V} t[${MR * NV}];  // a loop over stored rows builds much faster than unrolled stores and costs next to nothing
+% for r in range(MR):
+${" ".join(f"t[{r * NV + j}] = c{r}_{j};" for j in range(NV))}
+% endfor
 if (full${"" if vector_epilogue(EPI) else " && !last"}) {
-% for r in range(MR):
-% for j in range(NV):
-    { ${V} v = c${r}_${j} * alpha; const long row = i + ${r}; __global ${TC.c}* p = c + ${r} * rcs + ${j * W};
-      ${finish(TC, ACC, V, BIAS, BETA, EPI if vector_epilogue(EPI) else "", "p", f"jt + {j * W}", True)} stv_${TC.name}(p, v); }
-% endfor
-% endfor
-} else {
-    ${ACC} t[${MR * NV * W}];
-% for r in range(MR):
-% for j in range(NV):
-    vstore${W}(c${r}_${j}, 0, t + ${(r * NV + j) * W});
-% endfor
-% endfor
-    const long j_end = min((long)${NV * W}, n_end - jt);
-    for (long r = i_new - i; r < ${MR}; r++) {
+    for (int r = 0; r < ${MR}; r++) {
         const long row = i + r;
-        for (long j = j_new; j < j_end; j++) {
-            ${ACC} v = t[r * ${NV * W} + j] * alpha;
+% for j in range(NV):
+        { ${V} v = t[r * ${NV} + ${j}] * alpha; __global ${TC.c}* p = c + r * rcs + ${j * W};
+          ${finish(TC, ACC, V, BIAS, BETA, EPI if vector_epilogue(EPI) else "", "p", f"jt + {j * W}", True)} stv_${TC.name}(p, v); }
+% endfor
+    }
+} else {
+    const ${ACC}* e = (const ${ACC}*)t;
+    const int j_end = (int)min((long)${NV * W}, n_end - jt);
+    for (int r = (int)(i_new - i); r < ${MR}; r++) {
+        const long row = i + r;
+        for (int j = (int)j_new; j < j_end; j++) {
+            ${ACC} v = e[r * ${NV * W} + j] * alpha;
             __global ${TC.c}* p = ${place};
             ${finish(TC, ACC, ACC, BIAS, BETA, EPI, "p", "jt + j", False)}
             ${TC.store}(p, 0, v);

@@ -158,7 +158,9 @@ def _inject_new_class(module):
     def __deepcopy__(self, memo):
         if id(self) in memo:
             return memo[id(self)]
-        replica = memo[id(self)] = self.__new__(type(self))
+        # a class of its own: removing a parametrization from one must not touch the other
+        own = {k: v for k, v in type(self).__dict__.items() if k not in ("__dict__", "__weakref__")}
+        replica = memo[id(self)] = object.__new__(type(type(self).__name__, type(self).__bases__, own))
         replica.__dict__ = copy.deepcopy(self.__dict__, memo)
         return replica
 

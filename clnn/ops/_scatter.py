@@ -1,0 +1,154 @@
+"""Launching reads and writes by index, for raw (B, D, R) layouts: B outer items, D rows that indices choose from, R inner elements.
+
+Writes fold colliding elements in the order of the source, whatever the driver: a work-item owns its destinations (CPUs), its columns, or a
+run of equal indices after a stable sort (GPUs). No float atomics, so two runs give equal bits.
+"""
+from __future__ import annotations
+
+import struct
+
+from .._tensor.dispatch import run
+from .._tensor.tensor import empty
+from ..core import dtype as dt
+from ..core.shape import Size, view_strides
+from . import _radix
+from .creation import filled
+
+_WIDTH = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
+_codes: dict = {}
+force = None                # tests set "gpu" or "cpu" to run the other family's algorithm
+
+
+def code(device, op, dim, size, text=None):
+    """The packed error code of an index out of range in ``op``."""
+    key = (op, dim, size, text)
+    got = _codes.get(key)
+    if got is None:
+        message = text or f"index {{value}} is out of bounds for dimension {dim} with size {size}"
+        got = _codes[key] = struct.pack("i", device.error_code(op, message, IndexError))
+    return got
+
+
+def on_cpu(device):
+    return device.is_cpu if force is None else force == "cpu"
+
+
+def local_of(n, device):
+    limit = device.max_work_group
+    return min(256 if n >= 256 else 64 if n >= 64 else 16, limit)
+
+
+def width(dtype):
+    return _WIDTH[dtype.itemsize]
+
+
+def check_rows(op, dim, size, count):
+    """Refuse on the host what no index can satisfy."""
+    if size == 0 and count:
+        raise IndexError(f"{op}: index is out of bounds for dimension {dim} with size 0")
+
+
+# -- reading ------------------------------------------------------------------------------------------------------------------------
+
+def read_rows(x, index, out_shape, B, D, R, wrap, err):
+    """out[b, n] = x[b, index[n]] for contiguous ``x`` and ``index``."""
+    device, N = x._storage.device, index._numel
+    out = empty(out_shape, x.dtype, device)
+    if out._numel == 0:
+        return out
+    loop = device.flavour == "pocl"
+    wide = not loop and R >= 16
+    params = dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=loop, WIDE=wide)
+    chunk = 0
+    if loop:
+        chunk = max(1, 4096 // R, -(-N * B // (16 * device.compute_units)) if R < 4096 else 1)
+        gs, ls = (-(-N // chunk), B), (1, 1)
+    elif wide:
+        gs, ls = (R, N, B), (local_of(R, device), 1, 1)
+    else:
+        gs, ls = (N * R, B), (local_of(N * R, device), 1)
+    run(device, "indexing/select", params, gs, ls, x, index, out, D, N, R, chunk, device.error_buffer, err)
+    return out
+
+
+def read_elements(x, index, B, D, N, R, wrap, err):
+    """out[b, n, r] = x[b, index[b, n, r], r] for contiguous operands."""
+    device = x._storage.device
+    out = empty(index.shape, x.dtype, device)
+    if out._numel == 0:
+        return out
+    loop = device.flavour == "pocl"
+    chunk = max(1, 4096 // R) if loop else 0
+    gs, ls = ((-(-B * N // chunk),), (1,)) if loop else ((N * R, B), (local_of(N * R, device), 1))
+    run(device, "indexing/gather", dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=loop), gs, ls, x, index, out, B, D, N, R, chunk,
+        device.error_buffer, err)
+    return out
+
+
+# -- writing ------------------------------------------------------------------------------------------------------------------------
+
+def walk(src, B, N, R):
+    """``src`` and its strides as (B, N, R); a copy is made only if no strides fit."""
+    strides = view_strides(src.shape, src._strides, (B, N, R))
+    if strides is None:
+        src = src.contiguous()
+        strides = (N * R, R, 1)
+    return src, strides
+
+
+def write_rows(out, index, src, B, D, R, op, wrap, err, unique=False):
+    """out[b, index[n]] = fold(that, src[b, n]) in the fresh dense ``out``. ``op``: add, mul, max, min or set (the last one wins)."""
+    device, N = out._storage.device, index._numel
+    if N == 0 or B * R == 0:
+        return out
+    src, (sb, sn, sr) = walk(src, B, N, R)
+    tail = (sb, sn, sr, device.error_buffer, err)
+    params = dict(TI=index.dtype, WRAP=wrap)
+    if op == "set" and unique:
+        _write(device, out, index, src, None, B, D, N, R, params, tail)
+    elif on_cpu(device) or D >= 2 ** 31 or N >= 2 ** 31:
+        want = max(1, (device.compute_units if R < 8 else 2 * device.compute_units) // B)
+        own = -(-D // min(D, want))
+        run(device, "indexing/scatter_rows", dict(T=out.dtype, OP=op, **params), (-(-D // own), B), (1, 1), out, index, src, D, N, R, own, *tail)
+    elif N <= 128:
+        run(device, "indexing/scatter_columns", dict(T=out.dtype, OP=op, SHARED=True, **params), (R, B, 1), (local_of(R, device), 1, 1),
+            out, index, src, D, N, R, 1, D, *tail)
+    elif op == "set":
+        win = filled(Size((D,)), 0, dt.int32, device)
+        run(device, "indexing/winner", params, (N,), (local_of(N, device),), index, win, D, N, device.error_buffer, err)
+        _write(device, out, index, src, win, B, D, N, R, params, tail)
+    else:
+        keys = empty((N,), dt.int32, device)
+        run(device, "indexing/keys", params, (N,), (local_of(N, device),), index, keys, D, N, device.error_buffer, err)
+        keys, order = _radix.sort_keys(keys, N, D)
+        run(device, "indexing/segments", dict(T=out.dtype, OP=op), (R, N, B), (local_of(R, device) if R > 1 else 1, 1 if R > 1 else 64, 1),
+            out, keys, order, src, D, N, R, sb, sn, sr)
+    return out
+
+
+def _write(device, out, index, src, win, B, D, N, R, params, tail):
+    ls = (local_of(R, device), 1, 1) if R > 8 else (1, min(64, device.max_work_group), 1)
+    run(device, "indexing/write_rows", dict(U=width(out.dtype), WIN=win is not None, **params), (R, N, B), ls, out, index, src,
+        out if win is None else win, D, N, R, *tail)
+
+
+def write_elements(out, index, src, B, D, N, R, op, wrap, err, unique=False):
+    """out[b, index[b, n, r], r] = fold(that, src[b, n, r]) in the fresh dense ``out``."""
+    device = out._storage.device
+    if B * N * R == 0:
+        return out
+    columns, cpu = B * R, on_cpu(device)
+    if cpu or (columns >= 64 * device.compute_units and not (op == "set" and unique)) or B * D * R >= 2 ** 31:
+        src, (sb, sn, sr) = walk(src, B, N, R)
+        loop = device.flavour == "pocl"
+        wide = min(R, 64) if loop else 1
+        items = B * -(-R // wide)
+        own = D if not cpu or items >= device.compute_units else -(-D // min(D, -(-device.compute_units // items)))
+        ls = (1, 1, 1) if loop or R < 16 else (local_of(R, device), 1, 1)
+        run(device, "indexing/scatter_columns", dict(T=out.dtype, TI=index.dtype, OP=op, WRAP=wrap, SHARED=False),
+            (-(-R // wide), B, -(-D // own)), ls, out, index, src, D, N, R, wide, own, sb, sn, sr, device.error_buffer, err)
+        return out
+    flat = empty((B * N * R,), dt.int64, device)
+    run(device, "indexing/flat_index", dict(TI=index.dtype, WRAP=wrap), (N * R, B), (local_of(N * R, device), 1), index, flat, D, N, R,
+        device.error_buffer, err)
+    return write_rows(out, flat, src.contiguous(), 1, B * D * R, 1, op, False, err, unique)

@@ -1,0 +1,215 @@
+"""Convolutions in one, two and three dimensions, transposed ones, and their gradients as operators of their own."""
+from __future__ import annotations
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.tensor import Tensor, empty
+from ..core.shape import Size
+from ._conv import conv_backward_input, conv_backward_weight, conv_forward, output_size
+from . import creation
+
+
+def _buffer(t):
+    return t._storage.buffer(), t._offset
+
+
+def _zeros(shape, like):
+    return creation.filled(Size(shape), 0, like.dtype, like._storage.device)
+
+
+@kernel("convolution", method=False, autocast="low", torch="",
+        vjp=dict(input=lambda g, input, weight, stride, padding, dilation, groups:
+                 conv_input_grad(g, weight, None, tuple(input.shape), stride, padding, dilation, groups),
+                 weight=lambda g, input, weight, stride, padding, dilation, groups:
+                 conv_weight_grad(g, input, tuple(weight.shape), stride, padding, dilation, groups),
+                 bias=lambda g: g.sum((0, *range(2, g.ndim)))))
+def convolution(input, weight, bias, stride, padding, dilation, groups):
+    """``input`` (N, C, *spatial) with ``weight`` (O, C // groups, *kernel); all parameters as tuples, one entry per spatial dimension."""
+    x, w = input.contiguous(), weight.contiguous()
+    spatial = output_size(tuple(x.shape[2:]), tuple(w.shape[2:]), stride, padding, dilation)
+    y = empty(Size((x.shape[0], w.shape[0], *spatial)), x.dtype, x._storage.device)
+    if x._numel == 0 or w._numel == 0:
+        return _zeros(y.shape, x)
+    extra = None if bias is None else _buffer(bias.contiguous())
+    conv_forward(x._storage.device, x.dtype, *_buffer(x), tuple(x.shape), *_buffer(w), tuple(w.shape), y._storage.buf, 0, stride, padding,
+                 dilation, groups, extra)
+    return y
+
+
+convolution.op.grad_name = "ConvolutionBackward0"
+
+
+@kernel("conv_input_grad", method=False,
+        vjp=dict(input=lambda g, weight, stride, padding, dilation, groups: convolution(g, weight, None, stride, padding, dilation, groups),
+                 weight=lambda g, input, weight, stride, padding, dilation, groups:
+                 conv_weight_grad(input, g, tuple(weight.shape), stride, padding, dilation, groups),
+                 bias=lambda g: g.sum((0, *range(2, g.ndim)))))
+def conv_input_grad(input, weight, bias, shape, stride, padding, dilation, groups):
+    """The gradient of a convolution's input of ``shape``; also the forward pass of a transposed convolution."""
+    dy, w = input.contiguous(), weight.contiguous()
+    dx = empty(Size(shape), dy.dtype, dy._storage.device)
+    if 0 in dy.shape or 0 in w.shape or 0 in shape:
+        return _zeros(shape, dy)
+    extra = None if bias is None else _buffer(bias.contiguous())
+    conv_backward_input(dy._storage.device, dy.dtype, *_buffer(dy), *_buffer(w), dx._storage.buf, 0, tuple(shape), tuple(w.shape), stride,
+                        padding, dilation, groups, extra)
+    return dx
+
+
+conv_input_grad.op.grad_name = "ConvolutionBackward0"
+
+
+@kernel("conv_weight_grad", method=False,
+        vjp=dict(grad=lambda g, input, stride, padding, dilation, groups: convolution(input, g, None, stride, padding, dilation, groups),
+                 input=lambda g, grad, input, stride, padding, dilation, groups:
+                 conv_input_grad(grad, g, None, tuple(input.shape), stride, padding, dilation, groups)))
+def conv_weight_grad(grad, input, shape, stride, padding, dilation, groups):
+    """The gradient of a convolution's weight of ``shape``."""
+    dy, x = grad.contiguous(), input.contiguous()
+    dw = empty(Size(shape), dy.dtype, dy._storage.device)
+    if 0 in dy.shape or 0 in x.shape or 0 in shape:
+        return _zeros(shape, dy)
+    conv_backward_weight(dy._storage.device, dy.dtype, *_buffer(x), *_buffer(dy), dw._storage.buf, 0, tuple(x.shape),
+                         tuple(shape), stride, padding, dilation, groups)
+    return dw
+
+
+def _per_dim(value, n, what):
+    """One int per spatial dimension."""
+    if isinstance(value, (tuple, list)):
+        if len(value) == 1:
+            value = tuple(value) * n
+        if len(value) != n:
+            raise RuntimeError(f"expected {what} to be a single integer value or a list of {n} values to match the convolution dimensions, "
+                               f"but got {what}={list(value)}")
+        return tuple(int(v) for v in value)
+    return (int(value),) * n
+
+
+def _batched(name, input, n):
+    if input.ndim == n + 1:
+        return input.unsqueeze(0), True
+    if input.ndim != n + 2:
+        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(input.shape)}")
+    return input, False
+
+
+def _same_padding(name, kernel_size, stride, dilation, padding):
+    if padding == "valid":
+        return (0,) * len(kernel_size)
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}', should be one of 'valid', 'same'")
+    if any(s != 1 for s in stride):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    total = [d * (k - 1) for k, d in zip(kernel_size, dilation)]
+    return tuple(t // 2 if t % 2 == 0 else (t // 2, t - t // 2) for t in total)
+
+
+def _check(name, input, weight, bias, n):
+    for t, what in ((input, "input"), (weight, "weight")):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{name}(): argument '{what}' must be Tensor, not {type(t).__name__}")
+    if weight.ndim != n + 2:
+        raise RuntimeError(f"{name}: weight should have {n + 2} dimensions, got weight.shape={tuple(weight.shape)}")
+    if input.dtype is not weight.dtype:
+        raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) should be the same ({name})")
+    if input._storage.device is not weight._storage.device:
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {input.device} and {weight.device}! "
+                           f"({name})")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f'"{name}" not implemented for {input.dtype}')
+
+
+def _conv(name, n, input, weight, bias, stride, padding, dilation, groups):
+    _check(name, input, weight, bias, n)
+    input, single = _batched(name, input, n)
+    stride, dilation = _per_dim(stride, n, "stride"), _per_dim(dilation, n, "dilation")
+    if any(s <= 0 for s in stride) or any(d <= 0 for d in dilation):
+        raise RuntimeError(f"non-positive stride or dilation is not supported ({name}: stride={stride}, dilation={dilation})")
+    kernel_size = tuple(weight.shape[2:])
+    padding = _same_padding(name, kernel_size, stride, dilation, padding) if isinstance(padding, str) else _per_dim(padding, n, "padding")
+    if any(p < 0 for p in padding if isinstance(p, int)):
+        raise RuntimeError("negative padding is not supported")
+    if weight.shape[0] % groups or input.shape[1] != weight.shape[1] * groups:
+        raise RuntimeError(f"Given groups={groups}, weight of size {list(weight.shape)}, expected input{list(input.shape)} to have "
+                           f"{weight.shape[1] * groups} channels, but got {input.shape[1]} channels instead")
+    if bias is not None and tuple(bias.shape) != (weight.shape[0],):
+        raise RuntimeError(f"Given weight of size {list(weight.shape)}, expected bias to be 1-dimensional with {weight.shape[0]} elements, but got "
+                           f"bias of size {list(bias.shape)} instead")
+    for s, k, p, d in zip(input.shape[2:], kernel_size, padding, dilation):
+        if s + (sum(p) if isinstance(p, tuple) else 2 * p) < d * (k - 1) + 1:
+            padded = " x ".join(str(s + (sum(p) if isinstance(p, tuple) else 2 * p)) for s, p in zip(input.shape[2:], padding))
+            raise RuntimeError(f"Calculated padded input size per channel: ({padded}). Kernel size: ({' x '.join(map(str, kernel_size))}). "
+                               "Kernel size can't be greater than actual input size")
+    r = convolution(input, weight, bias, stride, padding, dilation, groups)
+    return r.squeeze(0) if single else r
+
+
+def _transposed(name, n, input, weight, bias, stride, padding, output_padding, groups, dilation):
+    _check(name, input, weight, bias, n)
+    input, single = _batched(name, input, n)
+    stride, dilation, padding = _per_dim(stride, n, "stride"), _per_dim(dilation, n, "dilation"), _per_dim(padding, n, "padding")
+    extra = _per_dim(output_padding, n, "output_padding")
+    if input.shape[1] != weight.shape[0]:
+        raise RuntimeError(f"Given transposed=1, weight of size {list(weight.shape)}, expected input{list(input.shape)} to have {weight.shape[0]} "
+                           f"channels, but got {input.shape[1]} channels instead")
+    for o, s, d in zip(extra, stride, dilation):
+        if o >= s and o >= d:
+            raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got output_padding: {extra}, stride: {stride}, "
+                               f"dilation: {dilation}")
+    spatial = tuple((i - 1) * s - 2 * p + d * (k - 1) + o + 1
+                    for i, k, s, p, o, d in zip(input.shape[2:], weight.shape[2:], stride, padding, extra, dilation))
+    if any(s <= 0 for s in spatial):
+        raise RuntimeError(f"{name}: the output would have non-positive size {spatial}; got input.shape={tuple(input.shape)}")
+    shape = (input.shape[0], weight.shape[1] * groups, *spatial)
+    r = conv_input_grad(input, weight, bias, shape, stride, padding, dilation, groups)
+    return r.squeeze(0) if single else r
+
+
+def _sample(n, transposed=False):
+    def make():
+        rng = np.random.default_rng(5)
+
+        def f(*s):
+            return rng.standard_normal(s).astype("float32")
+        sp = (7, 6, 5)[:n]
+        w = (4, 6) if transposed else (6, 4)
+        out = [((f(2, 4, *sp), f(*w, *(3, 2, 3)[:n]), f(6)), {}),
+               ((f(2, 4, *sp), f(*w, *(3, 2, 3)[:n])), dict(stride=2, padding=1)),
+               ((f(2, 4, *sp), f(w[0], w[1] // 2, *(2,) * n) if not transposed else f(4, 3, *(2,) * n)), dict(groups=2, padding=1))]
+        return out
+    return make
+
+
+_DOC = """{what} over {n} spatial dimension(s).
+
+Args:
+    input: ``(N, C, {dims})`` or ``(C, {dims})``.
+    weight: ``({w}, {k})``.
+    bias: ``(O,)`` or None.
+    stride, padding, dilation: an int or one per dimension; ``padding`` may be ``'same'`` or ``'valid'``{only}.
+    groups: blocks of channels that do not see each other.
+
+Raises:
+    RuntimeError: channels, groups or sizes do not fit; the text shows the shapes.
+"""
+
+
+def _declare(n):
+    dims, k = ", ".join("DHW"[3 - n:]), ", ".join(f"k{c}" for c in "DHW"[3 - n:])
+
+    def conv(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+        return _conv(f"conv{n}d", n, input, weight, bias, stride, padding, dilation, groups)
+
+    def transposed(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+        return _transposed(f"conv_transpose{n}d", n, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    conv.__doc__ = _DOC.format(what="Convolution", n=n, dims=dims, w="O, C // groups", k=k, only="")
+    transposed.__doc__ = _DOC.format(what="Transposed convolution", n=n, dims=dims, w="C, O // groups", k=k, only=" (not here)")
+    return (composite(f"conv{n}d", method=False, samples=_sample(n))(conv),
+            composite(f"conv_transpose{n}d", method=False, samples=_sample(n, True))(transposed))
+
+
+conv1d, conv_transpose1d = _declare(1)
+conv2d, conv_transpose2d = _declare(2)
+conv3d, conv_transpose3d = _declare(3)

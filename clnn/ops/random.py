@@ -1,0 +1,392 @@
+"""Random numbers: factory functions, in-place fills, sampling and dropout.
+
+A draw is an elementwise expression of the element number, the seed and a block count (see ``clnn.core.rng``), so it is recorded lazily and fuses
+with what uses it. Equal seeds give equal bits on every device (float64 ``log_normal_`` and ``cauchy_`` use the driver's functions).
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._tensor.declare import composite, elementwise
+from .._tensor.device import resolve
+from .._tensor.inplace import apply_inplace
+from .._tensor.interop import from_array, read
+from .._tensor.tensor import Tensor, from_node
+from ..core import dtype as dt
+from ..core import rng
+from ..core.shape import Size
+from ..graph.node import Expr
+from .creation import _done, _float_default, _like, as_size
+
+_STREAM = ("seed", "first")
+
+
+def _draw(name, text, *operands, longs=()):
+    return Expr(name, (*_STREAM, *operands), text, longs=(*_STREAM, *longs))
+
+
+_UNIFORM = _draw("uniform", "(clnn_uniform(ACC, seed, first, IDX, bits) * (high - low) + low)", "bits", "low", "high", longs=("bits",))
+_NORMAL = _draw("normal", "(clnn_normal(ACC, seed, first, IDX) * std + mean)", "mean", "std")
+_EXPONENTIAL = _draw("exponential", "(clnn_exponential(ACC, seed, first, IDX) * scale)", "scale")
+_GEOMETRIC = _draw("geometric", "(fmax((ACC)1, ceil(clnn_exponential(ACC, seed, first, IDX) * scale)))", "scale")
+_LOG_NORMAL = _draw("log_normal", "clnn_log_normal(ACC, seed, first, IDX, mean, std)", "mean", "std")
+_CAUCHY = _draw("cauchy", "(clnn_cauchy(ACC, seed, first, IDX) * sigma + median)", "median", "sigma")
+_INTEGER = _draw("integer", "(low + (long)(((ulong)clnn_random_word(seed, first, IDX) * (ulong)range) >> 32))", "low", "range")
+_WIDE_INTEGER = _draw("wide_integer", "(low + (long)(range ? clnn_random_wide(seed, first, IDX) % (ulong)range : "
+                      "clnn_random_wide(seed, first, IDX)))", "low", "range")
+_COIN = _draw("coin", "((ulong)clnn_random_word(seed, first, IDX) < (ulong)limit)", "limit", longs=("limit",))
+_BITS = {dt.float16: 11, dt.bfloat16: 8, dt.float32: 24, dt.float64: 53}
+
+
+def _stream(generator, numel, per_block=4):
+    return (generator or rng.default).take(-(-numel // per_block))
+
+
+def _sample(expr, args, shape, row, device, generator, compute=None, wide=None) -> Tensor:
+    """Record a draw of ``shape``; results are computed in ``compute`` and stored as ``row``."""
+    numel = shape.numel()
+    compute = compute or row
+    wide = compute.acc == "double" if wide is None else wide
+    seed, first = _stream(generator, numel, 2 if wide else 4)
+    return from_node(expr, (seed, first, *args), compute, row, shape, numel, device, 1, 0, True)
+
+
+def _float_only(name, row):
+    if not row.is_floating_point:
+        raise RuntimeError(f'"{name}" not implemented for {row}; expected a float dtype')
+    if row.needs_fp64:
+        return row
+    return row
+
+
+def _uniform(shape, row, device, generator, low=0.0, high=1.0):
+    return _sample(_UNIFORM, (_BITS[row], low, high), shape, _float_only("uniform", row), device, generator)
+
+
+def _normal(shape, row, device, generator, mean=0.0, std=1.0):
+    return _sample(_NORMAL, (mean, std), shape, _float_only("normal", row), device, generator)
+
+
+def _integers(low, high, shape, row, device, generator):
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    span = high - low
+    wide = span >= 1 << 32
+    args = (rng.signed(low & rng.MASK), rng.signed(span & rng.MASK))
+    return _sample(_WIDE_INTEGER if wide else _INTEGER, args, shape, row, device, generator, dt.int64, wide)
+
+
+# -- factory functions ------------------------------------------------------------------------------------------------------------
+def rand(*size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """Uniform numbers from [0, 1).
+
+    Example:
+        >>> clnn.manual_seed(0).initial_seed()
+        0
+        >>> clnn.rand(2, 3).shape
+        clnn.Size([2, 3])
+    """
+    return _done(_uniform(as_size(size), _float_default(dtype), resolve(device), generator), requires_grad)
+
+
+def randn(*size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """Normal numbers of mean 0 and variance 1 (Box & Muller, 1958)."""
+    return _done(_normal(as_size(size), _float_default(dtype), resolve(device), generator), requires_grad)
+
+
+def randint(low, high=None, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """Whole numbers from ``low`` (0 when only one bound is given) to ``high`` exclusive.
+
+    Example:
+        >>> int(clnn.randint(3, (100,)).max()) < 3
+        True
+    """
+    if isinstance(high, (tuple, list)):
+        low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
+    row = dt.as_dtype(dtype) or dt.int64
+    return _done(_integers(int(low), int(high), as_size((tuple(size),)), row, resolve(device), generator), requires_grad)
+
+
+def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+    """Uniform numbers in the shape, dtype and device of ``input``."""
+    return _done(_uniform(input.shape, *_like(input, dtype, device), generator), requires_grad)
+
+
+def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+    """Normal numbers in the shape, dtype and device of ``input``."""
+    return _done(_normal(input.shape, *_like(input, dtype, device), generator), requires_grad)
+
+
+def randint_like(input, low, high=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+    """Whole numbers in the shape, dtype and device of ``input``."""
+    low, high = (0, low) if high is None else (low, high)
+    return _done(_integers(int(low), int(high), input.shape, *_like(input, dtype, device), generator), requires_grad)
+
+
+def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """A random order of ``0 .. n - 1`` (made on the host, from the same stream as device draws)."""
+    if n < 0:
+        raise RuntimeError(f"n must be non-negative, got {n}")
+    order = np.argsort(rng.words(generator or rng.default, int(n)), kind="stable").astype(np.int64)
+    return _done(from_array(order, resolve(device), dt.as_dtype(dtype) or dt.int64), requires_grad)
+
+
+def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, device=None, requires_grad=False):
+    """Normal numbers with the given means and standard deviations (numbers or tensors)."""
+    tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
+    if not isinstance(std, Tensor) and std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    if not tensors:
+        if size is None:
+            raise TypeError("normal(): missing argument 'size' (needed when neither mean nor std is a tensor)")
+        return _done(_normal(as_size((tuple(size),)), _float_default(dtype), resolve(device), generator, mean, std), requires_grad)
+    from .._tensor.dispatch import broadcast
+    shape = broadcast("normal", *tensors)
+    first = tensors[0]
+    return mean + std * _normal(shape, first.dtype, first._storage.device, generator)
+
+
+# -- sampling ---------------------------------------------------------------------------------------------------------------------
+_bernoulli = elementwise("_bernoulli", "seed, first, input", "(clnn_uniform(ACC, seed, first, IDX, 24) < input)", method=False, inplace=False,
+                         vjp=dict(input=lambda g: g * 0))
+_bernoulli.op.expr.longs = frozenset((0, 1))
+_bernoulli.op.grad_name = "BernoulliBackward0"
+
+
+@composite("bernoulli")
+def bernoulli(input, p=None, *, generator=None, out=None):
+    """1 with the probability that each element gives (or ``p`` for all), else 0."""
+    if p is not None:
+        return _coins(input.shape, float(p), input.dtype, input._storage.device, generator)
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f"bernoulli: expected a float tensor of probabilities, got {input.dtype}")
+    return _bernoulli(*_stream(generator, input._numel), input.float() if input.dtype is not dt.float32 else input).to(input.dtype)
+
+
+def _limit(p):
+    if not 0.0 <= p <= 1.0:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+    return round(p * 2.0 ** 32)
+
+
+def _coins(shape, p, row, device, generator=None) -> Tensor:
+    """1 with probability ``p``, else 0."""
+    return _sample(_COIN, (_limit(p),), shape, row, device, generator, dt.int32, False)
+
+
+@composite("multinomial")
+def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
+    """Indices drawn with probabilities proportional to the rows of ``input`` (chosen on the host).
+
+    Args:
+        input: weights, shape (C) or (N, C), not negative; rows need not sum to one.
+        num_samples: draws per row.
+        replacement: whether an index may be drawn again.
+    """
+    if len(input.shape) not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype}")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > input.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    weights = np.atleast_2d(read(input.detach()).astype(np.float64))
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if (weights.sum(1) == 0).any():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    n, c = weights.shape
+    if replacement:
+        u = _host_uniform(generator, (n, num_samples))
+        ends = np.cumsum(weights, 1)
+        got = np.stack([np.searchsorted(e, v * e[-1], side="right") for e, v in zip(ends, u)])
+        got = np.minimum(got, np.array([np.nonzero(w)[0][-1] for w in weights])[:, None])
+    else:                                                        # the order of exponential waiting times is such a draw
+        with np.errstate(divide="ignore"):
+            got = np.argsort(-np.log1p(-_host_uniform(generator, (n, c))) / weights, 1, kind="stable")[:, :num_samples]
+    got = np.ascontiguousarray(got, dtype=np.int64)
+    return from_array(got if len(input.shape) == 2 else got[0], input._storage.device)
+
+
+def _host_uniform(generator, shape):
+    count = math.prod(shape)
+    return ((rng.words(generator or rng.default, count) >> np.uint64(11)) * 2.0 ** -53).reshape(shape)
+
+
+def _host_generator(generator, count):
+    seed, first = (generator or rng.default).take(count)
+    return np.random.Generator(np.random.Philox(key=seed & rng.MASK, counter=[first & rng.MASK, 0, 0, 1]))
+
+
+@composite("poisson")
+def poisson(input, generator=None):
+    """Poisson numbers with the rate that each element gives (drawn on the host)."""
+    rates = read(input.detach()).astype(np.float64)
+    return from_array(_host_generator(generator, rates.size).poisson(rates).astype(np.float64), input._storage.device, input.dtype)
+
+
+@composite("binomial", method=False)
+def binomial(count, prob, generator=None):
+    """Numbers of successes in ``count`` trials of probability ``prob`` (drawn on the host)."""
+    n, p = np.broadcast_arrays(read(count.detach()).astype(np.int64), read(prob.detach()).astype(np.float64))
+    return from_array(_host_generator(generator, n.size).binomial(n, p).astype(np.float64), count._storage.device, count.dtype)
+
+
+# -- in place ---------------------------------------------------------------------------------------------------------------------
+def _fill(name):
+    """Make a Tensor method ``name`` of a function that draws values for ``self``."""
+    def decorate(draw):
+        def method(self, *args, generator=None, **kwargs):
+            return apply_inplace(self, draw(self.shape, self.dtype, self._storage.device, generator, *args, **kwargs), name[:-1])
+        method.__name__, method.__doc__ = name, draw.__doc__
+        setattr(Tensor, name, method)
+        return draw
+    return decorate
+
+
+@_fill("uniform_")
+def _uniform_(shape, row, device, generator, from_=0.0, to=1.0, **kw):
+    """Overwrite with uniform numbers from [from, to)."""
+    from_ = kw.pop("from", from_)
+    if from_ > to:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
+    return _uniform(shape, row, device, generator, from_, to)
+
+
+@_fill("normal_")
+def _normal_(shape, row, device, generator, mean=0.0, std=1.0):
+    """Overwrite with normal numbers."""
+    if std < 0:
+        raise RuntimeError(f"normal_ expects std >= 0.0, but found std={std:g}")
+    return _normal(shape, row, device, generator, mean, std)
+
+
+@_fill("exponential_")
+def _exponential_(shape, row, device, generator, lambd=1.0):
+    """Overwrite with exponential numbers of rate ``lambd``."""
+    if lambd <= 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+    return _sample(_EXPONENTIAL, (1.0 / lambd,), shape, _float_only("exponential", row), device, generator)
+
+
+@_fill("geometric_")
+def _geometric_(shape, row, device, generator, p):
+    """Overwrite with the number of trials of probability ``p`` up to the first success."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    return _sample(_GEOMETRIC, (-1.0 / math.log1p(-p),), shape, row, device, generator, row if row.is_floating_point else dt.float32)
+
+
+@_fill("log_normal_")
+def _log_normal_(shape, row, device, generator, mean=1.0, std=2.0):
+    """Overwrite with exponentials of normal numbers."""
+    if std <= 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+    return _sample(_LOG_NORMAL, (mean, std), shape, _float_only("log_normal", row), device, generator)
+
+
+@_fill("cauchy_")
+def _cauchy_(shape, row, device, generator, median=0.0, sigma=1.0):
+    """Overwrite with Cauchy numbers."""
+    if sigma <= 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    return _sample(_CAUCHY, (median, sigma), shape, _float_only("cauchy", row), device, generator)
+
+
+@_fill("random_")
+def _random_(shape, row, device, generator, from_=0, to=None, **kw):
+    """Overwrite with whole numbers from [from, to); by default all that the dtype holds exactly."""
+    from_ = kw.pop("from", from_)
+    if to is None:
+        if from_:
+            return _integers(0, from_, shape, row, device, generator)
+        to = 2 if row is dt.bool_ else 2 ** (_BITS[row]) + 1 if row.is_floating_point else int(np.iinfo(row.np).max) + 1
+    return _integers(from_, to, shape, row, device, generator)
+
+
+def bernoulli_(self, p=0.5, *, generator=None):
+    """Overwrite with 1 (probability ``p``, a number or a tensor) and 0."""
+    if isinstance(p, Tensor):
+        draw = bernoulli(p, generator=generator).to(self.dtype)
+        return apply_inplace(self, draw.expand(self.shape) if draw.shape != self.shape else draw, "bernoulli")
+    return apply_inplace(self, _coins(self.shape, float(p), self.dtype, self._storage.device, generator), "bernoulli")
+
+
+Tensor.bernoulli_ = bernoulli_
+
+
+# -- dropout ----------------------------------------------------------------------------------------------------------------------
+_dropout = elementwise("_dropout", "input, seed, first, limit, scale",
+                       "((ulong)clnn_random_word(seed, first, IDX) < (ulong)limit ? input * scale : (ACC)0)", method=False, inplace=False,
+                       dtypes=dt.FLOATS, vjp=dict(input=lambda g, seed, first, limit, scale: _dropout(g, seed, first, limit, scale)))
+_dropout.op.expr.longs = frozenset((1, 2, 3))
+_dropout.op.grad_name = "NativeDropoutBackward0"
+
+
+def _check_p(p):
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    """Zero each element with probability ``p`` and scale the rest by ``1 / (1 - p)``; the identity when not training.
+
+    The mask is a function of (seed, position in the stream, element number): backward draws it again, nothing is stored.
+    Srivastava et al., "Dropout", 2014.
+    """
+    _check_p(p)
+    if not training or p == 0.0:
+        return input
+    if p == 1.0:
+        out = input * 0.0
+    else:
+        out = _dropout(input, *_stream(None, input._numel), _limit(1.0 - p), 1.0 / (1.0 - p))
+    return apply_inplace(input, out, "dropout") if inplace else out
+
+
+def bernoulli_mask(shape, keep, dtype, device) -> Tensor:
+    """A recorded tensor of ones (probability ``keep``) and zeros."""
+    return _coins(Size(shape), keep, dtype, device)
+
+
+def _channel_shape(input):
+    return input.shape[:2] + (1,) * (len(input.shape) - 2)
+
+
+def feature_dropout(input, p=0.5, training=True, inplace=False):
+    """Dropout of whole channels: input (N, C, *)."""
+    _check_p(p)
+    if not training or p == 0.0:
+        return input
+    if len(input.shape) < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    mask = bernoulli_mask(_channel_shape(input), 1.0 - p, input.dtype, input._storage.device)
+    out = input * (mask * (0.0 if p == 1.0 else 1.0 / (1.0 - p)))
+    return apply_inplace(input, out, "feature_dropout") if inplace else out
+
+
+_ALPHA = 1.7580993408473766         # -(SELU's limit for x -> -inf), Klambauer et al. 2017
+
+
+def alpha_dropout(input, p=0.5, training=True, inplace=False, *, channels=False):
+    """Dropout that keeps mean and variance of SELU networks: dropped elements take the negative limit of SELU."""
+    _check_p(p)
+    if not training or p == 0.0:
+        return input
+    if p == 1.0:
+        return input * 0.0
+    shape = _channel_shape(input) if channels else input.shape
+    mask = bernoulli_mask(shape, 1.0 - p, input.dtype, input._storage.device)
+    a = 1.0 / math.sqrt((_ALPHA * _ALPHA * p + 1.0) * (1.0 - p))
+    out = input * (mask * a) + ((mask - 1.0) * (_ALPHA * a) + _ALPHA * a * p)
+    return apply_inplace(input, out, "alpha_dropout") if inplace else out
+
+
+def feature_alpha_dropout(input, p=0.5, training=True, inplace=False):
+    """:func:`alpha_dropout` of whole channels."""
+    return alpha_dropout(input, p, training, inplace, channels=True)

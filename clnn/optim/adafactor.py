@@ -1,0 +1,76 @@
+"""Adafactor."""
+
+from clnn._tensor.grad_mode import no_grad
+from clnn.optim._rule import check_option, number, zeros_like
+from clnn.optim.optimizer import Optimizer, StepCount, run_closure
+
+
+class Adafactor(Optimizer):
+    r"""Adam-like steps that keep, of a matrix's squared gradients, only the means of rows and of columns.
+
+    The second moment of a matrix is estimated as :math:`\hat v = R\,C / \mathrm{mean}(R)` from the running row means :math:`R` and column
+    means :math:`C` of :math:`g^2`, which decay with :math:`1 - t^{\gamma}`. The update :math:`u = g/\sqrt{\hat v}` is scaled down to a root
+    mean square of at most :math:`d` and then by :math:`\max(\epsilon_2, \mathrm{RMS}(p))\,\min(\mathrm{lr}, 1/\sqrt t)`.
+
+    Args:
+        params: tensors, `(name, tensor)` pairs, or group dicts. lr: largest relative step.
+        beta2_decay: :math:`\gamma`, not positive. eps: :math:`(\epsilon_1, \epsilon_2)`; the dtype's precision if :math:`\epsilon_1` is None.
+        d: clipping threshold. weight_decay: decoupled weight decay. maximize: climb. foreach: accepted as in PyTorch.
+
+    Source: Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", 2018.
+    """
+
+    def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None, maximize=False):
+        check_option(number(lr) >= 0.0, "learning rate", lr)
+        check_option(beta2_decay <= 0.0, "beta2_decay (it should be <= 0)", beta2_decay)
+        check_option((eps[0] is None or eps[0] >= 0.0) and eps[1] >= 0.0, "eps values", eps)
+        check_option(d >= 1.0, "clipping threshold d (it should be >= 1)", d)
+        check_option(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        super().__init__(params, dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach, maximize=maximize))
+
+    def step(self, closure=None):
+        """Update every parameter that has a gradient; returns the closure's loss."""
+        loss = run_closure(closure)
+        with no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        self._update(p, p.grad, group)
+        return loss
+
+    def _start(self, p, g):
+        state = self.state[p]
+        if not state:
+            state["step"] = StepCount(0.0)
+            if g.dim() > 1:
+                state["row_var"], state["col_var"] = zeros_like(g[..., :1]), zeros_like(g[..., :1, :])
+            else:
+                state["variance"] = zeros_like(g)
+        return state
+
+    def _update(self, p, g, group):
+        import clnn
+        state = self._start(p, g)
+        step = state["step"] = StepCount(state["step"] + 1)
+        if group["maximize"]:
+            g = -g
+        lr, gain = number(group["lr"]), step ** group["beta2_decay"]
+        eps1, eps2 = group["eps"]
+        eps1 = clnn.finfo(p.dtype).eps if eps1 is None else eps1
+        size = _rms(p).clamp(min=eps2) * min(lr, step ** -0.5)  # stays on the device: no value is read back
+        if group["weight_decay"]:
+            p.mul_(1 - lr * group["weight_decay"])
+        square = g * g
+        if g.dim() > 1:
+            row, col = state["row_var"], state["col_var"]
+            row.add_((square.mean(-1, keepdim=True) - row) * gain)
+            col.add_((square.mean(-2, keepdim=True) - col) * gain)
+            variance = row * col / row.mean(-2, keepdim=True).clamp(min=eps1)
+        else:
+            variance = state["variance"].add_((square - state["variance"]) * gain)
+        update = g * variance.clamp(min=eps1 * eps1).rsqrt()
+        p.sub_((update * (size / (_rms(update) / group["d"]).clamp(min=1.0))).to(p.dtype))
+
+
+def _rms(t):
+    return (t.float() * t.float()).mean().sqrt()

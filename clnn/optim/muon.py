@@ -1,0 +1,72 @@
+"""Muon."""
+
+import math
+
+from clnn._tensor.grad_mode import no_grad
+from clnn.optim._rule import check_common, check_option, number, zeros_like
+from clnn.optim.optimizer import Optimizer, run_closure
+
+
+class Muon(Optimizer):
+    r"""Momentum whose steps are made nearly orthogonal, for the weight matrices of hidden layers.
+
+    :math:`b \leftarrow \mu b + (1-\mu) g`; the step is the Newton-Schulz approximation of :math:`U V^T` of :math:`b`'s singular value
+    decomposition (of its Nesterov look-ahead with `nesterov`).
+
+    Args:
+        params: matrices only; use another optimizer for biases, embeddings and the output layer.
+        lr: learning rate. weight_decay: decoupled weight decay. momentum: :math:`\mu`. nesterov: look ahead along the momentum.
+        ns_coefficients, ns_steps, eps: polynomial, number and stabiliser of the Newton-Schulz iterations, which run in float32.
+        adjust_lr_fn: None or "original" scales the step by :math:`\sqrt{\max(1, rows/columns)}`; "match_rms_adamw" by
+            :math:`0.2\sqrt{\max(rows, columns)}`.
+
+    Source: Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024.
+    """
+
+    def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, ns_coefficients=(3.4445, -4.775, 2.0315), eps=1e-7,
+                 ns_steps=5, adjust_lr_fn=None):
+        check_common(lr, weight_decay=weight_decay)
+        check_option(momentum >= 0.0, "momentum value", momentum)
+        check_option(adjust_lr_fn in (None, "original", "match_rms_adamw"), "adjust_lr_fn", adjust_lr_fn)
+        check_option(ns_steps < 100, "ns_steps (it should be below 100)", ns_steps)
+        super().__init__(params, dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov, ns_coefficients=ns_coefficients,
+                                      eps=eps, ns_steps=ns_steps, adjust_lr_fn=adjust_lr_fn))
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.dim() != 2:
+                    raise ValueError(f"Muon only supports 2D parameters; got one of shape {tuple(p.shape)}")
+
+    def step(self, closure=None):
+        """Update every parameter that has a gradient; returns the closure's loss."""
+        loss = run_closure(closure)
+        with no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        self._update(p, p.grad, group)
+        return loss
+
+    def _update(self, p, g, group):
+        state, lr, mu = self.state[p], number(group["lr"]), group["momentum"]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = zeros_like(g)
+        buf = state["momentum_buffer"]
+        buf.add_((g - buf) * (1 - mu))
+        update = orthogonalise(g + (buf - g) * mu if group["nesterov"] else buf, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        rows, columns = p.shape
+        scale = 0.2 * math.sqrt(max(rows, columns)) if group["adjust_lr_fn"] == "match_rms_adamw" else math.sqrt(max(1, rows / columns))
+        p.copy_(p * (1 - lr * group["weight_decay"]) - update.to(p.dtype) * (lr * scale))
+
+
+def orthogonalise(matrix, coefficients, steps, eps):
+    """Push the singular values of `matrix` towards 1 by Newton-Schulz iterations x <- (a + b x x^T + c (x x^T)^2) x."""
+    a, b, c = coefficients
+    x = matrix.float()
+    tall = x.shape[0] > x.shape[1]
+    if tall:
+        x = x.t()  # the smaller Gram matrix
+    x = x / (x * x).sum().sqrt().clamp(min=eps)
+    for _ in range(steps):
+        gram = x @ x.t()
+        x = x * a + (gram * b + (gram @ gram) * c) @ x
+    return x.t() if tall else x

@@ -1,0 +1,121 @@
+"""Seeds and states of random numbers. One stream serves all devices: equal seeds give equal numbers everywhere."""
+from __future__ import annotations
+
+import contextlib
+import struct
+
+import numpy as np
+
+from ._tensor.device import device as _device
+from .core import rng
+
+_PACK = struct.Struct("<QQ")
+
+
+class Generator(rng.Stream):
+    """A stream of random numbers of its own, for the ``generator=`` argument.
+
+    Example:
+        >>> g = clnn.Generator().manual_seed(1)
+        >>> a = clnn.rand(3, generator=g)
+        >>> clnn.equal(a, clnn.rand(3, generator=g.manual_seed(1)))
+        True
+    """
+
+    def __init__(self, device="cpu"):
+        super().__init__()
+        self._device = device
+
+    @property
+    def device(self):
+        return _device(self._device)
+
+    def manual_seed(self, seed):
+        """Start the stream of ``seed`` (64 bits; negative ones count from 2^64)."""
+        if not -(1 << 63) <= int(seed) < 1 << 64:
+            raise RuntimeError("Overflow when unpacking long long")
+        self.restart(int(seed))
+        return self
+
+    def seed(self):
+        """Start a stream from the system's entropy and return its seed."""
+        self.restart(rng._entropy())
+        return self.key
+
+    def initial_seed(self):
+        """The seed of the present stream."""
+        return self.key
+
+    def get_state(self):
+        """Seed and position as a tensor of 16 bytes."""
+        from ._tensor.interop import from_numpy
+        return from_numpy(np.frombuffer(_PACK.pack(self.key, self.offset), np.uint8).copy())
+
+    def set_state(self, new_state):
+        """Return to a state that ``get_state`` gave."""
+        raw = np.asarray(new_state.tolist(), np.uint8).tobytes()
+        if len(raw) != _PACK.size:
+            raise RuntimeError(f"RNG state is wrong size: expected {_PACK.size} bytes, got {len(raw)}")
+        self.key, self.offset = _PACK.unpack(raw)
+        return self
+
+    def clone_state(self):
+        """Another generator in the same state."""
+        other = Generator(self._device)
+        other.key, other.offset = self.key, self.offset
+        return other
+
+    def __getstate__(self):
+        return self.key, self.offset, str(self._device)
+
+    def __setstate__(self, state):
+        self.key, self.offset, self._device = state
+
+
+rng.default = default_generator = Generator()
+
+
+def manual_seed(seed):
+    """Seed the default generator, which every device uses; returns it."""
+    return default_generator.manual_seed(seed)
+
+
+def seed():
+    """Seed the default generator from the system's entropy; returns the seed."""
+    return default_generator.seed()
+
+
+def initial_seed():
+    """The seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state(device=None):
+    """State of the default generator, for :func:`set_rng_state`."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state, device=None):
+    """Return the default generator to a state that :func:`get_rng_state` gave."""
+    default_generator.set_state(new_state)
+
+
+def get_rng_state_all():
+    """States of all devices: one, as they share the stream."""
+    return [get_rng_state()]
+
+
+def set_rng_state_all(new_states):
+    """Undo to what :func:`get_rng_state_all` gave."""
+    set_rng_state(new_states[0])
+
+
+@contextlib.contextmanager
+def fork_rng(devices=None, enabled=True, device_type=None):
+    """The stream continues after the block as if nothing had been drawn inside."""
+    before = default_generator.key, default_generator.offset
+    try:
+        yield
+    finally:
+        if enabled:
+            default_generator.key, default_generator.offset = before

@@ -1,0 +1,155 @@
+"""``assert_close``: two values are equal within a tolerance, or the message says where they are not."""
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from .._tensor.tensor import Tensor
+from ..core import dtype as dt
+
+TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
+
+
+def default_tolerances(*dtypes):
+    """The widest (rtol, atol) that the dtypes ask for; integers and bool compare exactly."""
+    pairs = [TOLERANCES.get(d.name, (0.0, 0.0)) for d in dtypes]
+    return max(p[0] for p in pairs), max(p[1] for p in pairs)
+
+
+def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=None, equal_nan=False, check_device=True, check_dtype=True,
+                 check_layout=True, check_stride=False, msg=None):
+    """Raise AssertionError unless ``|actual - expected| <= atol + rtol * |expected|`` everywhere.
+
+    Args:
+        actual, expected: tensors, NumPy arrays, numbers, None, or sequences and mappings of them.
+        rtol, atol: both or neither; the defaults depend on the dtypes.
+        equal_nan: a NaN equals a NaN.
+        check_device, check_dtype, check_stride: also compare these.
+        msg: replaces the message; a function gets the message and returns another.
+
+    Example:
+        >>> clnn.testing.assert_close(clnn.tensor([1.0, 2.0]), clnn.tensor([1.0, 2.0 + 1e-7]))
+    """
+    if (rtol is None) != (atol is None):
+        raise ValueError(f"Both 'rtol' and 'atol' must be either specified or unspecified, but got rtol={rtol} and atol={atol}.")
+    rules = dict(rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=check_device, check_dtype=check_dtype, check_stride=check_stride,
+                 allow_subclasses=allow_subclasses)
+    fault = _compare(actual, expected, rules, "")
+    if fault is not None:
+        raise AssertionError(fault if msg is None else msg(fault) if callable(msg) else msg)
+
+
+def _compare(a, b, rules, where):
+    """The message of the first difference, or None."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        if set(a) != set(b):
+            return f"The keys of the mappings do not match:\nMissing keys in the actual mapping: {sorted(set(b) - set(a))}\n" \
+                   f"Missing keys in the expected mapping: {sorted(set(a) - set(b))}" + _at(where)
+        pairs = [(a[k], b[k], f"{where}[{k!r}]") for k in a]
+    elif _listlike(a) and _listlike(b):
+        if len(a) != len(b):
+            return f"The length of the sequences mismatch: {len(a)} != {len(b)}" + _at(where)
+        pairs = [(x, y, f"{where}[{i}]") for i, (x, y) in enumerate(zip(a, b))]
+    else:
+        return _leaves(a, b, rules, where)
+    for x, y, at in pairs:
+        fault = _compare(x, y, rules, at)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _listlike(x):
+    return isinstance(x, Sequence) and not isinstance(x, (str, bytes, Tensor))
+
+
+def _at(where):
+    return f"\n\nThe failure occurred for item {where}" if where else ""
+
+
+def _leaves(a, b, rules, where):
+    if a is None or b is None:
+        return None if a is b else f"None mismatch: {a!r} is not {b!r}" + _at(where)
+    number = isinstance(a, (numbers.Number, np.generic)) and isinstance(b, (numbers.Number, np.generic))
+    if not number and not (isinstance(a, (Tensor, np.ndarray)) and isinstance(b, (Tensor, np.ndarray))):
+        if isinstance(a, (Tensor, np.ndarray, numbers.Number)) and isinstance(b, (Tensor, np.ndarray, numbers.Number)):
+            a, b = (x if isinstance(x, (Tensor, np.ndarray)) else np.asarray(x) for x in (a, b))
+            rules = {**rules, "check_dtype": False}
+        else:
+            raise TypeError(f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}.{_at(where)}")
+    if not number:
+        fault = _attributes(a, b, rules)
+        if fault:
+            return fault + _at(where)
+    fault = _values(_array(a), _array(b), _dtype(a), _dtype(b), rules, number)
+    return None if fault is None else fault + _at(where)
+
+
+def _dtype(x):
+    if isinstance(x, Tensor):
+        return x.dtype
+    if isinstance(x, (np.ndarray, np.generic)):
+        return dt.from_numpy(x.dtype)
+    return dt.float64 if isinstance(x, float) else dt.scalar_dtype(x)
+
+
+def _array(x):
+    return x.detach().numpy() if isinstance(x, Tensor) else np.asarray(x)
+
+
+def _attributes(a, b, rules):
+    if not rules["allow_subclasses"] and type(a) is not type(b):
+        raise TypeError(f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}.")
+    if tuple(a.shape) != tuple(b.shape):
+        return f"The values for attribute 'shape' do not match: {tuple(a.shape)} != {tuple(b.shape)}."
+    if rules["check_dtype"] and _dtype(a) is not _dtype(b):
+        return f"The values for attribute 'dtype' do not match: {_dtype(a)} != {_dtype(b)}."
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        if rules["check_device"] and a.device != b.device:
+            return f"The values for attribute 'device' do not match: {a.device} != {b.device}."
+        if rules["check_stride"] and a.stride() != b.stride():
+            return f"The values for attribute 'stride()' do not match: {a.stride()} != {b.stride()}."
+    return None
+
+
+def _values(a, b, a_dtype, b_dtype, rules, number):
+    rtol, atol = rules["rtol"], rules["atol"]
+    if rtol is None:
+        rtol, atol = default_tolerances(a_dtype, b_dtype)
+    exact = a.dtype.kind in "iub" and b.dtype.kind in "iub" and not rtol and not atol
+    if exact:
+        close, gap, relative = a == b, None, None
+        if not np.all(close):
+            gap = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    else:
+        x, y = a.astype(np.float64), b.astype(np.float64)
+        with np.errstate(all="ignore"):
+            gap = np.abs(x - y)
+            close = (x == y) | (gap <= atol + rtol * np.abs(y)) & np.isfinite(y) & np.isfinite(x)
+            if rules["equal_nan"]:
+                close = close | (np.isnan(x) & np.isnan(y))
+    if np.all(close):
+        return None
+    with np.errstate(all="ignore"):
+        relative = gap / np.abs(b.astype(np.float64))
+    if number:
+        return f"Scalars are not close!\n\nExpected {b.item()} but got {a.item()}.\nAbsolute difference: {gap.item()} (up to {atol} allowed)\n" \
+               f"Relative difference: {relative.item()} (up to {rtol} allowed)"
+    return _report(a, b, close, gap, relative, rtol, atol)
+
+
+def _report(a, b, close, gap, relative, rtol, atol):
+    bad = ~np.asarray(close)
+    count, total = int(bad.sum()), bad.size
+    lines = [f"Tensor-likes are not {'equal' if not rtol and not atol else 'close'}!", "",
+             f"Mismatched elements: {count} / {total} ({100 * count / total:.1f}%)"]
+    for name, values, limit in (("absolute", gap, atol), ("relative", relative, rtol)):
+        worst = np.where(bad, np.nan_to_num(values, nan=np.inf, posinf=np.inf), -1.0)
+        at = np.unravel_index(int(worst.argmax()), bad.shape)
+        place = f" at index {tuple(int(i) for i in at)}" if bad.shape else ""
+        lines.append(f"Greatest {name} difference: {float(values[at])}{place} (up to {limit} allowed)")
+    first = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(bad)))
+    lines.append(f"First mismatch: {np.atleast_1d(a)[first]!s} instead of {np.atleast_1d(b)[first]!s} at index {first}")
+    return "\n".join(lines)
