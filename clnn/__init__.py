@@ -128,16 +128,9 @@ def get_num_threads():
     return _device.resolve(None).compute_units
 
 
-def compile(fn=None, **kwargs):
-    """Capture and replay; see ``clnn.capture`` (until a graph is captured the function runs as it is)."""
-    if fn is None:
-        return lambda f: compile(f, **kwargs)
-    return fn
-
-
 _LAZY = {"nn", "optim", "utils", "autograd", "random", "serialization", "amp", "func", "linalg", "cuda", "profiler", "testing", "hub", "jit",
          "backends", "special", "fft", "distributions", "version", "types", "fx", "quantization", "return_types"}
-_FROM = {"save": "serialization", "load": "serialization", "manual_seed": "random", "seed": "random", "initial_seed": "random",
+_FROM = {"compile": "_compile", "save": "serialization", "load": "serialization", "manual_seed": "random", "seed": "random", "initial_seed": "random",
          "get_rng_state": "random", "set_rng_state": "random", "autocast": "amp", "vmap": "func", "summary": "summary_"}
 
 

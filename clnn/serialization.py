@@ -8,8 +8,8 @@ import os
 import re
 
 from clnn._serialization.files import SerializationError, atomic_write, is_path
-from clnn._serialization.safetensors import INDEX_SUFFIX, load_safetensors, save_safetensors
-from clnn._serialization.zipread import ZipReader, check_format
+from clnn._serialization.safetensors import INDEX_SUFFIX, load_safetensors, load_shards, save_safetensors
+from clnn._serialization.zipread import ZipReader, check_format, resolve_location
 from clnn._serialization.zipwrite import write_zip
 
 __all__ = ["save", "load", "save_safetensors", "load_safetensors", "SerializationError"]
@@ -51,7 +51,8 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_seriali
 
 
 def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
-    """Read what `clnn.save` or `torch.save` wrote, or a `.safetensors` file or index.
+    """Read what `clnn.save` or `torch.save` wrote, a `.safetensors` file, or the index of a
+    sharded checkpoint (`.safetensors.index.json`, `.bin.index.json`).
 
     Args:
         f: file name, or a binary file open for reading.
@@ -76,7 +77,9 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         return _load_zip(f, map_location, "the file")
     name = os.fsdecode(f)
     if name.endswith((".safetensors", INDEX_SUFFIX)):
-        return load_safetensors(name, map_location)
+        return load_safetensors(name, resolve_location(map_location, "cpu"))
+    if name.endswith(".bin.index.json"):
+        return load_shards(name, lambda shard: load(shard, map_location))[0]
     with open(name, "rb") as file:
         return _load_zip(file, map_location, name)
 
@@ -89,5 +92,7 @@ def _load_zip(file, map_location, name):
         raise TypeError("load: the file is open in text mode; open it with 'rb'")
     if start:  # an object in the middle of a stream: zip offsets count from its own beginning
         file = io.BytesIO(file.read())
+    if head[8:9] == b"{" and head[:4] != b"PK\x03\x04":  # safetensors under another name
+        return load_safetensors(file, resolve_location(map_location, "cpu"))
     check_format(head, head[257:262], name)
     return ZipReader(file, map_location, name).read()

@@ -203,7 +203,7 @@ def test_layer_equals_torch(expr, inputs, eval_mode, atol):
         np.testing.assert_allclose(to_numpy(a), b.numpy(), atol=atol, rtol=1e-4, err_msg=name)
 
 
-NOT_OFFERED = {"Container", "DataParallel", "LinearCrossEntropyLoss"}
+NOT_OFFERED = {"Container", "LinearCrossEntropyLoss"}
 FREE_FORM = {"RNN", "LSTM", "GRU"}  # PyTorch takes *args there
 LAYERS = sorted(name for name, kind in vars(torch.nn).items() if inspect.isclass(kind) and issubclass(kind, torch.nn.Module))
 

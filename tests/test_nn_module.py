@@ -308,12 +308,7 @@ def full_backward_hooks(lib):
     m.register_full_backward_hook(lambda mod, gi, go: log.append(("prepended", gi)), prepend=True)
     x = lib.ones(1, 2, requires_grad=True)
     m(x).sum().backward()
-    first = x.grad.clone(), m.weight.grad.clone(), list(log)
-    log.clear()
-    y = lib.ones(1, 2)
-    with pytest.raises(RuntimeError):
-        m(y).sum().backward()
-    return first
+    return x.grad, m.weight.grad, log
 
 
 @scenario

@@ -445,9 +445,9 @@ def test_grad_scaler_protocol():
 
 def test_autocast():
     a, b = clnn.ones(4, 4), clnn.nn.Parameter(clnn.ones(4, 4))
-    assert not clnn.is_autocast_enabled()
+    assert not clnn.amp.is_autocast_enabled()
     with clnn.autocast("gpu", dtype=clnn.bfloat16):
-        assert clnn.is_autocast_enabled() and clnn.get_autocast_dtype("gpu") is clnn.bfloat16
+        assert clnn.amp.is_autocast_enabled() and clnn.amp.get_autocast_dtype("gpu") is clnn.bfloat16
         y = a @ b
         assert y.dtype is clnn.bfloat16
         with clnn.autocast("gpu", enabled=False):
@@ -462,6 +462,6 @@ def test_autocast():
         return a @ b
     assert product().dtype is clnn.bfloat16
     with pytest.warns(UserWarning, match="16-bit"), clnn.autocast("cpu", dtype=clnn.float32):
-        assert not clnn.is_autocast_enabled()
+        assert not clnn.amp.is_autocast_enabled()
     with pytest.raises(RuntimeError, match="device type"):
         clnn.autocast("quantum")

@@ -131,6 +131,21 @@ def test_training_state_both_ways(tmp_path):
     assert float(opt.state_dict()["state"][0]["step"]) == 2.0
 
 
+def test_tensors_with_attributes_and_buffers():
+    p, t = torch.nn.Parameter(torch.ones(2)), torch.ones(3)
+    p.note = t.note = "kept by PyTorch only"
+    back = clnn.load(saved_by_torch([p, t, torch.nn.Buffer(torch.ones(1))]))
+    assert isinstance(back[0], clnn.nn.Parameter) and [x.numel() for x in back] == [2, 3, 1]
+
+
+def test_sharded_torch_checkpoint(tmp_path):
+    for i in (1, 2):
+        torch.save({f"w{i}": torch.full((2,), float(i))}, tmp_path / f"pytorch_model-{i}.bin")
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": {f"w{i}": f"pytorch_model-{i}.bin" for i in (1, 2)}}))
+    assert {k: v.tolist() for k, v in clnn.load(index).items()} == {"w1": [1.0, 1.0], "w2": [2.0, 2.0]}
+
+
 def test_map_location():
     file = saved_by_torch(torch.ones(2))
     for where in ("cpu", clnn.device("cpu"), {"cpu": "cpu"}, lambda storage, loc: storage, lambda storage, loc: "cpu"):
@@ -291,6 +306,23 @@ def test_writes_are_atomic(tmp_path, monkeypatch):
     assert a.read_bytes() == b.read_bytes()
 
 
+def test_missing_folder(tmp_path):
+    with pytest.raises(SerializationError, match="does not exist"):
+        clnn.save(1, tmp_path / "none" / "m.pt")
+
+
+def test_overlapping_records_are_refused():
+    whole = bytearray(saved_by_torch([torch.zeros(500), torch.ones(500)]).getvalue())
+    for field in (b"PK\x01\x02", b"PK\x03\x04"):  # claim that every record is longer than the file
+        at = whole.find(field)
+        while at >= 0:
+            sizes = at + (20 if field[2] == 1 else 18)
+            whole[sizes:sizes + 8] = struct.pack("<II", 3000, 3000)
+            at = whole.find(field, at + 4)
+    with pytest.raises(SerializationError):
+        clnn.load(io.BytesIO(bytes(whole)))
+
+
 def test_storages_are_aligned(tmp_path):
     path = tmp_path / "m.pt"
     clnn.save([clnn.ones(3), clnn.ones(5)], path)
@@ -319,6 +351,8 @@ def test_safetensors_roundtrip(tmp_path):
     got, metadata = serialization.load_safetensors(path, return_metadata=True)
     assert metadata == {"epoch": "3"}
     assert_equal_dicts(got, some_tensors())
+    os.rename(path, tmp_path / "m.bin")
+    assert_equal_dicts(clnn.load(tmp_path / "m.bin", map_location=lambda storage, loc: storage), some_tensors())
     file = io.BytesIO()
     serialization.save_safetensors({"a": clnn.ones(2)}, file)
     assert serialization.load_safetensors(file)["a"].tolist() == [1.0, 1.0]

@@ -15,6 +15,7 @@ STORAGE_OF = {dtype: name for name, dtype in STORAGES.items()}
 _DTYPE_NAMES = frozenset(STORAGES.values())
 _ELSEWHERE = frozenset("complex32 complex64 complex128 uint16 uint32 uint64 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz "
                        "quint8 qint8 qint32".split())  # dtypes of PyTorch that clnn has not
+_DEVICES = {"cpu": "cpu", "meta": "meta", **dict.fromkeys(("gpu", "cuda", "hip", "xpu", "mps", "opencl"), "gpu")}
 _FACTORIES = {"dict": dict, "list": list, "int": int, "float": float, "set": set}
 
 
@@ -38,7 +39,8 @@ def allowed_globals(rebuild_tensor, rebuild_tensor_v3, rebuild_parameter):
         "builtins.set": _make_set, "builtins.frozenset": _make_frozenset, "builtins.bytearray": _bytearray, "builtins.complex": _complex,
         "_codecs.encode": _encode, "torch.Size": _size, "torch.device": _device,
         "torch._utils._rebuild_tensor_v2": rebuild_tensor, "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
-        "torch._utils._rebuild_parameter": rebuild_parameter, "torch._tensor._rebuild_from_type_v2": _rebuild_from_type,
+        "torch._utils._rebuild_parameter": rebuild_parameter, "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
+        "torch._tensor._rebuild_from_type_v2": _rebuild_from_type,
         "numpy.core.multiarray.scalar": _numpy_scalar, "numpy._core.multiarray.scalar": _numpy_scalar, "numpy.dtype": NumpyDtype,
     }
     table.update((name, Callable(name, function)) for name, function in functions.items())
@@ -119,8 +121,12 @@ def _size(sizes=()):
 
 def _device(kind, index=None):
     import clnn
-    _expect(kind, str)
-    return clnn.device(kind if index is None else f"{kind}:{_expect(index, int)}")
+    name, _, number = _expect(kind, str).partition(":")
+    name = _DEVICES.get(name)
+    if name is None or (number and not number.isdecimal()):
+        raise SerializationError(f"load: the file names the device {kind!r}, which clnn does not know")
+    index = int(number) if number else index
+    return clnn.device(name if index is None else f"{name}:{_expect(index, int)}")
 
 
 def _rebuild_from_type(function, kind, arguments, state):

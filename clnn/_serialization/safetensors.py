@@ -70,7 +70,7 @@ def _write(file, tensors, metadata):
     file.write(struct.pack("<Q", len(text)) + text)
     for _, t in order:
         if t.numel():
-            array = np.ascontiguousarray(t.detach().cpu().numpy()).reshape(-1)
+            array = np.ascontiguousarray(t.detach().numpy()).reshape(-1)
             file.write(memoryview(array.view(np.uint8)))
 
 
@@ -126,6 +126,14 @@ def load_safetensors(path, device=None, return_metadata=False):
 
 
 def _load_shards(path, device):
+    def read(shard):
+        with open(shard, "rb") as file:
+            return _read(file, device, os.path.basename(shard))[0]
+    return load_shards(path, read)
+
+
+def load_shards(path, read):
+    """Read a sharded checkpoint by its index file; `read(path)` gives the dict of one shard. Returns (tensors, metadata)."""
     try:
         with open(path, encoding="utf-8") as file:
             index = json.load(file)
@@ -137,8 +145,7 @@ def _load_shards(path, device):
     for name in names:
         if not isinstance(name, str) or os.path.basename(name) != name or name in ("", ".", ".."):
             raise SerializationError(f"load: {path} names {name!r}, which is not a file of its own folder")
-        with open(os.path.join(os.path.dirname(path), name), "rb") as file:
-            shard, _ = _read(file, device, name)
+        shard = read(os.path.join(os.path.dirname(path), name))
         tensors.update((key, t) for key, t in shard.items() if weight_map.get(key) == name)
     missing = sorted(set(weight_map) - set(tensors))
     if missing:
@@ -205,6 +212,5 @@ def _read(file, device, name):
         data = file.read(end - begin)
         if len(data) != end - begin:
             raise SerializationError(f"load: {name} is cut off")
-        t = clnn.from_numpy(np.frombuffer(data, numpy_dtype(dtype_name)).reshape(shape))
-        tensors[key] = t if device is None else t.to(device)
+        tensors[key] = clnn.as_tensor(np.frombuffer(data, numpy_dtype(dtype_name)).reshape(shape), device=device)
     return tensors, metadata

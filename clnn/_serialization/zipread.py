@@ -6,7 +6,7 @@ import zipfile
 
 import numpy as np
 
-from clnn._serialization.allowed import NumpyDtype, StorageType, allowed_globals, dtype_of, find_global
+from clnn._serialization.allowed import NumpyDtype, StorageType, allowed_globals, find_global
 from clnn._serialization.files import SerializationError
 from clnn._serialization.unpickle import Machine
 
@@ -32,8 +32,7 @@ class LoadedStorage:
         import clnn
         if not self._tensors:
             array = self.array.view(numpy_dtype(dtype_name))
-            t = clnn.from_numpy(array)
-            self._tensors[dtype_name] = t if self.device is None else t.to(self.device)
+            self._tensors[dtype_name] = clnn.as_tensor(array, device=self.device)
             self.array = None  # the bytes are on the device now
         if dtype_name not in self._tensors:
             raise SerializationError("load: one storage is used with two dtypes")
@@ -52,6 +51,8 @@ class ZipReader:
         try:
             self.zip = zipfile.ZipFile(file)
             names = self.zip.namelist()
+            if sum(info.file_size for info in self.zip.infolist()) > file.seek(0, 2):
+                raise ValueError("its records are longer than the file")  # they overlap, to fill the memory
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
             raise SerializationError(f"load: {name} is damaged or cut off ({error})") from error
         roots = [n[:-len("data.pkl")] for n in names if n == "data.pkl" or n.endswith("/data.pkl")]
@@ -135,7 +136,7 @@ class ZipReader:
             t = clnn.as_strided(base, size, stride, offset).detach()
         return t.requires_grad_(True) if requires_grad is True else t
 
-    def _rebuild_parameter(self, data, requires_grad, hooks=None):
+    def _rebuild_parameter(self, data, requires_grad, hooks=None, state=None):
         import clnn
         from clnn._tensor.tensor import Tensor
         if not isinstance(data, Tensor):

@@ -281,7 +281,7 @@ def write_zip(obj, file, root):
         _add(archive, f"{root}/data.pkl", data)
         _add(archive, f"{root}/byteorder", sys.byteorder.encode())
         for i, tensor in enumerate(pickler.storages):
-            array = tensor.cpu().numpy() if tensor.numel() else None
+            array = tensor.numpy() if tensor.numel() else None
             _add(archive, f"{root}/data/{i}", b"" if array is None else memoryview(array.view("u1")))
         _add(archive, f"{root}/version", b"3\n")
 

@@ -6,6 +6,8 @@ import sys
 
 from ..graph import fuse
 from ..graph.multi import launch_rows
+from ..graph.node import held
+from ..runtime import capture
 from .tensor import Tensor, bump, write
 
 _refcount = sys.getrefcount
@@ -125,11 +127,16 @@ def _trace(rule, row, scalars, flags):
     return plan
 
 
+def scalar_arguments(plan, scalars):
+    """The leading arguments of the plan's launches for these hyperparameters."""
+    return [_PACK[k](scalars[name] if name is not None else value) for k, (name, value) in zip(plan.kinds, plan.scalars)]
+
+
 _PACK = {"float": float, "double": lambda v: struct.pack("d", v), "long": int}
 
 
 def _run(device, plan, group, scalars):
-    packed = [_PACK[k](scalars[name] if name is not None else value) for k, (name, value) in zip(plan.kinds, plan.scalars)]
+    packed = scalar_arguments(plan, scalars)
     rows = []
     outs = tuple(o for o in plan.outs if o is not None)
     for row in group:
@@ -141,13 +148,17 @@ def _run(device, plan, group, scalars):
             st = target._storage
             st.buffer()
             # attribute and call argument, plus each place in ``ins`` that is this very buffer
-            if _refcount(st.buf) > 2 + sum(b is st.buf for b in ins) and not st.pinned:
+            if _refcount(st.buf) > 2 + sum(b is st.buf for b in ins) + (id(st.buf) in held) and not st.pinned:
                 st.buf = device.alloc(st.nbytes)
             results.append(st.buf)
             bump(target)
         rows.append((row[0]._numel, ins, results))
         ins = None
+    recording = capture.active
+    first = len(recording.calls) if recording is not None else 0
     launch_rows(device, plan.code, plan.leaves, plan.kinds, outs, packed, rows)
+    if recording is not None:
+        recording.updates.append((plan, first, len(recording.calls)))
 
 
 __all__ = ["Tensor", "foreach_update", "write"]

@@ -12,7 +12,7 @@ from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides, is_contiguous
 from ..graph import fuse
 from ..graph.node import Node as LazyNode
-from ..graph.node import Storage, record
+from ..graph.node import Storage, held, record
 from . import tape
 from .device import public
 from .grad_mode import state
@@ -540,7 +540,7 @@ def _write_region(target, value):
     # Others may still read the old contents (snapshots, pending readers): write to a copy then. Reads of exactly this region by this very
     # node are harmless, each element is read before it is written.
     same = sum(1 for r in node.args if r.__class__ is tuple and r[0] is st.buf and r[2] == target._offset and r[3] == target._strides)
-    if not st.pinned and _refcount(st.buf) > 2 + same:
+    if not st.pinned and _refcount(st.buf) > 2 + same + (id(st.buf) in held):
         fresh = device.alloc(st.nbytes)
         device.copy(st.buf, fresh, st.nbytes)
         st.buf = fresh

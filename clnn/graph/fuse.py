@@ -9,7 +9,7 @@ from ..core.shape import collapse, contiguous_strides, is_contiguous
 from ..runtime import launch as launcher
 from ..runtime import templates
 from . import codegen, node as node_module
-from .node import Expr, Node, Storage
+from .node import Expr, Node, Storage, held
 
 _refcount = sys.getrefcount
 _launch = launcher.launch
@@ -149,7 +149,7 @@ def _dying(group: Group, written) -> list:
         if key in spoiled:
             continue
         # owners: the args tuples, the group's leaves, ``entry`` itself and getrefcount's argument
-        if _refcount(entry[0]) <= entry[1] + leaf_refs.get(key, 0) + 2:
+        if _refcount(entry[0]) <= entry[1] + leaf_refs.get(key, 0) + 2 + (key in held):
             out.append((entry[0], entry[2]))
     return out
 

@@ -13,6 +13,9 @@ MAX_NODES = 48          # a fused kernel stays small enough to compile fast and 
 MAX_LEAVES = 14
 
 
+held: dict = {}          # id -> buffer, for buffers that a capture keeps alive: one reference more than usual
+
+
 class Storage:
     """The memory behind one or more tensors: ``nbytes`` bytes on ``device``, with an in-place version counter."""
 

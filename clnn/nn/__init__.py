@@ -7,5 +7,6 @@ from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPara
 
 from . import modules, parameter, utils  # noqa: E402, F401  (utils builds on the layers)
 from .modules._lazy import LazyModuleMixin  # noqa: E402, F401
+from .parallel import DataParallel  # noqa: E402
 
-__all__ = [*_layer_names, "Module", "Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer"]
+__all__ = [*_layer_names, "Module", "DataParallel", "Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer"]

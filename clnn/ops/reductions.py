@@ -1,17 +1,20 @@
-"""Sums, means, extremes and norms over any dimensions."""
+"""Sums, products, means, variances and truth over any dimensions; :func:`fold`, on which all reductions stand."""
 from __future__ import annotations
 
+import builtins
 import math
+import warnings
 
 import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import config
+from .._tensor.inplace import set_out, type_name
 from .._tensor.tensor import Tensor, make
 from ..core import dtype as dt
-from ..core.shape import Size, wrap_dims
+from ..core.shape import Size, wrap_dim, wrap_dims
 from ..graph import fuse
-from ..graph.node import Node, Storage, record
+from ..graph.node import record
 from ..graph.reduce import Call, Reduction
 
 _NAN_MAX = ("(a > b ? a : b)", "((a > b || isnan(a)) ? a : b)")
@@ -29,6 +32,22 @@ def reduced_shape(shape, dims, keepdim):
     if keepdim:
         return Size(1 if i in dims else s for i, s in enumerate(shape))
     return Size(s for i, s in enumerate(shape) if i not in dims)
+
+
+def dims_of(dim, rank) -> tuple:
+    """Normalised dimensions; None and an empty list mean all."""
+    if isinstance(dim, (list, tuple)) and not dim:
+        dim = None
+    dims = wrap_dims(dim, rank)
+    return dims if rank else ()
+
+
+def count_of(shape, dims) -> int:
+    """Number of elements that one result is made of."""
+    count = 1
+    for d in dims:
+        count *= shape[d]
+    return count
 
 
 def fold(spec, input, dims, keepdim, acc, out_dtype, constant=0.0) -> Tensor:
@@ -51,28 +70,58 @@ def fold(spec, input, dims, keepdim, acc, out_dtype, constant=0.0) -> Tensor:
     return out
 
 
-def _restore(g, input_shape, dims, keepdim):
-    """A reduced gradient as a view that broadcasts over ``input_shape``."""
+def restore(g, input_shape, dims, keepdim):
+    """A reduced gradient (or result) as a view that broadcasts over ``input_shape``."""
     if not keepdim and dims:
         g = g.reshape(tuple(1 if i in dims else s for i, s in enumerate(input_shape)))
     return g.expand(input_shape)
 
 
+def widen(t, shape, dims, keepdim):
+    """Like :func:`restore` without the expansion: sizes of 1 where dimensions were reduced."""
+    return t if keepdim or not dims else t.reshape(tuple(1 if i in dims else s for i, s in enumerate(shape)))
+
+
+def _filled(shape, value, row, device):
+    from .creation import filled
+    return filled(shape, value, row, device)
+
+
+def reference(fn):
+    """A NumPy reference with PyTorch's argument names."""
+    def call(x, dim=None, keepdim=False, **kw):
+        return fn(x, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim, **kw)
+    return call
+
+
+def samples_of(**kw):
+    """Reductions of a small array over all, one and several dimensions."""
+    def samples():
+        x = np.random.default_rng(0).standard_normal((3, 4, 5))
+        wide = np.random.default_rng(1).standard_normal((5, 300))
+        calls = [((x,), {}), ((x, 1), {}), ((x, -1, True), {}), ((wide,), {}), ((wide, 1), {}), ((wide, 0), {})]
+        return calls + ([((x, (0, 2)), {}), ((x,), dict(dim=(1, 2), keepdim=True))] if kw.get("several", True) else [])
+    return samples
+
+
+_BAD_DIM = ((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range")
+
+
+# -- sums and means -----------------------------------------------------------------------------------------------------------------
 def _sum_dtype(input, dtype):
     if dtype is not None:
         return dt.as_dtype(dtype)
     return input.dtype if input.dtype.is_floating_point else dt.int64
 
 
-@kernel("_sum", method=False, vjp=dict(input=lambda g, shape, dims, keepdim: _restore(g, shape, dims, keepdim)))
+@kernel("_sum", method=False, vjp=dict(input=lambda g, shape, dims, keepdim: restore(g, shape, dims, keepdim)))
 def _sum(input, dims, keepdim, shape):
     if 0 in input.shape:
-        from .creation import filled
-        return filled(reduced_shape(shape, dims, keepdim), 0, input.dtype, input._storage.device)
+        return _filled(reduced_shape(shape, dims, keepdim), 0, input.dtype, input._storage.device)
     return fold(SUM, input, dims, keepdim, input.dtype.acc_dtype, input.dtype)
 
 
-@composite("sum", numpy=np.sum)
+@composite("sum", numpy=reference(np.sum), samples=samples_of(), errors=[_BAD_DIM])
 def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
     """Sum over ``dim`` (an int, several, or all). Integers are summed as int64; 16-bit floats accumulate in float32.
 
@@ -80,39 +129,227 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
         >>> clnn.ones(2, 3).sum(1)
         tensor([3., 3.])
     """
-    dim = axis if axis is not None else dim
-    dims = wrap_dims(dim if not isinstance(dim, (list, tuple)) or dim else None, len(input.shape))
-    return _sum(input.to(_sum_dtype(input, dtype)), dims, keepdim, input.shape)
+    dims = dims_of(axis if axis is not None else dim, len(input.shape))
+    return set_out(out, _sum(input.to(_sum_dtype(input, dtype)), dims, keepdim, input.shape))
 
 
 _sum.op.grad_name = "SumBackward0"
 
 
-@kernel("_mean", method=False, vjp=dict(input=lambda g, shape, dims, keepdim, count: _restore(g / count, shape, dims, keepdim)))
+@kernel("_mean", method=False, vjp=dict(input=lambda g, shape, dims, keepdim, count: restore(g / count, shape, dims, keepdim)))
 def _mean(input, dims, keepdim, shape, count):
     if 0 in input.shape:
-        from .creation import filled
-        return filled(reduced_shape(shape, dims, keepdim), math.nan, input.dtype, input._storage.device)
+        return _filled(reduced_shape(shape, dims, keepdim), math.nan, input.dtype, input._storage.device)
     return fold(MEAN, input, dims, keepdim, input.dtype.acc_dtype, input.dtype, float(count))
 
 
-@composite("mean", numpy=np.mean)
+@composite("mean", numpy=reference(np.mean), samples=samples_of(), dtypes=dt.FLOATS, errors=[_BAD_DIM])
 def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
     """Mean over ``dim`` (an int, several, or all)."""
-    dim = axis if axis is not None else dim
     if dtype is not None:
         input = input.to(dtype)
     if not input.dtype.is_floating_point:
-        raise RuntimeError(f"mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
-                           f"{input.dtype.name.capitalize() if input.dtype is dt.bool_ else {'int64': 'Long', 'int32': 'Int'}.get(input.dtype.name, input.dtype.name)}")
-    dims = wrap_dims(dim if not isinstance(dim, (list, tuple)) or dim else None, len(input.shape))
-    count = 1
-    for d in dims:
-        count *= input.shape[d] if input.shape else 1
-    return _mean(input, dims, keepdim, input.shape, count)
+        raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
+                           + type_name(input.dtype))
+    dims = dims_of(axis if axis is not None else dim, len(input.shape))
+    return set_out(out, _mean(input, dims, keepdim, input.shape, count_of(input.shape, dims)))
 
 
 _mean.op.grad_name = "MeanBackward0"
+
+
+@composite("nansum", numpy=reference(np.nansum), samples=samples_of())
+def nansum(input, dim=None, keepdim=False, *, dtype=None):
+    """Sum in which NaN counts as zero."""
+    if input.dtype.is_floating_point:
+        input = _where(input.isnan(), 0.0, input)
+    return sum(input, dim, keepdim, dtype=dtype)
+
+
+@composite("nanmean", numpy=reference(np.nanmean), samples=samples_of(), dtypes=dt.FLOATS)
+def nanmean(input, dim=None, keepdim=False, *, dtype=None):
+    """Mean of what is not NaN."""
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {type_name(input.dtype)}")
+    return nansum(input, dim, keepdim, dtype=dtype) / sum(~input.isnan(), dim, keepdim)
+
+
+def _where(condition, a, b):
+    from .selection import where
+    return where(condition, a, b)
+
+
+@composite("count_nonzero", numpy=lambda x, dim=None: np.count_nonzero(x, axis=dim))
+def count_nonzero(input, dim=None):
+    """Number of elements that are not zero."""
+    return sum(input != 0, dim)
+
+
+# -- products -----------------------------------------------------------------------------------------------------------------------
+def _prod_grad(g, input, dims, keepdim):
+    """Every factor's gradient is the product of the others: exclusive products from both ends, so that zeros need no division."""
+    from .scans import products_of_others
+    shape = input.shape
+    if len(dims) == 1 and shape:
+        return widen(g, shape, dims, keepdim) * products_of_others(input, dims[0])
+    return g.reshape((1,) * len(shape)) * products_of_others(input.reshape(-1), 0).reshape(shape)
+
+
+@kernel("_prod", method=False, vjp=dict(input=_prod_grad))
+def _prod(input, dims, keepdim):
+    if 0 in input.shape:
+        return _filled(reduced_shape(input.shape, dims, keepdim), 1, input.dtype, input._storage.device)
+    return fold(PROD, input, dims, keepdim, input.dtype.acc_dtype, input.dtype)
+
+
+@composite("prod", numpy=reference(np.prod), samples=samples_of(several=False), errors=[_BAD_DIM])
+def prod(input, dim=None, keepdim=False, *, dtype=None):
+    """Product over one dimension or all. Integers are multiplied as int64."""
+    rank = len(input.shape)
+    dims = tuple(range(rank)) if dim is None else (wrap_dim(dim, rank),) if rank else ()
+    return _prod(input.to(_sum_dtype(input, dtype)), dims, keepdim)
+
+
+_prod.op.grad_name = "ProdBackward0"
+
+
+# -- variance -----------------------------------------------------------------------------------------------------------------------
+def _centred_square_sum(input, dims, keepdim):
+    """Sum of squared distances from the mean, in two passes in the accumulate type."""
+    x = input.to(input.dtype.acc_dtype)
+    away = x - _mean(x, dims, True, x.shape, count_of(x.shape, dims))
+    return _sum(away * away, dims, keepdim, x.shape)
+
+
+def _degrees(shape, dims, correction):
+    return builtins.max(0.0, float(count_of(shape, dims) - correction))
+
+
+def _variance(input, dims, keepdim, correction):
+    return _centred_square_sum(input, dims, keepdim) / _degrees(input.shape, dims, correction)
+
+
+def _variance_grad(g, input, dims, keepdim, correction):
+    free = _degrees(input.shape, dims, correction)
+    scale = 2.0 / free if free else math.nan
+    return (widen(g, input.shape, dims, keepdim) * scale) * (input - input.mean(dims or None, True))
+
+
+@kernel("_var", method=False, vjp=dict(input=_variance_grad))
+def _var(input, dims, keepdim, correction):
+    return _variance(input, dims, keepdim, correction).to(input.dtype)
+
+
+def _std_grad(g, input, dims, keepdim, correction, result):
+    return _variance_grad(_where(result == 0, 0.0, g / (result * 2)), input, dims, keepdim, correction)
+
+
+@kernel("_std", method=False, vjp=dict(input=_std_grad))
+def _std(input, dims, keepdim, correction):
+    return _variance(input, dims, keepdim, correction).sqrt().to(input.dtype)
+
+
+_var.op.grad_name, _std.op.grad_name = "VarBackward0", "StdBackward0"
+
+
+def _spread(name, op, input, dim, unbiased, correction, keepdim):
+    """The common part of var and std: dim may be left out before ``unbiased``, as in ``x.var(False)``."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if not input.dtype.is_floating_point:
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    if correction is None:
+        correction = 1 if unbiased or unbiased is None else 0
+    dims = dims_of(dim, len(input.shape))
+    if count_of(input.shape, dims) <= correction:
+        warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel "
+                      "divided by output numel).", UserWarning, stacklevel=3)
+    return op(input, dims, keepdim, correction)
+
+
+def _np_spread(fn):
+    return lambda x, dim=None, unbiased=True, keepdim=False, correction=None: fn(
+        x, axis=dim, ddof=int(unbiased) if correction is None else correction, keepdims=keepdim)
+
+
+def _spread_samples():
+    x = np.random.default_rng(0).standard_normal((3, 4, 5))
+    return [((x,), {}), ((x, 1), {}), ((x, (0, 2)), dict(keepdim=True)), ((x, -1), dict(unbiased=False)), ((x, 1), dict(correction=2))]
+
+
+@composite("var", numpy=_np_spread(np.var), samples=_spread_samples, dtypes=dt.FLOATS)
+def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """Variance: ``sum((x - mean)^2) / max(0, N - correction)``; the default correction of 1 is Bessel's."""
+    return _spread("var", _var, input, dim, unbiased, correction, keepdim)
+
+
+@composite("std", numpy=_np_spread(np.std), samples=_spread_samples, dtypes=dt.FLOATS)
+def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """Square root of :func:`var`."""
+    return _spread("std", _std, input, dim, unbiased, correction, keepdim)
+
+
+@composite("var_mean", method=False, dtypes=dt.FLOATS)
+def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """Variance and mean."""
+    return var(input, dim, unbiased, keepdim, correction=correction), mean(input, None if isinstance(dim, bool) else dim, keepdim)
+
+
+@composite("std_mean", method=False, dtypes=dt.FLOATS)
+def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """Standard deviation and mean."""
+    return std(input, dim, unbiased, keepdim, correction=correction), mean(input, None if isinstance(dim, bool) else dim, keepdim)
+
+
+# -- truth --------------------------------------------------------------------------------------------------------------------------
+def _truth(spec, input, dim, keepdim, empty):
+    dims = dims_of(dim, len(input.shape))
+    row = dt.uint8 if input.dtype is dt.uint8 else dt.bool_
+    if 0 in input.shape:
+        return _filled(reduced_shape(input.shape, dims, keepdim), empty, row, input._storage.device)
+    return fold(spec, input if input.dtype is dt.bool_ else input.detach() != 0, dims, keepdim, dt.int32, row)
+
+
+@composite("any", numpy=reference(np.any), samples=samples_of())
+def any(input, dim=None, keepdim=False, *, out=None):
+    """Whether some element is true (not zero)."""
+    return set_out(out, _truth(ANY, input, dim, keepdim, 0))
+
+
+@composite("all", numpy=reference(np.all), samples=samples_of())
+def all(input, dim=None, keepdim=False, *, out=None):
+    """Whether every element is true (not zero)."""
+    return set_out(out, _truth(ALL, input, dim, keepdim, 1))
+
+
+# -- comparison of whole tensors ------------------------------------------------------------------------------------------------------
+@composite("isclose", numpy=np.isclose)
+def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """``|input - other| <= atol + rtol * |other|``, element by element; equal infinities are close."""
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"{type_name(input.dtype)} did not match {type_name(other.dtype)}")
+    input, other = input.detach(), other.detach()
+    close = input == other
+    if not input.dtype.is_floating_point:
+        wide = other.to(dt.int64)
+        return close | ((input.to(dt.int64) - wide).abs() <= atol + rtol * wide.abs())
+    if equal_nan:
+        close = close | (input.isnan() & other.isnan())
+    return close | (((input - other).abs() <= atol + rtol * other.abs()) & (input - other).isfinite())
+
+
+@composite("allclose", numpy=np.allclose)
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Whether :func:`isclose` holds for all elements, as a bool. Waits for the device."""
+    return bool(all(isclose(input, other, rtol, atol, equal_nan)).item())
+
+
+@composite("equal", numpy=np.array_equal)
+def equal(input, other):
+    """Whether shapes and all values are equal, as a bool. Waits for the device."""
+    if input._storage.device is not other._storage.device:
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {input.device} and {other.device}!")
+    return input.shape == other.shape and bool(all(input.detach() == other.detach()).item())
 
 
 @composite("sum_to_size")
@@ -132,5 +369,3 @@ def sum_to_size(input, *size):
     r = _sum(input, dims, True, input.shape) if dims else input
     return r.reshape(tuple(size)) if lead else r
 
-
-__all__ = ["Node", "Storage"]

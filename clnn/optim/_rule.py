@@ -6,8 +6,17 @@ run-time kernel arguments (changing the learning rate compiles nothing); `flags`
 """
 
 from clnn._tensor.grad_mode import set_grad_enabled
-from clnn._tensor.multi import foreach_update
+from clnn._tensor.multi import foreach_update, scalar_arguments
+from clnn.runtime import capture
 from clnn.optim.optimizer import Optimizer, StepCount, run_closure
+
+
+def _advance(states, counters):
+    """Write new counter values into the states that share them."""
+    for name, value in counters.items():
+        count = StepCount(value)
+        for state in states:
+            state[name] = count
 
 
 class RuleOptimizer(Optimizer):
@@ -78,10 +87,24 @@ class RuleOptimizer(Optimizer):
             self._check_grads(entries)
             slots = [[state[name] for _, _, state in entries] for name in names]
             foreach_update(type(self).rule, [e[0] for e in entries], [e[1] for e in entries], slots, scalars, flags)
-            for name, value in advanced.items():
-                count = StepCount(value)
-                for _, _, state in entries:
-                    state[name] = count
+            states = [state for _, _, state in entries]
+            _advance(states, advanced)
+            if capture.active is not None:
+                self._repeat_at_replay(capture.active, group, states)
+
+    def _repeat_at_replay(self, recording, group, states):
+        """Let every replay of the recorded launches use the hyperparameters and counters of its own step."""
+        launches, recording.updates = recording.updates, []
+
+        def refresh():
+            counters = {name: float(states[0][name]) for name in self.counters} if states[0] is not None else {}
+            scalars, _, advanced = self.plan(group, False, **counters)
+            for plan, first, last in launches:
+                for i, value in enumerate(scalar_arguments(plan, scalars)):
+                    for call in range(first, last):
+                        recording.set_scalar(call, i, value)
+            _advance(states, advanced)
+        recording.refreshers.append(refresh)
 
     def _check_grads(self, entries):
         for _, g, _ in entries:

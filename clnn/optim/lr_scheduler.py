@@ -15,6 +15,8 @@ __all__ = ["LRScheduler", "LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR
            "CosineAnnealingLR", "SequentialLR", "ChainedScheduler", "ReduceLROnPlateau", "CyclicLR", "OneCycleLR",
            "CosineAnnealingWarmRestarts"]
 
+_LRScheduler = LRScheduler  # its name before PyTorch 2.0, which much code still imports
+
 
 class _Closed(LRScheduler):
     """A schedule that also has a formula for any epoch: `closed(base)`."""

@@ -46,6 +46,7 @@ class Device:
         self.caches_binaries = self.flavour in ("pocl", "intel-cpu", "intel-gpu", "nvidia", "amd")  # rusticl dies on a bad binary
         self.build_options = drivers.build_options(self)
         self.err_dirty, self.checked_buffer = False, None
+        self.recording = None    # a capture.Recording that takes transfers instead of the queue
         self._lock = threading.RLock()
         self._file_lock = diskcache.FileLock("pocl.lock") if self.compiles_at_launch else contextlib.nullcontext()
         self._kernels, self._programs = {}, {}
@@ -111,6 +112,9 @@ class Device:
         host = np.ascontiguousarray(array)
         if host.nbytes == 0:
             return
+        if self.recording is not None:
+            self.recording.transfer("write", buf, host.reshape(-1).view(np.uint8), offset_bytes)
+            return
         small = host.nbytes <= _SMALL_WRITE
         # copied as bytes: pyopencl refuses dtypes without a buffer format, such as bfloat16
         host = host.reshape(-1).view(np.uint8)
@@ -125,6 +129,8 @@ class Device:
     def read(self, buf, nbytes: int, offset_bytes: int = 0) -> np.ndarray:
         """The bytes as a NumPy ``uint8`` array. Waits for all earlier launches, then raises what a kernel reported."""
         import pyopencl as cl
+        if self.recording is not None:
+            self.recording.abandon("the host read a value of the device (item(), numpy(), print or a condition on a tensor)")
         out = np.empty(nbytes, np.uint8)
         if nbytes:
             self._call(cl.enqueue_copy, self.queue, out, buf, src_offset=offset_bytes, is_blocking=True)
@@ -136,19 +142,25 @@ class Device:
     def copy(self, src, dst, nbytes: int, src_off: int = 0, dst_off: int = 0) -> None:
         """Enqueue a copy between two buffers of this device."""
         import pyopencl as cl
-        if nbytes:
+        if self.recording is not None:
+            self.recording.transfer("copy", src, dst, nbytes, src_off, dst_off)
+        elif nbytes:
             self._call(cl.enqueue_copy, self.queue, dst, src, byte_count=nbytes, src_offset=src_off, dst_offset=dst_off)
 
     def fill(self, buf, pattern: bytes, nbytes: int, offset_bytes: int = 0) -> None:
         """Enqueue a fill with a pattern of 1, 2, 4, 8 or 16 bytes."""
         import pyopencl as cl
-        if nbytes:
+        if self.recording is not None:
+            self.recording.transfer("fill", buf, np.frombuffer(pattern, np.uint8), nbytes, offset_bytes)
+        elif nbytes:
             self._call(cl.enqueue_fill_buffer, self.queue, buf, np.frombuffer(pattern, np.uint8), offset_bytes, nbytes)
 
     def synchronize(self) -> None:
         """Wait for all that was enqueued, then raise what a kernel reported."""
         if drivers.forked:
             self.check_process()
+        if self.recording is not None:
+            self.recording.abandon("synchronize() was called")
         if self._queue is not None:
             self._call(self._queue.finish)
             self._pending.clear()

@@ -12,6 +12,7 @@ from ..core.errors import DeviceError, LaunchError, OutOfMemoryError
 
 # None almost always; a list of callables f(device, kernel, global_size, local_size, args, event) while somebody listens.
 recorders = None
+recording = None    # a capture.Recording that takes launches instead of the queue
 
 _pack_long = struct.Struct("=q").pack
 _pack_float = struct.Struct("=f").pack
@@ -39,8 +40,10 @@ def launch(device, kernel, global_size, local_size, *args):
         OutOfMemoryError: the driver found no room (some notice only now).
         LaunchError: the driver refused; the text names the kernel and sizes.
     """
-    if 0 in global_size:
+    if kernel is None or 0 in global_size:      # the meta device has no kernels
         return None
+    if recording is not None and recording.device is device:
+        return recording.launch(kernel, global_size, local_size, args)
     last = kernel.last_args
     checked = device.checked_buffer
     if len(args) != len(last):

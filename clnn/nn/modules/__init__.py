@@ -1,6 +1,6 @@
 """The layers, one file per family."""
 from . import (activation, adaptive, attention, batchnorm, container, conv, distance, dropout, flatten, fold, instancenorm, linear, loss,
-               module, normalization, padding, pixelshuffle, pooling, rnn, sparse, transformer, upsampling)
+               normalization, padding, pixelshuffle, pooling, rnn, sparse, transformer, upsampling)
 from .module import Module
 
 _FAMILIES = (linear, conv, activation, attention, loss, container, pooling, batchnorm, instancenorm, normalization, dropout, padding,

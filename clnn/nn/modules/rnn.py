@@ -261,6 +261,8 @@ class RNNBase(Module):
             for direction in range(self._directions):
                 cell = layer * self._directions + direction
                 w_ih, w_hh, b_ih, b_hh, w_hr = self._cell_weights(cell)
+                if b_ih is not None and self.mode != "GRU":  # both biases once for all steps (a GRU scales its hidden one)
+                    b_ih, b_hh = b_ih + b_hh, None
                 gates = split(F.linear(x, w_ih, b_ih))
                 run = _run_backward if direction else _run_forward
                 steps, final = run(step, gates, per_cell[cell], (w_hh, b_hh, w_hr))

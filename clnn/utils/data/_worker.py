@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import multiprocessing
 import queue
 import random
 import threading
@@ -131,6 +132,9 @@ def work(job, worker_id, seed, orders, results, stop, where, pack):
         try:
             order = orders.get(timeout=1.0)
         except queue.Empty:
+            parent = multiprocessing.parent_process()
+            if parent is not None and not parent.is_alive():
+                break  # the training process was killed: do not stay behind
             continue
         if order is None:
             break

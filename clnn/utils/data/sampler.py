@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 
+from clnn.core import rng
+
 
 def draw_seed(generator=None):
     """One 63-bit number from clnn's generator (or from `generator`): the source of all host-side randomness here."""
-    import clnn
-    return int(clnn.randint(0, 2 ** 63 - 1, (), dtype=clnn.int64, generator=generator).item())
+    return int(rng.words(rng.default if generator is None else generator, 1)[0]) >> 1
 
 
 def host_rng(generator=None):
@@ -76,17 +77,17 @@ class RandomSampler(Sampler):
         n = len(self.data_source)
         if self.num_samples == 0 or n == 0:
             return
-        rng = host_rng(self.generator)
+        source = host_rng(self.generator)
         if self.replacement:
             left = self.num_samples
             while left:
                 chunk = min(left, 4096)
-                yield from rng.integers(0, n, chunk).tolist()
+                yield from source.integers(0, n, chunk).tolist()
                 left -= chunk
             return
         for _ in range(self.num_samples // n):
-            yield from rng.permutation(n).tolist()
-        yield from rng.permutation(n)[:self.num_samples % n].tolist()
+            yield from source.permutation(n).tolist()
+        yield from source.permutation(n)[:self.num_samples % n].tolist()
 
     def __len__(self):
         return self.num_samples
@@ -137,8 +138,8 @@ class WeightedRandomSampler(Sampler):
         total = self.weights.sum()
         if not (np.isfinite(total) and total > 0 and (self.weights >= 0).all()):
             raise RuntimeError("WeightedRandomSampler: weights must be finite, not negative, and not all zero")
-        rng = host_rng(self.generator)
-        yield from rng.choice(len(self.weights), self.num_samples, self.replacement, self.weights / total).tolist()
+        source = host_rng(self.generator)
+        yield from source.choice(len(self.weights), self.num_samples, self.replacement, self.weights / total).tolist()
 
     def __len__(self):
         return self.num_samples

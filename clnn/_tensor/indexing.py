@@ -1,0 +1,241 @@
+"""``x[index]`` and ``x[index] = value``: what each part of an index means, then a view (ints, slices, None, ...) or a gather (tensors, masks)."""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from ..core import dtype as dt
+from ..core.shape import contiguous_strides
+from ..graph.op import REGISTRY
+from .declare import view
+from .device import public
+from .grad_mode import state
+from .inplace import apply_inplace
+from .tensor import Tensor
+
+
+# -- basic indexing is a view ---------------------------------------------------------------------------------------------------------
+def region(spec, shape, strides, offset):
+    """(shape, strides, offset) of a basic index. Per entry of ``spec``: an int takes one element of the next dimension, a tuple
+    ``(start, step, length)`` some of them, None makes a dimension of size 1. Dimensions that ``spec`` does not reach stay."""
+    sizes, steps, d = [], [], 0
+    for s in spec:
+        if s is None:
+            sizes.append(1)
+            steps.append(sizes[-1] if d >= len(strides) else strides[d] * shape[d])
+        elif s.__class__ is tuple:
+            start, step, length = s
+            offset += start * strides[d]
+            sizes.append(length)
+            steps.append(strides[d] * step)
+            d += 1
+        else:
+            offset += s * strides[d]
+            d += 1
+    return (*sizes, *shape[d:]), (*steps, *strides[d:]), offset
+
+
+def _grad(g, spec, shape):
+    return REGISTRY["embed_strided"].fn(g, shape, *region(spec, shape, contiguous_strides(shape), 0))
+
+
+@view("_basic_index", method=False, vjp=dict(input=_grad))
+def basic_index(input, spec, shape):
+    """A view made of ints, slices and new dimensions; ``shape`` is that of ``input``."""
+    return region(spec, shape, input._strides, input._offset)
+
+
+basic_index.op.grad_name = "SliceBackward0"
+
+
+def take_int(i, size, dim):
+    """A checked non-negative position."""
+    if not -size <= i < size:
+        raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {size}")
+    return i + size if i < 0 else i
+
+
+def take_slice(s, size):
+    """(start, step, length) of a slice of a dimension."""
+    if s.step is not None and operator.index(s.step) <= 0:
+        raise ValueError("step must be greater than zero")
+    start, stop, step = s.indices(size)
+    return start, step, max(0, -(-(stop - start) // step))
+
+
+# -- understanding an index -----------------------------------------------------------------------------------------------------------
+def _as_item(item, x):
+    """An index part in canonical form: int, slice, None, Ellipsis or a Tensor on the device of ``x``."""
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return item
+    if isinstance(item, Tensor):
+        if item._storage.device is not x._storage.device:
+            item = item.to(public(x._storage.device))
+        if item.dtype.category == dt.FLOAT or item.dtype in (dt.int8, dt.int16):
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        return item != 0 if item.dtype is dt.uint8 else item
+    if isinstance(item, (bool, np.bool_)):
+        return REGISTRY["_host_index"].fn(np.asarray(bool(item)), x)
+    if isinstance(item, (int, np.integer)):
+        return int(item)
+    if isinstance(item, (list, tuple, range, np.ndarray)):
+        return _from_host(item, x)
+    try:
+        return operator.index(item)
+    except TypeError:
+        raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                         f"(got {type(item).__name__})") from None
+
+
+def _from_host(item, x):
+    if not isinstance(item, np.ndarray) and any(isinstance(v, Tensor) for v in item):
+        item = [v.tolist() if isinstance(v, Tensor) else v for v in item]
+    array = np.asarray(item)
+    if array.size == 0 and not isinstance(item, np.ndarray):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iub" or array.dtype.kind == "u" and array.dtype != np.uint8:
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    return REGISTRY["_host_index"].fn(array != 0 if array.dtype == np.uint8 else array, x)
+
+
+def _consumed(item):
+    if item is None or item is Ellipsis:
+        return 0
+    return len(item.shape) if isinstance(item, Tensor) and item.dtype is dt.bool_ else 1
+
+
+def _expand_ellipsis(items, x):
+    rank, used = len(x.shape), sum(map(_consumed, items))
+    if used > rank:
+        if rank == 0 and all(not isinstance(i, Tensor) for i in items):
+            raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+                             "0-dim tensor to a number")
+        raise IndexError(f"too many indices for tensor of dimension {rank}")
+    at = [i for i, item in enumerate(items) if item is Ellipsis]
+    for k in reversed(at[1:]):
+        items[k:k + 1] = []                                     # further ellipses stand for nothing
+    if at:
+        items[at[0]:at[0] + 1] = [slice(None)] * (rank - used)
+    return items
+
+
+def parse(x, index):
+    """(view after the basic parts, one Tensor or None per dimension of it)."""
+    items = [_as_item(i, x) for i in (index if index.__class__ is tuple else (index,))]
+    tensors = [i for i in items if isinstance(i, Tensor)]
+    if len(tensors) > 1 or (tensors and any(isinstance(i, int) for i in items)):
+        # a 0-d integer tensor selects, as an int does: it must not move the dimensions that other tensors make
+        items = [int(i) if isinstance(i, Tensor) and not i.shape and i.dtype is not dt.bool_ else i for i in items]
+    spec, found, d = [], {}, 0
+    for item in _expand_ellipsis(items, x):
+        if item is None:
+            spec.append(None)
+        elif isinstance(item, Tensor):
+            out = sum(1 for s in spec if s is None or s.__class__ is tuple)
+            if item.dtype is dt.bool_ and not item.shape:
+                spec.append(None)
+                found[out] = item.reshape(1)
+                continue
+            n = _consumed(item)
+            if item.dtype is dt.bool_ and tuple(item.shape) != tuple(x.shape[d:d + n]):
+                at = next(k for k in range(n) if item.shape[k] != x.shape[d + k])
+                raise IndexError(f"The shape of the mask {list(item.shape)} at index {at} does not match the shape of the indexed tensor "
+                                 f"{list(x.shape)} at index {d + at}")
+            found[out] = item
+            spec += [(0, 1, x.shape[d + k]) for k in range(n)]
+            d += n
+        elif isinstance(item, slice):
+            spec.append(take_slice(item, x.shape[d]))
+            d += 1
+        else:
+            spec.append(take_int(item, x.shape[d], d))
+            d += 1
+    whole = all(s.__class__ is tuple and s[0] == 0 and s[1] == 1 and s[2] == x.shape[k] for k, s in enumerate(spec))
+    base = x if found and whole else basic_index(x, tuple(spec), x.shape)
+    return base, _per_dimension(base, found)
+
+
+def _per_dimension(base, found):
+    """Index tensors by dimension; a mask over several dimensions stands at its first."""
+    if not found:
+        return None
+    indices = [None] * len(base.shape)
+    for d, t in found.items():
+        indices[d] = t
+    return indices
+
+
+def getitem(x, index):
+    """``x[index]``: a view for ints, slices, None and Ellipsis; a copy as soon as a tensor, list, array or mask takes part."""
+    if index.__class__ is int:
+        if not x.shape:
+            _expand_ellipsis([0], x)
+        return basic_index(x, (take_int(index, x.shape[0], 0),), x.shape)
+    base, indices = parse(x, index)
+    if indices is None:
+        return base
+    return REGISTRY["_index"].fn(base, indices)
+
+
+def setitem(x, index, value):
+    """``x[index] = value``; the value is broadcast and converted to the dtype of ``x``."""
+    base, indices = parse(x, index)
+    if isinstance(value, Tensor):
+        if value._storage.device is not x._storage.device:
+            value = value.to(public(x._storage.device))
+    elif not isinstance(value, (int, float, bool)):
+        value = REGISTRY["_host_value"].fn(np.asarray(value) if not isinstance(value, (list, tuple)) else value, x)
+    if indices is None:
+        _assign(base, value)
+    elif not _assign_mask(base, indices, value):
+        if not isinstance(value, Tensor):
+            value = REGISTRY["_host_value"].fn(value, x)
+        REGISTRY["_index_put_into"].fn(base, indices, value)
+
+
+def _assign(target, value):
+    """Write into a view: numbers as a constant, tensors with leading dimensions of size 1 dropped."""
+    if not isinstance(value, Tensor):
+        REGISTRY["_fill_into"].fn(target, value)
+        return
+    while len(value.shape) > len(target.shape) and value.shape[0] == 1:
+        value = value.squeeze(0)
+    if 0 in target.shape and value._numel <= 1:
+        return
+    if len(value.shape) > len(target.shape):
+        raise RuntimeError(f"expand(CPU{value.type().rsplit('.', 1)[-1]}{{{list(value.shape)}}}, size={list(target.shape)}): the number of "
+                           f"sizes provided ({len(target.shape)}) must be greater or equal to the number of dimensions in the tensor "
+                           f"({len(value.shape)})")
+    target.copy_(value)
+
+
+def _assign_mask(base, indices, value):
+    """``x[mask] = value`` without waiting for the mask: one fused ``where``. False when the value depends on how many are True."""
+    masks = [i for i in indices if i is not None]
+    if len(masks) != 1 or masks[0].dtype is not dt.bool_ or indices[0] is not masks[0]:
+        return False
+    mask = masks[0]
+    rest = len(base.shape) - len(mask.shape)
+    if isinstance(value, Tensor):
+        if value.dtype is not base.dtype and value.shape:
+            return False
+        if len(value.shape) > rest:
+            lead = value.shape[:len(value.shape) - rest]
+            if len(lead) != 1 or lead[0] != 1:
+                return False
+            value = value.squeeze(0)
+        if any(s not in (1, t) for s, t in zip(reversed(value.shape), reversed(base.shape))):
+            return False
+    for _ in range(rest):
+        mask = mask.unsqueeze(-1)
+    result = REGISTRY["where"].fn(mask, value, base)
+    if result.dtype is not base.dtype:
+        result = result.to(base.dtype)
+    apply_inplace(base, result, "index_put")
+    return True
+
+
+def tracked(*tensors):
+    """Whether an operator on these would be recorded."""
+    return state.grad and any(isinstance(t, Tensor) and t._rg for t in tensors)

@@ -1,0 +1,267 @@
+"""Largest and smallest elements, and where they are."""
+from __future__ import annotations
+
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.dispatch import run
+from .._tensor.inplace import set_out
+from .._tensor.return_types import named
+from .._tensor.tensor import Tensor, empty
+from ..core import dtype as dt
+from ..core.shape import wrap_dim
+from .arithmetic import maximum, minimum
+from .reductions import MAX, MIN, dims_of, fold, reduced_shape, reference, samples_of, widen
+from .selection import where
+
+LANES = 64
+PART = 1 << 15              # elements of a row per first-stage part
+SHORT = 64                  # shorter rows: one work-item each
+CHUNK = 64                  # columns per work-item in loop form
+
+_Max, _Min, _MinMax = named("max", "values", "indices"), named("min", "values", "indices"), named("aminmax", "min", "max")
+
+
+def _no_identity(name, input, dims, all_dims):
+    """The errors of a reduction over nothing."""
+    if all_dims and input._numel == 0:
+        raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+                           "'dim' argument.")
+    for d in dims:
+        if input.shape and input.shape[d] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+
+
+# -- values only ----------------------------------------------------------------------------------------------------------------------
+def _share_evenly(g, input, dims, keepdim, result):
+    """Equal extremes share the gradient."""
+    value = widen(result, input.shape, dims, keepdim)
+    mask = (input == value) | (input.isnan() & value.isnan())
+    count = mask.to(input.dtype).sum(dims or None, True)
+    return where(mask, widen(g, input.shape, dims, keepdim) / count, 0.0)
+
+
+def _fold_extreme(spec, input, dims, keepdim):
+    if 0 in input.shape:
+        return empty(reduced_shape(input.shape, dims, keepdim), input.dtype, input._storage.device)
+    return fold(spec, input, dims, keepdim, input.dtype.acc_dtype, input.dtype)
+
+
+@kernel("_amax", method=False, vjp=dict(input=_share_evenly))
+def _amax(input, dims, keepdim):
+    return _fold_extreme(MAX, input, dims, keepdim)
+
+
+@kernel("_amin", method=False, vjp=dict(input=_share_evenly))
+def _amin(input, dims, keepdim):
+    return _fold_extreme(MIN, input, dims, keepdim)
+
+
+_amax.op.grad_name, _amin.op.grad_name = "AmaxBackward0", "AminBackward0"
+_EMPTY = np.zeros((2, 0))
+
+
+def _errors(name):
+    return [((np.zeros(0),), {}, RuntimeError, f"{name}(): Expected reduction dim to be specified"),
+            ((_EMPTY, 1), {}, IndexError, f"{name}(): Expected reduction dim 1 to have non-zero size")]
+
+
+@composite("amax", numpy=reference(np.max), samples=samples_of(), errors=_errors("amax"))
+def amax(input, dim=(), keepdim=False):
+    """Largest value over ``dim`` (one, several, all). NaN wins; equal maxima share the gradient evenly."""
+    dims = dims_of(dim, len(input.shape))
+    _no_identity("amax", input, dims, dim == () or dim is None)
+    return _amax(input, dims, keepdim)
+
+
+@composite("amin", numpy=reference(np.min), samples=samples_of(), errors=_errors("amin"))
+def amin(input, dim=(), keepdim=False):
+    """Smallest value over ``dim`` (one, several, all). NaN wins; equal minima share the gradient evenly."""
+    dims = dims_of(dim, len(input.shape))
+    _no_identity("amin", input, dims, dim == () or dim is None)
+    return _amin(input, dims, keepdim)
+
+
+@composite("aminmax")
+def aminmax(input, *, dim=None, keepdim=False):
+    """Smallest and largest value, as ``(min, max)``."""
+    if dim is None and input._numel == 0:
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+    dims = dims_of(dim, len(input.shape))
+    _no_identity("aminmax", input, dims, False)
+    return _MinMax(_amin(input, dims, keepdim), _amax(input, dims, keepdim))
+
+
+# -- values and positions -----------------------------------------------------------------------------------------------------------
+def positions(input, dim, largest):
+    """(values, first positions) of the extremes along ``dim``, both with that dimension removed."""
+    shape = tuple(input.shape) or (1,)
+    outer, inner = 1, 1
+    for s in shape[:dim]:
+        outer *= s
+    for s in shape[dim + 1:]:
+        inner *= s
+    n, device = shape[dim], input._storage.device
+    x, j = input.contiguous(), None
+    while True:
+        parts = -(-n // PART) if n > 2 * PART else 1
+        part = PART if parts > 1 else n
+        values = empty((outer, parts, inner), input.dtype, device)
+        at = empty((outer, parts, inner), dt.int64, device)
+        _launch_arg(device, x, j, values, at, outer, n, inner, part, parts, largest)
+        if parts == 1:
+            rest = shape[:dim] + shape[dim + 1:] if input.shape else ()
+            return values.reshape(rest), at.reshape(rest)
+        x, j, n = values, at, parts
+
+
+def _launch_arg(device, x, j, values, at, outer, n, inner, part, parts, largest):
+    loop = device.flavour == "pocl"
+    if inner == 1 and n > SHORT:
+        style = "lanes" if loop else "group"
+        lanes = LANES if loop or device.max_work_group >= LANES else 1
+        gsize, lsize = ((outer, parts), (1, 1)) if loop else ((outer * lanes, parts), (lanes, 1))
+    else:
+        style, lanes = ("columns" if loop and inner >= 16 else "serial"), LANES
+        columns = -(-inner // CHUNK) if style == "columns" else inner
+        gsize, lsize = (columns, outer, parts), ((1, 1, 1) if loop else (64 if inner >= 64 else 1, 1 if inner >= 64 else 16, 1))
+    params = dict(T=x.dtype, SIGN=">" if largest else "<", STYLE=style, LANES=lanes, CHUNK=CHUNK, POSITIONS=j is not None)
+    run(device, "reduction/arg", params, gsize, lsize, x, at if j is None else j, values, at, outer, n, inner, part, parts)
+
+
+def _to_position(g, input, dim, keepdim, indices):
+    """The gradient at the chosen positions, as a comparison with the position number: no scatter, fuses."""
+    from .creation import arange
+    if not input.shape:
+        return g[0] if isinstance(g, tuple) else g
+    g = g[0] if isinstance(g, tuple) else g
+    if not keepdim:
+        g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
+    shape = [1] * len(input.shape)
+    shape[dim] = input.shape[dim]
+    return where(indices == arange(input.shape[dim], device=input._storage.device).reshape(shape), g, 0.0)
+
+
+def _pair(input, dim, keepdim, largest):
+    if 0 in input.shape:
+        shape = reduced_shape(input.shape, (dim,), keepdim)
+        return empty(shape, input.dtype, input._storage.device), empty(shape, dt.int64, input._storage.device)
+    values, at = positions(input, dim, largest)
+    return (values.unsqueeze(dim), at.unsqueeze(dim)) if keepdim and input.shape else (values, at)
+
+
+@kernel("_max_dim", method=False, outputs=("values", "indices"), vjp=dict(input=_to_position))
+def _max_dim(input, dim, keepdim):
+    return _pair(input, dim, keepdim, True)
+
+
+@kernel("_min_dim", method=False, outputs=("values", "indices"), vjp=dict(input=_to_position))
+def _min_dim(input, dim, keepdim):
+    return _pair(input, dim, keepdim, False)
+
+
+@kernel("_max_all", method=False, vjp=dict(input=_share_evenly))
+def _max_all(input, dims, keepdim):
+    return _fold_extreme(MAX, input, dims, keepdim)
+
+
+@kernel("_min_all", method=False, vjp=dict(input=_share_evenly))
+def _min_all(input, dims, keepdim):
+    return _fold_extreme(MIN, input, dims, keepdim)
+
+
+_max_dim.op.grad_name, _min_dim.op.grad_name = "MaxBackward0", "MinBackward0"
+_max_all.op.grad_name, _min_all.op.grad_name = "MaxBackward1", "MinBackward1"
+
+
+def _extreme(name, input, dim, keepdim, other, out, parts):
+    """The three forms of max and min: of two tensors, of all elements, along a dimension."""
+    between, along, whole, result = parts
+    if isinstance(dim, Tensor):
+        if keepdim is not False:
+            raise TypeError(f"{name}(): argument 'dim' (position 1) must be int, not Tensor")
+        dim, other = None, dim
+    if other is not None:
+        return between(input, other, out=out)
+    rank = len(input.shape)
+    if dim is None:
+        _no_identity(name, input, (), True)
+        return set_out(out, whole(input, tuple(range(rank)), False))
+    if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)):
+        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+    d = wrap_dim(int(dim), rank)
+    _no_identity(name, input, (d,), False)
+    got = result(*along(input, d, keepdim))
+    return got if out is None else result(*set_out(tuple(out), tuple(got)))
+
+
+def _np_extreme(fn, arg, two):
+    def call(x, dim=None, keepdim=False):
+        if isinstance(dim, np.ndarray):
+            return two(x, dim)
+        return fn(x) if dim is None else (fn(x, axis=dim, keepdims=keepdim), arg(x, axis=dim, keepdims=keepdim))
+    return call
+
+
+def _extreme_samples():
+    r = np.random.default_rng(0)
+    x, wide = r.standard_normal((3, 4, 5)), r.standard_normal((4, 300))
+    return [((x,), {}), ((x, 1), {}), ((x, -1, True), {}), ((wide, 1), {}), ((wide, 0), {}), ((x, r.standard_normal((4, 1))), {})]
+
+
+@composite("max", numpy=_np_extreme(np.max, np.argmax, np.maximum), samples=_extreme_samples, errors=_errors("max"))
+def max(input, dim=None, keepdim=False, *, other=None, out=None):
+    """Largest element; with ``dim`` a pair ``(values, indices)``; with a second tensor the larger of each pair.
+
+    Example:
+        >>> clnn.tensor([[1, 5], [7, 2]]).max(1).indices
+        tensor([1, 0])
+    """
+    return _extreme("max", input, dim, keepdim, other, out, (maximum, _max_dim, _max_all, _Max))
+
+
+@composite("min", numpy=_np_extreme(np.min, np.argmin, np.minimum), samples=_extreme_samples, errors=_errors("min"))
+def min(input, dim=None, keepdim=False, *, other=None, out=None):
+    """Smallest element; with ``dim`` a pair ``(values, indices)``; with a second tensor the smaller of each pair."""
+    return _extreme("min", input, dim, keepdim, other, out, (minimum, _min_dim, _min_all, _Min))
+
+
+def _arg(name, input, dim, keepdim, largest):
+    if input.dtype is dt.bool_:
+        raise RuntimeError(f"{name}(): does not support bool input")
+    rank = len(input.shape)
+    if dim is None:
+        if input._numel == 0:
+            raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+        at = positions(input.detach().reshape(-1), 0, largest)[1]
+        return at.reshape((1,) * rank) if keepdim else at
+    d = wrap_dim(dim, rank)
+    _no_identity(name, input, (d,), False)
+    return _pair(input.detach(), d, keepdim, largest)[1]
+
+
+def _arg_errors(name):
+    return [((np.zeros(0),), {}, IndexError, f"{name}(): Expected reduction dim to be specified for input.numel() == 0"),
+            ((_EMPTY, 1), {}, IndexError, "to have non-zero size"), ((np.zeros(2, bool),), {}, RuntimeError, "does not support bool input")]
+
+
+def _arg_samples():
+    r = np.random.default_rng(0)
+    x, wide = r.integers(0, 9, (3, 4, 5)).astype(np.float64), r.standard_normal((4, 300))
+    return [((x,), {}), ((x, 1), {}), ((x, -1, True), {}), ((wide,), {}), ((wide, 1), {}), ((wide, 0), {}), ((x,), dict(keepdim=True))]
+
+
+_NOT_BOOL = tuple(d for d in dt.ALL if d is not dt.bool_)
+
+
+@composite("argmax", numpy=reference(np.argmax), samples=_arg_samples, errors=_arg_errors("argmax"), dtypes=_NOT_BOOL)
+def argmax(input, dim=None, keepdim=False):
+    """Position of the largest element (the first of equal ones), in the flattened tensor or along ``dim``."""
+    return _arg("argmax", input, dim, keepdim, True)
+
+
+@composite("argmin", numpy=reference(np.argmin), samples=_arg_samples, errors=_arg_errors("argmin"), dtypes=_NOT_BOOL)
+def argmin(input, dim=None, keepdim=False):
+    """Position of the smallest element (the first of equal ones), in the flattened tensor or along ``dim``."""
+    return _arg("argmin", input, dim, keepdim, False)

@@ -1,0 +1,412 @@
+"""Writing by index: rows, elements, masks. Colliding writes fold in the order of the source, so every run gives equal bits."""
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.indexing import tracked
+from .._tensor.inplace import apply_inplace
+from .._tensor.tensor import Tensor, bump, copy
+from ..core import dtype as dt
+from ..core.shape import Size, wrap_dim
+from . import _scatter
+from .creation import filled
+from .indexing import Plan, _deliver, _expand_masks, _index_rows, _numbers, _only_mask, _values, check_index, fit, split
+from .selection import cast, where
+
+_refcount = sys.getrefcount
+
+
+def _work_dtype(dtype, op):
+    """16-bit floats add and multiply in float32."""
+    return dt.float32 if dtype.round_trip and op in ("add", "mul") else dtype
+
+
+# -- rows -----------------------------------------------------------------------------------------------------------------------------
+def _put_input_grad(g, index, shape, values_shape, first, count, wrap, op):
+    if op == "add":
+        return g
+    zero = filled(Size(()), 0, g.dtype, g._storage.device).expand(values_shape)
+    return _put_rows(g, index, zero, shape, values_shape, first, count, wrap, "set", "index_put")
+
+
+@kernel("_put_rows", method=False, vjp=dict(
+    input=_put_input_grad, values=lambda g, index, shape, first, count, wrap: _index_rows(g, index, shape, first, count, wrap, "index")))
+def _put_rows(input, index, values, shape, values_shape, first, count, wrap, op, what):
+    """``input`` with the rows that ``index`` numbers in dimensions ``first .. first + count`` replaced by, or folded with, ``values``."""
+    B, D, R = split(shape, first, count)
+    _scatter.check_rows(what, first, D, index._numel)
+    work = _work_dtype(input.dtype, op)
+    out = cast(input, work) if work is not input.dtype else copy(input)
+    text = "index out of range in self" if what == "index_add" else None
+    err = _scatter.code(input._storage.device, what, first, D, text)
+    _scatter.write_rows(out, index.contiguous(), cast(values, work), B, D, R, op, wrap, err)
+    return cast(out, input.dtype)
+
+
+_put_rows.op.grad_name = "IndexPutBackward0"
+
+
+def _prepare_rows(name, input, dim, index, source):
+    check_index(name, index)
+    if len(index.shape) > 1:
+        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {len(index.shape)} with type: {index.dtype}")
+    if isinstance(source, Tensor) and source.dtype is not input.dtype:
+        raise RuntimeError(f"{name}(): self ({input.dtype}) and source ({source.dtype}) must have the same scalar type")
+    x = input.reshape(1) if not input.shape else input
+    d = wrap_dim(dim, len(x.shape))
+    index = index.reshape(-1)
+    want = (*x.shape[:d], index._numel, *x.shape[d + 1:])
+    if isinstance(source, Tensor):
+        s = source.reshape(want) if not source.shape and math.prod(want) == 1 else source
+        if tuple(s.shape) != want:
+            if len(s.shape) == len(want) and s.shape[d] != want[d]:
+                raise IndexError(f"{name}(): Number of indices ({index._numel}) should be equal to source.size(dim): ({s.shape[d]}), for dim: {d}")
+            raise RuntimeError(f"{name}(): source {list(source.shape)} must have the shape of self {list(input.shape)} with size "
+                               f"{index._numel} at dimension {d}")
+    else:
+        s = filled(Size(()), source, x.dtype, x._storage.device).expand(want)
+    return x, d, index, s
+
+
+def _rows_call(name, input, dim, index, source, op):
+    x, d, index, s = _prepare_rows(name, input, dim, index, source)
+    return _put_rows(x, index, s, x.shape, s.shape, d, 1, False, op, name).reshape(input.shape)
+
+
+def _np_index_add(x, dim, index, source, alpha=1):
+    out = np.moveaxis(x.copy(), dim, 0)
+    np.add.at(out, index, alpha * np.moveaxis(source, dim, 0))
+    return np.moveaxis(out, 0, dim)
+
+
+@composite("index_add", inplace=True, numpy=_np_index_add, samples=lambda: [
+    ((_values(4, 3), 0, np.array([0, 2, 2]), _values(3, 3)), {}), ((_values(2, 5), 1, np.array([4, 0, 4]), _values(2, 3)), dict(alpha=2))])
+def index_add(input, dim, index, source, *, alpha=1, out=None):
+    """``input`` with ``alpha`` times each row of ``source`` added to the row of dimension ``dim`` that ``index`` names for it.
+
+    Args:
+        input: (*, D, *); index: (N); source: (*, N, *), same dtype as ``input``.
+
+    Example:
+        >>> clnn.zeros(3).index_add(0, clnn.tensor([0, 2, 2]), clnn.ones(3))
+        tensor([1., 0., 2.])
+    """
+    return _deliver(_rows_call("index_add", input, dim, index, source if alpha == 1 else source * alpha, "add"), out)
+
+
+def _np_index_copy(x, dim, index, source):
+    out = np.moveaxis(x.copy(), dim, 0)
+    out[index] = np.moveaxis(source, dim, 0)
+    return np.moveaxis(out, 0, dim)
+
+
+@composite("index_copy", inplace=True, numpy=_np_index_copy, samples=lambda: [((_values(4, 3), 0, np.array([0, 2]), _values(2, 3)), {})])
+def index_copy(input, dim, index, source, *, out=None):
+    """``input`` with the rows of dimension ``dim`` that ``index`` names replaced by those of ``source`` (of equal indices the last wins)."""
+    return _deliver(_rows_call("index_copy", input, dim, index, source, "set"), out)
+
+
+@composite("index_fill", inplace=True, samples=lambda: [((_values(4, 3), 0, np.array([0, 2]), 5.0), {})],
+           numpy=lambda x, dim, index, v: _np_index_copy(x, dim, index, np.full(x.shape[:dim] + (len(index),) + x.shape[dim + 1:], v, x.dtype)))
+def index_fill(input, dim, index, value):
+    """``input`` with ``value`` in the rows of dimension ``dim`` that ``index`` names."""
+    x, d, index, s = _prepare_rows("index_fill", input, dim, index, 0 if isinstance(value, Tensor) else value)
+    if isinstance(value, Tensor):
+        if value.shape:
+            raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s).")
+        s = cast(value, x.dtype).expand(s.shape)
+    return _put_rows(x, index, s, x.shape, s.shape, d, 1, True, "set", "index_fill").reshape(input.shape)
+
+
+@composite("index_reduce", inplace=True)
+def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
+    """Like ``index_add`` with ``reduce``: ``'prod'``, ``'mean'``, ``'amax'`` or ``'amin'``."""
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"reduce argument must be either prod, mean, amax or amin, got {reduce}.")
+    d = wrap_dim(dim, len(input.shape))
+    shape = [1] * len(source.shape)
+    shape[d] = index._numel
+    wide = index.reshape(shape).expand(source.shape)
+    return _deliver(scatter_reduce(input, d, wide, source, reduce, include_self=include_self), out)
+
+
+# -- x[tensors and masks] = values ------------------------------------------------------------------------------------------------------
+def _broadcast_values(values, shape):
+    if len(values.shape) > len(shape):
+        lead = len(values.shape) - len(shape)
+        if all(s == 1 for s in values.shape[:lead]):
+            values = values.reshape(values.shape[lead:])
+    try:
+        return values.expand(shape)
+    except RuntimeError:
+        raise RuntimeError(f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape "
+                           f"{list(shape)}") from None
+
+
+def _plan(base, indices):
+    d, mask = _only_mask(indices)
+    if mask is None:
+        return Plan(base, _expand_masks(base, indices))
+    from .searching import flat_nonzero
+    plan = object.__new__(Plan)
+    plan.order, plan.first, plan.count, plan.rows, plan.wrap = None, d, len(mask.shape), flat_nonzero(mask), False
+    plan.shape = Size((*base.shape[:d], plan.rows._numel, *base.shape[d + len(mask.shape):]))
+    return plan
+
+
+def _full(base, indices):
+    """One entry per dimension of ``base`` from the ``indices`` of ``index_put``; a mask over several dimensions fills all of them."""
+    out = []
+    for t in indices:
+        if t is not None and t.dtype is dt.uint8:
+            t = t != 0
+        out.append(t)
+        if t is not None and t.dtype is dt.bool_:
+            out += [None] * (len(t.shape) - 1)
+    if len(out) > len(base.shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(base.shape)} (got {len(out)})")
+    return out + [None] * (len(base.shape) - len(out))
+
+
+@composite("index_put", inplace=True, samples=lambda: [
+    ((_values(4, 3), (np.array([0, 2]), np.array([1, 1])), _values(2)), {}), ((_values(4, 3), (np.array([0, 0]),), _values(3)), dict(accumulate=True))])
+def index_put(input, indices, values, accumulate=False):
+    """``input`` with ``input[indices] = values``, or ``+=`` with ``accumulate`` (equal indices then add up).
+
+    Args:
+        indices: tuple of index tensors or masks, None for a whole dimension.
+        values: broadcast to the shape of ``input[indices]``; same dtype as ``input``.
+    """
+    if values.dtype is not input.dtype:
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {input.dtype} for the destination and "
+                           f"{values.dtype} for the source.")
+    plan = _plan(input, _full(input, list(indices)))
+    return _put(input, plan, values, "add" if accumulate else "set")
+
+
+def _put(input, plan, values, op):
+    x = plan.arrange(input)
+    v = _broadcast_values(values, plan.shape)
+    return plan.restore(_put_rows(x, plan.rows, v, x.shape, v.shape, plan.first, plan.count, plan.wrap, op, "index_put"))
+
+
+@composite("_index_put_into", method=False)
+def _index_put_into(base, indices, values):
+    """``base[indices] = values`` in place: straight into the memory of ``base`` when nothing else can still want the old values."""
+    values = cast(values, base.dtype)
+    plan = _plan(base, indices)
+    st = base._storage
+    if tracked(base, values) or plan.order is not None or st.pinned or st.device.kind == "meta" or not base.is_contiguous() \
+            or 0 in base._strides or base._inference:
+        apply_inplace(base, _put(base, plan, values, "set"), "index_put")
+        return
+    v = _broadcast_values(values, plan.shape)
+    rows = plan.rows.contiguous()
+    if v._storage is st:
+        v = v.clone()
+    if rows._storage is st:
+        rows = rows.clone()
+    st.buffer()
+    if _refcount(st.buf) > 2:
+        fresh = st.device.alloc(st.nbytes)
+        st.device.copy(st.buf, fresh, st.nbytes)
+        st.buf = fresh
+    B, D, R = split(base.shape, plan.first, plan.count)
+    err = _scatter.code(st.device, "index_put", plan.first, D)
+    _scatter.write_rows(base, rows, v, B, D, R, "set", plan.wrap, err)
+    bump(base)
+
+
+@composite("put", inplace=True)
+def put(input, index, source, accumulate=False):
+    """``input`` with the elements that ``index`` numbers (of the flattened tensor) replaced by those of ``source``, or added to."""
+    check_index("put", index, (dt.int64,))
+    if index._numel != source._numel:
+        raise RuntimeError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source._numel}, "
+                           f"index.numel() = {index._numel}")
+    n, index, source = input._numel, index.reshape(-1), source.reshape(-1)
+    r = _put_rows(input.reshape(-1), index, source, (n,), source.shape, 0, 1, True, "add" if accumulate else "set", "put")
+    return r.reshape(input.shape)
+
+
+# -- elements -------------------------------------------------------------------------------------------------------------------------
+def _scatter_input_grad(g, dim, index, op):
+    return g if op == "add" else scatter(g, dim, index, 0)
+
+
+@kernel("_scatter", method=False, vjp=dict(input=_scatter_input_grad, src=lambda g, dim, index: g.gather(dim, index)))
+def _scatter_op(input, dim, index, src, op, unique):
+    """``set`` and ``add`` for operands that agree outside ``dim``."""
+    return _fold(input, dim, index, src, op, unique)
+
+
+_scatter_op.op.grad_name = "ScatterBackward0"
+
+
+def _fold(input, dim, index, src, op, unique=False):
+    B, D, _ = split(input.shape, dim, 1)
+    _, N, R = split(index.shape, dim, 1)
+    _scatter.check_rows("scatter", dim, D, index._numel)
+    work = _work_dtype(input.dtype, op)
+    out = cast(input, work) if work is not input.dtype else copy(input)
+    err = _scatter.code(input._storage.device, "scatter", dim, D)
+    _scatter.write_elements(out, index.contiguous(), cast(src, work), B, D, N, R, op, False, err, unique)
+    return cast(out, input.dtype)
+
+
+def _fold_grad(g, input, dim, index, src, op, result, needs):
+    """Products: the others' product; extremes: shared evenly among all that reached it."""
+    if op == "mul":
+        return _product_grad(g, input, dim, index, src)
+    value = result.gather(dim, index)
+    mine, theirs = (input == result), (src == value)
+    count = cast(mine, g.dtype).scatter_add(dim, index, cast(theirs, g.dtype))
+    share = g / count
+    return where(mine, share, 0.0), where(theirs, share.gather(dim, index), 0.0)
+
+
+def _product_grad(g, input, dim, index, src):
+    """Zeros need care: with one of them, only its own gradient is not zero."""
+    zeros = cast(src == 0, g.dtype)
+    count = g.new_zeros(input.shape).scatter_add(dim, index, zeros) + cast(input == 0, g.dtype)
+    full = scatter_reduce(where(input == 0, 1.0, input), dim, index, where(src == 0, 1.0, src), "prod")
+    at, prod = count.gather(dim, index), (g * full)
+    grad_input = where(input == 0, where(count == 1, prod, 0.0), where(count == 0, prod / input, 0.0))
+    there = prod.gather(dim, index)
+    grad_src = where(src == 0, where(at == 1, there, 0.0), where(at == 0, there / src, 0.0))
+    return grad_input, grad_src
+
+
+@kernel("_scatter_fold", method=False, vjp={"input, src": _fold_grad})
+def _scatter_fold(input, dim, index, src, op):
+    """Products and extremes."""
+    return _fold(input, dim, index, src, op)
+
+
+_scatter_fold.op.grad_name = "ScatterReduceBackward0"
+
+
+def _elements(name, input, dim, index, src, op, unique=False):
+    """The part of ``input`` and ``src`` that ``index`` covers goes through the kernel; the rest of ``input`` stays."""
+    check_index(name, index)
+    if isinstance(src, Tensor) and src.dtype is not input.dtype:
+        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+    shape = input.shape
+    if not shape or not index.shape:
+        input = input.reshape(-1) if not shape else input
+        index = index.reshape(-1)
+        src = src.reshape(-1) if isinstance(src, Tensor) else src
+    d = wrap_dim(dim, len(input.shape))
+    if index._numel == 0:
+        return input.clone().reshape(shape)
+    if isinstance(src, Tensor):
+        src = fit(name, src, -1, index, "src")
+    else:
+        src = filled(Size(()), src, input.dtype, input._storage.device).expand(index.shape)
+    part = fit(name, input, d, index)
+    call = _scatter_op(part, d, index, src, op, unique) if op in ("set", "add") else _scatter_fold(part, d, index, src, op)
+    if part is input:
+        return call.reshape(shape)
+    whole = input.clone()
+    fit(name, whole, d, index).copy_(call)
+    return whole
+
+
+def _np_scatter(x, dim, index, src, reduce=None):
+    out = x.copy()
+    for at in np.ndindex(*index.shape):
+        to = list(at)
+        to[dim] = index[at]
+        v = src if np.isscalar(src) else src[at]
+        to = tuple(to)
+        out[to] = v if reduce is None else out[to] + v if reduce in ("add", "sum") else out[to] * v
+    return out
+
+
+def _unique_rows(high, *shape):
+    rng = np.random.default_rng(3)
+    return np.stack([rng.permutation(high)[:shape[1]] for _ in range(shape[0])])
+
+
+@composite("scatter", inplace=True, numpy=_np_scatter, samples=lambda: [
+    ((_values(3, 5), 1, _unique_rows(5, 3, 3), _values(3, 4)), {}), ((_values(3, 5), 1, _unique_rows(5, 2, 2), 2.0), {}),
+    ((_values(3, 5), 1, _numbers(5, 3, 5), _values(3, 5)), dict(reduce="add"))])
+def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
+    """``input`` with ``out[index[i][j]][j] = src[i][j]`` (for ``dim=0``); ``src`` may be a number. Of equal indices the last wins.
+
+    Args:
+        index: int64; as many dimensions as ``input``; values 0..size(dim)-1, others raise IndexError at the next synchronisation.
+        reduce: ``'add'`` or ``'multiply'`` instead of overwriting.
+
+    Example:
+        >>> clnn.zeros(2, 3).scatter(1, clnn.tensor([[2], [0]]), 1.0)
+        tensor([[0., 0., 1.],
+                [1., 0., 0.]])
+    """
+    if reduce not in (None, "add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    op = {None: "set", "add": "add", "multiply": "mul"}[reduce]
+    return _deliver(_elements("scatter", input, dim, index, value if src is None else src, op), out)
+
+
+@composite("scatter_add", inplace=True, numpy=lambda x, d, i, s: _np_scatter(x, d, i, s, "add"), samples=lambda: [
+    ((_values(3, 5), 1, _numbers(5, 3, 5), _values(3, 5)), {}), ((_values(4, 3), 0, _numbers(4, 6, 2), _values(6, 3)), {})])
+def scatter_add(input, dim, index, src, *, out=None):
+    """``input`` with ``out[index[i][j]][j] += src[i][j]`` (for ``dim=0``). Equal indices add up, in the order of ``src``."""
+    return _deliver(_elements("scatter_add", input, dim, index, src, "add"), out)
+
+
+_FOLDS = dict(sum="add", prod="mul", mean="add", amax="max", amin="min")
+
+
+@composite("scatter_reduce", inplace=True)
+def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
+    """Like ``scatter_add`` with ``reduce``: ``'sum'``, ``'prod'``, ``'mean'``, ``'amax'`` or ``'amin'``.
+
+    Args:
+        include_self: False leaves the old values of ``input`` out where something is written.
+    """
+    if reduce not in _FOLDS:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}.")
+    base = input
+    if not include_self:
+        start = dict(sum=0, mean=0, prod=1).get(reduce, _extreme(input.dtype, reduce))
+        base = _elements("scatter_reduce", input, dim, index, start, "set")
+    r = _elements("scatter_reduce", base, dim, index, src, _FOLDS[reduce])
+    if reduce == "mean":
+        ones = filled(index.shape, 1, input.dtype, input._storage.device)
+        count = filled(input.shape, 1 if include_self else 0, input.dtype, input._storage.device)
+        count = _elements("scatter_reduce", count, dim, index, ones, "add")
+        count = where(count < 1, 1, count)
+        r = r / count if input.dtype.is_floating_point else r.div(count, rounding_mode="floor")
+    return _deliver(r, out)
+
+
+def _extreme(dtype, reduce):
+    """The start value that any other replaces."""
+    if dtype.is_floating_point:
+        return -math.inf if reduce == "amax" else math.inf
+    if dtype is dt.bool_:
+        return reduce == "amin"
+    info = np.iinfo(dtype.np)
+    return int(info.min if reduce == "amax" else info.max)
+
+
+# -- masks ------------------------------------------------------------------------------------------------------------------------------
+@composite("masked_scatter", inplace=True, samples=lambda: [((_values(3, 4), _values(3, 4) > 0, _values(12)), {})],
+           numpy=lambda x, m, s: np.where(np.broadcast_to(m, x.shape), s.ravel()[np.maximum(np.cumsum(np.broadcast_to(m, x.shape)) - 1, 0)
+                                                                                 ].reshape(x.shape), x))
+def masked_scatter(input, mask, source):
+    """``input`` with the elements where ``mask`` is True replaced by those of ``source``, in order."""
+    if mask.dtype is not dt.bool_:
+        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " + str(mask.dtype))
+    if source.dtype is not input.dtype:
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got " + f"{input.dtype} and {source.dtype}")
+    from .searching import ranks
+    wide = mask.expand(input.shape)
+    rank = where(wide, ranks(wide) - 1, 0)
+    return where(wide, _index_rows(source.reshape(-1), rank, (source._numel,), 0, 1, False, "masked_scatter"), input)

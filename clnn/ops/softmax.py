@@ -1,0 +1,167 @@
+"""Softmax, log-softmax and what is made of them: one launch forward, one backward, along any dimension without transposing."""
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.dispatch import run
+from .._tensor.tensor import empty
+from ..core import dtype as dt
+from ..core.shape import wrap_dim
+from ..graph.op import REGISTRY
+
+
+def row_plan(device, rows, n, inner=1):
+    """How rows are given to work-items (see kernels/softmax/rows.cl.mako): (FORM, LANES, chunk, global size, local size)."""
+    if inner == 1 and device.flavour == "pocl":
+        lanes = 64 if n >= 256 else 16 if n >= 32 else 1
+        chunk = max(1, 4096 // max(n, 1), -(-rows // 256))
+        chunk = min(chunk, max(1, -(-rows // (4 * device.compute_units))))
+        return "loop", lanes, chunk, (-(-rows // chunk),), (1,)
+    if inner == 1 and n > 64:
+        return "group", 64, 1, (rows * 64,), (64,)
+    return "item", 1, 1, (rows,), (64,)
+
+
+def _split(shape, dim):
+    """(outer, n, inner) around dimension ``dim``; a 0-d shape counts as one element."""
+    outer = inner = 1
+    for s in shape[:dim]:
+        outer *= s
+    for s in shape[dim + 1:]:
+        inner *= s
+    return outer, shape[dim] if shape else 1, inner
+
+
+def _launch(path, tensors, out, dim, log):
+    shape, device = out.shape, out._storage.device
+    outer, n, inner = _split(shape, dim)
+    if out._numel:
+        form, lanes, chunk, gs, ls = row_plan(device, outer * inner, n, inner)
+        run(device, path, dict(T=out.dtype, FORM=form, LANES=lanes, LOG=log), gs, ls, *tensors, out, outer * inner, n, inner, chunk)
+    return out
+
+
+def _forward(input, dim, log):
+    return _launch("softmax/forward", [input.contiguous()], empty(input.shape, input.dtype, input._storage.device), dim, log)
+
+
+def _back(grad, output, dim, log):
+    if grad.dtype is not output.dtype:
+        grad = grad.to(output.dtype)
+    return _launch("softmax/backward", [grad.contiguous(), output.contiguous()], empty(output.shape, output.dtype, output._storage.device),
+                   dim, log)
+
+
+@kernel("_softmax_backward", method=False, vjp=dict(
+    grad=lambda g, output, dim: _softmax_backward(g, output, dim),
+    output=lambda g, grad, output, dim: g * (grad - (grad * output).sum(dim, True)) - grad * (g * output).sum(dim, True)))
+def _softmax_backward(grad, output, dim):
+    return _back(grad, output, dim, 0)
+
+
+@kernel("_log_softmax_backward", method=False, vjp=dict(
+    grad=lambda g, output, dim: g - (g * output.exp()).sum(dim, True),
+    output=lambda g, grad, output, dim: -g * output.exp() * grad.sum(dim, True)))
+def _log_softmax_backward(grad, output, dim):
+    return _back(grad, output, dim, 1)
+
+
+@kernel("_softmax", method=False, autocast="float32", vjp=dict(input=lambda g, result, dim: _softmax_backward(g, result, dim)))
+def _softmax(input, dim):
+    return _forward(input, dim, 0)
+
+
+@kernel("_log_softmax", method=False, autocast="float32", vjp=dict(input=lambda g, result, dim: _log_softmax_backward(g, result, dim)))
+def _log_softmax(input, dim):
+    return _forward(input, dim, 1)
+
+
+_softmax.op.grad_name, _log_softmax.op.grad_name = "SoftmaxBackward0", "LogSoftmaxBackward0"
+
+
+def _prepared(name, input, dim, dtype):
+    if dim is None:
+        warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.", stacklevel=4)
+        dim = 0 if input.ndim in (0, 1, 3) else 1
+    if dtype is not None:
+        input = input.to(dt.as_dtype(dtype))
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f'"{name}" not implemented for {input.dtype}; it takes float tensors (give dtype=)')
+    return input, wrap_dim(dim, input.ndim)
+
+
+def _np_softmax(x, dim=-1, **_):
+    e = np.exp(x - x.max(dim, keepdims=True))
+    return e / e.sum(dim, keepdims=True)
+
+
+def _samples():
+    x = np.random.default_rng(0).normal(0, 2, (3, 5, 70))
+    return [((x, 1), {}), ((x, -1), {}), ((x[:, :, :9], 2), {}), ((x[0, 0], 0), {}), ((x, 0), {})]
+
+
+_ERRORS = (((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range"),)
+
+
+@composite("softmax", torch="nn.functional.softmax", numpy=_np_softmax, samples=_samples, errors=_ERRORS)
+def softmax(input, dim=None, dtype=None, *, _stacklevel=3, out=None):
+    """``exp(x_i) / sum_j exp(x_j)`` along ``dim``, computed from ``x - max(x)``.
+
+    Args:
+        input: ``(*)``.
+        dim: the dimension that sums to 1.
+        dtype: cast the input to it first.
+
+    Example:
+        >>> clnn.softmax(clnn.zeros(2), 0)
+        tensor([0.5000, 0.5000])
+    """
+    r = _softmax(*_prepared("softmax", input, dim, dtype))
+    return r if out is None else _into(out, r)
+
+
+@composite("log_softmax", torch="nn.functional.log_softmax", numpy=lambda x, dim=-1: np.log(_np_softmax(x, dim)), samples=_samples, errors=_ERRORS)
+def log_softmax(input, dim=None, dtype=None, *, _stacklevel=3, out=None):
+    """``x_i - log(sum_j exp(x_j))`` along ``dim``, without overflow."""
+    r = _log_softmax(*_prepared("log_softmax", input, dim, dtype))
+    return r if out is None else _into(out, r)
+
+
+def _into(out, r):
+    from .._tensor.inplace import set_out
+    return set_out(out, r)
+
+
+@composite("softmin", method=False, torch="nn.functional.softmin", numpy=lambda x, dim=-1: _np_softmax(-x, dim), samples=_samples)
+def softmin(input, dim=None, dtype=None, *, _stacklevel=3):
+    """``softmax(-x)`` along ``dim``."""
+    return _softmax(*_prepared("softmin", -input, dim, dtype))
+
+
+@composite("gumbel_softmax", method=False, torch="nn.functional.gumbel_softmax")
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    """A sample of the Gumbel-softmax distribution: ``softmax((logits + gumbel noise) / tau)``.
+
+    With ``hard`` the result is one-hot, with the gradient of the soft sample (Jang, Gu, Poole, 2017; Maddison, Mnih, Teh, 2017).
+    """
+    noise = REGISTRY["rand_like"].fn(logits.detach())
+    tiny = 1e-20 if logits.dtype in (dt.float32, dt.float64) else 1e-7
+    gumbels = -(-(noise + tiny).log() + tiny).log()
+    soft = softmax((logits + gumbels) / tau, dim)
+    if not hard:
+        return soft
+    index = soft.detach().argmax(dim, keepdim=True)
+    one_hot = _positions(soft, dim).eq(index).to(soft.dtype)
+    return one_hot - soft.detach() + soft
+
+
+def _positions(t, dim):
+    """0, 1, 2... along ``dim``, broadcast over the other dimensions."""
+    from .creation import arange
+    dim = wrap_dim(dim, t.ndim)
+    shape = [1] * t.ndim
+    shape[dim] = t.shape[dim]
+    return arange(t.shape[dim], device=t.device).reshape(shape)

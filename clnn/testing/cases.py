@@ -1,0 +1,283 @@
+"""From an entry of the operator table to sample calls: NumPy arguments per dtype, and the same call on clnn, NumPy and PyTorch."""
+from __future__ import annotations
+
+import inspect
+import re
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .._tensor.device import resolve
+from .._tensor.interop import from_array
+from .._tensor.tensor import Tensor
+from ..core import dtype as dt
+from ..core.errors import DeviceError, KernelBuildError, LaunchError, OutOfMemoryError
+from ..graph.op import REGISTRY, Op
+from .domains import domains_of
+from .samples import EXTRA
+
+SHAPE = (3, 5)
+
+
+@dataclass
+class Call:
+    """Arguments of one call, arrays as NumPy arrays."""
+
+    args: tuple
+    kwargs: dict = field(default_factory=dict)
+
+    def map(self, fn) -> "Call":
+        """The call with ``fn`` applied to every array, also inside lists and tuples."""
+        return Call(tuple(_map(a, fn) for a in self.args), {k: _map(v, fn) for k, v in self.kwargs.items()})
+
+    def arrays(self) -> list:
+        found = []
+        self.map(lambda a: found.append(a) or a)
+        return found
+
+    def __repr__(self):
+        def short(a):
+            return f"{a.dtype}{list(a.shape)}"
+        shown = self.map(lambda a: _Name(short(a)))
+        return f"({', '.join([repr(a) for a in shown.args] + [f'{k}={v!r}' for k, v in shown.kwargs.items()])})"
+
+
+class _Name(str):
+    __repr__ = str.__str__
+
+
+def _map(value, fn):
+    if isinstance(value, np.ndarray):
+        return fn(value)
+    if isinstance(value, (list, tuple)) and any(isinstance(v, (np.ndarray, list, tuple)) for v in value):
+        mapped = [_map(v, fn) for v in value]
+        return type(value)(*mapped) if hasattr(value, "_fields") else type(value)(mapped)
+    return value
+
+
+def operators() -> list[Op]:
+    """Every entry once, by name."""
+    return sorted({id(op): op for op in REGISTRY.values()}.values(), key=lambda op: op.name)
+
+
+def usable_rows(device=None) -> list:
+    """The dtypes that the device can compute."""
+    device = resolve(device)
+    return [d for d in dt.ALL if device.has_fp64 or not d.needs_fp64]
+
+
+def is_float(a) -> bool:
+    return dt.from_numpy(a.dtype).category == dt.FLOAT
+
+
+def declared(op) -> list[Call] | None:
+    """The samples of the entry (or of the table beside this module), None when there are none."""
+    make = op.samples or EXTRA.get(op.name)
+    if make is None:
+        return None
+    out = []
+    for item in make():
+        args, kwargs = item if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], dict) else (item, {})
+        out.append(Call(tuple(args), dict(kwargs)))
+    return out
+
+
+def automatic(op, row, count=None) -> list[Call]:
+    """Calls of an elementwise operator: equal shapes, broadcasting, a Python number on either side."""
+    rng = np.random.default_rng(zlib.crc32(op.name.encode()))
+    doms = domains_of(op)
+    n = len(doms)
+
+    def draw(d, shape):
+        if row.category == dt.FLOAT:
+            return d.floats(rng, shape).astype(row.np)
+        if row.category == dt.BOOL:
+            return rng.integers(0, 2, shape).astype(bool) if d.zero else np.ones(shape, bool)
+        return d.integers(rng, shape, not row.is_signed).astype(row.np)
+    condition = op.params[0] == "condition"
+    first = (rng.integers(0, 2, SHAPE).astype(bool),) if condition else ()
+    rest = doms[len(first):]
+    calls = [Call(first + tuple(draw(d, SHAPE) for d in rest))]
+    if n - len(first) >= 2:
+        shapes = [(SHAPE[0], 1), (SHAPE[1],)] + [SHAPE] * n
+        calls.append(Call(first + tuple(draw(d, shapes[i]) for i, d in enumerate(rest))))
+        number = _number(rest[1], row)
+        calls.append(Call(first + (draw(rest[0], SHAPE), number) + tuple(draw(d, SHAPE) for d in rest[2:])))
+    return calls[:count]
+
+
+def _number(d, row):
+    if row.category == dt.FLOAT:
+        return 0.8 if d.low < 0.8 < d.high else (d.low + d.high) / 2
+    return True if row.category == dt.BOOL else max(1, d.first)
+
+
+def calls(op, row) -> list[Call]:
+    """Sample calls of ``op`` with the float arrays in dtype ``row``."""
+    given = declared(op)
+    if given is None:
+        return automatic(op, row) if op.kind == "elementwise" else []
+    return [cast(c, row) for c in given]
+
+
+def native_row(op):
+    """The dtype to run an operator's samples in when just one is wanted: float32 wherever the samples hold floats."""
+    given = declared(op)
+    if given is None:
+        return dt.float32 if not op.dtypes or dt.float32 in op.dtypes else op.dtypes[-1]
+    if op.dtypes and dt.float32 not in op.dtypes:
+        return dt.int64 if dt.int64 in op.dtypes else op.dtypes[-1]
+    return dt.float32
+
+
+def cast(call: Call, row) -> Call:
+    """Float arrays in ``row``; index arrays and masks stay as they are."""
+    def one(a):
+        if not is_float(a):
+            return a
+        if row.category == dt.FLOAT:
+            return a.astype(row.np)
+        if row.category == dt.BOOL:
+            return a > 0
+        whole = np.where(a >= 0, np.ceil(a), np.floor(a))
+        return np.clip(np.abs(whole) if not row.is_signed else whole, -100, 100).astype(row.np)
+    return call.map(one)
+
+
+def has_floats(op) -> bool:
+    given = declared(op)
+    return given is None or any(is_float(a) for c in given for a in c.arrays())
+
+
+# -- running a call -------------------------------------------------------------------------------------------------------------
+
+def to_tensor(a, requires_grad=False):
+    t = from_array(np.asarray(a), resolve(None))
+    return t.requires_grad_() if requires_grad and t.dtype.is_floating_point else t
+
+
+def run(op, call: Call, requires_grad=False, make=to_tensor):
+    """Call the operator on tensors; returns (outputs, tensors that stand for the arrays, in order)."""
+    tensors = []
+
+    def convert(a):
+        tensors.append(make(a, requires_grad) if make is to_tensor else make(a))
+        return tensors[-1]
+    ready = call.map(convert)
+    return flatten(op.fn(*ready.args, **ready.kwargs)), tensors
+
+
+def flatten(result) -> list:
+    """Outputs as a flat list of tensors, arrays and numbers."""
+    if isinstance(result, (list, tuple)):
+        return [leaf for r in result for leaf in flatten(r)]
+    return [result]
+
+
+def numpy_result(op, call: Call):
+    """The NumPy reference on ``call``, floats computed in double; None when the reference does not take these arguments."""
+    if op.numpy is None:
+        return None
+    wide = call.map(lambda a: a.astype(np.float64) if is_float(a) else a)
+    kwargs = {k: (v.np if isinstance(v, dt.dtype) else v) for k, v in wide.kwargs.items()}
+    takes = _parameters(op.numpy)
+    for mine, theirs in (("dim", "axis"), ("keepdim", "keepdims"), ("correction", "ddof")):
+        if mine in kwargs and takes is not None and mine not in takes:
+            kwargs[theirs] = kwargs.pop(mine)
+    args = tuple(v.np if isinstance(v, dt.dtype) else v for v in wide.args)
+    with np.errstate(all="ignore"):
+        try:
+            return flatten(op.numpy(*args, **kwargs))
+        except TypeError:
+            return None
+
+
+def _parameters(fn):
+    try:
+        return set(inspect.signature(fn).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+_PLACES = ("", "nn.functional", "special", "linalg", "fft", "Tensor")
+
+
+def torch_function(op):
+    """The PyTorch function of this name, or None (also when torch is not installed or the entry names none with ``torch=None``)."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    if op.torch is None or op.name.startswith("_") and not op.torch:
+        return None
+    for path in ([op.torch.removeprefix("torch.")] if op.torch else [f"{p}.{op.name}".lstrip(".") for p in _PLACES]):
+        found = torch
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if callable(found):
+            return found
+    return None
+
+
+def torch_tensor(a, requires_grad=False):
+    import torch
+    row = dt.from_numpy(a.dtype)
+    kept = getattr(torch, row.name)
+    t = torch.from_numpy(np.array(a, np.float32) if row.name == "bfloat16" else np.array(a)).to(kept)
+    return t.requires_grad_() if requires_grad and t.is_floating_point() else t
+
+
+def torch_run(fn, call: Call, requires_grad=False):
+    """Call a PyTorch function; returns (outputs, tensors) or None when PyTorch refuses the arguments."""
+    import torch
+    tensors = []
+
+    def convert(a):
+        tensors.append(torch_tensor(a, requires_grad))
+        return tensors[-1]
+    ready = call.map(convert)
+
+    def value(v):
+        return getattr(torch, v.name) if isinstance(v, dt.dtype) else v
+    args, kwargs = [value(a) for a in ready.args], {k: value(v) for k, v in ready.kwargs.items()}
+    if fn is torch.nn.functional.embedding and args and args[0].dtype.is_floating_point:
+        args[0], args[1] = args[1], args[0]
+    try:
+        return flatten(fn(*args, **kwargs)), tensors
+    except (RuntimeError, TypeError, NotImplementedError, IndexError, ValueError):
+        return None
+
+
+_DTYPE_WORDS = re.compile(r"dtype|not implemented for|floating|integer|integral|bool|float|\btype\b|Int|Long|number", re.I)
+
+
+def is_dtype_error(exc) -> bool:
+    """Whether an exception refuses a dtype in words, rather than being a fault further down."""
+    return (isinstance(exc, (TypeError, RuntimeError, ValueError)) and not isinstance(exc, (KernelBuildError, LaunchError, DeviceError, OutOfMemoryError))
+            and bool(_DTYPE_WORDS.search(str(exc))))
+
+
+def values(x) -> np.ndarray:
+    """Any output as a NumPy array."""
+    if isinstance(x, Tensor):
+        return x.detach().numpy()
+    if type(x).__module__.partition(".")[0] == "torch" and hasattr(x, "detach"):
+        x = x.detach()
+        return x.float().numpy() if str(x.dtype) == "torch.bfloat16" else x.numpy()
+    return np.asarray(x)
+
+
+def pending(tensors) -> None:
+    """Realise lazy results of the same shape together: one kernel for many dtypes keeps the number of builds small."""
+    groups = {}
+    for t in tensors:
+        if isinstance(t, Tensor) and t._storage.node is not None and t._storage.node.reduce is None and t._numel and t._dense:
+            groups.setdefault(t.shape, []).append(t)
+    for group in groups.values():
+        for i in range(0, len(group), 6):
+            root = None
+            for t in group[i:i + 6]:
+                as_float = t.detach().to(dt.float32)
+                root = as_float if root is None else root + as_float
+            root._storage.buffer()

@@ -1,0 +1,38 @@
+<%inherit file="/base.cl.mako"/>\
+## Finding the elements that are not zero, in order: count them per chunk, add the counts up (sorting/scan), then write.
+##
+## x (n) contiguous; counts (chunks) int32. Geometry: global (chunks), any local size.
+## Kernel         what it does
+## count_nonzero  counts[c] = how many in chunk c
+## find_nonzero   out[k] = flat position of the k-th, int64; counts were added up
+## rank_nonzero   out[i] = how many in x[0..i], int64; counts were added up
+##
+## Parameter  legal values
+## T          dtype row of x
+__kernel void count_nonzero(IN(${T.c}, x), OUT(int, counts), const long n, const long chunk, const long chunks) {
+    const long c = get_global_id(0);
+    if (c >= chunks) return;
+    PTR_IN(${T.c}, x);
+    const long hi = min(n, (c + 1) * chunk);
+    int k = 0;
+    for (long i = c * chunk; i < hi; i++) k += ${T.load}(x, i) != 0;
+    counts_p[counts_o + c] = k;
+}
+
+__kernel void find_nonzero(IN(${T.c}, x), IN(int, counts), OUT(long, out), const long n, const long chunk, const long chunks) {
+    const long c = get_global_id(0);
+    if (c >= chunks) return;
+    PTR_IN(${T.c}, x); PTR_OUT(long, out);
+    const long hi = min(n, (c + 1) * chunk);
+    long k = counts_p[counts_o + c];
+    for (long i = c * chunk; i < hi; i++) if (${T.load}(x, i) != 0) out[k++] = i;
+}
+
+__kernel void rank_nonzero(IN(${T.c}, x), IN(int, counts), OUT(long, out), const long n, const long chunk, const long chunks) {
+    const long c = get_global_id(0);
+    if (c >= chunks) return;
+    PTR_IN(${T.c}, x); PTR_OUT(long, out);
+    const long hi = min(n, (c + 1) * chunk);
+    long k = counts_p[counts_o + c];
+    for (long i = c * chunk; i < hi; i++) { k += ${T.load}(x, i) != 0; out[i] = k; }
+}

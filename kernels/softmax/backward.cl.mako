@@ -1,0 +1,32 @@
+<%inherit file="/base.cl.mako"/>\
+<%namespace name="rows" file="/softmax/rows.cl.mako"/>\
+## Gradient of softmax or log-softmax from its result y and the gradient g of y; all dense (outer, n, inner).
+##   softmax      gx = (g - sum(g * y)) * y
+##   log-softmax  gx = g - exp(y) * sum(g)
+## Parameters as in softmax/forward.
+<%
+    ACC = T.acc
+    STRIDE = " * inner" if FORM == "item" else ""
+    at = lambda i: f"base + {i}{STRIDE}"
+    gy = lambda i: f"{T.load}(g, {at(i)})"
+    yy = lambda i: f"{T.load}(y, {at(i)})"
+%>\
+__kernel void softmax_backward(IN(${T.c}, g), IN(${T.c}, y), OUT(${T.c}, gx), const long rows, const long n, const long inner, const long chunk) {
+    PTR_IN(${T.c}, g);
+    PTR_IN(${T.c}, y);
+    PTR_OUT(${T.c}, gx);
+${rows.begin(FORM)}
+% if FORM == "item":
+    const long base = row / inner * (n * inner) + row % inner;
+% else:
+    const long base = row * n;
+% endif
+% if LOG:
+${rows.fold(FORM, LANES, ACC, "s", T.zero, lambda a, b: f"{a} + {b}", lambda i: f"const {ACC} e = {gy(i)};")}
+${rows.each(FORM, LANES, lambda i: f"{T.store}(gx, {at(i)}, {gy(i)} - exp({yy(i)}) * s);")}
+% else:
+${rows.fold(FORM, LANES, ACC, "s", T.zero, lambda a, b: f"{a} + {b}", lambda i: f"const {ACC} e = {gy(i)} * {yy(i)};")}
+${rows.each(FORM, LANES, lambda i: f"{T.store}(gx, {at(i)}, ({gy(i)} - s) * {yy(i)});")}
+% endif
+${rows.end(FORM)}
+}
