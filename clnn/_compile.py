@@ -129,7 +129,7 @@ class Captured:
         self.spec = _flatten(self.result, outs)
         self.outs = []
         for t in outs:
-            if t._grad_fn is not None:
+            if t._grad_fn is not None and not getattr(t._grad_fn, "freed", False):      # freed: backward already went through it
                 self.recording.failed = "an output requires gradients: compile the whole step with backward(), or call it under no_grad()"
                 break
             kept = any(ref() is t._storage for ref, _ in self.homes)
@@ -212,7 +212,7 @@ class Compiled:
             warnings.warn(f"clnn.compile: {getattr(self._fn, '__name__', self._fn)} runs without a recording: {captured.recording.failed}",
                           stacklevel=2)
             if captured.recording.failed.startswith("an output requires"):
-                captured.replay(inputs, refresh=False)
+                captured.recording.replay(refresh=False)
             return captured.result
         self._recordings[key] = captured
         return captured.replay(inputs, refresh=False)

@@ -51,7 +51,7 @@ class ZipReader:
         try:
             self.zip = zipfile.ZipFile(file)
             names = self.zip.namelist()
-            if sum(info.file_size for info in self.zip.infolist()) > file.seek(0, 2):
+            if sum(info.compress_size for info in self.zip.infolist()) > file.seek(0, 2):
                 raise ValueError("its records are longer than the file")  # they overlap, to fill the memory
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
             raise SerializationError(f"load: {name} is damaged or cut off ({error})") from error

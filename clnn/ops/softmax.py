@@ -15,11 +15,12 @@ from ..graph.op import REGISTRY
 
 def row_plan(device, rows, n, inner=1):
     """How rows are given to work-items (see kernels/softmax/rows.cl.mako): (FORM, LANES, chunk, global size, local size)."""
-    if inner == 1 and device.flavour == "pocl":
-        lanes = 64 if n >= 256 else 16 if n >= 32 else 1
+    if device.flavour == "pocl":
+        if inner > 1 or n < 32:
+            return "block", 1, 1, (rows // inner * -(-inner // 64) if inner > 1 else -(-rows // 64),), (1,)
         chunk = max(1, 4096 // max(n, 1), -(-rows // 256))
         chunk = min(chunk, max(1, -(-rows // (4 * device.compute_units))))
-        return "loop", lanes, chunk, (-(-rows // chunk),), (1,)
+        return "loop", 64 if n >= 256 else 16, chunk, (-(-rows // chunk),), (1,)
     if inner == 1 and n > 64:
         return "group", 64, 1, (rows * 64,), (64,)
     return "item", 1, 1, (rows,), (64,)

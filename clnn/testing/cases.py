@@ -175,11 +175,11 @@ def flatten(result) -> list:
     return [result]
 
 
-def numpy_result(op, call: Call):
-    """The NumPy reference on ``call``, floats computed in double; None when the reference does not take these arguments."""
+def numpy_result(op, call: Call, widen=None):
+    """The NumPy reference on ``call``, floats (and arrays of dtype ``widen``) computed in double; None when it does not take the arguments."""
     if op.numpy is None:
         return None
-    wide = call.map(lambda a: a.astype(np.float64) if is_float(a) else a)
+    wide = call.map(lambda a: a.astype(np.float64) if is_float(a) or a.dtype == widen else a)
     kwargs = {k: (v.np if isinstance(v, dt.dtype) else v) for k, v in wide.kwargs.items()}
     takes = _parameters(op.numpy)
     for mine, theirs in (("dim", "axis"), ("keepdim", "keepdims"), ("correction", "ddof")):
@@ -200,7 +200,7 @@ def _parameters(fn):
         return set()
 
 
-_PLACES = ("", "nn.functional", "special", "linalg", "fft", "Tensor")
+_PLACES = ("", "nn.functional", "special", "linalg", "fft")
 
 
 def torch_function(op):
@@ -211,7 +211,7 @@ def torch_function(op):
         return None
     if op.torch is None or op.name.startswith("_") and not op.torch:
         return None
-    for path in ([op.torch.removeprefix("torch.")] if op.torch else [f"{p}.{op.name}".lstrip(".") for p in _PLACES]):
+    for path in ([op.torch.removeprefix("torch.")] if op.torch else [f"{p}.{op.name}".lstrip(".") for p in (("", "Tensor") if op.method else ()) + _PLACES]):
         found = torch
         for part in path.split("."):
             found = getattr(found, part, None)
@@ -241,8 +241,6 @@ def torch_run(fn, call: Call, requires_grad=False):
     def value(v):
         return getattr(torch, v.name) if isinstance(v, dt.dtype) else v
     args, kwargs = [value(a) for a in ready.args], {k: value(v) for k, v in ready.kwargs.items()}
-    if fn is torch.nn.functional.embedding and args and args[0].dtype.is_floating_point:
-        args[0], args[1] = args[1], args[0]
     try:
         return flatten(fn(*args, **kwargs)), tensors
     except (RuntimeError, TypeError, NotImplementedError, IndexError, ValueError):

@@ -34,7 +34,7 @@ __kernel void reduction_arg(IN(${T.c}, X), IN(long, J), OUT(${T.c}, V), OUT(long
     const long i = get_global_id(0)${" * " + str(CHUNK) if STYLE == "columns" else ""}, o = get_global_id(1), p = get_global_id(2);
 % endif
 % if STYLE == "serial":
-    if (i >= inner) return;
+    if (i >= inner || o >= outer) return;
 % endif
     const long first = p * part;
     const int m = (int)(min(n, first + part) - first);

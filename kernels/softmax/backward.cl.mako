@@ -6,27 +6,24 @@
 ## Parameters as in softmax/forward.
 <%
     ACC = T.acc
-    STRIDE = " * inner" if FORM == "item" else ""
-    at = lambda i: f"base + {i}{STRIDE}"
+    at = rows.attr.place(FORM)
     gy = lambda i: f"{T.load}(g, {at(i)})"
     yy = lambda i: f"{T.load}(y, {at(i)})"
+    ADD = lambda a, b: f"{a} + {b}"
+    S = "s[l]" if FORM == "block" else "s"
 %>\
+${rows.expo(T)}
 __kernel void softmax_backward(IN(${T.c}, g), IN(${T.c}, y), OUT(${T.c}, gx), const long rows, const long n, const long inner, const long chunk) {
     PTR_IN(${T.c}, g);
     PTR_IN(${T.c}, y);
     PTR_OUT(${T.c}, gx);
 ${rows.begin(FORM)}
-% if FORM == "item":
-    const long base = row / inner * (n * inner) + row % inner;
-% else:
-    const long base = row * n;
-% endif
 % if LOG:
-${rows.fold(FORM, LANES, ACC, "s", T.zero, lambda a, b: f"{a} + {b}", lambda i: f"const {ACC} e = {gy(i)};")}
-${rows.each(FORM, LANES, lambda i: f"{T.store}(gx, {at(i)}, {gy(i)} - exp({yy(i)}) * s);")}
+${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const {ACC} e = {gy(i)};")}
+${rows.each(FORM, LANES, lambda i: f"{T.store}(gx, {at(i)}, {gy(i)} - rows_exp({yy(i)}) * {S});")}
 % else:
-${rows.fold(FORM, LANES, ACC, "s", T.zero, lambda a, b: f"{a} + {b}", lambda i: f"const {ACC} e = {gy(i)} * {yy(i)};")}
-${rows.each(FORM, LANES, lambda i: f"{T.store}(gx, {at(i)}, ({gy(i)} - s) * {yy(i)});")}
+${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const {ACC} e = {gy(i)} * {yy(i)};")}
+${rows.each(FORM, LANES, lambda i: f"{T.store}(gx, {at(i)}, ({gy(i)} - {S}) * {yy(i)});")}
 % endif
 ${rows.end(FORM)}
 }

@@ -1,18 +1,39 @@
-## Work on rows of n elements, in the three forms that drivers like. A template calls begin, any number of fold and each, then end.
-##   loop   local size 1: a work-item takes `chunk` rows one after another; LANES partial results keep inner loops vectorised (PoCL)
-##   group  one work-group of LANES work-items per row, combined in local memory (GPUs, Intel)
+## Work on rows of n elements of a dense (outer, n, inner) array, in the forms that drivers like. A template calls begin, any number of
+## fold and each, then end. Element i of a row lies at place(FORM)(i).
+##   loop   local size 1, inner 1: a work-item takes `chunk` rows one after another; LANES partial results keep loops vectorised (PoCL)
+##   block  local size 1: a work-item takes 64 rows side by side, one per vector lane: short rows and columns (PoCL)
+##   group  inner 1: one work-group of LANES work-items per row, combined in local memory (GPUs, Intel)
 ##   item   one work-item per row: short rows, and columns, where neighbouring work-items read neighbouring addresses
 ## In each form partial results are folded in a fixed order.
+<%!
+    def place(FORM):
+        if FORM == "block":
+            return lambda i: f"base + {i} * step + l * side"
+        return (lambda i: f"base + {i} * inner") if FORM == "item" else (lambda i: f"base + {i}")
+%>
+<%def name="expo(T)">
+## exp for arguments that are mostly <= 0 (x less its maximum): no branches and no library call, so loops around it vectorise.
+#define rows_exp exp
+</%def>
 <%def name="begin(FORM, rows='rows')">
 % if FORM == "loop":
     const long row_begin = get_global_id(0) * chunk, row_end = min(${rows}, row_begin + chunk);
     for (long row = row_begin; row < row_end; row++) {
+    const long base = row * n;
+% elif FORM == "block":
+    ## side by side: the columns of one outer index, or, with inner 1, consecutive rows
+    const long wide = inner > 1 ? inner : ${rows}, blocks = (wide + 63) / 64, block = get_global_id(0);
+    const long first = block % blocks * 64, step = inner, side = inner > 1 ? 1 : n;
+    const long base = block / blocks * n * inner + first * side;
+    const int width = (int)min(64L, wide - first);
+    if (block / blocks * wide >= ${rows}) return;
 % elif FORM == "group":
     const int lane = get_local_id(0);
-    const long row = get_group_id(0);
+    const long row = get_group_id(0), base = row * n;
 % else:
     const long row = get_global_id(0);
     if (row >= ${rows}) return;
+    const long base = row / inner * (n * inner) + row % inner;
 % endif
 </%def>
 <%def name="end(FORM)">
@@ -20,7 +41,7 @@
     }
 % endif
 </%def>
-## fold: `name` becomes combine over i of the value that the statements element(i) leave in `e`.
+## fold: `name` becomes combine over i of the value that the statements element(i) leave in `e` (in block form an array over l).
 <%def name="fold(FORM, LANES, ACC, name, init, combine, element, n='n')">
 % if FORM == "loop" and LANES > 1:
     ${ACC} part_${name}[${LANES}];
@@ -40,6 +61,14 @@
     for (int s = ${LANES // 2}; s > 0; s >>= 1)
         for (int l = 0; l < s; l++) part_${name}[l] = ${combine(f"part_{name}[l]", f"part_{name}[l + s]")};
     const ${ACC} ${name} = part_${name}[0];
+% elif FORM == "block":
+    ${ACC} ${name}[64];
+    for (int l = 0; l < 64; l++) ${name}[l] = ${init};
+    for (long i = 0; i < ${n}; i++)
+        for (int l = 0; l < width; l++) {
+            ${element("i")}
+            ${name}[l] = ${combine(f"{name}[l]", "e")};
+        }
 % elif FORM == "group":
     __local ${ACC} part_${name}[${LANES}];
     ${ACC} mine_${name} = ${init};
@@ -64,12 +93,42 @@
     }
 % endif
 </%def>
+## each_row: a value per row from others; in `text` a name with an underscore at its end is such a value.
+<%def name="each_row(FORM, ACC, name, text)">
+<% import re %>
+% if FORM == "block":
+    ${ACC} ${name}[64];
+    for (int l = 0; l < width; l++) ${name}[l] = ${re.sub(r"\b(\w+?)_\b", r"\1[l]", text)};
+% else:
+    const ${ACC} ${name} = ${re.sub(r"\b(\w+?)_\b", r"\1", text)};
+% endif
+</%def>
+## store_row: `statement` once per row, where row_at is the row's number; names with an underscore at the end as in each_row.
+<%def name="store_row(FORM, statement)">
+<% import re %>
+% if FORM == "block":
+    for (int l = 0; l < width; l++) {
+        const long row_at = inner > 1 ? block / blocks * inner + first + l : first + l;
+        ${re.sub(r"\b(\w+?)_\b", r"\1[l]", statement)}
+    }
+% else:
+    ${"if (lane == 0) " if FORM == "group" else ""}{
+        const long row_at = row;
+        ${re.sub(r"\b(\w+?)_\b", r"\1", statement)}
+    }
+% endif
+</%def>
 ## each: the statements body(i) for every i of the row.
 <%def name="each(FORM, LANES, body, n='n')">
 % if FORM == "group":
     for (long i = lane; i < ${n}; i += ${LANES}) {
         ${body("i")}
     }
+% elif FORM == "block":
+    for (long i = 0; i < ${n}; i++)
+        for (int l = 0; l < width; l++) {
+            ${body("i")}
+        }
 % else:
     for (int i = 0; i < (int)${n}; i++) {
         ${body("i")}

@@ -1,0 +1,432 @@
+"""Joining and splitting tensors."""
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+
+from .._tensor import tape
+from .._tensor.declare import composite, kernel
+from .._tensor.dispatch import broadcast
+from .._tensor.grad_mode import state
+from .._tensor.indexing import basic_index, take_int
+from .._tensor.inplace import set_out
+from .._tensor.tensor import Tensor, edge, empty, make_view
+from ..core import dtype as dt
+from ..core.shape import Size, contiguous_strides, wrap_dim
+from ..graph import fuse
+from ..graph.node import Node
+from .creation import filled
+from .indexing import _values
+from .selection import cast
+
+
+# -- writing into regions -----------------------------------------------------------------------------------------------------------------
+def source_node(t, dtype):
+    """The pending computation of ``t`` if it may be evaluated where it is needed, else a plain read, as a node of dtype ``dtype``."""
+    st = t._storage
+    node = st.node
+    if node is not None and node.buf is None and node.reduce is None and t._dense and t._numel == node.numel and t.dtype is node.dtype \
+            and dtype is t.dtype and (node.shape == t.shape or node.linear) and not node.expr.uses_index:
+        if node.shape != t.shape:
+            node.shape = t.shape
+        return node
+    fuse.realize(st)
+    return Node(fuse.CAST, ((st.buf, t.dtype, t._offset, t._strides),), t.dtype, dtype, t.shape, t._numel, st.device, 1, 1, False)
+
+
+def write_regions(out, parts):
+    """Evaluate tensors into strided regions of the fresh dense ``out``: (tensor, strides, offset) each; equal shapes share launches."""
+    device, buf, dtype = out._storage.device, out._storage.buf, out.dtype
+    if device.kind == "meta":
+        return
+    parts = [p for p in parts if p[0]._numel]
+    while parts:
+        shape, take, leaves, count = parts[0][0].shape, 0, 0, 0
+        group, targets = fuse.Group(), []
+        for t, strides, offset in parts[:8]:
+            node = source_node(t, dtype)
+            leaves, count = leaves + node.leaves, count + node.count
+            if t.shape != shape or targets and (leaves > 12 or count > 40):
+                break
+            at = group.index.get(node)
+            targets.append((group.visit(node) if at is None else at, dtype, buf, offset, strides))
+            take += 1
+        take = max(1, 1 << (take.bit_length() - 1)) if take < len(parts) or take & (take - 1) else take      # few distinct kernels: 1, 2, 4, 8
+        if take < len(targets):
+            group, targets = fuse.Group(), []
+            for t, strides, offset in parts[:take]:
+                node = source_node(t, dtype)
+                at = group.index.get(node)
+                targets.append((group.visit(node) if at is None else at, dtype, buf, offset, strides))
+        fuse.run(device, group, shape, parts[0][0]._numel, targets)
+        parts = parts[take:]
+
+
+# -- cat ------------------------------------------------------------------------------------------------------------------------------------
+def _cat_grad(g, dim, sizes, needs):
+    out, at = [], 0
+    for n, need in zip(sizes, needs):
+        out.append(g.narrow(dim, at, n) if need else None)
+        at += n
+    return out
+
+
+@kernel("_cat", method=False, variadic=True, vjp=dict(tensors=_cat_grad))
+def _cat(tensors, dim, sizes, dtype):
+    first = tensors[0]
+    shape = Size((*first.shape[:dim], sum(sizes), *first.shape[dim + 1:]))
+    out = empty(shape, dtype, first._storage.device)
+    strides, at, parts = contiguous_strides(shape), 0, []
+    for t, n in zip(tensors, sizes):
+        parts.append((t, strides, at * strides[dim]))
+        at += n
+    write_regions(out, parts)
+    return out
+
+
+_cat.op.grad_name = "CatBackward0"
+
+
+def _stack_grad(g, dim, needs):
+    return [g.select(dim, i) if need else None for i, need in enumerate(needs)]
+
+
+@kernel("_stack", method=False, variadic=True, vjp=dict(tensors=_stack_grad))
+def _stack(tensors, dim, dtype):
+    first = tensors[0]
+    shape = Size((*first.shape[:dim], len(tensors), *first.shape[dim:]))
+    out = empty(shape, dtype, first._storage.device)
+    strides = contiguous_strides(shape)
+    inner = strides[:dim] + strides[dim + 1:]
+    write_regions(out, [(t, inner, i * strides[dim]) for i, t in enumerate(tensors)])
+    return out
+
+
+_stack.op.grad_name = "StackBackward0"
+
+
+def _common(name, tensors):
+    """A list of at least one tensor, all on one device, and their common dtype."""
+    if isinstance(tensors, Tensor) or not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
+    tensors = list(tensors)
+    if not tensors:
+        raise RuntimeError(f"{name}(): expected a non-empty list of Tensors")
+    for i, t in enumerate(tensors):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}")
+    device = tensors[0]._storage.device
+    if any(t._storage.device is not device for t in tensors):
+        raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
+                           f"{' and '.join(sorted({str(t.device) for t in tensors}))}! ({name})")
+    dtype = tensors[0].dtype
+    for t in tensors:
+        dtype = dt.PROMOTE[dtype, t.dtype]
+    return tensors, dtype
+
+
+def _np_cat(tensors, dim=0):
+    return np.concatenate(tensors, dim)
+
+
+@composite("cat", aliases=("concat", "concatenate"), numpy=_np_cat, method=False, samples=lambda: [
+    (([_values(2, 3), _values(4, 3)], 0), {}), (([_values(2, 3), _values(2, 1), _values(2, 3)], 1), {})])
+def cat(tensors, dim=0, *, axis=None, out=None):
+    """Tensors one after the other along ``dim``; other sizes agree. Pending inputs are computed straight into their place.
+
+    Args:
+        tensors: list or tuple of tensors; empty vectors are skipped, dtypes are promoted.
+
+    Example:
+        >>> clnn.cat([clnn.zeros(1, 2), clnn.ones(1, 2)])
+        tensor([[0., 0.],
+                [1., 1.]])
+    """
+    tensors, dtype = _common("cat", tensors)
+    tensors = [t for t in tensors if t.shape != (0,)] or tensors[:1]
+    first = tensors[0]
+    if any(not t.shape for t in tensors):
+        raise RuntimeError(f"zero-dimensional tensor (at position {[bool(t.shape) for t in tensors].index(False)}) cannot be concatenated")
+    d = wrap_dim(dim if axis is None else axis, len(first.shape))
+    for i, t in enumerate(tensors):
+        if len(t.shape) != len(first.shape):
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first.shape)} and {len(t.shape)}")
+        for k in range(len(t.shape)):
+            if k != d and t.shape[k] != first.shape[k]:
+                raise RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size {first.shape[k]} but got size "
+                                   f"{t.shape[k]} for tensor number {i} in the list.")
+    return set_out(out, _cat(tensors, d, tuple(t.shape[d] for t in tensors), dtype))
+
+
+@composite("stack", numpy=np.stack, method=False, samples=lambda: [(([_values(2, 3)] * 3, 0), {}), (([_values(2, 3)] * 2, -1), {})])
+def stack(tensors, dim=0, *, out=None):
+    """Tensors of equal shape along a new dimension ``dim``."""
+    tensors, dtype = _common("stack", tensors)
+    first = tensors[0]
+    for i, t in enumerate(tensors):
+        if t.shape != first.shape:
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and {list(t.shape)} at entry {i}")
+    return set_out(out, _stack(tensors, wrap_dim(dim, len(first.shape) + 1), dtype))
+
+
+# -- at least so many dimensions ----------------------------------------------------------------------------------------------------------
+def _atleast(rank, grow):
+    def body(*tensors):
+        if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+            tensors = tensors[0]
+            return tuple(t if len(t.shape) >= rank else grow(t) for t in tensors)
+        if len(tensors) == 1:
+            return tensors[0] if len(tensors[0].shape) >= rank else grow(tensors[0])
+        return tuple(t if len(t.shape) >= rank else grow(t) for t in tensors)
+    body.__doc__ = f"The tensors with at least {rank} dimension(s)."
+    return composite(f"atleast_{rank}d", method=False)(body)
+
+
+atleast_1d = _atleast(1, lambda t: t.reshape(1))
+atleast_2d = _atleast(2, lambda t: t.reshape(1, -1))
+atleast_3d = _atleast(3, lambda t: t.reshape(1, 1, 1) if not t.shape else t.reshape(1, -1, 1) if len(t.shape) == 1 else t.unsqueeze(-1))
+
+
+@composite("hstack", numpy=np.hstack, method=False, samples=lambda: [(([_values(2), _values(3)],), {}), (([_values(2, 1), _values(2, 3)],), {})])
+def hstack(tensors, *, out=None):
+    """``cat`` along dimension 1 (vectors: 0)."""
+    tensors = atleast_1d(list(tensors))
+    return cat(tensors, 0 if len(tensors[0].shape) == 1 else 1, out=out)
+
+
+@composite("vstack", aliases=("row_stack",), numpy=np.vstack, method=False, samples=lambda: [(([_values(3), _values(3)],), {})])
+def vstack(tensors, *, out=None):
+    """``cat`` along dimension 0 after ``atleast_2d``."""
+    return cat(atleast_2d(list(tensors)), 0, out=out)
+
+
+@composite("dstack", numpy=np.dstack, method=False, samples=lambda: [(([_values(3), _values(3)],), {})])
+def dstack(tensors, *, out=None):
+    """``cat`` along dimension 2 after ``atleast_3d``."""
+    return cat(atleast_3d(list(tensors)), 2, out=out)
+
+
+@composite("column_stack", numpy=np.column_stack, method=False, samples=lambda: [(([_values(3), _values(3, 2)],), {})])
+def column_stack(tensors, *, out=None):
+    """``hstack`` with vectors as columns."""
+    return hstack([t.reshape(-1, 1) if len(t.shape) <= 1 else t for t in tensors], out=out)
+
+
+# -- parts as views -------------------------------------------------------------------------------------------------------------------------
+class _Pieces(tape.Node):
+    """Views that together cover a dimension: their gradients are joined once, instead of one full-size gradient per view."""
+
+    def __init__(self, base, dim, sizes, stacked):
+        super().__init__([edge(base)], len(sizes))
+        self.dim, self.sizes, self.stacked = dim, sizes, stacked
+        self.shape, self.dtype, self.device = base.shape, base.dtype, base._storage.device
+
+    def name(self):
+        return "UnbindBackward0" if self.stacked else "SplitBackward0"
+
+    def apply(self, grads, needed):
+        d, whole = self.dim, self.shape
+        parts = []
+        for g, n in zip(grads, self.sizes):
+            if g is None:
+                middle = () if self.stacked else (n,)
+                g = filled(Size((*whole[:d], *middle, *whole[d + 1:])), 0, self.dtype, self.device)
+            parts.append(g)
+        return [stack(parts, d) if self.stacked else cat(parts, d)]
+
+
+def _pieces(input, dim, sizes, stacked=False):
+    strides, at, out = input._strides, 0, []
+    for n in sizes:
+        shape = (*input.shape[:dim], *(() if stacked else (n,)), *input.shape[dim + 1:])
+        steps = strides[:dim] + strides[dim + 1:] if stacked else strides
+        out.append(make_view(input, shape, steps, input._offset + at * strides[dim]))
+        at += 1 if stacked else n
+    if state.grad and input._rg and out:
+        node = _Pieces(input, dim, tuple(sizes), stacked)
+        for nr, t in enumerate(out):
+            t._grad_fn, t._out_nr, t._rg = node, nr, True
+    elif not state.grad and not input._rg:
+        for t in out:
+            t._view_version = -1
+    return tuple(out)
+
+
+@composite("split_with_sizes")
+def split_with_sizes(input, split_sizes, dim=0):
+    """Views of the given lengths along ``dim``, which must add up to its size."""
+    d = wrap_dim(dim, len(input.shape))
+    if sum(split_sizes) != input.shape[d] or any(s < 0 for s in split_sizes):
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {input.shape[d]} (input tensor's size at dimension {d}), "
+                           f"but got split_sizes={list(split_sizes)}")
+    return _pieces(input, d, [int(s) for s in split_sizes])
+
+
+@composite("split")
+def split(tensor, split_size_or_sections, dim=0):
+    """Views of length ``split_size_or_sections`` along ``dim`` (the last may be shorter), or of the lengths in that list."""
+    if isinstance(split_size_or_sections, (list, tuple)):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    if not tensor.shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    d, step = wrap_dim(dim, len(tensor.shape)), int(split_size_or_sections)
+    size = tensor.shape[d]
+    if step < 0 or step == 0 and size:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}" if step < 0 else
+                           f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
+    count = max(1, -(-size // step)) if step else 1
+    return _pieces(tensor, d, [min(step, size - i * step) for i in range(count)])
+
+
+@composite("chunk")
+def chunk(input, chunks, dim=0):
+    """At most ``chunks`` views of equal length along ``dim`` (the last may be shorter)."""
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    d = wrap_dim(dim, len(input.shape))
+    size = input.shape[d]
+    return split(input, -(-size // chunks), d) if size else _pieces(input, d, [0] * chunks)
+
+
+@composite("tensor_split")
+def tensor_split(input, indices_or_sections, dim=0):
+    """Views: ``indices_or_sections`` parts of nearly equal length, or cut at the given positions."""
+    d = wrap_dim(dim, len(input.shape))
+    size = input.shape[d]
+    cuts = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections
+    if isinstance(cuts, int):
+        if cuts <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {cuts}")
+        base, extra = divmod(size, cuts)
+        return _pieces(input, d, [base + (i < extra) for i in range(cuts)])
+    marks = [0, *[min(max(c + size if c < 0 else c, 0), size) for c in cuts], size]
+    return tuple(input.narrow(d, a, max(0, b - a)) for a, b in itertools.pairwise(marks))
+
+
+def _named_split(name, axis_of, rank):
+    def body(input, indices_or_sections):
+        if len(input.shape) < rank:
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {rank} dimension, but got a tensor with {len(input.shape)} "
+                               "dimensions!".replace("torch.", ""))
+        d = axis_of(input)
+        if isinstance(indices_or_sections, int) and input.shape[d] % max(1, indices_or_sections):
+            raise RuntimeError(f"{name} attempted to split along dimension {d}, but the size of the dimension {input.shape[d]} is not divisible "
+                               f"by the split_size {indices_or_sections}!")
+        return tensor_split(input, indices_or_sections, d)
+    body.__doc__ = f"``tensor_split`` as NumPy's {name} does."
+    return composite(name)(body)
+
+
+hsplit = _named_split("hsplit", lambda t: 0 if len(t.shape) == 1 else 1, 1)
+vsplit = _named_split("vsplit", lambda t: 0, 2)
+dsplit = _named_split("dsplit", lambda t: 2, 3)
+
+
+@composite("unbind")
+def unbind(input, dim=0):
+    """Views without dimension ``dim``, one per position in it."""
+    if not input.shape:
+        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+    d = wrap_dim(dim, len(input.shape))
+    return _pieces(input, d, [1] * input.shape[d], stacked=True)
+
+
+def _whole(shape, d):
+    return tuple((0, 1, s) for s in shape[:d])
+
+
+@composite("narrow")
+def narrow(input, dim, start, length):
+    """The view of ``length`` elements of dimension ``dim`` from ``start`` on."""
+    if not input.shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    d, start = wrap_dim(dim, len(input.shape)), int(start)
+    size = input.shape[d]
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -size <= start <= size:
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+    start = start + size if start < 0 else start
+    if start + length > size:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return basic_index(input, (*_whole(input.shape, d), (start, 1, length)), input.shape)
+
+
+@composite("select")
+def select(input, dim, index):
+    """The view at position ``index`` of dimension ``dim``."""
+    if not input.shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    d = wrap_dim(dim, len(input.shape))
+    index = int(index)
+    if not -input.shape[d] <= index < input.shape[d]:
+        raise IndexError(f"select(): index {index} out of range for tensor of size {list(input.shape)} at dimension {d}")
+    return basic_index(input, (*_whole(input.shape, d), take_int(index, input.shape[d], d)), input.shape)
+
+
+@composite("meshgrid", method=False)
+def meshgrid(*tensors, indexing=None):
+    """One expanded view per vector, of the shape that all lengths make together."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tensors[0]
+    if indexing is None:
+        warnings.warn("meshgrid: in an upcoming release, it will be required to pass the indexing argument.", UserWarning, stacklevel=2)
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'.replace("torch.", ""))
+    swap = indexing == "xy" and len(tensors) >= 2
+    tensors = [t.reshape(-1) for t in tensors]
+    if swap:
+        tensors[0], tensors[1] = tensors[1], tensors[0]
+    shape = tuple(t._numel for t in tensors)
+    grids = [t.reshape([-1 if k == i else 1 for k in range(len(shape))]).expand(shape) for i, t in enumerate(tensors)]
+    if swap:
+        grids = [g.transpose(0, 1) for g in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+@composite("broadcast_tensors", method=False)
+def broadcast_tensors(*tensors):
+    """The tensors expanded to their common shape."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tensors[0]
+    shape = broadcast("broadcast_tensors", *tensors)
+    return tuple(t.expand(shape) for t in tensors)
+
+
+@composite("block_diag", method=False)
+def block_diag(*tensors):
+    """A matrix with the given matrices along its diagonal and zeros elsewhere."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tensors[0]
+    tensors = [atleast_2d(t) for t in tensors]
+    rows = []
+    width, at = sum(t.shape[1] for t in tensors), 0
+    from .padding import constant_pad
+    for t in tensors:
+        rows.append(constant_pad(t, (at, width - at - t.shape[1]), 0))
+        at += t.shape[1]
+    return cat(rows, 0)
+
+
+@composite("cartesian_prod", method=False)
+def cartesian_prod(*tensors):
+    """All combinations of one element of each vector, one per row."""
+    if len(tensors) == 1:
+        return tensors[0]
+    return stack([g.reshape(-1) for g in meshgrid(*tensors, indexing="ij")], 1)
+
+
+@composite("combinations", method=False)
+def combinations(input, r=2, with_replacement=False):
+    """All choices of ``r`` elements of a vector, in order, one per row."""
+    if len(input.shape) != 1:
+        raise RuntimeError("Expect a 1D vector, but got shape " + str(list(input.shape)))
+    pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = np.array(list(pick(range(input._numel), r)), np.int64).reshape(-1, r)
+    return input[rows]
+
+
+__all__ = ["cast", "contiguous_strides"]

@@ -1,0 +1,342 @@
+"""Finding elements: nonzero, unique, binary search, histograms, membership."""
+from __future__ import annotations
+
+import numpy as np
+
+from .._tensor.declare import composite
+from .._tensor.dispatch import run
+from .._tensor.interop import item
+from .._tensor.tensor import Tensor, empty
+from ..core import dtype as dt
+from ..core.shape import Size, wrap_dim
+from . import _radix, _scatter
+from .creation import arange, filled, tensor
+from .indexing import _deliver, _index_rows, _values
+from .reductions import MAX, MIN, fold
+from .scattering import _scatter_op
+from .selection import cast
+
+
+# -- nonzero ----------------------------------------------------------------------------------------------------------------------------
+def _counted(x):
+    """(contiguous x, chunk counts added up, a tensor with the total, geometry)."""
+    x = x.detach().contiguous()
+    device, n = x._storage.device, x._numel
+    chunk = max(1024, -(-n // (8 * device.compute_units))) if device.is_cpu else 64
+    chunks = -(-n // chunk)
+    counts = empty((chunks,), dt.int32, device)
+    geometry = (chunks,), (1 if device.is_cpu else 64,)
+    run(device, "indexing/compact:count_nonzero", dict(T=x.dtype), *geometry, x, counts, n, chunk, chunks)
+    return x, counts, _radix.scan(counts, 1, chunks), (*geometry, chunk, chunks)
+
+
+def flat_nonzero(x):
+    """Flat positions (int64) of the elements that are not zero, in order. Waits for the device to count them."""
+    device, n = x._storage.device, x._numel
+    if n == 0:
+        return empty((0,), dt.int64, device)
+    x, counts, total, (gs, ls, chunk, chunks) = _counted(x)
+    out = empty((item(total),), dt.int64, device)
+    if out._numel:
+        run(device, "indexing/compact:find_nonzero", dict(T=x.dtype), gs, ls, x, counts, out, n, chunk, chunks)
+    return out
+
+
+def ranks(x):
+    """How many elements are not zero up to and including each (int64, shape of ``x``)."""
+    device, n = x._storage.device, x._numel
+    out = empty(x.shape, dt.int64, device)
+    if n:
+        x, counts, _, (gs, ls, chunk, chunks) = _counted(x)
+        run(device, "indexing/compact:rank_nonzero", dict(T=x.dtype), gs, ls, x, counts, out, n, chunk, chunks)
+    return out
+
+
+def _table(x):
+    """(count, ndim) indices of the elements that are not zero."""
+    device = x._storage.device
+    flat, rank = flat_nonzero(x), len(x.shape)
+    out = empty((flat._numel, rank), dt.int64, device)
+    if out._numel:
+        run(device, "indexing/unravel", dict(RANK=rank), (flat._numel,), (_scatter.local_of(flat._numel, device),), flat, out, flat._numel, *x.shape)
+    return out
+
+
+def coordinates(x):
+    """One contiguous index vector per dimension."""
+    if len(x.shape) == 1:
+        return (flat_nonzero(x),)
+    table = _table(x)
+    return tuple(table[:, d].contiguous() for d in range(len(x.shape)))
+
+
+@composite("nonzero", samples=lambda: [((np.array([[1, 0, 2], [0, 0, 3]]),), {}), ((np.zeros(4),), {})], numpy=lambda x: np.argwhere(x))
+def nonzero(input, *, as_tuple=False, out=None):
+    """Indices of the elements that are not zero, (count, ndim), or one vector per dimension. Waits for the device to count them.
+
+    Example:
+        >>> clnn.tensor([0, 3, 0, 5]).nonzero()
+        tensor([[1],
+                [3]])
+    """
+    if as_tuple:
+        x = input.reshape(1) if not input.shape else input
+        return coordinates(x) if len(x.shape) == 1 else tuple(_table(x).unbind(1))
+    return _deliver(_table(input), out)
+
+
+@composite("argwhere", numpy=lambda x: np.argwhere(x))
+def argwhere(input):
+    """``nonzero`` under NumPy's name."""
+    return _table(input)
+
+
+# -- unique -----------------------------------------------------------------------------------------------------------------------------
+def _starts(changed, n, device):
+    """Flags of the elements that differ from the one before, from flags of the neighbours' difference."""
+    first = filled(Size((1,)), True, dt.bool_, device)
+    from .joining import cat
+    return cat([first, changed]) if n > 1 else first
+
+
+def _runs(flags, n, device, want_counts):
+    """(positions where runs start, run lengths or None)."""
+    from .joining import cat
+    at = flat_nonzero(flags)
+    if not want_counts:
+        return at, None
+    ends = cat([at[1:], filled(Size((1,)), n, dt.int64, device)])
+    return at, ends - at
+
+
+def _results(values, inverse, counts):
+    got = (values,) + ((inverse,) if inverse is not None else ()) + ((counts,) if counts is not None else ())
+    return got[0] if len(got) == 1 else got
+
+
+def _invert(flags, order, shape):
+    """Which run each element belongs to, at its original place."""
+    rank = ranks(flags) - 1
+    if order is None:
+        return rank.reshape(shape)
+    n = order._numel
+    out = empty((n,), dt.int64, order._storage.device)
+    err = _scatter.code(order._storage.device, "unique", 0, n)
+    return _scatter.write_rows(out, order, rank, 1, n, 1, "set", False, err, unique=True).reshape(shape)
+
+
+def _unique_flat(input, ordered, return_inverse, return_counts):
+    x, device, n = input.detach().contiguous().reshape(-1), input._storage.device, input._numel
+    if n == 0:
+        none = empty((0,), dt.int64, device)
+        return _results(x, none.reshape(input.shape) if return_inverse else None, none if return_counts else None)
+    order = None
+    if ordered:
+        x, order = _radix.sort_rows(x, 1, n)
+    flags = _starts(x[1:] != x[:-1], n, device)
+    at, counts = _runs(flags, n, device, return_counts)
+    values = _index_rows(x, at, (n,), 0, 1, False, "unique")
+    return _results(values, _invert(flags, order, input.shape) if return_inverse else None, counts)
+
+
+def _row_order(rows):
+    """Positions that sort rows lexicographically: stable sorts by each column, the last one first."""
+    n, width = rows.shape
+    order = arange(n, device=rows.device)
+    for c in range(width - 1, -1, -1):
+        column = _index_rows(rows[:, c].contiguous(), order, (n,), 0, 1, False, "unique")
+        order = _index_rows(order, _radix.sort_rows(column, 1, n)[1], (n,), 0, 1, False, "unique")
+    return order
+
+
+def _unique_rows(input, dim, ordered, return_inverse, return_counts):
+    d = wrap_dim(dim, len(input.shape))
+    moved = input.detach().transpose(0, d).contiguous()
+    n, device = moved.shape[0], moved._storage.device
+    if moved._numel == 0 and n > 0:
+        raise RuntimeError("unique(): there are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    rows = moved.reshape(n, -1) if n else moved
+    order = None
+    if ordered and n:
+        order = _row_order(rows)
+        rows = _index_rows(rows, order, rows.shape, 0, 1, False, "unique")
+    flags = _starts(cast(rows[1:] != rows[:-1], dt.int32).sum(1) != 0, n, device) if n else empty((0,), dt.bool_, device)
+    at, counts = _runs(flags, n, device, return_counts)
+    values = _index_rows(rows, at, rows.shape, 0, 1, False, "unique").reshape(at._numel, *moved.shape[1:]).transpose(0, d)
+    return _results(values, _invert(flags, order, (n,)) if return_inverse else None, counts)
+
+
+@composite("unique", samples=lambda: [((np.array([3, 1, 2, 3, 1]),), {})], numpy=lambda x: np.unique(x))
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The distinct elements (with ``dim``: distinct slices) in ascending order. Waits for the device to count them.
+
+    Args:
+        return_inverse: also where each element of ``input`` is found in the result.
+        return_counts: also how often each occurs.
+
+    Example:
+        >>> clnn.tensor([3, 1, 3]).unique()
+        tensor([1, 3])
+    """
+    if dim is not None:
+        return _unique_rows(input, dim, True, return_inverse, return_counts)
+    return _unique_flat(input, True, return_inverse, return_counts)
+
+
+@composite("unique_consecutive")
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """The first element of each run of equal ones (with ``dim``: of equal slices)."""
+    if dim is not None:
+        return _unique_rows(input, dim, False, return_inverse, return_counts)
+    return _unique_flat(input, False, return_inverse, return_counts)
+
+
+# -- binary search ------------------------------------------------------------------------------------------------------------------------
+@composite("searchsorted", numpy=lambda s, v, right=False: np.searchsorted(s, v, "right" if right else "left"), method=False, samples=lambda: [
+    ((np.array([1., 3., 5., 7.]), np.array([[3., 6.], [0., 9.]])), {}), ((np.array([1, 3, 3, 7]), np.array([3, 8])), dict(right=True))])
+def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
+    """Where each value would be inserted into the sorted innermost dimension so that it stays sorted.
+
+    Args:
+        sorted_sequence: (L), or (*, L) with the leading sizes of ``input``.
+        input: (*, n), or a number.
+        right: after equal elements instead of before (``side='right'`` is the same).
+        sorter: the permutation that sorts ``sorted_sequence``, if it is not sorted itself.
+    """
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}".replace("torch.", ""))
+    if side == "left" and right:
+        raise RuntimeError("searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+    right = right or side == "right"
+    seq = sorted_sequence
+    values = input if isinstance(input, Tensor) else filled(Size(()), input, seq.dtype, seq._storage.device)
+    if values.dtype is not seq.dtype:
+        raise RuntimeError("searchsorted(): boundary tensor and input value tensor should have same dtype, but got boundary tensor dtype "
+                           f"{seq.dtype} and input value tensor dtype {values.dtype}")
+    if len(seq.shape) != 1 and (len(seq.shape) != len(values.shape) or seq.shape[:-1] != values.shape[:-1]):
+        raise RuntimeError("searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input "
+                           f"value tensor must match, but we got boundaries tensor {list(seq.shape)} and input value tensor {list(values.shape)}")
+    if sorter is not None:
+        if sorter.shape != seq.shape or sorter.dtype is not dt.int64:
+            raise RuntimeError("searchsorted(): boundary and sorter must have the same size and sorter must be a tensor of long dtype")
+        seq = seq.gather(-1, sorter)
+    seq, values = seq.detach().contiguous(), values.detach().contiguous()
+    device, kind = seq._storage.device, dt.int32 if out_int32 else dt.int64
+    r = empty(values.shape, kind, device)
+    if r._numel:
+        L, single = seq.shape[-1], len(seq.shape) == 1
+        n = r._numel if single else values.shape[-1]
+        run(device, "indexing/search", dict(T=seq.dtype, TO=kind, RIGHT=right), (n, r._numel // n), (_scatter.local_of(n, device), 1),
+            seq, values, r, L, n, 0 if single else L)
+    return _deliver(r, out)
+
+
+@composite("bucketize", method=False, samples=lambda: [((np.array([3., 6.]), np.array([1., 3., 5.])), {})],
+           numpy=lambda v, s, right=False: np.searchsorted(s, v, "right" if right else "left"))
+def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
+    """The bucket of each value between sorted ``boundaries`` (``searchsorted`` with the operands swapped)."""
+    if len(boundaries.shape) != 1:
+        raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({len(boundaries.shape)})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
+
+
+@composite("isin", method=False, samples=lambda: [((np.array([[1, 2], [3, 4]]), np.array([2, 4, 9])), {})], numpy=np.isin)
+def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
+    """Whether each element occurs among ``test_elements``."""
+    elements, tests = (t if isinstance(t, Tensor) else None for t in (elements, test_elements))
+    home = (elements if elements is not None else tests)
+    elements = elements if elements is not None else tensor(elements, device=home.device)
+    tests = (tests if tests is not None else tensor(test_elements, device=home.device)).reshape(-1)
+    common = dt.PROMOTE[elements.dtype, tests.dtype]
+    elements, tests = cast(elements.detach(), common), cast(tests.detach(), common)
+    n = tests._numel
+    if n == 0:
+        return _deliver(filled(elements.shape, bool(invert), dt.bool_, home._storage.device), out)
+    ordered = _radix.sort_rows(tests.contiguous(), 1, n)[0]
+    at = searchsorted(ordered, elements.reshape(-1)).clamp(max=n - 1)
+    found = _index_rows(ordered, at, (n,), 0, 1, False, "isin").reshape(elements.shape)
+    return _deliver((found != elements) if invert else (found == elements), out)
+
+
+# -- histograms ---------------------------------------------------------------------------------------------------------------------------
+def bounds(x):
+    """(smallest, greatest) element as numbers. Waits for the device."""
+    x = x.detach()
+    dims = tuple(range(len(x.shape)))
+    low, high = (fold(spec, x, dims, False, x.dtype.acc_dtype, x.dtype) for spec in (MIN, MAX))
+    return item(low), item(high)
+
+
+@composite("bincount", samples=lambda: [((np.array([0, 1, 1, 3]),), {}), ((np.array([0, 1, 1, 3]),), dict(minlength=6))], numpy=np.bincount)
+def bincount(input, weights=None, minlength=0):
+    """How often each value 0, 1, 2, ... occurs in a vector of non-negative integers, or the sum of its weights. Waits for the device."""
+    if len(input.shape) != 1 or input.dtype.category != dt.INT:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is not None and weights.shape != input.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    device, size = input._storage.device, minlength
+    if input._numel:
+        low, high = bounds(input)
+        if low < 0:
+            raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+        size = max(size, high + 1)
+    kind = dt.int64 if weights is None else dt.float32 if weights.dtype is dt.float32 else dt.float64
+    out = filled(Size((size,)), 0, kind, device)
+    values = filled(Size(()), 1, kind, device).expand(input.shape) if weights is None else cast(weights.detach(), kind)
+    index = cast(input, dt.int64).contiguous()
+    return _scatter.write_rows(out, index, values, 1, size, 1, "add", False, _scatter.code(device, "bincount", 0, size))
+
+
+@composite("histc")
+def histc(input, bins=100, min=0, max=0, *, out=None):
+    """Counts in ``bins`` equal bins from ``min`` to ``max`` inclusive (both 0: from the smallest to the greatest element); others are not
+    counted."""
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f'"histogram_cpu" not implemented for {input.dtype}')
+    if bins <= 0:
+        raise RuntimeError("torch.histc(): bins must be > 0".replace("torch.", ""))
+    low, high = float(min), float(max)
+    x, device = input.detach().reshape(-1), input._storage.device
+    if low == high and x._numel:
+        low, high = bounds(x)
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise RuntimeError(f"histc: range of [{low}, {high}] is not finite")
+    if low == high:
+        low, high = low - 1, high + 1
+    if low > high:
+        raise RuntimeError("histc: max must be larger than min")
+    work = dt.float64 if input.dtype is dt.float64 else dt.float32
+    x = cast(x, work)
+    place = cast(((x - low) / (high - low) * bins).floor().clamp(0, bins - 1).nan_to_num(0.0), dt.int64)
+    inside = cast((x >= low) & (x <= high), work)
+    counts = filled(Size((bins,)), 0, work, device)
+    _scatter.write_rows(counts, place.contiguous(), inside, 1, bins, 1, "add", False, _scatter.code(device, "histc", 0, bins))
+    return _deliver(cast(counts, input.dtype), out)
+
+
+@composite("one_hot", method=False, torch="nn.functional.one_hot", samples=lambda: [((np.array([[0, 2], [1, 1]]),), dict(num_classes=4))],
+           numpy=lambda x, num_classes: np.eye(num_classes, dtype=np.int64)[x])
+def one_hot(tensor, num_classes=-1):
+    """1 at the class number along a new last dimension, 0 elsewhere, as int64; without ``num_classes`` it is the greatest number + 1.
+
+    Example:
+        >>> clnn.nn.functional.one_hot(clnn.tensor([0, 2]), 3)
+        tensor([[1, 0, 0],
+                [0, 0, 1]])
+    """
+    if tensor.dtype is not dt.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if num_classes == -1:
+        if tensor._numel == 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        num_classes = bounds(tensor)[1] + 1
+    if num_classes < 1:
+        raise RuntimeError("num_classes should be positive")
+    zeros = filled(Size((*tensor.shape, num_classes)), 0, dt.int64, tensor._storage.device)
+    if tensor._numel == 0:
+        return zeros
+    index = tensor.unsqueeze(-1)
+    ones = filled(Size(()), 1, dt.int64, tensor._storage.device).expand(index.shape)
+    return _scatter_op(zeros, len(tensor.shape), index, ones, "set", True)

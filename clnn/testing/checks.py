@@ -1,0 +1,525 @@
+"""The derived checks: each proves one property of one operator and raises AssertionError with the call that broke it.
+
+A check that does not apply to an operator raises ``NotApplicable`` with the reason.
+"""
+from __future__ import annotations
+
+import contextlib
+import zlib
+
+import numpy as np
+
+from .._tensor.backward import grad as gradients
+from .._tensor.device import resolve
+from .._tensor.dispatch import config
+from .._tensor.tensor import Tensor
+from ..core import dtype as dt
+from ..core.errors import KernelBuildError, LaunchError
+from . import cases
+from .cases import Call, flatten, to_tensor, values
+from .domains import RANDOM
+
+
+class NotApplicable(Exception):
+    """The check says nothing about this operator."""
+
+
+# rtol, atol of a forward result by result dtype
+LIMITS = {"float16": (2e-3, 2e-3), "bfloat16": (1.6e-2, 1.6e-2), "float32": (2e-5, 1e-5), "float64": (1e-7, 1e-8)}
+
+
+def limits(op, row, scale=1.0):
+    """(rtol, atol) for a result of dtype ``row``; the entry's ``tolerance`` (a pair, a number, or those by dtype name) may widen it."""
+    rtol, atol = LIMITS.get(row.name, (0.0, 0.0))
+    own = op.tolerance
+    if isinstance(own, dict):
+        own = own.get(row.name, own.get(row, own if {"rtol", "atol"} & set(own) else None))
+    if isinstance(own, dict):
+        own = (own.get("rtol", rtol), own.get("atol", atol))
+    if isinstance(own, (int, float)):
+        own = (own, own)
+    if own:
+        rtol, atol = max(rtol, own[0]), max(atol, own[1])
+    return rtol * scale, atol * scale
+
+
+def close(got, want, rtol, atol, what):
+    """Compare two arrays; NaN equals NaN, infinities must agree."""
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}"
+    if got.dtype == want.dtype and np.array_equal(got, want):
+        return
+    with np.errstate(all="ignore"):
+        a, b = got.astype(np.float64), want.astype(np.float64)
+        fine = (a == b) | (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(a) & np.isfinite(b) | (np.isnan(a) & np.isnan(b))
+    if not fine.all():
+        at = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(~fine)))
+        raise AssertionError(f"{what}: {np.atleast_1d(a)[at]!r} instead of {np.atleast_1d(b)[at]!r} at {at}; {int((~fine).sum())} of {fine.size} "
+                             f"differ, greatest difference {np.nanmax(np.where(fine, 0, np.abs(a - b))):.3g}")
+
+
+def same_bits(got, want, what):
+    close(got, want, 0.0, 0.0, what)
+
+
+# -- forward ----------------------------------------------------------------------------------------------------------------------
+
+def forward(op):
+    """Shape, dtype and values on every dtype and sample against NumPy and, where installed, PyTorch."""
+    torch_fn = cases.torch_function(op)
+    if op.numpy is None and torch_fn is None:
+        raise NotApplicable("no reference")
+    done, first_error = [], None
+    for row in _rows(op):
+        for call in _few(op, row):
+            try:
+                outs, _ = cases.run(op, call)
+            except Exception as exc:
+                if not cases.is_dtype_error(exc):
+                    raise
+                first_error = first_error or exc
+                continue
+            done.append((row, call, outs))
+    if not done:
+        raise first_error or NotApplicable("no samples")
+    cases.pending([t for _, _, outs in done for t in outs])
+    compared = 0
+    for row, call, outs in done:
+        compared += _against_numpy(op, row, call, outs)
+        if torch_fn is not None:
+            compared += _against_torch(op, torch_fn, row, call, outs)
+    if not compared:
+        raise NotApplicable("no reference takes these samples")
+
+
+def _rows(op):
+    """Every declared dtype that the device has; those of the samples when the samples hold no floats."""
+    rows = [d for d in cases.usable_rows() if not op.dtypes or d in op.dtypes]
+    return rows if cases.has_floats(op) else [cases.native_row(op)]
+
+
+def _few(op, row):
+    """All samples in float32, the first two in other dtypes: what differs between dtypes is not in the later ones."""
+    found = cases.calls(op, row)
+    return found if row is cases.native_row(op) or len(found) < 3 else found[:2] if row.category == dt.FLOAT else found[:1]
+
+
+def _against_numpy(op, row, call, outs):
+    floats = any(isinstance(o, Tensor) and o.dtype.is_floating_point for o in outs)       # NumPy would compute int8 -> float16
+    want = cases.numpy_result(op, call, row.np if floats else None)
+    if want is None:
+        return 0
+    assert len(want) <= len(outs), f"{op.name}{call}: {len(outs)} outputs, NumPy gives {len(want)}"
+    for got, ref in zip(outs, want):
+        got, ref = values(got), np.asarray(ref)
+        what = f"{op.name}{call} against NumPy"
+        assert (got.dtype.kind == "b") == (ref.dtype.kind == "b") or ref.dtype.kind == "i", f"{what}: dtype {got.dtype}, expected {ref.dtype}"
+        if op.name in RANDOM:
+            assert got.shape == ref.shape, what
+            continue
+        with np.errstate(all="ignore"):
+            ref = ref.astype(got.dtype) if got.dtype.kind != "b" else ref
+        close(got, ref, *limits(op, dt.from_numpy(got.dtype), 4 if row.itemsize == 2 and row.category == dt.FLOAT and op.kind != "elementwise" else 1), what)
+    return 1
+
+
+def _against_torch(op, fn, row, call, outs):
+    ran = cases.torch_run(fn, call)
+    if ran is None:
+        return 0
+    want = ran[0]
+    what = f"{op.name}{call} against PyTorch"
+    assert len(want) == len(outs), f"{what}: {len(outs)} outputs, expected {len(want)}"
+    for got, ref in zip(outs, want):
+        if hasattr(ref, "dtype") and isinstance(got, Tensor):
+            assert str(ref.dtype).removeprefix("torch.") == got.dtype.name, f"{what}: dtype {got.dtype}, expected {ref.dtype}"
+            assert tuple(ref.shape) == tuple(got.shape), f"{what}: shape {tuple(got.shape)}, expected {tuple(ref.shape)}"
+        if op.name not in RANDOM:
+            scale = 4 if row.itemsize == 2 and row.category == dt.FLOAT and op.kind != "elementwise" else 2
+            got = values(got)
+            close(got, values(ref), *limits(op, dt.from_numpy(got.dtype), scale), what)
+    return 1
+
+
+# -- layouts ------------------------------------------------------------------------------------------------------------------------
+
+def offset_tensor(a, requires_grad=False):
+    """The values of ``a`` in the middle of a longer buffer."""
+    flat = np.concatenate([np.full(3, 7, a.dtype), np.ascontiguousarray(a).ravel(), np.full(2, 7, a.dtype)])
+    return to_tensor(flat)[3:3 + a.size].view(tuple(a.shape))
+
+
+def transposed_tensor(a, requires_grad=False):
+    """The values of ``a`` with dimensions stored in reverse order."""
+    return to_tensor(np.ascontiguousarray(a.T)).permute(*range(a.ndim - 1, -1, -1)) if a.ndim > 1 else to_tensor(a)
+
+
+def strided_tensor(a, requires_grad=False):
+    """The values of ``a`` as every second element of the last dimension."""
+    if a.ndim == 0:
+        return to_tensor(a)
+    wide = np.repeat(a, 2, axis=-1)
+    wide[..., 1::2] = 1
+    return to_tensor(wide)[..., ::2]
+
+
+def expanded_tensor(a, requires_grad=False):
+    """The values of ``a``, constant along the first dimension, with stride 0 there."""
+    return to_tensor(a[:1]).expand(*a.shape)
+
+
+def layouts(op):
+    """Offset, transposed, strided and broadcast inputs give what dense inputs give."""
+    row = cases.native_row(op)
+    found = cases.calls(op, row)[:3]
+    if not any(a.ndim for c in found for a in c.arrays()):
+        raise NotApplicable("no arrays in the samples")
+    if op.name in RANDOM:
+        raise NotApplicable("random")
+    pairs = []
+    for call in found:
+        want, _ = cases.run(op, call)
+        variants = [(make.__name__, call, make, want) for make in (offset_tensor, transposed_tensor, strided_tensor)]
+        if op.kind == "elementwise" and all(a.shape[:1] == cases.SHAPE[:1] for a in call.arrays()):
+            constant = call.map(lambda a: np.repeat(a[:1], a.shape[0], axis=0))
+            variants.append(("expanded_tensor", constant, expanded_tensor, cases.run(op, constant)[0]))
+        for name, given, make, expected in variants:
+            try:
+                got, _ = cases.run(op, given, make=make)
+            except RuntimeError as exc:
+                if op.name.startswith("view") and "compatible" in str(exc):
+                    continue
+                raise
+            pairs.append((f"{op.name}{given} with {name}", got, expected))
+    cases.pending([t for _, got, want in pairs for t in got + want])
+    for what, got, want in pairs:
+        for g, w in zip(got, want):
+            g, w = values(g), values(w)
+            rtol, atol = (0, 0) if op.kind in ("elementwise", "view") or g.dtype.kind != "f" else limits(op, dt.from_numpy(g.dtype))
+            close(g, w, rtol, atol, what)
+
+
+def scalars_and_empty(op):
+    """0-d tensors and tensors without elements."""
+    row = cases.native_row(op)
+    torch_fn = cases.torch_function(op)
+    for call in cases.calls(op, row)[:1]:
+        if op.kind == "elementwise":
+            point = call.map(lambda a: a.reshape(-1)[:1].reshape(()))
+            outs, _ = cases.run(op, point)
+            same = cases.run(op, call.map(lambda a: a.reshape(-1)[:1]))[0]
+            for got, want in zip(outs, same):
+                assert tuple(got.shape) == (), f"{op.name}: 0-d tensors give shape {tuple(got.shape)}"
+                same_bits(values(got).reshape(1), values(want), f"{op.name}{point} (0-d)")
+            outs, _ = cases.run(op, call.map(lambda a: a[:0]))
+            assert tuple(outs[0].shape) == (0, *cases.SHAPE[1:]) and values(outs[0]).size == 0, f"{op.name}: {tuple(outs[0].shape)} from no rows"
+            continue
+        if not call.arrays() or op.kind == "composite" and op.name in RANDOM:
+            continue
+        empty = call.map(lambda a: a[:0] if a.ndim else a)
+        try:
+            outs = [values(t) for t in cases.run(op, empty)[0]]
+        except (KernelBuildError, LaunchError, ZeroDivisionError, AttributeError, KeyError, AssertionError):
+            raise
+        except Exception as exc:
+            outs = exc
+        want = cases.torch_run(torch_fn, empty) if torch_fn else None
+        if want is not None:
+            assert not isinstance(outs, Exception), f"{op.name}{empty}: {outs!r}, PyTorch returns a value"
+            for got, ref in zip(outs, want[0]):
+                if op.name in RANDOM:
+                    continue
+                close(got, values(ref), *limits(op, dt.from_numpy(got.dtype)), f"{op.name}{empty}")
+
+
+def special_values(op):
+    """NaN, infinities and signed zeros go through an elementwise operator as they do in the reference."""
+    if op.kind != "elementwise":
+        raise NotApplicable("not elementwise")
+    if dt.float32 not in op.dtypes:
+        raise NotApplicable("takes no floats")
+    torch_fn = cases.torch_function(op)
+    if op.numpy is None and torch_fn is None:
+        raise NotApplicable("no reference")
+    points = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.0], np.float32)
+    n = len(op.params)
+    grids = np.meshgrid(*[points] * min(n, 2), indexing="ij")
+    args = tuple(g.ravel() for g in grids) + (np.ones(len(points) ** 2, np.float32),) * (n - 2)
+    if op.params[0] == "condition":
+        args = (args[1] > 0, args[0], args[1])
+    call = Call(args)
+    got = values(cases.run(op, call)[0][0])
+    want = None
+    if torch_fn is not None:
+        ran = cases.torch_run(torch_fn, call)
+        want = None if ran is None else values(ran[0][0])
+    if want is None:
+        want = cases.numpy_result(op, call)
+        if want is None:
+            raise NotApplicable("no reference takes these arguments")
+        with np.errstate(all="ignore"):
+            want = np.asarray(want[0]).astype(got.dtype)
+    close(got, want, *limits(op, dt.from_numpy(got.dtype), 4), f"{op.name} at special values {points.tolist()}")
+
+
+# -- gradients ----------------------------------------------------------------------------------------------------------------------
+
+def _wide(device=None):
+    return dt.float64 if resolve(device).has_fp64 else dt.float32
+
+
+def _rng(op):
+    return np.random.default_rng(zlib.crc32(op.name.encode()) + 1)
+
+
+def _outputs_with_grad(op, call):
+    outs, tensors = cases.run(op, call, requires_grad=True)
+    leaves = [t for t in tensors if t.requires_grad]
+    outs = [o for o in outs if isinstance(o, Tensor) and o.requires_grad]
+    return outs, leaves
+
+
+def _seeds(rng, outs):
+    return [rng.standard_normal(tuple(o.shape)).astype(o.dtype.np) for o in outs]
+
+
+def _differentiable(op):
+    row = _wide() if not op.dtypes or _wide() in op.dtypes else dt.float32
+    if op.name in RANDOM:
+        raise NotApplicable("random")
+    if op.dtypes and row not in op.dtypes or not cases.has_floats(op):
+        raise NotApplicable("takes no floats")
+    found = cases.calls(op, row)
+    if not found:
+        raise NotApplicable("no samples")
+    return row, found
+
+
+def gradient(op):
+    """The gradient against finite differences, and against PyTorch's."""
+    row, found = _differentiable(op)
+    rng, any_grad = _rng(op), False
+    torch_fn = cases.torch_function(op)
+    for i, call in enumerate(found):
+        outs, leaves = _outputs_with_grad(op, call)
+        if not outs or not leaves:
+            continue
+        any_grad = True
+        seeds = _seeds(rng, outs)
+        got = gradients(outs, leaves, [to_tensor(s) for s in seeds], allow_unused=True)
+        cases.pending([g for g in got if g is not None])
+        got = [np.zeros(tuple(t.shape)) if g is None else values(g) for g, t in zip(got, leaves)]
+        for g, t in zip(got, leaves):
+            assert g.shape == tuple(t.shape), f"{op.name}{call}: gradient of shape {g.shape} for an input of shape {tuple(t.shape)}"
+        if op.gradcheck and i < 4:
+            _finite_difference(op, call, got, seeds, row, rng)
+        if torch_fn is not None:
+            _torch_gradient(op, torch_fn, call, got, seeds, row)
+    if not any_grad:
+        raise NotApplicable("not differentiable")
+
+
+def _directions(call, rng):
+    """A random direction for every float array of the call."""
+    found = [a for a in call.arrays() if cases.is_float(a)]
+    return [rng.standard_normal(a.shape) for a in found]
+
+
+def _moved(call, steps, eps):
+    left = iter(steps)
+    return call.map(lambda a: (a + eps * next(left)).astype(a.dtype) if cases.is_float(a) else a)
+
+
+def _weighted(op, call, seeds):
+    outs, _ = cases.run(op, call)
+    outs = [o for o in outs if isinstance(o, Tensor) and o.dtype.is_floating_point]
+    return sum(float((values(o).astype(np.float64) * s).sum()) for o, s in zip(outs, seeds))
+
+
+def _finite_difference(op, call, got, seeds, row, rng):
+    eps, rtol = (1e-6, 2e-5) if row is dt.float64 else (1e-2, 3e-2)
+    float_outs = [o for o in cases.run(op, call)[0] if isinstance(o, Tensor) and o.dtype.is_floating_point]
+    if len(float_outs) != len(seeds):
+        return
+    for _ in range(2):
+        steps = _directions(call, rng)
+        high, low = (_weighted(op, _moved(call, steps, e), seeds) for e in (eps, -eps))
+        want = (high - low) / (2 * eps)
+        have = sum(float((g.astype(np.float64) * s).sum()) for g, s in zip(got, steps))
+        scale = max(1.0, abs(want), max((float(np.abs(g).max(initial=0)) for g in got), default=0.0))
+        assert abs(have - want) <= rtol * scale * 5, f"{op.name}{call}: directional derivative {have!r}, finite differences give {want!r}"
+
+
+def _torch_gradient(op, fn, call, got, seeds, row):
+    import torch
+    ran = cases.torch_run(fn, call, requires_grad=True)
+    if ran is None:
+        return
+    outs = [o for o in ran[0] if isinstance(o, torch.Tensor) and o.requires_grad]
+    leaves = [t for t in ran[1] if t.requires_grad]
+    if len(outs) != len(seeds):
+        assert not outs, f"{op.name}{call}: {len(seeds)} differentiable outputs, PyTorch has {len(outs)}"
+        return
+    want = torch.autograd.grad(outs, leaves, [cases.torch_tensor(s) for s in seeds], allow_unused=True)
+    rtol, atol = (1e-5, 1e-7) if row is dt.float64 else (1e-3, 1e-4)
+    for i, (g, w) in enumerate(zip(got, want)):
+        w = np.zeros_like(g) if w is None else values(w)
+        close(g, w, max(rtol, limits(op, row)[0]), max(atol, limits(op, row)[1]), f"{op.name}{call}: gradient of input {i} against PyTorch's")
+
+
+def double_gradient(op):
+    """The gradient of the gradient against finite differences of the gradient."""
+    row, found = _differentiable(op)
+    if not op.gradcheck:
+        raise NotApplicable("gradcheck=False")
+    rng, any_grad = _rng(op), False
+    for call in found[:2]:
+        outs, leaves = _outputs_with_grad(op, call)
+        if not outs or not leaves:
+            continue
+        any_grad = True
+        seeds = _seeds(rng, outs)
+        inner = [rng.standard_normal(tuple(t.shape)) for t in leaves]
+        first = gradients(outs, leaves, [to_tensor(s) for s in seeds], create_graph=True, allow_unused=True)
+        kept = [(g, to_tensor(u.astype(row.np))) for g, u in zip(first, inner) if g is not None and g.requires_grad]
+        if kept:
+            second = gradients([g for g, _ in kept], leaves, [u for _, u in kept], allow_unused=True)
+            second = [np.zeros(tuple(t.shape)) if g is None else values(g) for g, t in zip(second, leaves)]
+        else:
+            second = [np.zeros(tuple(t.shape)) for t in leaves]
+        _second_difference(op, call, second, seeds, inner, row, rng)
+    if not any_grad:
+        raise NotApplicable("not differentiable")
+
+
+def _second_difference(op, call, second, seeds, inner, row, rng):
+    eps, rtol = (1e-5, 1e-4) if row is dt.float64 else (2e-2, 1e-1)
+    steps = _directions(call, rng)
+
+    def slope(eps):
+        outs, leaves = _outputs_with_grad(op, _moved(call, steps, eps))
+        got = gradients(outs, leaves, [to_tensor(s) for s in seeds], allow_unused=True)
+        return sum(float((values(g).astype(np.float64) * u).sum()) for g, u in zip(got, inner) if g is not None)
+    want = (slope(eps) - slope(-eps)) / (2 * eps)
+    have = sum(float((g.astype(np.float64) * s).sum()) for g, s in zip(second, steps))
+    scale = max(1.0, abs(want), max((float(np.abs(g).max(initial=0)) for g in second), default=0.0))
+    assert abs(have - want) <= rtol * scale * 5, f"{op.name}{call}: second derivative {have!r}, finite differences give {want!r}"
+
+
+# -- forms ----------------------------------------------------------------------------------------------------------------------------
+
+@contextlib.contextmanager
+def eager(on=True):
+    """Run each operator at once inside the block."""
+    before, config.eager = config.eager, on
+    try:
+        yield
+    finally:
+        config.eager = before
+
+
+def fusion(op):
+    """Inside a chain, fused and run one by one give the same bits (elementwise) or close values (others)."""
+    if op.name in RANDOM:
+        raise NotApplicable("random")
+    rows = [cases.native_row(op)]
+    if op.kind == "elementwise" and dt.float16 in op.dtypes and rows[0] is dt.float32:
+        rows.append(dt.float16)
+    for row in rows:
+        found = cases.calls(op, row)[:1 if row is dt.float16 else 2]
+        if not found:
+            raise NotApplicable("no samples")
+        for call in found:
+            results = []
+            for on in (False, True):
+                with eager(on):
+                    results.append([values(o) for o in _chain(op, call, row)])
+            exact = op.kind in ("elementwise", "view")
+            for got, want in zip(*results):
+                close(got, want, *((0, 0) if exact or got.dtype.kind != "f" else limits(op, dt.from_numpy(got.dtype))), f"{op.name}{call}: fused against eager")
+
+
+def _chain(op, call, row):
+    """The operator between two cheap ones."""
+    def make(a, requires_grad=False):
+        t = to_tensor(a)
+        return t * 1 if cases.is_float(a) else t
+    outs, _ = cases.run(op, call, make=make)
+    return [o * 0.75 + 0.5 if isinstance(o, Tensor) and o.dtype.is_floating_point else o for o in outs]
+
+
+def forms(op):
+    """Function, method, aliases, in-place form and ``out=`` agree."""
+    if op.name.startswith("_") or op.name in RANDOM:
+        raise NotApplicable("private or random")
+    row = cases.native_row(op)
+    found = [c for c in cases.calls(op, row)[:2] if c.args and isinstance(c.args[0], np.ndarray)]
+    if not found:
+        raise NotApplicable("no sample starts with a tensor")
+    for call in found:
+        want = [values(o) for o in cases.run(op, call)[0]]
+        what = f"{op.name}{call}"
+        ready = call.map(to_tensor)
+        for name in (op.name, *op.aliases) if op.method else ():
+            got = flatten(getattr(ready.args[0], name)(*ready.args[1:], **ready.kwargs))
+            for g, w in zip(got, want):
+                same_bits(values(g), w, f"{what}: method {name}")
+        if op.inplace and hasattr(Tensor, op.name + "_"):
+            _in_place(op, call, want[0], what)
+
+
+def _in_place(op, call, want, what):
+    ready = call.map(to_tensor)
+    target = ready.args[0]
+    row = dt.from_numpy(want.dtype)
+    if tuple(target.shape) != want.shape or row.category > target.dtype.category:
+        return
+    method = getattr(target, op.name + "_")
+    version, before = target._version, target[:1] if target.shape else target
+    got = method(*ready.args[1:], **ready.kwargs)
+    assert got is target, f"{what}: {op.name}_ returns another tensor"
+    assert target._version > version, f"{what}: {op.name}_ does not count a version"
+    expected = want.astype(target.dtype.np)
+    same_bits(values(target), expected, f"{what}: in place")
+    same_bits(values(before), expected[:1] if want.ndim else expected, f"{what}: a view taken before sees the in-place result")
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------------------------
+
+def errors(op):
+    """Every declared error is raised, of its type and with its text."""
+    if not op.errors:
+        raise NotApplicable("declares no errors")
+    for args, kwargs, kind, text in op.errors:
+        call = Call(tuple(args), dict(kwargs)).map(to_tensor)
+        try:
+            for out in flatten(op.fn(*call.args, **call.kwargs)):
+                values(out)
+            resolve(None).synchronize()
+        except kind as exc:
+            assert text in str(exc), f"{op.name}: the message {str(exc)!r} lacks {text!r}"
+        else:
+            raise AssertionError(f"{op.name}{Call(tuple(args), dict(kwargs))}: {kind.__name__} with {text!r} was not raised")
+
+
+def undeclared_dtypes(op):
+    """A dtype that the entry does not declare is refused in words; no driver ever sees a kernel that cannot be built."""
+    if not cases.has_floats(op):
+        raise NotApplicable("samples without floats are not cast")
+    rows = [d for d in cases.usable_rows() if op.dtypes and d not in op.dtypes]
+    if not rows:
+        raise NotApplicable("takes every dtype")
+    for row in rows:
+        for call in cases.calls(op, row)[:1]:
+            try:
+                for out in cases.run(op, call)[0]:
+                    values(out)
+            except Exception as exc:
+                assert cases.is_dtype_error(exc), f"{op.name}{call}: {type(exc).__name__}: {exc}"
+            else:
+                if op.kind == "elementwise" and len(op.params) == 1:
+                    raise AssertionError(f"{op.name}{call}: {row} is not declared, but it was computed")
+
+
+CHECKS = {fn.__name__: fn for fn in (forward, layouts, scalars_and_empty, special_values, gradient, double_gradient, fusion, forms, errors,
+                                     undeclared_dtypes)}
