@@ -10,19 +10,16 @@ import gc
 import warnings
 import weakref
 
+from ._tensor import tape
+from ._tensor.backward import grad as grad_of
 from ._tensor.device import resolve
 from ._tensor.grad_mode import state
-from ._tensor.tensor import Tensor, make
-from .graph import fuse
+from ._tensor.tensor import Tensor, edge, make
 from .graph.node import Storage, held
 from .runtime.capture import Recording
 
 WARMUP = 2              # ordinary runs first: they build kernels, fill caches and create optimizer state
 MAX_RECORDINGS = 32
-
-
-class Fallback(Exception):
-    """Why a function cannot be replayed."""
 
 
 def _flatten(value, leaves):
@@ -39,6 +36,18 @@ def _flatten(value, leaves):
     except TypeError:
         return ("object", id(value))
     return ("V", type(value), value)
+
+
+def _swap(value, swapped):
+    """``value`` with tensors exchanged by identity."""
+    if isinstance(value, Tensor):
+        return swapped.get(id(value), value)
+    if isinstance(value, (list, tuple)):
+        items = [_swap(v, swapped) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if isinstance(value, dict):
+        return {k: _swap(v, swapped) for k, v in value.items()}
+    return value
 
 
 def _modules_of(fn):
@@ -70,15 +79,22 @@ def _live_storages(device):
 
 
 class Captured:
-    """One recording with its inputs, its outputs and the memory that it found."""
+    """One recording with its inputs, its outputs and the memory that it found.
 
-    def __init__(self, fn, args, kwargs, inputs, device):
-        self.device, self.recording = device, Recording(device)
-        self.inputs = [self._input(t) for t in inputs]
+    ``fn`` is called on ``args`` whose tensors are ``inputs``. When outputs require gradients, the tape of the recorded run is kept: its backward is
+    recorded at its first use and replayed like the forward pass.
+    """
+
+    def __init__(self, fn, args, kwargs, inputs, device, follows=None):
+        self.device, self.recording = device, Recording(device, follows)
+        for t in inputs:
+            t._storage.buffer()
         for st in _live_storages(device):
             if st.node is not None:
                 st.buffer()
         self._separate(device)
+        self.addresses = [t._storage.buf.int_ptr for t in inputs]
+        self.inputs = inputs                                       # kept: their addresses must not come to mean other memory
         before = [(weakref.ref(st), st.buf) for st in _live_storages(device) if st.buf is not None]
         held.clear()
         held.update({id(buf): buf for _, buf in before})
@@ -89,18 +105,13 @@ class Captured:
                 self.result = fn(*args, **kwargs)
                 if self.recording.failed is None:
                     self._settle(device, homes)
-            if self.recording.failed is not None:
-                return
-            self._finish(homes)
+            if self.recording.failed is None:
+                self._finish(homes)
         finally:
             held.clear()
 
     @staticmethod
-    def _input(t):
-        t._storage.buffer()
-        return t._storage.buf.int_ptr, t._storage.buf
-
-    def _separate(self, device):
+    def _separate(device):
         """Storages that share a buffer by value get their own, so that each has a home that only it writes."""
         seen = set()
         for st in _live_storages(device):
@@ -112,7 +123,8 @@ class Captured:
                 st.buf = fresh
             seen.add(id(st.buf))
 
-    def _settle(self, device, homes):
+    @staticmethod
+    def _settle(device, homes):
         """Compute what is pending, and bring values that moved back to where they lived before."""
         for st in _live_storages(device):
             if st.node is not None:
@@ -125,17 +137,24 @@ class Captured:
 
     def _finish(self, homes):
         self.homes = [(ref, held[home]) for ref, home in homes if ref() is not None and held[home].int_ptr in self.recording.raw]
-        outs = []
-        self.spec = _flatten(self.result, outs)
         self.outs = []
+        outs = []
+        _flatten(self.result, outs)
         for t in outs:
-            if t._grad_fn is not None and not getattr(t._grad_fn, "freed", False):      # freed: backward already went through it
-                self.recording.failed = "an output requires gradients: compile the whole step with backward(), or call it under no_grad()"
-                break
             kept = any(ref() is t._storage for ref, _ in self.homes)
             self.outs.append((t, None if kept else self.recording.handle(t._storage.buf)))
+        # a graph that backward() already walked is finished business; another one can be walked later
+        self.tracked = [t for t in outs if t._grad_fn is not None and not getattr(t._grad_fn, "freed", False)]
+        self.backward, self.walk = None, None
+        if self.tracked:
+            self.leaves = _leaves(self.tracked)
         self.recording.finish()
         self.memory = self.recording.memory
+
+    def busy(self):
+        """True while a forward replay waits for its backward: its saved values must not be overwritten."""
+        walk = self.walk() if self.walk is not None else None
+        return walk is not None and not walk.freed
 
     def replay(self, inputs, refresh=True):
         """Run the recording on new inputs; outputs are fresh tensors."""
@@ -145,29 +164,93 @@ class Captured:
             if st is not None and (st.node is not None or st.buf is not home):
                 device.copy(st.buffer(), home, st.nbytes)          # somebody replaced the value meanwhile: bring it home
                 st.buf = home
-        for (address, _), t in zip(self.inputs, inputs):
-            recording.bind(address, t._storage.buffer())
+        self.last = [t._storage.buffer() for t in inputs]
+        for address, buf in zip(self.addresses, self.last):
+            recording.bind(address, buf)
         recording.replay(refresh)
-        return self._rebuild(self.result, iter(self.outs))
+        walk = None
+        if self.tracked:
+            walk = Replayed(self, inputs)
+            self.walk = weakref.ref(walk)
+        return self._rebuild(self.result, iter(self.outs), walk)
 
-    def _rebuild(self, value, outs):
+    def _rebuild(self, value, outs, walk):
         if isinstance(value, Tensor):
             t, handle = next(outs)
             if handle is None:
                 return t
-            st = t._storage
-            buf = self.device.alloc(st.nbytes)
-            self.device.copy(handle, buf, st.nbytes)
-            got = make(Storage(self.device, st.nbytes, buf), t.shape, t.dtype, t._numel)
-            if not t._dense:
-                got._strides, got._offset, got._dense = t._strides, t._offset, False
+            got = _fresh(self.device, t, handle)
+            for nr, tracked in enumerate(self.tracked):
+                if tracked is t:
+                    got._grad_fn, got._out_nr, got._rg = walk, nr, True
             return got
         if isinstance(value, (list, tuple)):
-            items = [self._rebuild(v, outs) for v in value]
+            items = [self._rebuild(v, outs, walk) for v in value]
             return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
         if isinstance(value, dict):
-            return {k: self._rebuild(v, outs) for k, v in value.items()}
+            return {k: self._rebuild(v, outs, walk) for k, v in value.items()}
         return value
+
+    def gradients(self, grads):
+        """Gradients of the leaves for output gradients ``grads``, by the recorded backward pass."""
+        seeds = [g.contiguous() if g is not None else t.detach().new_zeros(t.shape) for g, t in zip(grads, self.tracked)]
+        if self.backward is None:
+            def walk(*seeds):
+                return grad_of(self.tracked, self.leaves, list(seeds), retain_graph=True, allow_unused=True)
+            seeds = [s + 0 for s in seeds]                          # memory of its own: it is rebound at every replay
+            self.backward = Captured(walk, seeds, {}, seeds, self.device, self.recording)
+            if self.backward.recording.failed is not None:
+                raise RuntimeError(f"clnn.compile: the backward pass cannot be recorded: {self.backward.recording.failed}")
+        for address, buf in zip(self.addresses, self.last):         # inputs that were saved for backward
+            self.backward.recording.bind(address, buf)
+        return self.backward.replay(seeds, refresh=False)
+
+
+def _fresh(device, t, handle):
+    """A tensor of its own with the value that a replay left in ``t``'s memory."""
+    st = t._storage
+    buf = device.alloc(st.nbytes)
+    device.copy(handle, buf, st.nbytes)
+    got = make(Storage(device, st.nbytes, buf), t.shape, t.dtype, t._numel)
+    if not t._dense:
+        got._strides, got._offset, got._dense = t._strides, t._offset, False
+    return got
+
+
+def _leaves(outputs):
+    """Every leaf that the graph of ``outputs`` ends in."""
+    found, seen, stack = [], set(), [t._grad_fn for t in outputs]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, tape.AccumulateGrad):
+            found.append(node.variable)
+        stack.extend(e[0] for e in node.edges if e is not None)
+    return found
+
+
+class Replayed(tape.Node):
+    """The tape entry of one replayed forward pass."""
+
+    __slots__ = ("captured", "freed")
+
+    def __init__(self, captured, inputs):
+        proxies = {id(p): t for p, t in zip(captured.proxies, inputs)}
+        super().__init__([edge(proxies.get(id(leaf), leaf)) for leaf in captured.leaves], len(captured.tracked))
+        self.captured, self.freed = captured, False
+
+    def name(self):
+        return "CompiledFunctionBackward"
+
+    def release(self):
+        self.freed = True
+
+    def apply(self, grads, needed):
+        if self.freed:
+            raise RuntimeError("Trying to backward through a compiled function a second time; its saved values may have been overwritten")
+        return self.captured.gradients(grads)
 
 
 class Compiled:
@@ -195,7 +278,7 @@ class Compiled:
             return self._fn(*args, **kwargs)
         got = self._recordings.get(key)
         if got is not None:
-            return got.replay([t if t._dense else t.contiguous() for t in inputs])
+            return self._fn(*args, **kwargs) if got.tracked and got.busy() else got.replay(inputs)
         if key in self.fallbacks:
             return self._fn(*args, **kwargs)
         runs = self._runs[key] = self._runs.get(key, 0) + 1
@@ -206,14 +289,15 @@ class Compiled:
             return self._fall_back(key, "too many different inputs were seen", args, kwargs)
         if device.kind == "meta" or any(t._storage.device is not device or not t._dense or t._base is not None and t._base._rg for t in inputs):
             return self._fall_back(key, "inputs lie on several devices or are views", args, kwargs)
-        captured = Captured(self._fn, args, kwargs, inputs, device)
+        proxies = [t.detach().requires_grad_() if t._rg else t for t in inputs]
+        swapped = {id(t): p for t, p in zip(inputs, proxies)}
+        captured = Captured(self._fn, _swap(args, swapped), _swap(kwargs, swapped), proxies, device)
+        captured.proxies = proxies
         if captured.recording.failed is not None:
             self.fallbacks[key] = captured.recording.failed
             warnings.warn(f"clnn.compile: {getattr(self._fn, '__name__', self._fn)} runs without a recording: {captured.recording.failed}",
                           stacklevel=2)
-            if captured.recording.failed.startswith("an output requires"):
-                captured.recording.replay(refresh=False)
-            return captured.result
+            return captured.result if not any(t._rg for t in inputs) else self._fn(*args, **kwargs)
         self._recordings[key] = captured
         return captured.replay(inputs, refresh=False)
 

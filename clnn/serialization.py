@@ -31,8 +31,12 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_seriali
 
     Example::
 
-        >>> clnn.save({"model": model.state_dict(), "epoch": 3}, "checkpoint.pt")
-        >>> checkpoint = clnn.load("checkpoint.pt")
+        >>> import io
+        >>> file = io.BytesIO()  # or a name, such as "checkpoint.pt"
+        >>> clnn.save({"weight": clnn.ones(2), "epoch": 3}, file)
+        >>> _ = file.seek(0)
+        >>> clnn.load(file)
+        {'weight': tensor([1., 1.]), 'epoch': 3}
     """
     if not _use_new_zipfile_serialization:
         raise SerializationError("save: PyTorch's format before version 1.6 is not written; leave _use_new_zipfile_serialization=True")
@@ -67,7 +71,12 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
 
     Example::
 
-        >>> model.load_state_dict(clnn.load("checkpoint.pt", map_location="gpu"))
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> clnn.save(clnn.arange(3), file)
+        >>> _ = file.seek(0)
+        >>> clnn.load(file, map_location=clnn.get_default_device())
+        tensor([0, 1, 2])
     """
     if not is_path(f):
         if not hasattr(f, "read"):

@@ -10,6 +10,7 @@
 <%include file="/common/math.cl.mako"/>
 <%include file="/common/trig.cl.mako"/>
 <%include file="/common/pow.cl.mako"/>
+<%include file="/common/special.cl.mako"/>
 <%include file="/common/random.cl.mako"/>
 //@
 % if hasattr(next, 'body'):  # a plain preamble is rendered without a child

@@ -30,7 +30,11 @@ def save_safetensors(tensors, path, metadata=None, max_shard_size=None):
 
     Example::
 
-        >>> clnn.serialization.save_safetensors(model.state_dict(), "model.safetensors", metadata={"epoch": "3"})
+        >>> import io
+        >>> file = io.BytesIO()  # or a name, such as "model.safetensors"
+        >>> clnn.serialization.save_safetensors({"weight": clnn.ones(2)}, file, metadata={"epoch": "3"})
+        >>> clnn.serialization.load_safetensors(file, return_metadata=True)
+        ({'weight': tensor([1., 1.])}, {'epoch': '3'})
     """
     _check_input(tensors, metadata)
     if is_path(path) and (max_shard_size is not None or os.fsdecode(path).endswith(INDEX_SUFFIX)):

@@ -28,10 +28,10 @@ def _seed(t, g):
 
 def _roots(outputs, grads):
     roots, seeds = [], []
-    for t, g in zip(outputs, grads):
+    for i, (t, g) in enumerate(zip(outputs, grads)):
         at = edge(t)
         if at is None:
-            raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         roots.append(at)
         seeds.append(_seed(t, g))
     return roots, seeds

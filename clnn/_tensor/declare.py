@@ -14,7 +14,7 @@ from ..core import dtype as dt
 from ..graph.node import Expr
 from ..graph.op import REGISTRY, Op, register
 from . import tape
-from .dispatch import _promoted, attach, broadcast, config, elementwise_call, promote, record_elementwise
+from .dispatch import _promoted, attach, broadcast, config, elementwise_call, promote, record_elementwise, record_in_layout
 from .grad_mode import state
 from .inplace import apply_inplace, set_out
 from .tensor import Tensor, make_view
@@ -162,7 +162,7 @@ def _unary(op):
             if input.dtype not in op.dtypes:
                 raise unsupported(op, input.dtype)
             got = known[input.dtype, not input.shape] = promote(op, (input.dtype.index * 3 + (2 if input.shape else 1),))
-        r = record_elementwise(expr, got[0], got[1], input.shape, input._numel, (input,))
+        r = (record_elementwise if input._dense else record_in_layout)(expr, got[0], got[1], input.shape, input._numel, (input,))
         if input._rg and state.grad:
             attach(op, r, (input,))
         return r if out is None else set_out(out, r)
@@ -223,7 +223,9 @@ def _binary(op):
         got = _promoted.get((number, kinds))
         if got is None:
             got = promote(op, kinds)
-        r = record_elementwise(expr, got[0], got[1], shape, numel, (a, b))
+        flat = (a if isinstance(a, Tensor) and a.shape == shape else b)
+        r = (record_elementwise if flat.__class__ in _NUMBER_TYPES or flat._dense else record_in_layout)(
+            expr, got[0], got[1], shape, numel, (a, b))
         if state.grad and ((a.__class__ not in _NUMBER_TYPES and a._rg) or (b.__class__ not in _NUMBER_TYPES and b._rg)):
             attach(op, r, (a, b))
         return r if out is None else set_out(out, r)

@@ -88,6 +88,53 @@ def record_elementwise(expr, compute, result, shape, numel, operands) -> Tensor:
     return out
 
 
+def record_in_layout(expr, compute, result, shape, numel, operands) -> Tensor:
+    """``record_elementwise`` with PyTorch's layout rule: the first operand of full shape passes the order of its dimensions on."""
+    order = None
+    for t in operands:
+        if isinstance(t, Tensor) and t.shape == shape:
+            order = memory_order(t)
+            break
+    if order is None:
+        return record_elementwise(expr, compute, result, shape, numel, operands)
+    moved = [_permuted(t, shape, order) if isinstance(t, Tensor) else t for t in operands]
+    r = record_elementwise(expr, compute, result, Size(shape[d] for d in order), numel, moved)
+    back = [0] * len(order)
+    for i, d in enumerate(order):
+        back[d] = i
+    strides = r._strides
+    r.shape, r._strides = shape, tuple([strides[i] for i in back])
+    r._dense = is_contiguous(r.shape, r._strides)
+    return r
+
+
+def memory_order(t, dense=False):
+    """The dimensions of ``t`` by falling stride, when that is not their own order (``dense``: and the block has no gaps); else None."""
+    if t._dense or not t._numel or len(t.shape) < 2:
+        return None
+    strides = t._strides
+    if 0 in strides:
+        return None
+    order = sorted(range(len(strides)), key=lambda d: (-strides[d], d))
+    if order == list(range(len(strides))):
+        return None
+    if dense and not is_contiguous(tuple([t.shape[d] for d in order]), tuple([strides[d] for d in order])):
+        return None
+    return order
+
+
+def _permuted(t, shape, order):
+    """The operand broadcast to ``shape`` with its dimensions in ``order``."""
+    v = t._alias()
+    strides = broadcast_strides(t.shape, t._strides, shape) if t.shape != shape else t._strides
+    if not t.shape:
+        return v
+    v.shape, v._strides = Size(shape[d] for d in order), tuple([strides[d] for d in order])
+    v._dense = v._offset == 0 and is_contiguous(v.shape, v._strides)
+    v._numel = v.shape.numel()
+    return v
+
+
 _NUMBERS = (int, float, bool, np.number, np.bool_)
 
 
@@ -162,6 +209,8 @@ class OpNode(tape.Node):
         got = self.result[nr]
         if type(got) is _Packed:
             got = got.unpack()
+        if got is None:                                          # an output that this call did not make
+            return None
         t, owner, version = got
         if owner is not None and owner.version != version:
             raise RuntimeError(
@@ -299,7 +348,8 @@ def _pack(node):
     pack, unpack = state.saved_hooks[-1]
     node.values = [_Packed(pack, unpack, v) if isinstance(v, Tensor) else v for v in node.values]
     if node.result:
-        node.result = [None if r is None else _Packed(pack, unpack, r[0], r[1:]) for r in node.result]
+        # without the owner, whose memory the hooks may want to let go
+        node.result = [None if r is None else _Packed(pack, unpack, r[0], (None, 0)) for r in node.result]
 
 
 def elementwise_call(op, operands):
@@ -320,7 +370,7 @@ def elementwise_call(op, operands):
             shape = broadcast(op.name, *tensors)
             numel = shape.numel()
             break
-    out = record_elementwise(op.expr, got[0], got[1], shape, numel, operands)
+    out = record_in_layout(op.expr, got[0], got[1], shape, numel, operands)
     if state.grad:
         for t in tensors:
             if t._rg:

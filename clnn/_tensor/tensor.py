@@ -71,13 +71,19 @@ class Tensor:
 
     def _snapshot(self):
         """The present value under a storage of its own: no copy is made until one side is written (buffers are shared by value)."""
-        if not (self._dense and self._numel * self.dtype.itemsize == self._storage.nbytes):
-            return self.contiguous()._snapshot() if not self._dense else copy(self)
+        if self._numel * self.dtype.itemsize != self._storage.nbytes or not (self._dense or self._is_permuted()):
+            from .dispatch import record_in_layout
+            return record_in_layout(fuse.CAST, self.dtype, self.dtype, self.shape, self._numel, (self,))
         t = self._alias()
         t._ver = None
         st = self._storage
         t._storage = Storage(st.device, st.nbytes, st.buf, st.node)
         return t
+
+    def _is_permuted(self):
+        """True for all of a dense block with its dimensions in another order."""
+        from .dispatch import memory_order
+        return self._offset == 0 and memory_order(self, dense=True) is not None
 
     def _assign(self, value):
         """Write ``value`` (same shape and dtype, broadcasts not allowed) into this tensor's memory and bump the version."""
@@ -536,7 +542,7 @@ def _write_region(target, value):
         node = LazyNode(fuse.CAST, ((src.buf, value.dtype, value._offset, value._strides),), target.dtype, target.dtype, target.shape,
                         target._numel, device, 1, 1, False)
     elif node.shape != target.shape:
-        node.shape = target.shape
+        fuse.reshape_node(node, target.shape)
     # Others may still read the old contents (snapshots, pending readers): write to a copy then. Reads of exactly this region by this very
     # node are harmless, each element is read before it is written.
     same = sum(1 for r in node.args if r.__class__ is tuple and r[0] is st.buf and r[2] == target._offset and r[3] == target._strides)

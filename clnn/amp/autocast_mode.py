@@ -61,9 +61,14 @@ class autocast:
 
     Example::
 
+        >>> w = clnn.ones(2, 2, requires_grad=True)
         >>> with clnn.autocast("gpu", dtype=clnn.bfloat16):
-        ...     loss = loss_fn(model(x), y)
-        >>> loss.backward()
+        ...     y = clnn.ones(2, 2) @ w
+        >>> y.dtype
+        clnn.bfloat16
+        >>> y.float().sum().backward()
+        >>> w.grad.dtype
+        clnn.float32
     """
 
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):

@@ -18,12 +18,14 @@ class GradScaler:
 
     Example::
 
+        >>> w = clnn.ones(2, requires_grad=True)
+        >>> opt = clnn.optim.SGD([w], lr=0.25)
         >>> scaler = clnn.amp.GradScaler()
-        >>> with clnn.autocast("gpu"):
-        ...     loss = loss_fn(model(x), y)
-        >>> scaler.scale(loss).backward()
+        >>> scaler.scale((w * w).sum()).backward()
         >>> scaler.step(opt)
         >>> scaler.update()
+        >>> w
+        tensor([0.5000, 0.5000], requires_grad=True)
 
     The scale is a number on the host; `step` waits for the gradients once, to know whether they are finite.
     """

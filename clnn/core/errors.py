@@ -16,3 +16,7 @@ class KernelBuildError(RuntimeError):
 
 class LaunchError(RuntimeError):
     """A driver refused to run a kernel. The text names the kernel, its sizes and the driver's code."""
+
+
+class IntegerDivisionError(RuntimeError, ZeroDivisionError):
+    """A kernel divided an integer by zero; both of its bases catch it (PyTorch raises RuntimeError, Python ZeroDivisionError)."""

@@ -16,7 +16,7 @@ from .node import Expr
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _FLOAT_SUFFIX = re.compile(r"(?<![\w.])(\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)f\b")
-OWN = frozenset(("expm1", "log", "log1p", "log2", "log10", "tanh", "erf", "sin", "cos"))     # clnn_<name> of the template base
+OWN = frozenset(("expm1", "log", "log1p", "log2", "log10", "tanh", "erf", "sin", "cos", "pow"))     # clnn_<name> of the template base
 _OWN_MATH = re.compile(rf"\b({'|'.join(sorted(OWN))})\(")
 
 ACC_OF_CATEGORY = {dt.BOOL: "bool", dt.INT: "int", dt.FLOAT: "float"}

@@ -5,6 +5,7 @@ import struct
 import sys
 
 from ..core import dtype as dt
+from ..core.errors import IntegerDivisionError
 from ..core.shape import collapse, contiguous_strides, is_contiguous
 from ..runtime import launch as launcher
 from ..runtime import templates
@@ -97,6 +98,13 @@ def realize(storage: Storage) -> None:
 
 
 node_module.realize = realize
+
+
+def reshape_node(node: Node, shape) -> None:
+    """Let a node that reads and writes in flat order take another shape of the same size, the strides of its operands included."""
+    flat = contiguous_strides(shape)
+    node.args = tuple([(r[0], r[1], r[2], flat if any(r[3]) else (0,) * len(shape)) if r.__class__ is tuple else r for r in node.args])
+    node.shape = shape
 
 
 def finish(node: Node, owner: Storage, buf) -> None:
@@ -237,9 +245,8 @@ def run(device, group: Group, shape, numel, targets) -> None:
 def check_args(device, group: Group) -> list:
     """The error word and one registered code per checking operator."""
     device.err_dirty = True
-    import struct as s
-    return [device.error_buffer] + [s.pack("i", device.error_code(e.name, "integer division or modulo by zero", ZeroDivisionError))
-                                    for e in group.checked]
+    return [device.error_buffer] + [struct.pack("i", device.error_code(e.name, "ZeroDivisionError: integer division or modulo by zero",
+                                                                       IntegerDivisionError)) for e in group.checked]
 
 
 def plan(device, sizes, numel):

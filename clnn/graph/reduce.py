@@ -11,7 +11,7 @@ from ..core import dtype as dt
 from ..core.shape import collapse, contiguous_strides
 from ..runtime import templates
 from . import codegen
-from .fuse import CAST, Group, _launch, finish, leaf_class, pack_scalars, realize
+from .fuse import CAST, Group, _launch, finish, leaf_class, pack_scalars, realize, reshape_node
 from .fuse import _SCALAR_C
 from .node import Node
 
@@ -69,7 +69,7 @@ class Call:
         group = Group()
         if source.__class__ is Node and source.buf is None:
             if source.shape != self.shape:
-                source.shape = self.shape
+                reshape_node(source, self.shape)
             group.visit(source)
         else:
             buf = source.buf if source.__class__ is Node else source

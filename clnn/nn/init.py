@@ -37,13 +37,25 @@ def calculate_gain(nonlinearity, param=None):
 
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
-    """Draw from the uniform distribution ``U(a, b)``."""
+    """Draw from the uniform distribution ``U(a, b)``.
+
+    Example::
+
+        >>> nn.init.uniform_(clnn.empty(3, 5)).shape
+        clnn.Size([3, 5])
+    """
     with clnn.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
-    """Draw from the normal distribution ``N(mean, std^2)``."""
+    """Draw from the normal distribution ``N(mean, std^2)``.
+
+    Example::
+
+        >>> nn.init.normal_(clnn.empty(3, 5)).shape
+        clnn.Size([3, 5])
+    """
     with clnn.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -53,6 +65,11 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
 
     Args:
         a, b: the limits, as values (not in units of *std*).
+
+    Example::
+
+        >>> bool((nn.init.trunc_normal_(clnn.empty(9, 9)).abs() <= 2).all())
+        True
     """
     def cdf(x):
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
@@ -69,23 +86,48 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
 
 
 def constant_(tensor, val):
-    """Set every element to *val*."""
+    """Set every element to *val*.
+
+    Example::
+
+        >>> nn.init.constant_(clnn.empty(2), 0.3)
+        tensor([0.3000, 0.3000])
+    """
     with clnn.no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor):
-    """Set every element to 1."""
+    """Set every element to 1.
+
+    Example::
+
+        >>> nn.init.ones_(clnn.empty(2))
+        tensor([1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor):
-    """Set every element to 0."""
+    """Set every element to 0.
+
+    Example::
+
+        >>> nn.init.zeros_(clnn.empty(2))
+        tensor([0., 0.])
+    """
     return constant_(tensor, 0.0)
 
 
 def eye_(tensor):
-    """Set a matrix to the identity: a linear layer then passes its input on."""
+    """Set a matrix to the identity: a linear layer then passes its input on.
+
+    Example::
+
+        >>> nn.init.eye_(clnn.empty(2, 2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with clnn.no_grad():
@@ -93,7 +135,13 @@ def eye_(tensor):
 
 
 def dirac_(tensor, groups=1):
-    """Set a convolution weight (3 to 5 dimensions) so that the layer passes as many channels on as possible, in each group."""
+    """Set a convolution weight (3 to 5 dimensions) so that the layer passes as many channels on as possible, in each group.
+
+    Example::
+
+        >>> nn.init.dirac_(clnn.empty(1, 1, 3))
+        tensor([[[0., 1., 0.]]])
+    """
     if tensor.ndimension() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     if tensor.size(0) % groups:
@@ -125,13 +173,25 @@ def _calculate_correct_fan(tensor, mode):
 
 
 def xavier_uniform_(tensor, gain=1.0, generator=None):
-    """Draw from ``U(-a, a)`` with ``a = gain sqrt(6 / (fan_in + fan_out))``. Source: Glorot, Bengio, AISTATS 2010."""
+    """Draw from ``U(-a, a)`` with ``a = gain sqrt(6 / (fan_in + fan_out))``. Source: Glorot, Bengio, AISTATS 2010.
+
+    Example::
+
+        >>> bool((nn.init.xavier_uniform_(clnn.empty(3, 3)).abs() <= 1).all())
+        True
+    """
     bound = gain * math.sqrt(6.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor, gain=1.0, generator=None):
-    """Draw from ``N(0, s^2)`` with ``s = gain sqrt(2 / (fan_in + fan_out))``. Source: Glorot, Bengio, AISTATS 2010."""
+    """Draw from ``N(0, s^2)`` with ``s = gain sqrt(2 / (fan_in + fan_out))``. Source: Glorot, Bengio, AISTATS 2010.
+
+    Example::
+
+        >>> nn.init.xavier_normal_(clnn.empty(3, 5)).shape
+        clnn.Size([3, 5])
+    """
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor))), generator)
 
 
@@ -162,7 +222,13 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
 
 
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """Draw from ``N(0, s^2)`` with ``s = gain / sqrt(fan)``; arguments as in :func:`kaiming_uniform_`."""
+    """Draw from ``N(0, s^2)`` with ``s = gain / sqrt(fan)``; arguments as in :func:`kaiming_uniform_`.
+
+    Example::
+
+        >>> nn.init.kaiming_normal_(clnn.empty(3, 5)).shape
+        clnn.Size([3, 5])
+    """
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -173,6 +239,11 @@ def orthogonal_(tensor, gain=1, generator=None):
     """Fill with a (semi-)orthogonal matrix: rows, or columns, of the tensor flattened to (size 0, rest) are orthonormal.
 
     Source: Saxe et al., 2013 (arXiv:1312.6120).
+
+    Example::
+
+        >>> nn.init.orthogonal_(clnn.empty(3, 5)).shape
+        clnn.Size([3, 5])
     """
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -191,7 +262,13 @@ def orthogonal_(tensor, gain=1, generator=None):
 
 
 def sparse_(tensor, sparsity, std=0.01, generator=None):
-    """Fill a matrix with ``N(0, std^2)`` and set a share *sparsity* of each column to zero. Source: Martens, ICML 2010."""
+    """Fill a matrix with ``N(0, std^2)`` and set a share *sparsity* of each column to zero. Source: Martens, ICML 2010.
+
+    Example::
+
+        >>> int((nn.init.sparse_(clnn.empty(10, 2), 0.3) == 0).sum())
+        6
+    """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, cols = tensor.shape

@@ -76,6 +76,11 @@ class Buffer(Tensor, metaclass=_MarkedMeta):
     Args:
         data: the values (a Tensor); an empty tensor when left out.
         persistent: whether the buffer is part of ``state_dict()``. Default: ``True``.
+
+    Example::
+
+        >>> isinstance(nn.Buffer(clnn.zeros(2)), nn.Buffer)
+        True
     """
 
     _mark = "_is_buffer"
@@ -132,7 +137,13 @@ def _lazy_tensor(cls, requires_grad, device, dtype):
 
 
 class UninitializedParameter(_Uninitialized, Parameter):
-    """A parameter whose shape is not known yet; lazy modules materialize it at their first call."""
+    """A parameter whose shape is not known yet; lazy modules materialize it at their first call.
+
+    Example::
+
+        >>> nn.UninitializedParameter()
+        <UninitializedParameter>
+    """
 
     cls_to_become = Parameter
     _mark = None  # only real ones count
@@ -148,7 +159,13 @@ class UninitializedParameter(_Uninitialized, Parameter):
 
 
 class UninitializedBuffer(_Uninitialized, Tensor):
-    """A buffer whose shape is not known yet."""
+    """A buffer whose shape is not known yet.
+
+    Example::
+
+        >>> nn.UninitializedBuffer()
+        <UninitializedBuffer>
+    """
 
     cls_to_become = Tensor
 

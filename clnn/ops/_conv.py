@@ -17,7 +17,7 @@ import numpy as np
 
 from ..runtime.launch import launch
 from . import _gemm
-from ._gemm import EPILOGUES, Problem, cpu_rows, cpu_tile
+from ._gemm import EPILOGUES, Problem, cpu_rows, cpu_tile, even_steps
 
 _W16, _W8 = struct.Struct("<16q"), struct.Struct("<8q")
 _plans: dict = {}
@@ -114,6 +114,31 @@ def _table(device, array):
     return buf
 
 
+def most_steps(device, nbytes: int) -> int:
+    """Steps of K whose panel of ``nbytes`` per step fits local memory."""
+    return max(16, min(768, device.local_mem * 3 // 4 // nbytes // 16 * 16))
+
+
+def out_dtype(device, T, K):
+    """What a product of K steps writes: T, unless partial sums pass through the result and must not be rounded to 16 bits."""
+    return T.acc_dtype if device.is_cpu and T.c != T.acc and K > most_steps(device, 256) else T
+
+
+class Narrow:
+    """The copy of a wide result into its 16-bit place."""
+
+    def __init__(self, device, T, count):
+        self.device, self.nbytes = device, count * T.acc_dtype.itemsize
+        self.kernel = device.kernel("matmul/sum", TC=T, BIAS="", BETA=False, EPI="")
+        self.gs, self.words = (count, 1), (_words16(1, count, 1, 0, 0, 0, 0, count, 1), struct.pack("<f", 1.0), struct.pack("<f", 0.0))
+
+    def wide(self):
+        return self.device.alloc(self.nbytes)
+
+    def finish(self, wide, y, y_off):
+        launch(self.device, self.kernel, self.gs, None, wide, 0, y, y_off, y, 0, *self.words)
+
+
 class Taps:
     """One product over a grid: weights gathered by ``index``, pixels of ``counts`` written with ``steps`` from ``start`` on.
 
@@ -123,7 +148,7 @@ class Taps:
         out: (start, (n, d, h, w strides), row stride, group stride).
     """
 
-    def __init__(self, device, T, grid, M, channels, groups, taps, weight, counts, out, bias, epilogue):
+    def __init__(self, device, T, grid, M, channels, groups, taps, weight, counts, out, bias, epilogue, steps=0):
         self.device, self.groups = device, groups
         K = channels * len(taps)
         c, t = np.divmod(np.arange(K), max(len(taps), 1))
@@ -144,6 +169,7 @@ class Taps:
         tail = (M * K, channels * grid.CS, limit)
         common = dict(TC=T, BIAS="m" if bias else "", EPI=EPILOGUES.get(epilogue, epilogue))
         make = self._cpu if device.is_cpu else self._gpu
+        self.steps = steps or K
         make(T, M, K, head, tail, common, grid.plain)
 
     def _cpu(self, T, M, K, head, tail, common, plain):
@@ -151,17 +177,13 @@ class Taps:
         W = 8 if T.acc == "double" else 16
         MR, NV = cpu_tile(M, self.pixels, W)
         size = T.acc_dtype.itemsize
-        most = device.local_mem * 3 // 4 // (NV * W * size) // 16 * 16
-        KB = max(16, min(512, most))
-        if T.c != T.acc and K > KB:  # partial sums must not be rounded to 16 bits: keep all steps in one block
-            KB = -(-K // 64) * 64
-            while NV > 1 and KB * NV * W * size > device.local_mem * 15 // 16:
-                NV //= 2
+        KB = most_steps(device, NV * W * size)
         panels = -(-self.pixels // (NV * W))
         MB = cpu_rows(M, panels * self.groups, MR, device.compute_units, 6)
-        self.kernel = device.kernel("conv/cpu", W=W, NV=NV, MR=MR, KB=KB, GUARD=plain, **common)
+        common["TC"] = out_dtype(device, T, self.steps)
+        self.kernel = device.kernel("conv/cpu", TB=T, W=W, NV=NV, MR=MR, KB=KB, GUARD=plain, **common)
         self.gs, self.ls = (panels, -(-M // MB), self.groups), (1, 1, 1)
-        self.words = _words16(*head, MB, *tail)
+        self.words = _words16(*head, MB, *tail, even_steps(K, KB))
 
     def _gpu(self, T, M, K, head, tail, common, plain):
         device = self.device
@@ -189,6 +211,80 @@ class Taps:
         launch(self.device, self.kernel, self.gs, self.ls, *weights, *grid, y, y_off + self.start, b, b_off, self.koff, self.words, self.y)
 
 
+class Winograd:
+    """A 3 x 3 product of stride 1 with fewer multiplications; takes the place of :class:`Taps` where the sizes pay for it."""
+
+    def __init__(self, device, T, grid, s, M, C, weight, flip, size, bias, epilogue):
+        self.device, self.groups = device, s.groups
+        tiles = [-(-n // 2) for n in size[1:]]
+        count = s.N * prod(tiles)
+        slots = min(-(-count // 64), 2 * device.compute_units)
+        self.gs = (slots, 1, s.groups)
+        self.nbytes = slots * s.groups * 16 * (64 * (C + M) + 32) * 4
+        self.kernel = device.kernel("conv/winograd", MR=6, BIAS="m" if bias else "", EPI=EPILOGUES.get(epilogue, epilogue))
+        self.weigh = device.kernel("conv/winograd_weights")
+        row = prod(size)
+        self.words = _words16(M, C, count, *tiles, *size[1:], grid.P, grid.dims[2], grid.CS)
+        self.y = _words8(s.groups * M * row, size[2], row, M * row)
+        self.weight_words, self.weight_bytes = _words8(C, M, *weight, flip), s.groups * 16 * M * C * 4
+        self.weight_gs = (C, M, s.groups)
+
+    @staticmethod
+    def suits(device, T, s, M, C, size, epilogue) -> bool:
+        """Is it valid, and are there enough channels and tiles to pay for the transforms?"""
+        epilogue = EPILOGUES.get(epilogue, epilogue)
+        if not (device.is_cpu and T.name == "float32" and s.k == (1, 3, 3) and s.s == (1, 1, 1) and s.d == (1, 1, 1) and size[0] == 1):
+            return False
+        tiles = s.N * -(-size[1] // 2) * -(-size[2] // 2)
+        return C >= 32 and M >= 32 and tiles >= 192 and (not epilogue or "VT" in epilogue)
+
+    @staticmethod
+    def counts(size):
+        """Positions of the grid that whole tiles read."""
+        return (size[0], size[1] + size[1] % 2, size[2] + size[2] % 2)
+
+    def weights(self, w, w_off):
+        buf = self.device.alloc(self.weight_bytes)
+        launch(self.device, self.weigh, self.weight_gs, None, w, w_off, buf, 0, self.weight_words)
+        return buf, 0
+
+    def run(self, weights, grid, y, y_off, bias):
+        b, b_off = bias if bias is not None else (y, 0)
+        scratch = self.device.alloc(self.nbytes)
+        launch(self.device, self.kernel, self.gs, (1, 1, 1), *weights, *grid, y, y_off, b, b_off, scratch, self.words, self.y)
+
+
+class Depthwise:
+    """One input channel per output channel, in two dimensions, straight from the image."""
+
+    SLAB = 12288
+
+    def __init__(self, device, T, N, O, mult, size, out, k, stride, before, dilation, flip, bias, epilogue):
+        self.device = device
+        W = 8 if T.acc == "double" else 16
+        pitch, band = self.fit(out, k, stride, dilation)
+        self.kernel = device.kernel("conv/depthwise", T=T, W=W, KH=k[0], KW=k[1], STRIDE=stride[1], SLAB=self.SLAB, BIAS=bias, EPI=EPILOGUES.get(epilogue, epilogue))
+        self.words = (_words16(*size, *out, 0, 0, stride[0], *before, *dilation, band, pitch, flip), _words8(O, mult))
+        self.gs = (N * O,)
+
+    @classmethod
+    def fit(cls, out, k, stride, dilation):
+        """(row pitch, output rows) of a band that the local slab holds; no rows where not even one fits."""
+        pitch = -(-(-(-out[1] // 16) * 16 * stride[1] + (k[1] - 1) * dilation[1]) // 16) * 16 + 16
+        rows = (cls.SLAB - 64) // pitch - (k[0] - 1) * dilation[0] - 1
+        return pitch, min(out[0], rows // stride[0] + 1) if rows >= 0 else 0
+
+    @classmethod
+    def suits(cls, device, s, epilogue, size, out, stride) -> bool:
+        epilogue = EPILOGUES.get(epilogue, epilogue)
+        return (device.is_cpu and s.Cg == 1 and s.groups > 1 and s.I[0] == s.k[0] == s.Y[0] == 1 and stride[1] in (1, 2) and s.taps <= 81
+                and (not epilogue or "VT" in epilogue) and cls.fit(out, s.k[1:], stride, s.d[1:])[1] > 0)
+
+    def run(self, x, x_off, w, w_off, y, y_off, bias):
+        b, b_off = bias if bias is not None else (y, 0)
+        launch(self.device, self.kernel, self.gs, (1,), x, x_off, w, w_off, y, y_off, b, b_off, *self.words)
+
+
 # ---- plans -------------------------------------------------------------------------------------------------------------------
 
 def _forward_taps(s: Shape, a: int):
@@ -196,23 +292,49 @@ def _forward_taps(s: Shape, a: int):
     return [(k * s.d[a] % s.s[a], k * s.d[a] // s.s[a]) for k in range(s.k[a])]
 
 
-def _input_grid(device, T, s: Shape, plain=True):
+def _input_grid(device, T, s: Shape, plain=True, counts=None):
     taps = [_forward_taps(s, a) for a in range(3)]
-    grid = Grid(device, T, s.N, s.C, s.I, tuple(p[0] for p in s.p), s.s, s.Y, taps, plain)
+    grid = Grid(device, T, s.N, s.C, s.I, tuple(p[0] for p in s.p), s.s, counts or s.Y, taps, plain)
     where = [grid.offset(tuple(t[0] for t in tap), tuple(t[1] for t in tap)) for tap in product(*taps)]
     return grid, where
 
 
+def _forward(device, T, s: Shape, bias, epilogue):
+    if Depthwise.suits(device, s, epilogue, s.I[1:], s.Y[1:], s.s[1:]):
+        before = [p[0] for p in s.p[1:]]
+        return Depthwise(device, T, s.N, s.O, s.Og, s.I[1:], s.Y[1:], s.k[1:], s.s[1:], before, s.d[1:], 0, bias, epilogue)
+    return Forward(device, T, s, bias, epilogue)
+
+
+def _backward_input(device, T, s: Shape, bias, epilogue):
+    if s.Og == 1 and s.s == (1, 1, 1) and Depthwise.suits(device, s, epilogue, s.Y[1:], s.I[1:], (1, 1)):
+        before = [d * (k - 1) - p[0] for d, k, p in zip(s.d[1:], s.k[1:], s.p[1:])]
+        return Depthwise(device, T, s.N, s.C, 1, s.Y[1:], s.I[1:], s.k[1:], (1, 1), before, s.d[1:], 1, bias, epilogue)
+    return BackwardInput(device, T, s, bias, epilogue)
+
+
 class Forward:
     def __init__(self, device, T, s: Shape, bias, epilogue):
+        self.narrow = None
+        row, (_, H, W) = prod(s.Y), s.Y
+        if Winograd.suits(device, T, s, s.Og, s.Cg, s.Y, epilogue):
+            self.grid, _ = _input_grid(device, T, s, False, Winograd.counts(s.Y))
+            self.taps = Winograd(device, T, self.grid, s, s.Og, s.Cg, (s.Og * s.Cg * 9, s.Cg * 9, 9), 0, s.Y, bias, epilogue)
+            return
         self.grid, where = _input_grid(device, T, s)
         taps = [(offset, i) for i, offset in enumerate(where)]
-        row, (_, H, W) = prod(s.Y), s.Y
         self.taps = Taps(device, T, self.grid, s.Og, s.Cg, s.groups, taps, (s.Og * s.Cg * s.taps, s.Cg * s.taps, s.taps), s.Y,
                          (0, (s.O * row, H * W, W, 1), row, s.Og * row), bias, epilogue)
+        if out_dtype(device, T, s.Cg * s.taps) is not T:
+            self.narrow = Narrow(device, T, s.N * s.O * row)
 
     def run(self, x, x_off, w, w_off, y, y_off, bias):
-        self.taps.run(self.taps.weights(w, w_off), self.grid.fill(x, x_off), y, y_off, bias)
+        if self.narrow is None:
+            self.taps.run(self.taps.weights(w, w_off), self.grid.fill(x, x_off), y, y_off, bias)
+            return
+        wide = self.narrow.wide()
+        self.taps.run(self.taps.weights(w, w_off), self.grid.fill(x, x_off), wide, 0, bias)
+        self.narrow.finish(wide, y, y_off)
 
 
 def _phases(size, kernel, stride, before, dilation):
@@ -229,6 +351,12 @@ def _phases(size, kernel, stride, before, dilation):
 
 class BackwardInput:
     def __init__(self, device, T, s: Shape, bias, epilogue):
+        self.narrow = None
+        if Winograd.suits(device, T, s, s.Cg, s.Og, s.I, epilogue) and all(p[0] <= 2 for p in s.p):
+            taps = [[(0, k) for k in range(n)] for n in s.k]
+            self.grid = Grid(device, T, s.N, s.O, s.Y, (0, 2 - s.p[1][0], 2 - s.p[2][0]), (1, 1, 1), Winograd.counts(s.I), taps, False)
+            self.parts = [Winograd(device, T, self.grid, s, s.Cg, s.Og, (s.Og * s.Cg * 9, 9, s.Cg * 9), 1, s.I, bias, epilogue)]
+            return
         phases = [_phases(s.I[a], s.k[a], s.s[a], s.p[a][0], s.d[a]) for a in range(3)]
         lowest = [min(min((e for _, e in taps), default=0) for _, _, taps in dim) for dim in phases]
         reads = [[(0, max(e - low + count for _, count, taps in dim for _, e in taps or [(0, low)]))] for dim, low in zip(phases, lowest)]
@@ -242,12 +370,18 @@ class BackwardInput:
             taps = [(self.grid.offset((0, 0, 0), tuple(e - low for (_, e), low in zip(tap, lowest))),
                      (tap[0][0] * s.k[1] + tap[1][0]) * s.k[2] + tap[2][0]) for tap in product(*[c[2] for c in combo])]
             out = ((first[0] * H + first[1]) * W + first[2], (s.C * row, s.s[0] * H * W, s.s[1] * W, s.s[2]), row, s.Cg * row)
-            self.parts.append(Taps(device, T, self.grid, s.Cg, s.Og, s.groups, taps, weight, counts, out, bias, epilogue))
+            steps = s.Og * s.taps  # one answer for all phases, so that they write one buffer
+            self.parts.append(Taps(device, T, self.grid, s.Cg, s.Og, s.groups, taps, weight, counts, out, bias, epilogue, steps))
+        if out_dtype(device, T, s.Og * s.taps) is not T:
+            self.narrow = Narrow(device, T, s.N * s.C * row)
 
     def run(self, dy, dy_off, w, w_off, dx, dx_off, bias):
         grid = self.grid.fill(dy, dy_off)
+        out, off = (dx, dx_off) if self.narrow is None else (self.narrow.wide(), 0)
         for part in self.parts:
-            part.run(part.weights(w, w_off), grid, dx, dx_off, bias)
+            part.run(part.weights(w, w_off), grid, out, off, bias)
+        if self.narrow is not None:
+            self.narrow.finish(out, dx, dx_off)
 
 
 class BackwardWeight:
@@ -258,12 +392,19 @@ class BackwardWeight:
         columns = (np.arange(s.Cg)[:, None] * g.CS + np.array(where)[None, :]).reshape(-1)
         self.columns = _table(device, columns)
         K, n, acc = s.N * g.P, s.Cg * s.taps, T.acc_dtype
-        problem = Problem(acc, acc, T, s.Og, n, K, (K, 1), (1, 0), n, (1, s.groups), ((0, 0, 0), (s.Og * K, s.Cg * g.CS, s.Og * n)),
-                          1.0, 0.0, "", "", True)
+        steps = (s.Og * K, s.Cg * g.CS, s.Og * n)
+        # Packing transposes the columns: with few output channels to share a panel, those are the smaller operand.
+        self.turned = device.is_cpu and s.groups == 1 and s.Og <= 128 and n > s.Og
+        if self.turned:
+            problem = Problem(acc, acc, T, n, s.Og, K, (0, 1), (1, K), 1, (1, 1), ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", "a", n)
+        else:
+            problem = Problem(acc, acc, T, s.Og, n, K, (K, 1), (1, 0), n, (1, s.groups), ((0, 0, 0), steps), 1.0, 0.0, "", "", "b")
         self.plan = _gemm.Plan(device, problem)
 
     def run(self, x, x_off, dy, dy_off, dw, dw_off):
-        self.plan.run(*self.y_grid.fill(dy, dy_off), *self.x_grid.fill(x, x_off), dw, dw_off, None, 0, self.columns)
+        image, gradient = self.x_grid.fill(x, x_off), self.y_grid.fill(dy, dy_off)
+        first, second = (image, gradient) if self.turned else (gradient, image)
+        self.plan.run(*first, *second, dw, dw_off, None, 0, self.columns)
 
 
 # ---- the entries ---------------------------------------------------------------------------------------------------------------
@@ -288,7 +429,7 @@ def conv_forward(device, dtype, x, x_off, x_shape, w, w_off, w_shape, y, y_off, 
     """
     if 0 in x_shape or 0 in w_shape:
         return
-    plan = _plan(Forward, device, dtype, x_shape, w_shape, stride, padding, dilation, groups, bias is not None, epilogue)
+    plan = _plan(_forward, device, dtype, x_shape, w_shape, stride, padding, dilation, groups, bias is not None, epilogue)
     plan.run(x, x_off, w, w_off, y, y_off, bias)
 
 
@@ -297,7 +438,7 @@ def conv_backward_input(device, dtype, dy, dy_off, w, w_off, dx, dx_off, x_shape
     """Enqueue the gradient of ``x`` (also the forward pass of a transposed convolution, whose bias has C values)."""
     if 0 in x_shape or 0 in w_shape:
         return
-    plan = _plan(BackwardInput, device, dtype, x_shape, w_shape, stride, padding, dilation, groups, bias is not None, epilogue)
+    plan = _plan(_backward_input, device, dtype, x_shape, w_shape, stride, padding, dilation, groups, bias is not None, epilogue)
     plan.run(dy, dy_off, w, w_off, dx, dx_off, bias)
 
 

@@ -42,7 +42,8 @@ class Problem:
     beta: float
     bias: str
     epilogue: str
-    table: bool = False  # column j of B starts at cols[j] instead of j * b[1]
+    table: str = ""  # "a": row i of A starts at table[i], "b": column j of B does, instead of a multiple of a stride
+    ccs: int = 1     # column stride of C, for products whose C is written by the kernel that adds partial sums
 
     @property
     def acc(self) -> str:
@@ -56,10 +57,10 @@ class Problem:
     def finishing(self) -> dict:
         return dict(BIAS=self.bias, BETA=self.beta != 0, EPI=self.epilogue)
 
-    def pack(self, MB=0, NB=0, chunk=0):
+    def pack(self, MB=0, NB=0, chunk=0, KB=0):
         """The shape words that every kernel of the family takes (see the templates for who reads which)."""
         (s0, s1), (b0, b1) = self.steps, self.batch
-        dims = _DIMS.pack(self.M, self.N, self.K, *self.a, *self.b, self.rcs, MB, chunk, NB, 0, 0, 0, 0, 0)
+        dims = _DIMS.pack(self.M, self.N, self.K, *self.a, *self.b, self.rcs, MB, chunk, NB, KB, 0, 0, 0, 0)
         return dims, _BATCH.pack(max(b1, 1), *s0, *s1, 0)
 
 
@@ -93,18 +94,25 @@ class Plan:
 
     def _needs_partial(self, p) -> bool:
         """Split K where C has too few tiles to fill the device; sum in the compute type where a 16-bit C would be read back."""
-        splits = 1
+        self.splits = 1
         if p.batch == (1, 1):
-            tiles = -(-p.M // 48) * -(-p.N // 64) if self.device.is_cpu else -(-p.M // 64) * -(-p.N // 64)
-            want = self.device.compute_units * (1 if self.device.is_cpu else 2)
-            if tiles < want:
-                splits = max(1, min(-(-want // tiles), p.K // (1024 if self.device.is_cpu else 256)))
-        if splits > 1:
-            self.chunk = -(-(-(-p.K // splits)) // 16) * 16
+            self.splits = self._splits(p)
+        if self.splits > 1:
+            self.chunk = -(-(-(-p.K // self.splits)) // 16) * 16
             self.splits = -(-p.K // self.chunk)
             return True
-        self.splits = 1
-        return self.device.is_cpu and p.tc.c != p.acc and p.K > _steps_of_k(self.device, p, 4) and not _use_dot(p)
+        return p.ccs != 1 or (self.device.is_cpu and p.tc.c != p.acc and p.K > _most_steps(self.device, p, 4) and not _use_dot(p))
+
+    def _splits(self, p) -> int:
+        units = self.device.compute_units
+        if self.device.is_cpu:
+            if _use_dot(p):
+                return 1
+            panels, shortest = -(-p.N // 64), 2048
+            tiles = panels * max(1, p.M // 256)
+        else:
+            tiles, shortest = -(-p.M // 64) * -(-p.N // 64), 256
+        return max(1, min(-(-2 * units // tiles), p.K // shortest)) if tiles < 2 * units else 1
 
     def _partial(self, p):
         """Redirect the product into partial sums; what belongs to the end moves to the kernel that adds them up."""
@@ -112,24 +120,24 @@ class Plan:
             return self._partial_batched(p)
         acc = p.tc.acc_dtype
         self.scratch = self.splits * p.M * p.N * acc.itemsize
-        dims = _DIMS.pack(p.M, p.N, self.splits, 0, 0, 0, 0, p.rcs, *[0] * 8)
+        dims = _DIMS.pack(p.M, p.N, self.splits, 0, 0, 0, 0, p.rcs, p.ccs, *[0] * 7)
         self.reduce = [(self.device.kernel("matmul/sum", TC=p.tc, **p.finishing()), (p.N, p.M), dims, scalar(p.acc, p.alpha), scalar(p.acc, p.beta), 0, 0)]
-        return _replace(p, tc=acc, rcs=p.N, batch=(self.splits, 1), alpha=1.0, beta=0.0, bias="", epilogue="",
+        return _replace(p, tc=acc, rcs=p.N, ccs=1, batch=(self.splits, 1), alpha=1.0, beta=0.0, bias="", epilogue="",
                         steps=((self.chunk * p.a[1], self.chunk * p.b[0], p.M * p.N), (0, 0, 0)))
 
     def _partial_batched(self, p):
         acc, (b0, b1), size = p.tc.acc_dtype, p.batch, p.M * p.N
         self.scratch = b0 * b1 * size * acc.itemsize
-        dims = _DIMS.pack(p.M, p.N, 1, 0, 0, 0, 0, p.rcs, *[0] * 8)
+        dims = _DIMS.pack(p.M, p.N, 1, 0, 0, 0, 0, p.rcs, p.ccs, *[0] * 7)
         kernel = self.device.kernel("matmul/sum", TC=p.tc, **p.finishing())
         ends = (scalar(p.acc, p.alpha), scalar(p.acc, p.beta))
         self.reduce = [(kernel, (p.N, p.M), dims, *ends, (i * b1 + j) * size, i * p.steps[0][2] + j * p.steps[1][2])
                        for i in range(b0) for j in range(b1)]
         (s0, s1) = p.steps
-        return _replace(p, tc=acc, rcs=p.N, alpha=1.0, beta=0.0, bias="", epilogue="",
+        return _replace(p, tc=acc, rcs=p.N, ccs=1, alpha=1.0, beta=0.0, bias="", epilogue="",
                         steps=((s0[0], s0[1], size * b1), (s1[0], s1[1], size)))
 
-    def run(self, A, a_off, B, b_off, C, c_off, bias=None, bias_off=0, *cols):
+    def run(self, A, a_off, B, b_off, C, c_off, bias=None, bias_off=0, *table):
         device = self.device
         if self.convert is not None:
             kernel, gs, dims, batch, nbytes = self.convert
@@ -137,10 +145,10 @@ class Plan:
             launch(device, kernel, gs, None, A, a_off, wide, 0, dims, batch)
             A, a_off = wide, 0
         if self.reduce is None:
-            launch(device, self.kernel, self.gs, self.ls, A, a_off, B, b_off, C, c_off, C if bias is None else bias, bias_off, *self.words, *cols)
+            launch(device, self.kernel, self.gs, self.ls, A, a_off, B, b_off, C, c_off, C if bias is None else bias, bias_off, *self.words, *table)
             return
         part = device.alloc(self.scratch)
-        launch(device, self.kernel, self.gs, self.ls, A, a_off, B, b_off, part, 0, part, 0, *self.words, *cols)
+        launch(device, self.kernel, self.gs, self.ls, A, a_off, B, b_off, part, 0, part, 0, *self.words, *table)
         for kernel, gs, dims, alpha, beta, p_off, c_add in self.reduce:
             launch(device, kernel, gs, None, part, p_off, C, c_off + c_add, C if bias is None else bias, bias_off, dims, alpha, beta)
 
@@ -155,10 +163,12 @@ def _replace(p, **changes):
 
 def _use_dot(p) -> bool:
     """Both operands contiguous along K and few rows or columns to share a packed panel among."""
-    return p.a[1] == 1 and p.b[0] == 1 and (p.M <= 96 or p.N <= 16)
+    if p.table:
+        return p.table == "b" and p.M <= 4
+    return p.a[1] == 1 and p.b[0] == 1 and (p.M <= 4 or p.N <= 4 or (p.K <= 2048 and (p.M <= 96 or p.N <= 16)))
 
 
-_TILES = ((6, 4, 1.0), (8, 3, 1.0), (12, 2, 1.02), (24, 1, 1.2))  # rows, vectors, relative cost of an element
+_TILES = ((6, 4, 1.0), (8, 3, 1.03), (12, 2, 1.1), (24, 1, 1.3))  # rows, vectors, relative cost of an element
 _ROWS = (1, 2, 3, 4, 5, 6, 8, 12, 24)
 
 
@@ -187,10 +197,16 @@ def cpu_rows(M: int, panels: int, MR: int, units: int, pack_cost: float):
     return best[1]
 
 
-def _steps_of_k(device, p, NV) -> int:
-    """Steps of K whose packed panel fits local memory, at most 512 (a panel of 128 KiB stays in the second cache)."""
+def _most_steps(device, p, NV) -> int:
+    """Steps of K whose packed panel fits local memory, at most 768 (so that a panel stays in the second cache)."""
     size = NV * p.lanes * p.tc.acc_dtype.itemsize
-    return max(16, min(512, device.local_mem * 3 // 4 // size // 16 * 16))
+    return max(16, min(768, device.local_mem * 3 // 4 // size // 16 * 16))
+
+
+def even_steps(K: int, most: int) -> int:
+    """Steps per block so that the blocks of K are even: a short last block would pay for its pass over C alone."""
+    blocks = max(1, -(-K // most))
+    return -(-(-(-K // blocks)) // 16) * 16 or 16
 
 
 def _plan_cpu(device, p, chunk):
@@ -203,20 +219,21 @@ def _plan_cpu(device, p, chunk):
         elif p.M == 1:
             DM = 1
         DN = W // DM
-        MB = -(-p.M // 1)
+        MB = p.M
         NB = max(DN, min(64, -(-(-(-p.N // max(1, 2 * units // z))) // DN) * DN))
         if p.N <= NB:
             MB = max(DM, -(-(-(-p.M // max(1, 2 * units // z))) // DM) * DM)
         gs = (-(-p.N // NB), -(-p.M // MB), z)
-        return "matmul/dot", dict(W=W, DM=DM, DN=DN, TABLE=p.table), gs, (1, 1, 1), p.pack(MB, NB, chunk)
-    direct = not p.table and p.b[1] == 1 and p.N >= W and (p.M <= 24 or p.K * p.N <= 1 << 16)
+        return "matmul/dot", dict(W=W, DM=DM, DN=DN, TABLE=p.table == "b"), gs, (1, 1, 1), p.pack(MB, NB, chunk)
+    direct = p.table != "b" and p.b[1] == 1 and p.N >= W and (p.M <= 24 or p.K * p.N <= 1 << 16)
     MR, NV = cpu_tile(p.M, p.N, W, direct)
-    mode = "table" if p.table else "direct" if direct else "rows" if p.b[1] == 1 else "cols" if p.b[0] == 1 else "any"
+    mode = "table" if p.table == "b" else "direct" if direct else "rows" if p.b[1] == 1 else "cols" if p.b[0] == 1 else "any"
     panels = -(-p.N // (NV * W))
     MB = cpu_rows(p.M, panels * z, MR, units, {"direct": 0.5, "rows": 4, "cols": 16, "any": 40, "table": 16}[mode])
-    step = "k" if p.a[1] == 1 else "m" if p.a[0] == 1 else "any"
-    params = dict(W=W, NV=NV, MR=MR, KB=_steps_of_k(device, p, NV), MODE=mode, ASTEP=step)
-    return "matmul/cpu", params, (panels, -(-p.M // MB), z), (1, 1, 1), p.pack(MB, 0, chunk)
+    step = "table" if p.table == "a" else "k" if p.a[1] == 1 else "m" if p.a[0] == 1 else "any"
+    most = _most_steps(device, p, NV)
+    params = dict(W=W, NV=NV, MR=MR, KB=most, MODE=mode, ASTEP=step)
+    return "matmul/cpu", params, (panels, -(-p.M // MB), z), (1, 1, 1), p.pack(MB, 0, chunk, even_steps(chunk or p.K, most))
 
 
 def _plan_gpu(device, p, chunk):
@@ -226,7 +243,7 @@ def _plan_gpu(device, p, chunk):
     BK = 16
     while BK * 2 * (side * T + 1) * size > min(device.local_mem, 16384):
         BK //= 2
-    params = dict(LX=side, LY=side, TM=T, TN=T, BK=BK, AFAST="k" if p.a[1] == 1 else "m", BFAST="k" if p.b[0] == 1 else "n", TABLE=p.table)
+    params = dict(LX=side, LY=side, TM=T, TN=T, BK=BK, AFAST="k" if p.a[1] == 1 else "m", BFAST="k" if p.b[0] == 1 else "n", TABLE=p.table == "b")
     gs = (-(-p.N // (side * T)) * side, -(-p.M // (side * T)) * side, p.batch[0] * p.batch[1])
     return "matmul/gpu", params, gs, (side, side, 1), p.pack(0, 0, chunk)
 

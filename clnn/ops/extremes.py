@@ -83,6 +83,19 @@ def amin(input, dim=(), keepdim=False):
     return _amin(input, dims, keepdim)
 
 
+def _share_both(g, input, dims, keepdim, min, max):
+    parts = [_share_evenly(h, input, dims, keepdim, r) for h, r in zip(g, (min, max)) if h is not None]
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+@kernel("_aminmax", method=False, outputs=("min", "max"), vjp=dict(input=_share_both))
+def _aminmax(input, dims, keepdim):
+    return _amin(input, dims, keepdim), _amax(input, dims, keepdim)
+
+
+_aminmax.op.grad_name = "AminmaxBackward0"
+
+
 @composite("aminmax")
 def aminmax(input, *, dim=None, keepdim=False):
     """Smallest and largest value, as ``(min, max)``."""
@@ -90,7 +103,7 @@ def aminmax(input, *, dim=None, keepdim=False):
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
     dims = dims_of(dim, len(input.shape))
     _no_identity("aminmax", input, dims, False)
-    return _MinMax(_amin(input, dims, keepdim), _amax(input, dims, keepdim))
+    return _MinMax(*_aminmax(input, dims, keepdim))
 
 
 # -- values and positions -----------------------------------------------------------------------------------------------------------

@@ -44,9 +44,11 @@ erfc = _function("erfc", "erfc(input)", lambda g, input: g * (-TWO_OVER_SQRT_PI 
 lgamma = _function("lgamma", "lgamma(input)", lambda g, input: g * input.digamma())
 sigmoid = _function("sigmoid", "1.0f / (1.0f + exp(-input))", lambda g, result: g * (result * (1 - result)), lambda x: 1 / (1 + np.exp(-x)),
                     ("expit",), doc="1 / (1 + exp(-x)).")
-sinc = _function("sinc", "(input == 0 ? (ACC)1 : sin((ACC)3.14159265358979f * input) / ((ACC)3.14159265358979f * input))", None, np.sinc)
-digamma = _function("digamma", "clnn_digamma(input)", None)
-erfinv = _function("erfinv", "clnn_erfinv(input)", lambda g, result: g * (0.5 / TWO_OVER_SQRT_PI * 2 * (result * result).exp()))
+sinc = _function("sinc", "(input == 0 ? (ACC)1 : sin((ACC)3.14159265358979f * input) / ((ACC)3.14159265358979f * input))",
+                 lambda g, input, result: g * where(input == 0, 0.0, ((math.pi * input).cos() - result) / input), np.sinc)
+digamma = _function("digamma", "clnn_digamma(input)", lambda g, input: g * _trigamma(input))
+_trigamma = _function("_trigamma", "clnn_trigamma(input)", None, method=False, inplace=False)
+erfinv = _function("erfinv", "clnn_erfinv(input)", lambda g, result: g * (0.5 * math.sqrt(math.pi) * (result * result).exp()))
 deg2rad = _function("deg2rad", "input * 0.017453292519943295f", lambda g: g * (math.pi / 180), np.deg2rad)
 rad2deg = _function("rad2deg", "input * 57.29577951308232f", lambda g: g * (180 / math.pi), np.rad2deg)
 logit = composite("logit", inplace=True)(lambda input, eps=None: _logit(input if eps is None else input.clamp(eps, 1 - eps)))
@@ -100,7 +102,14 @@ logaddexp = elementwise("logaddexp", "input, other", "(isinf(input) && input == 
 xlogy = elementwise("xlogy", "input, other", "(isnan(other) ? other : input == 0 ? (ACC)0 : input * log(other))", result="float",
                     vjp=dict(input=lambda g, input, other: g * where((input == 0) & (other <= 0), 0.0, other.log()),
                              other=lambda g, input, other: g * input / other))
-nan_to_num_ = None
+
+
+@composite("polygamma")
+def polygamma(n, input):
+    """The n-th derivative of digamma, for n = 0 and 1."""
+    if n not in (0, 1):
+        raise NotImplementedError(f"polygamma is implemented for n = 0 and 1, got n={n}")
+    return digamma(input) if n == 0 else _trigamma(input)
 
 
 @composite("nan_to_num", inplace=True, numpy=np.nan_to_num)

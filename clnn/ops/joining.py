@@ -22,15 +22,19 @@ from .indexing import _values
 from .selection import cast
 
 
+_RECOMPUTE = 6       # a pending input this small is evaluated in place even if it may be wanted again
+_AT_ONCE = 8         # inputs per launch
+
+
 # -- writing into regions -----------------------------------------------------------------------------------------------------------------
 def source_node(t, dtype):
     """The pending computation of ``t`` if it may be evaluated where it is needed, else a plain read, as a node of dtype ``dtype``."""
     st = t._storage
     node = st.node
     if node is not None and node.buf is None and node.reduce is None and t._dense and t._numel == node.numel and t.dtype is node.dtype \
-            and dtype is t.dtype and (node.shape == t.shape or node.linear) and not node.expr.uses_index:
+            and dtype is t.dtype and (node.shape == t.shape or node.linear) and node.count <= _RECOMPUTE:
         if node.shape != t.shape:
-            node.shape = t.shape
+            fuse.reshape_node(node, t.shape)
         return node
     fuse.realize(st)
     return Node(fuse.CAST, ((st.buf, t.dtype, t._offset, t._strides),), t.dtype, dtype, t.shape, t._numel, st.device, 1, 1, False)
@@ -45,7 +49,7 @@ def write_regions(out, parts):
     while parts:
         shape, take, leaves, count = parts[0][0].shape, 0, 0, 0
         group, targets = fuse.Group(), []
-        for t, strides, offset in parts[:8]:
+        for t, strides, offset in parts[:_AT_ONCE]:
             node = source_node(t, dtype)
             leaves, count = leaves + node.leaves, count + node.count
             if t.shape != shape or targets and (leaves > 12 or count > 40):

@@ -158,12 +158,20 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
 _mean.op.grad_name = "MeanBackward0"
 
 
+@kernel("_nansum", method=False, vjp=dict(input=lambda g, input, dims, keepdim: _where(input.isnan(), 0.0, restore(g, input.shape, dims, keepdim))))
+def _nansum(input, dims, keepdim):
+    return _sum(_where(input.isnan(), 0.0, input), dims, keepdim, input.shape)
+
+
+_nansum.op.grad_name = "NansumBackward0"
+
+
 @composite("nansum", numpy=reference(np.nansum), samples=samples_of())
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum in which NaN counts as zero."""
-    if input.dtype.is_floating_point:
-        input = _where(input.isnan(), 0.0, input)
-    return sum(input, dim, keepdim, dtype=dtype)
+    if not input.dtype.is_floating_point:
+        return sum(input, dim, keepdim, dtype=dtype)
+    return _nansum(input.to(_sum_dtype(input, dtype)), dims_of(dim, len(input.shape)), keepdim)
 
 
 @composite("nanmean", numpy=reference(np.nanmean), samples=samples_of(), dtypes=dt.FLOATS)
@@ -202,15 +210,20 @@ def _prod(input, dims, keepdim):
     return fold(PROD, input, dims, keepdim, input.dtype.acc_dtype, input.dtype)
 
 
+@kernel("_prod_all", method=False, vjp=dict(input=_prod_grad))
+def _prod_all(input, dims, keepdim):
+    return _prod(input, dims, keepdim)
+
+
 @composite("prod", numpy=reference(np.prod), samples=samples_of(several=False), errors=[_BAD_DIM])
 def prod(input, dim=None, keepdim=False, *, dtype=None):
     """Product over one dimension or all. Integers are multiplied as int64."""
     rank = len(input.shape)
     dims = tuple(range(rank)) if dim is None else (wrap_dim(dim, rank),) if rank else ()
-    return _prod(input.to(_sum_dtype(input, dtype)), dims, keepdim)
+    return (_prod_all if dim is None else _prod)(input.to(_sum_dtype(input, dtype)), dims, keepdim)
 
 
-_prod.op.grad_name = "ProdBackward0"
+_prod_all.op.grad_name, _prod.op.grad_name = "ProdBackward0", "ProdBackward1"
 
 
 # -- variance -----------------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._tensor.declare import attach, composite, elementwise
-from .._tensor.dispatch import record_elementwise
+from .._tensor.dispatch import record_in_layout
 from .._tensor.grad_mode import state
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
@@ -64,7 +64,7 @@ def cast(input, dtype):
     if dtype.needs_fp64 and not input._storage.device.has_fp64:
         raise TypeError(f"float64 is not supported by {input._storage.device.name}; use float32, or a device with fp64 "
                         "(python -m clnn doctor lists them)")
-    r = record_elementwise(fuse.CAST, input.dtype, dtype, input.shape, input._numel, (input,))
+    r = record_in_layout(fuse.CAST, input.dtype, dtype, input.shape, input._numel, (input,))
     if input._rg and state.grad and dtype.is_floating_point:
         attach(_CAST_OP, r, (input,))
     return r

@@ -48,8 +48,12 @@ class SequentialLR(_Combined):
 
     Example::
 
-        >>> warmup = LinearLR(opt, 0.1, total_iters=5)
+        >>> from clnn.optim.lr_scheduler import CosineAnnealingLR, LinearLR, SequentialLR
+        >>> opt = clnn.optim.SGD([clnn.ones(2, requires_grad=True)], lr=1.0)
+        >>> warmup = LinearLR(opt, 0.5, total_iters=5)
         >>> scheduler = SequentialLR(opt, [warmup, CosineAnnealingLR(opt, 95)], milestones=[5])
+        >>> scheduler.get_last_lr()
+        [0.5]
     """
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
@@ -117,8 +121,12 @@ class ReduceLROnPlateau(LRScheduler):
 
     Example::
 
-        >>> scheduler = ReduceLROnPlateau(opt, "min", patience=3)
-        >>> scheduler.step(validation_loss)
+        >>> opt = clnn.optim.SGD([clnn.ones(2, requires_grad=True)], lr=1.0)
+        >>> scheduler = clnn.optim.lr_scheduler.ReduceLROnPlateau(opt, factor=0.5, patience=1)
+        >>> for validation_loss in (3.0, 2.0, 2.0, 2.0):
+        ...     scheduler.step(validation_loss)
+        >>> scheduler.get_last_lr()
+        [0.5]
     """
 
     def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8):

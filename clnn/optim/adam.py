@@ -36,9 +36,12 @@ class Adam(RuleOptimizer):
 
     Example::
 
-        >>> opt = clnn.optim.Adam(model.parameters(), lr=1e-3)
-        >>> loss.backward()
+        >>> w = clnn.ones(2, requires_grad=True)
+        >>> opt = clnn.optim.Adam([w], lr=0.25)
+        >>> (w * w).sum().backward()
         >>> opt.step()
+        >>> w
+        tensor([0.7500, 0.7500], requires_grad=True)
 
     Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015; Reddi et al., 2018 (AMSGrad).
     """
@@ -85,9 +88,12 @@ class AdamW(Adam):
 
     Example::
 
-        >>> opt = clnn.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1)
-        >>> loss.backward()
+        >>> w = clnn.ones(2, requires_grad=True)
+        >>> opt = clnn.optim.AdamW([w], lr=0.25, weight_decay=0.1)
+        >>> (w * w).sum().backward()
         >>> opt.step()
+        >>> w
+        tensor([0.7250, 0.7250], requires_grad=True)
 
     Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019.
     """

@@ -1,6 +1,7 @@
 """L-BFGS."""
 
 from clnn._tensor.grad_mode import no_grad, set_grad_enabled
+from clnn._tensor.multi import foreach_update
 from clnn.optim._rule import number
 from clnn.optim.optimizer import Optimizer
 
@@ -127,10 +128,10 @@ class _Run:
         q, alphas = -self.grad, [0.0] * len(self.dirs)
         for i in reversed(range(len(self.dirs))):
             alphas[i] = _dot(self.steps[i], q) * number(self.ro[i])
-            q = q - self.dirs[i] * alphas[i]
+            _add(q, self.dirs[i], -alphas[i])
         q = q * number(self.scale)
         for i in range(len(self.dirs)):
-            q = q + self.steps[i] * (alphas[i] - _dot(self.dirs[i], q) * number(self.ro[i]))
+            _add(q, self.steps[i], alphas[i] - _dot(self.dirs[i], q) * number(self.ro[i]))
         self.d = q
 
     def _advance(self, n, slope):
@@ -164,6 +165,15 @@ class _Run:
 
 def _dot(a, b):
     return (a * b).sum().item()
+
+
+def _add_rule(p, g, *, alpha):
+    return (p + g * alpha,)
+
+
+def _add(q, v, alpha):
+    """q += alpha v, at once: left pending, the sums of the recursion would make a new, longer kernel for every term."""
+    foreach_update(_add_rule, [q], [v], [], {"alpha": alpha}, {})
 
 
 def _largest(g):

@@ -61,7 +61,12 @@ class LambdaLR(_Lambdas):
 
     Example::
 
-        >>> scheduler = clnn.optim.lr_scheduler.LambdaLR(opt, lambda epoch: 0.95 ** epoch)
+        >>> opt = clnn.optim.SGD([clnn.ones(2, requires_grad=True)], lr=1.0)
+        >>> scheduler = clnn.optim.lr_scheduler.LambdaLR(opt, lambda epoch: 0.5 ** epoch)
+        >>> opt.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.5]
     """
 
     def get_lr(self):

@@ -30,9 +30,12 @@ class SGD(RuleOptimizer):
 
     Example::
 
-        >>> opt = clnn.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-        >>> loss.backward()
+        >>> w = clnn.ones(2, requires_grad=True)
+        >>> opt = clnn.optim.SGD([w], lr=0.25, momentum=0.9)
+        >>> (w * w).sum().backward()
         >>> opt.step()
+        >>> w
+        tensor([0.5000, 0.5000], requires_grad=True)
 
     Source: Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.
     """

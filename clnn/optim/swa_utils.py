@@ -69,9 +69,12 @@ class AveragedModel(Module):
 
     Example::
 
+        >>> from clnn.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+        >>> model = clnn.nn.Linear(3, 2)
         >>> ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.999))
-        >>> ema.update_parameters(model)  # after each step
-        >>> y = ema(x)
+        >>> ema.update_parameters(model)  # after each step of the optimizer
+        >>> ema(clnn.ones(1, 3)).shape
+        clnn.Size([1, 2])
 
     Source: Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization", 2018.
     """

@@ -29,8 +29,9 @@ def packed(value):
 class Recording:
     """The entries of one run on one device, and how to vary them at replay: inputs, random numbers, scalars."""
 
-    def __init__(self, device):
-        self.device = device
+    def __init__(self, device, follows=None):
+        self.device, self.follows = device, follows        # follows: the forward recording whose random numbers a backward one draws again
+        self.start = 0                                     # offset of the random stream at the last replay
         self.entries = []                   # [function, positional arguments] once finished
         self.calls = []                     # (kernel, global, local, arguments) or (name, arguments)
         self.raw = {}                       # address of a buffer -> handle that does not keep it out of the pool
@@ -48,7 +49,8 @@ class Recording:
         self.memory = Memory(device, device.queue)
         self._alloc, device.alloc = device.alloc, self.memory.alloc
         self._offset = rng.default.offset
-        self._base = rng.default.offset = int.from_bytes(os.urandom(7), "little") | 1 << 60     # recognisable in the arguments
+        # recognisable in the arguments
+        self._base = rng.default.offset = self.follows._base if self.follows else int.from_bytes(os.urandom(7), "little") | 1 << 60
         active = self
         launcher.recording = self
         device.recording = self
@@ -97,7 +99,7 @@ class Recording:
     def finish(self):
         """Bind every launch to a kernel object of its own."""
         launcher.bind()
-        queue = self.device.queue
+        queue = self.queue = self.device.queue
         self.kernels, self.users = {}, {}
         for n, call in enumerate(self.calls):
             if isinstance(call[0], str):
@@ -132,15 +134,29 @@ class Recording:
         if refresh:
             for fn in self.refreshers:
                 fn()
-        if self.blocks:
-            start = rng.default.offset
+        if self._random:
+            start = self.start = self.follows.start if self.follows else rng.default.offset
             for call, argument, relative in self._random:
                 self.kernels[call]._set_arg_buf(argument, _pack_long(rng.signed((start + relative) & rng.MASK)))
-            rng.default.offset = (start + self.blocks) & rng.MASK
+        if self.follows is None:
+            rng.default.offset = (rng.default.offset + self.blocks) & rng.MASK
         if self.checked:
             self.device.err_dirty = True
+        if self.queue is not self.device.queue:
+            self.queue = self.device.queue
+            self.entries = [(fn, (self.queue, *args[1:])) for fn, args in self.entries]
+        if launcher.recorders is not None:
+            return self._replay_seen()
         for fn, args in self.entries:
             fn(*args)
+
+    def _replay_seen(self):
+        """Enqueue the list and tell the recorders of each kernel."""
+        for (fn, args), call in zip(self.entries, self.calls):
+            event = fn(*args)
+            if not isinstance(call[0], str):
+                for record in launcher.recorders:
+                    record(self.device, *call, event)
 
 
 def _write(queue, buf, host, offset):

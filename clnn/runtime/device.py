@@ -50,7 +50,7 @@ class Device:
         self._lock = threading.RLock()
         self._file_lock = diskcache.FileLock("pocl.lock") if self.compiles_at_launch else contextlib.nullcontext()
         self._kernels, self._programs = {}, {}
-        self._context = self._queue = self._memory = None
+        self._context = self._queue = self._memory = self._plain_queue = None
         self._pending = deque()  # (event, host array) of writes that may still run
 
     # ---- opening ------------------------------------------------------------------------------------------------------
@@ -85,6 +85,28 @@ class Device:
     def memory(self) -> Memory:
         self._open()
         return self._memory
+
+    def profile(self, on: bool) -> None:
+        """Let the events of later launches carry device times, or not; waits for what was enqueued, as it changes the queue.
+
+        Launches on a timed queue cost more host time on some drivers, hence two queues.
+        """
+        self._open()
+        if on is (self._plain_queue is not None):
+            return
+        import pyopencl as cl
+        self.synchronize()
+        if on:
+            self._plain_queue = self._queue
+            self._queue = cl.CommandQueue(self._context, self.cl_device, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        else:
+            self._queue, self._plain_queue = self._plain_queue, None
+        self.queue = self._queue
+
+    def marker(self):
+        """An event that is complete when all that was enqueued before it is."""
+        import pyopencl as cl
+        return self._call(cl.enqueue_marker, self.queue)
 
     def check_process(self):
         """Raise where OpenCL cannot work: in a process forked after the first use of a device."""

@@ -189,7 +189,7 @@ def numpy_result(op, call: Call, widen=None):
     with np.errstate(all="ignore"):
         try:
             return flatten(op.numpy(*args, **kwargs))
-        except TypeError:
+        except (TypeError, ValueError):
             return None
 
 

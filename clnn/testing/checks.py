@@ -113,7 +113,9 @@ def _against_numpy(op, row, call, outs):
     for got, ref in zip(outs, want):
         got, ref = values(got), np.asarray(ref)
         what = f"{op.name}{call} against NumPy"
-        assert (got.dtype.kind == "b") == (ref.dtype.kind == "b") or ref.dtype.kind == "i", f"{what}: dtype {got.dtype}, expected {ref.dtype}"
+        if got.dtype.kind == "b" and ref.dtype.kind != "b" and row is dt.bool_:
+            continue                                                     # NumPy widens bool to int8 or float16, PyTorch keeps it
+        assert (got.dtype.kind == "b") == (ref.dtype.kind == "b") or row is dt.uint8, f"{what}: dtype {got.dtype}, expected {ref.dtype}"
         if op.name in RANDOM:
             assert got.shape == ref.shape, what
             continue
@@ -212,7 +214,8 @@ def scalars_and_empty(op):
                 assert tuple(got.shape) == (), f"{op.name}: 0-d tensors give shape {tuple(got.shape)}"
                 same_bits(values(got).reshape(1), values(want), f"{op.name}{point} (0-d)")
             outs, _ = cases.run(op, call.map(lambda a: a[:0]))
-            assert tuple(outs[0].shape) == (0, *cases.SHAPE[1:]) and values(outs[0]).size == 0, f"{op.name}: {tuple(outs[0].shape)} from no rows"
+            assert tuple(outs[0].shape) == (0, *call.arrays()[0].shape[1:]), f"{op.name}: {tuple(outs[0].shape)} from no rows"
+            values(outs[0])
             continue
         if not call.arrays() or op.kind == "composite" and op.name in RANDOM:
             continue
@@ -292,7 +295,13 @@ def _differentiable(op):
     found = cases.calls(op, row)
     if not found:
         raise NotApplicable("no samples")
-    return row, found
+    return row, [_off_kinks(c) for c in found]
+
+
+def _off_kinks(call):
+    """Floats moved a little towards zero, each by another part, so that none sits where a function has a kink or two are equal."""
+    rng = np.random.default_rng(5)
+    return call.map(lambda a: (a * (1 - 0.002 - 0.003 * rng.random(a.shape))).astype(a.dtype) if cases.is_float(a) else a)
 
 
 def gradient(op):
@@ -308,21 +317,22 @@ def gradient(op):
         seeds = _seeds(rng, outs)
         got = gradients(outs, leaves, [to_tensor(s) for s in seeds], allow_unused=True)
         cases.pending([g for g in got if g is not None])
+        frozen = [g is None for g in got]                     # an input without a gradient, like a class weight: held fixed below
         got = [np.zeros(tuple(t.shape)) if g is None else values(g) for g, t in zip(got, leaves)]
         for g, t in zip(got, leaves):
             assert g.shape == tuple(t.shape), f"{op.name}{call}: gradient of shape {g.shape} for an input of shape {tuple(t.shape)}"
         if op.gradcheck and i < 4:
-            _finite_difference(op, call, got, seeds, row, rng)
+            _finite_difference(op, call, got, seeds, row, rng, frozen)
         if torch_fn is not None:
             _torch_gradient(op, torch_fn, call, got, seeds, row)
     if not any_grad:
         raise NotApplicable("not differentiable")
 
 
-def _directions(call, rng):
-    """A random direction for every float array of the call."""
+def _directions(call, rng, frozen):
+    """A random direction for every float array of the call, zero for frozen ones."""
     found = [a for a in call.arrays() if cases.is_float(a)]
-    return [rng.standard_normal(a.shape) for a in found]
+    return [rng.standard_normal(a.shape) * (not still) for a, still in zip(found, frozen)]
 
 
 def _moved(call, steps, eps):
@@ -336,13 +346,13 @@ def _weighted(op, call, seeds):
     return sum(float((values(o).astype(np.float64) * s).sum()) for o, s in zip(outs, seeds))
 
 
-def _finite_difference(op, call, got, seeds, row, rng):
+def _finite_difference(op, call, got, seeds, row, rng, frozen):
     eps, rtol = (1e-6, 2e-5) if row is dt.float64 else (1e-2, 3e-2)
     float_outs = [o for o in cases.run(op, call)[0] if isinstance(o, Tensor) and o.dtype.is_floating_point]
     if len(float_outs) != len(seeds):
         return
     for _ in range(2):
-        steps = _directions(call, rng)
+        steps = _directions(call, rng, frozen)
         high, low = (_weighted(op, _moved(call, steps, e), seeds) for e in (eps, -eps))
         want = (high - low) / (2 * eps)
         have = sum(float((g.astype(np.float64) * s).sum()) for g, s in zip(got, steps))
@@ -381,20 +391,21 @@ def double_gradient(op):
         seeds = _seeds(rng, outs)
         inner = [rng.standard_normal(tuple(t.shape)) for t in leaves]
         first = gradients(outs, leaves, [to_tensor(s) for s in seeds], create_graph=True, allow_unused=True)
+        frozen = [g is None for g in first]
         kept = [(g, to_tensor(u.astype(row.np))) for g, u in zip(first, inner) if g is not None and g.requires_grad]
         if kept:
             second = gradients([g for g, _ in kept], leaves, [u for _, u in kept], allow_unused=True)
             second = [np.zeros(tuple(t.shape)) if g is None else values(g) for g, t in zip(second, leaves)]
         else:
             second = [np.zeros(tuple(t.shape)) for t in leaves]
-        _second_difference(op, call, second, seeds, inner, row, rng)
+        _second_difference(op, call, second, seeds, inner, row, rng, frozen)
     if not any_grad:
         raise NotApplicable("not differentiable")
 
 
-def _second_difference(op, call, second, seeds, inner, row, rng):
+def _second_difference(op, call, second, seeds, inner, row, rng, frozen):
     eps, rtol = (1e-5, 1e-4) if row is dt.float64 else (2e-2, 1e-1)
-    steps = _directions(call, rng)
+    steps = _directions(call, rng, frozen)
 
     def slope(eps):
         outs, leaves = _outputs_with_grad(op, _moved(call, steps, eps))

@@ -11,7 +11,7 @@
 ## into the next run, which is written after it), then multiplies as in matmul/cpu.
 ##
 ## Parameter  legal values
-## TC         dtype row of Y and bias; wt and grid hold its compute type
+## TC TB      dtype rows of Y and of bias; wt and grid hold its compute type
 ## W NV MR KB as in matmul/cpu; M >= MR
 ## GUARD      True: the grid is the input itself, of d.sc elements, and must not be read past its end
 ## BIAS       "" | m; EPI as in matmul/tile
@@ -23,16 +23,16 @@
 ${tile.macros(ACC)}
 ${vec.vector_io(TC, W)}
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv_cpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TC.c}, bias), __global const int* restrict koff, const long16 d, const long8 y) {
+void conv_cpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TB.c}, bias), __global const int* restrict koff, const long16 d, const long8 y) {
     __local ${V} pk[${KB * NV + 1}];
     __local ${ACC}* pe = (__local ${ACC}*)pk;
-    const long M = d.s0, K = d.s1, pixels = d.s2, OD = d.s3, OH = d.s4, OW = d.s5, P = d.s6, GHW = d.s7, GW = d.s8, MB = d.s9, rcs = y.s4;
+    const long M = d.s0, K = d.s1, pixels = d.s2, OD = d.s3, OH = d.s4, OW = d.s5, P = d.s6, GHW = d.s7, GW = d.s8, MB = d.s9, rcs = y.s4, KB = d.sd;
     const long g = get_group_id(2), j0 = get_group_id(0) * ${NR}, jt = 0;
     __global const ${ACC}* restrict A = wt_p + wt_o + g * d.sa;
     __global const ${ACC}* restrict G = grid_p + grid_o + g * d.sb;
     __global ${TC.c}* restrict out = Y_p + Y_o + g * y.s5;
 % if BIAS:
-    __global const ${TC.c}* restrict bias = bias_p + bias_o + g * M;
+    __global const ${TB.c}* restrict bias = bias_p + bias_o + g * M;
 % endif
     const ${ACC} alpha = 1, beta = 0;
     int from[${NR}], to[${NR}], runs = 0, n_end = 0;
@@ -51,7 +51,7 @@ void conv_cpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TC.c}, bia
     const long i_begin = get_group_id(1) * MB, i_end = min(M, i_begin + MB), j_new = 0;
     long k0 = 0;
     do {
-        const long kc = min((long)${KB}, K - k0);
+        const long kc = min(KB, K - k0);
         const bool first = k0 == 0, last = k0 + kc == K;
         for (long k = 0; k < kc; k++) {
             __global const ${ACC}* s = G + koff[k0 + k];
@@ -74,8 +74,8 @@ void conv_cpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TC.c}, bia
             __global const ${ACC}* a${r} = A + (i + ${r}) * K + k0;
 % endfor
             ${tile.multiply(MR, NV, V, ACC, lambda r: f"a{r}[k]", lambda j: f"b[{j}]", f"b += {NV};")}
-            ${tile.store(MR, NV, W, V, ACC, TC, BIAS, False, EPI, "out + row * rcs + place[j]")}
+            ${tile.store(MR, NV, W, V, ACC, TC, BIAS, False, EPI, "out + row * rcs + place[j]", TB)}
         }
-        k0 += ${KB};
+        k0 += KB;
     } while (k0 < K);
 }

@@ -12,10 +12,10 @@
 ## Parameter  legal values
 ## TA TB TC   dtype rows; TA must be stored as it is computed (float, double, int, long)
 ## W NV MR    lanes of a vector (16; 8 for 8-byte types), vectors and rows of the register tile
-## KB         steps per block of K (local memory: KB * NV * W elements)
-## MODE       table: column j starts at B + cols[j] and has unit stride (patches of a convolution); packed like cols. direct: B rows have unit stride and N >= NV * W; rows: the same, packed; cols: B columns have unit stride,
+## KB         most steps in a block of K (local memory: KB * NV * W elements); d.sb <= KB steps are taken
+## MODE       table: column j starts at B + table[j] and has unit stride (patches of a convolution); packed like cols. direct: B rows have unit stride and N >= NV * W; rows: the same, packed; cols: B columns have unit stride,
 ##            packed by W x W transposes; any: packed element by element
-## ASTEP      k: A rows have unit stride; m: A columns have; any
+## ASTEP      k: A rows have unit stride; m: A columns have; any; table: row i starts at A + table[i] and has unit stride
 ## BIAS       "" | n (one per column) | m (one per row), of dtype TC
 ## BETA       True: C is read too
 ## EPI        "" or a C expression in v (see matmul/tile)
@@ -42,7 +42,7 @@ ${vec.vector_io(t, W)}
         }
 </%def>
 <%def name="pack_cols()">
-<% column = (lambda c: f"cols[jt + j * {W} + {c}]") if MODE == "table" else (lambda c: f"(jt + j * {W} + {c}) * cbs") %>\
+<% column = (lambda c: f"table[jt + j * {W} + {c}]") if MODE == "table" else (lambda c: f"(jt + j * {W} + {c}) * cbs") %>\
             __global const ${TB.c}* s = B + k0;
         for (long j = 0; j < ${NV}; j++) {
             const long n = N - jt - j * ${W};
@@ -67,8 +67,8 @@ ${vec.vector_io(t, W)}
 </%def>
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void matmul_cpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bias), const long16 d, const long8 z,
-                const ${ACC} alpha, const ${ACC} beta${", __global const int* cols" if MODE == "table" else ""}) {
-    const long M = d.s0, N = d.s1, ras = d.s3, cas = d.s4, rbs = d.s5, cbs = d.s6, rcs = d.s7, MB = d.s8;
+                const ${ACC} alpha, const ${ACC} beta${", __global const int* table" if "table" in (MODE, ASTEP) else ""}) {
+    const long M = d.s0, N = d.s1, ras = d.s3, cas = d.s4, rbs = d.s5, cbs = d.s6, rcs = d.s7, MB = d.s8, KB = d.sb;
     const long z0 = get_group_id(2) / z.s0, z1 = get_group_id(2) % z.s0;
     const long K = d.s9 ? min(d.s9, d.s2 - z0 * d.s9) : d.s2;  // split-K: batch z0 sums its own run of d.s9 steps
     __global const ${TA.c}* restrict A = A_p + A_o + z0 * z.s1 + z1 * z.s4;
@@ -85,7 +85,7 @@ void matmul_cpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
 % endif
     long k0 = 0;
     do {
-        const long kc = min((long)${KB}, K - k0);
+        const long kc = min(KB, K - k0);
         const bool first = k0 == 0, last = k0 + kc == K;
 % if PACK:
         ${dict(rows=pack_rows, cols=pack_cols, any=pack_any, table=pack_cols)[MODE]()}
@@ -99,21 +99,21 @@ void matmul_cpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
 % else:
             __global const ${TB.c}* b = B + k0 * rbs + jt;
 % endif
-% if ASTEP == "k":
+% if ASTEP in ("k", "table"):
 % for r in range(MR):
-            __global const ${TA.c}* a${r} = A + (i + ${r}) * ras + k0;
+            __global const ${TA.c}* a${r} = A + ${f"table[i + {r}]" if ASTEP == "table" else f"(i + {r}) * ras"} + k0;
 % endfor
 % else:
             __global const ${TA.c}* a = A + i * ras + k0 * cas;
 % endif
 <%
-    a = {"k": lambda r: f"a{r}[k]", "m": lambda r: f"a[{r}]", "any": lambda r: f"a[{r} * ras]"}[ASTEP]
+    a = {"k": lambda r: f"a{r}[k]", "table": lambda r: f"a{r}[k]", "m": lambda r: f"a[{r}]", "any": lambda r: f"a[{r} * ras]"}[ASTEP]
     b = (lambda j: f"b[{j}]") if PACK else (lambda j: f"ldv_{TB.name}(b + {j * W})")
-    step = (f"b += {NV};" if PACK else "b += rbs;") + ("" if ASTEP == "k" else " a += cas;")
+    step = (f"b += {NV};" if PACK else "b += rbs;") + ("" if ASTEP in ("k", "table") else " a += cas;")
 %>\
             ${tile.multiply(MR, NV, V, ACC, a, b, step)}
             ${tile.store(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI)}
         }
-        k0 += ${KB};
+        k0 += KB;
     } while (k0 < K);
 }

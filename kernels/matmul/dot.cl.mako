@@ -12,7 +12,7 @@
 ## TA TB TC   dtype rows of one compute type
 ## W          lanes of a vector (16; 8 for 8-byte types)
 ## DM DN      rows and columns of the tile, DM * DN == W; DN in 1, 2, 4, 8, 16
-## TABLE      True: row j of B.T starts at B + cols[j]
+## TABLE      True: row j of B.T starts at B + table[j]
 ## BIAS BETA EPI  as in matmul/cpu
 ##
 ## Limits: the order of sums depends on K and W alone.
@@ -29,7 +29,7 @@ ${vec.vector_io(t, W)}
 % endfor
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void matmul_dot(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bias), const long16 d, const long8 z,
-                const ${ACC} alpha, const ${ACC} beta${", __global const int* cols" if TABLE else ""}) {
+                const ${ACC} alpha, const ${ACC} beta${", __global const int* table" if TABLE else ""}) {
     const long M = d.s0, N = d.s1, ras = d.s3, cbs = d.s6, rcs = d.s7, MB = d.s8, NB = d.sa;
     const long z0 = get_group_id(2) / z.s0, z1 = get_group_id(2) % z.s0;
     const long K = d.s9 ? min(d.s9, d.s2 - z0 * d.s9) : d.s2;
@@ -44,7 +44,7 @@ void matmul_dot(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
     for (long j0 = j_begin; j0 < j_end; j0 += ${DN}) {
         // Rows and columns past the end repeat the last one; their sums are not stored.
 % for c in range(DN):
-        __global const ${TB.c}* b${c} = B + ${"cols[min(j0 + %d, N - 1)]" % c if TABLE else "min(j0 + %d, N - 1) * cbs" % c};
+        __global const ${TB.c}* b${c} = B + ${"table[min(j0 + %d, N - 1)]" % c if TABLE else "min(j0 + %d, N - 1) * cbs" % c};
 % endfor
         for (long i0 = i_begin; i0 < i_end; i0 += ${DM}) {
 % for r in range(DM):

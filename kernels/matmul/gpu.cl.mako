@@ -12,7 +12,7 @@
 ## LX LY      work-group size (1..16 each); TM TN: elements of a work-item (1..8)
 ## BK         steps per block of K; local memory is BK * (LY * TM + 1 + LX * TN + 1) elements of the compute type
 ## AFAST BFAST  which index of A (m, k) and B (k, n) neighbouring work-items step through when loading: the one of unit stride
-## TABLE      True: column j of B starts at B + cols[j] and has unit stride
+## TABLE      True: column j of B starts at B + table[j] and has unit stride
 ## BIAS BETA EPI  as in matmul/cpu
 ##
 ## Limits: barriers stand at the top level; the loop bounds are the same for the whole group.
@@ -33,7 +33,7 @@ ${tile.macros(ACC)}
 </%def>
 __kernel __attribute__((reqd_work_group_size(${LX}, ${LY}, 1)))
 void matmul_gpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bias), const long16 d, const long8 z,
-                const ${ACC} alpha, const ${ACC} beta${", __global const int* cols" if TABLE else ""}) {
+                const ${ACC} alpha, const ${ACC} beta${", __global const int* table" if TABLE else ""}) {
     __local ${ACC} la[${BK * (BM + 1)}], lb[${BK * (BN + 1)}];
     const long M = d.s0, N = d.s1, ras = d.s3, cas = d.s4, rbs = d.s5, cbs = d.s6, rcs = d.s7;
     const long z0 = get_group_id(2) / z.s0, z1 = get_group_id(2) % z.s0;
@@ -51,7 +51,7 @@ void matmul_gpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
 % endfor
     for (long k0 = 0; k0 < K; k0 += ${BK}) {
         ${load("A", TA, "la", BM, AFAST == "k", "M", "(m0 + x) * ras + (k0 + k) * cas", "m0 + x < M")}
-        ${load("B", TB, "lb", BN, BFAST == "k", "N", "k0 + k + cols[n0 + x]" if TABLE else "(k0 + k) * rbs + (n0 + x) * cbs", "n0 + x < N")}
+        ${load("B", TB, "lb", BN, BFAST == "k", "N", "k0 + k + table[n0 + x]" if TABLE else "(k0 + k) * rbs + (n0 + x) * cbs", "n0 + x < N")}
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int k = 0; k < ${BK}; k++) {
 % for q in range(TN):

@@ -34,7 +34,7 @@ for (long k = 0; k < kc; k++) {
 % endif
 </%def>
 ##
-<%def name="finish(TC, ACC, V, BIAS, BETA, EPI, where, col, vec)">
+<%def name="finish(TC, ACC, V, BIAS, BETA, EPI, where, col, vec, TBIAS=None)">
 <%
     load = (lambda p: f"ldv_{TC.name}({p})") if vec else (lambda p: f"{TC.load}({p}, 0)")
 %>\
@@ -46,7 +46,7 @@ if (last) {
 % if BIAS == "n":
     v += ${load(f"bias + {col}")};
 % elif BIAS == "m":
-    v += ${TC.load}(bias, row);
+    v += ${(TBIAS or TC).load}(bias, row);
 % endif
 % if EPI:
     v = ${EPI.replace("VT", V)};
@@ -54,7 +54,7 @@ if (last) {
 }
 </%def>
 ##
-<%def name="store(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI, place='c + r * rcs + j')">
+<%def name="store(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI, place='c + r * rcs + j', TBIAS=None)">
 ${V} t[${MR * NV}];  // a loop over stored rows builds much faster than unrolled stores and costs next to nothing
 % for r in range(MR):
 ${" ".join(f"t[{r * NV + j}] = c{r}_{j};" for j in range(NV))}
@@ -64,7 +64,7 @@ if (full${"" if vector_epilogue(EPI) else " && !last"}) {
         const long row = i + r;
 % for j in range(NV):
         { ${V} v = t[r * ${NV} + ${j}] * alpha; __global ${TC.c}* p = c + r * rcs + ${j * W};
-          ${finish(TC, ACC, V, BIAS, BETA, EPI if vector_epilogue(EPI) else "", "p", f"jt + {j * W}", True)} stv_${TC.name}(p, v); }
+          ${finish(TC, ACC, V, BIAS, BETA, EPI if vector_epilogue(EPI) else "", "p", f"jt + {j * W}", True, TBIAS)} stv_${TC.name}(p, v); }
 % endfor
     }
 } else {
@@ -75,7 +75,7 @@ if (full${"" if vector_epilogue(EPI) else " && !last"}) {
         for (int j = (int)j_new; j < j_end; j++) {
             ${ACC} v = e[r * ${NV * W} + j] * alpha;
             __global ${TC.c}* p = ${place};
-            ${finish(TC, ACC, ACC, BIAS, BETA, EPI, "p", "jt + j", False)}
+            ${finish(TC, ACC, ACC, BIAS, BETA, EPI, "p", "jt + j", False, TBIAS)}
             ${TC.store}(p, 0, v);
         }
     }

@@ -20,6 +20,7 @@
     const long row_begin = get_global_id(0) * chunk, row_end = min(${rows}, row_begin + chunk);
     for (long row = row_begin; row < row_end; row++) {
     const long base = row * n;
+#define row_at row
 % elif FORM == "block":
     ## side by side: the columns of one outer index, or, with inner 1, consecutive rows
     const long wide = inner > 1 ? inner : ${rows}, blocks = (wide + 63) / 64, block = get_global_id(0);
@@ -27,13 +28,16 @@
     const long base = block / blocks * n * inner + first * side;
     const int width = (int)min(64L, wide - first);
     if (block / blocks * wide >= ${rows}) return;
+#define row_at (inner > 1 ? block / blocks * inner + first + l : first + l)
 % elif FORM == "group":
     const int lane = get_local_id(0);
     const long row = get_group_id(0), base = row * n;
+#define row_at row
 % else:
     const long row = get_global_id(0);
     if (row >= ${rows}) return;
     const long base = row / inner * (n * inner) + row % inner;
+#define row_at row
 % endif
 </%def>
 <%def name="end(FORM)">
@@ -93,29 +97,23 @@
     }
 % endif
 </%def>
-## each_row: a value per row from others; in `text` a name with an underscore at its end is such a value.
-<%def name="each_row(FORM, ACC, name, text)">
+## each_row: a value per row from others; in `text` a name with an underscore at its end is such a value and row_at the row's number.
+<%def name="each_row(FORM, ctype, name, text)">
 <% import re %>
 % if FORM == "block":
-    ${ACC} ${name}[64];
+    ${ctype} ${name}[64];
     for (int l = 0; l < width; l++) ${name}[l] = ${re.sub(r"\b(\w+?)_\b", r"\1[l]", text)};
 % else:
-    const ${ACC} ${name} = ${re.sub(r"\b(\w+?)_\b", r"\1", text)};
+    const ${ctype} ${name} = ${re.sub(r"\b(\w+?)_\b", r"\1", text)};
 % endif
 </%def>
-## store_row: `statement` once per row, where row_at is the row's number; names with an underscore at the end as in each_row.
+## store_row: `statement` once per row, with names as in each_row.
 <%def name="store_row(FORM, statement)">
 <% import re %>
 % if FORM == "block":
-    for (int l = 0; l < width; l++) {
-        const long row_at = inner > 1 ? block / blocks * inner + first + l : first + l;
-        ${re.sub(r"\b(\w+?)_\b", r"\1[l]", statement)}
-    }
+    for (int l = 0; l < width; l++) { ${re.sub(r"\b(\w+?)_\b", r"\1[l]", statement)} }
 % else:
-    ${"if (lane == 0) " if FORM == "group" else ""}{
-        const long row_at = row;
-        ${re.sub(r"\b(\w+?)_\b", r"\1", statement)}
-    }
+    ${"if (lane == 0) " if FORM == "group" else ""}{ ${re.sub(r"\b(\w+?)_\b", r"\1", statement)} }
 % endif
 </%def>
 ## each: the statements body(i) for every i of the row.

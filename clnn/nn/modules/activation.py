@@ -50,6 +50,11 @@ class RReLU(Module):
     """``x`` for ``x >= 0``, else ``a x``: ``a`` is drawn from ``[lower, upper)`` in training and their mean in evaluation.
 
     Source: Xu et al., Empirical Evaluation of Rectified Activations, 2015 (arXiv:1505.00853).
+
+    Example::
+
+        >>> nn.RReLU(0.25, 0.25)(clnn.tensor([-2., 0., 1.]))
+        tensor([-0.5000,  0.0000,  1.0000])
     """
 
     lower: float = 1.0 / 8
@@ -84,7 +89,13 @@ class Hardtanh(Module):
 
 
 class ReLU6(Hardtanh):
-    """``min(max(0, x), 6)``."""
+    """``min(max(0, x), 6)``.
+
+    Example::
+
+        >>> nn.ReLU6()(clnn.tensor([-1., 3., 9.]))
+        tensor([0., 3., 6.])
+    """
 
     _repr_fields = "inplace?"
 
@@ -108,7 +119,13 @@ class Sigmoid(Module):
 
 @declare
 class Hardsigmoid(Module):
-    """``min(max(x / 6 + 1/2, 0), 1)``: a piecewise linear sigmoid."""
+    """``min(max(x / 6 + 1/2, 0), 1)``: a piecewise linear sigmoid.
+
+    Example::
+
+        >>> nn.Hardsigmoid()(clnn.tensor([-2., 0., 1.]))
+        tensor([0.1667, 0.5000, 0.6667])
+    """
 
     inplace: bool = False
     _repr_fields = ""
@@ -119,7 +136,13 @@ class Hardsigmoid(Module):
 
 @declare
 class Tanh(Module):
-    """``tanh(x)``."""
+    """``tanh(x)``.
+
+    Example::
+
+        >>> nn.Tanh()(clnn.tensor([-2., 0., 1.]))
+        tensor([-0.9640,  0.0000,  0.7616])
+    """
 
     def forward(self, input):
         return clnn.tanh(input)
@@ -130,6 +153,11 @@ class SiLU(Module):
     """``x * sigmoid(x)``, also called swish.
 
     Source: Hendrycks, Gimpel, 2016 (arXiv:1606.08415); Ramachandran et al., 2017 (arXiv:1710.05941).
+
+    Example::
+
+        >>> nn.SiLU()(clnn.tensor([-2., 0., 1.]))
+        tensor([-0.2384,  0.0000,  0.7311])
     """
 
     inplace: bool = False
@@ -140,7 +168,13 @@ class SiLU(Module):
 
 @declare
 class Mish(Module):
-    """``x * tanh(softplus(x))``. Source: Misra, 2019 (arXiv:1908.08681)."""
+    """``x * tanh(softplus(x))``. Source: Misra, 2019 (arXiv:1908.08681).
+
+    Example::
+
+        >>> nn.Mish()(clnn.tensor([-2., 0., 1.]))
+        tensor([-0.2525,  0.0000,  0.8651])
+    """
 
     inplace: bool = False
 
@@ -150,7 +184,13 @@ class Mish(Module):
 
 @declare
 class Hardswish(Module):
-    """``x * min(max(x + 3, 0), 6) / 6``. Source: Howard et al., MobileNetV3, 2019 (arXiv:1905.02244)."""
+    """``x * min(max(x + 3, 0), 6) / 6``. Source: Howard et al., MobileNetV3, 2019 (arXiv:1905.02244).
+
+    Example::
+
+        >>> nn.Hardswish()(clnn.tensor([-2., 0., 1.]))
+        tensor([-0.3333,  0.0000,  0.6667])
+    """
 
     inplace: bool = False
     _repr_fields = ""
@@ -161,7 +201,13 @@ class Hardswish(Module):
 
 @declare
 class ELU(Module):
-    """``x`` for ``x > 0``, else ``alpha (exp(x) - 1)``. Source: Clevert et al., 2015 (arXiv:1511.07289)."""
+    """``x`` for ``x > 0``, else ``alpha (exp(x) - 1)``. Source: Clevert et al., 2015 (arXiv:1511.07289).
+
+    Example::
+
+        >>> nn.ELU()(clnn.tensor([-2., 0., 1.]))
+        tensor([-0.8647,  0.0000,  1.0000])
+    """
 
     alpha: float = 1.0
     inplace: bool = False
@@ -172,7 +218,13 @@ class ELU(Module):
 
 @declare
 class CELU(Module):
-    """``max(0, x) + min(0, alpha (exp(x / alpha) - 1))``. Source: Barron, 2017 (arXiv:1704.07483)."""
+    """``max(0, x) + min(0, alpha (exp(x / alpha) - 1))``. Source: Barron, 2017 (arXiv:1704.07483).
+
+    Example::
+
+        >>> nn.CELU()(clnn.tensor([-2., 0., 1.]))
+        tensor([-0.8647,  0.0000,  1.0000])
+    """
 
     alpha: float = 1.0
     inplace: bool = False
@@ -186,6 +238,11 @@ class SELU(Module):
     """``scale (max(0, x) + min(0, alpha (exp(x) - 1)))`` with the constants that keep mean 0 and variance 1.
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017 (arXiv:1706.02515).
+
+    Example::
+
+        >>> nn.SELU()(clnn.tensor([-2., 0., 1.]))
+        tensor([-1.5202,  0.0000,  1.0507])
     """
 
     inplace: bool = False
@@ -199,6 +256,11 @@ class GLU(Module):
     """``a * sigmoid(b)`` where a and b are the halves of the input along *dim*, which shrinks to half its size.
 
     Source: Dauphin et al., 2016 (arXiv:1612.08083).
+
+    Example::
+
+        >>> nn.GLU()(clnn.tensor([1., 2., 0., 0.]))
+        tensor([0.5000, 1.0000])
     """
 
     dim: int = -1
@@ -227,7 +289,13 @@ class GELU(Module):
 
 @declare
 class Hardshrink(Module):
-    """``x`` where ``|x| > lambd``, else 0."""
+    """``x`` where ``|x| > lambd``, else 0.
+
+    Example::
+
+        >>> nn.Hardshrink()(clnn.tensor([-2., 0., 1.]))
+        tensor([-2.,  0.,  1.])
+    """
 
     lambd: float = 0.5
     _repr_fields = "=lambd"
@@ -255,7 +323,13 @@ class LeakyReLU(Module):
 
 @declare
 class LogSigmoid(Module):
-    """``log(1 / (1 + exp(-x)))``, computed without overflow."""
+    """``log(1 / (1 + exp(-x)))``, computed without overflow.
+
+    Example::
+
+        >>> nn.LogSigmoid()(clnn.tensor([-2., 0., 1.]))
+        tensor([-2.1269, -0.6931, -0.3133])
+    """
 
     def forward(self, input):
         return F.logsigmoid(input)
@@ -263,7 +337,13 @@ class LogSigmoid(Module):
 
 @declare
 class Softplus(Module):
-    """``log(1 + exp(beta x)) / beta``; ``x`` itself where ``beta x > threshold``."""
+    """``log(1 + exp(beta x)) / beta``; ``x`` itself where ``beta x > threshold``.
+
+    Example::
+
+        >>> nn.Softplus()(clnn.tensor([-2., 0., 1.]))
+        tensor([0.1269, 0.6931, 1.3133])
+    """
 
     beta: float = 1.0
     threshold: float = 20.0
@@ -274,7 +354,13 @@ class Softplus(Module):
 
 @declare
 class Softshrink(Module):
-    """``x - lambd`` above ``lambd``, ``x + lambd`` below ``-lambd``, else 0."""
+    """``x - lambd`` above ``lambd``, ``x + lambd`` below ``-lambd``, else 0.
+
+    Example::
+
+        >>> nn.Softshrink()(clnn.tensor([-2., 0., 1.]))
+        tensor([-1.5000,  0.0000,  0.5000])
+    """
 
     lambd: float = 0.5
     _repr_fields = "=lambd"
@@ -291,6 +377,11 @@ class PReLU(Module):
         init: first value of the slopes. Default: 0.25.
 
     Source: He et al., Delving Deep into Rectifiers, 2015 (arXiv:1502.01852).
+
+    Example::
+
+        >>> nn.PReLU()(clnn.tensor([-2., 0., 1.])).detach()
+        tensor([-0.5000,  0.0000,  1.0000])
     """
 
     _repr_fields = "num_parameters"
@@ -313,7 +404,13 @@ class PReLU(Module):
 
 @declare
 class Softsign(Module):
-    """``x / (1 + |x|)``."""
+    """``x / (1 + |x|)``.
+
+    Example::
+
+        >>> nn.Softsign()(clnn.tensor([-2., 0., 1.]))
+        tensor([-0.6667,  0.0000,  0.5000])
+    """
 
     def forward(self, input):
         return F.softsign(input)
@@ -321,7 +418,13 @@ class Softsign(Module):
 
 @declare
 class Tanhshrink(Module):
-    """``x - tanh(x)``."""
+    """``x - tanh(x)``.
+
+    Example::
+
+        >>> nn.Tanhshrink()(clnn.tensor([-2., 0., 1.]))
+        tensor([-1.0360,  0.0000,  0.2384])
+    """
 
     def forward(self, input):
         return F.tanhshrink(input)
@@ -329,7 +432,13 @@ class Tanhshrink(Module):
 
 @declare
 class Softmin(Module):
-    """``exp(-x_i) / sum_j exp(-x_j)`` along *dim*."""
+    """``exp(-x_i) / sum_j exp(-x_j)`` along *dim*.
+
+    Example::
+
+        >>> nn.Softmin(dim=0)(clnn.tensor([0., 0.]))
+        tensor([0.5000, 0.5000])
+    """
 
     dim: int = None
 
@@ -355,7 +464,13 @@ class Softmax(Module):
 
 @declare
 class Softmax2d(Module):
-    """Softmax over the channels of an (N, C, H, W) or (C, H, W) input."""
+    """Softmax over the channels of an (N, C, H, W) or (C, H, W) input.
+
+    Example::
+
+        >>> nn.Softmax2d()(clnn.zeros(1, 4, 2, 2)).shape
+        clnn.Size([1, 4, 2, 2])
+    """
 
     def forward(self, input):
         if input.dim() not in (3, 4):
@@ -365,7 +480,13 @@ class Softmax2d(Module):
 
 @declare
 class LogSoftmax(Module):
-    """``log(softmax(x))`` along *dim*, computed without overflow."""
+    """``log(softmax(x))`` along *dim*, computed without overflow.
+
+    Example::
+
+        >>> nn.LogSoftmax(dim=0)(clnn.zeros(2))
+        tensor([-0.6931, -0.6931])
+    """
 
     dim: int = None
 

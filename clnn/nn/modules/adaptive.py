@@ -28,6 +28,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         target) and ``loss`` (minus their mean).
 
     Source: Grave et al., Efficient softmax approximation for GPUs, 2016 (arXiv:1609.04309).
+
+    Example::
+
+        >>> nn.AdaptiveLogSoftmaxWithLoss(16, 100, [10, 50])(clnn.randn(5, 16), clnn.arange(5)).output.shape
+        clnn.Size([5])
     """
 
     def __init__(self, in_features, n_classes, cutoffs, div_value=4.0, head_bias=False, device=None, dtype=None):

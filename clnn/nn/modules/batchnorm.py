@@ -85,7 +85,14 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of ``(N, C)`` or ``(N, C, L)`` inputs; see :class:`BatchNorm2d`."""
+    """Batch normalisation of ``(N, C)`` or ``(N, C, L)`` inputs; see :class:`BatchNorm2d`.
+
+    Example::
+
+        >>> nn.BatchNorm1d(1)(clnn.tensor([[1.], [3.]])).detach()
+        tensor([[-1.0000],
+                [ 1.0000]])
+    """
 
     _input_dims = (2, 3)
 
@@ -119,13 +126,25 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of ``(N, C, D, H, W)`` inputs; see :class:`BatchNorm2d`."""
+    """Batch normalisation of ``(N, C, D, H, W)`` inputs; see :class:`BatchNorm2d`.
+
+    Example::
+
+        >>> nn.BatchNorm3d(2)(clnn.randn(2, 2, 3, 3, 3)).shape
+        clnn.Size([2, 2, 3, 3, 3])
+    """
 
     _input_dims = (5,)
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation of inputs with at least 2 dimensions; with one process it equals :class:`BatchNorm2d` and its kin."""
+    """Batch normalisation of inputs with at least 2 dimensions; with one process it equals :class:`BatchNorm2d` and its kin.
+
+    Example::
+
+        >>> nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm2d(3))
+        SyncBatchNorm(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    """
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None, device=None,
                  dtype=None, *, bias=True):
@@ -183,18 +202,36 @@ class _LazyNormBase(LazyModuleMixin):
 
 
 class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
-    """A :class:`BatchNorm1d` that takes ``num_features`` from its first input."""
+    """A :class:`BatchNorm1d` that takes ``num_features`` from its first input.
+
+    Example::
+
+        >>> nn.LazyBatchNorm1d()(clnn.randn(4, 3)).shape
+        clnn.Size([4, 3])
+    """
 
     cls_to_become = BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
-    """A :class:`BatchNorm2d` that takes ``num_features`` from its first input."""
+    """A :class:`BatchNorm2d` that takes ``num_features`` from its first input.
+
+    Example::
+
+        >>> nn.LazyBatchNorm2d()(clnn.randn(2, 3, 4, 4)).shape
+        clnn.Size([2, 3, 4, 4])
+    """
 
     cls_to_become = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
-    """A :class:`BatchNorm3d` that takes ``num_features`` from its first input."""
+    """A :class:`BatchNorm3d` that takes ``num_features`` from its first input.
+
+    Example::
+
+        >>> nn.LazyBatchNorm3d()(clnn.randn(2, 3, 2, 2, 2)).shape
+        clnn.Size([2, 3, 2, 2, 2])
+    """
 
     cls_to_become = BatchNorm3d

@@ -173,6 +173,11 @@ class Conv3d(_Conv):
 
     Shape:
         input ``(N, C_in, D, H, W)`` or ``(C_in, D, H, W)``, output ``(N, C_out, D_out, H_out, W_out)``.
+
+    Example::
+
+        >>> nn.Conv3d(4, 8, 3)(clnn.randn(2, 4, 5, 6, 7)).shape
+        clnn.Size([2, 8, 3, 4, 5])
     """
 
     _nd = 3
@@ -214,7 +219,13 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """Transposed convolution over one spatial dimension; arguments as in :class:`ConvTranspose2d`."""
+    """Transposed convolution over one spatial dimension; arguments as in :class:`ConvTranspose2d`.
+
+    Example::
+
+        >>> nn.ConvTranspose1d(4, 8, 2, stride=2)(clnn.randn(1, 4, 5)).shape
+        clnn.Size([1, 8, 10])
+    """
 
     _nd = 1
 
@@ -248,7 +259,13 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """Transposed convolution over three spatial dimensions; arguments as in :class:`ConvTranspose2d`."""
+    """Transposed convolution over three spatial dimensions; arguments as in :class:`ConvTranspose2d`.
+
+    Example::
+
+        >>> nn.ConvTranspose3d(4, 8, 2, stride=2)(clnn.randn(1, 4, 3, 3, 3)).shape
+        clnn.Size([1, 8, 6, 6, 6])
+    """
 
     _nd = 3
 
@@ -292,7 +309,13 @@ class _LazyConvMixin(LazyModuleMixin):
 
 
 class LazyConv1d(_LazyConvMixin, Conv1d):
-    """A :class:`Conv1d` that takes ``in_channels`` from its first input."""
+    """A :class:`Conv1d` that takes ``in_channels`` from its first input.
+
+    Example::
+
+        >>> nn.LazyConv1d(8, 3)(clnn.randn(1, 4, 5)).shape
+        clnn.Size([1, 8, 3])
+    """
 
     cls_to_become = Conv1d
 
@@ -310,24 +333,48 @@ class LazyConv2d(_LazyConvMixin, Conv2d):
 
 
 class LazyConv3d(_LazyConvMixin, Conv3d):
-    """A :class:`Conv3d` that takes ``in_channels`` from its first input."""
+    """A :class:`Conv3d` that takes ``in_channels`` from its first input.
+
+    Example::
+
+        >>> nn.LazyConv3d(8, 3)(clnn.randn(1, 4, 5, 5, 5)).shape
+        clnn.Size([1, 8, 3, 3, 3])
+    """
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyConvMixin, ConvTranspose1d):
-    """A :class:`ConvTranspose1d` that takes ``in_channels`` from its first input."""
+    """A :class:`ConvTranspose1d` that takes ``in_channels`` from its first input.
+
+    Example::
+
+        >>> nn.LazyConvTranspose1d(8, 2, stride=2)(clnn.randn(1, 4, 5)).shape
+        clnn.Size([1, 8, 10])
+    """
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvMixin, ConvTranspose2d):
-    """A :class:`ConvTranspose2d` that takes ``in_channels`` from its first input."""
+    """A :class:`ConvTranspose2d` that takes ``in_channels`` from its first input.
+
+    Example::
+
+        >>> nn.LazyConvTranspose2d(8, 2, stride=2)(clnn.randn(1, 4, 5, 5)).shape
+        clnn.Size([1, 8, 10, 10])
+    """
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvMixin, ConvTranspose3d):
-    """A :class:`ConvTranspose3d` that takes ``in_channels`` from its first input."""
+    """A :class:`ConvTranspose3d` that takes ``in_channels`` from its first input.
+
+    Example::
+
+        >>> nn.LazyConvTranspose3d(8, 2, stride=2)(clnn.randn(1, 4, 3, 3, 3)).shape
+        clnn.Size([1, 8, 6, 6, 6])
+    """
 
     cls_to_become = ConvTranspose3d

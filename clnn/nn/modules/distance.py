@@ -9,7 +9,13 @@ __all__ = ["PairwiseDistance", "CosineSimilarity"]
 
 @declare
 class PairwiseDistance(Module):
-    """``||x1 - x2 + eps||_p`` of the rows of two ``(N, D)`` or ``(D)`` inputs; output ``(N)``, or ``(N, 1)`` with *keepdim*."""
+    """``||x1 - x2 + eps||_p`` of the rows of two ``(N, D)`` or ``(D)`` inputs; output ``(N)``, or ``(N, 1)`` with *keepdim*.
+
+    Example::
+
+        >>> nn.PairwiseDistance()(clnn.tensor([[3., 0.]]), clnn.tensor([[0., 4.]]))
+        tensor([5.])
+    """
 
     p: float = 2.0
     eps: float = 1e-6

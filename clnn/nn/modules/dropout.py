@@ -40,25 +40,49 @@ class Dropout(_DropoutNd):
 
 
 class Dropout1d(_DropoutNd):
-    """Dropout of whole channels of ``(N, C, L)`` or ``(C, L)`` inputs. Source: Tompson et al., 2014 (arXiv:1411.4280)."""
+    """Dropout of whole channels of ``(N, C, L)`` or ``(C, L)`` inputs. Source: Tompson et al., 2014 (arXiv:1411.4280).
+
+    Example::
+
+        >>> nn.Dropout1d(0.5)(clnn.ones(2, 3, 4)).shape
+        clnn.Size([2, 3, 4])
+    """
 
     _function = "dropout1d"
 
 
 class Dropout2d(_DropoutNd):
-    """Dropout of whole channels of ``(N, C, H, W)`` inputs."""
+    """Dropout of whole channels of ``(N, C, H, W)`` inputs.
+
+    Example::
+
+        >>> nn.Dropout2d(0.5)(clnn.ones(2, 3, 4, 4)).shape
+        clnn.Size([2, 3, 4, 4])
+    """
 
     _function = "dropout2d"
 
 
 class Dropout3d(_DropoutNd):
-    """Dropout of whole channels of ``(N, C, D, H, W)`` or ``(C, D, H, W)`` inputs."""
+    """Dropout of whole channels of ``(N, C, D, H, W)`` or ``(C, D, H, W)`` inputs.
+
+    Example::
+
+        >>> nn.Dropout3d(0.5)(clnn.ones(2, 3, 4, 4, 4)).shape
+        clnn.Size([2, 3, 4, 4, 4])
+    """
 
     _function = "dropout3d"
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout to the limit value of :class:`SELU` that keeps mean and variance. Source: Klambauer et al., 2017 (arXiv:1706.02515)."""
+    """Dropout to the limit value of :class:`SELU` that keeps mean and variance. Source: Klambauer et al., 2017 (arXiv:1706.02515).
+
+    Example::
+
+        >>> nn.AlphaDropout(0.2).eval()(clnn.ones(2))
+        tensor([1., 1.])
+    """
 
     _function = "alpha_dropout"
 
@@ -67,7 +91,13 @@ class AlphaDropout(_DropoutNd):
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """:class:`AlphaDropout` of whole channels of ``(N, C, *)`` inputs."""
+    """:class:`AlphaDropout` of whole channels of ``(N, C, *)`` inputs.
+
+    Example::
+
+        >>> nn.FeatureAlphaDropout(0.5)(clnn.ones(2, 3, 4)).shape
+        clnn.Size([2, 3, 4])
+    """
 
     _function = "feature_alpha_dropout"
 

@@ -34,7 +34,13 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of ``(N, C, L)`` or ``(C, L)`` inputs; see :class:`InstanceNorm2d`."""
+    """Instance normalisation of ``(N, C, L)`` or ``(C, L)`` inputs; see :class:`InstanceNorm2d`.
+
+    Example::
+
+        >>> nn.InstanceNorm1d(1)(clnn.tensor([[[1., 3.]]]))
+        tensor([[[-1.0000,  1.0000]]])
+    """
 
     _input_dims = (2, 3)
 
@@ -53,13 +59,24 @@ class InstanceNorm2d(_InstanceNorm):
         input and output ``(N, C, H, W)`` or ``(C, H, W)``.
 
     Source: Ulyanov et al., 2016 (arXiv:1607.08022).
+
+    Example::
+
+        >>> nn.InstanceNorm2d(3)(clnn.randn(2, 3, 4, 4)).shape
+        clnn.Size([2, 3, 4, 4])
     """
 
     _input_dims = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of ``(N, C, D, H, W)`` or ``(C, D, H, W)`` inputs; see :class:`InstanceNorm2d`."""
+    """Instance normalisation of ``(N, C, D, H, W)`` or ``(C, D, H, W)`` inputs; see :class:`InstanceNorm2d`.
+
+    Example::
+
+        >>> nn.InstanceNorm3d(3)(clnn.randn(2, 3, 4, 4, 4)).shape
+        clnn.Size([2, 3, 4, 4, 4])
+    """
 
     _input_dims = (4, 5)
 
@@ -72,18 +89,36 @@ class _LazyInstanceNorm(_LazyNormBase):
 
 
 class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
-    """An :class:`InstanceNorm1d` that takes ``num_features`` from its first input."""
+    """An :class:`InstanceNorm1d` that takes ``num_features`` from its first input.
+
+    Example::
+
+        >>> nn.LazyInstanceNorm1d()(clnn.randn(2, 3, 4)).shape
+        clnn.Size([2, 3, 4])
+    """
 
     cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
-    """An :class:`InstanceNorm2d` that takes ``num_features`` from its first input."""
+    """An :class:`InstanceNorm2d` that takes ``num_features`` from its first input.
+
+    Example::
+
+        >>> nn.LazyInstanceNorm2d()(clnn.randn(2, 3, 4, 4)).shape
+        clnn.Size([2, 3, 4, 4])
+    """
 
     cls_to_become = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
-    """An :class:`InstanceNorm3d` that takes ``num_features`` from its first input."""
+    """An :class:`InstanceNorm3d` that takes ``num_features`` from its first input.
+
+    Example::
+
+        >>> nn.LazyInstanceNorm3d()(clnn.randn(2, 3, 2, 2, 2)).shape
+        clnn.Size([2, 3, 2, 2, 2])
+    """
 
     cls_to_become = InstanceNorm3d

@@ -85,6 +85,11 @@ class Bilinear(Module):
 
     Shape:
         inputs ``(*, in1_features)`` and ``(*, in2_features)``, output ``(*, out_features)``.
+
+    Example::
+
+        >>> nn.Bilinear(20, 30, 40)(clnn.randn(8, 20), clnn.randn(8, 30)).shape
+        clnn.Size([8, 40])
     """
 
     _repr_fields = "in1_features in2_features out_features bias!"
@@ -115,7 +120,13 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A :class:`Linear` that takes ``in_features`` from its first input."""
+    """A :class:`Linear` that takes ``in_features`` from its first input.
+
+    Example::
+
+        >>> nn.LazyLinear(4)(clnn.randn(2, 3)).shape
+        clnn.Size([2, 4])
+    """
 
     cls_to_become = Linear
 

@@ -58,6 +58,11 @@ class NLLLoss(_WeightedLoss):
     """``-w[y] x[y]`` for log-probabilities x ``(N, C, *)`` or ``(C)`` and classes y ``(N, *)`` or ``()``.
 
     The mean divides by the sum of the weights used; targets equal to *ignore_index* do not count.
+
+    Example::
+
+        >>> nn.NLLLoss()(clnn.tensor([[-1., -2.], [-3., -4.]]), clnn.tensor([0, 1]))
+        tensor(2.5000)
     """
 
     weight: object = None
@@ -76,7 +81,13 @@ class NLLLoss2d(NLLLoss):
 
 @declare
 class PoissonNLLLoss(_Loss):
-    """``exp(x) - y x`` (or ``x - y log(x + eps)`` with ``log_input=False``), plus Stirling's term for ``y > 1`` with ``full=True``."""
+    """``exp(x) - y x`` (or ``x - y log(x + eps)`` with ``log_input=False``), plus Stirling's term for ``y > 1`` with ``full=True``.
+
+    Example::
+
+        >>> nn.PoissonNLLLoss()(clnn.zeros(2), clnn.ones(2))
+        tensor(1.)
+    """
 
     log_input: bool = True
     full: bool = False
@@ -94,6 +105,11 @@ class GaussianNLLLoss(_Loss):
     """``(log max(var, eps) + (x - y)^2 / max(var, eps)) / 2``, plus ``log(2 pi) / 2`` with ``full=True``.
 
     Source: Nix, Weigend, Estimating the mean and variance of the target probability distribution, 1994.
+
+    Example::
+
+        >>> nn.GaussianNLLLoss()(clnn.zeros(2), clnn.ones(2), clnn.ones(2))
+        tensor(0.5000)
     """
 
     _keyword_only = True
@@ -107,7 +123,13 @@ class GaussianNLLLoss(_Loss):
 
 @declare
 class KLDivLoss(_Loss):
-    """``y (log y - x)`` for log-probabilities x; y too is a logarithm with ``log_target=True``. ``"batchmean"`` divides by N."""
+    """``y (log y - x)`` for log-probabilities x; y too is a logarithm with ``log_target=True``. ``"batchmean"`` divides by N.
+
+    Example::
+
+        >>> nn.KLDivLoss(reduction='sum')(clnn.tensor([0.25, 0.75]).log(), clnn.tensor([0.5, 0.5]))
+        tensor(0.1438)
+    """
 
     size_average: bool = None
     reduce: bool = None
@@ -138,7 +160,13 @@ class MSELoss(_Loss):
 
 @declare
 class BCELoss(_WeightedLoss):
-    """``-w (y log x + (1 - y) log(1 - x))`` for probabilities x; the logarithms are not below -100."""
+    """``-w (y log x + (1 - y) log(1 - x))`` for probabilities x; the logarithms are not below -100.
+
+    Example::
+
+        >>> nn.BCELoss()(clnn.tensor([0.5, 0.5]), clnn.tensor([1., 0.]))
+        tensor(0.6931)
+    """
 
     weight: object = None
     size_average: bool = None
@@ -172,7 +200,13 @@ class BCEWithLogitsLoss(_Loss):
 
 @declare
 class HingeEmbeddingLoss(_Loss):
-    """``x`` where ``y = 1``, ``max(0, margin - x)`` where ``y = -1``."""
+    """``x`` where ``y = 1``, ``max(0, margin - x)`` where ``y = -1``.
+
+    Example::
+
+        >>> nn.HingeEmbeddingLoss()(clnn.tensor([0.5, 0.2]), clnn.tensor([1., -1.]))
+        tensor(0.6500)
+    """
 
     margin: float = 1.0
     size_average: bool = None
@@ -185,7 +219,13 @@ class HingeEmbeddingLoss(_Loss):
 
 @declare
 class MultiLabelMarginLoss(_Loss):
-    """``sum_ij max(0, 1 - (x[y_j] - x[i])) / C`` over the labels ``y_j`` (until the first -1) and the other classes i."""
+    """``sum_ij max(0, 1 - (x[y_j] - x[i])) / C`` over the labels ``y_j`` (until the first -1) and the other classes i.
+
+    Example::
+
+        >>> nn.MultiLabelMarginLoss()(clnn.tensor([[0.1, 0.2, 0.4, 0.8]]), clnn.tensor([[3, 0, -1, 1]]))
+        tensor(0.8500)
+    """
 
     size_average: bool = None
     reduce: bool = None
@@ -197,7 +237,13 @@ class MultiLabelMarginLoss(_Loss):
 
 @declare
 class SmoothL1Loss(_Loss):
-    """``(x - y)^2 / (2 beta)`` where ``|x - y| < beta``, else ``|x - y| - beta / 2``. Source: Girshick, 2015 (arXiv:1504.08083)."""
+    """``(x - y)^2 / (2 beta)`` where ``|x - y| < beta``, else ``|x - y| - beta / 2``. Source: Girshick, 2015 (arXiv:1504.08083).
+
+    Example::
+
+        >>> nn.SmoothL1Loss()(clnn.tensor([0., 3.]), clnn.tensor([1., 1.]))
+        tensor(1.)
+    """
 
     size_average: bool = None
     reduce: bool = None
@@ -210,7 +256,13 @@ class SmoothL1Loss(_Loss):
 
 @declare
 class HuberLoss(_Loss):
-    """``(x - y)^2 / 2`` where ``|x - y| <= delta``, else ``delta (|x - y| - delta / 2)``."""
+    """``(x - y)^2 / 2`` where ``|x - y| <= delta``, else ``delta (|x - y| - delta / 2)``.
+
+    Example::
+
+        >>> nn.HuberLoss()(clnn.tensor([0., 3.]), clnn.tensor([1., 1.]))
+        tensor(1.)
+    """
 
     reduction: str = "mean"
     delta: float = 1.0
@@ -221,7 +273,13 @@ class HuberLoss(_Loss):
 
 @declare
 class SoftMarginLoss(_Loss):
-    """``log(1 + exp(-y x))`` for ``y`` of 1 or -1."""
+    """``log(1 + exp(-y x))`` for ``y`` of 1 or -1.
+
+    Example::
+
+        >>> nn.SoftMarginLoss()(clnn.zeros(2), clnn.ones(2))
+        tensor(0.6931)
+    """
 
     size_average: bool = None
     reduce: bool = None
@@ -264,7 +322,13 @@ class CrossEntropyLoss(_WeightedLoss):
 
 @declare
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Mean over the classes of the binary cross entropy of logits x ``(N, C)`` and labels y of 0 and 1."""
+    """Mean over the classes of the binary cross entropy of logits x ``(N, C)`` and labels y of 0 and 1.
+
+    Example::
+
+        >>> nn.MultiLabelSoftMarginLoss()(clnn.zeros(1, 2), clnn.ones(1, 2))
+        tensor(0.6931)
+    """
 
     weight: object = None
     size_average: bool = None
@@ -277,7 +341,13 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 @declare
 class CosineEmbeddingLoss(_Loss):
-    """``1 - cos(x1, x2)`` where ``y = 1``, ``max(0, cos(x1, x2) - margin)`` where ``y = -1``."""
+    """``1 - cos(x1, x2)`` where ``y = 1``, ``max(0, cos(x1, x2) - margin)`` where ``y = -1``.
+
+    Example::
+
+        >>> nn.CosineEmbeddingLoss()(clnn.tensor([[1., 0.]]), clnn.tensor([[0., 1.]]), clnn.tensor([1.]))
+        tensor(1.)
+    """
 
     margin: float = 0.0
     size_average: bool = None
@@ -290,7 +360,13 @@ class CosineEmbeddingLoss(_Loss):
 
 @declare
 class MarginRankingLoss(_Loss):
-    """``max(0, -y (x1 - x2) + margin)``: y = 1 wants x1 to rank higher, y = -1 x2."""
+    """``max(0, -y (x1 - x2) + margin)``: y = 1 wants x1 to rank higher, y = -1 x2.
+
+    Example::
+
+        >>> nn.MarginRankingLoss()(clnn.tensor([1., 2.]), clnn.tensor([3., 1.]), clnn.tensor([1., 1.]))
+        tensor(1.)
+    """
 
     margin: float = 0.0
     size_average: bool = None
@@ -303,7 +379,13 @@ class MarginRankingLoss(_Loss):
 
 @declare
 class MultiMarginLoss(_WeightedLoss):
-    """``sum_i max(0, margin - x[y] + x[i])^p / C`` over the classes ``i != y``."""
+    """``sum_i max(0, margin - x[y] + x[i])^p / C`` over the classes ``i != y``.
+
+    Example::
+
+        >>> nn.MultiMarginLoss()(clnn.tensor([[0.1, 0.2, 0.4, 0.8]]), clnn.tensor([3]))
+        tensor(0.3250)
+    """
 
     p: int = 1
     margin: float = 1.0
@@ -328,6 +410,11 @@ class TripletMarginLoss(_Loss):
     """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with the p-norm distance d of rows.
 
     Source: Balntas et al., Learning shallow convolutional feature descriptors with triplet losses, 2016.
+
+    Example::
+
+        >>> nn.TripletMarginLoss()(clnn.zeros(1, 2), clnn.zeros(1, 2), clnn.tensor([[0.5, 0.]]))
+        tensor(0.5000)
     """
 
     margin: float = 1.0
@@ -350,7 +437,13 @@ class TripletMarginLoss(_Loss):
 
 @declare
 class TripletMarginWithDistanceLoss(_Loss):
-    """:class:`TripletMarginLoss` with any distance function; the 2-norm by default."""
+    """:class:`TripletMarginLoss` with any distance function; the 2-norm by default.
+
+    Example::
+
+        >>> nn.TripletMarginWithDistanceLoss()(clnn.zeros(1, 2), clnn.zeros(1, 2), clnn.tensor([[0.5, 0.]]))
+        tensor(0.5000)
+    """
 
     _keyword_only = True
     distance_function: object = None
@@ -385,6 +478,11 @@ class CTCLoss(_Loss):
         target_lengths ``(N)``.
 
     Source: Graves et al., Connectionist Temporal Classification, ICML 2006.
+
+    Example::
+
+        >>> nn.CTCLoss()(clnn.zeros(3, 1, 2).log_softmax(2), clnn.tensor([[1]]), clnn.tensor([3]), clnn.tensor([1]))
+        tensor(0.2877)
     """
 
     blank: int = 0

@@ -244,6 +244,10 @@ class Module(HookMixin, StateMixin, ConvertMixin):
                 return
         object.__delattr__(self, name)
 
+    def _repr_html_(self):
+        from clnn.summary_ import module_html
+        return module_html(self)
+
     def __dir__(self):
         names = {*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers}
         return sorted(name for name in names if name and not name[0].isdigit())

@@ -20,6 +20,11 @@ class LocalResponseNorm(Module):
         input and output ``(N, C, *)``.
 
     Source: Krizhevsky et al., ImageNet Classification with Deep Convolutional Neural Networks, 2012.
+
+    Example::
+
+        >>> nn.LocalResponseNorm(2)(clnn.randn(2, 5, 3, 3)).shape
+        clnn.Size([2, 5, 3, 3])
     """
 
     size: int
@@ -33,7 +38,13 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """Old name of :class:`LocalResponseNorm` for ``(N, C, H, W)`` inputs."""
+    """Old name of :class:`LocalResponseNorm` for ``(N, C, H, W)`` inputs.
+
+    Example::
+
+        >>> nn.CrossMapLRN2d(2)(clnn.randn(2, 5, 3, 3)).shape
+        clnn.Size([2, 5, 3, 3])
+    """
 
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
         super().__init__(size, alpha, beta, k)
@@ -95,6 +106,11 @@ class GroupNorm(Module):
         input and output ``(N, C, *)``.
 
     Source: Wu, He, 2018 (arXiv:1803.08494).
+
+    Example::
+
+        >>> nn.GroupNorm(3, 6)(clnn.randn(20, 6, 10, 10)).shape
+        clnn.Size([20, 6, 10, 10])
     """
 
     _repr_fields = "=num_groups =num_channels eps affine bias!"
@@ -131,6 +147,11 @@ class RMSNorm(Module):
         elementwise_affine: whether the weight exists. Default: ``True``.
 
     Source: Zhang, Sennrich, 2019 (arXiv:1910.07467).
+
+    Example::
+
+        >>> nn.RMSNorm(2)(clnn.tensor([3., 4.])).detach()
+        tensor([0.8485, 1.1314])
     """
 
     _repr_fields = "=normalized_shape eps elementwise_affine"

@@ -66,12 +66,26 @@ _ABOUT = {
 }
 
 
+_DOC = """{about}
+
+Args:
+    padding: an int for all sides, or the amounts (left, right, ...).{value}
+
+Example::
+
+    >>> nn.{name}(1{argument})(clnn.zeros{size}).shape
+    clnn.Size({padded})
+"""
+
+
 def _define():
     for kind, (base, about) in _ABOUT.items():
+        with_value = kind == "Constant"
         for nd in (1, 2, 3):
-            name = f"{kind}Pad{nd}d"
-            about_all = about.format(nd=nd) + "\n\nArgs:\n    padding: an int for all sides, or the amounts (left, right, ...)."
-            globals()[name] = type(name, (base,), {"_nd": nd, "__doc__": about_all, "__module__": __name__})
+            name, size = f"{kind}Pad{nd}d", (1, 2) + (3,) * nd
+            doc = _DOC.format(about=about.format(nd=nd), name=name, size=size, padded=[*size[:2], *[5] * nd],
+                              argument=", 3.5" if with_value else "", value="\n    value: the number to fill in." if with_value else "")
+            globals()[name] = type(name, (base,), {"_nd": nd, "__doc__": doc, "__module__": __name__})
 
 
 _define()

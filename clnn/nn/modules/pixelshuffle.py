@@ -25,7 +25,13 @@ class PixelShuffle(Module):
 
 @declare
 class PixelUnshuffle(Module):
-    """``(*, C, H r, W r)`` to ``(*, C r^2, H, W)`` with ``r = downscale_factor``: undoes :class:`PixelShuffle`."""
+    """``(*, C, H r, W r)`` to ``(*, C r^2, H, W)`` with ``r = downscale_factor``: undoes :class:`PixelShuffle`.
+
+    Example::
+
+        >>> nn.PixelUnshuffle(3)(clnn.randn(1, 1, 12, 12)).shape
+        clnn.Size([1, 9, 4, 4])
+    """
 
     downscale_factor: int
 
@@ -35,7 +41,13 @@ class PixelUnshuffle(Module):
 
 @declare
 class ChannelShuffle(Module):
-    """Split the channels of ``(N, C, *)`` into *groups* and interleave them. Source: Zhang et al., 2017 (arXiv:1707.01083)."""
+    """Split the channels of ``(N, C, *)`` into *groups* and interleave them. Source: Zhang et al., 2017 (arXiv:1707.01083).
+
+    Example::
+
+        >>> nn.ChannelShuffle(2)(clnn.arange(4).reshape(1, 4, 1)).flatten()
+        tensor([0, 2, 1, 3])
+    """
 
     groups: int
 

@@ -29,7 +29,13 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """Maximum over windows of one dimension; arguments as in :class:`MaxPool2d`."""
+    """Maximum over windows of one dimension; arguments as in :class:`MaxPool2d`.
+
+    Example::
+
+        >>> nn.MaxPool1d(2)(clnn.tensor([[1., 3., 2., 0.]]))
+        tensor([[3., 2.]])
+    """
 
     _nd = 1
 
@@ -57,7 +63,13 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """Maximum over windows of three dimensions; arguments as in :class:`MaxPool2d`."""
+    """Maximum over windows of three dimensions; arguments as in :class:`MaxPool2d`.
+
+    Example::
+
+        >>> nn.MaxPool3d(2)(clnn.randn(1, 2, 4, 4, 4)).shape
+        clnn.Size([1, 2, 2, 2, 2])
+    """
 
     _nd = 3
 
@@ -78,7 +90,13 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Undo :class:`MaxPool1d`: put each value back to the position its index tells, with zeros elsewhere."""
+    """Undo :class:`MaxPool1d`: put each value back to the position its index tells, with zeros elsewhere.
+
+    Example::
+
+        >>> nn.MaxUnpool1d(2)(clnn.tensor([[3., 2.]]), clnn.tensor([[1, 2]]))
+        tensor([[0., 3., 2., 0.]])
+    """
 
     _nd = 1
 
@@ -87,19 +105,37 @@ class MaxUnpool2d(_MaxUnpoolNd):
     """Undo :class:`MaxPool2d`: put each value back to the position its index tells, with zeros elsewhere.
 
     ``forward(input, indices, output_size=None)``; give the size when pooling could have come from more than one.
+
+    Example::
+
+        >>> nn.MaxUnpool2d(2)(clnn.tensor([[[5.]]]), clnn.tensor([[[3]]]))
+        tensor([[[0., 0.],
+                 [0., 5.]]])
     """
 
     _nd = 2
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Undo :class:`MaxPool3d`: put each value back to the position its index tells, with zeros elsewhere."""
+    """Undo :class:`MaxPool3d`: put each value back to the position its index tells, with zeros elsewhere.
+
+    Example::
+
+        >>> nn.MaxUnpool3d(2)(*nn.MaxPool3d(2, return_indices=True)(clnn.randn(1, 2, 4, 4, 4))).shape
+        clnn.Size([1, 2, 4, 4, 4])
+    """
 
     _nd = 3
 
 
 class AvgPool1d(Module):
-    """Mean over windows of one dimension; arguments as in :class:`AvgPool2d`."""
+    """Mean over windows of one dimension; arguments as in :class:`AvgPool2d`.
+
+    Example::
+
+        >>> nn.AvgPool1d(2)(clnn.tensor([[1., 3., 2., 0.]]))
+        tensor([[2., 1.]])
+    """
 
     _repr_fields = "kernel_size stride padding"
 
@@ -156,7 +192,13 @@ class AvgPool2d(_AvgPoolNd):
 
 
 class AvgPool3d(_AvgPoolNd):
-    """Mean over windows of three dimensions; arguments as in :class:`AvgPool2d`."""
+    """Mean over windows of three dimensions; arguments as in :class:`AvgPool2d`.
+
+    Example::
+
+        >>> nn.AvgPool3d(2)(clnn.randn(1, 2, 4, 4, 4)).shape
+        clnn.Size([1, 2, 2, 2, 2])
+    """
 
     _nd = 3
 
@@ -188,13 +230,24 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Maximum over windows at random steps, so that any output size (or share of the input's) can be had.
 
     Source: Graham, 2014 (arXiv:1412.6071).
+
+    Example::
+
+        >>> nn.FractionalMaxPool2d(2, output_size=3)(clnn.randn(1, 2, 7, 7)).shape
+        clnn.Size([1, 2, 3, 3])
     """
 
     _nd = 2
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """:class:`FractionalMaxPool2d` over three dimensions."""
+    """:class:`FractionalMaxPool2d` over three dimensions.
+
+    Example::
+
+        >>> nn.FractionalMaxPool3d(2, output_ratio=0.5)(clnn.randn(1, 2, 6, 6, 6)).shape
+        clnn.Size([1, 2, 3, 3, 3])
+    """
 
     _nd = 3
 
@@ -215,19 +268,37 @@ class _LPPoolNd(Module):
 
 
 class LPPool1d(_LPPoolNd):
-    """``(sum of x^p over the window)^(1/p)`` with ``p = norm_type``."""
+    """``(sum of x^p over the window)^(1/p)`` with ``p = norm_type``.
+
+    Example::
+
+        >>> nn.LPPool1d(2, 2)(clnn.tensor([[3., 4.]]))
+        tensor([[5.]])
+    """
 
     _nd = 1
 
 
 class LPPool2d(_LPPoolNd):
-    """``(sum of x^p over the window)^(1/p)`` with ``p = norm_type``."""
+    """``(sum of x^p over the window)^(1/p)`` with ``p = norm_type``.
+
+    Example::
+
+        >>> nn.LPPool2d(2, 2)(clnn.ones(1, 1, 2, 2))
+        tensor([[[[2.]]]])
+    """
 
     _nd = 2
 
 
 class LPPool3d(_LPPoolNd):
-    """``(sum of x^p over the window)^(1/p)`` with ``p = norm_type``."""
+    """``(sum of x^p over the window)^(1/p)`` with ``p = norm_type``.
+
+    Example::
+
+        >>> nn.LPPool3d(2, 2)(clnn.randn(1, 2, 4, 4, 4)).shape
+        clnn.Size([1, 2, 2, 2, 2])
+    """
 
     _nd = 3
 
@@ -244,19 +315,37 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """Maximum over windows chosen so that the output has the wanted length."""
+    """Maximum over windows chosen so that the output has the wanted length.
+
+    Example::
+
+        >>> nn.AdaptiveMaxPool1d(2)(clnn.tensor([[1., 3., 2.]]))
+        tensor([[3., 3.]])
+    """
 
     _nd = 1
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """Maximum over windows chosen so that the output has the wanted size (an int, or a tuple where ``None`` keeps a size)."""
+    """Maximum over windows chosen so that the output has the wanted size (an int, or a tuple where ``None`` keeps a size).
+
+    Example::
+
+        >>> nn.AdaptiveMaxPool2d((5, None))(clnn.randn(1, 64, 8, 9)).shape
+        clnn.Size([1, 64, 5, 9])
+    """
 
     _nd = 2
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """Maximum over windows chosen so that the output has the wanted size."""
+    """Maximum over windows chosen so that the output has the wanted size.
+
+    Example::
+
+        >>> nn.AdaptiveMaxPool3d(2)(clnn.randn(1, 2, 5, 6, 7)).shape
+        clnn.Size([1, 2, 2, 2, 2])
+    """
 
     _nd = 3
 
@@ -271,7 +360,13 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """Mean over windows chosen so that the output has the wanted length."""
+    """Mean over windows chosen so that the output has the wanted length.
+
+    Example::
+
+        >>> nn.AdaptiveAvgPool1d(2)(clnn.tensor([[1., 3., 2.]]))
+        tensor([[2.0000, 2.5000]])
+    """
 
     _nd = 1
 
@@ -289,6 +384,12 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """Mean over windows chosen so that the output has the wanted size."""
+    """Mean over windows chosen so that the output has the wanted size.
+
+    Example::
+
+        >>> nn.AdaptiveAvgPool3d(2)(clnn.randn(1, 2, 5, 6, 7)).shape
+        clnn.Size([1, 2, 2, 2, 2])
+    """
 
     _nd = 3

@@ -404,7 +404,13 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """``h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`` (or relu); ``forward(input, hx=None)`` returns h'."""
+    """``h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`` (or relu); ``forward(input, hx=None)`` returns h'.
+
+    Example::
+
+        >>> nn.RNNCell(10, 20)(clnn.randn(3, 10)).shape
+        clnn.Size([3, 20])
+    """
 
     def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
@@ -435,7 +441,13 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of :class:`GRU`; ``forward(input, hx=None)`` returns the new h."""
+    """One step of :class:`GRU`; ``forward(input, hx=None)`` returns the new h.
+
+    Example::
+
+        >>> nn.GRUCell(10, 20)(clnn.randn(3, 10)).shape
+        clnn.Size([3, 20])
+    """
 
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)

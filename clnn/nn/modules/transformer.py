@@ -144,7 +144,13 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """A stack of *num_layers* copies of a decoder layer, with a normalisation at the end if one is given."""
+    """A stack of *num_layers* copies of a decoder layer, with a normalisation at the end if one is given.
+
+    Example::
+
+        >>> nn.TransformerDecoder(nn.TransformerDecoderLayer(16, 4), 2)(clnn.rand(7, 2, 16), clnn.rand(10, 2, 16)).shape
+        clnn.Size([7, 2, 16])
+    """
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         super().__init__()
@@ -174,6 +180,11 @@ class Transformer(Module):
         src ``(S, N, E)``, tgt ``(T, N, E)``, output like tgt.
 
     Source: Vaswani et al., 2017 (arXiv:1706.03762).
+
+    Example::
+
+        >>> nn.Transformer(16, 4, 1, 1, 32)(clnn.rand(10, 2, 16), clnn.rand(7, 2, 16)).shape
+        clnn.Size([7, 2, 16])
     """
 
     def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1,

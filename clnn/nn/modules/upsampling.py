@@ -44,14 +44,26 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """:class:`Upsample` of ``(N, C, H, W)`` with mode ``"nearest"``."""
+    """:class:`Upsample` of ``(N, C, H, W)`` with mode ``"nearest"``.
+
+    Example::
+
+        >>> nn.UpsamplingNearest2d(scale_factor=2)(clnn.ones(1, 1, 2, 2)).shape
+        clnn.Size([1, 1, 4, 4])
+    """
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """:class:`Upsample` of ``(N, C, H, W)`` with mode ``"bilinear"`` and aligned corners."""
+    """:class:`Upsample` of ``(N, C, H, W)`` with mode ``"bilinear"`` and aligned corners.
+
+    Example::
+
+        >>> nn.UpsamplingBilinear2d(size=(3, 5))(clnn.ones(1, 1, 2, 2)).shape
+        clnn.Size([1, 1, 3, 5])
+    """
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -22,14 +22,19 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
         tensors: tensor or iterable of tensors.
         norm_type: p of the norm, or ``inf``. Default: 2.
         error_if_nonfinite: raise when the norm is infinite or NaN (waits for the device). Default: ``False``.
+
+    Example::
+
+        >>> nn.utils.get_total_norm([clnn.tensor([3.]), clnn.tensor([4.])])
+        tensor(5.)
     """
     tensors = _tensors(tensors)
     norm_type = float(norm_type)
     if not tensors:
         return clnn.tensor(0.0)
     device = tensors[0].device
-    norms = clnn.stack([clnn.linalg.vector_norm(t.detach(), norm_type).to(device) for t in tensors])
-    total = norms.max() if math.isinf(norm_type) and norm_type > 0 else clnn.linalg.vector_norm(norms, norm_type)
+    norms = clnn.stack([t.detach().norm(norm_type).to(device) for t in tensors])
+    total = norms.norm(norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. "
                            "To disable this error and scale the gradients by the non-finite norm anyway, set "

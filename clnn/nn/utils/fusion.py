@@ -50,7 +50,13 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
 
 
 def fuse_linear_bn_eval(linear, bn):
-    """A copy of *linear* that does the work of both layers; both must be in evaluation mode."""
+    """A copy of *linear* that does the work of both layers; both must be in evaluation mode.
+
+    Example::
+
+        >>> nn.utils.fuse_linear_bn_eval(nn.Linear(3, 4).eval(), nn.BatchNorm1d(4).eval())
+        Linear(in_features=3, out_features=4, bias=True)
+    """
     if linear.training or bn.training:
         raise AssertionError("Fusion only for eval!")
     if linear.out_features != bn.num_features and bn.num_features != 1:

@@ -166,6 +166,11 @@ def weight_norm(module, name="weight", dim=0):
         dim: dimension that keeps a length for each index; ``None`` for one length. Default: 0.
 
     Source: Salimans, Kingma, 2016 (arXiv:1602.07868).
+
+    Example::
+
+        >>> nn.utils.parametrizations.weight_norm(nn.Linear(20, 40)).parametrizations.weight.original0.shape
+        clnn.Size([40, 1])
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
@@ -213,7 +218,7 @@ class _SpectralNorm(Module):
         if self.training:
             self._power_method(matrix, self.n_power_iterations)
         u, v = self._u.clone(), self._v.clone()  # backward must not see later improvements
-        return weight / clnn.dot(u, clnn.mv(matrix, v))
+        return weight / (u * clnn.mv(matrix, v)).sum()
 
     def right_inverse(self, value):
         return value
@@ -230,6 +235,11 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
         dim: dimension of the outputs; 1 for transposed convolutions, else 0.
 
     Source: Miyato et al., 2018 (arXiv:1802.05957).
+
+    Example::
+
+        >>> nn.utils.parametrizations.spectral_norm(nn.Linear(20, 40)).weight.shape
+        clnn.Size([40, 20])
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, clnn.Tensor):

@@ -258,7 +258,13 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
 
 
 def is_parametrized(module, tensor_name=None):
-    """Whether the module (or the tensor, if named) has parametrizations."""
+    """Whether the module (or the tensor, if named) has parametrizations.
+
+    Example::
+
+        >>> nn.utils.parametrize.is_parametrized(nn.Linear(2, 2))
+        False
+    """
     parametrizations = getattr(module, "parametrizations", None)
     if parametrizations is None or not isinstance(parametrizations, ModuleDict):
         return False

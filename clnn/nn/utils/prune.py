@@ -279,13 +279,25 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module, name):
-    """Make the mask and the hook without pruning anything; returns the module, as all functions here."""
+    """Make the mask and the hook without pruning anything; returns the module, as all functions here.
+
+    Example::
+
+        >>> list(nn.utils.prune.identity(nn.Linear(2, 3), 'bias').state_dict())
+        ['weight', 'bias_orig', 'bias_mask']
+    """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module, name, amount):
-    """Prune random entries of ``module.<name>``: a share (float) or number (int)."""
+    """Prune random entries of ``module.<name>``: a share (float) or number (int).
+
+    Example::
+
+        >>> int((nn.utils.prune.random_unstructured(nn.Linear(2, 3), 'weight', 2).weight == 0).sum())
+        2
+    """
     RandomUnstructured.apply(module, name, amount)
     return module
 
@@ -304,13 +316,25 @@ def l1_unstructured(module, name, amount, importance_scores=None):
 
 
 def random_structured(module, name, amount, dim):
-    """Prune random channels of ``module.<name>`` along *dim*: a share (float) or number (int)."""
+    """Prune random channels of ``module.<name>`` along *dim*: a share (float) or number (int).
+
+    Example::
+
+        >>> int((nn.utils.prune.random_structured(nn.Linear(2, 3), 'weight', 1, dim=0).weight == 0).sum())
+        2
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
 def ln_structured(module, name, amount, n, dim, importance_scores=None):
-    """Prune the channels of ``module.<name>`` along *dim* with the smallest n-norms: a share (float) or number (int)."""
+    """Prune the channels of ``module.<name>`` along *dim* with the smallest n-norms: a share (float) or number (int).
+
+    Example::
+
+        >>> int((nn.utils.prune.ln_structured(nn.Linear(2, 3), 'weight', 1, n=2, dim=0).weight == 0).sum())
+        2
+    """
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
@@ -350,13 +374,25 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
 
 
 def custom_from_mask(module, name, mask):
-    """Prune ``module.<name>`` where *mask* is 0."""
+    """Prune ``module.<name>`` where *mask* is 0.
+
+    Example::
+
+        >>> float(nn.utils.prune.custom_from_mask(nn.Linear(1, 2), 'bias', clnn.tensor([0, 1])).bias[0])
+        -0.0
+    """
     CustomFromMask.apply(module, name, mask)
     return module
 
 
 def remove(module, name):
-    """Make the pruning of ``module.<name>`` permanent and drop mask and hook."""
+    """Make the pruning of ``module.<name>`` permanent and drop mask and hook.
+
+    Example::
+
+        >>> list(nn.utils.prune.remove(nn.utils.prune.identity(nn.Linear(2, 3), 'bias'), 'bias').state_dict())
+        ['weight', 'bias']
+    """
     found = _find_hook(module, name)
     if found is None:
         raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
@@ -366,7 +402,13 @@ def remove(module, name):
 
 
 def is_pruned(module):
-    """Whether a module of the tree has a pruning hook."""
+    """Whether a module of the tree has a pruning hook.
+
+    Example::
+
+        >>> nn.utils.prune.is_pruned(nn.utils.prune.identity(nn.Linear(2, 3), 'bias'))
+        True
+    """
     return any(isinstance(hook, BasePruningMethod) for part in module.modules() for hook in part._forward_pre_hooks.values())
 
 

@@ -73,8 +73,17 @@ class PackedSequence(_Fields):
 
 
 def invert_permutation(permutation):
-    """The permutation that undoes *permutation*; ``None`` stays ``None``."""
-    return None if permutation is None else clnn.argsort(permutation)
+    """The permutation that undoes *permutation*; ``None`` stays ``None``.
+
+    Example::
+
+        >>> nn.utils.rnn.invert_permutation(clnn.tensor([2, 0, 1]))
+        tensor([1, 2, 0])
+    """
+    if permutation is None:
+        return None
+    positions = clnn.arange(permutation.numel(), device=permutation.device)
+    return clnn.empty_like(positions).index_copy(0, permutation, positions)
 
 
 def _as_list(lengths):
@@ -126,6 +135,11 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 
     Returns:
         (padded sequences ``(T, B, *)`` or ``(B, T, *)``, lengths ``(B)``); T is *total_length* or the longest length.
+
+    Example::
+
+        >>> nn.utils.rnn.pad_packed_sequence(nn.utils.rnn.pack_sequence([clnn.tensor([1, 2]), clnn.tensor([3])]))[0].tolist()
+        [[1, 3], [2, 0]]
     """
     sizes = _as_list(sequence.batch_sizes)
     longest, batch = len(sizes), sizes[0]
@@ -182,17 +196,35 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
-    """Undo :func:`pad_sequence`: a list of ``(T_i, *)`` tensors."""
+    """Undo :func:`pad_sequence`: a list of ``(T_i, *)`` tensors.
+
+    Example::
+
+        >>> nn.utils.rnn.unpad_sequence(clnn.tensor([[1, 3], [2, 0]]), [2, 1])
+        [tensor([1, 2]), tensor([3])]
+    """
     x = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [row[:n] for row, n in zip(x.unbind(0), _as_list(lengths))]
 
 
 def pack_sequence(sequences, enforce_sorted=True):
-    """Pack a list of ``(T_i, *)`` tensors."""
+    """Pack a list of ``(T_i, *)`` tensors.
+
+    Example::
+
+        >>> nn.utils.rnn.pack_sequence([clnn.tensor([1, 2]), clnn.tensor([3])]).data
+        tensor([1, 3, 2])
+    """
     return pack_padded_sequence(pad_sequence(sequences), [s.shape[0] for s in sequences], enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences):
-    """Undo :func:`pack_sequence`: a list of ``(T_i, *)`` tensors."""
+    """Undo :func:`pack_sequence`: a list of ``(T_i, *)`` tensors.
+
+    Example::
+
+        >>> nn.utils.rnn.unpack_sequence(nn.utils.rnn.pack_sequence([clnn.tensor([1, 2]), clnn.tensor([3])]))
+        [tensor([1, 2]), tensor([3])]
+    """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

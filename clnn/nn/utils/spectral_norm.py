@@ -32,7 +32,7 @@ class SpectralNorm:
                     v.copy_(F.normalize(clnn.mv(matrix.t(), u), dim=0, eps=self.eps))
                     u.copy_(F.normalize(clnn.mv(matrix, v), dim=0, eps=self.eps))
                 u, v = u.clone(), v.clone()  # backward must not see later improvements
-        return weight / clnn.dot(u, clnn.mv(matrix, v))
+        return weight / (u * clnn.mv(matrix, v)).sum()
 
     def remove(self, module):
         """Make the present weight a parameter again."""
@@ -124,6 +124,11 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
         dim: dimension of the outputs; 1 for transposed convolutions, else 0.
 
     Source: Miyato et al., 2018 (arXiv:1802.05957).
+
+    Example::
+
+        >>> nn.utils.spectral_norm(nn.Linear(20, 40)).weight_u.shape
+        clnn.Size([40])
     """
     if dim is None:
         from clnn.nn.modules.conv import _ConvTransposeNd

@@ -66,7 +66,8 @@ def default_convert(data):
     if _is_namedtuple(data):
         return type(data)(*(default_convert(v) for v in data))
     if isinstance(data, collections.abc.Sequence) and not isinstance(data, (str, bytes)):
-        return _rebuild(data, [default_convert(v) for v in data], list)
+        items = [default_convert(v) for v in data]
+        return items if isinstance(data, tuple) else _rebuild(data, items, list)  # tuples become lists, as in PyTorch
     return data
 
 
@@ -74,7 +75,7 @@ def default_collate(batch):
     """Stack a list of samples into a batch; the containers inside the samples are kept.
 
     Tensors `(*)` become one tensor `(N, *)`; NumPy arrays and numbers become tensors (a Python float becomes float64, as in
-    PyTorch); strings and bytes stay lists; dicts, lists, tuples and named tuples are collated entry by entry.
+    PyTorch); strings and bytes stay as they are; dicts, lists, tuples and named tuples are collated entry by entry.
 
     Raises:
         TypeError: a sample holds something else; give the `DataLoader` a `collate_fn`.
@@ -83,7 +84,7 @@ def default_collate(batch):
     Example::
 
         >>> clnn.utils.data.default_collate([(1, "a"), (2, "b")])
-        [tensor([1, 2]), ['a', 'b']]
+        [tensor([1, 2]), ('a', 'b')]
     """
     return _collate(batch, _stack_on_device, array_to_tensor)
 

@@ -52,6 +52,9 @@ class DataLoader:
         >>> data = clnn.utils.data.TensorDataset(clnn.arange(10.0), clnn.arange(10))
         >>> for x, y in clnn.utils.data.DataLoader(data, batch_size=4, shuffle=True):
         ...     print(x.shape, y.shape)
+        clnn.Size([4]) clnn.Size([4])
+        clnn.Size([4]) clnn.Size([4])
+        clnn.Size([2]) clnn.Size([2])
     """
 
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None,

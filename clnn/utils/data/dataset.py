@@ -18,6 +18,8 @@ class Dataset:
         ...         return 10
         ...     def __getitem__(self, i):
         ...         return float(i), float(i * i)
+        >>> Squares()[3]
+        (3.0, 9.0)
     """
 
     def __getitem__(self, index):

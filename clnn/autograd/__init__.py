@@ -1,0 +1,23 @@
+"""Automatic differentiation: the engine's entry points, custom functions, checks and hooks."""
+from __future__ import annotations
+
+from .._tensor.backward import backward, grad
+from .._tensor.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .._tensor.tensor import Tensor as _Tensor
+from . import anomaly_mode, function, functional, graph
+from .anomaly_mode import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
+from .function import Function
+from .gradcheck import GradcheckError, gradcheck, gradgradcheck
+
+
+class Variable:
+    """Tensors are differentiable themselves; ``Variable(t)`` returns ``t`` with ``requires_grad`` set as asked."""
+
+    def __new__(cls, data=None, requires_grad=False, volatile=None):
+        t = data.detach() if isinstance(data, _Tensor) and data._grad_fn is None and requires_grad != data.requires_grad else data
+        return t.requires_grad_(requires_grad) if requires_grad else t
+
+
+__all__ = ["Function", "GradcheckError", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "function", "functional", "grad",
+           "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_enabled", "is_grad_enabled", "no_grad", "set_detect_anomaly",
+           "set_grad_enabled"]

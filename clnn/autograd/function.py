@@ -1,0 +1,270 @@
+"""Custom differentiable functions with a forward and a backward of their own."""
+from __future__ import annotations
+
+import functools
+import traceback
+
+from .._tensor import tape
+from .._tensor.dispatch import _Packed
+from .._tensor.grad_mode import no_grad, state
+from .._tensor.inplace import take_history
+from .._tensor.tensor import Tensor, edge
+from ..ops import creation
+
+_FREED = ("Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved "
+          "intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+          "backward through the graph a second time or if you need to access saved tensors after calling backward.")
+
+
+class FunctionCtx:
+    """What ``forward`` hands to ``backward``; any attribute may be set on it."""
+
+    def __init__(self, needs=(), node=None):
+        self.needs_input_grad = needs
+        self._to_save, self._dirty, self._constant, self._materialize = (), (), (), True
+        self._saved, self._node = None, node
+
+    def save_for_backward(self, *tensors):
+        """Keep tensors (inputs, outputs or others) for ``backward``; in-place changes to them are noticed."""
+        for i, t in enumerate(tensors):
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}")
+        self._to_save = tensors
+
+    def save_for_forward(self, *tensors):
+        """Accepted; there is no forward mode."""
+
+    def mark_dirty(self, *tensors):
+        """Say that these inputs were changed in place."""
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors):
+        """Say that these outputs have no gradient."""
+        self._constant = tensors
+
+    def set_materialize_grads(self, value):
+        """False: gradients of unused outputs come as None, not as zeros."""
+        self._materialize = bool(value)
+
+    @property
+    def saved_tensors(self):
+        """What ``save_for_backward`` kept."""
+        if self._saved is None:
+            node = self._node() if self._node is not None else None
+            if node is not None and node.freed:
+                raise RuntimeError(_FREED)
+            return tuple(self._to_save)
+        return tuple(s.get() if s is not None else None for s in self._saved)
+
+    saved_variables = saved_tensors
+
+
+class _Saved:
+    """One kept tensor with its version. Outputs are kept without their history, which would make a reference cycle."""
+
+    __slots__ = ("value", "version", "name", "nr", "node")
+
+    def __init__(self, t, nr, node):
+        self.nr, self.node, self.name = nr, node if nr is not None else None, node().name()
+        self.version = t._version
+        value = t._alias() if nr is not None else t
+        if nr is not None:
+            value._ver = t._ver or t._storage
+        self.value = _Packed(*state.saved_hooks[-1], value) if state.saved_hooks else value
+
+    def get(self):
+        t = self.value
+        if type(t) is _Packed:
+            t = t.unpack()
+        elif t._version != self.version:
+            raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace operation: "
+                               f"[{t.type()} {list(t.shape)}], saved by {self.name}, is at version {t._version}; expected version "
+                               f"{self.version} instead. Hint: use the out-of-place form, or clone() the tensor first.")
+        if self.nr is not None and self.node() is not None:
+            t = t._alias()
+            t._grad_fn, t._out_nr, t._rg = self.node(), self.nr, True
+        return t
+
+
+class FunctionNode(tape.Node):
+    """Tape entry of one ``apply``."""
+
+    __slots__ = ("cls", "ctx", "metas", "inputs", "freed")
+
+    def name(self):
+        return self.cls.__name__ + "Backward"
+
+    def release(self):
+        self.freed = True
+        self.ctx._saved, self.ctx._to_save = None, ()
+
+    @property
+    def saved_tensors(self):
+        return self.ctx.saved_tensors
+
+    def apply(self, grads, needed):
+        ctx, name = self.ctx, self.name()
+        if ctx._materialize:
+            grads = [creation.filled(m[0], 0, m[1], m[2]) if g is None and m is not None else g for g, m in zip(grads, self.metas)]
+        backward = self.cls.vjp if self.cls.backward is Function.backward else self.cls.backward
+        got = backward(ctx, *grads)
+        got = tuple(got) if isinstance(got, (tuple, list)) else (got,)
+        count = len(self.inputs)
+        if len(got) < count or any(g is not None for g in got[count:]):
+            raise RuntimeError(f"function {name} returned an incorrect number of gradients (expected {count}, got {len(got)})")
+        return [self._checked(i, g, name) if g is not None else None for i, g in enumerate(got[:count])]
+
+    def _checked(self, i, g, name):
+        meta = self.inputs[i]
+        if meta is None:
+            raise RuntimeError(f"function {name} returned a gradient different from None at position {i + 1}, but the corresponding forward "
+                               "input was not a Variable")
+        if self.edges[i] is None:
+            return None
+        if not isinstance(g, Tensor):
+            raise TypeError(f"function {name}: expected Variable or None as gradient {i} (got {type(g).__name__})")
+        shape, dtype = meta
+        if g.shape != shape:
+            lead = len(g.shape) - len(shape)
+            if lead < 0 or any(s not in (1, n) for s, n in zip(shape, g.shape[lead:])):
+                raise RuntimeError(f"Function {name} returned an invalid gradient at index {i} - got {list(g.shape)} but expected shape "
+                                   f"compatible with {list(shape)}")
+            g = g.sum_to_size(shape)
+        return g if g.dtype is dtype else g.to(dtype)
+
+
+class Function:
+    """A differentiable function with its own gradient. Subclass it, write the static methods, and call ``apply``.
+
+    ``forward(ctx, *args)`` computes without recording; or ``forward(*args)`` together with ``setup_context(ctx, inputs, output)``.
+    ``backward(ctx, *grad_outputs)`` returns one gradient (or None) per argument of ``forward``.
+
+    Example:
+        >>> class Exp(clnn.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         y = x.exp()
+        ...         ctx.save_for_backward(y)
+        ...         return y
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         y, = ctx.saved_tensors
+        ...         return g * y
+        >>> x = clnn.tensor(0.0, requires_grad=True)
+        >>> Exp.apply(x).backward()
+        >>> x.grad
+        tensor(1.)
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise RuntimeError(f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all static, so you should "
+                           "invoke them on the class itself: call its apply().")
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+                                  "backward mode AD.")
+
+    vjp = backward
+
+    @classmethod
+    def apply(cls, *args, **kwargs):
+        """Compute ``forward`` and put this function on the tape."""
+        import weakref
+        needs = tuple(isinstance(a, Tensor) and a._rg for a in args)
+        tracked = state.grad and any(needs)
+        node = FunctionNode([edge(a) if tracked and n else None for a, n in zip(args, needs)])
+        node.cls, node.freed, ctx = cls, False, FunctionCtx(needs, weakref.ref(node))
+        node.ctx = ctx
+        with no_grad():
+            if cls.setup_context is not Function.setup_context:
+                output = cls.forward(*args, **kwargs)
+                cls.setup_context(ctx, args, output)
+            else:
+                output = cls.forward(ctx, *args, **kwargs)
+        outs = output if isinstance(output, tuple) else (output,)
+        wrapped = _wrap(node, ctx, args, outs, tracked)
+        return wrapped if isinstance(output, tuple) else wrapped[0]
+
+
+def _wrap(node, ctx, args, outs, tracked):
+    """Give the outputs their place on the tape and settle what is saved."""
+    import weakref
+    node.outs = len(outs)
+    node.metas = [(o.shape, o.dtype, o._storage.device) if isinstance(o, Tensor) else None for o in outs]
+    node.inputs = [(a.shape, a.dtype) if isinstance(a, Tensor) else None for a in args]
+    if state.anomaly:
+        node.trace = "".join(traceback.format_stack()[:-3])
+    result, ours = [], {}
+    for nr, o in enumerate(outs):
+        if not isinstance(o, Tensor):
+            result.append(o)
+            continue
+        dirty = any(o is d for d in ctx._dirty)
+        constant = any(o is c for c in ctx._constant) or not o.dtype.is_floating_point
+        if not dirty and (o._rg or any(o is a for a in args)):
+            fresh = o._alias()
+        else:
+            fresh = o
+        if tracked and not constant:
+            ours[id(o)] = nr
+            if dirty:
+                mark = o._alias()
+                mark._grad_fn, mark._out_nr, mark._rg = node, nr, True
+                take_history(o, mark)
+            else:
+                fresh._base, fresh._view_version = None, 0
+                fresh._grad_fn, fresh._out_nr, fresh._rg = node, nr, True
+        result.append(fresh)
+    if tracked:
+        ref = weakref.ref(node)
+        ctx._saved = [None if t is None else _Saved(t, ours.get(id(t)), ref) for t in ctx._to_save]
+    ctx._to_save = () if tracked else ctx._to_save
+    return tuple(result)
+
+
+class _Twice(tape.Node):
+    """Stands behind gradients that cannot be differentiated again."""
+
+    __slots__ = ()
+
+    def name(self):
+        return "OnceDifferentiable"
+
+    def apply(self, grads, needed):
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def once_differentiable(fn):
+    """Decorator for a ``backward`` that does not support being differentiated itself."""
+    @functools.wraps(fn)
+    def wrapper(ctx, *grads):
+        with no_grad():
+            got = fn(ctx, *grads)
+        if not state.grad or not any(isinstance(g, Tensor) and g._rg for g in grads):
+            return got
+        outs = got if isinstance(got, tuple) else (got,)
+        node = _Twice([edge(g) for g in grads if isinstance(g, Tensor) and g._rg], len(outs))
+        marked = []
+        for nr, o in enumerate(outs):
+            if isinstance(o, Tensor):
+                o = o._alias()
+                o._grad_fn, o._out_nr, o._rg = node, nr, True
+            marked.append(o)
+        return tuple(marked) if isinstance(got, tuple) else marked[0]
+    return wrapper
+
+
+def _unused(*args):
+    raise NotImplementedError("forward mode is not supported")
+
+
+Function.jvp = staticmethod(_unused)

@@ -1,0 +1,140 @@
+"""Jacobians, Hessians and their products with vectors, of functions from tensors to tensors."""
+from __future__ import annotations
+
+from .._tensor.backward import grad
+from .._tensor.grad_mode import enable_grad
+from .._tensor.tensor import Tensor
+from ..graph.op import REGISTRY
+
+
+def _prepare(x, create_graph):
+    """(tuple of fresh inputs that require gradients, whether ``x`` was a tuple)."""
+    many = isinstance(x, (tuple, list))
+    xs = tuple(x) if many else (x,)
+    return tuple(t.view_as(t) if create_graph and t.requires_grad else t.detach().clone().requires_grad_() for t in xs), many
+
+
+def _call(func, xs, name):
+    out = func(*xs)
+    many = isinstance(out, (tuple, list))
+    outs = tuple(out) if many else (out,)
+    for o in outs:
+        if not isinstance(o, Tensor):
+            raise TypeError(f"The outputs of the user-provided function given to {name} must be either a Tensor or a tuple of Tensors but the "
+                            f"given outputs of the user-provided function has type {type(o)}.")
+    return outs, many
+
+
+def _fill(grads, xs, strict=False, name=""):
+    if strict and any(g is None for g in grads):
+        i = [g is None for g in grads].index(True)
+        raise RuntimeError(f"The output of the user-provided function is independent of input {i}. This is not allowed in strict mode. ({name})")
+    return tuple(x.new_zeros(x.shape) if g is None else g for g, x in zip(grads, xs))
+
+
+def _settle(values, many, create_graph):
+    values = values if create_graph else tuple(v.detach() for v in values)
+    return values if many else values[0]
+
+
+def _grads(outs, xs, seeds, create_graph, retain=True):
+    pairs = [(o, s) for o, s in zip(outs, seeds) if o.requires_grad and s is not None]
+    if not pairs:
+        return (None,) * len(xs)
+    return grad([o for o, _ in pairs], xs, [s for _, s in pairs], retain_graph=retain, create_graph=create_graph, allow_unused=True)
+
+
+def _vectors(v, like, name, many):
+    if v is None:
+        if len(like) != 1 or like[0].numel() != 1:
+            raise RuntimeError(f"The vector v can only be None if the user-provided function returns a single Tensor with a single element. ({name})")
+        return (like[0].new_ones(like[0].shape),)
+    vs = tuple(v) if isinstance(v, (tuple, list)) else (v,)
+    if len(vs) != len(like):
+        raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vs)}.")
+    for i, (a, b) in enumerate(zip(vs, like)):
+        if a.shape != b.shape:
+            raise RuntimeError(f"v has invalid size: should be {list(b.shape)} but got {list(a.shape)} at index {i}.")
+    return vs
+
+
+def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
+    """All first derivatives: for output of shape O and input of shape I a tensor of shape O + I; tuples nest as (outputs, inputs).
+
+    Example:
+        >>> clnn.autograd.functional.jacobian(lambda x: x * x, clnn.tensor([1., 3.]))
+        tensor([[2., 0.],
+                [0., 6.]])
+    """
+    with enable_grad():
+        xs, many_in = _prepare(inputs, create_graph)
+        outs, many_out = _call(func, xs, "jacobian")
+        rows = []
+        for o in outs:
+            columns = [[] for _ in xs]
+            flat = o.reshape(-1)
+            for j in range(o.numel()):
+                seed = flat.detach().new_zeros(o.numel())
+                seed[j] = 1.0
+                for k, g in enumerate(_fill(_grads((flat,), xs, (seed,), create_graph), xs, strict, "jacobian")):
+                    columns[k].append(g)
+            row = tuple(REGISTRY["stack"].fn(c, 0).reshape(tuple(o.shape) + tuple(x.shape)) if c else x.new_zeros(tuple(o.shape) + tuple(x.shape))
+                        for c, x in zip(columns, xs))
+            rows.append(_settle(row, many_in, create_graph))
+    return tuple(rows) if many_out else rows[0]
+
+
+def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
+    """All second derivatives of a scalar function: shape I + I; tuples nest as (inputs, inputs)."""
+    many = isinstance(inputs, (tuple, list))
+
+    def first(*xs):
+        outs, several = _call(func, xs, "hessian")
+        if several or outs[0].numel() != 1:
+            raise RuntimeError("The Tensor returned by the function given to hessian should contain a single element")
+        got = _fill(_grads((outs[0].reshape(()),), xs, (outs[0].new_ones(()),), True), xs, strict, "hessian")
+        return got if many else got[0]
+    return jacobian(first, inputs, create_graph=create_graph, strict=strict)
+
+
+def vjp(func, inputs, v=None, create_graph=False, strict=False):
+    """(outputs, vector-Jacobian product ``v^T J``)."""
+    with enable_grad():
+        xs, many_in = _prepare(inputs, create_graph)
+        outs, many_out = _call(func, xs, "vjp")
+        got = _fill(_grads(outs, xs, _vectors(v, outs, "vjp", many_out), create_graph), xs, strict, "vjp")
+    return _settle(outs, many_out, create_graph), _settle(got, many_in, create_graph)
+
+
+def jvp(func, inputs, v=None, create_graph=False, strict=False):
+    """(outputs, Jacobian-vector product ``J v``), by differentiating the vector-Jacobian product with respect to its vector."""
+    with enable_grad():
+        xs, _ = _prepare(inputs, create_graph)
+        vs = _vectors(v, xs, "jvp", False)
+        outs, many_out = _call(func, xs, "jvp")
+        dual = tuple(o.detach().new_zeros(o.shape).requires_grad_() for o in outs)
+        back = _fill(_grads(outs, xs, dual, True), xs, strict, "jvp")
+        got = _fill(_grads(back, dual, vs, create_graph), outs, strict, "jvp")
+    return _settle(outs, many_out, create_graph), _settle(got, many_out, create_graph)
+
+
+def _scalar_gradient(func, inputs, create_graph, name):
+    xs, many = _prepare(inputs, create_graph)
+    outs, several = _call(func, xs, name)
+    if several or outs[0].numel() != 1:
+        raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
+    first = _fill(_grads((outs[0],), xs, (outs[0].new_ones(outs[0].shape),), True), xs)
+    return xs, many, outs[0], first
+
+
+def vhp(func, inputs, v=None, create_graph=False, strict=False):
+    """(output, ``v^T H``) of a scalar function."""
+    with enable_grad():
+        xs, many, out, first = _scalar_gradient(func, inputs, create_graph, "vhp")
+        got = _fill(_grads(first, xs, _vectors(v, xs, "vhp", many), create_graph), xs, strict, "vhp")
+    return _settle((out,), False, create_graph), _settle(got, many, create_graph)
+
+
+def hvp(func, inputs, v=None, create_graph=False, strict=False):
+    """(output, ``H v``) of a scalar function; the Hessian is symmetric, so this is :func:`vhp`."""
+    return vhp(func, inputs, v, create_graph, strict)

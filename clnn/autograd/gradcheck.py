@@ -1,0 +1,139 @@
+"""Comparing gradients with finite differences."""
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from .._tensor.backward import grad
+from .._tensor.grad_mode import no_grad
+from .._tensor.interop import from_array, read
+from .._tensor.tensor import Tensor
+
+
+class GradcheckError(RuntimeError):
+    """Raised when an analytical gradient is wrong."""
+
+
+def _outputs(got):
+    got = got if isinstance(got, (tuple, list)) else (got,)
+    return [o for o in got if isinstance(o, Tensor) and o.dtype.is_floating_point]
+
+
+def _numerical(fn, inputs, t, eps):
+    """One matrix (elements of t, elements of output) per output, by central differences."""
+    start = read(t.detach()).astype(np.float64)
+    flat = start.reshape(-1)
+    handle = t.detach()
+
+    def evaluate(values):
+        handle._assign(from_array(values.reshape(start.shape), t._storage.device, t.dtype))
+        with no_grad():
+            return [read(o.detach()).astype(np.float64).reshape(-1) for o in _outputs(fn(*inputs))]
+    rows = []
+    try:
+        for i in range(flat.size):
+            shifted = flat.copy()
+            shifted[i] += eps
+            up = evaluate(shifted)
+            shifted[i] = flat[i] - eps
+            down = evaluate(shifted)
+            rows.append([(u - d) / (2 * eps) for u, d in zip(up, down)])
+    finally:
+        evaluate(flat)
+    return [np.stack(column) for column in zip(*rows)] if rows else []
+
+
+def _analytical(out, wanted):
+    """One matrix (elements of input, elements of output) per input, a backward pass per output element."""
+    columns = [[] for _ in wanted]
+    flat = np.zeros(out.numel())
+    for j in range(out.numel()):
+        flat[:] = 0
+        flat[j] = 1
+        seed = from_array(flat.reshape(tuple(out.shape)), out._storage.device, out.dtype)
+        for k, g in enumerate(grad(out, wanted, seed, retain_graph=True, allow_unused=True)):
+            n = wanted[k].numel()
+            columns[k].append(np.zeros(n) if g is None else read(g.detach()).astype(np.float64).reshape(-1))
+    return [np.stack(c, 1) if c else np.zeros((w.numel(), 0)) for c, w in zip(columns, wanted)]
+
+
+def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0, check_undefined_grad=True,
+              check_grad_dtypes=False, check_batched_grad=False, check_batched_forward_grad=False, check_forward_ad=False,
+              check_backward_ad=True, fast_mode=False, masked=None):
+    """Compare the gradients of ``func`` with central differences; True, or GradcheckError.
+
+    Args:
+        func: from tensors to a tensor or a tuple of them.
+        inputs: tensor or sequence; those that require a gradient (best in float64) are checked.
+        eps: step of the differences; ``atol``, ``rtol``: allowed error.
+        nondet_tol: allowed difference between two backward passes.
+
+    Example:
+        >>> x = clnn.tensor([0.5, 2.0], dtype=clnn.float64, requires_grad=True)
+        >>> clnn.autograd.gradcheck(lambda t: t * t, x)
+        True
+    """
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    wanted = [t for t in inputs if isinstance(t, Tensor) and t.requires_grad]
+    try:
+        if not wanted:
+            raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True.")
+        for i, t in enumerate(wanted):
+            if t.dtype.itemsize < 8:
+                warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point. This check will likely fail if all the "
+                              "inputs are not of double precision floating point.", UserWarning, stacklevel=2)
+        _compare(func, inputs, wanted, eps, atol, rtol, nondet_tol)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def _compare(func, inputs, wanted, eps, atol, rtol, nondet_tol):
+    outs = [o for o in _outputs(func(*inputs))]
+    if not outs or not any(o.requires_grad for o in outs):
+        for o in _numerical(func, inputs, wanted[0], eps):
+            if (o != 0).any():
+                raise GradcheckError("Numerical gradient for function expected to be zero")
+        return
+    analytical = [_analytical(o, wanted) if o.requires_grad else [np.zeros((w.numel(), o.numel())) for w in wanted] for o in outs]
+    for o, first in zip(outs, analytical):
+        if o.requires_grad:
+            for a, b in zip(first, _analytical(o, wanted)):
+                if not np.allclose(a, b, rtol=0, atol=nondet_tol, equal_nan=True):
+                    raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+                                         "different values, although analytical gradient matches numerical gradient."
+                                         f"The tolerance for nondeterminism was {nondet_tol}.")
+    del outs
+    for k, t in enumerate(wanted):
+        for j, numerical in enumerate(_numerical(func, inputs, t, eps)):
+            if not np.allclose(analytical[j][k], numerical, rtol=rtol, atol=atol, equal_nan=True):
+                raise GradcheckError(f"Jacobian mismatch for output {j} with respect to input {k},\nnumerical:{numerical}\n"
+                                     f"analytical:{analytical[j][k]}\n")
+
+
+def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, gen_non_contig_grad_outputs=False,
+                  raise_exception=True, nondet_tol=0.0, check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
+                  check_fwd_over_rev=False, check_rev_over_rev=True, fast_mode=False, masked=False):
+    """Compare second derivatives of ``func`` with central differences of the first; True, or GradcheckError."""
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    if grad_outputs is None:
+        outs = [o for o in _outputs(func(*inputs)) if o.requires_grad]
+        rng = np.random.default_rng(0)
+        grad_outputs = tuple(from_array(rng.standard_normal(tuple(o.shape)), o._storage.device, o.dtype).requires_grad_() for o in outs)
+    else:
+        grad_outputs = tuple(grad_outputs) if isinstance(grad_outputs, (tuple, list)) else (grad_outputs,)
+    count = len(grad_outputs)
+
+    def first_derivative(*args):
+        args, seeds = args[:-count], args[-count:]
+        wanted = [t for t in args if isinstance(t, Tensor) and t.requires_grad]
+        from .._tensor.grad_mode import enable_grad
+        with enable_grad():
+            outs = [o for o in _outputs(func(*args)) if o.requires_grad]
+            got = grad(outs, wanted, seeds, create_graph=True, allow_unused=True)
+        return tuple(g for g in got if g is not None)
+    return gradcheck(first_derivative, inputs + grad_outputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
+                     nondet_tol=nondet_tol)

@@ -1,0 +1,147 @@
+"""Norms, distances and log-sum-exp."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.inplace import set_out, type_name
+from ..core import dtype as dt
+from .reductions import count_of, dims_of, widen
+from .selection import where
+
+
+def _power_sum(x, order, dims):
+    """The norm in the accumulate type, all reduced dimensions removed or kept by the caller's choice of ``dims``."""
+    if order == 2:
+        return (x * x).sum(dims, True).sqrt()
+    if order == 1:
+        return x.abs().sum(dims, True)
+    if order == 0:
+        return (x != 0).to(x.dtype).sum(dims, True)
+    if order == math.inf:
+        return x.abs().amax(dims, True)
+    if order == -math.inf:
+        return x.abs().amin(dims, True)
+    return (x.abs() ** order).sum(dims, True) ** (1.0 / order)
+
+
+def _norm_grad(g, input, order, dims, keepdim, result):
+    """PyTorch's subgradients: zero where the norm is zero, shared evenly by equal extremes."""
+    shape = input.shape
+    g, norm = widen(g, shape, dims, keepdim), widen(result, shape, dims, keepdim)
+    if order == 0:
+        return input * 0
+    if order == 1:
+        return input.sign() * g
+    if order == 2:
+        return input * where(norm == 0, 0.0, g / norm)
+    if math.isinf(order):
+        size = input.abs()
+        mask = ((size == norm) | (size.isnan() & norm.isnan())).to(input.dtype)
+        return input.sign() * (mask / mask.sum(dims or None, True) * g)
+    if order < 2:
+        scaled = where(input == 0, 0.0, input.sign() * input.abs() ** (order - 1))
+    else:
+        scaled = input * input.abs() ** (order - 2)
+    return scaled * where(norm == 0, 0.0, g / norm ** (order - 1))
+
+
+@kernel("_vector_norm", method=False, vjp=dict(input=_norm_grad))
+def _vector_norm(input, order, dims, keepdim):
+    x = input.to(input.dtype.acc_dtype)
+    got = _power_sum(x, order, dims or None).to(input.dtype)
+    if keepdim or not input.shape:
+        return got
+    return got.reshape([s for i, s in enumerate(input.shape) if i not in dims])
+
+
+_vector_norm.op.grad_name = "LinalgVectorNormBackward0"
+
+
+def _np_vector_norm(x, ord=2, dim=None, keepdim=False, dtype=None):
+    axes = tuple(range(x.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    rest = [i for i in range(x.ndim) if i not in [a % x.ndim for a in axes]]
+    flat = np.transpose(x, rest + [a % x.ndim for a in axes]).reshape([x.shape[i] for i in rest] + [-1])
+    got = np.linalg.norm(flat, ord, -1)
+    return got.reshape([1 if i not in rest else s for i, s in enumerate(x.shape)]) if keepdim else got
+
+
+def _samples():
+    x = np.random.default_rng(0).standard_normal((3, 4, 5))
+    return [((x,), {}), ((x, 1), {}), ((x, 3.5), dict(dim=1)), ((x, math.inf), dict(dim=(0, 2))), ((x, -math.inf), dict(dim=-1, keepdim=True)),
+            ((x, 0), dict(dim=0)), ((x, 1.5), dict(dim=2)), ((x, 2), dict(dim=(1, 2), keepdim=True))]
+
+
+@composite("linalg_vector_norm", method=False, numpy=_np_vector_norm, samples=_samples, torch="linalg.vector_norm", dtypes=dt.FLOATS,
+           errors=[((np.arange(3),), {}, RuntimeError, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got Long")])
+def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+    """``(sum |x|^ord)^(1/ord)`` over ``dim``; ``inf`` and ``-inf`` are the extremes of ``|x|``, 0 counts what is not zero."""
+    if dtype is not None:
+        input = input.to(dtype)
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {type_name(input.dtype)}")
+    dims = dims_of(dim, len(input.shape))
+    if math.isinf(ord) or ord < 0:
+        if input._numel == 0 and dim is None or count_of(input.shape, dims) == 0:
+            raise RuntimeError(f"linalg.vector_norm cannot compute the {ord} norm on an empty dimension, as the operation does not have an identity")
+    return set_out(out, _vector_norm(input, float(ord), dims, keepdim))
+
+
+@composite("norm", dtypes=dt.FLOATS)
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """Vector norm of order ``p`` over ``dim`` (all elements by default); ``"fro"`` is 2, ``"nuc"`` the sum of singular values.
+
+    Example:
+        >>> clnn.tensor([3., 4.]).norm()
+        tensor(5.)
+    """
+    if p == "nuc":
+        from .linalg import matrix_norm
+        return set_out(out, matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim))
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+    return vector_norm(input, 2 if p == "fro" or p is None else p, dim, keepdim, dtype=dtype, out=out)
+
+
+@composite("dist", numpy=lambda a, b, p=2: np.linalg.norm((a - b).ravel(), p),
+           samples=lambda: [((np.arange(4.0), np.ones(4)), {}), ((np.arange(4.0), np.ones(4), 1), {})], dtypes=dt.FLOATS)
+def dist(input, other, p=2):
+    """Norm of order ``p`` of the difference."""
+    return vector_norm(input - other, p)
+
+
+# -- log-sum-exp ----------------------------------------------------------------------------------------------------------------------
+def _logsumexp_grad(g, input, dims, keepdim, result):
+    norm_ = widen(result, input.shape, dims, keepdim)
+    return widen(g, input.shape, dims, keepdim) * (input - where(norm_.isinf(), 0.0, norm_)).exp()
+
+
+@kernel("_logsumexp", method=False, vjp=dict(input=_logsumexp_grad))
+def _logsumexp(input, dims, keepdim):
+    x = input.to(input.dtype.acc_dtype)
+    if input._numel:
+        top = x.amax(dims, True)
+        top = where(top.isinf(), 0.0, top)
+        got = (x - top).exp().sum(dims or None, True).log() + top
+    else:
+        got = x.sum(dims or None, True).log()
+    got = got.to(input.dtype)
+    return got if keepdim or not input.shape else got.reshape([s for i, s in enumerate(input.shape) if i not in dims])
+
+
+_logsumexp.op.grad_name = "LogsumexpBackward0"
+
+
+def _np_logsumexp(x, dim, keepdim=False):
+    return np.logaddexp.reduce(x, axis=dim, keepdims=keepdim)
+
+
+@composite("logsumexp", numpy=_np_logsumexp, dtypes=dt.FLOATS,
+           samples=lambda: [((np.random.default_rng(0).standard_normal((3, 4, 5)) * 50, d), k) for d, k in ((0, {}), ((1, 2), {}), (-1, dict(keepdim=True)))])
+def logsumexp(input, dim, keepdim=False, *, out=None):
+    """``log(sum(exp(x)))`` over ``dim``, without overflow."""
+    if not input.dtype.is_floating_point:
+        input = input.to(dt.float_default())
+    return set_out(out, _logsumexp(input, dims_of(dim, len(input.shape)), keepdim))

@@ -1,0 +1,169 @@
+"""Extending tensors at their edges: ``pad`` with constants or with the tensor's own values."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.dispatch import run
+from .._tensor.tensor import empty
+from ..core.shape import Size, contiguous_strides
+from ..graph.op import REGISTRY
+from . import _scatter
+from .creation import filled
+from .indexing import _values
+from .joining import write_regions
+
+
+def _pairs(pad, rank):
+    """(before, after) per dimension from PyTorch's flat list, which starts at the last dimension."""
+    before, after = [0] * rank, [0] * rank
+    for k in range(len(pad) // 2):
+        before[rank - 1 - k], after[rank - 1 - k] = int(pad[2 * k]), int(pad[2 * k + 1])
+    return before, after
+
+
+def _inside(g, before, shape):
+    return g[tuple(slice(b, b + s) for b, s in zip(before, shape))]
+
+
+@kernel("_constant_pad", method=False, vjp=dict(input=lambda g, before, shape: _inside(g, before, shape)))
+def _constant_pad(input, before, after, value, shape):
+    """``input`` (of ``shape``) with non-negative numbers of constants before and after each dimension."""
+    out_shape = Size(b + s + a for b, s, a in zip(before, shape, after))
+    out = empty(out_shape, input.dtype, input._storage.device)
+    strides = contiguous_strides(out_shape)
+    offset = sum(b * s for b, s in zip(before, strides))
+    constant = filled(out_shape, value, input.dtype, input._storage.device)
+    write_regions(out, [(constant, strides, 0), (input, strides, offset)])
+    return out
+
+
+_constant_pad.op.grad_name = "ConstantPadNdBackward0"
+
+
+@composite("constant_pad_nd", method=False)
+def constant_pad(input, pad, value=0):
+    """``pad`` with a constant; negative numbers cut off."""
+    rank = len(input.shape)
+    if len(pad) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) > 2 * rank:
+        raise RuntimeError(f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is {len(pad)} while the "
+                           f"input has {rank} dimensions.")
+    before, after = _pairs(pad, rank)
+    for d in range(rank):
+        if input.shape[d] + before[d] + after[d] < 0:
+            raise RuntimeError(f"The input size {input.shape[d]}, plus negative padding {before[d]} and {after[d]} resulted in a negative output "
+                               f"size, which is invalid. Check dimension {d} of your input.")
+    cut = tuple(slice(max(0, -b), s - max(0, -a)) for b, a, s in zip(before, after, input.shape))
+    x = input[cut] if any(v < 0 for v in before + after) else input
+    before, after = tuple(max(0, b) for b in before), tuple(max(0, a) for a in after)
+    if not any(before) and not any(after):
+        return x.clone()
+    return _constant_pad(x, before, after, value, x.shape)
+
+
+# -- the tensor's own values ----------------------------------------------------------------------------------------------------------------
+def _edges(g, mode, axis, n, b, a):
+    """The gradient of one dimension: the inner part plus what the extensions took from the edges."""
+    lo, hi, rank = max(b, 0), max(a, 0), len(g.shape)
+
+    def place(part, start):
+        before = [0] * rank
+        before[axis] = start
+        pads = []
+        for d in range(rank - 1, -1, -1):
+            pads += [before[d], (n - start - part.shape[axis]) if d == axis else 0]
+        return constant_pad(part, pads, 0)
+    total = place(g.narrow(axis, lo, g.shape[axis] - lo - hi), max(0, -b))
+    left, right = g.narrow(axis, 0, lo), g.narrow(axis, g.shape[axis] - hi, hi)
+    if lo:
+        total = total + (place(left.flip(axis), 1) if mode == "reflect" else place(left.sum(axis, True), 0) if mode == "replicate"
+                         else place(left, n - lo))
+    if hi:
+        total = total + (place(right.flip(axis), n - 1 - hi) if mode == "reflect" else place(right.sum(axis, True), n - 1) if mode == "replicate"
+                         else place(right, 0))
+    return total
+
+
+def _mode_grad(g, mode, before, after, shape):
+    for d in range(len(shape)):
+        if before[d] or after[d]:
+            g = _edges(g, mode, d, shape[d], before[d], after[d])
+    return g
+
+
+@kernel("_mode_pad", method=False, vjp=dict(input=_mode_grad))
+def _mode_pad(input, mode, before, after, shape, rank):
+    out_shape = Size(b + s + a for b, s, a in zip(before, shape, after))
+    x, device = input.contiguous(), input._storage.device
+    out = empty(out_shape, input.dtype, device)
+    if out._numel == 0:
+        return out
+    tail = range(len(shape) - rank, len(shape))
+    last = out_shape[-1]
+    rows = math.prod(out_shape[:-1])
+    geometry = [v for d in tail for v in (shape[d], out_shape[d], before[d])]
+    run(device, "indexing/pad", dict(U=_scatter.width(x.dtype), RANK=rank, MODE=mode), (last, rows), (64 if last >= 64 else 16, 1), x, out, rows,
+        *geometry)
+    return out
+
+
+_NAMES = dict(reflect="ReflectionPadBackward0", replicate="ReplicationPadBackward0", circular="PadCircularBackward0")
+_mode_pad.op.grad_name = _NAMES["reflect"]
+
+
+def _check_mode(input, mode, before, after, rank):
+    shape = input.shape
+    for d in range(len(shape) - rank, len(shape)):
+        pads = f"padding ({before[d]}, {after[d]}) at dimension {d} of input {list(shape)}"
+        if mode == "reflect" and max(before[d], after[d]) >= shape[d]:
+            raise RuntimeError(f"Argument #4: Padding size should be less than the corresponding input dimension, but got: {pads}")
+        if mode == "circular" and max(before[d], after[d]) > shape[d]:
+            raise RuntimeError(f"Padding value causes wrapping around more than once. ({pads})")
+        if shape[d] + before[d] + after[d] < (0 if mode == "circular" else 1):
+            raise RuntimeError(f"pad: the output would have no elements along dimension {d}: {pads}")
+        if shape[d] == 0:
+            raise RuntimeError(f"pad: cannot extend an empty dimension with mode {mode!r}: {pads}")
+
+
+def _np_pad(x, pad, mode="constant", value=0):
+    pairs = [(0, 0)] * (x.ndim - len(pad) // 2) + [(pad[2 * k], pad[2 * k + 1]) for k in range(len(pad) // 2 - 1, -1, -1)]
+    name = dict(reflect="reflect", replicate="edge", circular="wrap").get(mode, mode)
+    return np.pad(x, pairs, name, **(dict(constant_values=value) if mode == "constant" else {}))
+
+
+@composite("pad", method=False, torch="nn.functional.pad", numpy=_np_pad, samples=lambda: [
+    ((_values(2, 3), (1, 2)), {}), ((_values(2, 3), (1, 2, 0, 1), "constant", 5.0), {}), ((_values(2, 3, 4), (2, 1), "reflect"), {}),
+    ((_values(2, 3, 4, 4), (2, 1, 1, 3), "reflect"), {}), ((_values(2, 3, 4), (2, 5), "replicate"), {}), ((_values(2, 3, 4), (4, 1), "circular"), {})])
+def pad(input, pad, mode="constant", value=None):
+    """Extended at the edges: ``pad = (left, right, top, bottom, front, back)`` for the last, the last two or three dimensions, and so on.
+
+    Args:
+        mode: ``'constant'`` (``value``, default 0), ``'reflect'`` (mirrored, the edge itself not repeated), ``'replicate'`` (the edge) or
+            ``'circular'`` (from the other side); the last three extend the last 1 to 3 dimensions of a (N, C, *) or (C, *) tensor.
+
+    Negative numbers cut off.
+
+    Example:
+        >>> clnn.nn.functional.pad(clnn.tensor([[1, 2, 3]]), (1, 1), mode="reflect")
+        tensor([[2, 1, 2, 3, 2]])
+    """
+    rank = len(input.shape)
+    if mode == "constant":
+        return constant_pad(input, pad, 0 if value is None else value)
+    if mode not in _NAMES:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if value is not None and value != 0:
+        raise ValueError(f"Padding mode \"{mode}\" doesn't take in value argument")
+    count = len(pad) // 2
+    if len(pad) % 2 or not 1 <= count <= 3 or not count + 1 <= rank <= count + 2:
+        raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
+    before, after = _pairs(pad, rank)
+    _check_mode(input, mode, before, after, count)
+    return _mode_pad(input, mode, tuple(before), tuple(after), input.shape, count)
+
+
+__all__ = ["REGISTRY"]

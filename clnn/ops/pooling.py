@@ -1,0 +1,398 @@
+"""Pooling over windows of one, two or three dimensions. Backward passes gather: each input looks up the windows it lies in, so the sums have
+a fixed order and need no atomics.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.dispatch import run
+from .._tensor.tensor import empty
+from ..core import dtype as dt
+from ..graph.op import REGISTRY
+
+_AXES = ("D", "H", "W")
+
+
+def ntuple(value, n, what="value"):
+    """``value`` as n ints; one number stands for all."""
+    if isinstance(value, (int, np.integer)):
+        return (int(value),) * n
+    value = tuple(int(v) for v in value)
+    if len(value) == 1:
+        return value * n
+    if len(value) != n:
+        raise RuntimeError(f"{what} must either be a single int, or a tuple of {n} ints, got {value}")
+    return value
+
+
+class Window:
+    """Kernel size, stride, padding and dilation of a pooling, padded to three axes; hashable, as it selects the built kernel."""
+
+    __slots__ = ("nd", "kernel", "stride", "padding", "dilation", "adaptive")
+
+    def __init__(self, nd, kernel, stride, padding, dilation, adaptive=False):
+        self.nd, self.kernel, self.stride, self.padding, self.dilation, self.adaptive = nd, kernel, stride, padding, dilation, adaptive
+
+    def params(self):
+        def by_axis(values, fill):
+            return _Axes(zip(_AXES, (fill,) * (3 - self.nd) + tuple(values)))
+        return dict(K=by_axis(self.kernel, 1), S=by_axis(self.stride, 1), P=by_axis(self.padding, 0), L=by_axis(self.dilation, 1),
+                    ADAPTIVE=int(self.adaptive))
+
+
+class _Axes(dict):
+    """A dict by axis that can be part of a kernel's key."""
+
+    def __hash__(self):
+        return hash(tuple(self.values()))
+
+
+def _sizes(shape, nd):
+    return (1,) * (3 - nd) + tuple(shape[len(shape) - nd:])
+
+
+def _plan(device, window, count, inner):
+    """(FORM, chunk, global size, local size) for ``count`` elements in rows of ``inner``."""
+    if device.flavour == "pocl" and not window.adaptive:
+        work = inner
+        for k in window.kernel:
+            work *= k
+        chunk = max(1, min(8192 // max(work, 1), -(-(count // inner) // (4 * device.compute_units))))
+        return "loop", chunk, (-(-(count // inner) // chunk),), (1,)
+    return "item", 1, (count,), (64,)
+
+
+def _launch(path, window, inputs, outputs, in_sizes, out_sizes, over, extra=None):
+    """Launch a pooling template over the elements of ``over``."""
+    device = over._storage.device
+    if not over._numel:
+        return
+    form, chunk, gs, ls = _plan(device, window, over._numel, over.shape[-1])
+    run(device, path, dict(T=over.dtype, FORM=form, **window.params(), **(extra or {})), gs, ls, *inputs, *outputs, over._numel, *in_sizes, *out_sizes, chunk)
+
+
+# -- max ----------------------------------------------------------------------------------------------------------------------------
+@kernel("_max_pool", method=False, outputs=("out", "at"), vjp=dict(input=lambda g, input, window, at: _max_pool_backward(_first(g), at, window, input.shape)))
+def _max_pool(input, window, out_shape):
+    device = input._storage.device
+    out, at = empty(out_shape, input.dtype, device), empty(out_shape, dt.int32, device)
+    _launch("pooling/max", window, [input.contiguous()], [out, at], _sizes(input.shape, window.nd), _sizes(out_shape, window.nd), out)
+    return out, at
+
+
+def _first(g):
+    return g[0] if isinstance(g, tuple) else g
+
+
+@kernel("_max_pool_backward", method=False, vjp=dict(grad=lambda g, at, window: pick(g, at, window.nd)))
+def _max_pool_backward(grad, at, window, shape):
+    gx = empty(shape, grad.dtype, grad._storage.device)
+    _launch("pooling/max_backward", window, [grad.contiguous(), at], [gx], _sizes(shape, window.nd), _sizes(grad.shape, window.nd), gx)
+    return gx
+
+
+def pick(x, at, nd):
+    """The elements of ``x`` at the flat places ``at`` of each plane."""
+    lead = tuple(x.shape[:x.ndim - nd])
+    flat = x.reshape(lead + (-1,))
+    return flat.gather(len(lead), at.to(dt.int64).reshape(lead + (-1,))).reshape(tuple(at.shape))
+
+
+def _out_size(size, k, s, p, d, ceil_mode):
+    out = (size + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
+    return out - 1 if ceil_mode and (out - 1) * s >= size + p else out
+
+
+def _window(name, input, nd, kernel_size, stride, padding, dilation, ceil_mode):
+    """(Window, output shape) with PyTorch's checks."""
+    kernel_size = ntuple(kernel_size, nd, f"{name}: kernel_size")
+    stride = kernel_size if stride is None or stride == () or stride == [] else ntuple(stride, nd, f"{name}: stride")
+    padding, dilation = ntuple(padding, nd, f"{name}: padding"), ntuple(dilation, nd, f"{name}: dilation")
+    if input.ndim not in (nd + 1, nd + 2):
+        raise RuntimeError(f"{name}(): Expected {nd + 1}D or {nd + 2}D input tensor, but got {input.ndim}D: {list(input.shape)}")
+    if any(s <= 0 for s in stride):
+        raise RuntimeError("stride should not be zero" if 0 in stride else f"{name}: stride must be greater than zero, but got {stride}")
+    if any(k <= 0 for k in kernel_size):
+        raise RuntimeError(f"kernel size should be greater than zero, but got kernel_size={kernel_size} ({name})")
+    if any(d <= 0 for d in dilation):
+        raise RuntimeError(f"dilation should be greater than zero, but got dilation={dilation} ({name})")
+    for k, p, d in zip(kernel_size, padding, dilation):
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p} ({name})")
+        if p > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d} ({name})")
+    sizes = input.shape[input.ndim - nd:]
+    out = tuple(_out_size(*a, ceil_mode) for a in zip(sizes, kernel_size, stride, padding, dilation))
+    if any(o < 1 for o in out):
+        raise RuntimeError(f"Given input size: {tuple(input.shape[-nd - 1:])}. Calculated output size: {(input.shape[-nd - 1], *out)}. "
+                           f"Output size is too small ({name})")
+    return Window(nd, kernel_size, stride, padding, dilation), tuple(input.shape[:input.ndim - nd]) + out
+
+
+def _max(nd, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
+    window, shape = _window(f"max_pool{nd}d", input, nd, kernel_size, stride, padding, dilation, ceil_mode)
+    out, at = _max_pool(input, window, shape)
+    return (out, at.to(dt.int64)) if return_indices else out
+
+
+def _max_samples(nd):
+    def make():
+        x = np.random.default_rng(nd).permutation(2 * 3 * 9 ** nd).reshape((2, 3) + (9,) * nd) / 7.0
+        return [((x, 2), {}), ((x, 3), {"stride": 2, "padding": 1}), ((x, 3), {"stride": 1, "dilation": 2}), ((x, 2), {"ceil_mode": True}),
+                ((x[0], 3), {"stride": 3, "padding": 1, "ceil_mode": True})]
+    return make
+
+
+def _declare_max(nd):
+    name = f"max_pool{nd}d"
+
+    def body(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+        return _max(nd, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    body.__doc__ = f"""The largest element of each window of the last {nd} dimension(s), with NaN as the largest.
+
+    Args:
+        input: ``(N, C, *)`` or ``(C, *)`` with {nd} spatial dimension(s).
+        kernel_size, stride, padding, dilation: one number or {nd}; the stride defaults to the kernel size.
+        ceil_mode: round the output size up.
+        return_indices: also give the flat place of each maximum in its plane.
+
+    Raises:
+        RuntimeError: wrong number of dimensions, or an output of size 0.
+    """
+    made = composite(name, method=False, torch=f"nn.functional.{name}", samples=_max_samples(nd),
+                     errors=(((np.zeros((3,) * (nd + 3)), 2), {}, RuntimeError, "Expected"),))(body)
+
+    def with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=True):
+        """The pooled tensor and the flat place of each maximum in its plane."""
+        return _max(nd, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    composite(name + "_with_indices", method=False, torch=f"nn.functional.{name}_with_indices")(with_indices)
+    return made
+
+
+max_pool1d, max_pool2d, max_pool3d = _declare_max(1), _declare_max(2), _declare_max(3)
+_max_pool.op.grad_name = "MaxPool2DWithIndicesBackward0"
+
+
+# -- average ------------------------------------------------------------------------------------------------------------------------
+@kernel("_avg_pool", method=False, vjp=dict(input=lambda g, input, window, padded, divisor: _avg_pool_backward(g, window, padded, divisor, input.shape)))
+def _avg_pool(input, window, out_shape, padded, divisor):
+    out = empty(out_shape, input.dtype, input._storage.device)
+    _launch("pooling/average", window, [input.contiguous()], [out], _sizes(input.shape, window.nd), _sizes(out_shape, window.nd), out,
+            dict(PADDED=int(padded), DIVISOR=divisor or 0, BACKWARD=0))
+    return out
+
+
+@kernel("_avg_pool_backward", method=False, vjp=dict(grad=lambda g, grad, window, padded, divisor: _avg_pool(g, window, grad.shape, padded, divisor)))
+def _avg_pool_backward(grad, window, padded, divisor, shape):
+    gx = empty(shape, grad.dtype, grad._storage.device)
+    _launch("pooling/average", window, [grad.contiguous()], [gx], _sizes(shape, window.nd), _sizes(grad.shape, window.nd), gx,
+            dict(PADDED=int(padded), DIVISOR=divisor or 0, BACKWARD=1))
+    return gx
+
+
+_avg_pool.op.grad_name = "AvgPool2DBackward0"
+
+
+def _avg(nd, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    name = f"avg_pool{nd}d"
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f'"{name}" not implemented for {input.dtype}; it takes float tensors')
+    window, shape = _window(name, input, nd, kernel_size, stride, padding, 1, ceil_mode)
+    return _avg_pool(input, window, shape, bool(count_include_pad), divisor_override)
+
+
+def _avg_samples(nd):
+    def make():
+        x = np.random.default_rng(nd).normal(0, 1, (2, 3) + (9,) * nd)
+        more = [((x, 2), {"divisor_override": 3})] if nd > 1 else []
+        return [((x, 2), {}), ((x, 3), {"stride": 2, "padding": 1}), ((x, 3), {"stride": 2, "padding": 1, "count_include_pad": False, "ceil_mode": True}),
+                *more]
+    return make
+
+
+def _declare_avg(nd):
+    name = f"avg_pool{nd}d"
+    if nd == 1:
+        def body(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+            return _avg(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    else:
+        def body(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+            return _avg(nd, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    body.__doc__ = f"""The mean of each window of the last {nd} dimension(s).
+
+    Args:
+        input: ``(N, C, *)`` or ``(C, *)``.
+        kernel_size, stride, padding: one number or {nd}.
+        ceil_mode: round the output size up.
+        count_include_pad: whether the zeros of the padding count as elements.
+        divisor_override: divide by this number instead of the window's size (two and three dimensions).
+    """
+    return composite(name, method=False, torch=f"nn.functional.{name}", samples=_avg_samples(nd))(body)
+
+
+avg_pool1d, avg_pool2d, avg_pool3d = _declare_avg(1), _declare_avg(2), _declare_avg(3)
+
+
+# -- adaptive -----------------------------------------------------------------------------------------------------------------------
+def _adaptive_window(name, input, nd, output_size):
+    """(Window, output shape): a plain window where the sizes divide, else windows whose bounds are computed per output."""
+    if input.ndim not in (nd + 1, nd + 2):
+        raise RuntimeError(f"{name}(): Expected {nd + 1}D or {nd + 2}D tensor, but got {list(input.shape)}")
+    sizes = tuple(input.shape[input.ndim - nd:])
+    given = (output_size,) * nd if isinstance(output_size, (int, np.integer)) or output_size is None else tuple(output_size)
+    if len(given) != nd:
+        given = given * nd if len(given) == 1 else given
+    if len(given) != nd:
+        raise RuntimeError(f"{name}: output_size must be {nd}, got {given}")
+    out = tuple(s if o is None else int(o) for s, o in zip(sizes, given))
+    if any(o < 0 for o in out):
+        raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {out}")
+    shape = tuple(input.shape[:input.ndim - nd]) + out
+    if all(o and s % o == 0 for s, o in zip(sizes, out)):
+        steps = tuple(s // o for s, o in zip(sizes, out))
+        return Window(nd, steps, steps, (0,) * nd, (1,) * nd), shape
+    return Window(nd, (1,) * nd, (1,) * nd, (0,) * nd, (1,) * nd, True), shape
+
+
+def _adaptive_samples(nd):
+    def make():
+        x = np.random.default_rng(nd).permutation(2 * 3 * 7 ** nd).reshape((2, 3) + (7,) * nd) / 7.0
+        return [((x, 1), {}), ((x, 3), {}), ((x, 7), {}), ((x[0], 9), {})]
+    return make
+
+
+def _declare_adaptive(nd):
+    name = f"adaptive_avg_pool{nd}d"
+
+    def average(input, output_size):
+        window, shape = _adaptive_window(name, input, nd, output_size)
+        sizes = tuple(input.shape[input.ndim - nd:])
+        if window.kernel == sizes and input._numel:                # global: a row reduction
+            return input.mean(tuple(range(-nd, 0)), keepdim=True)
+        return _avg_pool(input, window, shape, False, None)
+    average.__doc__ = (f"The mean over windows that divide the last {nd} dimension(s) into ``output_size`` parts (one number or {nd}; None keeps "
+                       "a size). Output o of a dimension covers inputs ``floor(o N / O)`` to ``ceil((o + 1) N / O) - 1``.")
+    avg = composite(name, method=False, torch=f"nn.functional.{name}", samples=_adaptive_samples(nd))(average)
+    max_name = f"adaptive_max_pool{nd}d"
+
+    def largest(input, output_size, return_indices=False):
+        window, shape = _adaptive_window(max_name, input, nd, output_size)
+        out, at = _max_pool(input, window, shape)
+        return (out, at.to(dt.int64)) if return_indices else out
+    largest.__doc__ = f"The largest element of windows as in :func:`adaptive_avg_pool{nd}d`; ``return_indices`` also gives their flat places."
+    most = composite(max_name, method=False, torch=f"nn.functional.{max_name}", samples=_adaptive_samples(nd))(largest)
+
+    def with_indices(input, output_size, return_indices=True):
+        """The pooled tensor and the flat place of each maximum in its plane."""
+        return most(input, output_size, True)
+    composite(max_name + "_with_indices", method=False, torch=f"nn.functional.{max_name}_with_indices")(with_indices)
+    return avg, most
+
+
+(adaptive_avg_pool1d, adaptive_max_pool1d), (adaptive_avg_pool2d, adaptive_max_pool2d), (adaptive_avg_pool3d, adaptive_max_pool3d) = (
+    _declare_adaptive(n) for n in (1, 2, 3))
+
+
+# -- made of these ------------------------------------------------------------------------------------------------------------------
+def _lp(nd, input, norm_type, kernel_size, stride, ceil_mode):
+    sizes = ntuple(kernel_size, nd)
+    count = 1
+    for k in sizes:
+        count *= k
+    out = _avg(nd, input.pow(norm_type), kernel_size, stride, 0, ceil_mode, True, None)
+    return (out.sign() * out.abs().relu() * count).pow(1.0 / norm_type)
+
+
+def _declare_lp(nd):
+    def body(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+        return _lp(nd, input, norm_type, kernel_size, stride, ceil_mode)
+    body.__doc__ = f"``(sum x^p)^(1/p)`` over each window of the last {nd} dimension(s), p being ``norm_type``."
+    return composite(f"lp_pool{nd}d", method=False, torch=f"nn.functional.lp_pool{nd}d",
+                     samples=lambda: [((np.random.default_rng(0).random((2, 3) + (6,) * nd) + 0.1, 2.0, 2), {})])(body)
+
+
+lp_pool1d, lp_pool2d, lp_pool3d = _declare_lp(1), _declare_lp(2), _declare_lp(3)
+
+
+def _declare_unpool(nd):
+    def body(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+        kernel_size = ntuple(kernel_size, nd)
+        stride = kernel_size if stride is None else ntuple(stride, nd)
+        padding = ntuple(padding, nd)
+        if input.shape != indices.shape:
+            raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got indices tensor with "
+                               f"shape: {list(indices.shape)}")
+        sizes = input.shape[input.ndim - nd:]
+        usual = tuple((n - 1) * s + k - 2 * p for n, k, s, p in zip(sizes, kernel_size, stride, padding))
+        out = usual if output_size is None else tuple(output_size)[-nd:]
+        for o, u, s in zip(out, usual, stride):
+            if not u - s < o < u + s:
+                raise ValueError(f"invalid output_size {tuple(out)} (dimensions must be between {tuple(u - s for u, s in zip(usual, stride))} and "
+                                 f"{tuple(u + s for u, s in zip(usual, stride))})")
+        lead = tuple(input.shape[:input.ndim - nd])
+        volume = 1
+        for o in out:
+            volume *= o
+        flat = input.new_zeros(lead + (volume,)).scatter(len(lead), indices.reshape(lead + (-1,)), input.reshape(lead + (-1,)))
+        return flat.reshape(lead + tuple(out))
+    body.__doc__ = f"Inverse of :func:`max_pool{nd}d`: each value goes to the place its index names, zeros elsewhere."
+    return composite(f"max_unpool{nd}d", method=False, torch=f"nn.functional.max_unpool{nd}d")(body)
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = _declare_unpool(1), _declare_unpool(2), _declare_unpool(3)
+
+
+def _declare_fractional(nd):
+    name = f"fractional_max_pool{nd}d"
+
+    def both(input, kernel_size, output_size=None, output_ratio=None, return_indices=True, _random_samples=None):
+        """The pooled tensor and the flat place of each maximum in its plane."""
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+        sizes = tuple(input.shape[input.ndim - nd:])
+        if output_size is None:
+            ratio = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * nd
+            output_size = tuple(int(s * r) for s, r in zip(sizes, ratio))
+        out, kernel_size = ntuple(output_size, nd), ntuple(kernel_size, nd)
+        x = input if input.ndim == nd + 2 else input.unsqueeze(0)
+        lead = tuple(x.shape[:2])
+        u = _random_samples if _random_samples is not None else REGISTRY["rand"].fn(*lead, nd, dtype=input.dtype, device=input.device)
+        place = None
+        for d in range(nd):                                      # torch draws one sample per axis, the last axis first
+            axis = _fractional_axis(u[:, :, nd - 1 - d] if nd == 2 else u[:, :, d], sizes[d], out[d], kernel_size[d])
+            shape = [*lead] + [1] * (2 * nd)
+            shape[2 + d], shape[2 + nd + d] = out[d], kernel_size[d]
+            axis = axis.reshape(shape)
+            place = axis if place is None else place * sizes[d] + axis
+        place = place.expand(lead + out + kernel_size).reshape(lead + out + (-1,))
+        windows = x.reshape(lead + (-1,)).gather(2, place.reshape(lead + (-1,))).reshape(tuple(place.shape))
+        best = windows.detach().argmax(-1, keepdim=True)
+        y, at = windows.gather(-1, best).squeeze(-1), place.gather(-1, best).squeeze(-1)
+        return (y, at) if input.ndim == nd + 2 else (y.squeeze(0), at.squeeze(0))
+
+    def only(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+        got = both(input, kernel_size, output_size, output_ratio, True, _random_samples)
+        return got if return_indices else got[0]
+    only.__doc__ = "Max pooling over windows whose places are drawn so that the output has ``output_size`` (Graham, 2014)."
+    composite(name + "_with_indices", method=False, torch=f"nn.functional.{name}_with_indices")(both)
+    return composite(name, method=False, torch=f"nn.functional.{name}")(only)
+
+
+def _fractional_axis(u, size, out, k):
+    """Input numbers (N, C, out, k) of the windows of one axis, from samples u (N, C)."""
+    from .creation import arange
+    u = u.reshape(tuple(u.shape) + (1,))
+    if out > 1:
+        alpha = (size - k) / (out - 1)
+        i = arange(out, device=u.device).to(u.dtype)
+        start = ((i + u) * alpha).trunc() - (u * alpha).trunc()
+        start = start * (i < out - 1).to(u.dtype) + (i == out - 1).to(u.dtype) * (size - k)
+    else:
+        start = u * 0 + (size - k)
+    return start.to(dt.int64).unsqueeze(-1) + arange(k, device=u.device)
+
+
+fractional_max_pool2d, fractional_max_pool3d = _declare_fractional(2), _declare_fractional(3)

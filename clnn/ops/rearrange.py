@@ -1,0 +1,202 @@
+"""The same elements in another order or repeated, and copies with one region replaced."""
+from __future__ import annotations
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.tensor import Tensor, copy, make_view
+from ..core import dtype as dt
+from ..core.shape import wrap_dim, wrap_dims
+from .creation import arange, tensor
+from .indexing import _index_rows, _values
+from .joining import cat
+from .views import _numbers
+
+
+# -- order of dimensions ----------------------------------------------------------------------------------------------------------------
+@composite("movedim", aliases=("moveaxis",), numpy=np.moveaxis, samples=lambda: [((_values(2, 3, 4), 0, 2), {}), ((_values(2, 3, 4), (0, 1), (-1, 0)), {})])
+def movedim(input, source, destination):
+    """Dimensions ``source`` (an int or several) at the positions ``destination``; the others keep their order."""
+    rank = len(input.shape)
+    source, destination = ((s,) if isinstance(s, int) else tuple(s) for s in (source, destination))
+    if len(source) != len(destination):
+        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims as "
+                           f"destination ({list(destination)} dims)")
+    source, destination = [wrap_dim(s, rank) for s in source], [wrap_dim(d, rank) for d in destination]
+    for name, dims in (("source", source), ("destination", destination)):
+        if len(set(dims)) != len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({dims})")
+    order = [d for d in range(rank) if d not in source]
+    for d, s in sorted(zip(destination, source)):
+        order.insert(d, s)
+    return input.permute(order) if rank else input
+
+
+# -- mirrored and shifted -----------------------------------------------------------------------------------------------------------------
+@kernel("_flip", method=False, vjp=dict(input=lambda g, dims: _flip(g, dims)))
+def _flip(input, dims):
+    """Read with negative strides, lazily: it fuses into what reads it."""
+    strides = tuple(-s if d in dims else s for d, s in enumerate(input._strides))
+    offset = input._offset + sum((input.shape[d] - 1) * input._strides[d] for d in dims if input.shape[d])
+    input._storage.buffer()
+    return copy(make_view(input, input.shape, strides, offset))
+
+
+_flip.op.grad_name = "FlipBackward0"
+
+
+@composite("flip", numpy=lambda x, *d: np.flip(x, d[0] if len(d) == 1 else d), samples=lambda: [
+    ((_values(2, 3), (0,)), {}), ((_values(2, 3, 4), (0, -1)), {})])
+def flip(input, *dims):
+    """The order of elements reversed along ``dims``.
+
+    Example:
+        >>> clnn.arange(3).flip(0)
+        tensor([2, 1, 0])
+    """
+    dims = wrap_dims(dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims, len(input.shape))
+    return _flip(input, dims) if input.shape else input.clone()
+
+
+@composite("fliplr", numpy=np.fliplr, samples=lambda: [((_values(2, 3),), {})])
+def fliplr(input):
+    """Columns in reverse order."""
+    if len(input.shape) < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip(input, 1)
+
+
+@composite("flipud", numpy=np.flipud, samples=lambda: [((_values(2, 3),), {})])
+def flipud(input):
+    """Rows in reverse order."""
+    if not input.shape:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip(input, 0)
+
+
+@composite("rot90", numpy=lambda x, k=1, dims=(0, 1): np.rot90(x, k, dims), samples=lambda: [((_values(2, 3),), {}), ((_values(2, 3, 2), 3, (1, 2)), {})])
+def rot90(input, k=1, dims=(0, 1)):
+    """Rotated by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if len(input.shape) < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {len(input.shape)}")
+    a, b = (wrap_dim(d, len(input.shape)) for d in dims)
+    if a == b:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    k %= 4
+    if k == 0:
+        return input.clone()
+    if k == 2:
+        return flip(input, a, b)
+    return flip(input, b).transpose(a, b) if k == 1 else flip(input, a).transpose(a, b)
+
+
+@composite("roll", numpy=lambda x, s, d=None: np.roll(x, s, d), samples=lambda: [
+    ((_values(2, 3), 1), {}), ((_values(2, 3), (1, -4), (0, 1)), {}), ((_values(5), 7, 0), {})])
+def roll(input, shifts, dims=None):
+    """Shifted along ``dims``; what leaves at the end comes in at the start. Without ``dims`` the flattened tensor is shifted."""
+    shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    dims = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
+    if not dims:
+        if len(shifts) != 1:
+            raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+        return roll(input.reshape(-1), shifts, 0).reshape(input.shape)
+    if len(shifts) != len(dims):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    r = input
+    for s, d in zip(shifts, dims):
+        d = wrap_dim(d, len(input.shape))
+        size = input.shape[d]
+        s = s % size if size else 0
+        if s:
+            r = cat([r.narrow(d, size - s, s), r.narrow(d, 0, size - s)], d)
+    return r.clone() if r is input else r
+
+
+# -- repeated -------------------------------------------------------------------------------------------------------------------------------
+@composite("repeat", method=True, numpy=lambda x, *r: np.tile(x, r))
+def repeat(input, *sizes):
+    """Copies side by side: ``sizes[i]`` times along dimension i; more sizes than dimensions add leading ones."""
+    sizes = _numbers(sizes)
+    if len(sizes) < len(input.shape):
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    if any(s < 0 for s in sizes):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {list(sizes)}")
+    shape = (1,) * (len(sizes) - len(input.shape)) + tuple(input.shape)
+    inner = [n for s in shape for n in (1, s)]
+    wide = [n for r, s in zip(sizes, shape) for n in (r, s)]
+    r = input.reshape(inner).expand(wide)
+    return (r.reshape([a * s for a, s in zip(sizes, shape)]) if 1 in wide or wide else r).contiguous()
+
+
+@composite("tile", numpy=np.tile, samples=lambda: [((_values(2, 3), (2, 1)), {}), ((_values(2, 3), (2,)), {}), ((_values(3), (2, 2)), {})])
+def tile(input, *dims):
+    """``repeat`` where missing leading numbers are 1."""
+    dims = _numbers(dims)
+    return repeat(input, (1,) * (len(input.shape) - len(dims)) + tuple(dims))
+
+
+@composite("repeat_interleave", numpy=lambda x, r, dim=None: np.repeat(x, r, dim), samples=lambda: [
+    ((_values(2, 3), 2), {}), ((_values(2, 3), 2), dict(dim=1)), ((_values(3, 2), np.array([1, 0, 2])), dict(dim=0))])
+def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+    """Each element (or slice of ``dim``) several times in a row; ``repeats`` is a number, or a vector of counts, which is read by the host."""
+    if repeats is None:
+        counts = input.detach().numpy()
+        return tensor(np.repeat(np.arange(counts.size), counts), device=input.device)
+    x = input.reshape(-1) if dim is None else input
+    d = wrap_dim(dim or 0, len(x.shape))
+    if isinstance(repeats, Tensor) and repeats._numel == 1:
+        repeats = int(repeats)
+    if isinstance(repeats, int):
+        if repeats < 0:
+            raise RuntimeError("Repeats must be non-negative")
+        size = x.shape[d]
+        wide = x.unsqueeze(d + 1).expand((*x.shape[:d + 1], repeats, *x.shape[d + 1:]))
+        return wide.reshape((*x.shape[:d], size * repeats, *x.shape[d + 1:]))
+    counts = repeats.detach().numpy() if isinstance(repeats, Tensor) else np.asarray(repeats)
+    if counts.ndim != 1 or counts.size != x.shape[d]:
+        raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
+                           f"{counts.size} and input.size({d}) = {x.shape[d]}")
+    if (counts < 0).any():
+        raise RuntimeError("repeats can not be negative")
+    index = tensor(np.repeat(np.arange(counts.size), counts), device=x.device)
+    return _index_rows(x, index, x.shape, d, 1, False, "repeat_interleave")
+
+
+# -- a copy with one region replaced ----------------------------------------------------------------------------------------------------------
+def _replaced(name, input, src, part):
+    r = input.clone()
+    target = part(r)
+    if target.shape != src.shape:
+        raise RuntimeError(f"expected src to have a size equal to the {name} of self. src size = {list(src.shape)}, {name} size = {list(target.shape)}")
+    target.copy_(src)
+    return r
+
+
+@composite("select_scatter")
+def select_scatter(input, src, dim, index):
+    """``input`` with ``src`` at position ``index`` of dimension ``dim``."""
+    return _replaced("slice", input, src, lambda r: r.select(dim, index))
+
+
+@composite("slice_scatter")
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
+    """``input`` with ``src`` in ``start:end:step`` of dimension ``dim``."""
+    d = wrap_dim(dim, len(input.shape))
+    return _replaced("slice", input, src, lambda r: r[(slice(None),) * d + (slice(start, end, step),)])
+
+
+@composite("diagonal_scatter")
+def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
+    """``input`` with ``src`` on a diagonal."""
+    return _replaced("slice", input, src, lambda r: r.diagonal(offset, dim1, dim2))
+
+
+@composite("as_strided_scatter")
+def as_strided_scatter(input, src, size, stride, storage_offset=None):
+    """``input`` with ``src`` in the region that ``as_strided`` would show."""
+    return _replaced("slice", input.contiguous(), src, lambda r: r.as_strided(size, stride, storage_offset))
+
+
+__all__ = ["arange", "dt"]

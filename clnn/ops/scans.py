@@ -1,0 +1,321 @@
+"""Running sums, products and extremes along a dimension, differences and the trapezoidal rule."""
+from __future__ import annotations
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.dispatch import run
+from .._tensor.inplace import set_out
+from .._tensor.return_types import named
+from .._tensor.tensor import Tensor, empty
+from ..core import dtype as dt
+from ..core.shape import contiguous_strides, wrap_dim
+from .selection import where
+from .views import embed_strided
+
+SHORT = 1024            # longer sequences are cut into parts
+PART = 256
+_Max, _Min = named("cummax", "values", "indices"), named("cummin", "values", "indices")
+
+
+def _extents(shape, dim):
+    """(outer, n, inner) of a dense tensor around ``dim``."""
+    outer, inner = 1, 1
+    for s in shape[:dim]:
+        outer *= s
+    for s in shape[dim + 1:]:
+        inner *= s
+    return outer, shape[dim], inner
+
+
+def _grid(device, outer, inner, parts):
+    """Global and local size of a launch over (inner, outer, parts)."""
+    if device.flavour == "pocl":
+        return (inner, outer, parts), (1, 1, 1)
+    return (inner, outer, parts), ((64, 1, 1) if inner >= 64 else (1, 16 if outer >= 16 else 1, 1))
+
+
+def scan(op, x, dim, reverse, out_dtype=None) -> Tensor:
+    """The running ``op`` (sum, prod, logaddexp) of ``x`` along ``dim``."""
+    out = empty(x.shape, out_dtype or x.dtype, x._storage.device)
+    if x._numel == 0 or not x.shape:
+        return out if x._numel == 0 else x.to(out.dtype) + 0
+    _scan(op, x.contiguous(), out, *_extents(x.shape, dim), reverse)
+    return out
+
+
+def _scan(op, x, out, outer, n, inner, reverse):
+    device, acc = x._storage.device, x.dtype.acc_dtype
+    columns = 32 if device.flavour == "pocl" and inner >= 16 else 1
+
+    def phase(name, z, y, part, parts):
+        gs, ls = _grid(device, outer, -(-inner // columns), parts)
+        run(device, "scan/cumulate", dict(T=x.dtype, R=y.dtype, OP=op, REVERSE=reverse, PHASE=name, COLUMNS=columns), gs, ls, x, z, y,
+            outer, n, inner, part, parts)
+    if n <= SHORT:
+        phase("whole", out, out, n, 1)
+        return
+    parts = -(-n // PART)
+    totals, scanned = empty((outer, parts, inner), acc, device), empty((outer, parts, inner), acc, device)
+    phase("total", totals, totals, PART, parts)
+    _scan(op, totals, scanned, outer, parts, inner, False)
+    phase("apply", scanned, out, PART, parts)
+
+
+def shift(x, dim, reverse=False):
+    """Every element moved on by one along ``dim``; zero comes in and the last one is lost."""
+    x = x.contiguous()
+    strides, n = contiguous_strides(x.shape), x.shape[dim]
+    size = x.shape[:dim] + (n - 1,) + x.shape[dim + 1:]
+    step = strides[dim]
+    if n == 1:
+        return x * 0
+    return embed_strided(x.as_strided(size, strides, x._offset + (step if reverse else 0)), x.shape, size, strides, 0 if reverse else step)
+
+
+def _start(x, dim, reverse):
+    """True at the element where a scan along ``dim`` begins."""
+    from .creation import arange
+    shape = [1] * len(x.shape)
+    shape[dim] = x.shape[dim]
+    return (arange(x.shape[dim], device=x._storage.device) == (x.shape[dim] - 1 if reverse else 0)).reshape(shape)
+
+
+def _before(x, dim, reverse):
+    """Product of all elements that a scan along ``dim`` met earlier (1 for the first)."""
+    return where(_start(x, dim, reverse), 1.0, shift(_cumprod(x, dim, reverse), dim, reverse))
+
+
+def products_of_others(x, dim):
+    """For each element the product of all others along ``dim``."""
+    return _before(x, dim, False) * _before(x, dim, True)
+
+
+# -- the linear recurrence on which the gradient of running products stands ---------------------------------------------------------
+def _recurrence_grad(g, a, b, dim, reverse, lag, result):
+    u = recurrence(a, g, dim, not reverse, 1 - lag)
+    past = shift(result, dim, reverse) if not lag else result
+    return (shift(u, dim, not reverse) if lag else u) * past, u
+
+
+@kernel("_recurrence", method=False, vjp={"a, b": _recurrence_grad})
+def recurrence(a, b, dim, reverse, lag):
+    """``y[t] = b[t] + a[t - lag] * y[t - 1]``."""
+    out = empty(b.shape, b.dtype, b._storage.device)
+    outer, n, inner = _extents(b.shape, dim)
+    if out._numel:
+        gs, ls = _grid(b._storage.device, outer, inner, 1)
+        run(b._storage.device, "scan/recurrence", dict(T=b.dtype, REVERSE=reverse, LAG=lag), gs[:2], ls[:2], a.contiguous(), b.contiguous(), out,
+            outer, n, inner)
+    return out
+
+
+# -- sums and products --------------------------------------------------------------------------------------------------------------
+@kernel("_cumsum", method=False, vjp=dict(input=lambda g, dim, reverse: _cumsum(g, dim, not reverse)))
+def _cumsum(input, dim, reverse):
+    return scan("sum", input, dim, reverse)
+
+
+def _cumprod_grad(g, input, dim, reverse):
+    """d/dx_j = (product before j) * s_j with s_j = g_j + x_(j+1) * s_(j+1): no division, so zeros are harmless."""
+    if not input.shape:
+        return g
+    return _before(input, dim, reverse) * recurrence(input, g, dim, not reverse, 1)
+
+
+@kernel("_cumprod", method=False, vjp=dict(input=_cumprod_grad))
+def _cumprod(input, dim, reverse):
+    return scan("prod", input, dim, reverse)
+
+
+def _logcumsumexp_grad(g, input, dim, reverse, result):
+    """exp(x_j - y_j) * s_j with s_j = g_j + exp(y_j - y_(j+1)) * s_(j+1): all exponents are at most zero."""
+    if not input.shape:
+        return g
+    following = shift(result, dim, not reverse)
+    falls = where((result == following) | _start(input, dim, not reverse), 0.0, result - following)
+    return where(input == result, 0.0, input - result).exp() * recurrence(falls.exp(), g, dim, not reverse, 0)
+
+
+@kernel("_logcumsumexp", method=False, vjp=dict(input=_logcumsumexp_grad))
+def _logcumsumexp(input, dim, reverse):
+    return scan("logaddexp", input, dim, reverse)
+
+
+_cumsum.op.grad_name, _cumprod.op.grad_name, _logcumsumexp.op.grad_name = "CumsumBackward0", "CumprodBackward0", "LogcumsumexpBackward0"
+
+
+def _samples():
+    r = np.random.default_rng(0)
+    return [((r.uniform(0.5, 1.5, s), d), {}) for s, d in (((7,), 0), ((3, 4, 5), 1), ((3, 40), -1), ((40, 20), 0), ((2, 1100), 1), ((1030, 2), 0))]
+
+
+_BAD_DIM = [((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range")]
+
+
+def _running(name, op, input, dim, dtype):
+    if dtype is not None:
+        input = input.to(dtype)
+    elif not input.dtype.is_floating_point:
+        input = input.to(dt.int64)
+    return op(input, wrap_dim(dim, len(input.shape)), False)
+
+
+@composite("cumsum", inplace=True, numpy=lambda x, dim, dtype=None: np.cumsum(x, dim, dtype=dtype), samples=_samples, errors=_BAD_DIM)
+def cumsum(input, dim, *, dtype=None):
+    """Running sum along ``dim``. Integers become int64.
+
+    Example:
+        >>> clnn.tensor([1, 2, 3]).cumsum(0)
+        tensor([1, 3, 6])
+    """
+    return _running("cumsum", _cumsum, input, dim, dtype)
+
+
+@composite("cumprod", inplace=True, numpy=lambda x, dim, dtype=None: np.cumprod(x, dim, dtype=dtype), samples=lambda: _samples()[:4],
+           errors=_BAD_DIM)
+def cumprod(input, dim, *, dtype=None):
+    """Running product along ``dim``. Integers become int64."""
+    return _running("cumprod", _cumprod, input, dim, dtype)
+
+
+@composite("logcumsumexp", numpy=lambda x, dim: np.logaddexp.accumulate(x, dim), samples=_samples, errors=_BAD_DIM, dtypes=dt.FLOATS)
+def logcumsumexp(input, dim):
+    """Logarithm of the running sum of exponentials along ``dim``, without overflow."""
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(f'"logcumsumexp" not implemented for {input.dtype}')
+    return _logcumsumexp(input, wrap_dim(dim, len(input.shape)), False)
+
+
+# -- extremes -----------------------------------------------------------------------------------------------------------------------
+def _extreme(input, dim, sign):
+    values = empty(input.shape, input.dtype, input._storage.device)
+    at = empty(input.shape, dt.int64, input._storage.device)
+    if input._numel:
+        shape, d = (tuple(input.shape), dim) if input.shape else ((1,), 0)
+        _scan_extreme(input.contiguous(), None, values, at, *_extents(shape, d), sign)
+    return values, at
+
+
+def _scan_extreme(x, j, values, at, outer, n, inner, sign):
+    device = x._storage.device
+
+    def phase(name, zv, zi, v, i, part, parts):
+        gs, ls = _grid(device, outer, inner, parts)
+        run(device, "scan/extreme", dict(T=x.dtype, SIGN=sign, PHASE=name, POSITIONS=j is not None and name != "apply"), gs, ls, x, zv, zi, v, i,
+            outer, n, inner, part, parts)
+    if n <= SHORT:
+        phase("whole", x, at if j is None else j, values, at, n, 1)
+        return
+    if j is not None:                                            # a million parts: one work-item each is enough
+        phase("whole", x, j, values, at, n, 1)
+        return
+    parts = -(-n // PART)
+    tv, sv = (empty((outer, parts, inner), x.dtype, device) for _ in range(2))
+    ti, si = (empty((outer, parts, inner), dt.int64, device) for _ in range(2))
+    phase("total", x, ti, tv, ti, PART, parts)
+    _scan_extreme(tv, ti, sv, si, outer, parts, inner, sign)
+    phase("apply", sv, si, values, at, PART, parts)
+
+
+def _extreme_grad(g, input, dim, indices):
+    g = g[0] if isinstance(g, tuple) else g
+    if not input.shape:
+        return g
+    return (g * 0).scatter_add(dim, indices, g)
+
+
+@kernel("_cummax", method=False, outputs=("values", "indices"), vjp=dict(input=_extreme_grad))
+def _cummax(input, dim):
+    return _extreme(input, dim, ">=")
+
+
+@kernel("_cummin", method=False, outputs=("values", "indices"), vjp=dict(input=_extreme_grad))
+def _cummin(input, dim):
+    return _extreme(input, dim, "<=")
+
+
+_cummax.op.grad_name, _cummin.op.grad_name = "CummaxBackward0", "CumminBackward0"
+
+
+def _np_latest(fn):
+    def call(x, dim):
+        values = fn.accumulate(x, dim)
+        shape = [1] * x.ndim
+        shape[dim] = x.shape[dim]
+        at = np.where(x == values, np.arange(x.shape[dim]).reshape(shape), 0)
+        return values, np.maximum.accumulate(at, dim)
+    return call
+
+
+@composite("cummax", numpy=_np_latest(np.maximum), samples=_samples, errors=_BAD_DIM)
+def cummax(input, dim, *, out=None):
+    """Running maximum along ``dim`` and the latest position that holds it, as ``(values, indices)``."""
+    got = _Max(*_cummax(input, wrap_dim(dim, len(input.shape))))
+    return got if out is None else _Max(*set_out(tuple(out), tuple(got)))
+
+
+@composite("cummin", numpy=_np_latest(np.minimum), samples=_samples, errors=_BAD_DIM)
+def cummin(input, dim, *, out=None):
+    """Running minimum along ``dim`` and the latest position that holds it, as ``(values, indices)``."""
+    got = _Min(*_cummin(input, wrap_dim(dim, len(input.shape))))
+    return got if out is None else _Min(*set_out(tuple(out), tuple(got)))
+
+
+# -- differences and integrals --------------------------------------------------------------------------------------------------------
+def _slice(x, dim, start, length):
+    """Elements ``start .. start + length`` of a dimension, as a view."""
+    return x.as_strided(x.shape[:dim] + (length,) + x.shape[dim + 1:], x._strides, x._offset + start * x._strides[dim])
+
+
+@composite("diff", numpy=lambda x, n=1, dim=-1: np.diff(x, n, dim),
+           samples=lambda: [((np.arange(12.0).reshape(3, 4) ** 2,), {}), ((np.arange(12.0).reshape(3, 4) ** 2, 2, 1), {})])
+def diff(input, n=1, dim=-1, prepend=None, append=None):
+    """Differences of neighbours along ``dim``, ``n`` times."""
+    if not input.shape:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    d = wrap_dim(dim, len(input.shape))
+    parts = [t for t in (prepend, input, append) if t is not None]
+    if len(parts) > 1:
+        from ..graph.op import REGISTRY
+        input = REGISTRY["cat"].fn(parts, d)
+    for _ in range(min(n, input.shape[d])):
+        m = max(input.shape[d] - 1, 0)
+        later, earlier = (_slice(input, d, 1, m), _slice(input, d, 0, m)) if m else (_slice(input, d, 0, 0),) * 2
+        input = later ^ earlier if input.dtype is dt.bool_ else later - earlier
+    return input
+
+
+def _np_trapezoid(y, x=None, *, dx=1.0, dim=-1):
+    return np.trapezoid(y, x, dx, dim)
+
+
+@composite("trapezoid", aliases=("trapz",), method=False, numpy=_np_trapezoid,
+           samples=lambda: [((np.arange(12.0).reshape(3, 4) ** 2,), {}), ((np.arange(12.0).reshape(3, 4), np.array([0.0, 1, 3, 4])), {})])
+def trapezoid(y, x=None, *, dx=None, dim=-1):
+    """Integral of samples ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
+    d = wrap_dim(dim, len(y.shape))
+    terms = _trapezoids(y, x, 1 if dx is None else dx, d)
+    return terms.sum(d)
+
+
+@composite("cumulative_trapezoid", method=False)
+def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
+    """Running :func:`trapezoid`."""
+    d = wrap_dim(dim, len(y.shape))
+    return _trapezoids(y, x, 1 if dx is None else dx, d).cumsum(d)
+
+
+def _trapezoids(y, x, dx, d):
+    m = max(y.shape[d] - 1, 0)
+    pairs = _slice(y, d, 0, m) + _slice(y, d, min(1, y.shape[d]), m)
+    if x is None:
+        return pairs * (dx / 2.0)
+    if len(x.shape) == 1 and len(y.shape) > 1:
+        shape = [1] * len(y.shape)
+        shape[d] = x.shape[0]
+        x = x.reshape(shape)
+    steps = diff(x, 1, d if len(x.shape) == len(y.shape) else -1)
+    return pairs * steps / 2.0

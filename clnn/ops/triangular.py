@@ -1,0 +1,92 @@
+"""Triangles and diagonals of matrices."""
+from __future__ import annotations
+
+import numpy as np
+
+from .._tensor.declare import composite
+from .._tensor.device import resolve
+from .._tensor.interop import from_array
+from .._tensor.tensor import from_node
+from ..core import dtype as dt
+from ..core.shape import contiguous_strides, wrap_dim
+from ..graph.node import Expr
+from .indexing import _values
+from .selection import where
+from .views import _diagonal, embed_strided
+
+_BELOW = Expr("below", ("rows", "cols", "diagonal"), "((IDX % cols) - (IDX / cols) % rows <= diagonal)")
+
+
+def _mask(input, diagonal):
+    """True up to the diagonal, lazily, in the shape of ``input``: it fuses into the choice that uses it."""
+    rows, cols = input.shape[-2:]
+    return from_node(_BELOW, (rows, cols, int(diagonal)), dt.int64, dt.bool_, input.shape, input._numel, input._storage.device, 1, 0, True)
+
+
+def _matrix(name, input):
+    if len(input.shape) < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+
+
+@composite("tril", inplace=True, numpy=np.tril, samples=lambda: [((_values(3, 4),), {}), ((_values(2, 3, 3), 1), {}), ((_values(4, 3), -2), {})])
+def tril(input, diagonal=0, *, out=None):
+    """The lower triangle of matrices (*, M, N), zeros above diagonal number ``diagonal``."""
+    _matrix("tril", input)
+    return where(_mask(input, diagonal), input, False)
+
+
+@composite("triu", inplace=True, numpy=np.triu, samples=lambda: [((_values(3, 4),), {}), ((_values(2, 3, 3), 1), {}), ((_values(4, 3), -2), {})])
+def triu(input, diagonal=0, *, out=None):
+    """The upper triangle of matrices (*, M, N), zeros below diagonal number ``diagonal``."""
+    _matrix("triu", input)
+    return where(_mask(input, diagonal - 1), False, input)
+
+
+def tril_indices(row, col, offset=0, *, dtype=dt.int64, device=None, layout=None):
+    """Row and column numbers (2, count) of the lower triangle of a ``row`` by ``col`` matrix."""
+    return from_array(np.stack(np.tril_indices(row, offset, col)), resolve(device), dt.as_dtype(dtype))
+
+
+def triu_indices(row, col, offset=0, *, dtype=dt.int64, device=None, layout=None):
+    """Row and column numbers (2, count) of the upper triangle of a ``row`` by ``col`` matrix."""
+    return from_array(np.stack(np.triu_indices(row, offset, col)), resolve(device), dt.as_dtype(dtype))
+
+
+tril_indices = composite("tril_indices", method=False)(tril_indices)
+triu_indices = composite("triu_indices", method=False)(triu_indices)
+
+
+@composite("diag_embed", samples=lambda: [((_values(2, 3),), {}), ((_values(3), 1), {})])
+def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+    """Matrices with the last dimension of ``input`` on diagonal number ``offset`` and zeros elsewhere."""
+    rank = len(input.shape) + 1
+    a, b = wrap_dim(dim1, rank), wrap_dim(dim2, rank)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    n, rest = input.shape[-1] + abs(offset), iter(input.shape[:-1])
+    shape = tuple(n if d in (a, b) else next(rest) for d in range(rank))
+    return embed_strided(input, shape, *_diagonal(shape, contiguous_strides(shape), 0, offset, a, b))
+
+
+@composite("diag", numpy=np.diag, samples=lambda: [((_values(3),), {}), ((_values(3, 4), 1), {}), ((_values(3), -2), {})])
+def diag(input, diagonal=0, *, out=None):
+    """A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix as a vector."""
+    if len(input.shape) == 1:
+        return diag_embed(input, diagonal)
+    if len(input.shape) == 2:
+        return input.diagonal(diagonal).clone().contiguous()
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(input.shape)}D")
+
+
+@composite("diagflat", numpy=np.diagflat, samples=lambda: [((_values(2, 2),), {})])
+def diagflat(input, offset=0):
+    """The flattened tensor as the diagonal of a matrix of zeros."""
+    return diag_embed(input.reshape(-1), offset)
+
+
+@composite("trace", numpy=np.trace, samples=lambda: [((_values(3, 4),), {})])
+def trace(input):
+    """The sum of the main diagonal of a matrix."""
+    if len(input.shape) != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(input.shape)}")
+    return input.diagonal().sum()

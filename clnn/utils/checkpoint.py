@@ -1,0 +1,226 @@
+"""Trading time for memory: parts of a model whose intermediate results are computed again in backward instead of being kept.
+
+Chen et al., "Training deep nets with sublinear memory cost", 2016.
+"""
+from __future__ import annotations
+
+import contextlib
+import warnings
+
+import clnn
+from clnn._tensor import tape
+from clnn._tensor.grad_mode import state
+from clnn._tensor.tensor import Tensor, edge
+
+__all__ = ["checkpoint", "checkpoint_sequential", "CheckpointError"]
+
+
+class CheckpointError(RuntimeError):
+    """The second computation of a checkpointed function did not repeat the first."""
+
+
+class _Surroundings:
+    """What a function's result may depend on besides its arguments: random numbers and autocast."""
+
+    def __init__(self, preserve_rng_state):
+        self.rng = clnn.random.default_generator.get_state() if preserve_rng_state else None
+        self.autocast = state.autocast
+
+    @contextlib.contextmanager
+    def again(self):
+        """In the block they are as they were; afterwards as before the block."""
+        before, state.autocast = state.autocast, self.autocast
+        try:
+            with clnn.random.fork_rng(enabled=self.rng is not None):
+                if self.rng is not None:
+                    clnn.random.default_generator.set_state(self.rng)
+                yield
+        finally:
+            state.autocast = before
+
+
+def checkpoint(function, *args, use_reentrant=False, context_fn=None, determinism_check="default", debug=False, early_stop=True,
+               preserve_rng_state=True, **kwargs):
+    """Call ``function(*args, **kwargs)`` without keeping what its backward pass needs; that is computed again then.
+
+    Args:
+        function: the part of the model; called a second time, it must do the same.
+        use_reentrant: the older way: gradients reach only tensors among ``args`` and leaves that the function uses, and
+            ``clnn.autograd.grad`` does not work through it. Default: ``False``.
+        context_fn: returns two context managers, for the first and the second computation.
+        determinism_check: ``"default"`` compares shapes and dtypes of what both computations keep; ``"none"`` does not.
+        debug: accepted.
+        early_stop: end the second computation as soon as all that is needed is known. Default: ``True``.
+        preserve_rng_state: draw the same random numbers (dropout) the second time. Default: ``True``.
+
+    Raises:
+        CheckpointError: in backward, when the second computation kept other tensors than the first.
+
+    Example::
+
+        >>> layer = nn.Linear(4, 4)
+        >>> x = clnn.ones(2, 4, requires_grad=True)
+        >>> clnn.utils.checkpoint.checkpoint(layer, x, use_reentrant=False).sum().backward()
+        >>> x.grad.shape
+        clnn.Size([2, 4])
+    """
+    if use_reentrant:
+        if kwargs or context_fn is not None:
+            raise ValueError(f"checkpoint: use_reentrant=True takes no keyword arguments for the function; got {sorted(kwargs) or 'context_fn'}")
+        return _reentrant(function, args, preserve_rng_state)
+    first, second = context_fn() if context_fn is not None else (contextlib.nullcontext(), contextlib.nullcontext())
+    if not state.grad:
+        with first:
+            return function(*args, **kwargs)
+    frame = _Frame(function, args, kwargs, _Surroundings(preserve_rng_state), second, determinism_check, early_stop)
+    with first, _hooks(frame.pack, frame.unpack):
+        return function(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def _hooks(pack, unpack):
+    """Saved tensors of the operators in the block go through the pair."""
+    before = state.saved_hooks
+    state.saved_hooks = (*before, (pack, unpack))
+    try:
+        yield
+    finally:
+        state.saved_hooks = before
+
+
+class _Stop(Exception):
+    """Everything that backward needs has been computed again."""
+
+
+class _Frame:
+    """One checkpointed call: it counts what would have been saved, and computes it again when the first piece is asked for."""
+
+    def __init__(self, function, args, kwargs, surroundings, context, check, early_stop):
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.surroundings, self.context, self.check, self.early_stop = surroundings, context, check, early_stop
+        self.metas = []         # (shape, dtype) per saved tensor of the first computation
+        self.again = None       # the saved tensors of the second one
+        self.left = 0
+
+    def pack(self, tensor):
+        self.metas.append((tensor.shape, tensor.dtype))
+        return len(self.metas) - 1
+
+    def unpack(self, number):
+        if self.again is None or self.again[number] is None:
+            self._recompute()
+        got, self.again[number] = self.again[number], None      # each is held only until it is used
+        self.left -= 1
+        if not self.left:
+            self.again = None
+        return got
+
+    def _recompute(self):
+        self.again, keep_graph = [], state.grad
+        before, state.grad = state.grad, True
+
+        def pack(tensor):
+            # Under create_graph the recomputed history stands for the first one.
+            self.again.append(tensor if keep_graph else tensor.detach())
+            if self.early_stop and len(self.again) == len(self.metas):
+                raise _Stop
+            return tensor
+        try:
+            with self.surroundings.again(), self.context, _hooks(pack, lambda t: t):
+                self.function(*self.args, **self.kwargs)
+        except _Stop:
+            pass
+        finally:
+            state.grad = before
+        self._compare()
+        self.left = len(self.again)
+
+    def _compare(self):
+        if len(self.again) != len(self.metas):
+            raise CheckpointError(f"checkpoint: the second computation kept {len(self.again)} tensors for backward, the first {len(self.metas)}; "
+                                  "the function must do the same each time it is called")
+        if self.check == "none":
+            return
+        for i, (t, (shape, dtype)) in enumerate(zip(self.again, self.metas)):
+            if t.shape != shape or t.dtype is not dtype:
+                raise CheckpointError(f"checkpoint: tensor {i} that is kept for backward had shape {tuple(shape)} and {dtype}, but "
+                                      f"{tuple(t.shape)} and {t.dtype} when it was computed again")
+
+
+class _ReentrantNode(tape.Node):
+    """The whole call as one tape entry; backward runs the function again and a backward pass of its own through it."""
+
+    __slots__ = ("call", "inputs", "surroundings")
+
+    def name(self):
+        return "CheckpointFunctionBackward"
+
+    def release(self):
+        self.inputs = None
+
+    def apply(self, grads, needed):
+        if self.inputs is None:
+            raise RuntimeError("checkpoint: backward through the same call a second time; specify retain_graph=True the first time")
+        inputs = [t.detach().requires_grad_(t._rg) if isinstance(t, Tensor) else t for t in self.inputs]
+        with clnn.enable_grad(), self.surroundings.again():
+            outs = self.call(*inputs)
+        outs = outs if isinstance(outs, (tuple, list)) else (outs,)
+        pairs = [(o, g) for o, g in zip(outs, grads) if isinstance(o, Tensor) and o._rg and g is not None]
+        if not pairs:
+            raise RuntimeError("checkpoint: none of the outputs requires a gradient, so nothing needs checkpointing")
+        clnn.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return [t._grad if isinstance(t, Tensor) else None for t in inputs]
+
+
+def _reentrant(function, args, preserve_rng_state):
+    surroundings = _Surroundings(preserve_rng_state)
+    with clnn.no_grad():
+        result = function(*args)
+    if not state.grad:
+        return result
+    edges = [edge(a) if isinstance(a, Tensor) and a._rg else None for a in args]
+    if not any(edges):
+        warnings.warn("checkpoint: no input requires a gradient, so with use_reentrant=True nothing inside gets one", stacklevel=3)
+        return result
+    outs = result if isinstance(result, (tuple, list)) else (result,)
+    node = _ReentrantNode(edges, len(outs))
+    node.call, node.inputs, node.surroundings = function, args, surroundings
+    fresh = []
+    for nr, o in enumerate(outs):
+        if isinstance(o, Tensor) and o.dtype.is_floating_point:
+            o = o._alias()
+            o._grad_fn, o._out_nr, o._rg = node, nr, True
+        fresh.append(o)
+    return type(result)(fresh) if isinstance(result, (tuple, list)) else fresh[0]
+
+
+def checkpoint_sequential(functions, segments, input, use_reentrant=False, **kwargs):
+    """Run modules one after the other, in ``segments`` parts of which all but the last are checkpointed.
+
+    Args:
+        functions: an ``nn.Sequential`` or a list of functions of one argument.
+        segments: number of parts.
+        input: the argument of the first function.
+        use_reentrant, preserve_rng_state: as for :func:`checkpoint`.
+
+    Example::
+
+        >>> model = nn.Sequential(*[nn.Linear(4, 4) for _ in range(4)])
+        >>> clnn.utils.checkpoint.checkpoint_sequential(model, 2, clnn.ones(1, 4)).shape
+        clnn.Size([1, 4])
+    """
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError(f"checkpoint_sequential: unexpected keyword arguments: {', '.join(kwargs)}")
+    functions = list(functions.children()) if isinstance(functions, clnn.nn.Sequential) else list(functions)
+
+    def run(part):
+        def forward(x):
+            for fn in part:
+                x = fn(x)
+            return x
+        return forward
+    size = max(1, len(functions) // segments)
+    for start in range(0, size * (segments - 1), size):
+        input = checkpoint(run(functions[start:start + size]), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return run(functions[size * (segments - 1):])(input)

@@ -1,0 +1,46 @@
+"""Shared set-up: the device that is tested, a PoCL cache per worker, and the list of what was left out."""
+import os
+import warnings
+
+worker = os.environ.get("PYTEST_XDIST_WORKER")
+if worker and "CLNN_TEST_SHARED_CACHE" not in os.environ:
+    # Two processes that share PoCL's kernel cache can damage it: each worker gets a folder of its own, kept for the next run.
+    base = os.environ.get("POCL_CACHE_DIR") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "pocl")
+    os.environ["POCL_CACHE_DIR"] = os.path.join(base, f"kcache-{worker}")
+    os.makedirs(os.environ["POCL_CACHE_DIR"], exist_ok=True)
+
+import pytest  # noqa: E402
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes more than a few seconds")
+    warnings.filterwarnings("ignore", message="degrees of freedom")
+
+
+def pytest_report_header(config):
+    try:
+        import clnn
+        dev = clnn.get_default_device().physical
+        return f"clnn {clnn.__version__} on {dev.name} ({dev.platform_name}, {dev.flavour})"
+    except Exception as exc:                                             # the tests say it better
+        return f"clnn: {type(exc).__name__}: {str(exc).splitlines()[0]}"
+
+
+@pytest.fixture(scope="session")
+def device():
+    """The physical device under test (CLNN_DEVICE, else the default)."""
+    clnn = pytest.importorskip("clnn")
+    return clnn.get_default_device().physical
+
+
+@pytest.fixture(autouse=True)
+def clean_state():
+    """No test leaves the dtype, device or grad mode changed for the next one."""
+    yield
+    import sys
+    if "clnn" not in sys.modules:
+        return
+    import clnn
+    from clnn._tensor.grad_mode import state
+    clnn.set_default_dtype(clnn.float32)
+    state.grad, state.inference, state.autocast, state.anomaly = True, False, None, False

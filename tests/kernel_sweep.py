@@ -1,0 +1,126 @@
+"""Runs every operator of the table once on small inputs, forward and backward, and reports which kernel templates were launched.
+
+It is a script of its own so that a simulator can watch it: ``oclgrind --data-races python tests/kernel_sweep.py``. With ``--as pocl`` or ``--as gpu`` the
+device pretends to be of that kind, so that one driver runs both families of kernels.
+"""
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import clnn  # noqa: E402
+from clnn.testing import cases, checks  # noqa: E402
+
+# Kernels that pack operands or fold partial results are launched for large inputs only: (name, call) pairs beyond the table's samples.
+LARGE = []
+
+
+def larger():
+    """Calls at sizes that the samples of the table do not reach."""
+    rng = np.random.default_rng(0)
+
+    def t(*shape):
+        return clnn.tensor(rng.standard_normal(shape).astype("float32"), requires_grad=True)
+    yield "matmul 70x130x90", lambda: t(70, 130) @ t(130, 90)
+    yield "bmm", lambda: clnn.bmm(t(3, 20, 33), t(3, 33, 18))
+    yield "matvec", lambda: t(300, 200) @ t(200)
+    yield "sum of 70000", lambda: t(70000).sum()
+    yield "column sums", lambda: t(3000, 5).sum(0)
+    yield "mean over the middle", lambda: t(4, 200, 6).mean(1)
+    yield "softmax 900", lambda: clnn.softmax(t(3, 900), -1)
+    yield "strided copy", lambda: (t(40, 50).t() * 2).contiguous()
+    yield "sort 3000", lambda: t(2, 3000).sort(1)[0]
+    yield "cumsum 5000", lambda: t(2, 5000).cumsum(1)
+    yield "conv2d", lambda: clnn.nn.functional.conv2d(t(2, 8, 14, 14), t(16, 8, 3, 3), t(16), padding=1)
+    yield "conv2d strided groups", lambda: clnn.nn.functional.conv2d(t(2, 8, 9, 9), t(8, 4, 3, 3), None, stride=2, groups=2)
+    yield "dropout", lambda: clnn.nn.functional.dropout(t(1000), 0.5)
+    yield "normal", lambda: clnn.randn(1000)
+    yield "permutation", lambda: clnn.randperm(1000)
+    yield "optimiser", optimisers
+
+
+def optimisers():
+    out = []
+    for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad"):
+        p = clnn.nn.Parameter(clnn.ones(40))
+        opt = getattr(clnn.optim, name)([p], lr=0.1)
+        for _ in range(2):
+            opt.zero_grad()
+            (p * p).sum().backward()
+            opt.step()
+        out.append(p.detach())
+    return out
+
+
+def finish(result):
+    """Run backward from whatever can, and wait, so that every error is reported here."""
+    outs = [o for o in cases.flatten(result) if isinstance(o, clnn.Tensor)]
+    live = [o for o in outs if o.requires_grad]
+    if live:
+        clnn.autograd.backward(live, [clnn.ones_like(o) for o in live])
+    for o in outs:
+        o.detach().numpy()
+    clnn.synchronize()
+
+
+def sweep(only, limit):
+    """Every operator's first samples in float32, then the larger calls; yields (name, seconds, error or None)."""
+    jobs = []
+    for op in cases.operators():
+        row = cases.native_row(op)
+        for call in cases.calls(op, row)[:limit]:
+            def job(op=op, call=call):
+                make = call.map(lambda a: cases.to_tensor(a, requires_grad=True))
+                return op.fn(*make.args, **make.kwargs)
+            jobs.append((f"{op.name}{call}", job))
+    jobs += larger()
+    for name, job in jobs:
+        if only and not any(o in name for o in only):
+            continue
+        print("sweep:", name, file=sys.stderr, flush=True)
+        start, fault = time.perf_counter(), None
+        try:
+            finish(job())
+        except Exception as exc:
+            fault = None if isinstance(exc, AttributeError) and "has no attribute" in str(exc) else exc
+        yield name, time.perf_counter() - start, fault
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--as", dest="kind", choices=["pocl", "gpu"], help="choose kernels as for such a device")
+    parser.add_argument("--only", nargs="*", help="parts of operator names")
+    parser.add_argument("--samples", type=int, default=2, help="samples per operator")
+    parser.add_argument("--json", help="write the launched templates to this file")
+    args = parser.parse_args()
+    dev = clnn.get_default_device().physical
+    if args.kind:
+        dev.flavour, dev.is_cpu = ("pocl", True) if args.kind == "pocl" else ("other", False)
+    used, plain = set(), type(dev).kernel
+
+    def kernel(self, path, **params):
+        used.add(path.partition(":")[0])
+        return plain(self, path, **params)
+    type(dev).kernel = kernel
+    failed = 0
+    for name, seconds, fault in sweep(args.only, args.samples):
+        if fault is not None and not cases.is_dtype_error(fault):
+            failed += 1
+            print(f"FAILED {name}: {type(fault).__name__}: {str(fault)[:400]}")
+    templates = {p.relative_to(ROOT / "kernels").as_posix().removesuffix(".cl.mako") for p in (ROOT / "kernels").rglob("*.cl.mako")
+                 if "__kernel" in p.read_text() and p.parent.name != "common"}
+    if args.json:
+        Path(args.json).write_text(json.dumps(sorted(used)))
+    print(f"{len(used & templates)} of {len(templates)} kernel templates launched; not launched: {sorted(templates - used)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    assert checks
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""clnn.compile: replays give what ordinary runs give."""
+import warnings
+
+import numpy as np
+import pytest
+
+import clnn
+from clnn import nn
+
+
+def data(*shape, seed=0):
+    return clnn.tensor(np.random.default_rng(seed).standard_normal(shape).astype("float32"))
+
+
+def mlp(seed=0):
+    clnn.manual_seed(seed)
+    return nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 3))
+
+
+def test_a_function_replays_on_new_inputs():
+    f = clnn.compile(lambda a, b: (a * 2 + b).sum(1))
+    for seed in range(6):
+        a, b = data(4, 5, seed=seed), data(4, 5, seed=seed + 50)
+        np.testing.assert_allclose(f(a, b).numpy(), (a.numpy() * 2 + b.numpy()).sum(1), rtol=1e-5)
+    assert len(f._recordings) == 1
+
+
+def test_earlier_outputs_stay():
+    f = clnn.compile(lambda a: a + 1)
+    outs = [f(clnn.full((3,), float(i))) for i in range(6)]
+    assert [o.tolist()[0] for o in outs] == [1, 2, 3, 4, 5, 6]
+
+
+def test_new_shapes_get_recordings_of_their_own():
+    f = clnn.compile(lambda a: a.exp().sum())
+    for n in (3, 3, 3, 3, 5, 5, 5, 5, 3):
+        x = data(n)
+        assert float(f(x)) == pytest.approx(float(np.exp(x.numpy()).sum()), rel=1e-5)
+    assert len(f._recordings) == 2
+
+
+@pytest.mark.parametrize("name,options", [("SGD", dict(lr=0.1, momentum=0.9)), ("Adam", dict(lr=0.01)), ("AdamW", dict(lr=0.01))])
+def test_a_training_step(name, options):
+    def run(compiled):
+        model = mlp()
+        opt = getattr(clnn.optim, name)(model.parameters(), **options)
+        sched = clnn.optim.lr_scheduler.StepLR(opt, 3, 0.5)
+
+        def step(x, y):
+            opt.zero_grad()
+            loss = ((model(x) - y) ** 2).mean()
+            loss.backward()
+            opt.step()
+            return loss
+        step = clnn.compile(step) if compiled else step
+        losses = []
+        for i in range(10):
+            losses.append(float(step(data(8, 6, seed=i), data(8, 3, seed=i + 100))))
+            sched.step()
+        return losses, [p.detach().numpy() for p in model.parameters()]
+    (a, p), (b, q) = run(False), run(True)
+    assert a == b
+    for x, y in zip(p, q):
+        assert np.array_equal(x, y)
+
+
+def test_a_module_trains_with_backward_outside():
+    model, twin = mlp(), mlp()
+    compiled = clnn.compile(model)
+    o1, o2 = clnn.optim.SGD(model.parameters(), lr=0.1), clnn.optim.SGD(twin.parameters(), lr=0.1)
+    for i in range(8):
+        x = data(8, 6, seed=i)
+        for m, o in ((compiled, o1), (twin, o2)):
+            o.zero_grad()
+            (m(x) ** 2).mean().backward()
+            o.step()
+    for p, q in zip(model.parameters(), twin.parameters()):
+        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=1e-6, atol=1e-7)
+
+
+def test_random_numbers_advance():
+    f = clnn.compile(lambda x: nn.functional.dropout(x, 0.5))
+    clnn.manual_seed(3)
+    got = [f(clnn.ones(64)).numpy() for _ in range(6)]
+    clnn.manual_seed(3)
+    want = [nn.functional.dropout(clnn.ones(64), 0.5).numpy() for _ in range(6)]
+    for a, b in zip(got, want):
+        assert np.array_equal(a, b)
+
+
+def test_a_host_read_falls_back_with_the_reason():
+    def f(x):
+        return x * 2 if x.sum().item() > 0 else x
+    g = clnn.compile(f)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for value in (1.0, 1.0, 1.0, -1.0, 1.0):
+            x = clnn.full((3,), value)
+            assert g(x).tolist() == f(x).tolist()
+    assert any("host read" in str(w.message) for w in seen) and len(g.fallbacks) == 1
+
+
+def test_replaced_parameters_are_followed():
+    model = mlp()
+    f = clnn.compile(lambda x: model(x))
+    x = data(2, 6)
+    with clnn.no_grad():
+        for _ in range(4):
+            f(x)
+        for p in model.parameters():
+            p.fill_(0.25)
+        assert np.array_equal(f(x).numpy(), model(x).numpy())
+        model.load_state_dict(mlp(5).state_dict())
+        assert np.array_equal(f(x).numpy(), model(x).numpy())
+
+
+def test_train_and_eval_are_recorded_apart():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
+    compiled = clnn.compile(model)
+    x = data(3, 4)
+    with clnn.no_grad():
+        for _ in range(4):
+            compiled(x)
+        compiled.eval()
+        for _ in range(4):
+            assert np.array_equal(compiled(x).numpy(), model(x).numpy())

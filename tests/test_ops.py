@@ -1,0 +1,136 @@
+"""Every operator of the table: the derived checks of ``clnn.testing.checks``, one test per operator and property.
+
+``pytest tests/test_ops.py -k "softmax and gradient"`` runs one of them. What an operator lacks is a skip with its reason.
+"""
+import numpy as np
+import pytest
+
+import clnn
+from clnn._tensor import declare
+from clnn._tensor.tensor import Tensor
+from clnn.graph.op import REGISTRY
+from clnn.testing import cases, checks, domains
+
+OPERATORS = cases.operators()
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+
+
+def applies(op, name):
+    """Leave out at collection what can never apply, so that the report shows real skips only."""
+    if name == "special_values":
+        return op.kind == "elementwise"
+    if name == "errors":
+        return bool(op.errors)
+    if name == "undeclared_dtypes":
+        return bool(op.dtypes) and len(op.dtypes) < 10
+    if name == "forms":
+        return not op.name.startswith("_")
+    if name in ("gradient", "double_gradient"):
+        return op.name not in domains.RANDOM and (op.kind == "composite" or bool(op.rules))
+    if cases.declared(op) is None and op.kind != "elementwise":
+        return False
+    return True
+
+
+PAIRS = [pytest.param(op, check, id=f"{op.name}-{name}") for op in OPERATORS for name, check in checks.CHECKS.items() if applies(op, name)]
+
+
+@pytest.mark.parametrize("op, check", PAIRS)
+def test_operator(op, check):
+    try:
+        check(op)
+    except checks.NotApplicable as reason:
+        pytest.skip(str(reason))
+
+
+# -- what is not covered, by name ---------------------------------------------------------------------------------------------------
+
+# Without samples: they make, print or move tensors, need objects that no array stands for, or are tested by name elsewhere.
+NO_SAMPLES = set()
+# With samples, but neither a NumPy nor a PyTorch counterpart: tested for consistency only.
+NO_REFERENCE = set()
+
+
+def public(ops):
+    return [op for op in ops if not op.name.startswith("_")]
+
+
+def test_every_public_operator_has_samples():
+    missing = {op.name for op in public(OPERATORS) if op.kind != "elementwise" and cases.declared(op) is None}
+    assert missing <= NO_SAMPLES, f"give these entries samples=: {sorted(missing - NO_SAMPLES)}"
+    assert NO_SAMPLES <= missing | (NO_SAMPLES - set(REGISTRY)), f"these have samples now: {sorted(NO_SAMPLES - missing)}"
+
+
+def test_every_public_operator_has_a_reference():
+    pytest.importorskip("torch")
+    missing = {op.name for op in public(OPERATORS) if op.numpy is None and cases.torch_function(op) is None}
+    assert missing <= NO_REFERENCE | NO_SAMPLES, f"give these entries numpy=: {sorted(missing - NO_REFERENCE - NO_SAMPLES)}"
+
+
+def test_elementwise_names_in_the_domain_table_exist():
+    known = set(REGISTRY) | {name.strip("_") for name in REGISTRY}
+    planned = {"polygamma", "entr", "ndtri", "zeta", "mvlgamma", "igamma", "igammac", "log_ndtr", "xlog1py", "gcd", "trunc_divide", "clamp_both"}
+    assert not set(domains.DOMAINS) - known - planned
+
+
+# -- one entry is enough ------------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def toy():
+    """An elementwise operator declared in one call, as a contributor would, and taken out again."""
+    fn = declare.elementwise("toy_smooth_step", "input, other", "input * input / (1.0f + other * other)", result="float",
+                             numpy=lambda x, y: x * x / (1 + y * y),
+                             vjp=dict(input=lambda g, input, other: g * (2 * input / (1 + other * other)),
+                                      other=lambda g, input, other: g * (-2 * other * input * input / (1 + other * other) ** 2)))
+    yield fn
+    del REGISTRY["toy_smooth_step"]
+    del Tensor.toy_smooth_step, Tensor.toy_smooth_step_
+
+
+@pytest.mark.parametrize("name", list(checks.CHECKS))
+def test_a_toy_operator_passes_every_check(toy, name):
+    try:
+        checks.CHECKS[name](toy.op)
+    except checks.NotApplicable:
+        assert name in ("errors", "undeclared_dtypes")
+
+
+@pytest.mark.parametrize("name, change", [
+    ("forward", dict(expr="input + 1.001f")), ("gradient", dict(vjp=dict(input=lambda g: g * 1.01))),
+    ("double_gradient", dict(expr="input * input", numpy=np.square, vjp=dict(input=lambda g, input: g * 2 * input.detach())))])
+def test_a_wrong_operator_is_found(name, change):
+    """The checks do fail: a wrong value, a wrong gradient, a gradient that cannot be differentiated."""
+    entry = dict(expr="input + 1.0f", numpy=lambda x: x + 1, vjp=dict(input=lambda g: g)) | change
+    fn = declare.elementwise("toy_wrong", "input", entry.pop("expr"), result="float", **entry)
+    try:
+        with pytest.raises(AssertionError):
+            checks.CHECKS[name](fn.op)
+    finally:
+        del REGISTRY["toy_wrong"]
+        del Tensor.toy_wrong, Tensor.toy_wrong_
+
+
+# -- the comparing functions themselves ---------------------------------------------------------------------------------------------
+
+def test_assert_close():
+    close, a = clnn.testing.assert_close, clnn.tensor([1.0, 2.0, float("nan")])
+    close(a, a.clone(), equal_nan=True)
+    close([a[:2], {"k": 1}], [a[:2] + 1e-7, {"k": 1}])
+    close(clnn.tensor(3), 3, check_dtype=False)
+    for wrong, text in ((a, "not close"), (clnn.tensor([1.0, 2.0]), "shape"), (clnn.tensor([1, 2, 3]), "dtype")):
+        with pytest.raises(AssertionError, match=text):
+            close(a, wrong)
+    with pytest.raises(AssertionError, match=r"Mismatched elements: 1 / 3 \(33.3%\)"):
+        close(clnn.tensor([1, 2, 3]), clnn.tensor([1, 2, 4]))
+    with pytest.raises(AssertionError, match="item \\[1\\]"):
+        close([a[:1], a[:2]], [a[:1], a[:2] + 1])
+    with pytest.raises(ValueError, match="rtol"):
+        close(a, a, rtol=1e-3)
+
+
+def test_make_tensor():
+    make = clnn.testing.make_tensor
+    t = make((4, 5), dtype=clnn.float32, low=0, high=1, requires_grad=True, noncontiguous=True)
+    assert t.shape == (4, 5) and not t.is_contiguous() and t.requires_grad and 0 <= t.min().item() and t.max().item() < 1
+    assert bool((make(100, dtype=clnn.int8, low=-1, high=2, exclude_zero=True) != 0).all())
+    assert make(3, dtype=clnn.bool).dtype is clnn.bool and make(dtype=clnn.float64 if cases.usable_rows()[-1] is clnn.float64 else clnn.float32).shape == ()
