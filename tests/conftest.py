@@ -4,10 +4,13 @@ import warnings
 
 worker = os.environ.get("PYTEST_XDIST_WORKER")
 if worker and "CLNN_TEST_SHARED_CACHE" not in os.environ:
-    # Two processes that share PoCL's kernel cache can damage it: each worker gets a folder of its own, kept for the next run.
-    base = os.environ.get("POCL_CACHE_DIR") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "pocl")
-    os.environ["POCL_CACHE_DIR"] = os.path.join(base, f"kcache-{worker}")
-    os.makedirs(os.environ["POCL_CACHE_DIR"], exist_ok=True)
+    # Two processes that fill PoCL's kernel cache at once can damage it, and clnn's lock against that would make the workers wait for each other:
+    # each worker has caches of its own, kept for the next run.
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    for variable, name in (("POCL_CACHE_DIR", "pocl"), ("CLNN_CACHE_DIR", "clnn")):
+        folder = os.path.join(os.environ.get(variable) or os.path.join(home, name), f"tests-{worker}")
+        os.makedirs(folder, exist_ok=True)
+        os.environ[variable] = folder
 
 import pytest  # noqa: E402
 

@@ -31,7 +31,7 @@ def plain(value):
     if isinstance(value, (clnn.Tensor, torch.Tensor)):
         return value.detach().numpy()
     if isinstance(value, str):
-        return re.sub(r"0x[0-9a-f]+", "0x", value.replace("torch", "clnn"))
+        return re.sub(r"0x[0-9a-f]+", "0x", value.replace("torch::autograd::", "").replace("torch", "clnn"))
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
     return value

@@ -117,7 +117,7 @@ class FunctionNode(tape.Node):
     def _checked(self, i, g, name):
         meta = self.inputs[i]
         if meta is None:
-            raise RuntimeError(f"function {name} returned a gradient different from None at position {i + 1}, but the corresponding forward "
+            raise RuntimeError(f"function {name} returned a gradient different than None at position {i + 1}, but the corresponding forward "
                                "input was not a Variable")
         if self.edges[i] is None:
             return None

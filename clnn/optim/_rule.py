@@ -112,6 +112,24 @@ class RuleOptimizer(Optimizer):
                 raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
 
+class PerParameterOptimizer(Optimizer):
+    """An optimizer whose update is not elementwise: a subclass defines `update(p, g, group)`, which changes `p` in place."""
+
+    def step(self, closure=None):
+        """Update every parameter that has a gradient; returns the closure's loss."""
+        loss = run_closure(closure)
+        with set_grad_enabled(False):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        self.update(p, p.grad, group)
+        return loss
+
+    def update(self, p, g, group):
+        """One step of one parameter."""
+        raise NotImplementedError
+
+
 def zeros_like(p):
     """Zeros with the shape, dtype and device of `p`."""
     import clnn  # at call time: clnn imports this package

@@ -1,11 +1,10 @@
 """Adafactor."""
 
-from clnn._tensor.grad_mode import no_grad
-from clnn.optim._rule import check_option, number, zeros_like
-from clnn.optim.optimizer import Optimizer, StepCount, run_closure
+from clnn.optim._rule import PerParameterOptimizer, check_option, number, zeros_like
+from clnn.optim.optimizer import StepCount
 
 
-class Adafactor(Optimizer):
+class Adafactor(PerParameterOptimizer):
     r"""Adam-like steps that keep, of a matrix's squared gradients, only the means of rows and of columns.
 
     The second moment of a matrix is estimated as :math:`\hat v = R\,C / \mathrm{mean}(R)` from the running row means :math:`R` and column
@@ -28,16 +27,6 @@ class Adafactor(Optimizer):
         check_option(weight_decay >= 0.0, "weight_decay value", weight_decay)
         super().__init__(params, dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach, maximize=maximize))
 
-    def step(self, closure=None):
-        """Update every parameter that has a gradient; returns the closure's loss."""
-        loss = run_closure(closure)
-        with no_grad():
-            for group in self.param_groups:
-                for p in group["params"]:
-                    if p.grad is not None:
-                        self._update(p, p.grad, group)
-        return loss
-
     def _start(self, p, g):
         state = self.state[p]
         if not state:
@@ -48,7 +37,8 @@ class Adafactor(Optimizer):
                 state["variance"] = zeros_like(g)
         return state
 
-    def _update(self, p, g, group):
+    def update(self, p, g, group):
+        """One step of one parameter."""
         import clnn
         state = self._start(p, g)
         step = state["step"] = StepCount(state["step"] + 1)

@@ -1,18 +1,12 @@
 """Adam and its variant with decoupled weight decay."""
 
+from clnn.optim._moments import decay_kind, moments
 from clnn.optim._rule import RuleOptimizer, check_betas, check_common, number
 
 
-def adam_rule(p, g, m, v, vmax=None, *, step_size, shrink, weight_decay, gain1, beta2, gain2, root_correction2, eps, maximize, decay):
-    """One step; `decay` is None, "coupled" (added to the gradient) or "decoupled" (the parameter shrinks)."""
-    if maximize:
-        g = -g
-    if decay == "decoupled":
-        p = p * shrink
-    elif decay == "coupled":
-        g = g + p * weight_decay
-    m = m + (g - m) * gain1
-    v = v * beta2 + g * g * gain2
+def adam_rule(p, g, m, v, vmax=None, *, step_size, root_correction2, eps, **options):
+    """One step; `options` are those of `moments`."""
+    p, g, m, v = moments(p, g, m, v, **options)
     if vmax is None:
         return p - m / (v.sqrt() / root_correction2 + eps) * step_size, m, v
     vmax = vmax.maximum(v)
@@ -74,8 +68,7 @@ class Adam(RuleOptimizer):
         beta1, beta2 = (number(b) for b in group["betas"])
         scalars = dict(step_size=lr / (1 - beta1 ** step), shrink=1 - lr * decay, weight_decay=decay, gain1=1 - beta1, beta2=beta2,
                        gain2=1 - beta2, root_correction2=(1 - beta2 ** step) ** 0.5, eps=group["eps"])
-        kind = None if decay == 0 else "decoupled" if group["decoupled_weight_decay"] else "coupled"
-        return scalars, dict(maximize=group["maximize"], decay=kind), dict(step=step)
+        return scalars, dict(maximize=group["maximize"], decay=decay_kind(group, decay)), dict(step=step)
 
 
 class AdamW(Adam):

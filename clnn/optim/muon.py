@@ -2,12 +2,10 @@
 
 import math
 
-from clnn._tensor.grad_mode import no_grad
-from clnn.optim._rule import check_common, check_option, number, zeros_like
-from clnn.optim.optimizer import Optimizer, run_closure
+from clnn.optim._rule import PerParameterOptimizer, check_common, check_option, number, zeros_like
 
 
-class Muon(Optimizer):
+class Muon(PerParameterOptimizer):
     r"""Momentum whose steps are made nearly orthogonal, for the weight matrices of hidden layers.
 
     :math:`b \leftarrow \mu b + (1-\mu) g`; the step is the Newton-Schulz approximation of :math:`U V^T` of :math:`b`'s singular value
@@ -36,17 +34,8 @@ class Muon(Optimizer):
                 if p.dim() != 2:
                     raise ValueError(f"Muon only supports 2D parameters; got one of shape {tuple(p.shape)}")
 
-    def step(self, closure=None):
-        """Update every parameter that has a gradient; returns the closure's loss."""
-        loss = run_closure(closure)
-        with no_grad():
-            for group in self.param_groups:
-                for p in group["params"]:
-                    if p.grad is not None:
-                        self._update(p, p.grad, group)
-        return loss
-
-    def _update(self, p, g, group):
+    def update(self, p, g, group):
+        """One step of one parameter."""
         state, lr, mu = self.state[p], number(group["lr"]), group["momentum"]
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = zeros_like(g)

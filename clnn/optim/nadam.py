@@ -1,18 +1,12 @@
 """Adam with Nesterov momentum."""
 
+from clnn.optim._moments import decay_kind, moments
 from clnn.optim._rule import RuleOptimizer, check_betas, check_common, check_option, number
 
 
-def nadam_rule(p, g, m, v, *, weight_decay, shrink, gain1, beta2, gain2, correction2, eps, grad_step, mean_step, maximize, decay):
-    """One step; the look-ahead is split into a part along the gradient and a part along its mean."""
-    if maximize:
-        g = -g
-    if decay == "decoupled":
-        p = p * shrink
-    elif decay == "coupled":
-        g = g + p * weight_decay
-    m = m + (g - m) * gain1
-    v = v * beta2 + g * g * gain2
+def nadam_rule(p, g, m, v, *, correction2, eps, grad_step, mean_step, **options):
+    """One step; the look-ahead is split into a part along the gradient and a part along its mean. `options` are those of `moments`."""
+    p, g, m, v = moments(p, g, m, v, **options)
     denom = (v / correction2).sqrt() + eps
     return p - g / denom * grad_step - m / denom * mean_step, m, v
 
@@ -58,5 +52,4 @@ class NAdam(RuleOptimizer):
         scalars = dict(weight_decay=decay, shrink=1 - lr * decay, gain1=1 - beta1, beta2=beta2, gain2=1 - beta2,
                        correction2=1 - beta2 ** step, eps=group["eps"], grad_step=lr * (1 - mu) / (1 - mu_product),
                        mean_step=lr * mu_next / (1 - mu_product * mu_next))
-        kind = None if decay == 0 else "decoupled" if group["decoupled_weight_decay"] else "coupled"
-        return scalars, dict(maximize=group["maximize"], decay=kind), dict(step=step, mu_product=mu_product)
+        return scalars, dict(maximize=group["maximize"], decay=decay_kind(group, decay)), dict(step=step, mu_product=mu_product)

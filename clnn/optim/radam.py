@@ -1,18 +1,12 @@
 """Rectified Adam."""
 
+from clnn.optim._moments import decay_kind, moments
 from clnn.optim._rule import RuleOptimizer, check_betas, check_common, number
 
 
-def radam_rule(p, g, m, v, *, weight_decay, shrink, gain1, beta2, gain2, eps, step_size, root, maximize, decay, adaptive):
-    """One step; without `adaptive` the second moment is still too uncertain to divide by."""
-    if maximize:
-        g = -g
-    if decay == "decoupled":
-        p = p * shrink
-    elif decay == "coupled":
-        g = g + p * weight_decay
-    m = m + (g - m) * gain1
-    v = v * beta2 + g * g * gain2
+def radam_rule(p, g, m, v, *, eps, step_size, root, adaptive, **options):
+    """One step; without `adaptive` the second moment is still too uncertain to divide by. `options` are those of `moments`."""
+    p, g, m, v = moments(p, g, m, v, **options)
     move = m * step_size
     if adaptive:
         move = move * (root / (v.sqrt() + eps))
@@ -59,5 +53,4 @@ class RAdam(RuleOptimizer):
         rectify = ((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)) ** 0.5 if adaptive else 1.0
         scalars = dict(weight_decay=decay, shrink=1 - lr * decay, gain1=1 - beta1, beta2=beta2, gain2=1 - beta2, eps=group["eps"],
                        step_size=lr * rectify / (1 - beta1 ** step), root=correction2 ** 0.5)
-        kind = None if decay == 0 else "decoupled" if group["decoupled_weight_decay"] else "coupled"
-        return scalars, dict(maximize=group["maximize"], decay=kind, adaptive=adaptive), dict(step=step)
+        return scalars, dict(maximize=group["maximize"], decay=decay_kind(group, decay), adaptive=adaptive), dict(step=step)

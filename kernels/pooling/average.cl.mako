@@ -60,7 +60,7 @@ __kernel void average_pool(IN(${T.c}, x), OUT(${T.c}, y), const long count, cons
             ${win.open("H", K, S, P, L, 0)}
             for (int kW = 0; kW < ${K["W"]}; kW++) {
                 const int shift = kW - ${P["W"]};
-                const int lo = (int)clamp((-shift + ${S["W"] - 1L}) / ${S["W"]} - w0, 0L, 64L);
+                const int lo = (int)clamp((long)(-shift + ${S["W"] - 1}) / ${S["W"]} - w0, 0L, 64L);
                 const int hi = shift >= NW ? 0 : (int)min((long)width, (NW - 1 - shift) / ${S["W"]} + 1 - w0);
                 const long base = plane + (iD * NH + iH) * NW + w0 * ${S["W"]} + shift;
                 for (int l = lo; l < hi; l++) sum[l] += ${T.load}(x, base + l * ${S["W"]});

@@ -47,7 +47,7 @@ __kernel void max_pool(IN(${T.c}, x), OUT(${T.c}, y), OUT(int, at), const long c
             for (int kW = 0; kW < ${K["W"]}; kW++) {
                 /* outputs whose tap kW lies inside the row */
                 const int shift = kW * ${L["W"]} - ${P["W"]};
-                const int lo = (int)clamp((-shift + ${S["W"] - 1L}) / ${S["W"]} - w0, 0L, 64L);
+                const int lo = (int)clamp((long)(-shift + ${S["W"] - 1}) / ${S["W"]} - w0, 0L, 64L);
                 const int hi = shift >= NW ? 0 : (int)min((long)width, (NW - 1 - shift) / ${S["W"]} + 1 - w0);
                 const long base = (iD * NH + iH) * NW + w0 * ${S["W"]} + shift;
                 for (int l = lo; l < hi; l++) {
