@@ -4,6 +4,7 @@ Nothing here touches a driver: devices are found when the first tensor is made.
 """
 from __future__ import annotations
 
+import builtins as _builtins
 import importlib as _importlib
 
 from ._tensor import device as _device
@@ -32,9 +33,8 @@ __version__ = "0.1.0"
 
 for _row in _dtype_module.ALL:
     globals()[_row.name.rstrip("_")] = _row
-half, double, short, long = (_dtype_module.from_name(_n) for _n in ("half", "double", "short", "long"))
-float, int = _dtype_module.float32, _dtype_module.int64.__class__ and _dtype_module.int32    # noqa: A001  PyTorch's dtype aliases
-bool = _dtype_module.bool_                                                                 # noqa: A001
+for _n in ("half", "double", "short", "long", "float", "int"):              # PyTorch's dtype aliases, some of which hide builtins here
+    globals()[_n] = _dtype_module.from_name(_n)
 strided = "clnn.strided"
 contiguous_format, preserve_format, channels_last = "contiguous_format", "preserve_format", "channels_last"
 inf, nan, pi, e = __import__("math").inf, __import__("math").nan, __import__("math").pi, __import__("math").e
@@ -47,7 +47,19 @@ for _name, _op in _REGISTRY.items():
             globals().setdefault(_name + "_", getattr(Tensor, _name + "_"))
 
 _dispatch.config.eager = _config.eager
-FloatTensor = LongTensor = None                         # replaced below where the module exists
+
+
+def _typed(row):
+    def constructor(*args):
+        t = empty(*args, dtype=row) if args and all(isinstance(a, _builtins.int) for a in args) else tensor(*(args or ([],)), dtype=row)
+        return t
+    constructor.__doc__ = f"A tensor of dtype ``{row.name}`` from data, or uninitialised of a shape (PyTorch's legacy constructor)."
+    return constructor
+
+
+for _n, _row in dict(Float="float32", Double="float64", Half="float16", BFloat16="bfloat16", Long="int64", Int="int32", Short="int16",
+                     Char="int8", Byte="uint8", Bool="bool").items():
+    globals()[_n + "Tensor"] = _typed(_dtype_module.from_name(_row))
 
 
 def is_tensor(obj) -> "bool":
@@ -131,7 +143,8 @@ def get_num_threads():
 _LAZY = {"nn", "optim", "utils", "autograd", "random", "serialization", "amp", "func", "linalg", "cuda", "profiler", "testing", "hub", "jit",
          "backends", "special", "fft", "distributions", "version", "types", "fx", "quantization", "return_types"}
 _FROM = {"compile": "_compile", "save": "serialization", "load": "serialization", "manual_seed": "random", "seed": "random", "initial_seed": "random",
-         "get_rng_state": "random", "set_rng_state": "random", "autocast": "amp", "vmap": "func", "summary": "summary_"}
+         "get_rng_state": "random", "set_rng_state": "random", "autocast": "amp", "is_autocast_enabled": "amp", "get_autocast_dtype": "amp", "set_autocast_enabled": "amp", "set_autocast_dtype": "amp",
+         "clear_autocast_cache": "amp", "SerializationError": "_serialization.files", "Generator": "random", "default_generator": "random", "fork_rng": "random", "vmap": "func", "summary": "summary_"}
 
 
 def __getattr__(name):

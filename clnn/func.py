@@ -1,8 +1,382 @@
-"""Functional forms of modules."""
-import clnn
-from clnn.nn.utils.stateless import functional_call
+"""Transformations of functions: gradients, Jacobians, vectorisation, and modules as functions of their parameters.
 
-__all__ = ["functional_call", "stack_module_state"]
+The functions take and give tensors in nested tuples, lists and dictionaries. Derivatives come from the tape, at any depth of nesting.
+"""
+from __future__ import annotations
+
+import functools
+
+import clnn
+from clnn._tensor import tape
+from clnn._tensor.backward import grad as _tape_grad
+from clnn._tensor.grad_mode import state
+from clnn._tensor.tensor import Tensor
+from clnn._vmap import vmap
+from clnn.nn.utils.stateless import functional_call
+from clnn.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+__all__ = ["functional_call", "stack_module_state", "grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian", "vmap", "linearize",
+           "functionalize", "replace_all_batch_norm_modules_"]
+
+
+# -- variables of one differentiation -----------------------------------------------------------------------------------------------
+
+def _variables(tree, name):
+    """(the tree with fresh variables in place of its tensors, the variables). A variable of an outer graph stays part of it."""
+    leaves, spec = tree_flatten(tree)
+    fresh = []
+    for t in leaves:
+        if not isinstance(t, Tensor):
+            raise ValueError(f"{name}: arguments to differentiate are tensors, got {type(t).__name__}")
+        if not t.dtype.is_floating_point:
+            raise RuntimeError(f"{name}: only float tensors can be differentiated, got {t.dtype}")
+        if t._rg:
+            with clnn.enable_grad():
+                fresh.append(t.view_as(t))
+        else:
+            v = t.detach()
+            v._base = None                  # a variable of its own: in-place use of the argument is no change of it
+            fresh.append(v.requires_grad_())
+    return tree_unflatten(fresh, spec), fresh
+
+
+def _outer(outputs, variables) -> bool:
+    """True when the graph behind ``outputs`` also reaches leaves that are not among ``variables``."""
+    own = {id(v) for v in variables if v._grad_fn is None}
+    seen, stack = set(), [t._grad_fn for t in outputs if t._grad_fn is not None]
+    if any(t._grad_fn is None and t._rg and id(t) not in own for t in outputs):
+        return True
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.__class__ is tape.AccumulateGrad:
+            if id(node.variable) not in own:
+                return True
+            continue
+        stack += [e[0] for e in node.edges if e is not None]
+    return False
+
+
+def _gradients(outputs, variables, seeds, create, retain=None):
+    """Gradients in the variables' shapes; zeros where an output does not depend on one."""
+    pairs = [(o, s) for o, s in zip(outputs, seeds) if o._rg]
+    if not pairs:
+        return [clnn.zeros_like(v) for v in variables]
+    got = _tape_grad([o for o, _ in pairs], variables, [s for _, s in pairs], create_graph=create, retain_graph=create if retain is None else retain,
+                     allow_unused=True)
+    return [clnn.zeros_like(v) if g is None else g for g, v in zip(got, variables)]
+
+
+def _plain(tree, linked):
+    """Results without history, unless they belong to an outer graph."""
+    if linked:
+        return tree
+    return tree_map(lambda t: t.detach() if isinstance(t, Tensor) else t, tree)
+
+
+def _with_aux(result, has_aux, name):
+    if not has_aux:
+        return result, None
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise RuntimeError(f"{name}: with has_aux=True the function returns a pair (output, aux), got {type(result).__name__}")
+    return result
+
+
+def _pick(args, argnums, name):
+    """(arguments to differentiate, function that puts others in their place)."""
+    several = isinstance(argnums, tuple)
+    numbers = argnums if several else (argnums,)
+    if not numbers:
+        raise RuntimeError(f"{name}: argnums is empty; name at least one argument")
+    for n in numbers:
+        if not isinstance(n, int):
+            raise RuntimeError(f"{name}: argnums is an int or a tuple of ints, got {argnums!r}")
+        if not -len(args) <= n < len(args):
+            raise RuntimeError(f"{name}: argnums={argnums}, but the function got only {len(args)} positional arguments")
+    numbers = tuple(n % len(args) for n in numbers)
+    if len(set(numbers)) < len(numbers):
+        raise RuntimeError(f"{name}: argnums={argnums} names an argument twice")
+
+    def put(values):
+        out = list(args)
+        for n, v in zip(numbers, values if several else (values,)):
+            out[n] = v
+        return out
+    return (tuple(args[n] for n in numbers) if several else args[numbers[0]]), put
+
+
+def _outputs(result, name):
+    leaves, spec = tree_flatten(result)
+    for t in leaves:
+        if not isinstance(t, Tensor):
+            raise RuntimeError(f"{name}: the function returns tensors, got {type(t).__name__}")
+    if not leaves:
+        raise RuntimeError(f"{name}: the function returned no tensor")
+    return leaves, spec
+
+
+# -- gradients ------------------------------------------------------------------------------------------------------------------
+
+def grad_and_value(func, argnums=0, has_aux=False):
+    """A function that gives the gradient and the value of ``func``: ``(grad, value)``, or ``(grad, (value, aux))``.
+
+    Args:
+        func: returns a tensor with one element and no dimensions, or a pair of it and ``aux`` with ``has_aux``.
+        argnums: which positional argument(s) to differentiate; a tuple gives a tuple of gradients.
+
+    Raises:
+        RuntimeError: the value is no scalar, or ``argnums`` names arguments that were not given.
+
+    Example::
+
+        >>> clnn.func.grad_and_value(lambda x: (x ** 2).sum())(clnn.tensor([1., 3.]))
+        (tensor([2., 6.]), tensor(10.))
+    """
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        name, outer_grad = "grad", state.grad
+        picked, put = _pick(args, argnums, name)
+        with clnn.enable_grad():
+            fresh, variables = _variables(picked, name)
+            value, aux = _with_aux(func(*put(fresh), **kwargs), has_aux, name)
+        if not isinstance(value, Tensor):
+            raise RuntimeError(f"{name}: the function returns a tensor, got {type(value).__name__}")
+        if value.dim() != 0:
+            raise RuntimeError(f"{name}: the function returns a tensor with no dimensions, got shape {tuple(value.shape)}; reduce it, or use "
+                               "vjp or jacrev")
+        linked = outer_grad and _outer([value], variables)
+        flat = _gradients([value], variables, [clnn.ones_like(value)], linked, retain=linked or has_aux)
+        gradient = tree_unflatten(flat, tree_flatten(picked)[1])
+        value, aux = _plain(value, linked), _plain(aux, linked)
+        return _plain(gradient, linked), (value, aux) if has_aux else value
+    return wrapper
+
+
+def grad(func, argnums=0, has_aux=False):
+    """A function that gives the gradient of the scalar function ``func``; with ``has_aux`` the pair ``(gradient, aux)``.
+
+    Applied repeatedly it gives higher derivatives. Arguments as for :func:`grad_and_value`.
+
+    Example::
+
+        >>> cube = lambda x: x ** 3
+        >>> clnn.func.grad(clnn.func.grad(cube))(clnn.tensor(2.))
+        tensor(12.)
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        gradient, value = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+    return wrapper
+
+
+def vjp(func, *primals, has_aux=False):
+    """The value of ``func`` at ``primals`` and a function for products of a vector with its Jacobian.
+
+    Returns:
+        ``(output, vjp_fn)`` or ``(output, vjp_fn, aux)``. ``vjp_fn(cotangents)`` takes what has the structure of the output and gives a tuple
+        with one entry per primal. It can be called repeatedly.
+
+    Example::
+
+        >>> out, back = clnn.func.vjp(lambda x: x.sin(), clnn.zeros(2))
+        >>> back(clnn.ones(2))
+        (tensor([1., 1.]),)
+    """
+    outer_grad = state.grad
+    if not primals:
+        raise RuntimeError("vjp: no arguments to differentiate")
+    with clnn.enable_grad():
+        fresh, variables = _variables(primals, "vjp")
+        result, aux = _with_aux(func(*fresh), has_aux, "vjp")
+    outputs, spec = _outputs(result, "vjp")
+    linked = outer_grad and _outer(outputs, variables)
+
+    def vjp_fn(cotangents, retain_graph=True, create_graph=None):
+        seeds, got = tree_flatten(cotangents)
+        if got != spec and len(seeds) == len(outputs) == 1:
+            got = spec
+        if got != spec:
+            raise RuntimeError(f"vjp: the cotangents have the structure {got}, the output {spec}")
+        for s, o in zip(seeds, outputs):
+            if s.shape != o.shape:
+                raise RuntimeError(f"vjp: a cotangent has shape {tuple(s.shape)}, its output {tuple(o.shape)}")
+        create = create_graph if create_graph is not None else linked or (state.grad and any(s._rg for s in seeds))
+        flat = _gradients(outputs, variables, seeds, create, retain_graph)
+        return _plain(tree_unflatten(flat, tree_flatten(primals)[1]), create)
+    vjp_fn.outputs = outputs
+    value = _plain(tree_unflatten(outputs, spec), linked)
+    return (value, vjp_fn, _plain(aux, linked)) if has_aux else (value, vjp_fn)
+
+
+def _pushforward(outputs, variables):
+    """A function from tangents of the variables to tangents of the outputs: the derivative of ``u -> vjp(u)``, which is linear in u."""
+    dummies = [clnn.zeros_like(o).requires_grad_() for o in outputs]
+    live = [(o, u) for o, u in zip(outputs, dummies) if o._rg]
+    if live:
+        back = _tape_grad([o for o, _ in live], variables, [u for _, u in live], create_graph=True, retain_graph=True, allow_unused=True)
+    else:
+        back = (None,) * len(variables)
+
+    def push(tangents, create):
+        pairs = [(b, t) for b, t in zip(back, tangents) if b is not None and b._rg]
+        if not pairs:
+            return [clnn.zeros_like(o) for o in outputs]
+        got = _tape_grad([b for b, _ in pairs], dummies, [t for _, t in pairs], create_graph=create, retain_graph=True, allow_unused=True)
+        return [clnn.zeros_like(o) if g is None else g for g, o in zip(got, outputs)]
+    return push
+
+
+def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+    """The value of ``func`` at ``primals`` and the product of its Jacobian with ``tangents``.
+
+    Computed by differentiating the vector-Jacobian product, which is linear in its vector, so it costs about three evaluations.
+
+    Returns:
+        ``(output, tangent of the output)``, or with ``aux`` as a third entry.
+
+    Example::
+
+        >>> clnn.func.jvp(lambda x: x ** 2, (clnn.tensor([1., 2.]),), (clnn.ones(2),))
+        (tensor([1., 4.]), tensor([2., 4.]))
+    """
+    outer_grad = state.grad
+    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
+        raise RuntimeError("jvp: primals and tangents are tuples")
+    given = tree_leaves(tangents)
+    if tree_flatten(primals)[1] != tree_flatten(tangents)[1]:
+        raise RuntimeError("jvp: primals and tangents have different structures")
+    for p, t in zip(tree_leaves(primals), given):
+        if p.shape != t.shape:
+            raise RuntimeError(f"jvp: a tangent has shape {tuple(t.shape)}, its primal {tuple(p.shape)}")
+    with clnn.enable_grad():
+        fresh, variables = _variables(primals, "jvp")
+        result, aux = _with_aux(func(*fresh), has_aux, "jvp")
+        outputs, spec = _outputs(result, "jvp")
+        linked = outer_grad and (_outer(outputs, variables) or any(t._rg for t in given))
+        moved = _pushforward(outputs, variables)(given, linked)
+    value = _plain(tree_unflatten(outputs, spec), linked)
+    tangent = _plain(tree_unflatten(moved, spec), linked)
+    return (value, tangent, _plain(aux, linked)) if has_aux else (value, tangent)
+
+
+def linearize(func, *primals):
+    """The value of ``func`` at ``primals`` and its linear part there: ``(output, jvp_fn)`` with ``jvp_fn(*tangents)``."""
+    with clnn.enable_grad():
+        fresh, variables = _variables(primals, "linearize")
+        outputs, spec = _outputs(func(*fresh), "linearize")
+        push = _pushforward(outputs, variables)
+
+    def jvp_fn(*tangents):
+        with clnn.enable_grad():
+            return _plain(tree_unflatten(push(tree_leaves(tangents), False), spec), False)
+    return _plain(tree_unflatten(outputs, spec), False), jvp_fn
+
+
+# -- Jacobians ------------------------------------------------------------------------------------------------------------------
+
+def _one_hots(like):
+    """Each unit vector in the shape of ``like``."""
+    eye = clnn.eye(like.numel(), dtype=like.dtype, device=like.device)
+    return [row.reshape(like.shape) for row in eye.unbind(0)] if like.numel() else []
+
+
+def _jacobian(func, argnums, has_aux, name, fill):
+    """What jacrev and jacfwd share; ``fill(outputs, variables, linked)`` gives a table [output][variable] of Jacobians."""
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        outer_grad = state.grad
+        picked, put = _pick(args, argnums, name)
+        with clnn.enable_grad():
+            fresh, variables = _variables(picked, name)
+            result, aux = _with_aux(func(*put(fresh), **kwargs), has_aux, name)
+            outputs, spec = _outputs(result, name)
+            linked = outer_grad and _outer(outputs, variables)
+            table = fill(outputs, variables, linked)
+        inner = tree_flatten(picked)[1]
+        jacobian = tree_unflatten([tree_unflatten(row, inner) for row in table], spec)
+        jacobian = _plain(jacobian, linked)
+        return (jacobian, _plain(aux, linked)) if has_aux else jacobian
+    return wrapper
+
+
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
+    """A function that gives the Jacobian of ``func``, one backward pass per element of the output: right for few outputs.
+
+    Args:
+        func: returns tensors (in any structure), or with ``has_aux`` a pair of them and ``aux``.
+        argnums: which argument(s) to differentiate; a tuple gives a tuple per output.
+        chunk_size: accepted.
+
+    Shape:
+        each Jacobian has the shape of the output followed by the shape of the argument.
+
+    Example::
+
+        >>> clnn.func.jacrev(lambda x: x ** 2)(clnn.tensor([1., 2.]))
+        tensor([[2., 0.],
+                [0., 4.]])
+    """
+    def fill(outputs, variables, linked):
+        table = []
+        for o in outputs:
+            rows = [_gradients([o], variables, [seed], linked, True) for seed in _one_hots(o)]
+            table.append([clnn.stack(column).reshape(*o.shape, *v.shape) for column, v in zip(zip(*rows), variables)] if rows else
+                         [v.new_zeros(*o.shape, *v.shape) for v in variables])
+        return table
+    return _jacobian(func, argnums, has_aux, "jacrev", fill)
+
+
+def jacfwd(func, argnums=0, has_aux=False, *, randomness="error", chunk_size=None):
+    """A function that gives the Jacobian of ``func``, one pass per element of the input: right for few inputs.
+
+    Arguments, result and example as for :func:`jacrev`.
+    """
+    def fill(outputs, variables, linked):
+        push = _pushforward(outputs, variables)
+        table = [[None] * len(variables) for _ in outputs]
+        for j, v in enumerate(variables):
+            columns = []
+            for seed in _one_hots(v):
+                tangents = [seed if k == j else clnn.zeros_like(w) for k, w in enumerate(variables)]
+                columns.append(push(tangents, linked))
+            for i, o in enumerate(outputs):
+                table[i][j] = clnn.stack([c[i] for c in columns], -1).reshape(*o.shape, *v.shape) if columns else o.new_zeros(*o.shape, *v.shape)
+        return table
+    return _jacobian(func, argnums, has_aux, "jacfwd", fill)
+
+
+def hessian(func, argnums=0):
+    """A function that gives the matrix of second derivatives of a scalar function: the Jacobian of its gradient.
+
+    Example::
+
+        >>> clnn.func.hessian(lambda x: (x ** 3).sum())(clnn.tensor([1., 2.]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
+    """
+    return jacrev(jacrev(func, argnums), argnums)
+
+
+# -- modules --------------------------------------------------------------------------------------------------------------------
+
+def functionalize(func, *, remove="mutations"):
+    """``func`` itself: clnn's operators compute out of place underneath."""
+    return func
+
+
+def replace_all_batch_norm_modules_(root):
+    """Switch off the running statistics of all batch norms below ``root``, in place, as transformations need; returns ``root``."""
+    from clnn.nn.modules.batchnorm import _BatchNorm
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
 
 
 def stack_module_state(models):

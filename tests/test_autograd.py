@@ -228,7 +228,7 @@ def partial_graphs(T):
     y = x * w
     z = y.sin() + x
     got = list(T.autograd.grad(z.sum(), (y, x), retain_graph=True))
-    z.sum().backward(inputs=[w])
+    z.sum().backward(inputs=[w], retain_graph=True)
     got += [w.grad, x.grad]
     got += T.autograd.grad(z.sum(), (x, T.ones(1, requires_grad=True)), allow_unused=True)
     got += T.autograd.grad((x * 2).sum(), (x, T.ones(2, requires_grad=True)), materialize_grads=True)

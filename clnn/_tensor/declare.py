@@ -16,7 +16,7 @@ from ..graph.op import REGISTRY, Op, register
 from . import tape
 from .dispatch import _promoted, attach, broadcast, config, elementwise_call, promote, record_elementwise, record_in_layout
 from .grad_mode import state
-from .inplace import apply_inplace, set_out
+from .inplace import apply_inplace, mark, set_out
 from .tensor import Tensor, make_view
 
 _FLOAT_ARGS = dt.FLOATS
@@ -57,7 +57,7 @@ class Rule:
 class Entry(Op):
     """An Op with what the driver precomputes from its declaration."""
 
-    __slots__ = ("number", "position", "rules", "saves", "differentiable", "public", "rule", "variadic", "reduce")
+    __slots__ = ("number", "position", "rules", "saves", "differentiable", "public", "rule", "variadic", "masks", "all_inputs")
 
 
 _numbers = iter(range(1 << 30))
@@ -77,6 +77,10 @@ def _entry(name, kind, fn, params, *, vjp=None, outputs=("out",), public=None, v
         for i in r.targets:
             op.saves.setdefault(i, set()).update(r.saves)
             op.differentiable.add(i)
+    # Per parameter, None or what its gradient needs: one bit per parameter, then one per output.
+    n = len(op.params)
+    op.masks = tuple([sum({1 << (j if j >= 0 else n - 1 - j) for j in op.saves[i]}) if i in op.differentiable else None for i in range(n)])
+    op.all_inputs = (1 << n) - 1
     register(op)
     return op
 
@@ -97,7 +101,8 @@ def _finish(op, fn, method, inplace, method_name=None):
 
 def _inplace_form(op, fn, name):
     def inplace(self, *args, **kwargs):
-        return apply_inplace(self, fn(self, *args, **kwargs), name)
+        since = mark() if state.grad else None
+        return apply_inplace(self, fn(self, *args, **kwargs), name, since)
     inplace.__name__ = inplace.__qualname__ = name + "_"
     inplace.__doc__ = f"In-place form of :func:`clnn.{name}`."
     return inplace

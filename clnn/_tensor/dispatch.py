@@ -17,9 +17,10 @@ from ..graph.node import Node as LazyNode
 from ..graph.node import Storage
 from . import tape
 from .grad_mode import state
-from .tensor import Tensor, edge, make
+from .tensor import Tensor, accumulator, make, refresh_view
 
 _MAX_NODES, _MAX_LEAVES = lazy.MAX_NODES, lazy.MAX_LEAVES
+_next_number = tape._counter.__next__
 _shapes: dict = {}          # (shape, shape) -> broadcast Size
 _promoted: dict = {}        # (op index, operand kinds) -> (compute dtype, result dtype)
 
@@ -170,12 +171,12 @@ def align(name, operands):
 class OpNode(tape.Node):
     """The tape entry of one operator call: its values that the gradient rules name, with their versions."""
 
-    __slots__ = ("op", "values", "versions", "metas", "result", "rules", "freed")
+    __slots__ = ("op", "values", "versions", "metas")
+    result, freed = None, False
 
-    def __init__(self, op, edges, outs):
-        self.seq, self.edges, self.outs = next(tape._counter), edges, outs
-        self.pre_hooks = self.hooks = self.retains = self.trace = self.result = None
-        self.op, self.freed = op, False
+    def __init__(self, op, edges, outs, values, versions, metas):
+        self.seq, self.edges, self.outs = _next_number(), edges, outs
+        self.op, self.values, self.versions, self.metas = op, values, versions, metas
 
     def name(self):
         return self.op.grad_name
@@ -184,8 +185,10 @@ class OpNode(tape.Node):
         return f"<{self.op.grad_name} object at {hex(id(self))}>"
 
     def release(self):
-        self.values = self.result = self.versions = None
-        self.freed = True
+        """Only an entry that kept tensors is used up by a backward pass."""
+        if self.result is not None or any(isinstance(v, (Tensor, _Packed)) for v in self.values or ()):
+            self.values = self.result = self.versions = None
+            self.freed = True
 
     def lookup(self, name):
         """A value by the name that a rule uses: parameter, ``out``/``result`` or a hidden output."""
@@ -196,7 +199,7 @@ class OpNode(tape.Node):
         value = self.values[i]
         if isinstance(value, Tensor):
             now = value._version
-            if self.versions is not None and self.versions.get(i, now) != now:
+            if self.versions[i] != now:
                 raise RuntimeError(
                     f"one of the variables needed for gradient computation has been modified by an inplace operation: [{value.type()} "
                     f"{list(value.shape)}], which is input '{name}' of {op.name}, is at version {now}; expected version "
@@ -298,50 +301,61 @@ class _Packed:
 
 def attach(op, out, values) -> None:
     """Put this call on the tape. ``values`` holds every parameter of ``op`` in order; ``out`` is a Tensor or a tuple of them."""
-    edges, metas, save, versions = [], [], set(), {}
-    for i, v in enumerate(values):
-        if isinstance(v, Tensor):
-            if v._rg and i in op.differentiable:
-                edges.append(edge(v))
-                metas.append((v.shape, v.dtype))
-                save |= op.saves[i]
-                continue
-        edges.append(None)
-        metas.append(None)
-    if not any(edges):
-        return
-    outs = out if out.__class__ is tuple else (out,)
-    node = OpNode(op, edges, op.public)
-    node.metas = metas
-    kept = []
-    for i, v in enumerate(values):
-        if isinstance(v, Tensor):
-            if i in save or op.decompose is not None:
-                versions[i] = v._version
-                kept.append(v)
-            else:
-                kept.append(None)
+    edges, metas, save, found = [], [], 0, False
+    for v, mask in zip(values, op.masks):
+        if mask is not None and isinstance(v, Tensor) and v._rg:
+            if v._base is not None:
+                refresh_view(v)
+            fn = v._grad_fn
+            edges.append((fn, v._out_nr) if fn is not None else (accumulator(v), 0))
+            metas.append((v.shape, v.dtype))
+            save |= mask
+            found = True
         else:
+            edges.append(None)
+            metas.append(None)
+    if not found:
+        return
+    if op.decompose is not None:
+        save |= op.all_inputs
+    kept, versions, bit = [], [], 1
+    for v in values:
+        if not isinstance(v, Tensor):
             kept.append(v)
-    node.values, node.versions = kept, versions
-    _save_results(op, node, outs, save)
+            versions.append(0)
+        elif save & bit:
+            kept.append(v)
+            versions.append((v._ver or v._storage).version)
+        else:
+            kept.append(None)
+            versions.append(0)
+        bit <<= 1
+    node = OpNode(op, edges, op.public, kept, versions, metas)
+    save >>= len(op.params)
+    if save:
+        _save_results(node, out if out.__class__ is tuple else (out,), save)
     if state.saved_hooks:
         _pack(node)
     if state.anomaly:
         node.trace = "".join(traceback.format_stack()[:-2])
+    if out.__class__ is not tuple:
+        if out.dtype.is_floating_point:
+            out._grad_fn, out._out_nr, out._rg = node, 0, True
+        return
     for nr in range(op.public):
-        o = outs[nr]
+        o = out[nr]
         if o is not None and o.dtype.is_floating_point:
             o._grad_fn, o._out_nr, o._rg = node, nr, True
 
 
-def _save_results(op, node, outs, save):
-    wanted = [nr for nr in range(len(outs)) if -1 - nr in save]
-    if wanted:
-        node.result = [None] * len(outs)
-        for nr in wanted:
-            o = outs[nr]
-            node.result[nr] = None if o is None else (o._alias(), o._ver or o._storage, (o._ver or o._storage).version)
+def _save_results(node, outs, save):
+    """Keep the outputs in the bit set ``save``: without history, or node and output would hold each other."""
+    result = [None] * len(outs)
+    for nr, o in enumerate(outs):
+        if save >> nr & 1 and o is not None:
+            owner = o._ver or o._storage
+            result[nr] = (o._alias(), owner, owner.version)
+    node.result = result
 
 
 def _pack(node):

@@ -172,6 +172,8 @@ def getitem(x, index):
         if not x.shape:
             _expand_ellipsis([0], x)
         return basic_index(x, (take_int(index, x.shape[0], 0),), x.shape)
+    if isinstance(index, Tensor) and index.dtype is dt.int64 and x.shape and x.shape[0] and index._storage.device is x._storage.device:
+        return REGISTRY["_index_rows"].fn(x, index, x.shape, 0, 1, True, "index")
     base, indices = parse(x, index)
     if indices is None:
         return base

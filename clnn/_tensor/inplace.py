@@ -7,8 +7,40 @@ from .grad_mode import state
 from .tensor import Tensor, bump, edge, write
 
 
-def apply_inplace(target: Tensor, result: Tensor, name: str) -> Tensor:
+def mark() -> int:
+    """A number that all tape entries made from now on exceed."""
+    return next(tape._counter)
+
+
+def freeze(target: Tensor, result: Tensor, since: int | None) -> None:
+    """Entries of ``result`` that kept ``target`` for their gradient keep its present value instead, which costs nothing until it is written.
+
+    Looks at the entries made after ``since``, or at the last one only.
+    """
+    stack, seen = [result._grad_fn], set()
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen or (since is not None and node.seq <= since):
+            continue
+        seen.add(node)
+        values = getattr(node, "values", None)
+        for i, v in enumerate(values or ()):
+            if isinstance(v, Tensor) and v._storage is target._storage:
+                frozen, at = v._snapshot(), edge(v)
+                if at is not None:
+                    frozen._grad_fn, frozen._out_nr, frozen._rg = at[0], at[1], True
+                values[i] = frozen
+                if node.versions is not None:
+                    node.versions[i] = frozen._version
+        if since is not None:
+            stack.extend(e[0] for e in node.edges if e is not None)
+
+
+def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None = None) -> Tensor:
     """Make ``target`` hold ``result``.
+
+    Args:
+        since: what :func:`mark` gave before ``result`` was computed, when that took several operators.
 
     Raises RuntimeError when the shape would change, the dtype cannot hold the result, or a leaf that requires grad would lose its value.
     """
@@ -25,6 +57,7 @@ def apply_inplace(target: Tensor, result: Tensor, name: str) -> Tensor:
     if target._inference and not state.inference:
         raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.")
     if state.grad and (target._rg or result._rg):
+        freeze(target, result, since)
         take_history(target, result)
     node = result._grad_fn
     write(target, result)
@@ -57,6 +90,7 @@ def take_history(target, result) -> None:
             owner._rewritten = (owner._ver or owner._storage).version + 1
         return
     target._grad_fn, target._out_nr, target._rg = result._grad_fn, result._out_nr, result._rg
+    target._rewritten = (target._ver or target._storage).version + 1
 
 
 class _Region(tape.Node):

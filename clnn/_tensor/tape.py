@@ -16,12 +16,12 @@ _counter = itertools.count(1)
 class Node:
     """Base of everything that ``tensor.grad_fn`` can be."""
 
-    __slots__ = ("seq", "edges", "pre_hooks", "hooks", "retains", "outs", "trace", "__weakref__", "__dict__")
+    __slots__ = ("seq", "edges", "outs", "__weakref__", "__dict__")
     op_name = "node"
+    pre_hooks = hooks = retains = trace = None      # rarely set: defaults on the class keep nodes cheap
 
     def __init__(self, edges, outs=1):
         self.seq, self.edges, self.outs = next(_counter), edges, outs
-        self.pre_hooks = self.hooks = self.retains = self.trace = None
 
     def apply(self, grads, needed):
         """Gradients of the inputs, aligned with ``edges``; ``needed`` says which are wanted."""

@@ -19,6 +19,7 @@ LANES = 64              # partial results per segment
 SHORT = 64              # shorter rows are added up in sequence
 SEGMENT = 16384         # elements per first-stage segment of a row
 ROWS = 1024             # rows per first-stage segment of a column
+LONG = 8                # instructions of a prologue from which on kept intermediate values are stored first
 CHUNK = 64              # columns per work-item in loop form
 
 
@@ -66,6 +67,13 @@ class Call:
                     import weakref
                     source.out = weakref.ref(owner)
                 realize(owner)
+            elif source.count > LONG:
+                # Values that somebody keeps are computed once here, else a loop that extends a chain and reduces it each time would
+                # read an ever longer one, with a new kernel per length.
+                for n in _below(source):
+                    owner = n.out()
+                    if owner is not None and owner.node is n:
+                        realize(owner)
         group = Group()
         if source.__class__ is Node and source.buf is None:
             if source.shape != self.shape:

@@ -197,10 +197,10 @@ def cpu_rows(M: int, panels: int, MR: int, units: int, pack_cost: float):
     return best[1]
 
 
-def _most_steps(device, p, NV) -> int:
-    """Steps of K whose packed panel fits local memory, at most 768 (so that a panel stays in the second cache)."""
-    size = NV * p.lanes * p.tc.acc_dtype.itemsize
-    return max(16, min(768, device.local_mem * 3 // 4 // size // 16 * 16))
+def _most_steps(device, p, NV, rows=0) -> int:
+    """Steps of K whose packed panel (and rows of A) fit local memory, at most 768 (so that a panel stays in the second cache)."""
+    size = (NV * p.lanes + rows) * p.tc.acc_dtype.itemsize
+    return max(16, min(768, device.local_mem * (7 if rows else 6) // 8 // size // 16 * 16))
 
 
 def even_steps(K: int, most: int) -> int:
@@ -230,9 +230,10 @@ def _plan_cpu(device, p, chunk):
     mode = "table" if p.table == "b" else "direct" if direct else "rows" if p.b[1] == 1 else "cols" if p.b[0] == 1 else "any"
     panels = -(-p.N // (NV * W))
     MB = cpu_rows(p.M, panels * z, MR, units, {"direct": 0.5, "rows": 4, "cols": 16, "any": 40, "table": 16}[mode])
-    step = "table" if p.table == "a" else "k" if p.a[1] == 1 else "m" if p.a[0] == 1 else "any"
-    most = _most_steps(device, p, NV)
-    params = dict(W=W, NV=NV, MR=MR, KB=most, MODE=mode, ASTEP=step)
+    step = "table" if p.table == "a" else "k" if p.a[1] == 1 else "any" if p.a[0] != 1 else "pack" if p.K > 128 else "m"
+    group = max(1, 48 // MR) if step in ("any", "pack") else 0
+    most = _most_steps(device, p, NV, group * MR)
+    params = dict(W=W, NV=NV, MR=MR, KB=most, MODE=mode, ASTEP=step, GROUP=group)
     return "matmul/cpu", params, (panels, -(-p.M // MB), z), (1, 1, 1), p.pack(MB, 0, chunk, even_steps(chunk or p.K, most))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._tensor.declare import composite, kernel
+from .._tensor.grad_mode import state
 from .._tensor.tensor import Tensor, empty
 from ..core.shape import Size
 from ._conv import conv_backward_input, conv_backward_weight, conv_forward, output_size
@@ -40,7 +41,7 @@ def convolution(input, weight, bias, stride, padding, dilation, groups):
 convolution.op.grad_name = "ConvolutionBackward0"
 
 
-@kernel("conv_input_grad", method=False,
+@kernel("conv_input_grad", method=False, autocast="low",
         vjp=dict(input=lambda g, weight, stride, padding, dilation, groups: convolution(g, weight, None, stride, padding, dilation, groups),
                  weight=lambda g, input, weight, stride, padding, dilation, groups:
                  conv_weight_grad(input, g, tuple(weight.shape), stride, padding, dilation, groups),
@@ -112,7 +113,7 @@ def _check(name, input, weight, bias, n):
             raise TypeError(f"{name}(): argument '{what}' must be Tensor, not {type(t).__name__}")
     if weight.ndim != n + 2:
         raise RuntimeError(f"{name}: weight should have {n + 2} dimensions, got weight.shape={tuple(weight.shape)}")
-    if input.dtype is not weight.dtype:
+    if input.dtype is not weight.dtype and state.autocast is None:
         raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) should be the same ({name})")
     if input._storage.device is not weight._storage.device:
         raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {input.device} and {weight.device}! "

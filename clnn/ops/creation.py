@@ -39,6 +39,8 @@ def filled(shape, value, dtype, device) -> Tensor:
 
 def _done(t, requires_grad):
     if requires_grad:
+        if not t.dtype.is_floating_point:
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         t.requires_grad = True
     return t
 

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 
 import numpy as np
 
 from .._tensor import tape
 from .._tensor.declare import composite, kernel
-from .._tensor.dispatch import broadcast
+from .._tensor.dispatch import broadcast, run
 from .._tensor.grad_mode import state
 from .._tensor.indexing import basic_index, take_int
 from .._tensor.inplace import set_out
@@ -17,9 +18,9 @@ from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides, wrap_dim
 from ..graph import fuse
 from ..graph.node import Node
+from . import _scatter
 from .creation import filled
 from .indexing import _values
-from .selection import cast
 
 
 _RECOMPUTE = 6       # a pending input this small is evaluated in place even if it may be wanted again
@@ -68,6 +69,32 @@ def write_regions(out, parts):
         parts = parts[take:]
 
 
+def _write_side_by_side(out, tensors, dim, lengths):
+    """The launch for inputs that lie in memory densely, as most do: much less host work than general regions. False if it does not fit."""
+    dtype = out.dtype
+    for t in tensors:
+        if t.dtype is not dtype or t._storage.node is not None or not (t._dense or t.is_contiguous()):
+            return False
+    device, shape = out._storage.device, out.shape
+    rows, inner = math.prod(shape[:dim]), math.prod(shape[dim + 1:])
+    pitch = shape[dim] * inner
+    if rows * pitch == 0:
+        return True
+    loop, at = device.flavour == "pocl", 0
+    for k in range(0, len(tensors), _AT_ONCE):
+        some, sizes = tensors[k:k + _AT_ONCE], [n * inner for n in lengths[k:k + _AT_ONCE]]
+        width = sum(sizes)
+        seg, chunk = (max(8192, -(-width // 64)), max(1, 8192 // max(1, width), -(-rows // 64))) if loop else (1, 1)
+        if loop:
+            gs, ls = (-(-width // seg), -(-rows // chunk)), (1, 1)
+        else:
+            gs, ls = (width, rows), (256 if width >= 256 else 64 if width >= 64 else 16, 1)
+        target = make_view(out, shape, out._strides, at) if at else out
+        run(device, "indexing/cat", dict(U=_scatter.width(dtype), K=len(some), LOOP=loop), gs, ls, *some, target, *sizes, rows, pitch, seg, chunk)
+        at += width
+    return True
+
+
 # -- cat ------------------------------------------------------------------------------------------------------------------------------------
 def _cat_grad(g, dim, sizes, needs):
     out, at = [], 0
@@ -82,6 +109,8 @@ def _cat(tensors, dim, sizes, dtype):
     first = tensors[0]
     shape = Size((*first.shape[:dim], sum(sizes), *first.shape[dim + 1:]))
     out = empty(shape, dtype, first._storage.device)
+    if _write_side_by_side(out, tensors, dim, sizes):
+        return out
     strides, at, parts = contiguous_strides(shape), 0, []
     for t, n in zip(tensors, sizes):
         parts.append((t, strides, at * strides[dim]))
@@ -102,6 +131,8 @@ def _stack(tensors, dim, dtype):
     first = tensors[0]
     shape = Size((*first.shape[:dim], len(tensors), *first.shape[dim:]))
     out = empty(shape, dtype, first._storage.device)
+    if _write_side_by_side(out, tensors, dim, [1] * len(tensors)):
+        return out
     strides = contiguous_strides(shape)
     inner = strides[:dim] + strides[dim + 1:]
     write_regions(out, [(t, inner, i * strides[dim]) for i, t in enumerate(tensors)])
@@ -386,7 +417,6 @@ def meshgrid(*tensors, indexing=None):
     shape = tuple(t._numel for t in tensors)
     grids = [t.reshape([-1 if k == i else 1 for k in range(len(shape))]).expand(shape) for i, t in enumerate(tensors)]
     if swap:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 
@@ -432,5 +462,3 @@ def combinations(input, r=2, with_replacement=False):
     rows = np.array(list(pick(range(input._numel), r)), np.int64).reshape(-1, r)
     return input[rows]
 
-
-__all__ = ["cast", "contiguous_strides"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._tensor.declare import composite, kernel
+from .._tensor.grad_mode import state
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes, broadcast_strides, collapse
@@ -16,7 +17,7 @@ def _check(name, a, b):
         raise TypeError(f"{name}(): both operands must be Tensors, got {type(a).__name__} and {type(b).__name__}")
     if a._storage.device is not b._storage.device:
         raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {a.device} and {b.device}! ({name})")
-    if a.dtype is not b.dtype:
+    if a.dtype is not b.dtype and state.autocast is None:           # autocast brings both to one dtype
         raise RuntimeError(f"{name}: expected both operands to have the same dtype, but got: {a.dtype} != {b.dtype}")
     if a.dtype is dt.bool_:
         raise RuntimeError(f'"{name}" not implemented for {a.dtype}')
@@ -162,7 +163,7 @@ def linear(input, weight, bias=None):
                            f"input.shape={tuple(input.shape)}, weight.shape={tuple(weight.shape)} (mat1 and mat2 shapes cannot be multiplied "
                            f"({input._numel // max(1, input.shape[-1]) if input.shape else 1}x{input.shape[-1] if input.shape else 0} and "
                            f"{weight.shape[1]}x{weight.shape[0]}))")
-    if bias is not None and bias.dtype is not weight.dtype:
+    if bias is not None and bias.dtype is not weight.dtype and state.autocast is None:
         raise RuntimeError(f"linear: weight and bias must have the same dtype, but got: {weight.dtype} != {bias.dtype}")
     if input.ndim == 2:
         return _linear2d(input, weight, bias)

@@ -162,6 +162,9 @@ def pad(input, pad, mode="constant", value=None):
     if len(pad) % 2 or not 1 <= count <= 3 or not count + 1 <= rank <= count + 2:
         raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
     before, after = _pairs(pad, rank)
+    if mode == "circular" and any(v < 0 for v in before + after):       # what is cut off does not come in again on the other side
+        input = constant_pad(input, [min(0, int(v)) for v in pad])
+        before, after = [max(0, b) for b in before], [max(0, a) for a in after]
     _check_mode(input, mode, before, after, count)
     return _mode_pad(input, mode, tuple(before), tuple(after), input.shape, count)
 

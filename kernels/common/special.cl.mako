@@ -77,3 +77,41 @@ ${OV} ${F} clnn_erfinv(${F} y) {
     return x;
 }
 % endfor
+//@ clnn_gcd
+% for I in ("int", "long"):
+${OV} ${I} clnn_gcd(${I} a, ${I} b) {
+    a = a < 0 ? -a : a;
+    b = b < 0 ? -b : b;
+    while (b) {
+        const ${I} r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+% endfor
+## Bessel I0, I1: power series for small arguments, else Abramowitz & Stegun 9.8 asymptotics with refined terms.
+% for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
+% for order in (0, 1):
+//@ clnn_i${order}
+${OV} ${F} clnn_i${order}(${F} x) {
+    const ${F} a = fabs(x);
+    if (a < ${"12" if F == "float" else "30"}) {
+        const ${F} q = a * a / 4;
+        ${F} term = ${"1" if order == 0 else "a / 2"}, sum = term;
+        for (int k = 1; k < ${"40" if F == "float" else "90"}; k++) {
+            term *= q / ((${F})k * (k + ${order}));
+            sum += term;
+        }
+        return ${"sum" if order == 0 else "copysign(sum, x)"};
+    }
+    ${F} term = 1, sum = 1;
+    for (int k = 1; k < 20; k++) {
+        term *= -((${F})(${4 * order * order}) - (2 * k - 1) * (2 * k - 1)) / (8 * a * k);
+        sum += term;
+    }
+    const ${F} r = exp(a / 2) * (exp(a / 2) / sqrt(2 * (${F})3.14159265358979323846${s} * a)) * sum;
+    return ${"r" if order == 0 else "copysign(r, x)"};
+}
+% endfor
+% endfor

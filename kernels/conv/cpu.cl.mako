@@ -67,6 +67,7 @@ void conv_cpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TB.c}, bia
         }
         for (long i_new = i_begin; i_new < i_end; i_new += ${MR}) {
             const long i = min(i_new, M - ${MR});
+            const int r_end = ${MR};
             const bool full = i == i_new && dense;
             __global ${TC.c}* c = out + i * rcs + place[0];
             __local const ${V}* b = pk;

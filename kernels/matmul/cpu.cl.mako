@@ -15,17 +15,21 @@
 ## KB         most steps in a block of K (local memory: KB * NV * W elements); d.sb <= KB steps are taken
 ## MODE       table: column j starts at B + table[j] and has unit stride (patches of a convolution); packed like cols. direct: B rows have unit stride and N >= NV * W; rows: the same, packed; cols: B columns have unit stride,
 ##            packed by W x W transposes; any: packed element by element
-## ASTEP      k: A rows have unit stride; m: A columns have; any; table: row i starts at A + table[i] and has unit stride
+## ASTEP      k: A rows have unit stride; m: A columns have; pack: A columns have, and GROUP tiles of rows at a time are packed
+##            (with zeros below M), because a walk along K would touch a new page per step; any: no unit stride, packed likewise; table: row i starts at A + table[i] and has unit stride
 ## BIAS       "" | n (one per column) | m (one per row), of dtype TC
 ## BETA       True: C is read too
 ## EPI        "" or a C expression in v (see matmul/tile)
 ##
-## Limits: M >= MR; alpha and beta are computed in the compute type.
+## GROUP      tiles per pack of A (local memory: GROUP * (KB * MR + 16) elements); 0 where A is not packed
+##
+## Limits: M >= MR unless A is packed; alpha and beta are computed in the compute type.
 <%
     ACC = TC.acc
     V = f"{ACC}{W}"
     NR = NV * W
     PACK = MODE != "direct"
+    WIDE = 1 << (MR - 1).bit_length()  # a vector that covers the rows of a tile; it may overrun into the next step
 %>\
 ${tile.macros(ACC)}
 % for t in dict.fromkeys([TB, TC]):
@@ -65,6 +69,22 @@ ${vec.vector_io(t, W)}
             for (long j = 0; j < ${NR}; j++)
                 ((__local ${ACC}*)pk)[k * ${NR} + j] = jt + j < N ? ${TB.load}(B, (k0 + k) * rbs + (jt + j) * cbs) : 0;
 </%def>
+<%def name="pack_a()">
+            for (long k = 0; k < kc; k++) {
+                __global const ${TA.c}* s = A + ig * ras + (k0 + k) * cas;
+% if ASTEP == "pack" and 2 <= WIDE <= 16:
+                if (ig + ${GROUP * MR + WIDE} <= M) {
+% for t in range(GROUP):
+                    vstore${WIDE}(vload${WIDE}(0, s + ${t * MR}), 0, pa + ${t} * plane + k * ${MR});
+% endfor
+                    continue;
+                }
+% endif
+                for (int t = 0; t < ${GROUP}; t++)
+                    for (int r = 0; r < ${MR}; r++)
+                        pa[t * plane + k * ${MR} + r] = ig + t * ${MR} + r < M ? s[(t * ${MR} + r) * ras] : 0;
+            }
+</%def>
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void matmul_cpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bias), const long16 d, const long8 z,
                 const ${ACC} alpha, const ${ACC} beta${", __global const int* table" if "table" in (MODE, ASTEP) else ""}) {
@@ -83,6 +103,10 @@ void matmul_cpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
 % if PACK:
     __local ${V} pk[${KB * NV}];
 % endif
+% if GROUP:
+    __local ${ACC} pa[${GROUP * (KB * MR + 16)}];
+    const int plane = ${KB * MR + 16};
+% endif
     long k0 = 0;
     do {
         const long kc = min(KB, K - k0);
@@ -90,9 +114,18 @@ void matmul_cpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
 % if PACK:
         ${dict(rows=pack_rows, cols=pack_cols, any=pack_any, table=pack_cols)[MODE]()}
 % endif
+% if GROUP:
+        for (long ig = i_begin; ig < i_end; ig += ${GROUP * MR}) {
+            ${pack_a()}
+        for (long i_new = ig; i_new < min(i_end, ig + ${GROUP * MR}); i_new += ${MR}) {
+            const long i = i_new;
+            __local const ${ACC}* a = pa + (i - ig) / ${MR} * plane;
+% else:
         for (long i_new = i_begin; i_new < i_end; i_new += ${MR}) {
             const long i = min(i_new, M - ${MR});
-            const bool full = i == i_new && j_new == 0 && jt + ${NR} <= N;
+% endif
+            const int r_end = (int)min(${MR}L, M - i);
+            const bool full = i == i_new && r_end == ${MR} && j_new == 0 && jt + ${NR} <= N;
             __global ${TC.c}* c = C + i * rcs + jt;
 % if PACK:
             __local const ${V}* b = pk;
@@ -103,17 +136,20 @@ void matmul_cpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
 % for r in range(MR):
             __global const ${TA.c}* a${r} = A + ${f"table[i + {r}]" if ASTEP == "table" else f"(i + {r}) * ras"} + k0;
 % endfor
-% else:
-            __global const ${TA.c}* a = A + i * ras + k0 * cas;
+% elif not GROUP:
+            __global const ${TA.c}* a = A + i + k0 * cas;
 % endif
 <%
-    a = {"k": lambda r: f"a{r}[k]", "table": lambda r: f"a{r}[k]", "m": lambda r: f"a[{r}]", "any": lambda r: f"a[{r} * ras]"}[ASTEP]
+    a = (lambda r: f"a{r}[k]") if ASTEP in ("k", "table") else (lambda r: f"a[{r}]")
     b = (lambda j: f"b[{j}]") if PACK else (lambda j: f"ldv_{TB.name}(b + {j * W})")
-    step = (f"b += {NV};" if PACK else "b += rbs;") + ("" if ASTEP in ("k", "table") else " a += cas;")
+    step = (f"b += {NV};" if PACK else "b += rbs;") + ("" if ASTEP in ("k", "table") else f" a += {MR};" if GROUP else " a += cas;")
 %>\
             ${tile.multiply(MR, NV, V, ACC, a, b, step)}
             ${tile.store(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI)}
         }
+% if GROUP:
+        }
+% endif
         k0 += KB;
     } while (k0 < K);
 }

@@ -4,7 +4,7 @@
 ## multiply(MR, NV, V, a, b, mac)             declares c<r>_<j> and accumulates kc steps; a(r) and b(j) give the operands of step k
 ## store(MR, NV, W, V, TC, first, last, ...)  writes them: scale, add to C, bias, epilogue; `full` chooses vectors or guarded scalars
 ##
-## place is the address of element (r, j) where columns are not neighbours in memory. Both are plain text in the caller's scope. store expects: kc, i (row of the tile), i_new (first row that is ours),
+## place is the address of element (r, j) where columns are not neighbours in memory. Both are plain text in the caller's scope. store expects: kc, i (row of the tile), i_new (first row that is ours), r_end (rows of the tile inside C),
 ## jt (column of the tile), n_end (columns of C), c (address of the tile), alpha, beta, first, last, full.
 ## An epilogue is a C expression in v (and row). One that writes the type of v as VT is valid on vectors too.
 <%!
@@ -70,7 +70,7 @@ if (full${"" if vector_epilogue(EPI) else " && !last"}) {
 } else {
     const ${ACC}* e = (const ${ACC}*)t;
     const int j_end = (int)min((long)${NV * W}, n_end - jt);
-    for (int r = (int)(i_new - i); r < ${MR}; r++) {
+    for (int r = (int)(i_new - i); r < r_end; r++) {
         const long row = i + r;
         for (int j = (int)j_new; j < j_end; j++) {
             ${ACC} v = e[r * ${NV * W} + j] * alpha;

@@ -1,0 +1,149 @@
+"""Less common Tensor operators: number theory, Bessel, shape changes in place, and names that only say what clnn has not."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._tensor.declare import composite, elementwise
+from .._tensor.inplace import apply_inplace
+from .._tensor.interop import from_array, read
+from .._tensor.tensor import Tensor
+from ..core import dtype as dt
+from ..graph.op import REGISTRY
+from . import creation
+from .selection import where
+
+# -- number theory -----------------------------------------------------------------------------------------------------------------
+gcd = elementwise("gcd", "input, other", dict(bool="(input | other)", int="clnn_gcd(input, other)", float="input"), numpy=np.gcd, dtypes=dt.INTS)
+
+
+@composite("lcm", inplace=True, numpy=np.lcm)
+def lcm(input, other):
+    """Least common multiple of integers."""
+    d = gcd(input, other)
+    return where(d == 0, 0, (input // where(d == 0, 1, d) * other).abs())
+
+
+@composite("ldexp", inplace=True)
+def ldexp(input, other):
+    """``input * 2 ** other``."""
+    return input * REGISTRY["exp2"].fn(other.float() if not other.dtype.is_floating_point else other)
+
+
+@composite("logaddexp2")
+def logaddexp2(input, other):
+    """``log2(2 ** input + 2 ** other)``."""
+    return REGISTRY["logaddexp"].fn(input * math.log(2), other * math.log(2)) / math.log(2)
+
+
+i0 = elementwise("i0", "input", "clnn_i0(input)", result="float", vjp=dict(input=lambda g, input: g * _i1(input)),
+                 doc="Modified Bessel function of the first kind, order 0.")
+_i1 = elementwise("_i1", "input", "clnn_i1(input)", result="float", method=False, inplace=False,
+                  vjp=dict(input=lambda g, input, result: g * (i0(input) - where(input == 0, 0.5, result / input))))
+
+
+@composite("frexp")
+def frexp(input):
+    """Mantissa in [0.5, 1) and exponent with ``input = mantissa * 2 ** exponent``."""
+    from .._tensor.return_types import named
+    e = where(input == 0, 0.0, input.abs().log2().floor() + 1)
+    mantissa = input / REGISTRY["exp2"].fn(e)
+    low, high = mantissa.abs() < 0.5, mantissa.abs() >= 1
+    e = e - (low & (input != 0)).to(e.dtype) + high.to(e.dtype)
+    return named("frexp", "mantissa", "exponent")((input / REGISTRY["exp2"].fn(e), e.to(dt.int32)))
+
+
+# -- real numbers only ------------------------------------------------------------------------------------------------------------
+for _name in ("conj", "conj_physical", "real", "resolve_conj"):
+    composite(_name)(lambda input: input)
+composite("isreal")(lambda input: creation.ones_like(input, dtype=dt.bool_))
+composite("angle")(lambda input: where(input.isnan(), input, where(input < 0, math.pi, 0.0)) if input.dtype.is_floating_point
+                   else where(input < 0, math.pi, 0.0))
+
+
+def _imag(self):
+    raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+
+
+Tensor.imag = property(_imag)
+Tensor.real = property(lambda self: self)
+Tensor.is_conj = Tensor.is_neg = lambda self: False
+Tensor.adjoint = lambda self: self.mH
+
+
+# -- shape changes in place ---------------------------------------------------------------------------------------------------------
+def _in_place_view(name):
+    fn = REGISTRY[name].fn
+
+    def method(self, *args, **kwargs):
+        v = fn(self, *args, **kwargs)
+        self.shape, self._strides, self._offset, self._dense = v.shape, v._strides, v._offset, v._dense
+        if v._grad_fn is not None:
+            if self._grad_fn is None and self._rg:
+                raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+            self._grad_fn, self._out_nr = v._grad_fn, v._out_nr
+        return self
+    method.__name__, method.__doc__ = name + "_", f"In-place form of ``{name}``: this handle gets the new shape."
+    setattr(Tensor, name + "_", method)
+
+
+for _name in ("squeeze", "unsqueeze", "transpose", "t", "swapaxes", "swapdims", "as_strided"):
+    _in_place_view(_name)
+
+
+def fill_diagonal_(self, fill_value, wrap=False):
+    """Write ``fill_value`` on the main diagonal."""
+    if self.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    step = sum(self._strides)
+    count = min(self.shape)
+    if self.ndim == 2 and wrap and self.shape[0] > self.shape[1]:
+        count = (self._numel + step - 1) // step
+    self.as_strided((count,), (step,), self._offset).fill_(fill_value)
+    return self
+
+
+def renorm(self, p, dim, maxnorm):
+    """Sub-tensors along ``dim`` scaled down to a p-norm of at most ``maxnorm``."""
+    dims = tuple(d for d in range(self.ndim) if d != dim % self.ndim)
+    norm = (self.abs() ** p).sum(dims, keepdim=True) ** (1.0 / p)
+    return where(norm > maxnorm, self * (maxnorm / (norm + 1e-7)), self)
+
+
+def _on_host(self, fn, *others):
+    """Apply a Python function to each element (slow; kept for PyTorch's ``apply_`` and ``map_``)."""
+    arrays = [read(t.detach()) for t in (self, *others)]
+    out = np.vectorize(fn, otypes=[arrays[0].dtype])(*arrays) if arrays[0].size else arrays[0]
+    return apply_inplace(self, from_array(np.asarray(out), self._storage.device, self.dtype), "apply")
+
+
+Tensor.fill_diagonal_ = fill_diagonal_
+Tensor.renorm = renorm
+Tensor.renorm_ = lambda self, p, dim, maxnorm: apply_inplace(self, renorm(self, p, dim, maxnorm), "renorm")
+Tensor.apply_ = lambda self, fn: _on_host(self, fn)
+Tensor.map_ = lambda self, other, fn: _on_host(self, fn, other)
+Tensor.is_same_size = lambda self, other: self.shape == other.shape
+Tensor.is_nonzero = lambda self: bool(self)
+Tensor.new = lambda self, *args, **kw: creation.tensor(*args, dtype=self.dtype, device=self._storage.device) if args and isinstance(
+    args[0], (list, np.ndarray)) else creation.empty(*args or (0,), dtype=self.dtype, device=self._storage.device)
+Tensor.new_empty_strided = lambda self, size, stride, dtype=None, device=None, **kw: empty_strided(size, stride, dtype=dtype or self.dtype,
+                                                                                               device=device or self.device)
+Tensor.as_subclass = lambda self, cls: Tensor._make_subclass(cls, self, self._rg)
+Tensor.unsafe_chunk = lambda self, chunks, dim=0: self.chunk(chunks, dim)
+Tensor.unsafe_split = lambda self, size, dim=0: self.split(size, dim)
+Tensor.narrow_copy = lambda self, dim, start, length: self.narrow(dim, start, length).clone()
+Tensor.record_stream = lambda self, stream: None
+Tensor.is_distributed = Tensor.is_coalesced = lambda self: False
+Tensor.is_mps = Tensor.is_xpu = Tensor.is_xla = Tensor.is_vulkan = Tensor.is_sparse_csr = Tensor.is_mtia = Tensor.is_maia = Tensor.is_ipu = False
+Tensor.dim_order = lambda self: tuple(sorted(range(self.ndim), key=lambda d: -self._strides[d]))
+Tensor.name = None
+
+
+def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """Uninitialised memory with given sizes and strides."""
+    n = 1 + sum((s - 1) * t for s, t in zip(size, stride)) if 0 not in tuple(size) else 0
+    base = creation.empty(n, dtype=dtype, device=device)
+    t = base.as_strided(tuple(size), tuple(stride), 0)
+    t._base = None
+    return creation._done(t, requires_grad)

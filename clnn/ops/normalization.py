@@ -1,0 +1,379 @@
+"""Normalisation: layer, RMS, batch, group, instance and local response, and ``normalize``.
+
+Layer and RMS normalisation are one launch over rows. The others take the moments of contiguous rows in one launch and leave the rest to a
+lazy elementwise expression, which fuses with the activation that follows; backward likewise needs one pass for sums and one fused expression.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from .._tensor.declare import composite, elementwise, kernel
+from .._tensor.dispatch import run
+from .._tensor.tensor import Tensor, empty, write
+from ..core import dtype as dt
+from .softmax import row_plan
+
+PART = 256               # rows per partial sum of a weight gradient
+
+
+def _first(common, kinds):
+    """Computed in the accumulate type, stored in the dtype of the first operand."""
+    first = dt.ALL[kinds[0] // 3]
+    return first.acc_dtype, first
+
+
+_affine = elementwise("_affine", "input, mean, rstd, weight, bias", "(input - mean) * (rstd * weight) + bias", result=_first, method=False,
+                      inplace=False, gradcheck=False)
+_norm_grad = elementwise("_norm_grad", "grad, input, mean, rstd, weight, sa, sb, inverse",
+                         "rstd * (grad * weight - inverse * (sa + (input - mean) * (rstd * rstd * sb)))", result=_first, method=False, inplace=False,
+                         gradcheck=False)
+
+
+def _rows(path, device, params, n, rows, *args):
+    form, lanes, chunk, gs, ls = row_plan(device, rows, n)
+    split = next(i for i, a in enumerate(args) if a is None)      # None stands for (rows, n, chunk)
+    run(device, path, dict(FORM=form, LANES=lanes, **params), gs, ls, *args[:split], rows, n, chunk, *args[split + 1:])
+
+
+def _none(device, dtype):
+    return empty((0,), dtype, device)
+
+
+# -- layer and RMS normalisation ----------------------------------------------------------------------------------------------------
+def _layer_decomposed(input, shape, weight, bias, eps, rms):
+    dims = tuple(range(-len(shape), 0))
+    wide = input.to(input.dtype.acc_dtype)
+    if not rms:
+        wide = wide - wide.mean(dims, keepdim=True)
+    out = (wide * ((wide * wide).mean(dims, keepdim=True) + eps).rsqrt())
+    out = out if weight is None else out * weight
+    return (out if bias is None else out + bias).to(input.dtype)
+
+
+@kernel("_layer_norm", method=False, autocast="float32", outputs=("out", "mean", "rstd"), public=1, decompose=_layer_decomposed, vjp={
+    "input, weight, bias": lambda g, input, shape, weight, bias, rms, mean, rstd, needs: _layer_backward(g, input, shape, weight, bias, rms, mean,
+                                                                                                         rstd, needs)})
+def _layer_norm(input, shape, weight, bias, eps, rms):
+    device, acc = input._storage.device, input.dtype.acc_dtype
+    n = 1
+    for s in shape:
+        n *= s
+    rows = input._numel // n if n else 0
+    out, mean, rstd = empty(input.shape, input.dtype, device), empty((0 if rms else rows,), acc, device), empty((rows,), acc, device)
+    kind = weight.dtype if weight is not None else bias.dtype if bias is not None else input.dtype
+    if rows:
+        _rows("normalization/layer", device, dict(T=input.dtype, W=kind, WEIGHT=int(weight is not None), BIAS=int(bias is not None), RMS=int(rms)), n,
+              rows, input.contiguous(), _dense(weight, device, kind), _dense(bias, device, kind), out, mean, rstd, None, float(eps))
+    return out, mean, rstd
+
+
+_layer_norm.op.grad_name = "NativeLayerNormBackward0"
+
+
+def _dense(t, device, dtype):
+    return _none(device, dtype) if t is None else t.to(dtype).contiguous()
+
+
+def _layer_backward(g, input, shape, weight, bias, rms, mean, rstd, needs):
+    device, rows = input._storage.device, rstd._numel
+    n = input._numel // rows if rows else 0
+    g, x = g.to(input.dtype).contiguous(), input.contiguous()
+    gx = gw = gb = None
+    if needs[0]:
+        gx = empty(input.shape, input.dtype, device)
+        kind = weight.dtype if weight is not None else input.dtype
+        if rows:
+            _rows("normalization/layer_backward", device, dict(T=input.dtype, W=kind, WEIGHT=int(weight is not None), BIAS=0, RMS=int(rms)), n, rows, g, x,
+                  _dense(weight, device, kind), mean, rstd, gx, None)
+    if needs[1] or needs[2]:
+        parts = -(-rows // PART) or 1
+        dw, db = (empty((parts, n), rstd.dtype, device) for _ in range(2))
+        loop = device.flavour == "pocl"
+        gs, ls = ((-(-n // 64), parts), (1, 1)) if loop else ((n, parts), (64, 1))
+        run(device, "normalization/layer_weight", dict(T=input.dtype, RMS=int(rms), FORM="loop" if loop else "item"), gs, ls, g, x, mean, rstd, dw, db,
+            rows, n, PART)
+        gw = dw.sum(0).reshape(tuple(shape)) if needs[1] else None
+        gb = db.sum(0).reshape(tuple(shape)) if needs[2] else None
+    return gx, gw, gb
+
+
+def _check_shape(name, input, shape, *parameters):
+    shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(s) for s in shape)
+    if not shape:
+        raise RuntimeError(f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+                           f"normalized_shape = [] ({name})")
+    for what, p in zip(("weight", "bias"), parameters):
+        if p is not None and tuple(p.shape) != shape:
+            raise RuntimeError(f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape {list(p.shape)} and "
+                               f"normalized_shape = {list(shape)}")
+    if tuple(input.shape[-len(shape):]) != shape:
+        raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [*, {', '.join(map(str, shape))}], but got input of size"
+                           f"{list(input.shape)}")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f'"{name}" not implemented for {input.dtype}; it takes float tensors')
+    return shape
+
+
+def _layer_samples():
+    rng = np.random.default_rng(3)
+    x = rng.normal(1, 2, (3, 4, 70))
+    return [((x, (70,)), {}), ((x, (70,), rng.normal(1, 1, 70), rng.normal(0, 1, 70)), {}), ((x, (4, 70), rng.normal(1, 1, (4, 70))), {"eps": 1e-3}),
+            ((x[:, :, :6], (6,), None, rng.normal(0, 1, 6)), {})]
+
+
+@composite("layer_norm", method=False, torch="nn.functional.layer_norm", samples=_layer_samples, errors=(
+    ((np.zeros((2, 3)), (4,)), {}, RuntimeError, "Given normalized_shape"),))
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+    """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions, ``normalized_shape`` (Ba, Kiros, Hinton, 2016).
+
+    Args:
+        input: ``(*, *normalized_shape)``.
+        weight, bias: of shape ``normalized_shape``, or None.
+    """
+    return _layer_norm(input, _check_shape("layer_norm", input, normalized_shape, weight, bias), weight, bias, eps, False)
+
+
+@composite("rms_norm", method=False, torch="nn.functional.rms_norm", samples=lambda: [s for s in (
+    ((a[0], a[1], *a[2:3]), k) for a, k in _layer_samples()[:3])])
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """``x / sqrt(mean(x^2) + eps) * weight`` over the last dimensions (Zhang, Sennrich, 2019); eps defaults to the dtype's epsilon."""
+    shape = _check_shape("rms_norm", input, normalized_shape, weight)
+    if eps is None:
+        eps = float(np.finfo(input.dtype.acc_dtype.np).eps)
+    return _layer_norm(input, shape, weight, None, eps, True)
+
+
+# -- batch normalisation ------------------------------------------------------------------------------------------------------------
+def _channels(t, rank):
+    """A per-channel tensor as a view that broadcasts over (N, C, *); numbers pass."""
+    return t.reshape((1, -1) + (1,) * (rank - 2)) if isinstance(t, Tensor) else t
+
+
+def _batch_decomposed(input, weight, bias, running, eps):
+    dims = (0, *range(2, input.ndim))
+    wide = input.to(input.dtype.acc_dtype)
+    wide = wide - wide.mean(dims, keepdim=True)
+    out = wide * ((wide * wide).mean(dims, keepdim=True) + eps).rsqrt()
+    out = out if weight is None else out * _channels(weight, input.ndim)
+    return (out if bias is None else out + _channels(bias, input.ndim)).to(input.dtype)
+
+
+@kernel("_batch_norm", method=False, outputs=("out", "mean", "rstd"), public=1, decompose=_batch_decomposed, vjp={
+    "input, weight, bias": lambda g, input, weight, mean, rstd, needs: _batch_backward(g, input, weight, mean, rstd, needs)})
+def _batch_norm(input, weight, bias, running, eps):
+    device, acc, rank = input._storage.device, input.dtype.acc_dtype, input.ndim
+    x = input.contiguous()
+    n_batch, channels = x.shape[0], x.shape[1]
+    inner = x._numel // (n_batch * channels) if x._numel else 0
+    mean, rstd = empty((channels,), acc, device), empty((channels,), acc, device)
+    if inner >= 8:
+        rows = n_batch * channels
+        part, m2 = empty((rows,), acc, device), empty((rows,), acc, device)
+        _rows("normalization/moments", device, dict(T=x.dtype, RSTD=0), inner, rows, x, part, m2, None, 0.0)
+    else:                                                         # short rows: columns of (N * inner, C) instead
+        flat = x if inner == 1 else x.reshape(n_batch, channels, inner).transpose(1, 2)
+        dims = tuple(range(flat.ndim - 1))
+        flat = flat.to(acc)
+        part = flat.mean(dims)
+        d = flat - part
+        m2 = (d * d).sum(dims)
+        n_batch, inner = 1, n_batch * inner
+    stats = running[0].dtype if running[0] is not None else acc
+    old = [t.contiguous() if t is not None else _none(device, stats) for t in running[:2]]
+    new = [empty((channels if running[0] is not None else 0,), stats, device) for _ in range(2)]
+    run(device, "normalization/combine", dict(T=acc, R=stats, RUNNING=int(running[0] is not None)), (channels,), (16,), part, m2, mean, rstd, *old, *new,
+        n_batch, channels, inner, float(eps), float(running[2]))
+    if running[0] is not None:
+        write(running[0], new[0])
+        write(running[1], new[1])
+    one = 1.0 if weight is None else _channels(weight, rank)
+    return _affine(x, _channels(mean, rank), _channels(rstd, rank), one, 0.0 if bias is None else _channels(bias, rank)), mean, rstd
+
+
+_batch_norm.op.grad_name = "NativeBatchNormBackward0"
+
+
+def _row_sums(g, x, mean, divide, modulo):
+    """(sum g, sum g (x - mean)) per (n, c), shape (N, C)."""
+    device, acc = x._storage.device, x.dtype.acc_dtype
+    shape = (x.shape[0], x.shape[1])
+    rows = shape[0] * shape[1]
+    a, b = empty(shape, acc, device), empty(shape, acc, device)
+    _rows("normalization/sums", device, dict(T=x.dtype), x._numel // rows, rows, g, x, mean, a, b, None, divide, modulo)
+    return a, b
+
+
+def _batch_backward(g, input, weight, mean, rstd, needs):
+    rank, channels = input.ndim, input.shape[1]
+    g, x = g.to(input.dtype).contiguous(), input.contiguous()
+    a, b = _row_sums(g, x, mean, 1, channels)
+    a, b = a.sum(0), b.sum(0)
+    gx = None
+    if needs[0]:
+        w = 1.0 if weight is None else weight
+        gx = _norm_grad(g, x, *(_channels(t, rank) for t in (mean, rstd, w, a * w, b * w)), channels / x._numel)
+    return gx, b * rstd if needs[1] else None, a if needs[2] else None
+
+
+def _bn_samples():
+    rng = np.random.default_rng(4)
+    x = rng.normal(1, 2, (4, 3, 5, 4))
+    mean, var, w, b = rng.normal(0, 1, 3), rng.random(3) + 0.5, rng.normal(1, 1, 3), rng.normal(0, 1, 3)
+    return [((x, mean, var), {}), ((x, mean, var, w, b), {}), ((x, None, None, w, b, True), {}), ((x, None, None, None, None, True), {"eps": 1e-2}),
+            ((x[:, :, 0, 0], None, None, w, b, True), {})]
+
+
+@composite("batch_norm", method=False, torch="nn.functional.batch_norm", samples=_bn_samples, errors=(
+    ((np.zeros((1, 3)), None, None, None, None, True), {}, ValueError, "more than 1 value per channel"),))
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """``(x - mean) / sqrt(var + eps) * weight + bias`` with statistics per channel (dimension 1).
+
+    In training they are those of the batch, and the running ones move by ``momentum`` towards them, in place; else the running ones are used, in
+    one fused expression (Ioffe, Szegedy, 2015).
+    """
+    channels = input.shape[1] if input.ndim > 1 else 0
+    for what, t in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
+        if t is not None and t._numel != channels:
+            raise RuntimeError(f"{what} should contain {channels} elements not {t._numel}")
+    if training:
+        if input._numel <= channels:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+        return _batch_norm(input, weight, bias, (running_mean, running_var, 0.0 if momentum is None else momentum), eps)
+    if running_mean is None or running_var is None:
+        raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
+    return _fixed_norm(input, running_mean, running_var, weight, bias, eps)
+
+
+def _fixed_norm(input, mean, var, weight, bias, eps):
+    """Normalisation with given statistics: one multiply-add per element."""
+    scale = (var + eps).rsqrt()
+    if weight is not None:
+        scale = scale * weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    return (input * _channels(scale, input.ndim) + _channels(shift, input.ndim)).to(input.dtype)
+
+
+# -- group and instance normalisation -----------------------------------------------------------------------------------------------
+def _group_view(t, groups):
+    """Per-channel numbers as (1, G, C / G, 1)."""
+    return t.reshape(1, groups, -1, 1) if isinstance(t, Tensor) else t
+
+
+def _group_decomposed(input, groups, weight, bias, eps):
+    x = input.to(input.dtype.acc_dtype).reshape(input.shape[0], groups, input.shape[1] // groups, -1)
+    x = x - x.mean((2, 3), keepdim=True)
+    out = x * ((x * x).mean((2, 3), keepdim=True) + eps).rsqrt()
+    out = out if weight is None else out * _group_view(weight, groups)
+    return (out if bias is None else out + _group_view(bias, groups)).reshape(tuple(input.shape)).to(input.dtype)
+
+
+@kernel("_group_norm", method=False, autocast="float32", outputs=("out", "mean", "rstd"), public=1, decompose=_group_decomposed, vjp={
+    "input, weight, bias": lambda g, input, groups, weight, mean, rstd, needs: _group_backward(g, input, groups, weight, mean, rstd, needs)})
+def _group_norm(input, groups, weight, bias, eps):
+    device, acc, batch, channels = input._storage.device, input.dtype.acc_dtype, input.shape[0], input.shape[1]
+    x = input.contiguous()
+    rows = batch * groups
+    mean, rstd = empty((batch, groups, 1, 1), acc, device), empty((batch, groups, 1, 1), acc, device)
+    if not x._numel:
+        return x, mean, rstd
+    _rows("normalization/moments", device, dict(T=x.dtype, RSTD=1), x._numel // rows, rows, x, mean, rstd, None, float(eps))
+    out = _affine(x.reshape(batch, groups, channels // groups, -1), mean, rstd, 1.0 if weight is None else _group_view(weight, groups),
+                  0.0 if bias is None else _group_view(bias, groups))
+    return out.reshape(tuple(input.shape)), mean, rstd
+
+
+_group_norm.op.grad_name = "NativeGroupNormBackward0"
+
+
+def _group_backward(g, input, groups, weight, mean, rstd, needs):
+    batch, channels = input.shape[0], input.shape[1]
+    g, x = g.to(input.dtype).contiguous(), input.contiguous()
+    per = channels // groups
+    a, b = _row_sums(g, x, mean, per, batch * groups)
+    a, b = a.reshape(batch, groups, per, 1), b.reshape(batch, groups, per, 1)
+    gx = None
+    if needs[0]:
+        w = 1.0 if weight is None else _group_view(weight, groups)
+        sa, sb = (a * w).sum(2, keepdim=True), (b * w).sum(2, keepdim=True)
+        shape = (batch, groups, per, -1)
+        gx = _norm_grad(g.reshape(shape), x.reshape(shape), mean, rstd, w, sa, sb, batch * groups / x._numel).reshape(tuple(input.shape))
+    gw = (b * rstd).sum(0).reshape(channels) if needs[1] else None
+    return gx, gw, a.sum(0).reshape(channels) if needs[2] else None
+
+
+def _gn_samples():
+    rng = np.random.default_rng(5)
+    x, w, b = rng.normal(1, 2, (2, 6, 5, 4)), rng.normal(1, 1, 6), rng.normal(0, 1, 6)
+    return [((x, 3), {}), ((x, 2, w, b), {}), ((x, 6, w), {"eps": 1e-2}), ((x[:, :, 0, 0], 2, w, b), {})]
+
+
+@composite("group_norm", method=False, torch="nn.functional.group_norm", samples=_gn_samples, errors=(
+    ((np.zeros((2, 5, 3)), 2), {}, RuntimeError, "divisible"),))
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """``(x - mean) / sqrt(var + eps) * weight + bias`` with statistics per sample and group of channels (Wu, He, 2018)."""
+    if input.ndim < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    if input.shape[1] % num_groups:
+        raise RuntimeError(f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(input.shape)} and "
+                           f"num_groups={num_groups}")
+    for what, t in (("weight", weight), ("bias", bias)):
+        if t is not None and (t.ndim != 1 or t._numel != input.shape[1]):
+            raise RuntimeError(f"Expected {what} to be a vector of size equal to the number of channels in input, but got {what} of shape "
+                               f"{list(t.shape)} and input of shape {list(input.shape)}")
+    if input.shape[0] * (input._numel // max(1, input.shape[0] * input.shape[1])) * input.shape[1] // num_groups <= 1 and input._numel:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}")
+    return _group_norm(input, int(num_groups), weight, bias, eps)
+
+
+@composite("instance_norm", method=False, torch="nn.functional.instance_norm", samples=lambda: [
+    ((np.random.default_rng(6).normal(1, 2, (2, 3, 5, 4)),), {})])
+def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
+    """``(x - mean) / sqrt(var + eps) * weight + bias`` with statistics per sample and channel (Ulyanov et al., 2016).
+
+    Running statistics move by ``momentum`` towards the batch's average of the samples' ones; they are used with ``use_input_stats=False``.
+    """
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+        return _fixed_norm(input, running_mean, running_var, weight, bias, eps)
+    spatial = input._numel // max(1, input.shape[0] * input.shape[1])
+    if spatial == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    out = _group_norm(input, input.shape[1], weight, bias, eps)
+    if running_mean is not None:
+        x = input.detach().reshape(input.shape[0], input.shape[1], -1)
+        mean = x.mean(2, keepdim=True)
+        var = ((x - mean) * (x - mean)).sum(2) / (spatial - 1)
+        _move(running_mean, mean.reshape(mean.shape[0], -1).mean(0), momentum)
+        _move(running_var, var.mean(0), momentum)
+    return out
+
+
+def _move(running, now, momentum):
+    write(running, ((1 - momentum) * running.detach() + momentum * now).to(running.dtype))
+
+
+@composite("local_response_norm", method=False, torch="nn.functional.local_response_norm", samples=lambda: [
+    ((np.random.default_rng(7).normal(0, 1, (2, 6, 4, 4)), 3), {}), ((np.random.default_rng(7).normal(0, 1, (2, 6, 4)), 4), {})])
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    """``x / (k + alpha * mean of x^2 over size neighbouring channels)^beta``."""
+    from ..graph.op import REGISTRY
+    if input.ndim < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)".replace(" " * 25, " "))
+    if input._numel == 0:
+        return input
+    squares = (input * input).reshape(input.shape[0], 1, input.shape[1], -1)
+    padded = REGISTRY["pad"].fn(squares, (0, 0, size // 2, (size - 1) // 2))
+    mean = REGISTRY["avg_pool2d"].fn(padded, (size, 1), stride=1).reshape(tuple(input.shape))
+    return input / (mean * alpha + k) ** beta
+
+
+@composite("normalize", method=False, torch="nn.functional.normalize", samples=lambda: [
+    ((np.random.default_rng(8).normal(0, 1, (3, 5)),), {}), ((np.random.default_rng(8).normal(0, 1, (3, 5)), 1.0, 0), {})])
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    """``x / max(|x|_p, eps)`` along ``dim``."""
+    r = input / input.norm(p, dim, keepdim=True).clamp_min(eps)
+    if out is not None:
+        from .._tensor.inplace import set_out
+        return set_out(out, r)
+    return r

@@ -1,0 +1,96 @@
+"""Nested tuples, lists and dictionaries: taken apart into leaves and put together again."""
+from __future__ import annotations
+
+from collections import OrderedDict
+
+_LEAF = object()
+
+
+class TreeSpec:
+    """The structure of a tree without its leaves."""
+
+    __slots__ = ("kind", "keys", "children")
+
+    def __init__(self, kind, keys, children):
+        self.kind, self.keys, self.children = kind, keys, children
+
+    @property
+    def num_leaves(self):
+        return 1 if self.kind is _LEAF else sum(c.num_leaves for c in self.children)
+
+    def __eq__(self, other):
+        return isinstance(other, TreeSpec) and (self.kind, self.keys, self.children) == (other.kind, other.keys, other.children)
+
+    def __repr__(self):
+        return "*" if self.kind is _LEAF else f"{self.kind.__name__}{self.keys or ''}({', '.join(map(repr, self.children))})"
+
+
+LEAF = TreeSpec(_LEAF, None, ())
+
+
+def _parts(value):
+    """(kind, keys, children) of a node, or None of a leaf."""
+    if isinstance(value, (dict, OrderedDict)):
+        return type(value), tuple(value), list(value.values())
+    if isinstance(value, (tuple, list)) and type(value).__module__ != "clnn.core.shape":
+        return type(value), None, list(value)
+    return None
+
+
+def tree_flatten(tree):
+    """(list of leaves, structure)."""
+    parts = _parts(tree)
+    if parts is None:
+        return [tree], LEAF
+    leaves, specs = [], []
+    for child in parts[2]:
+        got, spec = tree_flatten(child)
+        leaves += got
+        specs.append(spec)
+    return leaves, TreeSpec(parts[0], parts[1], tuple(specs))
+
+
+def tree_unflatten(leaves, spec):
+    """The tree of a structure with these leaves."""
+    return _build(iter(leaves), spec)
+
+
+def _build(leaves, spec):
+    if spec.kind is _LEAF:
+        return next(leaves)
+    children = [_build(leaves, c) for c in spec.children]
+    if issubclass(spec.kind, dict):
+        return spec.kind(zip(spec.keys, children))
+    return spec.kind(*children) if hasattr(spec.kind, "_fields") else spec.kind(children)
+
+
+def tree_leaves(tree):
+    """The leaves, left to right."""
+    return tree_flatten(tree)[0]
+
+
+def tree_map(fn, tree, *rest):
+    """``fn`` of each leaf (and of the leaves of equal trees in ``rest``), in the same structure."""
+    leaves, spec = tree_flatten(tree)
+    others = [tree_flatten(r)[0] for r in rest]
+    return tree_unflatten([fn(*row) for row in zip(leaves, *others)], spec)
+
+
+def broadcast_prefix(prefix, spec):
+    """One value of ``prefix`` per leaf of ``spec``; a leaf of the prefix serves all leaves below it. None when they do not fit."""
+    if spec.kind is _LEAF:
+        return [prefix]
+    parts = _parts(prefix)
+    if parts is None:
+        return [prefix] * spec.num_leaves
+    if parts[0] is not spec.kind and not (issubclass(parts[0], (tuple, list)) and issubclass(spec.kind, parts[0])):
+        return None
+    if parts[1] != spec.keys or len(parts[2]) != len(spec.children):
+        return None
+    out = []
+    for child, inner in zip(parts[2], spec.children):
+        got = broadcast_prefix(child, inner)
+        if got is None:
+            return None
+        out += got
+    return out

@@ -1,0 +1,37 @@
+<%inherit file="/base.cl.mako"/>\
+<%namespace name="rows" file="/softmax/rows.cl.mako"/>\
+## Layer or RMS normalisation of rows of n contiguous elements: y = (x - mean) * rstd * weight + bias.
+##
+## Parameter  legal values
+## T          dtype row of x and y; mean and rstd hold its compute type; W dtype row of weight and bias
+## FORM LANES as in softmax/forward; WEIGHT BIAS 0 | 1
+## RMS        0 | 1: no mean, rstd = 1 / sqrt(mean(x^2) + eps)
+<%
+    ACC = T.acc
+    at = rows.attr.place(FORM)
+    ADD = lambda a, b: f"{a} + {b}"
+    V = (lambda name: name + "[l]") if FORM == "block" else (lambda name: name)
+    x = lambda i: f"{T.load}(x, {at(i)})" + ("" if RMS else f" - {V('mean')}")
+    w = lambda i: (f" * {W.load}(weight, {i})" if WEIGHT else "") + (f" + {W.load}(bias, {i})" if BIAS else "")
+%>\
+__kernel void layer(IN(${T.c}, x), IN(${W.c}, weight), IN(${W.c}, bias), OUT(${T.c}, y), OUT(${ACC}, mean_out), OUT(${ACC}, rstd_out),
+                    const long rows, const long n, const long chunk, const float eps) {
+    PTR_IN(${T.c}, x);
+    PTR_IN(${W.c}, weight);
+    PTR_IN(${W.c}, bias);
+    PTR_OUT(${T.c}, y);
+    PTR_OUT(${ACC}, mean_out);
+    PTR_OUT(${ACC}, rstd_out);
+    const long inner = 1;
+${rows.begin(FORM)}
+% if not RMS:
+${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const {ACC} e = {T.load}(x, {at(i)});")}
+${rows.each_row(FORM, ACC, "mean", "s_ / n")}
+${rows.store_row(FORM, "mean_out[row_at] = mean_;")}
+% endif
+${rows.fold(FORM, LANES, ACC, "q", T.zero, ADD, lambda i: f"const {ACC} d = {x(i)}, e = d * d;")}
+${rows.each_row(FORM, ACC, "rstd", f"1 / sqrt(q_ / n + ({ACC})eps)")}
+${rows.store_row(FORM, "rstd_out[row_at] = rstd_;")}
+${rows.each(FORM, LANES, lambda i: f"{T.store}(y, {at(i)}, ({x(i)}) * {V('rstd')}{w(i)});")}
+${rows.end(FORM)}
+}

@@ -1,0 +1,26 @@
+<%inherit file="/base.cl.mako"/>\
+<%namespace name="rows" file="/softmax/rows.cl.mako"/>\
+## Mean and spread of each row of n contiguous elements, in two passes over a row that is then in cache (no cancellation).
+##   mean[row] = sum(x) / n      spread[row] = sum((x - mean)^2), or 1 / sqrt(sum((x - mean)^2) / n + eps) with RSTD
+##
+## Parameter  legal values
+## T          dtype row of x (float); mean and spread hold its compute type
+## FORM LANES as in softmax/forward; RSTD 0 | 1
+<%
+    ACC = T.acc
+    at = rows.attr.place(FORM)
+    ADD = lambda a, b: f"{a} + {b}"
+    V = (lambda name: name + "[l]") if FORM == "block" else (lambda name: name)
+%>\
+__kernel void moments(IN(${T.c}, x), OUT(${ACC}, mean_out), OUT(${ACC}, spread), const long rows, const long n, const long chunk, const float eps) {
+    PTR_IN(${T.c}, x);
+    PTR_OUT(${ACC}, mean_out);
+    PTR_OUT(${ACC}, spread);
+    const long inner = 1;
+${rows.begin(FORM)}
+${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const {ACC} e = {T.load}(x, {at(i)});")}
+${rows.each_row(FORM, ACC, "mean", "s_ / n")}
+${rows.fold(FORM, LANES, ACC, "q", T.zero, ADD, lambda i: f"const {ACC} d = {T.load}(x, {at(i)}) - {V('mean')}, e = d * d;")}
+${rows.store_row(FORM, f"mean_out[row_at] = mean_; spread[row_at] = {f'1 / sqrt(q_ / n + ({ACC})eps)' if RSTD else 'q_'};")}
+${rows.end(FORM)}
+}

@@ -1,0 +1,155 @@
+"""Sorting and order statistics against PyTorch: order with NaN and ties, all dtypes, gradients, every algorithm."""
+import numpy as np
+import pytest
+
+import clnn
+
+torch = pytest.importorskip("torch")
+
+
+def floats(*shape, seed=0, nan=0.0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape).astype(np.float32)
+    x[rng.random(shape) < nan] = np.nan
+    return x
+
+
+def pair(array):
+    return clnn.tensor(array), torch.tensor(array)
+
+
+def same(got, want):
+    assert tuple(got.shape) == tuple(want.shape)
+    np.testing.assert_array_equal(got.detach().to(clnn.float64).numpy(), want.detach().to(torch.float64).numpy())
+
+
+def sorted_like(got, want):
+    same(got[0], want[0])
+    same(got[1], want[1])
+
+
+SHAPES = [((7,), 0), ((1,), 0), ((0,), 0), ((), 0), ((3, 33), -1), ((3, 100), 1), ((100, 3), 0), ((2, 60, 3), 1), ((2, 3000), -1)]
+
+
+@pytest.mark.parametrize("shape, dim", SHAPES, ids=str)
+@pytest.mark.parametrize("descending", [False, True])
+def test_sort(shape, dim, descending):
+    x, y = pair(np.round(floats(*shape) * 3) if shape and shape[-1] < 3000 else floats(*shape))      # rounded: many ties
+    sorted_like(x.sort(dim, descending), torch.sort(y, dim=dim, descending=descending, stable=True))
+    same(x.argsort(dim, descending), torch.argsort(y, dim=dim, descending=descending, stable=True))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("size", [20, 90])
+def test_sort_special_values(descending, size):
+    x = floats(2, size, nan=0.2)
+    x[0, :5] = [np.inf, -np.inf, -0.0, 0.0, -np.nan]
+    a, b = pair(x)
+    sorted_like(a.sort(1, descending), torch.sort(b, dim=1, descending=descending, stable=True))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"])
+def test_sort_dtypes(dtype):
+    x = np.random.default_rng(0).integers(-100, 100, (2, 70))
+    for array in (x, x[:, :30], x * 10 ** 12 if dtype == "int64" else x):
+        a, b = (L.tensor(array).to(getattr(L, dtype)) for L in (clnn, torch))
+        sorted_like(a.sort(), torch.sort(b, stable=True))
+        sorted_like(a.sort(descending=True), torch.sort(b, descending=True, stable=True))
+
+
+def test_sort_of_long_rows_in_chunks():
+    for array in (floats(50000), np.random.default_rng(1).integers(-9, 9, 40000), floats(40000).astype(np.float64)):
+        a, b = pair(array)
+        sorted_like(a.sort(), torch.sort(b, stable=True))
+
+
+def test_gpu_forms(monkeypatch):
+    """The work-group forms, run by a CPU driver: bitonic rows, many small chunks, top-k by rounds."""
+    device = clnn.zeros(1)._storage.device
+    monkeypatch.setattr(device, "is_cpu", False)
+    for array in (floats(3, 70, nan=0.1), np.round(floats(2, 300)), floats(2, 5000), np.arange(6)[None] % 3):
+        a, b = pair(array)
+        sorted_like(a.sort(), torch.sort(b, stable=True))
+        sorted_like(a.sort(descending=True), torch.sort(b, descending=True, stable=True))
+        same(a.topk(1).values, b.topk(1).values)
+    a, b = pair(floats(3, 500, nan=0.1))
+    same(a.topk(7).values, b.topk(7).values)                 # the positions of equal NaN are PyTorch's own
+    same(a.gather(1, a.topk(7).indices), b.topk(7).values)
+    same(a.reshape(-1).nonzero(), b.reshape(-1).nonzero())
+
+
+@pytest.mark.parametrize("k, shape, dim", [(1, (5, 40), -1), (3, (5, 40), 1), (4, (40, 5), 0), (30, (2, 40), 1), (0, (2, 5), 1), (200, (2, 1000), 1), (1, (), 0)], ids=str)
+@pytest.mark.parametrize("largest", [True, False])
+def test_topk(k, shape, dim, largest):
+    a, b = pair(floats(*shape))
+    sorted_like(a.topk(k, dim, largest), b.topk(k, dim, largest))
+
+
+def test_topk_nan_and_error():
+    a, b = pair(floats(3, 50, nan=0.1))
+    same(a.topk(8).values, b.topk(8).values)
+    same(a.topk(8, largest=False).values, b.topk(8, largest=False).values)
+    with pytest.raises(RuntimeError, match="selected index k out of range"):
+        a.topk(51)
+
+
+PICKS = {
+    "kthvalue": lambda x: x.kthvalue(2), "kthvalue keepdim": lambda x: x.kthvalue(3, 0, True), "median": lambda x: x.median(), "median dim": lambda x: x.median(1),
+    "median keepdim": lambda x: x.median(0, keepdim=True), "nanmedian": lambda x: x.nanmedian(), "nanmedian dim": lambda x: x.nanmedian(1), "msort": lambda x: x.msort(),
+}
+
+
+@pytest.mark.parametrize("name", PICKS)
+@pytest.mark.parametrize("nan", [0.0, 0.15])
+def test_picks(name, nan):
+    a, b = pair(floats(6, 9, nan=nan))
+    got, want = PICKS[name](a), PICKS[name](b)
+    if isinstance(want, torch.Tensor):
+        return same(got, want)
+    same(got[0], want[0])
+    if not nan:
+        same(got[1], want[1])
+
+
+def test_mode():
+    a, b = pair(np.random.default_rng(0).integers(0, 4, (5, 12)))
+    sorted_like(a.mode(), b.mode())
+    sorted_like(a.mode(0, True), b.mode(0, True))
+    same(a.to(clnn.float32).mode(1).values, b.to(torch.float32).mode(1).values)
+
+
+@pytest.mark.parametrize("how", ["linear", "lower", "higher", "midpoint", "nearest"])
+@pytest.mark.parametrize("nan", [0.0, 0.1])
+def test_quantile(how, nan):
+    a, b = pair(floats(4, 9, nan=nan))
+    for name in ("quantile", "nanquantile"):
+        for args, kwargs in [((0.3,), {}), ((0.5, 1), {}), ((0.7, 0, True), {}), (([0.0, 0.25, 1.0], 1), {}), (([0.1, 0.2],), dict(keepdim=True))]:
+            q = args[0]
+            got, want = (getattr(t, name)(L.tensor(q) if isinstance(q, list) else q, *args[1:], interpolation=how, **kwargs) for L, t in ((clnn, a), (torch, b)))
+            assert tuple(got.shape) == tuple(want.shape)
+            np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-5, atol=1e-6)
+
+
+GRADS = {"sort": lambda x: x.sort(0)[0], "topk": lambda x: x.topk(3)[0], "kthvalue": lambda x: x.kthvalue(2)[0], "median": lambda x: x.median(), "msort": lambda x: x.msort(),
+         "median dim": lambda x: x.median(0).values, "mode": lambda x: x.mode(1)[0], "quantile": lambda x: x.quantile(0.4, 1), "nanmedian": lambda x: x.nanmedian(1, True)[0]}
+
+
+@pytest.mark.parametrize("name", GRADS)
+def test_gradients(name):
+    a, b = pair(floats(5, 8))
+    for L, t in ((clnn, a), (torch, b)):
+        t.requires_grad_()
+        out = GRADS[name](t)
+        (out * L.arange(1, out.numel() + 1).reshape(out.shape)).sum().backward()
+    np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_named_results():
+    r = clnn.tensor([2.0, 1.0]).sort()
+    values, indices = r
+    assert values is r.values and indices is r.indices and r[0] is values and isinstance(r, tuple)
+    assert isinstance(r, clnn.return_types.sort)
+    assert repr(r).startswith("clnn.return_types.sort(\nvalues=") and ",\nindices=" in repr(r)
+    v, i = clnn.zeros(0), clnn.zeros(0, dtype=clnn.int64)
+    clnn.sort(clnn.tensor([2.0, 1.0]), out=(v, i))
+    assert v.tolist() == [1, 2] and i.tolist() == [1, 0]
