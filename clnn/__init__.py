@@ -51,7 +51,7 @@ _dispatch.config.eager = _config.eager
 
 def _typed(row):
     def constructor(*args):
-        t = empty(*args, dtype=row) if args and all(isinstance(a, _builtins.int) for a in args) else tensor(*(args or ([],)), dtype=row)
+        t = empty(*args, dtype=row) if args and _builtins.all(isinstance(a, _builtins.int) for a in args) else tensor(*(args or ([],)), dtype=row)
         return t
     constructor.__doc__ = f"A tensor of dtype ``{row.name}`` from data, or uninitialised of a shape (PyTorch's legacy constructor)."
     return constructor
