@@ -140,7 +140,7 @@ def get_num_threads():
     return _device.resolve(None).compute_units
 
 
-_LAZY = {"nn", "optim", "utils", "autograd", "random", "serialization", "amp", "func", "linalg", "cuda", "profiler", "testing", "hub", "jit",
+_LAZY = {"accelerator", "nn", "optim", "utils", "autograd", "random", "serialization", "amp", "func", "linalg", "cuda", "profiler", "testing", "hub", "jit",
          "backends", "special", "fft", "distributions", "version", "types", "fx", "quantization", "return_types"}
 _FROM = {"compile": "_compile", "save": "serialization", "load": "serialization", "manual_seed": "random", "seed": "random", "initial_seed": "random",
          "get_rng_state": "random", "set_rng_state": "random", "autocast": "amp", "is_autocast_enabled": "amp", "get_autocast_dtype": "amp", "set_autocast_enabled": "amp", "set_autocast_dtype": "amp",

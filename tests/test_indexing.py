@@ -91,7 +91,8 @@ ADVANCED = [[0, 2], ([0, 2], [1, 1]), A([0, 2, 1]), A([[0, 1], [2, 0]]), A([-1, 
             ([], ), A([], np.int64), (A([0, 1]), slice(1, 3)), (slice(None, None, 2), A([0, 1])), (A([0, 1], np.int32),),
             (0, A([0, 1]), slice(None), None)]
 MASKS = [floats(3, 4, 5) > 0, floats(3) > -5, (slice(None), floats(4) > 0), floats(3, 4) > 0, (slice(None), floats(4, 5) > 0),
-         (floats(3) > -5, A([0, 1, 2])), (floats(3) > 9,), (A([True, False, True]), 0), (A([True, False, True]), slice(None), A([True] * 2 + [False] * 3)),
+         (floats(3) > -5, A([0, 1, 2])), (floats(3) > 9,),
+         (A([True, False, True]), 0), (A([True, False, True]), slice(None), A([True] * 2 + [False] * 3)),
          [True, False, True], (Ellipsis, floats(5) > 0), False]
 
 
@@ -264,22 +265,26 @@ REARRANGE = {
     "cat": (lambda L, a, b: L.cat([a, b, a], 1), floats(2, 3), floats(2, 4)), "cat 0": (lambda L, a, b: L.cat((a, b)), floats(2, 3), floats(5, 3)),
     "cat lazy": (lambda L, a, b: L.cat([a * 2, b + 1, (a * b).exp()], -1), floats(2, 3), floats(2, 3)),
     "cat many": (lambda L, a: L.cat([a * i for i in range(21)], 0), floats(2, 3)), "cat empty": (lambda L, a: L.cat([L.zeros(0), a]), floats(2, 3)),
-    "cat types": (lambda L, a, b: L.cat([a, b]), floats(2, 3), ints(4, 1, 3)), "cat strided": (lambda L, a: L.cat([a.t(), a.t()[:, :1]], 1), floats(2, 3)),
+    "cat types": (lambda L, a, b: L.cat([a, b]), floats(2, 3), ints(4, 1, 3)),
+    "cat strided": (lambda L, a: L.cat([a.t(), a.t()[:, :1]], 1), floats(2, 3)),
     "stack": (lambda L, a, b: L.stack([a, b, a]), floats(2, 3), floats(2, 3)), "stack last": (lambda L, a: L.stack([a, a * 2], -1), floats(2, 3)),
     "stack 0-d": (lambda L, a: L.stack([a, a, a * 3]), floats()), "hstack": (lambda L, a, b: L.hstack([a, b]), floats(2, 3), floats(2, 1)),
     "hstack 1-d": (lambda L, a: L.hstack([a, a]), floats(3)), "vstack": (lambda L, a: L.vstack((a, a)), floats(3)),
     "dstack": (lambda L, a: L.dstack((a, a)), floats(2, 3)), "column_stack": (lambda L, a, b: L.column_stack((a, b)), floats(2), floats(2, 3)),
     "split": (lambda L, a: a.split(2), floats(5, 3)), "split list": (lambda L, a: L.split(a, [1, 3, 1]), floats(5, 3)),
-    "split dim": (lambda L, a: a.split(2, dim=-1)[0], floats(2, 3)), "split_with_sizes": (lambda L, a: a.split_with_sizes([2, 0, 1], 1), floats(2, 3)),
+    "split dim": (lambda L, a: a.split(2, dim=-1)[0], floats(2, 3)),
+    "split_with_sizes": (lambda L, a: a.split_with_sizes([2, 0, 1], 1), floats(2, 3)),
     "tensor_split": (lambda L, a: a.tensor_split(3), floats(7, 2)), "tensor_split at": (lambda L, a: L.tensor_split(a, (1, 4), 0), floats(7, 2)),
-    "chunk": (lambda L, a: a.chunk(3, 0), floats(7, 2)), "unbind": (lambda L, a: a.unbind(1), floats(3, 2)), "hsplit": (lambda L, a: L.hsplit(a, 2), floats(3, 4)),
+    "chunk": (lambda L, a: a.chunk(3, 0), floats(7, 2)), "unbind": (lambda L, a: a.unbind(1), floats(3, 2)),
+    "hsplit": (lambda L, a: L.hsplit(a, 2), floats(3, 4)),
     "narrow": (lambda L, a: a.narrow(1, 1, 2), floats(3, 4)), "narrow neg": (lambda L, a: L.narrow(a, 0, -2, 1), floats(3, 4)),
     "select": (lambda L, a: a.select(1, -1), floats(3, 4)), "movedim": (lambda L, a: L.movedim(a, (0, 1), (-1, 0)), floats(2, 3, 4)),
     "moveaxis": (lambda L, a: a.moveaxis(2, 0), floats(2, 3, 4)), "repeat": (lambda L, a: a.repeat(2, 1, 3), floats(2, 3)),
     "tile": (lambda L, a: L.tile(a, (2,)), floats(2, 3)), "repeat_interleave": (lambda L, a: a.repeat_interleave(2, 1), floats(2, 3)),
     "repeat_interleave flat": (lambda L, a: L.repeat_interleave(a, 3), floats(2, 3)), "flip": (lambda L, a: a.flip(0, 2), floats(2, 3, 4)),
     "flip view": (lambda L, a: a[:, 1:].t().flip([0]) * 2, floats(4, 5)), "fliplr": (lambda L, a: L.fliplr(a), floats(2, 3)),
-    "flipud": (lambda L, a: a.flipud(), floats(2, 3)), "roll": (lambda L, a: a.roll(2), floats(2, 3)), "roll dims": (lambda L, a: L.roll(a, (1, -1), (0, 1)), floats(2, 3)),
+    "flipud": (lambda L, a: a.flipud(), floats(2, 3)), "roll": (lambda L, a: a.roll(2), floats(2, 3)),
+    "roll dims": (lambda L, a: L.roll(a, (1, -1), (0, 1)), floats(2, 3)),
     "rot90": (lambda L, a: L.rot90(a), floats(2, 3)), "rot90 3": (lambda L, a: a.rot90(3, (1, 2)), floats(2, 3, 4)),
     "rot90 -2": (lambda L, a: L.rot90(a, -2), floats(2, 3)), "meshgrid": (lambda L, a, b: L.meshgrid(a, b, indexing="ij"), floats(2), floats(3)),
     "meshgrid xy": (lambda L, a, b: L.meshgrid([a, b], indexing="xy"), floats(2), floats(3)),
@@ -287,12 +292,15 @@ REARRANGE = {
     "atleast_2d": (lambda L, a, b: L.atleast_2d(a, b), floats(), floats(3)), "atleast_3d": (lambda L, a: L.atleast_3d(a), floats(3)),
     "block_diag": (lambda L, a, b, c: L.block_diag(a, b, c), floats(2, 3), floats(1, 2), floats(2)),
     "cartesian_prod": (lambda L, a, b: L.cartesian_prod(a, b), floats(2), floats(3)), "combinations": (lambda L, a: L.combinations(a), floats(4)),
-    "combinations 3": (lambda L, a: L.combinations(a, 3, True), floats(4)), "select_scatter": (lambda L, a, s: L.select_scatter(a, s, 1, 0), floats(2, 3), floats(2)),
+    "combinations 3": (lambda L, a: L.combinations(a, 3, True), floats(4)),
+    "select_scatter": (lambda L, a, s: L.select_scatter(a, s, 1, 0), floats(2, 3), floats(2)),
     "slice_scatter": (lambda L, a, s: L.slice_scatter(a, s, 1, 0, 3, 2), floats(2, 3), floats(2, 2)),
     "diagonal_scatter": (lambda L, a, s: L.diagonal_scatter(a, s, 1), floats(3, 3), floats(2)),
-    "tril": (lambda L, a: a.tril(), floats(3, 4)), "tril batch": (lambda L, a: L.tril(a, -1), floats(2, 3, 3)), "triu": (lambda L, a: L.triu(a, 1), floats(2, 4, 3)),
+    "tril": (lambda L, a: a.tril(), floats(3, 4)), "tril batch": (lambda L, a: L.tril(a, -1), floats(2, 3, 3)),
+    "triu": (lambda L, a: L.triu(a, 1), floats(2, 4, 3)),
     "triu strided": (lambda L, a: L.triu(a.transpose(0, 2)), floats(2, 4, 3)), "tril lazy": (lambda L, a: (a * 2).tril() + a, floats(5, 5)),
-    "diag": (lambda L, a: a.diag(), floats(3)), "diag of": (lambda L, a: L.diag(a, -1), floats(3, 4)), "diag_embed": (lambda L, a: L.diag_embed(a, 1, 0, 2), floats(2, 3)),
+    "diag": (lambda L, a: a.diag(), floats(3)), "diag of": (lambda L, a: L.diag(a, -1), floats(3, 4)),
+    "diag_embed": (lambda L, a: L.diag_embed(a, 1, 0, 2), floats(2, 3)),
     "diagflat": (lambda L, a: L.diagflat(a, -1), floats(2, 2)), "trace": (lambda L, a: a.trace(), floats(3, 4)),
     "tril_indices": (lambda L: L.tril_indices(3, 4, 1)), "triu_indices": (lambda L: L.triu_indices(3, 4, -1)),
 }
@@ -336,8 +344,10 @@ def test_views_write_through():
     ((2, 3), (1, 2), {}), ((2, 3), (1, 2, 0, 3), dict(value=2.5)), ((2, 3, 4), (-1, 2, 1, -2), dict(value=1.0)), ((2, 3, 4), (0, 0, 0, 0, 1, 1), {}),
     ((2, 3, 4), (2, 1), dict(mode="reflect")), ((3, 4), (3, 2), dict(mode="reflect")), ((2, 3, 4, 5), (4, 1, 2, 3), dict(mode="reflect")),
     ((1, 2, 3, 4, 5), (4, 1, 2, 3, 1, 2), dict(mode="reflect")), ((2, 3, 4), (2, 7), dict(mode="replicate")),
-    ((2, 3, 4, 5), (2, 7, 1, 0), dict(mode="replicate")), ((2, 3, 4), (4, 1), dict(mode="circular")), ((2, 3, 4, 5), (4, 1, 0, 3), dict(mode="circular")),
-    ((2, 3, 4), (-1, 2), dict(mode="replicate")), ((2, 3, 4), (-1, 2), dict(mode="circular")), ((2, 3, 4, 5), (-1, 2, 1, 0), dict(mode="reflect"))], ids=str)
+    ((2, 3, 4, 5), (2, 7, 1, 0), dict(mode="replicate")), ((2, 3, 4), (4, 1), dict(mode="circular")),
+    ((2, 3, 4, 5), (4, 1, 0, 3), dict(mode="circular")),
+    ((2, 3, 4), (-1, 2), dict(mode="replicate")), ((2, 3, 4), (-1, 2), dict(mode="circular")),
+    ((2, 3, 4, 5), (-1, 2, 1, 0), dict(mode="reflect"))], ids=str)
 def test_pad(shape, pad, kwargs):
     from clnn.ops.padding import pad as clnn_pad
     compare(lambda L, x: (TF.pad if L is torch else clnn_pad)(x, pad, **kwargs), floats(*shape))
@@ -346,9 +356,11 @@ def test_pad(shape, pad, kwargs):
 # -- searching --------------------------------------------------------------------------------------------------------------------------------
 SEARCH = {
     "nonzero": lambda L: L.tensor(ints(2, 3, 4)).nonzero(), "nonzero tuple": lambda L: L.nonzero(L.tensor(ints(2, 3, 4)), as_tuple=True),
-    "nonzero 0-d": lambda L: L.tensor(A(3)).nonzero(), "nonzero empty": lambda L: L.zeros(0, 3).nonzero(), "argwhere": lambda L: L.argwhere(L.tensor(ints(2, 5))),
+    "nonzero 0-d": lambda L: L.tensor(A(3)).nonzero(), "nonzero empty": lambda L: L.zeros(0, 3).nonzero(),
+    "argwhere": lambda L: L.argwhere(L.tensor(ints(2, 5))),
     "nonzero long": lambda L: L.tensor(ints(3, 70000) == 0).nonzero(), "where": lambda L: L.where(L.tensor(ints(2, 3, 4) == 1)),
-    "unique": lambda L: L.unique(L.tensor(ints(5, 4, 6))), "unique all": lambda L: L.unique(L.tensor(ints(5, 4, 6)), return_inverse=True, return_counts=True),
+    "unique": lambda L: L.unique(L.tensor(ints(5, 4, 6))),
+    "unique all": lambda L: L.unique(L.tensor(ints(5, 4, 6)), return_inverse=True, return_counts=True),
     "unique dim": lambda L: L.unique(L.tensor(ints(2, 9, 3)), dim=0, return_inverse=True, return_counts=True),
     "unique dim 1": lambda L: L.unique(L.tensor(ints(2, 2, 9, 2)), dim=1, return_inverse=True, return_counts=True),
     "unique float": lambda L: L.unique(L.tensor(A([2.0, -0.0, 0.0, np.inf, 2.0]))), "unique empty": lambda L: L.unique(L.zeros(0)),
@@ -361,9 +373,12 @@ SEARCH = {
     "searchsorted sorter": lambda L: L.searchsorted(L.tensor(A([3., 1., 5.])), L.tensor(A([2.0])), sorter=L.tensor(A([1, 0, 2]))),
     "bucketize": lambda L: L.bucketize(L.tensor(A([[3, 6, 9], [3, 6, 9]])), L.tensor(A([1, 3, 5, 7, 9]))),
     "bincount": lambda L: L.bincount(L.tensor(A([4, 3, 6, 3, 4]))), "bincount long": lambda L: L.tensor(ints(9, 3000)).bincount(minlength=20),
-    "bincount weights": lambda L: L.bincount(L.tensor(A([4, 3, 3])), L.tensor(A([0.5, 1.0, 2.0]))), "bincount empty": lambda L: L.bincount(L.tensor(A([], np.int64))),
-    "histc": lambda L: L.histc(L.tensor(A([1., 2, 1, np.nan, 3, 4, 0])), 4, 0, 3), "histc auto": lambda L: L.histc(L.tensor(floats(1000).astype(np.float32)), 10),
-    "isin": lambda L: L.isin(L.tensor(ints(9, 3, 4)), L.tensor(A([1, 2, 8]))), "isin invert": lambda L: L.isin(L.tensor(ints(9, 3, 4)), 3, invert=True),
+    "bincount weights": lambda L: L.bincount(L.tensor(A([4, 3, 3])), L.tensor(A([0.5, 1.0, 2.0]))),
+    "bincount empty": lambda L: L.bincount(L.tensor(A([], np.int64))),
+    "histc": lambda L: L.histc(L.tensor(A([1., 2, 1, np.nan, 3, 4, 0])), 4, 0, 3),
+    "histc auto": lambda L: L.histc(L.tensor(floats(1000).astype(np.float32)), 10),
+    "isin": lambda L: L.isin(L.tensor(ints(9, 3, 4)), L.tensor(A([1, 2, 8]))),
+    "isin invert": lambda L: L.isin(L.tensor(ints(9, 3, 4)), 3, invert=True),
 }
 
 

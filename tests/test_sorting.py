@@ -78,7 +78,8 @@ def test_gpu_forms(monkeypatch):
     same(a.reshape(-1).nonzero(), b.reshape(-1).nonzero())
 
 
-@pytest.mark.parametrize("k, shape, dim", [(1, (5, 40), -1), (3, (5, 40), 1), (4, (40, 5), 0), (30, (2, 40), 1), (0, (2, 5), 1), (200, (2, 1000), 1), (1, (), 0)], ids=str)
+@pytest.mark.parametrize("k, shape, dim", [
+    (1, (5, 40), -1), (3, (5, 40), 1), (4, (40, 5), 0), (30, (2, 40), 1), (0, (2, 5), 1), (200, (2, 1000), 1), (1, (), 0)], ids=str)
 @pytest.mark.parametrize("largest", [True, False])
 def test_topk(k, shape, dim, largest):
     a, b = pair(floats(*shape))
@@ -94,8 +95,10 @@ def test_topk_nan_and_error():
 
 
 PICKS = {
-    "kthvalue": lambda x: x.kthvalue(2), "kthvalue keepdim": lambda x: x.kthvalue(3, 0, True), "median": lambda x: x.median(), "median dim": lambda x: x.median(1),
-    "median keepdim": lambda x: x.median(0, keepdim=True), "nanmedian": lambda x: x.nanmedian(), "nanmedian dim": lambda x: x.nanmedian(1), "msort": lambda x: x.msort(),
+    "kthvalue": lambda x: x.kthvalue(2), "kthvalue keepdim": lambda x: x.kthvalue(3, 0, True), "median": lambda x: x.median(),
+    "median dim": lambda x: x.median(1),
+    "median keepdim": lambda x: x.median(0, keepdim=True), "nanmedian": lambda x: x.nanmedian(), "nanmedian dim": lambda x: x.nanmedian(1),
+    "msort": lambda x: x.msort(),
 }
 
 
@@ -125,13 +128,16 @@ def test_quantile(how, nan):
     for name in ("quantile", "nanquantile"):
         for args, kwargs in [((0.3,), {}), ((0.5, 1), {}), ((0.7, 0, True), {}), (([0.0, 0.25, 1.0], 1), {}), (([0.1, 0.2],), dict(keepdim=True))]:
             q = args[0]
-            got, want = (getattr(t, name)(L.tensor(q) if isinstance(q, list) else q, *args[1:], interpolation=how, **kwargs) for L, t in ((clnn, a), (torch, b)))
+            got, want = (getattr(t, name)(L.tensor(q) if isinstance(q, list) else q, *args[1:], interpolation=how, **kwargs)
+                         for L, t in ((clnn, a), (torch, b)))
             assert tuple(got.shape) == tuple(want.shape)
             np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-5, atol=1e-6)
 
 
-GRADS = {"sort": lambda x: x.sort(0)[0], "topk": lambda x: x.topk(3)[0], "kthvalue": lambda x: x.kthvalue(2)[0], "median": lambda x: x.median(), "msort": lambda x: x.msort(),
-         "median dim": lambda x: x.median(0).values, "mode": lambda x: x.mode(1)[0], "quantile": lambda x: x.quantile(0.4, 1), "nanmedian": lambda x: x.nanmedian(1, True)[0]}
+GRADS = {"sort": lambda x: x.sort(0)[0], "topk": lambda x: x.topk(3)[0], "kthvalue": lambda x: x.kthvalue(2)[0], "median": lambda x: x.median(),
+    "msort": lambda x: x.msort(),
+         "median dim": lambda x: x.median(0).values, "mode": lambda x: x.mode(1)[0], "quantile": lambda x: x.quantile(0.4, 1),
+    "nanmedian": lambda x: x.nanmedian(1, True)[0]}
 
 
 @pytest.mark.parametrize("name", GRADS)

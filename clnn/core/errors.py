@@ -20,3 +20,7 @@ class LaunchError(RuntimeError):
 
 class IntegerDivisionError(RuntimeError, ZeroDivisionError):
     """A kernel divided an integer by zero; both of its bases catch it (PyTorch raises RuntimeError, Python ZeroDivisionError)."""
+
+
+class LinAlgError(RuntimeError):
+    """A matrix has no inverse or no factorisation of the kind asked for."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ..graph.op import REGISTRY
 from .. import ops as _ops
+from ..ops import random as _random
 from ..ops.activation import IN_PLACE as _IN_PLACE
 
 _TABLE = """
@@ -29,6 +30,21 @@ _TABLE = """
 # Names that mean something else as Tensor methods stand under a private name in the operator table.
 _RENAMED = {"unfold": "_im2col"}
 
+
+
+def _channel_dropout(name, dims):
+    def fn(input, p=0.5, training=True, inplace=False):
+        if input.ndim not in dims:
+            raise RuntimeError(f"{name}: expected an input of {' or '.join(map(str, dims))} dimensions, got input.shape={tuple(input.shape)}")
+        if input.ndim == dims[0]:                                   # no batch dimension
+            return _random.feature_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
+        return _random.feature_dropout(input, p, training, inplace)
+    fn.__name__, fn.__doc__ = name, f"Zero whole channels of ``(N, C, *)`` with probability ``p`` and scale the rest ({dims[1]} dimensions)."
+    return fn
+
+
+dropout, alpha_dropout, feature_alpha_dropout = _random.dropout, _random.alpha_dropout, _random.feature_alpha_dropout
+dropout1d, dropout2d, dropout3d = _channel_dropout("dropout1d", (2, 3)), _channel_dropout("dropout2d", (3, 4)), _channel_dropout("dropout3d", (4, 5))
 for _name in _TABLE:
     if _name in REGISTRY:
         globals()[_name] = REGISTRY[_name].fn

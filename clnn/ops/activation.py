@@ -13,7 +13,6 @@ from .._tensor.inplace import apply_inplace
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.shape import wrap_dim
-from ..graph.op import REGISTRY
 from .selection import where
 
 NUMBERS = tuple(d for d in dt.ALL if d is not dt.bool_)
@@ -334,7 +333,8 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
         return _apply(_leaky_relu, input, inplace, (lower + upper) / 2)
 
     def noisy(x):
-        slope = REGISTRY["rand_like"].fn(x.detach()) * (upper - lower) + lower
+        from .random import rand_like
+        slope = rand_like(x.detach()) * (upper - lower) + lower
         return x * where(x > 0, 1.0, slope)
     noisy.op = rrelu.op
     return _apply(noisy, input, inplace)

@@ -34,6 +34,8 @@ def filled(shape, value, dtype, device) -> Tensor:
     if dtype.needs_fp64 and not device.has_fp64:
         return _empty(shape, dtype, device)                      # raises with the reason
     numel = shape.numel()
+    if dtype is dt.bool_:
+        value = value != 0
     return from_node(_FULL, (value,), dtype, dtype, shape, numel, device, 1, 0, True)
 
 

@@ -289,7 +289,7 @@ def _pieces(input, dim, sizes, stacked=False):
     return tuple(out)
 
 
-@composite("split_with_sizes")
+@composite("split_with_sizes", samples=lambda: [((_values(5, 3), [2, 3]), {}), ((_values(2, 4), [1, 0, 3], 1), {})])
 def split_with_sizes(input, split_sizes, dim=0):
     """Views of the given lengths along ``dim``, which must add up to its size."""
     d = wrap_dim(dim, len(input.shape))
@@ -453,7 +453,7 @@ def cartesian_prod(*tensors):
     return stack([g.reshape(-1) for g in meshgrid(*tensors, indexing="ij")], 1)
 
 
-@composite("combinations", method=False)
+@composite("combinations", method=False, samples=lambda: [((_values(4),), {}), ((_values(4), 3), dict(with_replacement=True))])
 def combinations(input, r=2, with_replacement=False):
     """All choices of ``r`` elements of a vector, in order, one per row."""
     if len(input.shape) != 1:

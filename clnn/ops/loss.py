@@ -1,4 +1,4 @@
-"""Losses over classes: fused cross-entropy and negative log-likelihood. The elementwise losses are in ``losses``."""
+"""Losses over classes: fused cross-entropy and negative log-likelihood. The elementwise losses are in ``criteria``."""
 from __future__ import annotations
 
 import struct

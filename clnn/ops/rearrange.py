@@ -174,26 +174,33 @@ def _replaced(name, input, src, part):
     return r
 
 
-@composite("select_scatter")
+@composite("select_scatter", samples=lambda: [((_values(3, 4), _values(3), 1, 2), {})])
 def select_scatter(input, src, dim, index):
     """``input`` with ``src`` at position ``index`` of dimension ``dim``."""
     return _replaced("slice", input, src, lambda r: r.select(dim, index))
 
 
-@composite("slice_scatter")
+@composite("slice_scatter", samples=lambda: [((_values(3, 4), _values(3, 2)), dict(dim=1, start=1, step=2))])
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """``input`` with ``src`` in ``start:end:step`` of dimension ``dim``."""
     d = wrap_dim(dim, len(input.shape))
     return _replaced("slice", input, src, lambda r: r[(slice(None),) * d + (slice(start, end, step),)])
 
 
-@composite("diagonal_scatter")
+@composite("diagonal_scatter", samples=lambda: [((_values(3, 4), _values(3)), {}), ((_values(3, 4), _values(2), -1), {})])
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     """``input`` with ``src`` on a diagonal."""
     return _replaced("slice", input, src, lambda r: r.diagonal(offset, dim1, dim2))
 
 
-@composite("as_strided_scatter")
+def _np_as_strided_scatter(x, src, size, stride, offset=0):
+    out = np.ascontiguousarray(x).copy().ravel()
+    np.lib.stride_tricks.as_strided(out[offset:], size, [s * out.itemsize for s in stride])[...] = src
+    return out.reshape(x.shape)
+
+
+# PyTorch 2.13 gives a wrong gradient for the input here (that of the region instead of the rest): compared with finite differences only
+@composite("as_strided_scatter", torch=None, numpy=_np_as_strided_scatter, samples=lambda: [((_values(3, 4), _values(2, 2), (2, 2), (4, 1), 1), {})])
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """``input`` with ``src`` in the region that ``as_strided`` would show."""
     return _replaced("slice", input.contiguous(), src, lambda r: r.as_strided(size, stride, storage_offset))

@@ -122,7 +122,7 @@ def index_fill(input, dim, index, value):
     return _put_rows(x, index, s, x.shape, s.shape, d, 1, True, "set", "index_fill").reshape(input.shape)
 
 
-@composite("index_reduce", inplace=True)
+@composite("index_reduce", inplace=True, samples=lambda: [((_values(4, 3), 0, np.array([0, 2, 2]), _values(3, 3), "amax"), {})])
 def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
     """Like ``index_add`` with ``reduce``: ``'prod'``, ``'mean'``, ``'amax'`` or ``'amin'``."""
     if reduce not in ("prod", "mean", "amax", "amin"):
@@ -221,7 +221,7 @@ def _index_put_into(base, indices, values):
     bump(base)
 
 
-@composite("put", inplace=True)
+@composite("put", inplace=True, torch="Tensor.put", samples=lambda: [((_values(4, 3), np.array([1, 9]), _values(2)), {})])
 def put(input, index, source, accumulate=False):
     """``input`` with the elements that ``index`` numbers (of the flattened tensor) replaced by those of ``source``, or added to."""
     check_index("put", index, (dt.int64,))
@@ -333,8 +333,7 @@ def _unique_rows(high, *shape):
 
 
 @composite("scatter", inplace=True, numpy=_np_scatter, samples=lambda: [
-    ((_values(3, 5), 1, _unique_rows(5, 3, 3), _values(3, 4)), {}), ((_values(3, 5), 1, _unique_rows(5, 2, 2), 2.0), {}),
-    ((_values(3, 5), 1, _numbers(5, 3, 5), _values(3, 5)), dict(reduce="add"))])
+    ((_values(3, 5), 1, _unique_rows(5, 3, 3), _values(3, 3)), {}), ((_values(3, 5), 1, _unique_rows(5, 2, 2), 2.0), {})])
 def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     """``input`` with ``out[index[i][j]][j] = src[i][j]`` (for ``dim=0``); ``src`` may be a number. Of equal indices the last wins.
 
@@ -354,7 +353,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
 
 
 @composite("scatter_add", inplace=True, numpy=lambda x, d, i, s: _np_scatter(x, d, i, s, "add"), samples=lambda: [
-    ((_values(3, 5), 1, _numbers(5, 3, 5), _values(3, 5)), {}), ((_values(4, 3), 0, _numbers(4, 6, 2), _values(6, 3)), {})])
+    ((_values(3, 5), 1, _numbers(5, 3, 5), _values(3, 5)), {}), ((_values(4, 3), 0, _numbers(4, 6, 2), _values(6, 2)), {})])
 def scatter_add(input, dim, index, src, *, out=None):
     """``input`` with ``out[index[i][j]][j] += src[i][j]`` (for ``dim=0``). Equal indices add up, in the order of ``src``."""
     return _deliver(_elements("scatter_add", input, dim, index, src, "add"), out)
@@ -363,7 +362,8 @@ def scatter_add(input, dim, index, src, *, out=None):
 _FOLDS = dict(sum="add", prod="mul", mean="add", amax="max", amin="min")
 
 
-@composite("scatter_reduce", inplace=True)
+@composite("scatter_reduce", inplace=True, samples=lambda: [
+    ((_values(3, 5), 1, _numbers(5, 3, 7), _values(3, 7), r), {}) for r in ("sum", "prod", "mean", "amax", "amin")])
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
     """Like ``scatter_add`` with ``reduce``: ``'sum'``, ``'prod'``, ``'mean'``, ``'amax'`` or ``'amin'``.
 

@@ -85,7 +85,7 @@ def nonzero(input, *, as_tuple=False, out=None):
     return _deliver(_table(input), out)
 
 
-@composite("argwhere", numpy=lambda x: np.argwhere(x))
+@composite("argwhere", numpy=lambda x: np.argwhere(x), samples=lambda: [((np.array([[1, 0, 2], [0, 0, 3]]),), {})])
 def argwhere(input):
     """``nonzero`` under NumPy's name."""
     return _table(input)
@@ -183,7 +183,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _unique_flat(input, True, return_inverse, return_counts)
 
 
-@composite("unique_consecutive")
+@composite("unique_consecutive", samples=lambda: [((np.array([1, 1, 2, 3, 3, 1]),), {})])
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first element of each run of equal ones (with ``dim``: of equal slices)."""
     if dim is not None:
@@ -289,7 +289,7 @@ def bincount(input, weights=None, minlength=0):
     return _scatter.write_rows(out, index, values, 1, size, 1, "add", False, _scatter.code(device, "bincount", 0, size))
 
 
-@composite("histc")
+@composite("histc", samples=lambda: [((_values(40), 5, -1, 1), {}), ((_values(40),), dict(bins=4))])
 def histc(input, bins=100, min=0, max=0, *, out=None):
     """Counts in ``bins`` equal bins from ``min`` to ``max`` inclusive (both 0: from the smallest to the greatest element); others are not
     counted."""

@@ -10,7 +10,6 @@ from .._tensor.dispatch import run
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.shape import wrap_dim
-from ..graph.op import REGISTRY
 
 
 def row_plan(device, rows, n, inner=1):
@@ -148,7 +147,8 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
 
     With ``hard`` the result is one-hot, with the gradient of the soft sample (Jang, Gu, Poole, 2017; Maddison, Mnih, Teh, 2017).
     """
-    noise = REGISTRY["rand_like"].fn(logits.detach())
+    from .random import rand_like
+    noise = rand_like(logits.detach())
     tiny = 1e-20 if logits.dtype in (dt.float32, dt.float64) else 1e-7
     gumbels = -(-(noise + tiny).log() + tiny).log()
     soft = softmax((logits + gumbels) / tau, dim)

@@ -59,7 +59,7 @@ def _deliver(result, out):
 
 
 def _np_sort(x, dim=-1, descending=False, **_):
-    order = np.argsort(-x if descending else x, dim, kind="stable")
+    order = np.argsort(-np.asarray(x, np.float64) if descending else x, dim, kind="stable")
     return np.take_along_axis(x, order, dim), order
 
 
@@ -116,7 +116,12 @@ def _np_topk(x, k, dim=-1, largest=True, sorted=True):
     return v[cut], i[cut]
 
 
-@composite("topk", numpy=_np_topk, samples=lambda: [((_values(3, 20), 2), {}), ((_values(20, 3), 3), dict(dim=0, largest=False)), ((_values(3, 6), 5), {})])
+def _distinct(*shape):
+    return np.random.default_rng(4).permutation(math.prod(shape)).reshape(shape) * 1.0
+
+
+@composite("topk", numpy=_np_topk, samples=lambda: [
+    ((_distinct(3, 20), 2), {}), ((_distinct(20, 3), 3), dict(dim=0, largest=False)), ((_distinct(3, 6), 5), {})])
 def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     """The ``k`` greatest (or smallest) elements along ``dim``, in order, and their positions: ``(values, indices)``.
 
@@ -169,7 +174,7 @@ def _order(input, dim, keepdim, what, shape):
     return tuple(_reduced(t, input, dim, keepdim) for t in picked)
 
 
-@composite("kthvalue", samples=lambda: [((_values(3, 5), 2), {}), ((_values(5, 3), 1, 0), dict(keepdim=True))],
+@composite("kthvalue", samples=lambda: [((_distinct(3, 5), 2), {}), ((_distinct(5, 3), 1, 0), dict(keepdim=True))],
            numpy=lambda x, k, dim=-1, keepdim=False: tuple(np.take(a, [k - 1] if keepdim else k - 1, dim) for a in _np_sort(x, dim)))
 def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     """The ``k``-th smallest element (counted from 1) along ``dim`` and its position: ``(values, indices)``."""
@@ -226,7 +231,7 @@ def _mode(input, dim, keepdim, shape):
     return tuple(_reduced(t, input, dim, keepdim) for t in (values, indices))
 
 
-@composite("mode")
+@composite("mode", gradcheck=False, samples=lambda: [((_distinct(3, 7) // 4,), {}), ((_distinct(4, 3) // 3, 0), dict(keepdim=True))])
 def mode(input, dim=-1, keepdim=False, *, out=None):
     """The most frequent element along ``dim`` (the smallest of several) and the position of its last occurrence: ``(values, indices)``."""
     d = wrap_dim(dim, len(input.shape))
@@ -259,7 +264,7 @@ def _quantile(name, input, q, dim, keepdim, interpolation, ignore_nan):
     ordered = _sort(x, len(x.shape) - 1, False, x.shape)[0]
     n = x.shape[-1]
     nans = cast(ordered.detach() != ordered.detach(), x.dtype).sum(-1, True)
-    places = q.detach().reshape(-1).expand((*x.shape[:-1], q._numel))
+    places = q.reshape(-1).expand((*x.shape[:-1], q._numel))
     ranks = (places * (n - 1 - nans)).clamp(min=0) if ignore_nan else where(nans > 0, float(n - 1), places * (n - 1))
     r = _interpolate(ordered, ranks, interpolation)
     r = r.movedim(-1, 0)

@@ -52,8 +52,8 @@ def triu_indices(row, col, offset=0, *, dtype=dt.int64, device=None, layout=None
     return from_array(np.stack(np.triu_indices(row, offset, col)), resolve(device), dt.as_dtype(dtype))
 
 
-tril_indices = composite("tril_indices", method=False)(tril_indices)
-triu_indices = composite("triu_indices", method=False)(triu_indices)
+tril_indices = composite("tril_indices", method=False, samples=lambda: [((3, 4, 1), {})])(tril_indices)
+triu_indices = composite("triu_indices", method=False, samples=lambda: [((3, 4, -1), {})])(triu_indices)
 
 
 @composite("diag_embed", samples=lambda: [((_values(2, 3),), {}), ((_values(3), 1), {})])

@@ -1,4 +1,6 @@
 """Ready parametrizations: orthogonal matrices, weight normalisation, spectral normalisation."""
+import math
+
 import numpy as np
 
 import clnn
@@ -24,6 +26,20 @@ def _make_orthogonal(a):
     """The orthogonal factor of *a*, unique for a given *a* (the triangular factor gets a positive diagonal)."""
     q, r = clnn.linalg.qr(a)
     return q * clnn.diagonal(r, dim1=-2, dim2=-1).sign().unsqueeze(-2)
+
+
+def _matrix_exp(a):
+    """``exp(A)`` of square matrices: Taylor series of ``A / 2^s`` (norm at most 1/2), squared s times."""
+    norm = float(a.detach().abs().sum(-1).max())
+    squarings = max(0, math.frexp(norm)[1] + 1) if norm > 0 else 0
+    scaled = a / 2.0**squarings
+    identity = clnn.eye(a.shape[-1], dtype=a.dtype, device=a.device)
+    result = identity
+    for k in range(14 if a.dtype == clnn.float64 else 8, 0, -1):  # Horner's scheme
+        result = identity + scaled @ result / k
+    for _ in range(squarings):
+        result = result @ result
+    return result
 
 
 def _householder_product(v, tau):
@@ -64,7 +80,7 @@ class _Orthogonal(Module):
             X = clnn.cat([X, X.new_zeros((*X.shape[:-1], n - k))], -1)
         A = X - X.mT
         if self.orthogonal_map == "matrix_exp":
-            Q = clnn.linalg.matrix_exp(A)
+            Q = _matrix_exp(A)
         else:
             identity = clnn.eye(n, dtype=A.dtype, device=A.device)
             Q = clnn.linalg.solve(identity - A * 0.5, identity + A * 0.5)

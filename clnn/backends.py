@@ -1,0 +1,50 @@
+"""PyTorch's backend switches. They can be set and read back; clnn's kernels are deterministic and choose their algorithm themselves."""
+from __future__ import annotations
+
+import contextlib
+import sys
+import types
+
+
+class _Switches(types.ModuleType):
+    """A module of switches: its attributes, and functions that change them for a ``with`` block."""
+
+    def __init__(self, name, doc, available=False, **values):
+        super().__init__(f"{__name__}.{name}", doc)
+        vars(self).update(values)
+        self.is_available = lambda: available
+        sys.modules[self.__name__] = self
+
+    @contextlib.contextmanager
+    def flags(self, **values):
+        """Set switches inside the block."""
+        before = {key: getattr(self, key, None) for key in values}
+        vars(self).update(values)
+        try:
+            yield
+        finally:
+            vars(self).update(before)
+
+
+@contextlib.contextmanager
+def _block(*args, **kwargs):
+    """A block that changes nothing: attention has one implementation."""
+    yield
+
+
+cudnn = _Switches("cudnn", "Accepted: convolutions need no library.", benchmark=False, deterministic=True, enabled=True, allow_tf32=False,
+                  benchmark_limit=10, fp32_precision="ieee", version=lambda: None, is_acceptable=lambda tensor: False)
+cuda = _Switches("cuda", "Accepted: sums are always accumulated in float32 or wider.", is_built=lambda: True, sdp_kernel=_block,
+                 matmul=types.SimpleNamespace(allow_tf32=False, allow_fp16_reduced_precision_reduction=False,
+                                              allow_bf16_reduced_precision_reduction=False, fp32_precision="ieee"),
+                 enable_flash_sdp=lambda enabled: None, enable_mem_efficient_sdp=lambda enabled: None, enable_math_sdp=lambda enabled: None,
+                 enable_cudnn_sdp=lambda enabled: None, flash_sdp_enabled=lambda: True, mem_efficient_sdp_enabled=lambda: True,
+                 math_sdp_enabled=lambda: True, cudnn_sdp_enabled=lambda: False, preferred_linalg_library=lambda *a: None)
+mps = _Switches("mps", "Not available; the Apple GPU is an OpenCL device.", is_built=lambda: False)
+mkl = _Switches("mkl", "Not available.")
+mkldnn = _Switches("mkldnn", "Not available.", enabled=False, deterministic=True)
+openmp = _Switches("openmp", "Not available.")
+opt_einsum = _Switches("opt_einsum", "Accepted.", enabled=False, strategy=None)
+quantized = _Switches("quantized", "Accepted.", engine="none", supported_engines=["none"])
+cpu = _Switches("cpu", "The CPU is an OpenCL device.", available=True, get_cpu_capability=lambda: "OpenCL")
+fp32_precision = "ieee"

@@ -1,0 +1,344 @@
+"""PyTorch's ``cuda`` functions for OpenCL GPUs, so that programs written for it run: ``"cuda"`` is another name of ``"gpu"``.
+
+Where there is no GPU, :func:`is_available` is False and functions without a device argument mean the default device. There is one queue
+per device, so streams change nothing; events take the host's time when the device reaches them.
+"""
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+import types
+
+import clnn
+from clnn import random as _random
+from clnn._tensor import device as _names
+from clnn.amp import GradScaler, autocast as _autocast
+from clnn.core.errors import DeviceError, OutOfMemoryError  # noqa: F401
+from clnn.runtime import device as _physical
+
+_current = [None]       # number chosen by set_device
+
+
+def _gpus():
+    try:
+        return [d for d in _physical.list_devices() if d.kind == "gpu"]
+    except DeviceError:
+        return []
+
+
+def _device(spec=None):
+    """The physical device of a ``device=`` argument: None, a number, a name or a device."""
+    if spec is None and _current[0] is None:
+        return _names.resolve(None)
+    number = _current[0] if spec is None else spec
+    if isinstance(number, int):
+        gpus = _gpus()
+        if not 0 <= number < len(gpus):
+            if not gpus and number == 0:
+                return _names.resolve(None)
+            raise DeviceError(f"there is no GPU number {number}; found {len(gpus)}")
+        return gpus[number]
+    return _names.resolve(number)
+
+
+# -- devices --------------------------------------------------------------------------------------------------------------------
+
+def is_available() -> bool:
+    """True when there is an OpenCL GPU."""
+    return bool(_gpus())
+
+
+def is_initialized() -> bool:
+    """True: devices open themselves when they are used."""
+    return True
+
+
+def init():
+    """Nothing to do."""
+
+
+def device_count() -> int:
+    """Number of OpenCL GPUs."""
+    return len(_gpus())
+
+
+def current_device() -> int:
+    """Number of the GPU that is the default."""
+    if _current[0] is not None:
+        return _current[0]
+    default = _names.resolve(None)
+    return default.index if default.kind == "gpu" else 0
+
+
+def set_device(spec) -> None:
+    """Make a GPU the default device; negative numbers change nothing."""
+    number = spec if isinstance(spec, int) else clnn.device(spec).index or 0
+    if number >= 0:
+        _names.set_default_device(_device(number))
+        _current[0] = number
+
+
+class device:
+    """Make a GPU the default device inside a ``with`` block; a negative number or None changes nothing."""
+
+    def __init__(self, spec):
+        number = -1 if spec is None else spec if isinstance(spec, int) else clnn.device(spec).index or 0
+        self._inner = _names.device("gpu", number) if number >= 0 else contextlib.nullcontext()
+
+    def __enter__(self):
+        return self._inner.__enter__()
+
+    def __exit__(self, *exc):
+        return self._inner.__exit__(*exc)
+
+
+def device_of(tensor):
+    """The block of :class:`device` for the device of ``tensor``."""
+    return device(tensor.get_device() if tensor.is_cuda else -1)
+
+
+def get_device_name(spec=None) -> str:
+    """What the driver calls the device."""
+    return _device(spec).name
+
+
+def get_device_capability(spec=None):
+    """(major, minor) of the driver's OpenCL version: there is no compute capability."""
+    words = _device(spec).platform_version.split()
+    major, _, minor = (words[1] if len(words) > 1 else "1.2").partition(".")
+    return int(major), int(minor or 0)
+
+
+def get_device_properties(spec=None):
+    """Name, memory and compute units of a device."""
+    d = _device(spec)
+    major, minor = get_device_capability(spec)
+    return types.SimpleNamespace(name=d.name, major=major, minor=minor, total_memory=d.global_mem, multi_processor_count=d.compute_units,
+                                 max_threads_per_block=d.max_work_group, shared_memory_per_block=d.local_mem, warp_size=32, is_integrated=False)
+
+
+def get_arch_list():
+    """Empty: kernels are compiled by the driver."""
+    return []
+
+
+def can_device_access_peer(a, b) -> bool:
+    """False: copies between devices go through the host."""
+    return False
+
+
+def is_bf16_supported(including_emulation=True) -> bool:
+    """True: bfloat16 is stored everywhere and computed in float32."""
+    return True
+
+
+def synchronize(spec=None) -> None:
+    """Wait until a device has finished (default: all opened ones)."""
+    if spec is None:
+        clnn.synchronize()
+    else:
+        _device(spec).synchronize()
+
+
+# -- memory ---------------------------------------------------------------------------------------------------------------------
+
+def memory_stats(spec=None) -> dict:
+    """Counts of the device's memory under PyTorch's names."""
+    s = _device(spec).memory.stats()
+    return {"allocated_bytes.all.current": s["allocated"], "allocated_bytes.all.peak": s["peak_allocated"],
+            "reserved_bytes.all.current": s["reserved"], "reserved_bytes.all.peak": s["reserved"], "num_alloc_retries": s["retries"],
+            "active.all.current": s["active_buffers"]}
+
+
+def memory_allocated(spec=None) -> int:
+    """Bytes in use by tensors."""
+    return _device(spec).memory.stats()["allocated"]
+
+
+def max_memory_allocated(spec=None) -> int:
+    """The most bytes that were in use at a time since :func:`reset_peak_memory_stats`."""
+    return _device(spec).memory.stats()["peak_allocated"]
+
+
+def memory_reserved(spec=None) -> int:
+    """Bytes that clnn holds, with those kept for reuse."""
+    return _device(spec).memory.stats()["reserved"]
+
+
+def max_memory_reserved(spec=None) -> int:
+    """Same as :func:`memory_reserved`, or the peak of the used bytes if that was more."""
+    s = _device(spec).memory.stats()
+    return max(s["reserved"], s["peak_allocated"])
+
+
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
+
+
+def reset_peak_memory_stats(spec=None) -> None:
+    """Start the peak anew."""
+    _device(spec).memory.reset_peak()
+
+
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
+
+
+def reset_accumulated_memory_stats(spec=None) -> None:
+    """Nothing to reset."""
+
+
+def mem_get_info(spec=None):
+    """(free, total) bytes; free is what clnn does not hold, as OpenCL tells nothing of other programs."""
+    d = _device(spec)
+    return max(0, d.global_mem - d.memory.stats()["reserved"]), d.global_mem
+
+
+def memory_summary(device=None, abbreviated=False) -> str:
+    """The memory counts as text."""
+    return "\n".join(f"{key:<32}{value:>16,}" for key, value in memory_stats(device).items())
+
+
+def empty_cache() -> None:
+    """Give unused pooled memory of all devices back to their drivers."""
+    from clnn.runtime import drivers
+    for d in list(drivers.opened):
+        d.memory.empty_cache()
+
+
+def ipc_collect() -> None:
+    """Nothing to collect."""
+
+
+def set_per_process_memory_fraction(fraction, device=None) -> None:
+    """Accepted; OpenCL has no such limit."""
+
+
+# -- random numbers -------------------------------------------------------------------------------------------------------------
+
+manual_seed = manual_seed_all = _random.manual_seed
+seed = seed_all = _random.seed
+initial_seed = _random.initial_seed
+get_rng_state, set_rng_state = _random.get_rng_state, _random.set_rng_state
+get_rng_state_all, set_rng_state_all = _random.get_rng_state_all, _random.set_rng_state_all
+
+
+# -- streams and events -----------------------------------------------------------------------------------------------------------
+
+class Event:
+    """A point in a device's work. ``elapsed_time`` gives the milliseconds between two that were made with ``enable_timing``."""
+
+    def __init__(self, enable_timing=False, blocking=False, interprocess=False):
+        self.enable_timing, self._marker, self._time = enable_timing, None, None
+
+    def record(self, stream=None):
+        """Mark what has been enqueued so far."""
+        self._time = None
+        self._marker = marker = _device().marker()
+
+        def reached(status):
+            if self._marker is marker:
+                self._time = time.perf_counter()
+        if self.enable_timing:
+            marker.set_callback(0, reached)     # 0: CL_COMPLETE
+
+    def query(self) -> bool:
+        """True when the device has reached the mark."""
+        return self._marker is None or self._marker.command_execution_status <= 0
+
+    def wait(self, stream=None):
+        """Nothing to do: one queue runs everything in order."""
+
+    def synchronize(self):
+        """Wait until the device has reached the mark."""
+        if self._marker is not None:
+            self._marker.wait()
+            for _ in range(2000):               # the driver calls back from a thread of its own
+                if self._time is not None or not self.enable_timing:
+                    return
+                time.sleep(1e-4)
+            self._time = time.perf_counter()
+
+    def elapsed_time(self, end) -> float:
+        """Milliseconds from this mark to ``end``."""
+        if not (self.enable_timing and end.enable_timing):
+            raise ValueError("elapsed_time: both events need enable_timing=True")
+        if self._marker is None or end._marker is None:
+            raise ValueError("elapsed_time: both events need to be recorded before")
+        self.synchronize()
+        end.synchronize()
+        return 1e3 * (end._time - self._time)
+
+
+class Stream:
+    """The device's one queue under another name."""
+
+    def __init__(self, device=None, priority=0, **kwargs):
+        self.device, self.priority, self.cuda_stream = device, priority, 0
+
+    def synchronize(self):
+        """Wait until the device has finished."""
+        _device(self.device).synchronize()
+
+    def query(self) -> bool:
+        """Whether the device has finished; waits for it."""
+        self.synchronize()
+        return True
+
+    def wait_event(self, event):
+        """Nothing to do: one queue runs everything in order."""
+
+    def wait_stream(self, stream):
+        """Nothing to do: one queue runs everything in order."""
+
+    def record_event(self, event=None):
+        """Record an event."""
+        event = event or Event()
+        event.record()
+        return event
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        pass
+
+
+ExternalStream = Stream
+
+
+def current_stream(device=None) -> Stream:
+    """The queue."""
+    return Stream(device)
+
+
+default_stream = current_stream
+
+
+def stream(stream):
+    """A ``with`` block that changes nothing."""
+    return stream if stream is not None else contextlib.nullcontext()
+
+
+def set_stream(stream) -> None:
+    """Nothing to set."""
+
+
+# -- submodules -------------------------------------------------------------------------------------------------------------------
+
+def _submodule(name, **members):
+    module = types.ModuleType(f"{__name__}.{name}")
+    vars(module).update(members)
+    sys.modules[module.__name__] = module
+    return module
+
+
+class _CudaAutocast(_autocast):
+    """``autocast("cuda", ...)``."""
+
+    def __init__(self, enabled=True, dtype=None, cache_enabled=True):
+        super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+
+amp = _submodule("amp", autocast=_CudaAutocast, GradScaler=GradScaler)
+nvtx = _submodule("nvtx", range_push=lambda msg: 0, range_pop=lambda: 0, mark=lambda msg: None,
+                  range=lambda msg, *a, **k: clnn.profiler.record_function(msg))

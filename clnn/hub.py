@@ -1,0 +1,73 @@
+"""Fetching files of weights. Code from the network is not run."""
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+import urllib.parse
+import urllib.request
+
+__all__ = ["get_dir", "set_dir", "download_url_to_file", "load_state_dict_from_url", "load", "list", "help"]
+
+_HASH = re.compile(r"-([a-f0-9]{8,64})\.")
+_dir = None
+
+
+def get_dir() -> str:
+    """The folder of fetched files: ``CLNN_HUB``, else ``hub`` in clnn's cache folder."""
+    from .core.config import cache_dir
+    return _dir or os.environ.get("CLNN_HUB") or str(cache_dir("hub"))
+
+
+def set_dir(d) -> None:
+    """Choose the folder of fetched files."""
+    global _dir
+    _dir = os.path.expanduser(d)
+
+
+def download_url_to_file(url, dst, hash_prefix=None, progress=True) -> None:
+    """Fetch ``url`` into the file ``dst``, which appears only when it is complete.
+
+    Args:
+        hash_prefix: the start of the file's SHA-256 in hexadecimal; a mismatch raises RuntimeError.
+    """
+    digest = hashlib.sha256()
+    os.makedirs(os.path.dirname(os.path.abspath(dst)), exist_ok=True)
+    handle, part = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(dst)))
+    try:
+        with os.fdopen(handle, "wb") as out, urllib.request.urlopen(url) as source:
+            while block := source.read(1 << 20):
+                out.write(block)
+                digest.update(block)
+        if hash_prefix and not digest.hexdigest().startswith(hash_prefix):
+            raise RuntimeError(f"{url}: SHA-256 is {digest.hexdigest()}, expected it to start with {hash_prefix}")
+        shutil.move(part, dst)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)
+
+
+def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=True):
+    """The ``state_dict`` at ``url``, fetched once and read with ``clnn.load``.
+
+    Args:
+        check_hash: the file's name ends in ``-<start of its SHA-256>.``; check it.
+    """
+    from .serialization import load as load_file
+    folder = model_dir or os.path.join(get_dir(), "checkpoints")
+    name = file_name or os.path.basename(urllib.parse.urlparse(url).path)
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        found = _HASH.search(name) if check_hash else None
+        download_url_to_file(url, path, found.group(1) if found else None, progress)
+    return load_file(path, map_location=map_location)
+
+
+def load(*args, **kwargs):
+    """Refused: it would run code from the network."""
+    raise RuntimeError("clnn.hub.load: running a repository's code from the network is not supported; clone it and import it")
+
+
+list = help = load

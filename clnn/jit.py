@@ -1,0 +1,90 @@
+"""PyTorch's ``jit`` names. clnn does not compile Python: the decorators give back what they get, and ``clnn.compile`` captures launches."""
+from __future__ import annotations
+
+import warnings
+from typing import Final  # noqa: F401
+
+__all__ = ["script", "trace", "ignore", "unused", "export", "is_scripting", "is_tracing", "script_method", "freeze", "fork", "wait", "save", "load",
+           "annotate", "isinstance", "ScriptModule", "script_if_tracing", "optimize_for_inference", "interface", "Attribute"]
+
+_isinstance = isinstance
+
+
+def script(obj=None, *args, **kwargs):
+    """``obj`` itself: functions and modules run as Python."""
+    return obj if obj is not None else script
+
+
+def trace(func, example_inputs=None, **kwargs):
+    """``func`` itself, called once with the example, as tracing does."""
+    if example_inputs is not None:
+        func(*(example_inputs if _isinstance(example_inputs, (tuple, list)) else (example_inputs,)))
+    return func
+
+
+def _same(obj=None, *args, **kwargs):
+    """The decorated function itself."""
+    return obj if callable(obj) else _same
+
+
+script_method = script_if_tracing = ignore = unused = export = interface = _same
+
+
+def freeze(module, *args, **kwargs):
+    """``module`` in eval mode."""
+    return module.eval()
+
+
+optimize_for_inference = freeze
+
+
+def is_scripting() -> bool:
+    """Always False."""
+    return False
+
+
+is_tracing = is_scripting
+
+
+def fork(func, *args, **kwargs):
+    """Call ``func`` now; the result waits for :func:`wait`."""
+    return func(*args, **kwargs)
+
+
+def wait(future):
+    """The result of :func:`fork`."""
+    return future
+
+
+def annotate(the_type, the_value):
+    """``the_value``."""
+    return the_value
+
+
+def Attribute(value, type):
+    """``value``."""
+    return value
+
+
+def isinstance(obj, target_type) -> bool:
+    """Python's ``isinstance``, with PyTorch's tuples of types."""
+    return _isinstance(obj, target_type)
+
+
+def save(module, f, **kwargs):
+    """Save the module's ``state_dict``: a module's code cannot be saved."""
+    import clnn
+    warnings.warn("clnn.jit.save writes the state_dict only; load it into the model's class", stacklevel=2)
+    clnn.save(module.state_dict(), f)
+
+
+def load(f, map_location=None, **kwargs):
+    """Refused: a TorchScript file holds code."""
+    raise RuntimeError("clnn.jit.load: TorchScript files hold compiled code, which clnn does not run; save the model's state_dict instead")
+
+
+def __getattr__(name):
+    if name == "ScriptModule":
+        from .nn import Module
+        return Module
+    raise AttributeError(f"module 'clnn.jit' has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""Sliding blocks as columns and back, and the pixel and channel shuffles."""

@@ -1,0 +1,483 @@
+"""Matrix norms, inverses and factorisations.
+
+The factorisations have no kernels: they run on the host with NumPy (LAPACK) and wait for the device; their gradients are made of
+matrix products on the device. float32 and float64 only. All take batches of matrices in leading dimensions.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.inplace import type_name
+from .._tensor.interop import from_array, read
+from .._tensor.return_types import named
+from .._tensor.tensor import empty
+from ..core import dtype as dt
+from ..core.errors import LinAlgError
+from ..core.shape import wrap_dim
+from .matmul import matmul
+from .norms import vector_norm
+
+_REAL = (dt.float32, dt.float64)
+_TOLERANCE = {dt.float32: 1e-3}
+
+
+def matrices(name, A):
+    """Checks what every function of matrices requires."""
+    if len(A.shape) < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    if not A.dtype.is_floating_point:
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(A.dtype)}")
+    if A.dtype.itemsize == 2:
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {type_name(A.dtype)}")
+
+
+def square(name, A):
+    """Checks for square matrices, of any dtype."""
+    if len(A.shape) < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    if A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
+
+
+def _on_host(fn, inputs, shapes, failure=None):
+    """Results of a NumPy function as tensors; on the meta device only shapes."""
+    device, row = inputs[0]._storage.device, inputs[0].dtype
+    if device.kind == "meta":
+        return tuple(empty(s, row, device) for s in shapes)
+    try:
+        with np.errstate(all="ignore"):
+            got = fn(*[read(t.detach()) for t in inputs])
+    except np.linalg.LinAlgError as exc:
+        raise LinAlgError(failure or f"linalg: {exc}") from None
+    got = got if isinstance(got, tuple) else (got,)
+    return tuple(from_array(np.ascontiguousarray(a, row.np).reshape(s), device, row) for a, s in zip(got, shapes))
+
+
+def _square_samples(*more):
+    def make():
+        r = np.random.default_rng(0)
+        return [((r.standard_normal(s) + 3 * np.eye(s[-1]), *more), {}) for s in ((3, 3), (2, 4, 4), (1, 1))]
+    return make
+
+
+def _square_errors(name):
+    return [((np.ones((2, 3)),), {}, RuntimeError, f"{name}: A must be batches of square matrices, but they are 2 by 3 matrices"),
+            ((np.ones(3),), {}, RuntimeError, f"{name}: The input tensor A must have at least 2 dimensions.")]
+
+
+# -- inverse, determinant, solve ------------------------------------------------------------------------------------------------------
+@kernel("_inv", method=False, vjp=dict(A=lambda g, result: -matmul(matmul(result.mT, g), result.mT)))
+def _inv(A):
+    return _on_host(np.linalg.inv, (A,), (A.shape,), "linalg.inv: the inversion could not be completed because the input matrix is singular.")[0]
+
+
+_inv.op.grad_name = "LinalgInvExBackward0"
+
+
+@composite("inverse", numpy=np.linalg.inv, samples=_square_samples(), dtypes=_REAL, tolerance=_TOLERANCE,
+           errors=[*_square_errors("linalg.inv"), ((np.zeros((2, 2)),), {}, RuntimeError, "singular")])
+def inv(A):
+    """Inverse of square matrices. LinAlgError when one is singular."""
+    matrices("linalg.inv", A)
+    square("linalg.inv", A)
+    return _inv(A)
+
+
+def _cofactors(a):
+    """d det(A) / dA, also for singular A: from the singular values."""
+    u, s, vh = np.linalg.svd(a)
+    others = np.stack([np.prod(np.delete(s, i, -1), -1) for i in range(s.shape[-1])], -1)
+    sign = np.linalg.det(u) * np.linalg.det(vh)
+    return sign[..., None, None] * ((u * others[..., None, :]) @ vh)
+
+
+def _det_grad(g, A, result):
+    from .._tensor.grad_mode import state
+    g = g.unsqueeze(-1).unsqueeze(-1)
+    if not state.grad:
+        return g * _on_host(_cofactors, (A,), (A.shape,))[0]
+    return g * result.unsqueeze(-1).unsqueeze(-1) * _inv(A).mT
+
+
+@kernel("_det", method=False, vjp=dict(A=_det_grad))
+def _det(A):
+    return _on_host(np.linalg.det, (A,), (A.shape[:-2],))[0]
+
+
+_det.op.grad_name = "LinalgDetBackward0"
+
+
+@composite("det", numpy=np.linalg.det, samples=_square_samples(), errors=_square_errors("linalg.det"), dtypes=_REAL,
+           tolerance=_TOLERANCE)
+def det(A):
+    """Determinant of square matrices."""
+    matrices("linalg.det", A)
+    square("linalg.det", A)
+    return _det(A)
+
+
+_Slogdet = named("linalg_slogdet", "sign", "logabsdet")
+
+
+@kernel("_slogdet", method=False, outputs=("sign", "logabsdet"), vjp=dict(
+    A=lambda g, A: None if g[1] is None else g[1].unsqueeze(-1).unsqueeze(-1) * _inv(A).mT))
+def _slogdet(A):
+    return _on_host(lambda a: tuple(np.linalg.slogdet(a)), (A,), (A.shape[:-2],) * 2)
+
+
+_slogdet.op.grad_name = "LinalgSlogdetBackward0"
+
+
+@composite("slogdet", numpy=lambda a: tuple(np.linalg.slogdet(a)), samples=_square_samples(), dtypes=_REAL,
+           errors=_square_errors("linalg.slogdet"), tolerance=_TOLERANCE)
+def slogdet(A):
+    """Sign and logarithm of the absolute value of the determinant."""
+    matrices("linalg.slogdet", A)
+    square("linalg.slogdet", A)
+    return _Slogdet(*_slogdet(A))
+
+
+@composite("logdet", dtypes=_REAL)
+def logdet(A):
+    """Logarithm of the determinant (NaN where it is negative)."""
+    sign, log = slogdet(A)
+    return log + sign.detach().log()
+
+
+def _solve_grad(g, A, result, needs):
+    gb = _solve(A.mT, g)
+    return (-matmul(gb, result.mT) if needs[0] else None), gb
+
+
+@kernel("_solve", method=False, vjp={"A, B": _solve_grad})
+def _solve(A, B):
+    lead = np.broadcast_shapes(tuple(A.shape[:-2]), tuple(B.shape[:-2]))
+    return _on_host(np.linalg.solve, (A, B), (tuple(lead) + tuple(B.shape[-2:]),),
+                    "linalg.solve: The solver failed because the input matrix is singular.")[0]
+
+
+_solve.op.grad_name = "LinalgSolveExBackward0"
+
+
+@composite("linalg_solve", method=False, numpy=np.linalg.solve, torch="linalg.solve", dtypes=_REAL, tolerance=_TOLERANCE,
+           samples=lambda: [((np.eye(3) * 3 + np.ones((3, 3)), np.arange(6.0).reshape(3, 2)), {})])
+def solve(A, B, *, left=True):
+    """``X`` with ``A X = B`` (``X A = B`` when not ``left``); ``B`` holds columns, or one vector per matrix."""
+    matrices("linalg.solve", A)
+    square("linalg.solve", A)
+    vector = len(B.shape) == 1 or B.shape == A.shape[:-1]
+    if vector:
+        return _solve(A, B.unsqueeze(-1)).squeeze(-1)
+    return _solve(A, B) if left else _solve(A.mT, B.mT).mT
+
+
+@composite("linalg_solve_triangular", method=False)
+def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
+    """``X`` with ``A X = B`` for triangular ``A``; only that triangle is read."""
+    T = A.triu() if upper else A.tril()
+    if unitriangular:
+        from .creation import eye
+        one = eye(A.shape[-1], dtype=A.dtype, device=A._storage.device)
+        T = T * (1 - one) + one
+    return solve(T, B, left=left)
+
+
+# -- factorisations ---------------------------------------------------------------------------------------------------------------------
+def _half_lower(x):
+    """Lower triangle with half of the diagonal."""
+    return x.tril() - 0.5 * x.diagonal(0, -2, -1).diag_embed()
+
+
+def _cholesky_grad(g, result):
+    L = result
+    middle = _half_lower(matmul(L.mT, g))
+    inverse = _inv(L)
+    s = matmul(matmul(inverse.mT, middle), inverse)
+    return 0.5 * (s + s.mT)
+
+
+@kernel("_cholesky", method=False, vjp=dict(A=_cholesky_grad))
+def _cholesky(A):
+    return _on_host(np.linalg.cholesky, (A,), (A.shape,),
+                    "linalg.cholesky: The factorization could not be completed because the input is not positive-definite.")[0]
+
+
+_cholesky.op.grad_name = "LinalgCholeskyExBackward0"
+
+
+def _positive_samples():
+    r = np.random.default_rng(0).standard_normal((2, 3, 3))
+    return [((r @ r.swapaxes(-1, -2) + np.eye(3),), {})]
+
+
+@composite("cholesky", numpy=lambda a: np.linalg.cholesky(a), samples=_positive_samples, dtypes=_REAL, gradcheck=False,
+           tolerance=_TOLERANCE, errors=[*_square_errors("linalg.cholesky"), ((-np.eye(2),), {}, RuntimeError, "not positive-definite")])
+def cholesky(A, *, upper=False):
+    """Lower triangular ``L`` with ``A = L L^T`` (or ``L^T`` when ``upper``) of positive-definite matrices."""
+    matrices("linalg.cholesky", A)
+    square("linalg.cholesky", A)
+    L = _cholesky(A)
+    return L.mT if upper else L
+
+
+@composite("cholesky_solve")
+def cholesky_solve(B, L, upper=False):
+    """``X`` with ``A X = B``, given the Cholesky factor of ``A``."""
+    A = matmul(L.mT, L) if upper else matmul(L, L.mT)
+    return solve(A, B)
+
+
+_QR = named("linalg_qr", "Q", "R")
+
+
+def _qr_grad(g, Q, R):
+    gq, gr = g
+    middle = 0
+    if gr is not None:
+        middle = matmul(R, gr.mT)
+    if gq is not None:
+        middle = middle - matmul(gq.mT, Q)
+    lower = middle.tril(-1)
+    gram = lower + lower.mT + middle.diagonal(0, -2, -1).diag_embed()
+    total = matmul(Q, gram) if gq is None else gq + matmul(Q, gram)
+    return _solve(R, total.mT).mT
+
+
+@kernel("_qr", method=False, outputs=("Q", "R"), vjp=dict(A=_qr_grad))
+def _qr(A, mode):
+    m, n = A.shape[-2:]
+    k = m if mode == "complete" else min(m, n)
+    lead = tuple(A.shape[:-2])
+    if mode == "r":
+        return empty((0,), A.dtype, A._storage.device), _on_host(lambda a: np.linalg.qr(a, mode), (A,), (lead + (k, n),))[0]
+    return _on_host(lambda a: tuple(np.linalg.qr(a, mode)), (A,), (lead + (m, k), lead + (k, n)))
+
+
+_qr.op.grad_name = "LinalgQrBackward0"
+
+
+@composite("qr", dtypes=_REAL, gradcheck=False)
+def qr(A, mode="reduced"):
+    """Orthogonal ``Q`` and upper triangular ``R`` with ``A = Q R``; mode ``reduced``, ``complete`` or ``r``.
+
+    Gradients need mode ``reduced`` and matrices that are not wider than high.
+    """
+    matrices("linalg.qr", A)
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
+    if A._rg and (mode != "reduced" or A.shape[-2] < A.shape[-1]):
+        raise RuntimeError("linalg.qr: gradients need mode='reduced' and at least as many rows as columns")
+    return _QR(*_qr(A, mode))
+
+
+_SVD, _Eigh = named("linalg_svd", "U", "S", "Vh"), named("linalg_eigh", "eigenvalues", "eigenvectors")
+
+
+def _svd_grad(g, U, S, Vh):
+    """Giles, "An extended collection of matrix derivative results" (2008); singular values must differ."""
+    gu, gs, gvh = g
+    k = S.shape[-1]
+    s, V = S.unsqueeze(-2), Vh.mT
+    gaps = s * s - (s * s).mT
+    gaps = gaps + (gaps == 0) * math.inf
+    middle = gs.diag_embed() if gs is not None else None
+    total = None
+    if gu is not None:
+        skew = matmul(U.mT, gu)
+        part = (skew - skew.mT) / gaps * s
+        middle = part if middle is None else middle + part
+    if gvh is not None:
+        skew = matmul(Vh, gvh.mT)
+        part = s.mT * ((skew - skew.mT) / gaps)
+        middle = part if middle is None else middle + part
+    total = matmul(matmul(U, middle), Vh)
+    if gu is not None and U.shape[-2] > k:
+        rest = gu / s
+        total = total + matmul(rest - matmul(U, matmul(U.mT, rest)), Vh)
+    if gvh is not None and Vh.shape[-1] > k:
+        rest = gvh.mT / s
+        total = total + matmul(U, (rest - matmul(V, matmul(V.mT, rest))).mT)
+    return total
+
+
+@kernel("_svd", method=False, outputs=("U", "S", "Vh"), vjp=dict(A=_svd_grad))
+def _svd(A, full_matrices):
+    m, n = A.shape[-2:]
+    k, lead = min(m, n), tuple(A.shape[:-2])
+    return _on_host(lambda a: tuple(np.linalg.svd(a, full_matrices)), (A,),
+                    (lead + (m, m if full_matrices else k), lead + (k,), lead + (n if full_matrices else k, n)))
+
+
+_svd.op.grad_name = "LinalgSvdBackward0"
+
+
+@composite("linalg_svd", method=False, dtypes=_REAL, torch="linalg.svd", gradcheck=False)
+def svd(A, full_matrices=True):
+    """``A = U diag(S) Vh`` with singular values in descending order. Gradients need ``full_matrices=False``."""
+    matrices("linalg.svd", A)
+    if full_matrices and A._rg and A.shape[-1] != A.shape[-2]:
+        raise RuntimeError("linalg.svd: gradients need full_matrices=False")
+    return _SVD(*_svd(A, full_matrices))
+
+
+@composite("linalg_svdvals", method=False, dtypes=_REAL, torch="linalg.svdvals", gradcheck=False, numpy=lambda a: np.linalg.svd(a, compute_uv=False),
+           samples=lambda: [((np.random.default_rng(0).standard_normal((2, 3, 4)),), {})])
+def svdvals(A):
+    """Singular values in descending order."""
+    matrices("linalg.svdvals", A)
+    return _svd(A, False)[1]
+
+
+@composite("svd", dtypes=_REAL, gradcheck=False)
+def legacy_svd(input, some=True, compute_uv=True):
+    """``(U, S, V)`` with ``A = U diag(S) V^T``; see :func:`clnn.linalg.svd`."""
+    U, S, Vh = svd(input, not some)
+    return named("svd", "U", "S", "V")(U, S, Vh.mT)
+
+
+def _eigh_grad(g, L, V):
+    gl, gv = g
+    middle = gl.diag_embed() if gl is not None else None
+    if gv is not None:
+        gaps = L.unsqueeze(-2) - L.unsqueeze(-1)
+        part = matmul(V.mT, gv) / (gaps + (gaps == 0) * math.inf)
+        middle = part if middle is None else middle + part
+    return matmul(matmul(V, middle), V.mT)
+
+
+@kernel("_eigh", method=False, outputs=("L", "V"), vjp=dict(A=_eigh_grad))
+def _eigh(A, uplo):
+    return _on_host(lambda a: tuple(np.linalg.eigh(a, uplo)), (A,), (A.shape[:-1], A.shape))
+
+
+_eigh.op.grad_name = "LinalgEighBackward0"
+
+
+@composite("linalg_eigh", method=False, dtypes=_REAL, torch="linalg.eigh", gradcheck=False)
+def eigh(A, UPLO="L"):
+    """Eigenvalues in ascending order and eigenvectors (columns) of symmetric matrices; one triangle is read."""
+    matrices("linalg.eigh", A)
+    square("linalg.eigh", A)
+    return _Eigh(*_eigh(A, UPLO))
+
+
+@composite("linalg_eigvalsh", method=False, dtypes=_REAL, torch="linalg.eigvalsh", gradcheck=False)
+def eigvalsh(A, UPLO="L"):
+    """Eigenvalues of symmetric matrices in ascending order."""
+    return eigh(A, UPLO)[0]
+
+
+@composite("pinverse", dtypes=_REAL, gradcheck=False, numpy=np.linalg.pinv,
+           samples=lambda: [((np.random.default_rng(0).standard_normal(s),), {}) for s in ((3, 4), (4, 3), (2, 3, 3))])
+def pinv(A, rtol=None, hermitian=False):
+    """Moore-Penrose inverse, from the singular values above ``rtol`` (default: eps * larger size) times the largest."""
+    matrices("linalg.pinv", A)
+    U, S, Vh = svd(A, False)
+    if rtol is None:
+        rtol = float(np.finfo(A.dtype.np).eps) * max(A.shape[-2:])
+    keep = S > rtol * S.amax(-1, True)
+    from .selection import where
+    return matmul(Vh.mT * where(keep, 1.0 / where(keep, S, 1.0), 0.0).unsqueeze(-2), U.mT)
+
+
+@composite("linalg_lstsq", method=False, dtypes=_REAL, torch="linalg.lstsq", gradcheck=False)
+def lstsq(A, B, rcond=None, *, driver=None):
+    """Least-squares solution of ``A X = B``."""
+    empty_ = empty((0,), A.dtype, A._storage.device)
+    rank = matrix_rank(A) if len(A.shape) > 2 or driver in ("gelsd", "gelss", "gelsy", None) else empty_
+    return named("linalg_lstsq", "solution", "residuals", "rank", "singular_values")(matmul(pinv(A), B), empty_, rank, empty_)
+
+
+@composite("linalg_matrix_rank", method=False, dtypes=_REAL, torch="linalg.matrix_rank", gradcheck=False)
+def matrix_rank(A, tol=None, hermitian=False):
+    """Number of singular values above ``tol`` (default: eps * larger size * the largest)."""
+    S = svdvals(A.detach())
+    if tol is None:
+        tol = S.amax(-1, True) * (float(np.finfo(A.dtype.np).eps) * max(A.shape[-2:]))
+    return (S > tol).sum(-1)
+
+
+# -- norms ------------------------------------------------------------------------------------------------------------------------------
+def _matrix_norm_np(x, ord="fro", dim=(-2, -1), keepdim=False):
+    return np.linalg.norm(x, ord, dim, keepdim)
+
+
+@composite("linalg_matrix_norm", method=False, torch="linalg.matrix_norm", numpy=_matrix_norm_np, dtypes=_REAL, gradcheck=False,
+           samples=lambda: [((np.random.default_rng(0).standard_normal((2, 3, 4)), o), {}) for o in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)])
+def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
+    """Norm of matrices: ``fro``, ``nuc``, 1 and -1 (column sums), ``inf`` and ``-inf`` (row sums), 2 and -2 (singular values)."""
+    if len(A.shape) < 2:
+        raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
+    A = A.to(dtype) if dtype is not None else A
+    rank = len(A.shape)
+    r, c = wrap_dim(dim[0], rank), wrap_dim(dim[1], rank)
+    if ord == "fro":
+        return vector_norm(A, 2, (r, c), keepdim)
+    if ord in (1, -1, math.inf, -math.inf):
+        summed, other = (r, c) if abs(ord) == 1 else (c, r)
+        sums = A.abs().sum(summed, True)
+        got = sums.amax((r, c), keepdim) if ord > 0 else sums.amin((r, c), keepdim)
+        return got
+    if ord not in ("nuc", 2, -2):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    S = svdvals(A.movedim((r, c), (-2, -1)))
+    got = S.sum(-1) if ord == "nuc" else S.amax(-1) if ord == 2 else S.amin(-1)
+    if keepdim:
+        for d in sorted((r, c)):
+            got = got.unsqueeze(d)
+    return got
+
+
+@composite("linalg_norm", method=False, torch="linalg.norm", dtypes=_REAL, gradcheck=False)
+def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
+    """:func:`vector_norm` of one dimension or all elements, :func:`matrix_norm` of two."""
+    if ord is None or (dim is not None and not isinstance(dim, (tuple, list))) or (dim is not None and len(dim) == 1):
+        return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+    if dim is None:
+        if len(A.shape) > 2 or not A.shape:
+            raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {len(A.shape)}D.")
+        return vector_norm(A, ord, None, keepdim, dtype=dtype) if len(A.shape) == 1 else matrix_norm(A, ord, (0, 1), keepdim, dtype=dtype)
+    return matrix_norm(A, ord, tuple(dim), keepdim, dtype=dtype)
+
+
+@composite("linalg_cond", method=False, torch="linalg.cond", dtypes=_REAL, gradcheck=False)
+def cond(A, p=None):
+    """Condition number: ratio of the extreme singular values, or ``norm(A) * norm(inv(A))`` for other norms."""
+    if p in (None, 2, -2):
+        S = svdvals(A)
+        return S.amax(-1) / S.amin(-1) if p != -2 else S.amin(-1) / S.amax(-1)
+    return matrix_norm(A, p) * matrix_norm(inv(A), p)
+
+
+# -- statistics ---------------------------------------------------------------------------------------------------------------------------
+@composite("cov", numpy=lambda x, correction=1: np.cov(x, ddof=correction),
+           samples=lambda: [((np.random.default_rng(0).standard_normal((3, 8)),), {}), ((np.random.default_rng(0).standard_normal(8),), {})], dtypes=_REAL)
+def cov(input, *, correction=1, fweights=None, aweights=None):
+    """Covariance matrix of variables in rows and observations in columns."""
+    if len(input.shape) > 2:
+        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {len(input.shape)} dimensions")
+    x = input if len(input.shape) == 2 else input.reshape(1, -1)
+    n = x.shape[1]
+    if fweights is None and aweights is None:
+        away = x - x.mean(1, True)
+        got = matmul(away, away.mT) / max(n - correction, 0)
+    else:
+        w = fweights.to(x.dtype) if aweights is None else aweights if fweights is None else fweights.to(x.dtype) * aweights
+        total = w.sum()
+        norm = total - correction if aweights is None else total - correction * (w * aweights).sum() / total
+        away = x - (x * w).sum(1, True) / total
+        got = matmul(away, (away * w).mT) / norm.clamp(min=0)
+    return got.squeeze()
+
+
+@composite("corrcoef", numpy=np.corrcoef, samples=lambda: [((np.random.default_rng(0).standard_normal((3, 8)),), {})], dtypes=_REAL)
+def corrcoef(input):
+    """Correlation coefficients of variables in rows."""
+    c = cov(input)
+    if not c.shape:
+        return c / c
+    d = c.diagonal().sqrt()
+    return (c / d.unsqueeze(1) / d.unsqueeze(0)).clamp(-1, 1)

@@ -1,0 +1,1 @@
+"""``multi_head_attention_forward``: projections, scaled dot-product attention and the output projection."""

@@ -1,0 +1,321 @@
+"""Products of vectors and tensors made of matrix products: dot, outer, cross, kron, tensordot, einsum, matrix powers."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.inplace import type_name
+from ..core.shape import wrap_dim
+from .joining import stack
+from .matmul import matmul
+from .reductions import _sum
+
+
+def _pairs(*shapes):
+    def make():
+        r = np.random.default_rng(0)
+        return [((r.standard_normal(a), r.standard_normal(b)), {}) for a, b in shapes]
+    return make
+
+
+# -- vectors ------------------------------------------------------------------------------------------------------------------------
+@kernel("_dot", method=False, vjp=dict(input=lambda g, tensor: g * tensor, tensor=lambda g, input: g * input))
+def _dot(input, tensor):
+    return _sum(input * tensor, (0,), False, input.shape)
+
+
+_dot.op.grad_name = "DotBackward0"
+
+
+@composite("dot", aliases=("vdot",), numpy=np.dot, samples=_pairs((5, 5), (1, 1)),
+           errors=[((np.ones(3), np.ones(4)), {}, RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
+                   ((np.ones((3, 1)), np.ones(3)), {}, RuntimeError, "1D tensors expected, but got 2D and 1D tensors")])
+def dot(input, tensor):
+    """Sum of products of two vectors of equal length."""
+    if len(input.shape) != 1 or len(tensor.shape) != 1:
+        raise RuntimeError(f"1D tensors expected, but got {len(input.shape)}D and {len(tensor.shape)}D tensors")
+    if input.dtype is not tensor.dtype:
+        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {type_name(input.dtype)} and {type_name(tensor.dtype)}")
+    if input.shape != tensor.shape:
+        raise RuntimeError(f"inconsistent tensor size, expected tensor {list(input.shape)} and src {list(tensor.shape)} to have the same number "
+                           f"of elements, but got {input._numel} and {tensor._numel} elements respectively")
+    return _dot(input, tensor)
+
+
+@composite("outer", aliases=("ger",), numpy=np.outer, samples=_pairs((3, 4)),
+           errors=[((np.ones((3, 1)), np.ones(3)), {}, RuntimeError, "outer: Expected 1-D argument self, but got 2-D")])
+def outer(input, vec2):
+    """All products of two vectors: shape (N, M)."""
+    for name, t in (("self", input), ("vec2", vec2)):
+        if len(t.shape) != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {len(t.shape)}-D")
+    return input.unsqueeze(1) * vec2
+
+
+@composite("inner", numpy=np.inner, samples=_pairs((4, 4), ((2, 3), (5, 3))))
+def inner(input, other):
+    """Dot products along the last dimensions: shape ``input.shape[:-1] + other.shape[:-1]``."""
+    if not input.shape or not other.shape:
+        return input * other
+    if input.shape[-1] != other.shape[-1]:
+        raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and {list(other.shape)}")
+    return dot(input, other) if len(input.shape) == len(other.shape) == 1 else tensordot(input, other, ((-1,), (-1,)))
+
+
+@composite("linalg_cross", method=False, numpy=lambda a, b, dim=-1: np.cross(a, b, axis=dim), torch="linalg.cross",
+           samples=_pairs((3, 3), ((4, 3), (4, 3)), ((4, 3), (1, 3))))
+def linalg_cross(input, other, *, dim=-1):
+    """Cross product of vectors of length 3 along ``dim``, with broadcasting."""
+    if len(input.shape) != len(other.shape):
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    if input.shape[dim] != 3 or other.shape[dim] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}")
+    a, b = input.unbind(dim), other.unbind(dim)
+    return stack([a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)], wrap_dim(dim, len(input.shape)))
+
+
+@composite("cross")
+def cross(input, other, dim=None):
+    """Cross product along ``dim``, by default the first dimension of size 3."""
+    if dim is None:
+        sizes = [i for i, s in enumerate(input.shape) if s == 3]
+        if not sizes:
+            raise RuntimeError("no dimension of size 3 in input")
+        dim = sizes[0]
+    return linalg_cross(input, other, dim=dim)
+
+
+# -- tensors ------------------------------------------------------------------------------------------------------------------------
+@composite("kron", numpy=np.kron, samples=_pairs(((2, 3), (4, 5)), ((2,), (3, 2))))
+def kron(input, other):
+    """Kronecker product."""
+    rank = max(len(input.shape), len(other.shape))
+    a, b = ((1,) * (rank - len(t.shape)) + tuple(t.shape) for t in (input, other))
+    left = [s for n in a for s in (n, 1)]
+    right = [s for n in b for s in (1, n)]
+    return (input.reshape(left) * other.reshape(right)).reshape([m * n for m, n in zip(a, b)])
+
+
+def _np_tensordot(a, b, dims=2):
+    return np.tensordot(a, b, dims)
+
+
+@composite("tensordot", method=False, numpy=_np_tensordot, samples=lambda: [
+    ((*_pairs(((2, 3, 4), (3, 4, 5)))()[0][0], 2), {}), ((*_pairs(((2, 3, 4), (4, 3)))()[0][0], ([1, 2], [1, 0])), {})])
+def tensordot(a, b, dims=2, out=None):
+    """Sums of products over ``dims``: a count of last and first dimensions, or a pair of dimension lists."""
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        dims = (list(range(-dims, 0)), list(range(dims)))
+    da, db = ([wrap_dim(int(d), len(t.shape)) for d in (ds if isinstance(ds, (list, tuple)) else [ds])] for t, ds in zip((a, b), dims))
+    if len(da) != len(db):
+        raise RuntimeError(f"both dimension lists should have same length, got {da} and {db}")
+    for i, j in zip(da, db):
+        if a.shape[i] != b.shape[j]:
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has size "
+                               f"{b.shape[j]} in dim {j}")
+    ra, rb = [i for i in range(len(a.shape)) if i not in da], [i for i in range(len(b.shape)) if i not in db]
+    k = math.prod(a.shape[i] for i in da)
+    left = a.permute(*ra, *da).reshape(math.prod(a.shape[i] for i in ra), k)
+    right = b.permute(*db, *rb).reshape(k, math.prod(b.shape[i] for i in rb))
+    return matmul(left, right).reshape([a.shape[i] for i in ra] + [b.shape[i] for i in rb])
+
+
+# -- einsum ---------------------------------------------------------------------------------------------------------------------------
+def _labels(text, i, rank):
+    """Labels of one operand; the dimensions of an ellipsis are numbered from the right: -1, -2, ..."""
+    names = text.replace("...", ".")
+    for at, c in enumerate(names):
+        if not (c.isalpha() and c.isascii()) and c != ".":
+            raise RuntimeError(f"einsum(): invalid subscript given at index {at} in the equation string, subscripts must be in [a-zA-Z]")
+    if names.count(".") > 1:
+        raise RuntimeError(f"einsum(): found '.' for operand {i} for which an ellipsis was already found")
+    extra = rank - len(names.replace(".", ""))
+    if extra < 0 or (extra and "." not in names):
+        raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(names.replace('.', ''))}) does not match the number of "
+                           f"dimensions ({rank}) for operand {i}" + ("" if "." in names else " and no ellipsis was given"))
+    out = []
+    for c in names:
+        out += list(range(-extra, 0)) if c == "." else [c]
+    return out
+
+
+def _parse(equation, operands):
+    """(labels of each operand, labels of the result)."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        raise RuntimeError(f"einsum(): {'fewer' if len(operands) < len(terms) else 'more'} operands were provided than specified in the equation")
+    inputs = [_labels(t, i, len(x.shape)) for i, (t, x) in enumerate(zip(terms, operands))]
+    flat = [c for ls in inputs for c in ls]
+    dots = sorted({c for c in flat if isinstance(c, int)})
+    if not arrow:
+        return inputs, dots + sorted(c for c in set(flat) if isinstance(c, str) and flat.count(c) == 1)
+    result = []
+    for c in right.replace("...", "."):
+        result += dots if c == "." else [c]
+    for c in result:
+        if c not in flat:
+            raise RuntimeError(f"einsum(): output subscript {c} does not appear in the equation for any input operand")
+        if result.count(c) > 1:
+            raise RuntimeError(f"einsum(): output subscript {c} appears more than once in the output")
+    return inputs, result
+
+
+def _diagonals(x, labels):
+    """One dimension per label: repeated labels take the diagonal."""
+    labels = list(labels)
+    for c in dict.fromkeys(labels):
+        while labels.count(c) > 1:
+            i = labels.index(c)
+            j = labels.index(c, i + 1)
+            if x.shape[i] != x.shape[j]:
+                raise RuntimeError(f"einsum(): subscript {c} is repeated for an operand but the sizes don't match, {x.shape[j]} != {x.shape[i]}")
+            x = x.diagonal(0, i, j)
+            del labels[j], labels[i]
+            labels.append(c)
+    return x, labels
+
+
+def _arranged(x, labels, groups):
+    """``x`` with one dimension per group of labels."""
+    order = [c for g in groups for c in g]
+    x = x.permute(*[labels.index(c) for c in order]) if order else x
+    sizes, at = [], 0
+    for g in groups:
+        sizes.append(math.prod(x.shape[at:at + len(g)]))
+        at += len(g)
+    return x.reshape(sizes)
+
+
+def _contract(a, la, b, lb, keep, sizes):
+    """Sum of products of two operands over the labels that neither the result nor later operands need."""
+    alone_a, alone_b = ([i for i, c in enumerate(mine) if c not in other and c not in keep] for mine, other in ((la, lb), (lb, la)))
+    if alone_a:
+        a, la = a.sum(alone_a), [c for i, c in enumerate(la) if i not in alone_a]
+    if alone_b:
+        b, lb = b.sum(alone_b), [c for i, c in enumerate(lb) if i not in alone_b]
+    both = [c for c in la if c in lb]
+    batch, summed = [c for c in both if c in keep], [c for c in both if c not in keep]
+    only_a, only_b = [c for c in la if c not in lb], [c for c in lb if c not in la]
+    labels = batch + only_a + only_b
+    if not summed:
+        left, right = _arranged(a, la, [[c] for c in batch + only_a]), _arranged(b, lb, [[c] for c in batch + only_b])
+        left = left.reshape(tuple(left.shape) + (1,) * len(only_b))
+        right = right.reshape(tuple(right.shape[:len(batch)]) + (1,) * len(only_a) + tuple(right.shape[len(batch):]))
+        return left * right, labels
+    a, b = (t.expand([sizes[c] if c in summed + batch else n for c, n in zip(ls, t.shape)]) for t, ls in ((a, la), (b, lb)))
+    left, right = _arranged(a, la, [batch, only_a, summed]), _arranged(b, lb, [batch, summed, only_b])
+    widths = {**dict(zip(la, a.shape)), **dict(zip(lb, b.shape))}
+    return matmul(left, right).reshape([widths[c] for c in labels]), labels
+
+
+def _np_einsum(equation, *operands):
+    return np.einsum(equation, *operands)
+
+
+def _einsum_samples():
+    r = np.random.default_rng(0)
+    cases = [("ij,jk->ik", (2, 3), (3, 4)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)), ("ij->ji", (2, 3)), ("ii->i", (3, 3)), ("ij->", (2, 3)),
+             ("i,j->ij", (2,), (3,)), ("...ij,...jk->...ik", (2, 3, 4), (4, 5)), ("bhqd,bhkd->bhqk", (1, 2, 3, 4), (1, 2, 5, 4)),
+             ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)), ("ab,cb", (2, 3), (4, 3)), ("ijk,ijk->i", (2, 3, 4), (2, 3, 4))]
+    return [((eq, *(r.standard_normal(s) for s in shapes)), {}) for eq, *shapes in cases]
+
+
+@composite("einsum", method=False, numpy=_np_einsum, samples=_einsum_samples)
+def einsum(equation, *operands):
+    """Sums of products in Einstein's notation, from left to right, each pair as one batched matrix product.
+
+    Args:
+        equation: subscripts such as ``"bij,bjk->bik"``; ``...`` stands for leading dimensions, ``->`` may be left out.
+        *operands: tensors, or one list of them.
+
+    Example:
+        >>> clnn.einsum("i,i->", clnn.tensor([1., 2.]), clnn.tensor([3., 4.]))
+        tensor(11.)
+    """
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    inputs, result = _parse(equation, operands)
+    pairs = [_diagonals(x, ls) for x, ls in zip(operands, inputs)]
+    sizes = {}
+    for i, (x, ls) in enumerate(pairs):
+        for c, n in zip(ls, x.shape):
+            have = sizes.setdefault(c, n)
+            if n != have and 1 not in (n, have):
+                raise RuntimeError(f"einsum(): subscript {c if isinstance(c, str) else '...'} has size {n} for operand {i} which does not broadcast "
+                                   f"with previously seen size {have}")
+            sizes[c] = max(n, have)
+    acc, labels = pairs[0]
+    for i, (x, ls) in enumerate(pairs[1:], 2):
+        later = {c for _, rest in pairs[i:] for c in rest}
+        acc, labels = _contract(acc, labels, x, ls, later | set(result), sizes)
+    gone = [i for i, c in enumerate(labels) if c not in result]
+    if gone:
+        acc, labels = acc.sum(gone), [c for c in labels if c in result]
+    return acc.permute(*[labels.index(c) for c in result]) if labels != result else acc
+
+
+# -- chains and powers ------------------------------------------------------------------------------------------------------------------
+def _best_order(sizes):
+    """Split points of the cheapest order of a chain of matrices of sizes ``sizes[i] x sizes[i + 1]``."""
+    n = len(sizes) - 1
+    cost, split = [[0] * n for _ in range(n)], [[0] * n for _ in range(n)]
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i][j], split[i][j] = min((cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+    return split
+
+
+@composite("linalg_multi_dot", method=False, torch="linalg.multi_dot", samples=lambda: [
+    (([np.random.default_rng(0).standard_normal(s) for s in ((2, 3), (3, 4), (4, 5))],), {})], numpy=lambda ts: np.linalg.multi_dot(ts))
+def multi_dot(tensors):
+    """Product of a chain of matrices in the cheapest order; the first and last may be vectors."""
+    tensors = list(tensors)
+    if len(tensors) < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
+    first, last = len(tensors[0].shape) == 1, len(tensors[-1].shape) == 1
+    if first:
+        tensors[0] = tensors[0].unsqueeze(0)
+    if last:
+        tensors[-1] = tensors[-1].unsqueeze(1)
+    split = _best_order([t.shape[0] for t in tensors] + [tensors[-1].shape[1]])
+
+    def product(i, j):
+        return tensors[i] if i == j else matmul(product(i, split[i][j]), product(split[i][j] + 1, j))
+    r = product(0, len(tensors) - 1)
+    r = r.squeeze(0) if first else r
+    return r.squeeze(-1) if last else r
+
+
+@composite("chain_matmul", method=False)
+def chain_matmul(*matrices):
+    """Product of a chain of matrices."""
+    matrices = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
+    return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
+
+
+@composite("matrix_power", numpy=lambda x, n: np.linalg.matrix_power(x, n),
+           samples=lambda: [((np.random.default_rng(0).standard_normal((2, 3, 3)), n), {}) for n in (0, 1, 2, 5)],
+           errors=[((np.ones((2, 3)), 2), {}, RuntimeError, "A must be batches of square matrices, but they are 2 by 3 matrices")])
+def matrix_power(input, n):
+    """``n``-th power of square matrices (of the inverse when negative), by repeated squaring."""
+    from .linalg import inv, square
+    square("linalg.matrix_power", input)
+    if n == 0:
+        from .creation import eye
+        return (eye(input.shape[-1], dtype=input.dtype, device=input._storage.device)).expand(input.shape).clone()
+    if n < 0:
+        input, n = inv(input), -n
+    result = None
+    while n:
+        if n & 1:
+            result = input if result is None else matmul(result, input)
+        n >>= 1
+        if n:
+            input = matmul(input, input)
+    return result.clone() if result is input else result
