@@ -6,7 +6,7 @@ import sys
 
 _COMMANDS = {
     "doctor": ("clnn.doctor", "show platforms and devices, why one is not used, and how to fix it"),
-    "tune": ("clnn.tune", "time the tunable kernels on a device and keep the best parameters"),
+    "tune": ("clnn.tune.cli", "time the tunable kernels on a device and keep the best parameters"),
 }
 
 

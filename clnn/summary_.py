@@ -7,8 +7,9 @@ from contextlib import ExitStack
 
 import clnn
 from clnn._tensor.tensor import Tensor
+from clnn.nn.modules._html import parameter_count as _count
 
-__all__ = ["summary", "Summary", "Layer", "module_html"]
+__all__ = ["summary", "Summary", "Layer"]
 
 _HEADS = {"input_size": "Input shape", "output_size": "Output shape", "num_params": "Parameters", "kernel_size": "Kernel",
           "mult_adds": "Mult-adds", "memory": "Memory", "trainable": "Trainable", "dtype": "Dtype"}
@@ -47,13 +48,6 @@ class Layer:
         yield self
         for c in self.children:
             yield from c.walk()
-
-
-def _count(p):
-    try:
-        return p.numel()
-    except (TypeError, ValueError, RuntimeError):  # a lazy parameter has no shape yet
-        return 0
 
 
 class Summary:
@@ -310,15 +304,3 @@ def _bytes(n):
         if n < 1024 or unit == "GiB":
             return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
         n /= 1024
-
-
-def module_html(module, name="", opened=True) -> str:
-    """A module as nested, collapsible HTML: type, settings and number of parameters of each part (``Module._repr_html_``)."""
-    count = sum(_count(p) for p in module.parameters())
-    label = f"{f'({html.escape(name)}): ' if name else ''}<b>{html.escape(type(module).__name__)}</b>({html.escape(module.extra_repr())})"
-    label += f" <small>{count:,} parameters</small>" if count else ""
-    children = list(module.named_children())
-    if not children:
-        return f"<div style='margin-left:1.4em'>{label}</div>"
-    inside = "".join(module_html(child, child_name, False) for child_name, child in children)
-    return f"<details style='margin-left:1.4em'{' open' if opened else ''}><summary>{label}</summary>{inside}</details>"

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "clnn"
 FLOORS = {"core": 0, "runtime": 1, "graph": 2, "_tensor": 3, "ops": 4, "nn": 5, "optim": 5, "utils": 5, "autograd": 5, "random": 5, "amp": 5, "func": 5,
-          "linalg": 5, "serialization": 5, "_serialization": 5, "special": 5, "return_types": 5, "testing": 6, "profiler": 6, "tune": 6, "doctor": 6,
+          "linalg": 5, "serialization": 5, "_serialization": 5, "special": 5, "return_types": 5, "testing": 6, "profiler": 6, "summary_": 6, "tune": 6, "doctor": 6,
           "__main__": 6, "__init__": 7}
 TREES = [d for d in ("clnn", "tests", "benchmarks", "examples") if (ROOT / d).is_dir()]
 SOURCES = sorted(PACKAGE.rglob("*.py"))

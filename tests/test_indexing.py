@@ -242,6 +242,21 @@ def test_by_index(name):
     compare(call, *arrays)
 
 
+@pytest.mark.parametrize("grad", [False, True])
+def test_in_place_forms(grad):
+    def call(lib, x, s):
+        kept = x * 1
+        y = kept.clone()
+        i, w = lib.tensor(A([2, 0, 2])), lib.tensor(ints(3, 3, 4))
+        y.index_add_(0, i, s, alpha=2).index_copy_(0, i[:2], s[:2]).index_fill_(1, i[:1], 3.0)
+        y[1:].scatter_add_(0, w[:2] % 2, s[:2])
+        y.scatter_(1, lib.tensor(A([[0, 1], [1, 2], [0, 3]])), s[:, :2].clone()).scatter_(0, w[:1], 5.0)
+        y.index_put_((i, lib.tensor(A([0, 1, 0]))), s[:, 0], accumulate=True).index_put_((i[:2],), s[0])
+        y.masked_fill_(y > 9, 1.0).scatter_reduce_(0, w, s, "amax")
+        return y, kept
+    compare(call, floats(3, 4), floats(3, 4, seed=2), grad=grad)
+
+
 def test_product_gradient_with_zeros():
     x, s = floats(2, 3), floats(2, 5, seed=4)
     x[0, 1] = s[0, 0] = s[1, 3] = s[1, 4] = 0

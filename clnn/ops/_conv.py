@@ -16,11 +16,13 @@ from math import prod
 import numpy as np
 
 from ..runtime.launch import launch
+from ..runtime.params import lookup, on_change
 from . import _gemm
-from ._gemm import EPILOGUES, Problem, cpu_rows, cpu_tile, even_steps
+from ._gemm import EPILOGUES, Problem, cpu_rows, cpu_tile, even_steps, tuned_tile, tuning_key
 
 _W16, _W8 = struct.Struct("<16q"), struct.Struct("<8q")
 _plans: dict = {}
+on_change(_plans.clear)
 
 
 def output_size(size, kernel, stride, padding, dilation):
@@ -176,6 +178,9 @@ class Taps:
         device = self.device
         W = 8 if T.acc == "double" else 16
         MR, NV = cpu_tile(M, self.pixels, W)
+        tuned = lookup(device, "conv2d", tuning_key(T, M, self.pixels, K))
+        if tuned:
+            MR, NV = tuned_tile(tuned, M, MR, NV)
         size = T.acc_dtype.itemsize
         KB = most_steps(device, NV * W * size)
         panels = -(-self.pixels // (NV * W))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ..core import dtype as dt
 from ..runtime.launch import launch
+from ..runtime.params import lookup, on_change, size_class
 
 # Epilogues by name. "VT" stands for the type of v: such an expression is valid on vectors too.
 EPILOGUES = {"": "", "relu": "(v < (VT)0) ? (VT)0 : v"}
@@ -17,6 +18,7 @@ EPILOGUES = {"": "", "relu": "(v < (VT)0) ? (VT)0 : v"}
 _FMT = {"float": "<f", "double": "<d", "int": "<i", "long": "<q"}
 _DIMS, _BATCH = struct.Struct("<16q"), struct.Struct("<8q")
 _plans: dict = {}
+on_change(_plans.clear)
 
 
 def scalar(acc: str, value) -> bytes:
@@ -185,6 +187,16 @@ def cpu_tile(M: int, N: int, W: int, direct: bool = False):
     return best and best[1:]
 
 
+def tuning_key(T, M: int, N: int, K: int) -> str:
+    """The class of a product in the table of tuned parameters."""
+    return f"{T.name}/{size_class(M, N, K)}"
+
+
+def tuned_tile(tuned: dict, M: int, MR: int, NV: int):
+    """The register tile of a tuned row, with no more rows than the result has."""
+    return max(r for r in _ROWS if r <= min(tuned.get("MR", MR), M)), tuned.get("NV", NV)
+
+
 def cpu_rows(M: int, panels: int, MR: int, units: int, pack_cost: float):
     """Rows per work-item: the split of M that evens out the units without packing panels again too often."""
     best = None
@@ -227,12 +239,17 @@ def _plan_cpu(device, p, chunk):
         return "matmul/dot", dict(W=W, DM=DM, DN=DN, TABLE=p.table == "b"), gs, (1, 1, 1), p.pack(MB, NB, chunk)
     direct = p.table != "b" and p.b[1] == 1 and p.N >= W and (p.M <= 24 or p.K * p.N <= 1 << 16)
     MR, NV = cpu_tile(p.M, p.N, W, direct)
+    tuned = lookup(device, "gemm", tuning_key(p.ta, p.M, p.N, p.K)) or {}
+    if tuned and not (direct and tuned.get("NV", NV) * W > p.N):
+        MR, NV = tuned_tile(tuned, p.M, MR, NV)
     mode = "table" if p.table == "b" else "direct" if direct else "rows" if p.b[1] == 1 else "cols" if p.b[0] == 1 else "any"
     panels = -(-p.N // (NV * W))
     MB = cpu_rows(p.M, panels * z, MR, units, {"direct": 0.5, "rows": 4, "cols": 16, "any": 40, "table": 16}[mode])
-    step = "table" if p.table == "a" else "k" if p.a[1] == 1 else "any" if p.a[0] != 1 else "pack" if p.K > 128 else "m"
+    step = "table" if p.table == "a" else "k" if p.a[1] == 1 else "any" if p.a[0] != 1 else "m"
+    if step == "m" and p.K > 128 and p.a[1] * p.ta.itemsize >= 4096:
+        step = "pack"  # a page per step: walk along K once per group of tiles, not once per tile
     group = max(1, 48 // MR) if step in ("any", "pack") else 0
-    most = _most_steps(device, p, NV, group * MR)
+    most = min(_most_steps(device, p, NV, group * MR), tuned.get("KB", 768))
     params = dict(W=W, NV=NV, MR=MR, KB=most, MODE=mode, ASTEP=step, GROUP=group)
     return "matmul/cpu", params, (panels, -(-p.M // MB), z), (1, 1, 1), p.pack(MB, 0, chunk, even_steps(chunk or p.K, most))
 

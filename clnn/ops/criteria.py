@@ -8,6 +8,7 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise
 from ..core import dtype as dt
+from ..graph.op import REGISTRY
 from .activation import _pair, logsigmoid
 from .loss import _legacy, check_reduction
 from .selection import where
@@ -288,19 +289,6 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
 
 
 # -- distances ----------------------------------------------------------------------------------------------------------------------
-@composite("pairwise_distance", method=False, torch="nn.functional.pairwise_distance", samples=lambda: [((*_two(),), {}), ((*_two(), 1.0), {"keepdim": True})])
-def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
-    """``|x1 - x2 + eps|_p`` over the last dimension."""
-    return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
-
-
-@composite("cosine_similarity", method=False, torch="nn.functional.cosine_similarity", samples=lambda: [((*_two(),), {}), ((*_two(), 0), {})])
-def cosine_similarity(x1, x2, dim=1, eps=1e-8):
-    """``x1 . x2 / (max(|x1|, eps) max(|x2|, eps))`` along ``dim``."""
-    n1, n2 = x1.norm(2, dim, keepdim=True).clamp_min(eps), x2.norm(2, dim, keepdim=True).clamp_min(eps)
-    return ((x1 / n1) * (x2 / n2)).sum(dim)
-
-
 def _three():
     return (*_two(), _two(9)[0])
 
@@ -312,59 +300,22 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
         raise ValueError(f"margin must be greater than 0, got {margin}")
 
     def distance(a, b):
-        return pairwise_distance(a, b, p, eps)
+        return REGISTRY["pairwise_distance"].fn(a, b, p, eps)
     return triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=distance, margin=margin, swap=swap,
                                              reduction=_legacy(reduction, size_average, reduce))
 
 
 @_loss("triplet_margin_with_distance_loss", samples=lambda: [(_three(), {})])
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
-    """:func:`triplet_margin_loss` with any distance between rows (default: :func:`pairwise_distance`)."""
+    """:func:`triplet_margin_loss` with any distance between rows (default: ``pairwise_distance``)."""
     check_reduction(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
         raise RuntimeError(f"The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor {anchor.ndim}D, "
                            f"positive {positive.ndim}D, and negative {negative.ndim}D inputs")
-    distance = distance_function or pairwise_distance
+    distance = distance_function or REGISTRY["pairwise_distance"].fn
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))
     return _reduce((near - far + margin).clamp_min(0), reduction)
-
-
-@composite("cdist", method=False, samples=lambda: [((np.random.default_rng(0).normal(0, 1, (3, 5)), np.random.default_rng(1).normal(0, 1, (4, 5))), {"p": p})
-                                                  for p in (2.0, 1.0, 3.0)])
-def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
-    """p-norm distances between all rows of ``x1`` ``(*, P, M)`` and ``x2`` ``(*, R, M)``: ``(*, P, R)``."""
-    if x1.ndim < 2 or x2.ndim < 2:
-        raise RuntimeError(f"cdist only supports at least 2D tensors, X1 got: {x1.ndim}D, X2 got: {x2.ndim}D")
-    if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
-    if p < 0:
-        raise RuntimeError("cdist only supports non-negative p values")
-    if p == 2 and x1.shape[-2] * x2.shape[-2] > 625:             # |a|^2 - 2 ab + |b|^2 by one matrix product
-        squares = (x1 * x1).sum(-1, keepdim=True) + (x2 * x2).sum(-1).unsqueeze(-2) - 2 * (x1 @ x2.transpose(-2, -1))
-        return _root(squares.clamp_min(0))
-    return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
-
-
-def _root(squares):
-    """Square root whose gradient at 0 is 0."""
-    zero = squares.detach() == 0
-    return where(zero, 0.0, where(zero, 1.0, squares).sqrt())
-
-
-@composite("pdist", method=False, samples=lambda: [((np.random.default_rng(0).normal(0, 1, (4, 5)),), {})])
-def pdist(input, p=2.0):
-    """p-norm distances between all pairs of rows i < j of ``input`` ``(N, M)``: ``N (N - 1) / 2`` numbers."""
-    if input.ndim != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
-    if p < 0:
-        raise RuntimeError("pdist only supports non-negative p values")
-    rows, columns = np.triu_indices(input.shape[0], 1)
-    from .creation import tensor
-    i, j = (tensor(v, device=input.device) for v in (rows, columns))
-    return (input.index_select(0, i) - input.index_select(0, j)).norm(p, -1)
-
-

@@ -19,6 +19,7 @@ from ..core.errors import LinAlgError
 from ..core.shape import wrap_dim
 from .matmul import matmul
 from .norms import vector_norm
+from .selection import where
 
 _REAL = (dt.float32, dt.float64)
 _TOLERANCE = {dt.float32: 1e-3}
@@ -282,7 +283,7 @@ def _svd_grad(g, U, S, Vh):
     k = S.shape[-1]
     s, V = S.unsqueeze(-2), Vh.mT
     gaps = s * s - (s * s).mT
-    gaps = gaps + (gaps == 0) * math.inf
+    gaps = where(gaps == 0, math.inf, gaps)
     middle = gs.diag_embed() if gs is not None else None
     total = None
     if gu is not None:
@@ -343,9 +344,10 @@ def _eigh_grad(g, L, V):
     middle = gl.diag_embed() if gl is not None else None
     if gv is not None:
         gaps = L.unsqueeze(-2) - L.unsqueeze(-1)
-        part = matmul(V.mT, gv) / (gaps + (gaps == 0) * math.inf)
+        part = matmul(V.mT, gv) / where(gaps == 0, math.inf, gaps)
         middle = part if middle is None else middle + part
-    return matmul(matmul(V, middle), V.mT)
+    got = matmul(matmul(V, middle), V.mT)
+    return 0.5 * (got + got.mT)
 
 
 @kernel("_eigh", method=False, outputs=("L", "V"), vjp=dict(A=_eigh_grad))
@@ -379,7 +381,6 @@ def pinv(A, rtol=None, hermitian=False):
     if rtol is None:
         rtol = float(np.finfo(A.dtype.np).eps) * max(A.shape[-2:])
     keep = S > rtol * S.amax(-1, True)
-    from .selection import where
     return matmul(Vh.mT * where(keep, 1.0 / where(keep, S, 1.0), 0.0).unsqueeze(-2), U.mT)
 
 

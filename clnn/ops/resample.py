@@ -1,1 +1,449 @@
-"""Resampling of images and volumes: ``interpolate`` and its old names, ``grid_sample`` and ``affine_grid``."""
+"""Resampling of images and volumes: ``interpolate`` and its old names, ``grid_sample`` and ``affine_grid``.
+
+Every mode of ``interpolate`` is a weighted sum over a window along each axis. The windows are computed once on the host as a table per axis; the
+gradient is the same kernel with the tables transposed, so it adds in a fixed order without atomics.
+"""
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+
+import numpy as np
+
+from .._tensor.backward import grad as grad_of
+from .._tensor.declare import composite, kernel
+from .._tensor.dispatch import run
+from .._tensor.grad_mode import enable_grad
+from .._tensor.tensor import empty
+from ..core import dtype as dt
+from ._scatter import width
+from .creation import linspace, tensor
+from .joining import stack
+from .selection import where
+
+FUSED_TAPS = 16             # elements per output up to which all axes are done in one pass
+
+
+# -- tables of windows --------------------------------------------------------------------------------------------------------------
+class Table:
+    """The windows of one axis: ``span`` (first element and number of elements of each output) and ``weights`` (outputs, taps) or None."""
+
+    __slots__ = ("size", "span", "weights", "transposed", "copies")
+
+    def __init__(self, size, span, weights):
+        self.size, self.span, self.weights, self.transposed, self.copies = size, span, weights, None, {}
+
+    @property
+    def taps(self):
+        return self.weights.shape[1] if self.weights is not None else 1
+
+    def turned(self):
+        """The table of the gradient: for each element the outputs that it takes part in, which are neighbours."""
+        if self.transposed is None:
+            start, count = self.span[:, 0], self.span[:, 1]
+            weights = np.ones((len(count), 1)) if self.weights is None else self.weights
+            outs = np.repeat(np.arange(len(count)), count)
+            taps = np.arange(len(outs)) - np.repeat(np.cumsum(count) - count, count)
+            back = _table(len(count), np.repeat(start, count) + taps, outs, weights[outs, taps], self.size)
+            back.transposed = self
+            self.transposed = back
+        return self.transposed
+
+    def on(self, device, dtype):
+        """(span, weights) as tensors of a device."""
+        got = self.copies.get((device, dtype))
+        if got is None:
+            span = tensor(self.span, dtype=dt.int32, device=device)
+            weights = None if self.weights is None else tensor(self.weights, dtype=dtype, device=device)
+            for t in (span, weights):
+                if t is not None:
+                    t._storage.buffer()
+            got = self.copies[device, dtype] = span, weights
+        return got
+
+
+def _table(size, rows, elements, weights, count):
+    """The Table of ``count`` outputs over ``size`` elements from triples (output, element, weight); equal pairs are added."""
+    lo, hi = np.full(count, size), np.full(count, -1)
+    np.minimum.at(lo, rows, elements)
+    np.maximum.at(hi, rows, elements)
+    number = np.maximum(hi - lo + 1, 0)
+    full = np.zeros((count, max(1, int(number.max(initial=1)))))
+    np.add.at(full, (rows, elements - lo[rows]), weights)
+    return Table(size, np.stack([np.where(number > 0, lo, 0), number], 1).astype(np.int32), full)
+
+
+def _places(size, count, align, scale, f, clip):
+    """The source coordinate of each output, computed in the float type ``f`` as PyTorch does, so that roundings agree."""
+    at = np.arange(count).astype(f)
+    if align:
+        return at * (f(size - 1) / f(count - 1) if count > 1 else f(0))
+    got = _step(size, count, scale, f) * (at + f(0.5)) - f(0.5)
+    return np.maximum(got, f(0)) if clip else got
+
+
+def _step(size, count, scale, f):
+    return f(1.0 / scale) if scale else f(size) / f(count)
+
+
+def _cubic(x, a):
+    """Keys' cubic convolution kernel at distance ``x``."""
+    x = np.abs(x)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((x - 5) * x + 8) * x * a - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+
+
+@functools.lru_cache(maxsize=512)
+def window_table(kind, size, count, align, scale, double):
+    """The Table of one axis. ``kind``: nearest, nearest-exact, linear, cubic, area, smooth-linear or smooth-cubic (antialiased)."""
+    f = np.float64 if double else np.float32
+    outs = np.arange(count)
+    if kind in ("nearest", "nearest-exact"):
+        at = _step(size, count, scale, np.float32) * (outs.astype(np.float32) + np.float32(0.5 if kind == "nearest-exact" else 0))
+        index = np.minimum(np.floor(at).astype(np.int64), size - 1)
+        return Table(size, np.stack([index, np.ones_like(index)], 1).astype(np.int32), None)
+    if kind == "area":
+        return _even_table(size, count)
+    if kind.startswith("smooth"):
+        return _smooth_table(kind, size, count, align, scale, f)
+    at = _places(size, count, align, scale, f, kind == "linear")
+    down = np.minimum(np.floor(at), size - 1)
+    t = np.clip(at - down, 0, 1).astype(np.float64)
+    steps = np.arange(2) if kind == "linear" else np.arange(-1, 3)
+    weights = np.stack([1 - t, t], 1) if kind == "linear" else _cubic(t[:, None] - steps, -0.75)
+    elements = np.clip(down[:, None].astype(np.int64) + steps, 0, size - 1)
+    return _table(size, np.repeat(outs, len(steps)), elements.ravel(), weights.ravel(), count)
+
+
+def _even_table(size, count):
+    outs = np.arange(count)
+    first, end = outs * size // count, -(-(outs + 1) * size // count)
+    number = end - first
+    rows = np.repeat(outs, number)
+    elements = np.arange(len(rows)) - np.repeat(np.cumsum(number) - number, number) + first[rows]
+    return _table(size, rows, elements, 1.0 / number[rows], count)
+
+
+def _smooth_table(kind, size, count, align, scale, f):
+    """Windows that grow with the reduction, so that no element is skipped (antialias)."""
+    step = (f(size - 1) / f(count - 1) if count > 1 else f(0)) if align else _step(size, count, scale, f)
+    reach = f(1 if kind == "smooth-linear" else 2) * max(step, f(1))
+    rows, elements, weights = [], [], []
+    for o in range(count):
+        centre = step * f(o + 0.5)
+        first = max(int(centre - reach + f(0.5)), 0)
+        index = np.arange(first, min(int(centre + reach + f(0.5)), size))
+        x = (index - float(centre) + 0.5) / max(float(step), 1.0)
+        w = np.maximum(1 - np.abs(x), 0) if kind == "smooth-linear" else _cubic(x, -0.5)
+        rows.append(np.full(len(index), o))
+        elements.append(index)
+        weights.append(w / w.sum())
+    return _table(size, np.concatenate(rows), np.concatenate(elements), np.concatenate(weights), count)
+
+
+# -- the operator -------------------------------------------------------------------------------------------------------------------
+@kernel("_resample", method=False, vjp=dict(input=lambda g, tables: _resample(g, tuple(t and t.turned() for t in tables))))
+def _resample(input, tables):
+    """``input`` with its last axes resampled by ``tables``, one per axis or None."""
+    busy = [k for k, t in enumerate(tables) if t is not None]
+    taps = math.prod(tables[k].taps for k in busy)
+    if taps <= FUSED_TAPS or len(busy) == 1:
+        return _pass(input, tables)
+    x = input.to(input.dtype.acc_dtype)
+    for k in sorted(busy, key=lambda k: len(tables[k].span) / tables[k].size):      # what makes it smaller first
+        x = _pass(x, tuple(t if i == k else None for i, t in enumerate(tables)))
+    return x.to(input.dtype)
+
+
+def _pass(input, tables):
+    rank, device = len(tables), input._storage.device
+    sizes = tuple(input.shape[-rank:])
+    outs = tuple(s if t is None else len(t.span) for s, t in zip(sizes, tables))
+    out = empty((*input.shape[:-rank], *outs), input.dtype, device)
+    if not out._numel:
+        return out
+    weighted = any(t is not None and t.weights is not None for t in tables)
+    names, args = "", []
+    for a, t in zip("DHW"[3 - rank:], tables):
+        if t is not None:
+            span, weights = t.on(input.device, input.dtype.acc_dtype)
+            names += a
+            args += [span, weights, t.taps] if weighted else [span]
+    wide, rows = out.shape[-1], out._numel // out.shape[-1]
+    run(device, "resample/axes", dict(T=input.dtype if weighted else width(input.dtype), AXES=names, WEIGHTED=int(weighted)), (wide, rows),
+        (64 if wide >= 64 else 16, 1), input.contiguous(), out, rows, *(1,) * (3 - rank), *sizes, *(1,) * (3 - rank), *outs, *args)
+    return out
+
+
+_resample.op.grad_name = "UpsampleBackward0"
+
+_RANKS = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "area": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,)}
+_KINDS = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
+
+
+def _output_size(input, size, scale_factor, recompute, rank):
+    """(output size, scale factors or None)."""
+    if (size is None) == (scale_factor is None):
+        raise ValueError("either size or scale_factor should be defined" if size is None else "only one of size or scale_factor should be defined")
+    given = size if size is not None else scale_factor
+    given = tuple(given) if isinstance(given, (tuple, list)) else (given,) * rank
+    if len(given) != rank:
+        what = "output" if size is not None else "scale_factor"
+        raise ValueError(f"Input and {what} must have the same number of spatial dimensions, but got input with spatial dimensions of "
+                         f"{list(input.shape[2:])} and {what} of {list(given)}")
+    if size is not None:
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        return tuple(int(v) for v in given), None
+    sizes = tuple(math.floor(float(s) * f) for s, f in zip(input.shape[2:], given))
+    return sizes, None if recompute else tuple(float(v) for v in given)
+
+
+def _check_mode(input, mode, align_corners, antialias):
+    if mode not in _RANKS:
+        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: {' | '.join(_RANKS)} "
+                                  f"(got {mode})")
+    if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
+        raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
+    if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
+        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+    if input.ndim - 2 not in _RANKS[mode]:
+        needs = " or ".join(f"{r + 2}D" for r in _RANKS[mode])
+        raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {needs} input")
+
+
+def _images(*shape, seed=0):
+    return np.random.default_rng(seed).normal(0, 1, shape)
+
+
+@composite("interpolate", method=False, torch="nn.functional.interpolate", dtypes=dt.FLOATS, samples=lambda: [
+    ((_images(2, 3, 5), 8), {}), ((_images(2, 3, 5, 4),), dict(scale_factor=(2.0, 1.5), mode="bilinear")),
+    ((_images(2, 3, 5, 4), (3, 7)), dict(mode="bilinear", align_corners=True)), ((_images(1, 2, 6, 5), (9, 4)), dict(mode="bicubic")),
+    ((_images(1, 2, 3, 4, 5), (4, 3, 7)), dict(mode="trilinear")), ((_images(1, 2, 5, 7), (3, 9)), dict(mode="area")),
+    ((_images(1, 2, 9, 8), (4, 3)), dict(mode="bilinear", antialias=True))], errors=[
+        ((np.zeros((1, 1, 2, 2)),), {}, ValueError, "either size or scale_factor"),
+        ((np.zeros((1, 1, 2)), 4), {"mode": "bilinear"}, NotImplementedError, "bilinear mode needs 4D input")])
+def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
+    """``input`` resampled to a size or by a factor along its spatial dimensions.
+
+    Args:
+        input: ``(N, C, L)``, ``(N, C, H, W)`` or ``(N, C, D, H, W)``.
+        size: output size, a number or one per dimension; or ``scale_factor``, likewise.
+        mode: ``nearest``, ``nearest-exact``, ``area``, ``linear`` (3-D input), ``bilinear``, ``bicubic`` (4-D), ``trilinear`` (5-D).
+        align_corners: the centres of the corner elements stay in place; else the corners' outer edges do.
+        recompute_scale_factor: use the ratio of the sizes instead of the factor given.
+        antialias: windows that grow as the image shrinks (bilinear and bicubic).
+
+    Raises:
+        ValueError: neither or both of size and scale_factor, or options that the mode does not have.
+        NotImplementedError: a mode for another number of dimensions.
+
+    Example:
+        >>> clnn.nn.functional.interpolate(clnn.tensor([[[1.0, 2.0]]]), scale_factor=2)
+        tensor([[[1., 1., 2., 2.]]])
+    """
+    _check_mode(input, mode, align_corners, antialias)
+    rank = input.ndim - 2
+    sizes, scales = _output_size(input, size, scale_factor, recompute_scale_factor, rank)
+    if min(sizes) <= 0 or 0 in input.shape[1:]:
+        raise RuntimeError(f"Input and output sizes should be greater than 0, but got input {list(input.shape)} and output size {list(sizes)}")
+    if input.dtype is dt.uint8 and not mode.startswith("nearest"):
+        wide = interpolate(input.to(dt.float32), size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
+        return wide.round().clamp(0, 255).to(dt.uint8)
+    if not input.dtype.is_floating_point and input.dtype is not dt.uint8:
+        raise RuntimeError(f'"interpolate" not implemented for {input.dtype}; it takes float tensors and uint8')
+    kind = ("smooth-" if antialias else "") + _KINDS.get(mode, mode)
+    double = input.dtype is dt.float64
+    tables = [window_table(kind, s, o, bool(align_corners), scales[k] if scales else None, double)
+              for k, (s, o) in enumerate(zip(input.shape[2:], sizes))]
+    same = [t.size == len(t.span) and (scales is None or scales[k] == 1.0) for k, t in enumerate(tables)]
+    if all(same):
+        return input.clone()
+    return _resample(input, tuple(None if s else t for s, t in zip(same, tables)))
+
+
+@composite("upsample", method=False, torch="nn.functional.upsample")
+def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+    """The old name of :func:`interpolate`."""
+    warnings.warn("nn.functional.upsample is deprecated; use nn.functional.interpolate", stacklevel=2)
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+@composite("upsample_nearest", method=False, torch="nn.functional.upsample_nearest")
+def upsample_nearest(input, size=None, scale_factor=None):
+    """:func:`interpolate` with mode ``nearest`` under its old name."""
+    warnings.warn("nn.functional.upsample_nearest is deprecated; use nn.functional.interpolate", stacklevel=2)
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+@composite("upsample_bilinear", method=False, torch="nn.functional.upsample_bilinear")
+def upsample_bilinear(input, size=None, scale_factor=None):
+    """:func:`interpolate` with mode ``bilinear`` and aligned corners under its old name."""
+    warnings.warn("nn.functional.upsample_bilinear is deprecated; use nn.functional.interpolate", stacklevel=2)
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+# -- sampling at a grid -------------------------------------------------------------------------------------------------------------
+def _clipped(x, n):
+    """Into [0, n - 1]; no gradient from what lies on or beyond the edge."""
+    return where((x > 0) & (x < n - 1), x, x.detach().clamp(0, n - 1))
+
+
+def _inside(x, n, padding, align):
+    """Coordinates of elements for points outside of the image, as far as ``padding`` says."""
+    if padding == "reflection":
+        low, span = (0.0, n - 1.0) if align else (-0.5, float(n))
+        if span == 0:
+            return x * 0
+        a = x - low
+        a = where(a < 0, -a, a)
+        flips = (a / span).floor().detach()
+        rest = a - flips * span
+        x = low + where(flips % 2 == 0, rest, span - rest)
+    return x if padding == "zeros" else _clipped(x, n)
+
+
+def _axis_taps(c, n, mode, padding, align):
+    """[(element, weight)] of one axis for coordinates ``c``; taps outside have weight 0 and element 0."""
+    x = (c + 1) * (0.5 * (n - 1)) if align else ((c + 1) * n - 1) * 0.5
+    if mode != "bicubic":
+        x = _inside(x, n, padding, align)
+    x = where((x > -4) & (x < n + 4), x, -100.0)
+    if mode == "nearest":
+        found = [(x.detach().round(), x.detach() * 0 + 1)]
+    else:
+        down = x.detach().floor()
+        t = x - down
+        if mode == "bilinear":
+            found = [(down, 1 - t), (down + 1, t)]
+        else:
+            found = [(_inside(down + (k - 1), n, padding, align), _cubic_weight(t, k)) for k in range(4)]
+    kept = []
+    for at, w in found:
+        valid = (at >= 0) & (at < n)
+        kept.append((where(valid, at, 0.0).to(dt.int64), where(valid, w, 0.0)))
+    return kept
+
+
+def _cubic_weight(t, k, a=-0.75):
+    d = (t + 1, t, 1 - t, 2 - t)[k]
+    return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a if k in (0, 3) else ((a + 2) * d - (a + 3)) * d * d + 1
+
+
+def _sampled(input, grid, mode, padding, align):
+    """``_grid_sample`` of differentiable operators: the rows of all taps, weighted and added."""
+    rank, lead = input.ndim - 2, tuple(input.shape[:2])
+    sizes, wide = tuple(input.shape[2:]), input.dtype.acc_dtype
+    points = grid.reshape(lead[0], -1, rank).to(wide)
+    taps = [(None, None)]
+    for k, n in enumerate(sizes):
+        axis = _axis_taps(points[..., rank - 1 - k], n, mode, padding, align)
+        taps = [(i if at is None else at * n + i, w if got is None else got * w) for at, got in taps for i, w in axis]
+    area = math.prod(sizes)
+    base = tensor(np.arange(lead[0]) * area, dtype=dt.int64, device=input.device).reshape(-1, 1)
+    index = stack([at + base for at, _ in taps]).reshape(-1)
+    weights = stack([w for _, w in taps]).reshape(len(taps), -1, 1)
+    rows = input.reshape(*lead, area).transpose(1, 2).reshape(lead[0] * area, lead[1]).index_select(0, index)
+    out = (rows.reshape(len(taps), -1, lead[1]) * weights).sum(0).to(input.dtype)
+    return out.reshape(lead[0], -1, lead[1]).transpose(1, 2).reshape(*lead, *grid.shape[1:-1])
+
+
+def _sample_grad(g, input, grid, mode, padding, align, needs):
+    with enable_grad():
+        x, p = (t.detach().requires_grad_(need) for t, need in zip((input, grid), needs))
+        out = _sampled(x, p, mode, padding, align)
+    asked = [t for t, need in zip((x, p), needs) if need]
+    got = iter(grad_of([out], asked, [g], allow_unused=True))
+    grads = [next(got) if need else None for need in needs]
+    return [t.new_zeros(t.shape) if need and r is None else r for r, t, need in zip(grads, (input, grid), needs)]
+
+
+@kernel("_grid_sample", method=False, vjp={"input, grid": _sample_grad}, decompose=_sampled)
+def _grid_sample(input, grid, mode, padding, align):
+    device, rank = input._storage.device, input.ndim - 2
+    out = empty((*input.shape[:2], *grid.shape[1:-1]), input.dtype, device)
+    if not out._numel:
+        return out
+    count, channels = input.shape[:2]
+    points, chunk = out._numel // (count * channels), min(channels, 16)
+    groups = -(-channels // chunk)
+    run(device, "resample/grid", dict(T=input.dtype, RANK=rank, MODE=mode, PAD=padding, ALIGN=int(align)), (points, count * groups), (64, 1),
+        input.contiguous(), grid.contiguous(), out, points, channels, groups, chunk, *(1,) * (3 - rank), *input.shape[2:])
+    return out
+
+
+_grid_sample.op.grad_name = "GridSampler2DBackward0"
+
+
+def _grid_samples():
+    x, grid = _images(2, 3, 5, 6), np.random.default_rng(1).uniform(-1.3, 1.3, (2, 4, 3, 2))
+    return [((x, grid), dict(mode=m, padding_mode=p, align_corners=a)) for m, p, a in (
+        ("bilinear", "zeros", False), ("bilinear", "border", True), ("bilinear", "reflection", False), ("nearest", "zeros", False),
+        ("bicubic", "reflection", True))]
+
+
+@composite("grid_sample", method=False, torch="nn.functional.grid_sample", samples=_grid_samples, dtypes=dt.FLOATS)
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    """``input`` read at the points of ``grid``, whose coordinates run from -1 to 1 over the image.
+
+    Args:
+        input: ``(N, C, H, W)`` or ``(N, C, D, H, W)``.
+        grid: ``(N, Ho, Wo, 2)`` of (x, y) or ``(N, Do, Ho, Wo, 3)`` of (x, y, z).
+        mode: ``bilinear`` (trilinear for volumes), ``nearest`` or ``bicubic`` (images).
+        padding_mode: outside of the image are ``zeros``, the ``border``, or its ``reflection``.
+        align_corners: -1 and 1 are the centres of the outermost elements instead of their outer edges (the default).
+
+    Raises:
+        ValueError: unknown modes. RuntimeError: shapes that do not fit.
+    """
+    if mode not in ("bilinear", "nearest", "bicubic"):
+        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+                         f"'{padding_mode}'")
+    if input.dtype is not grid.dtype:
+        raise RuntimeError(f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and grid has {grid.dtype}")
+    rank = input.ndim - 2
+    if rank not in (2, 3) or grid.ndim != input.ndim or grid.shape[0] != input.shape[0] or grid.shape[-1] != rank:
+        raise RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions and batch size, and the grid's last "
+                           f"dimension to be the number of spatial ones, but got input with sizes {list(input.shape)} and grid with sizes "
+                           f"{list(grid.shape)}")
+    if 0 in input.shape[2:]:
+        raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {list(input.shape)}")
+    if mode == "bicubic" and rank == 3:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    return _grid_sample(input, grid, mode, padding_mode, bool(align_corners))
+
+
+@composite("affine_grid", method=False, torch="nn.functional.affine_grid", dtypes=dt.FLOATS, samples=lambda: [
+    ((_images(2, 2, 3), (2, 1, 4, 5)), dict(align_corners=True)), ((_images(2, 3, 4), (2, 1, 2, 3, 4)), dict(align_corners=False))])
+def affine_grid(theta, size, align_corners=None):
+    """The grid for :func:`grid_sample` of an affine map: ``grid[n, ...] = theta[n] @ (x, y, 1)`` (or ``(x, y, z, 1)``).
+
+    Args:
+        theta: ``(N, 2, 3)`` or ``(N, 3, 4)``.
+        size: ``(N, C, H, W)`` or ``(N, C, D, H, W)`` of the output.
+        align_corners: as in :func:`grid_sample`.
+
+    Raises:
+        ValueError: theta is not float or does not fit the size. NotImplementedError: a size of another length.
+    """
+    if not theta.dtype.is_floating_point:
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    rank = len(size) - 2
+    if rank not in (2, 3):
+        raise NotImplementedError(f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {tuple(size)}.")
+    if theta.ndim != 3 or theta.shape[-2] != rank or theta.shape[-1] != rank + 1:
+        raise ValueError(f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size {tuple(size)}. Got {tuple(theta.shape)}.")
+    if min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
+    shape, parts = tuple(int(s) for s in size[2:]), []
+    for k in range(rank - 1, -1, -1):
+        n = shape[k]
+        line = linspace(-1, 1, n, dtype=theta.dtype, device=theta.device) if n > 1 else theta.new_zeros(1)
+        line = line if align_corners else line * ((n - 1) / n)
+        parts.append(line.reshape([-1 if i == k else 1 for i in range(rank)]).expand(shape))
+    base = stack([*parts, theta.new_ones(shape)], -1).reshape(1, -1, rank + 1)
+    return base.expand(size[0], *base.shape[1:]).bmm(theta.transpose(1, 2)).reshape(size[0], *shape, rank)

@@ -197,28 +197,73 @@ def _put(input, plan, values, op):
 @composite("_index_put_into", method=False)
 def _index_put_into(base, indices, values):
     """``base[indices] = values`` in place: straight into the memory of ``base`` when nothing else can still want the old values."""
-    values = cast(values, base.dtype)
+    _put_into(base, indices, cast(values, base.dtype), "set")
+
+
+def _put_into(base, indices, values, op):
     plan = _plan(base, indices)
+    if plan.order is None:
+        v = _broadcast_values(values, plan.shape)
+        if _write_rows_into(base, plan.rows, v, plan.first, plan.count, plan.wrap, op, "index_put"):
+            return base
+    return apply_inplace(base, _put(base, plan, values, op), "index_put")
+
+
+def _own_memory(base, index, src, op):
+    """(index, src) when ``base`` may be written where it lies, in memory that nothing else can still want to read; else None."""
     st = base._storage
-    if tracked(base, values) or plan.order is not None or st.pinned or st.device.kind == "meta" or not base.is_contiguous() \
-            or 0 in base._strides or base._inference:
-        apply_inplace(base, _put(base, plan, values, "set"), "index_put")
-        return
-    v = _broadcast_values(values, plan.shape)
-    rows = plan.rows.contiguous()
-    if v._storage is st:
-        v = v.clone()
-    if rows._storage is st:
-        rows = rows.clone()
+    if tracked(base, src) or st.pinned or st.device.kind == "meta" or not base.is_contiguous() or 0 in base._strides or base._inference \
+            or _work_dtype(base.dtype, op) is not base.dtype:
+        return None
+    index, src = index.contiguous(), cast(src, base.dtype)
+    index, src = (t.clone() if t._storage is st else t for t in (index, src))
     st.buffer()
     if _refcount(st.buf) > 2:
         fresh = st.device.alloc(st.nbytes)
         st.device.copy(st.buf, fresh, st.nbytes)
         st.buf = fresh
-    B, D, R = split(base.shape, plan.first, plan.count)
-    err = _scatter.code(st.device, "index_put", plan.first, D)
-    _scatter.write_rows(base, rows, v, B, D, R, "set", plan.wrap, err)
+    return index, src
+
+
+def _write_rows_into(base, index, values, first, count, wrap, op, what):
+    """``_put_rows`` in place. False when it has to be done out of place."""
+    own = _own_memory(base, index, values, op)
+    if own is None:
+        return False
+    B, D, R = split(base.shape, first, count)
+    _scatter.check_rows(what, first, D, index._numel)
+    text = "index out of range in self" if what == "index_add" else None
+    _scatter.write_rows(base, *own, B, D, R, op, wrap, _scatter.code(base._storage.device, what, first, D, text))
     bump(base)
+    return True
+
+
+def _rows_in_place(self, name, dim, index, source, op):
+    x, d, index, s = _prepare_rows(name, self, dim, index, source)
+    if _write_rows_into(x, index, s, d, 1, False, op, name):
+        return self
+    return apply_inplace(self, _put_rows(x, index, s, x.shape, s.shape, d, 1, False, op, name).reshape(self.shape), name)
+
+
+def _index_add_(self, dim, index, source, *, alpha=1):
+    """In-place form of :func:`clnn.index_add`: touches only the rows that are named."""
+    return _rows_in_place(self, "index_add", dim, index, source if alpha == 1 else source * alpha, "add")
+
+
+def _index_copy_(self, dim, index, source):
+    """In-place form of :func:`clnn.index_copy`: touches only the rows that are named."""
+    return _rows_in_place(self, "index_copy", dim, index, source, "set")
+
+
+def _index_put_(self, indices, values, accumulate=False):
+    """In-place form of :func:`clnn.index_put`: touches only what is named."""
+    if values.dtype is not self.dtype:
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self.dtype} for the destination and "
+                           f"{values.dtype} for the source.")
+    return _put_into(self, _full(self, list(indices)), values, "add" if accumulate else "set")
+
+
+Tensor.index_add_, Tensor.index_copy_, Tensor.index_put_ = _index_add_, _index_copy_, _index_put_
 
 
 @composite("put", inplace=True, torch="Tensor.put", samples=lambda: [((_values(4, 3), np.array([1, 9]), _values(2)), {})])
@@ -359,6 +404,30 @@ def scatter_add(input, dim, index, src, *, out=None):
     return _deliver(_elements("scatter_add", input, dim, index, src, "add"), out)
 
 
+def _scatter_in_place(name):
+    def method(self, dim, index, src=None, *, value=None, reduce=None):
+        src = value if src is None else src
+        op = "add" if name == "scatter_add" else {None: "set", "add": "add", "multiply": "mul"}.get(reduce, "?")
+        d = wrap_dim(dim, len(self.shape))
+        if isinstance(src, Tensor) and src.dtype is self.dtype and src.shape == index.shape and index._numel and op in ("set", "add") \
+                and index.dtype is dt.int64 and len(index.shape) == len(self.shape) and fit(name, self, d, index) is self:
+            own = _own_memory(self, index, src, op)
+            if own is not None:
+                B, D, _ = split(self.shape, d, 1)
+                _, N, R = split(index.shape, d, 1)
+                _scatter.check_rows(name, d, D, index._numel)
+                _scatter.write_elements(self, *own, B, D, N, R, op, False, _scatter.code(self._storage.device, "scatter", d, D))
+                bump(self)
+                return self
+        fn = scatter_add(self, dim, index, src) if name == "scatter_add" else scatter(self, dim, index, src, reduce=reduce)
+        return apply_inplace(self, fn, name)
+    method.__name__ = method.__qualname__ = name + "_"
+    method.__doc__ = f"In-place form of :func:`clnn.{name}`."
+    setattr(Tensor, name + "_", method)
+
+
+_scatter_in_place("scatter")
+_scatter_in_place("scatter_add")
 _FOLDS = dict(sum="add", prod="mul", mean="add", amax="max", amin="min")
 
 

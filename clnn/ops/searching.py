@@ -38,7 +38,7 @@ def flat_nonzero(x):
     x, counts, total, (gs, ls, chunk, chunks) = _counted(x)
     out = empty((item(total),), dt.int64, device)
     if out._numel:
-        run(device, "indexing/compact:find_nonzero", dict(T=x.dtype), gs, ls, x, counts, out, n, chunk, chunks)
+        run(device, "indexing/compact:find_nonzero", dict(T=x.dtype), gs, ls, x, counts, total, out, n, chunk, chunks)
     return out
 
 

@@ -42,7 +42,7 @@ def of_call(op, values, result) -> int:
     return outputs + sum(t.nbytes for t in _tensors(values))
 
 
-_LOOKUPS = {"embedding", "_embedding", "gather", "index_select", "take", "index", "_index"}
+_LOOKUPS = {"_index_rows", "_gather", "_index"}
 
 
 def _tensors(values):
@@ -81,9 +81,12 @@ def _conv_weight_grad(a, out):
 
 
 def _attention(a, out):
-    q, k = a["query"], a["key"]
-    return q._numel * k.shape[-2] + out._numel * k.shape[-2]
+    return (a["query"]._numel + out[0]._numel) * a["key"].shape[-2]
+
+
+def _attention_backward(a, out):
+    return (3 * a["query"]._numel + 2 * a["grad"]._numel) * a["key"].shape[-2]      # scores, dQ, dK; weights' gradient, dV
 
 
 COUNTS = {"mm": _product, "_bmm": _product, "_linear2d": _product, "convolution": _convolution, "conv_input_grad": _conv_input_grad,
-           "conv_weight_grad": _conv_weight_grad, "_attention": _attention}
+           "conv_weight_grad": _conv_weight_grad, "_attention": _attention, "_attention_backward": _attention_backward}

@@ -19,13 +19,13 @@ __kernel void count_nonzero(IN(${T.c}, x), OUT(int, counts), const long n, const
     counts_p[counts_o + c] = k;
 }
 
-__kernel void find_nonzero(IN(${T.c}, x), IN(int, counts), OUT(long, out), const long n, const long chunk, const long chunks) {
+__kernel void find_nonzero(IN(${T.c}, x), IN(int, counts), IN(int, total), OUT(long, out), const long n, const long chunk, const long chunks) {
     const long c = get_global_id(0);
     if (c >= chunks) return;
     PTR_IN(${T.c}, x); PTR_OUT(long, out);
-    const long hi = min(n, (c + 1) * chunk);
+    const long end = c + 1 < chunks ? counts_p[counts_o + c + 1] : total_p[total_o];
     long k = counts_p[counts_o + c];
-    for (long i = c * chunk; i < hi; i++) if (${T.load}(x, i) != 0) out[k++] = i;
+    for (long i = c * chunk; k < end; i++) { out[k] = i; k += ${T.load}(x, i) != 0; }    /* no branch to mispredict */
 }
 
 __kernel void rank_nonzero(IN(${T.c}, x), IN(int, counts), OUT(long, out), const long n, const long chunk, const long chunks) {

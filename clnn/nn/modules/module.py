@@ -8,6 +8,7 @@ from ._hooks import (HookMixin, register_module_backward_hook, register_module_b
                      register_module_forward_hook, register_module_forward_pre_hook, register_module_full_backward_hook,
                      register_module_full_backward_pre_hook, register_module_module_registration_hook,
                      register_module_parameter_registration_hook)
+from ._html import module_html
 from ._state import _EXTRA_STATE_KEY_SUFFIX, StateMixin, _IncompatibleKeys  # noqa: F401  (names that users import from here)
 
 __all__ = ["Module", "register_module_backward_hook", "register_module_buffer_registration_hook", "register_module_forward_hook",
@@ -244,9 +245,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
                 return
         object.__delattr__(self, name)
 
-    def _repr_html_(self):
-        from clnn.summary_ import module_html
-        return module_html(self)
+    _repr_html_ = module_html
 
     def __dir__(self):
         names = {*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers}

@@ -378,8 +378,8 @@ def custom_from_mask(module, name, mask):
 
     Example::
 
-        >>> float(nn.utils.prune.custom_from_mask(nn.Linear(1, 2), 'bias', clnn.tensor([0, 1])).bias[0])
-        -0.0
+        >>> int((nn.utils.prune.custom_from_mask(nn.Linear(1, 2), 'bias', clnn.tensor([0, 1])).bias == 0).sum())
+        1
     """
     CustomFromMask.apply(module, name, mask)
     return module

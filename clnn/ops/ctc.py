@@ -1,0 +1,107 @@
+"""Connectionist temporal classification: the loss of unaligned label sequences."""
+from __future__ import annotations
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.dispatch import run
+from .._tensor.tensor import Tensor, empty
+from ..core import dtype as dt
+from .creation import tensor
+from .loss import check_reduction
+from .selection import where
+
+
+def _launch(x, labels, starts, input_lengths, label_lengths, alpha, loss, g, gx, states, blank, backward, zero):
+    device = x._storage.device
+    steps, n, classes = x.shape
+    beta = empty((n * 2 * states if backward else 0,), loss.dtype, device)
+    if n:
+        run(device, "loss/ctc", dict(T=x.dtype, BACKWARD=backward, ZERO=zero), (n,), (1,), x, labels, starts, input_lengths, label_lengths, alpha, loss,
+            g, beta, gx, steps, n, classes, states, blank)
+
+
+@kernel("_ctc_loss", method=False, autocast="float32", outputs=("out", "alpha"), public=1, vjp=dict(
+    log_probs=lambda g, log_probs, labels, starts, input_lengths, label_lengths, states, blank, zero_infinity, out, alpha:
+        _ctc_backward(g, log_probs, labels, starts, input_lengths, label_lengths, states, blank, zero_infinity, out, alpha)))
+def _ctc(log_probs, labels, starts, input_lengths, label_lengths, states, blank, zero_infinity):
+    device, x, acc = log_probs._storage.device, log_probs.contiguous(), log_probs.dtype.acc_dtype
+    alpha, loss = empty((x.shape[1], x.shape[0], states), acc, device), empty((x.shape[1],), acc, device)
+    none = empty((0,), x.dtype, device)
+    _launch(x, labels, starts, input_lengths, label_lengths, alpha, loss, none, none, states, blank, 0, 0)
+    return loss.to(x.dtype), alpha
+
+
+def _ctc_backward(g, log_probs, labels, starts, input_lengths, label_lengths, states, blank, zero_infinity, out, alpha):
+    x = log_probs.contiguous()
+    gx = empty(x.shape, x.dtype, x._storage.device)
+    _launch(x, labels, starts, input_lengths, label_lengths, alpha, out.to(alpha.dtype).contiguous(), g.to(x.dtype).contiguous(), gx, states, blank, 1,
+            int(zero_infinity))
+    return gx
+
+
+_ctc.op.grad_name = "CtcLossBackward0"
+
+
+def _lengths(value, device, n):
+    """(int64 tensor, list or None) of lengths given as a tensor, a number or a sequence."""
+    if isinstance(value, Tensor):
+        return value.detach().reshape(-1).to(device).to(dt.int64).contiguous(), None
+    known = [int(v) for v in (value if isinstance(value, (tuple, list)) else [value] * n)]
+    return tensor(np.array(known, np.int64), device=device), known
+
+
+def _samples():
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 1, (12, 3, 5))
+    x = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    targets = rng.integers(1, 5, (3, 4))
+    sizes = (np.array([12, 10, 9]), np.array([4, 2, 3]))
+    return [((x, targets, *sizes), {}), ((x, targets, *sizes), {"reduction": "sum", "zero_infinity": True}), ((x, targets, *sizes), {"reduction": "none"})]
+
+
+@composite("ctc_loss", method=False, torch="nn.functional.ctc_loss", samples=_samples)
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+    """Minus the log-probability that ``log_probs`` reads as ``targets``, summed over all alignments (Graves et al., 2006).
+
+    Args:
+        log_probs: ``(T, N, C)`` or ``(T, C)``, log-probabilities of each step (``log_softmax``).
+        targets: ``(N, S)`` padded, or the labels of all samples one after another; never the blank.
+        input_lengths, target_lengths: ``(N)`` tensors or sequences.
+        blank: the class of "no label".
+        reduction: ``"mean"`` divides by the target lengths, then averages.
+        zero_infinity: impossible alignments count as 0, with no gradient.
+
+    Note: the gradient is the one for ``log_probs`` made by ``log_softmax`` (as in PyTorch), and cannot be differentiated again.
+    """
+    check_reduction(reduction)
+    if not log_probs.dtype.is_floating_point:
+        raise RuntimeError(f'"ctc_loss" not implemented for {log_probs.dtype}; log_probs must be float')
+    batched = log_probs.ndim == 3
+    x = log_probs if batched else log_probs.unsqueeze(1)
+    steps, n, classes = x.shape
+    if not 0 <= blank < classes:
+        raise RuntimeError("blank must be in label range")
+    device = x.device
+    t_in, known_in = _lengths(input_lengths, device, n)
+    t_out, known_out = _lengths(target_lengths, device, n)
+    if t_in._numel != n:
+        raise RuntimeError("input_lengths must be of size batch_size")
+    if t_out._numel != n:
+        raise RuntimeError("target_lengths must be of size batch_size")
+    if known_in is not None and known_in and max(known_in) > steps:
+        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {max(known_in)} (while checking arguments for ctc_loss)")
+    labels = targets.detach().to(device).to(dt.int64)
+    if labels.ndim == 2:
+        longest, starts = labels.shape[1], tensor(np.arange(n, dtype=np.int64) * labels.shape[1], device=device)
+    else:
+        longest = max(known_out, default=0) if known_out is not None else int(t_out.max().item()) if n else 0
+        starts = t_out.cumsum(0) - t_out if batched else tensor(np.zeros(1, np.int64), device=device)
+    loss = _ctc(x, labels.contiguous().reshape(-1), starts.contiguous(), t_in, t_out, 2 * longest + 1, int(blank), bool(zero_infinity))
+    if zero_infinity:
+        loss = where(loss == float("inf"), 0.0, loss)
+    if reduction == "mean":
+        return (loss / t_out.clamp_min(1).to(loss.dtype)).mean()
+    if reduction == "sum":
+        return loss.sum()
+    return loss if batched else loss.squeeze(0)

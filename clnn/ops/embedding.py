@@ -1,0 +1,178 @@
+"""Embedding tables: rows by number, and bags of rows. Gradients add rows in the order of the indices, without atomics."""
+from __future__ import annotations
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.grad_mode import no_grad
+from .._tensor.tensor import write
+from ..core import dtype as dt
+from ..core.shape import Size
+from ..graph.op import REGISTRY
+from . import _scatter
+from .creation import arange
+from .indexing import _add_rows
+from .selection import where
+
+
+def _table_grad(g, input, padding_idx, by_frequency, shape):
+    """Sum of the rows of ``g`` for each row of the table; the padding row gets none."""
+    if padding_idx >= 0:
+        g = where((input == padding_idx).unsqueeze(-1), 0.0, g)
+    if by_frequency:
+        g = g / _counts(input, shape[0], g.dtype).index_select(0, input.reshape(-1)).reshape(tuple(input.shape) + (1,))
+    return _add_rows(g, input, tuple(shape), 0, 1, False)
+
+
+def _counts(input, rows, dtype):
+    flat = input.reshape(-1)
+    return flat.new_zeros((rows,), dtype=dtype).index_add(0, flat, flat.new_ones((flat._numel,), dtype=dtype))
+
+
+@kernel("_embedding", method=False, vjp=dict(
+    weight=lambda g, input, padding_idx, by_frequency, shape: _table_grad(g, input, padding_idx, by_frequency, shape)))
+def _embedding(weight, input, padding_idx, by_frequency, shape):
+    rows, width = shape
+    _scatter.check_rows("embedding", 0, rows, input._numel)
+    err = _scatter.code(weight._storage.device, "embedding", 0, rows, "index out of range in self")
+    return _scatter.read_rows(weight.contiguous(), input.contiguous(), Size((*input.shape, width)), 1, rows, width, False, err)
+
+
+_embedding.op.grad_name = "EmbeddingBackward0"
+
+
+def _limit_norms(input, weight, max_norm, norm_type):
+    """Scale down, in place, the rows that ``input`` names and that are longer than ``max_norm``."""
+    with no_grad():
+        table = weight.detach()
+        norms = table.norm(norm_type, 1)
+        long = (norms > max_norm) & (_counts(input, weight.shape[0], weight.dtype) > 0)
+        scale = where(long, max_norm / (norms + 1e-7), 1.0)
+        write(weight, (table * scale.unsqueeze(1)).to(weight.dtype))
+
+
+def _check(name, input, weight):
+    if weight.ndim != 2:
+        raise RuntimeError(f"'weight' must be 2-D ({name}: weight.shape={tuple(weight.shape)})")
+    if input.dtype not in (dt.int64, dt.int32):
+        raise RuntimeError(f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got {input.dtype} "
+                           f"instead ({name})")
+
+
+def _padding(name, padding_idx, rows):
+    if padding_idx is None:
+        return -1
+    if not -rows <= padding_idx < rows:
+        raise AssertionError(f"Padding_idx must be within num_embeddings ({name}: padding_idx={padding_idx}, num_embeddings={rows})")
+    return padding_idx % rows
+
+
+def _samples():
+    table = np.random.default_rng(0).normal(0, 1, (7, 5))
+    index = np.array([[1, 2, 6], [2, 0, 2]])
+    return [((index, table), {}), ((index, table, 2), {}), ((index, table), {"scale_grad_by_freq": True}), ((np.array(3), table), {})]
+
+
+@composite("embedding", method=False, torch="nn.functional.embedding", samples=_samples, errors=(
+    ((np.array([7]), np.zeros((7, 2))), {}, IndexError, "index out of range"),))
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    """Rows of ``weight`` by number.
+
+    Args:
+        input: ``(*)``, int32 or int64.
+        weight: ``(V, E)``.
+        padding_idx: a row that gets no gradient.
+        max_norm: longer rows (of norm ``norm_type``) are scaled down to it first, in place.
+        scale_grad_by_freq: divide the gradient of a row by how often it occurs.
+        sparse: accepted; gradients are dense.
+
+    Returns:
+        ``(*, E)``.
+
+    Raises:
+        IndexError: at the next synchronisation, if a number is out of range.
+
+    Example:
+        >>> clnn.nn.functional.embedding(clnn.tensor([1]), clnn.tensor([[1., 2.], [3., 4.]]))
+        tensor([[3., 4.]])
+    """
+    _check("embedding", input, weight)
+    padding = _padding("embedding", padding_idx, weight.shape[0])
+    if max_norm is not None:
+        _limit_norms(input, weight, max_norm, norm_type)
+    return _embedding(weight, input, padding, bool(scale_grad_by_freq), tuple(weight.shape))
+
+
+def _bag_samples():
+    rng = np.random.default_rng(1)
+    table, two, one, offsets = rng.normal(0, 1, (7, 5)), np.array([[1, 2, 6], [2, 0, 2]]), np.array([1, 2, 4, 5, 4, 3]), np.array([0, 2, 2, 5])
+    return [((two, table), {"mode": "sum"}), ((two, table), {}), ((two, table), {"mode": "max"}), ((one, table, offsets), {"mode": "sum"}),
+            ((one, table, offsets), {"mode": "mean", "padding_idx": 4}), ((one, table, offsets), {"mode": "max"}),
+            ((two, table), {"mode": "sum", "per_sample_weights": rng.normal(0, 1, (2, 3))})]
+
+
+@composite("embedding_bag", method=False, torch="nn.functional.embedding_bag", samples=_bag_samples)
+def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean", sparse=False,
+                  per_sample_weights=None, include_last_offset=False, padding_idx=None):
+    """Sum, mean or maximum of the rows of each bag: ``input`` ``(B, N)``, or ``(N)`` with the start of each bag in ``offsets`` ``(B)``.
+
+    ``per_sample_weights`` (mode ``"sum"``) scale the rows; the row ``padding_idx`` is left out. Empty bags give zeros.
+    """
+    _check("embedding_bag", input, weight)
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"mode has to be one of sum, mean or max; got {mode!r}")
+    if per_sample_weights is not None:
+        if mode != "sum":
+            raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
+                                      f"mode='{mode}'). Please open a feature request on GitHub.")
+        if per_sample_weights.shape != input.shape:
+            raise ValueError(f"embedding_bag: If per_sample_weights ({tuple(per_sample_weights.shape)}) is not None, then it must have the same shape "
+                             f"as the input ({tuple(input.shape)})")
+    if input.ndim == 2 and offsets is not None:
+        raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. However, found "
+                         f"offsets of type {type(offsets)}")
+    if input.ndim == 1 and offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    if input.ndim not in (1, 2):
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
+    padding = _padding("embedding_bag", padding_idx, weight.shape[0])
+    if max_norm is not None:
+        _limit_norms(input, weight, max_norm, norm_type)
+    rows = _embedding(weight, input, padding, bool(scale_grad_by_freq), tuple(weight.shape))
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(-1)
+    keep = None if padding < 0 else (input != padding).unsqueeze(-1)
+    if input.ndim == 2:
+        return _even_bags(rows, keep, mode)
+    return _ragged_bags(rows, keep, mode, offsets, include_last_offset)
+
+
+def _even_bags(rows, keep, mode):
+    if mode == "max":
+        if keep is None:
+            return rows.amax(1) if rows.shape[1] else rows.sum(1)
+        best = where(keep, rows, float("-inf")).amax(1)
+        return where(best == float("-inf"), 0.0, best)
+    total = (rows if keep is None else where(keep, rows, 0.0)).sum(1)
+    if mode == "sum":
+        return total
+    count = rows.shape[1] if keep is None else keep.to(rows.dtype).sum(1).clamp_min(1)
+    return total / count
+
+
+def _ragged_bags(rows, keep, mode, offsets, include_last):
+    bags = offsets.shape[0] - (1 if include_last else 0)
+    n = rows.shape[0]
+    starts = (offsets[:bags] if include_last else offsets).to(dt.int64).contiguous()
+    bag = REGISTRY["searchsorted"].fn(starts, arange(n, device=rows.device), right=True) - 1
+    shape = (bags, rows.shape[1])
+    if mode == "max":
+        x = rows if keep is None else where(keep, rows, float("-inf"))
+        best = rows.new_full(shape, float("-inf")).scatter_reduce(0, bag.unsqueeze(1).expand(tuple(rows.shape)), x, "amax", include_self=True)
+        return where(best == float("-inf"), 0.0, best)
+    x = rows if keep is None else where(keep, rows, 0.0)
+    total = rows.new_zeros(shape).index_add(0, bag, x)
+    if mode == "sum":
+        return total
+    ones = rows.new_ones((n,)) if keep is None else keep.squeeze(-1).to(rows.dtype)
+    return total / rows.new_zeros((bags,)).index_add(0, bag, ones).clamp_min(1).unsqueeze(1)

@@ -1,0 +1,78 @@
+"""What can be tuned: per operator its parameters with legal values, its problems, and how one is run and checked."""
+from __future__ import annotations
+
+import numpy as np
+
+
+class Space:
+    """One tunable operator.
+
+    Attributes:
+        values: parameter -> legal values, coarse ones first.
+        problems: problems to tune when no file names others.
+    """
+
+    name = ""
+    values: dict = {}
+    problems: tuple = ()
+
+    def prepare(self, device, problem):
+        """(run, check): ``run()`` enqueues the operator once; ``check()`` is True when its result is right."""
+        raise NotImplementedError
+
+
+def _operands(clnn, device, *shapes):
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(s).astype(np.float32) for s in shapes]
+    return arrays, [clnn.tensor(a, device=device) for a in arrays]
+
+
+class Gemm(Space):
+    name = "gemm"
+    values = {"MR": (4, 6, 8, 12, 24), "NV": (1, 2, 3, 4), "KB": (256, 384, 512, 768)}
+    problems = ((256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (64, 512, 784), (64, 512, 512), (512, 512, 64),
+                (1024, 768, 256), (1024, 1024, 256), (1024, 256, 1024))
+
+    def prepare(self, device, problem):
+        import clnn
+        M, N, K = problem
+        (a, b), (x, y) = _operands(clnn, device, (M, K), (K, N))
+        want = a.astype(np.float64) @ b
+        out = []
+
+        def run():
+            out[:] = [clnn.mm(x, y)]
+            out[0]._storage.buffer()
+        return run, lambda: bool(np.allclose(out[0].numpy(), want, rtol=1e-3, atol=1e-3 * np.sqrt(K)))
+
+
+class Conv2d(Space):
+    name = "conv2d"
+    values = {"MR": (4, 6, 8, 12, 24), "NV": (1, 2, 3, 4)}
+    problems = ((16, 64, 56, 56, 64, 3), (16, 128, 28, 28, 128, 3), (16, 256, 14, 14, 256, 3), (16, 512, 7, 7, 512, 3), (64, 32, 8, 8, 64, 3))
+
+    def prepare(self, device, problem):
+        import clnn
+        import clnn.nn.functional as F
+        n, c, h, w, o, k = problem
+        (a, b), (x, y) = _operands(clnn, device, (n, c, h, w), (o, c, k, k))
+        rows = [(0, 0), (n - 1, o - 1)]
+        out = []
+
+        def run():
+            out[:] = [F.conv2d(x, y, padding=k // 2)]
+            out[0]._storage.buffer()
+
+        def check():
+            got, p = out[0].numpy(), k // 2
+            padded = np.pad(a.astype(np.float64), ((0, 0), (0, 0), (p, p), (p, p)))
+            for i, j in rows:
+                want = sum(padded[i, :, dy:dy + h, dx:dx + w].transpose(1, 2, 0) @ b[j, :, dy, dx].astype(np.float64)
+                           for dy in range(k) for dx in range(k))
+                if not np.allclose(got[i, j], want, rtol=1e-3, atol=1e-3 * np.sqrt(c * k * k)):
+                    return False
+            return True
+        return run, check
+
+
+SPACES = {s.name: s for s in (Gemm(), Conv2d())}

@@ -1,0 +1,87 @@
+<%inherit file="/base.cl.mako"/>\
+## Sampling at the points of a grid: y[n, c, p] = sum over the taps around grid[n, p] of their weights times x[n, c, tap].
+##
+## x (N, C, SD, SH, SW), grid (N, P, RANK) with the coordinate of the last axis first, y (N, C, P), contiguous. SD is 1 for two axes.
+## Geometry: global (P, N * groups); a work-item does `chunk` channels of its point.
+##
+## Parameter  legal values
+## T          dtype row (float) of all three
+## RANK       2 | 3
+## MODE       bilinear nearest bicubic (two axes)
+## PAD        zeros border reflection
+## ALIGN      1: -1 and 1 are the centres of the outermost elements | 0: their outer edges
+<%
+    ACC = T.acc
+    AXES = "HW" if RANK == 2 else "DHW"
+    TAPS = {"bilinear": 2, "nearest": 1, "bicubic": 4}[MODE]
+%>\
+/* The coordinate of an element for a point outside of [0, n - 1]. */
+static inline ${ACC} inside(${ACC} x, const int n) {
+% if PAD == "reflection":
+% if ALIGN:
+    const ${ACC} low = 0, span = n - 1;
+% else:
+    const ${ACC} low = -0.5f, span = n;
+% endif
+    const ${ACC} a = fabs(x - low), rest = span > 0 ? fmod(a, span) : 0;
+    x = span > 0 ? low + (fmod(floor(a / span), (${ACC})2) == 0 ? rest : span - rest) : 0;
+% endif
+% if PAD != "zeros":
+    x = fmin(fmax(x, (${ACC})0), (${ACC})(n - 1));      /* a NaN becomes 0 */
+% endif
+    return x;
+}
+
+__kernel void grid(IN(${T.c}, x), IN(${T.c}, g), OUT(${T.c}, y), const long points, const long channels, const long groups, const long chunk,
+                   const long SD, const long SH, const long SW) {
+    PTR_IN(${T.c}, x);
+    PTR_IN(${T.c}, g);
+    PTR_OUT(${T.c}, y);
+    const long p = get_global_id(0), image = get_global_id(1) / groups, first = get_global_id(1) % groups * chunk;
+    if (p >= points) return;
+% for k, a in enumerate(reversed(AXES)):
+    int i${a}[${TAPS}];
+    ${ACC} w${a}[${TAPS}];
+    {
+        const ${ACC} c = ${T.load}(g, (image * points + p) * ${RANK} + ${k});
+        ${ACC} at = ${f"(c + 1) * 0.5f * (S{a} - 1)" if ALIGN else f"((c + 1) * S{a} - 1) * 0.5f"};
+% if MODE != "bicubic":
+        at = inside(at, (int)S${a});
+% endif
+        at = at > -4 && at < S${a} + 4 ? at : -100;      /* far outside, infinite or NaN: no tap is inside */
+% if MODE == "nearest":
+        i${a}[0] = (int)rint(at);
+        w${a}[0] = 1;
+% else:
+        const ${ACC} down = floor(at), t = at - down;
+% if MODE == "bilinear":
+        i${a}[0] = (int)down;
+        i${a}[1] = (int)down + 1;
+        w${a}[0] = 1 - t;
+        w${a}[1] = t;
+% else:
+        const ${ACC} A = -0.75f, u = 1 - t;
+        w${a}[0] = ((A * (t + 1) - 5 * A) * (t + 1) + 8 * A) * (t + 1) - 4 * A;
+        w${a}[1] = ((A + 2) * t - (A + 3)) * t * t + 1;
+        w${a}[2] = ((A + 2) * u - (A + 3)) * u * u + 1;
+        w${a}[3] = ((A * (u + 1) - 5 * A) * (u + 1) + 8 * A) * (u + 1) - 4 * A;
+        for (int k = 0; k < 4; k++) i${a}[k] = (int)inside(down - 1 + k, (int)S${a});
+% endif
+% endif
+    }
+% endfor
+    const long last = min(channels, first + chunk);
+    for (long ch = first; ch < last; ch++) {
+        const long plane = (image * channels + ch) * SD * SH * SW;
+        ${ACC} sum = 0;
+% for a in AXES:
+        for (int k${a} = 0; k${a} < ${TAPS}; k${a}++) {
+            if (i${a}[k${a}] < 0 || i${a}[k${a}] >= S${a}) continue;
+% endfor
+            sum += ${" * ".join(f"w{a}[k{a}]" for a in AXES)} * ${T.load}(x, plane + ${"iD[kD] * SH * SW + " if RANK == 3 else ""}iH[kH] * SW + iW[kW]);
+% for a in AXES:
+        }
+% endfor
+        ${T.store}(y, (image * channels + ch) * points + p, sum);
+    }
+}

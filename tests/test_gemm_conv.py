@@ -1,0 +1,269 @@
+"""The GEMM and convolution families on raw buffers, every variant against NumPy: odd sizes, strides, dtypes, epilogues, GPU-style kernels."""
+import itertools
+import os
+
+import numpy as np
+import pytest
+
+from clnn.core import dtype as dt
+from clnn.ops import _conv, _gemm
+from clnn.runtime.device import default_device, list_devices
+
+if not list_devices():
+    pytest.skip("no OpenCL device", allow_module_level=True)
+DEVICES = [default_device()] if os.environ.get("CLNN_DEVICE") else list_devices()[:2]
+TOLERANCE = {"float64": 1e-13, "float32": 4e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
+PAD = 3  # elements before each operand: offsets must be honoured
+
+
+@pytest.fixture(params=DEVICES, ids=lambda d: d.flavour)
+def dev(request):
+    return request.param
+
+
+@pytest.fixture(params=[256, 64, 1])
+def gpu(request, monkeypatch):
+    """The default device, treated as a GPU whose work-groups are limited."""
+    device = DEVICES[0]
+    monkeypatch.setattr(device, "is_cpu", False)
+    monkeypatch.setattr(device, "max_work_group", min(request.param, device.max_work_group))
+    monkeypatch.setattr(_gemm, "_plans", {})
+    monkeypatch.setattr(_conv, "_plans", {})
+    return device
+
+
+def put(dev, array):
+    buf = dev.alloc(array.nbytes + PAD * array.itemsize)
+    dev.write(buf, array, PAD * array.itemsize)
+    return buf
+
+
+def get(dev, buf, shape, T):
+    n = int(np.prod(shape)) * T.itemsize
+    return dev.read(buf, n, PAD * T.itemsize).view(T.np).reshape(shape)
+
+
+def values(rng, T, *shape):
+    if T.is_floating_point:
+        return rng.standard_normal(shape).astype(T.np)
+    return rng.integers(0 if not T.is_signed else -100, 100, shape).astype(T.np)
+
+
+def close(got, want, T):
+    if not T.is_floating_point:
+        np.testing.assert_array_equal(got, want.astype(T.np))
+        return
+    scale = max(1.0, np.abs(want).max(initial=0))
+    assert not np.isnan(got.astype(np.float64)).any()
+    assert np.abs(got.astype(np.float64) - want).max(initial=0) / scale < TOLERANCE[T.name]
+
+
+def product(dev, T, M, N, K, ta=False, tb=False, batch=1, bias="", epilogue="", alpha=1.0, beta=0.0, out=None):
+    rng, out = np.random.default_rng(M + 7 * N + 13 * K), out or T
+    lead = batch if isinstance(batch, tuple) else (batch,)
+    a = values(rng, T, *lead, *((K, M) if ta else (M, K)))
+    b = values(rng, T, *lead, *((N, K) if tb else (K, N)))
+    c, v = values(rng, T, *lead, M, N).astype(out.np), values(rng, T, N if bias == "n" else M).astype(out.np)
+    wide = np.float64 if T.is_floating_point else np.int64
+    A, B = (np.swapaxes(x.astype(wide), -1, -2) if t else x.astype(wide) for x, t in ((a, ta), (b, tb)))
+    want = alpha * (A @ B) + (beta * c.astype(wide) if beta else 0)
+    want = want + (v.astype(wide) if bias == "n" else v.astype(wide)[:, None] if bias else 0)
+    want = np.maximum(want, 0) if epilogue == "relu" else np.exp(want) if epilogue else want
+    steps = (M * K, K * N, M * N)
+    if isinstance(batch, tuple):
+        steps = (tuple(batch[1] * s for s in steps), steps)
+    buf = put(dev, c)
+    _gemm.gemm(dev, T, M, N, K, put(dev, a), PAD, (1, M) if ta else (K, 1), put(dev, b), PAD, (1, K) if tb else (N, 1), buf, PAD, N, batch, steps,
+               alpha, beta, (put(dev, v), PAD) if bias else None, bias or "n", epilogue, out)
+    close(get(dev, buf, want.shape, out), want, out)
+
+
+SIZES = [(1, 1, 1), (5, 7, 3), (33, 100, 70), (1, 300, 40), (300, 1, 40), (130, 10, 515), (10, 12, 5000), (100, 130, 600), (6, 5, 0), (1030, 40, 200)]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_layouts(dev, size):
+    for ta, tb in itertools.product((False, True), repeat=2):
+        product(dev, dt.float32, *size, ta, tb)
+
+
+@pytest.mark.parametrize("options", [dict(batch=3), dict(batch=(2, 3)), dict(bias="n"), dict(bias="m"), dict(bias="n", epilogue="relu"),
+                                     dict(epilogue="exp(v)", alpha=0.1), dict(alpha=0.5, beta=2.0)], ids=str)
+def test_options(dev, options):
+    for size in ((33, 70, 45), (1, 5, 3000)):
+        for tb in (False, True):
+            product(dev, dt.float32, *size, tb=tb, **options)
+
+
+@pytest.mark.parametrize("T", [dt.float64, dt.float16, dt.bfloat16, dt.int32, dt.int64, dt.int8, dt.uint8], ids=str)
+def test_dtypes(dev, T):
+    if T.needs_fp64 and not dev.has_fp64:
+        pytest.skip("no fp64")
+    for size in ((33, 70, 45), (100, 100, 1100)):
+        for tb in (False, True):
+            product(dev, T, *size, tb=tb, out=dt.int32 if T is dt.int8 else None)
+
+
+def test_16_bit_sums_are_not_rounded_on_the_way(dev):
+    for T in (dt.float16, dt.bfloat16):
+        product(dev, T, 120, 100, 1100, batch=2)
+        product(dev, T, 120, 100, 1100, out=dt.float32)
+
+
+@pytest.mark.parametrize("strides", [((2, 300), (1, 90)), ((300, 2), (300, 3)), ((0, 1), (0, 1)), ((1, 0), (1, 0))], ids=str)
+def test_any_strides(dev, strides):
+    M, N, K = 37, 21, 29
+    rng = np.random.default_rng(0)
+    pool = rng.standard_normal(20000).astype("f")
+    A, B = (np.lib.stride_tricks.as_strided(pool[PAD:], shape, [4 * s for s in st]) for shape, st in zip(((M, K), (K, N)), strides))
+    source, buf = put(dev, pool[PAD:]), put(dev, np.full((M, N), np.nan, "f"))
+    _gemm.gemm(dev, dt.float32, M, N, K, source, PAD, strides[0], source, PAD, strides[1], buf, PAD, N)
+    close(get(dev, buf, (M, N), dt.float32), A.astype(float) @ B, dt.float32)
+
+
+def test_gpu_gemm(gpu):
+    for size in SIZES:
+        product(gpu, dt.float32, *size, True, False)
+    product(gpu, dt.float32, 33, 70, 45, False, True, batch=(2, 3), bias="n", epilogue="relu")
+    product(gpu, dt.bfloat16, 33, 70, 45)
+    product(gpu, dt.int8, 33, 70, 45, out=dt.int32)
+
+
+def test_two_runs_are_equal(dev):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((64, 20000)).astype("f"), rng.standard_normal((20000, 64)).astype("f")
+    A, B, results = put(dev, a), put(dev, b), []
+    for _ in range(3):
+        buf = put(dev, np.zeros((64, 64), "f"))
+        _gemm.gemm(dev, dt.float32, 64, 64, 20000, A, PAD, (20000, 1), B, PAD, (64, 1), buf, PAD, 64)
+        results.append(get(dev, buf, (64, 64), dt.float32).tobytes())
+    assert results[0] == results[1] == results[2]
+
+
+def test_mixed_compute_types_are_refused(dev):
+    buf = dev.alloc(16)
+    with pytest.raises(TypeError, match="not computed in one type"):
+        _gemm.gemm(dev, dt.float32, 1, 1, 1, buf, 0, (1, 1), buf, 0, (1, 1), buf, 0, 1, out_dtype=dt.int32)
+
+
+# ---- convolutions ----------------------------------------------------------------------------------------------------------------
+
+def reference(x, w, g_of, stride, padding, dilation, groups):
+    """(y, dx, dw) of a convolution by a loop over its taps; ``g_of(shape)`` makes the output gradient."""
+    n = x.ndim - 2
+    pads = [p if isinstance(p, tuple) else (p, p) for p in padding]
+    xp = np.pad(x, [(0, 0), (0, 0)] + pads)
+    out = _conv.output_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    y, dxp, dw = np.zeros((x.shape[0], w.shape[0], *out)), np.zeros_like(xp), np.zeros_like(w)
+    g = g_of(y.shape)
+    cg, og = w.shape[1], w.shape[0] // groups
+    for tap in itertools.product(*map(range, w.shape[2:])):
+        window = (slice(None), slice(None)) + tuple(slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in zip(tap, dilation, out, stride))
+        for k in range(groups):
+            c, o = slice(k * cg, (k + 1) * cg), slice(k * og, (k + 1) * og)
+            at = (slice(None), c) + window[2:]
+            y[:, o] += np.einsum("nc...,oc->no...", xp[at], w[(o, slice(None)) + tap])
+            dxp[at] += np.einsum("no...,oc->nc...", g[:, o], w[(o, slice(None)) + tap])
+            dw[(o, slice(None)) + tap] = np.tensordot(g[:, o], xp[at], ((0, *range(2, n + 2)),) * 2)
+    inner = (slice(None), slice(None)) + tuple(slice(a, a + i) for (a, _), i in zip(pads, x.shape[2:]))
+    return y, dxp[inner], dw, g
+
+
+def convolve(dev, T, x_shape, w_shape, stride, padding, dilation, groups, bias=False, epilogue=""):
+    rng = np.random.default_rng(sum(x_shape) + sum(w_shape))
+    x, w, b = values(rng, T, *x_shape), values(rng, T, *w_shape), values(rng, T, w_shape[0])
+    box = []
+
+    def g_of(shape):
+        box.append(values(rng, T, *shape))
+        return box[0].astype(float)
+    y, dx, dw, _ = reference(x.astype(float), w.astype(float), g_of, stride, padding, dilation, groups)
+    if bias:
+        y = y + b.astype(float).reshape(-1, *[1] * (x.ndim - 2))
+    y = np.maximum(y, 0) if epilogue else y
+    X, W, G = put(dev, x), put(dev, w), put(dev, box[0])
+    geometry = (stride, padding, dilation, groups)
+
+    def empty(shape):
+        return put(dev, np.full(shape, np.nan, T.np))
+    out = empty(y.shape)
+    _conv.conv_forward(dev, T, X, PAD, x_shape, W, PAD, w_shape, out, PAD, *geometry, (put(dev, b), PAD) if bias else None, epilogue)
+    close(get(dev, out, y.shape, T), y, T)
+    out = empty(x_shape)
+    _conv.conv_backward_input(dev, T, G, PAD, W, PAD, out, PAD, x_shape, w_shape, *geometry)
+    close(get(dev, out, x_shape, T), dx, T)
+    out = empty(w_shape)
+    _conv.conv_backward_weight(dev, T, X, PAD, G, PAD, out, PAD, x_shape, w_shape, *geometry)
+    close(get(dev, out, w_shape, T), dw, T)
+
+
+CONVS = {
+    "3x3": ((2, 3, 9, 11), (8, 3, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "1x1 of one pixel": ((1, 1, 1, 1), (1, 1, 1, 1), (1, 1), (0, 0), (1, 1), 1),
+    "stride 2": ((3, 4, 7, 7), (10, 4, 3, 3), (2, 2), (1, 1), (1, 1), 1),
+    "groups, uneven": ((2, 6, 12, 10), (8, 3, 3, 2), (2, 1), (2, 0), (1, 2), 2),
+    "1d": ((2, 5, 20), (7, 5, 4), (3,), (2,), (2,), 1),
+    "3d": ((2, 3, 5, 6, 7), (4, 3, 2, 3, 3), (1, 2, 1), (1, 1, 0), (1, 1, 1), 1),
+    "7x7 stride 2": ((2, 3, 30, 30), (16, 3, 7, 7), (2, 2), (3, 3), (1, 1), 1),
+    "1x1": ((4, 16, 14, 14), (24, 16, 1, 1), (1, 1), (0, 0), (1, 1), 1),
+    "1x1 stride 2": ((2, 16, 14, 14), (24, 16, 1, 1), (2, 2), (0, 0), (1, 1), 1),
+    "padding over kernel": ((2, 3, 8, 8), (5, 3, 3, 3), (1, 1), (4, 4), (1, 1), 1),
+    "stride over kernel": ((2, 3, 8, 8), (5, 3, 2, 2), (3, 3), (0, 0), (1, 1), 1),
+    "uneven padding": ((2, 3, 8, 9), (5, 3, 2, 4), (1, 1), ((0, 1), (1, 2)), (1, 1), 1),
+    "many steps": ((1, 90, 16, 16), (40, 90, 3, 3), (1, 1), (1, 1), (2, 2), 1),
+}
+WINOGRAD = {
+    "even": ((2, 32, 28, 28), (32, 32, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "odd": ((16, 40, 7, 7), (33, 40, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "valid": ((4, 32, 20, 19), (40, 32, 3, 3), (1, 1), (0, 0), (1, 1), 1),
+    "groups": ((4, 64, 15, 33), (80, 32, 3, 3), (1, 1), (2, 2), (1, 1), 2),
+    "padding 3": ((4, 32, 16, 16), (40, 32, 3, 3), (1, 1), (3, 1), (1, 1), 1),
+}
+DEPTHWISE = {
+    "3x3": ((2, 8, 28, 28), (8, 1, 3, 3), (1, 1), (1, 1), (1, 1), 8),
+    "multiplier": ((2, 8, 9, 9), (16, 1, 3, 3), (1, 1), (1, 1), (1, 1), 8),
+    "stride 2": ((2, 8, 19, 21), (8, 1, 3, 5), (2, 2), (1, 2), (1, 1), 8),
+    "cropped gradient": ((2, 3, 6, 50), (3, 1, 1, 3), (1, 1), (0, 4), (1, 1), 3),
+    "bands": ((1, 2, 60, 300), (2, 1, 5, 5), (1, 2), (2, 2), (2, 2), 2),
+    "too wide for a band": ((1, 2, 6, 2500), (2, 1, 5, 5), (1, 1), (2, 2), (1, 1), 2),
+}
+
+
+@pytest.mark.parametrize("case", CONVS)
+def test_conv(dev, case):
+    convolve(dev, dt.float32, *CONVS[case])
+
+
+@pytest.mark.parametrize("case", WINOGRAD)
+def test_winograd(dev, case):
+    convolve(dev, dt.float32, *WINOGRAD[case], bias=True, epilogue="relu" if case == "odd" else "")
+
+
+@pytest.mark.parametrize("case", DEPTHWISE)
+def test_depthwise(dev, case):
+    convolve(dev, dt.float32, *DEPTHWISE[case], bias=True, epilogue="relu" if case == "bands" else "")
+
+
+@pytest.mark.parametrize("T", [dt.float64, dt.float16, dt.bfloat16], ids=str)
+def test_conv_dtypes(dev, T):
+    if T.needs_fp64 and not dev.has_fp64:
+        pytest.skip("no fp64")
+    for case in (CONVS["groups, uneven"], CONVS["many steps"], DEPTHWISE["stride 2"]):
+        convolve(dev, T, *case, bias=True, epilogue="relu")
+
+
+def test_conv_epilogue_on_scalars(dev):
+    x, w = ((2, 32, 28, 28), (32, 32, 3, 3))
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal(x).astype("f"), (0.1 * rng.standard_normal(w)).astype("f")
+    y = reference(a.astype(float), b.astype(float), np.zeros, (1, 1), (1, 1), (1, 1), 1)[0]
+    out = put(dev, np.full(y.shape, np.nan, "f"))
+    _conv.conv_forward(dev, dt.float32, put(dev, a), PAD, x, put(dev, b), PAD, w, out, PAD, (1, 1), (1, 1), (1, 1), 1, None, "tanh(v)")
+    close(get(dev, out, y.shape, dt.float32), np.tanh(y), dt.float32)
+
+
+def test_gpu_conv(gpu):
+    for case in ("3x3", "stride 2", "groups, uneven", "1d", "3d", "1x1", "padding over kernel"):
+        convolve(gpu, dt.float32, *CONVS[case], bias=True, epilogue="relu")
+    convolve(gpu, dt.float32, *DEPTHWISE["multiplier"])
+    convolve(gpu, dt.bfloat16, *CONVS["groups, uneven"])
