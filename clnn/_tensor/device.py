@@ -9,7 +9,7 @@ class MetaDevice:
 
     kind = flavour = name = "meta"
     index = 0
-    is_cpu = False
+    is_cpu = loops = False
     has_fp16 = has_fp64 = True
     compute_units = max_work_group = 1
     local_mem = 32768

@@ -251,7 +251,7 @@ def check_args(device, group: Group) -> list:
 
 def plan(device, sizes, numel):
     """(form, leading arguments, global size, local size)."""
-    loop = device.flavour == "pocl"
+    loop = device.loops
     if sizes is None or (len(sizes) == 1 and False):
         if loop:
             chunk = max(4096, min(65536, -(-numel // (4 * device.compute_units))))

@@ -37,7 +37,7 @@ def launch_rows(device, code, leaves, kinds, outs, scalars, rows) -> None:
         size = 1
         while size < len(part):
             size *= 2
-        loop = device.flavour == "pocl"
+        loop = device.loops
         key = (device, code, leaves, kinds, outs, size)
         kernel = _kernels.get(key)
         if kernel is None:

@@ -171,7 +171,7 @@ _kernels: dict = {}
 
 
 def launch_reduction(device, call, group, geo, value, out, out_dtype, final):
-    loop = device.flavour == "pocl"
+    loop = device.loops
     nk, nr = len(geo.kept), len(geo.reduced)
     inner_dim = geo.kept_walks if geo.column else geo.reduced_walks
     classes = tuple([leaf_class(w[-1:], None) for w in inner_dim[:len(group.leaves)]])

@@ -56,7 +56,7 @@ def read_rows(x, index, out_shape, B, D, R, wrap, err):
     out = empty(out_shape, x.dtype, device)
     if out._numel == 0:
         return out
-    loop = device.flavour == "pocl"
+    loop = device.loops
     wide = not loop and R >= 16
     params = dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=loop, WIDE=wide)
     chunk = 0
@@ -77,7 +77,7 @@ def read_elements(x, index, B, D, N, R, wrap, err):
     out = empty(index.shape, x.dtype, device)
     if out._numel == 0:
         return out
-    loop = device.flavour == "pocl"
+    loop = device.loops
     chunk = max(1, 4096 // R) if loop else 0
     gs, ls = ((-(-B * N // chunk),), (1,)) if loop else ((N * R, B), (local_of(N * R, device), 1))
     run(device, "indexing/gather", dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=loop), gs, ls, x, index, out, B, D, N, R, chunk,
@@ -140,7 +140,7 @@ def write_elements(out, index, src, B, D, N, R, op, wrap, err, unique=False):
     columns, cpu = B * R, on_cpu(device)
     if cpu or (columns >= 64 * device.compute_units and not (op == "set" and unique)) or B * D * R >= 2 ** 31:
         src, (sb, sn, sr) = walk(src, B, N, R)
-        loop = device.flavour == "pocl"
+        loop = device.loops
         wide = min(R, 64) if loop else 1
         items = B * -(-R // wide)
         own = D if not cpu or items >= device.compute_units else -(-D // min(D, -(-device.compute_units // items)))

@@ -59,7 +59,7 @@ def _drop_args(seed, first, p, keys):
 
 
 def _row_launch(device, rows, n):
-    if device.flavour == "pocl":
+    if device.loops:
         chunk = max(1, min(-(-rows // (4 * device.compute_units)), max(1, 4096 // max(n, 1))))
         return "loop", 64 if n >= 256 else 16, chunk, (-(-rows // chunk),), (1,)
     return "group", 64, 1, (rows * 64,), (64,)
@@ -163,7 +163,7 @@ def _attention_backward(grad, query, key, value, out, lse, mask, dropout_p, caus
 
 def _backward_rows(s, scores, dp, lse, delta, mask, causal, scale, drop, first, rows, n):
     device = scores._storage.device
-    total, loop = s.z * s.groups * rows, device.flavour == "pocl"
+    total, loop = s.z * s.groups * rows, device.loops
     gs, ls = ((total,), (1,)) if loop else ((n, total), (64 if n >= 64 else 16, 1))
     extra = (_mask_args(s, mask) if mask is not None else ()) + tuple(drop)
     run(device, "attention/backward", dict(T=s.acc, LOOP=int(loop), MASK=None if mask is None else mask.dtype, CAUSAL=int(causal),

@@ -130,7 +130,7 @@ def positions(input, dim, largest):
 
 
 def _launch_arg(device, x, j, values, at, outer, n, inner, part, parts, largest):
-    loop = device.flavour == "pocl"
+    loop = device.loops
     if inner == 1 and n > SHORT:
         style = "lanes" if loop else "group"
         lanes = LANES if loop or device.max_work_group >= LANES else 1

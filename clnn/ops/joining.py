@@ -80,7 +80,7 @@ def _write_side_by_side(out, tensors, dim, lengths):
     pitch = shape[dim] * inner
     if rows * pitch == 0:
         return True
-    loop, at = device.flavour == "pocl", 0
+    loop, at = device.loops, 0
     for k in range(0, len(tensors), _AT_ONCE):
         some, sizes = tensors[k:k + _AT_ONCE], [n * inner for n in lengths[k:k + _AT_ONCE]]
         width = sum(sizes)

@@ -38,7 +38,7 @@ def _reduced(part, used, reduction, dtype):
         loss = part.sum()
         return (loss / total if reduction == "mean" else loss).to(dtype), total
     out, total = empty((), dtype, device), empty((), part.dtype, device)
-    form = "loop" if device.flavour == "pocl" else "group"
+    form = "loop" if device.loops else "group"
     gs, ls = ((1,), (1,)) if form == "loop" else ((64,), (64,))
     run(device, "loss/finish", dict(T=dtype, FORM=form, LANES=64, MEAN=int(reduction == "mean")), gs, ls, part, used, out, total, part._numel, 1)
     return out, total

@@ -88,7 +88,7 @@ def _layer_backward(g, input, shape, weight, bias, rms, mean, rstd, needs):
     if needs[1] or needs[2]:
         parts = -(-rows // PART) or 1
         dw, db = (empty((parts, n), rstd.dtype, device) for _ in range(2))
-        loop = device.flavour == "pocl"
+        loop = device.loops
         gs, ls = ((-(-n // 64), parts), (1, 1)) if loop else ((n, parts), (64, 1))
         run(device, "normalization/layer_weight", dict(T=input.dtype, RMS=int(rms), FORM="loop" if loop else "item"), gs, ls, g, x, mean, rstd, dw, db,
             rows, n, PART)

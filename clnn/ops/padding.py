@@ -106,7 +106,7 @@ def _mode_pad(input, mode, before, after, shape, rank):
     last = out_shape[-1]
     rows = math.prod(out_shape[:-1])
     geometry = [v for d in tail for v in (shape[d], out_shape[d], before[d])]
-    loop = device.flavour == "pocl"
+    loop = device.loops
     gs, ls = ((rows,), (1,)) if loop else ((last, rows), (64 if last >= 64 else 16, 1))
     run(device, "indexing/pad", dict(U=_scatter.width(x.dtype), RANK=rank, MODE=mode, LOOP=loop), gs, ls, x, out, rows, *geometry)
     return out

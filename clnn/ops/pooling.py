@@ -54,7 +54,7 @@ def _sizes(shape, nd):
 
 def _plan(device, window, count, inner):
     """(FORM, chunk, global size, local size) for ``count`` elements in rows of ``inner``."""
-    if device.flavour == "pocl" and not window.adaptive:
+    if device.loops and not window.adaptive:
         work = inner
         for k in window.kernel:
             work *= k

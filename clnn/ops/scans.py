@@ -30,7 +30,7 @@ def _extents(shape, dim):
 
 def _grid(device, outer, inner, parts):
     """Global and local size of a launch over (inner, outer, parts)."""
-    if device.flavour == "pocl":
+    if device.loops:
         return (inner, outer, parts), (1, 1, 1)
     return (inner, outer, parts), ((64, 1, 1) if inner >= 64 else (1, 16 if outer >= 16 else 1, 1))
 
@@ -46,7 +46,7 @@ def scan(op, x, dim, reverse, out_dtype=None) -> Tensor:
 
 def _scan(op, x, out, outer, n, inner, reverse):
     device, acc = x._storage.device, x.dtype.acc_dtype
-    columns = 32 if device.flavour == "pocl" and inner >= 16 else 1
+    columns = 32 if device.loops and inner >= 16 else 1
 
     def phase(name, z, y, part, parts):
         gs, ls = _grid(device, outer, -(-inner // columns), parts)

@@ -14,7 +14,7 @@ from ..core.shape import wrap_dim
 
 def row_plan(device, rows, n, inner=1):
     """How rows are given to work-items (see kernels/softmax/rows.cl.mako): (FORM, LANES, chunk, global size, local size)."""
-    if device.flavour == "pocl":
+    if device.loops:
         if inner > 1 or n < 32:
             return "block", 1, 1, (rows // inner * -(-inner // 64) if inner > 1 else -(-rows // 64),), (1,)
         chunk = max(1, 4096 // max(n, 1), -(-rows // 256))

@@ -227,7 +227,7 @@ def _mode(input, dim, keepdim, shape):
     ordered, places = _radix.sort_rows(x, rows, length)
     values, indices = empty((*x.shape[:-1], 1), x.dtype, device), empty((*x.shape[:-1], 1), dt.int64, device)
     if rows:
-        run(device, "sorting/mode", dict(T=x.dtype), (rows,), (1 if device.flavour == "pocl" else 16,), ordered, places, values, indices, rows, length)
+        run(device, "sorting/mode", dict(T=x.dtype), (rows,), (1 if device.loops else 16,), ordered, places, values, indices, rows, length)
     return tuple(_reduced(t, input, dim, keepdim) for t in (values, indices))
 
 

@@ -28,6 +28,7 @@ class Device:
         kind: ``'gpu'`` or ``'cpu'``; ``index`` is the position in its kind.
         flavour: the driver family that kernels and tunables are chosen by: ``'pocl'``, ``'intel-cpu'``, ``'oclgrind'``,
             ``'rusticl'``, ``'nvidia'``, ``'amd'``, ``'intel-gpu'`` or ``'other'``.
+        loops: work-items should walk runs of elements in loops, with local size 1.
         is_cpu: a CPU driver whose work-items become loops (rusticl and oclgrind behave like GPUs instead).
         name, platform_name, platform_version, vendor, driver_version: what the driver says of itself.
         has_fp16, has_fp64, has_subgroups, correctly_rounded_divide: optional features.
@@ -41,6 +42,10 @@ class Device:
         self.cl_index = (record.platform_index, record.device_index)
         for key, value in drivers.properties(record.cl_device).items():
             setattr(self, key, value)
+        if self.flavour == "rusticl":
+            self.max_work_group = min(self.max_work_group, 32)   # llvmpipe says 1024 but its kernels take no more
+        # Kernels whose work-items walk runs of elements by themselves: PoCL vectorises such loops, and they need no work-groups.
+        self.loops = self.flavour == "pocl" or self.max_work_group < 64
         self.default_local = min(64 if self.flavour == "pocl" else 256, self.max_work_group)
         self.compiles_at_launch = self.flavour == "pocl"
         self.caches_binaries = self.flavour in ("pocl", "intel-cpu", "intel-gpu", "nvidia", "amd")  # rusticl dies on a bad binary

@@ -21,7 +21,7 @@ __kernel void pad(IN(${U}, x), OUT(${U}, out), const long rows,
     long rest = row, at = 0, step = i${RANK - 1};
 % for d in range(RANK - 2, -1, -1):
     {
-        long k = rest % o${d} - b${d};
+        const long place = rest % o${d};
         rest /= o${d};
         ${source(d)}
         at += k * step;
@@ -33,7 +33,7 @@ __kernel void pad(IN(${U}, x), OUT(${U}, out), const long rows,
 % if LOOP:
     for (long last = 0; last < o${RANK - 1}; last++) {
 % endif
-    long k = last - b${RANK - 1};
+    const long place = last;
     ${source(RANK - 1)}
     to[last] = from[k];
 % if LOOP:
@@ -42,10 +42,10 @@ __kernel void pad(IN(${U}, x), OUT(${U}, out), const long rows,
 }
 <%def name="source(d)">\
 % if MODE == "reflect":
-k = k < 0 ? -k : k; k = k >= i${d} ? 2 * (i${d} - 1) - k : k;\
+long k = place < b${d} ? b${d} - place : place - b${d}; k = k >= i${d} ? 2 * (i${d} - 1) - k : k;\
 % elif MODE == "replicate":
-k = clamp(k, (long)0, i${d} - 1);\
+const long k = clamp(place - b${d}, (long)0, i${d} - 1);\
 % else:
-k = k < 0 ? k + i${d} : k >= i${d} ? k - i${d} : k;\
+long k = place - b${d}; k = k < 0 ? k + i${d} : k >= i${d} ? k - i${d} : k;\
 % endif
 </%def>
