@@ -23,6 +23,7 @@ from .core.errors import *  # noqa: F401,F403
 from .core.shape import Size  # noqa: F401
 from .graph.op import REGISTRY as _REGISTRY
 from . import ops as _ops  # noqa: F401
+from . import _misc
 from .ops.creation import (arange, as_tensor, asarray, empty, empty_like, eye, finfo, full, full_like, iinfo, linspace, logspace,  # noqa: F401
                            ones, ones_like, scalar_tensor, tensor, zeros, zeros_like)
 
@@ -45,6 +46,9 @@ for _name, _op in _REGISTRY.items():
         globals().setdefault(_name, _op.fn)
         if _op.inplace and hasattr(Tensor, _name + "_"):
             globals().setdefault(_name + "_", getattr(Tensor, _name + "_"))
+
+for _name, _fn in _misc.public().items():
+    globals().setdefault(_name, _fn)
 
 _dispatch.config.eager = _config.eager
 

@@ -173,9 +173,11 @@ def summary(model, input_size=None, input_data=None, *, batch_dim=None, col_name
     if input_size is None and input_data is None and not kwargs:
         result = Summary(_untraced(model), model, None, col_names, depth, row_settings)
     else:
-        args, named = _inputs(model, input_size, input_data, batch_dim, device, dtypes)
-        named.update(kwargs)
-        result = Summary(_trace(model, args, named, mode), model, (args, list(named.values())), col_names, depth, row_settings)
+        with clnn.random.fork_rng():
+            args, named = _inputs(model, input_size, input_data, batch_dim, device, dtypes)
+            named.update(kwargs)
+            root = _trace(model, args, named, mode)
+        result = Summary(root, model, (args, list(named.values())), col_names, depth, row_settings)
     if verbose:
         print(result)
     return result
@@ -243,19 +245,22 @@ def _trace(model, args, kwargs, mode):
     from clnn.profiler.instrument import counting
     tracer = _Tracer(model)
     modes = {m: m.training for m in model.modules()}
+    buffers = [(b, b.detach().clone()) for b in model.buffers()] if mode == "train" else []
     with ExitStack() as stack:
         for m in modes:
             stack.callback(m.register_forward_pre_hook(tracer.enter, with_kwargs=True, prepend=True).remove)
             stack.callback(m.register_forward_hook(tracer.leave).remove)
         stack.enter_context(counting(tracer.count))
         stack.enter_context(clnn.no_grad())
-        stack.enter_context(clnn.random.fork_rng())
         try:
             model.train(mode == "train")
             model(*args, **kwargs)
         finally:
             for m, training in modes.items():
                 m.training = training
+            for buffer, value in buffers:      # running statistics of a run in training mode
+                if buffer.shape == value.shape:
+                    buffer.copy_(value)
     _add_uncalled(model, tracer)
     return tracer.root
 

@@ -289,7 +289,7 @@ def _pieces(input, dim, sizes, stacked=False):
     return tuple(out)
 
 
-@composite("split_with_sizes", samples=lambda: [((_values(5, 3), [2, 3]), {}), ((_values(2, 4), [1, 0, 3], 1), {})])
+@composite("split_with_sizes", aliases=("unsafe_split_with_sizes",), samples=lambda: [((_values(5, 3), [2, 3]), {}), ((_values(2, 4), [1, 0, 3], 1), {})])
 def split_with_sizes(input, split_sizes, dim=0):
     """Views of the given lengths along ``dim``, which must add up to its size."""
     d = wrap_dim(dim, len(input.shape))
@@ -299,7 +299,7 @@ def split_with_sizes(input, split_sizes, dim=0):
     return _pieces(input, d, [int(s) for s in split_sizes])
 
 
-@composite("split")
+@composite("split", aliases=("unsafe_split",))
 def split(tensor, split_size_or_sections, dim=0):
     """Views of length ``split_size_or_sections`` along ``dim`` (the last may be shorter), or of the lengths in that list."""
     if isinstance(split_size_or_sections, (list, tuple)):
@@ -315,7 +315,7 @@ def split(tensor, split_size_or_sections, dim=0):
     return _pieces(tensor, d, [min(step, size - i * step) for i in range(count)])
 
 
-@composite("chunk")
+@composite("chunk", aliases=("unsafe_chunk",))
 def chunk(input, chunks, dim=0):
     """At most ``chunks`` views of equal length along ``dim`` (the last may be shorter)."""
     if chunks <= 0:

@@ -164,6 +164,12 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     return _index_rows(x, index, x.shape, d, 1, False, "repeat_interleave")
 
 
+@composite("narrow_copy", samples=lambda: [((_values(3, 4), 1, 1, 2), {})])
+def narrow_copy(input, dim, start, length):
+    """``narrow`` as a copy."""
+    return input.narrow(dim, start, length).contiguous().clone()
+
+
 # -- a copy with one region replaced ----------------------------------------------------------------------------------------------------------
 def _replaced(name, input, src, part):
     r = input.clone()

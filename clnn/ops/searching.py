@@ -6,6 +6,7 @@ import numpy as np
 from .._tensor.declare import composite
 from .._tensor.dispatch import run
 from .._tensor.interop import item
+from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size, wrap_dim
@@ -89,6 +90,25 @@ def nonzero(input, *, as_tuple=False, out=None):
 def argwhere(input):
     """``nonzero`` under NumPy's name."""
     return _table(input)
+
+
+@composite("nonzero_static", samples=lambda: [((np.array([1, 0, 2]),), dict(size=4)), ((np.array([1, 3, 2]),), dict(size=2))],
+           numpy=lambda x, size, fill_value=-1: np.concatenate([np.argwhere(x), np.full((size, x.ndim), fill_value)])[:size])
+def nonzero_static(input, *, size, fill_value=-1):
+    """The first ``size`` rows of ``nonzero``, filled up with ``fill_value``."""
+    from .padding import constant_pad
+    table = _table(input)[:size]
+    return constant_pad(table, (0, 0, 0, size - table.shape[0]), fill_value)
+
+
+@composite("unravel_index", method=False, samples=lambda: [((np.array([[3, 7], [11, 0]]), (3, 4)), {})], numpy=lambda i, s: np.unravel_index(i, s))
+def unravel_index(indices, shape):
+    """One tensor of coordinates per dimension of ``shape`` for flat positions."""
+    out, rest = [], indices
+    for size in reversed((shape,) if isinstance(shape, int) else tuple(shape)):
+        out.append(rest % size)
+        rest = rest.div(size, rounding_mode="floor")
+    return tuple(reversed(out))
 
 
 # -- unique -----------------------------------------------------------------------------------------------------------------------------
@@ -314,6 +334,35 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     counts = filled(Size((bins,)), 0, work, device)
     _scatter.write_rows(counts, place.contiguous(), inside, 1, bins, 1, "add", False, _scatter.code(device, "histc", 0, bins))
     return _deliver(cast(counts, input.dtype), out)
+
+
+@composite("histogram", samples=lambda: [((_values(40), 5), {}), ((_values(40), 4), dict(range=(-1.0, 1.0), density=True))],
+           numpy=lambda x, bins, *, range=None, weight=None, density=False: np.histogram(x, bins, range, density, weight))
+def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
+    """Counts (or sums of ``weight``) in bins, and the bins' edges: ``(hist, bin_edges)``.
+
+    Args:
+        bins: how many of equal width over ``range`` (default: from the smallest to the greatest element), or a vector of sorted edges.
+        density: divide so that the histogram integrates to 1.
+    """
+    x, device = input.detach().reshape(-1), input._storage.device
+    if not x.dtype.is_floating_point:
+        raise RuntimeError(f'"histogram_cpu" not implemented for {x.dtype}')
+    if isinstance(bins, Tensor):
+        edges = bins
+    else:
+        low, high = range if range is not None else bounds(x) if x._numel else (0.0, 0.0)
+        low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
+        edges = tensor(np.linspace(low, high, bins + 1), dtype=x.dtype, device=input.device)
+    count = edges._numel - 1
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    place = (searchsorted(edges, x, right=True) - 1).clamp(0, count - 1)
+    values = cast(inside, x.dtype) if weight is None else cast(inside, x.dtype) * weight.detach().reshape(-1)
+    hist = filled(Size((count,)), 0, x.dtype, device)
+    _scatter.write_rows(hist, place, values, 1, count, 1, "add", False, _scatter.code(device, "histogram", 0, count))
+    if density:
+        hist = hist / (hist.sum() * (edges[1:] - edges[:-1]))
+    return _deliver(named("histogram", "hist", "bin_edges")(hist, edges), out)
 
 
 @composite("one_hot", method=False, torch="nn.functional.one_hot", samples=lambda: [((np.array([[0, 2], [1, 1]]),), dict(num_classes=4))],

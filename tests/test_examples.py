@@ -1,0 +1,55 @@
+"""The examples do what they promise."""
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "examples"
+pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="needs a checkout")
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_train_digits(tmp_path, capsys):
+    """A fresh process with the documented defaults: accuracy, checkpoint and picture."""
+    for needed in ("sklearn", "tqdm", "matplotlib"):
+        pytest.importorskip(needed)
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, str(EXAMPLES / "train_digits.py"), "--out", str(tmp_path)], capture_output=True, text=True, env=env, timeout=600)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert (tmp_path / "digits.pt").stat().st_size > 50_000 and (tmp_path / "digits.png").read_bytes()[:4] == b"\x89PNG"
+    accuracy = float(done.stdout.split("test accuracy")[-1].split("%")[0])
+    assert accuracy >= 98.5
+
+
+def test_train_digits_names_its_device():
+    done = subprocess.run([sys.executable, str(EXAMPLES / "train_digits.py"), "--help"], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=100)
+    if "ModuleNotFoundError" in done.stderr:
+        pytest.skip("the examples extra is not installed")
+    assert "--device" in done.stdout and "--epochs" in done.stdout and "--seed" in done.stdout
+
+
+def test_train_mlp(capsys):
+    assert load("train_mlp").main(["--steps", "300"]) > 0.95
+
+
+def test_custom_operator(capsys):
+    from clnn._tensor.tensor import Tensor
+    from clnn.graph.op import REGISTRY
+    try:
+        assert load("custom_operator").main().shape == (2, 3)
+        assert "check gradient: passed" in capsys.readouterr().out
+    finally:
+        REGISTRY.pop("square_share", None)
+        for name in ("square_share", "square_share_"):
+            if name in Tensor.__dict__:
+                delattr(Tensor, name)
