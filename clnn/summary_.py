@@ -245,7 +245,7 @@ def _trace(model, args, kwargs, mode):
     from clnn.profiler.instrument import counting
     tracer = _Tracer(model)
     modes = {m: m.training for m in model.modules()}
-    buffers = [(b, b.detach().clone()) for b in model.buffers()] if mode == "train" else []
+    buffers = [(b, b.detach().clone()) for b in model.buffers() if _count(b)] if mode == "train" else []
     with ExitStack() as stack:
         for m in modes:
             stack.callback(m.register_forward_pre_hook(tracer.enter, with_kwargs=True, prepend=True).remove)

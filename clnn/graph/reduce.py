@@ -88,7 +88,12 @@ class Call:
         return group
 
     def _reduce(self, device, group, shape, dims, out_dtype, out, last):
-        geo = Geometry(group, shape, dims)
+        key = (shape, dims, tuple([leaf[3:] for leaf in group.leaves]))
+        geo = _geometries.get(key)
+        if geo is None:
+            if len(_geometries) > 16384:
+                _geometries.clear()
+            geo = _geometries[key] = Geometry(group, shape, dims)
         value = group.order[-1].dtype
         parts = geo.parts
         if geo.outputs == 0:
@@ -168,6 +173,7 @@ class Geometry:
 
 
 _kernels: dict = {}
+_geometries: dict = {}
 
 
 def launch_reduction(device, call, group, geo, value, out, out_dtype, final):

@@ -89,9 +89,10 @@ class Grid:
         rows = device.is_cpu
         self.kernel = device.kernel("conv/grid", T=T, ROWS=rows, W=W, SW=1 if stride[2] == 1 else 0)
         self.table = _table(device, np.array(found, np.int32))
-        self.gs = (N, C * len(found)) if rows else (self.P, N, C * len(found))
+        images = max(1, min(N, 4096 // max(self.P, 1)))  # small planes are not worth a work-item each
+        self.gs = (-(-N // images), C * len(found)) if rows else (self.P, N, C * len(found))
         self.ls = (1, 1) if rows else None
-        self.words = (_words16(N, C, *size, *self.dims, len(found), slack), _words16(*stride, *before, C * prod(size), prod(size)))
+        self.words = (_words16(N, C, *size, *self.dims, len(found), slack), _words16(*stride, *before, C * prod(size), prod(size), images))
 
     def offset(self, phases, shifts) -> int:
         """Where a tap's plane starts, without its channel."""

@@ -159,6 +159,8 @@ def softshrink(input, lambd=0.5):
 
 def threshold(input, threshold, value, inplace=False):
     """x where ``x > threshold``, else ``value``."""
+    if not input.dtype.is_floating_point:
+        threshold, value = int(threshold), int(value)
     return _apply(_threshold, input, inplace, threshold, value)
 
 

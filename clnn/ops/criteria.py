@@ -236,7 +236,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     return _reduce(loss, _legacy(reduction, size_average, reduce))
 
 
-@_loss("multi_margin_loss", samples=lambda: [((_two()[0], np.array([0, 3, 4, 1])), {}), ((_two()[0], np.array([0, 3, 4, 1])), {"p": 2, "margin": 0.5})])
+@_loss("multi_margin_loss", samples=lambda: [((_two()[0][0], np.array(3)), {}), ((_two()[0], np.array([0, 3, 4, 1])), {}), ((_two()[0], np.array([0, 3, 4, 1])), {"p": 2, "margin": 0.5})])
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """``sum_{i != y} max(0, w[y] (margin - x_y + x_i))^p / C``."""
     reduction = _legacy(reduction, size_average, reduce)
@@ -277,6 +277,8 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     z = (1 - label.unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
     z = where((valid.unsqueeze(2) > 0) & (hits.unsqueeze(1) == 0), z, 0.0)
     loss = z.sum((1, 2)) / x.shape[1]
+    if reduction == "mean" and not loss._numel:
+        return loss.sum()
     return _reduce(loss.reshape(()) if single else loss, reduction)
 
 

@@ -8,7 +8,7 @@ from .._tensor.dispatch import run
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from .creation import tensor
-from .loss import check_reduction
+from .loss import check_reduction, require_float
 from .selection import where
 
 
@@ -60,7 +60,7 @@ def _samples():
     return [((x, targets, *sizes), {}), ((x, targets, *sizes), {"reduction": "sum", "zero_infinity": True}), ((x, targets, *sizes), {"reduction": "none"})]
 
 
-@composite("ctc_loss", method=False, torch="nn.functional.ctc_loss", samples=_samples)
+@composite("ctc_loss", method=False, torch="nn.functional.ctc_loss", samples=_samples, gradcheck=False)
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """Minus the log-probability that ``log_probs`` reads as ``targets``, summed over all alignments (Graves et al., 2006).
 
@@ -75,8 +75,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     Note: the gradient is the one for ``log_probs`` made by ``log_softmax`` (as in PyTorch), and cannot be differentiated again.
     """
     check_reduction(reduction)
-    if not log_probs.dtype.is_floating_point:
-        raise RuntimeError(f'"ctc_loss" not implemented for {log_probs.dtype}; log_probs must be float')
+    require_float("ctc_loss", log_probs)
     batched = log_probs.ndim == 3
     x = log_probs if batched else log_probs.unsqueeze(1)
     steps, n, classes = x.shape

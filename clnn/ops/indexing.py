@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 
-from .._tensor import indexing as syntax
 from .._tensor.declare import composite, kernel
 from .._tensor.device import public
 from .._tensor.dispatch import run
@@ -297,5 +296,3 @@ def masked_select(input, mask, *, out=None):
     shape = broadcast_shapes(tuple(input.shape), tuple(mask.shape))
     return _deliver(_index(input.expand(shape).reshape(-1), [mask.expand(shape).reshape(-1)]), out)
 
-
-__all__ = ["syntax"]

@@ -289,7 +289,8 @@ def _pieces(input, dim, sizes, stacked=False):
     return tuple(out)
 
 
-@composite("split_with_sizes", aliases=("unsafe_split_with_sizes",), samples=lambda: [((_values(5, 3), [2, 3]), {}), ((_values(2, 4), [1, 0, 3], 1), {})])
+@composite("split_with_sizes", aliases=("unsafe_split_with_sizes",), samples=lambda: [
+    ((_values(5, 3), [2, 3]), {}), ((_values(2, 4), [1, 0, 3], 1), {})])
 def split_with_sizes(input, split_sizes, dim=0):
     """Views of the given lengths along ``dim``, which must add up to its size."""
     d = wrap_dim(dim, len(input.shape))

@@ -5,9 +5,10 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.grad_mode import state
-from .._tensor.tensor import Tensor, empty
+from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes, broadcast_strides, collapse
+from ..graph.node import Storage
 from . import creation
 from ._gemm import gemm
 
@@ -25,6 +26,8 @@ def _check(name, a, b):
 
 def product(a, b, bias=None, alpha=1.0, epilogue="", out_dtype=None):
     """``a @ b`` of matrices or stacks of them (broadcast), any strides, in one enqueue of the GEMM family."""
+    if len(a.shape) == 2 == len(b.shape) and a._numel and b._numel:
+        return _product2d(a, b, bias, alpha, epilogue, out_dtype or a.dtype)
     M, K, N = a.shape[-2], a.shape[-1], b.shape[-1]
     lead = a.shape[:-2] if a.shape[:-2] == b.shape[:-2] else broadcast_shapes(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
     device = a._storage.device
@@ -45,6 +48,18 @@ def product(a, b, bias=None, alpha=1.0, epilogue="", out_dtype=None):
     gemm(device, a.dtype, M, N, K, a._storage.buffer(), a._offset, a._strides[-2:], b._storage.buffer(), b._offset, b._strides[-2:],
          out._storage.buf, 0, N, batch, steps, alpha=alpha, bias=extra, epilogue=epilogue, out_dtype=out_dtype)
     return out
+
+
+def _product2d(a, b, bias, alpha, epilogue, out_dtype):
+    """:func:`product` of two matrices that have elements, with the least host work."""
+    (M, K), (_, N) = a.shape, b.shape
+    device = a._storage.device
+    nbytes = M * N * out_dtype.itemsize
+    buf = device.alloc(nbytes)
+    extra = None if bias is None else (bias._storage.buffer(), bias._offset)
+    gemm(device, a.dtype, M, N, K, a._storage.buffer(), a._offset, a._strides, b._storage.buffer(), b._offset, b._strides, buf, 0, N,
+         alpha=alpha, bias=extra, epilogue=epilogue, out_dtype=out_dtype)
+    return make(Storage(device, nbytes, buf), Size((M, N)), out_dtype, M * N)
 
 
 def _mats(rng_shapes):

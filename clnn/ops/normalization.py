@@ -11,6 +11,7 @@ from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.dispatch import run
 from .._tensor.tensor import Tensor, empty, write
 from ..core import dtype as dt
+from .loss import require_float
 from .softmax import row_plan
 
 PART = 256               # rows per partial sum of a weight gradient
@@ -109,8 +110,7 @@ def _check_shape(name, input, shape, *parameters):
     if tuple(input.shape[-len(shape):]) != shape:
         raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [*, {', '.join(map(str, shape))}], but got input of size"
                            f"{list(input.shape)}")
-    if not input.dtype.is_floating_point:
-        raise RuntimeError(f'"{name}" not implemented for {input.dtype}; it takes float tensors')
+    require_float(name, input)
     return shape
 
 
@@ -231,7 +231,10 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     In training they are those of the batch, and the running ones move by ``momentum`` towards them, in place; else the running ones are used, in
     one fused expression (Ioffe, Szegedy, 2015).
     """
+    require_float("batch_norm", input)
     channels = input.shape[1] if input.ndim > 1 else 0
+    if not input._numel:
+        return input.clone()
     for what, t in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
         if t is not None and t._numel != channels:
             raise RuntimeError(f"{what} should contain {channels} elements not {t._numel}")
@@ -311,6 +314,7 @@ def _gn_samples():
     ((np.zeros((2, 5, 3)), 2), {}, RuntimeError, "divisible"),))
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """``(x - mean) / sqrt(var + eps) * weight + bias`` with statistics per sample and group of channels (Wu, He, 2018)."""
+    require_float("group_norm", input)
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     if input.shape[1] % num_groups:
@@ -332,6 +336,7 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
 
     Running statistics move by ``momentum`` towards the batch's average of the samples' ones; they are used with ``use_input_stats=False``.
     """
+    require_float("instance_norm", input)
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")

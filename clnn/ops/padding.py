@@ -9,7 +9,6 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.tensor import empty
 from ..core.shape import Size, contiguous_strides
-from ..graph.op import REGISTRY
 from . import _scatter
 from .creation import filled
 from .indexing import _values
@@ -138,7 +137,8 @@ def _np_pad(x, pad, mode="constant", value=0):
 
 @composite("pad", method=False, torch="nn.functional.pad", numpy=_np_pad, samples=lambda: [
     ((_values(2, 3), (1, 2)), {}), ((_values(2, 3), (1, 2, 0, 1), "constant", 5.0), {}), ((_values(2, 3, 4), (2, 1), "reflect"), {}),
-    ((_values(2, 3, 4, 4), (2, 1, 1, 3), "reflect"), {}), ((_values(2, 3, 4), (2, 5), "replicate"), {}), ((_values(2, 3, 4), (4, 1), "circular"), {})])
+    ((_values(2, 3, 4, 4), (2, 1, 1, 3), "reflect"), {}),
+    ((_values(2, 3, 4), (2, 5), "replicate"), {}), ((_values(2, 3, 4), (4, 1), "circular"), {})])
 def pad(input, pad, mode="constant", value=None):
     """Extended at the edges: ``pad = (left, right, top, bottom, front, back)`` for the last, the last two or three dimensions, and so on.
 
@@ -169,5 +169,3 @@ def pad(input, pad, mode="constant", value=None):
     _check_mode(input, mode, before, after, count)
     return _mode_pad(input, mode, tuple(before), tuple(after), input.shape, count)
 
-
-__all__ = ["REGISTRY"]

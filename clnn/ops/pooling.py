@@ -10,6 +10,7 @@ from .._tensor.dispatch import run
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..graph.op import REGISTRY
+from .loss import require_float
 
 _AXES = ("D", "H", "W")
 
@@ -198,8 +199,7 @@ def _avg(nd, input, kernel_size, stride, padding, ceil_mode, count_include_pad, 
     name = f"avg_pool{nd}d"
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
-    if not input.dtype.is_floating_point:
-        raise RuntimeError(f'"{name}" not implemented for {input.dtype}; it takes float tensors')
+    require_float(name, input)
     window, shape = _window(name, input, nd, kernel_size, stride, padding, 1, ceil_mode)
     return _avg_pool(input, window, shape, bool(count_include_pad), divisor_override)
 
@@ -268,6 +268,7 @@ def _declare_adaptive(nd):
     name = f"adaptive_avg_pool{nd}d"
 
     def average(input, output_size):
+        require_float(name, input)
         window, shape = _adaptive_window(name, input, nd, output_size)
         sizes = tuple(input.shape[input.ndim - nd:])
         if window.kernel == sizes and input._numel:                # global: a row reduction

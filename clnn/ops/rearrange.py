@@ -5,16 +5,16 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.tensor import Tensor, copy, make_view
-from ..core import dtype as dt
 from ..core.shape import wrap_dim, wrap_dims
-from .creation import arange, tensor
+from .creation import tensor
 from .indexing import _index_rows, _values
 from .joining import cat
 from .views import _numbers
 
 
 # -- order of dimensions ----------------------------------------------------------------------------------------------------------------
-@composite("movedim", aliases=("moveaxis",), numpy=np.moveaxis, samples=lambda: [((_values(2, 3, 4), 0, 2), {}), ((_values(2, 3, 4), (0, 1), (-1, 0)), {})])
+@composite("movedim", aliases=("moveaxis",), numpy=np.moveaxis, samples=lambda: [
+    ((_values(2, 3, 4), 0, 2), {}), ((_values(2, 3, 4), (0, 1), (-1, 0)), {})])
 def movedim(input, source, destination):
     """Dimensions ``source`` (an int or several) at the positions ``destination``; the others keep their order."""
     rank = len(input.shape)
@@ -74,7 +74,8 @@ def flipud(input):
     return flip(input, 0)
 
 
-@composite("rot90", numpy=lambda x, k=1, dims=(0, 1): np.rot90(x, k, dims), samples=lambda: [((_values(2, 3),), {}), ((_values(2, 3, 2), 3, (1, 2)), {})])
+@composite("rot90", numpy=lambda x, k=1, dims=(0, 1): np.rot90(x, k, dims), samples=lambda: [
+    ((_values(2, 3),), {}), ((_values(2, 3, 2), 3, (1, 2)), {})])
 def rot90(input, k=1, dims=(0, 1)):
     """Rotated by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""
     if len(dims) != 2:
@@ -127,7 +128,7 @@ def repeat(input, *sizes):
     inner = [n for s in shape for n in (1, s)]
     wide = [n for r, s in zip(sizes, shape) for n in (r, s)]
     r = input.reshape(inner).expand(wide)
-    return (r.reshape([a * s for a, s in zip(sizes, shape)]) if 1 in wide or wide else r).contiguous()
+    return r.reshape([a * s for a, s in zip(sizes, shape)]).contiguous()
 
 
 @composite("tile", numpy=np.tile, samples=lambda: [((_values(2, 3), (2, 1)), {}), ((_values(2, 3), (2,)), {}), ((_values(3), (2, 2)), {})])
@@ -175,7 +176,8 @@ def _replaced(name, input, src, part):
     r = input.clone()
     target = part(r)
     if target.shape != src.shape:
-        raise RuntimeError(f"expected src to have a size equal to the {name} of self. src size = {list(src.shape)}, {name} size = {list(target.shape)}")
+        raise RuntimeError(f"expected src to have a size equal to the {name} of self. src size = {list(src.shape)}, "
+                           f"{name} size = {list(target.shape)}")
     target.copy_(src)
     return r
 
@@ -211,5 +213,3 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """``input`` with ``src`` in the region that ``as_strided`` would show."""
     return _replaced("slice", input.contiguous(), src, lambda r: r.as_strided(size, stride, storage_offset))
 
-
-__all__ = ["arange", "dt"]

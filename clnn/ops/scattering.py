@@ -173,7 +173,8 @@ def _full(base, indices):
 
 
 @composite("index_put", inplace=True, samples=lambda: [
-    ((_values(4, 3), (np.array([0, 2]), np.array([1, 1])), _values(2)), {}), ((_values(4, 3), (np.array([0, 0]),), _values(3)), dict(accumulate=True))])
+    ((_values(4, 3), (np.array([0, 2]), np.array([1, 1])), _values(2)), {}),
+    ((_values(4, 3), (np.array([0, 0]),), _values(3)), dict(accumulate=True))])
 def index_put(input, indices, values, accumulate=False):
     """``input`` with ``input[indices] = values``, or ``+=`` with ``accumulate`` (equal indices then add up).
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
+from .._tensor.inplace import type_name
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.shape import wrap_dim
@@ -89,7 +90,7 @@ def _prepared(name, input, dim, dtype):
     if dtype is not None:
         input = input.to(dt.as_dtype(dtype))
     if not input.dtype.is_floating_point:
-        raise RuntimeError(f'"{name}" not implemented for {input.dtype}; it takes float tensors (give dtype=)')
+        raise RuntimeError(f"\"{name}\" not implemented for '{type_name(input.dtype)}'; it takes float tensors (give dtype=)")
     return input, wrap_dim(dim, input.ndim)
 
 

@@ -63,7 +63,8 @@ def _np_sort(x, dim=-1, descending=False, **_):
     return np.take_along_axis(x, order, dim), order
 
 
-@composite("sort", numpy=_np_sort, samples=lambda: [((_values(3, 5),), {}), ((_values(3, 5), 0), dict(descending=True)), ((_values(2, 50, 3), 1), {})])
+@composite("sort", numpy=_np_sort, samples=lambda: [
+    ((_values(3, 5),), {}), ((_values(3, 5), 0), dict(descending=True)), ((_values(2, 50, 3), 1), {})])
 def sort(input, dim=-1, descending=False, stable=False, *, out=None):
     """Elements in order along ``dim`` and their former positions: ``(values, indices)``. Always stable; NaN is the greatest value.
 
@@ -75,7 +76,8 @@ def sort(input, dim=-1, descending=False, stable=False, *, out=None):
     return _deliver(named("sort", "values", "indices")(_sort(input, d, bool(descending), input.shape)), out)
 
 
-@composite("argsort", numpy=lambda *a, **k: _np_sort(*a, **k)[1], samples=lambda: [((_values(3, 5),), {}), ((_values(3, 5), 0), dict(descending=True))])
+@composite("argsort", numpy=lambda *a, **k: _np_sort(*a, **k)[1], samples=lambda: [
+    ((_values(3, 5),), {}), ((_values(3, 5), 0), dict(descending=True))])
 def argsort(input, dim=-1, descending=False, stable=False):
     """The positions that sort ``input`` along ``dim``."""
     return _sort(input.detach(), wrap_dim(dim, len(input.shape)), bool(descending), input.shape)[1]
@@ -260,7 +262,7 @@ def _quantile(name, input, q, dim, keepdim, interpolation, ignore_nan):
     if len(q.shape) > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     rank = len(input.shape)
-    x = input.reshape(-1) if dim is None else input.unsqueeze(-1).transpose(wrap_dim(dim, rank), -1).squeeze(wrap_dim(dim, rank)) if rank else input.reshape(1)
+    x = input.reshape(-1) if dim is None or not rank else input.movedim(wrap_dim(dim, rank), -1)
     ordered = _sort(x, len(x.shape) - 1, False, x.shape)[0]
     n = x.shape[-1]
     nans = cast(ordered.detach() != ordered.detach(), x.dtype).sum(-1, True)

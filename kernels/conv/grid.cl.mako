@@ -4,7 +4,7 @@
 ##
 ## X (N, C, ID, IH, IW) -> Y[c][phase][n][gd][gh][gw] = X[n, c, gd * SD + fd - pd, gh * SH + fh - ph, gw * SW + fw - pw], 0 outside.
 ## phase (fd, fh, fw) comes from `phases`, three ints each. After the last plane `slack` zeros follow.
-## Geometry: ROWS: one work-item per plane of one image, global (N, C * phases); else global (elements of a plane, N, C * phases).
+## Geometry: ROWS: a work-item lays out the planes of e.s8 images, global (ceil(N / e.s8), C * phases); else global (elements of a plane, N, C * phases).
 ##
 ## Parameter  legal values
 ## T          dtype row of X
@@ -16,12 +16,14 @@ ${vec.vector_io(T, W) if ROWS else ""}
 __kernel void conv_grid(IN(${T.c}, X), OUT(${T.acc}, Y), __global const int* restrict phases, const long16 d, const long16 e) {
     const long N = d.s0, C = d.s1, ID = d.s2, IH = d.s3, IW = d.s4, GD = d.s5, GH = d.s6, GW = d.s7, F = d.s8, slack = d.s9;
     const long SD = e.s0, SH = e.s1, SW = ${"1" if SW == 1 else "e.s2"};
-    const long n = get_global_id(${"0" if ROWS else "1"}), cf = get_global_id(${"1" if ROWS else "2"}), c = cf / F, f = cf % F, P = GD * GH * GW;
-    if (n >= N || cf >= C * F) return;
+    const long cf = get_global_id(${"1" if ROWS else "2"}), c = cf / F, f = cf % F, P = GD * GH * GW;
+    if (cf >= C * F) return;
     const long pd = e.s3 - phases[3 * f], ph = e.s4 - phases[3 * f + 1], pw = e.s5 - phases[3 * f + 2];
+% if ROWS:
+    const long n_begin = get_global_id(0) * e.s8, n_end = min(N, n_begin + e.s8);
+    for (long n = n_begin; n < n_end; n++) {
     __global const ${T.c}* restrict src = X_p + X_o + n * e.s6 + c * e.s7;
     __global ${T.acc}* restrict dst = Y_p + Y_o + (cf * N + n) * P;
-% if ROWS:
     // columns first..last - 1 of a row lie inside the image
     const long first = min(GW, max(0L, (pw + SW - 1) / SW)), last = max(first, min(GW, (IW + pw + SW - 1) / SW));
     for (long gd = 0; gd < GD; gd++)
@@ -37,13 +39,23 @@ __kernel void conv_grid(IN(${T.c}, X), OUT(${T.acc}, Y), __global const int* res
             long w = first;
 % if SW == 1:
             for (; w + ${W} <= last; w += ${W}) vstore${W}(ldv_${T.name}(s + w - pw), 0, o + w);
+% if T.c == T.acc:
+% for part in (8, 4) if W == 16 else (4,):
+            if (w + ${part} <= last) { vstore${part}(vload${part}(0, s + w - pw), 0, o + w); w += ${part}; }
+% endfor
+% endif
 % endif
             for (; w < last; w++) o[w] = ${T.load}(s, w * SW - pw);
             for (; w < GW; w++) o[w] = 0;
         }
     if (n == N - 1 && cf == C * F - 1)
         for (long w = 0; w < slack; w++) dst[P + w] = 0;
+    }
 % else:
+    const long n = get_global_id(1);
+    if (n >= N) return;
+    __global const ${T.c}* restrict src = X_p + X_o + n * e.s6 + c * e.s7;
+    __global ${T.acc}* restrict dst = Y_p + Y_o + (cf * N + n) * P;
     const long q = get_global_id(0);
     if (n == N - 1 && cf == C * F - 1)
         for (long w = q; w < slack; w += get_global_size(0)) dst[P + w] = 0;

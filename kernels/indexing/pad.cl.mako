@@ -2,7 +2,7 @@
 ## out = x with its last RANK dimensions extended by values of its own.
 ##
 ## x (outer, i0, i1, ...), out (outer, o0, o1, ...), contiguous; b<d> elements come before dimension d (negative: are cut off).
-## Geometry: LOOP global (outer * all other o), one row per work-item; else global (o of the last dimension, outer * all other o).
+## Geometry: LOOP global (outer * all other o), one row per work-item (CPUs); else global (o of the last dimension, outer * all other o).
 ## Any local size. Limits: see clnn.nn.functional.pad on sizes.
 ##
 ## Parameter  legal values
@@ -31,13 +31,16 @@ __kernel void pad(IN(${U}, x), OUT(${U}, out), const long rows,
     __global const ${U}* restrict from = x_p + x_o + rest * step + at;
     __global ${U}* restrict to = out_p + out_o + row * o${RANK - 1};
 % if LOOP:
-    for (long last = 0; last < o${RANK - 1}; last++) {
-% endif
+    const long b = b${RANK - 1}, lo = max(b, (long)0), hi = max(lo, min(o${RANK - 1}, b + i${RANK - 1}));    /* out[lo..hi) is x itself */
+    for (long place = 0; place < lo; place++) { ${source(RANK - 1)} to[place] = from[k]; }
+    long j = lo;
+    for (; j + 16 <= hi; j += 16) vstore16(vload16(0, from + j - b), 0, to + j);
+    for (; j < hi; j++) to[j] = from[j - b];
+    for (long place = hi; place < o${RANK - 1}; place++) { ${source(RANK - 1)} to[place] = from[k]; }
+% else:
     const long place = last;
     ${source(RANK - 1)}
     to[last] = from[k];
-% if LOOP:
-    }
 % endif
 }
 <%def name="source(d)">\

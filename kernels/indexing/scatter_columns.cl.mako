@@ -2,8 +2,8 @@
 <%namespace name="ix" file="/indexing/row.cl.mako"/>\
 ## out[b, index[b, n, r], r] = fold(that, src[b, n, r]), in the order of n for each column (b, r), so every run gives equal bits.
 ##
-## out (B, D, R) and index (B, N, R), with SHARED (N), contiguous; src walks with strides (sb, sn, sr). A work-item owns `width` columns and, of each, the
-## destinations [own * k, own * (k + 1)): no two write to the same place.
+## out (B, D, R) and index (B, N, R), with SHARED (N), contiguous; src walks with strides (sb, sn, sr).
+## A work-item owns `width` columns and, of each, the destinations [own * k, own * (k + 1)): no two write to the same place.
 ## Geometry: global (ceil(R / width), B, ceil(D / own)), any local size.
 ##
 ## Parameter  legal values

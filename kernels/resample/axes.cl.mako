@@ -9,8 +9,10 @@
 ## T          dtype row of x and y; without weights any C type of the element's width
 ## AXES       the resampled ones of "DHW"; on the others sizes agree
 ## WEIGHTED   1: as above | 0: y takes the first element of the window (nearest), whatever the dtype
-<% ACC = T.acc if WEIGHTED else None
-   C = T.c if WEIGHTED else T %>\
+<%
+    ACC = T.acc if WEIGHTED else None
+    C = T.c if WEIGHTED else T
+%>\
 __kernel void axes(IN(${C}, x), OUT(${C}, y), const long rows, const long ND, const long NH, const long NW, const long OD, const long OH, const long OW
 % for a in AXES:
                    , IN(int, s${a})${f", IN({ACC}, w{a}), const long taps{a}" if WEIGHTED else ""}

@@ -1,0 +1,93 @@
+"""``python -m benchmarks [--only host,gemm] [--json FILE] [--seconds 0.6] [--without torch,numpy]``: one table of clnn against NumPy, PyTorch and the device's limits.
+
+All contenders of a line take turns; rates are those of the best round, and the last columns are ratios within the line. More than 1 means that clnn is faster.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+
+import numpy as np
+
+import clnn
+
+from . import elementwise, products, setup, training
+from .timing import Case, measure
+
+GROUPS = {"host": elementwise.host, "elementwise": elementwise.elementwise, "reductions": elementwise.reductions, "gemm": products.gemm, "conv": products.conv,
+          "attention": products.attention, "training": training.training}
+COLUMNS = (("clnn", 8), ("unit", 8), ("compiled", 9), ("torch", 8), ("numpy", 8), ("limit", 8), ("x torch", 8), ("x numpy", 8), ("of limit", 9))
+
+
+def number(value):
+    if value is None:
+        return ""
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def peak():
+    """GFLOP/s of the multiply-add loop, measured once."""
+    if "limit" not in setup.PEERS:
+        return None
+    contender, operations = setup.multiply_add_limit()
+    found = measure(Case("multiply-add peak", "GFLOP/s", operations, [contender]), 1.0, 5)
+    return found.rate("limit")
+
+
+def line(result, fma):
+    """The cells of one result."""
+    case = result.case
+    limit = result.rate("limit") if "limit" in result.best else fma if case.bound == "fma" else None
+    if "limit" in result.best and case.unit == "GB/s":           # a copy moves 8 bytes per float, whatever the line counts
+        limit = result.rate("limit")
+    ours = result.rate("clnn")
+    share = ours / limit if limit and ours and case.bound else None
+    fastest = result.rate("compiled")
+    base = min(x for x in (result.best.get("clnn"), result.best.get("compiled")) if x) if result.best else None
+
+    def ratio(other):
+        return result.best[other] / base if other in result.best and base else None
+    cells = [number(ours), case.unit, number(fastest), number(result.rate("torch")), number(result.rate("numpy")), number(limit if case.bound else None),
+             number(ratio("torch")), number(ratio("numpy")), f"{100 * share:.0f} %" if share else ""]
+    return case.name, cells
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help=f"groups or parts of names, comma-separated; groups: {', '.join(GROUPS)}")
+    parser.add_argument("--json", help="also write all figures to this file")
+    parser.add_argument("--seconds", type=float, default=0.6, help="time per contender and line")
+    parser.add_argument("--without", default="", help="contenders to leave out: torch, numpy, limit")
+    args = parser.parse_args(argv)
+    setup.PEERS.difference_update(args.without.split(","))
+    wanted = args.only.split(",") if args.only else list(GROUPS)
+    groups = [g for g in wanted if g in GROUPS] or list(GROUPS)
+    words = [w for w in wanted if w not in GROUPS]
+    dev = setup.DEVICE
+    print(f"clnn {clnn.__version__} on {dev.name} ({dev.platform_name}, {dev.compute_units} units); NumPy {np.__version__}, "
+          f"PyTorch {setup.torch.__version__ if setup.torch is not None else 'not installed'}; Python {platform.python_version()}")
+    fma = peak()
+    if fma:
+        print(f"multiply-add peak {fma:.0f} GFLOP/s")
+    width, records = 46, []
+    for group in groups:
+        print(f"\n{group:{width}s}" + "".join(f"{name:>{w}s}" for name, w in COLUMNS))
+        for case in GROUPS[group]():
+            if words and not any(w in case.name for w in words):
+                continue
+            result = measure(case, args.seconds)
+            name, cells = line(result, fma)
+            print(f"{name:{width}s}" + "".join(f"{c:>{w}s}" for c, (_, w) in zip(cells, COLUMNS)) + (f"  {case.note}" if case.note else ""), flush=True)
+            records.append(dict(group=group, **result.as_dict()))
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump(dict(clnn=clnn.__version__, device=dev.name, platform=dev.platform_name, driver=dev.driver_version, units=dev.compute_units, numpy=np.__version__,
+                           torch=setup.torch.__version__ if setup.torch is not None else None, python=platform.python_version(), machine=platform.machine(),
+                           multiply_add_gflops=fma, results=records), file, indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Matrix products, convolutions and attention, held against the device's multiply-add peak."""
+from __future__ import annotations
+
+import numpy as np
+
+import clnn
+
+from .setup import array, contenders, tensors, torch
+from .timing import Case
+
+F = clnn.nn.functional
+TF = torch.nn.functional if torch is not None else None
+
+
+def gemm():
+    """Squares, and the shapes of a training step: forward, gradient of the input, gradient of the weight."""
+    for m, k, n, how in [(256, 256, 256, ""), (512, 512, 512, ""), (1024, 1024, 1024, ""), (2048, 2048, 2048, ""), (64, 784, 512, ""), (64, 512, 512, "bt"),
+                         (512, 64, 512, "at"), (4096, 512, 2048, ""), (1024, 1024, 1, "")]:
+        a, b = array(k, m) if how == "at" else array(m, k), array(n, k) if how == "bt" else array(k, n)
+        (x, y), (t, u) = tensors(a, b)
+        if how == "at":
+            a, x, t = a.T, x.t(), t.t() if torch is not None else None
+        if how == "bt":
+            b, y, u = b.T, y.t(), u.t() if torch is not None else None
+        label = {"": "", "at": " (A transposed)", "bt": " (B transposed)"}[how]
+        yield Case(f"matmul {m} x {k} x {n}{label}", "GFLOP/s", 2.0 * m * k * n, contenders(lambda x=x, y=y: x @ y, lambda t=t, u=u: t @ u, lambda a=a, b=b: a @ b), "fma")
+    a, b = array(64, 128, 64), array(64, 64, 128)
+    (x, y), (t, u) = tensors(a, b)
+    yield Case("bmm 64 x (128 x 64 x 128)", "GFLOP/s", 2.0 * 64 * 128 * 64 * 128, contenders(lambda: x @ y, lambda: t @ u, lambda: np.matmul(a, b)), "fma")
+
+
+def conv():
+    """Layers of ResNet-18 at batch 16, forward and with both gradients; a depthwise layer."""
+    for n, c, size, out, k, stride, groups in [(16, 3, 224, 64, 7, 2, 1), (16, 64, 56, 64, 3, 1, 1), (16, 128, 28, 128, 3, 1, 1), (16, 64, 56, 128, 1, 2, 1),
+                                               (16, 256, 14, 256, 3, 1, 1), (16, 96, 56, 96, 3, 1, 96), (64, 1, 28, 32, 3, 1, 1)]:
+        a, w = array(n, c, size, size), array(out, c // groups, k, k, scale=0.1)
+        (x, v), (t, u) = tensors(a, w)
+        kind = dict(stride=stride, padding=k // 2, groups=groups)
+        side = (size + 2 * (k // 2) - k) // stride + 1
+        flops = 2.0 * n * out * side * side * (c // groups) * k * k
+        label = f"{n} x {c} x {size}^2 -> {out}, {k} x {k}" + (f" / {stride}" if stride > 1 else "") + (" depthwise" if groups > 1 else "")
+        yield Case(f"conv2d {label}", "GFLOP/s", flops, contenders(lambda x=x, v=v, kind=kind: F.conv2d(x, v, **kind), lambda t=t, u=u, kind=kind: TF.conv2d(t, u, **kind)), "fma")
+        if n == 16 and k == 3 and size in (56, 14) and groups == 1:
+            (x, v), (t, u) = tensors(a, w, grad=True)
+
+            def step(lib, x, v, kind):
+                y = lib.conv2d(x, v, **kind)
+                y.backward(y.detach())
+                g = x.grad, v.grad
+                x.grad = v.grad = None
+                return g
+            yield Case(f"conv2d {label}, with gradients", "GFLOP/s", 3 * flops, contenders(lambda x=x, v=v, kind=kind: step(F, x, v, kind),
+                                                                                         lambda t=t, u=u, kind=kind: step(TF, t, u, kind)), "fma")
+
+
+def attention():
+    """Scaled dot-product attention, forward and with gradients."""
+    for b, h, n, d, causal in [(4, 8, 256, 64, False), (4, 8, 512, 64, True), (1, 12, 1024, 64, True)]:
+        q = [array(b, h, n, d) for _ in range(3)]
+        mine, theirs = tensors(*q)
+        flops = 4.0 * b * h * n * n * d * (0.5 if causal else 1)
+        label = f"{b} x {h} x {n} x {d}{' causal' if causal else ''}"
+        yield Case(f"attention {label}", "GFLOP/s", flops, contenders(lambda m=mine, c=causal: F.scaled_dot_product_attention(*m, is_causal=c),
+                                                                     lambda m=theirs, c=causal: TF.scaled_dot_product_attention(*m, is_causal=c)), "fma")
+        if n == 512:
+            mine, theirs = tensors(*q, grad=True)
+
+            def step(lib, qkv, causal):
+                y = lib.scaled_dot_product_attention(*qkv, is_causal=causal)
+                y.backward(y.detach())
+                grads = [t.grad for t in qkv]
+                for t in qkv:
+                    t.grad = None
+                return grads
+            yield Case(f"attention {label}, with gradients", "GFLOP/s", 3.5 * flops, contenders(lambda m=mine, c=causal: step(F, m, c),
+                                                                                              lambda m=theirs, c=causal: step(TF, m, c)), "fma")

@@ -1,0 +1,90 @@
+"""What all benchmark files share: the device under test, the optional peers, and the device's own limits."""
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+import clnn
+from clnn.core import dtype as dt
+from clnn.runtime.launch import launch
+
+from .timing import Contender
+
+try:
+    import torch
+    torch.set_num_threads(os.cpu_count() or 1)
+except ImportError:
+    torch = None
+
+DEVICE = clnn.get_default_device().physical
+RNG = np.random.default_rng(0)
+PEERS = {"numpy", "torch", "limit", "clnn"}            # which contenders to run; the command line may take some out
+
+
+def array(*shape, scale=1.0):
+    return (RNG.standard_normal(shape, dtype=np.float32) * scale).astype(np.float32)
+
+
+def realise(value):
+    """Have lazy results computed (enqueued), without waiting."""
+    if isinstance(value, clnn.Tensor):
+        value._storage.buffer()
+    elif isinstance(value, (list, tuple)):
+        for v in value:
+            realise(v)
+    return value
+
+
+def ours(fn, name="clnn"):
+    """clnn as a contender: ``fn`` returns what must be computed."""
+    return Contender(name, lambda: realise(fn()), clnn.synchronize)
+
+
+def contenders(clnn_fn, torch_fn=None, numpy_fn=None, *more):
+    """The usual list: clnn, PyTorch and NumPy where they are installed and asked for."""
+    out = [ours(clnn_fn)]
+    if torch is not None and torch_fn is not None and "torch" in PEERS:
+        out.append(Contender("torch", torch_fn))
+    if numpy_fn is not None and "numpy" in PEERS:
+        out.append(Contender("numpy", numpy_fn))
+    return out + [m for m in more if m is not None and m.name in PEERS]
+
+
+def tensors(*arrays, grad=False):
+    """(clnn tensors, torch tensors) of the same values."""
+    mine = [clnn.tensor(a, requires_grad=grad and a.dtype.kind == "f") for a in arrays]
+    theirs = [torch.tensor(a, requires_grad=grad and a.dtype.kind == "f") for a in arrays] if torch is not None else [None] * len(arrays)
+    return mine, theirs
+
+
+# -- the device's limits ------------------------------------------------------------------------------------------------------------
+
+_COPY = """
+__kernel void plain_copy(__global const float* restrict x, __global float* restrict y, const long n) {
+    const long i = get_global_id(0);
+    if (i < n) y[i] = x[i];
+}"""
+
+
+def copy_limit(n):
+    """A plain copy kernel over n floats, with the best local size of the driver: what a stream of reads and writes can reach."""
+    kernel = DEVICE.kernel_from_source(_COPY, "plain_copy")
+    source, target = DEVICE.alloc(4 * n), DEVICE.alloc(4 * n)
+    DEVICE.write(source, array(n))
+    return Contender("limit", lambda: launch(DEVICE, kernel, (n,), (256,), source, target, n), DEVICE.synchronize)
+
+
+def multiply_add_limit():
+    """(contender, operations per call): independent fused multiply-adds in registers."""
+    width = 16 if DEVICE.is_cpu else 4
+    kernel = DEVICE.kernel("profiler/multiply_add", WIDTH=width)
+    items, steps = max(256, 64 * DEVICE.compute_units), 20000 if DEVICE.is_cpu else 2000
+    if not DEVICE.is_cpu:
+        items = 2048 * DEVICE.compute_units
+    out = DEVICE.alloc(4 * items)
+    run = Contender("limit", lambda: launch(DEVICE, kernel, (items,), (1 if DEVICE.flavour == "pocl" else 64,), items, steps, 0.5, out), DEVICE.synchronize)
+    return run, items * steps * 8 * width * 2
+
+
+assert dt

@@ -1,0 +1,164 @@
+"""PyTorch names that programs use and that mean little here: cuda, backends, jit, version, special, hub."""
+import hashlib
+import importlib
+
+import numpy as np
+import pytest
+
+import clnn as torch
+
+other = pytest.importorskip("torch")
+V = np.linspace(-8, 8, 41).astype("float32")
+U = np.linspace(0.01, 0.99, 9).astype("float32")
+UNARY = {"entr": V, "expit": V, "ndtr": V, "log_ndtr": V, "erf": V, "exp2": V, "sinc": V, "gammaln": abs(V) + 0.1, "psi": abs(V) + 0.1, "ndtri": U}
+POLYNOMIALS = ["chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "hermite_polynomial_h",
+               "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"]
+
+
+def close(a, b):
+    np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=3e-6)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_special(name):
+    close(getattr(torch.special, name)(torch.tensor(UNARY[name])), getattr(other.special, name)(other.tensor(UNARY[name])))
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+def test_special_pairs(name):
+    a, b = np.array([0, 1, 2, 0], "float32"), np.array([0.5, 2, 3, np.nan], "float32")
+    close(getattr(torch.special, name)(torch.tensor(a), torch.tensor(b)), getattr(other.special, name)(other.tensor(a), other.tensor(b)))
+    close(getattr(torch.special, name)(2.0, torch.tensor(U)), getattr(other.special, name)(2.0, other.tensor(U)))
+
+
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_polynomials(name):
+    for n in (0, 1, 2, 5):
+        close(getattr(torch.special, name)(torch.tensor(U), n), getattr(other.special, name)(other.tensor(U), n))
+
+
+def test_special_rest():
+    close(torch.special.multigammaln(torch.tensor(U + 2), 3), other.special.multigammaln(other.tensor(U + 2), 3))
+    x = torch.tensor([-20.0, -5.0, 0.0, 3.0], requires_grad=True)
+    t = other.tensor([-20.0, -5.0, 0.0, 3.0], requires_grad=True)
+    torch.special.log_ndtr(x).sum().backward()
+    other.special.log_ndtr(t).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), t.grad.numpy(), rtol=2e-4, atol=1e-6)
+    with pytest.raises(AttributeError):
+        torch.special.nothing
+
+
+def test_cuda_counts_gpus():
+    gpus = [d for d in torch.devices() if d.type == "gpu"]
+    assert torch.cuda.is_available() == bool(gpus) and torch.cuda.device_count() == len(gpus)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    assert torch.ones(2).to(device).device.type == device.type
+    assert torch.accelerator.is_available() == bool(gpus)
+    if gpus:
+        assert torch.accelerator.current_accelerator() == torch.device("cuda")
+        with torch.cuda.device(0):
+            assert torch.ones(1).is_cuda
+    else:
+        with pytest.raises(torch.DeviceError, match="no GPU"):
+            torch.cuda.get_device_name(3)
+
+
+def test_cuda_about_the_device():
+    d = torch.get_default_device().physical
+    assert torch.cuda.get_device_name() == d.name and torch.cuda.get_device_properties().total_memory == d.global_mem
+    assert all(isinstance(n, int) for n in torch.cuda.get_device_capability())
+
+
+def test_cuda_memory():
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    x = torch.ones(1 << 16) + 1
+    torch.cuda.synchronize()
+    x._storage.buffer()
+    assert torch.cuda.memory_allocated() >= before + (1 << 18) and torch.cuda.max_memory_allocated() >= before + (1 << 18)
+    assert torch.cuda.memory_reserved() >= torch.cuda.memory_allocated()
+    free, total = torch.cuda.mem_get_info()
+    assert 0 < free < total and "allocated_bytes.all.peak" in torch.cuda.memory_summary()
+    torch.cuda.empty_cache()
+
+
+def test_cuda_seeds():
+    torch.cuda.manual_seed_all(5)
+    a = torch.rand(3)
+    torch.cuda.manual_seed(5)
+    assert torch.equal(a, torch.rand(3))
+
+
+def test_cuda_events_and_streams():
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    x = torch.ones(64, 64)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        start.record()
+        (x @ x)._storage.buffer()
+        end.record()
+    torch.cuda.current_stream().synchronize()
+    assert end.query() and start.elapsed_time(end) >= 0
+    with pytest.raises(ValueError, match="enable_timing"):
+        torch.cuda.Event().elapsed_time(end)
+
+
+def test_cuda_amp():
+    amp = importlib.import_module("clnn.cuda.amp")
+    with amp.autocast():
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.float16
+    assert amp.GradScaler is torch.cuda.amp.GradScaler
+    with torch.cuda.nvtx.range("work"):
+        pass
+
+
+def test_backends():
+    cudnn = importlib.import_module("clnn.backends.cudnn")
+    cudnn.benchmark = True
+    assert torch.backends.cudnn.benchmark and not cudnn.is_available()
+    with torch.backends.cudnn.flags(enabled=False):
+        assert not cudnn.enabled
+    assert cudnn.enabled
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cuda.matmul.allow_tf32 = True
+    with torch.backends.cuda.sdp_kernel(enable_flash=False):
+        pass
+    assert not torch.backends.mps.is_available() and not torch.backends.openmp.is_available()
+
+
+def test_version():
+    assert torch.version.cuda is None and torch.version.__version__ == torch.__version__
+
+
+def test_jit():
+    @torch.jit.script
+    def double(x):
+        return 2 * x
+
+    class Net(torch.nn.Module):
+        @torch.jit.export
+        def extra(self, x):
+            return x
+
+        @torch.jit.ignore
+        def forward(self, x):
+            return double(x)
+    net = torch.jit.script(Net())
+    assert net(3) == 6 and net.extra(1) == 1 and torch.jit.trace(net, torch.ones(1)) is net and not torch.jit.is_scripting()
+    assert issubclass(Net, torch.jit.ScriptModule) and torch.jit.freeze(net) is net and not net.training
+    with pytest.raises(RuntimeError, match="state_dict"):
+        torch.jit.load("model.pt")
+
+
+def test_hub(tmp_path):
+    source = tmp_path / "weights.pt"
+    torch.save({"w": torch.ones(2)}, source)
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    named = tmp_path / f"weights-{digest[:8]}.pt"
+    named.write_bytes(source.read_bytes())
+    state = torch.hub.load_state_dict_from_url(named.as_uri(), model_dir=str(tmp_path / "cache"), check_hash=True)
+    assert state["w"].tolist() == [1, 1] and (tmp_path / "cache" / named.name).is_file()
+    with pytest.raises(RuntimeError, match="SHA-256"):
+        torch.hub.download_url_to_file(named.as_uri(), str(tmp_path / "x.pt"), hash_prefix="00000000")
+    assert not (tmp_path / "x.pt").exists()
+    with pytest.raises(RuntimeError, match="not supported"):
+        torch.hub.load("a/b", "model")

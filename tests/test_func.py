@@ -1,0 +1,318 @@
+"""clnn.func and clnn.utils.checkpoint against PyTorch."""
+import numpy as np
+import pytest
+
+import clnn
+from clnn import func, nn
+from clnn.utils import _pytree as pytree
+from clnn.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+X = np.linspace(-1, 1, 4).astype("float32")
+Y = (np.arange(12).reshape(3, 4) / 7).astype("float32")
+
+
+def same(a, b):
+    """Equal structure, values and requires_grad."""
+    if isinstance(b, torch.Tensor):
+        assert tuple(a.shape) == tuple(b.shape) and a.requires_grad == b.requires_grad
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=2e-5, atol=1e-6)
+    elif isinstance(b, (tuple, list)):
+        assert type(a).__name__ == type(b).__name__ and len(a) == len(b)
+        for x, y in zip(a, b):
+            same(x, y)
+    elif isinstance(b, dict):
+        assert a.keys() == b.keys()
+        for key in b:
+            same(a[key], b[key])
+    else:
+        assert a == b
+
+
+def outer_leaf(m, f):
+    w = m.tensor(X).requires_grad_()
+    g = f.grad(lambda a: (w * a * a).sum())(m.tensor(X))
+    return g, m.autograd.grad(g.sum(), w)[0]
+
+
+def outer_argument(m, f):
+    w = m.tensor(X).requires_grad_()
+    g = f.grad(lambda a: (a * a * a).sum())(w)
+    return g, m.autograd.grad(g.sum(), w)[0]
+
+
+def under_no_grad(m, f):
+    with m.no_grad():
+        return f.grad(lambda a: (a * a).sum())(m.tensor(X))
+
+
+def vjp_twice(m, f):
+    out, back = f.vjp(lambda a: a * m.tensor(Y), m.tensor(X))
+    return out, back(m.ones(3, 4)), back(m.ones(3, 4) * 2)
+
+
+def vjp_structures(m, f):
+    out, back, aux = f.vjp(lambda a, b: ((a * b, (a * b).sum()), a + 1), m.tensor(X), m.tensor(X), has_aux=True)
+    return out, back((m.ones(4), m.ones(()))), aux
+
+
+def linear_part(m, f):
+    out, push = f.linearize(lambda a: a.sin(), m.tensor(X))
+    return out, push(m.ones(4))
+
+
+def per_sample(m, f):
+    return f.vmap(f.grad(lambda w, a: (w * a).sin().sum()), in_dims=(None, 0))(m.tensor(X), m.tensor(Y))
+
+
+def quartic(a):
+    return (a.sin() * a.sum()).sum()
+
+
+CASES = {
+    "grad": lambda m, f: f.grad(lambda x: (x.sin() * x).sum())(m.tensor(X)),
+    "grad of grad": lambda m, f: f.grad(lambda x: f.grad(lambda z: (z ** 3).sum())(x).sum())(m.tensor(X)),
+    "argnums": lambda m, f: f.grad(lambda a, b: (a * b.exp()).sum(), argnums=(0, 1))(m.tensor(X), m.tensor(X)),
+    "negative argnum": lambda m, f: f.grad(lambda a, b: (a * b.exp()).sum(), argnums=-1)(m.tensor(X), m.tensor(X)),
+    "aux": lambda m, f: f.grad(lambda a: ((a * a).sum(), {"k": a * 2}), has_aux=True)(m.tensor(X)),
+    "grad_and_value": lambda m, f: f.grad_and_value(lambda a: (a * a).sum())(m.tensor(X)),
+    "grad_and_value aux": lambda m, f: f.grad_and_value(lambda a: ((a * a).sum(), a.exp()), has_aux=True)(m.tensor(X)),
+    "dictionary": lambda m, f: f.grad(lambda d: (d["a"] * d["b"]).sum())({"a": m.tensor(X), "b": m.tensor(X)}),
+    "unused argument": lambda m, f: f.grad(lambda a, b: b.sum())(m.tensor(X), m.tensor(X)),
+    "outer leaf": outer_leaf,
+    "outer argument": outer_argument,
+    "no_grad outside": under_no_grad,
+    "two levels kept apart": lambda m, f: f.grad(lambda a: a * f.grad(lambda b: a + b)(m.tensor(1.)))(m.tensor(1.)),
+    "vjp": vjp_twice,
+    "vjp structures": vjp_structures,
+    "jvp": lambda m, f: f.jvp(lambda a: a.sin(), (m.tensor(X),), (m.tensor(X),)),
+    "jvp structures": lambda m, f: f.jvp(lambda a, b: (a * b, a.sum()), (m.tensor(X), m.tensor(X)), (m.tensor(X), m.ones(4))),
+    "jvp aux": lambda m, f: f.jvp(lambda a: (a.tanh(), a + 1), (m.tensor(X),), (m.ones(4),), has_aux=True),
+    "linearize": linear_part,
+    "jacrev": lambda m, f: f.jacrev(lambda a: m.tensor(Y) @ a.tanh())(m.tensor(X)),
+    "jacrev structures": lambda m, f: f.jacrev(lambda a, b: {"o": a * b, "s": b.sum()}, argnums=(0, 1))(m.tensor(X), m.tensor(X)),
+    "jacrev of a constant": lambda m, f: f.jacrev(lambda a: m.ones(2))(m.tensor(X)),
+    "jacfwd": lambda m, f: f.jacfwd(lambda a: m.tensor(Y) @ a.tanh())(m.tensor(X)),
+    "jacfwd structures": lambda m, f: f.jacfwd(lambda a, b: (a * b, b.sum()), argnums=(0, 1))(m.tensor(X), m.tensor(X)),
+    "jacfwd matrix": lambda m, f: f.jacfwd(lambda a: (a ** 2).sum(0))(m.tensor(Y)),
+    "hessian": lambda m, f: f.hessian(quartic)(m.tensor(X)),
+    "forward over reverse": lambda m, f: f.jacfwd(f.jacrev(quartic))(m.tensor(X)),
+    "reverse over forward": lambda m, f: f.jacrev(f.jacfwd(quartic))(m.tensor(X)),
+    "vmap": lambda m, f: f.vmap(lambda a, b: (a * b).sum(), in_dims=(0, None))(m.tensor(Y), m.tensor(X)),
+    "vmap outputs": lambda m, f: f.vmap(lambda a: (a * 2, a.sum()), in_dims=1, out_dims=(1, 0))(m.tensor(Y)),
+    "vmap negative": lambda m, f: f.vmap(lambda a: a * 2, in_dims=-1, out_dims=-1)(m.tensor(Y)),
+    "vmap dictionary": lambda m, f: f.vmap(lambda d, a: d["w"] * a, in_dims=({"w": None}, 0))({"w": m.tensor(X)}, m.tensor(Y)),
+    "vmap of vmap": lambda m, f: f.vmap(f.vmap(lambda a, b: a * b, in_dims=(0, None)), in_dims=(0, None))(m.tensor(Y), m.tensor(2.)),
+    "vmap keyword": lambda m, f: f.vmap(lambda a, b: a + b)(m.tensor(Y), b=m.tensor(Y)),
+    "gradients per sample": per_sample,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_like_torch(name):
+    same(CASES[name](clnn, func), CASES[name](torch, torch.func))
+
+
+def test_vmap_gradients_flow():
+    y = clnn.tensor(Y, requires_grad=True)
+    func.vmap(lambda a: (a * a).sum())(y).sum().backward()
+    np.testing.assert_allclose(y.grad.numpy(), 2 * Y, rtol=1e-6)
+
+
+def test_vmap_randomness():
+    x = clnn.zeros(3, 5)
+    with pytest.raises(RuntimeError, match="randomness"):
+        clnn.vmap(lambda a: a + clnn.rand(5))(x)
+    equal = clnn.vmap(lambda a: a + clnn.rand(5), randomness="same")(x)
+    assert clnn.equal(equal[0], equal[1]) and clnn.equal(equal[0], equal[2])
+    differ = clnn.vmap(lambda a: a + clnn.rand(5), randomness="different")(x)
+    assert not clnn.equal(differ[0], differ[1])
+
+
+@pytest.mark.parametrize("call, kind, text", [
+    (lambda x: func.grad(lambda a: a)(x), RuntimeError, "no dimensions"),
+    (lambda x: func.grad(lambda a: 1.0)(x), RuntimeError, "returns a tensor"),
+    (lambda x: func.grad(lambda a: a.sum(), argnums=2)(x), RuntimeError, "argnums=2"),
+    (lambda x: func.grad(lambda a: a.sum(), argnums=(0, 0))(x), RuntimeError, "twice"),
+    (lambda x: func.grad(lambda a: a.sum(), has_aux=True)(x), RuntimeError, "pair"),
+    (lambda x: func.grad(lambda a: a.sum())(x.long()), RuntimeError, "float"),
+    (lambda x: func.jvp(lambda a: a, x, x), RuntimeError, "tuples"),
+    (lambda x: func.jvp(lambda a: a, (x,), (clnn.ones(2),)), RuntimeError, "shape"),
+    (lambda x: func.vjp(lambda a: a, x)[1]((x, x)), RuntimeError, "structure"),
+    (lambda x: func.vjp(lambda a: a, x)[1](clnn.ones(3)), RuntimeError, "shape"),
+    (lambda x: func.vmap(lambda a: a, in_dims=None)(x), ValueError, "in_dims"),
+    (lambda x: func.vmap(lambda a: a, in_dims=3)(x), ValueError, "dimensions"),
+    (lambda x: func.vmap(lambda a, b: a, in_dims=(0,))(x, x), ValueError, "structure"),
+    (lambda x: func.vmap(lambda a, b: a)(x, clnn.ones(5)), ValueError, "different sizes"),
+    (lambda x: func.vmap(lambda a: 1.0)(x), ValueError, "returns tensors"),
+    (lambda x: func.vmap(lambda a: a, randomness="often"), RuntimeError, "randomness"),
+])
+def test_errors(call, kind, text):
+    with pytest.raises(kind, match=text):
+        call(clnn.ones(4))
+
+
+def test_modules_as_functions():
+    model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1))
+    params = {k: v.detach() for k, v in model.named_parameters()}
+    x = clnn.randn(5, 4)
+    grads = func.grad(lambda p: func.functional_call(model, p, (x,)).square().mean())(params)
+    model(x).square().mean().backward()
+    for name, p in model.named_parameters():
+        np.testing.assert_allclose(grads[name].numpy(), p.grad.numpy(), rtol=1e-5, atol=1e-7)
+        assert not grads[name].requires_grad
+
+
+def test_ensemble():
+    models = [nn.Linear(4, 2) for _ in range(3)]
+    params, buffers = func.stack_module_state(models)
+    x = clnn.randn(5, 4)
+    out = func.vmap(lambda p, b: func.functional_call(models[0], (p, b), (x,)))(params, buffers)
+    for i, m in enumerate(models):
+        assert clnn.allclose(out[i], m(x))
+
+
+def test_batch_norms_lose_their_statistics():
+    net = nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2))
+    assert func.replace_all_batch_norm_modules_(net) is net
+    assert net[1].running_mean is None and net[1].track_running_stats is False
+
+
+# -- trees ------------------------------------------------------------------------------------------------------------------------
+
+def test_trees():
+    from collections import namedtuple
+    Point = namedtuple("Point", "x y")
+    tree = {"a": [1, (2, 3)], "b": Point(4, None)}
+    leaves, spec = pytree.tree_flatten(tree)
+    assert leaves == [1, 2, 3, 4, None] and spec.num_leaves == 5 and pytree.tree_unflatten(leaves, spec) == tree
+    assert pytree.tree_map(str, tree)["b"] == Point("4", "None")
+    assert pytree.broadcast_prefix({"a": 0, "b": 1}, spec) == [0, 0, 0, 1, 1] and pytree.broadcast_prefix({"a": 0}, spec) is None
+
+
+# -- checkpoint --------------------------------------------------------------------------------------------------------------------
+
+class Noise(nn.Module):
+    def forward(self, x):
+        return x * (clnn.rand_like(x.detach()) > 0.3)
+
+
+@pytest.fixture(scope="module")
+def net():
+    clnn.manual_seed(0)
+    return nn.Sequential(nn.Linear(16, 16), nn.Tanh(), Noise(), nn.Linear(16, 16), nn.GELU(), nn.Linear(16, 4))
+
+
+def gradients(net, call):
+    clnn.manual_seed(3)
+    net.zero_grad()
+    x = clnn.ones(8, 16, requires_grad=True)
+    y = call(x)
+    after = clnn.rand(2)
+    y.square().sum().backward()
+    return [y, after, x.grad, *[p.grad for p in net.parameters()]]
+
+
+@pytest.mark.parametrize("call", [
+    lambda net, x: checkpoint(net, x, use_reentrant=False),
+    lambda net, x: checkpoint(net, x, use_reentrant=False, early_stop=False),
+    lambda net, x: checkpoint(net, x, use_reentrant=True),
+    lambda net, x: checkpoint_sequential(net, 3, x),
+    lambda net, x: checkpoint(lambda a, scale: net(a) * scale, x, scale=1.0),
+    lambda net, x: checkpoint(lambda a: checkpoint(net[3:], checkpoint(net[:3], a)), x),
+], ids=["plain", "no early stop", "reentrant", "sequential", "keyword", "nested"])
+def test_checkpoint_repeats_the_run(net, call):
+    for a, b in zip(gradients(net, net), gradients(net, lambda x: call(net, x))):
+        assert clnn.equal(a, b)
+
+
+def test_checkpoint_without_grad_mode(net):
+    with clnn.no_grad():
+        assert checkpoint(net, clnn.ones(1, 16)).grad_fn is None
+
+
+def test_checkpoint_gives_gradients_of_closures_alone(net):
+    loss = checkpoint(net, clnn.ones(2, 16)).sum()
+    assert all(g is not None for g in clnn.autograd.grad(loss, list(net.parameters())))
+
+
+def test_checkpoint_twice_through_one_graph(net):
+    x = clnn.ones(2, 16, requires_grad=True)
+    y = checkpoint(net[:2], x).sum()
+    y.backward(retain_graph=True)
+    first = x.grad.clone()
+    y.backward()
+    assert clnn.allclose(x.grad, 2 * first)
+
+
+def test_second_derivatives_through_a_checkpoint():
+    x = clnn.tensor(X, requires_grad=True)
+    g, = clnn.autograd.grad(checkpoint(lambda a: (a.exp() * a.tanh()).sum(), x), x, create_graph=True)
+    h, = clnn.autograd.grad(g.sum(), x)
+    t = torch.tensor(X, requires_grad=True)
+    tg, = torch.autograd.grad((t.exp() * t.tanh()).sum(), t, create_graph=True)
+    np.testing.assert_allclose(h.numpy(), torch.autograd.grad(tg.sum(), t)[0].numpy(), rtol=1e-4)
+
+
+def test_checkpoint_keeps_less():
+    blocks = [nn.Sequential(nn.Linear(64, 64), nn.Sigmoid(), nn.Linear(64, 64), nn.Tanh()) for _ in range(4)]
+
+    def kept(call):
+        clnn.synchronize()
+        x, before = clnn.ones(2048, 64), clnn.memory_allocated()
+        for b in blocks:
+            x = call(b, x)
+        x._storage.buffer()
+        return clnn.memory_allocated() - before
+    assert kept(checkpoint) < 0.6 * kept(lambda b, x: b(x))
+
+
+def test_autocast_is_repeated():
+    seen, layer = [], nn.Linear(4, 4)
+
+    def run(x):
+        y = layer(x)
+        seen.append(y.dtype)
+        return y.float()
+    with clnn.autocast("cpu", dtype=clnn.bfloat16):
+        y = checkpoint(run, clnn.ones(2, 4), early_stop=False)
+    y.sum().backward()
+    assert seen == [clnn.bfloat16] * 2
+
+
+def test_a_function_that_changes_is_noticed():
+    calls = []
+
+    def run(x):
+        calls.append(1)
+        return x.exp().sin() if len(calls) == 1 else x.exp()
+    with pytest.raises(CheckpointError, match="second computation"):
+        checkpoint(run, clnn.ones(2, requires_grad=True)).sum().backward()
+    sizes = iter([3, 2])
+
+    def shrink(x):
+        return x[:next(sizes)].exp()
+    with pytest.raises(CheckpointError, match="shape"):
+        checkpoint(shrink, clnn.ones(4, requires_grad=True)).sum().backward()
+    with pytest.raises(ValueError, match="keyword"):
+        checkpoint(lambda a, k: a, clnn.ones(1), use_reentrant=True, k=1)
+    with pytest.warns(UserWarning, match="no input requires"):
+        checkpoint(lambda a: a, clnn.ones(1), use_reentrant=True)
+
+
+def test_contexts():
+    log = []
+
+    class Log:
+        def __init__(self, name):
+            self.name = name
+
+        def __enter__(self):
+            log.append(self.name)
+
+        def __exit__(self, *exc):
+            pass
+    checkpoint(lambda a: a.exp(), clnn.ones(2, requires_grad=True), context_fn=lambda: (Log("first"), Log("second"))).sum().backward()
+    assert log == ["first", "second"]
