@@ -13,11 +13,11 @@ __all__ = ["vmap"]
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     """A function that applies ``func`` to every slice of its arguments and stacks the results.
 
-    The slices are taken one after the other: the result is that of a vectorised map, and gradients flow through it, but each sample costs a call. Write
-    the batch into ``func`` where speed matters.
+    The slices are taken one after the other: the result is that of a vectorised map, and gradients flow through it, but each sample
+    costs a call. Write the batch into ``func`` where speed matters.
 
     Args:
-        func: takes and gives tensors in nested structures.
+        func: takes and gives tensors in nested structures; keyword arguments are shared by all samples.
         in_dims: the dimension to map over, per argument (an int, None for arguments that every sample shares, or a nested structure of these).
         out_dims: where the mapped dimension goes in each output.
         randomness: ``"error"`` (random operators raise), ``"different"`` (each sample draws its own) or ``"same"``.
@@ -39,16 +39,10 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     def wrapper(*args, **kwargs):
         leaves, spec = tree_flatten(args)
         dims, size = _in_dims(args, leaves, spec, in_dims)
-        named, named_spec = tree_flatten(kwargs)        # keyword arguments are mapped over their first dimension
-        for t in named:
-            if isinstance(t, Tensor) and t.ndim and t.shape[0] != size:
-                raise ValueError(f"vmap: a keyword argument has size {t.shape[0]} in dimension 0, the other arguments {size}")
         columns = [_slices(t, d, size) for t, d in zip(leaves, dims)]
-        named_columns = [_slices(t, 0 if isinstance(t, Tensor) and t.ndim else None, size) for t in named]
         results = []
         for i in _samples(size, randomness):
-            call = tree_unflatten([c[i] for c in columns], spec)
-            results.append(func(*call, **tree_unflatten([c[i] for c in named_columns], named_spec)))
+            results.append(func(*tree_unflatten([c[i] for c in columns], spec), **kwargs))
         return _stacked(results, out_dims)
     return wrapper
 

@@ -53,3 +53,14 @@ def test_custom_operator(capsys):
         for name in ("square_share", "square_share_"):
             if name in Tensor.__dict__:
                 delattr(Tensor, name)
+
+
+def test_benchmarks_print_a_table(tmp_path):
+    """A short run of the host group; the rates are not judged here."""
+    import json
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "benchmarks", "--only", "host", "--seconds", "0.01", "--without", "limit", "--json", str(tmp_path / "out.json")]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=ROOT, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    results = json.loads((tmp_path / "out.json").read_text())["results"]
+    assert len(results) >= 4 and all(r["best_seconds"].get("clnn", 1) > 0 for r in results) and "record one operator" in done.stdout

@@ -1,4 +1,9 @@
 """clnn.func and clnn.utils.checkpoint against PyTorch."""
+import doctest
+import importlib
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -316,3 +321,18 @@ def test_contexts():
             pass
     checkpoint(lambda a: a.exp(), clnn.ones(2, requires_grad=True), context_fn=lambda: (Log("first"), Log("second"))).sum().backward()
     assert log == ["first", "second"]
+
+
+# -- documentation -----------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", ["clnn._vmap", "clnn.utils.checkpoint", "clnn.summary_", "clnn.profiler.profiler", "clnn.profiler.ranges",
+                                  "clnn.profiler.averages", "clnn.random"])
+def test_documentation_runs(name):
+    failed, tried = doctest.testmod(importlib.import_module(name), extraglobs={"clnn": clnn, "nn": nn})
+    assert not failed and (tried or name.endswith("averages"))
+
+
+@pytest.mark.parametrize("name", ["checkpointing", "function_transforms"])
+def test_examples(name, capsys):
+    runpy.run_path(str(Path(__file__).resolve().parent.parent / "examples" / f"{name}.py"), run_name="__main__")
+    assert capsys.readouterr().out

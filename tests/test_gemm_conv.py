@@ -124,6 +124,7 @@ def test_any_strides(dev, strides):
 def test_gpu_gemm(gpu):
     for size in SIZES:
         product(gpu, dt.float32, *size, True, False)
+    product(gpu, dt.float32, 300, 290, 50)  # enough blocks for the large tile
     product(gpu, dt.float32, 33, 70, 45, False, True, batch=(2, 3), bias="n", epilogue="relu")
     product(gpu, dt.bfloat16, 33, 70, 45)
     product(gpu, dt.int8, 33, 70, 45, out=dt.int32)

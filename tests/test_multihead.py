@@ -113,7 +113,8 @@ def test_distances(p):
     a, b = floats(2, 5, 6), floats(2, 4, 6, seed=1)
     compare(lambda lib, f, x, y: lib.cdist(x, y, p), [a, b])
     compare(lambda lib, f, x: f.pdist(x, p), [a[0]])
-    compare(lambda lib, f, x, y: f.pairwise_distance(x, y, p), [a[:, :4], b])
+    if p:
+        compare(lambda lib, f, x, y: f.pairwise_distance(x, y, p), [a[:, :4], b])
 
 
 def test_euclidean_distance_by_products():

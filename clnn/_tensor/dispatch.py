@@ -92,7 +92,7 @@ def record_elementwise(expr, compute, result, shape, numel, operands) -> Tensor:
 def record_in_layout(expr, compute, result, shape, numel, operands) -> Tensor:
     """``record_elementwise`` with PyTorch's layout rule: the first operand of full shape passes the order of its dimensions on."""
     order = None
-    for t in operands:
+    for t in () if expr.uses_index else operands:                # element numbers are those of the shape, not of the memory
         if isinstance(t, Tensor) and t.shape == shape:
             order = memory_order(t)
             break

@@ -3,5 +3,6 @@ from . import arithmetic, selection, functions, creation, views, reductions, mat
 from . import activation, softmax, loss, criteria, ctc, distance, pooling, normalization, attention  # noqa: F401
 from . import extremes, linalg, norms, products, random, scans  # noqa: F401
 from . import indexing, scattering, joining, rearrange, padding, triangular, searching, sorting, embedding  # noqa: F401,I001
+from . import recurrent  # noqa: F401
 from . import extras, resample, fold, layers, multihead  # noqa: F401
 from . import symbols  # noqa: F401  (last: the operator symbols of Tensor)

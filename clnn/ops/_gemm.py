@@ -167,7 +167,7 @@ def _use_dot(p) -> bool:
     """Both operands contiguous along K and few rows or columns to share a packed panel among."""
     if p.table:
         return p.table == "b" and p.M <= 4
-    return p.a[1] == 1 and p.b[0] == 1 and (p.M <= 4 or p.N <= 4 or (p.K <= 2048 and (p.M <= 96 or p.N <= 16)))
+    return p.a[1] == 1 and p.b[0] == 1 and (p.M <= 4 or p.N <= 4 or (192 <= p.K <= 2048 and (p.M <= 96 or p.N <= 16)))
 
 
 _TILES = ((6, 4, 1.0), (8, 3, 1.03), (12, 2, 1.1), (24, 1, 1.3))  # rows, vectors, relative cost of an element
@@ -258,11 +258,14 @@ def _plan_gpu(device, p, chunk):
     side = 16 if device.max_work_group >= 256 else 8 if device.max_work_group >= 64 else 1
     size = p.tc.acc_dtype.itemsize
     T = 4 if p.M > 2 * side and p.N > 2 * side else 2
+    z = p.batch[0] * p.batch[1]
+    if side == 16 and -(-p.M // 128) * -(-p.N // 128) * z >= 2 * device.compute_units and min(p.M, p.N) >= 96:
+        T = 8  # enough blocks to fill the device: twice the arithmetic per element loaded
     BK = 16
     while BK * 2 * (side * T + 1) * size > min(device.local_mem, 16384):
         BK //= 2
     params = dict(LX=side, LY=side, TM=T, TN=T, BK=BK, AFAST="k" if p.a[1] == 1 else "m", BFAST="k" if p.b[0] == 1 else "n", TABLE=p.table == "b")
-    gs = (-(-p.N // (side * T)) * side, -(-p.M // (side * T)) * side, p.batch[0] * p.batch[1])
+    gs = (-(-p.N // (side * T)) * side, -(-p.M // (side * T)) * side, z)
     return "matmul/gpu", params, gs, (side, side, 1), p.pack(0, 0, chunk)
 
 

@@ -1,10 +1,15 @@
-"""Distances and similarities between vectors, the bilinear layer and the time-first convolution."""
+"""Distances and similarities between vectors."""
 from __future__ import annotations
 
 import numpy as np
 
 from .._tensor.declare import composite
+from .._tensor.dispatch import kind_of
+from ..core import dtype as dt
+from .joining import broadcast_tensors
 from .selection import where
+
+_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
 def _two(seed=0, shape=(4, 5)):
@@ -18,24 +23,41 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
 
 
-@composite("cosine_similarity", method=False, torch="nn.functional.cosine_similarity", samples=lambda: [((*_two(),), {}), ((*_two(), 0), {})])
+@composite("cosine_similarity", method=False, torch="nn.functional.cosine_similarity", samples=lambda: [((*_two(),), {}), ((*_two(), 0), {}), (
+    (_two()[0], _two(1, (4, 1))[0]), {})])
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
-    """``x1 . x2 / (max(|x1|, eps) max(|x2|, eps))`` along ``dim``."""
-    n1, n2 = x1.norm(2, dim, keepdim=True).clamp_min(eps), x2.norm(2, dim, keepdim=True).clamp_min(eps)
+    """``x1 . x2 / (max(|x1|, eps) max(|x2|, eps))`` along ``dim``, after broadcasting."""
+    common = dt.result_type(*[(t.dtype, kind_of(t) % 3) for t in (x1, x2)])
+    if not common.is_floating_point:
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common}")
+    if x1.shape != x2.shape:
+        x1, x2 = broadcast_tensors(x1, x2)
+    n1, n2 = (_at_least(x.to(common).norm(2, dim, keepdim=True), eps) for x in (x1, x2))
     return ((x1 / n1) * (x2 / n2)).sum(dim)
+
+
+def _at_least(norm, eps):
+    """``max(norm, eps)`` with the gradient of ``norm`` everywhere, as PyTorch has it."""
+    return norm + (norm.detach().clamp_min(eps) - norm.detach())
 
 
 @composite("cdist", method=False, samples=lambda: [((np.random.default_rng(0).normal(0, 1, (3, 5)), np.random.default_rng(1).normal(0, 1, (4, 5))), {"p": p})
                                                   for p in (2.0, 1.0, 3.0)])
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
-    """p-norm distances between all rows of ``x1`` ``(*, P, M)`` and ``x2`` ``(*, R, M)``: ``(*, P, R)``."""
+    """p-norm distances between all rows of ``x1`` ``(*, P, M)`` and ``x2`` ``(*, R, M)``: ``(*, P, R)``.
+
+    With ``p=2`` and more than 25 rows (or ``compute_mode='use_mm_for_euclid_dist'``) they come from one matrix product, which loses digits of distances
+    that are small beside the norms; ``'donot_use_mm_for_euclid_dist'`` takes differences always.
+    """
+    if compute_mode not in _MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     if x1.ndim < 2 or x2.ndim < 2:
         raise RuntimeError(f"cdist only supports at least 2D tensors, X1 got: {x1.ndim}D, X2 got: {x2.ndim}D")
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
-    if p == 2 and x1.shape[-2] * x2.shape[-2] > 625:             # |a|^2 - 2 ab + |b|^2 by one matrix product
+    if p == 2 and (compute_mode == _MODES[1] or compute_mode == _MODES[0] and max(x1.shape[-2], x2.shape[-2]) > 25):
         squares = (x1 * x1).sum(-1, keepdim=True) + (x2 * x2).sum(-1).unsqueeze(-2) - 2 * (x1 @ x2.transpose(-2, -1))
         return _root(squares.clamp_min(0))
     return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
@@ -58,5 +80,3 @@ def pdist(input, p=2.0):
     from .creation import tensor
     i, j = (tensor(v, device=input.device) for v in (rows, columns))
     return (input.index_select(0, i) - input.index_select(0, j)).norm(p, -1)
-
-

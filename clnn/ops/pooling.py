@@ -10,6 +10,7 @@ from .._tensor.dispatch import run
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..graph.op import REGISTRY
+from . import random as _random
 from .loss import require_float
 
 _AXES = ("D", "H", "W")
@@ -360,7 +361,7 @@ def _declare_fractional(nd):
         out, kernel_size = ntuple(output_size, nd), ntuple(kernel_size, nd)
         x = input if input.ndim == nd + 2 else input.unsqueeze(0)
         lead = tuple(x.shape[:2])
-        u = _random_samples if _random_samples is not None else REGISTRY["rand"].fn(*lead, nd, dtype=input.dtype, device=input.device)
+        u = _random_samples if _random_samples is not None else _random.rand(*lead, nd, dtype=input.dtype, device=input.device)
         place = None
         for d in range(nd):                                      # torch draws one sample per axis, the last axis first
             axis = _fractional_axis(u[:, :, nd - 1 - d] if nd == 2 else u[:, :, d], sizes[d], out[d], kernel_size[d])

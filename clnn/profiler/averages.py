@@ -177,7 +177,8 @@ def _rates(rates):
 
 def _operator_columns(rows, rates):
     host, device = sum(r.self_host_ns for r in rows), sum(r.device_ns for r in rows)
-    columns = [("Name", lambda r: r.key), ("Self host %", lambda r: percent(r.self_host_ns, host)), ("Self host", lambda r: time_text(r.self_host_ns)),
+    columns = [("Name", lambda r: r.key), ("Self host %", lambda r: percent(r.self_host_ns, host)),
+               ("Self host", lambda r: time_text(r.self_host_ns)),
                ("Host total", lambda r: time_text(r.host_ns)), ("Host avg", lambda r: time_text(r.host_ns / max(1, r.count))),
                ("Self device", lambda r: time_text(r.device_ns)), ("Self device %", lambda r: percent(r.device_ns, device)),
                ("Device total", lambda r: time_text(r.total_device_ns))]

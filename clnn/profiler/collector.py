@@ -245,6 +245,8 @@ def _calling_operator():
         module = frame.f_globals.get("__name__", "")
         if module.startswith("clnn.ops."):
             name = frame.f_code.co_name
+        elif module == "clnn.runtime.capture":
+            return "(replayed)"
         elif name and not module.startswith("clnn._tensor"):
             break
         frame = frame.f_back

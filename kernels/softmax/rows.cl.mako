@@ -12,8 +12,25 @@
         return (lambda i: f"base + {i} * inner") if FORM == "item" else (lambda i: f"base + {i}")
 %>
 <%def name="expo(T)">
-## exp for arguments that are mostly <= 0 (x less its maximum): no branches and no library call, so loops around it vectorise.
+## rows_exp: exp for arguments <= 0 (x less its maximum), 2 ulp. Where the driver's exp does not vectorise well (PoCL), branch-free code:
+## 2^k * e^r with k rounded by adding a large number, whose low bits then are the exponent; results below 3e-38 become 0.
+% if T.acc == "float":
+#ifdef CLNN_OWN_MATH
+static inline float rows_exp(const float x) {
+    const float c = x < -86.5f ? -86.5f : x;
+    const float t = fma(c, 1.44269504f, 12582912.0f), k = t - 12582912.0f;
+    float r = fma(k, -0.693359375f, c);
+    r = fma(k, 2.12194440e-4f, r);
+    float q = fma(r, fma(r, fma(r, fma(r, 0.001394644786f, 0.008366582376f), 0.04166628206f), 0.1666654300f), 0.5000000062f);
+    q = fma(r * r, q, r);
+    return x < -86.5f ? 0.0f : as_float(as_int(1.0f + q) + (as_int(t) << 23));
+}
+#else
 #define rows_exp exp
+#endif
+% else:
+#define rows_exp exp
+% endif
 </%def>
 <%def name="begin(FORM, rows='rows')">
 % if FORM == "loop":
@@ -50,16 +67,17 @@
 % if FORM == "loop" and LANES > 1:
     ${ACC} part_${name}[${LANES}];
     for (int l = 0; l < ${LANES}; l++) part_${name}[l] = ${init};
-    {
-        long i0 = 0;
-        for (; i0 + ${LANES} <= ${n}; i0 += ${LANES})
-            for (int l = 0; l < ${LANES}; l++) {
+    {   /* values first, then their sums: compilers vectorise the two loops better than one */
+        ${ACC} staged[256];
+        for (long i0 = 0; i0 < ${n}; i0 += 256) {
+            const int m_ = (int)min(256L, ${n} - i0), whole = m_ / ${LANES} * ${LANES};
+            for (int l = 0; l < m_; l++) {
                 ${element("(i0 + l)")}
-                part_${name}[l] = ${combine(f"part_{name}[l]", "e")};
+                staged[l] = e;
             }
-        for (int l = 0; l < (int)(${n} - i0); l++) {
-            ${element("(i0 + l)")}
-            part_${name}[l] = ${combine(f"part_{name}[l]", "e")};
+            for (int q = 0; q < whole; q += ${LANES})
+                for (int l = 0; l < ${LANES}; l++) part_${name}[l] = ${combine(f"part_{name}[l]", "staged[q + l]")};
+            for (int l = 0; l < m_ - whole; l++) part_${name}[l] = ${combine(f"part_{name}[l]", "staged[whole + l]")};
         }
     }
     for (int s = ${LANES // 2}; s > 0; s >>= 1)

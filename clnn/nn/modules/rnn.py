@@ -13,6 +13,7 @@ from clnn.nn import init
 from clnn.nn.parameter import Parameter
 from clnn.nn.utils.rnn import PackedSequence
 
+from ...ops.recurrent import _recurrent
 from .module import Module
 
 __all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell", "GRUCell"]
@@ -227,7 +228,7 @@ class RNNBase(Module):
         self.check_input(x, None)
         state = self._initial_state(x, x.shape[1]) if hx is None else self._unpack_state(hx, batched)
         self._check_state(state, x.shape[1])
-        out, state = self._run_layers(x, state, lambda gates: list(gates.unbind(0)), clnn.stack)
+        out, state = self._run_layers(x, state, None, clnn.stack)
         if not batched:
             return out.squeeze(1), self._pack_state(tuple(part.squeeze(1) for part in state))
         return (out.transpose(0, 1) if time_dim else out), self._pack_state(state)
@@ -252,7 +253,7 @@ class RNNBase(Module):
         return state if self.mode == "LSTM" else state[0]
 
     def _run_layers(self, x, state, split, join):
-        """Layers one on the other; *split* makes the list of steps, *join* puts outputs together again."""
+        """Layers one on the other; *split* makes the list of steps (None: steps of equal size), *join* puts outputs together again."""
         step = _STEPS[self.mode][0]
         per_cell = list(zip(*[part.unbind(0) for part in state]))  # the state of each layer and direction
         finals = []
@@ -263,15 +264,26 @@ class RNNBase(Module):
                 w_ih, w_hh, b_ih, b_hh, w_hr = self._cell_weights(cell)
                 if b_ih is not None and self.mode != "GRU":  # both biases once for all steps (a GRU scales its hidden one)
                     b_ih, b_hh = b_ih + b_hh, None
-                gates = split(F.linear(x, w_ih, b_ih))
-                run = _run_backward if direction else _run_forward
-                steps, final = run(step, gates, per_cell[cell], (w_hh, b_hh, w_hr))
-                outputs.append(join(steps))
+                gates = F.linear(x, w_ih, b_ih)
+                if split is None and w_hr is None:                  # all sequences have one length: the whole layer is one operator
+                    out, final = self._fused(gates, per_cell[cell], w_hh, b_hh, bool(direction))
+                else:
+                    run = _run_backward if direction else _run_forward
+                    steps, final = run(step, list(gates.unbind(0)) if split is None else split(gates), per_cell[cell], (w_hh, b_hh, w_hr))
+                    out = join(steps)
+                outputs.append(out)
                 finals.append(final)
             x = outputs[0] if len(outputs) == 1 else clnn.cat(outputs, -1)
             if self.dropout and self.training and layer < self.num_layers - 1:
                 x = F.dropout(x, self.dropout, True)
         return x, tuple(clnn.stack(parts) for parts in zip(*finals))
+
+    def _fused(self, gates, state, w_hh, b_hh, reverse):
+        """(outputs of all steps, final state) of one layer and direction, by the operator that runs all its steps."""
+        mode = self.mode.lower().removeprefix("rnn_")
+        out, cell = _recurrent(gates, state[0], state[1] if mode == "lstm" else None, w_hh, b_hh, mode, reverse)
+        last = out[0 if reverse else -1]
+        return out, (last, cell) if mode == "lstm" else (last,)
 
     def _cell_weights(self, cell):
         """(w_ih, w_hh, b_ih, b_hh, w_hr) of a layer and direction, None for what it has not."""
