@@ -144,11 +144,18 @@ def get_num_threads():
     return _device.resolve(None).compute_units
 
 
-_LAZY = {"accelerator", "nn", "optim", "utils", "autograd", "random", "serialization", "amp", "func", "linalg", "cuda", "profiler", "testing", "hub", "jit",
-         "backends", "special", "fft", "distributions", "version", "types", "fx", "quantization", "return_types"}
-_FROM = {"compile": "_compile", "save": "serialization", "load": "serialization", "manual_seed": "random", "seed": "random", "initial_seed": "random",
-         "get_rng_state": "random", "set_rng_state": "random", "autocast": "amp", "is_autocast_enabled": "amp", "get_autocast_dtype": "amp", "set_autocast_enabled": "amp", "set_autocast_dtype": "amp",
-         "clear_autocast_cache": "amp", "SerializationError": "_serialization.files", "Generator": "random", "default_generator": "random", "fork_rng": "random", "vmap": "func", "summary": "summary_"}
+_LAZY = {"accelerator", "nn", "optim", "utils", "autograd", "random", "serialization", "amp", "func", "linalg", "cuda", "profiler", "testing",
+         "hub", "jit", "backends", "special", "fft", "distributions", "version", "types", "fx", "quantization", "return_types"}
+_PLACES = {                     # names that are read from a module when they are first used
+    "_compile": "compile",
+    "serialization": "save load",
+    "_serialization.files": "SerializationError",
+    "random": "manual_seed seed initial_seed get_rng_state set_rng_state Generator default_generator fork_rng",
+    "amp": "autocast is_autocast_enabled get_autocast_dtype set_autocast_enabled set_autocast_dtype clear_autocast_cache",
+    "func": "vmap",
+    "summary_": "summary",
+}
+_FROM = {name: place for place, names in _PLACES.items() for name in names.split()}
 
 
 def __getattr__(name):

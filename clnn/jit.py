@@ -5,7 +5,7 @@ import warnings
 from typing import Final  # noqa: F401
 
 __all__ = ["script", "trace", "ignore", "unused", "export", "is_scripting", "is_tracing", "script_method", "freeze", "fork", "wait", "save", "load",
-           "annotate", "isinstance", "ScriptModule", "script_if_tracing", "optimize_for_inference", "interface", "Attribute"]
+           "annotate", "isinstance", "script_if_tracing", "optimize_for_inference", "interface", "Attribute"]
 
 _isinstance = isinstance
 

@@ -155,8 +155,7 @@ def _wrong(op, *args):
 
 
 def _unary(op):
-    expr, number = op.expr, op.number
-    known = {}
+    expr, known = op.expr, {}
 
     def call(input, *, out=None):
         try:
@@ -199,7 +198,7 @@ assert dt.int64.index * 3 == 15
 
 
 def _binary(op):
-    expr, number, first_name, second_name = op.expr, op.number, *op.params
+    expr, number, (first_name, second_name) = op.expr, op.number, op.params
 
     def call(a, b, out=None):
         try:

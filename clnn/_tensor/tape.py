@@ -102,7 +102,7 @@ def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accum
         for i, at in enumerate(inputs):
             wanted.setdefault(at, []).append(i)
     captured = [None] * len(inputs or ())
-    buffers, heap = {}, []
+    buffers, heap, leaves = {}, [], []
 
     def deliver(node, nr, grad):
         slots = buffers.get(node)
@@ -127,12 +127,17 @@ def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accum
             if node.__class__ is AccumulateGrad:
                 if accumulate:
                     _accumulate(node.variable, slots[0], create_graph)
+                    leaves.append(node.variable)
                 continue
             if needed is not None and node not in needed:
                 continue
             _step(node, slots, deliver, needed, keep)
     finally:
         state.grad = prev
+    if not create_graph:
+        for leaf in leaves:                 # a gradient left pending would keep its inputs, whole activations, alive
+            if leaf._grad is not None:
+                leaf._grad._storage.buffer()
     return captured
 
 

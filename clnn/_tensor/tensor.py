@@ -8,7 +8,6 @@ import sys
 import warnings
 import weakref
 
-from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides, is_contiguous
 from ..graph import fuse
 from ..graph.node import Node as LazyNode

@@ -263,28 +263,32 @@ class Winograd:
 class Depthwise:
     """One input channel per output channel, in two dimensions, straight from the image."""
 
-    SLAB = 12288
-
     def __init__(self, device, T, N, O, mult, size, out, k, stride, before, dilation, flip, bias, epilogue):
         self.device = device
         W = 8 if T.acc == "double" else 16
-        pitch, band = self.fit(out, k, stride, dilation)
-        self.kernel = device.kernel("conv/depthwise", T=T, W=W, KH=k[0], KW=k[1], STRIDE=stride[1], SLAB=self.SLAB, BIAS=bias, EPI=EPILOGUES.get(epilogue, epilogue))
+        slab = self.slab(device, T)
+        pitch, band = self.fit(slab, out, k, stride, dilation)
+        self.kernel = device.kernel("conv/depthwise", T=T, W=W, KH=k[0], KW=k[1], STRIDE=stride[1], SLAB=slab, BIAS=bias, EPI=EPILOGUES.get(epilogue, epilogue))
         self.words = (_words16(*size, *out, 0, 0, stride[0], *before, *dilation, band, pitch, flip), _words8(O, mult))
         self.gs = (N * O,)
 
-    @classmethod
-    def fit(cls, out, k, stride, dilation):
+    @staticmethod
+    def slab(device, T) -> int:
+        """Elements of local memory for the band."""
+        return min(12288, device.local_mem * 3 // 4 // T.acc_dtype.itemsize // 16 * 16)
+
+    @staticmethod
+    def fit(slab, out, k, stride, dilation):
         """(row pitch, output rows) of a band that the local slab holds; no rows where not even one fits."""
         pitch = -(-(-(-out[1] // 16) * 16 * stride[1] + (k[1] - 1) * dilation[1]) // 16) * 16 + 16
-        rows = (cls.SLAB - 64) // pitch - (k[0] - 1) * dilation[0] - 1
+        rows = (slab - 64) // pitch - (k[0] - 1) * dilation[0] - 1
         return pitch, min(out[0], rows // stride[0] + 1) if rows >= 0 else 0
 
     @classmethod
-    def suits(cls, device, s, epilogue, size, out, stride) -> bool:
+    def suits(cls, device, T, s, epilogue, out, stride) -> bool:
         epilogue = EPILOGUES.get(epilogue, epilogue)
         return (device.is_cpu and s.Cg == 1 and s.groups > 1 and s.I[0] == s.k[0] == s.Y[0] == 1 and stride[1] in (1, 2) and s.taps <= 81
-                and (not epilogue or "VT" in epilogue) and cls.fit(out, s.k[1:], stride, s.d[1:])[1] > 0)
+                and (not epilogue or "VT" in epilogue) and cls.fit(cls.slab(device, T), out, s.k[1:], stride, s.d[1:])[1] > 0)
 
     def run(self, x, x_off, w, w_off, y, y_off, bias):
         b, b_off = bias if bias is not None else (y, 0)
@@ -306,14 +310,14 @@ def _input_grid(device, T, s: Shape, plain=True, counts=None):
 
 
 def _forward(device, T, s: Shape, bias, epilogue):
-    if Depthwise.suits(device, s, epilogue, s.I[1:], s.Y[1:], s.s[1:]):
+    if Depthwise.suits(device, T, s, epilogue, s.Y[1:], s.s[1:]):
         before = [p[0] for p in s.p[1:]]
         return Depthwise(device, T, s.N, s.O, s.Og, s.I[1:], s.Y[1:], s.k[1:], s.s[1:], before, s.d[1:], 0, bias, epilogue)
     return Forward(device, T, s, bias, epilogue)
 
 
 def _backward_input(device, T, s: Shape, bias, epilogue):
-    if s.Og == 1 and s.s == (1, 1, 1) and Depthwise.suits(device, s, epilogue, s.Y[1:], s.I[1:], (1, 1)):
+    if s.Og == 1 and s.s == (1, 1, 1) and Depthwise.suits(device, T, s, epilogue, s.I[1:], (1, 1)):
         before = [d * (k - 1) - p[0] for d, k, p in zip(s.d[1:], s.k[1:], s.p[1:])]
         return Depthwise(device, T, s.N, s.C, 1, s.Y[1:], s.I[1:], s.k[1:], (1, 1), before, s.d[1:], 1, bias, epilogue)
     return BackwardInput(device, T, s, bias, epilogue)
@@ -390,6 +394,28 @@ class BackwardInput:
             self.narrow.finish(out, dx, dx_off)
 
 
+class PointwiseWeight:
+    """Weight gradient of a 1 x 1 kernel: dW = sum over n of dY[n] @ X[n].T, straight from the images."""
+
+    def __init__(self, device, T, s: Shape):
+        P = prod(s.I)
+        self.plan = _gemm.Plan(device, Problem(T, T, T, s.O, s.C, P, (P, 1), (1, P), s.C, (s.N, 1), ((s.O * P, s.C * P, 0), (0, 0, 0)),
+                                               1.0, 0.0, "", "", "", 1, True))
+
+    @staticmethod
+    def suits(s: Shape, T) -> bool:
+        """One tap per pixel, and few enough weights that a sum per image costs little."""
+        return (s.taps == s.groups == 1 and s.s == (1, 1, 1) and not any(map(sum, s.p)) and s.N * s.O * s.C <= 1 << 20
+                and prod(s.I) >= 128 and T.c == T.acc)
+
+    def run(self, x, x_off, dy, dy_off, dw, dw_off):
+        self.plan.run(dy, dy_off, x, x_off, dw, dw_off)
+
+
+def _backward_weight(device, T, s: Shape):
+    return (PointwiseWeight if PointwiseWeight.suits(s, T) else BackwardWeight)(device, T, s)
+
+
 class BackwardWeight:
     def __init__(self, device, T, s: Shape):
         self.x_grid, where = _input_grid(device, T, s, False)
@@ -452,4 +478,4 @@ def conv_backward_weight(device, dtype, x, x_off, dy, dy_off, dw, dw_off, x_shap
     """Enqueue the gradient of the weights, of shape (O, C // groups, *kernel)."""
     if 0 in x_shape or 0 in w_shape:
         return
-    _plan(BackwardWeight, device, dtype, x_shape, w_shape, stride, padding, dilation, groups).run(x, x_off, dy, dy_off, dw, dw_off)
+    _plan(_backward_weight, device, dtype, x_shape, w_shape, stride, padding, dilation, groups).run(x, x_off, dy, dy_off, dw, dw_off)

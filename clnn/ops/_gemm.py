@@ -46,6 +46,7 @@ class Problem:
     epilogue: str
     table: str = ""  # "a": row i of A starts at table[i], "b": column j of B does, instead of a multiple of a stride
     ccs: int = 1     # column stride of C, for products whose C is written by the kernel that adds partial sums
+    add_batch: bool = False  # C is the sum over the first batch dimension
 
     @property
     def acc(self) -> str:
@@ -61,7 +62,7 @@ class Problem:
 
     def pack(self, MB=0, NB=0, chunk=0, KB=0):
         """The shape words that every kernel of the family takes (see the templates for who reads which)."""
-        (s0, s1), (b0, b1) = self.steps, self.batch
+        (s0, s1), (_, b1) = self.steps, self.batch
         dims = _DIMS.pack(self.M, self.N, self.K, *self.a, *self.b, self.rcs, MB, chunk, NB, KB, 0, 0, 0, 0)
         return dims, _BATCH.pack(max(b1, 1), *s0, *s1, 0)
 
@@ -97,6 +98,9 @@ class Plan:
     def _needs_partial(self, p) -> bool:
         """Split K where C has too few tiles to fill the device; sum in the compute type where a 16-bit C would be read back."""
         self.splits = 1
+        if p.add_batch:
+            self.splits = p.batch[0]
+            return True
         if p.batch == (1, 1):
             self.splits = self._splits(p)
         if self.splits > 1:
@@ -118,14 +122,15 @@ class Plan:
 
     def _partial(self, p):
         """Redirect the product into partial sums; what belongs to the end moves to the kernel that adds them up."""
-        if self.splits == 1 and p.batch != (1, 1):
+        if self.splits == 1 and p.batch != (1, 1) and not p.add_batch:
             return self._partial_batched(p)
         acc = p.tc.acc_dtype
         self.scratch = self.splits * p.M * p.N * acc.itemsize
         dims = _DIMS.pack(p.M, p.N, self.splits, 0, 0, 0, 0, p.rcs, p.ccs, *[0] * 7)
         self.reduce = [(self.device.kernel("matmul/sum", TC=p.tc, **p.finishing()), (p.N, p.M), dims, scalar(p.acc, p.alpha), scalar(p.acc, p.beta), 0, 0)]
-        return _replace(p, tc=acc, rcs=p.N, ccs=1, batch=(self.splits, 1), alpha=1.0, beta=0.0, bias="", epilogue="",
-                        steps=((self.chunk * p.a[1], self.chunk * p.b[0], p.M * p.N), (0, 0, 0)))
+        walk = p.steps[0][:2] if p.add_batch else (self.chunk * p.a[1], self.chunk * p.b[0])
+        return _replace(p, tc=acc, rcs=p.N, ccs=1, batch=(self.splits, 1), alpha=1.0, beta=0.0, bias="", epilogue="", add_batch=False,
+                        steps=((*walk, p.M * p.N), (0, 0, 0)))
 
     def _partial_batched(self, p):
         acc, (b0, b1), size = p.tc.acc_dtype, p.batch, p.M * p.N
@@ -170,7 +175,7 @@ def _use_dot(p) -> bool:
     return p.a[1] == 1 and p.b[0] == 1 and (p.M <= 4 or p.N <= 4 or (192 <= p.K <= 2048 and (p.M <= 96 or p.N <= 16)))
 
 
-_TILES = ((6, 4, 1.0), (8, 3, 1.03), (12, 2, 1.1), (24, 1, 1.3))  # rows, vectors, relative cost of an element
+_TILES = ((6, 4, 1.0), (8, 3, 1.03), (8, 2, 1.06), (12, 2, 1.08), (24, 1, 1.3))  # rows, vectors, relative cost of an element
 _ROWS = (1, 2, 3, 4, 5, 6, 8, 12, 24)
 
 

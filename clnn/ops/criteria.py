@@ -236,7 +236,8 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     return _reduce(loss, _legacy(reduction, size_average, reduce))
 
 
-@_loss("multi_margin_loss", samples=lambda: [((_two()[0][0], np.array(3)), {}), ((_two()[0], np.array([0, 3, 4, 1])), {}), ((_two()[0], np.array([0, 3, 4, 1])), {"p": 2, "margin": 0.5})])
+@_loss("multi_margin_loss", samples=lambda: [((_two()[0][0], np.array(3)), {}), ((_two()[0], np.array([0, 3, 4, 1])), {}),
+                                             ((_two()[0], np.array([0, 3, 4, 1])), {"p": 2, "margin": 0.5})])
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """``sum_{i != y} max(0, w[y] (margin - x_y + x_i))^p / C``."""
     reduction = _legacy(reduction, size_average, reduce)

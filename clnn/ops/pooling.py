@@ -9,7 +9,6 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.tensor import empty
 from ..core import dtype as dt
-from ..graph.op import REGISTRY
 from . import random as _random
 from .loss import require_float
 

@@ -23,6 +23,8 @@ def row_plan(device, rows, n, inner=1):
         return "loop", 64 if n >= 256 else 16, chunk, (-(-rows // chunk),), (1,)
     if inner == 1 and n > 64:
         return "group", 64, 1, (rows * 64,), (64,)
+    if inner > 1:
+        return "column", 1, 1, (inner, rows // inner), (64 if inner >= 64 else 16, 1)
     return "item", 1, 1, (rows,), (64,)
 
 

@@ -12,7 +12,7 @@ from collections import deque
 
 import numpy as np
 
-from ..core.config import config, device_name
+from ..core.config import device_name
 from ..core.errors import DeviceError, OutOfMemoryError
 from . import diskcache, drivers, program, templates
 from .memory import Memory, human

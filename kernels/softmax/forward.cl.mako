@@ -4,7 +4,7 @@
 ##
 ## Parameter  legal values
 ## T          dtype row of x and y (float)
-## FORM       loop | group | item | block, see rows.cl.mako; loop and group want inner == 1
+## FORM       loop | block | group | item | column, see rows.cl.mako
 ## LANES      1 | 16 | 64; LOG  0 | 1
 ## Per row: the largest element m, the sum s of exp(x - m), then exp(x - m) / s, or x - m - log(s).
 ## 32- and 64-bit floats keep exp(x - m) in y between the passes; narrower ones compute it again.

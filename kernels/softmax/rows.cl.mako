@@ -3,13 +3,14 @@
 ##   loop   local size 1, inner 1: a work-item takes `chunk` rows one after another; LANES partial results keep loops vectorised (PoCL)
 ##   block  local size 1: a work-item takes 64 rows side by side, one per vector lane: short rows and columns (PoCL)
 ##   group  inner 1: one work-group of LANES work-items per row, combined in local memory (GPUs, Intel)
-##   item   one work-item per row: short rows, and columns, where neighbouring work-items read neighbouring addresses
+##   item   inner 1: one work-item per row, for short rows
+##   column one work-item per row, neighbouring work-items on neighbouring columns; global (inner, outer)
 ## In each form partial results are folded in a fixed order.
 <%!
     def place(FORM):
         if FORM == "block":
             return lambda i: f"base + {i} * step + l * side"
-        return (lambda i: f"base + {i} * inner") if FORM == "item" else (lambda i: f"base + {i}")
+        return (lambda i: f"base + {i} * inner") if FORM == "column" else (lambda i: f"base + {i}")
 %>
 <%def name="expo(T)">
 ## rows_exp: exp for arguments <= 0 (x less its maximum), 2 ulp. Where the driver's exp does not vectorise well (PoCL), branch-free code:
@@ -50,10 +51,15 @@ static inline float rows_exp(const float x) {
     const int lane = get_local_id(0);
     const long row = get_group_id(0), base = row * n;
 #define row_at row
+% elif FORM == "column":
+    const long column = get_global_id(0), row = get_global_id(1) * inner + column;
+    if (column >= inner) return;
+    const long base = get_global_id(1) * n * inner + column;
+#define row_at row
 % else:
     const long row = get_global_id(0);
     if (row >= ${rows}) return;
-    const long base = row / inner * (n * inner) + row % inner;
+    const long base = row * n;
 #define row_at row
 % endif
 </%def>

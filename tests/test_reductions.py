@@ -1,0 +1,229 @@
+"""Reductions, scans and linear algebra against PyTorch, where the derived tests do not reach: long rows, ties, NaN, empty tensors, namedtuples."""
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import clnn
+
+torch = pytest.importorskip("torch")
+R = np.random.default_rng(0)
+F4 = np.float32
+WHOLE = "max() min() amax() amin((0, 1)) aminmax() argmax() argmin() sum() mean() prod() any() all() count_nonzero() argmax(keepdim=True)".split()
+DIMS = "max({d})|min({d})|max({d}, True)|argmax({d})|argmin({d}, True)|amax({d})|sum({d})|cummax({d})|cummin({d})|any({d})|all({d}, True)".split("|")
+
+
+def run(lib, text, *arrays, grad=False):
+    tensors = [lib.tensor(a, requires_grad=grad) if grad else (lib.from_numpy(a) if a.shape else lib.tensor(a)) for a in arrays]
+    return tensors, eval(text, dict(zip("xyz", tensors), T=lib, L=lib.linalg, inf=math.inf))
+
+
+def as_arrays(got):
+    got = got if isinstance(got, tuple) else (got,)
+    return [g.detach().numpy() if hasattr(g, "detach") else np.asarray(g) for g in got]
+
+
+def check(text, *arrays, rtol=1e-5, atol=1e-6):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got, want = run(clnn, text, *arrays)[1], run(torch, text, *arrays)[1]
+    for g, w in zip(as_arrays(got), as_arrays(want), strict=True):
+        assert g.shape == w.shape and g.dtype == w.dtype, (text, g.shape, w.shape, g.dtype, w.dtype)
+        np.testing.assert_allclose(g, w, rtol=rtol, atol=atol, err_msg=text)
+
+
+SHAPES = [(3, 4), (5, 300), (300, 5), (2, 70000), (70000, 3), (4, 130, 17)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8, np.float16, np.bool_], ids=lambda d: d.__name__)
+def test_shapes_and_dtypes(shape, dtype):
+    if dtype is not np.float32 and max(shape) > 1000:
+        pytest.skip("one dtype is enough for long rows")
+    a = R.integers(0, 200, shape).astype(dtype) if np.dtype(dtype).kind in "ub" else (R.standard_normal(shape) * 5).astype(dtype)
+    for text in WHOLE + [t.format(d=d) for t in DIMS for d in range(len(shape))]:
+        if dtype == np.bool_ and "arg" in text or text.startswith(("prod", "mean", "sum")) and dtype in (np.float16, np.int64, np.bool_, np.uint8):
+            continue
+        if text in ("prod()", "mean()") or text.startswith("sum"):
+            check("x." + text, a if text != "prod()" else np.abs(a) ** 0.01, rtol=1e-3, atol=1e-2)
+        else:
+            check("x." + text, a)
+
+
+def test_ties_nan_and_infinities():
+    a = R.standard_normal((5, 300)).astype(F4)
+    a[1, 7] = a[1, 200] = np.nan
+    a[2], a[3], a[4] = -np.inf, np.inf, 1.0
+    for text in WHOLE[:7] + [t.format(d=d) for t in DIMS[:6] + DIMS[7:9] for d in (0, 1)]:
+        check("x." + text, a)
+    for text in ("logsumexp(1)", "logsumexp(0)", "norm(dim=1)", "norm(inf, 1)", "nansum()", "nanmean(1)", "logcumsumexp(1)", "sum(1)", "var(1)"):
+        check("x." + text, a)
+
+
+@pytest.mark.parametrize("text", ["sum()", "sum(1)", "sum(0)", "mean(1)", "prod()", "prod(1)", "any()", "all()", "any(1)", "all(0)", "max(0)", "min(0)",
+                                  "amax(0)", "argmax(0)", "var()", "std(1)", "norm()", "norm(1, 1)", "logsumexp(1)", "cumsum(0)", "cumprod(1)",
+                                  "cummax(1)", "count_nonzero()", "diff()", "nansum()", "logcumsumexp(0)"])
+def test_empty(text):
+    check("x." + text, np.zeros((3, 0), F4))
+    if "0)" not in text or "max" not in text and "min" not in text:
+        check("x." + text.replace("1)", "0)"), np.zeros((0, 3), F4))
+
+
+@pytest.mark.parametrize("text", ["sum()", "sum(0)", "max()", "max(0)", "argmax()", "argmin(0)", "var()", "std(0)", "mean(-1)", "prod(0)", "cumsum(0)",
+                                  "cumprod(0)", "cummax(0)", "logsumexp(0)", "norm()", "any()", "amax()", "all(0, True)", "count_nonzero()"])
+def test_zero_dimensional(text):
+    check("x." + text, np.array(3.0, F4))
+
+
+@pytest.mark.parametrize("shape, d", [((2, 1500), 1), ((1500, 3), 0), ((1500, 40), 0), ((70000,), 0), ((3, 1025, 2), 1), ((300000,), 0)], ids=str)
+def test_long_scans(shape, d):
+    a = R.uniform(0.5, 1.5, shape)
+    for text in ("cumsum", "cummax", "cummin", "logcumsumexp"):
+        check(f"x.{text}({d})", a.astype(F4), rtol=1e-4)
+    check(f"x.cumsum({d})", (a * 4).astype(np.int32))
+    check(f"x.cumprod({d})", (a * 4).astype(np.int32))
+
+
+def test_scans_are_the_same_for_every_layout():
+    a = R.standard_normal((1500, 40)).astype(F4)
+    x = clnn.from_numpy(a)
+    assert clnn.equal(x.cumsum(0), clnn.from_numpy(a.T.copy()).t().cumsum(0))
+    assert clnn.equal(x.cumsum(0)[:, 3], x[:, 3].cumsum(0))
+
+
+GRADIENTS = """norm()|norm(1, 1)|norm(3, 0)|norm(1.5)|norm(inf, 1)|norm(-inf, 1)|norm(dim=(0, 1), keepdim=True)|logsumexp(0)|logsumexp((0, 1))|cumsum(0)
+cumsum(1)|cumprod(0)|cumprod(1)|cummax(0)[0]|cummin(1)[0]|logcumsumexp(1)|diff()|diff(2)|max()|min(1)[0]|max(0, True)[0]|amax()|amax(0)|amin((0, 1))
+aminmax()[0]|aminmax(dim=1)[1]|prod()|prod(1)|var()|var(1)|std()|std(1, False)|nansum()|nanmean(1)|var(unbiased=False)|mean(0)|sum((0, 1))""".replace("\n", "|")
+
+
+@pytest.mark.parametrize("text", GRADIENTS.split("|"))
+def test_first_and_second_derivatives(text):
+    a = R.standard_normal((3, 5))
+    a[1, 1] = 0
+    if "std" in text:
+        a[1] = 2.0
+    if "am" in text:
+        a[0] = a[1]
+    results = []
+    for lib in (clnn, torch):
+        (x,), y = run(lib, "x." + text, a, grad=True)
+        g, = lib.autograd.grad(y, x, lib.ones_like(y) * 1.5, create_graph=True)
+        h, = lib.autograd.grad(g, x, lib.tensor(a[::-1].copy()), allow_unused=True) if g.requires_grad else (None,)
+        h = np.zeros(a.shape) if h is None or lib is torch and h._is_zerotensor() else h.numpy()
+        results.append((y.detach().numpy(), g.detach().numpy(), h, y.grad_fn.name()))
+    for got, want in zip(*results):
+        np.testing.assert_allclose(got, want, rtol=1e-7, atol=1e-9) if not isinstance(got, str) else None
+    assert results[0][3] == results[1][3]
+
+
+def test_results_have_names():
+    x = clnn.tensor([[1.0, 5.0], [7.0, 2.0]])
+    assert x.max(1).values.tolist() == [5.0, 7.0] and x.min(dim=0).indices.tolist() == [0, 1]
+    lo, hi = x.aminmax()
+    assert (lo.item(), hi.item()) == (1.0, 7.0) and x.cummax(1).values.tolist() == [[1.0, 5.0], [7.0, 7.0]]
+    assert repr(x.max(1)) == repr(torch.tensor([[1.0, 5.0], [7.0, 2.0]]).max(1)).replace("torch", "clnn")
+    assert clnn.max(x, clnn.tensor(3.0)).tolist() == [[3.0, 5.0], [7.0, 3.0]]
+    out = (clnn.empty(0), clnn.empty(0, dtype=clnn.int64))
+    clnn.max(x, 1, out=out)
+    assert out[0].tolist() == [5.0, 7.0]
+
+
+ERRORS = ["T.zeros(0).max()", "T.zeros(2, 0).max(1)", "T.zeros(0).argmax()", "T.zeros(2, 0).argmin(1)", "T.zeros(0).amax()", "T.zeros(2, 0).amin(1)",
+          "T.zeros(0).aminmax()", "T.zeros(2).long().var()", "T.zeros(3).max(3)", "T.zeros(3).bool().argmax()", "T.zeros(2, 3).cumsum(2)",
+          "T.zeros(2, 3).sum((0, 0))", "T.zeros(2).long().mean()", "T.zeros(3).long().norm()", "T.zeros(3).max(T.zeros(3), 1)",
+          "T.allclose(T.zeros(2), T.zeros(2).double())", "T.dot(T.ones(3), T.ones(4))", "T.dot(T.ones(3, 1), T.ones(3))", "T.outer(T.ones(3, 1), T.ones(3))",
+          "L.inv(T.ones(2, 3))", "L.inv(T.ones(3))", "L.inv(T.eye(2).half())", "L.inv(T.eye(2).int())", "L.det(T.ones(2, 3))", "T.trace(T.ones(3))",
+          "T.einsum('ij,jk->ik', T.ones(2, 3), T.ones(4, 5))", "T.einsum('ij->k', T.ones(2, 3))", "T.einsum('ijk', T.ones(2, 3))",
+          "T.einsum('i,j', T.ones(2))", "T.einsum('i1', T.ones(2, 3))", "T.einsum('ij->ii', T.ones(2, 3))", "T.tensordot(T.ones(2, 3), T.ones(4, 5), 1)",
+          "L.cross(T.ones(2, 3), T.ones(2, 4))", "L.matrix_power(T.ones(2, 3), 2)", "T.inner(T.ones(2, 3), T.ones(4))", "L.qr(T.ones(3))",
+          "L.matrix_norm(T.ones(3))", "L.multi_dot([T.ones(2)])", "L.norm(T.ones(2, 2, 2), 2)", "L.matrix_norm(T.ones(2, 2), 3)"]
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_errors_have_pytorchs_type_and_text(text):
+    found = []
+    for lib in (clnn, torch):
+        with pytest.raises(Exception) as info:
+            run(lib, text)
+        found.append((info.type, str(info.value).replace("torch.", "clnn.")))
+    assert found[0][0] is found[1][0] and found[0][1][:50] == found[1][1][:50], found
+
+
+# -- linear algebra -------------------------------------------------------------------------------------------------------------------
+def rnd(*shape):
+    return R.standard_normal(shape)
+
+
+SPD = rnd(2, 3, 3)
+SPD = SPD @ SPD.swapaxes(-1, -2) + np.eye(3)
+A, W, M, V, U, T3 = rnd(2, 3, 3) + 2 * np.eye(3), rnd(4, 3), rnd(3, 4), rnd(3), rnd(3), rnd(2, 3, 4)
+LINALG = [("L.inv(x)", A), ("L.det(x)", A), ("L.slogdet(x)[1]", A), ("L.solve(x, y)", A, rnd(2, 3, 2)), ("L.solve(x, y)", A[0], V),
+          ("L.cholesky(x)", SPD), ("L.qr(x)[0]", W), ("L.qr(x)[1]", A), ("L.svdvals(x)", W), ("L.svd(x, full_matrices=False)[0].abs()", W),
+          ("L.svd(x, full_matrices=False)[2].abs()", M), ("L.svd(x, full_matrices=False)[1]", T3), ("L.eigh(x)[0]", SPD), ("L.eigh(x)[1].abs()", SPD),
+          ("L.pinv(x)", W), ("L.matrix_norm(x)", T3), ("L.matrix_norm(x, 'nuc')", T3), ("L.matrix_norm(x, 2)", T3), ("L.matrix_norm(x, 1)", T3),
+          ("L.matrix_norm(x, -inf, keepdim=True)", T3), ("L.norm(x)", T3), ("L.norm(x, 2)", W), ("L.norm(x, dim=(0, 1))", W), ("L.cond(x)", A),
+          ("L.matrix_rank(x)", np.array([[1.0, 2], [2, 4]])), ("L.lstsq(x, y)[0]", W, rnd(4, 2)), ("L.cross(x, y)", A, A[::-1].copy()),
+          ("T.cross(x, y, dim=0)", V, U), ("L.multi_dot([x, y, x])", W, M), ("L.matrix_power(x, 3)", A), ("L.matrix_power(x, -2)", A),
+          ("L.vecdot(x, y)", A, A + 1), ("T.dot(x, y)", V, U), ("T.outer(x, y)", V, U), ("T.inner(x, y)", W, M.T.copy()), ("T.kron(x, y)", W, M),
+          ("T.tensordot(x, y, 1)", T3, rnd(4, 2)), ("T.tensordot(x, y, ([1, 2], [0, 1]))", T3, rnd(3, 4, 5)), ("T.chain_matmul(x, y)", W, M),
+          ("T.cov(x)", W), ("T.corrcoef(x)", W), ("T.logdet(x)", SPD), ("x.inverse()", A), ("L.solve_triangular(x, y, upper=True)", A, rnd(2, 3, 2)),
+          ("T.cholesky_solve(y, x)", np.linalg.cholesky(SPD), rnd(2, 3, 2)), ("x.norm('nuc')", W)]
+EINSUM = [("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)), ("ii->i", (3, 3)), ("ii", (3, 3)),
+          ("ij->", (2, 3)), ("i,j->ij", (2,), (3,)), ("...ij,...jk->...ik", (2, 3, 4), (4, 5)), ("bhqd,bhkd->bhqk", (2, 2, 3, 4), (2, 2, 5, 4)),
+          ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)), ("ab,cb", (2, 3), (4, 3)), ("ijk,ijk->i", (2, 3, 4), (2, 3, 4)), ("ij,ij->ij", (2, 3), (1, 3)),
+          ("ij,jk->k", (2, 3), (1, 4)), ("...->...", (2, 3)), ("b...d,bd->b...", (2, 3, 4), (2, 4)), ("ijij->ij", (2, 3, 2, 3)), ("->", ()),
+          ("i,i,i->", (3,), (3,), (3,)), ("bn,anm,bm->ba", (2, 3), (5, 3, 4), (2, 4)), ("ki,kj->ij", (3, 2), (3, 4)), ("i,->i", (3,), ())]
+LINALG += [(f"T.einsum('{eq}', {', '.join('xyz'[:len(ops)])})", *(rnd(*s) for s in ops)) for eq, *ops in EINSUM]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", LINALG, ids=lambda c: c[0])
+def test_linear_algebra(case):
+    text, *arrays = case
+    results = []
+    for lib in (clnn, torch):
+        tensors, y = run(lib, text, *[np.asarray(a) for a in arrays], grad=True)
+        got = [y]
+        if y.requires_grad:
+            weight = lib.tensor(np.arange(1.0, y.numel() + 1).reshape(tuple(y.shape)))
+            first = lib.autograd.grad((y * y * weight).sum(), tensors, create_graph=True)
+            second = lib.autograd.grad(sum((g * g).sum() for g in first), tensors, allow_unused=True)
+            got += [*first, *[h for h in second if h is not None]]
+        results.append([g.detach().numpy() for g in got])
+    for g, w in zip(*results, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-7)
+
+
+def test_singular_matrices():
+    S = clnn.tensor([[1.0, 2.0], [2.0, 4.0]], requires_grad=True)
+    clnn.linalg.det(S).backward()
+    assert np.allclose(S.grad.numpy(), [[4, -2], [-2, 1]], atol=1e-5)
+    for call in (lambda: clnn.linalg.inv(clnn.zeros(2, 2)), lambda: clnn.linalg.cholesky(-clnn.eye(2)),
+                 lambda: clnn.linalg.solve(clnn.zeros(2, 2), clnn.ones(2))):
+        with pytest.raises(clnn.linalg.LinAlgError):
+            call()
+
+
+def test_factorisations_reproduce_their_input():
+    a = clnn.from_numpy(T3)
+    Q, Rm = clnn.linalg.qr(a)
+    F = clnn.linalg.svd(a, full_matrices=False)
+    assert clnn.allclose(Q @ Rm, a) and clnn.allclose(F.U * F.S.unsqueeze(-2) @ F.Vh, a)
+    assert clnn.linalg.svd(a).U.shape == (2, 3, 3) and clnn.linalg.qr(a, "complete").R.shape == (2, 3, 4)
+    L = clnn.linalg.eigh(clnn.from_numpy(SPD))
+    assert clnn.allclose(L.eigenvectors * L.eigenvalues.unsqueeze(-2) @ L.eigenvectors.mT, clnn.from_numpy(SPD))
+
+
+def test_meta_shapes():
+    a = clnn.empty(2, 3, 3, device="meta")
+    assert a.max(1).indices.shape == (2, 3) and a.cumsum(0).shape == a.shape and clnn.linalg.inv(a).shape == a.shape
+    assert clnn.linalg.svd(a).S.shape == (2, 3) and a.var(0).shape == (3, 3) and clnn.einsum("bij->ji", a).shape == (3, 3)
+
+
+def test_comparisons():
+    x = clnn.tensor([1.0, math.nan, math.inf])
+    assert clnn.isclose(x, x).tolist() == [True, False, True] and clnn.isclose(x, x, equal_nan=True).all()
+    assert not clnn.allclose(x, x) and clnn.allclose(x, x, equal_nan=True) and not clnn.equal(x, x)
+    assert clnn.equal(clnn.zeros(0), clnn.zeros(0)) and not clnn.equal(clnn.zeros(2), clnn.zeros(3))
+    assert clnn.isclose(clnn.tensor([1, 100]), clnn.tensor([1, 101]), rtol=0.02).tolist() == [True, True]
