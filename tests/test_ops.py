@@ -26,7 +26,7 @@ def applies(op, name):
     if name == "forms":
         return not op.name.startswith("_")
     if name in ("gradient", "double_gradient"):
-        return op.name not in domains.RANDOM and (op.kind == "composite" or bool(op.rules))
+        return op.name.strip("_") not in domains.RANDOM and (op.kind == "composite" or bool(op.rules))
     if cases.declared(op) is None and op.kind != "elementwise":
         return False
     return True

@@ -62,7 +62,8 @@ _fast_div = true_divide.fast
 
 floor_divide = elementwise(
     "floor_divide", "input, other", dict(bool="input", int="(input / (other ? other : 1) - ((input % (other ? other : 1) != 0) && "
-                                         "((input < 0) != (other < 0))))", float="floor(input / other)"),
+                                         "((input < 0) != (other < 0))))", float="(other == 0 ? input / other : rint((input - fmod(input, other)) / other) - "
+                                         "((fmod(input, other) != 0) && ((fmod(input, other) < 0) != (other < 0))))"),
     checked=dict(bool="(other == 0)", int="(other == 0)", float="0"), numpy=np.floor_divide, dtypes=NOT_BOOL,
     doc="Quotient rounded towards minus infinity. An integer division by zero raises at the next synchronisation.")
 _trunc_divide = elementwise("_trunc_divide", "input, other", dict(bool="input", int="input / (other ? other : 1)", float="trunc(input / other)"),
@@ -124,6 +125,8 @@ _pow.op.grad_name = _square.op.grad_name = _cube.op.grad_name = "PowBackward0"
 def pow(input, exponent):
     """``input`` to the power of ``exponent`` (tensor or number)."""
     if not isinstance(exponent, Tensor) and isinstance(input, Tensor):
+        if input.dtype is dt.bool_ and type(exponent) is int:
+            input = input.to(dt.int64)
         if exponent == 2 and (type(exponent) is int or input.dtype.is_floating_point):
             return _square(input)
         if exponent == 3 and (type(exponent) is int or input.dtype.is_floating_point):
@@ -150,7 +153,7 @@ def float_power(input, exponent):
     return pow(wide(input), wide(exponent))
 
 
-square = composite("square", inplace=True)(lambda input: _square(input))
+square = composite("square", inplace=True)(lambda input: pow(input, 2))
 
 
 @composite("addcmul", inplace=True)
@@ -186,12 +189,18 @@ maximum = elementwise("maximum", "input, other", _MAX, numpy=np.maximum, inplace
 minimum = elementwise("minimum", "input, other", _MIN, numpy=np.minimum, inplace=False,
                       vjp=dict(input=lambda g, input, other: _share(g, input, other, lambda a, b: a < b),
                                other=lambda g, input, other: _share(g, other, input, lambda a, b: a < b)), doc="The smaller element; NaN wins.")
+
+
+def _isnan(x):
+    return x.isnan() if isinstance(x, Tensor) else x != x
+
+
 fmax = elementwise("fmax", "input, other", dict(bool="(input | other)", int="(input > other ? input : other)", float="fmax(input, other)"),
-                   numpy=np.fmax, inplace=False, vjp=dict(input=lambda g, input, other: g * ((input >= other) | other.isnan()),
-                                                          other=lambda g, input, other: g * ~((input >= other) | other.isnan())))
+                   numpy=np.fmax, inplace=False, vjp=dict(input=lambda g, input, other: g * ((input >= other) | _isnan(other)),
+                                                          other=lambda g, input, other: g * ~((input >= other) | _isnan(other))))
 fmin = elementwise("fmin", "input, other", dict(bool="(input & other)", int="(input < other ? input : other)", float="fmin(input, other)"),
-                   numpy=np.fmin, inplace=False, vjp=dict(input=lambda g, input, other: g * ((input <= other) | other.isnan()),
-                                                          other=lambda g, input, other: g * ~((input <= other) | other.isnan())))
+                   numpy=np.fmin, inplace=False, vjp=dict(input=lambda g, input, other: g * ((input <= other) | _isnan(other)),
+                                                          other=lambda g, input, other: g * ~((input <= other) | _isnan(other))))
 
 _clamp_min = elementwise("_clamp_min", "input, min", dict(bool="(input | min)", int="(input < min ? min : input)",
                                                           float="(input < min || isnan(min) ? min : input)"), method=False, inplace=False,

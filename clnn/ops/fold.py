@@ -102,7 +102,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 
 @composite("fold", method=False, torch="nn.functional.fold", dtypes=dt.FLOATS, samples=lambda: [
-    ((_numbers(2, 12, 20), (6, 5), 2), {}), ((_numbers(2, 18, 18), (6, 7), (3, 2)), dict(dilation=2, padding=1, stride=(2, 1))), ((_numbers(9, 4), 4, 3), {})],
+    ((_numbers(2, 12, 20), (6, 5), 2), {}), ((_numbers(2, 18, 14), (6, 7), (3, 2)), dict(dilation=2, padding=1, stride=(2, 1))), ((_numbers(9, 4), 4, 3), {})],
     errors=[((np.zeros((1, 5, 4)), (3, 3), 2), {}, RuntimeError, "divisible by the product of kernel_size")])
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """Columns added up into images, the transpose of :func:`unfold`: overlapping elements are summed.

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
+from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from .selection import where
 
@@ -47,7 +48,8 @@ sigmoid = _function("sigmoid", "1.0f / (1.0f + exp(-input))", lambda g, result: 
 sinc = _function("sinc", "(input == 0 ? (ACC)1 : sin((ACC)3.14159265358979f * input) / ((ACC)3.14159265358979f * input))",
                  lambda g, input, result: g * where(input == 0, 0.0, ((math.pi * input).cos() - result) / input), np.sinc)
 digamma = _function("digamma", "clnn_digamma(input)", lambda g, input: g * _trigamma(input))
-_trigamma = _function("_trigamma", "clnn_trigamma(input)", None, method=False, inplace=False)
+_trigamma = _function("_trigamma", "clnn_trigamma(input)", lambda g, input: g * _tetragamma(input), method=False, inplace=False)
+_tetragamma = _function("_tetragamma", "clnn_tetragamma(input)", lambda g: _no_more_gamma(), method=False, inplace=False)
 erfinv = _function("erfinv", "clnn_erfinv(input)", lambda g, result: g * (0.5 * math.sqrt(math.pi) * (result * result).exp()))
 deg2rad = _function("deg2rad", "input * 0.017453292519943295f", lambda g: g * (math.pi / 180), np.deg2rad)
 rad2deg = _function("rad2deg", "input * 57.29577951308232f", lambda g: g * (180 / math.pi), np.rad2deg)
@@ -99,17 +101,30 @@ heaviside = elementwise("heaviside", "input, values", "(input == 0 ? values : (A
 logaddexp = elementwise("logaddexp", "input, other", "(isinf(input) && input == other ? input : fmax(input, other) + log1p(exp(-fabs(input - other))))",
                         result="float", numpy=np.logaddexp, inplace=False,
                         vjp=dict(input=lambda g, input, result: g * (input - result).exp(), other=lambda g, other, result: g * (other - result).exp()))
+
+
+def _log(x):
+    """Natural logarithm of a tensor or a number."""
+    if isinstance(x, Tensor):
+        return x.log()
+    return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
+
+
 xlogy = elementwise("xlogy", "input, other", "(isnan(other) ? other : input == 0 ? (ACC)0 : input * log(other))", result="float",
-                    vjp=dict(input=lambda g, input, other: g * where((input == 0) & (other <= 0), 0.0, other.log()),
+                    vjp=dict(input=lambda g, input, other: g * where((input == 0) & (other <= 0), 0.0, _log(other)),
                              other=lambda g, input, other: g * input / other))
+
+
+def _no_more_gamma():
+    raise NotImplementedError("polygamma is implemented up to n = 2; this gradient needs n = 3")
 
 
 @composite("polygamma")
 def polygamma(n, input):
-    """The n-th derivative of digamma, for n = 0 and 1."""
-    if n not in (0, 1):
-        raise NotImplementedError(f"polygamma is implemented for n = 0 and 1, got n={n}")
-    return digamma(input) if n == 0 else _trigamma(input)
+    """The n-th derivative of digamma, for n = 0, 1 and 2."""
+    if n not in (0, 1, 2):
+        raise NotImplementedError(f"polygamma is implemented for n = 0, 1 and 2, got n={n}")
+    return (digamma, _trigamma, _tetragamma)[n](input)
 
 
 @composite("nan_to_num", inplace=True, numpy=np.nan_to_num)

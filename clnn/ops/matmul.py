@@ -225,7 +225,7 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
 @composite("addbmm", inplace=True)
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * (sum over the stack of batch1 @ batch2)``."""
-    return _combine(input, bmm(batch1, batch2).sum(0), beta, alpha)
+    return _combine(input, bmm(batch1, batch2).sum(0, dtype=batch1.dtype), beta, alpha)
 
 
 @composite("addr", inplace=True)

@@ -379,6 +379,6 @@ def sum_to_size(input, *size):
     for i, s in enumerate(size):
         if s != 1 and s != input.shape[lead + i]:
             raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(input.shape)}}}.")
-    r = _sum(input, dims, True, input.shape) if dims else input
+    r = _sum(input.to(_sum_dtype(input, None)), dims, True, input.shape) if dims else input
     return r.reshape(tuple(size)) if lead else r
 

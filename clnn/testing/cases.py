@@ -141,7 +141,7 @@ def cast(call: Call, row) -> Call:
         if row.category == dt.BOOL:
             return a > 0
         whole = np.where(a >= 0, np.ceil(a), np.floor(a))
-        return np.clip(np.abs(whole) if not row.is_signed else whole, -100, 100).astype(row.np)
+        return np.clip(np.abs(whole) if not row.is_signed else whole, -60, 60).astype(row.np)
     return call.map(one)
 
 
@@ -247,7 +247,7 @@ def torch_run(fn, call: Call, requires_grad=False):
         return None
 
 
-_DTYPE_WORDS = re.compile(r"dtype|not implemented for|floating|integer|integral|bool|float|\btype\b|Int|Long|number", re.I)
+_DTYPE_WORDS = re.compile(r"dtype|not implemented for|floating|integer|integral|bool|float|\btype\b|Int|Long", re.I)
 
 
 def is_dtype_error(exc) -> bool:

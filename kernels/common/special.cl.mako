@@ -1,5 +1,5 @@
 ## Functions that OpenCL C lacks: integer powers, digamma, trigamma, the inverse error function. Overloaded for float and double.
-## digamma, trigamma: recurrence up to x >= 6 or 10, then the asymptotic series (Abramowitz & Stegun 6.3.18, 6.4.12), reflection below 0.
+## digamma and its derivatives trigamma, tetragamma: recurrence up to x >= 6 or 10, then the asymptotic series (Abramowitz & Stegun 6.3.18, 6.4.11), reflection below 0.
 ## erfinv: Giles, "Approximating the erfinv function" (2010), refined by Newton's method.
 <%! OV = "static inline __attribute__((overloadable))" %>
 //@ clnn_ipow
@@ -52,6 +52,22 @@ ${OV} ${F} clnn_trigamma(${F} x) {
     sum += (1 + 1 / (2 * x) + z * ((${F})0.166666666666666667${s} - z * ((${F})0.0333333333333333333${s}
         - z * ((${F})0.0238095238095238095${s} - z * (${F})0.0333333333333333333${s})))) / x;
     return sign * sum;
+}
+//@ clnn_tetragamma
+${OV} ${F} clnn_tetragamma(${F} x) {
+    ${F} sum = 0;
+    if (x < (${F})0.5${s}) {
+        const ${F} pi = (${F})3.14159265358979323846${s}, t = sin(pi * x);
+        sum = -2 * pi * pi * pi * cos(pi * x) / (t * t * t);
+        x = 1 - x;
+    }
+    for (int i = 0; i < 8; i++) {
+        sum -= 2 / (x * x * x);
+        x += 1;
+    }
+    ${F} z = 1 / (x * x);
+    return sum - z * (1 + 1 / x + z * ((${F})0.5${s} - z * ((${F})0.166666666666666667${s} - z * ((${F})0.166666666666666667${s}
+        - z * ((${F})0.3${s} - z * (${F})0.833333333333333333${s})))));
 }
 //@ clnn_erfinv
 ${OV} ${F} clnn_erfinv(${F} y) {
