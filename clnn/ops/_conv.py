@@ -268,7 +268,8 @@ class Depthwise:
         W = 8 if T.acc == "double" else 16
         slab = self.slab(device, T)
         pitch, band = self.fit(slab, out, k, stride, dilation)
-        self.kernel = device.kernel("conv/depthwise", T=T, W=W, KH=k[0], KW=k[1], STRIDE=stride[1], SLAB=slab, BIAS=bias, EPI=EPILOGUES.get(epilogue, epilogue))
+        self.kernel = device.kernel("conv/depthwise", T=T, W=W, KH=k[0], KW=k[1], STRIDE=stride[1], SLAB=slab, BIAS=bias,
+                                    EPI=EPILOGUES.get(epilogue, epilogue))
         self.words = (_words16(*size, *out, 0, 0, stride[0], *before, *dilation, band, pitch, flip), _words8(O, mult))
         self.gs = (N * O,)
 

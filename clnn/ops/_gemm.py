@@ -127,7 +127,8 @@ class Plan:
         acc = p.tc.acc_dtype
         self.scratch = self.splits * p.M * p.N * acc.itemsize
         dims = _DIMS.pack(p.M, p.N, self.splits, 0, 0, 0, 0, p.rcs, p.ccs, *[0] * 7)
-        self.reduce = [(self.device.kernel("matmul/sum", TC=p.tc, **p.finishing()), (p.N, p.M), dims, scalar(p.acc, p.alpha), scalar(p.acc, p.beta), 0, 0)]
+        kernel = self.device.kernel("matmul/sum", TC=p.tc, **p.finishing())
+        self.reduce = [(kernel, (p.N, p.M), dims, scalar(p.acc, p.alpha), scalar(p.acc, p.beta), 0, 0)]
         walk = p.steps[0][:2] if p.add_batch else (self.chunk * p.a[1], self.chunk * p.b[0])
         return _replace(p, tc=acc, rcs=p.N, ccs=1, batch=(self.splits, 1), alpha=1.0, beta=0.0, bias="", epilogue="", add_batch=False,
                         steps=((*walk, p.M * p.N), (0, 0, 0)))

@@ -200,7 +200,7 @@ def _mish_second(x):
 
 def _softplus_second(x, beta, threshold):
     s = (x * beta).sigmoid()
-    return where(x * beta > threshold, 0.0, beta * s * (1 - s))
+    return where(x * beta < threshold, beta * s * (1 - s), 0.0)
 
 
 def _elu_second(x, alpha, scale, input_scale):
@@ -224,9 +224,9 @@ _softplus = _pair("softplus", "(input * beta > threshold ? input : log1p(exp(inp
                   "(input * beta > threshold ? grad : grad / (1.0f + exp(-input * beta)))", _softplus_second, ("beta", "threshold"))
 _logsigmoid = _pair("log_sigmoid", "(input < 0 ? input : input * 0) - log1p(exp(-fabs(input)))", "grad / (1.0f + exp(input))",
                     lambda x: -(x.sigmoid() * (1 - x.sigmoid())))
-_elu = _pair("elu", "(input <= 0 ? scale * alpha * expm1(input * input_scale) : scale * input)",
-             "(input <= 0 ? grad * scale * alpha * input_scale * exp(input * input_scale) : grad * scale)", _elu_second,
-             ("alpha", "scale", "input_scale"))
+_ELU = ("(input <= 0 ? scale * alpha * expm1(input * input_scale) : scale * input)",
+        "(input <= 0 ? grad * scale * alpha * input_scale * exp(input * input_scale) : grad * scale)", _elu_second, ("alpha", "scale", "input_scale"))
+_elu, _celu = _pair("elu", *_ELU), _pair("celu", *_ELU)
 
 
 def gelu(input, approximate="none"):
@@ -267,7 +267,7 @@ def celu(input, alpha=1.0, inplace=False):
     """x where positive, else ``alpha * (exp(x / alpha) - 1)``."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _apply(_elu, input, inplace, alpha, 1.0, 1.0 / alpha)
+    return _apply(_celu, input, inplace, alpha, 1.0, 1.0 / alpha)
 
 
 def selu(input, inplace=False):

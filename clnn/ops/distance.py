@@ -17,7 +17,8 @@ def _two(seed=0, shape=(4, 5)):
     return rng.normal(0, 1, shape), rng.normal(0, 1, shape)
 
 
-@composite("pairwise_distance", method=False, torch="nn.functional.pairwise_distance", samples=lambda: [((*_two(),), {}), ((*_two(), 1.0), {"keepdim": True})])
+@composite("pairwise_distance", method=False, torch="nn.functional.pairwise_distance", samples=lambda: [
+    ((*_two(),), {}), ((*_two(), 1.0), {"keepdim": True})])
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     """``|x1 - x2 + eps|_p`` over the last dimension."""
     return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
@@ -41,13 +42,12 @@ def _at_least(norm, eps):
     return norm + (norm.detach().clamp_min(eps) - norm.detach())
 
 
-@composite("cdist", method=False, samples=lambda: [((np.random.default_rng(0).normal(0, 1, (3, 5)), np.random.default_rng(1).normal(0, 1, (4, 5))), {"p": p})
-                                                  for p in (2.0, 1.0, 3.0)])
+@composite("cdist", method=False, samples=lambda: [((_two(0, (3, 5))[0], _two(1)[0]), {"p": p}) for p in (2.0, 1.0, 3.0)])
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """p-norm distances between all rows of ``x1`` ``(*, P, M)`` and ``x2`` ``(*, R, M)``: ``(*, P, R)``.
 
-    With ``p=2`` and more than 25 rows (or ``compute_mode='use_mm_for_euclid_dist'``) they come from one matrix product, which loses digits of distances
-    that are small beside the norms; ``'donot_use_mm_for_euclid_dist'`` takes differences always.
+    With ``p=2`` and more than 25 rows (or ``compute_mode='use_mm_for_euclid_dist'``) they come from one matrix product, which loses digits of
+    distances that are small beside the norms; ``'donot_use_mm_for_euclid_dist'`` takes differences always.
     """
     if compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")

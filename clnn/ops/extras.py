@@ -28,7 +28,7 @@ def lcm(input, other):
 @composite("ldexp", inplace=True)
 def ldexp(input, other):
     """``input * 2 ** other``."""
-    return input * REGISTRY["exp2"].fn(other.float() if not other.dtype.is_floating_point else other)
+    return input * REGISTRY["exp2"].fn(other.to(input.dtype if input.dtype.is_floating_point else dt.float32) if not other.dtype.is_floating_point else other)
 
 
 @composite("logaddexp2")
@@ -58,7 +58,7 @@ def frexp(input):
 for _name in ("conj", "conj_physical", "real", "resolve_conj"):
     composite(_name)(lambda input: input)
 composite("isreal")(lambda input: creation.ones_like(input, dtype=dt.bool_))
-composite("angle")(lambda input: where(input.isnan(), input, where(input < 0, math.pi, 0.0)) if input.dtype.is_floating_point
+composite("angle")(lambda input: where(input.isnan(), input, where(input < 0, math.pi, 0.0).to(input.dtype)) if input.dtype.is_floating_point
                    else where(input < 0, math.pi, 0.0))
 
 

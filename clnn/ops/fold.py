@@ -102,8 +102,8 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 
 @composite("fold", method=False, torch="nn.functional.fold", dtypes=dt.FLOATS, samples=lambda: [
-    ((_numbers(2, 12, 20), (6, 5), 2), {}), ((_numbers(2, 18, 14), (6, 7), (3, 2)), dict(dilation=2, padding=1, stride=(2, 1))), ((_numbers(9, 4), 4, 3), {})],
-    errors=[((np.zeros((1, 5, 4)), (3, 3), 2), {}, RuntimeError, "divisible by the product of kernel_size")])
+    ((_numbers(2, 12, 20), (6, 5), 2), {}), ((_numbers(2, 18, 14), (6, 7), (3, 2)), dict(dilation=2, padding=1, stride=(2, 1))),
+    ((_numbers(9, 4), 4, 3), {})], errors=[((np.zeros((1, 5, 4)), (3, 3), 2), {}, RuntimeError, "divisible by the product of kernel_size")])
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """Columns added up into images, the transpose of :func:`unfold`: overlapping elements are summed.
 
@@ -169,14 +169,17 @@ def pixel_unshuffle(input, downscale_factor):
     *lead, c, h, w = input.shape
     for what, at, size in (("height", -2, h), ("width", -1, w)):
         if size % r:
-            raise RuntimeError(f"pixel_unshuffle expects {what} to be divisible by downscale_factor, but input.size({at})={size} is not divisible by {r}")
+            raise RuntimeError(f"pixel_unshuffle expects {what} to be divisible by downscale_factor, but input.size({at})={size} is not divisible by "
+                               f"{r}")
+    if not input._numel:                                         # as PyTorch does
+        return input.clone()
     k = len(lead)
     parts = input.reshape(*lead, c, h // r, r, w // r, r)
     return parts.permute(*range(k), k, k + 2, k + 4, k + 1, k + 3).reshape(*lead, c * r * r, h // r, w // r)
 
 
-@composite("channel_shuffle", aliases=("native_channel_shuffle",), method=False, samples=lambda: [((_numbers(2, 6, 3), 2), {}), ((_numbers(2, 6, 3, 2), 3), {})],
-           errors=[((np.zeros((1, 3, 2, 2)), 2), {}, RuntimeError, "divisible by groups")])
+@composite("channel_shuffle", aliases=("native_channel_shuffle",), method=False, samples=lambda: [
+    ((_numbers(2, 6, 3), 2), {}), ((_numbers(2, 6, 3, 2), 3), {})], errors=[((np.zeros((1, 3, 2, 2)), 2), {}, RuntimeError, "divisible by groups")])
 def channel_shuffle(input, groups):
     """Channels of ``groups`` groups interleaved: channel ``g C / groups + c`` moves to ``c groups + g``. ``input`` is ``(N, C, *)``.
 

@@ -106,7 +106,7 @@ def _ce_backward(g, input, target, weight, ignore_index, smoothing, reduction, l
     rows, n, inner = _geometry(input)
     gx = empty(input.shape, input.dtype, device)
     if rows:
-        form, lanes, chunk, gs, ls = row_plan(device, rows, n, inner)
+        form, lanes, chunk, gs, ls = row_plan(device, rows, n, inner, False)
         params = dict(T=input.dtype, FORM=form, LANES=lanes, WEIGHT=int(weight is not None), SMOOTH=int(smoothing > 0), REDUCTION=reduction)
         run(device, "loss/cross_entropy_backward", params, gs, ls, g.to(input.dtype).contiguous(),
             total if reduction == "mean" else _unused(device, lse.dtype), input.contiguous(), target.contiguous(),

@@ -22,8 +22,8 @@ def _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads):
     batched = query.ndim == 3
     if query.ndim not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor")
-    _expect(key.ndim == query.ndim and value.ndim == query.ndim, f"For {'batched' if batched else 'unbatched'} ({query.ndim}-D) `query`, expected `key` and "
-            f"`value` to be {query.ndim}-D but found {key.ndim}-D and {value.ndim}-D tensors respectively")
+    _expect(key.ndim == query.ndim and value.ndim == query.ndim, f"For {'batched' if batched else 'unbatched'} ({query.ndim}-D) `query`, expected "
+            f"`key` and `value` to be {query.ndim}-D but found {key.ndim}-D and {value.ndim}-D tensors respectively")
     if key_padding_mask is not None:
         _expect(key_padding_mask.ndim == query.ndim - 1, f"expected `key_padding_mask` to be {query.ndim - 1}-D but found {key_padding_mask.ndim}-D")
     if attn_mask is not None:
@@ -83,7 +83,8 @@ def _merged(attn_mask, key_padding_mask, bsz, heads, keys):
     """Both masks as one of 3 dimensions (1 or N h, L or 1, S), or None."""
     if key_padding_mask is None:
         return attn_mask
-    _expect(tuple(key_padding_mask.shape) == (bsz, keys), f"expecting key_padding_mask shape of {(bsz, keys)}, but got {tuple(key_padding_mask.shape)}")
+    _expect(tuple(key_padding_mask.shape) == (bsz, keys), f"expecting key_padding_mask shape of {(bsz, keys)}, but got "
+            f"{tuple(key_padding_mask.shape)}")
     wide = key_padding_mask.reshape(bsz, 1, 1, keys).expand(bsz, heads, 1, keys).reshape(bsz * heads, 1, keys)
     return wide if attn_mask is None else attn_mask + wide
 
@@ -171,7 +172,8 @@ def _check_sizes(query, key, value, embed_dim, heads, separate):
     _expect(size == embed_dim, f"was expecting embedding dimension of {embed_dim}, but got {size}")
     _expect(size % heads == 0, f"embed_dim {size} not divisible by num_heads {heads}")
     if separate:
-        _expect(key.shape[:2] == value.shape[:2], f"key's sequence and batch dims {tuple(key.shape[:2])} do not match value's {tuple(value.shape[:2])}")
+        _expect(key.shape[:2] == value.shape[:2], f"key's sequence and batch dims {tuple(key.shape[:2])} do not match value's "
+                f"{tuple(value.shape[:2])}")
     else:
         _expect(key.shape == value.shape, f"key shape {tuple(key.shape)} does not match value shape {tuple(value.shape)}")
     return size // heads

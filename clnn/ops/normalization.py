@@ -31,7 +31,8 @@ _norm_grad = elementwise("_norm_grad", "grad, input, mean, rstd, weight, sa, sb,
 
 
 def _rows(path, device, params, n, rows, *args):
-    form, lanes, chunk, gs, ls = row_plan(device, rows, n)
+    same = params.get("W", params["T"]).acc == params["T"].acc    # vectors of one width
+    form, lanes, chunk, gs, ls = row_plan(device, rows, n, vector=same)
     split = next(i for i, a in enumerate(args) if a is None)      # None stands for (rows, n, chunk)
     run(device, path, dict(FORM=form, LANES=lanes, **params), gs, ls, *args[:split], rows, n, chunk, *args[split + 1:])
 

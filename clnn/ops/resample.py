@@ -405,6 +405,10 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
                          f"'{padding_mode}'")
     if input.dtype is not grid.dtype:
         raise RuntimeError(f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and grid has {grid.dtype}")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f'"grid_sampler" not implemented for {input.dtype}; it takes float tensors')
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f'"grid_sampler" not implemented for {input.dtype}; it takes floats')
     rank = input.ndim - 2
     if rank not in (2, 3) or grid.ndim != input.ndim or grid.shape[0] != input.shape[0] or grid.shape[-1] != rank:
         raise RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions and batch size, and the grid's last "
@@ -434,9 +438,11 @@ def affine_grid(theta, size, align_corners=None):
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     rank = len(size) - 2
     if rank not in (2, 3):
-        raise NotImplementedError(f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {tuple(size)}.")
+        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
+                                  f"{tuple(size)}.")
     if theta.ndim != 3 or theta.shape[-2] != rank or theta.shape[-1] != rank + 1:
-        raise ValueError(f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size {tuple(size)}. Got {tuple(theta.shape)}.")
+        raise ValueError(f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size {tuple(size)}. Got "
+                         f"{tuple(theta.shape)}.")
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
     shape, parts = tuple(int(s) for s in size[2:]), []

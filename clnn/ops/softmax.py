@@ -13,13 +13,14 @@ from ..core import dtype as dt
 from ..core.shape import wrap_dim
 
 
-def row_plan(device, rows, n, inner=1):
+def row_plan(device, rows, n, inner=1, vector=True):
     """How rows are given to work-items (see kernels/softmax/rows.cl.mako): (FORM, LANES, chunk, global size, local size)."""
+    chunk = max(1, min(max(4096 // max(n, 1), -(-rows // 256)), -(-rows // (4 * device.compute_units))))
+    if vector and device.is_cpu and inner == 1 and n >= 64:
+        return "vector", 1, chunk, (-(-rows // chunk),), (1,)
     if device.loops:
         if inner > 1 or n < 32:
             return "block", 1, 1, (rows // inner * -(-inner // 64) if inner > 1 else -(-rows // 64),), (1,)
-        chunk = max(1, 4096 // max(n, 1), -(-rows // 256))
-        chunk = min(chunk, max(1, -(-rows // (4 * device.compute_units))))
         return "loop", 64 if n >= 256 else 16, chunk, (-(-rows // chunk),), (1,)
     if inner == 1 and n > 64:
         return "group", 64, 1, (rows * 64,), (64,)

@@ -61,8 +61,11 @@ RANDOM = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"
           "multinomial", "normal", "uniform", "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "poisson",
           "empty_like", "new_empty", "gumbel_softmax", "rrelu", "exponential", "geometric", "cauchy", "log_normal", "random"}
 
-#: Operators that act on their input or on the graph and have no value of their own to compare.
-SPECIAL = {"set_", "resize_", "embed_strided", "as_strided", "numpy"}
+#: Operators for which PyTorch's answer to a batch of nothing is a quirk (or an edge of its own) and not a rule to follow.
+EMPTY_DIFFERS = {"pixel_unshuffle", "histogram", "pinverse", "linalg_pinv", "linalg_cond", "linalg_lstsq", "linalg_matrix_rank"}
+
+#: Operators whose result depends on how the input lies in memory, by definition.
+MEMORY = {"as_strided", "embed_strided", "stride", "is_contiguous"}
 
 
 def domains_of(op):

@@ -89,4 +89,23 @@ EXTRA = {
     "softmax": _one(_a(-1), _a(1)), "log_softmax": _one(_a(-1), _a(1)), "is_nonzero": None, "equal": _calls(_a(X, X), _a(X, Y)),
     "isclose": _calls(_a(X, X + 1e-9), _a(X, Y)), "allclose": _calls(_a(X, X + 1e-9), _a(X, Y)),
 }
+LOWER = np.tril(M44) + 3 * np.eye(4)
+_ROTATION = np.linalg.qr(M44)[0]
+_IMAGE, _LINE, _CUBE = _grid(2, 3, 6, 6), _grid(2, 3, 8), _grid(1, 2, 4, 4, 4)
+EXTRA |= {
+    "angle": _one(_a()), "conj": _one(_a()), "conj_physical": _one(_a()), "real": _one(_a()), "resolve_conj": _one(_a()), "isreal": _one(_a()),
+    "ldexp": _calls(_a(X, np.arange(5))), "lcm": _calls(_a(np.arange(1, 7), np.array([4, 6, 9, 2, 10, 15]))), "logaddexp2": _BINARY, "frexp": _one(_a()),
+    "fill": _one(_a(0.5)), "polygamma": _calls(_a(1, P), _a(0, P)), "cumulative_trapezoid": _calls(_a(M45), _a(M45, dx=0.5)),
+    "as_strided": _calls(_a(M45, (2, 3), (5, 2)), _a(M45, (2, 3), (5, 2), 1)), "upsample_nearest": _calls(_a(_IMAGE, scale_factor=2)),
+    "upsample": _calls(_a(_IMAGE, scale_factor=2)),
+    "max_pool1d_with_indices": _calls(_a(_LINE, 2), _a(_LINE, 3, 2, 1)), "max_pool2d_with_indices": _calls(_a(_IMAGE, 2), _a(_IMAGE, 3, 2, 1)),
+    "max_pool3d_with_indices": _calls(_a(_CUBE, 2)), "adaptive_max_pool1d_with_indices": _calls(_a(_LINE, 3)),
+    "adaptive_max_pool2d_with_indices": _calls(_a(_IMAGE, (2, 3))), "adaptive_max_pool3d_with_indices": _calls(_a(_CUBE, 2)),
+    "scaled_dot_product_attention": _calls(_a(_grid(2, 3, 6, 8), _grid(2, 3, 6, 8, seed=1), _grid(2, 3, 6, 8, seed=2)),
+                                           _a(_grid(2, 3, 6, 8), _grid(2, 3, 6, 8, seed=1), _grid(2, 3, 6, 8, seed=2), is_causal=True),
+                                           _a(_grid(1, 2, 5, 4), _grid(1, 2, 7, 4, seed=1), _grid(1, 2, 7, 4, seed=2), _grid(5, 7, seed=3))),
+    "logdet": _calls(_a(SPD)), "cholesky_solve": _calls(_a(M45, np.linalg.cholesky(SPD))), "linalg_norm": _calls(_a(M45), _a(M45, 1), _a(ROW, 3)),
+    "linalg_cond": _calls(_a(SPD)), "linalg_matrix_rank": _calls(_a(SPD)), "linalg_eigvalsh": _calls(_a(SPD)),
+    "linalg_solve_triangular": _calls(_a(LOWER, M45, upper=False)),
+}
 EXTRA = {name: make for name, make in EXTRA.items() if make is not None}

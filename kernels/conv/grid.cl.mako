@@ -4,7 +4,8 @@
 ##
 ## X (N, C, ID, IH, IW) -> Y[c][phase][n][gd][gh][gw] = X[n, c, gd * SD + fd - pd, gh * SH + fh - ph, gw * SW + fw - pw], 0 outside.
 ## phase (fd, fh, fw) comes from `phases`, three ints each. After the last plane `slack` zeros follow.
-## Geometry: ROWS: a work-item lays out the planes of e.s8 images, global (ceil(N / e.s8), C * phases); else global (elements of a plane, N, C * phases).
+## Geometry: ROWS: a work-item lays out the planes of e.s8 images, global (ceil(N / e.s8), C * phases);
+## else global (elements of a plane, N, C * phases).
 ##
 ## Parameter  legal values
 ## T          dtype row of X

@@ -50,8 +50,10 @@ void conv_winograd(IN(float, U), IN(float, grid), OUT(float, Y), IN(float, bias)
                 __global float* v = vin + c * ${NR} + to[r];
 % for i in range(4):
                 float16 t${i}0, t${i}1, t${i}2, t${i}3;
-                { const float16 a = vload16(0, p + ${i} * GW), b = vload16(0, p + ${i} * GW + 16), e = vload16(0, p + ${i} * GW + 2), f = vload16(0, p + ${i} * GW + 18);
-                  const float16 d0 = (float16)(a.even, b.even), d1 = (float16)(a.odd, b.odd), d2 = (float16)(e.even, f.even), d3 = (float16)(e.odd, f.odd);
+                { __global const float* s = p + ${i} * GW;
+                  const float16 a = vload16(0, s), b = vload16(0, s + 16), e = vload16(0, s + 2), f = vload16(0, s + 18);
+                  const float16 d0 = (float16)(a.even, b.even), d1 = (float16)(a.odd, b.odd);
+                  const float16 d2 = (float16)(e.even, f.even), d3 = (float16)(e.odd, f.odd);
                   t${i}0 = d0 - d2; t${i}1 = d1 + d2; t${i}2 = d2 - d1; t${i}3 = d1 - d3; }
 % endfor
 % for j in range(4):

@@ -13,15 +13,16 @@
 <%
     ACC = T.acc
     at = rows.attr.place(FORM)
-    load = lambda i: f"{T.load}(x, {at(i)})"
+    load = lambda i: f"LD_{T.name}(x, {at(i)})"
     MAX = lambda a, b: f"({b} > {a} ? {b} : {a})"
     ADD = lambda a, b: f"{a} + {b}"
     m = "m[l]" if FORM == "block" else "m"
-    w = lambda i: f"{T.load}(weight, {i})" if WEIGHT else "1"
+    w = lambda i: f"LD_{T.name}(weight, {i})" if WEIGHT else "1"
     smooth = f" + (w_ ? eps / n * ({'ws_' if WEIGHT else 'n'} * lse_ - xs_) : 0)" if SMOOTH else ""
     keep = "(1 - eps) * " if SMOOTH else ""
 %>\
-${rows.expo(T)}
+${rows.vectors(FORM, T)}
+${rows.expo(FORM, T)}
 static inline long checked(const long t, const long n, const long ignore, __global int* err, const int code) {
     if (t != ignore && (t < 0 || t >= n)) CLNN_FAIL(err, code, t);
     return t == ignore || t < 0 || t >= n ? -1 : t;
@@ -37,12 +38,12 @@ __kernel void cross_entropy(IN(${T.c}, x), IN(long, target), IN(${T.c}, weight),
     PTR_OUT(${ACC}, lse_out);
     const ${ACC} eps = eps_f;
 ${rows.begin(FORM)}
-${rows.fold(FORM, LANES, ACC, "m", "-INFINITY", MAX, lambda i: f"const {ACC} e = {load(i)};")}
-${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const {ACC} e = rows_exp({load(i)} - {m});")}
+${rows.fold(FORM, LANES, ACC, "m", "-INFINITY", MAX, lambda i: f"const E_T e = {load(i)};")}
+${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = rows_exp({load(i)} - {m});")}
 % if SMOOTH:
-${rows.fold(FORM, LANES, ACC, "xs", T.zero, ADD, lambda i: f"const {ACC} e = {load(i)} * {w(i)};")}
+${rows.fold(FORM, LANES, ACC, "xs", T.zero, ADD, lambda i: f"const E_T e = {load(i)} * {w(i)};")}
 % if WEIGHT:
-${rows.fold(FORM, LANES, ACC, "ws", T.zero, ADD, lambda i: f"const {ACC} e = {w(i)};")}
+${rows.fold(FORM, LANES, ACC, "ws", T.zero, ADD, lambda i: f"const E_T e = {w(i)};")}
 % endif
 % endif
 ${rows.each_row(FORM, ACC, "lse", "m_ + log(s_)")}

@@ -12,13 +12,14 @@
     at = rows.attr.place(FORM)
     V = (lambda name: name + "[l]") if FORM == "block" else (lambda name: name)
     ADD = lambda a, b: f"{a} + {b}"
-    w = lambda i: f"{T.load}(weight, {i})" if WEIGHT else "1"
-    p = lambda i: f"rows_exp({T.load}(x, {at(i)}) - {V('lse')})"
+    w = lambda i: f"LD_{T.name}(weight, {i})" if WEIGHT else "1"
+    p = lambda i: f"rows_exp(LD_{T.name}(x, {at(i)}) - {V('lse')})"
     k = {"none": f"{T.load}(g, row_at)", "sum": f"{T.load}(g, 0)", "mean": f"{T.load}(g, 0) / total[0]"}[REDUCTION]
     total = (V("ws") if WEIGHT else "n")
     smooth = lambda i: f" + {V('k')} * eps / n * ({total} * p - {w(i)})" if SMOOTH else ""
 %>\
-${rows.expo(T)}
+${rows.vectors(FORM, T)}
+${rows.expo(FORM, T)}
 __kernel void cross_entropy_backward(IN(${T.c}, g), IN(${ACC}, total), IN(${T.c}, x), IN(long, target), IN(${T.c}, weight), IN(${ACC}, lse_in),
                                      OUT(${T.c}, gx), const long rows, const long n, const long inner, const long chunk, const long ignore,
                                      const float eps_f) {
@@ -32,13 +33,13 @@ __kernel void cross_entropy_backward(IN(${T.c}, g), IN(${ACC}, total), IN(${T.c}
     const ${ACC} eps = eps_f;
 ${rows.begin(FORM)}
 % if SMOOTH and WEIGHT:
-${rows.fold(FORM, LANES, ACC, "ws", T.zero, ADD, lambda i: f"const {ACC} e = {w(i)};")}
+${rows.fold(FORM, LANES, ACC, "ws", T.zero, ADD, lambda i: f"const E_T e = {w(i)};")}
 % endif
 ${rows.each_row(FORM, "long", "tl", "target[row_at]")}
 ${rows.each_row(FORM, "int", "t", "tl_ == ignore || tl_ < 0 || tl_ >= n ? -1 : (int)tl_")}
 ${rows.each_row(FORM, ACC, "lse", "lse_in[row_at]")}
 ${rows.each_row(FORM, ACC, "k", f"t_ < 0 ? 0 : {k}")}
 ${rows.each_row(FORM, ACC, "kw", f"t_ < 0 ? 0 : {'(1 - eps) * ' if SMOOTH else ''}k_ * {w('t_')}")}
-${rows.each(FORM, LANES, lambda i: f"const {ACC} p = {p(i)}; {T.store}(gx, {at(i)}, {V('kw')} * (p - (int)({i} == {V('t')})){smooth(i)});")}
+${rows.each(FORM, LANES, ACC, lambda i: f"const E_T p = {p(i)}; ST_{T.name}(gx, {at(i)}, {V('kw')} * (p - (int)({i} == {V('t')})){smooth(i)});")}
 ${rows.end(FORM)}
 }

@@ -13,8 +13,8 @@ __kernel void finish(IN(${ACC}, part), IN(${ACC}, used), OUT(${T.c}, out), OUT($
     PTR_OUT(${ACC}, total);
     const long inner = 1;
 ${rows.begin(FORM, "1L")}
-${rows.fold(FORM, LANES, ACC, "a", T.zero, ADD, lambda i: f"const {ACC} e = part[{i}];")}
-${rows.fold(FORM, LANES, ACC, "b", T.zero, ADD, lambda i: f"const {ACC} e = used[{i}];")}
+${rows.fold(FORM, LANES, ACC, "a", T.zero, ADD, lambda i: f"const E_T e = part[{i}];")}
+${rows.fold(FORM, LANES, ACC, "b", T.zero, ADD, lambda i: f"const E_T e = used[{i}];")}
 ${rows.store_row(FORM, f"{T.store}(out, 0, a_{' / b_' if MEAN else ''}); total[0] = b_;")}
 ${rows.end(FORM)}
 }

@@ -13,15 +13,16 @@
 ## TA TB TC   dtype rows; TA must be stored as it is computed (float, double, int, long)
 ## W NV MR    lanes of a vector (16; 8 for 8-byte types), vectors and rows of the register tile
 ## KB         most steps in a block of K (local memory: KB * NV * W elements); d.sb <= KB steps are taken
-## MODE       table: column j starts at B + table[j] and has unit stride (patches of a convolution); packed like cols. direct: B rows have unit stride and N >= NV * W; rows: the same, packed; cols: B columns have unit stride,
-##            packed by W x W transposes; any: packed element by element
+## MODE       direct: B rows have unit stride and N >= NV * W; rows: the same, packed; cols: B columns have unit stride, packed by
+##            W x W transposes; table: column j starts at B + table[j] (patches of a convolution), packed like cols;
+##            any: packed element by element
 ## ASTEP      k: A rows have unit stride; m: A columns have; pack: A columns have, and GROUP tiles of rows at a time are packed
-##            (with zeros below M), because a walk along K would touch a new page per step; any: no unit stride, packed likewise; table: row i starts at A + table[i] and has unit stride
+##            (with zeros below M), because a walk along K would touch a new page per step; any: no unit stride, packed
+##            likewise; table: row i starts at A + table[i] and has unit stride
+## GROUP      tiles per pack of A (local memory: GROUP * (KB * MR + 16) elements); 0 where A is not packed
 ## BIAS       "" | n (one per column) | m (one per row), of dtype TC
 ## BETA       True: C is read too
 ## EPI        "" or a C expression in v (see matmul/tile)
-##
-## GROUP      tiles per pack of A (local memory: GROUP * (KB * MR + 16) elements); 0 where A is not packed
 ##
 ## Limits: M >= MR unless A is packed; alpha and beta are computed in the compute type.
 <%

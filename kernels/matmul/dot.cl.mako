@@ -68,7 +68,8 @@ void matmul_dot(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
 % endfor
             for (; k < K; k++) {
 % for r in range(DM):
-                { const ${ACC} x = ${TA.load}(a${r}, k); ${" ".join(f"tail[{r * DN + c}] = MAC(x, {TB.load}(b{c}, k), tail[{r * DN + c}]);" for c in range(DN))} }
+                { const ${ACC} x = ${TA.load}(a${r}, k);
+                  ${" ".join(f"tail[{r * DN + c}] = MAC(x, {TB.load}(b{c}, k), tail[{r * DN + c}]);" for c in range(DN))} }
 % endfor
             }
 <% h = W // 2 %>\

@@ -4,8 +4,9 @@
 ## multiply(MR, NV, V, a, b, mac)             declares c<r>_<j> and accumulates kc steps; a(r) and b(j) give the operands of step k
 ## store(MR, NV, W, V, TC, first, last, ...)  writes them: scale, add to C, bias, epilogue; `full` chooses vectors or guarded scalars
 ##
-## place is the address of element (r, j) where columns are not neighbours in memory. Both are plain text in the caller's scope. store expects: kc, i (row of the tile), i_new (first row that is ours), r_end (rows of the tile inside C),
-## jt (column of the tile), n_end (columns of C), c (address of the tile), alpha, beta, first, last, full.
+## Both are plain text in the caller's scope. store expects: i (row of the tile), i_new (first row that is ours), r_end (rows of
+## the tile inside C), jt (column of the tile), j_new (first column that is ours), n_end (columns of C), c (address of the tile),
+## alpha, beta, first, last, full. place is the address of element (r, j) where columns are not neighbours in memory.
 ## An epilogue is a C expression in v (and row). One that writes the type of v as VT is valid on vectors too.
 <%!
     def vector_epilogue(text):

@@ -11,9 +11,10 @@
     at = rows.attr.place(FORM)
     ADD = lambda a, b: f"{a} + {b}"
     V = (lambda name: name + "[l]") if FORM == "block" else (lambda name: name)
-    x = lambda i: f"{T.load}(x, {at(i)})" + ("" if RMS else f" - {V('mean')}")
-    w = lambda i: (f" * {W.load}(weight, {i})" if WEIGHT else "") + (f" + {W.load}(bias, {i})" if BIAS else "")
+    x = lambda i: f"LD_{T.name}(x, {at(i)})" + ("" if RMS else f" - {V('mean')}")
+    w = lambda i: (f" * LD_{W.name}(weight, {i})" if WEIGHT else "") + (f" + LD_{W.name}(bias, {i})" if BIAS else "")
 %>\
+${rows.vectors(FORM, T, W)}
 __kernel void layer(IN(${T.c}, x), IN(${W.c}, weight), IN(${W.c}, bias), OUT(${T.c}, y), OUT(${ACC}, mean_out), OUT(${ACC}, rstd_out),
                     const long rows, const long n, const long chunk, const float eps) {
     PTR_IN(${T.c}, x);
@@ -25,13 +26,13 @@ __kernel void layer(IN(${T.c}, x), IN(${W.c}, weight), IN(${W.c}, bias), OUT(${T
     const long inner = 1;
 ${rows.begin(FORM)}
 % if not RMS:
-${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const {ACC} e = {T.load}(x, {at(i)});")}
+${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = LD_{T.name}(x, {at(i)});")}
 ${rows.each_row(FORM, ACC, "mean", "s_ / n")}
 ${rows.store_row(FORM, "mean_out[row_at] = mean_;")}
 % endif
-${rows.fold(FORM, LANES, ACC, "q", T.zero, ADD, lambda i: f"const {ACC} d = {x(i)}, e = d * d;")}
+${rows.fold(FORM, LANES, ACC, "q", T.zero, ADD, lambda i: f"const E_T d = {x(i)}, e = d * d;")}
 ${rows.each_row(FORM, ACC, "rstd", f"1 / sqrt(q_ / n + ({ACC})eps)")}
 ${rows.store_row(FORM, "rstd_out[row_at] = rstd_;")}
-${rows.each(FORM, LANES, lambda i: f"{T.store}(y, {at(i)}, ({x(i)}) * {V('rstd')}{w(i)});")}
+${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(y, {at(i)}, ({x(i)}) * {V('rstd')}{w(i)});")}
 ${rows.end(FORM)}
 }

@@ -12,6 +12,7 @@
     ADD = lambda a, b: f"{a} + {b}"
     V = (lambda name: name + "[l]") if FORM == "block" else (lambda name: name)
 %>\
+${rows.vectors(FORM, T)}
 __kernel void sums(IN(${T.c}, g), IN(${T.c}, x), IN(${ACC}, mean_in), OUT(${ACC}, a), OUT(${ACC}, b), const long rows, const long n, const long chunk,
                    const long divide, const long modulo) {
     PTR_IN(${T.c}, g);
@@ -22,8 +23,8 @@ __kernel void sums(IN(${T.c}, g), IN(${T.c}, x), IN(${ACC}, mean_in), OUT(${ACC}
     const long inner = 1;
 ${rows.begin(FORM)}
 ${rows.each_row(FORM, ACC, "mean", "mean_in[row_at / divide % modulo]")}
-${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const {ACC} e = {T.load}(g, {at(i)});")}
-${rows.fold(FORM, LANES, ACC, "q", T.zero, ADD, lambda i: f"const {ACC} e = {T.load}(g, {at(i)}) * ({T.load}(x, {at(i)}) - {V('mean')});")}
+${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = LD_{T.name}(g, {at(i)});")}
+${rows.fold(FORM, LANES, ACC, "q", T.zero, ADD, lambda i: f"const E_T e = LD_{T.name}(g, {at(i)}) * (LD_{T.name}(x, {at(i)}) - {V('mean')});")}
 ${rows.store_row(FORM, "a[row_at] = s_; b[row_at] = q_;")}
 ${rows.end(FORM)}
 }

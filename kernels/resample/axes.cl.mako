@@ -13,7 +13,8 @@
     ACC = T.acc if WEIGHTED else None
     C = T.c if WEIGHTED else T
 %>\
-__kernel void axes(IN(${C}, x), OUT(${C}, y), const long rows, const long ND, const long NH, const long NW, const long OD, const long OH, const long OW
+__kernel void axes(IN(${C}, x), OUT(${C}, y), const long rows, const long ND, const long NH, const long NW, const long OD, const long OH,
+                   const long OW
 % for a in AXES:
                    , IN(int, s${a})${f", IN({ACC}, w{a}), const long taps{a}" if WEIGHTED else ""}
 % endfor

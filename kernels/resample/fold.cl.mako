@@ -1,15 +1,16 @@
 <%inherit file="/base.cl.mako"/>\
 ## Sliding blocks of images as columns, and the sum of columns back into images (its transpose), both gathered.
 ##
-## image (planes, IH, IW), columns (planes, KH * KW, LH * LW), contiguous; block (a, b) takes the elements a * SH - PH + kH * LDH and likewise in width.
+## image (planes, IH, IW), columns (planes, KH * KW, LH * LW), contiguous; block (a, b) takes the rows a * SH - PH + kh * DH and likewise the
+## elements b * SW - PW + kw * DW of them.
 ## Geometry: BACK 0: global (LW, planes * KH * KW * LH) over the columns; BACK 1: global (IW, planes * IH) over the image.
 ##
 ## Parameter  legal values
 ## T          dtype row of both; with BACK 0 any C type of the element's width
 ## BACK       0: image x to columns y | 1: columns x to image y
 <% C = T.c if BACK else T %>\
-__kernel void fold(IN(${C}, x), OUT(${C}, y), const long rows, const long IH, const long IW, const long LH, const long LW, const long KH, const long KW,
-                   const long SH, const long SW, const long PH, const long PW, const long DH, const long DW) {
+__kernel void fold(IN(${C}, x), OUT(${C}, y), const long rows, const long IH, const long IW, const long LH, const long LW, const long KH,
+                   const long KW, const long SH, const long SW, const long PH, const long PW, const long DH, const long DW) {
     PTR_IN(${C}, x);
     PTR_OUT(${C}, y);
     const long last = get_global_id(0), row = get_global_id(1);

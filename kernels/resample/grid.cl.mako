@@ -78,7 +78,8 @@ __kernel void grid(IN(${T.c}, x), IN(${T.c}, g), OUT(${T.c}, y), const long poin
         for (int k${a} = 0; k${a} < ${TAPS}; k${a}++) {
             if (i${a}[k${a}] < 0 || i${a}[k${a}] >= S${a}) continue;
 % endfor
-            sum += ${" * ".join(f"w{a}[k{a}]" for a in AXES)} * ${T.load}(x, plane + ${"iD[kD] * SH * SW + " if RANK == 3 else ""}iH[kH] * SW + iW[kW]);
+            const long i = ${"iD[kD] * SH * SW + " if RANK == 3 else ""}iH[kH] * SW + iW[kW];
+            sum += ${" * ".join(f"w{a}[k{a}]" for a in AXES)} * ${T.load}(x, plane + i);
 % for a in AXES:
         }
 % endfor

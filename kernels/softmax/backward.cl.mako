@@ -7,23 +7,24 @@
 <%
     ACC = T.acc
     at = rows.attr.place(FORM)
-    gy = lambda i: f"{T.load}(g, {at(i)})"
-    yy = lambda i: f"{T.load}(y, {at(i)})"
+    gy = lambda i: f"LD_{T.name}(g, {at(i)})"
+    yy = lambda i: f"LD_{T.name}(y, {at(i)})"
     ADD = lambda a, b: f"{a} + {b}"
     S = "s[l]" if FORM == "block" else "s"
 %>\
-${rows.expo(T)}
+${rows.vectors(FORM, T)}
+${rows.expo(FORM, T)}
 __kernel void softmax_backward(IN(${T.c}, g), IN(${T.c}, y), OUT(${T.c}, gx), const long rows, const long n, const long inner, const long chunk) {
     PTR_IN(${T.c}, g);
     PTR_IN(${T.c}, y);
     PTR_OUT(${T.c}, gx);
 ${rows.begin(FORM)}
 % if LOG:
-${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const {ACC} e = {gy(i)};")}
-${rows.each(FORM, LANES, lambda i: f"{T.store}(gx, {at(i)}, {gy(i)} - rows_exp({yy(i)}) * {S});")}
+${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = {gy(i)};")}
+${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(gx, {at(i)}, {gy(i)} - rows_exp({yy(i)}) * {S});")}
 % else:
-${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const {ACC} e = {gy(i)} * {yy(i)};")}
-${rows.each(FORM, LANES, lambda i: f"{T.store}(gx, {at(i)}, ({gy(i)} - {S}) * {yy(i)});")}
+${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = {gy(i)} * {yy(i)};")}
+${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(gx, {at(i)}, ({gy(i)} - {S}) * {yy(i)});")}
 % endif
 ${rows.end(FORM)}
 }

@@ -4,7 +4,7 @@
 ##
 ## Parameter  legal values
 ## T          dtype row of x and y (float)
-## FORM       loop | block | group | item | column, see rows.cl.mako
+## FORM       vector | loop | block | group | item | column, see rows.cl.mako
 ## LANES      1 | 16 | 64; LOG  0 | 1
 ## Per row: the largest element m, the sum s of exp(x - m), then exp(x - m) / s, or x - m - log(s).
 ## 32- and 64-bit floats keep exp(x - m) in y between the passes; narrower ones compute it again.
@@ -12,28 +12,29 @@
     ACC = T.acc
     KEEP = T.itemsize > 2 and not LOG
     at = rows.attr.place(FORM)
-    load = lambda i: f"{T.load}(x, {at(i)})"
+    load = lambda i: f"LD_{T.name}(x, {at(i)})"
     MAX = lambda a, b: f"({b} > {a} ? {b} : {a})"
     ADD = lambda a, b: f"{a} + {b}"
     # per-row values: scalars, or arrays over the lanes of a block
     V = (lambda name: name + "[l]") if FORM == "block" else (lambda name: name)
     expo = lambda i: f"rows_exp({load(i)} - {V('m')})"
-    keep = f"{T.store}(y, PLACE, e);" if KEEP else ""
+    keep = f"ST_{T.name}(y, PLACE, e);" if KEEP else ""
 %>\
-${rows.expo(T)}
+${rows.vectors(FORM, T)}
+${rows.expo(FORM, T)}
 __kernel void softmax(IN(${T.c}, x), OUT(${T.c}, y), const long rows, const long n, const long inner, const long chunk) {
     PTR_IN(${T.c}, x);
     PTR_OUT(${T.c}, y);
 ${rows.begin(FORM)}
-${rows.fold(FORM, LANES, ACC, "m", "-INFINITY", MAX, lambda i: f"const {ACC} e = {load(i)};")}
-${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const {ACC} e = {expo(i)}; {keep.replace('PLACE', at(i))}")}
+${rows.fold(FORM, LANES, ACC, "m", "-INFINITY", MAX, lambda i: f"const E_T e = {load(i)};")}
+${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = {expo(i)}; {keep.replace('PLACE', at(i))}")}
 ${rows.each_row(FORM, ACC, "r", "log(s_)" if LOG else "1 / s_")}
 % if KEEP:
-${rows.each(FORM, LANES, lambda i: f"y[{at(i)}] *= {V('r')};")}
+${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(y, {at(i)}, LD_{T.name}(y, {at(i)}) * {V('r')});")}
 % elif LOG:
-${rows.each(FORM, LANES, lambda i: f"{T.store}(y, {at(i)}, {load(i)} - {V('m')} - {V('r')});")}
+${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(y, {at(i)}, {load(i)} - {V('m')} - {V('r')});")}
 % else:
-${rows.each(FORM, LANES, lambda i: f"{T.store}(y, {at(i)}, {expo(i)} * {V('r')});")}
+${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(y, {at(i)}, {expo(i)} * {V('r')});")}
 % endif
 ${rows.end(FORM)}
 }

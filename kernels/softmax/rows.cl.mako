@@ -1,40 +1,70 @@
 ## Work on rows of n elements of a dense (outer, n, inner) array, in the forms that drivers like. A template calls begin, any number of
 ## fold and each, then end. Element i of a row lies at place(FORM)(i).
+##   vector local size 1, inner 1: a work-item takes `chunk` rows one after another in vectors of 16 (double: 8) elements (CPUs)
 ##   loop   local size 1, inner 1: a work-item takes `chunk` rows one after another; LANES partial results keep loops vectorised (PoCL)
 ##   block  local size 1: a work-item takes 64 rows side by side, one per vector lane: short rows and columns (PoCL)
 ##   group  inner 1: one work-group of LANES work-items per row, combined in local memory (GPUs, Intel)
 ##   item   inner 1: one work-item per row, for short rows
 ##   column one work-item per row, neighbouring work-items on neighbouring columns; global (inner, outer)
-## In each form partial results are folded in a fixed order.
+## In each form partial results are folded in a fixed order. Statements given to fold and each are written with LD_<dtype>(p, i),
+## ST_<dtype>(p, i, v) and the type E_T, which stand for one element, or for a vector of them in vector form.
 <%!
+    import re
+
+    def one(text, ACC):
+        """The statements for a single element."""
+        return re.sub(r"\bE_T\b", ACC, re.sub(r"\bST_(\w+)\(", r"store_\1(", re.sub(r"\bLD_(\w+)\(", r"load_\1(", text)))
+
+    def many(text, ACC):
+        """The statements for a vector."""
+        return re.sub(r"\bE_T\b", ACC + str(width(ACC)), re.sub(r"\b(LD|ST)_(\w+)\(", r"\1V_\2(", text))
+
+    def width(ACC):
+        return 8 if ACC == "double" else 16
+
     def place(FORM):
         if FORM == "block":
             return lambda i: f"base + {i} * step + l * side"
         return (lambda i: f"base + {i} * inner") if FORM == "column" else (lambda i: f"base + {i}")
 %>
-<%def name="expo(T)">
-## rows_exp: exp for arguments <= 0 (x less its maximum), 2 ulp. Where the driver's exp does not vectorise well (PoCL), branch-free code:
-## 2^k * e^r with k rounded by adding a large number, whose low bits then are the exponent; results below 3e-38 become 0.
+<%namespace name="vec" file="/matmul/vec.cl.mako"/>
+## vectors: LDV_<dtype> and STV_<dtype> for each of the dtypes, where the form needs them.
+<%def name="vectors(FORM, *dtypes)">
+% if FORM == "vector":
+% for T in {d.name: d for d in dtypes}.values():
+${vec.vector_io(T, width(T.acc))}
+#define LDV_${T.name}(p, i) ldv_${T.name}((p) + (i))
+#define STV_${T.name}(p, i, v) stv_${T.name}((p) + (i), v)
+% endfor
+% endif
+</%def>
+## expo: rows_exp, exp for arguments <= 0 (x less its maximum), 2 ulp. Where the driver's exp does not vectorise well (PoCL), and for vectors,
+## branch-free code: 2^k * e^r with k rounded by adding a large number, whose low bits then are the exponent; results below 3e-38 become 0.
+<%def name="expo(FORM, T)">
 % if T.acc == "float":
-#ifdef CLNN_OWN_MATH
-static inline float rows_exp(const float x) {
-    const float c = x < -86.5f ? -86.5f : x;
-    const float t = fma(c, 1.44269504f, 12582912.0f), k = t - 12582912.0f;
-    float r = fma(k, -0.693359375f, c);
-    r = fma(k, 2.12194440e-4f, r);
-    float q = fma(r, fma(r, fma(r, fma(r, 0.001394644786f, 0.008366582376f), 0.04166628206f), 0.1666654300f), 0.5000000062f);
+% for F, I in [("float", "int")] + ([("float16", "int16")] if FORM == "vector" else []):
+${"#ifdef CLNN_OWN_MATH" if F == "float" else ""}
+static inline ${"__attribute__((overloadable))" if FORM == "vector" else ""} ${F} rows_exp(const ${F} x) {
+    const ${F} c = x < -86.5f ? (${F})-86.5f : x;
+    const ${F} t = fma(c, (${F})1.44269504f, (${F})12582912.0f), k = t - 12582912.0f;
+    ${F} r = fma(k, (${F})-0.693359375f, c);
+    r = fma(k, (${F})2.12194440e-4f, r);
+    ${F} q = fma(r, fma(r, fma(r, fma(r, (${F})0.001394644786f, (${F})0.008366582376f), (${F})0.04166628206f), (${F})0.1666654300f), (${F})0.5000000062f);
     q = fma(r * r, q, r);
-    return x < -86.5f ? 0.0f : as_float(as_int(1.0f + q) + (as_int(t) << 23));
+    return x < -86.5f ? (${F})0.0f : as_${F}(as_${I}(1.0f + q) + (as_${I}(t) << 23));
 }
+% if F == "float":
 #else
-#define rows_exp exp
+${"static inline __attribute__((overloadable)) float rows_exp(const float x) { return exp(x); }" if FORM == "vector" else "#define rows_exp exp"}
 #endif
+% endif
+% endfor
 % else:
 #define rows_exp exp
 % endif
 </%def>
 <%def name="begin(FORM, rows='rows')">
-% if FORM == "loop":
+% if FORM in ("loop", "vector"):
     const long row_begin = get_global_id(0) * chunk, row_end = min(${rows}, row_begin + chunk);
     for (long row = row_begin; row < row_end; row++) {
     const long base = row * n;
@@ -64,13 +94,35 @@ static inline float rows_exp(const float x) {
 % endif
 </%def>
 <%def name="end(FORM)">
-% if FORM == "loop":
+% if FORM in ("loop", "vector"):
     }
 % endif
 </%def>
 ## fold: `name` becomes combine over i of the value that the statements element(i) leave in `e` (in block form an array over l).
 <%def name="fold(FORM, LANES, ACC, name, init, combine, element, n='n')">
-% if FORM == "loop" and LANES > 1:
+% if FORM == "vector":
+<% W = width(ACC) %>
+    ${ACC} ${name};
+    {
+        ${ACC}${W} v0 = (${ACC}${W})(${init}), v1 = v0, v2 = v0, v3 = v0;
+        long i = 0;
+        for (; i + ${4 * W} <= ${n}; i += ${4 * W}) {
+% for k in range(4):
+            { ${many(element(f"(i + {k * W})"), ACC)} v${k} = ${combine(f"v{k}", "e")}; }
+% endfor
+        }
+        for (; i + ${W} <= ${n}; i += ${W}) { ${many(element("i"), ACC)} v0 = ${combine("v0", "e")}; }
+        v0 = ${combine("v0", "v1")};
+        v2 = ${combine("v2", "v3")};
+        v0 = ${combine("v0", "v2")};
+        ${ACC} lanes[${W}];
+        vstore${W}(v0, 0, lanes);
+        for (int s = ${W // 2}; s > 0; s >>= 1)
+            for (int l = 0; l < s; l++) lanes[l] = ${combine("lanes[l]", "lanes[l + s]")};
+        ${name} = lanes[0];
+        for (; i < ${n}; i++) { ${one(element("i"), ACC)} ${name} = ${combine(name, "e")}; }
+    }
+% elif FORM == "loop" and LANES > 1:
     ${ACC} part_${name}[${LANES}];
     for (int l = 0; l < ${LANES}; l++) part_${name}[l] = ${init};
     {   /* values first, then their sums: compilers vectorise the two loops better than one */
@@ -78,7 +130,7 @@ static inline float rows_exp(const float x) {
         for (long i0 = 0; i0 < ${n}; i0 += 256) {
             const int m_ = (int)min(256L, ${n} - i0), whole = m_ / ${LANES} * ${LANES};
             for (int l = 0; l < m_; l++) {
-                ${element("(i0 + l)")}
+                ${one(element("(i0 + l)"), ACC)}
                 staged[l] = e;
             }
             for (int q = 0; q < whole; q += ${LANES})
@@ -94,14 +146,14 @@ static inline float rows_exp(const float x) {
     for (int l = 0; l < 64; l++) ${name}[l] = ${init};
     for (long i = 0; i < ${n}; i++)
         for (int l = 0; l < width; l++) {
-            ${element("i")}
+            ${one(element("i"), ACC)}
             ${name}[l] = ${combine(f"{name}[l]", "e")};
         }
 % elif FORM == "group":
     __local ${ACC} part_${name}[${LANES}];
     ${ACC} mine_${name} = ${init};
     for (long i = lane; i < ${n}; i += ${LANES}) {
-        ${element("i")}
+        ${one(element("i"), ACC)}
         mine_${name} = ${combine(f"mine_{name}", "e")};
     }
     part_${name}[lane] = mine_${name};
@@ -116,44 +168,49 @@ static inline float rows_exp(const float x) {
 % else:
     ${ACC} ${name} = ${init};
     for (long i = 0; i < ${n}; i++) {
-        ${element("i")}
+        ${one(element("i"), ACC)}
         ${name} = ${combine(name, "e")};
     }
 % endif
 </%def>
 ## each_row: a value per row from others; in `text` a name with an underscore at its end is such a value and row_at the row's number.
 <%def name="each_row(FORM, ctype, name, text)">
-<% import re %>
 % if FORM == "block":
     ${ctype} ${name}[64];
-    for (int l = 0; l < width; l++) ${name}[l] = ${re.sub(r"\b(\w+?)_\b", r"\1[l]", text)};
+    for (int l = 0; l < width; l++) ${name}[l] = ${one(re.sub(r"\b(\w+?)_\b", r"\1[l]", text), ctype)};
 % else:
-    const ${ctype} ${name} = ${re.sub(r"\b(\w+?)_\b", r"\1", text)};
+    const ${ctype} ${name} = ${one(re.sub(r"\b(\w+?)_\b", r"\1", text), ctype)};
 % endif
 </%def>
 ## store_row: `statement` once per row, with names as in each_row.
 <%def name="store_row(FORM, statement)">
-<% import re %>
 % if FORM == "block":
-    for (int l = 0; l < width; l++) { ${re.sub(r"\b(\w+?)_\b", r"\1[l]", statement)} }
+    for (int l = 0; l < width; l++) { ${one(re.sub(r"\b(\w+?)_\b", r"\1[l]", statement), "")} }
 % else:
-    ${"if (lane == 0) " if FORM == "group" else ""}{ ${re.sub(r"\b(\w+?)_\b", r"\1", statement)} }
+    ${"if (lane == 0) " if FORM == "group" else ""}{ ${one(re.sub(r"\b(\w+?)_\b", r"\1", statement), "")} }
 % endif
 </%def>
 ## each: the statements body(i) for every i of the row.
-<%def name="each(FORM, LANES, body, n='n')">
-% if FORM == "group":
+<%def name="each(FORM, LANES, ACC, body, n='n')">
+% if FORM == "vector":
+<% W = width(ACC) %>
+    {
+        long i = 0;
+        for (; i + ${W} <= ${n}; i += ${W}) { ${many(body("i"), ACC)} }
+        for (; i < ${n}; i++) { ${one(body("i"), ACC)} }
+    }
+% elif FORM == "group":
     for (long i = lane; i < ${n}; i += ${LANES}) {
-        ${body("i")}
+        ${one(body("i"), ACC)}
     }
 % elif FORM == "block":
     for (long i = 0; i < ${n}; i++)
         for (int l = 0; l < width; l++) {
-            ${body("i")}
+            ${one(body("i"), ACC)}
         }
 % else:
     for (int i = 0; i < (int)${n}; i++) {
-        ${body("i")}
+        ${one(body("i"), ACC)}
     }
 % endif
 </%def>

@@ -1,0 +1,323 @@
+"""clnn.nn.functional against PyTorch: values, gradients, second gradients, dtypes, in-place forms, state and errors.
+
+The operator table's samples give most cases; tests below add what samples cannot express.
+"""
+import re
+
+import numpy as np
+import pytest
+
+import clnn
+from clnn._tensor.backward import grad as gradients
+from clnn.graph.op import REGISTRY
+from clnn.nn import functional as F
+
+torch = pytest.importorskip("torch")
+TF = torch.nn.functional
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+RANDOM = {"rrelu", "gumbel_softmax", "fractional_max_pool2d", "fractional_max_pool3d"}
+NO_GRADIENT_THERE = {"native_channel_shuffle"}
+NAMES = [n for n in F.__all__ if n in REGISTRY and REGISTRY[n].samples and n not in RANDOM and hasattr(TF, n)]
+ONCE = {"ctc_loss"}                                  # no second gradient
+
+
+def both(value, dtype):
+    """A sample value for clnn and for torch; float arrays become leaves."""
+    if not isinstance(value, np.ndarray):
+        return value, value
+    if value.dtype.kind != "f":
+        return clnn.tensor(value), torch.tensor(value)
+    value = value.astype(dtype)
+    return clnn.tensor(value, requires_grad=True), torch.tensor(value, requires_grad=True)
+
+
+def arguments(args, kwargs, dtype):
+    pairs = [both(a, dtype) for a in args]
+    named = {k: both(v, dtype) for k, v in kwargs.items()}
+    return ([p[0] for p in pairs], {k: v[0] for k, v in named.items()}), ([p[1] for p in pairs], {k: v[1] for k, v in named.items()})
+
+
+def leaves(args, kwargs):
+    return [t for t in (*args, *kwargs.values()) if isinstance(t, (clnn.Tensor, torch.Tensor)) and t.requires_grad]
+
+
+def close(got, want, tol, what=""):
+    got, want = got.detach().numpy(), want.detach().clone().numpy()
+    assert got.shape == want.shape and got.dtype == want.dtype, (what, got.shape, want.shape, got.dtype, want.dtype)
+    np.testing.assert_allclose(got, want, rtol=tol, atol=tol, err_msg=what)
+
+
+def only_first(args, kwargs):
+    """torch differentiates some functions by their first input only."""
+    def stop(t):
+        return t.detach() if isinstance(t, (clnn.Tensor, torch.Tensor)) else t
+    return [args[0], *map(stop, args[1:])], {k: stop(v) for k, v in kwargs.items()}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", NAMES)
+def test_value_and_gradients(name, dtype):
+    tol = 5e-5 if dtype == "float32" else 1e-6
+    for number, (args, kwargs) in enumerate(REGISTRY[name].samples()):
+        mine, theirs = arguments(args, kwargs, dtype)
+        try:
+            want = getattr(TF, name)(*theirs[0], **theirs[1])
+        except RuntimeError as exc:
+            if not re.search("not differentiable|derivative", str(exc)):
+                raise
+            mine, theirs = only_first(*mine), only_first(*theirs)
+            want = getattr(TF, name)(*theirs[0], **theirs[1])
+        got = getattr(F, name)(*mine[0], **mine[1])
+        close(got, want, tol, f"{name} sample {number}")
+        if not want.requires_grad or name in NO_GRADIENT_THERE:
+            continue
+        compare_gradients(name, got, want, leaves(*mine), leaves(*theirs), tol, f"{name} sample {number}", second=number < 2 and name not in ONCE)
+
+
+def compare_gradients(name, got, want, mine, theirs, tol, what, second):
+    w = np.random.default_rng(0).normal(0, 1, tuple(want.shape)).astype(str(want.dtype)[6:])
+    try:
+        expected = torch.autograd.grad((want * torch.tensor(w)).sum(), theirs, create_graph=second, allow_unused=True)
+    except RuntimeError:
+        second = False
+        expected = torch.autograd.grad((want * torch.tensor(w)).sum(), theirs, allow_unused=True)
+    fused = gradients((got * clnn.tensor(w)).sum(), mine, retain_graph=True, allow_unused=True)
+    for a, b in zip(fused, expected):
+        if b is not None:
+            close(a, b, 10 * tol, what + " gradient")
+    if not second or not any(e is not None and e.requires_grad for e in expected):
+        return
+    again = gradients((got * clnn.tensor(w)).sum(), mine, create_graph=True, allow_unused=True)
+    try:
+        expected = torch.autograd.grad(sum((e * e).sum() for e in expected if e is not None), theirs, allow_unused=True)
+    except RuntimeError:                                         # not implemented there
+        return
+    total = sum((a * a).sum() for a in again if a is not None)
+    if not total.requires_grad:                                  # a linear function: torch gives zeros
+        assert all(e is None or not e.any() for e in expected), what
+        return
+    for a, b in zip(gradients(total, mine, allow_unused=True), expected):
+        if a is not None and b is not None:
+            close(a, b, 200 * tol, what + " second gradient")
+
+
+@pytest.mark.parametrize("name", sorted(n[:-1] for n in F.__all__ if n.endswith("_")))
+def test_in_place(name):
+    x = np.linspace(-2, 2, 9).astype("f")
+    extra = (0.1, 0.5) if name == "threshold" else ()
+    a, b = clnn.tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
+    mine, theirs = a * 2, b * 2
+    before = mine
+    got, want = getattr(F, name)(mine, *extra, inplace=True), getattr(TF, name)(theirs, *extra, inplace=True)
+    assert got is before
+    close(got, want, 1e-5)
+    got.sum().backward()
+    want.sum().backward()
+    close(a.grad, b.grad, 1e-5)
+    with pytest.raises(RuntimeError, match="leaf"):
+        getattr(F, name)(a, *extra, inplace=True)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name, args", [("softmax", (1,)), ("log_softmax", (1,)), ("gelu", ()), ("layer_norm", ((40,),)), ("silu", ())])
+def test_narrow_floats(name, args, dtype):
+    x = np.random.default_rng(0).normal(0, 2, (6, 40)).astype("f")
+    got = getattr(F, name)(clnn.tensor(x).to(getattr(clnn, dtype)), *args)
+    want = getattr(TF, name)(torch.tensor(x).to(getattr(torch, dtype)), *args)
+    assert str(got.dtype).split(".")[1] == dtype
+    np.testing.assert_allclose(got.float().numpy(), want.float().numpy(), rtol=2e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("shape, dim", [((3, 5, 70), 1), ((4, 300), 1), ((5, 9), 0), ((7,), 0), ((2, 3, 130), 1), ((65, 3), 1)])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_layouts(name, shape, dim):
+    x = np.random.default_rng(1).normal(0, 3, shape).astype("f")
+    x.flat[0] = -np.inf
+    got, want = (getattr(m, name)(t(x), dim) for m, t in ((F, clnn.tensor), (TF, torch.tensor)))
+    close(got, want, 1e-5)
+    turned = getattr(F, name)(clnn.tensor(np.ascontiguousarray(x.T)).permute(*range(x.ndim)[::-1]), dim)
+    close(turned, want, 1e-5)
+
+
+def test_softmax_keeps_nan_in_its_row():
+    x = np.zeros((3, 40), "f")
+    x[1, 3] = np.nan
+    got = F.softmax(clnn.tensor(x), 1).numpy()
+    assert np.isnan(got[1]).all() and np.allclose(got[[0, 2]], 1 / 40)
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (4, 300), (3, 5, 4, 3), (7,)])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weighted, smoothing, ignore", [(False, 0.0, -100), (True, 0.1, 2), (False, 0.2, 2), (True, 0.0, -100)])
+def test_cross_entropy(shape, reduction, weighted, smoothing, ignore):
+    rng = np.random.default_rng(3)
+    classes = shape[1] if len(shape) > 1 else shape[0]
+    x = rng.normal(0, 2, shape).astype("f")
+    t = rng.integers(0, classes, shape[:1] * (len(shape) > 1) + shape[2:])
+    w = rng.random(classes).astype("f")
+    kw = dict(reduction=reduction, label_smoothing=smoothing, ignore_index=ignore)
+    a, b = clnn.tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
+    got = F.cross_entropy(a, clnn.tensor(t), weight=clnn.tensor(w) if weighted else None, **kw)
+    want = TF.cross_entropy(b, torch.tensor(t), weight=torch.tensor(w) if weighted else None, **kw)
+    close(got, want, 2e-5)
+    (got * got).sum().backward()
+    (want * want).sum().backward()
+    close(a.grad, b.grad, 1e-4)
+
+
+def test_cross_entropy_errors():
+    x = clnn.zeros(3, 5)
+    with pytest.raises(IndexError, match="Target 12 is out of bounds"):
+        F.cross_entropy(x, clnn.tensor([0, 12, 1])).item()
+    with pytest.raises(ValueError, match="batch_size"):
+        F.cross_entropy(x, clnn.tensor([0, 1]))
+    with pytest.raises(ValueError, match="reduction"):
+        F.cross_entropy(x, clnn.tensor([0, 1, 2]), reduction="median")
+    with pytest.raises(RuntimeError, match="Long but found Float"):
+        F.nll_loss(x, clnn.zeros(3))
+
+
+def test_cross_entropy_of_ignored_positions_is_nan():
+    assert np.isnan(F.cross_entropy(clnn.zeros(2, 3), clnn.tensor([1, 1]), ignore_index=1).item())
+
+
+@pytest.mark.parametrize("name", ["batch_norm", "instance_norm"])
+@pytest.mark.parametrize("shape", [(4, 3, 5, 5), (16, 3, 10)])
+def test_running_statistics(name, shape):
+    x = np.random.default_rng(4).normal(3, 2, shape).astype("f")
+    mine, theirs = (clnn.zeros(3), clnn.ones(3)), (torch.zeros(3), torch.ones(3))
+    for _ in range(2):
+        close(getattr(F, name)(clnn.tensor(x), *mine, None, None, True, 0.3), getattr(TF, name)(torch.tensor(x), *theirs, None, None, True, 0.3), 5e-5)
+    for a, b in zip(mine, theirs):
+        close(a, b, 2e-5)
+    close(getattr(F, name)(clnn.tensor(x), *mine, None, None, False), getattr(TF, name)(torch.tensor(x), *theirs, None, None, False), 5e-5)
+
+
+def test_batch_norm_of_large_means():
+    x = (np.random.default_rng(5).normal(0, 1, (64, 2, 9)) + 1000).astype("f")
+    close(F.batch_norm(clnn.tensor(x), None, None, training=True), TF.batch_norm(torch.tensor(x), None, None, training=True), 2e-3)
+
+
+def test_batch_norm_mixed_dtypes():
+    x = np.random.default_rng(6).normal(0, 1, (4, 3, 6)).astype("f")
+    got = F.batch_norm(clnn.tensor(x).bfloat16(), None, None, clnn.ones(3), clnn.zeros(3), True)
+    assert got.dtype is clnn.bfloat16
+    np.testing.assert_allclose(got.float().numpy(), TF.batch_norm(torch.tensor(x), None, None, training=True).numpy(), rtol=3e-2, atol=3e-2)
+
+
+@pytest.mark.parametrize("nd", [1, 2, 3])
+def test_pooling_indices_and_unpooling(nd):
+    x = np.random.default_rng(7).normal(0, 1, (2, 3) + (8, 6, 10)[-nd:]).astype("f")
+    got = getattr(F, f"max_pool{nd}d")(clnn.tensor(x), 2, return_indices=True)
+    want = getattr(TF, f"max_pool{nd}d")(torch.tensor(x), 2, return_indices=True)
+    close(got[0], want[0], 0)
+    close(got[1], want[1], 0)
+    close(getattr(F, f"max_unpool{nd}d")(*got, 2), getattr(TF, f"max_unpool{nd}d")(*want, 2), 0)
+    many = getattr(F, f"adaptive_max_pool{nd}d")(clnn.tensor(x), 3, return_indices=True)
+    close(many[1], getattr(TF, f"adaptive_max_pool{nd}d")(torch.tensor(x), 3, return_indices=True)[1], 0)
+
+
+def test_overlapping_max_pool_adds_gradients():
+    x = np.zeros((1, 1, 5, 5), "f")
+    x[0, 0, 2, 2] = 1
+    a, b = clnn.tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
+    F.max_pool2d(a, 3, 1).sum().backward()
+    TF.max_pool2d(b, 3, 1).sum().backward()
+    close(a.grad, b.grad, 0)
+
+
+def test_max_pool_of_nan_and_infinity():
+    x = np.random.default_rng(8).normal(0, 1, (1, 1, 6, 6)).astype("f")
+    x[0, 0, 2, 2], x[0, 0, 4:, 4:] = np.nan, -np.inf
+    close(F.max_pool2d(clnn.tensor(x), 2), TF.max_pool2d(torch.tensor(x), 2), 0)
+
+
+@pytest.mark.parametrize("nd", [2, 3])
+def test_fractional_max_pool(nd):
+    rng = np.random.default_rng(9)
+    x, u = rng.normal(0, 1, (2, 3) + (9, 11, 13)[-nd:]).astype("f"), rng.random((2, 3, nd)).astype("f")
+    got = getattr(F, f"fractional_max_pool{nd}d")(clnn.tensor(x), 2, 4, _random_samples=clnn.tensor(u), return_indices=True)
+    want = getattr(TF, f"fractional_max_pool{nd}d")(torch.tensor(x), 2, 4, _random_samples=torch.tensor(u), return_indices=True)
+    close(got[0], want[0], 0)
+    close(got[1], want[1], 0)
+
+
+def test_pooling_errors():
+    x = clnn.zeros(1, 2, 4, 4)
+    with pytest.raises(RuntimeError, match="at most half"):
+        F.max_pool2d(x, 2, padding=2)
+    with pytest.raises(RuntimeError, match="too small"):
+        F.avg_pool2d(x, 5)
+    with pytest.raises(RuntimeError, match="stride should not be zero"):
+        F.max_pool2d(x, 2, stride=0)
+
+
+def test_embedding_padding_frequency_and_norm():
+    rng = np.random.default_rng(10)
+    table, index = rng.normal(0, 1, (7, 5)).astype("f"), np.array([[1, 2, 6], [2, 0, 2]])
+    for kw in (dict(padding_idx=2), dict(scale_grad_by_freq=True), dict(max_norm=1.0), dict(padding_idx=-1, max_norm=0.5, norm_type=1.0)):
+        a, b = clnn.tensor(table), torch.tensor(table)
+        a.requires_grad_()
+        b.requires_grad_()
+        got, want = F.embedding(clnn.tensor(index), a, **kw), TF.embedding(torch.tensor(index), b, **kw)
+        close(got, want, 1e-5, str(kw))
+        (got * got).sum().backward()
+        (want * want).sum().backward()
+        close(a.grad, b.grad, 1e-5, str(kw))
+        close(a, b, 1e-5, str(kw))
+    with pytest.raises(IndexError, match="out of range"):
+        F.embedding(clnn.tensor([9]), clnn.zeros(3, 2)).numpy()
+
+
+def test_gradients_are_the_same_in_every_run():
+    def run():
+        rng = np.random.default_rng(11)
+        x = clnn.tensor(rng.normal(0, 1, (8, 4, 12, 12)).astype("f"), requires_grad=True)
+        w = clnn.tensor(rng.normal(0, 1, 4).astype("f"), requires_grad=True)
+        y = F.max_pool2d(F.relu(F.batch_norm(x, None, None, w, None, True)), 3, 2, 1)
+        F.cross_entropy(y.flatten(1), clnn.tensor(rng.integers(0, 100, 8))).backward()
+        return x.grad.numpy().tobytes(), w.grad.numpy().tobytes()
+    assert run() == run()
+
+
+def test_gumbel_softmax():
+    clnn.manual_seed(0)
+    x = clnn.zeros(2000, 4, requires_grad=True)
+    soft, hard = F.gumbel_softmax(x, 0.5), F.gumbel_softmax(x, 0.5, hard=True)
+    assert np.allclose(soft.sum(1).detach().numpy(), 1, atol=1e-5)
+    assert set(np.unique(hard.detach().numpy().round(5))) == {0, 1} and abs(hard.detach().numpy().mean(0) - 0.25).max() < 0.05
+    (hard * clnn.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward()
+    assert x.grad.abs().sum().item() > 0
+
+
+def test_rrelu():
+    x = clnn.full((1000,), -1.0)
+    y = F.rrelu(x, 0.1, 0.3, training=True).numpy()
+    assert -0.3 <= y.min() < -0.28 and -0.12 < y.max() <= -0.1
+    assert np.allclose(F.rrelu(x, 0.1, 0.3).numpy(), -0.2)
+
+
+@pytest.mark.parametrize("target_form", ["padded", "joined"])
+def test_ctc_loss(target_form):
+    rng = np.random.default_rng(12)
+    x = rng.normal(0, 1, (12, 3, 5)).astype("f")
+    labels, sizes = rng.integers(1, 5, (3, 4)), [4, 2, 3]
+    labels[1, :2] = 3                                           # a repeat
+    targets = labels if target_form == "padded" else np.concatenate([r[:n] for r, n in zip(labels, sizes)])
+    a, b = clnn.tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
+    got = F.ctc_loss(F.log_softmax(a, 2), clnn.tensor(targets), (12, 10, 3), tuple(sizes), zero_infinity=True)
+    want = TF.ctc_loss(TF.log_softmax(b, 2), torch.tensor(targets), (12, 10, 3), tuple(sizes), zero_infinity=True)
+    close(got, want, 1e-5)
+    got.backward()
+    want.backward()
+    close(a.grad, b.grad, 1e-5)
+
+
+def test_every_name_of_pytorch_exists():
+    skip = {"assert_int_or_pair", "boolean_dispatch", "handle_torch_function", "has_torch_function", "has_torch_function_unary",
+            "has_torch_function_variadic", "grouped_mm", "scaled_mm", "scaled_grouped_mm", "linear_cross_entropy"}
+    import types
+    theirs = {n for n in dir(TF) if not n.startswith("_") and n[0].islower()
+              and isinstance(getattr(TF, n), (types.FunctionType, types.BuiltinFunctionType))} - skip
+    assert sorted(n for n in theirs if not hasattr(F, n)) == []
