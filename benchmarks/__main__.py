@@ -1,6 +1,7 @@
-"""``python -m benchmarks [--only host,gemm] [--json FILE] [--seconds 0.6] [--without torch,numpy]``: one table of clnn against NumPy, PyTorch and the device's limits.
+"""One table of clnn against NumPy, PyTorch and the device's limits: ``python -m benchmarks [--only host,gemm] [--json FILE] [--without torch]``.
 
-All contenders of a line take turns; rates are those of the best round, and the last columns are ratios within the line. More than 1 means that clnn is faster.
+All contenders of a line take turns; rates are those of the best round, and the last columns are ratios within the line. More than 1 means that
+clnn is faster.
 """
 from __future__ import annotations
 
@@ -83,9 +84,10 @@ def main(argv=None):
             records.append(dict(group=group, **result.as_dict()))
     if args.json:
         with open(args.json, "w") as file:
-            json.dump(dict(clnn=clnn.__version__, device=dev.name, platform=dev.platform_name, driver=dev.driver_version, units=dev.compute_units, numpy=np.__version__,
-                           torch=setup.torch.__version__ if setup.torch is not None else None, python=platform.python_version(), machine=platform.machine(),
-                           multiply_add_gflops=fma, results=records), file, indent=1)
+            about = dict(clnn=clnn.__version__, device=dev.name, platform=dev.platform_name, driver=dev.driver_version, units=dev.compute_units,
+                         numpy=np.__version__, torch=setup.torch.__version__ if setup.torch is not None else None,
+                         python=platform.python_version(), machine=platform.machine())
+            json.dump(dict(about, multiply_add_gflops=fma, results=records), file, indent=1)
     return 0
 
 

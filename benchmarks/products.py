@@ -14,8 +14,8 @@ TF = torch.nn.functional if torch is not None else None
 
 def gemm():
     """Squares, and the shapes of a training step: forward, gradient of the input, gradient of the weight."""
-    for m, k, n, how in [(256, 256, 256, ""), (512, 512, 512, ""), (1024, 1024, 1024, ""), (2048, 2048, 2048, ""), (64, 784, 512, ""), (64, 512, 512, "bt"),
-                         (512, 64, 512, "at"), (4096, 512, 2048, ""), (1024, 1024, 1, "")]:
+    for m, k, n, how in [(256, 256, 256, ""), (512, 512, 512, ""), (1024, 1024, 1024, ""), (2048, 2048, 2048, ""), (64, 784, 512, ""),
+                         (64, 512, 512, "bt"), (512, 64, 512, "at"), (4096, 512, 2048, ""), (1024, 1024, 1, "")]:
         a, b = array(k, m) if how == "at" else array(m, k), array(n, k) if how == "bt" else array(k, n)
         (x, y), (t, u) = tensors(a, b)
         if how == "at":
@@ -23,7 +23,8 @@ def gemm():
         if how == "bt":
             b, y, u = b.T, y.t(), u.t() if torch is not None else None
         label = {"": "", "at": " (A transposed)", "bt": " (B transposed)"}[how]
-        yield Case(f"matmul {m} x {k} x {n}{label}", "GFLOP/s", 2.0 * m * k * n, contenders(lambda x=x, y=y: x @ y, lambda t=t, u=u: t @ u, lambda a=a, b=b: a @ b), "fma")
+        found = contenders(lambda x=x, y=y: x @ y, lambda t=t, u=u: t @ u, lambda a=a, b=b: a @ b)
+        yield Case(f"matmul {m} x {k} x {n}{label}", "GFLOP/s", 2.0 * m * k * n, found, "fma")
     a, b = array(64, 128, 64), array(64, 64, 128)
     (x, y), (t, u) = tensors(a, b)
     yield Case("bmm 64 x (128 x 64 x 128)", "GFLOP/s", 2.0 * 64 * 128 * 64 * 128, contenders(lambda: x @ y, lambda: t @ u, lambda: np.matmul(a, b)), "fma")
@@ -39,7 +40,8 @@ def conv():
         side = (size + 2 * (k // 2) - k) // stride + 1
         flops = 2.0 * n * out * side * side * (c // groups) * k * k
         label = f"{n} x {c} x {size}^2 -> {out}, {k} x {k}" + (f" / {stride}" if stride > 1 else "") + (" depthwise" if groups > 1 else "")
-        yield Case(f"conv2d {label}", "GFLOP/s", flops, contenders(lambda x=x, v=v, kind=kind: F.conv2d(x, v, **kind), lambda t=t, u=u, kind=kind: TF.conv2d(t, u, **kind)), "fma")
+        found = contenders(lambda x=x, v=v, kind=kind: F.conv2d(x, v, **kind), lambda t=t, u=u, kind=kind: TF.conv2d(t, u, **kind))
+        yield Case(f"conv2d {label}", "GFLOP/s", flops, found, "fma")
         if n == 16 and k == 3 and size in (56, 14) and groups == 1:
             (x, v), (t, u) = tensors(a, w, grad=True)
 
@@ -49,8 +51,8 @@ def conv():
                 g = x.grad, v.grad
                 x.grad = v.grad = None
                 return g
-            yield Case(f"conv2d {label}, with gradients", "GFLOP/s", 3 * flops, contenders(lambda x=x, v=v, kind=kind: step(F, x, v, kind),
-                                                                                         lambda t=t, u=u, kind=kind: step(TF, t, u, kind)), "fma")
+            found = contenders(lambda x=x, v=v, kind=kind: step(F, x, v, kind), lambda t=t, u=u, kind=kind: step(TF, t, u, kind))
+            yield Case(f"conv2d {label}, with gradients", "GFLOP/s", 3 * flops, found, "fma")
 
 
 def attention():

@@ -144,7 +144,7 @@ def get_num_threads():
     return _device.resolve(None).compute_units
 
 
-_LAZY = {"accelerator", "nn", "optim", "utils", "autograd", "random", "serialization", "amp", "func", "linalg", "cuda", "profiler", "testing",
+_LAZY = {"accelerator", "compiler", "nn", "optim", "utils", "autograd", "random", "serialization", "amp", "func", "linalg", "cuda", "profiler", "testing",
          "hub", "jit", "backends", "special", "fft", "distributions", "version", "types", "fx", "quantization", "return_types"}
 _PLACES = {                     # names that are read from a module when they are first used
     "_compile": "compile",

@@ -9,9 +9,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "clnn"
-FLOORS = {"core": 0, "runtime": 1, "graph": 2, "_tensor": 3, "ops": 4, "nn": 5, "optim": 5, "utils": 5, "autograd": 5, "random": 5, "amp": 5, "func": 5,
-          "linalg": 5, "serialization": 5, "_serialization": 5, "special": 5, "return_types": 5, "testing": 6, "profiler": 6, "summary_": 6, "tune": 6, "doctor": 6,
-          "__main__": 6, "__init__": 7}
+FLOORS = {name: floor for floor, names in enumerate((
+    "core", "runtime", "graph", "_tensor", "ops",
+    "nn optim utils autograd random types compiler _misc amp func linalg serialization _serialization special return_types",
+    "testing profiler summary_ tune doctor __main__", "__init__")) for name in names.split()}
 TREES = [d for d in ("clnn", "tests", "benchmarks", "examples") if (ROOT / d).is_dir()]
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 pytestmark = pytest.mark.skipif(not (ROOT / "setup.cfg").is_file(), reason="needs a checkout")

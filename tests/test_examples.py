@@ -24,7 +24,8 @@ def test_train_digits(tmp_path, capsys):
     for needed in ("sklearn", "tqdm", "matplotlib"):
         pytest.importorskip(needed)
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, str(EXAMPLES / "train_digits.py"), "--out", str(tmp_path)], capture_output=True, text=True, env=env, timeout=600)
+    command = [sys.executable, str(EXAMPLES / "train_digits.py"), "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=600)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert (tmp_path / "digits.pt").stat().st_size > 50_000 and (tmp_path / "digits.png").read_bytes()[:4] == b"\x89PNG"
     accuracy = float(done.stdout.split("test accuracy")[-1].split("%")[0])
@@ -32,7 +33,8 @@ def test_train_digits(tmp_path, capsys):
 
 
 def test_train_digits_names_its_device():
-    done = subprocess.run([sys.executable, str(EXAMPLES / "train_digits.py"), "--help"], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=100)
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, str(EXAMPLES / "train_digits.py"), "--help"], capture_output=True, text=True, env=env, timeout=100)
     if "ModuleNotFoundError" in done.stderr:
         pytest.skip("the examples extra is not installed")
     assert "--device" in done.stdout and "--epochs" in done.stdout and "--seed" in done.stdout

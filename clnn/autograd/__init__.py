@@ -21,3 +21,10 @@ class Variable:
 __all__ = ["Function", "GradcheckError", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "function", "functional", "grad",
            "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_enabled", "is_grad_enabled", "no_grad", "set_detect_anomaly",
            "set_grad_enabled"]
+
+
+def __getattr__(name):
+    if name == "profiler":                 # a floor above: only when asked for
+        import importlib
+        return importlib.import_module("clnn.profiler")
+    raise AttributeError(f"module 'clnn.autograd' has no attribute {name!r}")

@@ -77,6 +77,8 @@ class Plan:
         p = self._convert_a(p) if device.is_cpu else p
         p = self._partial(p) if self._needs_partial(p) else p
         variant, params, self.gs, self.ls, words = (_plan_cpu if device.is_cpu else _plan_gpu)(device, p, self.chunk)
+        if params.get("ASTEP") == "panel":
+            self._panel_a(p, params["MR"])
         self.kernel = device.kernel(variant, TA=p.ta, TB=p.tb, TC=p.tc, **params, **p.finishing())
         self.words = words + (scalar(p.acc, p.alpha), scalar(p.acc, p.beta))
 
@@ -89,9 +91,16 @@ class Plan:
         (s0, s1), (b0, b1) = p.steps, p.batch
         dims = _DIMS.pack(p.M, 0, p.K, *p.a, *[0] * 11)
         self.convert = (self.device.kernel("matmul/convert", T=p.ta), (p.K, p.M, b0 * b1), dims, _BATCH.pack(b1, s0[0], 0, 0, s1[0], 0, 0, 0),
-                        p.M * p.K * b0 * b1 * p.ta.acc_dtype.itemsize)
+                        p.M * p.K * b0 * b1 * p.ta.acc_dtype.itemsize, None)
         flat = p.M * p.K
         return _replace(p, ta=p.ta.acc_dtype, a=(p.K, 1), steps=((flat * b1, *s0[1:]), (flat, *s1[1:])))
+
+    def _panel_a(self, p, MR):
+        """Lay a column-major A out in panels first: a walk along K through its columns would miss the caches at each step."""
+        (s0, s1), (b0, b1) = p.steps, p.batch
+        dims = _DIMS.pack(p.M, 0, p.K, *p.a, *[0] * 11)
+        self.convert = (self.device.kernel("matmul/panels", T=p.ta, MR=MR, STEPS=16), (-(-p.K // 16), 1, b0 * b1), dims,
+                        _BATCH.pack(b1, s0[0], 0, 0, s1[0], 0, 0, 0), -(-p.M // MR) * MR * p.K * b0 * b1 * p.ta.itemsize, (1, 1, 1))
 
     chunk = 0
 
@@ -148,9 +157,9 @@ class Plan:
     def run(self, A, a_off, B, b_off, C, c_off, bias=None, bias_off=0, *table):
         device = self.device
         if self.convert is not None:
-            kernel, gs, dims, batch, nbytes = self.convert
+            kernel, gs, dims, batch, nbytes, ls = self.convert
             wide = device.alloc(nbytes)
-            launch(device, kernel, gs, None, A, a_off, wide, 0, dims, batch)
+            launch(device, kernel, gs, ls, A, a_off, wide, 0, dims, batch)
             A, a_off = wide, 0
         if self.reduce is None:
             launch(device, self.kernel, self.gs, self.ls, A, a_off, B, b_off, C, c_off, C if bias is None else bias, bias_off, *self.words, *table)
@@ -252,11 +261,15 @@ def _plan_cpu(device, p, chunk):
     panels = -(-p.N // (NV * W))
     MB = cpu_rows(p.M, panels * z, MR, units, {"direct": 0.5, "rows": 4, "cols": 16, "any": 40, "table": 16}[mode])
     step = "table" if p.table == "a" else "k" if p.a[1] == 1 else "any" if p.a[0] != 1 else "m"
-    if step == "m" and p.K > 128 and p.a[1] * p.ta.itemsize >= 4096:
-        step = "pack"  # a page per step: walk along K once per group of tiles, not once per tile
+    if step == "m" and p.K > 128 and p.M * p.K >= 1 << 16:
+        # A page per step: lay A out in panels where several panels of B use it, else walk along K once per group of tiles.
+        step = "panel" if panels > 1 and not chunk else "pack" if p.a[1] * p.ta.itemsize >= 4096 else "m"
     group = max(1, 48 // MR) if step in ("any", "pack") else 0
     most = min(_most_steps(device, p, NV, group * MR), tuned.get("KB", 768))
     params = dict(W=W, NV=NV, MR=MR, KB=most, MODE=mode, ASTEP=step, GROUP=group)
+    if step == "panel":
+        flat, (s0, s1) = -(-p.M // MR) * MR * p.K, p.steps
+        p = _replace(p, steps=((flat * p.batch[1], *s0[1:]), (flat, *s1[1:])))
     return "matmul/cpu", params, (panels, -(-p.M // MB), z), (1, 1, 1), p.pack(MB, 0, chunk, even_steps(chunk or p.K, most))
 
 

@@ -114,11 +114,19 @@ def _sum_dtype(input, dtype):
     return input.dtype if input.dtype.is_floating_point else dt.int64
 
 
-@kernel("_sum", method=False, vjp=dict(input=lambda g, shape, dims, keepdim: restore(g, shape, dims, keepdim)))
-def _sum(input, dims, keepdim, shape):
+def _sum_body(input, dims, keepdim, shape):
     if 0 in input.shape:
         return _filled(reduced_shape(shape, dims, keepdim), 0, input.dtype, input._storage.device)
     return fold(SUM, input, dims, keepdim, input.dtype.acc_dtype, input.dtype)
+
+
+def _sum_grad(g, shape, dims, keepdim):
+    return restore(g, shape, dims, keepdim)
+
+
+_sum_all = kernel("_sum_all", method=False, vjp=dict(input=_sum_grad))(_sum_body)
+_sum = kernel("_sum", method=False, vjp=dict(input=_sum_grad))(_sum_body)
+_sum_all.op.grad_name, _sum.op.grad_name = "SumBackward0", "SumBackward1"
 
 
 @composite("sum", numpy=reference(np.sum), samples=samples_of(), errors=[_BAD_DIM])
@@ -129,18 +137,24 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
         >>> clnn.ones(2, 3).sum(1)
         tensor([3., 3.])
     """
-    dims = dims_of(axis if axis is not None else dim, len(input.shape))
-    return set_out(out, _sum(input.to(_sum_dtype(input, dtype)), dims, keepdim, input.shape))
+    dim = axis if axis is not None else dim
+    dims = dims_of(dim, len(input.shape))
+    return set_out(out, (_sum_all if dim is None else _sum)(input.to(_sum_dtype(input, dtype)), dims, keepdim, input.shape))
 
 
-_sum.op.grad_name = "SumBackward0"
-
-
-@kernel("_mean", method=False, vjp=dict(input=lambda g, shape, dims, keepdim, count: restore(g / count, shape, dims, keepdim)))
-def _mean(input, dims, keepdim, shape, count):
+def _mean_body(input, dims, keepdim, shape, count):
     if 0 in input.shape:
         return _filled(reduced_shape(shape, dims, keepdim), math.nan, input.dtype, input._storage.device)
     return fold(MEAN, input, dims, keepdim, input.dtype.acc_dtype, input.dtype, float(count))
+
+
+def _mean_grad(g, shape, dims, keepdim, count):
+    return restore(g / count, shape, dims, keepdim)
+
+
+_mean_all = kernel("_mean_all", method=False, vjp=dict(input=_mean_grad))(_mean_body)
+_mean = kernel("_mean", method=False, vjp=dict(input=_mean_grad))(_mean_body)
+_mean_all.op.grad_name, _mean.op.grad_name = "MeanBackward0", "MeanBackward1"
 
 
 @composite("mean", numpy=reference(np.mean), samples=samples_of(), dtypes=dt.FLOATS, errors=[_BAD_DIM])
@@ -151,11 +165,9 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
     if not input.dtype.is_floating_point:
         raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
                            + type_name(input.dtype))
-    dims = dims_of(axis if axis is not None else dim, len(input.shape))
-    return set_out(out, _mean(input, dims, keepdim, input.shape, count_of(input.shape, dims)))
-
-
-_mean.op.grad_name = "MeanBackward0"
+    dim = axis if axis is not None else dim
+    dims = dims_of(dim, len(input.shape))
+    return set_out(out, (_mean_all if dim is None else _mean)(input, dims, keepdim, input.shape, count_of(input.shape, dims)))
 
 
 @kernel("_nansum", method=False, vjp=dict(input=lambda g, input, dims, keepdim: _where(input.isnan(), 0.0, restore(g, input.shape, dims, keepdim))))

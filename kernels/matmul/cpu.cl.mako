@@ -18,13 +18,13 @@
 ##            any: packed element by element
 ## ASTEP      k: A rows have unit stride; m: A columns have; pack: A columns have, and GROUP tiles of rows at a time are packed
 ##            (with zeros below M), because a walk along K would touch a new page per step; any: no unit stride, packed
-##            likewise; table: row i starts at A + table[i] and has unit stride
+##            likewise; panel: A is the output of matmul/panels; table: row i starts at A + table[i] and has unit stride
 ## GROUP      tiles per pack of A (local memory: GROUP * (KB * MR + 16) elements); 0 where A is not packed
 ## BIAS       "" | n (one per column) | m (one per row), of dtype TC
 ## BETA       True: C is read too
 ## EPI        "" or a C expression in v (see matmul/tile)
 ##
-## Limits: M >= MR unless A is packed; alpha and beta are computed in the compute type.
+## Limits: M >= MR unless A is packed or in panels; no split of K (d.s9) with panels; alpha and beta are computed in the compute type.
 <%
     ACC = TC.acc
     V = f"{ACC}{W}"
@@ -123,7 +123,7 @@ void matmul_cpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
             __local const ${ACC}* a = pa + (i - ig) / ${MR} * plane;
 % else:
         for (long i_new = i_begin; i_new < i_end; i_new += ${MR}) {
-            const long i = min(i_new, M - ${MR});
+            const long i = ${"i_new" if ASTEP == "panel" else f"min(i_new, M - {MR})"};
 % endif
             const int r_end = (int)min(${MR}L, M - i);
             const bool full = i == i_new && r_end == ${MR} && j_new == 0 && jt + ${NR} <= N;
@@ -137,13 +137,15 @@ void matmul_cpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
 % for r in range(MR):
             __global const ${TA.c}* a${r} = A + ${f"table[i + {r}]" if ASTEP == "table" else f"(i + {r}) * ras"} + k0;
 % endfor
+% elif ASTEP == "panel":
+            __global const ${TA.c}* a = A + i * d.s2 + k0 * ${MR};
 % elif not GROUP:
             __global const ${TA.c}* a = A + i + k0 * cas;
 % endif
 <%
     a = (lambda r: f"a{r}[k]") if ASTEP in ("k", "table") else (lambda r: f"a[{r}]")
     b = (lambda j: f"b[{j}]") if PACK else (lambda j: f"ldv_{TB.name}(b + {j * W})")
-    step = (f"b += {NV};" if PACK else "b += rbs;") + ("" if ASTEP in ("k", "table") else f" a += {MR};" if GROUP else " a += cas;")
+    step = (f"b += {NV};" if PACK else "b += rbs;") + ("" if ASTEP in ("k", "table") else f" a += {MR};" if GROUP or ASTEP == "panel" else " a += cas;")
 %>\
             ${tile.multiply(MR, NV, V, ACC, a, b, step)}
             ${tile.store(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI)}

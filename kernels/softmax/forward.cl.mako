@@ -7,10 +7,10 @@
 ## FORM       vector | loop | block | group | item | column, see rows.cl.mako
 ## LANES      1 | 16 | 64; LOG  0 | 1
 ## Per row: the largest element m, the sum s of exp(x - m), then exp(x - m) / s, or x - m - log(s).
-## 32- and 64-bit floats keep exp(x - m) in y between the passes; narrower ones compute it again.
+## Where rows are contiguous, 32- and 64-bit floats keep exp(x - m) in y between the passes; else it is computed again.
 <%
     ACC = T.acc
-    KEEP = T.itemsize > 2 and not LOG
+    KEEP = T.itemsize > 2 and not LOG and FORM in ("vector", "loop", "group")
     at = rows.attr.place(FORM)
     load = lambda i: f"LD_{T.name}(x, {at(i)})"
     MAX = lambda a, b: f"({b} > {a} ? {b} : {a})"

@@ -1,0 +1,29 @@
+"""Choosing an attention backend, as in ``torch.nn.attention``: accepted, as clnn has one (see ``clnn/ops/attention.py``)."""
+from __future__ import annotations
+
+import contextlib
+import enum
+
+
+class SDPBackend(enum.IntEnum):
+    """PyTorch's backends by name."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextlib.contextmanager
+def sdpa_kernel(backends, set_priority=False):
+    """Accepted: clnn has one kernel for all cases.
+
+    Raises:
+        TypeError: ``backends`` is neither a backend nor a list of them.
+    """
+    for b in backends if isinstance(backends, (list, tuple)) else [backends]:
+        if not isinstance(b, SDPBackend):
+            raise TypeError(f"sdpa_kernel(): expected a SDPBackend or a list of them, got {type(b).__name__}")
+    yield
