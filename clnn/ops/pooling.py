@@ -41,6 +41,11 @@ class Window:
         return dict(K=by_axis(self.kernel, 1), S=by_axis(self.stride, 1), P=by_axis(self.padding, 0), L=by_axis(self.dilation, 1),
                     ADAPTIVE=int(self.adaptive))
 
+    def inside(self, sizes, out):
+        """By axis: whether every window lies inside the input, so that no bounds need to be checked."""
+        mine = zip(_AXES[3 - self.nd:], sizes[3 - self.nd:], out[3 - self.nd:], self.kernel, self.stride, self.padding, self.dilation)
+        return _Axes({"D": True, "H": True, **{a: p == 0 and (o - 1) * s + (k - 1) * d < n for a, n, o, k, s, p, d in mine}})
+
 
 class _Axes(dict):
     """A dict by axis that can be part of a kernel's key."""
@@ -61,7 +66,7 @@ def _plan(device, window, count, inner):
             work *= k
         chunk = max(1, min(8192 // max(work, 1), -(-(count // inner) // (4 * device.compute_units))))
         return "loop", chunk, (-(-(count // inner) // chunk),), (1,)
-    return "item", 1, (count,), (64,)
+    return "item", 1, (inner, count // inner), (64 if inner >= 48 else 16, 1)
 
 
 def _launch(path, window, inputs, outputs, in_sizes, out_sizes, over, extra=None):
@@ -70,7 +75,8 @@ def _launch(path, window, inputs, outputs, in_sizes, out_sizes, over, extra=None
     if not over._numel:
         return
     form, chunk, gs, ls = _plan(device, window, over._numel, over.shape[-1])
-    run(device, path, dict(T=over.dtype, FORM=form, **window.params(), **(extra or {})), gs, ls, *inputs, *outputs, over._numel, *in_sizes, *out_sizes, chunk)
+    params = dict(T=over.dtype, FORM=form, INSIDE=window.inside(in_sizes, out_sizes), **window.params(), **(extra or {}))
+    run(device, path, params, gs, ls, *inputs, *outputs, over._numel, *in_sizes, *out_sizes, chunk)
 
 
 # -- max ----------------------------------------------------------------------------------------------------------------------------

@@ -69,21 +69,6 @@ ${OV} ${F} clnn_tetragamma(${F} x) {
     return sum - z * (1 + 1 / x + z * ((${F})0.5${s} - z * ((${F})0.166666666666666667${s} - z * ((${F})0.166666666666666667${s}
         - z * ((${F})0.3${s} - z * (${F})0.833333333333333333${s})))));
 }
-//@ clnn_tetragamma
-${OV} ${F} clnn_tetragamma(${F} x) {
-    ${F} sum = 0;
-    if (x < (${F})0.5${s}) {
-        const ${F} t = sin((${F})3.14159265358979323846${s} * x);
-        sum = -(${F})62.01255336059963${s} * cos((${F})3.14159265358979323846${s} * x) / (t * t * t);
-        x = 1 - x;
-    }
-    for (int i = 0; i < 8; i++) {
-        sum -= 2 / (x * x * x);
-        x += 1;
-    }
-    const ${F} z = 1 / (x * x);
-    return sum - z * (1 + 1 / x + z * ((${F})0.5${s} - z * ((${F})0.166666666666666667${s} - z * ((${F})0.166666666666666667${s} - z * (${F})0.3${s}))));
-}
 //@ clnn_erfinv
 ${OV} ${F} clnn_erfinv(${F} y) {
     if (!(fabs(y) < 1)) return fabs(y) == 1 ? copysign((${F})INFINITY, y) : (${F})NAN;

@@ -19,22 +19,22 @@ __kernel void average_pool(IN(${T.c}, x), OUT(${T.c}, y), const long count, cons
     PTR_IN(${T.c}, x);
     PTR_OUT(${T.c}, y);
 % if FORM == "item" and not BACKWARD:
-    const long o = get_global_id(0);
-    if (o >= count) return;
-    const long oW = o % OW, oH = o / OW % OH, oD = o / (OW * OH) % OD, plane = o / (OW * OH * OD) * (ND * NH * NW);
+    const long oW = get_global_id(0), line = get_global_id(1), o = line * OW + oW;
+    if (oW >= OW) return;
+    const long oH = line % OH, oD = line / OH % OD, plane = line / (OH * OD) * (ND * NH * NW);
     ${ACC} sum = 0;
-    ${win.open("D", K, S, P, L, ADAPTIVE)}
-    ${win.open("H", K, S, P, L, ADAPTIVE)}
-    ${win.open("W", K, S, P, L, ADAPTIVE)}
+    ${win.open("D", K, S, P, L, ADAPTIVE, INSIDE)}
+    ${win.open("H", K, S, P, L, ADAPTIVE, INSIDE)}
+    ${win.open("W", K, S, P, L, ADAPTIVE, INSIDE)}
         sum += ${T.load}(x, plane + (iD * NH + iH) * NW + iW);
     }
     }
     }
     ${T.store}(y, o, sum / ${area("oW")});
 % elif FORM == "item":
-    const long i = get_global_id(0);
-    if (i >= count) return;
-    const long plane = i / (ND * NH * NW) * (OD * OH * OW), iW = i % NW, iH = i / NW % NH, iD = i / (NW * NH) % ND;
+    const long iW = get_global_id(0), line = get_global_id(1), i = line * NW + iW;
+    if (iW >= NW) return;
+    const long iH = line % NH, iD = line / NH % ND, plane = line / (NH * ND) * (OD * OH * OW);
     ${ACC} sum = 0;
     ${win.reach("D", K, S, P, L, ADAPTIVE)}
     ${win.reach("H", K, S, P, L, ADAPTIVE)}
@@ -56,8 +56,8 @@ __kernel void average_pool(IN(${T.c}, x), OUT(${T.c}, y), const long count, cons
             const int width = (int)min(64L, OW - w0);
             ${ACC} sum[64];
             for (int l = 0; l < width; l++) sum[l] = 0;
-            ${win.open("D", K, S, P, L, 0)}
-            ${win.open("H", K, S, P, L, 0)}
+            ${win.open("D", K, S, P, L, 0, INSIDE)}
+            ${win.open("H", K, S, P, L, 0, INSIDE)}
             for (int kW = 0; kW < ${K["W"]}; kW++) {
                 const int shift = kW - ${P["W"]};
                 const int lo = (int)clamp((long)(-shift + ${S["W"] - 1}) / ${S["W"]} - w0, 0L, 64L);

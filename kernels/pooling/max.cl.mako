@@ -4,8 +4,8 @@
 ##
 ## Parameter  legal values
 ## T          dtype row of x and y
-## K S P L    dicts by axis D, H, W: kernel size, stride, padding, dilation; ADAPTIVE 0 | 1
-## FORM       item: one output per work-item
+## K S P L    dicts by axis D, H, W: kernel size, stride, padding, dilation; ADAPTIVE 0 | 1; INSIDE dict by axis, see window
+## FORM       item: one output per work-item, global (OW, other axes)
 ##            loop: `chunk` output rows per work-item, 64 outputs side by side, taps outside (PoCL); not with ADAPTIVE
 <% ACC = T.acc %>\
 __kernel void max_pool(IN(${T.c}, x), OUT(${T.c}, y), OUT(int, at), const long count, const long ND, const long NH, const long NW, const long OD,
@@ -14,15 +14,15 @@ __kernel void max_pool(IN(${T.c}, x), OUT(${T.c}, y), OUT(int, at), const long c
     PTR_OUT(${T.c}, y);
     PTR_OUT(int, at);
 % if FORM == "item":
-    const long o = get_global_id(0);
-    if (o >= count) return;
-    const long oW = o % OW, oH = o / OW % OH, oD = o / (OW * OH) % OD, plane = o / (OW * OH * OD) * (ND * NH * NW);
+    const long oW = get_global_id(0), line = get_global_id(1), o = line * OW + oW;
+    if (oW >= OW) return;
+    const long oH = line % OH, oD = line / OH % OD, plane = line / (OH * OD) * (ND * NH * NW);
     ${ACC} best = ${T.lowest};
-    long from = ((${win.first("D", "oD", S, P, L, ADAPTIVE)}) * NH + ${win.first("H", "oH", S, P, L, ADAPTIVE)}) * NW + ${win.first("W", "oW", S, P, L, ADAPTIVE)};
-    ${win.open("D", K, S, P, L, ADAPTIVE)}
-    ${win.open("H", K, S, P, L, ADAPTIVE)}
-    ${win.open("W", K, S, P, L, ADAPTIVE)}
-        const long i = (iD * NH + iH) * NW + iW;
+    int from = (int)(((${win.first("D", "oD", S, P, L, ADAPTIVE)}) * NH + ${win.first("H", "oH", S, P, L, ADAPTIVE)}) * NW + ${win.first("W", "oW", S, P, L, ADAPTIVE)});
+    ${win.open("D", K, S, P, L, ADAPTIVE, INSIDE)}
+    ${win.open("H", K, S, P, L, ADAPTIVE, INSIDE)}
+    ${win.open("W", K, S, P, L, ADAPTIVE, INSIDE)}
+        const int i = (int)((iD * NH + iH) * NW) + (int)iW;
         const ${ACC} v = ${T.load}(x, plane + i);
         const int take = v > best || v != v;
         best = take ? v : best;
@@ -31,7 +31,7 @@ __kernel void max_pool(IN(${T.c}, x), OUT(${T.c}, y), OUT(int, at), const long c
     }
     }
     ${T.store}(y, o, best);
-    at[o] = (int)from;
+    at[o] = from;
 % else:
     const long rows = count / OW, row_begin = get_global_id(0) * chunk, row_end = min(rows, row_begin + chunk);
     for (long row = row_begin; row < row_end; row++) {
@@ -42,8 +42,8 @@ __kernel void max_pool(IN(${T.c}, x), OUT(${T.c}, y), OUT(int, at), const long c
             int from[64];
             const long corner = ((${win.first("D", "oD", S, P, L, 0)}) * NH + ${win.first("H", "oH", S, P, L, 0)}) * NW;
             for (int l = 0; l < width; l++) { best[l] = ${T.lowest}; from[l] = (int)(corner + ${win.first("W", "w0 + l", S, P, L, 0)}); }
-            ${win.open("D", K, S, P, L, 0)}
-            ${win.open("H", K, S, P, L, 0)}
+            ${win.open("D", K, S, P, L, 0, INSIDE)}
+            ${win.open("H", K, S, P, L, 0, INSIDE)}
             for (int kW = 0; kW < ${K["W"]}; kW++) {
                 /* outputs whose tap kW lies inside the row */
                 const int shift = kW * ${L["W"]} - ${P["W"]};

@@ -12,10 +12,10 @@ __kernel void max_pool_backward(IN(${T.c}, g), IN(int, at), OUT(${T.c}, gx), con
     PTR_IN(int, at);
     PTR_OUT(${T.c}, gx);
 % if FORM == "item":
-    const long i = get_global_id(0);
-    if (i >= count) return;
-    const long volume = ND * NH * NW, me = i % volume, plane = i / volume * (OD * OH * OW);
-    const long iW = i % NW, iH = i / NW % NH, iD = i / (NW * NH) % ND;
+    const long iW = get_global_id(0), line = get_global_id(1), i = line * NW + iW;
+    if (iW >= NW) return;
+    const long iH = line % NH, iD = line / NH % ND, plane = line / (NH * ND) * (OD * OH * OW);
+    const int me = (int)((iD * NH + iH) * NW + iW);
     ${ACC} sum = 0;
     ${win.reach("D", K, S, P, L, ADAPTIVE)}
     ${win.reach("H", K, S, P, L, ADAPTIVE)}
