@@ -15,7 +15,7 @@ import numpy as np
 import clnn
 
 from . import elementwise, products, setup, training
-from .timing import Case, measure
+from .timing import measure
 
 GROUPS = {"host": elementwise.host, "elementwise": elementwise.elementwise, "reductions": elementwise.reductions, "gemm": products.gemm, "conv": products.conv,
           "attention": products.attention, "training": training.training}
@@ -28,30 +28,16 @@ def number(value):
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def peak():
-    """GFLOP/s of the multiply-add loop, measured once."""
-    if "limit" not in setup.PEERS:
-        return None
-    contender, operations = setup.multiply_add_limit()
-    found = measure(Case("multiply-add peak", "GFLOP/s", operations, [contender]), 1.0, 5)
-    return found.rate("limit")
-
-
-def line(result, fma):
+def line(result):
     """The cells of one result."""
     case = result.case
-    limit = result.rate("limit") if "limit" in result.best else fma if case.bound == "fma" else None
-    if "limit" in result.best and case.unit == "GB/s":           # a copy moves 8 bytes per float, whatever the line counts
-        limit = result.rate("limit")
-    ours = result.rate("clnn")
-    share = ours / limit if limit and ours and case.bound else None
-    fastest = result.rate("compiled")
-    base = min(x for x in (result.best.get("clnn"), result.best.get("compiled")) if x) if result.best else None
+    ours, limit = result.rate("clnn"), result.rate("limit") if case.bound else None
+    base = min((result.best[n] for n in ("clnn", "compiled") if n in result.best), default=None)
 
     def ratio(other):
-        return result.best[other] / base if other in result.best and base else None
-    cells = [number(ours), case.unit, number(fastest), number(result.rate("torch")), number(result.rate("numpy")), number(limit if case.bound else None),
-             number(ratio("torch")), number(ratio("numpy")), f"{100 * share:.0f} %" if share else ""]
+        return result.best[other] / base if base and other in result.best else None
+    cells = [number(ours), case.unit, number(result.rate("compiled")), number(result.rate("torch")), number(result.rate("numpy")), number(limit),
+             number(ratio("torch")), number(ratio("numpy")), f"{100 * ours / limit:.0f} %" if limit and ours else ""]
     return case.name, cells
 
 
@@ -69,17 +55,18 @@ def main(argv=None):
     dev = setup.DEVICE
     print(f"clnn {clnn.__version__} on {dev.name} ({dev.platform_name}, {dev.compute_units} units); NumPy {np.__version__}, "
           f"PyTorch {setup.torch.__version__ if setup.torch is not None else 'not installed'}; Python {platform.python_version()}")
-    fma = peak()
-    if fma:
-        print(f"multiply-add peak {fma:.0f} GFLOP/s")
-    width, records = 46, []
+    width, records = 54, []
+    fma, operations = setup.multiply_add_limit() if "limit" in setup.PEERS else (None, 0)
     for group in groups:
         print(f"\n{group:{width}s}" + "".join(f"{name:>{w}s}" for name, w in COLUMNS))
         for case in GROUPS[group]():
             if words and not any(w in case.name for w in words):
                 continue
+            if case.bound == "fma" and fma is not None:
+                case.contenders.append(fma)
+                case.limit_amount = operations
             result = measure(case, args.seconds)
-            name, cells = line(result, fma)
+            name, cells = line(result)
             print(f"{name:{width}s}" + "".join(f"{c:>{w}s}" for c, (_, w) in zip(cells, COLUMNS)) + (f"  {case.note}" if case.note else ""), flush=True)
             records.append(dict(group=group, **result.as_dict()))
     if args.json:
@@ -87,7 +74,7 @@ def main(argv=None):
             about = dict(clnn=clnn.__version__, device=dev.name, platform=dev.platform_name, driver=dev.driver_version, units=dev.compute_units,
                          numpy=np.__version__, torch=setup.torch.__version__ if setup.torch is not None else None,
                          python=platform.python_version(), machine=platform.machine())
-            json.dump(dict(about, multiply_add_gflops=fma, results=records), file, indent=1)
+            json.dump(dict(about, results=records), file, indent=1)
     return 0
 
 

@@ -30,6 +30,7 @@ class Case:
     contenders: list
     bound: str = ""
     note: str = ""
+    limit_amount: float = 0.0      # work of one call of the contender "limit", where it differs
 
 
 @dataclass
@@ -45,6 +46,8 @@ class Result:
         if seconds is None:
             return None
         case = self.case
+        if name == "limit" and case.limit_amount:
+            return case.limit_amount / seconds / 1e9
         if case.unit in ("ms", "us"):
             return seconds / case.amount * (1e3 if case.unit == "ms" else 1e6)
         return case.amount / seconds / 1e9

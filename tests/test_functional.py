@@ -188,7 +188,8 @@ def test_running_statistics(name, shape):
     x = np.random.default_rng(4).normal(3, 2, shape).astype("f")
     mine, theirs = (clnn.zeros(3), clnn.ones(3)), (torch.zeros(3), torch.ones(3))
     for _ in range(2):
-        close(getattr(F, name)(clnn.tensor(x), *mine, None, None, True, 0.3), getattr(TF, name)(torch.tensor(x), *theirs, None, None, True, 0.3), 5e-5)
+        got, want = (getattr(m, name)(t(x), *stats, None, None, True, 0.3) for m, t, stats in ((F, clnn.tensor, mine), (TF, torch.tensor, theirs)))
+        close(got, want, 5e-5)
     for a, b in zip(mine, theirs):
         close(a, b, 2e-5)
     close(getattr(F, name)(clnn.tensor(x), *mine, None, None, False), getattr(TF, name)(torch.tensor(x), *theirs, None, None, False), 5e-5)

@@ -57,7 +57,7 @@ def test_successive_draws_do_not_overlap_and_shapes_do_not_matter():
     (lambda: clnn.randint(-3, 7, (N,)).float(), 1.5, 2.872), (lambda: clnn.empty(N, dtype=clnn.uint8).random_().float(), 127.5, 73.9),
     (lambda: clnn.poisson(clnn.full((N,), 4.0)), 4, 2), (lambda: clnn.normal(clnn.full((N,), 2.0), clnn.full((N,), 3.0)), 2, 3),
     (lambda: clnn.rand(N, dtype=clnn.float16).float(), 0.5, 12 ** -0.5), (lambda: clnn.randn(N, dtype=clnn.bfloat16).float(), 0, 1),
-    (lambda: clnn.normal(1.0, 2.0, (N,)), 1, 2)], ids=range(15))
+    (lambda: clnn.normal(1.0, 2.0, (N,)), 1, 2)], ids=range(16))
 def test_moments(draw, mean, std):
     clnn.manual_seed(1)
     x = draw().numpy().astype(np.float64)

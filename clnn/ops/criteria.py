@@ -121,8 +121,8 @@ def _bce_samples():
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """``-w (y log x + (1 - y) log(1 - x))`` for probabilities x; the logarithms are not below -100."""
     if target.shape != input.shape:
-        raise ValueError(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. Please ensure they "
-                         "have the same size.")
+        raise ValueError(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. Please "
+                         "ensure they have the same size.")
     loss = _bce(input, target)
     return _reduce(loss if weight is None else loss * weight, _legacy(reduction, size_average, reduce))
 
@@ -228,8 +228,8 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     if target.ndim not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if input1.ndim != target.ndim + 1 or input2.ndim != target.ndim + 1:
-        raise RuntimeError(f"{target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found inputs with sizes {list(input1.shape)} and "
-                           f"{list(input2.shape)}.")
+        raise RuntimeError(f"{target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found inputs with sizes "
+                           f"{list(input1.shape)} and {list(input2.shape)}.")
     dim = target.ndim
     cos = (input1 * input2).sum(dim) / (((input1 * input1).sum(dim) + 1e-12) * ((input2 * input2).sum(dim) + 1e-12)).sqrt()
     loss = where(target == 1, 1 - cos, 0.0) + where(target == -1, (cos - margin).clamp_min(0), 0.0)
@@ -263,7 +263,10 @@ def _classes(x):
     return arange(x.shape[1], device=x.device).reshape(1, -1)
 
 
-@_loss("multilabel_margin_loss", samples=lambda: [((_two()[0], np.array([[0, 3, -1, 0, 0], [1, 2, 4, -1, 1], [-1, 0, 0, 0, 0], [0, 1, 2, 3, 4]])), {})])
+_LABELS = np.array([[0, 3, -1, 0, 0], [1, 2, 4, -1, 1], [-1, 0, 0, 0, 0], [0, 1, 2, 3, 4]])
+
+
+@_loss("multilabel_margin_loss", samples=lambda: [((_two()[0][0], _LABELS[0]), {}), ((_two()[0], _LABELS), {})])
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """``sum_{i no label, j label} max(0, 1 - (x_j - x_i)) / C``; the labels of a row end at the first -1."""
     reduction = _legacy(reduction, size_average, reduce)
@@ -315,8 +318,8 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
-        raise RuntimeError(f"The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor {anchor.ndim}D, "
-                           f"positive {positive.ndim}D, and negative {negative.ndim}D inputs")
+        raise RuntimeError(f"The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+                           f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs")
     distance = distance_function or REGISTRY["pairwise_distance"].fn
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:

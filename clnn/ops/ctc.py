@@ -17,8 +17,8 @@ def _launch(x, labels, starts, input_lengths, label_lengths, alpha, loss, g, gx,
     steps, n, classes = x.shape
     beta = empty((n * 2 * states if backward else 0,), loss.dtype, device)
     if n:
-        run(device, "loss/ctc", dict(T=x.dtype, BACKWARD=backward, ZERO=zero), (n,), (1,), x, labels, starts, input_lengths, label_lengths, alpha, loss,
-            g, beta, gx, steps, n, classes, states, blank)
+        params = dict(T=x.dtype, BACKWARD=backward, ZERO=zero)
+        run(device, "loss/ctc", params, (n,), (1,), x, labels, starts, input_lengths, label_lengths, alpha, loss, g, beta, gx, steps, n, classes, states, blank)
 
 
 @kernel("_ctc_loss", method=False, autocast="float32", outputs=("out", "alpha"), public=1, vjp=dict(
@@ -57,7 +57,8 @@ def _samples():
     x = x - np.log(np.exp(x).sum(-1, keepdims=True))
     targets = rng.integers(1, 5, (3, 4))
     sizes = (np.array([12, 10, 9]), np.array([4, 2, 3]))
-    return [((x, targets, *sizes), {}), ((x, targets, *sizes), {"reduction": "sum", "zero_infinity": True}), ((x, targets, *sizes), {"reduction": "none"})]
+    return [((x, targets, *sizes), {}), ((x, targets, *sizes), {"reduction": "sum", "zero_infinity": True}),
+            ((x, targets, *sizes), {"reduction": "none"})]
 
 
 @composite("ctc_loss", method=False, torch="nn.functional.ctc_loss", samples=_samples, gradcheck=False)

@@ -407,7 +407,8 @@ def _matrix_norm_np(x, ord="fro", dim=(-2, -1), keepdim=False):
 
 
 @composite("linalg_matrix_norm", method=False, torch="linalg.matrix_norm", numpy=_matrix_norm_np, dtypes=_REAL, gradcheck=False,
-           samples=lambda: [((np.random.default_rng(0).standard_normal((2, 3, 4)), o), {}) for o in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)])
+           samples=lambda: [((np.random.default_rng(0).standard_normal((2, 3, 4)), o), {})
+                            for o in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)])
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     """Norm of matrices: ``fro``, ``nuc``, 1 and -1 (column sums), ``inf`` and ``-inf`` (row sums), 2 and -2 (singular values)."""
     if len(A.shape) < 2:
@@ -455,7 +456,7 @@ def cond(A, p=None):
 
 # -- statistics ---------------------------------------------------------------------------------------------------------------------------
 @composite("cov", numpy=lambda x, correction=1: np.cov(x, ddof=correction),
-           samples=lambda: [((np.random.default_rng(0).standard_normal((3, 8)),), {}), ((np.random.default_rng(0).standard_normal(8),), {})], dtypes=_REAL)
+           samples=lambda: [((np.random.default_rng(0).standard_normal(s),), {}) for s in ((3, 8), 8)], dtypes=_REAL)
 def cov(input, *, correction=1, fweights=None, aweights=None):
     """Covariance matrix of variables in rows and observations in columns."""
     if len(input.shape) > 2:

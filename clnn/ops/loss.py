@@ -71,7 +71,8 @@ def _ce_decomposed(input, target, weight, ignore_index, smoothing, reduction):
     if reduction != "none":
         smooth = smooth.sum()
     if reduction == "mean":
-        smooth = smooth / (valid.to(input.dtype).sum() if weight is None else _nll(logp.new_zeros(logp.shape) - 1, target, weight, ignore_index, "sum"))
+        ones = logp.new_zeros(logp.shape) - 1
+        smooth = smooth / (valid.to(input.dtype).sum() if weight is None else _nll(ones, target, weight, ignore_index, "sum"))
     return loss * (1 - smoothing) + smooth * (smoothing / n)
 
 
@@ -176,7 +177,8 @@ def _legacy(reduction, size_average, reduce):
 def _same_device(name, *tensors):
     devices = {str(t.device) for t in tensors if isinstance(t, Tensor)}
     if len(devices) > 1:
-        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {' and '.join(sorted(devices))}! ({name})")
+        found = " and ".join(sorted(devices))
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {found}! ({name})")
 
 
 def _ce_samples():
@@ -188,7 +190,8 @@ def _ce_samples():
 
 
 @composite("cross_entropy", method=False, torch="nn.functional.cross_entropy", samples=_ce_samples, errors=(
-    ((np.zeros((3, 4)), np.zeros(2, np.int64)), {}, ValueError, "batch_size"), ((np.zeros((3, 4)), np.array([0, 1, 4])), {}, IndexError, "out of bounds")))
+    ((np.zeros((3, 4)), np.zeros(2, np.int64)), {}, ValueError, "batch_size"),
+    ((np.zeros((3, 4)), np.array([0, 1, 4])), {}, IndexError, "out of bounds")))
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
     """``-log softmax(x)[y]``, one fused launch per direction.
 
@@ -238,7 +241,8 @@ def _soft_cross_entropy(input, target, weight, reduction, smoothing):
 def _nll_samples():
     rng = np.random.default_rng(2)
     x, t = rng.normal(-2, 1, (6, 5)), np.array([0, 4, 2, 2, 1, 3])
-    return [((x, t), {}), ((x, t, rng.random(5)), {"ignore_index": 2}), ((rng.normal(0, 1, (2, 5, 3)), rng.integers(0, 5, (2, 3))), {"reduction": "none"})]
+    return [((x, t), {}), ((x, t, rng.random(5)), {"ignore_index": 2}),
+            ((rng.normal(0, 1, (2, 5, 3)), rng.integers(0, 5, (2, 3))), {"reduction": "none"})]
 
 
 @composite("nll_loss", method=False, torch="nn.functional.nll_loss", samples=_nll_samples)

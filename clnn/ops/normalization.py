@@ -85,15 +85,15 @@ def _layer_backward(g, input, shape, weight, bias, rms, mean, rstd, needs):
         gx = empty(input.shape, input.dtype, device)
         kind = weight.dtype if weight is not None else input.dtype
         if rows:
-            _rows("normalization/layer_backward", device, dict(T=input.dtype, W=kind, WEIGHT=int(weight is not None), BIAS=0, RMS=int(rms)), n, rows, g, x,
-                  _dense(weight, device, kind), mean, rstd, gx, None)
+            params = dict(T=input.dtype, W=kind, WEIGHT=int(weight is not None), BIAS=0, RMS=int(rms))
+            _rows("normalization/layer_backward", device, params, n, rows, g, x, _dense(weight, device, kind), mean, rstd, gx, None)
     if needs[1] or needs[2]:
         parts = -(-rows // PART) or 1
         dw, db = (empty((parts, n), rstd.dtype, device) for _ in range(2))
         loop = device.loops
         gs, ls = ((-(-n // 64), parts), (1, 1)) if loop else ((n, parts), (64, 1))
-        run(device, "normalization/layer_weight", dict(T=input.dtype, RMS=int(rms), FORM="loop" if loop else "item"), gs, ls, g, x, mean, rstd, dw, db,
-            rows, n, PART)
+        params = dict(T=input.dtype, RMS=int(rms), FORM="loop" if loop else "item")
+        run(device, "normalization/layer_weight", params, gs, ls, g, x, mean, rstd, dw, db, rows, n, PART)
         gw = dw.sum(0).reshape(tuple(shape)) if needs[1] else None
         gb = db.sum(0).reshape(tuple(shape)) if needs[2] else None
     return gx, gw, gb
@@ -182,8 +182,8 @@ def _batch_norm(input, weight, bias, running, eps):
     stats = running[0].dtype if running[0] is not None else acc
     old = [t.contiguous() if t is not None else _none(device, stats) for t in running[:2]]
     new = [empty((channels if running[0] is not None else 0,), stats, device) for _ in range(2)]
-    run(device, "normalization/combine", dict(T=acc, R=stats, RUNNING=int(running[0] is not None)), (channels,), (16,), part, m2, mean, rstd, *old, *new,
-        n_batch, channels, inner, float(eps), float(running[2]))
+    params = dict(T=acc, R=stats, RUNNING=int(running[0] is not None))
+    run(device, "normalization/combine", params, (channels,), (16,), part, m2, mean, rstd, *old, *new, n_batch, channels, inner, float(eps), float(running[2]))
     if running[0] is not None:
         write(running[0], new[0])
         write(running[1], new[1])

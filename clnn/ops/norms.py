@@ -139,7 +139,8 @@ def _np_logsumexp(x, dim, keepdim=False):
 
 
 @composite("logsumexp", numpy=_np_logsumexp, dtypes=dt.FLOATS,
-           samples=lambda: [((np.random.default_rng(0).standard_normal((3, 4, 5)) * 50, d), k) for d, k in ((0, {}), ((1, 2), {}), (-1, dict(keepdim=True)))])
+           samples=lambda: [((np.random.default_rng(0).standard_normal((3, 4, 5)) * 50, d), k)
+                            for d, k in ((0, {}), ((1, 2), {}), (-1, dict(keepdim=True)))])
 def logsumexp(input, dim, keepdim=False, *, out=None):
     """``log(sum(exp(x)))`` over ``dim``, without overflow."""
     if not input.dtype.is_floating_point:

@@ -3,6 +3,8 @@ a fixed order and need no atomics.
 """
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .._tensor.declare import composite, kernel
@@ -76,11 +78,14 @@ def _launch(path, window, inputs, outputs, in_sizes, out_sizes, over, extra=None
         return
     form, chunk, gs, ls = _plan(device, window, over._numel, over.shape[-1])
     params = dict(T=over.dtype, FORM=form, INSIDE=window.inside(in_sizes, out_sizes), **window.params(), **(extra or {}))
+    if params.get("DIVISOR") == 0 and not window.adaptive and all(params["INSIDE"].values()):
+        params["DIVISOR"] = math.prod(window.kernel)             # all windows are whole: a constant
     run(device, path, params, gs, ls, *inputs, *outputs, over._numel, *in_sizes, *out_sizes, chunk)
 
 
 # -- max ----------------------------------------------------------------------------------------------------------------------------
-@kernel("_max_pool", method=False, outputs=("out", "at"), vjp=dict(input=lambda g, input, window, at: _max_pool_backward(_first(g), at, window, input.shape)))
+@kernel("_max_pool", method=False, outputs=("out", "at"), vjp=dict(
+    input=lambda g, input, window, at: _max_pool_backward(_first(g), at, window, input.shape)))
 def _max_pool(input, window, out_shape):
     device = input._storage.device
     out, at = empty(out_shape, input.dtype, device), empty(out_shape, dt.int32, device)
@@ -182,7 +187,8 @@ _max_pool.op.grad_name = "MaxPool2DWithIndicesBackward0"
 
 
 # -- average ------------------------------------------------------------------------------------------------------------------------
-@kernel("_avg_pool", method=False, vjp=dict(input=lambda g, input, window, padded, divisor: _avg_pool_backward(g, window, padded, divisor, input.shape)))
+@kernel("_avg_pool", method=False, vjp=dict(
+    input=lambda g, input, window, padded, divisor: _avg_pool_backward(g, window, padded, divisor, input.shape)))
 def _avg_pool(input, window, out_shape, padded, divisor):
     out = empty(out_shape, input.dtype, input._storage.device)
     _launch("pooling/average", window, [input.contiguous()], [out], _sizes(input.shape, window.nd), _sizes(out_shape, window.nd), out,
@@ -214,7 +220,8 @@ def _avg_samples(nd):
     def make():
         x = np.random.default_rng(nd).normal(0, 1, (2, 3) + (9,) * nd)
         more = [((x, 2), {"divisor_override": 3})] if nd > 1 else []
-        return [((x, 2), {}), ((x, 3), {"stride": 2, "padding": 1}), ((x, 3), {"stride": 2, "padding": 1, "count_include_pad": False, "ceil_mode": True}),
+        return [((x, 2), {}), ((x, 3), {"stride": 2, "padding": 1}),
+                ((x, 3), {"stride": 2, "padding": 1, "count_include_pad": False, "ceil_mode": True}),
                 *more]
     return make
 

@@ -53,9 +53,9 @@ ${rows.fold(FORM, LANES, ACC, "m", "-INFINITY", MAX, lambda i: f"const {ACC} e =
 ${rows.fold(FORM, LANES, ACC, "t", T.zero, ADD, lambda i: f"const {ACC} e = exp({load(i)} - top); s[base + {i}] = e;", n="seen")}
     const ${ACC} r = t == 0 ? 0 : 1 / t;
 % if DROP:
-${rows.each(FORM, LANES, lambda i: f"s[base + {i}] *= clnn_random_word(seed, draw, (z * length + query) * keys + {i}) < (ulong)limit ? r * gain : 0;", n="seen")}
+${rows.each(FORM, LANES, ACC, lambda i: f"s[base + {i}] *= clnn_random_word(seed, draw, (z * length + query) * keys + {i}) < (ulong)limit ? r * gain : 0;", n="seen")}
 % else:
-${rows.each(FORM, LANES, lambda i: f"s[base + {i}] *= r;", n="seen")}
+${rows.each(FORM, LANES, ACC, lambda i: f"s[base + {i}] *= r;", n="seen")}
 % endif
 % if CAUSAL:
 % if FORM == "group":

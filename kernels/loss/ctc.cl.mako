@@ -15,8 +15,8 @@ static inline ${ACC} log_add(const ${ACC} a, const ${ACC} b, const ${ACC} c) {
 #define LABEL(s) ((s) & 1 ? y[(s) >> 1] : blank)
 #define X(t, c) ${T.load}(x, ((t) * N + n) * C + (c))
 __kernel void ctc(IN(${T.c}, x), IN(long, labels), IN(long, starts), IN(long, input_lengths), IN(long, label_lengths), OUT(${ACC}, alpha_all),
-                  OUT(${ACC}, loss), IN(${T.c}, g), OUT(${ACC}, beta_all), OUT(${T.c}, gx), const long TT, const long N, const long C, const long states,
-                  const long blank) {
+                  OUT(${ACC}, loss), IN(${T.c}, g), OUT(${ACC}, beta_all), OUT(${T.c}, gx), const long TT, const long N, const long C,
+                  const long states, const long blank) {
     PTR_IN(${T.c}, x);
     PTR_IN(long, labels);
     PTR_IN(long, starts);

@@ -1,5 +1,6 @@
 ## Walks over pooling windows. Axes are D, H, W; outputs (planes, OD, OH, OW), inputs (planes, ND, NH, NW).
-## K S P L are dicts by axis: kernel size, stride, padding, dilation; INSIDE says of each axis that no window leaves the input. ADAPTIVE: window o of an axis is [o * N / O, ceil((o + 1) * N / O)).
+## K S P L are dicts by axis: kernel size, stride, padding, dilation; INSIDE says of each axis that no window leaves the input.
+## ADAPTIVE: window o of an axis is [o * N / O, ceil((o + 1) * N / O)).
 <%!
     AXES = ("D", "H", "W")
 %>
@@ -39,10 +40,10 @@
 ## size: how many elements an average over the window of output o counts along an axis
 <%def name="size(a, o, K, S, P, ADAPTIVE, PADDED)">\
 % if ADAPTIVE:
-(((${o}) + 1) * N${a} + O${a} - 1) / O${a} - (${o}) * N${a} / O${a}\
+(((long)(${o}) + 1) * N${a} + O${a} - 1) / O${a} - (long)(${o}) * N${a} / O${a}\
 % elif PADDED:
-(min((${o}) * ${S[a]} - ${P[a]} + ${K[a]}, N${a} + ${P[a]}) - ((${o}) * ${S[a]} - ${P[a]}))\
+(min((long)(${o}) * ${S[a]} - ${P[a]} + ${K[a]}, N${a} + ${P[a]}) - ((long)(${o}) * ${S[a]} - ${P[a]}))\
 % else:
-(min((${o}) * ${S[a]} - ${P[a]} + ${K[a]}, N${a}) - max((${o}) * ${S[a]} - ${P[a]}, 0L))\
+(min((long)(${o}) * ${S[a]} - ${P[a]} + ${K[a]}, N${a}) - max((long)(${o}) * ${S[a]} - ${P[a]}, 0L))\
 % endif
 </%def>
