@@ -1,5 +1,6 @@
 """The house rules that a reader relies on: imports go down only, files stay short, importing is light, no text of one place in another."""
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -31,7 +32,12 @@ def name_of(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 2 else parts)
 
 
+@functools.lru_cache(maxsize=None)
 def imports(path):
+    return list(_imports(path))
+
+
+def _imports(path):
     """(line, absolute module, inside a function) of every import in a file."""
     module, package = name_of(path), path.parent.relative_to(ROOT).parts
     tree = ast.parse(path.read_text())
