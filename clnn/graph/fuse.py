@@ -216,7 +216,8 @@ def kernel_for(device, program: codegen.Program):
 def run(device, group: Group, shape, numel, targets) -> None:
     """Launch the group over ``shape``; targets are (value, dtype, buffer, offset, strides or None for flat)."""
     sizes, classes, walks, out_classes, out_walks = geometry(group, shape, targets)
-    form, geo, gsize, lsize = plan(device, sizes, numel)
+    crossing = sizes is not None and any(c[-1] == "s" for c in classes if c not in ("l", "0"))
+    form, geo, gsize, lsize = plan(device, sizes, numel, crossing)
     rank = 0 if sizes is None else len(sizes)
     program = codegen.Program(
         tuple(group.code), tuple([(leaf[1].index, c, leaf[2] != 0) for leaf, c in zip(group.leaves, classes)]),
@@ -249,10 +250,16 @@ def check_args(device, group: Group) -> list:
                                                                        IntegerDivisionError)) for e in group.checked]
 
 
-def plan(device, sizes, numel):
-    """(form, leading arguments, global size, local size)."""
+TILE = 64               # rows and columns that a work-item takes together when operands are walked across their memory order
+
+
+def plan(device, sizes, numel, crossing=False):
+    """(form, leading arguments, global size, local size).
+
+    ``crossing``: some operand has its neighbours along rows (a transpose); work in tiles then, so that each cache line is used up while it is there.
+    """
     loop = device.loops
-    if sizes is None or (len(sizes) == 1 and False):
+    if sizes is None:
         if loop:
             chunk = max(4096, min(65536, -(-numel // (4 * device.compute_units))))
             return "linear-loop", [numel, chunk], (-(-numel // chunk),), (1,)
@@ -264,6 +271,10 @@ def plan(device, sizes, numel):
             chunk = max(2048, -(-numel // (4 * device.compute_units)))
             return "flat-loop", [*sizes, numel, chunk], (-(-numel // chunk),), (1,)
         return "flat-item", [*sizes, numel], (numel,), (_local(numel),)
+    if loop and crossing and inner >= TILE and rows >= TILE:
+        return "rows-loop", [*sizes, rows, TILE, TILE], (-(-rows // TILE), -(-inner // TILE)), (1, 1)
+    if crossing and inner >= 16 and rows >= 16 and not loop:
+        return "rows-item", list(sizes), (inner, rows), (16, 16)
     if loop:
         seg = inner if rows >= 4 * device.compute_units else max(4096, -(-inner // (4 * device.compute_units)))
         chunk = max(1, 8192 // min(inner, seg), -(-rows // 64))
