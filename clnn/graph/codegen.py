@@ -239,8 +239,10 @@ def _rows_loop(program, own):
 
 def _rows_item(program, own):
     r = program.rank
-    lines = [*_rename_bases(program), "    const long i = get_global_id(0), row = get_global_id(1);", 
-             f"    if (i >= d{r - 1} || row >= {' * '.join(f'd{j}' for j in range(r - 1)) or '1'}) return;", "    {", *_row_bases(program, "    "), *_row_body(program, own, "i", "    "), "    }"]
+    rows = " * ".join(f"d{j}" for j in range(r - 1)) or "1"
+    lines = [*_rename_bases(program), "    const long i = get_global_id(0), row = get_global_id(1);",
+             f"    if (i >= d{r - 1} || row >= {rows}) return;",
+             "    {", *_row_bases(program, "    "), *_row_body(program, own, "i", "    "), "    }"]
     return _dims(program), lines
 
 
