@@ -5,6 +5,7 @@
 ##   USE_FP64   bool   also the functions for double (set by the renderer when a dtype parameter is computed in double)
 ##   DEV        Device or None: what the kernel is rendered for
 ##
+## The line "//: body" ends the base: sources that are built together share what stands before it (clnn.runtime.assemble).
 ## Lines "//@ name ..." start a function that is dropped when nothing later mentions one of its names; "//@" alone ends that.
 <%include file="/common/storage.cl.mako"/>
 <%include file="/common/math.cl.mako"/>
@@ -13,6 +14,7 @@
 <%include file="/common/special.cl.mako"/>
 <%include file="/common/random.cl.mako"/>
 //@
+//: body ${int(USE_FP64)}
 % if hasattr(next, 'body'):  # a plain preamble is rendered without a child
 ${next.body()}
 % endif

@@ -242,6 +242,7 @@ def test_a_kernel_does_not_keep_buffers_alive(dev):
     k = kernel(dev, "if (i < n) y[i] = x[i];")
     before = memory.memory_stats(dev)["active_buffers"]
     launch(dev, k, (8,), (8,), dev.alloc(32), 0, dev.alloc(32), 0, 8)
+    dev.flush()
     assert memory.memory_stats(dev)["active_buffers"] == before
 
 
@@ -250,6 +251,7 @@ def test_launch_errors_name_the_kernel(dev):
     buf = dev.alloc(64)
     with pytest.raises(LaunchError, match="culprit: takes 5 arguments, got 2"):
         launch(dev, k, (8,), None, buf, 0)
+        dev.flush()             # a launch that waited for its kernel tells now
     with pytest.raises(LaunchError, match="culprit"):
         launch(dev, k, (8,), None, buf, 0, True, 0, 8)
     with pytest.raises(LaunchError, match="culprit: a work-group of"):
@@ -264,7 +266,7 @@ def test_recorders_see_launches(dev, monkeypatch):
     k, buf = kernel(dev, "if (i < n) y[i] = x[i];"), dev.alloc(64)
     for _ in range(2):
         launch(dev, k, (10,), (8,), buf, 0, buf, 0, 10)
-    assert len(seen) == 2
+    assert len(seen) == 2       # while somebody listens nothing waits
     device, recorded, global_size, local_size, args, event = seen[1]
     assert device is dev and recorded is k and global_size == (16,) and local_size == (8,) and args[4] == 10
 
@@ -312,7 +314,7 @@ def test_error_word(dev):
 def test_build_error_shows_the_lines(dev):
     source = "\n".join(f"/* filler {i} */" for i in range(40)) + "\n__kernel void broken(__global float* x) { x[0] = nowhere; }"
     with pytest.raises(KernelBuildError) as info:
-        dev.kernel_from_source(source, "broken")
+        dev.kernel_from_source(source, "broken").bind()
     text = str(info.value)
     assert "broken: build failed on" in text and ">   41 | __kernel void broken" in text and "filler 36" in text and "filler 10 " not in text
 
@@ -357,43 +359,90 @@ def test_math_functions_build_everywhere(dev):
     dev.kernel_from_source(text + "__kernel void all_functions(__global float* x) { x[0] = clnn_erf(x[0]); }", "all_functions")
 
 
+def cached_run(dev, count=1):
+    """Run ``count`` small kernels of a program's first use; their value is their number."""
+    dev.loaded.clear()
+    found = []
+    for i in range(count):
+        source = f"__kernel void cached(__global float* x) {{ x[get_global_id(0)] = {i}.0f; }}"
+        k, buf = program.Kernel(program.Program(dev, source, "cached"), "cached"), dev.alloc(64)
+        launch(dev, k, (16,), (16,), buf)
+        found.append((buf, k))
+    for i, (buf, _) in enumerate(found):
+        assert (dev.read(buf, 64).view(np.float32) == i).all()
+    return [k for _, k in found]
+
+
 def test_damaged_cache_entries_are_built_again(dev, tmp_path, monkeypatch):
     if not dev.caches_binaries:
         pytest.skip("no binaries of this driver are kept")
     monkeypatch.setenv("CLNN_CACHE_DIR", str(tmp_path))
-    source = "__kernel void cached(__global float* x) { x[get_global_id(0)] = 5.0f; }"
-
-    def run():
-        k, buf = program.Kernel(program.build(dev, source, "cached"), "cached"), dev.alloc(64)
-        launch(dev, k, (16,), (16,), buf)
-        assert (dev.read(buf, 64).view(np.float32) == 5).all()
-        return k
-    run()
+    cached_run(dev)
     entry, = tmp_path.rglob("*.bin")
     good = entry.read_bytes()
     assert not list(tmp_path.rglob(".part*")) and diskcache.read(entry)
     sealed = tmp_path / "sealed"
-    diskcache.write(sealed, b"nonsense", ["cached"])
-    for damage in (b"", good[:100], good[:-1] + b"?", sealed.read_bytes()):
+    diskcache.write(sealed, {}, b"nonsense")
+    for damage in (b"", good[:40], good[:-1] + b"?", sealed.read_bytes()):
         entry.write_bytes(damage)
-        run()
+        cached_run(dev)
         assert entry.read_bytes() != damage and diskcache.read(entry)
     stamp = entry.stat().st_mtime_ns
-    run()
+    cached_run(dev)
     assert entry.stat().st_mtime_ns == stamp  # a good entry is used as it is
 
 
-def test_pocl_entries_gain_variants(tmp_path, monkeypatch):
-    device = next((d for d in DEVICES if d.compiles_at_launch), None)
-    if device is None:
-        pytest.skip("needs PoCL")
+def test_kernels_that_wait_are_built_together(dev, tmp_path, monkeypatch):
     monkeypatch.setenv("CLNN_CACHE_DIR", str(tmp_path))
-    source = "__kernel void grows(__global float* x) { x[get_global_id(0) & 15] = 5.0f; }"
-    for local, total in (((1,), 1), ((8,), 2), ((8,), 2)):
-        k = program.Kernel(program.build(device, source, "grows"), "grows")
-        launch(device, k, (16,), local, device.alloc(64))
-        entry, = tmp_path.rglob("*.bin")
-        assert len(diskcache.read(entry)[1]) == total == len(k.built.variants)
+    builds = []
+    monkeypatch.setattr(program, "_compile", lambda p, d, compile=program._compile: builds.append(p) or compile(p, d))
+    kernels = cached_run(dev, 3)
+    assert len(builds) == 1 and not dev.waiting and len({id(k.program.cl) for k in kernels}) == 1
+    if not dev.caches_binaries:
+        return
+    cached_run(dev, 3)
+    assert len(builds) == 2 and len(list(tmp_path.rglob("*.bin"))) == 4     # one program and a name for each source, loaded once
+    next(p for p in tmp_path.rglob("*.bin") if "program" not in diskcache.read(p)[0]).unlink()
+    cached_run(dev, 3)                                                      # the common program is lost: built again
+
+
+def test_sources_with_equal_names_share_a_text(dev):
+    sources = ["#define N %d\n__constant int table[2] = {N, 1};\nstatic int twice(int x) { return table[0] * x; }\n"
+               "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\nvoid k(__global int* y) { y[0] = twice(N); }" % n for n in (3, 5)]
+    buffers = [dev.alloc(64) for _ in sources]
+    for source, buf in zip(sources, buffers):
+        launch(dev, dev.kernel_from_source(source, "k"), (1,), (1,), buf)
+    assert [dev.read(buf, 4).view(np.int32)[0] for buf in buffers] == [9, 25]
+
+
+def test_work_behind_a_waiting_kernel_keeps_its_order(dev, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLNN_CACHE_DIR", str(tmp_path))
+    buf, other = dev.alloc(64), dev.alloc(64)
+    text = "__kernel void k(__global float* x) { x[get_global_id(0)] = x[get_global_id(0)] * 2 + %d; }"
+    dev.write(buf, np.ones(16, np.float32))
+    ready = dev.kernel_from_source(text % 100, "k")
+    launch(dev, ready, (16,), (16,), buf)
+    dev.synchronize()
+    dev.write(buf, np.ones(16, np.float32))
+    launch(dev, dev.kernel_from_source(text % 101, "k"), (16,), (16,), buf)      # 103, when it is built
+    assert dev.waiting
+    launch(dev, ready, (16,), (16,), buf)                                        # 306
+    dev.copy(buf, other, 64)
+    dev.write(buf, np.full(16, 7, np.float32))
+    dev.fill(other, np.float32(9).tobytes(), 4)
+    assert dev.waiting
+    assert dev.read(other, 64).view(np.float32).tolist() == [9] + [306] * 15 and not dev.waiting
+    assert dev.read(buf, 64).view(np.float32)[0] == 7
+
+
+def test_a_faulty_kernel_names_itself_among_others(dev):
+    buf = dev.alloc(64)
+    for text in ("x[0] = 1;", "x[0] = nonsense_here;", "x[0] = 2;"):
+        launch(dev, dev.kernel_from_source("__kernel void k(__global float* x) { %s }" % text, "k"), (1,), (1,), buf)
+    with pytest.raises(KernelBuildError, match="nonsense_here") as info:
+        dev.synchronize()
+    assert "x[0] = 2" not in str(info.value)
+    dev.synchronize()
 
 
 def test_two_processes_share_the_caches(tmp_path):

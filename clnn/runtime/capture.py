@@ -13,7 +13,7 @@ import struct
 import numpy as np
 
 from ..core import rng
-from . import launch as launcher
+from . import launch as launcher, program
 from .memory import Memory
 
 active = None           # the Recording of this process, if one is under way
@@ -45,6 +45,7 @@ class Recording:
     def __enter__(self):
         global active
         device = self.device
+        device.flush()
         device.error_buffer                 # made outside the recording: it outlives it
         self.memory = Memory(device, device.queue)
         self._alloc, device.alloc = device.alloc, self.memory.alloc
@@ -74,7 +75,6 @@ class Recording:
         return got
 
     def launch(self, kernel, global_size, local_size, args):
-        sizes = launcher._settle(self.device, kernel, tuple(global_size), local_size)
         kept = []
         for i, a in enumerate(args):
             if type(a) is int and a >= self._base:
@@ -82,7 +82,7 @@ class Recording:
             if a is self.device.checked_buffer:
                 self.checked = True
             kept.append(a if a is None or type(a) in (int, float, bytes) else self.handle(a))
-        self.calls.append((kernel, *sizes, kept))
+        self.calls.append((kernel, tuple(global_size), local_size, kept))
 
     def transfer(self, name, *args):
         """A queued write, copy or fill; arrays are kept, buffers become handles."""
@@ -99,6 +99,7 @@ class Recording:
     def finish(self):
         """Bind every launch to a kernel object of its own."""
         launcher.bind()
+        program.build(self.device, dict.fromkeys(call[0].program for call in self.calls if not isinstance(call[0], str)))
         queue = self.queue = self.device.queue
         self.kernels, self.users = {}, {}
         for n, call in enumerate(self.calls):
@@ -106,6 +107,8 @@ class Recording:
                 self.entries.append((_TRANSFERS[call[0]], (queue, *call[1])))
                 continue
             kernel, gs, ls, args = call
+            gs, ls = launcher._settle(self.device, kernel, gs, ls)
+            self.calls[n] = (kernel, gs, ls, args)
             twin = kernel.clone().cl
             for i, a in enumerate(args):
                 if type(a) in (int, float, bytes):

@@ -5,7 +5,6 @@ device's or platform's name. ``CLNN_DEVICE`` sets the default.
 """
 from __future__ import annotations
 
-import contextlib
 import threading
 import zlib
 from collections import deque
@@ -14,7 +13,8 @@ import numpy as np
 
 from ..core.config import device_name
 from ..core.errors import DeviceError, OutOfMemoryError
-from . import diskcache, drivers, program, templates
+from . import drivers, program, templates
+from .backlog import Backlog
 from .memory import Memory, human
 
 _SMALL_WRITE = 1 << 20        # bytes that are copied on the host so that a write need not wait for the queue
@@ -47,14 +47,15 @@ class Device:
         # Kernels whose work-items walk runs of elements by themselves: PoCL vectorises such loops, and they need no work-groups.
         self.loops = self.flavour == "pocl" or self.max_work_group < 64
         self.default_local = min(64 if self.flavour == "pocl" else 256, self.max_work_group)
-        self.compiles_at_launch = self.flavour == "pocl"
+        self.driver_caches = self.flavour == "pocl"                # it keeps what it built, so binaries need not be kept once more
+        self.builds_in_parallel = self.flavour != "pocl"           # it compiles under one lock
         self.caches_binaries = self.flavour in ("pocl", "intel-cpu", "intel-gpu", "nvidia", "amd")  # rusticl dies on a bad binary
         self.build_options = drivers.build_options(self)
         self.err_dirty, self.checked_buffer = False, None
         self.recording = None    # a capture.Recording that takes transfers instead of the queue
         self._lock = threading.RLock()
-        self._file_lock = diskcache.FileLock("pocl.lock") if self.compiles_at_launch else contextlib.nullcontext()
-        self._kernels, self._programs = {}, {}
+        self._kernels, self._programs, self.loaded = {}, {}, {}    # loaded: programs by their name on disk
+        self.waiting, self.backlog = False, Backlog(self)
         self._context = self._queue = self._memory = self._plain_queue = None
         self._pending = deque()  # (event, host array) of writes that may still run
 
@@ -111,6 +112,7 @@ class Device:
     def marker(self):
         """An event that is complete when all that was enqueued before it is."""
         import pyopencl as cl
+        self.flush()
         return self._call(cl.enqueue_marker, self.queue)
 
     def check_process(self):
@@ -125,11 +127,13 @@ class Device:
         for keep in (self._queue, self._context, self._memory):  # never destroyed: a driver's destructors hang here, too
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(keep))
         self._queue = self.__dict__["queue"] = None
+        self.waiting = False
         self.__dict__["alloc"] = lambda nbytes: self.check_process()
 
-    def build_lock(self):
-        """Held while the driver compiles: PoCL's own cache is damaged when two processes fill it at once."""
-        return self._file_lock
+    def flush(self) -> None:
+        """Enqueue what waits for the build of a kernel."""
+        if self.waiting:
+            self.backlog.flush()
 
     # ---- data ---------------------------------------------------------------------------------------------------------
 
@@ -147,6 +151,10 @@ class Device:
         host = host.reshape(-1).view(np.uint8)
         if small and (host.base is not None or host is array):
             host = host.copy()
+        if self.waiting:
+            if small and self.backlog.takes(self.write, buf, host, offset_bytes):
+                return
+            self.flush()
         event = self._call(cl.enqueue_copy, self.queue, buf, host, dst_offset=offset_bytes, is_blocking=not small)
         if small:
             self._pending.append((event, host))
@@ -158,6 +166,7 @@ class Device:
         import pyopencl as cl
         if self.recording is not None:
             self.recording.abandon("the host read a value of the device (item(), numpy(), print or a condition on a tensor)")
+        self.flush()
         out = np.empty(nbytes, np.uint8)
         if nbytes:
             self._call(cl.enqueue_copy, self.queue, out, buf, src_offset=offset_bytes, is_blocking=True)
@@ -171,7 +180,7 @@ class Device:
         import pyopencl as cl
         if self.recording is not None:
             self.recording.transfer("copy", src, dst, nbytes, src_off, dst_off)
-        elif nbytes:
+        elif nbytes and not (self.waiting and self.backlog.takes(self.copy, src, dst, nbytes, src_off, dst_off)):
             self._call(cl.enqueue_copy, self.queue, dst, src, byte_count=nbytes, src_offset=src_off, dst_offset=dst_off)
 
     def fill(self, buf, pattern: bytes, nbytes: int, offset_bytes: int = 0) -> None:
@@ -179,7 +188,7 @@ class Device:
         import pyopencl as cl
         if self.recording is not None:
             self.recording.transfer("fill", buf, np.frombuffer(pattern, np.uint8), nbytes, offset_bytes)
-        elif nbytes:
+        elif nbytes and not (self.waiting and self.backlog.takes(self.fill, buf, pattern, nbytes, offset_bytes)):
             self._call(cl.enqueue_fill_buffer, self.queue, buf, np.frombuffer(pattern, np.uint8), offset_bytes, nbytes)
 
     def synchronize(self) -> None:
@@ -188,6 +197,7 @@ class Device:
             self.check_process()
         if self.recording is not None:
             self.recording.abandon("synchronize() was called")
+        self.flush()
         if self._queue is not None:
             self._call(self._queue.finish)
             self._pending.clear()
@@ -224,9 +234,9 @@ class Device:
         template, _, name = path.partition(":")
         ident = (template, tuple(sorted(params.items(), key=lambda kv: kv[0])))
         if ident not in self._programs:
-            self._programs[ident] = program.build(self, templates.render(template, params, self), template, params)
-        built = self._programs[ident]
-        return program.Kernel(built, name or program.first_kernel_name(built.source))
+            self._programs[ident] = program.Program(self, templates.render(template, params, self), template, params)
+        found = self._programs[ident]
+        return program.Kernel(found, name or program.first_kernel_name(found.source))
 
     def kernel_from_source(self, source: str, name: str, key=None) -> program.Kernel:
         """The kernel ``name`` of a generated source. ``key`` (default: the source) finds it again without building."""
@@ -237,7 +247,7 @@ class Device:
                 self.check_process()
                 found = self._kernels.get(key)
                 if found is None:
-                    found = self._kernels[key] = program.Kernel(program.build(self, source, name), name)
+                    found = self._kernels[key] = program.Kernel(program.Program(self, source, name), name)
         return found
 
     # ---- the error word -----------------------------------------------------------------------------------------------
@@ -260,6 +270,7 @@ class Device:
 
     def check_errors(self) -> None:
         """Raise the failure that a kernel reported since the last check, if any."""
+        self.flush()
         if self.checked_buffer is None or not self.err_dirty:
             return
         self.err_dirty = False

@@ -1,8 +1,8 @@
-"""Built kernels on disk, and the lock between processes that share it.
+"""Built programs on disk, and the lock between processes.
 
-An entry is one file: magic, checksum, the list of variants it holds, the driver's binary. Most drivers finish compiling in the
-build. PoCL compiles once more per kernel, local size and grid class at the first launch, so its entries are saved again after
-each such launch; loaded whole they save 50 ms per kernel and process.
+An entry is one file: magic, checksum, a table (JSON), a payload. A program's payload is the driver's binary; with PoCL, which has
+a cache of its own, it is the text that finds the binary there. A source that was built together with others has a small entry that
+names the common program and what its kernels are called in it. Entries are not synced: the checksum finds a torn file, and it is built again.
 """
 from __future__ import annotations
 
@@ -15,28 +15,74 @@ import tempfile
 import threading
 import zlib
 from pathlib import Path
+from typing import NamedTuple
 
 from ..core.config import cache_dir, config
 
-MAGIC = b"clnn-bin2"
+MAGIC = b"clnn-bin3"
 _LIMIT = 1 << 30  # bytes; beyond it the oldest entries go
 _trimmed = False
 
 
-def entry_path(device, source: str) -> Path | None:
-    """Where the binary of a source is kept for this device and driver; None where nothing is kept."""
-    if config.no_cache or not device.caches_binaries:
-        return None
+class Stored(NamedTuple):
+    """A program on disk."""
+
+    digest: str
+    payload: bytes
+    path: Path
+
+
+def digest_of(device, source: str) -> str:
+    """What a source is called on disk for this device and driver."""
     key = "\0".join([source, " ".join(device.build_options), device.platform_name, device.platform_version, device.name,
                      device.driver_version])
-    digest = hashlib.sha256(key.encode()).hexdigest()
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def path_of(digest: str) -> Path:
     return cache_dir("kernels", digest[:2]) / (digest + ".bin")
 
 
-def read(path) -> tuple[bytes, set] | None:
-    """(binary, variants), or None where there is none or it is damaged (a damaged file is removed, so it is built again)."""
-    if path is None:
+def find(device, source: str) -> tuple[Stored, dict, Path] | None:
+    """(the program that holds the source, the names of its kernels there, the source's own entry), or None."""
+    if config.no_cache or not device.caches_binaries:
         return None
+    digest = digest_of(device, source)
+    path = path_of(digest)
+    entry = read(path)
+    if entry is None:
+        return None
+    table, payload = entry
+    if "program" not in table:
+        return Stored(digest, payload, path), {}, path
+    shared = path_of(table["program"])
+    entry = read(shared)
+    if entry is None:
+        discard(path)
+        return None
+    return Stored(table["program"], entry[1], shared), table["names"], path
+
+
+def keep(device, built, source: str, programs) -> None:
+    """Store what was built from ``source``; ``programs`` are the sources that it holds."""
+    if config.no_cache or not device.caches_binaries:
+        return
+    import pyopencl as cl
+    digest = digest_of(device, source)
+    try:
+        payload = source.encode() if device.driver_caches else built.get_info(cl.program_info.BINARIES)[0]
+    except cl.Error:
+        return
+    device.loaded[digest] = built
+    write(path_of(digest), {}, payload)
+    if len(programs) > 1:
+        for p in programs:
+            write(path_of(digest_of(device, p.source)), {"program": digest, "names": p.names}, b"")
+    _trim_once()
+
+
+def read(path) -> tuple[dict, bytes] | None:
+    """(table, payload), or None where there is none or it is damaged (a damaged file is removed, so it is built again)."""
     try:
         blob = path.read_bytes()
     except OSError:
@@ -45,27 +91,24 @@ def read(path) -> tuple[bytes, set] | None:
     if blob.startswith(MAGIC) and len(blob) > head:
         crc, size = struct.unpack("<II", blob[len(MAGIC):head])
         if zlib.crc32(blob[head:]) == crc:
-            return blob[head + size:], set(json.loads(blob[head:head + size]))
+            return json.loads(blob[head:head + size]), blob[head + size:]
     discard(path)
     return None
 
 
-def write(path, binary: bytes, variants=()) -> None:
-    """Whole or not at all: a temporary name, fsync, rename. A full disk only means that it is built again next time."""
-    names = json.dumps(sorted(variants)).encode()
-    body = names + binary
+def write(path, table: dict, payload: bytes) -> None:
+    """Whole or not at all, by a temporary name. A full disk only means that it is built again next time."""
+    text = json.dumps(table).encode()
+    body = text + payload
     with contextlib.suppress(OSError):
         handle, temp = tempfile.mkstemp(dir=path.parent, prefix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(MAGIC + struct.pack("<II", zlib.crc32(body), len(names)) + body)
-                file.flush()
-                os.fsync(file.fileno())
+                file.write(MAGIC + struct.pack("<II", zlib.crc32(body), len(text)) + body)
             os.replace(temp, path)
         except BaseException:
             discard(temp)
             raise
-        _trim_once()
 
 
 def discard(path) -> None:

@@ -162,6 +162,7 @@ def survey(refresh: bool = False) -> Survey:
     """Everything that the drivers show, with the reason for each thing that is not used. Loads the drivers into this process."""
     if forked:
         opened[0].check_process()
+    icd.claim_pocl_cache()
     table = verdicts(refresh)
     icd.prepare(exclude=table["bad_icds"])
     try:

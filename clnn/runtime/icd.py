@@ -90,3 +90,35 @@ def fingerprint() -> str:
         stamps = [p.stat().st_mtime_ns for p in (SYSTEM_VENDORS / name, library) if p.is_file()]
         parts.append(f"{name}={text} {stamps}")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
+
+
+_POCL_BASE = "CLNN_POCL_CACHE"     # the folder that the user's POCL_CACHE_DIR names, for a child process that inherits ours
+_claimed = None
+
+
+def claim_pocl_cache() -> None:
+    """Give this process a cache folder of PoCL that no other process uses meanwhile: two that fill one at once damage it.
+
+    Folders are numbered, and a process takes the first free one, so that usually all runs find the same built kernels. Must run
+    before the first platform call.
+    """
+    global _claimed
+    if _claimed is not None or not sys.platform.startswith("linux"):
+        return
+    import fcntl
+    base = os.environ.get(_POCL_BASE) or os.environ.get("POCL_CACHE_DIR") or str(cache_dir("pocl"))
+    for number in range(64):
+        folder = Path(base, str(number))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            file = os.open(folder / "in-use", os.O_CREAT | os.O_WRONLY)
+        except OSError:
+            return      # not writable: PoCL copes by itself
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            continue
+        _claimed = file     # open, hence locked, until the process ends
+        os.environ[_POCL_BASE], os.environ["POCL_CACHE_DIR"] = base, str(folder)
+        return

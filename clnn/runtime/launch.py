@@ -45,6 +45,10 @@ def launch(device, kernel, global_size, local_size, *args):
     if recording is not None and recording.device is device:
         return recording.launch(kernel, global_size, local_size, args)
     last = kernel.last_args
+    if last is None or device.waiting:
+        if device.backlog.takes_launch(kernel, global_size, local_size, args):
+            return None
+        last = kernel.bind().last_args
     checked = device.checked_buffer
     if len(args) != len(last):
         raise LaunchError(f"{kernel.name}: takes {len(last)} arguments, got {len(args)}")
@@ -85,19 +89,13 @@ def launch(device, kernel, global_size, local_size, *args):
 
 
 def _first_launch(device, kernel, global_size, local_size, args):
-    """Settle the sizes of a (kernel, global, local) triple, then launch it (with PoCL, while no other process compiles)."""
+    """Settle the sizes of a (kernel, global, local) triple, then launch it."""
     if _enqueue is None:
         bind()
     sizes = _settle(device, kernel, tuple(global_size), local_size)
     if len(kernel.sizes) > 4096:  # a loop over ever new shapes must not grow without bound
         kernel.sizes.clear()
-    # PoCL specialises for the local size and for grids that fit 16 bits.
-    variant = (sizes[1], max(sizes[0]) >= 65535)
-    if variant in kernel.seen:
-        event = _enqueue(device.queue, kernel.cl, *sizes)
-    else:
-        event = kernel.built.first_launch(f"{kernel.name}:{variant}", lambda: _enqueue(device.queue, kernel.cl, *sizes))
-        kernel.seen.add(variant)
+    event = _enqueue(device.queue, kernel.cl, *sizes)
     kernel.sizes[(global_size, local_size)] = sizes
     if recorders is not None:
         for record in recorders:

@@ -56,6 +56,7 @@ class Memory:
             raise exc
         self.retries += 1
         try:
+            self.device.flush()     # what waits keeps buffers from being reused
             self.device.queue.finish()
             self.empty_cache()
             return self._allocate(max(nbytes, MIN_BYTES))

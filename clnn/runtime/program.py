@@ -1,45 +1,76 @@
-"""Building programs: kernel objects, use of the disk cache, and readable build errors."""
+"""Programs and kernels: a source, its build when it is needed, and readable build errors."""
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 from ..core.errors import KernelBuildError
-from . import diskcache
+from . import assemble, diskcache
 
 _UNSET = object()  # not None: None is a legal argument (a null pointer)
-_KERNEL = re.compile(r"\b(?:__kernel|kernel)\s+(?:__attribute__\s*\(\(.*?\)\)\s*)*void\s+(?:__attribute__\s*\(\(.*?\)\)\s*)*(\w+)", re.S)
+_TOGETHER = 24     # kernels in one build; more would only make the others wait
+
+
+class Program:
+    """A source with one or several kernels. It has a driver's program once it was loaded from the disk cache or built."""
+
+    __slots__ = ("device", "source", "label", "params", "cl", "names")
+
+    def __init__(self, device, source, label, params=None):
+        self.device, self.source, self.label, self.params = device, source, label, params
+        self.cl, self.names = None, {}      # names: what a kernel is called in a program that it shares with others
+        load(self)
+
+    def attach(self, program, names=None):
+        self.cl, self.names = program, names or {}
+
+    def kernel_object(self, name):
+        """A new pyopencl kernel; builds first where that was put off."""
+        import pyopencl as cl
+        if self.cl is None:
+            build(self.device, [self])
+        return cl.Kernel(self.cl, self.names.get(name, name))
 
 
 class Kernel:
-    """One built kernel of one device, with what :func:`~clnn.runtime.launch.launch` remembers between launches."""
+    """One kernel of one device, with what :func:`~clnn.runtime.launch.launch` remembers between launches.
 
-    __slots__ = ("cl", "name", "device", "set_arg", "set_bytes", "last_args", "lock", "sizes", "seen", "_limits", "built")
+    ``last_args`` is None until it is bound to a built program.
+    """
 
-    def __init__(self, built, name, cl_kernel=None):
-        if cl_kernel is None:
-            import pyopencl as cl
-            cl_kernel = cl.Kernel(built.program, name)
-        self.cl, self.name, self.device, self.built = cl_kernel, name, built.device, built
-        self.set_arg, self.set_bytes = cl_kernel.set_arg, cl_kernel._set_arg_buf
+    __slots__ = ("cl", "name", "device", "set_arg", "set_bytes", "last_args", "lock", "sizes", "_limits", "program")
+
+    def __init__(self, program, name):
+        self.program, self.name, self.device = program, name, program.device
         self.lock = threading.Lock()  # arguments are state of the kernel object: bind + enqueue must not interleave
-        self.last_args = [_UNSET] * cl_kernel.num_args
-        self.sizes, self.seen, self._limits = {}, set(), None
+        self.sizes, self._limits, self.last_args, self.cl = {}, None, None, None
+        if program.cl is not None:
+            self.bind()
+
+    def bind(self) -> "Kernel":
+        """Make the driver's kernel object, once."""
+        if self.last_args is None:
+            cl = self.cl = self.program.kernel_object(self.name)
+            self.set_arg, self.set_bytes = cl.set_arg, cl._set_arg_buf
+            self.last_args = [_UNSET] * cl.num_args
+        return self
 
     def forget_args(self):
         self.last_args[:] = [_UNSET] * len(self.last_args)
 
     def clone(self) -> "Kernel":
         """A kernel with arguments of its own (for a recorded launch list)."""
-        twin = Kernel(self.built, self.name)
-        twin.sizes, twin.seen = self.sizes, self.seen
+        twin = Kernel(self.program, self.name).bind()
+        twin.sizes = self.sizes
         return twin
 
     @property
     def source(self) -> str:
         """The OpenCL C it was built from."""
-        return self.built.source
+        return self.program.source
 
     def _info(self):
         if self._limits is None:
@@ -49,7 +80,7 @@ class Kernel:
             for key in (info.WORK_GROUP_SIZE, info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, info.LOCAL_MEM_SIZE, info.PRIVATE_MEM_SIZE,
                         info.COMPILE_WORK_GROUP_SIZE):
                 try:
-                    value = self.cl.get_work_group_info(key, dev)
+                    value = self.bind().cl.get_work_group_info(key, dev)
                 except cl.Error:  # rusticl 22.3 answers INVALID_VALUE to some
                     value = {info.WORK_GROUP_SIZE: self.device.max_work_group, info.COMPILE_WORK_GROUP_SIZE: (0, 0, 0)}.get(key, 1)
                 found.append(tuple(value) if isinstance(value, (list, tuple)) else int(value))
@@ -87,73 +118,89 @@ class Kernel:
 
 def first_kernel_name(source: str) -> str:
     """The name of the first kernel that an OpenCL C source defines."""
-    found = _KERNEL.search(source)
-    if found is None:
+    kernels, _ = assemble.declared(source)
+    if not kernels:
         raise KernelBuildError("the source defines no kernel")
-    return found.group(1)
+    return kernels[0]
 
 
-class Built:
-    """A built program with its place in the disk cache."""
+# ---- loading and building --------------------------------------------------------------------------------------------------
 
-    def __init__(self, device, program, source, path, variants, snapshot):
-        self.device, self.program, self.source, self.path = device, program, source, path
-        self.variants = variants    # of PoCL: what the cached binary holds of kernel x local size x grid class
-        self._snapshot = snapshot   # PoCL answers every request for a program's binary like the first one
-
-    def first_launch(self, variant: str, enqueue):
-        """Launch a variant that this process did not launch before. PoCL compiles it now; then the cache entry is renewed."""
-        if not self.device.compiles_at_launch:
-            return enqueue()
-        with self.device.build_lock():
-            event = enqueue()
-            event.wait()
-            if self.path is not None and variant not in self.variants:
-                self.variants.add(variant)
-                self._save()
-        return event
-
-    def _save(self):
+def load(program) -> bool:
+    """Take the program from the disk cache, if it is there."""
+    entry = diskcache.find(program.device, program.source)
+    if entry is None:
+        return False
+    shared, names, path = entry
+    device = program.device
+    built = device.loaded.get(shared.digest)
+    if built is None:
         import pyopencl as cl
         try:
-            program = self.program
-            if self._snapshot:  # a new program of the same source finds all variants in PoCL's own cache
-                program = _compile(cl.Program(self.device.context, self.source), self.device)
-            self._snapshot = True
-            diskcache.write(self.path, program.get_info(cl.program_info.BINARIES)[0], self.variants)
-        except cl.Error:
-            pass
-
-
-def build(device, source: str, label: str, params=None) -> Built:
-    """A program from the disk cache, else compiled. ``label`` and ``params`` only serve the error message."""
-    import pyopencl as cl
-
-    path = diskcache.entry_path(device, source)
-    entry = diskcache.read(path)
-    if entry is not None:
-        binary, variants = entry
-        try:
-            with device.build_lock():  # PoCL unpacks a binary into its own cache
-                program = _compile(cl.Program(device.context, [device.cl_device], [binary]), device)
-            return Built(device, program, source, path, variants, True)
+            plain = cl.Program(device.context, shared.payload.decode()) if device.driver_caches else \
+                cl.Program(device.context, [device.cl_device], [shared.payload])
+            with _quiet():
+                built = device.loaded[shared.digest] = _compile(plain, device)
         except Exception:  # of another driver build, or damaged in a way that the checksum cannot see
+            diskcache.discard(shared.path)
             diskcache.discard(path)
-    try:
-        with device.build_lock():
-            program = _compile(cl.Program(device.context, source), device)
-    except cl.Error as exc:
-        raise KernelBuildError(_build_text(device, source, label, params, exc)) from None
-    built = Built(device, program, source, path, set(), False)
-    if path is not None and not device.compiles_at_launch:
-        built._save()
-    return built
+            return False
+    program.attach(built, names)
+    return True
+
+
+def build(device, programs) -> None:
+    """Build programs that were not built yet, together where there are several, and keep them on disk.
+
+    Raises:
+        KernelBuildError: one of them is faulty; the others were built.
+    """
+    programs = [p for p in programs if p.cl is None]
+    parallel = device.builds_in_parallel and len(programs) > 3
+    groups = list(assemble.groups(programs, min(_TOGETHER, -(-len(programs) // 2)) if parallel else _TOGETHER))
+    with _quiet():
+        if parallel:
+            with ThreadPoolExecutor(2) as pool:
+                list(pool.map(lambda group: _build_group(device, group), groups))
+        else:
+            for group in groups:
+                _build_group(device, group)
+
+
+def _build_group(device, group):
+    import pyopencl as cl
+    if len(group) > 1:
+        source, tables = assemble.combine([p.source for p in group], device)
+        try:
+            built = _compile(cl.Program(device.context, source), device)
+        except cl.Error:
+            pass    # one at a time: the message shall show the faulty source alone
+        else:
+            for p, names in zip(group, tables):
+                p.attach(built, names)
+            diskcache.keep(device, built, source, group)
+            return
+    failure = None
+    for p in group:
+        try:
+            p.attach(_compile(cl.Program(device.context, p.source), device))
+            diskcache.keep(device, p.cl, p.source, [p])
+        except cl.Error as exc:
+            failure = failure or KernelBuildError(_build_text(device, p, exc))
+    if failure is not None:
+        raise failure
 
 
 def _compile(program, device):
+    return program.build(list(device.build_options), devices=[device.cl_device], cache_dir=False)
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Without pyopencl's CompilerWarning: drivers print vectoriser remarks as build logs. Not for use inside of threads."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pyopencl's CompilerWarning: drivers print vectoriser remarks as build logs
-        return program.build(list(device.build_options), devices=[device.cl_device], cache_dir=False)
+        warnings.simplefilter("ignore")
+        yield
 
 
 # ---- build errors ---------------------------------------------------------------------------------------------------------
@@ -161,16 +208,16 @@ def _compile(program, device):
 _FAULT = re.compile(r"(?:^|[\s:<>\w./()-]):(\d+):(\d+): *(?:fatal )?error", re.M)
 
 
-def _build_text(device, source, label, params, exc):
+def _build_text(device, program, exc):
     log = str(exc)
     for marker in ("Build on <", "Build log:"):
         log = log[log.index(marker):] if marker in log else log
-    lines = source.split("\n")
+    lines = program.source.split("\n")
     faults = [int(m.group(1)) for m in _FAULT.finditer(log)][:3] or [n for n in _any_line_numbers(log, len(lines))][:1]
     shown = "\n".join(numbered(lines, n) for n in dict.fromkeys(faults)) or numbered(lines, 1, 15)
-    params = ", ".join(f"{k}={v!r}" for k, v in (params or {}).items()) or "none"
-    return (f"{label}: build failed on {device.name} ({device.platform_name})\n  parameters: {params}\n  options: {' '.join(device.build_options)}\n"
-            f"{shown}\n{log.strip()[:4000]}")
+    params = ", ".join(f"{k}={v!r}" for k, v in (program.params or {}).items()) or "none"
+    return (f"{program.label}: build failed on {device.name} ({device.platform_name})\n  parameters: {params}\n"
+            f"  options: {' '.join(device.build_options)}\n{shown}\n{log.strip()[:4000]}")
 
 
 def _any_line_numbers(log, limit):

@@ -10,6 +10,7 @@ from ..core.errors import KernelBuildError
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _BLOCK = re.compile(r"^//@ *(.*)$", re.M)
+_BODY = re.compile(r"^//: body ([01])\n", re.M)     # ends the base; 1: with the functions for double
 _lock = threading.Lock()
 
 
@@ -89,6 +90,12 @@ def preamble(device=None, use_fp64: bool = False, features=None) -> str:
     if features is None:
         return _BLOCK.sub("", text)
     return prune(text, features if isinstance(features, str) else " ".join(features))
+
+
+def split(source: str) -> tuple[bool | None, str]:
+    """(whether its base has the functions for double, what follows the base); None and the whole text where there is no base."""
+    found = _BODY.search(source)
+    return (found.group(1) == "1", source[found.end():]) if found else (None, source)
 
 
 def prune(source: str, user: str = "") -> str:
