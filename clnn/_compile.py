@@ -268,7 +268,7 @@ class Compiled:
     def _modes(self):
         if self._watched is None:
             self._watched = [m for root in _modules_of(self._fn) for m in root.modules()]
-        return (state.grad, state.inference, state.autocast is not None, tuple([m.training for m in self._watched]))
+        return (state.grad, state.inference, state.autocast and (state.autocast.low, state.autocast.kind), tuple([m.training for m in self._watched]))
 
     def __call__(self, *args, **kwargs):
         inputs = []

@@ -14,6 +14,7 @@ from ..core import dtype as dt
 from ..graph.node import Expr
 from ..graph.op import REGISTRY, Op, register
 from . import tape
+from .autocast import cast_floats, with_autocast
 from .dispatch import _promoted, attach, broadcast, config, elementwise_call, promote, record_elementwise, record_in_layout
 from .grad_mode import state
 from .inplace import apply_inplace, mark, set_out
@@ -87,6 +88,7 @@ def _entry(name, kind, fn, params, *, vjp=None, outputs=("out",), public=None, v
 
 def _finish(op, fn, method, inplace, method_name=None):
     """Publish the function and derive the Tensor method and in-place form."""
+    plain, fn = fn, with_autocast(op, fn)
     fn.__name__ = fn.__qualname__ = op.name
     fn.__doc__ = op.doc or fn.__doc__
     fn.op = op
@@ -95,7 +97,7 @@ def _finish(op, fn, method, inplace, method_name=None):
         if method:
             setattr(Tensor, method_name or name, fn)
         if inplace:
-            setattr(Tensor, name + "_", _inplace_form(op, fn, name))
+            setattr(Tensor, name + "_", _inplace_form(op, plain, name))  # writes in its own dtype, under autocast too
     return fn
 
 
@@ -320,8 +322,8 @@ def kernel(name=None, *, vjp=None, outputs=("out",), public=None, aliases=(), me
         def call(*args, **kwargs):
             target = kwargs.pop("out", None) if kwargs else None
             values = bind(args, kwargs)
-            if state.autocast is not None and op.autocast:
-                values = autocast_values(op, values)
+            if op.autocast and state.autocast is not None:
+                values = cast_floats(values, state.autocast, state.autocast.low)
             grad = state.grad
             if grad and not _tracks(values, variadic):
                 grad = False
@@ -393,17 +395,6 @@ def attach_list(op, out, values):
     node.versions = [t._version for t in tensors] if keep else ()
     for nr, o in enumerate((out if out.__class__ is tuple else (out,))[:op.public]):
         o._grad_fn, o._out_nr, o._rg = node, nr, True
-
-
-def autocast_values(op, values):
-    """Cast the float tensors of a call as the autocast policy of the operator says."""
-    target = state.autocast.low if op.autocast == "low" else dt.float32
-
-    def cast(v):
-        if isinstance(v, Tensor) and v.dtype.is_floating_point and v.dtype is not target and v.dtype is not dt.float64:
-            return state.autocast.cast(v, target)
-        return [cast(x) for x in v] if isinstance(v, list) else v
-    return tuple(cast(v) for v in values)
 
 
 # -- views ----------------------------------------------------------------------------------------------------------------------

@@ -25,11 +25,12 @@ def _kind(device_type):
 class CastPolicy:
     """What operators look at while autocast is on: the 16-bit dtype, and the casts of parameters already made.
 
-    The operator table says of each operator whether its inputs are cast to `low` or to float32.
+    The lists in `clnn/_tensor/autocast.py` say of each operator whether its inputs are cast to `low` or to float32; `kind` chooses the list.
     """
 
-    def __init__(self, low, cached):
+    def __init__(self, low, cached, kind):
         self.low = low
+        self.kind = kind
         self.cached = cached
         self._casts = {}  # id -> (tensor, version, cast); the tensor is kept so that its id stays taken
 
@@ -51,11 +52,12 @@ class CastPolicy:
 class autocast:
     """Context manager and decorator under which operators choose their precision.
 
-    Matrix products and convolutions cast their float inputs to `dtype`; operators that need range or precision (exponentials, sums,
-    norms, losses) cast them to float32; all others run in the dtype of their inputs.
+    Matrix products and convolutions cast their float inputs to `dtype`; operators that need range or precision cast them to float32: losses,
+    and on "gpu" exponentials, logarithms, sums, norms and softmax too; all others run in the dtype of their inputs.
 
     Args:
-        device_type: "gpu" (or "cuda") or "cpu"; it chooses the default of `dtype`. The casts act on all devices.
+        device_type: "gpu" (or "cuda") or "cpu"; it chooses the default of `dtype` and the lists of
+            operators, PyTorch's for that type. The casts act on tensors of all devices.
         dtype: float16 or bfloat16; float16 for "gpu" and bfloat16 for "cpu" if None.
         enabled: False turns autocast off inside. cache_enabled: cast a parameter once, not at every use.
 
@@ -86,8 +88,8 @@ class autocast:
         self._outer.append(outer)
         if not self._enabled:
             state.autocast = None
-        elif outer is None or outer.low is not self.fast_dtype or outer.cached != self._cache_enabled:
-            state.autocast = CastPolicy(self.fast_dtype, self._cache_enabled)
+        elif outer is None or (outer.low, outer.cached, outer.kind) != (self.fast_dtype, self._cache_enabled, self.device):
+            state.autocast = CastPolicy(self.fast_dtype, self._cache_enabled, self.device)
         return self
 
     def __exit__(self, *exc):
@@ -130,7 +132,7 @@ def set_autocast_dtype(device_type, dtype):
 def set_autocast_enabled(device_type, enabled=None):
     """Turn autocast on or off outside a `with` block."""
     device_type, enabled = ("gpu", device_type) if enabled is None else (device_type, enabled)
-    state.autocast = CastPolicy(_defaults[_kind(device_type)], True) if enabled else None
+    state.autocast = CastPolicy(_defaults[_kind(device_type)], True, _kind(device_type)) if enabled else None
 
 
 def clear_autocast_cache():

@@ -31,7 +31,7 @@ class Op:
     errors: tuple = ()                          # ((args, kwargs), exception, text) triples
     tolerance: dict = field(default_factory=dict)
     decompose: Callable | None = None           # the same operator from differentiable operators (for create_graph)
-    autocast: str = ""                          # 'low' | 'float32' | ''
+    autocast: str = ""                          # 'low': inputs in 16 bits under autocast (the other lists: _tensor/autocast.py)
     torch: str = ""                             # dotted name in torch, when it is not torch.<name>
     gradcheck: bool = True
     expr: Any = None

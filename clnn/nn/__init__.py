@@ -6,7 +6,7 @@ from .modules.module import Module
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 from . import modules, parameter, utils  # noqa: E402, F401  (utils builds on the layers)
-from .modules._lazy import LazyModuleMixin  # noqa: E402, F401
+from .modules.lazy import LazyModuleMixin  # noqa: E402, F401
 from . import attention  # noqa: E402
 from .parallel import DataParallel  # noqa: E402
 

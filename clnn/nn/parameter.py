@@ -99,7 +99,7 @@ _LAZY_MESSAGE = ("Can't access the {what} of an uninitialized parameter or buffe
                  "before accessing their attributes.")
 
 
-class _Uninitialized:
+class UninitializedTensorMixin:
     """What both uninitialized kinds share: no shape yet, and `materialize` to give one."""
 
     def materialize(self, shape, device=None, dtype=None):
@@ -136,7 +136,7 @@ def _lazy_tensor(cls, requires_grad, device, dtype):
     return Tensor._make_subclass(cls, clnn.empty(0, device=device, dtype=dtype), requires_grad)
 
 
-class UninitializedParameter(_Uninitialized, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter whose shape is not known yet; lazy modules materialize it at their first call.
 
     Example::
@@ -158,7 +158,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
         return result
 
 
-class UninitializedBuffer(_Uninitialized, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape is not known yet.
 
     Example::
@@ -187,6 +187,6 @@ class UninitializedBuffer(_Uninitialized, Tensor):
 
 def is_lazy(param):
     """Whether *param* still waits for its shape."""
-    return isinstance(param, _Uninitialized)
+    return isinstance(param, UninitializedTensorMixin)
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from operator import index
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,7 +23,11 @@ def as_size(size) -> Size:
     """A shape from ``f(2, 3)``, ``f((2, 3))`` or ``f(Size)``."""
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = size[0]
-    got = Size(int(s) for s in size)
+    try:
+        got = Size(index(s) for s in size)
+    except TypeError:
+        bad = next((i, s) for i, s in enumerate(size) if not hasattr(s, "__index__"))
+        raise TypeError(f"a size must be a tuple of ints, but found element of type {type(bad[1]).__name__} at pos {bad[0]}") from None
     for s in got:
         if s < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(got)}")

@@ -21,7 +21,7 @@ def _launch(x, labels, starts, input_lengths, label_lengths, alpha, loss, g, gx,
         run(device, "loss/ctc", params, (n,), (1,), x, labels, starts, input_lengths, label_lengths, alpha, loss, g, beta, gx, steps, n, classes, states, blank)
 
 
-@kernel("_ctc_loss", method=False, autocast="float32", outputs=("out", "alpha"), public=1, vjp=dict(
+@kernel("_ctc_loss", method=False, outputs=("out", "alpha"), public=1, vjp=dict(
     log_probs=lambda g, log_probs, labels, starts, input_lengths, label_lengths, states, blank, zero_infinity, out, alpha:
         _ctc_backward(g, log_probs, labels, starts, input_lengths, label_lengths, states, blank, zero_infinity, out, alpha)))
 def _ctc(log_probs, labels, starts, input_lengths, label_lengths, states, blank, zero_infinity):

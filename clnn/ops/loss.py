@@ -80,7 +80,7 @@ def _per_class(weight, rank):
     return weight.reshape((1, -1) + (1,) * (rank - 2)) if rank > 1 else weight
 
 
-@kernel("_cross_entropy", method=False, autocast="float32", outputs=("out", "lse", "total"), public=1, decompose=_ce_decomposed, vjp=dict(
+@kernel("_cross_entropy", method=False, outputs=("out", "lse", "total"), public=1, decompose=_ce_decomposed, vjp=dict(
     input=lambda g, input, target, weight, ignore_index, smoothing, reduction, lse, total:
         _ce_backward(g, input, target, weight, ignore_index, smoothing, reduction, lse, total)))
 def _cross_entropy(input, target, weight, ignore_index, smoothing, reduction):

@@ -52,7 +52,7 @@ def _layer_decomposed(input, shape, weight, bias, eps, rms):
     return (out if bias is None else out + bias).to(input.dtype)
 
 
-@kernel("_layer_norm", method=False, autocast="float32", outputs=("out", "mean", "rstd"), public=1, decompose=_layer_decomposed, vjp={
+@kernel("_layer_norm", method=False, outputs=("out", "mean", "rstd"), public=1, decompose=_layer_decomposed, vjp={
     "input, weight, bias": lambda g, input, shape, weight, bias, rms, mean, rstd, needs: _layer_backward(g, input, shape, weight, bias, rms, mean,
                                                                                                          rstd, needs)})
 def _layer_norm(input, shape, weight, bias, eps, rms):
@@ -271,7 +271,7 @@ def _group_decomposed(input, groups, weight, bias, eps):
     return (out if bias is None else out + _group_view(bias, groups)).reshape(tuple(input.shape)).to(input.dtype)
 
 
-@kernel("_group_norm", method=False, autocast="float32", outputs=("out", "mean", "rstd"), public=1, decompose=_group_decomposed, vjp={
+@kernel("_group_norm", method=False, outputs=("out", "mean", "rstd"), public=1, decompose=_group_decomposed, vjp={
     "input, weight, bias": lambda g, input, groups, weight, mean, rstd, needs: _group_backward(g, input, groups, weight, mean, rstd, needs)})
 def _group_norm(input, groups, weight, bias, eps):
     device, acc, batch, channels = input._storage.device, input.dtype.acc_dtype, input.shape[0], input.shape[1]

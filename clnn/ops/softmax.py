@@ -73,12 +73,12 @@ def _log_softmax_backward(grad, output, dim):
     return _back(grad, output, dim, 1)
 
 
-@kernel("_softmax", method=False, autocast="float32", vjp=dict(input=lambda g, result, dim: _softmax_backward(g, result, dim)))
+@kernel("_softmax", method=False, vjp=dict(input=lambda g, result, dim: _softmax_backward(g, result, dim)))
 def _softmax(input, dim):
     return _forward(input, dim, 0)
 
 
-@kernel("_log_softmax", method=False, autocast="float32", vjp=dict(input=lambda g, result, dim: _log_softmax_backward(g, result, dim)))
+@kernel("_log_softmax", method=False, vjp=dict(input=lambda g, result, dim: _log_softmax_backward(g, result, dim)))
 def _log_softmax(input, dim):
     return _forward(input, dim, 1)
 

@@ -62,14 +62,16 @@ def _hooked(step):
             return step(self, *args, **kwargs)
         self._stepping = True
         try:
+            args = (self, *args)  # hooks see, and may replace, all arguments of the call
             for hook in [*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
                 changed = hook(self, args, kwargs)
                 if changed is not None:
                     if not (isinstance(changed, tuple) and len(changed) == 2):
-                        raise RuntimeError(f"{type(self).__name__}.step: a pre hook returns None or (args, kwargs), got {changed!r}")
+                        raise RuntimeError(f"{type(self).__name__}.step: a pre hook must return None or a tuple of (new_args, new_kwargs), but got "
+                                           f"{changed}.")
                     args, kwargs = changed
             self._opt_called = True  # learning-rate schedules warn when they are stepped first
-            out = step(self, *args, **kwargs)
+            out = step(*args, **kwargs)
             for hook in [*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()]:
                 hook(self, args, kwargs)
             return out

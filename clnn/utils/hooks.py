@@ -75,20 +75,20 @@ def _gate_function():
     if _Gate is None:
         from clnn.autograd import Function
 
-        class Gate(Function):
+        class BackwardHookFunction(Function):  # the name is seen as the grad_fn of hooked modules
             @staticmethod
-            def forward(ctx, callback, *tensors):
+            def forward(ctx, callback, materialize, *tensors):
                 ctx.callback = callback
-                ctx.set_materialize_grads(False)  # an output that was not used shows None
+                ctx.set_materialize_grads(materialize)
                 outs = tuple(t.view_as(t) for t in tensors)
                 ctx.mark_non_differentiable(*[out for out, t in zip(outs, tensors) if not t.requires_grad])
                 return outs
 
             @staticmethod
             def backward(ctx, *grads):
-                return (None, *ctx.callback(grads))
+                return (None, None, *ctx.callback(grads))
 
-        _Gate = Gate
+        _Gate = BackwardHookFunction
     return _Gate
 
 
@@ -113,14 +113,14 @@ class BackwardHook:
         self.n_inputs, self.input_index = -1, None
         self.n_outputs, self.output_index = -1, None
 
-    def _gate(self, callback, args):
+    def _gate(self, callback, args, materialize):
         """Pass the tensors among *args* through a gate; (args, their positions or None if nothing needs a gradient)."""
         import clnn
 
         index = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
         if not clnn.is_grad_enabled() or not any(args[i].requires_grad for i in index):
             return args, None
-        gated = _gate_function().apply(callback, *[args[i] for i in index])
+        gated = _gate_function().apply(callback, materialize, *[args[i] for i in index])
         args = list(args)
         for i, value in zip(index, _as_tuple(gated)):
             args[i] = value
@@ -135,14 +135,14 @@ class BackwardHook:
 
     @staticmethod
     def _check(result, size, where):
-        result = _as_tuple(result)
+        """What a hook returned: any sequence with one gradient for each entry (the notes' example returns a list)."""
         if len(result) != size:
-            raise RuntimeError(f"Backward {where} returned an invalid number of grad, got {len(result)}, but expected {size}")
+            raise RuntimeError(f"Backward {where}, got {len(result)}, but expected {size}")
         return result
 
     def setup_input_hook(self, args):
         """Gate the positional inputs of the call."""
-        gated, self.input_index = self._gate(self._on_input_grads, args)
+        gated, self.input_index = self._gate(self._on_input_grads, args, True)  # an input that was not used shows zeros
         self.n_inputs = len(args)
         return gated
 
@@ -151,7 +151,7 @@ class BackwardHook:
         is_tuple = isinstance(result, tuple)
         outputs = _as_tuple(result)
         self.n_outputs = len(outputs)
-        gated, self.output_index = self._gate(self._on_output_grads, outputs)
+        gated, self.output_index = self._gate(self._on_output_grads, outputs, False)  # an output that was not used shows None
         if not is_tuple:
             return gated[0]
         return gated if type(result) is tuple else type(result)(*gated)  # named tuples keep their type
@@ -161,18 +161,18 @@ class BackwardHook:
         for hook in self.user_pre_hooks:
             changed = hook(self.module, grad_outputs)
             if changed is not None:
-                grad_outputs = self._check(changed, self.n_outputs, "pre hook")
+                grad_outputs = self._check(changed, self.n_outputs, "pre hook returned an invalid number of grad_output")
         self.grad_outputs = grad_outputs
         if self.input_index is None:
+            warnings.warn("Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
+                          "require gradients.", stacklevel=5)
             self._run_hooks((None,) * max(self.n_inputs, 0), needs_none=True)
+            self.grad_outputs = None
         return [grad_outputs[i] for i in self.output_index]
 
     def _on_input_grads(self, grads):
-        if self.grad_outputs is None:
-            raise RuntimeError("Module backward hook for grad_input is called before the grad_output one. This happens when the "
-                               "gradient in your nn.Module flows to the Module's input without passing through the Module's "
-                               "output. Make sure that the output depends on the input and that the loss is computed based on "
-                               "the output.")
+        if self.grad_outputs is None:  # the gradient came past the module's output, as in a double backward
+            return grads
         result = self._run_hooks(self._spread(grads, self.input_index, self.n_inputs))
         self.grad_outputs = None
         return [result[i] for i in self.input_index]
@@ -182,9 +182,9 @@ class BackwardHook:
             changed = hook(self.module, grad_inputs, self.grad_outputs)
             if changed is None:
                 continue
-            if needs_none and any(g is not None for g in _as_tuple(changed)):
+            if not needs_none:
+                grad_inputs = self._check(changed, self.n_inputs, "hook returned an invalid number of grad_input")
+            elif not (isinstance(changed, tuple) and all(g is None for g in changed)):
                 raise RuntimeError("Backward hook for Modules where no input requires gradient should always return None or "
                                    "None for all gradients.")
-            if not needs_none:
-                grad_inputs = self._check(changed, self.n_inputs, "hook")
         return grad_inputs

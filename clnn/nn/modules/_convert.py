@@ -62,6 +62,8 @@ class ConvertMixin:
             clnn.float16
         """
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None and not isinstance(dtype, clnn.dtype):
+            raise TypeError(f"to() received an invalid combination of arguments: dtype must be a clnn.dtype, not {type(dtype).__name__}")
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
         extra = {} if memory_format is None else {"memory_format": memory_format}
@@ -69,7 +71,13 @@ class ConvertMixin:
         def convert(tensor):
             wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
             layout = extra if extra and tensor.dim() in (4, 5) else {}
-            return tensor.to(device=device, dtype=wanted, non_blocking=non_blocking, **layout)
+            try:
+                return tensor.to(device=device, dtype=wanted, non_blocking=non_blocking, **layout)
+            except NotImplementedError as error:
+                if str(error).startswith("Cannot copy out of meta tensor"):
+                    raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use clnn.nn.Module.to_empty() instead of "
+                                              "clnn.nn.Module.to() when moving module from meta to a different device.") from None
+                raise
 
         return self._apply(convert)
 

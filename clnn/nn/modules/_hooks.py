@@ -2,6 +2,7 @@
 import warnings
 from collections import OrderedDict
 
+import clnn
 from clnn._tensor.tensor import Tensor
 from clnn.utils.hooks import BackwardHook, RemovableHandle
 
@@ -104,6 +105,7 @@ class HookMixin:
 
     # Sticky: set on the instance (or, by a global hook, here) at the first registration. A call tests only this flag.
     _maybe_hooked = False
+    _compiled_call_impl = None
 
     def _init_hooks(self):
         put = self.__dict__.__setitem__
@@ -182,30 +184,44 @@ class HookMixin:
     def __call__(self, *args, **kwargs):
         if not self._maybe_hooked:
             return self.forward(*args, **kwargs)
-        return self._call_impl(*args, **kwargs)
+        return (self._compiled_call_impl or self._call_impl)(*args, **kwargs)
+
+    def compile(self, *args, **kwargs):
+        """Let calls of this module, hooks included, run as :func:`clnn.compile` would run them; the arguments are passed on to it.
+
+        Example::
+
+            >>> m = nn.Linear(2, 1)
+            >>> m.compile()
+            >>> m(clnn.ones(3, 2)).shape
+            clnn.Size([3, 1])
+        """
+        self.__dict__["_compiled_call_impl"] = clnn.compile(self._call_impl, *args, **kwargs)
+        self.__dict__["_maybe_hooked"] = True
 
     def _call_impl(self, *args, **kwargs):
-        done = set()
+        done, reached = set(), [None]
         try:
-            return self._call_with_hooks(args, kwargs, done)
+            return self._call_with_hooks(args, kwargs, done, reached)
         except Exception:
-            self._run_missed_always_hooks(args, kwargs, done)
+            self._run_missed_always_hooks(args, kwargs, done, reached[0])
             raise
 
-    def _call_with_hooks(self, args, kwargs, done):
+    def _call_with_hooks(self, args, kwargs, done, reached):
+        """``done`` collects the always-called hooks that ran, ``reached`` holds the newest output, for the case that something raises."""
         args, kwargs = self._run_forward_pre_hooks(args, kwargs)
         full, legacy = self._get_backward_hooks()
         pre = self._get_backward_pre_hooks()
         guard = BackwardHook(self, full, pre) if full or pre else None
         if guard is not None:
             args = guard.setup_input_hook(args)
-        result = self.forward(*args, **kwargs)
+        result = reached[0] = self.forward(*args, **kwargs)
         for hook_id, hook, with_kwargs, always in self._iter_forward_hooks():
             if always:
                 done.add(hook_id)
             changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
             if changed is not None:
-                result = changed
+                result = reached[0] = changed
         if guard is not None:
             if not isinstance(result, (Tensor, tuple)):
                 warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but "
@@ -239,12 +255,12 @@ class HookMixin:
         for i, hook in list(self._forward_hooks.items()):
             yield i, hook, i in self._forward_hooks_with_kwargs, i in self._forward_hooks_always_called
 
-    def _run_missed_always_hooks(self, args, kwargs, done):
+    def _run_missed_always_hooks(self, args, kwargs, done, result):
         for hook_id, hook, with_kwargs, always in self._iter_forward_hooks():
             if not always or hook_id in done:
                 continue
             try:  # the first error is the one to report
-                _ = hook(self, args, kwargs, None) if with_kwargs else hook(self, args, None)
+                _ = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
             except Exception as error:
                 kind = "global module forward hook" if hook_id in _global_forward_hooks else "module forward hook"
                 warnings.warn(f"{kind} with ``always_call=True`` raised an exception that was silenced as another error was "

@@ -1,5 +1,6 @@
 """state_dict and load_state_dict of modules."""
 import itertools
+import warnings
 from collections import OrderedDict, namedtuple
 
 import clnn
@@ -95,6 +96,7 @@ class StateMixin:
             ['weight', 'bias']
         """
         if args:  # the old positional form
+            warnings.warn("Positional args are being deprecated, use kwargs instead.", FutureWarning, stacklevel=2)
             destination = args[0] if destination is None else destination
             prefix = args[1] if len(args) > 1 and prefix == "" else prefix
             keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars
@@ -193,6 +195,9 @@ class StateMixin:
         if lazy and not is_lazy(given):
             with clnn.no_grad():
                 value.materialize(given.shape)
+        if not lazy and not assign and value.is_meta and not given.is_meta:
+            warnings.warn(f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which "
+                          "is a no-op. (Did you mean to pass `assign=True`?)", stacklevel=2)
         try:
             with clnn.no_grad():
                 if assign:

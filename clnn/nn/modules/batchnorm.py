@@ -4,7 +4,7 @@ from clnn.nn import functional as F
 from clnn.nn import init
 from clnn.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
-from ._lazy import LazyModuleMixin
+from .lazy import LazyModuleMixin
 from .module import Module
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d"]

@@ -253,7 +253,8 @@ def _pairs(source, owner):
     if not isinstance(source, container_abcs.Iterable):
         raise TypeError(f"{owner}.update should be called with an iterable of key/value pairs, but got {type(source).__name__}")
     if isinstance(source, (container_abcs.Mapping, ModuleDict, ParameterDict)):
-        return list(source.items())
+        plain = owner == "ParameterDict" and not isinstance(source, (OrderedDict, ParameterDict))
+        return sorted(source.items()) if plain else list(source.items())  # PyTorch sorts a plain mapping of parameters by name
     pairs = []
     for i, pair in enumerate(source):
         if not isinstance(pair, container_abcs.Iterable):

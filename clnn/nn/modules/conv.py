@@ -6,7 +6,7 @@ from clnn.nn import functional as F
 from clnn.nn import init
 from clnn.nn.parameter import Parameter, UninitializedParameter
 
-from ._lazy import LazyModuleMixin
+from .lazy import LazyModuleMixin
 from .module import Module
 from .utils import _ntuple, _reverse_repeat_tuple
 

@@ -14,7 +14,8 @@ class _InstanceNorm(_NormBase):
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
         stale = [key for key in ("running_mean", "running_var") if prefix + key in state_dict]
         if local_metadata.get("version", None) is None and not self.track_running_stats and stale:
-            error_msgs.append(f"Unexpected running stats buffer(s) {' and '.join(repr(key) for key in stale)} for {type(self).__name__} "
+            names = " and ".join(f'"{key}"' for key in stale)
+            error_msgs.append(f"Unexpected running stats buffer(s) {names} for {type(self).__name__} "
                               "with track_running_stats=False. The state dict was saved by a version in which instance normalisation "
                               "tracked statistics; delete these keys from it before loading.")
             for key in stale:

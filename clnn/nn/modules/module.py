@@ -252,7 +252,9 @@ class Module(HookMixin, StateMixin, ConvertMixin):
         return sorted(name for name in names if name and not name[0].isdigit())
 
     def __getstate__(self):
-        return self.__dict__.copy()
+        state = self.__dict__.copy()
+        state.pop("_compiled_call_impl", None)  # recordings belong to this object and this process
+        return state
 
     def __setstate__(self, state):
         # tables that the saving version did not have yet get their empty start
