@@ -1,18 +1,7 @@
-"""Shared set-up: the device that is tested, a PoCL cache per worker, and the list of what was left out."""
-import os
+"""Shared set-up: the device that is tested, and a clean state for every test."""
 import warnings
 
-worker = os.environ.get("PYTEST_XDIST_WORKER")
-if worker and "CLNN_TEST_SHARED_CACHE" not in os.environ:
-    # Two processes that fill PoCL's kernel cache at once can damage it, and clnn's lock against that would make the workers wait for each other:
-    # each worker has caches of its own, kept for the next run.
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    for variable, name in (("POCL_CACHE_DIR", "pocl"), ("CLNN_CACHE_DIR", "clnn")):
-        folder = os.path.join(os.environ.get(variable) or os.path.join(home, name), f"tests-{worker}")
-        os.makedirs(folder, exist_ok=True)
-        os.environ[variable] = folder
-
-import pytest  # noqa: E402
+import pytest
 
 
 def pytest_configure(config):

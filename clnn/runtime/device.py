@@ -270,9 +270,9 @@ class Device:
 
     def check_errors(self) -> None:
         """Raise the failure that a kernel reported since the last check, if any."""
-        self.flush()
         if self.checked_buffer is None or not self.err_dirty:
             return
+        self.flush()
         self.err_dirty = False
         words = self.read(self.checked_buffer, 16).view(np.int32)
         if words[0] == 0:

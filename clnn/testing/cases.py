@@ -268,11 +268,16 @@ def values(x) -> np.ndarray:
 
 
 def pending(tensors) -> None:
-    """Realise lazy results of the same shape together: one kernel for many dtypes keeps the number of builds small."""
+    """Start the computation of all results before the first is read: their kernels are then built together, and lazy results of the
+    same shape even become one kernel."""
     groups = {}
     for t in tensors:
-        if isinstance(t, Tensor) and t._storage.node is not None and t._storage.node.reduce is None and t._numel and t._dense:
+        if not isinstance(t, Tensor) or t._storage.node is None or not t._numel:
+            continue
+        if t._storage.node.reduce is None and t._dense:
             groups.setdefault(t.shape, []).append(t)
+        else:
+            t._storage.buffer()
     for group in groups.values():
         for i in range(0, len(group), 6):
             root = None

@@ -214,6 +214,7 @@ def scalars_and_empty(op):
             point = call.map(lambda a: a.reshape(-1)[:1].reshape(()))
             outs, _ = cases.run(op, point)
             same = cases.run(op, call.map(lambda a: a.reshape(-1)[:1]))[0]
+            cases.pending(outs + same)
             for got, want in zip(outs, same):
                 assert tuple(got.shape) == (), f"{op.name}: 0-d tensors give shape {tuple(got.shape)}"
                 same_bits(values(got).reshape(1), values(want), f"{op.name}{point} (0-d)")
@@ -225,7 +226,9 @@ def scalars_and_empty(op):
             continue
         empty = call.map(lambda a: a[:0] if a.ndim else a)
         try:
-            outs = [values(t) for t in cases.run(op, empty)[0]]
+            outs = cases.run(op, empty)[0]
+            cases.pending(outs)
+            outs = [values(t) for t in outs]
         except (KernelBuildError, LaunchError, ZeroDivisionError, AttributeError, KeyError, AssertionError):
             raise
         except Exception as exc:
@@ -442,18 +445,23 @@ def fusion(op):
     rows = [cases.native_row(op)]
     if op.kind == "elementwise" and dt.float16 in op.dtypes and rows[0] is dt.float32:
         rows.append(dt.float16)
+    results = []
     for row in rows:
         found = cases.calls(op, row)[:1 if op.kind == "elementwise" else 2]
         if not found:
             raise NotApplicable("no samples")
         for call in found:
-            results = []
-            for on in (False, True):
-                with eager(on):
-                    results.append([values(o) for o in _chain(op, call, row)])
-            exact = op.kind in ("elementwise", "view")
-            for got, want in zip(*results):
-                close(got, want, *((0, 0) if exact or got.dtype.kind != "f" else limits(op, dt.from_numpy(got.dtype))), f"{op.name}{call}: fused against eager")
+            fused = _chain(op, call, row)
+            for o in fused:
+                if isinstance(o, Tensor):
+                    o._storage.buffer()
+            with eager():
+                results.append((call, fused, _chain(op, call, row)))
+    exact = op.kind in ("elementwise", "view")
+    for call, fused, single in results:
+        for got, want in zip(fused, single):
+            got, want = values(got), values(want)
+            close(got, want, *((0, 0) if exact or got.dtype.kind != "f" else limits(op, dt.from_numpy(got.dtype))), f"{op.name}{call}: fused against eager")
 
 
 def _chain(op, call, row):
