@@ -2,7 +2,7 @@
 
 One call declares an operator completely; the function, the Tensor method, the in-place form, ``out=`` and the derived tests follow from
 the entry. A gradient rule is a function whose *parameter names* say what it needs: ``g`` (the gradient of the output, a tuple if there are several), names of
-inputs and attributes, ``out`` (the result) or the name of a hidden output, ``needs`` (flags). Only what the rules of inputs that require
+inputs and attributes, ``<input>_shape`` of an input that the rule serves, ``out`` (the result) or the name of a hidden output, ``needs`` (flags). Only what the rules of inputs that require
 gradients name is kept for backward.
 """
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Rule:
                 self.saves.add(op.position[n])
             elif n in op.outputs or n == "result":
                 self.saves.add(-1 - (op.outputs.index(n) if n in op.outputs else 0))
-            elif n not in ("g", "needs"):
+            elif n not in ("g", "needs") and n[:-6] not in op.position:
                 raise ValueError(f"{op.name}: the gradient rule for {key!r} asks for {n!r}, which is no input, attribute or output")
 
     def call(self, node, g, needed):
@@ -50,6 +50,8 @@ class Rule:
                 args.append(g)
             elif n == "needs":
                 args.append(tuple(needed[i] for i in self.targets))
+            elif n.endswith("_shape") and n not in node.op.position:    # the shape alone: the input may be overwritten or freed
+                args.append(node.metas[node.op.position[n[:-6]]][0])
             else:
                 args.append(node.lookup(n))
         return self.fn(*args)
@@ -129,8 +131,8 @@ def _rule_compare(common, kinds):
 _RULES = {"promote": _rule_promote, "float": _rule_float, "compare": _rule_compare}
 
 
-def elementwise(name, params, expr, *, result="promote", vjp=None, aliases=(), inplace=True, method=True, checked=None, dtypes=dt.ALL, doc="",
-                **fields):
+def elementwise(name, params, expr, *, result="promote", vjp=None, aliases=(), inplace=True, method=True, checked=None, failure=None, dtypes=dt.ALL,
+                doc="", **fields):
     """Declare an operator computed element by element.
 
     Args:
@@ -141,11 +143,11 @@ def elementwise(name, params, expr, *, result="promote", vjp=None, aliases=(), i
         result: ``promote`` (common dtype), ``float`` (at least the default float), ``compare`` (bool), or a function
             ``(common, kinds) -> (compute dtype, result dtype)``.
         vjp: gradient rules by parameter name.
-        checked: C condition that reports a division by zero.
+        checked: C condition that reports an error: ``failure``, as (exception, message), or a division by zero.
     """
     names = tuple(n.strip() for n in params.split(","))
     op = _entry(name, "elementwise", None, names, vjp=vjp, aliases=tuple(aliases), dtypes=tuple(dtypes), doc=doc, **fields)
-    op.expr = Expr(name, names, expr, checked)
+    op.expr = Expr(name, names, expr, checked, failure=failure)
     op.rule = _RULES.get(result, result)
     maker = {1: _unary, 2: _binary}.get(len(names), _nary)
     return _finish(op, maker(op), method, inplace)
@@ -276,6 +278,29 @@ def _nary(op):
 
 # -- kernels --------------------------------------------------------------------------------------------------------------------
 
+_NUMPY_NAMES = dict(axis="dim", keepdims="keepdim", x="input", a="input", x1="input", x2="other")
+
+
+def numpy_names(kwargs, params):
+    """``kwargs`` with NumPy's names of arguments replaced by PyTorch's, which takes both; None when there are none."""
+    if any(k in _NUMPY_NAMES and k not in params for k in kwargs):
+        return {_NUMPY_NAMES.get(k, k) if k not in params else k: v for k, v in kwargs.items()}
+    return None
+
+
+def _accept_numpy_names(body, params):
+    """``body``, taking ``axis`` for ``dim`` and ``keepdims`` for ``keepdim`` too."""
+    if "dim" not in params or "axis" in params:
+        return body
+
+    @functools.wraps(body)
+    def call(*args, **kwargs):
+        if kwargs:
+            kwargs = numpy_names(kwargs, params) or kwargs
+        return body(*args, **kwargs)
+    return call
+
+
 def _binder(body):
     """Turns a call's arguments into one value per parameter, in order."""
     sig = inspect.signature(body)
@@ -299,6 +324,9 @@ def _binder(body):
             if kwargs and any(k not in params[n:] for k in kwargs):
                 raise TypeError
         except TypeError:
+            plain = numpy_names(kwargs, params)
+            if plain is not None:
+                return bind(args, plain)
             sig.bind(*args, **kwargs)
             raise
         return tuple(values)
@@ -430,6 +458,7 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, **fields):
     def decorate(body):
         params = tuple(inspect.signature(body).parameters)
         op = _entry(name or body.__name__, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
+        body = _accept_numpy_names(body, params)
         if "out" in params or not inplace and not fields.get("takes_out"):
             return _finish(op, body, method, inplace)
 

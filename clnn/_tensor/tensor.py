@@ -335,7 +335,7 @@ class Tensor:
         return tensor_repr(self)
 
     def __format__(self, spec):
-        if spec and not self.shape:
+        if not self.shape and type(self) is Tensor and self._storage.device.kind != "meta":
             return format(self.item(), spec)
         return object.__format__(self, spec) if spec else str(self)
 

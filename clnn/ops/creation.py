@@ -161,8 +161,9 @@ def _nested(data):
         parts = [_nested(d) for d in data]
         shapes = {np.shape(p) for p in parts}
         if len(shapes) > 1:
-            a, b = sorted({np.shape(p)[0] if np.shape(p) else 0 for p in parts})[:2] if len({np.shape(p)[:1] for p in parts}) > 1 else (0, 0)
-            raise ValueError(f"expected sequence of length {np.shape(parts[0])[0] if np.shape(parts[0]) else 0} at dim 1 (got {b or a})")
+            lengths = [np.shape(p)[0] if np.shape(p) else 0 for p in parts]
+            other = next((n for n in lengths if n != lengths[0]), lengths[0])
+            raise ValueError(f"expected sequence of length {lengths[0]} at dim 1 (got {other})")
         return np.stack([np.asarray(p) for p in parts])
     return data
 

@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import math
+import string
 
 import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.inplace import type_name
+from .._tensor.tensor import Tensor
 from ..core.shape import wrap_dim
 from .joining import stack
 from .matmul import matmul
@@ -165,6 +167,17 @@ def _parse(equation, operands):
     return inputs, result
 
 
+def _from_lists(args):
+    """(equation, operands) of the form ``einsum(a, [0, 1], b, [1, 2], [0, 2])``."""
+    def letters(numbers):
+        if any(c is not Ellipsis and not 0 <= c < 52 for c in numbers):
+            raise ValueError("einsum(): subscripts in a list must be in the range [0, 52) or an Ellipsis")
+        return "".join("..." if c is Ellipsis else string.ascii_letters[c] for c in numbers)
+    pairs = len(args) // 2
+    equation = ",".join(letters(n) for n in args[1:2 * pairs:2])
+    return equation + ("->" + letters(args[-1]) if len(args) % 2 else ""), args[:2 * pairs:2]
+
+
 def _diagonals(x, labels):
     """One dimension per label: repeated labels take the diagonal."""
     labels = list(labels)
@@ -237,6 +250,8 @@ def einsum(equation, *operands):
         >>> clnn.einsum("i,i->", clnn.tensor([1., 2.]), clnn.tensor([3., 4.]))
         tensor(11.)
     """
+    if isinstance(equation, Tensor):
+        equation, operands = _from_lists((equation, *operands))
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     inputs, result = _parse(equation, operands)

@@ -295,8 +295,8 @@ def embed_strided(input, base_shape, size, stride, offset):
     return z
 
 
-@view("diagonal", vjp=dict(input=lambda g, input, offset, dim1, dim2: embed_strided(
-    g, input.shape, *_diagonal(input.shape, contiguous_strides(input.shape), 0, offset, dim1, dim2))))
+@view("diagonal", vjp=dict(input=lambda g, input_shape, offset, dim1, dim2: embed_strided(
+    g, input_shape, *_diagonal(input_shape, contiguous_strides(input_shape), 0, offset, dim1, dim2))))
 def diagonal(input, offset=0, dim1=0, dim2=1):
     """The diagonal of two dimensions, as the last dimension."""
     return _diagonal(input.shape, input._strides, input._offset, offset, dim1, dim2)
@@ -312,8 +312,8 @@ def _diagonal(shape, strides, base, offset, dim1, dim2):
     return tuple(shape[i] for i in keep) + (n,), tuple(strides[i] for i in keep) + (strides[a] + strides[b],), start
 
 
-@view("unfold", vjp=dict(input=lambda g, input, dimension, size, step: embed_strided(
-    g, input.shape, *_windows(input.shape, contiguous_strides(input.shape), 0, dimension, size, step))))
+@view("unfold", vjp=dict(input=lambda g, input_shape, dimension, size, step: embed_strided(
+    g, input_shape, *_windows(input_shape, contiguous_strides(input_shape), 0, dimension, size, step))))
 def unfold(input, dimension, size, step):
     """Windows of length ``size`` every ``step`` along ``dimension``, as a new last dimension."""
     return _windows(input.shape, input._strides, input._offset, dimension, size, step)
