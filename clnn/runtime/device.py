@@ -48,7 +48,7 @@ class Device:
         self.loops = self.flavour == "pocl" or self.max_work_group < 64
         self.default_local = min(64 if self.flavour == "pocl" else 256, self.max_work_group)
         self.driver_caches = self.flavour == "pocl"                # it keeps what it built, so binaries need not be kept once more
-        self.builds_in_parallel = self.flavour != "pocl"           # it compiles under one lock
+        self.builds_in_parallel = self.flavour in ("intel-cpu", "intel-gpu", "nvidia", "amd")   # others compile under one lock, or crash
         self.caches_binaries = self.flavour in ("pocl", "intel-cpu", "intel-gpu", "nvidia", "amd")  # rusticl dies on a bad binary
         self.build_options = drivers.build_options(self)
         self.err_dirty, self.checked_buffer = False, None
