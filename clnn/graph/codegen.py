@@ -97,8 +97,7 @@ def values(program: Program, index: str, leaf_index, own: frozenset, indent: str
         if expr.uses_index:
             text = re.sub(r"\bIDX\b", f"({index})", text)
         if expr.checked:
-            test, code = expression(_Check(expr), compute, names, own), f"e{n}"
-            lines.append(f"{indent}if ({test}) CLNN_FAIL(err, {code}, 0);")
+            lines.append(f"{indent}bad{n} |= ({expression(_Check(expr), compute, names, own)}) != 0;")
         kind = compute if expr.name != "cast" else compute
         lines.append(f"{indent}const {out.acc} v{n} = {as_stored(f'({text})', kind, out)};")
         types.append(out)
@@ -126,11 +125,25 @@ def parameters(program: Program) -> list[str]:
         if off:
             out.append(f"const long y{k}_o")
         out += [f"const long y{k}_s{j}" for j in strided_dims(cls)]
-    checks = [n for n, ins in enumerate(program.code) if Expr.all[ins[0]].checked]
-    if checks:
-        out.append("__global int* err")
-        out += [f"const int e{n}" for n in checks]
-    return out
+    return out + check_parameters(program)
+
+
+def checks(program) -> list[int]:
+    """The instructions that may report an error."""
+    return [n for n, ins in enumerate(program.code) if Expr.all[ins[0]].checked]
+
+
+def check_parameters(program) -> list[str]:
+    """Kernel parameters of the error word and of one code per check."""
+    found = checks(program)
+    return ["__global int* err"] + [f"const int e{n}" for n in found] if found else []
+
+
+def with_checks(program, body: list[str]) -> list[str]:
+    """``body`` with its checks collected in private flags and reported at its end, without an atomic: both would keep CPU compilers from
+    vectorising. Work-items that race write the same code, or another one of this kernel, which is as true."""
+    found = checks(program)
+    return [*[f"    int bad{n} = 0;" for n in found], *body, *[f"    if (bad{n}) *err = *err ? *err : e{n};" for n in found]]
 
 
 def strided_dims(cls: str):
@@ -166,7 +179,7 @@ def elementwise_source(program: Program, own: frozenset) -> str:
     geometry, lines = body(program, own)
     params = ",\n    ".join(geometry + parameters(program))
     return "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void fused(\n    {params})", "{",
-                      *_bases(program), *lines, "}", ""])
+                      *_bases(program), *with_checks(program, lines), "}", ""])
 
 
 def _linear_loop(program, own):

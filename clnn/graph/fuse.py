@@ -246,8 +246,11 @@ def run(device, group: Group, shape, numel, targets) -> None:
 def check_args(device, group: Group) -> list:
     """The error word and one registered code per checking operator."""
     device.err_dirty = True
-    return [device.error_buffer] + [struct.pack("i", device.error_code(e.name, "ZeroDivisionError: integer division or modulo by zero",
-                                                                       IntegerDivisionError)) for e in group.checked]
+    codes = [device.error_code(e.name, *reversed(e.failure or _DIVISION)) for e in group.checked]
+    return [device.error_buffer] + [struct.pack("i", code) for code in codes]
+
+
+_DIVISION = IntegerDivisionError, "ZeroDivisionError: integer division or modulo by zero"
 
 
 TILE = 64               # rows and columns that a work-item takes together when operands are walked across their memory order

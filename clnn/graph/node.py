@@ -42,11 +42,12 @@ class Storage:
 class Expr:
     """A scalar C expression over named operands, by category of the compute dtype; one object per operator."""
 
-    __slots__ = ("index", "name", "names", "text", "checked", "uses_index", "longs")
+    __slots__ = ("index", "name", "names", "text", "checked", "failure", "uses_index", "longs")
     all: list["Expr"] = []
 
-    def __init__(self, name, names, text, checked=None, longs=()):
+    def __init__(self, name, names, text, checked=None, longs=(), failure=None):
         self.name, self.names, self.text, self.checked = name, names, text, checked
+        self.failure = failure                                    # (exception, message) when the test `checked` is true
         self.longs = frozenset(names.index(n) for n in longs)     # operands that stay 64-bit integers whatever the compute dtype
         self.uses_index = "IDX" in str(text)
         self.index = len(Expr.all)

@@ -235,11 +235,9 @@ def source_of(device, call, program, value, out_dtype, nk, nr, kind, loop, final
         params += [f"const long x{k}_k{j}" for j in range(nk)] + [f"const long x{k}_r{j}" for j in range(nr)]
     params += [f"const {t} s{k}" for k, t in enumerate(program.scalars)]
     params += [f"const {'double' if acc.acc == 'double' else 'float'} c", f"__global {out_dtype.c}* restrict out"]
-    checks = [n for n, ins in enumerate(program.code) if codegen.Expr.all[ins[0]].checked]
-    if checks:
-        params += ["__global int* err"] + [f"const int e{n}" for n in checks]
+    params += codegen.check_parameters(program)
     body = {"row": _row, "short": _short, "column": _column}[kind](call, program, value, out_dtype, nk, nr, loop, final, own)
-    text = "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void reduce(\n    {', '.join(params)})", "{", *body, "}", ""])
+    text = "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void reduce(\n    {', '.join(params)})", "{", *codegen.with_checks(program, body), "}", ""])
     rows = [value, out_dtype, acc] + [dt.ALL[leaf[0]] for leaf in program.leaves] + [dt.ALL[i] for ins in program.code for i in ins[1:3]]
     return templates.preamble(device, any(r.needs_fp64 for r in rows), text) + text
 

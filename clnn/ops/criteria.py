@@ -101,9 +101,16 @@ def _bce_grad(g, input, target):
     return g * (input - target) / ((1 - input) * input).clamp_min(1e-12)
 
 
+def _unit(name):
+    """The test that all values of an operand lie in [0, 1]; NaN does not."""
+    return dict(checked=f"!({name} >= 0 && {name} <= 1)", failure=(RuntimeError, f"all elements of {name} should be between 0 and 1"))
+
+
 _bce = elementwise("_bce", "input, target", "(target - 1.0f) * fmax(log1p(-input), (ACC)-100) - target * fmax(log(input), (ACC)-100)", method=False,
-                   inplace=False, gradcheck=False, dtypes=dt.FLOATS,
+                   inplace=False, gradcheck=False, dtypes=dt.FLOATS, **_unit("input"),
                    vjp=dict(input=_bce_grad, target=lambda g, input: g * ((1 - input).log().clamp_min(-100) - input.log().clamp_min(-100))))
+_bce_target = elementwise("_bce_target", "target", "target", method=False, inplace=False, gradcheck=False, dtypes=dt.FLOATS,
+                          vjp=dict(target=lambda g: g), **_unit("target"))
 _bce_logits = elementwise("_bce_logits", "input, target", "fmax(input, (ACC)0) - input * target + log1p(exp(-fabs(input)))", method=False,
                           inplace=False, gradcheck=False, dtypes=dt.FLOATS,
                           vjp=dict(input=lambda g, input, target: g * (input.sigmoid() - target), target=lambda g, input: -g * input))
@@ -119,11 +126,13 @@ def _bce_samples():
 @_loss("binary_cross_entropy", samples=_bce_samples, errors=(
     ((np.full((2, 3), 0.5), np.zeros((3, 2))), {}, ValueError, "different to the input size"),))
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """``-w (y log x + (1 - y) log(1 - x))`` for probabilities x; the logarithms are not below -100."""
+    """``-w (y log x + (1 - y) log(1 - x))`` for probabilities x; the logarithms are not below -100.
+
+    An x or y outside [0, 1] is reported as RuntimeError when values are next read."""
     if target.shape != input.shape:
         raise ValueError(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. Please "
                          "ensure they have the same size.")
-    loss = _bce(input, target)
+    loss = _bce(input, _bce_target(target))
     return _reduce(loss if weight is None else loss * weight, _legacy(reduction, size_average, reduce))
 
 
