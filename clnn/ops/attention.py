@@ -1,7 +1,7 @@
 """Scaled dot-product attention with memory linear in the sequence length.
 
-Queries are taken in blocks: scores of a block by the GEMM family, weights in place, then the product with the values. Only the
-log-sum-exp of each query is kept; backward computes the weights of a block again (Dao et al., "FlashAttention", 2022, arranged for GEMM kernels).
+On CPUs :mod:`._attention` does it in one launch. Elsewhere, and for the sizes that it leaves out, queries are taken in blocks: scores of a block by
+the GEMM family, weights in place, then the product with the values. Only the log-sum-exp of each query is kept; backward computes the weights again.
 """
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .._tensor.dispatch import run
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes
+from . import _attention as _attend
 from ._gemm import gemm
 from .creation import filled
 
@@ -54,8 +55,8 @@ def _mask_args(s, mask):
     return (mask, *mask._strides)
 
 
-def _drop_args(seed, first, p, keys):
-    return (seed, first, round((1.0 - p) * 2.0 ** 32), 1.0 / (1.0 - p), keys)
+def _drop_args(seed, first, p):
+    return seed, first, round((1.0 - p) * 2.0 ** 32), 1.0 / (1.0 - p) if p < 1 else 0.0
 
 
 def _row_launch(device, rows, n):
@@ -69,7 +70,7 @@ def _weights(s, scores, lse, mask, causal, scale, drop, first, rows, n):
     device = scores._storage.device
     form, lanes, chunk, gs, ls = _row_launch(device, s.z * s.groups * rows, n)
     extra = (_mask_args(s, mask) if mask is not None else ()) + (drop or ())
-    run(device, "attention/softmax", dict(T=s.acc, FORM=form, LANES=lanes, MASK=None if mask is None else mask.dtype, CAUSAL=int(causal),
+    run(device, "attention/weights", dict(T=s.acc, FORM=form, LANES=lanes, MASK=None if mask is None else mask.dtype, CAUSAL=int(causal),
                                           DROP=int(drop is not None)), gs, ls,
         scores, lse, s.z * s.groups * rows, n, chunk, scale, rows, first, s.length, s.heads, *extra)
 
@@ -81,20 +82,19 @@ def _blocks(s, causal):
         yield first, rows, min(s.keys, first + rows) if causal else s.keys
 
 
-def _grad(g, query, key, value, mask, dropout_p, causal, scale, groups, heads, seed, first, out, lse):
-    return _attention_backward(g, query, key, value, out, lse, mask, dropout_p, causal, scale, groups, heads, seed, first)
+def _grad(g, query, key, value, mask, dropout_p, causal, scale, groups, seed, first, out, lse):
+    return _attention_backward(g, query, key, value, out, lse, mask, dropout_p, causal, scale, groups, seed, first)
 
 
-def _decompose(query, key, value, mask, dropout_p, causal, scale, groups, heads, seed, first):
+def _decompose(query, key, value, mask, dropout_p, causal, scale, groups, seed, first):
     if dropout_p:
         raise NotImplementedError("scaled_dot_product_attention: second derivatives with dropout are not available; use dropout_p=0")
-    k, v = (t.repeat_interleave(groups, 0) if groups > 1 else t for t in (key, value))
-    scores = (query * scale) @ k.transpose(1, 2)
+    k, v = (t.repeat_interleave(groups, 1) if groups > 1 else t for t in (key, value))
+    scores = (query * scale) @ k.transpose(2, 3)
     if mask is not None:
-        full = mask.expand(query.shape[0] // heads, heads, *scores.shape[1:]).reshape(scores.shape)
-        scores = scores.masked_fill(~full, -math.inf) if full.dtype is dt.bool_ else scores + full
+        scores = scores.masked_fill(~mask, -math.inf) if mask.dtype is dt.bool_ else scores + mask
     if causal:
-        keep = filled(Size(scores.shape[1:]), 1, dt.bool_, query._storage.device).tril()
+        keep = filled(Size(scores.shape[2:]), 1, dt.bool_, query._storage.device).tril()
         scores = scores.masked_fill(~keep, -math.inf)
     out = scores.softmax(-1) @ v
     return out, scores.logsumexp(-1)
@@ -102,8 +102,36 @@ def _decompose(query, key, value, mask, dropout_p, causal, scale, groups, heads,
 
 @kernel("_attention", method=False, outputs=("out", "lse"), public=1, autocast="low", decompose=_decompose,
         vjp={"query, key, value": _grad})
-def _attention(query, key, value, mask, dropout_p, causal, scale, groups, heads, seed, first):
-    """Dense ``query`` (Z * groups, L, E), ``key`` (Z, S, E), ``value`` (Z, S, Ev); ``mask`` of 4 dimensions or None."""
+def _attention(query, key, value, mask, dropout_p, causal, scale, groups, seed, first):
+    """``query`` (B, H, L, E), ``key`` (B, H / groups, S, E), ``value`` (B, H / groups, S, Ev); ``mask`` of 4 dimensions or None."""
+    if _attend.Form.suits(query, key, value):
+        drop = _drop_args(seed, first, dropout_p) if dropout_p else None
+        out, lse = _attend.forward(query, key, value, mask, drop, causal, scale, groups)
+        return out.to(query.dtype), lse
+    shape = (*query.shape[:3], value.shape[3])
+    flat = (t.reshape(-1, *t.shape[2:]) for t in (query, key, value))
+    out, lse = _forward_blocks(*flat, mask, dropout_p, causal, scale, groups, query.shape[1], seed, first)
+    return out.reshape(shape), lse
+
+
+@kernel("_attention_backward", method=False, outputs=("dq", "dk", "dv"), public=3)
+def _attention_backward(grad, query, key, value, out, lse, mask, dropout_p, causal, scale, groups, seed, first):
+    """Gradients of query, key and value."""
+    low = query.dtype
+    if _attend.Form.suits(query, key, value):
+        drop = _drop_args(seed, first, dropout_p) if dropout_p else None
+        dq, dk, dv = _attend.backward(grad, query, key, value, out, lse, mask, drop, causal, scale, groups)
+    else:
+        flat = (t.reshape(-1, *t.shape[2:]) for t in (grad, query, key, value, out))
+        got = _backward_blocks(*flat, lse, mask, dropout_p, causal, scale, groups, query.shape[1], seed, first)
+        dq, dk, dv = (t.reshape(*query.shape[:2], *t.shape[1:]) for t in got)
+    if groups > 1:
+        dk, dv = (t.reshape(t.shape[0], -1, groups, *t.shape[2:]).sum(2) for t in (dk, dv))
+    return dq.to(low), dk.to(low), dv.to(low)
+
+
+def _forward_blocks(query, key, value, mask, dropout_p, causal, scale, groups, heads, seed, first):
+    """Forward by kernels of the GEMM family: ``query`` (Z * groups, L, E), ``key`` (Z, S, E), ``value`` (Z, S, Ev)."""
     s = Sizes(query, key, value, groups, heads)
     device, low = query._storage.device, query.dtype
     query, key, value = (t.contiguous() for t in (query, key, value))
@@ -114,7 +142,7 @@ def _attention(query, key, value, mask, dropout_p, causal, scale, groups, heads,
     if not out._numel or not s.keys:
         return filled(out.shape, 0, low, device), lse
     scores = empty(Size((s.z * groups * s.block * s.keys,)), s.acc, device)
-    drop = _drop_args(seed, first, dropout_p, s.keys) if dropout_p else None
+    drop = (*_drop_args(seed, first, dropout_p), s.keys) if dropout_p else None
     qb, kb, vb, ob = _operands(s, query, key, value)
     for at, rows, n in _blocks(s, causal):
         sb = (groups * rows * n, rows * n)
@@ -126,9 +154,8 @@ def _attention(query, key, value, mask, dropout_p, causal, scale, groups, heads,
     return out, lse
 
 
-@kernel("_attention_backward", method=False, outputs=("dq", "dk", "dv"), public=3)
-def _attention_backward(grad, query, key, value, out, lse, mask, dropout_p, causal, scale, groups, heads, seed, first):
-    """Gradients of query, key and value."""
+def _backward_blocks(grad, query, key, value, out, lse, mask, dropout_p, causal, scale, groups, heads, seed, first):
+    """Backward of :func:`_forward_blocks`; the gradients of keys and values are per query head."""
     s = Sizes(query, key, value, groups, heads)
     s.block = min(s.length, max(16, s.block // 2))              # two score matrices are held
     device, low = query._storage.device, query.dtype
@@ -142,7 +169,7 @@ def _attention_backward(grad, query, key, value, out, lse, mask, dropout_p, caus
     for t in (dk, dv):
         t._storage.buffer()
     scores, dp = (empty(Size((s.z * groups * s.block * s.keys,)), s.acc, device) for _ in range(2))
-    drop = _drop_args(seed, first, dropout_p, s.keys) if dropout_p else ()
+    drop = (*_drop_args(seed, first, dropout_p), s.keys) if dropout_p else ()
     qb, kb, vb, ob = _operands(s, query, key, value)
     dkb, dvb = ((groups * s.keys * d, s.keys * d) for d in (s.dim, s.out_dim))
     z = (s.z, groups)
@@ -156,9 +183,7 @@ def _attention_backward(grad, query, key, value, out, lse, mask, dropout_p, caus
         _gemm(device, (s.acc, low), low, rows, s.dim, n, (dp, 0, (n, 1), sb), (key, 0, (s.dim, 1), kb), (dq, at * s.dim, qb), s.dim, z)
         _gemm(device, (s.acc, low), s.acc, n, s.dim, rows, (dp, 0, (1, n), sb), q, (dk, 0, dkb), s.dim, z, beta=1.0)
         _gemm(device, (s.acc, low), s.acc, n, s.out_dim, rows, (scores, 0, (1, n), sb), go, (dv, 0, dvb), s.out_dim, z, beta=1.0)
-    if groups > 1:
-        dk, dv = (t.reshape(s.z, groups, *t.shape[1:]).sum(1) for t in (dk, dv))
-    return dq, dk.to(low), dv.to(low)
+    return dq, dk, dv
 
 
 def _backward_rows(s, scores, dp, lse, delta, mask, causal, scale, drop, first, rows, n):
@@ -166,7 +191,7 @@ def _backward_rows(s, scores, dp, lse, delta, mask, causal, scale, drop, first, 
     total, loop = s.z * s.groups * rows, device.loops
     gs, ls = ((total,), (1,)) if loop else ((n, total), (64 if n >= 64 else 16, 1))
     extra = (_mask_args(s, mask) if mask is not None else ()) + tuple(drop)
-    run(device, "attention/backward", dict(T=s.acc, LOOP=int(loop), MASK=None if mask is None else mask.dtype, CAUSAL=int(causal),
+    run(device, "attention/gradients", dict(T=s.acc, LOOP=int(loop), MASK=None if mask is None else mask.dtype, CAUSAL=int(causal),
                                            DROP=int(bool(drop))), gs, ls,
         scores, dp, lse, delta, total, n, scale, rows, first, s.length, s.heads, *extra)
 
@@ -221,9 +246,9 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
             return _learned_bias(query, key, value, mask, dropout_p, scale, groups)
         mask = mask.reshape(-1, heads, *full[-2:]) if mask.ndim != 4 else mask
     seed, first = _stream(query, key, dropout_p)
-    q, k, v = (t.reshape(-1, *t.shape[-2:]) for t in (query, key, value))
-    out = _attention(q, k, v, mask, float(dropout_p), is_causal, scale, groups, heads, seed, first)
-    return out.reshape(*lead, *out.shape[-2:])
+    q, k, v = (t if t.ndim == 4 else t.reshape(-1, n, *t.shape[-2:]) for t, n in ((query, heads), (key, heads // groups), (value, heads // groups)))
+    out = _attention(q, k, v, mask, float(dropout_p), is_causal, scale, groups, seed, first)
+    return out if query.ndim == 4 else out.reshape(*lead, *out.shape[-2:])
 
 
 def _stream(query, key, dropout_p):

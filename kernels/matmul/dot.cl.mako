@@ -19,9 +19,6 @@
 <%
     ACC = TC.acc
     V = f"{ACC}{W}"
-    def lanes(h, odd):
-        """Lanes l with bit h of l equal to `odd`, in order."""
-        return "s" + "".join("0123456789abcdef"[l] for l in range(W) if bool(l & h) == odd)
 %>\
 ${tile.macros(ACC)}
 % for t in dict.fromkeys([TA, TB]):
@@ -72,13 +69,7 @@ void matmul_dot(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
                   ${" ".join(f"tail[{r * DN + c}] = MAC(x, {TB.load}(b{c}, k), tail[{r * DN + c}]);" for c in range(DN))} }
 % endfor
             }
-<% h = W // 2 %>\
-% while h:
-% for s in range(h):
-            s${s} = (${V})(${", ".join(f"s{q}.{lanes(h, False)} + s{q}.{lanes(h, True)}" for q in (2 * s, 2 * s + 1))});
-% endfor
-<% h //= 2 %>\
-% endwhile
+            ${vec.lane_sums(V, W, "s")}
             ${ACC} sums[${W}];
             vstore${W}(s0 + vload${W}(0, tail), 0, sums);
             for (long r = 0; r < ${DM} && i0 + r < i_end; r++)

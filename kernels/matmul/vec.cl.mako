@@ -3,6 +3,7 @@
 ## def                      gives
 ## vector_io(T, W)          ldv_<dtype>(p) and stv_<dtype>(p, v): W elements at p, converted to and from the compute type
 ## transpose(V, W, names)   an in-place W x W transpose of the W vectors called names + "0".. (a butterfly of lane swaps)
+## lane_sums(V, W, names)   the sums of the lanes of the W vectors called names + "0"..: names + "0" becomes the vector of them
 <%def name="vector_io(T, W)">
 % if T.name == "float16":
 inline float${W} ldv_float16(__global const ushort* p) {
@@ -57,4 +58,19 @@ inline void stv_bfloat16(__global ushort* p, float${W} f) {
 % endif
 % endfor
 % endfor
+</%def>
+##
+<%def name="lane_sums(V, W, t)">
+<%
+    def lanes(h, odd):
+        """Lanes l with bit h of l equal to `odd`, in order."""
+        return "s" + "".join("0123456789abcdef"[l] for l in range(W) if bool(l & h) == odd)
+    h = W // 2
+%>\
+% while h:
+% for n in range(h):
+            ${t}${n} = (${V})(${", ".join(f"{t}{q}.{lanes(h, False)} + {t}{q}.{lanes(h, True)}" for q in (2 * n, 2 * n + 1))});
+% endfor
+<% h //= 2 %>\
+% endwhile
 </%def>

@@ -1,0 +1,72 @@
+"""Attention in one launch against PyTorch, and against the path of separate products."""
+import numpy as np
+import pytest
+
+import clnn
+import clnn.nn.functional as F
+from clnn.ops import _attention
+
+# B, H, L, S, E, Ev, query heads per key head, heads innermost, mask
+CASES = {"blocks": (1, 2, 130, 90, 16, 16, 1, False, None), "causal": (2, 2, 50, 50, 32, 16, 1, True, "causal"),
+         "causal-few-keys": (1, 1, 40, 20, 16, 16, 1, False, "causal"), "shared-keys": (2, 4, 21, 33, 16, 16, 2, True, None),
+         "bool": (2, 2, 20, 20, 16, 16, 1, True, "bool"), "float": (2, 2, 20, 20, 16, 16, 1, False, "float"),
+         "padding": (2, 2, 20, 20, 16, 16, 1, False, "keys"), "one-query": (2, 4, 1, 40, 16, 16, 2, False, None)}
+
+
+def inputs(b, h, n, s, e, ev, groups, inner, kind):
+    """Query, key, value and gradient as arrays, and the mask."""
+    rng = np.random.default_rng(0)
+
+    def make(heads, length, size):
+        return rng.standard_normal((b, length, heads, size) if inner else (b, heads, length, size)).astype(np.float32)
+    arrays = [make(h, n, e), make(h // groups, s, e), make(h // groups, s, ev), make(h, n, ev)]
+    masks = {"bool": rng.random((b, 1, n, s)) > 0.4, "float": rng.standard_normal((n, s)).astype(np.float32), "keys": rng.random((b, 1, 1, s)) > 0.4}
+    if kind == "bool":
+        masks["bool"][:, :, 3] = False                           # a query that sees nothing gives zeros
+    return arrays, masks.get(kind)
+
+
+def run(lib, f, arrays, mask, inner, **kind):
+    """Output and gradients."""
+    leaves = [lib.tensor(a, requires_grad=True) for a in arrays[:3]]
+    q, k, v = (t.transpose(1, 2) if inner else t for t in leaves)
+    grad = lib.tensor(arrays[3])
+    out = f.scaled_dot_product_attention(q, k, v, None if mask is None else lib.tensor(mask), **kind)
+    out.backward(grad.transpose(1, 2) if inner else grad)
+    return [out.detach().numpy()] + [t.grad.numpy() for t in leaves]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_equals_torch(name):
+    torch = pytest.importorskip("torch")
+    case = CASES[name]
+    arrays, mask = inputs(*case)
+    kind = dict(is_causal=case[8] == "causal", enable_gqa=case[6] > 1)
+    got = run(clnn, F, arrays, mask, case[7], **kind)
+    want = run(torch, torch.nn.functional, arrays, mask, case[7], **kind)
+    for a, b in zip(got, want):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+def test_dropout_equals_separate_products(monkeypatch):
+    arrays, _ = inputs(1, 2, 20, 20, 16, 16, 1, False, None)
+
+    def both():
+        clnn.manual_seed(7)
+        return run(clnn, F, arrays, None, False, dropout_p=0.3)
+    got = both()
+    monkeypatch.setattr(_attention.Form, "suits", staticmethod(lambda *_: False))
+    for a, b in zip(got, both()):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+def test_nan_and_low_precision():
+    rng = np.random.default_rng(1)
+    q = clnn.tensor(rng.standard_normal((1, 2, 20, 16)).astype(np.float32))
+    bad = q.clone()
+    bad[0, 0, 3, 0] = float("nan")
+    lost = F.scaled_dot_product_attention(bad, q, q).isnan()
+    assert lost[0, 0, 3].all() and not lost[0, 0, :3].any() and not lost[0, 1].any()
+    low = F.scaled_dot_product_attention(*[q.to(clnn.bfloat16)] * 3)
+    assert low.dtype is clnn.bfloat16
+    np.testing.assert_allclose(low.float().numpy(), F.scaled_dot_product_attention(q, q, q).numpy(), atol=0.03)
