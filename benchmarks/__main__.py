@@ -1,7 +1,7 @@
 """One table of clnn against NumPy, PyTorch and the device's limits: ``python -m benchmarks [--only host,gemm] [--json FILE] [--without torch]``.
 
 All contenders of a line take turns; rates are those of the best round, and the last columns are ratios within the line. More than 1 means that
-clnn is faster.
+clnn is faster ("x torch", "x numpy": as written; "replayed": recorded with clnn.compile, against PyTorch as written).
 """
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy as np
 
 import clnn
 
-from . import elementwise, products, setup, training
+from . import elementwise, first_use, products, setup, training
 from .timing import measure
 
 GROUPS = {"host": elementwise.host, "elementwise": elementwise.elementwise, "reductions": elementwise.reductions, "gemm": products.gemm, "conv": products.conv,
-          "attention": products.attention, "training": training.training}
-COLUMNS = (("clnn", 8), ("unit", 8), ("compiled", 9), ("torch", 8), ("numpy", 8), ("limit", 8), ("x torch", 8), ("x numpy", 8), ("of limit", 9))
+          "attention": products.attention, "training": training.training, "first use": first_use.first_use}
+COLUMNS = (("clnn", 8), ("unit", 8), ("compiled", 9), ("torch", 8), ("numpy", 8), ("limit", 8), ("x torch", 8), ("replayed", 9), ("x numpy", 8), ("of limit", 9))
 
 
 def number(value):
@@ -32,12 +32,11 @@ def line(result):
     """The cells of one result."""
     case = result.case
     ours, limit = result.rate("clnn"), result.rate("limit") if case.bound else None
-    base = min((result.best[n] for n in ("clnn", "compiled") if n in result.best), default=None)
 
-    def ratio(other):
-        return result.best[other] / base if base and other in result.best else None
+    def ratio(other, mine="clnn"):
+        return result.best[other] / result.best[mine] if other in result.best and mine in result.best else None
     cells = [number(ours), case.unit, number(result.rate("compiled")), number(result.rate("torch")), number(result.rate("numpy")), number(limit),
-             number(ratio("torch")), number(ratio("numpy")), f"{100 * ours / limit:.0f} %" if limit and ours else ""]
+             number(ratio("torch")), number(ratio("torch", "compiled")), number(ratio("numpy")), f"{100 * ours / limit:.0f} %" if limit and ours else ""]
     return case.name, cells
 
 

@@ -47,7 +47,7 @@ def resnet18(lib):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
 
 
-def gpt(lib, vocab=256, width=128, heads=4, depth=4, length=64):
+def gpt(lib, vocab=256, width=256, heads=8, depth=4, length=128):
     """A small decoder as in GPT-2: pre-norm blocks of causal attention and a GELU network."""
     nn = lib.nn
 
@@ -99,8 +99,8 @@ MODELS = [
     ("digits CNN, batch 64", digits, lambda: _images(64, 1, 8), "AdamW"),
     ("MLP 784-512-512-10, batch 64", mlp, lambda: (array(64, 784), RNG.integers(0, 10, 64)), "SGD"),
     ("LeNet-5, batch 64", lenet, lambda: _images(64, 1, 28), "SGD"),
-    ("LSTM 64-128, 32 x 32 steps", lstm, lambda: (array(32, 32, 64), RNG.integers(0, 10, 32)), "Adam"),
-    ("GPT 4 x 128, batch 8 x 64", gpt, lambda: (RNG.integers(0, 256, (8, 64)), RNG.integers(0, 256, 512)), "AdamW"),
+    ("LSTM 64-128, batch 32, 50 steps", lstm, lambda: (array(32, 50, 64), RNG.integers(0, 10, 32)), "Adam"),
+    ("GPT 4 x 256, batch 8 x 128", gpt, lambda: (RNG.integers(0, 256, (8, 128)), RNG.integers(0, 256, 1024)), "AdamW"),
     ("ResNet-18 on 32 x 32, batch 16", resnet18, lambda: _images(16, 3, 32), "SGD"),
 ]
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -63,6 +62,7 @@ if hasattr(os, "register_at_fork"):
 
 def _run_probe(skip, folder=None):
     """One probe process: (verdicts, platforms, blamed key or None, error text)."""
+    import subprocess
     env = dict(os.environ)
     if folder is not None:
         env["OCL_ICD_VENDORS"] = str(folder)

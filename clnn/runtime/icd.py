@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
+import importlib.util
 import os
 import sys
 import sysconfig
@@ -24,6 +24,7 @@ def user_vendors() -> str | None:
 
 def pip_intel_library() -> Path | None:
     """``libintelocl.so`` of a pip-installed Intel CPU runtime. The .icd file in that package holds a placeholder path."""
+    import importlib.metadata   # here, as it loads an e-mail parser and more
     places = [Path(sys.prefix, "lib"), Path(sysconfig.get_path("data"), "lib")]
     try:
         dist = importlib.metadata.distribution("intel-opencl-rt")

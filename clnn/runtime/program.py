@@ -5,7 +5,6 @@ import contextlib
 import re
 import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 from ..core.errors import KernelBuildError
 from . import assemble, diskcache
@@ -160,6 +159,7 @@ def build(device, programs) -> None:
     groups = list(assemble.groups(programs, min(_TOGETHER, -(-len(programs) // 2)) if parallel else _TOGETHER))
     with _quiet():
         if parallel:
+            from concurrent.futures import ThreadPoolExecutor
             with ThreadPoolExecutor(2) as pool:
                 list(pool.map(lambda group: _build_group(device, group), groups))
         else:
