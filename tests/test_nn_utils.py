@@ -383,7 +383,12 @@ def test_functional_call():
     with pytest.raises(RuntimeError, match="Missing key"):
         clnn.func.functional_call(layer, {"weight": weight}, x, strict=True)
     with pytest.raises(AttributeError):
-        clnn.func.functional_call(layer, {"foo": weight}, x)
+        clnn.func.functional_call(layer, {"foo.bar": weight}, x)
+    close(clnn.func.functional_call(layer, {"foo": weight}, x), layer(x))       # no one has it, and it was not asked for with strict
+    with pytest.raises(TypeError, match="not an instance"):
+        clnn.func.functional_call(layer, {"weight": 3}, x)
+    with pytest.raises(ValueError, match="multiple dictionaries"):
+        clnn.func.functional_call(layer, ({"weight": weight}, {"weight": weight}), x)
     tied = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
     tied[1].weight = tied[0].weight
     close(clnn.func.functional_call(tied, {"0.weight": clnn.eye(2) * 2}, clnn.ones(1, 2)), clnn.full((1, 2), 4.0))

@@ -465,3 +465,40 @@ def test_autocast():
         assert not clnn.amp.is_autocast_enabled()
     with pytest.raises(RuntimeError, match="device type"):
         clnn.autocast("quantum")
+
+
+def test_sparse_adam_refuses_dense_gradients():
+    for lib in (clnn, torch):
+        params = parameters(lib)
+        optimizer = lib.optim.SparseAdam(params, lr=0.1)
+        optimizer.step()                                                        # no gradients, nothing to refuse
+        params[0].grad = lib.ones(4, 3)
+        with pytest.raises(RuntimeError, match="does not support dense gradients"):
+            optimizer.step()
+    ours, theirs = clnn.optim.SparseAdam(parameters(clnn)), torch.optim.SparseAdam(parameters(torch))
+    assert repr(ours) == repr(theirs)
+    for bad in (dict(lr=0), dict(eps=-1), dict(betas=(1.0, 0.9))):
+        with pytest.raises(ValueError, match="Invalid"):
+            clnn.optim.SparseAdam(parameters(clnn), **bad)
+
+
+def test_groups_print_as_in_torch():
+    shown = [repr(lib.optim.Adam([{"params": p[:1], "lr": 0.5}, {"params": p[1:]}], lr=0.25)) for lib in (clnn, torch) for p in [parameters(lib)]]
+    assert shown[0] == shown[1] and shown[0].count("Parameter Group") == 2
+
+
+def test_schedule_written_for_torch():
+    """get_lr may look at the flag that tells whether step() is asking."""
+    results = []
+    for lib in (clnn, torch):
+        class Halving(lib.optim.lr_scheduler.LRScheduler):
+            def get_lr(self):
+                assert self._get_lr_called_within_step
+                return [base * 0.5 ** self.last_epoch for base in self.base_lrs]
+
+        optimizer = lib.optim.SGD(parameters(lib), lr=0.5)
+        schedule = Halving(optimizer)
+        optimizer.step()
+        schedule.step()
+        results.append((schedule.get_last_lr(), schedule.state_dict()))
+    assert results[0] == results[1] and results[0][0] == [0.25]

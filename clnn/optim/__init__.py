@@ -14,4 +14,5 @@ from clnn.optim.radam import RAdam
 from clnn.optim.rmsprop import RMSprop
 from clnn.optim.rprop import Rprop
 from clnn.optim.sgd import SGD
+from clnn.optim.sparse_adam import SparseAdam
 from clnn.optim import lr_scheduler, swa_utils  # noqa: E402 - they build on the optimizers

@@ -34,7 +34,7 @@ class LRScheduler:
     once an epoch (or once a batch), after `optimizer.step()`.
     """
 
-    _is_initial = False
+    _is_initial = _get_lr_called_within_step = False
 
     def __init__(self, optimizer, last_epoch=-1):
         if not isinstance(optimizer, Optimizer):
@@ -54,6 +54,7 @@ class LRScheduler:
         """Compute the learning rates of the first epoch."""
         self._step_count = 0
         self._is_initial = True
+        self._get_lr_called_within_step = False
         try:
             self.step()
         finally:
@@ -77,6 +78,8 @@ class LRScheduler:
 
     def get_lr(self):
         """The learning rates of epoch `last_epoch`, one a group, computed from the present ones."""
+        if not self._get_lr_called_within_step:
+            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning, stacklevel=2)
         return [self.next_lr(lr, base) for lr, base in zip(self._lrs(), self.base_lrs, strict=True)]
 
     def _lrs(self):
@@ -88,16 +91,23 @@ class LRScheduler:
             warnings.warn("lr_scheduler.step() was called before optimizer.step(): call them in the opposite order, or the first value of "
                           "the schedule is skipped", UserWarning, stacklevel=2)
         self._step_count += 1
+        if epoch is not None:
+            warnings.warn("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible; call "
+                          "`scheduler.step()` without it.", UserWarning, stacklevel=2)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch=None):
-        if epoch is None:
-            self.last_epoch += 1
-            values = self.get_lr()
-        else:
-            self.last_epoch = epoch
-            values = self._get_closed_form_lr() if hasattr(self, "_get_closed_form_lr") else self.get_lr()
-        self._apply(values)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        closed = epoch is not None and hasattr(self, "_get_closed_form_lr")
+        self._apply(self._get_closed_form_lr() if closed else self._ask_lr())
+
+    def _ask_lr(self):
+        """`get_lr()` with the flag that schedules written for PyTorch look at there."""
+        self._get_lr_called_within_step = True
+        try:
+            return self.get_lr()
+        finally:
+            self._get_lr_called_within_step = False
 
     def _apply(self, values):
         for group, lr in zip(self.optimizer.param_groups, values, strict=True):

@@ -298,7 +298,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         else:
             self._find(epoch)
         self.last_epoch = math.floor(epoch)
-        self._apply(self.get_lr())
+        self._apply(self._ask_lr())
 
     def _find(self, epoch):
         """Set the descent that `epoch` falls into and the position in it."""

@@ -112,6 +112,8 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+        if any(group.get("fused") and group.get("foreach") for group in self.param_groups):
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -139,7 +141,8 @@ class Optimizer:
         for i, group in enumerate(self.param_groups):
             lines.append(f"Parameter Group {i}")
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        return "\n".join(lines) + "\n)"
+            lines.append("")
+        return "\n".join(lines[:-1]) + "\n)"
 
     def step(self, closure=None):
         """Update the parameters once. `closure` (optional) recomputes the loss and returns it."""

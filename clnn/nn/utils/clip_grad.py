@@ -1,5 +1,6 @@
 """Limiting gradients."""
 import math
+import warnings
 
 import clnn
 from clnn._tensor.tensor import Tensor
@@ -72,6 +73,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Deprecated name of :func:`clip_grad_norm_`."""
+    warnings.warn("`clnn.nn.utils.clip_grad_norm` is now deprecated in favor of `clnn.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 

@@ -183,6 +183,8 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
             sequences = list(sequences)
         else:
             raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
+    if not sequences:
+        raise RuntimeError("received an empty list of sequences")
     longest = max(s.shape[0] for s in sequences)
 
     def filled(s):

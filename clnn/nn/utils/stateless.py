@@ -1,6 +1,8 @@
 """Calling a module with other parameters and buffers than its own."""
 import contextlib
 
+from clnn._tensor.tensor import Tensor
+
 __all__ = ["functional_call"]
 
 
@@ -39,6 +41,10 @@ def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, 
     swapped = []
     try:
         for name, value in tensors.items():
+            if not isinstance(value, Tensor):
+                raise TypeError(f"{value} is not an instance of clnn.Tensor")
+            if name in unexpected and not hasattr(module.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]):
+                continue  # without `strict` a name that no one has counts for nothing
             table, attribute = _place_of(module, name)
             swapped.append((name, table, attribute, table[attribute]))
             table[attribute] = value
@@ -67,7 +73,7 @@ def _merge(dictionaries):
     for dictionary in dictionaries:
         for name in dictionary:
             if name in merged:
-                raise ValueError(f"{name} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+                raise ValueError(f"{[name]} appeared in multiple dictionaries; behavior of functional call is ambiguous")
         merged.update(dictionary)
     return merged
 
@@ -90,6 +96,9 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
         tensor([[3.]])
     """
     if not isinstance(parameters_and_buffers, dict):
+        if not isinstance(parameters_and_buffers, (list, tuple)) or not all(isinstance(d, dict) for d in parameters_and_buffers):
+            raise ValueError("Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+                             f"{type(parameters_and_buffers)}")
         parameters_and_buffers = _merge(parameters_and_buffers)
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with _reparametrize_module(module, parameters_and_buffers, tie_weights=tie_weights, strict=strict):

@@ -1,4 +1,6 @@
 """Weight normalisation by a forward pre-hook (the older form; see utils.parametrizations.weight_norm)."""
+import warnings
+
 import clnn
 from clnn.nn.parameter import Parameter, is_lazy
 
@@ -71,6 +73,8 @@ def weight_norm(module, name="weight", dim=0):
         >>> nn.utils.weight_norm(nn.Linear(20, 40)).weight_g.shape
         clnn.Size([40, 1])
     """
+    warnings.warn("`clnn.nn.utils.weight_norm` is deprecated in favor of `clnn.nn.utils.parametrizations.weight_norm`.", FutureWarning,
+                  stacklevel=2)
     WeightNorm.apply(module, name, dim)
     return module
 
