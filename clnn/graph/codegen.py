@@ -98,10 +98,19 @@ def values(program: Program, index: str, leaf_index, own: frozenset, indent: str
             text = re.sub(r"\bIDX\b", f"({index})", text)
         if expr.checked:
             lines.append(f"{indent}bad{n} |= ({expression(_Check(expr), compute, names, own)}) != 0;")
-        kind = compute if expr.name != "cast" else compute
-        lines.append(f"{indent}const {out.acc} v{n} = {as_stored(f'({text})', kind, out)};")
+        if expr.name == "cast" and _source(program, operands[0], types) is out:
+            lines.append(f"{indent}const {out.acc} v{n} = {text};")          # what was read or rounded already needs no rounding
+        else:
+            lines.append(f"{indent}const {out.acc} v{n} = {as_stored(f'({text})', compute, out)};")
         types.append(out)
     return lines
+
+
+def _source(program, operand, types):
+    """The dtype of an operand that is an earlier value or a leaf; None for a scalar."""
+    if operand >= 0:
+        return types[operand]
+    return dt.ALL[program.leaves[-(operand + 1) // 2][0]] if operand % 2 else None
 
 
 class _Check:
@@ -143,7 +152,7 @@ def with_checks(program, body: list[str]) -> list[str]:
     """``body`` with its checks collected in private flags and reported at its end, without an atomic: both would keep CPU compilers from
     vectorising. Work-items that race write the same code, or another one of this kernel, which is as true."""
     found = checks(program)
-    return [*[f"    int bad{n} = 0;" for n in found], *body, *[f"    if (bad{n}) *err = *err ? *err : e{n};" for n in found]]
+    return [*[f"    int bad{n} = 0;" for n in found], *body, *[f"    if (bad{n}) CLNN_FAIL(err, e{n}, 0);" for n in found]]
 
 
 def strided_dims(cls: str):

@@ -177,9 +177,20 @@ def geometry(group: Group, shape, targets):
     walks = [(leaf[3] if not leaf[4] else flat if leaf[3] else zero) for leaf in group.leaves]
     walks += [t[4] if t[4] is not None else flat for t in targets]
     sizes, walks = collapse(shape, tuple(walks))
+    if len(sizes) > 1 and sizes[-1] < NARROW and not any(n.expr.uses_index for n in group.order):
+        sizes, walks = _widen(sizes, walks)
     classes = [leaf_class(w, sizes) for w in walks]
     k = len(group.leaves)
     return sizes, classes[:k], walks[:k], classes[k:], walks[k:]
+
+
+def _widen(sizes, walks):
+    """Move a long dimension inwards, the last one if there are several: an innermost loop over 3 channels costs more than strided access."""
+    best = max(range(len(sizes)), key=lambda j: (min(sizes[j], TILE), j))
+    if sizes[best] < NARROW:
+        return sizes, walks
+    order = [j for j in range(len(sizes)) if j != best] + [best]
+    return tuple([sizes[j] for j in order]), [tuple([w[j] for j in order]) for w in walks]
 
 
 _PACK_D = struct.Struct("d").pack
@@ -216,7 +227,7 @@ def kernel_for(device, program: codegen.Program):
 def run(device, group: Group, shape, numel, targets) -> None:
     """Launch the group over ``shape``; targets are (value, dtype, buffer, offset, strides or None for flat)."""
     sizes, classes, walks, out_classes, out_walks = geometry(group, shape, targets)
-    crossing = sizes is not None and any(c[-1] == "s" for c in classes if c not in ("l", "0"))
+    crossing = sizes is not None and any(c[-1] == "s" for c in (*classes, *out_classes) if c not in ("l", "0"))
     form, geo, gsize, lsize = plan(device, sizes, numel, crossing)
     rank = 0 if sizes is None else len(sizes)
     program = codegen.Program(
@@ -253,6 +264,7 @@ def check_args(device, group: Group) -> list:
 _DIVISION = IntegerDivisionError, "ZeroDivisionError: integer division or modulo by zero"
 
 
+NARROW = 16             # innermost dimensions shorter than this are avoided
 TILE = 64               # rows and columns that a work-item takes together when operands are walked across their memory order
 
 
@@ -269,21 +281,29 @@ def plan(device, sizes, numel, crossing=False):
         return "linear-item", [numel], (numel,), (_local(numel),)
     inner = sizes[-1]
     rows = numel // inner
-    if len(sizes) > 1 and inner < 16 and numel < 2 ** 31:
+    if len(sizes) > 1 and inner < NARROW and numel < 2 ** 31:
         if loop:
             chunk = max(2048, -(-numel // (4 * device.compute_units)))
             return "flat-loop", [*sizes, numel, chunk], (-(-numel // chunk),), (1,)
         return "flat-item", [*sizes, numel], (numel,), (_local(numel),)
     if loop and crossing and inner >= TILE and rows >= TILE:
         return "rows-loop", [*sizes, rows, TILE, TILE], (-(-rows // TILE), -(-inner // TILE)), (1, 1)
-    if crossing and inner >= 16 and rows >= 16 and not loop:
-        return "rows-item", list(sizes), (inner, rows), (16, 16)
     if loop:
-        seg = inner if rows >= 4 * device.compute_units else max(4096, -(-inner // (4 * device.compute_units)))
-        chunk = max(1, 8192 // min(inner, seg), -(-rows // 64))
+        seg = TILE * 16 if crossing else inner if rows >= 4 * device.compute_units else max(4096, -(-inner // (4 * device.compute_units)))
+        chunk = max(1, 8192 // min(inner, seg), -(-rows // 64) if not crossing else 1)
         return "rows-loop", [*sizes, rows, chunk, seg], (-(-rows // chunk), -(-inner // seg)), (1, 1)
-    local = _local(inner)
-    return "rows-item", list(sizes), (inner, rows), (local, 1)
+    return "rows-item", list(sizes), (inner, rows), work_group(device, inner, rows, crossing)
+
+
+def work_group(device, inner, rows, crossing=False):
+    """A work-group over (innermost dimension, rows): wide for long rows, many rows together for short ones; few distinct ones."""
+    if inner >= 256 and not crossing:
+        return 256, 1
+    wide = TILE if inner >= TILE and (device.is_cpu or not crossing) else 16
+    deep = (1024 if device.is_cpu else 256) // wide
+    while deep >= 2 * rows and deep > 1:
+        deep //= 4
+    return wide, max(1, deep)
 
 
 def _local(n):

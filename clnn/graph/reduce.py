@@ -5,18 +5,20 @@ row after row per column, segments combined in a second launch. So every driver 
 """
 from __future__ import annotations
 
+import functools
 import struct
 
 from ..core import dtype as dt
 from ..core.shape import collapse, contiguous_strides
 from ..runtime import templates
-from . import codegen
+from . import codegen, reduce_vector
 from .fuse import CAST, Group, _launch, finish, leaf_class, pack_scalars, realize, reshape_node
 from .fuse import _SCALAR_C
 from .node import Node
 
 LANES = 64              # partial results per segment
-SHORT = 64              # shorter rows are added up in sequence
+BRIEF = 64              # shorter rows need no work-group
+SHORT = 16              # still shorter ones are added up in sequence
 SEGMENT = 16384         # elements per first-stage segment of a row
 ROWS = 1024             # rows per first-stage segment of a column
 LONG = 8                # instructions of a prologue from which on kept intermediate values are stored first
@@ -131,7 +133,7 @@ class Geometry:
     """Kept and reduced dimensions after merging, the walk of each leaf over them, and how the work is cut into segments."""
 
     __slots__ = ("kept", "reduced", "kept_walks", "reduced_walks", "column", "outputs", "total", "rows", "inner", "parts", "part_rows",
-                 "part_inner", "short")
+                 "part_inner", "kind")
 
     def __init__(self, group, shape, dims):
         flat = contiguous_strides(shape)
@@ -148,7 +150,7 @@ class Geometry:
         self.column = self._is_column(walks)
         self.inner = 1 if self.column else self.reduced[-1]
         self.rows = self.total // self.inner if self.inner else 0
-        self.short = not self.column and self.total < SHORT
+        self.kind = "column" if self.column else "short" if self.total < SHORT else "brief" if self.total < BRIEF else "row"
         self._cut()
 
     def _is_column(self, walks):
@@ -177,19 +179,20 @@ _geometries: dict = {}
 
 
 def launch_reduction(device, call, group, geo, value, out, out_dtype, final):
-    loop = device.loops
     nk, nr = len(geo.kept), len(geo.reduced)
     inner_dim = geo.kept_walks if geo.column else geo.reduced_walks
     classes = tuple([leaf_class(w[-1:], None) for w in inner_dim[:len(group.leaves)]])
     leaves = tuple([(leaf[1].index, c, True) for leaf, c in zip(group.leaves, classes)])
     program = codegen.Program(tuple(group.code), leaves, tuple([_SCALAR_C[k] for k in group.kinds]), (), "", nk)
-    shape_kind = "column" if geo.column else "short" if geo.short else "row"
-    key = (device, call.spec.name, call.acc, value, out_dtype, final, program.key(), nr, shape_kind, loop)
-    kernel = _kernels.get(key)
-    if kernel is None:
-        source = source_of(device, call, program, value, out_dtype, nk, nr, shape_kind, loop, final)
-        kernel = _kernels[key] = device.kernel_from_source(source, "reduce")
-    args = [geo.outputs, geo.rows, geo.inner, geo.parts, geo.part_rows, geo.part_inner, *geo.kept, *geo.reduced]
+    kind = geo.kind
+    key = (device, call.spec.name, call.acc, value, out_dtype, final, program.key(), nr, kind)
+    found = _kernels.get(key)
+    if found is None:
+        source, form = source_of(device, call, program, value, out_dtype, nk, nr, kind, final)
+        found = _kernels[key] = device.kernel_from_source(source, "reduce"), form
+    kernel, form = found
+    gs, ls, chunk = _grid(device, geo, kind, form)
+    args = [geo.outputs, geo.rows, geo.inner, geo.parts, geo.part_rows, geo.part_inner, chunk, *geo.kept, *geo.reduced]
     for k, leaf in enumerate(group.leaves):
         args += [leaf[0], leaf[2], *geo.kept_walks[k], *geo.reduced_walks[k]]
     args += pack_scalars(group)
@@ -198,18 +201,24 @@ def launch_reduction(device, call, group, geo, value, out, out_dtype, final):
     if group.checked:
         from .fuse import check_args
         args += check_args(device, group)
-    if shape_kind == "column":
+    _launch(device, kernel, gs, ls, *args)
+
+
+def _grid(device, geo, kind, form):
+    """(global size, local size, outputs per work-item)."""
+    if kind == "column":
         inner = geo.kept[-1]
         outer = geo.outputs // inner
-        if loop:
-            gs, ls = (-(-inner // CHUNK), outer, geo.parts), (1, 1, 1)
-        else:
-            gs, ls = (inner, outer, geo.parts), (64 if inner >= 64 else 16, 1, 1)
-    elif shape_kind == "short":
-        gs, ls = (((geo.outputs + 63) // 64,), (1,)) if loop else ((geo.outputs,), (64,))
-    else:
-        gs, ls = ((geo.outputs, geo.parts), (1, 1)) if loop else ((geo.outputs * LANES, geo.parts), (LANES, 1))
-    _launch(device, kernel, gs, ls, *args)
+        if form == "item":
+            return (inner, outer, geo.parts), (64 if inner >= 64 else 16, 1, 1), 1
+        return (-(-inner // CHUNK), outer, geo.parts), (1, 1, 1), 1
+    if kind == "short" or kind == "brief" and form != "vector":
+        return ((geo.outputs,), (64,), 1) if form == "item" else ((-(-geo.outputs // 64),), (1,), 64)
+    if form == "item":
+        return (geo.outputs * LANES, geo.parts), (LANES, 1), 1
+    work = min(geo.part_rows, geo.rows) * min(geo.part_inner, geo.inner)
+    chunk = max(1, min(16384 // work, geo.outputs * geo.parts // (8 * device.compute_units))) if work else 1
+    return (-(-geo.outputs // chunk), geo.parts), (1, 1), chunk
 
 
 def _split(total_name, dims, sizes, indent):
@@ -223,12 +232,12 @@ def _split(total_name, dims, sizes, indent):
     return lines
 
 
-def source_of(device, call, program, value, out_dtype, nk, nr, kind, loop, final):
-    """The source of one reduction kernel, named ``reduce``."""
+def source_of(device, call, program, value, out_dtype, nk, nr, kind, final):
+    """(source of one reduction kernel, named ``reduce``; its form: ``vector``, ``loop`` or ``item``)."""
     own = codegen.OWN
     acc = call.acc
     params = ["const long outputs", "const long rows", "const long inner", "const long parts", "const long part_rows",
-              "const long part_inner"]
+              "const long part_inner", "const long chunk"]
     params += [f"const long k{j}" for j in range(nk)] + [f"const long r{j}" for j in range(nr)]
     for k, (d, _, _) in enumerate(program.leaves):
         params += [f"__global const {dt.ALL[d].c}* restrict x{k}_p", f"const long x{k}_o"]
@@ -236,10 +245,19 @@ def source_of(device, call, program, value, out_dtype, nk, nr, kind, loop, final
     params += [f"const {t} s{k}" for k, t in enumerate(program.scalars)]
     params += [f"const {'double' if acc.acc == 'double' else 'float'} c", f"__global {out_dtype.c}* restrict out"]
     params += codegen.check_parameters(program)
-    body = {"row": _row, "short": _short, "column": _column}[kind](call, program, value, out_dtype, nk, nr, loop, final, own)
+    form = "loop" if device.loops else "item"
+    body = None
+    if device.is_cpu and kind != "short":
+        vector = _column_vector if kind == "column" else functools.partial(_row_vector, brief=kind == "brief")
+        body = vector(call, program, value, out_dtype, nk, nr, final, own)
+    if body is not None:
+        form = "vector"
+    else:
+        write = {"row": _row, "short": _short, "brief": _brief, "column": _column}[kind]
+        body = write(call, program, value, out_dtype, nk, nr, form == "loop", final, own)
     text = "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void reduce(\n    {', '.join(params)})", "{", *codegen.with_checks(program, body), "}", ""])
     rows = [value, out_dtype, acc] + [dt.ALL[leaf[0]] for leaf in program.leaves] + [dt.ALL[i] for ins in program.code for i in ins[1:3]]
-    return templates.preamble(device, any(r.needs_fp64 for r in rows), text) + text
+    return templates.preamble(device, any(r.needs_fp64 for r in rows), text) + text, form
 
 
 def _identity(call):
@@ -279,21 +297,25 @@ def _offsets(program):
     return [f"    __global const {dt.ALL[d].c}* x{k}a = x{k}_p + x{k}_o;" for k, (d, *_) in enumerate(program.leaves)]
 
 
-def _row(call, program, value, out_dtype, nk, nr, loop, final, own):
+def _row_parts(program, nk, nr):
+    """(statements that place output ``o`` and its segment ``p``, statements that place row ``row``)."""
     kd, rd = [f"ik{j}" for j in range(nk)], [f"ir{j}" for j in range(nr - 1)]
+    head = [*_split("o", kd, [f"k{j}" for j in range(nk)], "    "), *_bases(program, nk, kd, "k", "a", "b", "    "),
+            "    const long row0 = part_rows < rows ? p * part_rows : 0, row1 = min(rows, row0 + part_rows);",
+            "    const long in0 = part_inner < inner ? p * part_inner : 0, in1 = min(inner, in0 + part_inner);"]
+    split = _split("row", rd, [f"r{j}" for j in range(nr - 1)], "        ") if nr > 1 else []
+    return head, split + _bases(program, nk, rd, "r", "b", "", "        ")
+
+
+def _row(call, program, value, out_dtype, nk, nr, loop, final, own):
     acc = call.acc.acc
     fold = call.spec.combined
     at = _index(program, "i", "r", nr - 1)
-    head = [*_offsets(program),
-            f"    const long o = get_{'global' if loop else 'group'}_id(0), p = get_global_id(1);",
-            *(["    if (o >= outputs) return;"] if loop else []),
-            *_split("o", kd, [f"k{j}" for j in range(nk)], "    "), *_bases(program, nk, kd, "k", "a", "b", "    "),
-            "    const long row0 = part_rows < rows ? p * part_rows : 0, row1 = min(rows, row0 + part_rows);",
-            "    const long in0 = part_inner < inner ? p * part_inner : 0, in1 = min(inner, in0 + part_inner);"]
-    per_row = [*_split("row", rd, [f"r{j}" for j in range(nr - 1)], "        "), *_bases(program, nk, rd, "r", "b", "", "        ")] if nr > 1 \
-        else _bases(program, nk, [], "r", "b", "", "        ")
+    head, per_row = _row_parts(program, nk, nr)
     if loop:
-        body = [f"    {acc} part[{LANES}];", f"    for (int l = 0; l < {LANES}; l++) part[l] = {_identity(call)};",
+        return [*_offsets(program), "    const long p = get_global_id(1), lo = get_global_id(0) * chunk, hi = min(outputs, lo + chunk);",
+                "    for (long o = lo; o < hi; o++) {", *head,
+                f"    {acc} part[{LANES}];", f"    for (int l = 0; l < {LANES}; l++) part[l] = {_identity(call)};",
                 "    for (long row = row0; row < row1; row++) {", *per_row, "        long base = in0;",
                 f"        for (; base + {LANES} <= in1; base += {LANES})", f"            for (int l = 0; l < {LANES}; l++) {{",
                 "                const long i = base + l;", *_element(call, program, value, own, at, "                "),
@@ -302,43 +324,85 @@ def _row(call, program, value, out_dtype, nk, nr, loop, final, own):
                 *_element(call, program, value, own, at, "            "), f"            part[l] = {fold(acc, 'part[l]', 'e')};", "        }", "    }",
                 f"    for (int s = {LANES // 2}; s > 0; s >>= 1)",
                 f"        for (int l = 0; l < s; l++) part[l] = {fold(acc, 'part[l]', 'part[l + s]')};",
-                f"    const {acc} total = part[0];", "    " + _store(call, out_dtype, final, "o * parts + p")]
-        return head + body
-    body = [f"    __local {acc} part[{LANES}];", "    const int l = get_local_id(0);", f"    {acc} mine = {_identity(call)};",
+                f"    const {acc} total = part[0];", "    " + _store(call, out_dtype, final, "o * parts + p"), "    }"]
+    return [*_offsets(program), "    const long o = get_group_id(0), p = get_global_id(1);", *head,
+            f"    __local {acc} part[{LANES}];", "    const int l = get_local_id(0);", f"    {acc} mine = {_identity(call)};",
             "    for (long row = row0; row < row1; row++) {", *per_row, f"        for (long i = in0 + l; i < in1; i += {LANES}) {{",
             *_element(call, program, value, own, at, "            "), f"            mine = {fold(acc, 'mine', 'e')};", "        }", "    }",
             "    part[l] = mine;", f"    for (int s = {LANES // 2}; s > 0; s >>= 1) {{", "        barrier(CLK_LOCAL_MEM_FENCE);",
             f"        if (l < s) part[l] = {fold(acc, 'part[l]', 'part[l + s]')};", "    }",
             f"    if (l == 0) {{ const {acc} total = part[0]; {_store(call, out_dtype, final, 'o * parts + p')} }}"]
-    return head + body
 
 
-def _short(call, program, value, out_dtype, nk, nr, loop, final, own):
+def _vector_writer(call, program, value, own):
+    """The Writer of a program whose operands lie side by side or are one element, else None."""
+    classes = [leaf[1] for leaf in program.leaves]
+    if "s" in classes or "1" not in classes:
+        return None
+    writer = reduce_vector.Writer(call, program, value, own, lambda index: lambda k: (f"x{k}" if classes[k] == "0" else f"x{k} + {index}", classes[k] == "0"))
+    return None if writer.element("i", "") is None else writer
+
+
+def _row_vector(call, program, value, out_dtype, nk, nr, final, own, brief=False):
+    writer = _vector_writer(call, program, value, own)
+    if writer is None:
+        return None
+    head, per_row = _row_parts(program, nk, nr)
+    scalar = _element(call, program, value, own, _index(program, "i", "r", nr - 1), "                ")
+    return _offsets(program) + reduce_vector.row(writer, head, per_row, scalar, _store(call, out_dtype, final, "o * parts + p"), brief)
+
+
+def _short(call, program, value, out_dtype, nk, nr, loop, final, own, start=None, fold=None, total=None):
+    """One work-item per output; start, fold and total: statements around and in the loop over elements (default: in sequence)."""
     kd, rd = [f"ik{j}" for j in range(nk)], [f"ir{j}" for j in range(nr - 1)]
-    acc, fold = call.acc.acc, call.spec.combined
+    acc = call.acc.acc
     pad = "        " if loop else "    "
     core = [*_split("o", kd, [f"k{j}" for j in range(nk)], pad), *_bases(program, nk, kd, "k", "a", "b", pad),
-            f"{pad}{acc} total = {_identity(call)};", f"{pad}for (long row = 0; row < rows; row++) {{"]
+            *[pad + line for line in start or [f"{acc} total = {_identity(call)};"]], f"{pad}for (long row = 0; row < rows; row++) {{"]
     core += (_split("row", rd, [f"r{j}" for j in range(nr - 1)], pad + "    ") if nr > 1 else [])
     core += _bases(program, nk, rd, "r", "b", "", pad + "    ")
     core += [f"{pad}    for (long i = 0; i < inner; i++) {{", *_element(call, program, value, own, _index(program, "i", "r", nr - 1), pad + "        "),
-             f"{pad}        total = {fold(acc, 'total', 'e')};", f"{pad}    }}", f"{pad}}}", pad + _store(call, out_dtype, final, "o")]
+             pad + "        " + (fold or f"total = {call.spec.combined(acc, 'total', 'e')};"), f"{pad}    }}", f"{pad}}}",
+             *[pad + line for line in total or ()], pad + _store(call, out_dtype, final, "o")]
     if loop:
         return [*_offsets(program), "    const long o0 = get_global_id(0) * 64, o1 = min(outputs, o0 + 64);",
                 "    for (long o = o0; o < o1; o++) {", *core, "    }"]
     return [*_offsets(program), "    const long o = get_global_id(0);", "    if (o >= outputs) return;", *core]
 
 
-def _column(call, program, value, out_dtype, nk, nr, loop, final, own):
+def _brief(call, program, value, out_dtype, nk, nr, loop, final, own):
+    """The short form with the lanes of the row form."""
+    acc, combined = call.acc.acc, call.spec.combined
+    start = [f"{acc} part[{LANES}];", f"for (int l = 0; l < {LANES}; l++) part[l] = {_identity(call)};"]
+    total = [f"for (int s = {LANES // 2}; s > 0; s >>= 1)", f"    for (int l = 0; l < s; l++) part[l] = {combined(acc, 'part[l]', 'part[l + s]')};",
+             f"const {acc} total = part[0];"]
+    return _short(call, program, value, out_dtype, nk, nr, loop, final, own, start, f"part[i] = {combined(acc, 'part[i]', 'e')};", total)
+
+
+def _column_parts(program, nk, nr):
+    """(statements that place the outer index and the segment, statements that place row ``row``, index of the results before the column)."""
     kd, rd = [f"ik{j}" for j in range(nk - 1)], [f"ir{j}" for j in range(nr)]
-    acc, fold = call.acc.acc, call.spec.combined
-    at = _index(program, "i", "k", nk - 1)
-    head = [*_offsets(program), "    const long outer = get_global_id(1), p = get_global_id(2);",
+    head = ["    const long outer = get_global_id(1), p = get_global_id(2);",
             *(_split("outer", kd, [f"k{j}" for j in range(nk - 1)], "    ") if nk > 1 else []),
             *_bases(program, nk, kd, "k", "a", "b", "    "),
             "    const long row0 = p * part_rows, row1 = min(rows, row0 + part_rows);"]
     per_row = [*_split("row", rd, [f"r{j}" for j in range(nr)], "        "), *_bases(program, nk, rd, "r", "b", "", "        ")]
-    where = f"(p * (outputs / k{nk - 1}) + outer) * k{nk - 1} + "
+    return head, per_row, f"(p * (outputs / k{nk - 1}) + outer) * k{nk - 1} + "
+
+
+def _column_vector(call, program, value, out_dtype, nk, nr, final, own):
+    writer = _vector_writer(call, program, value, own)
+    if writer is None:
+        return None
+    head, per_row, where = _column_parts(program, nk, nr)
+    scalar = _element(call, program, value, own, _index(program, "i", "k", nk - 1), "                ")
+    return _offsets(program) + reduce_vector.column(writer, head, f"k{nk - 1}", per_row, scalar, _store(call, out_dtype, final, where + "i"))
+
+
+def _column(call, program, value, out_dtype, nk, nr, loop, final, own):
+    acc, fold = call.acc.acc, call.spec.combined
+    at = _index(program, "i", "k", nk - 1)
+    head, per_row, where = _column_parts(program, nk, nr)
     if loop:
         body = [f"    const long first = (long)get_global_id(0) * {CHUNK};", f"    const int m = (int)min((long){CHUNK}, k{nk - 1} - first);",
                 f"    {acc} part[{CHUNK}];", f"    for (int l = 0; l < {CHUNK}; l++) part[l] = {_identity(call)};"]
@@ -349,8 +413,8 @@ def _column(call, program, value, out_dtype, nk, nr, loop, final, own):
                      *_element(call, program, value, own, at, "            "), f"            part[l] = {fold(acc, 'part[l]', 'e')};", "        }", "    }"]
         body += ["    for (int l = 0; l < m; l++) {", f"        const {acc} total = part[l];",
                  "        " + _store(call, out_dtype, final, where + "first + l"), "    }"]
-        return head + body
-    return head[:len(_offsets(program))] + ["    const long i = get_global_id(0);", f"    if (i >= k{nk - 1}) return;"] + head[len(_offsets(program)):] + [
-        f"    {acc} total = {_identity(call)};", "    for (long row = row0; row < row1; row++) {", *per_row,
-        *_element(call, program, value, own, at, "        "), f"        total = {fold(acc, 'total', 'e')};", "    }",
-        "    " + _store(call, out_dtype, final, where + "i")]
+        return _offsets(program) + head + body
+    return [*_offsets(program), "    const long i = get_global_id(0);", f"    if (i >= k{nk - 1}) return;", *head,
+            f"    {acc} total = {_identity(call)};", "    for (long row = row0; row < row1; row++) {", *per_row,
+            *_element(call, program, value, own, at, "        "), f"        total = {fold(acc, 'total', 'e')};", "    }",
+            "    " + _store(call, out_dtype, final, where + "i")]

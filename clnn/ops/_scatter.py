@@ -56,7 +56,7 @@ def read_rows(x, index, out_shape, B, D, R, wrap, err):
     out = empty(out_shape, x.dtype, device)
     if out._numel == 0:
         return out
-    loop = device.loops
+    loop = device.loops or device.is_cpu and R >= 16
     wide = not loop and R >= 16
     params = dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=loop, WIDE=wide)
     chunk = 0
@@ -109,7 +109,8 @@ def write_rows(out, index, src, B, D, R, op, wrap, err, unique=False):
     elif on_cpu(device) or D >= 2 ** 31 or N >= 2 ** 31:
         want = max(1, (device.compute_units if R < 8 else 2 * device.compute_units) // B)
         own = -(-D // min(D, want))
-        run(device, "indexing/scatter_rows", dict(T=out.dtype, OP=op, **params), (-(-D // own), B), (1, 1), out, index, src, D, N, R, own, *tail)
+        run(device, "indexing/scatter_rows", dict(T=out.dtype, OP=op, ONE=R == 1, **params), (-(-D // own), B), (1, 1),
+            out, index, src, D, N, R, own, *tail)
     elif N <= 128:
         run(device, "indexing/scatter_columns", dict(T=out.dtype, OP=op, SHARED=True, **params), (R, B, 1), (local_of(R, device), 1, 1),
             out, index, src, D, N, R, 1, D, *tail)
@@ -126,6 +127,18 @@ def write_rows(out, index, src, B, D, R, op, wrap, err, unique=False):
     return out
 
 
+def counts(index, D, err):
+    """How often each of 0 .. D - 1 occurs in the contiguous vector ``index``: int64 (D,)."""
+    device, N = index._storage.device, index._numel
+    chunks = 4 * device.compute_units
+    if not on_cpu(device) or D * chunks > max(N, 1 << 16) or N >= 2 ** 31:
+        one = filled(Size(()), 1, dt.int64, device).expand(index.shape)
+        return write_rows(filled(Size((D,)), 0, dt.int64, device), index, one, 1, D, 1, "add", False, err)
+    parts = filled(Size((chunks, D)), 0, dt.int32, device)
+    run(device, "indexing/count", dict(TI=index.dtype), (chunks,), (1,), index, parts, N, D, -(-N // chunks), device.error_buffer, err)
+    return parts.sum(0)
+
+
 def _write(device, out, index, src, win, B, D, N, R, params, tail):
     ls = (local_of(R, device), 1, 1) if R > 8 else (1, min(64, device.max_work_group), 1)
     run(device, "indexing/write_rows", dict(U=width(out.dtype), WIN=win is not None, **params), (R, N, B), ls, out, index, src,
@@ -137,11 +150,13 @@ def write_elements(out, index, src, B, D, N, R, op, wrap, err, unique=False):
     device = out._storage.device
     if B * N * R == 0:
         return out
+    if B == 1 and R == 1:
+        return write_rows(out, index, src, 1, D, 1, op, wrap, err, unique)
     columns, cpu = B * R, on_cpu(device)
     if cpu or (columns >= 64 * device.compute_units and not (op == "set" and unique)) or B * D * R >= 2 ** 31:
         src, (sb, sn, sr) = walk(src, B, N, R)
-        loop = device.loops
-        wide = min(R, 64) if loop else 1
+        loop = device.loops or device.is_cpu
+        wide = min(R, 16) if loop else 1                    # a cache line of each row: the columns' destinations then stay in cache
         items = B * -(-R // wide)
         own = D if not cpu or items >= device.compute_units else -(-D // min(D, -(-device.compute_units // items)))
         ls = (1, 1, 1) if loop or R < 16 else (local_of(R, device), 1, 1)

@@ -130,17 +130,29 @@ def positions(input, dim, largest):
 
 
 def _launch_arg(device, x, j, values, at, outer, n, inner, part, parts, largest):
-    loop = device.loops
-    if inner == 1 and n > SHORT:
-        style = "lanes" if loop else "group"
-        lanes = LANES if loop or device.max_work_group >= LANES else 1
-        gsize, lsize = ((outer, parts), (1, 1)) if loop else ((outer * lanes, parts), (lanes, 1))
-    else:
-        style, lanes = ("columns" if loop and inner >= 16 else "serial"), LANES
-        columns = -(-inner // CHUNK) if style == "columns" else inner
-        gsize, lsize = (columns, outer, parts), ((1, 1, 1) if loop else (64 if inner >= 64 else 1, 1 if inner >= 64 else 16, 1))
-    params = dict(T=x.dtype, SIGN=">" if largest else "<", STYLE=style, LANES=lanes, CHUNK=CHUNK, POSITIONS=j is not None)
+    style, rows, lanes, gsize, lsize = _arg_plan(device, outer, n, inner, part, parts)
+    params = dict(T=x.dtype, SIGN=">" if largest else "<", STYLE=style, LANES=lanes, CHUNK=CHUNK, ROWS=rows, POSITIONS=j is not None,
+                  FLAT=style == "serial" and inner == 1)
     run(device, "reduction/arg", params, gsize, lsize, x, at if j is None else j, values, at, outer, n, inner, part, parts)
+
+
+def _arg_plan(device, outer, n, inner, part, parts):
+    """(STYLE, ROWS, LANES, global size, local size) of kernels/reduction/arg.cl.mako."""
+    loop = device.loops
+    if device.is_cpu and inner == 1 and n >= 8:
+        rows = sorted((1, 8192 // part, outer * parts // (8 * device.compute_units)))[1] if part <= 8192 else 1
+        rows = 1 << rows.bit_length() - 1                                # few distinct kernels
+        return "vector", rows, LANES, (-(-outer // rows), parts), (1, 1)
+    if device.is_cpu and inner >= 8:
+        return "block", 1, LANES, (-(-inner // CHUNK), outer, parts), (1, 1, 1)
+    if inner == 1 and n > SHORT:
+        lanes = LANES if loop or device.max_work_group >= LANES else 1
+        return ("lanes", 1, lanes, (outer, parts), (1, 1)) if loop else ("group", 1, lanes, (outer * lanes, parts), (lanes, 1))
+    if inner == 1:
+        return "serial", 1, LANES, (outer, 1, parts), (1 if loop else 64, 1, 1)
+    if loop and inner >= 16:
+        return "columns", 1, LANES, (-(-inner // CHUNK), outer, parts), (1, 1, 1)
+    return "serial", 1, LANES, (inner, outer, parts), (1, 1, 1) if loop else (64 if inner >= 64 else 1, 1 if inner >= 64 else 16, 1)
 
 
 def _to_position(g, input, dim, keepdim, indices):

@@ -80,6 +80,8 @@ def _write_side_by_side(out, tensors, dim, lengths):
     pitch = shape[dim] * inner
     if rows * pitch == 0:
         return True
+    if pitch < fuse.NARROW * len(tensors) and rows >= 256:        # interleaving: strided stores of long vectors do better
+        return False
     loop, at = device.loops, 0
     for k in range(0, len(tensors), _AT_ONCE):
         some, sizes = tensors[k:k + _AT_ONCE], [n * inner for n in lengths[k:k + _AT_ONCE]]
@@ -88,7 +90,7 @@ def _write_side_by_side(out, tensors, dim, lengths):
         if loop:
             gs, ls = (-(-width // seg), -(-rows // chunk)), (1, 1)
         else:
-            gs, ls = (width, rows), (256 if width >= 256 else 64 if width >= 64 else 16, 1)
+            gs, ls = (width, rows), fuse.work_group(device, width, rows)
         target = make_view(out, shape, out._strides, at) if at else out
         run(device, "indexing/cat", dict(U=_scatter.width(dtype), K=len(some), LOOP=loop), gs, ls, *some, target, *sizes, rows, pitch, seg, chunk)
         at += width

@@ -15,7 +15,7 @@ from .creation import arange, filled, tensor
 from .indexing import _deliver, _index_rows, _values
 from .reductions import MAX, MIN, fold
 from .scattering import _scatter_op
-from .selection import cast
+from .selection import cast, where
 
 
 # -- nonzero ----------------------------------------------------------------------------------------------------------------------------
@@ -302,11 +302,11 @@ def bincount(input, weights=None, minlength=0):
         if low < 0:
             raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
         size = max(size, high + 1)
-    kind = dt.int64 if weights is None else dt.float32 if weights.dtype is dt.float32 else dt.float64
-    out = filled(Size((size,)), 0, kind, device)
-    values = filled(Size(()), 1, kind, device).expand(input.shape) if weights is None else cast(weights.detach(), kind)
-    index = cast(input, dt.int64).contiguous()
-    return _scatter.write_rows(out, index, values, 1, size, 1, "add", False, _scatter.code(device, "bincount", 0, size))
+    index, err = cast(input, dt.int64).contiguous(), _scatter.code(device, "bincount", 0, size)
+    if weights is None:
+        return _scatter.counts(index, size, err)
+    kind = dt.float32 if weights.dtype is dt.float32 else dt.float64
+    return _scatter.write_rows(filled(Size((size,)), 0, kind, device), index, cast(weights.detach(), kind), 1, size, 1, "add", False, err)
 
 
 @composite("histc", samples=lambda: [((_values(40), 5, -1, 1), {}), ((_values(40),), dict(bins=4))])
@@ -329,11 +329,10 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
         raise RuntimeError("histc: max must be larger than min")
     work = dt.float64 if input.dtype is dt.float64 else dt.float32
     x = cast(x, work)
-    place = cast(((x - low) / (high - low) * bins).floor().clamp(0, bins - 1).nan_to_num(0.0), dt.int64)
-    inside = cast((x >= low) & (x <= high), work)
-    counts = filled(Size((bins,)), 0, work, device)
-    _scatter.write_rows(counts, place.contiguous(), inside, 1, bins, 1, "add", False, _scatter.code(device, "histc", 0, bins))
-    return _deliver(cast(counts, input.dtype), out)
+    place = ((x - low) / (high - low) * bins).floor().clamp(0, bins - 1)
+    place = cast(where((x >= low) & (x <= high), place, float(bins)), dt.int32)            # one bin more, for what lies outside
+    counts = _scatter.counts(place.contiguous(), bins + 1, _scatter.code(device, "histc", 0, bins))
+    return _deliver(cast(counts[:bins], input.dtype), out)
 
 
 @composite("histogram", samples=lambda: [((_values(40), 5), {}), ((_values(40), 4), dict(range=(-1.0, 1.0), density=True))],

@@ -17,9 +17,16 @@ from .views import _diagonal, embed_strided
 _BELOW = Expr("below", ("rows", "cols", "diagonal"), "((IDX % cols) - (IDX / cols) % rows <= diagonal)")
 
 
+_LARGE = 1 << 16        # elements from which on comparing row and column numbers pays: no division per element
+
+
 def _mask(input, diagonal):
-    """True up to the diagonal, lazily, in the shape of ``input``: it fuses into the choice that uses it."""
+    """True up to the diagonal, lazily, broadcastable to ``input``: it fuses into the choice that uses it."""
     rows, cols = input.shape[-2:]
+    if input._numel >= _LARGE and max(rows, cols) + abs(int(diagonal)) < 1 << 31:
+        from .creation import arange
+        device = input._storage.device
+        return arange(cols, dtype=dt.int32, device=device) <= arange(int(diagonal), rows + int(diagonal), dtype=dt.int32, device=device).reshape(rows, 1)
     return from_node(_BELOW, (rows, cols, int(diagonal)), dt.int64, dt.bool_, input.shape, input._numel, input._storage.device, 1, 0, True)
 
 

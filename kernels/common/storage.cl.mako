@@ -49,6 +49,15 @@ static inline float clnn_h2f(ushort h) {
     return as_float(u | ((uint)(h & 0x8000) << 16));
 }
 #define load_float16(p, i) clnn_h2f((p)[i])
+% for W in (8, 16):
+//@ clnn_h2f${W}
+static inline float${W} clnn_h2f${W}(ushort${W} h) {
+    uint${W} em = convert_uint${W}(h & (ushort)0x7fff) << 13;
+    uint${W} normal = em + (em >= (uint${W})0x0f800000u ? (uint${W})0x70000000u : (uint${W})0x38000000u);
+    uint${W} tiny = as_uint${W}(as_float${W}(em + 0x38800000u) - 0x1p-14f);
+    return as_float${W}((em < (uint${W})0x00800000u ? tiny : normal) | (convert_uint${W}(h & (ushort)0x8000) << 16));
+}
+% endfor
 //@ store_float16 clnn_f2h
 /* Round to nearest even, gradual underflow, overflow to Inf, NaN stays NaN. Adding 0.5 lets the float adder round the
    subnormals: the sum's last bits then are the half's mantissa. */

@@ -27,7 +27,7 @@ __kernel void cat(${", ".join(f"IN({U}, x{k})" for k in range(K))}, OUT(${U}, ou
     }
 % else:
     const long j = get_global_id(0), row = get_global_id(1);
-    if (j >= ${ends[K]}) return;
+    if (j >= ${ends[K]} || row >= rows) return;
     ${U} v;
 % for k in range(K):
     ${"else " if k else ""}${f"if (j < {ends[k + 1]}) " if k < K - 1 else ""}v = (x${k}_p + x${k}_o)[row * n${k} + j - (${ends[k]})];

@@ -10,6 +10,9 @@
 ## TI         dtype row of the index
 ## WRAP LOOP  bool
 ${ix.row(WRAP)}
+% if LOOP:
+${ix.pick(U, TI, WRAP)}
+% endif
 __kernel void gather(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const long B, const long D, const long N, const long R,
                      const long chunk, __global int* err, const int code) {
     PTR_IN(${U}, x); PTR_IN(${TI.c}, index); PTR_OUT(${U}, out);
@@ -19,6 +22,11 @@ __kernel void gather(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const long
     long b = first / N, n = first - b * N;
     for (long row = first; row < last; row++) {
         __global const ${U}* restrict from = x + b * D * R;
+        if (R == 1) {       /* the rest of this b, as far as the work-item goes */
+            const long m = min(last - row, N - n);
+            clnn_pick(out + row, from, index + row, m, D, err, code);
+            row += m - 1; n += m - 1;
+        } else
         for (long r = 0; r < R; r++) out[row * R + r] = from[clnn_row(index[row * R + r], D, err, code) * R + r];
         if (++n == N) { n = 0; b++; }
     }

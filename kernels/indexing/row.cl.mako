@@ -10,6 +10,24 @@ static inline long clnn_row(long v, long size, __global int* err, int code) {
 }
 </%def>
 ##
+## pick(U, WRAP)  defines clnn_pick(to, from, index, n, size, err, code): to[k] = from[index[k]]; no branch per element, so loops vectorise
+<%def name="pick(U, TI, WRAP)">
+static inline void clnn_pick(__global ${U}* restrict to, __global const ${U}* restrict from, __global const ${TI.c}* restrict index, long n, long size,
+                             __global int* err, int code) {
+    for (long k0 = 0; k0 < n; k0 += 256) {
+        const int m = (int)min((long)256, n - k0);
+        int bad = 0;
+        for (int k = 0; k < m; k++) {
+            const long v = index[k0 + k], w = ${"v < 0 ? v + size : v" if WRAP else "v"};
+            const int outside = (w < 0) | (w >= size);
+            bad |= outside;
+            to[k0 + k] = from[outside ? 0 : w];
+        }
+        if (bad) for (int k = 0; k < m; k++) clnn_row(index[k0 + k], size, err, code);
+    }
+}
+</%def>
+##
 ## fold(OP, T)  the C expression that folds value s into destination value d; names d, s
 <%def name="fold(OP)" filter="trim">
 <% text = dict(add="d + s", mul="d * s", max="(s > d || s != s) ? s : d", min="(s < d || s != s) ? s : d", set="s")[OP] %>${text}

@@ -12,19 +12,24 @@
 ## WRAP       bool: negative indices count from the end
 ## LOOP WIDE  bool
 ${ix.row(WRAP)}
+% if LOOP:
+${ix.pick(U, TI, WRAP)}
+% endif
 __kernel void index_rows(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const long D, const long N, const long R, const long chunk,
                          __global int* err, const int code) {
     PTR_IN(${U}, x); PTR_IN(${TI.c}, index); PTR_OUT(${U}, out);
 % if LOOP:
     const long b = get_global_id(1), n0 = get_global_id(0) * chunk, n1 = min(N, n0 + chunk);
     if (R == 1) {
-        for (long n = n0; n < n1; n++) out[b * N + n] = x[b * D + clnn_row(index[n], D, err, code)];
+        clnn_pick(out + b * N + n0, x + b * D, index + n0, n1 - n0, D, err, code);
         return;
     }
     for (long n = n0; n < n1; n++) {
         __global const ${U}* restrict from = x + (b * D + clnn_row(index[n], D, err, code)) * R;
         __global ${U}* restrict to = out + (b * N + n) * R;
-        for (long r = 0; r < R; r++) to[r] = from[r];
+        long r = 0;
+        for (; r + 16 <= R; r += 16) vstore16(vload16(0, from + r), 0, to + r);
+        for (; r < R; r++) to[r] = from[r];
     }
 % elif WIDE:
     const long r = get_global_id(0), n = get_global_id(1), b = get_global_id(2);

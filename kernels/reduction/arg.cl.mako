@@ -1,9 +1,12 @@
 <%inherit file="/base.cl.mako"/>\
+<%namespace name="vec" file="/matmul/vec.cl.mako"/>\
 ## First position of the largest (smallest) element along the middle dimension of X (outer, n, inner); NaN counts as the extreme.
 ##   V[o, p, i], I[o, p, i] = value and position of part p of the row (o, i); parts are PART elements long
 ##
 ## Geometry and STYLE
-##   serial   one work-item per (i, o, p): columns, and short rows
+##   serial   one work-item per (i, o, p): columns, and short rows; with FLAT, inner = 1 and global (outer, 1, parts)
+##   vector   one work-item per (ROWS values of o, p), inner = 1: candidates in the lanes of vectors (CPUs)
+##   block    one work-item per (CHUNK values of i, o, p): the same for columns (CPUs)
 ##   lanes    one work-item per (o, p), inner = 1: LANES interleaved candidates in a loop that compilers vectorise
 ##   group    one work-group of LANES per (o, p), inner = 1
 ##   columns  one work-item per (CHUNK values of i, o, p): loop over columns inside
@@ -13,25 +16,38 @@
 ## SIGN       ">" "<"           largest or smallest
 ## STYLE      see above
 ## LANES      power of two      candidates per row part (local size of style group)
-## CHUNK      1..               columns per work-item
+## CHUNK      1..               columns per work-item; of style block a multiple of 64
+## ROWS       1..               rows per work-item of style vector; FLAT bool
 ## POSITIONS  bool              X comes with positions J of an earlier stage, else a position is the index along n
 ## Limits: a part has fewer than 2^31 elements.
 #define BETTER(a, b) (((a) ${SIGN} (b)) | (((a) != (a)) & ((b) == (b))))
 #define FIRST(a, ia, b, ib) (BETTER(a, b) | (!BETTER(b, a) & ((ia) < (ib))))
-<% A = T.acc %>
+<%
+    A = T.acc
+    W = 8 if A in ("double", "long") else 16
+    P = "long" if W == 8 else "int"                      # positions in lanes as wide as the values
+    USES_VECTORS = STYLE in ("vector", "block")
+%>
+% if USES_VECTORS:
+${vec.vector_io(T, W)}
+% endif
 __kernel void reduction_arg(IN(${T.c}, X), IN(long, J), OUT(${T.c}, V), OUT(long, I), const long outer, const long n, const long inner,
                             const long part, const long parts) {
     PTR_IN(${T.c}, X);
     PTR_IN(long, J);
     PTR_OUT(${T.c}, V);
     PTR_OUT(long, I);
-% if STYLE == "group":
+% if STYLE == "vector":
+    const long p = get_global_id(1), o_begin = get_global_id(0) * ${ROWS}, o_end = min(outer, o_begin + ${ROWS});
+    for (long o = o_begin; o < o_end; o++) {
+% elif STYLE == "group":
     const long o = get_group_id(0), p = get_global_id(1);
     const int l = get_local_id(0);
 % elif STYLE == "lanes":
     const long o = get_global_id(0), p = get_global_id(1);
 % else:
-    const long i = get_global_id(0)${" * " + str(CHUNK) if STYLE == "columns" else ""}, o = get_global_id(1), p = get_global_id(2);
+    const long i = ${"0" if FLAT else "get_global_id(0)"}${" * " + str(CHUNK) if STYLE in ("columns", "block") else ""}, \
+o = get_global_id(${0 if FLAT else 1}), p = get_global_id(2);
 % endif
 % if STYLE == "serial":
     if (i >= inner || o >= outer) return;
@@ -39,8 +55,97 @@ __kernel void reduction_arg(IN(${T.c}, X), IN(long, J), OUT(${T.c}, V), OUT(long
     const long first = p * part;
     const int m = (int)(min(n, first + part) - first);
     const long base = (o * n + first) * inner;
-    const long to = ${"o * parts + p" if STYLE in ("group", "lanes") else "(o * parts + p) * inner + i"};
-% if STYLE == "serial":
+    const long to = ${"o * parts + p" if STYLE in ("group", "lanes", "vector") else "(o * parts + p) * inner + i"};
+% if STYLE == "vector":
+    ${A} best = ${T.load}(X, base);
+    ${P} at = 0;
+    int k = 0;
+    if (m >= ${W}) {
+        const ${P}${W} lane = (${P}${W})(${", ".join(map(str, range(W)))});
+        ${A}${W} b0 = ldv_${T.name}(X + base), b1 = b0;
+        ${P}${W} a0 = lane, a1 = lane;
+        k = ${W};
+        for (; k + ${2 * W} <= m; k += ${2 * W}) {
+% for q in range(2):
+            {
+                const ${A}${W} v = ldv_${T.name}(X + base + k + ${q * W});
+                const ${P}${W} take = BETTER(v, b${q});
+                b${q} = take ? v : b${q};
+                a${q} = take ? lane + (${P}${W})(k + ${q * W}) : a${q};
+            }
+% endfor
+        }
+        for (; k + ${W} <= m; k += ${W}) {
+            const ${A}${W} v = ldv_${T.name}(X + base + k);
+            const ${P}${W} take = BETTER(v, b0);
+            b0 = take ? v : b0;
+            a0 = take ? lane + (${P}${W})(k) : a0;
+        }
+        const ${P}${W} other = FIRST(b1, a1, b0, a0);
+        b0 = other ? b1 : b0;
+        a0 = other ? a1 : a0;
+<% n = W // 2 %>\
+% while n >= 2:
+<% b, a = ("b0", "a0") if n == W // 2 else (f"h{2 * n}", f"p{2 * n}") %>\
+        const ${P}${n} t${n} = FIRST(${b}.hi, ${a}.hi, ${b}.lo, ${a}.lo);
+        const ${A}${n} h${n} = t${n} ? ${b}.hi : ${b}.lo;
+        const ${P}${n} p${n} = t${n} ? ${a}.hi : ${a}.lo;
+<% n //= 2 %>\
+% endwhile
+        const int second = FIRST(h2.y, p2.y, h2.x, p2.x);
+        best = second ? h2.y : h2.x;
+        at = second ? p2.y : p2.x;
+    }
+    for (; k < m; k++) {
+        const ${A} v = ${T.load}(X, base + k);
+        if (BETTER(v, best)) { best = v; at = k; }
+    }
+    ${T.store}(V, to, best);
+    I[to] = ${"J[base + at]" if POSITIONS else "first + at"};
+    }
+% elif STYLE == "block":
+    const int w = (int)min((long)${CHUNK}, inner - i);
+    int c = 0;
+<% K = 4 %>\
+% for group in (K, 1):
+    for (; c + ${group * W} <= w; c += ${group * W}) {
+        const long corner = base + i + c;
+        ${A}${W} ${", ".join(f"b{q} = ldv_{T.name}(X + corner + {q * W})" for q in range(group))};
+        ${P}${W} ${", ".join(f"a{q} = 0" for q in range(group))};
+        for (int k = 1; k < m; k++) {
+            const long row = corner + k * inner;
+% for q in range(group):
+            {
+                const ${A}${W} v = ldv_${T.name}(X + row + ${q * W});
+                const ${P}${W} take = BETTER(v, b${q});
+                b${q} = take ? v : b${q};
+                a${q} = take ? (${P}${W})(k) : a${q};
+            }
+% endfor
+        }
+        ${A} best[${group * W}];
+        ${P} at[${group * W}];
+% for q in range(group):
+        vstore${W}(b${q}, ${q}, best);
+        vstore${W}(a${q}, ${q}, at);
+% endfor
+        for (int l = 0; l < ${group * W}; l++) {
+            ${T.store}(V, to + c + l, best[l]);
+            I[to + c + l] = ${"J[corner + l + at[l] * inner]" if POSITIONS else "first + at[l]"};
+        }
+    }
+% endfor
+    for (; c < w; c++) {
+        ${A} best = ${T.load}(X, base + i + c);
+        int at = 0;
+        for (int k = 1; k < m; k++) {
+            const ${A} v = ${T.load}(X, base + i + c + k * inner);
+            if (BETTER(v, best)) { best = v; at = k; }
+        }
+        ${T.store}(V, to + c, best);
+        I[to + c] = ${"J[base + i + c + at * inner]" if POSITIONS else "first + at"};
+    }
+% elif STYLE == "serial":
     ${A} best = ${T.load}(X, base + i);
     int at = 0;
     for (int k = 1; k < m; k++) {

@@ -1,0 +1,93 @@
+"""Bodies of reduction kernels for CPU drivers, with vector types: a work-item reduces rows, or a block of columns, by itself.
+
+The partial results are those of the other forms (``reduce.LANES`` per segment, or one per column), so the bits are too.
+"""
+from __future__ import annotations
+
+from . import vectors
+
+LANES = 64
+
+
+class Writer:
+    """What the two bodies share: names, types and the statements for one vector or one element."""
+
+    def __init__(self, call, program, value, own, base):
+        """``base`` gives, for the index text of an element, a function of the leaf number: (pointer, one element for all)."""
+        self.call, self.program, self.value, self.own, self.base = call, program, value, own, base
+        self.width = vectors.width(program, value, call.acc)
+        self.acc = call.acc.acc
+        self.vector = f"{self.acc}{self.width}"
+        self.count = LANES // self.width
+        self.identity = call.spec.identity(call.acc)
+
+    def fold(self, a, b):
+        return self.call.spec.combined(self.acc, a, b)
+
+    def element(self, index, indent):
+        """Statements that leave the vector of elements from ``index`` on in ``e``, or None."""
+        return vectors.element(self.program, self.value, self.call.acc, self.base(index), self.own, self.width, indent)
+
+    def start(self, indent):
+        return [f"{indent}{self.vector} {', '.join(f'a{q} = ({self.vector})({self.identity})' for q in range(self.count))};"]
+
+    def step(self, index, indent):
+        """Fold the 64 elements from ``index`` on."""
+        lines = []
+        for q in range(self.count):
+            lines += [f"{indent}{{", *self.element(f"{index} + {q * self.width}", indent + "    "),
+                      f"{indent}    a{q} = {self.fold(f'a{q}', 'e')};", f"{indent}}}"]
+        return lines
+
+    def tree(self, name, indent):
+        """Fold all lanes to the scalar ``name``, halves onto halves."""
+        lines, count, width, last = [], self.count, self.width, "a0"
+        while count > 1:
+            count //= 2
+            lines += [f"{indent}a{q} = {self.fold(f'a{q}', f'a{q + count}')};" for q in range(count)]
+        while width > 2:
+            width //= 2
+            lines.append(f"{indent}const {self.acc}{width} h{width} = {self.fold(f'{last}.lo', f'{last}.hi')};")
+            last = f"h{width}"
+        return lines + [f"{indent}const {self.acc} {name} = {self.fold(f'{last}.x', f'{last}.y')};"]
+
+
+def row(writer, head, per_row, scalar, store, brief):
+    """Statements of the row form.
+
+    Args:
+        head: statements that place the pointers of output ``o``; ``per_row``: those of its row number ``row``.
+        scalar: statements that leave element ``i`` in the scalar ``e``; ``store``: the statement that stores ``total``.
+        brief: no row has as many elements as there are lanes.
+    """
+    w = writer
+    main = [] if brief else [f"        for (; base + {LANES} <= in1; base += {LANES}) {{", *w.step("base", "            "), "        }"]
+    rest = ["            const int m = (int)(in1 - base);"]
+    for q in range(w.count - 1):
+        rest += [f"            if (m >= {(q + 1) * w.width}) {{", *w.element(f"base + {q * w.width}", "                "),
+                 f"                a{q} = {w.fold(f'a{q}', 'e')};", "            }"]
+    rest += [f"            if (m % {w.width}) {{", f"                const int whole = m / {w.width}, left = m % {w.width};",
+             f"                {w.acc} t[{w.width}];", f"                for (int l = 0; l < {w.width}; l++) t[l] = {w.identity};",
+             "                for (int l = 0; l < left; l++) {", f"                    const long i = base + whole * {w.width} + l;", *scalar,
+             "                    t[l] = e;", "                }", f"                const {w.vector} e = vload{w.width}(0, t);",
+             *[f"                {'else ' if q else ''}if (whole == {q}) a{q} = {w.fold(f'a{q}', 'e')};" for q in range(w.count)], "            }"]
+    return ["    const long p = get_global_id(1), lo = get_global_id(0) * chunk, hi = min(outputs, lo + chunk);",
+            "    for (long o = lo; o < hi; o++) {", *head, *w.start("    "),
+            "    for (long row = row0; row < row1; row++) {", *per_row, "        long base = in0;", *main,
+            "        if (base < in1) {", *rest, "        }", "    }", *w.tree("total", "    "), "    " + store, "    }"]
+
+
+def column(writer, head, size, per_row, scalar, store):
+    """Statements of the column form: 64 columns of ``size`` per work-item; ``store`` stores ``total`` of column ``i``."""
+    w, acc = writer, writer.acc
+    rows = "for (long row = row0; row < row1; row++) {"
+    return [*head, f"    const long first = (long)get_global_id(0) * {LANES};", f"    const int m = (int)min((long){LANES}, {size} - first);",
+            f"    {acc} part[{LANES}];",
+            f"    if (m == {LANES}) {{", *w.start("        "), "        " + rows, *per_row, *w.step("first", "            "), "        }",
+            *[f"        vstore{w.width}(a{q}, {q}, part);" for q in range(w.count)], "    } else {",
+            "        int q = 0;", f"        for (; q + {w.width} <= m; q += {w.width}) {{", f"            {w.vector} a0 = ({w.vector})({w.identity});",
+            "            " + rows, *per_row, *w.element("first + q", "                "), f"                a0 = {w.fold('a0', 'e')};", "            }",
+            f"            vstore{w.width}(a0, 0, part + q);", "        }", "        for (; q < m; q++) {", "            const long i = first + q;",
+            f"            {acc} sum = {w.identity};", "            " + rows, *per_row, *scalar, f"                sum = {w.fold('sum', 'e')};", "            }",
+            "            part[q] = sum;", "        }", "    }",
+            "    for (int l = 0; l < m; l++) {", "        const long i = first + l;", f"        const {acc} total = part[l];", "        " + store, "    }"]

@@ -1,0 +1,125 @@
+"""Fused computations written with OpenCL vector types, for CPU drivers: one instruction then serves 8 or 16 elements, whatever the
+driver's own vectoriser makes of the loops around it.
+
+Only programs whose text means the same for vectors qualify: arithmetic and unary functions, no comparisons, branches or rounding to a
+narrower storage type. ``form`` says whether a program does; the callers keep a scalar form for all others.
+"""
+from __future__ import annotations
+
+import re
+
+from ..core import dtype as dt
+from . import codegen
+from .node import Expr
+
+_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+\.\d*(?:[eE][-+]?\d+)?f?|\d+f?|[-+*/()])")
+_UNARY = frozenset(("fabs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "rint", "exp", "log", "tanh", "erf", "log1p", "expm1"))
+
+
+class _Scalar(Exception):
+    """The program has no vector form."""
+
+
+def _plain(text, names):
+    """True when ``text`` holds nothing but operands, numbers, + - * / and unary functions."""
+    at, text = 0, text.strip()
+    while at < len(text):
+        token = _TOKEN.match(text, at)
+        if token is None:
+            return False
+        word = token.group(1)
+        if (word[0].isalpha() or word[0] == "_") and word not in names and word not in _UNARY:
+            return False
+        at = token.end()
+    return True
+
+
+def width(program, *more) -> int:
+    """Elements per vector: 512 bits of the widest compute type."""
+    rows = [dt.ALL[leaf[0]] for leaf in program.leaves] + [dt.ALL[i] for ins in program.code for i in ins[1:3]] + list(more)
+    return 8 if any(r.acc in ("double", "long") for r in rows) else 16
+
+
+def load(row, width, pointer):
+    """C text of ``width`` elements at ``pointer``, in the compute type."""
+    raw = f"vload{width}(0, {pointer})"
+    if row.name == "bfloat16":
+        return f"as_float{width}(convert_uint{width}({raw}) << 16)"
+    if row.name == "float16":
+        return f"clnn_h2f{width}({raw})"
+    if row.category == dt.BOOL:
+        return f"(-convert_int{width}({raw} != (uchar{width})0))"
+    return raw if row.c == row.acc else f"convert_{row.acc}{width}({raw})"
+
+
+def _convert(value, source, target, width):
+    if target.category == dt.BOOL and source.category != dt.BOOL:
+        raise _Scalar
+    return value if source.acc == target.acc else f"convert_{target.acc}{width}({value})"
+
+
+def _stored(value, compute, target, width):
+    if target.round_trip or (target.acc == "int" and target.itemsize < 4) or (target.category == dt.BOOL) != (compute.category == dt.BOOL):
+        raise _Scalar
+    return f"({value})" if compute.acc == target.acc else f"convert_{target.acc}{width}({value})"
+
+
+def _operand(program, o, types, compute, width):
+    if o >= 0:
+        return _convert(f"v{o}", types[o], compute, width)
+    if o % 2:
+        k = -(o + 1) // 2
+        return _convert(f"l{k}", dt.ALL[program.leaves[k][0]], compute, width)
+    if compute.category == dt.BOOL:
+        raise _Scalar
+    return f"(({compute.acc}{width})(({compute.acc})s{-o // 2 - 1}))"
+
+
+def _instruction(program, n, types, own, width):
+    e, c, d, *operands = program.code[n]
+    compute, out, expr = dt.ALL[c], dt.ALL[d], Expr.all[e]
+    if expr.uses_index or expr.checked or expr.longs:
+        raise _Scalar
+    if expr.name == "cast":
+        o = operands[0]
+        source = None if o < 0 and o % 2 == 0 else types[o] if o >= 0 else dt.ALL[program.leaves[-(o + 1) // 2][0]]
+        if source is out:                       # what was read or rounded already needs no rounding
+            return out, f"v{o}" if o >= 0 else f"l{-(o + 1) // 2}"
+    text = expr.text[codegen.ACC_OF_CATEGORY[compute.category]] if isinstance(expr.text, dict) else expr.text
+    if not _plain(text, expr.names):
+        raise _Scalar
+    text = codegen.expression(expr, compute, [_operand(program, o, types, compute, width) for o in operands], own)
+    return out, _stored(text, compute, out, width)
+
+
+def values(program, leaf_at, own, width, indent):
+    """Statements like ``codegen.values`` whose variables are vectors; None when the program has no such form.
+
+    ``leaf_at(k)`` is the pointer text of leaf k and whether it is one element for the whole vector.
+    """
+    lines, types = [], []
+    try:
+        for k, (d, _, _) in enumerate(program.leaves):
+            row = dt.ALL[d]
+            pointer, single = leaf_at(k)
+            text = f"({row.acc}{width})({row.load}({pointer}, 0))" if single else load(row, width, pointer)
+            lines.append(f"{indent}const {row.acc}{width} l{k} = {text};")
+        for n in range(len(program.code)):
+            out, text = _instruction(program, n, types, own, width)
+            lines.append(f"{indent}const {out.acc}{width} v{n} = {text};")
+            types.append(out)
+    except _Scalar:
+        return None
+    return lines
+
+
+def element(program, value, acc, leaf_at, own, width, indent):
+    """Statements that leave the vector, in the accumulate type ``acc``, in ``e``; None without a vector form."""
+    lines = values(program, leaf_at, own, width, indent)
+    if lines is None or acc.category == dt.BOOL:
+        return None
+    try:
+        text = _convert(f"v{len(program.code) - 1}", value, acc, width)
+    except _Scalar:
+        return None
+    return lines + [f"{indent}const {acc.acc}{width} e = {text};"]
