@@ -152,7 +152,7 @@ def with_checks(program, body: list[str]) -> list[str]:
     """``body`` with its checks collected in private flags and reported at its end, without an atomic: both would keep CPU compilers from
     vectorising. Work-items that race write the same code, or another one of this kernel, which is as true."""
     found = checks(program)
-    return [*[f"    int bad{n} = 0;" for n in found], *body, *[f"    if (bad{n}) CLNN_FAIL(err, e{n}, 0);" for n in found]]
+    return [*[f"    int bad{n} = 0;" for n in found], *body, *[f"    if (bad{n}) *err = *err ? *err : e{n};" for n in found]]
 
 
 def strided_dims(cls: str):

@@ -53,7 +53,7 @@ DOMAINS = {
     "atan2": (NONZERO, NONZERO), "hypot": (NONZERO, NONZERO), "copysign": (NONZERO, NONZERO), "float_power": (POSITIVE, EXPONENT),
     "zeta": (ABOVE_ONE, POSITIVE), "mvlgamma": (ABOVE_ONE,), "igamma": (POSITIVE, POSITIVE), "igammac": (POSITIVE, POSITIVE),
     "div": (ANY, NONZERO), "lerp": (ANY, ANY, WEIGHT), "exp2": (ANY,), "tan": (Domain(-1.3, 1.3, -1, 1),), "sinc": (NONZERO,),
-    "addcdiv": (ANY, ANY, NONZERO), "log_ndtr": (ANY,), "where": (ANY, ANY, ANY),
+    "bce": (PROBABILITY, PROBABILITY), "bce_target": (PROBABILITY,), "addcdiv": (ANY, ANY, NONZERO), "log_ndtr": (ANY,), "where": (ANY, ANY, ANY),
 }
 
 #: Operators whose result is drawn at random or is not defined by its inputs: only shapes and dtypes are compared.
