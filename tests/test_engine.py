@@ -84,7 +84,7 @@ def test_a_new_scalar_compiles_nothing():
 
 
 def test_in_place_reuses_the_buffer():
-    x = ready(1000)
+    x = ready(10000)      # small ones are not worth the search
     x._storage.buffer()
     address = x._storage.buf.int_ptr
     x.mul_(2)

@@ -114,8 +114,13 @@ def finish(node: Node, owner: Storage, buf) -> None:
     owner.node = None
 
 
+_SMALL = 1 << 14        # bytes; finding out what dies costs more than another small buffer
+
+
 def allocate(device, group: Group, outs) -> list:
     """A buffer per output; a leaf that dies with this launch and is walked in the same order is written over."""
+    if outs[0][1].nbytes < _SMALL:
+        return [device.alloc(owner.nbytes) for _, owner in outs]
     free = _dying(group, {n for n, _ in outs})
     buffers = []
     for n, owner in outs:
@@ -224,34 +229,57 @@ def kernel_for(device, program: codegen.Program):
     return kernel
 
 
+class _Launch:
+    """What all launches of one structure over one shape have in common."""
+
+    __slots__ = ("kernel", "geometry", "global_size", "local_size", "steps", "out_steps")
+
+    def __init__(self, device, group, shape, numel, targets):
+        sizes, classes, walks, out_classes, out_walks = geometry(group, shape, targets)
+        crossing = sizes is not None and any(c[-1] == "s" for c in (*classes, *out_classes) if c not in ("l", "0"))
+        form, self.geometry, self.global_size, self.local_size = plan(device, sizes, numel, crossing)
+        rank = 0 if sizes is None else len(sizes)
+        program = codegen.Program(
+            tuple(group.code), tuple([(leaf[1].index, c, leaf[2] != 0) for leaf, c in zip(group.leaves, classes)]),
+            tuple([_SCALAR_C[k] for k in group.kinds]),
+            tuple([(t[0], t[1].index, c, t[3] != 0) for t, c in zip(targets, out_classes)]), form, rank)
+        self.kernel = kernel_for(device, program)
+        self.steps = _steps(classes, walks) if rank else [()] * len(classes)
+        self.out_steps = _steps(out_classes, out_walks) if rank else [()] * len(targets)
+
+
+def _steps(classes, walks):
+    """Per operand, the strides that are run-time arguments."""
+    return [tuple([s for s, c in zip(walk, cls) if c == "s"]) for cls, walk in zip(classes, walks)]
+
+
+_launches: dict = {}
+
+
 def run(device, group: Group, shape, numel, targets) -> None:
     """Launch the group over ``shape``; targets are (value, dtype, buffer, offset, strides or None for flat)."""
-    sizes, classes, walks, out_classes, out_walks = geometry(group, shape, targets)
-    crossing = sizes is not None and any(c[-1] == "s" for c in (*classes, *out_classes) if c not in ("l", "0"))
-    form, geo, gsize, lsize = plan(device, sizes, numel, crossing)
-    rank = 0 if sizes is None else len(sizes)
-    program = codegen.Program(
-        tuple(group.code), tuple([(leaf[1].index, c, leaf[2] != 0) for leaf, c in zip(group.leaves, classes)]),
-        tuple([_SCALAR_C[k] for k in group.kinds]),
-        tuple([(t[0], t[1].index, c, t[3] != 0) for t, c in zip(targets, out_classes)]), form, rank)
-    kernel = kernel_for(device, program)
-    args = list(geo)
-    for k, leaf in enumerate(group.leaves):
+    key = (device, shape, tuple(group.code), tuple([(leaf[1].index, leaf[2] != 0, leaf[3], leaf[4]) for leaf in group.leaves]), tuple(group.kinds),
+           tuple([(t[0], t[1].index, t[3] != 0, t[4]) for t in targets]))
+    common = _launches.get(key)
+    if common is None:
+        if len(_launches) > 8192:       # a loop over ever new shapes must not grow without bound
+            _launches.clear()
+        common = _launches[key] = _Launch(device, group, shape, numel, targets)
+    args = [*common.geometry]
+    for leaf, steps in zip(group.leaves, common.steps):
         args.append(leaf[0])
         if leaf[2]:
             args.append(leaf[2])
-        if rank and "s" in classes[k]:
-            args += [s for s, c in zip(walks[k], classes[k]) if c == "s"]
+        args += steps
     args += pack_scalars(group)
-    for k, t in enumerate(targets):
+    for t, steps in zip(targets, common.out_steps):
         args.append(t[2])
         if t[3]:
             args.append(t[3])
-        if rank and "s" in out_classes[k]:
-            args += [s for s, c in zip(out_walks[k], out_classes[k]) if c == "s"]
+        args += steps
     if group.checked:
         args += check_args(device, group)
-    _launch(device, kernel, gsize, lsize, *args)
+    _launch(device, common.kernel, common.global_size, common.local_size, *args)
 
 
 def check_args(device, group: Group) -> list:
