@@ -81,8 +81,8 @@ class Pack:
     def __init__(self, form, x):
         B, heads, S, E = x.shape
         b, h, s, _ = x._strides
-        self.kernel = form.device.kernel("attention/pack", NK=form.NK)
-        self.gs, self.words = (form.panels, B * heads), _words8(S, E, heads, b, h, s)
+        self.kernel = form.device.kernel("matmul/columns", NK=form.NK)
+        self.gs, self.words = (form.panels, B * heads), _words8(S, E, heads, b, h, s, form.NK * 16, 16)
         self.nbytes = B * heads * form.panels * form.NK * 16 * E * 4
 
     def run(self, x):

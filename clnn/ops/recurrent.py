@@ -1,4 +1,4 @@
-"""A whole recurrent layer as one operator: per time step one product with the hidden weights and one cell kernel.
+"""A whole recurrent layer as one operator: on CPUs one launch for all steps, elsewhere one product and one cell kernel per step.
 
 The input part of the gates comes in ready for all steps. Backward walks the steps in reverse; the gradients of the weights are one product over
 all steps at the end. Hochreiter & Schmidhuber, "Long short-term memory", 1997; Cho et al., 2014 (GRU).
@@ -8,8 +8,10 @@ from __future__ import annotations
 from .._tensor.declare import kernel
 from .._tensor.dispatch import run
 from .._tensor.tensor import empty, make_view
+from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides
 from ..graph.op import REGISTRY
+from ._conv import _words8
 from ._gemm import gemm
 from .creation import filled
 from .matmul import _linear2d, mm
@@ -63,18 +65,52 @@ def _recurrent(gates, h0, c0, weight, bias, mode, reverse):
     T, N, KH = gates.shape
     H, device, dtype = weight.shape[1], gates._storage.device, gates.dtype
     lstm, gru = mode == "lstm", mode == "gru"
-    gates, h0, flat = gates.contiguous(), h0.contiguous(), weight.t().contiguous()
-    for t in (gates, h0, flat):
-        t._storage.buffer()
-    y = empty(Size((T, N, H)), dtype, device)
-    act = empty(Size((T, N, 4 * H if gru else KH)), dtype, device)
-    cells = empty(Size((T, N, H)), dtype, device) if lstm else y
-    hidden = empty(Size((N, KH)), dtype, device) if gru else act
+    gates, h0 = gates.contiguous(), h0.contiguous()
     c0 = c0.contiguous() if lstm else h0
-    c0._storage.buffer()
-    if gru and bias is not None:
-        bias = bias.contiguous()
-        bias._storage.buffer()
+    bias = None if bias is None else bias.contiguous()
+    y = empty(Size((T, N, H)), dtype, device)
+    cells = empty(Size((T, N, H)), dtype, device) if lstm else y
+    whole = _whole(device, dtype, T, N, H)
+    act = empty(Size((T, N, 4 * H if gru else 0 if whole and not lstm else KH)), dtype, device)
+    (_layer if whole else _steps)(gates, h0, c0, weight, bias, mode, reverse, y, cells, act)
+    return y, _slice(cells, 0 if reverse else T - 1) if lstm else None, act, cells
+
+
+def _whole(device, dtype, T, N, H):
+    """Can a CPU take the sequences through time in one launch?"""
+    return device.is_cpu and dtype is dt.float32 and H % 16 == 0 and T * N * H > 0
+
+
+def _rows(device, N, NV):
+    """(sequences per work-item, rows of a register tile): a share for each unit, of whole tiles where possible."""
+    share = -(-N // max(device.compute_units, -(-N // 48)))
+    most = {1: 12, 2: 8, 3: 8}.get(NV, 6)
+    return share, min((m for m in range(1, most + 1)), key=lambda m: -(-share // m) * (m + 1.5))
+
+
+def _layer(gates, h0, c0, weight, bias, mode, reverse, y, cells, act):
+    """Forward of all steps in one launch."""
+    T, N, KH = gates.shape
+    H, device = weight.shape[1], gates._storage.device
+    weight = weight.contiguous()
+    units = KH // H
+    NV = units if units > 1 else next(n for n in (4, 3, 2, 1) if not H // 16 % n)
+    wt = empty(Size((KH * H,)), weight.dtype, device)
+    run(device, "matmul/columns", dict(NK=NV), (H // 16 if units > 1 else H // (16 * NV), 1), (1, 1), weight, wt,
+        _words8(KH, H, 1, 0, 0, H, 16 if units > 1 else 16 * NV, H if units > 1 else 16))
+    share, MR = _rows(device, N, NV)
+    run(device, "recurrent/layer", dict(MODE=mode, NV=NV, MR=MR, BIAS=bias is not None), (-(-N // share),), (1,), gates, wt,
+        h0 if bias is None else bias, h0, c0, y, cells, act, _words8(T, N, H, share, int(reverse)))
+
+
+def _steps(gates, h0, c0, weight, bias, mode, reverse, y, cells, act):
+    """Forward step by step: a product and a cell kernel each."""
+    T, N, KH = gates.shape
+    H, device, dtype, gru = weight.shape[1], gates._storage.device, gates.dtype, mode == "gru"
+    flat = weight.t().contiguous()
+    for t in (gates, h0, c0, flat) + (() if bias is None else (bias,)):
+        t._storage.buffer()
+    hidden = empty(Size((N, KH)), dtype, device) if gru else act
     if not gru:
         device.copy(gates._storage.buf, act._storage.buf, gates._numel * dtype.itemsize, gates._offset * dtype.itemsize)
     form, gs, ls = _shape_of(device, N, H)
@@ -82,15 +118,11 @@ def _recurrent(gates, h0, c0, weight, bias, mode, reverse):
     for step in range(T - 1, -1, -1) if reverse else range(T):
         target = (hidden._storage.buf, 0) if gru else _at(act, step)
         gemm(device, dtype, N, KH, H, *h, (H, 1), flat._storage.buf, 0, (KH, 1), *target, KH, beta=0.0 if gru else 1.0,
-             bias=None if not gru or bias is None else (bias._storage.buf, bias._offset))
+             bias=None if bias is None else (bias._storage.buf, bias._offset))
         pre = (gates._storage.buf, gates._offset + step * N * KH)
         out, cell = _at(y, step), _at(cells, step)
         run(device, "recurrent/forward", dict(T=dtype, MODE=mode, **form), gs, ls, *pre, *_at(act, step), *target, *h, *c, *out, *cell, N, H)
         h, c = out, cell
-    last = None
-    if lstm:
-        last = _slice(cells, 0 if reverse else T - 1)
-    return y, last, act, cells
 
 
 def _slice(t, step):
@@ -123,6 +155,23 @@ def _recurrent_backward(dy, dc, h0, c0, weight, bias, mode, reverse, y, act, cel
         t._storage.buffer()
     dgates = empty(Size((T, N, KH)), dtype, device)
     dhidden = empty(Size((T, N, KH)), dtype, device) if gru else dgates
+    if _whole(device, dtype, T, N, H):
+        NV = next(n for n in (4, 3, 2, 1) if not H // 16 % n)
+        share, MR = _rows(device, N, NV)
+        run(device, "recurrent/layer_backward", dict(MODE=mode, NV=NV, MR=MR), (-(-N // share),), (1,), act, y, h0, c0, cells, dy, weight,
+            dgates, dhidden, dh, carry, _words8(T, N, H, share, int(reverse)))
+    else:
+        _steps_backward(dy, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry)
+    flat = dhidden.reshape(T * N, KH)
+    dweight = mm(flat.t(), _before(h0, y, reverse).reshape(T * N, H))
+    dbias = flat.sum(0) if bias is not None else None
+    return dgates, dh, carry if lstm else None, dweight, dbias
+
+
+def _steps_backward(dy, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry):
+    """Backward step by step; ``dh`` and ``carry`` (fresh memory) hold the gradients of the state on the way."""
+    T, N, H = y.shape
+    KH, device, dtype = weight.shape[0], y._storage.device, y.dtype
     form, gs, ls = _shape_of(device, N, H)
     order = range(T) if reverse else range(T - 1, -1, -1)
     first = T - 1 if reverse else 0
@@ -134,9 +183,4 @@ def _recurrent_backward(dy, dc, h0, c0, weight, bias, mode, reverse, y, act, cel
             dy._storage.buf, dy._offset + step * N * H, dh._storage.buf, 0, carry._storage.buf, carry._offset, *_at(dgates, step),
             *_at(dhidden, step), N, H)
         gemm(device, dtype, N, H, KH, *_at(dhidden, step), (KH, 1), weight._storage.buf, weight._offset, (H, 1), dh._storage.buf, 0, H,
-             beta=1.0 if gru else 0.0)
-    flat = dhidden.reshape(T * N, KH)
-    dweight = mm(flat.t(), _before(h0, y, reverse).reshape(T * N, H))
-    dbias = flat.sum(0) if bias is not None else None
-    return dgates, dh, carry if lstm else None, dweight, dbias
-
+             beta=1.0 if mode == "gru" else 0.0)

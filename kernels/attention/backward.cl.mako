@@ -5,7 +5,7 @@
 ## dV += P' dO, dS = P * (dO V' - sum(dO * O)) * scale, dQ += dS K, dK += dS' Q.
 ##
 ## Q dQ (B, H, L, E), K (B, H / groups, S, E), O dO (B, H, L, EV) by the strides t and u, unit stride in the last dimension; KT, VT: K and V
-## in the panels of attention/pack; dK dV (B, H, S, E or EV): one per query head.
+## in the panels of matmul/columns; dK dV (B, H, S, E or EV): one per query head.
 ## Geometry: global (chunks of d.s6 keys, B * H), local (1, 1). A work-item owns the keys of its chunk: it walks over blocks of d.s4
 ## queries and writes its share of dQ to plane number chunk (d.s7 elements apart; the launcher adds the planes up).
 ##

@@ -4,7 +4,7 @@
 ## O = softmax(scale * Q @ K' + mask) @ V on a CPU, with memory linear in the length (online softmax over blocks of KB keys).
 ##
 ## Q (B, H, L, E), V (B, H / groups, S, EV), O (B, H, L, EV) by the strides t, unit stride in the last dimension; KT: K in the panels
-## of attention/pack; lse (B * H, L): log of the sum of exponentials, +Inf for a query that sees no key (its output is 0).
+## of matmul/columns; lse (B * H, L): log of the sum of exponentials, +Inf for a query that sees no key (its output is 0).
 ## Geometry: global (blocks of d.s4 queries, B * H), local (1, 1). A work-item forms the scores of its queries with KB keys in local
 ## memory by register tiles, turns them into weights row by row, and multiplies them with V by register tiles.
 ##

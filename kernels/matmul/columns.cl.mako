@@ -1,16 +1,16 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="vec" file="/matmul/vec.cl.mako"/>\
-## Keys (or values) in panels for attention/forward and attention/backward: Y[z][panel][e][NK * 16] = X[z, panel * NK * 16 + lane, e].
+## Rows of a matrix as lanes of vectors, for register tiles: Y[z][panel][e][j][lane] = X[z, panel * d.s6 + j * d.s7 + lane, e].
 ##
-## X (B, heads, S, E) by strides d = (S, E, heads, batch, head, row), unit stride along E; Y contiguous; keys from S on are zeros.
-## Geometry: global (panels, B * heads), local (1, 1). E is a multiple of 16. NK: vectors of keys in a panel (1, 2, 4).
+## X (B, heads, S, E) by strides d = (S, E, heads, batch, head, row), unit stride along E; Y contiguous, j counts NK vectors; rows from S on
+## are zeros. Geometry: global (panels, B * heads), local (1, 1). E is a multiple of 16. NK: 1 to 4.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void attention_pack(IN(float, X), OUT(float, Y), const long8 d) {
+void matmul_columns(IN(float, X), OUT(float, Y), const long8 d) {
     const long S = d.s0, E = d.s1, z = get_group_id(1), p = get_group_id(0), ss = d.s5;
     __global const float* restrict X = X_p + X_o + z / d.s2 * d.s3 + z % d.s2 * d.s4;
     __global float* restrict Y = Y_p + Y_o + (z * get_num_groups(0) + p) * E * ${NK * 16};
     for (int j = 0; j < ${NK}; j++) {
-        const long first = (p * ${NK} + j) * 16, n = S - first;
+        const long first = p * d.s6 + j * d.s7, n = S - first;
         for (long e = 0; e < E; e += 16) {
             __global const float* s = X + first * ss + e;
 % for c in range(16):

@@ -1,0 +1,75 @@
+<%inherit file="/base.cl.mako"/>\
+<%namespace name="tile" file="/matmul/tile.cl.mako"/>\
+<%namespace name="lanes" file="/common/lanes.cl.mako"/>\
+## All steps of a recurrent layer on a CPU: sequences do not see each other, so a work-item takes some of them through time alone.
+##
+## pre (T, N, K*H) input part of the gates with their biases; wt: hidden weights (K*H, H) by matmul/columns, so that a vector of the tile is
+## one gate of 16 units; bias (K*H) of the hidden part (gru) or unused; h, c (N, H) first state; y (T, N, H) outputs; cells (T, N, H) cell
+## states (lstm); act (T, N, A*H) what backward needs: i f g o (lstm), r z n and the hidden part of n (gru), nothing else.
+## Geometry: global (ceil(N / d.s3)), local (1). d = (T, N, H, sequences per work-item, reverse).
+##
+## Parameter  legal values
+## MODE       lstm | gru | tanh | relu; MR NV  register tile: rows, vectors (the gates of 16 units; 16 * NV units where there is one gate)
+## BIAS       True: bias is added to the hidden part
+<%
+    GATES = dict(lstm=4, gru=3).get(MODE, 1)
+    UNITS = 16 if GATES > 1 else 16 * NV
+    KEEP = 4 if GATES > 1 else 0
+%>\
+${tile.macros("float")}
+${lanes.functions()}
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void recurrent_layer(IN(float, pre), IN(float, wt), IN(float, bias), IN(float, h), IN(float, c), OUT(float, y), OUT(float, cells), OUT(float, act),
+        const long8 d) {
+    const long T = d.s0, N = d.s1, H = d.s2, begin = get_group_id(0) * d.s3, end = min(N, begin + d.s3), kc = H;
+    __global const float* restrict wt = wt_p + wt_o;
+    __global const float* bias = bias_p + bias_o;
+    for (long n = 0; n < T; n++) {
+        const long step = d.s4 ? T - 1 - n : n, before = d.s4 ? step + 1 : step - 1;
+        __global const float* last = n ? y_p + y_o + before * N * H : h_p + h_o;
+        __global const float* kept = n ? cells_p + cells_o + before * N * H : c_p + c_o;
+        for (long u = 0; u < H; u += ${UNITS})
+            for (long i = begin; i < end; i += ${MR}) {
+                __global const float* b = wt + u * H * ${GATES};
+% for r in range(MR):
+                __global const float* a${r} = last + min(i + ${r}, end - 1) * H;
+% endfor
+                ${tile.multiply(MR, NV, "float16", "float", lambda r: f"a{r}[k]", lambda j: f"vload16({j}, b)", f"b += {16 * NV};")}
+                float16 t[${MR * NV}];
+% for r in range(MR):
+                ${" ".join(f"t[{r * NV + j}] = c{r}_{j};" for j in range(NV))}
+% endfor
+                for (long r = 0; r < ${MR} && i + r < end; r++) {
+                    const long row = step * N + i + r;
+                    const float16* g = t + r * ${NV};
+                    __global const float* x = pre_p + pre_o + row * ${GATES} * H + u;
+                    __global float* o = y_p + y_o + row * H + u;
+% if KEEP:
+                    __global float* keep = act_p + act_o + row * ${KEEP} * H + u;
+% endif
+                    ${cell()}
+                }
+            }
+    }
+}
+<%def name="hidden(j)">g[${j}]${f" + vload16(0, bias + {j} * H + u)" if BIAS and GATES > 1 else f" + vload16({j}, bias + u)" if BIAS else ""}</%def>
+<%def name="cell()">
+% if MODE == "lstm":
+                    const float16 in = sigmoid16(${hidden(0)} + vload16(0, x)), forget = sigmoid16(${hidden(1)} + vload16(0, x + H));
+                    const float16 new = clnn_tanh(${hidden(2)} + vload16(0, x + 2 * H)), out = sigmoid16(${hidden(3)} + vload16(0, x + 3 * H));
+                    const float16 s = fma(forget, vload16(0, kept + (i + r) * H + u), in * new);
+                    vstore16(in, 0, keep); vstore16(forget, 0, keep + H); vstore16(new, 0, keep + 2 * H); vstore16(out, 0, keep + 3 * H);
+                    vstore16(s, 0, cells_p + cells_o + row * H + u);
+                    vstore16(out * clnn_tanh(s), 0, o);
+% elif MODE == "gru":
+                    const float16 r_ = sigmoid16(${hidden(0)} + vload16(0, x)), z = sigmoid16(${hidden(1)} + vload16(0, x + H)), q = ${hidden(2)};
+                    const float16 m = clnn_tanh(fma(r_, q, vload16(0, x + 2 * H)));
+                    vstore16(r_, 0, keep); vstore16(z, 0, keep + H); vstore16(m, 0, keep + 2 * H); vstore16(q, 0, keep + 3 * H);
+                    vstore16(fma(z, vload16(0, last + (i + r) * H + u) - m, m), 0, o);
+% else:
+% for j in range(NV):
+                    { const float16 v = ${hidden(j)} + vload16(${j}, x);
+                      vstore16(${"clnn_tanh(v)" if MODE == "tanh" else "v < 0.0f ? (float16)0.0f : v"}, ${j}, o); }
+% endfor
+% endif
+</%def>
