@@ -333,3 +333,23 @@ def test_dropout_in_training_keeps_the_mean():
     out = nn.Dropout(0.25)(clnn.ones(200, 200))
     assert abs(out.mean().item() - 1) < 0.03
     np.testing.assert_allclose(np.unique(to_numpy(out)), [0, 4 / 3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "soft_margin_loss",
+                                  "binary_cross_entropy_with_logits"])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_losses_show_torchs_grad_fn(name, reduction):
+    shown = [getattr(lib.nn.functional, name)(lib.full((2, 3), 0.5, requires_grad=True), lib.ones(2, 3), reduction=reduction).grad_fn.name()
+             for lib in (clnn, torch)]
+    assert shown[0] == shown[1] or name == "l1_loss" and reduction == "none"
+
+
+@pytest.mark.parametrize("x, y, text", [(1.5, 1.0, "input"), (-0.5, 1.0, "input"), (float("nan"), 1.0, "input"), (0.5, 2.0, "target")])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_bce_wants_values_between_0_and_1(x, y, text, reduction):
+    for lib in (clnn, torch):
+        values = lib.full((70, 3), 0.5)
+        values[3, 2] = x
+        with pytest.raises(RuntimeError, match=f"all elements of {text} should be between 0 and 1"):
+            lib.nn.BCELoss(reduction=reduction)(values, lib.full((70, 3), y)).sum().item()
+    assert clnn.nn.BCELoss()(clnn.tensor([0.0, 1.0]), clnn.tensor([0.0, 1.0])).item() == 0.0

@@ -174,17 +174,17 @@ class OpNode(tape.Node):
     """The tape entry of one operator call: its values that the gradient rules name, with their versions."""
 
     __slots__ = ("op", "values", "versions", "metas")
-    result, freed = None, False
+    result, freed, label = None, False, ""    # label: the name of the composite whose last operator this is, where that is shown
 
     def __init__(self, op, edges, outs, values, versions, metas):
         self.seq, self.edges, self.outs = _next_number(), edges, outs
         self.op, self.values, self.versions, self.metas = op, values, versions, metas
 
     def name(self):
-        return self.op.grad_name
+        return self.label or self.op.grad_name
 
     def __repr__(self):
-        return f"<{self.op.grad_name} object at {hex(id(self))}>"
+        return f"<{self.name()} object at {hex(id(self))}>"
 
     def release(self):
         """Only an entry that kept tensors is used up by a backward pass."""

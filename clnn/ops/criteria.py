@@ -1,6 +1,7 @@
 """Losses made of elementwise expressions and a reduction: lazy, so that a loss is one fused launch and its gradient another."""
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 
@@ -37,7 +38,19 @@ def _two(seed=0, shape=(4, 5)):
 def _loss(name, **fields):
     """Declare a loss of torch.nn.functional; samples default to a pair of tensors under each reduction."""
     samples = fields.pop("samples", None) or (lambda: [((*_two(),), {}), ((*_two(),), {"reduction": "sum"}), ((*_two(),), {"reduction": "none"})])
-    return composite(name, method=False, torch=f"nn.functional.{name}", samples=samples, **fields)
+    whole = fields.pop("whole", False)          # in PyTorch a single operator, which grad_fn shows
+
+    def decorate(body):
+        shown = "".join(part.capitalize() for part in name.split("_")) + "Backward0"
+
+        @functools.wraps(body)
+        def loss(*args, **kwargs):
+            result = body(*args, **kwargs)
+            if result._grad_fn is not None:
+                result._grad_fn.label = shown
+            return result
+        return composite(name, method=False, torch=f"nn.functional.{name}", samples=samples, **fields)(loss if whole else body)
+    return decorate
 
 
 _smooth_l1 = _pair("smooth_l1", "(fabs(input) < beta ? 0.5f * input * input / beta : fabs(input) - 0.5f * beta)",
@@ -48,7 +61,7 @@ _huber = _pair("huber", "(fabs(input) <= delta ? 0.5f * input * input : delta * 
                lambda x, delta: (x.abs() <= delta).to(x.dtype), ("delta",))
 
 
-@_loss("mse_loss")
+@_loss("mse_loss", whole=True)
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """``(x - y)^2``, averaged, summed or as it is; ``weight`` multiplies the elements (the mean then divides by its sum).
 
@@ -77,7 +90,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     return _weighted((input - target).abs(), weight, _legacy(reduction, size_average, reduce))
 
 
-@_loss("smooth_l1_loss")
+@_loss("smooth_l1_loss", whole=True)
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """``0.5 d^2 / beta`` where ``|d| < beta``, else ``|d| - 0.5 beta``, for ``d = x - y``."""
     _warn_sizes(input, target)
@@ -87,7 +100,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return _reduce(_smooth_l1(d, float(beta)) if beta else d.abs(), _legacy(reduction, size_average, reduce))
 
 
-@_loss("huber_loss")
+@_loss("huber_loss", whole=True)
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """``0.5 d^2`` where ``|d| <= delta``, else ``delta (|d| - 0.5 delta)``, for ``d = x - y``."""
     _warn_sizes(input, target)
@@ -123,7 +136,7 @@ def _bce_samples():
     return [((x, y), {}), ((x, y, rng.random((4, 5))), {"reduction": "sum"}), ((x, y), {"reduction": "none"})]
 
 
-@_loss("binary_cross_entropy", samples=_bce_samples, errors=(
+@_loss("binary_cross_entropy", whole=True, samples=_bce_samples, errors=(
     ((np.full((2, 3), 0.5), np.zeros((3, 2))), {}, ValueError, "different to the input size"),))
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """``-w (y log x + (1 - y) log(1 - x))`` for probabilities x; the logarithms are not below -100.
@@ -136,7 +149,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     return _reduce(loss if weight is None else loss * weight, _legacy(reduction, size_average, reduce))
 
 
-@_loss("binary_cross_entropy_with_logits", samples=lambda: [
+@_loss("binary_cross_entropy_with_logits", whole=True, samples=lambda: [
     ((a, np.abs(np.tanh(b))), k) for a, b in [_two()] for k in ({}, {"reduction": "sum"}, {"pos_weight": np.linspace(0.5, 2, 5)})])
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
     """Binary cross-entropy of ``sigmoid(x)``, without overflow; ``pos_weight`` multiplies the positive term (recall against precision)."""
@@ -216,7 +229,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     return _reduce(loss, _legacy(reduction, size_average, reduce))
 
 
-@_loss("soft_margin_loss", samples=lambda: [((_two()[0], _signs()), {})])
+@_loss("soft_margin_loss", whole=True, samples=lambda: [((_two()[0], _signs()), {})])
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """``log(1 + exp(-y x))`` for y of 1 and -1."""
     return _reduce((-target * input).exp().log1p(), _legacy(reduction, size_average, reduce))
@@ -245,7 +258,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     return _reduce(loss, _legacy(reduction, size_average, reduce))
 
 
-@_loss("multi_margin_loss", samples=lambda: [((_two()[0][0], np.array(3)), {}), ((_two()[0], np.array([0, 3, 4, 1])), {}),
+@_loss("multi_margin_loss", whole=True, samples=lambda: [((_two()[0][0], np.array(3)), {}), ((_two()[0], np.array([0, 3, 4, 1])), {}),
                                              ((_two()[0], np.array([0, 3, 4, 1])), {"p": 2, "margin": 0.5})])
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """``sum_{i != y} max(0, w[y] (margin - x_y + x_i))^p / C``."""
@@ -275,7 +288,7 @@ def _classes(x):
 _LABELS = np.array([[0, 3, -1, 0, 0], [1, 2, 4, -1, 1], [-1, 0, 0, 0, 0], [0, 1, 2, 3, 4]])
 
 
-@_loss("multilabel_margin_loss", samples=lambda: [((_two()[0][0], _LABELS[0]), {}), ((_two()[0], _LABELS), {})])
+@_loss("multilabel_margin_loss", whole=True, samples=lambda: [((_two()[0][0], _LABELS[0]), {}), ((_two()[0], _LABELS), {})])
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """``sum_{i no label, j label} max(0, 1 - (x_j - x_i)) / C``; the labels of a row end at the first -1."""
     reduction = _legacy(reduction, size_average, reduce)
