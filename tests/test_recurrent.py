@@ -1,0 +1,30 @@
+"""Recurrent layers whose sizes fill vectors (one launch for all steps) against PyTorch."""
+import numpy as np
+import pytest
+
+import clnn
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("name, kind", [("LSTM", dict(bidirectional=True)), ("LSTM", dict(num_layers=2, bias=False)), ("GRU", dict(bidirectional=True)),
+                                        ("RNN", dict(nonlinearity="relu")), ("RNN", dict(bidirectional=True))])
+def test_layer_equals_torch(name, kind):
+    T, N, C, H = 4, 7, 5, 32
+    theirs = getattr(torch.nn, name)(C, H, **kind)
+    ours = getattr(clnn.nn, name)(C, H, **kind)
+    ours.load_state_dict({k: clnn.tensor(v.detach().numpy()) for k, v in theirs.state_dict().items()})
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((T, N, C)).astype(np.float32)
+    g = rng.standard_normal((T, N, H * (2 if kind.get("bidirectional") else 1))).astype(np.float32)
+    results = []
+    for lib, layer in ((clnn, ours), (torch, theirs)):
+        leaf = lib.tensor(x, requires_grad=True)
+        y, state = layer(leaf)
+        loss = (y * lib.tensor(g)).sum()
+        for part in state if isinstance(state, tuple) else (state,):
+            loss = loss + (part * part).sum()
+        loss.backward()
+        results.append([y.detach().numpy(), leaf.grad.numpy()] + [p.grad.numpy() for p in layer.parameters()])
+    for got, want in zip(*results):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
