@@ -17,11 +17,13 @@ from .._tensor.dispatch import run
 from .._tensor.grad_mode import enable_grad
 from .._tensor.tensor import empty
 from ..core import dtype as dt
+from ..graph.fuse import work_group
 from ._scatter import width
 from .creation import linspace, tensor
 from .joining import stack
 from .selection import where
 
+UNROLLED = 4                # taps of an axis up to which the loop over them is unrolled
 FUSED_TAPS = 16             # elements per output up to which all axes are done in one pass
 
 
@@ -165,15 +167,19 @@ def _pass(input, tables):
     if not out._numel:
         return out
     weighted = any(t is not None and t.weights is not None for t in tables)
-    names, args = "", []
+    names, args, unrolled = "", [], []
     for a, t in zip("DHW"[3 - rank:], tables):
         if t is not None:
             span, weights = t.on(input.device, input.dtype.acc_dtype)
             names += a
+            unrolled.append(t.taps if t.taps <= UNROLLED else 0)
             args += [span, weights, t.taps] if weighted else [span]
     wide, rows = out.shape[-1], out._numel // out.shape[-1]
-    run(device, "resample/axes", dict(T=input.dtype if weighted else width(input.dtype), AXES=names, WEIGHTED=int(weighted)), (wide, rows),
-        (64 if wide >= 64 else 16, 1), input.contiguous(), out, rows, *(1,) * (3 - rank), *sizes, *(1,) * (3 - rank), *outs, *args)
+    chunk = max(1, min(4096 // wide, -(-rows // (4 * device.compute_units))))
+    params = dict(T=input.dtype if weighted else width(input.dtype), AXES=names, WEIGHTED=int(weighted), TAPS=tuple(unrolled),
+                  FORM="loop" if device.loops else "item")
+    gs, ls = ((-(-rows // chunk),), (1,)) if device.loops else ((wide, rows), work_group(device, wide, rows))
+    run(device, "resample/axes", params, gs, ls, input.contiguous(), out, rows, chunk, *(1,) * (3 - rank), *sizes, *(1,) * (3 - rank), *outs, *args)
     return out
 
 

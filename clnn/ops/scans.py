@@ -15,6 +15,7 @@ from .views import embed_strided
 
 SHORT = 1024            # longer sequences are cut into parts
 PART = 256
+COLUMNS = 64            # columns per work-item on CPUs
 _Max, _Min = named("cummax", "values", "indices"), named("cummin", "values", "indices")
 
 
@@ -28,9 +29,9 @@ def _extents(shape, dim):
     return outer, shape[dim], inner
 
 
-def _grid(device, outer, inner, parts):
+def _grid(device, outer, inner, parts, form="item"):
     """Global and local size of a launch over (inner, outer, parts)."""
-    if device.loops:
+    if device.loops or form in ("vector", "columns"):
         return (inner, outer, parts), (1, 1, 1)
     return (inner, outer, parts), ((64, 1, 1) if inner >= 64 else (1, 16 if outer >= 16 else 1, 1))
 
@@ -46,11 +47,11 @@ def scan(op, x, dim, reverse, out_dtype=None) -> Tensor:
 
 def _scan(op, x, out, outer, n, inner, reverse):
     device, acc = x._storage.device, x.dtype.acc_dtype
-    columns = 32 if device.loops and inner >= 16 else 1
+    form = "array" if not device.is_cpu else "vector" if inner == 1 else "columns" if inner >= 8 else "array"
 
     def phase(name, z, y, part, parts):
-        gs, ls = _grid(device, outer, -(-inner // columns), parts)
-        run(device, "scan/cumulate", dict(T=x.dtype, R=y.dtype, OP=op, REVERSE=reverse, PHASE=name, COLUMNS=columns), gs, ls, x, z, y,
+        gs, ls = _grid(device, outer, -(-inner // COLUMNS) if form == "columns" else inner, parts, form)
+        run(device, "scan/cumulate", dict(T=x.dtype, R=y.dtype, OP=op, REVERSE=reverse, PHASE=name, FORM=form, COLUMNS=COLUMNS), gs, ls, x, z, y,
             outer, n, inner, part, parts)
     if n <= SHORT:
         phase("whole", out, out, n, 1)
@@ -199,11 +200,13 @@ def _extreme(input, dim, sign):
 
 def _scan_extreme(x, j, values, at, outer, n, inner, sign):
     device = x._storage.device
+    form = "item" if j is not None or not device.is_cpu or n >= 2 ** 31 else "vector" if inner == 1 else "columns" if inner >= 8 else "item"
+    width = 8 if x.dtype.itemsize == 8 else 16
 
     def phase(name, zv, zi, v, i, part, parts):
-        gs, ls = _grid(device, outer, inner, parts)
-        run(device, "scan/extreme", dict(T=x.dtype, SIGN=sign, PHASE=name, POSITIONS=j is not None and name != "apply"), gs, ls, x, zv, zi, v, i,
-            outer, n, inner, part, parts)
+        gs, ls = _grid(device, outer, -(-inner // width) if form == "columns" else inner, parts, form)
+        run(device, "scan/extreme", dict(T=x.dtype, SIGN=sign, PHASE=name, FORM=form, POSITIONS=j is not None and name != "apply"), gs, ls,
+            x, zv, zi, v, i, outer, n, inner, part, parts)
     if n <= SHORT:
         phase("whole", x, at if j is None else j, values, at, n, 1)
         return

@@ -3,52 +3,99 @@
 ##
 ## x (planes, ND, NH, NW), y (planes, OD, OH, OW), contiguous. Each resampled axis has a table: span (O, 2) of int, the first element and the
 ## number of elements of each output's window, and w (O, taps), their weights. The gradient is the same sum with transposed tables.
-## Geometry: global (OW, planes * OD * OH).
+## Geometry: item: global (OW, planes * OD * OH), any local size; loop: global (planes * OD * OH / chunk), local 1 (PoCL)
+## Limit: a plane has fewer than 2^31 elements.
 ##
 ## Parameter  legal values
 ## T          dtype row of x and y; without weights any C type of the element's width
 ## AXES       the resampled ones of "DHW"; on the others sizes agree
 ## WEIGHTED   1: as above | 0: y takes the first element of the window (nearest), whatever the dtype
+## TAPS       by axis of AXES: the widest window where the loop over it is to be unrolled (elements beyond a window's end count nothing), else 0
+## FORM       item | loop
 <%
     ACC = T.acc if WEIGHTED else None
     C = T.c if WEIGHTED else T
+    taps = dict(zip(AXES, TAPS))
+    pitch = dict(D="NH * NW", H="NW", W="1")
 %>\
-__kernel void axes(IN(${C}, x), OUT(${C}, y), const long rows, const long ND, const long NH, const long NW, const long OD, const long OH,
-                   const long OW
+__kernel void axes(IN(${C}, x), OUT(${C}, y), const long rows, const long chunk, const long ND, const long NH, const long NW, const long OD,
+                   const long OH, const long OW
 % for a in AXES:
                    , IN(int, s${a})${f", IN({ACC}, w{a}), const long taps{a}" if WEIGHTED else ""}
 % endfor
                    ) {
     PTR_IN(${C}, x);
     PTR_OUT(${C}, y);
-    const long oW = get_global_id(0), row = get_global_id(1);
-    if (oW >= OW || row >= rows) return;
-    const long oH = row % OH, oD = row / OH % OD, plane = row / (OH * OD);
-% for a in "DHW":
-% if a in AXES:
+% for a in AXES:
     PTR_IN(int, s${a});
-    const long i${a} = s${a}[2 * o${a}];
 % if WEIGHTED:
     PTR_IN(${ACC}, w${a});
-    const int n${a} = s${a}[2 * o${a} + 1];
-% endif
-% else:
-    const long i${a} = o${a};
 % endif
 % endfor
-    const long from = ((plane * ND + iD) * NH + iH) * NW + iW;
+% if FORM == "loop":
+    const long begin = get_global_id(0) * chunk, end = min(rows, begin + chunk);
+    for (long row = begin; row < end; row++) {
+% else:
+    const long row = get_global_id(1);
+    if (row >= rows || (long)get_global_id(0) >= OW) return;
+    {
+% endif
+        const int oH = (int)(row % OH), oD = (int)(row / OH % OD);
+        __global const ${C}* restrict from = x + row / (OH * OD) * (ND * NH * NW);
+        __global ${C}* restrict to = y + row * OW;
+% for a in AXES.replace("W", ""):
+        ${window(a)}
+% endfor
+        const int corner = (${"sD[2 * oD]" if "D" in AXES else "oD"} * (int)NH + ${"sH[2 * oH]" if "H" in AXES else "oH"}) * (int)NW;
+% if FORM == "loop":
+        for (int oW = 0; oW < (int)OW; oW++) {
+% else:
+        const int oW = get_global_id(0);
+        {
+% endif
+            const int iW = ${"sW[2 * oW]" if "W" in AXES else "oW"};
 % if WEIGHTED:
-    ${ACC} sum = 0;
-% for a in AXES:
-    for (int k${a} = 0; k${a} < n${a}; k${a}++) {
-% endfor
-        const long i = from ${"+ kD * NH * NW" if "D" in AXES else ""} ${"+ kH * NW" if "H" in AXES else ""} ${"+ kW" if "W" in AXES else ""};
-        sum += ${" * ".join(f"w{a}[o{a} * taps{a} + k{a}]" for a in AXES)} * ${T.load}(x, i);
-% for a in AXES:
-    }
-% endfor
-    ${T.store}(y, row * OW + oW, sum);
-% else:
-    y[row * OW + oW] = x[from];
+% if "W" in AXES:
+            ${window("W")}
 % endif
+            ${ACC} sum = 0;
+            ${walk(AXES, [], [])}
+            ${T.store}(to, oW, sum);
+% else:
+            to[oW] = from[corner + iW];
+% endif
+        }
+    }
 }
+## window: the number of elements of the window of output o along an axis, and where its weights are
+<%def name="window(a)">
+% if WEIGHTED:
+<% n = taps[a] %>\
+        const int n${a} = s${a}[2 * o${a} + 1];
+% if n:
+% for k in range(n):
+        const int e${a}${k} = ${"0" if k == 0 else f"max(min({k}, n{a} - 1), 0)"} * (int)(${pitch[a]});
+        const ${ACC} v${a}${k} = w${a}[o${a} * taps${a} + ${k}];
+% endfor
+% endif
+% endif
+</%def>
+## walk: add up the windows of the axes left
+<%def name="walk(axes, weights, steps)">
+% if not axes:
+<%
+    product = " * ".join(w for w, _, _ in weights)
+    tests = " & ".join(f"({k} < n{a})" for _, a, k in weights if k)
+    element = f"{product} * {T.load}(from, corner + iW{''.join(' + ' + s for s in steps)})"
+%>\
+            sum += ${f"{tests} ? {element} : 0" if tests else element};
+% elif taps[axes[0]]:
+% for k in range(taps[axes[0]]):
+            ${walk(axes[1:], weights + [(f"v{axes[0]}{k}", axes[0], k)], steps + [f"e{axes[0]}{k}"])}
+% endfor
+% else:
+            for (int k${axes[0]} = 0; k${axes[0]} < n${axes[0]}; k${axes[0]}++) {
+            ${walk(axes[1:], weights + [(f"w{axes[0]}[o{axes[0]} * taps{axes[0]} + k{axes[0]}]", axes[0], 0)], steps + [f"k{axes[0]} * (int)({pitch[axes[0]]})"])}
+            }
+% endif
+</%def>

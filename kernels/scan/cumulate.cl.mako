@@ -1,87 +1,162 @@
 <%inherit file="/base.cl.mako"/>\
+<%namespace name="vec" file="/matmul/vec.cl.mako"/>\
+<%namespace name="lanes" file="/scan/lanes.cl.mako"/>\
 ## Running sums, products or log-sum-exps along the middle dimension of X (outer, n, inner), in fixed blocks: the order of operations
 ## depends on the sizes only, so every device gives the same sums and products.
 ##   PHASE whole   Y = scan of X (one part)
 ##   PHASE total   Y (outer, parts, inner) = result of each part of PART elements, in the accumulate type
 ##   PHASE apply   Y = scan of X, each part continued from Z[part - 1], the scanned totals
 ##
-## Geometry: global (inner, outer, parts), or with COLUMNS > 1 (inner / COLUMNS, outer, parts) at local size 1
+## Within a part, blocks of BLOCK elements (16; 8 of 64-bit types) are scanned in log2 steps, then continued from what came before.
+##
+## FORM      geometry
+## array     global (inner, outer, parts)                                     a block in an array (GPUs)
+## vector    global (1, outer, parts), inner = 1, local size 1                a block in the lanes of a vector (CPUs)
+## columns   global (inner / COLUMNS rounded up, outer, parts), local size 1  a block in vectors of neighbouring columns (CPUs)
 ##
 ## parameter  values                meaning
-## T, R       dtype rows            of X, of Y
+## T, R       dtype rows            of X, of Y; the same but for PHASE total
 ## OP         sum prod logaddexp    how elements combine
 ## REVERSE    bool                  from the last element to the first
-## PHASE      see above
-## COLUMNS    1..                   columns per work-item, as an inner loop that compilers vectorise
-<% A = T.acc %>
+## PHASE FORM see above
+## COLUMNS    multiple of 64        columns per work-item of form columns
+<%!
+    def nothing(OP, T):
+        """What combines with anything to that; for sums the zero that keeps the sign of zeros."""
+        return dict(sum="-0.0f" if T.acc == "float" else "-0.0" if T.acc == "double" else "0", prod=T.one, logaddexp="-INFINITY")[OP]
+%>\
+<%
+    A = T.acc
+    W = 8 if A in ("double", "long") else 16
+    V = f"{A}{W}"
+    NOTHING = nothing(OP, T)
+    last = "0" if REVERSE else "%x" % (W - 1)
+%>
 % if OP == "sum":
 #define COMBINE(a, b) ((a) + (b))
 % elif OP == "prod":
 #define COMBINE(a, b) ((a) * (b))
 % else:
-#define COMBINE(a, b) ((a) == (b) && isinf(a) ? (a) : fmax(a, b) + clnn_log1p(exp(-fabs((a) - (b)))))
+#define COMBINE(a, b) ((a) == (b) && isinf(a) ? (a) : fmax(a, b) + ${"clnn_log1p" if A == "float" else "log1p"}(exp(-fabs((a) - (b)))))
+% endif
+% if FORM in ("vector", "columns"):
+${vec.vector_io(T, W)}
+% if R is not T:
+${vec.vector_io(R, W)}
+% endif
+% endif
+% if FORM == "vector":
+static inline ${V} scan_block(${V} v) {
+% for s in lanes.attr.steps(W):
+    v = COMBINE(${lanes.attr.shifted("v", A, W, s, NOTHING, REVERSE)}, v);
+% endfor
+    return v;
+}
 % endif
 __kernel void scan_cumulate(IN(${T.c}, X), IN(${A}, Z), OUT(${R.c}, Y), const long outer, const long n, const long inner, const long part,
                             const long parts) {
     PTR_IN(${T.c}, X);
     PTR_IN(${A}, Z);
     PTR_OUT(${R.c}, Y);
-    const long i = get_global_id(0)${" * %d" % COLUMNS if COLUMNS > 1 else ""}, o = get_global_id(1), p = get_global_id(2);
+    const long i = get_global_id(0)${" * %d" % COLUMNS if FORM == "columns" else ""}, o = get_global_id(1), p = get_global_id(2);
     if (i >= inner || o >= outer) return;
     const long first = p * part;
     const int m = (int)(min(n, first + part) - first);
     const long step = ${"-inner" if REVERSE else "inner"};
     long at = (o * n + ${"n - 1 - first" if REVERSE else "first"}) * inner + i;
     const long to = (o * parts + p) * inner + i;
-% if COLUMNS > 1:
-    const int w = (int)min((long)${COLUMNS}, inner - i);
-    ${A} run[${COLUMNS}], past[${COLUMNS}];
-    for (int c = 0; c < w; c++) {
-        run[c] = ${T.load}(X, at + c);
+% if FORM == "vector":
+    ${A} run = ${NOTHING};
 % if PHASE == "apply":
-        past[c] = p ? Z[to + c - inner] : 0;
-        ${R.store}(Y, at + c, p ? COMBINE(past[c], run[c]) : run[c]);
-% elif PHASE == "whole":
-        ${R.store}(Y, at + c, run[c]);
+    const ${A} past = p ? Z[to - 1] : ${NOTHING};
+% endif
+    int k = 0;
+    for (; k + ${W} <= m; k += ${W}) {
+        const long here = ${f"at - k - {W - 1}" if REVERSE else "at + k"};
+        const ${V} v = COMBINE((${V})(run), scan_block(ldv_${T.name}(X + here)));
+        run = v.s${last};
+% if PHASE != "total":
+        stv_${R.name}(Y + here, ${f"COMBINE(({V})(past), v)" if PHASE == "apply" else "v"});
 % endif
     }
-% for full in (True, False):
-    ${"if (w == %d)" % COLUMNS if full else "else"} for (int k = 1; k < m; k++) {
-        at += step;
-        for (int c = 0; c < ${COLUMNS if full else "w"}; c++) {
-            const ${A} v = ${T.load}(X, at + c);
-            run[c] = COMBINE(run[c], v);
-% if PHASE == "apply":
-            ${R.store}(Y, at + c, p ? COMBINE(past[c], run[c]) : run[c]);
-% elif PHASE == "whole":
-            ${R.store}(Y, at + c, run[c]);
-% endif
-        }
-    }
-% endfor
+    ${rest("at", A)}
 % if PHASE == "total":
-    for (int c = 0; c < w; c++) ${R.store}(Y, to + c, run[c]);
+    ${R.store}(Y, to, run);
 % endif
-% else:
-    ${A} run = ${T.load}(X, at);
+% elif FORM == "columns":
+    const int w = (int)min((long)${COLUMNS}, inner - i), whole = w / ${W} * ${W};
+    ${A} kept[${COLUMNS}], before[${COLUMNS}];
+    for (int c = 0; c < w; c++) {
+        kept[c] = ${NOTHING};
 % if PHASE == "apply":
-    const ${A} past = p ? Z[to - inner] : 0;
-    ${R.store}(Y, at, p ? COMBINE(past, run) : run);
-% elif PHASE == "whole":
-    ${R.store}(Y, at, run);
-% endif
-    for (int k = 1; k < m; k++) {
-        at += step;
-        const ${A} v = ${T.load}(X, at);
-        run = COMBINE(run, v);
-% if PHASE == "apply":
-        ${R.store}(Y, at, p ? COMBINE(past, run) : run);
-% elif PHASE == "whole":
-        ${R.store}(Y, at, run);
+        before[c] = p ? Z[to + c - inner] : ${NOTHING};
 % endif
     }
+    int done = 0;
+    for (; done + ${W} <= m; done += ${W})
+        for (int c = 0; c < whole; c += ${W}) {
+% for l in range(W):
+            ${V} b${l} = ldv_${T.name}(X + at + c + step * (done + ${l}));
+% endfor
+% for s in lanes.attr.steps(W):
+% for l in range(W - 1, s - 1, -1):
+            b${l} = COMBINE(b${l - s}, b${l});
+% endfor
+% endfor
+            const ${V} run = vload${W}(0, kept + c);
+% if PHASE == "apply":
+            const ${V} past = vload${W}(0, before + c);
+% endif
+% for l in range(W):
+            b${l} = COMBINE(run, b${l});
+% if PHASE != "total":
+            stv_${R.name}(Y + at + c + step * (done + ${l}), ${f"COMBINE(past, b{l})" if PHASE == "apply" else f"b{l}"});
+% endif
+% endfor
+            vstore${W}(b${W - 1}, 0, kept + c);
+        }
+    for (int c = 0; c < w; c++) {
+        ${A} run = kept[c];
+        int k = c < whole ? done : 0;
+% if PHASE == "apply":
+        const ${A} past = before[c];
+% endif
+        ${rest("at + c", A)}
+% if PHASE == "total":
+        ${R.store}(Y, to + c, run);
+% endif
+    }
+% else:
+    ${A} run = ${NOTHING};
+% if PHASE == "apply":
+    const ${A} past = p ? Z[to - inner] : ${NOTHING};
+% endif
+    int k = 0;
+    ${rest("at", A)}
 % if PHASE == "total":
     ${R.store}(Y, to, run);
 % endif
 % endif
 }
+## rest: the blocks from element k on, with the elements of a block one by one
+<%def name="rest(begin, A)">
+<%
+    W = 8 if A in ("double", "long") else 16
+    NOTHING = nothing(OP, T)
+%>\
+    for (; k < m; k += ${W}) {
+        const int some = min(${W}, m - k);
+        ${A} b[${W}];
+        for (int l = 0; l < ${W}; l++) b[l] = l < some ? ${T.load}(X, ${begin} + step * (k + l)) : ${NOTHING};
+% for s in lanes.attr.steps(W):
+        for (int l = ${W - 1}; l >= ${s}; l--) b[l] = COMBINE(b[l - ${s}], b[l]);
+% endfor
+        for (int l = 0; l < ${W}; l++) {
+            b[l] = COMBINE(run, b[l]);
+% if PHASE != "total":
+            if (l < some) ${R.store}(Y, ${begin} + step * (k + l), ${"COMBINE(past, b[l])" if PHASE == "apply" else "b[l]"});
+% endif
+        }
+        run = b[some - 1];
+    }
+</%def>
