@@ -353,3 +353,14 @@ def test_bce_wants_values_between_0_and_1(x, y, text, reduction):
         with pytest.raises(RuntimeError, match=f"all elements of {text} should be between 0 and 1"):
             lib.nn.BCELoss(reduction=reduction)(values, lib.full((70, 3), y)).sum().item()
     assert clnn.nn.BCELoss()(clnn.tensor([0.0, 1.0]), clnn.tensor([0.0, 1.0])).item() == 0.0
+
+
+def test_uninitialized_parameters_refuse_to_be_used():
+    for lib in (clnn, torch):
+        layer = lib.nn.LazyLinear(3)
+        for use in (lambda p: p + 1, lambda p: p.numel(), lambda p: p.sum(), lambda p: p.zero_(), lambda p: p[0]):
+            with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter"):
+                use(layer.weight)
+        with pytest.raises(RuntimeError, match="Can't access the shape"):
+            layer.weight.shape
+        assert layer.half().weight.dtype is lib.float16

@@ -39,12 +39,14 @@ class GradScaler:
                 raise AssertionError("The backoff factor must be < 1.0.")
         self._scale, self._growth_factor, self._backoff_factor = float(init_scale), growth_factor, backoff_factor
         self._growth_interval, self._growth_tracker = growth_interval, 0
+        self._used = False  # whether anything was scaled yet
         self._optimizers = {}  # id -> [stage, whether its gradients were not finite]
 
     def scale(self, outputs):
         """Multiply a tensor, or each tensor of an iterable, by the scale."""
         if not self._enabled:
             return outputs
+        self._used = True
         if isinstance(outputs, Tensor):
             return outputs * self._scale
         if isinstance(outputs, (list, tuple)):
@@ -53,6 +55,10 @@ class GradScaler:
             return map(self.scale, outputs)
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
+    def _check_used(self, what):
+        if not self._used:
+            raise AssertionError(f"Attempted {what} before anything was scaled: call scaler.scale(loss or outputs) earlier in the iteration.")
+
     def _stage(self, optimizer):
         return self._optimizers.setdefault(id(optimizer), [_READY, None])
 
@@ -60,6 +66,7 @@ class GradScaler:
         """Divide the gradients of an optimizer's parameters by the scale, e.g. before clipping them."""
         if not self._enabled:
             return
+        self._check_used("unscale_")
         record = self._stage(optimizer)
         if record[0] == _UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
@@ -92,6 +99,7 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._check_used("step")
         record = self._stage(optimizer)
         if record[0] == _STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
@@ -107,6 +115,7 @@ class GradScaler:
         """Adapt the scale after the steps of an iteration, or set it to `new_scale`."""
         if not self._enabled:
             return
+        self._check_used("update")
         if new_scale is not None:
             self._scale = float(new_scale)
             self._optimizers = {}

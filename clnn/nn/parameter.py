@@ -100,7 +100,7 @@ _LAZY_MESSAGE = ("Can't access the {what} of an uninitialized parameter or buffe
 
 
 class UninitializedTensorMixin:
-    """What both uninitialized kinds share: no shape yet, and `materialize` to give one."""
+    """What both uninitialized kinds share: no shape yet, and `materialize` to give one. Using one otherwise raises ValueError."""
 
     def materialize(self, shape, device=None, dtype=None):
         """Turn this object, in place, into an ordinary parameter or buffer of *shape* with undefined values."""
@@ -183,6 +183,27 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
             return memo[id(self)]
         result = memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype, self.persistent)
         return result
+
+
+_WITHOUT_SHAPE = frozenset("__hash__ copy_ is_complex is_floating_point half float double bfloat16 char short int long cuda cpu to get_device detach "
+                           "requires_grad_ type share_memory_ detach_ __eq__ __ne__".split())
+
+
+def _refusal(name):
+    def refuse(self, *args, **kwargs):
+        raise ValueError(f"Attempted to use an uninitialized parameter in Tensor.{name}. Call `forward` of its lazy module with a dummy batch, or "
+                         "load its state dict, before using it.")
+    refuse.__name__ = name
+    return refuse
+
+
+_SYMBOLS = frozenset(f"__{name}__" for name in """add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv floordiv rfloordiv mod rmod pow rpow
+    matmul rmatmul and or xor invert neg abs eq ne lt le gt ge len getitem setitem iter bool int float""".split())
+for _name, _method in [(name, getattr(Tensor, name)) for name in dir(Tensor)]:
+    _writes = _name.endswith("_") and not _name.startswith("_")
+    if _name not in _WITHOUT_SHAPE and (hasattr(_method, "op") or _writes or _name in _SYMBOLS or _name in ("numel", "item", "tolist", "numpy")):
+        setattr(UninitializedTensorMixin, _name, _refusal(_name))
+del _name, _method, _writes
 
 
 def is_lazy(param):
