@@ -10,9 +10,12 @@
 <%include file="/common/storage.cl.mako"/>
 <%include file="/common/math.cl.mako"/>
 <%include file="/common/trig.cl.mako"/>
+<%include file="/common/inverse.cl.mako"/>
 <%include file="/common/pow.cl.mako"/>
 <%include file="/common/special.cl.mako"/>
+<%include file="/common/bessel.cl.mako"/>
 <%include file="/common/random.cl.mako"/>
+<%include file="/common/gamma.cl.mako"/>
 //@
 //: body ${int(USE_FP64)}
 % if hasattr(next, 'body'):  # a plain preamble is rendered without a child

@@ -517,7 +517,10 @@ def test_bool_storage_is_0_or_1(dev):
 
 
 ULP = {"exp": (np.exp, 2), "expm1": (np.expm1, 3), "log": (np.log, 3), "log1p": (np.log1p, 3), "log2": (np.log2, 3), "log10": (np.log10, 3),
-       "tanh": (np.tanh, 5), "sin": (np.sin, 4), "cos": (np.cos, 4), "erf": (np.vectorize(math.erf), 16)}
+       "tanh": (np.tanh, 5), "sin": (np.sin, 4), "cos": (np.cos, 4), "erf": (np.vectorize(math.erf), 16), "exp2": (np.exp2, 3),
+       "erfc": (np.vectorize(math.erfc), 16), "asin": (np.arcsin, 4), "acos": (np.arccos, 4), "atan": (np.arctan, 5), "asinh": (np.arcsinh, 4),
+       "acosh": (np.arccosh, 4), "atanh": (np.arctanh, 5), "sinh": (np.sinh, 4), "cosh": (np.cosh, 4), "tan": (np.tan, 5)}
+ULP2 = {"atan2": (np.arctan2, 6), "hypot": (np.hypot, 4)}
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -541,6 +544,27 @@ def test_math_ulp(dev, name, wide):
     fine = np.isfinite(want)
     ulp = np.abs(got[fine] - exact[fine]) / np.spacing(np.abs(want[fine])).astype(np.float64)
     assert ulp.max() <= ULP[name][1], (x[fine][ulp.argmax()], ulp.max())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ULP2)
+def test_math_of_two_ulp(dev, name):
+    rng = np.random.default_rng(4)
+    special = np.array([0, -0.0, 1, -1, 0.5, np.inf, -np.inf, np.nan, 1e-45, 3e38, -3e38, 1e-30, 1e30], np.float32)
+    a, b = (g.ravel() for g in np.meshgrid(special, special))
+    x = np.concatenate([a, rng.standard_normal(5000) * 3, np.exp(rng.standard_normal(3000) * 20)]).astype(np.float32)
+    y = np.concatenate([b, rng.standard_normal(5000) * 3, -np.exp(rng.standard_normal(3000) * 20)]).astype(np.float32)
+    k = kernel(dev, f"PTR_IN(float,a); PTR_IN(float,b); PTR_OUT(float,y); if (i < n) y[i] = clnn_{name}(a[i], b[i]);",
+               params="IN(float,a), IN(float,b), OUT(float,y), const long n")
+    out = dev.alloc(x.nbytes)
+    launch(dev, k, (len(x),), None, upload(dev, x), 0, upload(dev, y), 0, out, 0, len(x))
+    got = dev.read(out, x.nbytes).view(np.float32)
+    exact = ULP2[name][0](x.astype(np.float64), y.astype(np.float64))
+    want = exact.astype(np.float32)
+    assert np.array_equal(np.isnan(got), np.isnan(want)) and np.array_equal(got[np.isinf(want)], want[np.isinf(want)])
+    fine = np.isfinite(want)
+    ulp = np.abs(got[fine] - exact[fine]) / np.spacing(np.maximum(np.abs(want[fine]), np.float32(1e-38))).astype(np.float64)
+    assert ulp.max() <= ULP2[name][1], (x[fine][ulp.argmax()], y[fine][ulp.argmax()], ulp.max())
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -21,7 +21,7 @@
     SIN = (-0.16666654887, 0.008332174406, -0.0001951677630)
     COS = (0.041666646770, -0.001388736259, 0.00002443786582)
 %>
-<%def name="own(names)">
+<%def name="own(names, operands=1)">
 #ifdef CLNN_OWN_MATH
 #define CLNN_FN static inline __attribute__((overloadable))
 % for F, I, U in VECTORS:
@@ -46,7 +46,7 @@ ${caller.body()}
 #undef to_U
 % endfor
 % if USE_FP64:
-${double_of(names)}
+${double_of(names, operands)}
 % endif
 #else
 % for name in names.split():
@@ -54,9 +54,13 @@ ${double_of(names)}
 % endfor
 #endif
 </%def>
-<%def name="double_of(names)">
+<%def name="double_of(names, operands)">
 % for name in names.split():
+% if operands == 1:
 CLNN_FN double clnn_${name}(double x) { return ${name}(x); }
+% else:
+CLNN_FN double clnn_${name}(double x, double y) { return ${name}(x, y); }
+% endif
 % endfor
 </%def>
 //@ clnn_exp

@@ -1,0 +1,105 @@
+## Bessel functions J, Y of orders 0 and 1, scaled I, scaled K, and the scaled complementary error function. Overloaded for float and double.
+##   J, Y below 25: backward recurrence from an order where J vanishes, normalised by 1 = J0 + 2 J2 + 2 J4 + ...; Y by Neumann's series
+##   (Abramowitz & Stegun 9.1.88) and its derivative; above 25 Hankel's expansion (9.2.5)
+##   K: integral of exp(-x cosh t) cosh(n t) by the trapezoidal rule, which converges like exp(-10 / step) and exp(-20 / (x step^2))
+<%! OV = "static inline __attribute__((overloadable))" %>
+% for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
+<% pi, gamma = f"({F})3.14159265358979323846{s}", f"({F})0.57721566490153286061{s}" %>
+//@ clnn_bessel_far_ clnn_bessel_near_ clnn_j0 clnn_j1 clnn_y0 clnn_y1
+/* x > 25: order 0 or 1; second kind when second */
+${OV} ${F} clnn_bessel_far_(${F} x, int order, int second) {
+    const ${F} mu = 4 * order * order;
+    ${F} p = 0, q = 0, term = 1;
+    for (int k = 0; k < 16; k++) {
+        const ${F} signed_ = (k & 2) ? -term : term;
+        if (k & 1) q += signed_; else p += signed_;
+        term *= (mu - (2 * k + 1) * (2 * k + 1)) / ((k + 1) * 8 * x);
+    }
+    const ${F} c = cos(x), t = sin(x), r = 1 / sqrt(${pi} * x);
+    /* cosine and sine of x - pi/4 or x - 3 pi/4, times sqrt 2 */
+    const ${F} a = order ? t - c : c + t, b = order ? -(c + t) : t - c;
+    return r * (second ? p * b + q * a : p * a - q * b);
+}
+//@ clnn_bessel_near_ clnn_j0 clnn_j1 clnn_y0 clnn_y1
+/* 0 < x <= 25; kind 0..3: J0, J1, Y0, Y1 */
+${OV} ${F} clnn_bessel_near_(${F} x, int kind) {
+    if (x < ${"1e-3f" if F == "float" else "1e-6"}) {
+        const ${F} l = log(x / 2) + ${gamma};
+        return kind == 0 ? 1 - x * x / 4 : kind == 1 ? x / 2 : kind == 2 ? 2 / ${pi} * l : -2 / (${pi} * x) + x / ${pi} * (l - (${F})0.5${s});
+    }
+    ${F} above = 0, now = ${"1e-30f" if F == "float" else "1e-250"}, norm = 0, y0 = 0, y1 = 0;
+    const int start = 2 * ((int)(x + ${"16 + 3 * cbrt(x)" if F == "float" else "30 + 5 * cbrt(x)"}) / 2);
+    for (int n = start; n > 0; n--) {                               /* now is J_n, above J_(n + 1) */
+        if (n & 1) {
+            const int k = n / 2;
+            if (k) y1 += ((k & 1) ? -now : now) * (2 * k + 1) / ((${F})k * (k + 1));
+        } else {
+            const int k = n / 2;
+            norm += 2 * now;
+            y0 += ((k & 1) ? now : -now) / k;
+        }
+        const ${F} below = 2 * n / x * now - above;
+        above = now;
+        now = below;
+        if (fabs(now) > ${"1e15f" if F == "float" else "1e100"}) {
+            const ${F} small = ${"1e-15f" if F == "float" else "1e-100"};
+            above *= small; now *= small; norm *= small; y0 *= small; y1 *= small;
+        }
+    }
+    norm = 1 / (norm + now);
+    const ${F} j0 = now * norm, j1 = above * norm, l = log(x / 2) + ${gamma};
+    if (kind < 2) return kind ? j1 : j0;
+    return kind == 2 ? 2 / ${pi} * (l * j0 + 2 * y0 * norm) : 2 / ${pi} * ((l - 1) * j1 - j0 / x - y1 * norm);
+}
+% for name, order, second in (("j0", 0, 0), ("j1", 1, 0), ("y0", 0, 1), ("y1", 1, 1)):
+//@ clnn_${name}
+${OV} ${F} clnn_${name}(${F} x) {
+% if second:
+    if (x == 0) return -INFINITY;
+    if (!(x > 0)) return NAN;
+    if (isinf(x)) return 0;
+    return x > 25 ? clnn_bessel_far_(x, ${order}, 1) : clnn_bessel_near_(x, ${2 + order});
+% else:
+    const ${F} a = fabs(x);
+    if (isnan(x)) return x;
+    if (isinf(x) || x == 0) return ${"x == 0 ? 1 : 0" if order == 0 else "0"};
+    const ${F} r = a > 25 ? clnn_bessel_far_(a, ${order}, 0) : clnn_bessel_near_(a, ${order});
+    return ${"r" if order == 0 else "x < 0 ? -r : r"};
+% endif
+}
+% endfor
+% for order in (0, 1):
+//@ clnn_i${order}e
+${OV} ${F} clnn_i${order}e(${F} x) {
+    const ${F} a = fabs(x);
+    if (a < ${"12" if F == "float" else "30"}) return clnn_i${order}(x) * exp(-a);
+    ${F} term = 1, sum = 1;
+    for (int k = 1; k < 20; k++) {
+        term *= -((${F})(${4 * order * order}) - (2 * k - 1) * (2 * k - 1)) / (8 * a * k);
+        sum += term;
+    }
+    const ${F} r = sum / sqrt(2 * ${pi} * a);
+    return ${"r" if order == 0 else "copysign(r, x)"};
+}
+//@ clnn_k${order}e
+${OV} ${F} clnn_k${order}e(${F} x) {
+    if (x == 0) return INFINITY;
+    if (!(x > 0)) return NAN;
+    const ${F} step = fmin(${"0.25f, 1" if F == "float" else "0.125, 0.7"} / sqrt(x)), end = log(2 * (${"20" if F == "float" else "42"} / x + 1)) ${"+ 1" if order else ""};
+    ${F} sum = (${F})0.5${s};
+    for (${F} t = step; t < end; t += step) {
+        const ${F} half_ = sinh(t / 2);
+        sum += exp(-2 * x * half_ * half_)${" * cosh(t)" if order else ""};
+    }
+    return sum * step;
+}
+% endfor
+//@ clnn_erfcx
+${OV} ${F} clnn_erfcx(${F} x) {
+    if (x < 2) return exp(x * x) * erfc(x);
+    ${F} r = 0;
+    for (int n = ${40 if F == "float" else 160}; n > 0; n--) r = n * (${F})0.5${s} / (x + r);
+    return (${F})0.564189583547756287${s} / (x + r);
+}
+% endfor
+//@

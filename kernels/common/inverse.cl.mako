@@ -1,0 +1,180 @@
+## Inverse trigonometric and hyperbolic functions, exp2, erfc, hypot: clnn_<name> as in math.cl.mako, the built-in or branch-free code that can
+## be vectorised where CLNN_OWN_MATH is defined (PoCL calls a scalar library function for each, 20 to 100 times slower).
+## Largest errors in ulp, each within the limits of OpenCL C:
+##   exp2 2, asin acos 3, atan 4, atan2 5, asinh acosh atanh 3, sinh cosh 3, hypot 2, tan 4, erfc 6 (16 allowed)
+## Coefficients were fitted for this file by reweighted least squares (Lawson): atan over tan(pi/8), asin over 1/2, exp(x*x)*erfc(x) in 1/(1 + x/2).
+<%namespace name="math" file="/common/math.cl.mako"/>
+<%!
+    def horner(var, coefficients):
+        text = f"(F)({coefficients[-1]}f)"
+        for c in reversed(coefficients[:-1]):
+            text = f"fma({text}, {var}, (F)({c}f))"
+        return text
+
+    ATAN = (-0.33333287, 0.19991328, -0.14025514, 0.08525777)
+    ASIN = (0.16666673, 0.074988127, 0.045009974, 0.026498985, 0.038196962)
+    EXP = (0.50000001, 0.16666513, 0.04166619, 0.00836959, 0.00139517)
+    ERFC = (0.28209013, 0.28221476, 0.24556035, 0.1834071, 0.062775932, 0.016618619, 0.0079457760, -0.32113525, 0.40257344, -0.19919877, 0.037147913)
+%>
+//@ clnn_exp2
+<%math:own names="exp2">
+CLNN_FN F clnn_exp2(F x) {
+    F c = select(x, (F)(129.0f), (I)(x > 129.0f));
+    c = select(c, (F)(-152.0f), (I)(c < -152.0f));
+    F k = rint(c), r = (c - k) * 0.693147181f;
+    F p = fma(r * r, ${horner("r", EXP)}, r) + 1.0f;
+    I half_k = to_I(k) >> 1;  /* in two factors: 2^k alone may be no float */
+    return p * as_F((half_k + 127) << 23) * as_F((to_I(k) - half_k + 127) << 23);
+}
+</%math:own>
+//@ clnn_atan_ clnn_atan clnn_atan2
+#ifdef CLNN_OWN_MATH
+% for F, I in (("float", "int"), ("float4", "int4"), ("float8", "int8"), ("float16", "int16")):
+/* the arcus tangent of low / high, 0 <= low <= high */
+static inline __attribute__((overloadable)) ${F} clnn_atan_(${F} low, ${F} high) {
+    ${I} big = (${I})(low > 0.414213562f * high);
+    ${F} r = select(low, low - high, big) / select(high, low + high, big);
+    ${F} z = r * r;
+    return fma(r * z, ${horner("z", ATAN).replace("(F)", "(" + F + ")")}, r) + select((${F})(0.0f), (${F})(0.785398163f), big);
+}
+% endfor
+#endif
+//@ clnn_atan
+<%math:own names="atan">
+CLNN_FN F clnn_atan(F x) {
+    F a = fabs(x);
+    I big = (I)(a > 1.0f), end = (I)(a > 1e30f);
+    F p = clnn_atan_(select(a, (F)(1.0f), big), select((F)(1.0f), a, big));
+    p = select(p, (F)(0.0f), end);
+    p = select(p, 1.57079633f - p, big);
+    return copysign(select(p, x, (I)(x != x)), x);
+}
+</%math:own>
+//@ clnn_atan2
+<%math:own names="atan2" operands="${2}">
+CLNN_FN F clnn_atan2(F y, F x) {
+    F a = fabs(x), b = fabs(y);
+    I steep = (I)(b > a);
+    F high = select(a, b, steep), low = select(b, a, steep);
+    F scale = select((F)(1.0f), (F)(0.0625f), (I)(high > 1e37f));
+    scale = select(scale, (F)(16777216.0f), (I)(high < 1e-30f));
+    I same = (I)(low == high);  /* also both infinite; 0 / 0 is 0 here */
+    F l = select(low * scale, select((F)(1.0f), (F)(0.0f), (I)(high == 0.0f)), same);
+    F p = clnn_atan_(l, select(high * scale, (F)(1.0f), same));
+    p = select(p, 1.57079633f - p, steep);
+    p = select(p, 3.14159265f - p, (I)(as_I(x) < 0));
+    p = copysign(p, y);
+    return select(select(p, x, (I)(x != x)), y, (I)(y != y));
+}
+</%math:own>
+//@ clnn_asin_ clnn_asin clnn_acos
+#ifdef CLNN_OWN_MATH
+% for F, I in (("float", "int"), ("float4", "int4"), ("float8", "int8"), ("float16", "int16")):
+/* the arcus sine of a where a <= 1/2, else that of sqrt((1 - a) / 2) */
+static inline __attribute__((overloadable)) ${F} clnn_asin_(${F} a) {
+    ${I} big = (${I})(a > 0.5f);
+    ${F} half_rest = fma(a, (${F})(-0.5f), (${F})(0.5f));
+    ${F} z = select(a * a, half_rest, big), s = select(a, sqrt(half_rest), big);
+    return fma(s * z, ${horner("z", ASIN).replace("(F)", "(" + F + ")")}, s);
+}
+% endfor
+#endif
+//@ clnn_asin
+<%math:own names="asin">
+CLNN_FN F clnn_asin(F x) {
+    F a = fabs(x), p = clnn_asin_(a);
+    return copysign(select(p, fma(p, (F)(-2.0f), (F)(1.57079633f)), (I)(a > 0.5f)), x);
+}
+</%math:own>
+//@ clnn_acos
+<%math:own names="acos">
+CLNN_FN F clnn_acos(F x) {
+    F a = fabs(x), p = clnn_asin_(a);
+    F small = 1.57079633f - (copysign(p, x) - -4.37113883e-8f);
+    F large = select(p + p, fma(p, (F)(-2.0f), (F)(3.14159265f)), (I)(x < 0.0f));
+    return select(small, large, (I)(a > 0.5f));
+}
+</%math:own>
+//@ clnn_asinh
+<%math:own names="asinh">
+CLNN_FN F clnn_asinh(F x) {
+    F a = fabs(x), c = select(a, (F)(1.0f), (I)(a > 1e15f));
+    F p = clnn_log1p(c + c * c / (1.0f + sqrt(fma(c, c, (F)(1.0f)))));
+    return copysign(select(p, clnn_log(a) + 0.693147181f, (I)(a > 1e15f)), x);
+}
+</%math:own>
+//@ clnn_acosh
+<%math:own names="acosh">
+CLNN_FN F clnn_acosh(F x) {
+    F c = select(x, (F)(2.0f), (I)(x > 1e15f)), t = c - 1.0f;
+    F p = clnn_log1p(t + sqrt(fma(t, t, t + t)));
+    p = select(p, clnn_log(x) + 0.693147181f, (I)(x > 1e15f));
+    return select(p, (F)(NAN), (I)(x < 1.0f));
+}
+</%math:own>
+//@ clnn_atanh
+<%math:own names="atanh">
+CLNN_FN F clnn_atanh(F x) {
+    F a = fabs(x);
+    return copysign(0.5f * clnn_log1p((a + a) / (1.0f - a)), x);
+}
+</%math:own>
+//@ clnn_sinh
+<%math:own names="sinh">
+CLNN_FN F clnn_sinh(F x) {
+    F a = fabs(x), t = clnn_expm1(a), e = exp(a * 0.5f);
+    F p = select(0.5f * (t + t / (t + 1.0f)), 0.5f * e * e, (I)(a > 40.0f));
+    return copysign(p, x);
+}
+</%math:own>
+//@ clnn_cosh
+<%math:own names="cosh">
+CLNN_FN F clnn_cosh(F x) {
+    F a = fabs(x), t = exp(a), e = exp(a * 0.5f);
+    return select(0.5f * (t + 1.0f / t), 0.5f * e * e, (I)(a > 40.0f));
+}
+</%math:own>
+//@ clnn_hypot
+<%math:own names="hypot" operands="${2}">
+CLNN_FN F clnn_hypot(F x, F y) {
+    F a = fabs(x), b = fabs(y);
+    I steep = (I)(b > a);
+    F high = select(a, b, steep), low = select(b, a, steep);
+    F r = low / select(high, (F)(1.0f), (I)(high == 0.0f));
+    F p = high * sqrt(fma(r, r, (F)(1.0f)));
+    p = select(p, a + b, (I)(a + b != a + b));
+    return select(p, (F)(INFINITY), (I)((a == INFINITY) | (b == INFINITY)));
+}
+</%math:own>
+//@ clnn_erfc
+<%math:own names="erfc">
+CLNN_FN F clnn_erfc(F x) {
+    F a = fabs(x);
+    a = select(a, (F)(11.0f), (I)(a > 11.0f));
+    F t = 1.0f / fma(a, (F)(0.5f), (F)(1.0f));
+    F s = a * a;
+    F p = t * ${horner("t", ERFC)} * exp(-s);
+    p = fma(-p, fma(a, a, -s), p);  /* what the square lost */
+    p = select(p, 2.0f - p, (I)(x < 0.0f));
+    return select(p, x, (I)(x != x));
+}
+</%math:own>
+//@ clnn_tan
+#ifdef CLNN_OWN_MATH
+static inline __attribute__((overloadable)) float clnn_tan(float x) {
+    int q;
+    float r = clnn_trig_(x, &q), z = r * r;
+    float s = fma(r * z, fma(fma(-1.951677630e-4f, z, 8.332174406e-3f), z, -1.6666654887e-1f), r);
+    float c = fma(z * z, fma(fma(2.443786582e-5f, z, -1.388736259e-3f), z, 4.1666646770e-2f), fma(z, -0.5f, 1.0f));
+    float v = ((q & 1) ? -c : s) / ((q & 1) ? s : c);
+    return (as_uint(x) & 0x7fffffffu) < 0x7f800000u ? v : NAN;
+}
+% for n in (4, 8, 16):
+static inline __attribute__((overloadable)) float${n} clnn_tan(float${n} x) { return (float${n})(${", ".join(f"clnn_tan(x.s{i:x})" for i in range(n))}); }
+% endfor
+% if USE_FP64:
+static inline __attribute__((overloadable)) double clnn_tan(double x) { return tan(x); }
+% endif
+#else
+#define clnn_tan tan
+#endif
