@@ -1,6 +1,7 @@
 """The examples do what they promise."""
 import importlib.util
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,14 @@ def test_train_digits_names_its_device():
     if "ModuleNotFoundError" in done.stderr:
         pytest.skip("the examples extra is not installed")
     assert "--device" in done.stdout and "--epochs" in done.stdout and "--seed" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["modules", "saving", "hooks", "initialisation", "weight_tools", "schedules", "mixed_precision"])
+def test_modules_and_training(name, monkeypatch, capsys):
+    """Each example checks what it shows."""
+    monkeypatch.setattr(sys, "argv", [name])
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    assert capsys.readouterr().out
 
 
 def test_train_mlp(capsys):
