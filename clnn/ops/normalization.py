@@ -80,23 +80,26 @@ def _layer_backward(g, input, shape, weight, bias, rms, mean, rstd, needs):
     device, rows = input._storage.device, rstd._numel
     n = input._numel // rows if rows else 0
     g, x = g.to(input.dtype).contiguous(), input.contiguous()
-    gx = gw = gb = None
-    if needs[0]:
-        gx = empty(input.shape, input.dtype, device)
-        kind = weight.dtype if weight is not None else input.dtype
-        if rows:
-            params = dict(T=input.dtype, W=kind, WEIGHT=int(weight is not None), BIAS=0, RMS=int(rms))
-            _rows("normalization/layer_backward", device, params, n, rows, g, x, _dense(weight, device, kind), mean, rstd, gx, None)
-    if needs[1] or needs[2]:
-        parts = -(-rows // PART) or 1
-        dw, db = (empty((parts, n), rstd.dtype, device) for _ in range(2))
-        loop = device.loops
-        gs, ls = ((-(-n // 64), parts), (1, 1)) if loop else ((n, parts), (64, 1))
-        params = dict(T=input.dtype, RMS=int(rms), FORM="loop" if loop else "item")
-        run(device, "normalization/layer_weight", params, gs, ls, g, x, mean, rstd, dw, db, rows, n, PART)
-        gw = dw.sum(0).reshape(tuple(shape)) if needs[1] else None
-        gb = db.sum(0).reshape(tuple(shape)) if needs[2] else None
-    return gx, gw, gb
+    kind = weight.dtype if weight is not None else input.dtype
+    sums = needs[1] or needs[2]
+    part = PART if rows >= 16 * PART else PART // 8                # enough parts for all units, few to add up
+    parts = -(-rows // part) or 1
+    gx = empty(input.shape, input.dtype, device) if needs[0] else None
+    dw, db = (empty((parts, n), rstd.dtype, device) for _ in range(2)) if sums else (None, None)
+    params = dict(T=input.dtype, W=kind, WEIGHT=int(weight is not None), BIAS=0, RMS=int(rms))
+    together = needs[0] and sums and device.is_cpu and n >= 64 and kind.acc == input.dtype.acc and rows > 0
+    if together:
+        run(device, "normalization/layer_backward", dict(params, WEIGHTS=1, FORM="vector", LANES=1), (parts,), (1,), g, x, _dense(weight, device, kind),
+            mean, rstd, gx, dw, db, rows, n, part)
+    else:
+        if needs[0] and rows:
+            _rows("normalization/layer_backward", device, dict(params, WEIGHTS=0), n, rows, g, x, _dense(weight, device, kind), mean, rstd, gx, None)
+        if sums:
+            loop = device.loops
+            gs, ls = ((-(-n // 64), parts), (1, 1)) if loop else ((n, parts), (64, 1))
+            run(device, "normalization/layer_weight", dict(T=input.dtype, RMS=int(rms), FORM="loop" if loop else "item"), gs, ls, g, x, mean, rstd, dw, db,
+                rows, n, part)
+    return gx, dw.sum(0).reshape(tuple(shape)) if needs[1] else None, db.sum(0).reshape(tuple(shape)) if needs[2] else None
 
 
 def _check_shape(name, input, shape, *parameters):

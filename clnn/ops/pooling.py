@@ -11,6 +11,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.tensor import empty
 from ..core import dtype as dt
+from ..graph.fuse import work_group
 from . import random as _random
 from .loss import require_float
 
@@ -68,7 +69,7 @@ def _plan(device, window, count, inner):
             work *= k
         chunk = max(1, min(8192 // max(work, 1), -(-(count // inner) // (4 * device.compute_units))))
         return "loop", chunk, (-(-(count // inner) // chunk),), (1,)
-    return "item", 1, (inner, count // inner), (64 if inner >= 48 else 16, 1)
+    return "item", 1, (inner, count // inner), work_group(device, inner, count // inner)
 
 
 def _launch(path, window, inputs, outputs, in_sizes, out_sizes, over, extra=None):
@@ -78,6 +79,8 @@ def _launch(path, window, inputs, outputs, in_sizes, out_sizes, over, extra=None
         return
     form, chunk, gs, ls = _plan(device, window, over._numel, over.shape[-1])
     params = dict(T=over.dtype, FORM=form, INSIDE=window.inside(in_sizes, out_sizes), **window.params(), **(extra or {}))
+    if window.adaptive and all((i + 1) * (o + 1) < 2 ** 31 for i, o in zip(in_sizes, out_sizes)):
+        params["ADAPTIVE"] = 2                                   # bounds of windows in 32 bits
     if params.get("DIVISOR") == 0 and not window.adaptive and all(params["INSIDE"].values()):
         params["DIVISOR"] = math.prod(window.kernel)             # all windows are whole: a constant
     run(device, path, params, gs, ls, *inputs, *outputs, over._numel, *in_sizes, *out_sizes, chunk)
@@ -286,6 +289,9 @@ def _declare_adaptive(nd):
         sizes = tuple(input.shape[input.ndim - nd:])
         if window.kernel == sizes and input._numel:                # global: a row reduction
             return input.mean(tuple(range(-nd, 0)), keepdim=True)
+        if window.adaptive and 0 not in shape:                     # windows of unequal sizes: weighted sums by a table per axis
+            from .resample import _resample, window_table
+            return _resample(input, tuple(None if s == o else window_table("area", s, o, False, None, False) for s, o in zip(sizes, shape[-nd:])))
         return _avg_pool(input, window, shape, False, None)
     average.__doc__ = (f"The mean over windows that divide the last {nd} dimension(s) into ``output_size`` parts (one number or {nd}; None keeps "
                        "a size). Output o of a dimension covers inputs ``floor(o N / O)`` to ``ceil((o + 1) N / O) - 1``.")

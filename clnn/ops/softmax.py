@@ -16,7 +16,7 @@ from ..core.shape import wrap_dim
 def row_plan(device, rows, n, inner=1, vector=True):
     """How rows are given to work-items (see kernels/softmax/rows.cl.mako): (FORM, LANES, chunk, global size, local size)."""
     chunk = max(1, min(max(4096 // max(n, 1), -(-rows // 256)), -(-rows // (4 * device.compute_units))))
-    if vector and device.is_cpu and inner == 1 and n >= 64:
+    if vector and device.is_cpu and inner == 1 and n >= 16:
         return "vector", 1, chunk, (-(-rows // chunk),), (1,)
     if device.loops:
         if inner > 1 or n < 32:

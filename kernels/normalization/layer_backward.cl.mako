@@ -3,6 +3,7 @@
 ## Gradient of normalization/layer with respect to x. With h = g * weight and z = (x - mean) * rstd:
 ##   gx = rstd * (h - sum(h) / n - z * sum(h * z) / n)        (RMS: without the mean's term)
 ## Parameters as in normalization/layer; BIAS is not used.
+## WEIGHTS    1: also the sums of normalization/layer_weight over each `chunk` rows, dw and db (rows / chunk rounded up, n); form vector only
 <%
     ACC = T.acc
     at = rows.attr.place(FORM)
@@ -11,9 +12,9 @@
     h = lambda i: f"LD_{T.name}(g, {at(i)})" + (f" * LD_{W.name}(weight, {i})" if WEIGHT else "")
     z = lambda i: (f"LD_{T.name}(x, {at(i)})" if RMS else f"(LD_{T.name}(x, {at(i)}) - {V('mean')})") + f" * {V('rstd')}"
 %>\
-${rows.vectors(FORM, T, W)}
+${rows.vectors(FORM, T, W, T.acc_dtype)}
 __kernel void layer_backward(IN(${T.c}, g), IN(${T.c}, x), IN(${W.c}, weight), IN(${ACC}, mean_in), IN(${ACC}, rstd_in), OUT(${T.c}, gx),
-                             const long rows, const long n, const long chunk) {
+                             ${f"OUT({ACC}, dw), OUT({ACC}, db), " if WEIGHTS else ""}const long rows, const long n, const long chunk) {
     PTR_IN(${T.c}, g);
     PTR_IN(${T.c}, x);
     PTR_IN(${W.c}, weight);
@@ -21,6 +22,11 @@ __kernel void layer_backward(IN(${T.c}, g), IN(${T.c}, x), IN(${W.c}, weight), I
     PTR_IN(${ACC}, rstd_in);
     PTR_OUT(${T.c}, gx);
     const long inner = 1;
+% if WEIGHTS:
+    __global ${ACC}* sw = dw_p + dw_o + get_global_id(0) * n;
+    __global ${ACC}* sb = db_p + db_o + get_global_id(0) * n;
+    for (long i = 0; i < n; i++) sw[i] = sb[i] = 0;
+% endif
 ${rows.begin(FORM)}
 ${rows.each_row(FORM, ACC, "rstd", "rstd_in[row_at]")}
 % if not RMS:
@@ -30,6 +36,10 @@ ${rows.each_row(FORM, ACC, "c", "s_ / n")}
 % endif
 ${rows.fold(FORM, LANES, ACC, "q", T.zero, ADD, lambda i: f"const E_T e = {h(i)} * {z(i)};")}
 ${rows.each_row(FORM, ACC, "k", "q_ / n")}
-${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(gx, {at(i)}, {V('rstd')} * ({h(i)}{'' if RMS else ' - ' + V('c')} - {z(i)} * {V('k')}));")}
+<%
+    A = T.acc_dtype.name
+    sums = lambda i: f" ST_{A}(sw, {i}, LD_{A}(sw, {i}) + LD_{T.name}(g, {at(i)}) * ({z(i)})); ST_{A}(sb, {i}, LD_{A}(sb, {i}) + LD_{T.name}(g, {at(i)}));"
+%>\
+${rows.each(FORM, LANES, ACC, lambda i: (sums(i) if WEIGHTS else "") + f" ST_{T.name}(gx, {at(i)}, {V('rstd')} * ({h(i)}{'' if RMS else ' - ' + V('c')} - {z(i)} * {V('k')}));")}
 ${rows.end(FORM)}
 }

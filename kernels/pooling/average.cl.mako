@@ -9,6 +9,7 @@
 ## BACKWARD   0 | 1
 <%
     ACC = T.acc
+    WHOLE = "long" if ADAPTIVE == 1 else "int"
     sz = lambda a, o: capture(win.size, a, o, K, S, P, ADAPTIVE, PADDED)
     area = lambda w: str(DIVISOR) if DIVISOR else f"(({sz('D', 'oD')}) * ({sz('H', 'oH')}) * ({sz('W', w)}))"
     part = str(DIVISOR) if DIVISOR else f"(({sz('D', 'oD')}) * ({sz('H', 'oH')}))"
@@ -19,22 +20,22 @@ __kernel void average_pool(IN(${T.c}, x), OUT(${T.c}, y), const long count, cons
     PTR_IN(${T.c}, x);
     PTR_OUT(${T.c}, y);
 % if FORM == "item" and not BACKWARD:
-    const long oW = get_global_id(0), line = get_global_id(1), o = line * OW + oW;
-    if (oW >= OW) return;
-    const long oH = line % OH, oD = line / OH % OD, plane = line / (OH * OD) * (ND * NH * NW);
+    const long line = get_global_id(1), o = line * OW + get_global_id(0), plane = line / (OH * OD) * (ND * NH * NW);
+    const ${WHOLE} oW = get_global_id(0), oH = (${WHOLE})(line % OH), oD = (${WHOLE})(line / OH % OD);
+    if (oW >= OW || o >= count) return;
     ${ACC} sum = 0;
     ${win.open("D", K, S, P, L, ADAPTIVE, INSIDE)}
     ${win.open("H", K, S, P, L, ADAPTIVE, INSIDE)}
     ${win.open("W", K, S, P, L, ADAPTIVE, INSIDE)}
-        sum += ${T.load}(x, plane + (iD * NH + iH) * NW + iW);
+        sum += ${T.load}((x + plane), (iD * (int)NH + iH) * (int)NW + iW);
     }
     }
     }
     ${T.store}(y, o, sum / ${area("oW")});
 % elif FORM == "item":
-    const long iW = get_global_id(0), line = get_global_id(1), i = line * NW + iW;
-    if (iW >= NW) return;
-    const long iH = line % NH, iD = line / NH % ND, plane = line / (NH * ND) * (OD * OH * OW);
+    const long line = get_global_id(1), i = line * NW + get_global_id(0), plane = line / (NH * ND) * (OD * OH * OW);
+    const ${WHOLE} iW = get_global_id(0), iH = (${WHOLE})(line % NH), iD = (${WHOLE})(line / NH % ND);
+    if (iW >= NW || i >= count) return;
     ${ACC} sum = 0;
     ${win.reach("D", K, S, P, L, ADAPTIVE)}
     ${win.reach("H", K, S, P, L, ADAPTIVE)}

@@ -4,26 +4,29 @@
 ##
 ## Parameter  legal values
 ## T          dtype row of x and y
-## K S P L    dicts by axis D, H, W: kernel size, stride, padding, dilation; ADAPTIVE 0 | 1; INSIDE dict by axis, see window
+## K S P L    dicts by axis D, H, W: kernel size, stride, padding, dilation; ADAPTIVE 0 | 1 | 2; INSIDE dict by axis, see window
 ## FORM       item: one output per work-item, global (OW, other axes)
 ##            loop: `chunk` output rows per work-item, 64 outputs side by side, taps outside (PoCL); not with ADAPTIVE
-<% ACC = T.acc %>\
+<%
+    ACC = T.acc
+    WHOLE = "long" if ADAPTIVE == 1 else "int"
+%>\
 __kernel void max_pool(IN(${T.c}, x), OUT(${T.c}, y), OUT(int, at), const long count, const long ND, const long NH, const long NW, const long OD,
                        const long OH, const long OW, const long chunk) {
     PTR_IN(${T.c}, x);
     PTR_OUT(${T.c}, y);
     PTR_OUT(int, at);
 % if FORM == "item":
-    const long oW = get_global_id(0), line = get_global_id(1), o = line * OW + oW;
-    if (oW >= OW) return;
-    const long oH = line % OH, oD = line / OH % OD, plane = line / (OH * OD) * (ND * NH * NW);
+    const long line = get_global_id(1), o = line * OW + get_global_id(0), plane = line / (OH * OD) * (ND * NH * NW);
+    const ${WHOLE} oW = get_global_id(0), oH = (${WHOLE})(line % OH), oD = (${WHOLE})(line / OH % OD);
+    if (oW >= OW || o >= count) return;
     ${ACC} best = ${T.lowest};
     int from = (int)(((${win.first("D", "oD", S, P, L, ADAPTIVE)}) * NH + ${win.first("H", "oH", S, P, L, ADAPTIVE)}) * NW + ${win.first("W", "oW", S, P, L, ADAPTIVE)});
     ${win.open("D", K, S, P, L, ADAPTIVE, INSIDE)}
     ${win.open("H", K, S, P, L, ADAPTIVE, INSIDE)}
     ${win.open("W", K, S, P, L, ADAPTIVE, INSIDE)}
-        const int i = (int)((iD * NH + iH) * NW) + (int)iW;
-        const ${ACC} v = ${T.load}(x, plane + i);
+        const int i = (int)((iD * (int)NH + iH) * (int)NW + iW);
+        const ${ACC} v = ${T.load}((x + plane), i);
         const int take = v > best || v != v;
         best = take ? v : best;
         from = take ? i : from;

@@ -4,6 +4,7 @@
 ## Parameters as in pooling/max; `loop` takes `chunk` input rows per work-item.
 <%
     ACC = T.acc
+    WHOLE = "long" if ADAPTIVE == 1 else "int"
     c = lambda a: -(-((K[a] - 1) * L[a] + 1) // S[a])
 %>\
 __kernel void max_pool_backward(IN(${T.c}, g), IN(int, at), OUT(${T.c}, gx), const long count, const long ND, const long NH, const long NW,
@@ -12,16 +13,16 @@ __kernel void max_pool_backward(IN(${T.c}, g), IN(int, at), OUT(${T.c}, gx), con
     PTR_IN(int, at);
     PTR_OUT(${T.c}, gx);
 % if FORM == "item":
-    const long iW = get_global_id(0), line = get_global_id(1), i = line * NW + iW;
-    if (iW >= NW) return;
-    const long iH = line % NH, iD = line / NH % ND, plane = line / (NH * ND) * (OD * OH * OW);
+    const long line = get_global_id(1), i = line * NW + get_global_id(0), plane = line / (NH * ND) * (OD * OH * OW);
+    const ${WHOLE} iW = get_global_id(0), iH = (${WHOLE})(line % NH), iD = (${WHOLE})(line / NH % ND);
+    if (iW >= NW || i >= count) return;
     const int me = (int)((iD * NH + iH) * NW + iW);
     ${ACC} sum = 0;
     ${win.reach("D", K, S, P, L, ADAPTIVE)}
     ${win.reach("H", K, S, P, L, ADAPTIVE)}
     ${win.reach("W", K, S, P, L, ADAPTIVE)}
-        const long o = plane + (oD * OH + oH) * OW + oW;
-        if (at[o] == me) sum += ${T.load}(g, o);
+        const int o = (int)((oD * (int)OH + oH) * (int)OW + oW);
+        sum += (at + plane)[o] == me ? ${T.load}((g + plane), o) : 0;
     }
     }
     }

@@ -28,7 +28,7 @@ __kernel void softmax(IN(${T.c}, x), OUT(${T.c}, y), const long rows, const long
 ${rows.begin(FORM)}
 ${rows.fold(FORM, LANES, ACC, "m", "-INFINITY", MAX, lambda i: f"const E_T e = {load(i)};")}
 ${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = {expo(i)}; {keep.replace('PLACE', at(i))}")}
-${rows.each_row(FORM, ACC, "r", "log(s_)" if LOG else "1 / s_")}
+${rows.each_row(FORM, ACC, "r", ("clnn_log(s_)" if ACC == "float" else "log(s_)") if LOG else "1 / s_")}
 % if KEEP:
 ${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(y, {at(i)}, LD_{T.name}(y, {at(i)}) * {V('r')});")}
 % elif LOG:

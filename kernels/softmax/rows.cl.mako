@@ -116,11 +116,12 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
         v0 = ${combine("v0", "v1")};
         v2 = ${combine("v2", "v3")};
         v0 = ${combine("v0", "v2")};
-        ${ACC} lanes[${W}];
-        vstore${W}(v0, 0, lanes);
-        for (int s = ${W // 2}; s > 0; s >>= 1)
-            for (int l = 0; l < s; l++) lanes[l] = ${combine("lanes[l]", "lanes[l + s]")};
-        ${name} = lanes[0];
+<% h, last = W // 2, "v0" %>\
+% while h > 1:
+        const ${ACC}${h} h${h} = ${combine(f"{last}.lo", f"{last}.hi")};
+<% h, last = h // 2, f"h{h}" %>\
+% endwhile
+        ${name} = ${combine("h2.x", "h2.y")};
         for (; i < ${n}; i++) { ${one(element("i"), ACC)} ${name} = ${combine(name, "e")}; }
     }
 % elif FORM == "loop" and LANES > 1:
