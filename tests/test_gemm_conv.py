@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clnn.core import dtype as dt
-from clnn.ops import _conv, _gemm
+from clnn.ops import _conv, _conv_weight, _gemm
 from clnn.runtime.device import default_device, list_devices
 
 if not list_devices():
@@ -194,7 +194,7 @@ def convolve(dev, T, x_shape, w_shape, stride, padding, dilation, groups, bias=F
     _conv.conv_backward_input(dev, T, G, PAD, W, PAD, out, PAD, x_shape, w_shape, *geometry)
     close(get(dev, out, x_shape, T), dx, T)
     out = empty(w_shape)
-    _conv.conv_backward_weight(dev, T, X, PAD, G, PAD, out, PAD, x_shape, w_shape, *geometry)
+    _conv_weight.conv_backward_weight(dev, T, X, PAD, G, PAD, out, PAD, x_shape, w_shape, *geometry)
     close(get(dev, out, w_shape, T), dw, T)
 
 

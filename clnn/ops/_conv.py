@@ -5,7 +5,7 @@ one plane per phase of the stride), where the element that a tap meets at a pixe
 
 * forward: rows = output channels, columns = pixels, steps = (channel, tap);
 * input gradient: the same product on the grid of the output gradient, once per phase of the stride, with the taps that meet it;
-* weight gradient: rows = output channels, columns = (channel, tap), steps = all positions of the grid.
+* weight gradient (in :mod:`._conv_weight`): output channels x (channel, tap), steps = pixels.
 """
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ import numpy as np
 
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change
-from . import _gemm
-from ._gemm import EPILOGUES, Problem, cpu_rows, cpu_tile, even_steps, tuned_tile, tuning_key
+from ._gemm import EPILOGUES, cpu_rows, cpu_tile, even_steps, tuned_tile, tuning_key
 
 _W16, _W8 = struct.Struct("<16q"), struct.Struct("<8q")
 _plans: dict = {}
@@ -395,51 +394,6 @@ class BackwardInput:
             self.narrow.finish(out, dx, dx_off)
 
 
-class PointwiseWeight:
-    """Weight gradient of a 1 x 1 kernel: dW = sum over n of dY[n] @ X[n].T, straight from the images."""
-
-    def __init__(self, device, T, s: Shape):
-        P = prod(s.I)
-        self.plan = _gemm.Plan(device, Problem(T, T, T, s.O, s.C, P, (P, 1), (1, P), s.C, (s.N, 1), ((s.O * P, s.C * P, 0), (0, 0, 0)),
-                                               1.0, 0.0, "", "", "", 1, True))
-
-    @staticmethod
-    def suits(s: Shape, T) -> bool:
-        """One tap per pixel, and few enough weights that a sum per image costs little."""
-        return (s.taps == s.groups == 1 and s.s == (1, 1, 1) and not any(map(sum, s.p)) and s.N * s.O * s.C <= 1 << 20
-                and prod(s.I) >= 128 and T.c == T.acc)
-
-    def run(self, x, x_off, dy, dy_off, dw, dw_off):
-        self.plan.run(dy, dy_off, x, x_off, dw, dw_off)
-
-
-def _backward_weight(device, T, s: Shape):
-    return (PointwiseWeight if PointwiseWeight.suits(s, T) else BackwardWeight)(device, T, s)
-
-
-class BackwardWeight:
-    def __init__(self, device, T, s: Shape):
-        self.x_grid, where = _input_grid(device, T, s, False)
-        g = self.x_grid
-        self.y_grid = Grid(device, T, s.N, s.O, s.Y, (0, 0, 0), (1, 1, 1), g.dims, [[(0, 0)]] * 3, False)
-        columns = (np.arange(s.Cg)[:, None] * g.CS + np.array(where)[None, :]).reshape(-1)
-        self.columns = _table(device, columns)
-        K, n, acc = s.N * g.P, s.Cg * s.taps, T.acc_dtype
-        steps = (s.Og * K, s.Cg * g.CS, s.Og * n)
-        # Packing transposes the columns: with few output channels to share a panel, those are the smaller operand.
-        self.turned = device.is_cpu and s.groups == 1 and s.Og <= 128 and n > s.Og
-        if self.turned:
-            problem = Problem(acc, acc, T, n, s.Og, K, (0, 1), (1, K), 1, (1, 1), ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", "a", n)
-        else:
-            problem = Problem(acc, acc, T, s.Og, n, K, (K, 1), (1, 0), n, (1, s.groups), ((0, 0, 0), steps), 1.0, 0.0, "", "", "b")
-        self.plan = _gemm.Plan(device, problem)
-
-    def run(self, x, x_off, dy, dy_off, dw, dw_off):
-        image, gradient = self.x_grid.fill(x, x_off), self.y_grid.fill(dy, dy_off)
-        first, second = (image, gradient) if self.turned else (gradient, image)
-        self.plan.run(*first, *second, dw, dw_off, None, 0, self.columns)
-
-
 # ---- the entries ---------------------------------------------------------------------------------------------------------------
 
 def _plan(cls, device, dtype, x_shape, w_shape, stride, padding, dilation, groups, *rest):
@@ -473,10 +427,3 @@ def conv_backward_input(device, dtype, dy, dy_off, w, w_off, dx, dx_off, x_shape
         return
     plan = _plan(_backward_input, device, dtype, x_shape, w_shape, stride, padding, dilation, groups, bias is not None, epilogue)
     plan.run(dy, dy_off, w, w_off, dx, dx_off, bias)
-
-
-def conv_backward_weight(device, dtype, x, x_off, dy, dy_off, dw, dw_off, x_shape, w_shape, stride, padding, dilation, groups=1):
-    """Enqueue the gradient of the weights, of shape (O, C // groups, *kernel)."""
-    if 0 in x_shape or 0 in w_shape:
-        return
-    _plan(_backward_weight, device, dtype, x_shape, w_shape, stride, padding, dilation, groups).run(x, x_off, dy, dy_off, dw, dw_off)

@@ -7,7 +7,8 @@ from .._tensor.declare import composite, kernel
 from .._tensor.grad_mode import state
 from .._tensor.tensor import Tensor, empty
 from ..core.shape import Size
-from ._conv import conv_backward_input, conv_backward_weight, conv_forward, output_size
+from ._conv import conv_backward_input, conv_forward, output_size
+from ._conv_weight import conv_backward_weight
 from . import creation
 
 

@@ -1,0 +1,105 @@
+"""Launching the weight gradients of convolutions: sums over all pixels of output gradients times the elements that each tap met there."""
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ..runtime.launch import launch
+from . import _gemm
+from ._conv import Grid, Shape, _input_grid, _plan, _table, _words8, _words16
+from ._gemm import Problem
+
+
+class PointwiseWeight:
+    """Weight gradient of a 1 x 1 kernel: dW = sum over n of dY[n] @ X[n].T, straight from the images."""
+
+    def __init__(self, device, T, s: Shape):
+        P = prod(s.I)
+        self.plan = _gemm.Plan(device, Problem(T, T, T, s.O, s.C, P, (P, 1), (1, P), s.C, (s.N, 1), ((s.O * P, s.C * P, 0), (0, 0, 0)),
+                                               1.0, 0.0, "", "", "", 1, True))
+
+    @staticmethod
+    def suits(s: Shape, T) -> bool:
+        """One tap per pixel, and few enough weights that a sum per image costs little."""
+        return (s.taps == s.groups == 1 and s.s == (1, 1, 1) and not any(map(sum, s.p)) and s.N * s.O * s.C <= 1 << 20
+                and prod(s.I) >= 128 and T.c == T.acc)
+
+    def run(self, x, x_off, dy, dy_off, dw, dw_off):
+        self.plan.run(dy, dy_off, x, x_off, dw, dw_off)
+
+
+def _backward_weight(device, T, s: Shape):
+    kind = PointwiseWeight if PointwiseWeight.suits(s, T) else TiledWeight if TiledWeight.suits(device, s) else BackwardWeight
+    return kind(device, T, s)
+
+
+class TiledWeight:
+    """Weight gradient on CPUs: the grid of the input against the output gradient as it lies, without steps over the zeros around images."""
+
+    def __init__(self, device, T, s: Shape):
+        self.device, W = device, 8 if T.acc == "double" else 16
+        self.grid, where = _input_grid(device, T, s)
+        M, size = s.Cg * s.taps, T.acc_dtype.itemsize
+        self.table = _table(device, (np.arange(s.Cg)[:, None] * self.grid.CS + np.array(where)[None, :]).reshape(-1))
+        NV = next(n for n in (1, 2, 3, 4) if n * W >= s.Og or n == 4)
+        if s.Og > 4 * W and s.Og % (4 * W) and not s.Og % (3 * W):
+            NV = 3
+        MR = min({1: 12, 2: 12, 3: 8}.get(NV, 6), M)
+        if M <= 48:                                             # few rows: a tile that divides them
+            MR = min(range(MR * 2 // 3, MR + 1), key=lambda m: (-(-M // m) * (m + 1), -m))
+        panels, rows = -(-s.Og // (NV * W)), s.Y[0] * s.Y[1]
+        room = min(512, device.local_mem * 3 // 4 // (NV * W * size) - W)
+        block = max(1, room // s.Y[2])
+        splits = max(1, min(-(-2 * device.compute_units // (panels * s.groups)), s.N * rows // block))
+        share = -(-s.N * rows // splits)
+        splits, block = -(-s.N * rows // share), -(-share // -(-share // block))
+        pitch = panels * NV * W
+        self.nbytes = splits * s.groups * M * pitch * size
+        self.kernel = device.kernel("conv/gradient", T=T, W=W, NV=NV, MR=MR, KB=max(room, s.Y[2]), ROWS=max(room, 1))
+        self.gs = (panels, 1, s.groups * splits)
+        D, H, Wd = self.grid.dims
+        self.words = (_words16(M, s.Og, s.N, rows, s.Y[2], s.Y[1], self.grid.P, H * Wd, Wd, M, share, block, s.Cg * self.grid.CS),
+                      _words8(s.O * prod(s.Y), pitch, s.groups))
+        self.sum = device.kernel("conv/gradient_sum", T=T, W=W)
+        self.sum_gs, self.sum_words = (-(-M // W), -(-s.Og // W), s.groups), _words8(M, s.Og, pitch, splits)
+
+    @staticmethod
+    def suits(device, s: Shape) -> bool:
+        """Rows of the output that fit a block, output channels to fill lanes, and enough pixels to pay for writing the sums twice."""
+        return device.is_cpu and s.Y[2] <= 256 and s.Og >= 4 and device.local_mem >= 1 << 17 and s.N * prod(s.Y) > 256
+
+    def run(self, x, x_off, dy, dy_off, dw, dw_off):
+        image, part = self.grid.fill(x, x_off), self.device.alloc(self.nbytes)
+        launch(self.device, self.kernel, self.gs, (1, 1, 1), *image, dy, dy_off, part, 0, self.table, *self.words)
+        launch(self.device, self.sum, self.sum_gs, (1, 1, 1), part, 0, dw, dw_off, self.sum_words)
+
+
+class BackwardWeight:
+    def __init__(self, device, T, s: Shape):
+        self.x_grid, where = _input_grid(device, T, s, False)
+        g = self.x_grid
+        self.y_grid = Grid(device, T, s.N, s.O, s.Y, (0, 0, 0), (1, 1, 1), g.dims, [[(0, 0)]] * 3, False)
+        columns = (np.arange(s.Cg)[:, None] * g.CS + np.array(where)[None, :]).reshape(-1)
+        self.columns = _table(device, columns)
+        K, n, acc = s.N * g.P, s.Cg * s.taps, T.acc_dtype
+        steps = (s.Og * K, s.Cg * g.CS, s.Og * n)
+        # Packing transposes the columns: with few output channels to share a panel, those are the smaller operand.
+        self.turned = device.is_cpu and s.groups == 1 and s.Og <= 128 and n > s.Og
+        if self.turned:
+            problem = Problem(acc, acc, T, n, s.Og, K, (0, 1), (1, K), 1, (1, 1), ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", "a", n)
+        else:
+            problem = Problem(acc, acc, T, s.Og, n, K, (K, 1), (1, 0), n, (1, s.groups), ((0, 0, 0), steps), 1.0, 0.0, "", "", "b")
+        self.plan = _gemm.Plan(device, problem)
+
+    def run(self, x, x_off, dy, dy_off, dw, dw_off):
+        image, gradient = self.x_grid.fill(x, x_off), self.y_grid.fill(dy, dy_off)
+        first, second = (image, gradient) if self.turned else (gradient, image)
+        self.plan.run(*first, *second, dw, dw_off, None, 0, self.columns)
+
+
+def conv_backward_weight(device, dtype, x, x_off, dy, dy_off, dw, dw_off, x_shape, w_shape, stride, padding, dilation, groups=1):
+    """Enqueue the gradient of the weights, of shape (O, C // groups, *kernel)."""
+    if 0 in x_shape or 0 in w_shape:
+        return
+    _plan(_backward_weight, device, dtype, x_shape, w_shape, stride, padding, dilation, groups).run(x, x_off, dy, dy_off, dw, dw_off)

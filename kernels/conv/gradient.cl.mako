@@ -1,0 +1,88 @@
+<%inherit file="/base.cl.mako"/>\
+<%namespace name="vec" file="/matmul/vec.cl.mako"/>\
+<%namespace name="tile" file="/matmul/tile.cl.mako"/>\
+## Weight gradient of a convolution on a CPU: Y[s, g, (c, tap), o] = sum over the pixels of split s of grid[(c, tap) at pixel] * dY[o, pixel].
+##
+## grid: the padded input of conv/grid; dY (N, groups * O, OD, OH, OW) contiguous; table (M): where a (channel, tap) starts in the grid; Y
+## (splits, groups, M, e.s1) contiguous, columns padded to whole panels; conv/gradient_sum makes the weights of it.
+## Geometry: global (panels of NV * W output channels, blocks of MB rows, groups * splits), local (1, 1, 1). A work-item takes d.sa rows of dY
+## (rows of all images count on), d.sb at a time: it packs its channels of them by W x W transposes into local memory, then multiplies with
+## the grid read in place, row by row, so that the zeros around the image cost nothing.
+##
+## Parameter  legal values
+## T          dtype row of dY
+## W NV MR    as in matmul/cpu; KB: most pixels of d.sb rows (local memory: (KB + W) * NV * W elements); ROWS: most rows, d.sb <= ROWS
+<%
+    ACC = T.acc
+    V = f"{ACC}{W}"
+    NR = NV * W
+%>\
+${tile.macros(ACC)}
+${vec.vector_io(T, W)}
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void conv_gradient(IN(${ACC}, grid), IN(${T.c}, dY), OUT(${ACC}, Y), __global const int* restrict table, const long16 d, const long8 e) {
+    __local ${V} pk[${(KB + W) * NV}];
+    int from[${ROWS}];
+    const long M = d.s0, O = d.s1, N = d.s2, rows = d.s3, OW = d.s4, OH = d.s5, P = d.s6, GHW = d.s7, GW = d.s8, MB = d.s9;
+    const long groups = e.s2, g = get_group_id(2) % groups, split = get_group_id(2) / groups, plane = rows * OW, o0 = get_group_id(0) * ${NR};
+    __global const ${ACC}* restrict G = grid_p + grid_o + g * d.sc;
+    __global const ${T.c}* restrict end = dY_p + dY_o + N * e.s0;
+    __global ${ACC}* restrict Y = Y_p + Y_o + get_group_id(2) % groups * M * e.s1 + split * groups * M * e.s1 + o0;
+    const long q_end = min(N * rows, (split + 1) * d.sa), i_begin = get_group_id(1) * MB, i_end = min(M, i_begin + MB);
+    bool first = true;
+    for (long q0 = split * d.sa; q0 < q_end; q0 += d.sb) {
+        const long nq = min(d.sb, q_end - q0);
+        long at = 0;
+        for (long q = q0; q < q0 + nq;) {                        // the part of an image
+            const long n = q / rows, row = q % rows, more = min(q0 + nq - q, rows - row), steps = more * OW;
+            __global const ${T.c}* src = dY_p + dY_o + n * e.s0 + (g * O + o0) * plane + row * OW;
+            for (int j = 0; j < ${NV}; j++, src += ${W} * plane) {
+                const long left = O - o0 - j * ${W};
+                for (long k = 0; k < steps; k += ${W})
+                    if (left > 0 && src + min(${W}L, left) * plane - plane + k + ${W} <= end) {  // channels past the last repeat it
+% for c in range(W):
+                        ${V} t${c} = ldv_${T.name}(src + min(${c}L, left - 1) * plane + k);
+% endfor
+                        ${vec.transpose(V, W, "t")}
+% for c in range(W):
+                        pk[(at + k + ${c}) * ${NV} + j] = t${c};
+% endfor
+                    } else for (long x = k; x < min(steps, k + ${W}); x++) {
+                        __local ${ACC}* o = (__local ${ACC}*)(pk + (at + x) * ${NV} + j);
+                        for (int c = 0; c < ${W}; c++) o[c] = c < left ? ${T.load}(src, c * plane + x) : 0;
+                    }
+            }
+            for (long r = row; r < row + more; r++) from[q++ - q0] = (int)(n * P + r / OH * GHW + r % OH * GW);
+            at += steps;
+        }
+        for (long i = i_begin; i < i_end; i += ${MR}) {
+% for r in range(MR):
+            __global const ${ACC}* a${r} = G + table[min(i + ${r}, M - 1)];
+            ${V} ${", ".join(f"c{r}_{j} = 0" for j in range(NV))};
+% endfor
+            __local const ${V}* b = pk;
+            for (int q = 0; q < nq; q++) {
+                const long stop = from[q] + OW;
+                for (long k = from[q]; k < stop; k++, b += ${NV}) {
+% for j in range(NV):
+                    const ${V} b${j} = b[${j}];
+% endfor
+% for r in range(MR):
+                    { const ${V} x = (${V})(a${r}[k]); ${" ".join(f"c{r}_{j} = MAC(x, b{j}, c{r}_{j});" for j in range(NV))} }
+% endfor
+                }
+            }
+            ${V} t[${MR * NV}];
+% for r in range(MR):
+            ${" ".join(f"t[{r * NV + j}] = c{r}_{j};" for j in range(NV))}
+% endfor
+            for (int r = 0; r < ${MR} && i + r < i_end; r++) {
+                __global ${ACC}* o = Y + (i + r) * e.s1;
+% for j in range(NV):
+                vstore${W}(first ? t[r * ${NV} + ${j}] : t[r * ${NV} + ${j}] + vload${W}(${j}, o), ${j}, o);
+% endfor
+            }
+        }
+        first = false;
+    }
+}
