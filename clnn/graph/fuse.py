@@ -306,14 +306,14 @@ def plan(device, sizes, numel, crossing=False):
         if loop:
             chunk = max(4096, min(65536, -(-numel // (4 * device.compute_units))))
             return "linear-loop", [numel, chunk], (-(-numel // chunk),), (1,)
-        return "linear-item", [numel], (numel,), (_local(numel),)
+        return "linear-item", [numel], (numel,), (_local(device, numel),)
     inner = sizes[-1]
     rows = numel // inner
     if len(sizes) > 1 and inner < NARROW and numel < 2 ** 31:
         if loop:
             chunk = max(2048, -(-numel // (4 * device.compute_units)))
             return "flat-loop", [*sizes, numel, chunk], (-(-numel // chunk),), (1,)
-        return "flat-item", [*sizes, numel], (numel,), (_local(numel),)
+        return "flat-item", [*sizes, numel], (numel,), (_local(device, numel),)
     if loop and crossing and inner >= TILE and rows >= TILE:
         return "rows-loop", [*sizes, rows, TILE, TILE], (-(-rows // TILE), -(-inner // TILE)), (1, 1)
     if loop:
@@ -334,8 +334,10 @@ def work_group(device, inner, rows, crossing=False):
     return wide, max(1, deep)
 
 
-def _local(n):
-    """A work-group that divides no size needlessly: few distinct values, as drivers compile once per local size."""
+def _local(device, n):
+    """A work-group that divides no size needlessly. On CPUs each costs a task: large ones for large sizes."""
+    if device.is_cpu and n >= 1 << 16:
+        return min(2048, device.max_work_group)
     return 256 if n >= 256 else 64 if n >= 64 else 16
 
 
