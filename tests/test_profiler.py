@@ -393,3 +393,13 @@ def test_examples(name, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", [name])
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
     assert "Conv2d" in capsys.readouterr().out
+
+
+def test_events_have_torchs_attributes(prof):
+    row = prof.key_averages()[0]
+    assert row.cpu_time_total_str.endswith("s") and row.self_cpu_time_total_str and row.device_time_str and row.device_type.name == "CPU"
+    with pytest.raises(AttributeError, match="no attribute 'colour'"):
+        row.colour
+    event = prof.events()[0]
+    assert event.time_range.elapsed_us() == pytest.approx(event.cpu_time_total, rel=1e-3, abs=0.1) and event.id == id(event)
+    assert any(e.is_user_annotation for e in prof.events()) == any(e.kind == "range" for e in prof.events())

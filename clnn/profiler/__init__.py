@@ -16,7 +16,13 @@ Nothing of this is in the way of a program that is not being profiled: a profile
 while it runs.
 """
 from .profiler import (ProfilerAction, ProfilerActivity, profile, schedule, supported_activities, tensorboard_trace_handler)
-from .ranges import record_function
+from .ranges import DeviceType, record_function
 
-__all__ = ["ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule", "supported_activities",
-           "tensorboard_trace_handler"]
+__all__ = ["DeviceType", "ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule", "supported_activities",
+           "tensorboard_trace_handler", "kineto_available"]
+
+
+def kineto_available():
+    """False: the trace is clnn's own; PyTorch's question about its tracing library."""
+    return False
+

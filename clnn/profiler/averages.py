@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ..core.errors import DeviceError
 from ..runtime.timing import copy_bandwidth, peak_flops
+from .ranges import DeviceType
 
 
 def time_text(ns) -> str:
@@ -77,6 +78,7 @@ class Row:
             self.add_launch(launch)
 
     name = property(lambda self: self.key)
+    device_type = DeviceType.CPU
     cpu_time_total = property(lambda self: self.host_ns / 1e3)
     self_cpu_time_total = property(lambda self: self.self_host_ns / 1e3)
     cpu_time = property(lambda self: self.host_ns / 1e3 / max(1, self.count))
@@ -86,6 +88,12 @@ class Row:
     device_memory_usage = cuda_memory_usage = property(lambda self: self.memory)
     self_device_memory_usage = self_cuda_memory_usage = property(lambda self: self.self_memory)
     cpu_memory_usage = self_cpu_memory_usage = property(lambda self: 0)
+
+    def __getattr__(self, name):
+        """``cpu_time_total_str`` and the like: the time with its unit."""
+        if name.endswith("time_str") or name.endswith("time_total_str"):
+            return time_text(getattr(self, name[:-4]) * 1e3)
+        raise AttributeError(f"'Row' object has no attribute {name!r}")
 
     def __repr__(self):
         return f"<Row {self.key!r} count={self.count} host={time_text(self.host_ns)} device={time_text(self.device_ns)}>"

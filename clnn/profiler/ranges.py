@@ -4,8 +4,28 @@ from __future__ import annotations
 import functools
 import threading
 import time
+from enum import Enum
+from typing import NamedTuple
 
 active = None           # the Collector of the running profile
+
+
+class DeviceType(Enum):
+    """Where an event took its time."""
+
+    CPU = 0
+    CUDA = GPU = 1
+
+
+class Interval(NamedTuple):
+    """A stretch of time in microseconds."""
+
+    start: float
+    end: float
+
+    def elapsed_us(self):
+        """Its length."""
+        return self.end - self.start
 
 
 class Event:
@@ -15,7 +35,7 @@ class Event:
     """
 
     __slots__ = ("name", "kind", "start", "end", "parent", "children", "thread", "shapes", "stack", "module", "memory", "flops",
-                 "bytes", "launches", "parts", "memory_start", "device_type", "device_ns")
+                 "bytes", "launches", "parts", "memory_start", "device_ns")
 
     def __init__(self, name, kind, parent, module=""):
         self.name, self.kind, self.parent, self.module = name, kind, parent, module
@@ -62,7 +82,16 @@ class Event:
     cpu_parent, cpu_children = property(lambda self: self.parent), property(lambda self: self.children)
     input_shapes = property(lambda self: self.shapes or [])
     kernels = property(lambda self: self.launches)
+    cpu_memory_usage = self_cpu_memory_usage = property(lambda self: 0)
+    is_user_annotation = property(lambda self: self.kind == "range")
+    id = property(id)
+    device_type = DeviceType.CPU                # an event is a call on the host; `kernels` holds what ran on the device
     count = 1
+
+    @property
+    def time_range(self):
+        """Start and end in microseconds of the clock that the trace file uses too."""
+        return Interval(self.start / 1e3, (self.end or self.start) / 1e3)
 
     def __repr__(self):
         return f"<Event {self.kind} {self.name!r} host {self.host_ns / 1e3:.1f}us device {self.device_ns / 1e3:.1f}us>"
