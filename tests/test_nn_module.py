@@ -1,4 +1,4 @@
-"""Module, containers, hooks and state dictionaries: every scenario gives the same result, or the same error, as in PyTorch."""
+"""Module, containers and state dictionaries: every scenario gives the same result, or the same error, as in PyTorch."""
 import copy
 import pickle
 from collections import OrderedDict
@@ -7,8 +7,8 @@ import pytest
 
 import clnn
 from clnn.nn.parameter import Buffer, Parameter
+from scenarios import assert_same, net, outcome, torch
 
-torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SCENARIOS = []
@@ -17,50 +17,6 @@ SCENARIOS = []
 def scenario(fn):
     SCENARIOS.append(fn)
     return fn
-
-
-def plain(value, lib):
-    """A result without tensors, to compare between the libraries."""
-    if isinstance(value, lib.Tensor):
-        return [round(v, 4) for v in value.detach().reshape(-1).tolist()], list(value.shape), value.requires_grad
-    if isinstance(value, dict):
-        return {k: plain(v, lib) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v, lib) for v in value]
-    if isinstance(value, (int, float, bool, type(None))):
-        return value
-    return str(value).replace("torch", "clnn")
-
-
-def outcome(fn, lib):
-    try:
-        return plain(fn(lib), lib)
-    except Exception as error:
-        return type(error).__name__, str(error).replace("torch", "clnn").splitlines()[0][:45]
-
-
-def net(lib):
-    """A small model with every kind of member, and fixed values."""
-    nn = lib.nn
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.fc = nn.Linear(2, 3)
-            self.scale = nn.Parameter(lib.tensor([2.0]))
-            self.register_buffer("seen", lib.tensor([0.0]))
-            self.register_buffer("cache", lib.tensor([7.0]), persistent=False)
-            self.register_parameter("none", None)
-            self.block = nn.Sequential(nn.ReLU(), nn.Linear(3, 1, bias=False))
-
-        def forward(self, x, gain=1.0):
-            return self.block(self.fc(x)) * self.scale * gain
-
-    model = Net()
-    with lib.no_grad():
-        for i, p in enumerate(model.parameters()):
-            p.copy_(lib.arange(p.numel(), dtype=lib.float32).reshape(p.shape) * 0.1 + i * 0.05)
-    return model
 
 
 @scenario
@@ -211,152 +167,6 @@ def extra_state(lib):
 
 
 @scenario
-def state_hooks(lib):
-    m, log = net(lib), []
-    m.register_state_dict_pre_hook(lambda mod, prefix, keep: log.append(("pre", prefix, keep)))
-    m.register_state_dict_post_hook(lambda mod, sd, prefix, meta: log.append(("post", len(sd))))
-    m._register_state_dict_hook(lambda mod, sd, prefix, meta: sd.pop("seen") is None)
-    m.register_load_state_dict_pre_hook(lambda mod, sd, *rest: sd.setdefault("seen", lib.ones(1)) is None)
-    m.register_load_state_dict_post_hook(lambda mod, keys: keys.unexpected_keys.append("x"))
-    sd = m.state_dict()
-    return list(sd) if isinstance(sd, dict) else sd, log
-
-
-@scenario
-def load_hooks(lib):
-    m, log = net(lib), []
-    sd = m.state_dict()
-    del sd["seen"]
-    m.register_load_state_dict_pre_hook(lambda mod, d, prefix, meta, strict, missing, extra, errors: d.update({prefix + "seen": lib.ones(1)}))
-    m.register_load_state_dict_post_hook(lambda mod, keys: log.append([list(keys.missing_keys), list(keys.unexpected_keys)]))
-    m.load_state_dict(sd)
-    return m.seen, log
-
-
-@scenario
-def forward_hooks_order(lib):
-    m, log = lib.nn.ReLU(), []
-    m.register_forward_pre_hook(lambda mod, args: log.append("pre1"))
-    m.register_forward_pre_hook(lambda mod, args: (args[0] + 1,), prepend=True)
-    m.register_forward_pre_hook(lambda mod, args: args[0] * 2)
-    m.register_forward_hook(lambda mod, args, out: log.append(("post1", args, out)))
-    m.register_forward_hook(lambda mod, args, out: out * 10, prepend=True)
-    with m.register_forward_hook(lambda mod, args, out: out + 1) as handle:
-        first = m(lib.tensor([1.0]))
-    del handle
-    return first, m(lib.tensor([1.0])), log
-
-
-@scenario
-def forward_hooks_with_kwargs(lib):
-    m, log = net(lib), []
-    m.register_forward_pre_hook(lambda mod, args, kwargs: (args, {**kwargs, "gain": 2.0}), with_kwargs=True)
-    m.register_forward_hook(lambda mod, args, kwargs, out: log.append((sorted(kwargs), kwargs["gain"])), with_kwargs=True)
-    return m(lib.ones(1, 2), gain=1.0), log
-
-
-@scenario
-def pre_hook_with_bad_result(lib):
-    m = lib.nn.ReLU()
-    m.register_forward_pre_hook(lambda mod, args, kwargs: 3, with_kwargs=True)
-    return m(lib.ones(1))
-
-
-@scenario
-def always_called_hooks(lib):
-    m, log = net(lib), []
-    m.register_forward_hook(lambda mod, args, out: log.append(("no", out)))
-    m.register_forward_hook(lambda mod, args, out: log.append(("yes", out)), always_call=True)
-    try:
-        m("not a tensor")
-    except Exception:
-        pass
-    return log
-
-
-@scenario
-def global_hooks(lib):
-    module, log = lib.nn.modules.module, []
-    handles = [module.register_module_forward_pre_hook(lambda mod, args: log.append(("gpre", type(mod).__name__))),
-               module.register_module_forward_hook(lambda mod, args, out: log.append(("gpost", type(mod).__name__))),
-               module.register_module_parameter_registration_hook(lambda mod, name, p: log.append(("param", name))),
-               module.register_module_buffer_registration_hook(lambda mod, name, p: log.append(("buffer", name))),
-               module.register_module_module_registration_hook(lambda mod, name, p: log.append(("module", name))),
-               module.register_module_full_backward_hook(lambda mod, gi, go: log.append(("gback", type(mod).__name__))),
-               module.register_module_full_backward_pre_hook(lambda mod, go: log.append(("gbackpre", type(mod).__name__)))]
-    try:
-        m = net(lib)
-        m.register_forward_hook(lambda mod, args, out: log.append("own"))
-        m(lib.ones(1, 2)).sum().backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    n = len(log)
-    net(lib)(lib.ones(1, 2)).sum().backward()
-    return log, len(log) == n
-
-
-@scenario
-def full_backward_hooks(lib):
-    m, log = lib.nn.Linear(2, 1, bias=False), []
-    with lib.no_grad():
-        m.weight.fill_(3.0)
-    m.register_full_backward_pre_hook(lambda mod, go: log.append(("pre", go)))
-    m.register_full_backward_pre_hook(lambda mod, go: (go[0] * 2,))
-    m.register_full_backward_hook(lambda mod, gi, go: log.append(("first", gi, go)))
-    m.register_full_backward_hook(lambda mod, gi, go: (gi[0] * 10,))
-    m.register_full_backward_hook(lambda mod, gi, go: log.append(("prepended", gi)), prepend=True)
-    x = lib.ones(1, 2, requires_grad=True)
-    m(x).sum().backward()
-    return x.grad, m.weight.grad, log
-
-
-@scenario
-def full_backward_hook_without_input_grad(lib):
-    m, log = lib.nn.Linear(2, 1, bias=False), []
-    m.register_full_backward_hook(lambda mod, gi, go: log.append((gi, go)))
-    m(lib.ones(1, 2)).sum().backward()
-    return log
-
-
-@scenario
-def full_backward_hook_many_outputs(lib):
-    class Two(lib.nn.Module):
-        def forward(self, x, n, y):
-            return x * 2, y * 3, n
-
-    m, log = Two(), []
-    m.register_full_backward_hook(lambda mod, gi, go: log.append((gi, go)))
-    x, y = lib.ones(2, requires_grad=True), lib.ones(2, requires_grad=True)
-    a, b, n = m(x, 5, y)
-    (a + b).sum().backward()
-    return log, x.grad, y.grad, n
-
-
-@scenario
-def backward_hook_wrong_count(lib):
-    m = lib.nn.ReLU()
-    m.register_full_backward_hook(lambda mod, gi, go: (gi[0], gi[0]))
-    m(lib.ones(2, requires_grad=True)).sum().backward()
-
-
-@scenario
-def mixing_backward_hooks(lib):
-    m = lib.nn.ReLU()
-    m.register_backward_hook(lambda mod, gi, go: None)
-    m.register_full_backward_hook(lambda mod, gi, go: None)
-
-
-@scenario
-def legacy_backward_hook(lib):
-    m, log = lib.nn.ReLU(), []
-    m.register_backward_hook(lambda mod, gi, go: log.append((gi, go)))
-    x = lib.ones(2, requires_grad=True)
-    (m(x) * 2).sum().backward()
-    return log, x.grad
-
-
-@scenario
 def apply_order(lib):
     log = []
     net(lib).apply(lambda m: log.append(type(m).__name__))
@@ -498,9 +308,41 @@ def consume_prefix(lib):
     return sorted(sd.items()), sorted(sd._metadata)
 
 
+@scenario
+def plain_dictionaries_of_parameters_are_sorted(lib):
+    pd = lib.nn.ParameterDict({"b": lib.ones(1), "a": lib.ones(2)})
+    pd.update({"d": lib.ones(1), "c": lib.ones(1)})
+    pd.update(OrderedDict(z=lib.ones(1), y=lib.ones(1)))
+    return list(pd), list(lib.nn.ModuleDict({"b": lib.nn.ReLU(), "a": lib.nn.ReLU()}))
+
+
+@scenario
+def compiled_in_place(lib):
+    m = net(lib)
+    expected = m(lib.ones(1, 2))
+    log = []
+    m.register_forward_hook(lambda mod, args, out: log.append("hook"))
+    m.compile(backend="eager") if lib is torch else m.compile()
+    results = [m(lib.ones(1, 2)) for _ in range(4)]
+    return results, [lib.allclose(r, expected) for r in results], repr(copy.deepcopy(m)) == repr(m)
+
+
+@scenario
+def loading_onto_meta_changes_nothing(lib):
+    import warnings
+    with lib.device("meta"):
+        m = lib.nn.Linear(2, 1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        m.load_state_dict({"weight": lib.ones(1, 2), "bias": lib.ones(1)})
+    first = m.weight.is_meta, sorted(str(w.message)[:60] for w in caught)
+    m.load_state_dict({"weight": lib.ones(1, 2), "bias": lib.ones(1)}, assign=True)
+    return first, m.weight, outcome(lambda lib: lib.nn.Linear(1, 1, device="meta").to("cpu"), lib)
+
+
 @pytest.mark.parametrize("fn", SCENARIOS, ids=lambda fn: fn.__name__)
 def test_same_as_torch(fn):
-    assert outcome(fn, clnn) == outcome(fn, torch)
+    assert_same(fn)
 
 
 def test_parameter():
