@@ -9,6 +9,7 @@ from .._tensor.dispatch import run
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 
+FEW = 64                   # rows up to this are sorted without passes over bytes (kernels/sorting/rows.cl.mako)
 _LONG_ROW = 16384          # on CPUs: rows longer than this are shared by work-items when there are fewer rows than units
 _TILE = 1024
 
@@ -38,6 +39,18 @@ def sort_rows(x, rows, length, descending=False):
     _, places = radix_rows(x, rows, length, descending, bits)
     run(device, "sorting/radix:radix_emit", dict(T=x.dtype, DESC=descending, DIGIT=_digit(device), FIRST=False), (length, rows), (_local(length), 1),
         x, places, values, indices, length)
+    return values, indices
+
+
+def select_rows(x, rows, length, what):
+    """The element at place ``what`` (a number, ``median`` or ``nanmedian``) of each sorted row and its position, (rows,) each; on CPUs only."""
+    device = x._storage.device
+    values, indices = empty((rows,), x.dtype, device), empty((rows,), dt.int64, device)
+    items = min(rows, 4 * device.compute_units)
+    number = isinstance(what, int)
+    kind = "place" if number else what if x.dtype.is_floating_point else "place"
+    run(device, "sorting/select", dict(T=x.dtype, WHAT=kind), (items,), (1,), x, values, indices, empty((items * length,), key_dtype(x.dtype), device),
+        rows, length, what if number else (length - 1) // 2, items)
     return values, indices
 
 

@@ -162,6 +162,9 @@ def _reduced(t, input, dim, keepdim):
 def _order(input, dim, keepdim, what, shape):
     """The element of each row at a place of the sorted row: a number, ``median`` or ``nanmedian``."""
     x, rows, length = _rows(input, dim)
+    if x._storage.device.is_cpu and x._numel and _radix.FEW < length < 2 ** 31:
+        picked = _radix.select_rows(x, rows, length, what)
+        return tuple(_reduced(t.reshape((*x.shape[:-1], 1)), input, dim, keepdim) for t in picked)
     values, indices = _radix.sort_rows(x, rows, length)
     if isinstance(what, int) or not x.dtype.is_floating_point:
         at = what if isinstance(what, int) else (length - 1) // 2

@@ -1,7 +1,7 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="order" file="/sorting/key.cl.mako"/>\
-## Sorts rows, one work-item per row at a time: radix sort by bytes (bytes that are equal in the whole row are skipped), insertion sort
-## for short rows. Stable. Made for CPUs.
+## Sorts rows, one work-item per row at a time: radix sort by bytes (bytes that are equal in the whole row are skipped); in short rows each
+## element counts those before it, many at once in the lanes of a vector. Stable. Made for CPUs.
 ##
 ## x, values (rows, L) and indices (rows, L) int64, contiguous. keys, places: scratch of 2 L elements per work-item.
 ## Geometry: global (items), local (1); work-item w sorts rows w, w + items, ... Limit: L < 2^31.
@@ -9,7 +9,10 @@
 ## Parameter  legal values
 ## T          dtype row of the values
 ## DESC       bool: greatest first
-<% UK = "ulong" if T.itemsize == 8 else "uint" %>\
+<%
+    UK, K, W = ("ulong", "long", 8) if T.itemsize == 8 else ("uint", "int", 16)
+    FEW = 64
+%>\
 ${order.key(T, DESC)}
 __kernel void sort_rows(IN(${T.c}, x), OUT(${T.c}, values), OUT(long, indices), OUT(${UK}, keys), OUT(int, places), const long rows,
                         const long L, const long items) {
@@ -21,33 +24,41 @@ __kernel void sort_rows(IN(${T.c}, x), OUT(${T.c}, values), OUT(long, indices), 
         __global int* p = places_p + places_o + w * 2 * L;
         __global ${UK}* k2 = k + L;
         __global int* p2 = p + L;
-        for (int i = 0; i < L; i++) { k[i] = clnn_key(from[i]); p[i] = i; }
-        if (L <= 40) {
-            for (int i = 1; i < L; i++) {
-                const ${UK} mine = k[i];
-                int j = i - 1;
-                for (; j >= 0 && k[j] > mine; j--) { k[j + 1] = k[j]; p[j + 1] = p[j]; }
-                k[j + 1] = mine; p[j + 1] = i;
-            }
-        } else {
-            for (int shift = 0; shift < ${8 * T.itemsize if T.name != "bool" else 8}; shift += 8) {
-                int count[256];
-                for (int d = 0; d < 256; d++) count[d] = 0;
-                for (int i = 0; i < L; i++) count[(k[i] >> shift) & 255]++;
-                if (count[(k[0] >> shift) & 255] == L) continue;
-                int sum = 0;
-                for (int d = 0; d < 256; d++) { const int c = count[d]; count[d] = sum; sum += c; }
-                for (int i = 0; i < L; i++) {
-                    const ${UK} mine = k[i];
-                    const int at = count[(mine >> shift) & 255]++;
-                    k2[at] = mine; p2[at] = p[i];
-                }
-                __global ${UK}* tk = k; k = k2; k2 = tk;
-                __global int* tp = p; p = p2; p2 = tp;
-            }
-        }
         __global ${T.c}* restrict to = values_p + values_o + row * L;
         __global long* restrict at = indices_p + indices_o + row * L;
+        if (L <= ${FEW}) {
+            ${UK} all[${FEW}];
+            ${K} before[${FEW}];
+            for (int i = 0; i < ${FEW}; i++) all[i] = i < L ? clnn_key(from[i]) : 0;
+            const ${K}${W} lane = (${K}${W})(${", ".join(map(str, range(W)))});
+            for (int i = 0; i < L; i += ${W}) {
+                const ${UK}${W} mine = vload${W}(0, all + i);
+                ${K}${W} smaller = 0;
+                for (int j = 0; j < L; j++) {
+                    const ${UK}${W} other = all[j];
+                    smaller -= (other < mine) | ((other == mine) & (lane > (${K}${W})(j - i)));
+                }
+                vstore${W}(smaller, 0, before + i);
+            }
+            for (int i = 0; i < L; i++) { to[before[i]] = from[i]; at[before[i]] = i; }
+            continue;
+        }
+        for (int i = 0; i < L; i++) { k[i] = clnn_key(from[i]); p[i] = i; }
+        for (int shift = 0; shift < ${8 * T.itemsize if T.name != "bool" else 8}; shift += 8) {
+            int count[256];
+            for (int d = 0; d < 256; d++) count[d] = 0;
+            for (int i = 0; i < L; i++) count[(k[i] >> shift) & 255]++;
+            if (count[(k[0] >> shift) & 255] == L) continue;
+            int sum = 0;
+            for (int d = 0; d < 256; d++) { const int c = count[d]; count[d] = sum; sum += c; }
+            for (int i = 0; i < L; i++) {
+                const ${UK} mine = k[i];
+                const int at = count[(mine >> shift) & 255]++;
+                k2[at] = mine; p2[at] = p[i];
+            }
+            __global ${UK}* tk = k; k = k2; k2 = tk;
+            __global int* tp = p; p = p2; p2 = tp;
+        }
         for (int i = 0; i < L; i++) { to[i] = from[p[i]]; at[i] = p[i]; }
     }
 }
