@@ -20,6 +20,7 @@ from .core import dtype as _dtype_module
 from .core.config import config as _config
 from .core.dtype import dtype, float_default as get_default_dtype, promote_types, set_float_default as set_default_dtype  # noqa: F401
 from .core.errors import *  # noqa: F401,F403
+from .core.layout import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, strided  # noqa: F401
 from .core.shape import Size  # noqa: F401
 from .graph.op import REGISTRY as _REGISTRY
 from . import ops as _ops  # noqa: F401
@@ -36,8 +37,6 @@ for _row in _dtype_module.ALL:
     globals()[_row.name.rstrip("_")] = _row
 for _n in ("half", "double", "short", "long", "float", "int"):              # PyTorch's dtype aliases, some of which hide builtins here
     globals()[_n] = _dtype_module.from_name(_n)
-strided = "clnn.strided"
-contiguous_format, preserve_format, channels_last = "contiguous_format", "preserve_format", "channels_last"
 inf, nan, pi, e = __import__("math").inf, __import__("math").nan, __import__("math").pi, __import__("math").e
 newaxis = None
 
@@ -145,13 +144,14 @@ def get_num_threads():
 
 
 _LAZY = {"accelerator", "compiler", "nn", "optim", "utils", "autograd", "random", "serialization", "amp", "func", "linalg", "cuda", "profiler", "testing",
-         "hub", "jit", "backends", "special", "fft", "distributions", "version", "types", "fx", "quantization", "return_types"}
+         "hub", "jit", "backends", "special", "distributions", "version", "types", "return_types"}
 _PLACES = {                     # names that are read from a module when they are first used
     "_compile": "compile",
     "serialization": "save load",
     "_serialization.files": "SerializationError",
     "random": "manual_seed seed initial_seed get_rng_state set_rng_state Generator default_generator fork_rng",
-    "amp": "autocast is_autocast_enabled get_autocast_dtype set_autocast_enabled set_autocast_dtype clear_autocast_cache",
+    "amp": "autocast GradScaler is_autocast_enabled get_autocast_dtype set_autocast_enabled set_autocast_dtype clear_autocast_cache",
+    "autograd.anomaly_mode": "is_anomaly_enabled is_anomaly_check_nan_enabled",
     "func": "vmap",
     "summary_": "summary",
 }
@@ -165,8 +165,12 @@ def __getattr__(name):
         except ModuleNotFoundError as exc:
             if exc.name != f"{__name__}.{name}":
                 raise
-            raise AttributeError(f"module 'clnn' has no attribute {name!r}") from None
+            raise _misc._absent("module 'clnn'", name) from None
     if name in _FROM:
         value = globals()[name] = getattr(_importlib.import_module("." + _FROM[name], __name__), name)
         return value
-    raise AttributeError(f"module 'clnn' has no attribute {name!r}")
+    raise _misc._absent("module 'clnn'", name)
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY, *_FROM})

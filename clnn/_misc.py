@@ -1,11 +1,11 @@
 """Functions of the top-level namespace that are neither operators nor factories: questions, switches, windows and small helpers."""
 from __future__ import annotations
 
-import math
 
 import numpy as np
 
 from ._tensor.interop import from_array, from_numpy
+from ._tensor.return_types import named
 from ._tensor.tensor import Tensor
 from ._tensor.device import resolve
 from .core import dtype as dt
@@ -121,6 +121,42 @@ def set_default_tensor_type(kind):
             dt.set_float_default(dt.from_name(row))
             return
     raise TypeError(f"invalid type object: {kind}")
+
+
+def set_anomaly_enabled(mode, check_nan=True):
+    """Switch anomaly detection on or off; see ``clnn.autograd.detect_anomaly``."""
+    from .autograd.anomaly_mode import set_detect_anomaly
+    set_detect_anomaly(mode, check_nan)
+
+
+def _autocast_of(device_type, kind):
+    """The older names of the autocast functions, which have the device in their name."""
+    def enabled():
+        from .amp.autocast_mode import is_autocast_enabled
+        return is_autocast_enabled(device_type)
+
+    def get_dtype():
+        from .amp.autocast_mode import get_autocast_dtype
+        return get_autocast_dtype(device_type)
+
+    def set_dtype(dtype):
+        from .amp.autocast_mode import set_autocast_dtype
+        set_autocast_dtype(device_type, dtype)
+
+    for fn, name, doc in ((enabled, "is_autocast_cpu_enabled", "Whether autocast is on for the CPU."),
+                          (get_dtype, f"get_autocast_{kind}_dtype", "The dtype that autocast computes in."),
+                          (set_dtype, f"set_autocast_{kind}_dtype", "Choose the dtype that autocast computes in.")):
+        fn.__name__, fn.__doc__ = name, doc
+    return enabled, get_dtype, set_dtype
+
+
+_, get_autocast_gpu_dtype, set_autocast_gpu_dtype = _autocast_of("cuda", "gpu")
+is_autocast_cpu_enabled, get_autocast_cpu_dtype, set_autocast_cpu_dtype = _autocast_of("cpu", "cpu")
+
+
+def adjoint(input):
+    """Matrices with their last two dimensions exchanged: all numbers are real."""
+    return input.mH
 
 
 # -- factories -------------------------------------------------------------------------------------------------------------------------
@@ -259,25 +295,65 @@ def frobenius_norm(input, dim=None, keepdim=False):
     return (input * input).sum(dim, keepdim).sqrt()
 
 
-def matrix_exp(input):
-    """The exponential of square matrices, by scaling and squaring of an 18th-order Taylor series."""
-    norm = float(input.detach().abs().sum(-1).max()) if input._numel else 0.0
-    squarings = max(0, math.ceil(math.log2(norm))) + 1 if norm > 0 else 0
-    a = input / 2 ** squarings
-    eye = creation.eye(input.shape[-1], dtype=input.dtype, device=input.device)
-    term = total = eye.expand(input.shape)
-    for k in _range(1, 19):
-        term = (term @ a) / k
-        total = total + term
-    for _ in _range(squarings):
-        total = total @ total
-    return total
-
-
-Tensor.matrix_exp = matrix_exp
 for _name in ("relu_", "selu_", "celu_", "rrelu_", "threshold_"):
     if _name[:-1] in REGISTRY and hasattr(Tensor, _name):
         globals()[_name] = getattr(Tensor, _name)
+
+
+def histogramdd(input, bins, *, range=None, weight=None, density=False):  # noqa: A002
+    """Histogram of points (rows of ``input``) in several dimensions, and the edges of the bins (on the host).
+
+    Args:
+        input: shape (N, D).
+        bins: one number, D numbers, or D 1-d tensors of edges.
+        range: lower and upper ends of each dimension, 2 D numbers.
+    """
+    points = np.asarray(input.detach().numpy())
+    edges = bins if isinstance(bins, int) else [b.numpy() if isinstance(b, Tensor) else b for b in bins]
+    limits = None if range is None else np.reshape(range, (-1, 2))
+    with np.errstate(all="ignore"):
+        counts, ends = np.histogramdd(points, edges, limits, weights=None if weight is None else weight.numpy(), density=density)
+    device = input._storage.device
+    return named("histogramdd", "hist", "bin_edges")(from_array(counts, device, input.dtype),
+                                                     tuple(from_array(np.asarray(e), device, input.dtype) for e in ends))
+
+
+# -- what clnn has not ------------------------------------------------------------------------------------------------------------------------
+
+
+class Absent(AttributeError, NotImplementedError):
+    """A name of PyTorch that clnn does not have, with the reason."""
+
+
+_FAMILIES = {
+    "complex numbers": "complex complex32 complex64 complex128 chalf cfloat cdouble polar view_as_complex view_as_real view_as_complex_copy "
+                       "view_as_real_copy stft istft ComplexFloatStorage ComplexDoubleStorage ComplexFloatTensor ComplexDoubleTensor fft",
+    "sparse tensors": "sparse sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor "
+                      "sparse_bsr_tensor sparse_bsc_tensor sparse_compressed_tensor smm sspaddmm hspmm dsmm hsmm saddmm spmm to_sparse to_sparse_coo "
+                      "to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc coalesce indices values crow_indices col_indices ccol_indices "
+                      "row_indices sparse_mask sparse_dim dense_dim sparse_resize_ sparse_resize_and_clear_ resize_as_sparse_",
+    "quantised dtypes": "qint8 quint8 qint32 quint4x2 quint2x4 qscheme per_tensor_affine per_channel_affine per_tensor_symmetric "
+                        "per_channel_symmetric quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
+                        "q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis ao",
+    "dtypes of this width": "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu uint16 uint32 uint64",
+    "nested tensors": "nested jagged to_padded_tensor",
+}
+_REASONS = {name: family for family, names in _FAMILIES.items() for name in names.split()}
+
+
+def _absent(owner, name):
+    """The error of an attribute that does not exist."""
+    family = _REASONS.get(name)
+    if family is not None:
+        return Absent(f"{owner} has no attribute {name!r}: clnn does not implement {family}")
+    return AttributeError(f"{owner} has no attribute {name!r}")
+
+
+def _missing(self, name):
+    raise _absent(f"{type(self).__name__!r} object", name)
+
+
+Tensor.__getattr__ = _missing
 
 
 def public():

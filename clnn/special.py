@@ -4,15 +4,15 @@ from __future__ import annotations
 import math
 
 from .graph.op import REGISTRY
+from .ops.bessel import erfcx
 
-_NAMES = {"expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma"}
-
-
-def __getattr__(name):
-    op = REGISTRY.get(f"special_{name}") or REGISTRY.get(_NAMES.get(name, name))
-    if op is None or name.startswith("_"):
-        raise AttributeError(f"module 'clnn.special' has no attribute {name!r}")
-    return op.fn
+_RENAMED = {"expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma", "multigammaln": "mvlgamma", "gammainc": "igamma", "gammaincc": "igammac",
+            "i1": "_i1", "modified_bessel_i0": "i0", "modified_bessel_i1": "_i1"}
+for _name in ("bessel_j0 bessel_j1 bessel_y0 bessel_y1 digamma erf erfc erfinv exp2 expit expm1 gammainc gammaincc gammaln i0 i0e i1 i1e log1p "
+              "log_softmax logit logsumexp modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 multigammaln polygamma psi round "
+              "scaled_modified_bessel_k0 scaled_modified_bessel_k1 sinc softmax spherical_bessel_j0 xlogy zeta").split():
+    _old = _RENAMED.get(_name, _name)
+    globals()[_name] = (REGISTRY.get(f"special_{_old}") or REGISTRY[_old]).fn
 
 
 def _where(condition, a, b):
@@ -41,27 +41,25 @@ def ndtr(input):
 
 
 def ndtri(input):
-    """The inverse of :func:`ndtr`."""
-    return (input * 2 - 1).erfinv() * math.sqrt(2)
+    """The inverse of :func:`ndtr`: by erfinv in the middle, in the tails by Newton's method on the logarithm."""
+    middle = (input * 2 - 1).erfinv() * math.sqrt(2)
+    low = input < 0.5
+    p = _where(low, input, 1 - input)
+    inside = (p > 0) & (p < 0.1)
+    log = _where(inside, p, 0.05).log()
+    x = -(-2 * log - (-2 * log).log() - math.log(2 * math.pi)).sqrt()
+    for _ in range(3):
+        scaled = erfcx(x * -math.sqrt(0.5))                          # Newton's step is (log ndtr(x) - log p) ndtr(x) / density(x)
+        x = x - ((scaled * 0.5).log() - 0.5 * x * x - log) * scaled * math.sqrt(math.pi / 2)
+    return _where(inside, _where(low, x, -x), middle)
 
 
 def log_ndtr(input):
-    """The logarithm of :func:`ndtr`; below -5 by the asymptotic series, as the function itself vanishes there."""
-    far = input < -5
-    near_x = _where(far, input * 0 - 1, input)
-    far_x = _where(far, input, input * 0 - 5)
-    near = _where(near_x < 1, ndtr(near_x).log(), (-ndtr(-near_x)).log1p())
-    r = 1 / (far_x * far_x)
-    series = -r * (1 - 3 * r * (1 - 5 * r * (1 - 7 * r)))
-    return _where(far, -0.5 * far_x * far_x - (-far_x).log() - 0.5 * math.log(2 * math.pi) + series.log1p(), near)
-
-
-def multigammaln(input, p):
-    """The logarithm of the multivariate gamma function of dimension ``p``; all elements above ``(p - 1) / 2``."""
-    total = 0.25 * p * (p - 1) * math.log(math.pi)
-    for j in range(p):
-        total = (input - j / 2).lgamma() + total
-    return total
+    """The logarithm of :func:`ndtr`, also where the function itself underflows."""
+    left = input < -1
+    far, near = _where(left, input, -1.0), _where(left, -1.0, input)
+    near = _where(near < 1, ndtr(near).log(), (-ndtr(-near)).log1p())
+    return _where(left, (erfcx(far * -math.sqrt(0.5)) * 0.5).log() - 0.5 * far * far, near)
 
 
 def _recurrence(input, n, second, step):
@@ -114,3 +112,16 @@ def laguerre_polynomial_l(input, n):
 def legendre_polynomial_p(input, n):
     """Legendre polynomial."""
     return _recurrence(input, n, lambda x: x, lambda x, k, a, b: ((2 * k + 1) * x * a - k * b) / (k + 1))
+
+
+def _shifted(fn, kind):
+    def polynomial(input, n):
+        return fn(2 * input - 1, n)
+    polynomial.__name__, polynomial.__doc__ = f"shifted_chebyshev_polynomial_{kind}", f"Chebyshev polynomial {kind.upper()} of ``2 input - 1``."
+    return polynomial
+
+
+shifted_chebyshev_polynomial_t = _shifted(chebyshev_polynomial_t, "t")
+shifted_chebyshev_polynomial_u = _shifted(chebyshev_polynomial_u, "u")
+shifted_chebyshev_polynomial_v = _shifted(chebyshev_polynomial_v, "v")
+shifted_chebyshev_polynomial_w = _shifted(chebyshev_polynomial_w, "w")

@@ -1,9 +1,9 @@
 """The five constructors of operators: ``elementwise``, ``reduction``, ``view``, ``kernel``, ``composite``.
 
 One call declares an operator completely; the function, the Tensor method, the in-place form, ``out=`` and the derived tests follow from
-the entry. A gradient rule is a function whose *parameter names* say what it needs: ``g`` (the gradient of the output, a tuple if there are several), names of
-inputs and attributes, ``<input>_shape`` of an input that the rule serves, ``out`` (the result) or the name of a hidden output, ``needs`` (flags). Only what the rules of inputs that require
-gradients name is kept for backward.
+the entry. A gradient rule is a function whose *parameter names* say what it needs: ``g`` (the gradient of the output, a tuple if there are
+several), names of inputs and attributes, ``<input>_shape`` of an input that the rule serves, ``out`` (the result) or the name of a hidden
+output, ``needs`` (flags). Only what the rules of inputs that require gradients name is kept for backward.
 """
 from __future__ import annotations
 

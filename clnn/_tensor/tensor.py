@@ -8,6 +8,7 @@ import sys
 import warnings
 import weakref
 
+from ..core.layout import strided
 from ..core.shape import Size, contiguous_strides, is_contiguous
 from ..graph import fuse
 from ..graph.node import Node as LazyNode
@@ -159,7 +160,7 @@ class Tensor:
     is_cpu = property(lambda self: self._storage.device.kind == "cpu")
     is_meta = property(lambda self: self._storage.device.kind == "meta")
     is_sparse = is_quantized = is_mkldnn = is_nested = False
-    layout = "clnn.strided"
+    layout = strided
 
     def get_device(self):
         return -1 if self.is_cpu else self._storage.device.index

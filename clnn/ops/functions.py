@@ -8,6 +8,7 @@ import numpy as np
 from .._tensor.declare import composite, elementwise
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
+from ..graph.op import REGISTRY
 from .selection import where
 
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
@@ -49,7 +50,7 @@ sinc = _function("sinc", "(input == 0 ? (ACC)1 : sin((ACC)3.14159265358979f * in
                  lambda g, input, result: g * where(input == 0, 0.0, ((math.pi * input).cos() - result) / input), np.sinc)
 digamma = _function("digamma", "clnn_digamma(input)", lambda g, input: g * _trigamma(input))
 _trigamma = _function("_trigamma", "clnn_trigamma(input)", lambda g, input: g * _tetragamma(input), method=False, inplace=False)
-_tetragamma = _function("_tetragamma", "clnn_tetragamma(input)", lambda g: _no_more_gamma(), method=False, inplace=False)
+_tetragamma = _function("_tetragamma", "clnn_tetragamma(input)", lambda g, input: g * _polygamma(3, input), method=False, inplace=False)
 erfinv = _function("erfinv", "clnn_erfinv(input)", lambda g, result: g * (0.5 * math.sqrt(math.pi) * (result * result).exp()))
 deg2rad = _function("deg2rad", "input * 0.017453292519943295f", lambda g: g * (math.pi / 180), np.deg2rad)
 rad2deg = _function("rad2deg", "input * 57.29577951308232f", lambda g: g * (180 / math.pi), np.rad2deg)
@@ -115,16 +116,8 @@ xlogy = elementwise("xlogy", "input, other", "(isnan(other) ? other : input == 0
                              other=lambda g, input, other: g * input / other))
 
 
-def _no_more_gamma():
-    raise NotImplementedError("polygamma is implemented up to n = 2; this gradient needs n = 3")
-
-
-@composite("polygamma")
-def polygamma(n, input):
-    """The n-th derivative of digamma, for n = 0, 1 and 2."""
-    if n not in (0, 1, 2):
-        raise NotImplementedError(f"polygamma is implemented for n = 0, 1 and 2, got n={n}")
-    return (digamma, _trigamma, _tetragamma)[n](input)
+def _polygamma(n, x):
+    return REGISTRY["polygamma"].fn(n, x)
 
 
 @composite("nan_to_num", inplace=True, numpy=np.nan_to_num)

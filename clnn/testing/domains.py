@@ -51,6 +51,9 @@ DOMAINS = {
     "xlog1py": (ANY, OVER_MINUS_ONE), "bitwise_left_shift": (COUNT, COUNT), "bitwise_right_shift": (COUNT, COUNT), "gcd": (ANY, NONZERO),
     "clamp_both": (ANY, LOW, HIGH), "heaviside": (ANY, ANY), "polygamma": (POSITIVE,), "entr": (POSITIVE,), "ndtri": (PROBABILITY,),
     "atan2": (NONZERO, NONZERO), "hypot": (NONZERO, NONZERO), "copysign": (NONZERO, NONZERO), "float_power": (POSITIVE, EXPONENT),
+    "special_zeta": (ABOVE_ONE, POSITIVE), "gamma_grad": (POSITIVE, POSITIVE), "special_bessel_y0": (POSITIVE,), "special_bessel_y1": (POSITIVE,),
+    "special_modified_bessel_k0": (POSITIVE,), "special_modified_bessel_k1": (POSITIVE,), "special_scaled_modified_bessel_k0": (POSITIVE,),
+    "special_scaled_modified_bessel_k1": (POSITIVE,),
     "zeta": (ABOVE_ONE, POSITIVE), "mvlgamma": (ABOVE_ONE,), "igamma": (POSITIVE, POSITIVE), "igammac": (POSITIVE, POSITIVE),
     "div": (ANY, NONZERO), "lerp": (ANY, ANY, WEIGHT), "exp2": (ANY,), "tan": (Domain(-1.3, 1.3, -1, 1),), "sinc": (NONZERO,),
     "bce": (PROBABILITY, PROBABILITY), "bce_target": (PROBABILITY,), "addcdiv": (ANY, ANY, NONZERO), "log_ndtr": (ANY,), "where": (ANY, ANY, ANY),
@@ -59,7 +62,8 @@ DOMAINS = {
 #: Operators whose result is drawn at random or is not defined by its inputs: only shapes and dtypes are compared.
 RANDOM = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "bernoulli",
           "multinomial", "normal", "uniform", "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "poisson",
-          "empty_like", "new_empty", "gumbel_softmax", "rrelu", "exponential", "geometric", "cauchy", "log_normal", "random"}
+          "empty_like", "new_empty", "gumbel_softmax", "rrelu", "exponential", "geometric", "cauchy", "log_normal", "random", "gamma_draw", "standard_gamma",
+          "sample_dirichlet", "svd_lowrank", "pca_lowrank"}
 
 #: Operators for which PyTorch's answer to a batch of nothing is a quirk (or an edge of its own) and not a rule to follow.
 EMPTY_DIFFERS = {"pixel_unshuffle", "histogram", "pinverse", "linalg_pinv", "linalg_cond", "linalg_lstsq", "linalg_matrix_rank"}

@@ -1,0 +1,21 @@
+"""Names of memory layouts and formats, which programs pass on and compare. Memory is always laid out by strides, densely when copied."""
+from __future__ import annotations
+
+
+class layout(str):
+    """How the elements of a tensor are stored: ``clnn.strided``."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+class memory_format(str):
+    """An order of dimensions in memory, as an argument of ``to``, ``contiguous`` and others. Accepted; all formats mean the dense order."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+strided = layout("clnn.strided")
+contiguous_format, preserve_format, channels_last, channels_last_3d = (
+    memory_format("clnn." + n) for n in ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d"))

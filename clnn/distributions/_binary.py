@@ -1,0 +1,53 @@
+"""What distributions with a parameter given as probabilities or as logits share."""
+import clnn
+
+from .distribution import Distribution, Scalars
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits, scalar_shape
+
+
+def one_of(probs, logits):
+    """ValueError unless exactly one of the two is given; returns its name."""
+    if (probs is None) == (logits is None):
+        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+    return "logits" if probs is None else "probs"
+
+
+class Binary(Scalars):
+    """Numbers with a probability of success, given as ``probs`` or as log-odds ``logits``; the other one follows when it is read."""
+
+    @property
+    def _param(self):
+        return getattr(self, self._parameters[-1])
+
+    def _start_binary(self, validate_args, probs, logits, **others):
+        name = one_of(probs, logits)
+        given = probs if name == "probs" else logits
+        plain = scalar_shape(given, *others.values())
+        for key, value in zip((*others, name), broadcast_all(*others.values(), given)):
+            setattr(self, key, value)
+        self._parameters = (*others, name)
+        Distribution.__init__(self, () if plain else value.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        attributes = {n: self.__dict__[n].expand(batch_shape) for n in (*self._parameters, "probs", "logits") if n in self.__dict__}
+        return self._expanded(type(self), batch_shape, _instance, _parameters=self._parameters, **attributes)
+
+    @lazy_property
+    def logits(self):
+        """Log-odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self):
+        """Probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self):
+        """Shape of the parameter."""
+        return self._param.size()
+
+
+def cross_entropy_of(logits, target):
+    """Negative log-likelihood of 0/1 (or fractional) ``target``."""
+    return clnn.nn.functional.binary_cross_entropy_with_logits(logits, target, reduction="none")

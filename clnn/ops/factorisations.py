@@ -1,0 +1,363 @@
+"""Factorisations beyond those of ``linalg.py``, status-returning forms, matrix exponentials, tensor equations and low-rank approximations.
+
+Like there, what LAPACK would do runs on the host with NumPy; gradients are matrix products on the device.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._tensor.declare import composite, kernel
+from .._tensor.interop import from_array, read
+from .._tensor.return_types import named
+from .._tensor.tensor import empty
+from ..core import dtype as dt
+from ..core.errors import LinAlgError
+from .creation import arange, eye, zeros
+from .linalg import _on_host, _REAL, cholesky, inv, matrices, qr, solve, solve_triangular, square, svd
+from .matmul import matmul
+from .random import randn
+from .selection import where
+
+
+def _host(fn, inputs, outputs):
+    """Results of a NumPy function as tensors of given (shape, dtype); on the meta device only these."""
+    device = inputs[0]._storage.device
+    if device.kind == "meta":
+        return tuple(empty(s, row, device) for s, row in outputs)
+    with np.errstate(all="ignore"):
+        got = fn(*[read(t.detach()) for t in inputs])
+    return tuple(from_array(np.ascontiguousarray(a, row.np).reshape(s), device, row) for a, (s, row) in zip(got, outputs))
+
+
+def _one(A):
+    """Identity matrices of the size of ``A``."""
+    return eye(A.shape[-1], dtype=A.dtype, device=A._storage.device)
+
+
+def _raise_where(name, info, text):
+    """LinAlgError naming the first matrix of a batch whose status is not 0."""
+    bad = np.flatnonzero(read(info.detach()))
+    if len(bad):
+        where_ = f"(Batch element {bad[0]}): " if len(info.shape) else ""
+        raise LinAlgError(f"{name}: {where_}{text}")
+
+
+# -- forms that return a status -----------------------------------------------------------------------------------------------------------
+def _minor_info(a):
+    """Per matrix 0, or the order of the first leading minor that is not positive definite."""
+    def of(m):
+        try:
+            np.linalg.cholesky(m)
+            return 0
+        except np.linalg.LinAlgError:
+            for k in range(1, len(m) + 1):
+                try:
+                    np.linalg.cholesky(m[:k, :k])
+                except np.linalg.LinAlgError:
+                    return k
+            return len(m)
+    lead = a.shape[:-2]
+    return (np.array([of(m) for m in a.reshape(-1, *a.shape[-2:])], np.int32).reshape(lead),)
+
+
+@composite("linalg_cholesky_ex", method=False, dtypes=_REAL, gradcheck=False)
+def cholesky_ex(A, *, upper=False, check_errors=False):
+    """Cholesky factor and a status per matrix: 0, or the order of the leading minor that is not positive definite (the factor is NaN there)."""
+    matrices("linalg.cholesky_ex", A)
+    square("linalg.cholesky_ex", A)
+    info, = _host(_minor_info, (A,), [(A.shape[:-2], dt.int32)])
+    if check_errors:
+        _raise_where("linalg.cholesky_ex", info, "The factorization could not be completed because the input is not positive-definite.")
+    good = (info == 0).unsqueeze(-1).unsqueeze(-1)
+    return named("linalg_cholesky_ex", "L", "info")(where(good, cholesky(where(good, A, _one(A)), upper=upper), math.nan), info)
+
+
+def _singular_info(a):
+    """Per matrix 0, or the first zero pivot, counted from 1."""
+    lu, _ = _factor(a, True)
+    diagonal = np.diagonal(lu, 0, -2, -1) == 0
+    return (np.where(diagonal.any(-1), diagonal.argmax(-1) + 1, 0),)
+
+
+@composite("linalg_inv_ex", method=False, dtypes=_REAL, gradcheck=False)
+def inv_ex(A, *, check_errors=False):
+    """Inverse and a status per matrix: 0, or the number of a zero pivot (the inverse is NaN there)."""
+    matrices("linalg.inv_ex", A)
+    square("linalg.inv_ex", A)
+    info, = _host(_singular_info, (A,), [(A.shape[:-2], dt.int32)])
+    if check_errors:
+        _raise_where("linalg.inv_ex", info, "The diagonal element is zero, the inversion could not be completed because the input matrix is singular.")
+    good = (info == 0).unsqueeze(-1).unsqueeze(-1)
+    return named("linalg_inv_ex", "inverse", "info")(where(good, inv(where(good, A, _one(A))), math.nan), info)
+
+
+@composite("linalg_solve_ex", method=False, dtypes=_REAL, gradcheck=False)
+def solve_ex(A, B, *, left=True, check_errors=False):
+    """Solution of ``A X = B`` and a status per matrix as of :func:`inv_ex`."""
+    matrices("linalg.solve_ex", A)
+    square("linalg.solve_ex", A)
+    info, = _host(_singular_info, (A,), [(A.shape[:-2], dt.int32)])
+    if check_errors:
+        _raise_where("linalg.solve_ex", info, "The solver failed because the input matrix is singular.")
+    good = (info == 0).unsqueeze(-1).unsqueeze(-1)
+    X = solve(where(good, A, _one(A)), B, left=left)
+    return named("linalg_solve_ex", "result", "info")(where(info == 0 if len(X.shape) < len(A.shape) else good, X, math.nan), info)
+
+
+# -- LU -------------------------------------------------------------------------------------------------------------------------------------
+def _factor(a, pivot):
+    """L and U in one matrix, and the row exchanges counted from 1: Gauss elimination of a batch with the largest pivot of each column."""
+    lu = np.array(a).reshape(-1, *a.shape[-2:])
+    m, n = lu.shape[-2:]
+    k, rows = min(m, n), np.arange(len(lu))
+    exchanges = np.tile(np.arange(1, k + 1, dtype=np.int32), (len(lu), 1))
+    for j in range(k):
+        if pivot:
+            best = j + np.abs(lu[:, j:, j]).argmax(1) if len(lu) else rows
+            exchanges[:, j] = best + 1
+            taken = lu[rows, best].copy()
+            lu[rows, best] = lu[:, j]
+            lu[:, j] = taken
+        head = lu[:, j, j][:, None]
+        lu[:, j + 1:, j] = np.where(head != 0, lu[:, j + 1:, j] / np.where(head == 0, 1, head), lu[:, j + 1:, j])
+        lu[:, j + 1:, j + 1:] -= lu[:, j + 1:, j, None] * lu[:, j, None, j + 1:]
+    return lu.reshape(a.shape), exchanges.reshape(*a.shape[:-2], k)
+
+
+def _order(pivots, m):
+    """Row exchanges as permutations: row i of P^T A is row order[i] of A."""
+    flat = pivots.reshape(-1, pivots.shape[-1])
+    order = np.tile(np.arange(m), (len(flat), 1))
+    rows = np.arange(len(flat))
+    for j in range(flat.shape[1]):
+        other = flat[:, j] - 1
+        order[rows, other], order[:, j] = order[:, j].copy(), order[rows, other].copy()
+    return order.reshape(*pivots.shape[:-1], m)
+
+
+def _permutation(pivots, m, row):
+    """P of ``A = P L U``."""
+    lead = tuple(pivots.shape[:-1])
+    order, = _host(lambda p: (_order(p, m),), (pivots,), [(lead + (m,), dt.int64)])
+    return (order.unsqueeze(-2) == arange(m, device=pivots._storage.device).unsqueeze(-1)).to(row)
+
+
+def _lower(LU):
+    """L of a packed factorisation, with ones on its diagonal."""
+    m, n = LU.shape[-2:]
+    part = LU.narrow(-1, 0, min(m, n)).tril(-1)
+    return part + eye(m, min(m, n), dtype=LU.dtype, device=LU._storage.device)
+
+
+def _upper(LU):
+    return LU.narrow(-2, 0, min(LU.shape[-2:])).triu()
+
+
+def _lu_grad(g, LU, pivots):
+    g = g[0]
+    if LU.shape[-1] != LU.shape[-2]:
+        raise NotImplementedError("linalg.lu_factor: gradients need square matrices")
+    L, U = _lower(LU), _upper(LU)
+    middle = matmul(L.mT, g.tril(-1)).tril(-1) + matmul(g.triu(), U.mT).triu()
+    left = solve_triangular(L.mT, middle, upper=True, unitriangular=True)
+    return matmul(_permutation(pivots, LU.shape[-1], LU.dtype), solve_triangular(U, left.mT, upper=True).mT)
+
+
+@kernel("_lu_factor", method=False, outputs=("LU", "pivots"), vjp=dict(A=_lu_grad))
+def _lu_factor(A, pivot):
+    lead, k = tuple(A.shape[:-2]), min(A.shape[-2:])
+    return _host(lambda a: _factor(a, pivot), (A,), [(A.shape, A.dtype), (lead + (k,), dt.int32)])
+
+
+_lu_factor.op.grad_name = "LinalgLuFactorExBackward0"
+
+
+@composite("linalg_lu_factor", method=False, dtypes=_REAL, gradcheck=False)
+def lu_factor(A, *, pivot=True):
+    """L and U of ``A = P L U`` packed into one matrix, and the row exchanges (int32, counted from 1)."""
+    matrices("linalg.lu_factor", A)
+    return named("linalg_lu_factor", "LU", "pivots")(*_lu_factor(A, pivot))
+
+
+@composite("linalg_lu_factor_ex", method=False, dtypes=_REAL, gradcheck=False)
+def lu_factor_ex(A, *, pivot=True, check_errors=False):
+    """:func:`lu_factor` and a status per matrix: 0, or the number of a zero on the diagonal of U."""
+    LU, pivots = lu_factor(A, pivot=pivot)
+    zero = (LU.detach().diagonal(0, -2, -1) == 0).to(dt.int32)
+    info = where(zero.amax(-1) > 0, zero.argmax(-1) + 1, 0).to(dt.int32) if min(A.shape[-2:]) else zeros(A.shape[:-2], dtype=dt.int32)
+    if check_errors:
+        _raise_where("linalg.lu_factor_ex", info, "U has a zero on its diagonal, the input matrix is singular.")
+    return named("linalg_lu_factor_ex", "LU", "pivots", "info")(LU, pivots, info)
+
+
+@composite("linalg_lu", method=False, dtypes=_REAL, gradcheck=False)
+def lu(A, *, pivot=True):
+    """``P``, ``L`` and ``U`` with ``A = P L U``: a permutation, lower triangular with ones on the diagonal, upper triangular."""
+    return named("linalg_lu", "P", "L", "U")(*lu_unpack(*lu_factor(A, pivot=pivot)))
+
+
+@composite("lu", dtypes=_REAL, gradcheck=False)
+def legacy_lu(A, pivot=True, get_infos=False):
+    """Packed LU factorisation and row exchanges; see :func:`clnn.linalg.lu_factor`."""
+    LU, pivots = lu_factor(A, pivot=pivot)
+    return (LU, pivots, lu_factor_ex(A, pivot=pivot).info) if get_infos else (LU, pivots)
+
+
+@composite("lu_unpack", method=False, dtypes=_REAL, gradcheck=False)
+def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
+    """``P``, ``L`` and ``U`` from a packed factorisation; parts that were not asked for are empty."""
+    none = empty((0,), LU_data.dtype, LU_data._storage.device)
+    P = _permutation(LU_pivots, LU_data.shape[-2], LU_data.dtype) if unpack_pivots else none
+    return named("lu_unpack", "P", "L", "U")(P, _lower(LU_data) if unpack_data else none, _upper(LU_data) if unpack_data else none)
+
+
+@composite("linalg_lu_solve", method=False, dtypes=_REAL, gradcheck=False)
+def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
+    """``X`` with ``A X = B`` (``X A = B`` when not ``left``, the transpose of ``A`` when ``adjoint``), from :func:`lu_factor`."""
+    if not left:
+        return lu_solve(LU, pivots, B.mT, adjoint=not adjoint).mT
+    P, L, U = lu_unpack(LU, pivots)
+    if adjoint:
+        return matmul(P, solve_triangular(L.mT, solve_triangular(U.mT, B, upper=False), upper=True, unitriangular=True))
+    return solve_triangular(U, solve_triangular(L, matmul(P.mT, B), upper=False, unitriangular=True), upper=True)
+
+
+@composite("lu_solve", dtypes=_REAL, gradcheck=False)
+def legacy_lu_solve(b, LU_data, LU_pivots):
+    """:func:`clnn.linalg.lu_solve` in the order of arguments of the top-level function."""
+    return lu_solve(LU_data, LU_pivots, b)
+
+
+# -- Cholesky, triangles, reflections --------------------------------------------------------------------------------------------------------
+@composite("cholesky_inverse", dtypes=_REAL, gradcheck=False)
+def cholesky_inverse(L, upper=False):
+    """The inverse of ``L L^T`` (``L^T L`` when ``upper``)."""
+    square("cholesky_inverse", L)
+    inverse = solve_triangular(L, _one(L).expand(L.shape), upper=upper)
+    return matmul(inverse, inverse.mT) if upper else matmul(inverse.mT, inverse)
+
+
+@composite("triangular_solve", dtypes=_REAL, gradcheck=False)
+def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
+    """``X`` with ``A X = b`` for triangular ``A`` (deprecated in PyTorch; use :func:`clnn.linalg.solve_triangular`), and ``A``."""
+    X = solve_triangular(A.mT if transpose else A, b, upper=upper != transpose, unitriangular=unitriangular)
+    return named("triangular_solve", "solution", "cloned_coefficient")(X, A.clone())
+
+
+@composite("geqrf", dtypes=_REAL, gradcheck=False)
+def geqrf(input):
+    """The raw QR factorisation: R above and Householder vectors below the diagonal, and their factors ``tau``."""
+    matrices("geqrf", input)
+    lead, k = tuple(input.shape[:-2]), min(input.shape[-2:])
+
+    def raw(a):
+        h, tau = np.linalg.qr(a, "raw")
+        return h.swapaxes(-1, -2), tau
+    return named("geqrf", "a", "tau")(*_on_host(raw, (input,), (input.shape, lead + (k,))))
+
+
+@composite("orgqr", dtypes=_REAL, gradcheck=False, aliases=("linalg_householder_product",))
+def householder_product(input, tau):
+    """The first columns of ``H1 H2 ... Hk``, reflections ``I - tau v v^T`` whose vectors stand below the diagonal of ``input``."""
+    m, n = input.shape[-2:]
+    Q = eye(m, n, dtype=input.dtype, device=input._storage.device).expand(input.shape)
+    v = input.tril(-1) + eye(m, n, dtype=input.dtype, device=input._storage.device)
+    for i in reversed(range(tau.shape[-1])):
+        w = v.narrow(-1, i, 1)
+        Q = Q - tau.narrow(-1, i, 1).unsqueeze(-1) * matmul(w, matmul(w.mT, Q))
+    return Q
+
+
+@composite("ormqr", dtypes=_REAL, gradcheck=False)
+def ormqr(input, tau, other, left=True, transpose=False):
+    """The product of ``other`` with all of ``Q`` of :func:`geqrf`."""
+    m, k = input.shape[-2], tau.shape[-1]
+    full = input.narrow(-1, 0, k)
+    if m > k:
+        from .joining import cat
+        full = cat([full, zeros(tuple(input.shape[:-2]) + (m, m - k), dtype=input.dtype, device=input._storage.device)], -1)
+    Q = householder_product(full, tau)
+    Q = Q.mT if transpose else Q
+    return matmul(Q, other) if left else matmul(other, Q)
+
+
+# -- functions of matrices, tensor equations ----------------------------------------------------------------------------------------------------
+@composite("matrix_exp", dtypes=_REAL, aliases=("linalg_matrix_exp",), samples=lambda: [((np.eye(2) + np.ones((3, 2, 2)) * 0.1,), {})])
+def matrix_exp(input):
+    """The exponential of square matrices, by scaling and squaring of an 18th-order Taylor series."""
+    matrices("linalg.matrix_exp", input)
+    square("linalg.matrix_exp", input)
+    meta = input._storage.device.kind == "meta"
+    norm = float(input.detach().abs().sum(-1).max()) if input._numel and not meta else 0.0
+    squarings = max(0, math.ceil(math.log2(norm))) + 1 if norm > 0 and math.isfinite(norm) else 0
+    a = input / 2 ** squarings
+    term = total = _one(input).expand(input.shape)
+    for k in range(1, 19):
+        term = matmul(term, a) / k
+        total = total + term
+    for _ in range(squarings):
+        total = matmul(total, total)
+    return total
+
+
+@composite("linalg_tensorinv", method=False, dtypes=_REAL, gradcheck=False)
+def tensorinv(A, ind=2):
+    """The inverse of ``A`` read as a matrix of its first ``ind`` against its other dimensions."""
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    rows, columns = tuple(A.shape[:ind]), tuple(A.shape[ind:])
+    if math.prod(rows) != math.prod(columns):
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
+                           f"but got {math.prod(columns)} != {math.prod(rows)}")
+    return inv(A.reshape(math.prod(rows), -1)).reshape(columns + rows)
+
+
+@composite("linalg_tensorsolve", method=False, dtypes=_REAL, gradcheck=False)
+def tensorsolve(A, B, dims=None):
+    """``X`` with ``tensordot(A, X, X.ndim) = B``; ``dims`` of ``A`` are moved to the right first."""
+    if dims is not None:
+        n = len(A.shape)
+        moved = [d % n for d in dims]
+        A = A.permute([d for d in range(n) if d not in moved] + moved)
+    unknown = tuple(A.shape[len(B.shape):])
+    if math.prod(unknown) != math.prod(A.shape[:len(B.shape)]):
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
+                           f"but got {math.prod(unknown)} != {math.prod(A.shape[:len(B.shape)])}")
+    return solve(A.reshape(-1, math.prod(unknown)), B.reshape(-1)).reshape(unknown)
+
+
+@composite("linalg_vander", method=False)
+def vander(x, N=None):
+    """Vandermonde matrices: the powers 0 ... N - 1 of the elements of ``x`` as columns."""
+    return x.unsqueeze(-1) ** arange(x.shape[-1] if N is None else N, device=x._storage.device)
+
+
+# -- low rank ---------------------------------------------------------------------------------------------------------------------------------------
+@composite("svd_lowrank", method=False, dtypes=_REAL, gradcheck=False)
+def svd_lowrank(A, q=6, niter=2, M=None):
+    """Approximate ``(U, S, V)`` of rank ``q`` from random projections.
+
+    Halko, Martinsson & Tropp, "Finding structure with randomness", 2009.
+    """
+    q = min(q, *A.shape[-2:])
+    A = A if M is None else A - M
+    wide = A.shape[-2] < A.shape[-1]
+    A = A.mT if wide else A
+    Q = qr(matmul(A, randn(A.shape[-1], q, dtype=A.dtype, device=A._storage.device)))[0]
+    for _ in range(niter):
+        Q = qr(matmul(A, qr(matmul(A.mT, Q))[0]))[0]
+    U, S, Vh = svd(matmul(Q.mT, A), False)
+    U = matmul(Q, U)
+    return (Vh.mT, S, U) if wide else (U, S, Vh.mT)
+
+
+@composite("pca_lowrank", method=False, dtypes=_REAL, gradcheck=False)
+def pca_lowrank(A, q=None, center=True, niter=2):
+    """Principal components of the rows of ``A``: :func:`svd_lowrank` of the centred matrix; ``V`` holds the directions."""
+    m, n = A.shape[-2:]
+    q = min(6, m, n) if q is None else q
+    if not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    return svd_lowrank(A - A.mean(-2, True) if center else A, q, niter)

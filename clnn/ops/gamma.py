@@ -1,0 +1,82 @@
+"""Incomplete and multivariate gamma functions, the zeta function, and gamma-distributed random numbers with gradients."""
+from __future__ import annotations
+
+import math
+
+from .._tensor.declare import composite, elementwise
+from .._tensor.tensor import Tensor
+from ..core import dtype as dt
+from .functions import digamma, lgamma
+from .random import _stream
+
+
+def _density(g, input, other):
+    """d igamma(input, other) / d other."""
+    input, other = (t if isinstance(t, Tensor) else g.new_tensor(t) for t in (input, other))
+    return ((input - 1) * other.log() - other - lgamma(input)).exp()
+
+
+_gamma_grad = elementwise("_gamma_grad", "input, draw", "clnn_gamma_grad(input, draw)", result="float", method=False, inplace=False)
+igamma = elementwise("igamma", "input, other", "clnn_igamma(input, other)", result="float", aliases=("special_gammainc",), gradcheck=False,
+                     vjp=dict(input=lambda g, input, other: -g * _density(g, input, other) * _gamma_grad(input, other),
+                              other=lambda g, input, other: g * _density(g, input, other)),
+                     doc="Regularised lower incomplete gamma function: the integral of t^(input - 1) exp(-t) from 0 to other, over Gamma(input).")
+igammac = elementwise("igammac", "input, other", "clnn_igammac(input, other)", result="float", aliases=("special_gammaincc",), gradcheck=False,
+                      vjp=dict(input=lambda g, input, other: g * _density(g, input, other) * _gamma_grad(input, other),
+                               other=lambda g, input, other: -g * _density(g, input, other)),
+                      doc="``1 - igamma(input, other)`` without cancellation.")
+zeta = elementwise("special_zeta", "input, other", "clnn_zeta(input, other)", result="float", method=False, inplace=False, gradcheck=False,
+                   vjp=dict(other=lambda g, input, other: g * -input * zeta(input + 1, other)),
+                   doc="Hurwitz' zeta function: the sum of (other + k)^-input over k = 0, 1, ...; input above 1. No gradient to ``input``.")
+
+
+@composite("mvlgamma", inplace=True)
+def mvlgamma(input, p):
+    """The logarithm of the multivariate gamma function of dimension ``p``; all elements above ``(p - 1) / 2``."""
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    total = 0.25 * p * (p - 1) * math.log(math.pi)
+    for j in range(p):
+        total = (input - j / 2).lgamma() + total
+    return total
+
+
+@composite("polygamma")
+def polygamma(n, input):
+    """The n-th derivative of digamma: ``(-1)^(n + 1) n! zeta(n + 1, input)``."""
+    if isinstance(n, Tensor):                                    # the method: x.polygamma(n)
+        n, input = input, n
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    if n < 3:
+        from ..graph.op import REGISTRY
+        return digamma(input) if n == 0 else REGISTRY["_trigamma"].fn(input) if n == 1 else REGISTRY["_tetragamma"].fn(input)
+    return (1 if n % 2 else -1) * math.factorial(n) * zeta(float(n + 1), input)
+
+
+# -- random numbers -------------------------------------------------------------------------------------------------------------------------
+_gamma_draw = elementwise("_gamma_draw", "seed, first, input", "clnn_gamma(seed, first, IDX, input)", method=False, inplace=False,
+                          dtypes=dt.FLOATS, vjp=dict(input=lambda g, input, result: g * _gamma_grad(input, result)))
+_gamma_draw.op.expr.longs = frozenset((0, 1))
+_gamma_draw.op.grad_name = "StandardGammaBackward0"
+_BLOCKS = 32                                                     # of random bits that one draw may use
+
+
+@composite("_standard_gamma")
+def standard_gamma(input, generator=None):
+    """Gamma numbers of shape ``input`` and rate 1; gradients flow to the shape (implicit reparameterisation).
+
+    Figurnov, Mohamed & Mnih, "Implicit Reparameterization Gradients", 2018.
+    """
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f"_standard_gamma: expected a float tensor, got {input.dtype}")
+    if not input._dense:
+        input = input.contiguous()
+    return _gamma_draw(*_stream(generator, input._numel * _BLOCKS, 1), input)
+
+
+@composite("_sample_dirichlet", method=False)
+def sample_dirichlet(input, generator=None):
+    """Probability vectors along the last dimension, drawn from the Dirichlet distribution of the given concentrations."""
+    draws = standard_gamma(input, generator)
+    return draws / draws.sum(-1, True)
