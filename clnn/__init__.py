@@ -52,17 +52,23 @@ for _name, _fn in _misc.public().items():
 _dispatch.config.eager = _config.eager
 
 
-def _typed(row):
-    def constructor(*args):
-        t = empty(*args, dtype=row) if args and _builtins.all(isinstance(a, _builtins.int) for a in args) else tensor(*(args or ([],)), dtype=row)
-        return t
-    constructor.__doc__ = f"A tensor of dtype ``{row.name}`` from data, or uninitialised of a shape (PyTorch's legacy constructor)."
-    return constructor
+class _Typed(type):
+    """Type of ``FloatTensor`` and its like: a call makes a tensor of that dtype, ``isinstance`` asks for it."""
+
+    def __call__(cls, *args):
+        if args and _builtins.all(isinstance(a, _builtins.int) for a in args):
+            return empty(*args, dtype=cls.dtype)
+        return tensor(*(args or ([],)), dtype=cls.dtype)
+
+    def __instancecheck__(cls, t):
+        return isinstance(t, Tensor) and t.dtype is cls.dtype
 
 
 for _n, _row in dict(Float="float32", Double="float64", Half="float16", BFloat16="bfloat16", Long="int64", Int="int32", Short="int16",
                      Char="int8", Byte="uint8", Bool="bool").items():
-    globals()[_n + "Tensor"] = _typed(_dtype_module.from_name(_row))
+    globals()[_n + "Tensor"] = _Typed(_n + "Tensor", (), {
+        "dtype": _dtype_module.from_name(_row), "__module__": __name__,
+        "__doc__": f"A tensor of dtype ``{_row}`` from data, or uninitialised of a shape (PyTorch's legacy constructor)."})
 
 
 def is_tensor(obj) -> "bool":

@@ -377,3 +377,25 @@ def test_call_without_hooks_goes_straight_to_forward():
     assert "_maybe_hooked" not in m.__dict__
     m.register_forward_hook(lambda *a: None).remove()
     assert m._maybe_hooked and m(clnn.tensor([-1.0])).tolist() == [0.0]
+
+
+def test_parameters_keep_attributes_and_subclasses():
+    p = Parameter(clnn.ones(2))
+    p.tag = "kept"
+    assert pickle.loads(pickle.dumps(p)).tag == "kept"
+
+    class Special(clnn.Tensor):
+        pass
+
+    q = Parameter(clnn.ones(2).as_subclass(Special))
+    assert type(q) is Special and isinstance(q, Parameter) and q.requires_grad and q.is_leaf
+    m = clnn.nn.Module()
+    m.q = q
+    assert list(m.state_dict()) == ["q"]
+
+
+def test_typed_constructors_are_types():
+    for lib in (clnn, torch):
+        assert isinstance(lib.ones(1), lib.FloatTensor) and not isinstance(lib.ones(1), lib.LongTensor)
+        assert lib.nn.Linear(1, 1).type(lib.HalfTensor).weight.type() == f"{lib.__name__}.HalfTensor"
+        assert lib.LongTensor([1, 2]).dtype is lib.int64 and tuple(lib.BoolTensor(2, 3).shape) == (2, 3)

@@ -1,6 +1,7 @@
 """Parameters and buffers: the tensors a module registers when they are assigned to it."""
 
 import clnn
+from clnn._tensor.interop import _PRIVATE
 from clnn._tensor.tensor import Tensor
 
 __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "is_lazy"]
@@ -46,12 +47,8 @@ class Parameter(Tensor, metaclass=_MarkedMeta):
             return Tensor._make_subclass(cls, data, requires_grad)
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter: data must be a Tensor; got {type(data).__name__}. Wrap it with clnn.tensor(...) first")
-        # a Tensor subclass stays what it is and is marked instead
-        marked = data.detach().requires_grad_(requires_grad)
-        if type(marked) is Tensor:
-            return Tensor._make_subclass(cls, marked, requires_grad)
-        if type(marked) is type(data):
-            marked._is_param = True
+        marked = Tensor._make_subclass(type(data), data, requires_grad)  # a Tensor subclass stays what it is and is marked instead
+        marked._is_param = True
         return marked
 
     def __init__(self, *args, **kwargs):
@@ -67,7 +64,7 @@ class Parameter(Tensor, metaclass=_MarkedMeta):
         return "Parameter containing:\n" + repr(Tensor._make_subclass(Tensor, self, self.requires_grad))
 
     def __reduce_ex__(self, protocol):
-        return _rebuild_parameter, (self.data, self.requires_grad, {})
+        return _rebuild_parameter, (self.data, self.requires_grad, {k: v for k, v in self.__dict__.items() if k not in _PRIVATE})
 
 
 class Buffer(Tensor, metaclass=_MarkedMeta):

@@ -400,7 +400,7 @@ def type_(self, dtype=None, non_blocking=False):
         return f"clnn.{'' if self.device.type == 'cpu' else self.device.type + '.'}{_TYPES[self.dtype.name]}Tensor"
     if isinstance(dtype, str):
         dtype = next((dt.from_name(k) for k, v in _TYPES.items() if dtype.endswith("." + v + "Tensor")), None) or dt.as_dtype(dtype)
-    return self.to(dtype)
+    return self.to(getattr(dtype, "dtype", dtype))                       # FloatTensor and its like know their dtype
 
 
 Tensor.type = type_
