@@ -290,7 +290,7 @@ def numpy_names(kwargs, params):
 
 def _accept_numpy_names(body, params):
     """``body``, taking ``axis`` for ``dim`` and ``keepdims`` for ``keepdim`` too."""
-    if "dim" not in params or "axis" in params:
+    if "dim" not in params and "keepdim" not in params:
         return body
 
     @functools.wraps(body)

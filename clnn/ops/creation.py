@@ -1,6 +1,7 @@
 """Making tensors: from data, filled, ranges, and the metadata functions of dtypes."""
 from __future__ import annotations
 
+import functools
 import math
 from operator import index
 from types import SimpleNamespace
@@ -164,7 +165,11 @@ def _nested(data):
             lengths = [np.shape(p)[0] if np.shape(p) else 0 for p in parts]
             other = next((n for n in lengths if n != lengths[0]), lengths[0])
             raise ValueError(f"expected sequence of length {lengths[0]} at dim 1 (got {other})")
-        return np.stack([np.asarray(p) for p in parts])
+        joined = np.stack([np.asarray(p) for p in parts])
+        if any(isinstance(d, Tensor) for d in data):                 # PyTorch's rule, not NumPy's: float32 and int64 make float32
+            rows = [d.dtype if isinstance(d, Tensor) else dt.from_numpy(_to_array(d, None).dtype) for d in data]
+            joined = joined.astype(functools.reduce(dt.promote_types, rows).np)
+        return joined
     return data
 
 
