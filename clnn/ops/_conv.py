@@ -170,9 +170,27 @@ class Taps:
         limit = grid.N * grid.P - (groups - 1) * channels * grid.CS
         tail = (M * K, channels * grid.CS, limit)
         common = dict(TC=T, BIAS="m" if bias else "", EPI=EPILOGUES.get(epilogue, epilogue))
-        make = self._cpu if device.is_cpu else self._gpu
+        make = self._few if self._are_few(M, grid, common["EPI"]) else self._cpu if device.is_cpu else self._gpu
         self.steps = steps or K
         make(T, M, K, head, tail, common, grid.plain)
+
+    def _are_few(self, M, grid, epilogue) -> bool:
+        """Few output channels, and a grid with few positions that are no pixels."""
+        return (self.device.is_cpu and M <= 16 and not grid.plain and grid.N * grid.P <= 1.7 * self.pixels and self.pixels >= 16
+                and (not epilogue or "VT" in epilogue))
+
+    def _few(self, T, M, K, head, tail, common, plain):
+        device = self.device
+        W = 8 if T.acc == "double" else 16
+        MR = M if M <= 6 else -(-M // -(-M // 6))
+        NV = 4                                                  # the grid has room for that many vectors past its end
+        common["TC"] = out_dtype(device, T, self.steps)
+        positions = head[2] // prod(head[3:6]) * head[6]
+        panels = -(-positions // (NV * W))
+        share = max(1, panels // (16 * device.compute_units))
+        self.kernel = device.kernel("conv/few", TB=T, W=W, NV=NV, MR=MR, **common)
+        self.gs, self.ls = (-(-panels // share), 1, self.groups), (1, 1, 1)
+        self.words = _words16(M, K, positions, *head[3:], share, *tail)
 
     def _cpu(self, T, M, K, head, tail, common, plain):
         device = self.device
