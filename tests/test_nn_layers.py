@@ -364,3 +364,16 @@ def test_uninitialized_parameters_refuse_to_be_used():
         with pytest.raises(RuntimeError, match="Can't access the shape"):
             layer.weight.shape
         assert layer.half().weight.dtype is lib.float16
+
+
+def test_gradients_of_convolutions_by_hand():
+    results = []
+    for lib in (clnn, torch):
+        x = (lib.arange(2 * 2 * 5, dtype=lib.float32).reshape(2, 2, 5) * 0.7).sin()
+        w = (lib.arange(4 * 1 * 3, dtype=lib.float32).reshape(4, 1, 3) * 0.3).cos()
+        g = lib.ones(2, 4, 3)
+        options = dict(stride=2, padding=1, groups=2)
+        results.append([lib.nn.grad.conv1d_input(x.shape, w, g, **options).flatten().tolist(),
+                        lib.nn.grad.conv1d_weight(x, w.shape, g, **options).flatten().tolist()])
+    for ours, theirs in zip(*results):
+        assert ours == pytest.approx(theirs, abs=1e-5)

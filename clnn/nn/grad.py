@@ -1,0 +1,44 @@
+"""Gradients of convolutions, for code that computes them by hand."""
+import clnn
+from clnn.nn import functional as F
+
+__all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]
+
+
+def _input_gradient(name, convolution):
+    def gradient(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+        with clnn.enable_grad():
+            x = clnn.zeros(input_size, dtype=weight.dtype, device=weight.device, requires_grad=True)
+            y = convolution(x, weight.detach(), None, stride, padding, dilation, groups)
+        return clnn.autograd.grad(y, x, grad_output)[0]
+    gradient.__name__ = gradient.__qualname__ = name
+    gradient.__doc__ = f"""Gradient of ``{convolution.__name__}`` with respect to its input.
+
+    Args:
+        input_size: shape of the input, ``(N, C, *)``.
+        weight: ``(C_out, C / groups, *kernel)``. grad_output: gradient of the output.
+        stride, padding, dilation, groups: those of the convolution.
+    """
+    return gradient
+
+
+def _weight_gradient(name, convolution):
+    def gradient(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+        with clnn.enable_grad():
+            w = clnn.zeros(weight_size, dtype=input.dtype, device=input.device, requires_grad=True)
+            y = convolution(input.detach(), w, None, stride, padding, dilation, groups)
+        return clnn.autograd.grad(y, w, grad_output)[0]
+    gradient.__name__ = gradient.__qualname__ = name
+    gradient.__doc__ = f"""Gradient of ``{convolution.__name__}`` with respect to its weight.
+
+    Args:
+        input: ``(N, C, *)``.
+        weight_size: shape of the weight, ``(C_out, C / groups, *kernel)``. grad_output: gradient of the output.
+        stride, padding, dilation, groups: those of the convolution.
+    """
+    return gradient
+
+
+conv1d_input, conv1d_weight = _input_gradient("conv1d_input", F.conv1d), _weight_gradient("conv1d_weight", F.conv1d)
+conv2d_input, conv2d_weight = _input_gradient("conv2d_input", F.conv2d), _weight_gradient("conv2d_weight", F.conv2d)
+conv3d_input, conv3d_weight = _input_gradient("conv3d_input", F.conv3d), _weight_gradient("conv3d_weight", F.conv3d)
