@@ -399,3 +399,40 @@ def test_typed_constructors_are_types():
         assert isinstance(lib.ones(1), lib.FloatTensor) and not isinstance(lib.ones(1), lib.LongTensor)
         assert lib.nn.Linear(1, 1).type(lib.HalfTensor).weight.type() == f"{lib.__name__}.HalfTensor"
         assert lib.LongTensor([1, 2]).dtype is lib.int64 and tuple(lib.BoolTensor(2, 3).shape) == (2, 3)
+
+
+def other_device():
+    here = clnn.get_default_device()
+    there = [d for d in clnn.devices() if clnn.device(d) != here]
+    if not there:
+        pytest.skip("only one device here")
+    return here, clnn.device(there[0])
+
+
+def test_moving_between_devices():
+    """Parameters stay the same objects; values, gradients, buffers and loaded optimizer state follow."""
+    here, there = other_device()
+    m = clnn.nn.Sequential(clnn.nn.Linear(3, 2), clnn.nn.BatchNorm1d(2))
+    weight, values = m[0].weight, m[0].weight.tolist()
+    weight.grad = clnn.ones(2, 3)
+    assert m.to(there) is m and m[0].weight is weight and weight.device == there == weight.grad.device
+    assert weight.tolist() == values and weight.grad.tolist() == [[1.0] * 3] * 2
+    assert {t.device for t in m.state_dict().values()} == {there} and m[1].num_batches_tracked.dtype is clnn.int64
+    optimizer = clnn.optim.SGD(m.parameters(), lr=0.5, momentum=0.5)
+    optimizer.load_state_dict({"param_groups": optimizer.state_dict()["param_groups"], "state": {0: {"momentum_buffer": clnn.ones(2, 3, device=here)}}})
+    assert optimizer.state[weight]["momentum_buffer"].device == there
+    m.load_state_dict({k: v + 1 for k, v in clnn.nn.Sequential(clnn.nn.Linear(3, 2), clnn.nn.BatchNorm1d(2)).state_dict().items()})
+    assert weight.device == there and m[1].running_mean.tolist() == [1.0, 1.0]
+    assert copy.deepcopy(m)[0].weight.device == there
+    with pytest.raises(RuntimeError, match="same device"):
+        m[0](clnn.ones(1, 3, device=here))
+    m.to_empty(device="meta")
+    assert weight.is_meta and m.to_empty(device=here)[0].weight.device == here and weight is m[0].weight
+
+
+def test_device_blocks_at_construction():
+    here, there = other_device()
+    with clnn.device(there):
+        m = clnn.nn.LSTM(2, 3)
+        inner = clnn.nn.Linear(2, 2, device=here)
+    assert {p.device for p in m.parameters()} == {there} and inner.weight.device == here and clnn.ones(1).device == here
