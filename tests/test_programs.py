@@ -12,11 +12,15 @@ class Library:
     """What a program imports, from one of the two libraries."""
 
     def __init__(self, name):
+        self.name = name
         self.torch = importlib.import_module(name)
         self.nn = importlib.import_module(name + ".nn")
         self.F = importlib.import_module(name + ".nn.functional")
         self.optim = importlib.import_module(name + ".optim")
         self.data = importlib.import_module(name + ".utils.data")
+
+    def module(self, path):
+        return importlib.import_module(f"{self.name}.{path}")
 
 
 def same_start(lib, model, seed=0):
