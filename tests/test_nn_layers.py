@@ -377,3 +377,16 @@ def test_gradients_of_convolutions_by_hand():
                         lib.nn.grad.conv1d_weight(x, w.shape, g, **options).flatten().tolist()])
     for ours, theirs in zip(*results):
         assert ours == pytest.approx(theirs, abs=1e-5)
+
+
+@pytest.mark.parametrize("name, base", [("ZeroPad2d", "padding.ConstantPad2d"), ("AvgPool1d", "pooling._AvgPoolNd"), ("Conv2d", "conv._ConvNd"),
+                                        ("ConvTranspose1d", "conv._ConvTransposeNd"), ("MaxPool3d", "pooling._MaxPoolNd"), ("LSTM", "rnn.RNNBase"),
+                                        ("SyncBatchNorm", "batchnorm._BatchNorm"), ("Dropout2d", "dropout._DropoutNd"), ("BCELoss", "loss._WeightedLoss"),
+                                        ("LazyConv2d", "lazy.LazyModuleMixin"), ("InstanceNorm1d", "batchnorm._NormBase")])
+def test_base_classes_equal_torch(name, base):
+    """Programs ask isinstance for these."""
+    for lib in (clnn, torch):
+        found = lib.nn.modules
+        for part in base.split("."):
+            found = getattr(found, part)
+        assert issubclass(getattr(lib.nn, name), found)

@@ -4,6 +4,7 @@ from clnn.nn import functional as F
 from clnn.nn.parameter import Parameter
 
 from ._declare import declare
+from .attention import MultiheadAttention  # noqa: F401  (PyTorch has it in this file)
 from .module import Module
 
 __all__ = ["Threshold", "ReLU", "RReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsigmoid", "Tanh", "SiLU", "Mish", "Hardswish", "ELU",

@@ -1,4 +1,6 @@
 """Instance normalisation."""
+import warnings
+
 from clnn.nn import functional as F
 
 from .batchnorm import _LazyNormBase, _NormBase
@@ -28,6 +30,9 @@ class _InstanceNorm(_NormBase):
         if input.size(channels) != self.num_features and self.affine:
             raise ValueError(f"expected input's size at dim={channels} to match num_features ({self.num_features}), but got: "
                              f"{input.size(channels)}.")
+        if input.size(channels) != self.num_features and not self.affine:
+            warnings.warn(f"input's size at dim={channels} does not match num_features. You can silence this warning by not passing in "
+                          "num_features, which is not used because affine=False", stacklevel=2)
         x = input.unsqueeze(0) if channels == 0 else input
         out = F.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
                               self.training or not self.track_running_stats, 0.0 if self.momentum is None else self.momentum, self.eps)

@@ -33,13 +33,6 @@ class _ConstantPadNd(_PadNd):
         return F.pad(input, self.padding, "constant", self.value)
 
 
-class _ZeroPadNd(_ConstantPadNd):
-    _repr_fields = "=padding"
-
-    def __init__(self, padding):
-        super().__init__(padding, 0.0)
-
-
 class _CircularPadNd(_PadNd):
     _mode = "circular"
 
@@ -59,7 +52,7 @@ class _ReplicationPadNd(_PadNd):
 
 _ABOUT = {
     "Constant": (_ConstantPadNd, "Pad the last {nd} dimension(s) with ``value``."),
-    "Zero": (_ZeroPadNd, "Pad the last {nd} dimension(s) with zeros."),
+    "Zero": (None, "Pad the last {nd} dimension(s) with zeros."),
     "Reflection": (_ReflectionPadNd, "Pad the last {nd} dimension(s) with the reflection of the input at its edge."),
     "Replication": (_ReplicationPadNd, "Pad the last {nd} dimension(s) with copies of the edge."),
     "Circular": (_CircularPadNd, "Pad the last {nd} dimension(s) with the values of the opposite side."),
@@ -78,6 +71,10 @@ Example::
 """
 
 
+def _zero_init(self, padding):
+    _ConstantPadNd.__init__(self, padding, 0.0)
+
+
 def _define():
     for kind, (base, about) in _ABOUT.items():
         with_value = kind == "Constant"
@@ -85,7 +82,10 @@ def _define():
             name, size = f"{kind}Pad{nd}d", (1, 2) + (3,) * nd
             doc = _DOC.format(about=about.format(nd=nd), name=name, size=size, padded=[*size[:2], *[5] * nd],
                               argument=", 3.5" if with_value else "", value="\n    value: the number to fill in." if with_value else "")
-            globals()[name] = type(name, (base,), {"_nd": nd, "__doc__": doc, "__module__": __name__})
+            members = {"_nd": nd, "__doc__": doc, "__module__": __name__}
+            if kind == "Zero":                                                  # a constant one, as isinstance shows
+                members |= {"_repr_fields": "=padding", "__init__": _zero_init}
+            globals()[name] = type(name, (base or globals()[f"ConstantPad{nd}d"],), members)
 
 
 _define()

@@ -128,30 +128,6 @@ class MaxUnpool3d(_MaxUnpoolNd):
     _nd = 3
 
 
-class AvgPool1d(Module):
-    """Mean over windows of one dimension; arguments as in :class:`AvgPool2d`.
-
-    Example::
-
-        >>> nn.AvgPool1d(2)(clnn.tensor([[1., 3., 2., 0.]]))
-        tensor([[2., 1.]])
-    """
-
-    _repr_fields = "kernel_size stride padding"
-
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
-        super().__init__()
-        single = _ntuple(1)
-        self.kernel_size = single(kernel_size)
-        self.stride = single(stride if stride is not None else kernel_size)
-        self.padding = single(padding)
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-
-    def forward(self, input):
-        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
-
-
 class _AvgPoolNd(Module):
     _repr_fields = "kernel_size stride padding"
     _nd = None
@@ -168,6 +144,28 @@ class _AvgPoolNd(Module):
     def forward(self, input):
         return getattr(F, f"avg_pool{self._nd}d")(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
                                                   self.count_include_pad, self.divisor_override)
+
+
+class AvgPool1d(_AvgPoolNd):
+    """Mean over windows of one dimension; arguments as in :class:`AvgPool2d`.
+
+    Example::
+
+        >>> nn.AvgPool1d(2)(clnn.tensor([[1., 3., 2., 0.]]))
+        tensor([[2., 1.]])
+    """
+
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+        Module.__init__(self)
+        single = _ntuple(1)
+        self.kernel_size = single(kernel_size)
+        self.stride = single(stride if stride is not None else kernel_size)
+        self.padding = single(padding)
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+
+    def forward(self, input):
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
 class AvgPool2d(_AvgPoolNd):
