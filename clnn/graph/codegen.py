@@ -30,7 +30,7 @@ def convert(value: str, source: dt.dtype, target: dt.dtype) -> str:
         return value if source.category == dt.BOOL else f"({value} != 0)"
     if source.acc == target.acc:
         return value
-    return f"(({target.acc}){value})"
+    return f"clnn_f2l({value})" if source.acc == "float" and target.acc == "long" else f"(({target.acc}){value})"
 
 
 def as_stored(value: str, compute: dt.dtype, target: dt.dtype) -> str:
@@ -43,7 +43,7 @@ def as_stored(value: str, compute: dt.dtype, target: dt.dtype) -> str:
         if compute.category == dt.FLOAT:
             return f"((int)({target.c})(int)({value}))"
         return f"((int)({target.c})({value}))"
-    return f"(({target.acc})({value}))"
+    return f"clnn_f2l({value})" if compute.acc == "float" and target.acc == "long" else f"(({target.acc})({value}))"
 
 
 def expression(expr: Expr, compute: dt.dtype, operands: list[str], own: frozenset) -> str:
@@ -185,7 +185,8 @@ def _stores(program, out_index, indent):
 
 def elementwise_source(program: Program, own: frozenset) -> str:
     """The whole source of a fused elementwise kernel called ``fused``."""
-    body = {"linear-loop": _linear_loop, "linear-item": _linear_item, "rows-loop": _rows_loop, "rows-item": _rows_item,
+    from .vectors import linear
+    body = {"linear-vector": linear, "linear-loop": _linear_loop, "linear-item": _linear_item, "rows-loop": _rows_loop, "rows-item": _rows_item,
             "flat-loop": _flat_loop, "flat-item": _flat_item}[program.form]
     geometry, lines = body(program, own)
     params = ",\n    ".join(geometry + parameters(program))

@@ -9,7 +9,7 @@ from ..core.errors import IntegerDivisionError
 from ..core.shape import collapse, contiguous_strides, is_contiguous
 from ..runtime import launch as launcher
 from ..runtime import templates
-from . import codegen, node as node_module
+from . import codegen, node as node_module, vectors
 from .node import Expr, Node, Storage, held
 
 _refcount = sys.getrefcount
@@ -218,6 +218,12 @@ _SCALAR_C = {"float": "float", "double": "double", "int": "long", "long": "long"
 _kernels: dict = {}
 
 
+def _by_vectors(program) -> bool:
+    """Whether a program reads or writes 16-bit floats, whose conversions are instructions for vectors only, and has a vector form."""
+    narrow = any(dt.ALL[d].round_trip for d, *_ in program.leaves) or any(dt.ALL[d].round_trip for _, d, *_ in program.outs)
+    return narrow and vectors.linear(program, codegen.OWN) is not None
+
+
 def kernel_for(device, program: codegen.Program):
     key = (device, program.key())
     kernel = _kernels.get(key)
@@ -243,6 +249,10 @@ class _Launch:
             tuple(group.code), tuple([(leaf[1].index, c, leaf[2] != 0) for leaf, c in zip(group.leaves, classes)]),
             tuple([_SCALAR_C[k] for k in group.kinds]),
             tuple([(t[0], t[1].index, c, t[3] != 0) for t, c in zip(targets, out_classes)]), form, rank)
+        if sizes is None and device.is_cpu and numel >= 4096 and _by_vectors(program):
+            program.form = "linear-vector"
+            chunk = min(65536, -(-numel // (4 * device.compute_units)) + 63 & ~63)
+            self.geometry, self.global_size, self.local_size = [numel, chunk], (-(-numel // chunk),), (1,)
         self.kernel = kernel_for(device, program)
         self.steps = _steps(classes, walks) if rank else [()] * len(classes)
         self.out_steps = _steps(out_classes, out_walks) if rank else [()] * len(targets)

@@ -43,13 +43,18 @@ def width(program, *more) -> int:
 def load(row, width, pointer):
     """C text of ``width`` elements at ``pointer``, in the compute type."""
     raw = f"vload{width}(0, {pointer})"
-    if row.name == "bfloat16":
-        return f"as_float{width}(convert_uint{width}({raw}) << 16)"
-    if row.name == "float16":
-        return f"clnn_h2f{width}({raw})"
+    if row.round_trip:
+        return f"clnn_load_{row.name}_{width}({pointer})"
     if row.category == dt.BOOL:
         return f"(-convert_int{width}({raw} != (uchar{width})0))"
     return raw if row.c == row.acc else f"convert_{row.acc}{width}({raw})"
+
+
+def store(row, width, pointer, value):
+    """Statement that stores the vector ``value`` of the compute type at ``pointer``."""
+    if row.round_trip:
+        return f"clnn_store_{row.name}_{width}({pointer}, {value});"
+    return f"vstore{width}({value if row.c == row.acc else f'convert_{row.c}{width}({value})'}, 0, {pointer});"
 
 
 def _convert(value, source, target, width):
@@ -59,8 +64,10 @@ def _convert(value, source, target, width):
 
 
 def _stored(value, compute, target, width):
-    if target.round_trip or (target.acc == "int" and target.itemsize < 4) or (target.category == dt.BOOL) != (compute.category == dt.BOOL):
+    if (target.acc == "int" and target.itemsize < 4) or (target.category == dt.BOOL) != (compute.category == dt.BOOL):
         raise _Scalar
+    if target.round_trip:
+        return f"clnn_round_{target.name}_{width}({value if compute.acc == 'float' else f'convert_float{width}({value})'})"
     return f"({value})" if compute.acc == target.acc else f"convert_{target.acc}{width}({value})"
 
 
@@ -111,6 +118,27 @@ def values(program, leaf_at, own, width, indent):
     except _Scalar:
         return None
     return lines
+
+
+def linear(program, own):
+    """(parameters, statements) of an elementwise kernel in flat order, as ``codegen`` has them for its forms; None without a vector form.
+
+    Results that are only stored are rounded by the store.
+    """
+    if any(dt.ALL[d].category == dt.BOOL for _, d, *_ in program.outs):
+        return None
+    wide = width(program)
+    rows = [dt.ALL[d] for _, d, *_ in program.outs]
+    body = values(program, lambda k: ("x%d" % k, True) if program.leaves[k][1] == "0" else (f"x{k} + i", False), own, wide, "        ")
+    if body is None:
+        return None
+    lines = ["    const long lo = (long)get_global_id(0) * chunk;", "    if (lo >= n) return;", "    const int m = (int)min(chunk, n - lo);"]
+    lines += [f"    x{k} += lo;" for k, leaf in enumerate(program.leaves) if leaf[1] != "0"] + [f"    y{k} += lo;" for k in range(len(rows))]
+    lines += ["    int i = 0;", f"    for (; i + {wide} <= m; i += {wide}) {{", *body,
+              *["        " + store(row, wide, f"y{k} + i", f"v{program.outs[k][0]}") for k, row in enumerate(rows)], "    }", "    for (; i < m; i++) {",
+              *codegen.values(program, "lo + i", lambda k: "0" if program.leaves[k][1] == "0" else "i", own, "        "),
+              *[f"        {row.store}(y{k}, i, v{program.outs[k][0]});" for k, row in enumerate(rows)], "    }"]
+    return ["const long n", "const long chunk"], lines
 
 
 def element(program, value, acc, leaf_at, own, width, indent):

@@ -21,8 +21,8 @@
     SIN = (-0.16666654887, 0.008332174406, -0.0001951677630)
     COS = (0.041666646770, -0.001388736259, 0.00002443786582)
 %>
-<%def name="own(names, operands=1)">
-#ifdef CLNN_OWN_MATH
+<%def name="own(names, operands=1, also='CLNN_OWN_MATH')">
+#if defined(CLNN_OWN_MATH) || defined(${also})
 #define CLNN_FN static inline __attribute__((overloadable))
 % for F, I, U in VECTORS:
 #define F ${F}
@@ -132,7 +132,8 @@ CLNN_FN F clnn_log10(F x) {
 }
 </%self:own>
 //@ clnn_log1p
-<%self:own names="log1p">
+## Intel's log1p is several times slower than its log
+<%self:own names="log1p" also="CLNN_INTEL_CPU">
 CLNN_FN F clnn_log1p(F x) {
     F u = 1.0f + x;
     F d = u - 1.0f;  /* what of x survived the addition; x/d puts the rest back */

@@ -49,15 +49,6 @@ static inline float clnn_h2f(ushort h) {
     return as_float(u | ((uint)(h & 0x8000) << 16));
 }
 #define load_float16(p, i) clnn_h2f((p)[i])
-% for W in (8, 16):
-//@ clnn_h2f${W}
-static inline float${W} clnn_h2f${W}(ushort${W} h) {
-    uint${W} em = convert_uint${W}(h & (ushort)0x7fff) << 13;
-    uint${W} normal = em + (em >= (uint${W})0x0f800000u ? (uint${W})0x70000000u : (uint${W})0x38000000u);
-    uint${W} tiny = as_uint${W}(as_float${W}(em + 0x38800000u) - 0x1p-14f);
-    return as_float${W}((em < (uint${W})0x00800000u ? tiny : normal) | (convert_uint${W}(h & (ushort)0x8000) << 16));
-}
-% endfor
 //@ store_float16 clnn_f2h
 /* Round to nearest even, gradual underflow, overflow to Inf, NaN stays NaN. Adding 0.5 lets the float adder round the
    subnormals: the sum's last bits then are the half's mantissa. */
@@ -81,3 +72,39 @@ static inline float round_float16(float f) {
     r = a > 0x7f800000u ? (a | 0x400000u) : r;
     return as_float(r | s);
 }
+## Vectors of 16-bit floats, for kernels of CPU drivers, whose built-in conversions are instructions.
+% for W in (8, 16):
+//@ clnn_load_float16_${W}
+static inline float${W} clnn_load_float16_${W}(__global const ushort* p) { return vload_half${W}(0, (__global const half*)p); }
+//@ clnn_store_float16_${W}
+static inline void clnn_store_float16_${W}(__global ushort* p, float${W} v) { vstore_half${W}_rte(v, 0, (__global half*)p); }
+//@ clnn_round_float16_${W}
+static inline float${W} clnn_round_float16_${W}(float${W} v) {
+    uint${W} u = as_uint${W}(v), s = u & 0x80000000u, a = u ^ s;
+    uint${W} normal = (a + 0xfffu + ((a >> 13) & 1u)) & 0xffffe000u;
+    uint${W} r = a < (uint${W})0x38800000u ? as_uint${W}((as_float${W}(a) + 0.5f) - 0.5f) : normal;
+    r = (r >= (uint${W})0x47800000u) & (a <= (uint${W})0x7f800000u) ? (uint${W})0x7f800000u : r;
+    r = a > (uint${W})0x7f800000u ? (a | 0x400000u) : r;
+    return as_float${W}(r | s);
+}
+//@ clnn_load_bfloat16_${W}
+static inline float${W} clnn_load_bfloat16_${W}(__global const ushort* p) { return as_float${W}(convert_uint${W}(vload${W}(0, p)) << 16); }
+//@ clnn_round_bfloat16_${W} clnn_store_bfloat16_${W}
+static inline uint${W} clnn_bfloat16_bits_${W}(float${W} v) {
+    uint${W} u = as_uint${W}(v), r = u + 0x7fffu + ((u >> 16) & 1u);
+    return (u & 0x7fffffffu) > (uint${W})0x7f800000u ? (u | 0x400000u) : r;
+}
+static inline float${W} clnn_round_bfloat16_${W}(float${W} v) { return as_float${W}(clnn_bfloat16_bits_${W}(v) & 0xffff0000u); }
+static inline void clnn_store_bfloat16_${W}(__global ushort* p, float${W} v) { vstore${W}(convert_ushort${W}(clnn_bfloat16_bits_${W}(v) >> 16), 0, p); }
+% endfor
+//@ clnn_f2l
+#ifdef CLNN_INTEL_CPU
+/* Its conversion to long is scalar: high and low 32 bits apart instead. What does not fit becomes LONG_MIN, as on x86. */
+static inline long clnn_f2l(float v) {
+    const float high = trunc(v * 0x1p-32f), low = fma(high, -0x1p32f, v);
+    const long size = (long)(uint)fabs(low), whole = ((long)(int)high << 32) + (v < 0.0f ? -size : size);
+    return fabs(v) < 0x1p63f ? whole : LONG_MIN;
+}
+#else
+#define clnn_f2l(v) ((long)(v))
+#endif

@@ -6,6 +6,10 @@
 ## lane_sums(V, W, names)   the sums of the lanes of the W vectors called names + "0"..: names + "0" becomes the vector of them
 <%def name="vector_io(T, W)">
 % if T.name == "float16":
+#if defined(CLNN_POCL) || defined(CLNN_INTEL_CPU)   /* conversions are instructions there */
+inline float${W} ldv_float16(__global const ushort* p) { return vload_half${W}(0, (__global const half*)p); }
+inline void stv_float16(__global ushort* p, float${W} f) { vstore_half${W}_rte(f, 0, (__global half*)p); }
+#else
 inline float${W} ldv_float16(__global const ushort* p) {
     ushort${W} h = vload${W}(0, p);
     uint${W} em = convert_uint${W}(h & (ushort)0x7fff) << 13;
@@ -22,6 +26,7 @@ inline void stv_float16(__global ushort* p, float${W} f) {
     r = a > (uint${W})0x7f800000u ? (uint${W})0x7e00u : r;
     vstore${W}(convert_ushort${W}(r | (s >> 16)), 0, p);
 }
+#endif
 % elif T.name == "bfloat16":
 inline float${W} ldv_bfloat16(__global const ushort* p) { return as_float${W}(convert_uint${W}(vload${W}(0, p)) << 16); }
 inline void stv_bfloat16(__global ushort* p, float${W} f) {
