@@ -70,6 +70,7 @@ class Memory:
 
     def stats(self) -> dict:
         """``allocated`` (bytes in live buffers), ``reserved`` (with those kept for reuse), ``peak_allocated`` and counts."""
+        self.device.flush()     # what waits for a build holds its buffers
         pool = self._pool
         return {"allocated": pool.active_bytes, "reserved": pool.managed_bytes, "peak_allocated": self.peak,
                 "active_buffers": pool.active_blocks, "held_buffers": pool.held_blocks,
