@@ -10,9 +10,12 @@ import clnn as torch
 other = pytest.importorskip("torch")
 V = np.linspace(-8, 8, 41).astype("float32")
 U = np.linspace(0.01, 0.99, 9).astype("float32")
+POSITIVE = np.array([0.01, 0.3, 1, 2.5, 7, 12, 24, 30, 55], "float32")
+BESSEL = ("bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 "
+          "scaled_modified_bessel_k1 spherical_bessel_j0 i0e i1e erfcx").split()
 UNARY = {"entr": V, "expit": V, "ndtr": V, "log_ndtr": V, "erf": V, "exp2": V, "sinc": V, "gammaln": abs(V) + 0.1, "psi": abs(V) + 0.1, "ndtri": U}
 POLYNOMIALS = ["chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "hermite_polynomial_h",
-               "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"]
+               "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p", *("shifted_chebyshev_polynomial_" + k for k in "tuvw")]
 
 
 def close(a, b):
@@ -22,6 +25,23 @@ def close(a, b):
 @pytest.mark.parametrize("name", UNARY)
 def test_special(name):
     close(getattr(torch.special, name)(torch.tensor(UNARY[name])), getattr(other.special, name)(other.tensor(UNARY[name])))
+
+
+def test_bessel():
+    for name in BESSEL:
+        close(getattr(torch.special, name)(torch.tensor(POSITIVE)), getattr(other.special, name)(other.tensor(POSITIVE)))
+
+
+def test_gamma_functions():
+    a, x = (g.ravel().astype("float32") for g in np.meshgrid([0.1, 1, 3, 30, 200], [0.05, 0.5, 1, 1.2, 3]))
+    for name in ("gammainc", "gammaincc"):
+        close(getattr(torch.special, name)(torch.tensor(a), torch.tensor(a * x)), getattr(other.special, name)(other.tensor(a), other.tensor(a * x)))
+    s, q = np.array([1.5, 2, 4, 9], "float32"), np.array([0.1, 1, 7, 20], "float32")
+    close(torch.special.zeta(torch.tensor(s), torch.tensor(q)), other.special.zeta(other.tensor(s), other.tensor(q)))
+    for n in (2, 3, 5):
+        close(torch.tensor(q).polygamma(n) / 1e3 ** (n - 1), other.tensor(q).polygamma(n) / 1e3 ** (n - 1))
+    tail = np.array([1e-30, 1e-8, 0.05, 0.95, 1 - 1e-6], "float32")
+    close(torch.special.ndtri(torch.tensor(tail)), other.special.ndtri(other.tensor(tail)))
 
 
 @pytest.mark.parametrize("name", ["xlogy", "xlog1py"])

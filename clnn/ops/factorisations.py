@@ -176,15 +176,20 @@ _lu_factor.op.grad_name = "LinalgLuFactorExBackward0"
 
 @composite("linalg_lu_factor", method=False, dtypes=_REAL, gradcheck=False)
 def lu_factor(A, *, pivot=True):
-    """L and U of ``A = P L U`` packed into one matrix, and the row exchanges (int32, counted from 1)."""
-    matrices("linalg.lu_factor", A)
-    return named("linalg_lu_factor", "LU", "pivots")(*_lu_factor(A, pivot))
+    """L and U of ``A = P L U`` packed into one matrix, and the row exchanges (int32, counted from 1). LinAlgError when U is singular."""
+    LU, pivots, info = lu_factor_ex(A, pivot=pivot)
+    zero = info.max().item() if info._numel and info._storage.device.kind != "meta" else 0
+    if zero:
+        _raise_where("linalg.lu_factor", info, f"U[{zero},{zero}] is zero and using it on lu_solve would result in a division by zero. If you still "
+                     "want to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
+    return named("linalg_lu_factor", "LU", "pivots")(LU, pivots)
 
 
 @composite("linalg_lu_factor_ex", method=False, dtypes=_REAL, gradcheck=False)
 def lu_factor_ex(A, *, pivot=True, check_errors=False):
     """:func:`lu_factor` and a status per matrix: 0, or the number of a zero on the diagonal of U."""
-    LU, pivots = lu_factor(A, pivot=pivot)
+    matrices("linalg.lu_factor_ex", A)
+    LU, pivots = _lu_factor(A, pivot)
     zero = (LU.detach().diagonal(0, -2, -1) == 0).to(dt.int32)
     info = where(zero.amax(-1) > 0, zero.argmax(-1) + 1, 0).to(dt.int32) if min(A.shape[-2:]) else zeros(A.shape[:-2], dtype=dt.int32)
     if check_errors:
@@ -195,14 +200,15 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False):
 @composite("linalg_lu", method=False, dtypes=_REAL, gradcheck=False)
 def lu(A, *, pivot=True):
     """``P``, ``L`` and ``U`` with ``A = P L U``: a permutation, lower triangular with ones on the diagonal, upper triangular."""
-    return named("linalg_lu", "P", "L", "U")(*lu_unpack(*lu_factor(A, pivot=pivot)))
+    matrices("linalg.lu", A)
+    return named("linalg_lu", "P", "L", "U")(*lu_unpack(*_lu_factor(A, pivot)))
 
 
 @composite("lu", dtypes=_REAL, gradcheck=False)
 def legacy_lu(A, pivot=True, get_infos=False):
     """Packed LU factorisation and row exchanges; see :func:`clnn.linalg.lu_factor`."""
-    LU, pivots = lu_factor(A, pivot=pivot)
-    return (LU, pivots, lu_factor_ex(A, pivot=pivot).info) if get_infos else (LU, pivots)
+    LU, pivots, info = lu_factor_ex(A, pivot=pivot)
+    return (LU, pivots, info) if get_infos else (LU, pivots)
 
 
 @composite("lu_unpack", method=False, dtypes=_REAL, gradcheck=False)

@@ -1,0 +1,110 @@
+"""Linear algebra beyond the derived tests, against PyTorch: factorisations, status-returning forms, tensor equations, gradients."""
+import numpy as np
+import pytest
+
+import clnn
+
+torch = pytest.importorskip("torch")
+R = np.random.default_rng(0)
+A = R.standard_normal((2, 4, 4)).astype("float32")
+S = (A @ A.swapaxes(-1, -2) + np.eye(4)).astype("float32")
+B = R.standard_normal((2, 4, 2)).astype("float32")
+WIDE, TALL = R.standard_normal((3, 5)).astype("float32"), R.standard_normal((5, 3)).astype("float32")
+BROKEN = np.stack([np.eye(4), np.diag([1.0, 2, 0, 1])]).astype("float32")
+
+
+def both(fn, *arrays, grad=True):
+    """Results, and gradients of their weighted sum, by both libraries."""
+    found = []
+    for lib in (torch, clnn):
+        args = [lib.tensor(a, requires_grad=grad) for a in arrays]
+        out = fn(lib, *args)
+        outs = list(out) if isinstance(out, (tuple, list)) else [out]
+        if grad:
+            total = sum((o * lib.arange(1.0, 1.0 + o.numel()).reshape(o.shape).cos()).sum() for o in outs if o.requires_grad)
+            outs += lib.autograd.grad(total, args)
+        found.append([o.detach().numpy() for o in outs])
+    return found
+
+
+def check(fn, *arrays, grad=True, rtol=2e-3, atol=2e-4):
+    want, got = both(fn, *arrays, grad=grad)
+    assert len(want) == len(got)
+    for w, g in zip(want, got):
+        assert g.shape == w.shape and g.dtype == w.dtype
+        np.testing.assert_allclose(g, w, rtol=rtol, atol=atol)
+
+
+DIFFERENTIABLE = {
+    "lu_factor": lambda lib, a: lib.linalg.lu_factor(a).LU, "lu": lambda lib, a: tuple(lib.linalg.lu(a))[1:],
+    "matrix_exp": lambda lib, a: lib.linalg.matrix_exp(a * 0.3), "inv_ex": lambda lib, a: lib.linalg.inv_ex(a).inverse,
+    "cholesky_ex": lambda lib, a: lib.linalg.cholesky_ex(a @ a.mT + lib.eye(4)).L,
+    "cholesky_inverse": lambda lib, a: lib.cholesky_inverse(lib.linalg.cholesky(a @ a.mT + lib.eye(4))),
+    "tensorinv": lambda lib, a: lib.linalg.tensorinv(a[0].reshape(2, 2, 4), ind=2),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_with_gradients(name):
+    check(DIFFERENTIABLE[name], A)
+
+
+def test_solvers():
+    check(lambda lib, a, b: lib.linalg.solve_ex(a, b).result, A, B)
+    check(lambda lib, a, b: lib.linalg.lu_solve(*lib.linalg.lu_factor(a), b), A, B)
+    for left, adjoint in ((True, True), (False, False), (False, True)):
+        check(lambda lib, a, b: lib.linalg.lu_solve(*lib.linalg.lu_factor(a), b if left else b.mT, left=left, adjoint=adjoint), A, B, grad=False)
+    check(lambda lib, a, b: lib.lu_solve(b, *lib.linalg.lu_factor(a)), A, B, grad=False)
+    check(lambda lib, a, b: lib.linalg.tensorsolve(a.reshape(2, 2, 4), b.reshape(2, 2)), A[0], A[1, 0])
+    check(lambda lib, a, b: lib.triangular_solve(b, a, upper=False, transpose=True), A, B, grad=False)
+
+
+@pytest.mark.parametrize("matrix", [A, WIDE, TALL, BROKEN], ids=["square", "wide", "tall", "singular"])
+def test_lu(matrix):
+    check(lambda lib, a: (*lib.linalg.lu(a), *lib.linalg.lu_factor_ex(a), *lib.lu_unpack(*lib.lu(a))), matrix, grad=False)
+
+
+def test_status():
+    check(lambda lib, a: (lib.linalg.inv_ex(a).info, lib.linalg.cholesky_ex(a).info, lib.linalg.cholesky_ex(-a).info), BROKEN, grad=False)
+    for fn in (clnn.linalg.inv_ex, clnn.linalg.cholesky_ex, clnn.linalg.lu_factor_ex):
+        with pytest.raises(RuntimeError, match=r"\(Batch element 1\)"):
+            fn(clnn.tensor(BROKEN), check_errors=True)
+    with pytest.raises(RuntimeError, match=r"U\[3,3\] is zero"):
+        clnn.linalg.lu_factor(clnn.tensor(BROKEN))
+    assert clnn.linalg.inv_ex(clnn.tensor(BROKEN)).inverse[1].isnan().all()
+
+
+def test_reflections():
+    check(lambda lib, a: lib.geqrf(a), TALL, grad=False)
+    check(lambda lib, a: lib.linalg.householder_product(*lib.geqrf(a)), TALL, grad=False)
+    check(lambda lib, a: lib.ormqr(*lib.geqrf(a), lib.eye(5), transpose=True), TALL, grad=False)
+
+
+def test_vander_and_gamma():
+    check(lambda lib, a: lib.linalg.vander(a, N=3), TALL)
+    check(lambda lib, a: lib.mvlgamma(a.abs() + 2, 3), TALL)
+    check(lambda lib, a: a.abs().igamma(a.abs() + 0.3), TALL, grad=False)
+
+
+def test_low_rank():
+    clnn.manual_seed(0)
+    low = TALL @ WIDE                                                # of rank 3
+    U, S, V = clnn.svd_lowrank(clnn.tensor(low), q=3)
+    np.testing.assert_allclose((U * S @ V.mT).numpy(), low, atol=1e-4)
+    U, S, V = clnn.pca_lowrank(clnn.tensor(low), q=3)
+    np.testing.assert_allclose(S.numpy(), np.linalg.svd(low - low.mean(0), compute_uv=False)[:3], rtol=1e-3, atol=1e-4)
+    with pytest.raises(ValueError, match="non-negative integer"):
+        clnn.pca_lowrank(clnn.tensor(low), q=9)
+
+
+def test_what_is_absent_says_so():
+    with pytest.raises(NotImplementedError, match="complex"):
+        clnn.linalg.eig(clnn.eye(2))
+    for name, family in (("complex64", "complex"), ("sparse_coo_tensor", "sparse"), ("qint8", "quantised")):
+        assert not hasattr(clnn, name)
+        with pytest.raises(NotImplementedError, match=family):
+            getattr(clnn, name)
+    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'to_sparse': clnn does not implement sparse"):
+        clnn.ones(2).to_sparse()
+    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'nothing'"):
+        clnn.ones(2).nothing
