@@ -77,6 +77,25 @@ def test_a_real_search_in_a_process_of_its_own(cache):
     assert texts[-1][1] == 1.0
 
 
+def test_what_only_one_look_favoured_does_not_win(cache):
+    class Moody:
+        about, calls = {"device": "here"}, 0
+
+        def measure(self, op, problem, candidate):
+            self.calls += 1
+            return {"ms": 1.0 if self.calls == 2 else 2.0, "key": "k"}
+    space = type("S", (), dict(name="gemm", values={"MR": (4,)}))()
+    assert search.tune_problem(Moody(), space, (1, 2, 3), 5, search.State("test"), lambda text: None) is None
+
+
+def test_shipped_rows_are_well_formed_and_right():
+    from clnn.tune.spaces import SPACES
+    for path in params.shipped_files():
+        for row in params.read_rows(path):
+            values = SPACES[row["op"]].values
+            assert all(v in values[k] for k, v in row["params"].items()), (path, row)
+
+
 def test_a_crashing_worker_is_an_answer(cache):
     worker = search.Worker("cl:%d:%d" % device().cl_index)
     worker.start()
@@ -94,7 +113,7 @@ def test_command_line(cache, capsys, tmp_path):
     assert cli.main(["show"]) == 0
     assert "MR=12" in capsys.readouterr().out
     assert cli.main(["export", str(tmp_path / "out.json")]) == 0
-    assert json.loads((tmp_path / "out.json").read_text())["rows"][-1]["params"]["MR"] == 12
+    assert row(MR=12) in json.loads((tmp_path / "out.json").read_text())["rows"]
     assert cli.main(["merge", str(tmp_path / "missing.json")]) == 1
     assert cli.main(["search", "--op", "nothing"]) == 1
     assert "no tunable operator" in capsys.readouterr().err

@@ -9,6 +9,7 @@ from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.shape import Size, is_contiguous
 from ..runtime.launch import _pack_float, launch
+from ..runtime.params import lookup, on_change, size_class
 from ._conv import _words8, _words16
 
 _ROWS = {1: 12, 2: 12, 3: 8, 4: 6}          # rows of a register tile by its vectors
@@ -93,6 +94,7 @@ class Pack:
 
 
 _plans: dict = {}
+on_change(_plans.clear)
 
 
 def plan(make, tensors, *rest):
@@ -127,6 +129,11 @@ def _forward_plan(tensors, out_strides, mask, causal, drop, scale, groups):
     query, key, value = tensors
     f = Form(query, key, value, groups)
     params, _ = f.params(512, 1, mask, causal, drop)
+    tuned = lookup(f.device, "attention", f"{size_class(f.L, f.S, f.E)}") if f.L > 5 else None
+    if tuned:
+        KB = max(f.NK * 16, min(params["KB"], tuned.get("KB", 512)))
+        fits = f.device.local_mem * 7 // 8 // (4 * (KB + 16))
+        params.update(KB=KB, BQ=next(n for n in (tuned.get("BQ", 96), 48, 24) if n <= max(fits, 24)))
     params["NK"] *= f.L > 5                                     # so few queries are not worth the packing of all keys
     block = f.queries(params, -(-2 * f.device.compute_units // f.z))
     words = (_words8(f.L, f.S, f.heads, groups, block, f.panels), _words16(*query._strides[:3], *value._strides[:3], *out_strides, *key._strides[:3]),

@@ -50,14 +50,15 @@ def product(a, b, bias=None, alpha=1.0, epilogue="", out_dtype=None):
     return out
 
 
-def _product2d(a, b, bias, alpha, epilogue, out_dtype):
-    """:func:`product` of two matrices that have elements, with the least host work."""
-    (M, K), (_, N) = a.shape, b.shape
+def _product2d(a, b, bias, alpha, epilogue, out_dtype, turned=False):
+    """:func:`product` of two matrices that have elements, with the least host work; ``turned``: by the transpose of ``b``."""
+    M, K = a.shape
+    N, b_strides = (b.shape[0], b._strides[::-1]) if turned else (b.shape[1], b._strides)
     device = a._storage.device
     nbytes = M * N * out_dtype.itemsize
     buf = device.alloc(nbytes)
     extra = None if bias is None else (bias._storage.buffer(), bias._offset)
-    gemm(device, a.dtype, M, N, K, a._storage.buffer(), a._offset, a._strides, b._storage.buffer(), b._offset, b._strides, buf, 0, N,
+    gemm(device, a.dtype, M, N, K, a._storage.buffer(), a._offset, a._strides, b._storage.buffer(), b._offset, b_strides, buf, 0, N,
          alpha=alpha, bias=extra, epilogue=epilogue, out_dtype=out_dtype)
     return make(Storage(device, nbytes, buf), Size((M, N)), out_dtype, M * N)
 
@@ -75,7 +76,7 @@ def _mats(rng_shapes):
 def mm(input, mat2):
     """Product of two matrices: ``(M, K) @ (K, N) -> (M, N)``."""
     _check("mm", input, mat2)
-    if input.ndim != 2 or mat2.ndim != 2:
+    if len(input.shape) != 2 or len(mat2.shape) != 2:
         raise RuntimeError(f"mm: both operands must be matrices; got a.shape={tuple(input.shape)}, b.shape={tuple(mat2.shape)}")
     if input.shape[1] != mat2.shape[0]:
         raise RuntimeError(f"mm: inner sizes differ; got a.shape={tuple(input.shape)}, b.shape={tuple(mat2.shape)} "
@@ -117,7 +118,7 @@ def matmul(input, other):
         RuntimeError: the inner sizes differ or the stacks do not broadcast.
     """
     _check("matmul", input, other)
-    na, nb = input.ndim, other.ndim
+    na, nb = len(input.shape), len(other.shape)
     if na == 0 or nb == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {na}D and {nb}D")
     if na == 2 and nb == 2:
@@ -151,7 +152,7 @@ def _linear2d(input, weight, bias):
     if weight.shape[0] == 0 or input.shape[0] == 0 or input.shape[1] == 0:
         r = product(input, weight.t())
         return r if bias is None else r + bias
-    return product(input, weight.t(), None if bias is None else bias.contiguous())
+    return _product2d(input, weight, None if bias is None else bias.contiguous(), 1.0, "", input.dtype, True)
 
 
 _linear2d.op.grad_name = "AddmmBackward0"

@@ -75,4 +75,25 @@ class Conv2d(Space):
         return run, check
 
 
-SPACES = {s.name: s for s in (Gemm(), Conv2d())}
+class Attention(Space):
+    name = "attention"
+    values = {"BQ": (96, 24, 48), "KB": (512, 128, 256)}
+    problems = ((4, 8, 512, 64), (4, 8, 256, 64), (8, 4, 128, 64), (1, 8, 1024, 64), (4, 8, 256, 128))
+
+    def prepare(self, device, problem):
+        import clnn
+        import clnn.nn.functional as F
+        b, h, n, e = problem
+        (q, k, v), tensors = _operands(clnn, device, *[(b, h, n, e)] * 3)
+        scores = (q[0, 0].astype(np.float64) @ k[0, 0].T) / np.sqrt(e)
+        weights = np.exp(scores - scores.max(1, keepdims=True))
+        want = weights / weights.sum(1, keepdims=True) @ v[0, 0]
+        out = []
+
+        def run():
+            out[:] = [F.scaled_dot_product_attention(*tensors)]
+            out[0]._storage.buffer()
+        return run, lambda: bool(np.allclose(out[0][0, 0].numpy(), want, rtol=1e-3, atol=1e-4))
+
+
+SPACES = {s.name: s for s in (Gemm(), Conv2d(), Attention())}
