@@ -30,6 +30,7 @@ from .ops.creation import (arange, as_tensor, asarray, empty, empty_like, eye, f
 
 from .ops.random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm  # noqa: F401
 from .random import Generator, default_generator  # noqa: F401
+from .storage import TypedStorage, UntypedStorage  # noqa: F401
 
 __version__ = "0.1.0"
 

@@ -13,6 +13,7 @@ from .graph.op import REGISTRY
 from .ops import creation
 from .ops import random as _random
 from .ops.extras import empty_strided  # noqa: F401
+from .storage import UntypedStorage
 
 # -- questions ----------------------------------------------------------------------------------------------------------------------
 
@@ -42,8 +43,7 @@ is_neg = is_distributed = is_conj
 
 def is_storage(obj):
     """True for the storage behind a tensor."""
-    from .graph.node import Storage
-    return isinstance(obj, Storage)
+    return isinstance(obj, UntypedStorage)
 
 
 def get_device(input):

@@ -182,3 +182,14 @@ def test_hub(tmp_path):
     assert not (tmp_path / "x.pt").exists()
     with pytest.raises(RuntimeError, match="not supported"):
         torch.hub.load("a/b", "model")
+
+
+def test_storages():
+    for lib in (torch, other):
+        x = lib.arange(6.0)
+        view = x[2:].untyped_storage()
+        assert (view.nbytes(), view.size(), len(view), view.element_size()) == (24, 24, 24, 1)
+        assert view.data_ptr() == x.untyped_storage().data_ptr() != x.clone().untyped_storage().data_ptr()
+        assert x.storage().size() == 6 and x[1:].storage().tolist() == [0, 1, 2, 3, 4, 5] and x.storage()[3] == 3
+        assert lib.is_storage(view) and x.storage().dtype is lib.float32 and isinstance(view, lib.UntypedStorage)
+        assert view.tolist()[4:8] == [0, 0, 128, 63]

@@ -251,12 +251,12 @@ class Pickler:
     def _storage_of(self, tensor):
         """(record name, storage class name, number of elements) of a tensor's storage; views of one storage share it."""
         import clnn
-        storage = tensor.untyped_storage()
+        storage = tensor._storage
         name = str(tensor.dtype).rpartition(".")[2]
         if name not in STORAGE_OF:
             raise SerializationError(f"save: tensors of dtype {tensor.dtype} cannot be stored")
         if id(storage) not in self.keys:
-            numel = int(storage.nbytes() if callable(storage.nbytes) else storage.nbytes) // tensor.element_size()
+            numel = storage.nbytes // tensor.element_size()
             self.keys[id(storage)] = (len(self.storages), name)
             self.keep.append(storage)
             with clnn.no_grad():

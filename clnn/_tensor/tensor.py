@@ -117,11 +117,6 @@ class Tensor:
     def storage_offset(self):
         return self._offset
 
-    def untyped_storage(self):
-        return self._storage
-
-    storage = untyped_storage
-
     def element_size(self):
         return self.dtype.itemsize
 
