@@ -170,13 +170,13 @@ class Taps:
         limit = grid.N * grid.P - (groups - 1) * channels * grid.CS
         tail = (M * K, channels * grid.CS, limit)
         common = dict(TC=T, BIAS="m" if bias else "", EPI=EPILOGUES.get(epilogue, epilogue))
-        make = self._few if self._are_few(M, grid, common["EPI"]) else self._cpu if device.is_cpu else self._gpu
+        make = self._few if self._are_few(M, K, grid, common["EPI"]) else self._cpu if device.is_cpu else self._gpu
         self.steps = steps or K
         make(T, M, K, head, tail, common, grid.plain)
 
-    def _are_few(self, M, grid, epilogue) -> bool:
-        """Few output channels, and a grid with few positions that are no pixels."""
-        return (self.device.is_cpu and M <= 16 and not grid.plain and grid.N * grid.P <= 1.7 * self.pixels and self.pixels >= 16
+    def _are_few(self, M, K, grid, epilogue) -> bool:
+        """Few output channels, steps enough to pay for stores by parts of rows, and a grid with few positions that are no pixels."""
+        return (self.device.is_cpu and (M <= 8 or M <= 32 and K >= 96) and not grid.plain and grid.N * grid.P <= 1.7 * self.pixels and self.pixels >= 16
                 and (not epilogue or "VT" in epilogue))
 
     def _few(self, T, M, K, head, tail, common, plain):
