@@ -15,6 +15,7 @@ from clnn import random as _random
 from clnn._tensor import device as _names
 from clnn.amp import GradScaler, autocast as _autocast
 from clnn.core.errors import DeviceError, OutOfMemoryError  # noqa: F401
+from clnn.graph.node import realize_all
 from clnn.runtime import device as _physical
 
 _current = [None]       # number chosen by set_device
@@ -135,10 +136,7 @@ def is_bf16_supported(including_emulation=True) -> bool:
 
 def synchronize(spec=None) -> None:
     """Wait until a device has finished (default: all opened ones)."""
-    if spec is None:
-        clnn.synchronize()
-    else:
-        _device(spec).synchronize()
+    clnn.synchronize(None if spec is None else _device(spec))
 
 
 # -- memory ---------------------------------------------------------------------------------------------------------------------
@@ -231,9 +229,10 @@ class Event:
         self.enable_timing, self._marker, self._time = enable_timing, None, None
 
     def record(self, stream=None):
-        """Mark what has been enqueued so far."""
-        self._time = None
-        self._marker = marker = _device().marker()
+        """Mark the work up to here."""
+        self._time, device = None, _device()
+        realize_all(device)
+        self._marker = marker = device.marker()
 
         def reached(status):
             if self._marker is marker:
@@ -277,7 +276,7 @@ class Stream:
 
     def synchronize(self):
         """Wait until the device has finished."""
-        _device(self.device).synchronize()
+        clnn.synchronize(_device(self.device))
 
     def query(self) -> bool:
         """Whether the device has finished; waits for it."""

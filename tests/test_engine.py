@@ -247,3 +247,15 @@ def test_random_gradients_through_views_and_writes(seed):
             program(clnn, random.Random(seed))
         return
     np.testing.assert_allclose(program(clnn, random.Random(seed)), want, rtol=2e-4)
+
+
+def test_synchronize_launches_what_is_recorded():
+    x = clnn.ones(5)
+    y = x * 3
+    y += 1
+    z = y.exp()
+    assert z._storage.node is not None
+    clnn.synchronize()
+    assert y._storage.node is None and z._storage.node is None
+    clnn.synchronize(clnn.ones(1).device)
+    assert y.tolist() == [4.0] * 5

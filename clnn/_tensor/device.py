@@ -205,10 +205,10 @@ def devices() -> list:
 
 
 def synchronize(spec=None) -> None:
-    """Wait until a device (default: all opened ones) has finished, and raise errors that kernels reported."""
-    if spec is not None:
-        resolve(spec).synchronize()
-        return
+    """Launch what is still only recorded, wait until a device (default: all opened ones) has finished, and raise errors that kernels reported."""
+    from ..graph.node import realize_all
     from ..runtime import drivers
-    for d in list(drivers.opened):
+    wanted = list(drivers.opened) if spec is None else [resolve(spec)]
+    for d in wanted:
+        realize_all(d)
         d.synchronize()

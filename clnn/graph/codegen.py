@@ -185,8 +185,9 @@ def _stores(program, out_index, indent):
 
 def elementwise_source(program: Program, own: frozenset) -> str:
     """The whole source of a fused elementwise kernel called ``fused``."""
-    from .vectors import linear
-    body = {"linear-vector": linear, "linear-loop": _linear_loop, "linear-item": _linear_item, "rows-loop": _rows_loop, "rows-item": _rows_item,
+    from . import vectors
+    body = {"linear-vector": vectors.linear, "rows-vector": vectors.rows,
+            "linear-loop": _linear_loop, "linear-item": _linear_item, "rows-loop": _rows_loop, "rows-item": _rows_item,
             "flat-loop": _flat_loop, "flat-item": _flat_item}[program.form]
     geometry, lines = body(program, own)
     params = ",\n    ".join(geometry + parameters(program))
@@ -241,7 +242,7 @@ def _inner(name, cls, var):
     return "0" if cls[-1] == "0" else f"{var} * {name}_s{len(cls) - 1}"
 
 
-def _row_body(program, own, var, indent):
+def row_body(program, own, var, indent):
     flat = f"row * d{program.rank - 1} + {var}"
     return [*values(program, flat, lambda k: _inner(f"x{k}", program.leaves[k][1], var), own, indent),
             *_stores(program, lambda k: _inner(f"y{k}", program.outs[k][2], var), indent)]
@@ -252,14 +253,20 @@ def _rename_bases(program):
             + [f"    __global {dt.ALL[d].c}* y{k}b = y{k};" for k, (_, d, *_r) in enumerate(program.outs)])
 
 
-def _rows_loop(program, own):
+def rows_start(program):
+    """(parameters, statements up to the pointers of ``row``) of the forms in which a work-item walks ``seg`` elements of ``chunk`` rows."""
     r = program.rank
     lines = [*_rename_bases(program), "    const long first = (long)get_global_id(0) * chunk;",
              "    const long last = min(first + chunk, rows);", "    const long lo = (long)get_global_id(1) * seg;",
              f"    const int m = (int)(min(seg, d{r - 1} - lo));", "    for (long row = first; row < last; row++) {",
-             *_row_bases(program, "        "), "        for (int c = 0; c < m; c++) {", "            const long i = lo + c;"]
-    lines += _row_body(program, own, "i", "            ") + ["        }", "    }"]
+             *_row_bases(program, "        ")]
     return _dims(program) + ["const long rows", "const long chunk", "const long seg"], lines
+
+
+def _rows_loop(program, own):
+    parameters, lines = rows_start(program)
+    lines += ["        for (int c = 0; c < m; c++) {", "            const long i = lo + c;", *row_body(program, own, "i", "            "), "        }", "    }"]
+    return parameters, lines
 
 
 def _rows_item(program, own):
@@ -267,7 +274,7 @@ def _rows_item(program, own):
     rows = " * ".join(f"d{j}" for j in range(r - 1)) or "1"
     lines = [*_rename_bases(program), "    const long i = get_global_id(0), row = get_global_id(1);",
              f"    if (i >= d{r - 1} || row >= {rows}) return;",
-             "    {", *_row_bases(program, "    "), *_row_body(program, own, "i", "    "), "    }"]
+             "    {", *_row_bases(program, "    "), *row_body(program, own, "i", "    "), "    }"]
     return _dims(program), lines
 
 

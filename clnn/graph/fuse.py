@@ -218,10 +218,24 @@ _SCALAR_C = {"float": "float", "double": "double", "int": "long", "long": "long"
 _kernels: dict = {}
 
 
-def _by_vectors(program) -> bool:
-    """Whether a program reads or writes 16-bit floats, whose conversions are instructions for vectors only, and has a vector form."""
+def _vector_plan(device, program, sizes, numel):
+    """(form, leading arguments, global size, local size) of the vector form where a CPU gains by it, else None.
+
+    That is for 16-bit floats, whose conversions are instructions for vectors only, and, on drivers without loop forms, for short rows.
+    """
     narrow = any(dt.ALL[d].round_trip for d, *_ in program.leaves) or any(dt.ALL[d].round_trip for _, d, *_ in program.outs)
-    return narrow and vectors.linear(program, codegen.OWN) is not None
+    if sizes is None:
+        if not narrow or numel < 4096 or vectors.linear(program, codegen.OWN) is None:
+            return None
+        chunk = min(65536, -(-numel // (4 * device.compute_units)) + 63 & ~63)
+        return "linear-vector", [numel, chunk], (-(-numel // chunk),), (1,)
+    inner = sizes[-1]
+    if inner < NARROW or not narrow and (device.loops or inner >= 256) or vectors.rows(program, codegen.OWN) is None:
+        return None
+    rows = numel // inner
+    seg = inner if rows >= 4 * device.compute_units else max(4096, -(-inner // (4 * device.compute_units)))
+    chunk = max(1, min(8192 // min(inner, seg), -(-rows // (4 * device.compute_units))))
+    return "rows-vector", [*sizes, rows, chunk, seg], (-(-rows // chunk), -(-inner // seg)), (1, 1)
 
 
 def kernel_for(device, program: codegen.Program):
@@ -249,10 +263,9 @@ class _Launch:
             tuple(group.code), tuple([(leaf[1].index, c, leaf[2] != 0) for leaf, c in zip(group.leaves, classes)]),
             tuple([_SCALAR_C[k] for k in group.kinds]),
             tuple([(t[0], t[1].index, c, t[3] != 0) for t, c in zip(targets, out_classes)]), form, rank)
-        if sizes is None and device.is_cpu and numel >= 4096 and _by_vectors(program):
-            program.form = "linear-vector"
-            chunk = min(65536, -(-numel // (4 * device.compute_units)) + 63 & ~63)
-            self.geometry, self.global_size, self.local_size = [numel, chunk], (-(-numel // chunk),), (1,)
+        better = _vector_plan(device, program, sizes, numel) if device.is_cpu else None
+        if better is not None:
+            program.form, self.geometry, self.global_size, self.local_size = better
         self.kernel = kernel_for(device, program)
         self.steps = _steps(classes, walks) if rank else [()] * len(classes)
         self.out_steps = _steps(out_classes, out_walks) if rank else [()] * len(targets)

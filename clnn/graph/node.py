@@ -8,6 +8,7 @@ gives its storage a new node: earlier readers still see the old value and nothin
 from __future__ import annotations
 
 import weakref
+from collections import deque
 
 MAX_NODES = 48          # a fused kernel stays small enough to compile fast and keep its values in registers
 MAX_LEAVES = 14
@@ -73,13 +74,15 @@ class Node:
 
 
 _ref = weakref.ref
+_recent: deque = deque(maxlen=1 << 14)      # references to the storages that were given a node, for ``realize_all``; bounded
 
 
 def record(expr, refs, compute, dtype, shape, numel, device, count, leaves, linear) -> Storage:
     """Make the pending node and the storage that will hold its value."""
     node = Node(expr, refs, compute, dtype, shape, numel, device, count, leaves, linear)
     storage = Storage(device, numel * dtype.itemsize, None, node)
-    node.out = _ref(storage)
+    node.out = out = _ref(storage)
+    _recent.append(out)
     return storage
 
 
@@ -90,7 +93,21 @@ def rebind(target: Storage, source: Storage) -> None:
         raise_pinned(target)
     target.node, target.buf = node, source.buf
     if node is not None:
-        node.out = _ref(target)
+        node.out = out = _ref(target)
+        _recent.append(out)
+
+
+def realize_all(device=None) -> None:
+    """Launch all that is recorded and still referred to (of one device): what ``synchronize`` waits for is the whole work."""
+    others = []
+    while _recent:
+        storage = _recent.pop()()                        # latest first: what it depends on is fused into its launch
+        if storage is not None and storage.node is not None:
+            if device is None or storage.device is device:
+                realize(storage)
+            else:
+                others.append(_ref(storage))
+    _recent.extend(reversed(others))
 
 
 def raise_pinned(storage):

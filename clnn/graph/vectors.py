@@ -141,6 +141,23 @@ def linear(program, own):
     return ["const long n", "const long chunk"], lines
 
 
+def rows(program, own):
+    """The same for rows of a strided walk whose innermost dimension every operand takes in unit steps, or with one element for all."""
+    last = [cls if cls in ("l", "0") else cls[-1] for _, cls, _ in program.leaves]
+    ends = [dt.ALL[d] for _, d, *_ in program.outs]
+    if "s" in last or any(r.category == dt.BOOL for r in ends) or any(cls != "l" and cls[-1] != "1" for _, _, cls, _ in program.outs):
+        return None
+    wide = width(program)
+    body = values(program, lambda k: (f"x{k}", True) if last[k] == "0" else (f"x{k} + i", False), own, wide, "            ")
+    if body is None:
+        return None
+    parameters, lines = codegen.rows_start(program)
+    lines += ["        int c = 0;", f"        for (; c + {wide} <= m; c += {wide}) {{", "            const long i = lo + c;", *body,
+              *["            " + store(row, wide, f"y{k} + i", f"v{program.outs[k][0]}") for k, row in enumerate(ends)], "        }",
+              "        for (; c < m; c++) {", "            const long i = lo + c;", *codegen.row_body(program, own, "i", "            "), "        }", "    }"]
+    return parameters, lines
+
+
 def element(program, value, acc, leaf_at, own, width, indent):
     """Statements that leave the vector, in the accumulate type ``acc``, in ``e``; None without a vector form."""
     lines = values(program, leaf_at, own, width, indent)

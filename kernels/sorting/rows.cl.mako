@@ -33,12 +33,12 @@ __kernel void sort_rows(IN(${T.c}, x), OUT(${T.c}, values), OUT(long, indices), 
             const ${K}${W} lane = (${K}${W})(${", ".join(map(str, range(W)))});
             for (int i = 0; i < L; i += ${W}) {
                 const ${UK}${W} mine = vload${W}(0, all + i);
-                ${K}${W} smaller = 0;
+                ${K}${W} larger = 0;                              // less the number of those before it: a true lane is -1
                 for (int j = 0; j < L; j++) {
                     const ${UK}${W} other = all[j];
-                    smaller -= (other < mine) | ((other == mine) & (lane > (${K}${W})(j - i)));
+                    larger += (other < mine) | ((other == mine) & (lane > (${K}${W})(j - i)));
                 }
-                vstore${W}(smaller, 0, before + i);
+                vstore${W}(-larger, 0, before + i);
             }
             for (int i = 0; i < L; i++) { to[before[i]] = from[i]; at[before[i]] = i; }
             continue;

@@ -1,0 +1,78 @@
+"""Kernels with several forms: sizes around vector widths and segments, where the forms that the derived tests do not reach begin."""
+import ml_dtypes
+import numpy as np
+import pytest
+
+import clnn
+
+R = np.random.default_rng(5)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_all_16_bit_patterns_through_a_fused_chain(name):
+    kind = np.float16 if name == "float16" else ml_dtypes.bfloat16
+    bits = np.arange(65536, dtype=np.uint16)
+    x = clnn.from_numpy(bits.view(np.int16)).view(getattr(clnn, name))
+    with np.errstate(all="ignore"):
+        values = bits.view(kind).astype(np.float32)
+        want = ((values * 2).astype(kind).astype(np.float32) + 1).astype(kind).astype(np.float32)
+    np.testing.assert_array_equal((x * 2 + 1).float().numpy(), want)
+    np.testing.assert_array_equal(x.float().numpy(), values)
+
+
+@pytest.mark.parametrize("inner", [16, 23, 64, 100])
+def test_short_rows_of_a_strided_walk(inner):
+    a, b = R.standard_normal((40, 7, inner)).astype(np.float32), R.standard_normal(inner).astype(np.float32)
+    x = clnn.tensor(a)
+    np.testing.assert_array_equal(x.transpose(0, 1).contiguous().numpy(), a.swapaxes(0, 1))
+    np.testing.assert_array_equal((x[:, 1:5] * 2 + clnn.tensor(b)).numpy(), a[:, 1:5] * 2 + b)
+    np.testing.assert_array_equal((x.half()[:, 1:5] * 2).float().numpy(), (a.astype(np.float16) * 2)[:, 1:5].astype(np.float32))
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 63, 64, 65, 130, 40000])
+def test_row_reductions_around_the_lanes(n):
+    a = R.integers(-9, 9, (5, n)).astype(np.float32)
+    x = clnn.tensor(a)
+    np.testing.assert_array_equal(x.sum(1).numpy(), a.sum(1))
+    np.testing.assert_array_equal(x.amax(1).numpy(), a.max(1))
+    np.testing.assert_array_equal(x.argmax(1).numpy(), a.argmax(1))
+    np.testing.assert_array_equal((x * 2 - 1).sum(1).numpy(), (a * 2 - 1).sum(1))
+    np.testing.assert_array_equal(x.t().contiguous().argmin(0).numpy(), a.argmin(1))
+    np.testing.assert_array_equal(x.cumsum(1).numpy(), a.cumsum(1))
+    np.testing.assert_array_equal(x.cummax(1).values.numpy(), np.maximum.accumulate(a, 1))
+
+
+@pytest.mark.parametrize("n", [1, 40, 64, 65, 300])
+def test_order_of_rows(n):
+    a = R.integers(0, 20, (6, n)).astype(np.float32)
+    if n > 1:
+        a[1, n // 2] = np.nan
+    x, order = clnn.tensor(a), np.argsort(a, 1, kind="stable")
+    np.testing.assert_array_equal(x.sort(1).indices.numpy(), order)
+    k = (n + 1) // 2
+    values, at = x.kthvalue(k, 1)
+    np.testing.assert_array_equal(at.numpy(), order[:, k - 1])
+    np.testing.assert_array_equal(values.numpy(), np.take_along_axis(a, order, 1)[:, k - 1])
+    want = [np.nan if np.isnan(r).any() else np.sort(r)[(n - 1) // 2] for r in a]
+    np.testing.assert_array_equal(x.median(1).values.numpy(), np.float32(want))
+
+
+def test_writes_and_reads_by_index_of_vectors():
+    n, size = 5000, 700
+    at, a = R.integers(0, size, n), R.standard_normal(n).astype(np.float32)
+    want = np.zeros(size, np.float32)
+    for i, v in zip(at, a):
+        want[i] += v                                             # in the order of the source, bit by bit
+    index = clnn.tensor(at)
+    np.testing.assert_array_equal(clnn.zeros(size).scatter_add(0, index, clnn.tensor(a)).numpy(), want)
+    np.testing.assert_array_equal(clnn.bincount(index, minlength=size).numpy(), np.bincount(at, minlength=size))
+    np.testing.assert_array_equal(clnn.tensor(want)[index].numpy(), want[at])
+    at[n // 2] = size
+    with pytest.raises(IndexError):
+        clnn.tensor(want).gather(0, clnn.tensor(at)).numpy()
+
+
+def test_float_to_int64_keeps_all_bits():
+    a = np.concatenate([R.standard_normal(4000) * 10.0 ** R.integers(0, 19, 4000), [2 ** 31, -2 ** 31, 2 ** 32, -2 ** 62, 2 ** 62, -0.5, 0.0]]).astype(np.float32)
+    a = a[np.abs(a) < 2.0 ** 63]
+    np.testing.assert_array_equal(clnn.tensor(a).long().numpy(), a.astype(np.int64))
