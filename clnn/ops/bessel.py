@@ -33,5 +33,5 @@ k1 = _special("modified_bessel_k1", "clnn_k1e(input) * exp(-input)", lambda g, i
 k0e = _special("scaled_modified_bessel_k0", "clnn_k0e(input)", lambda g, input, result: g * (result - k1e(input)), "``exp(x) K0(x)``.")
 k1e = _special("scaled_modified_bessel_k1", "clnn_k1e(input)", lambda g, input, result: g * (result - k0e(input) - result / input),
                "``exp(x) K1(x)``.")
-spherical_j0 = _special("spherical_bessel_j0", "(fabs(input) < 0.05f ? 1 - input * input / 6 * (1 - input * input / 20) : sin(input) / input)",
+spherical_j0 = _special("spherical_bessel_j0", "(isinf(input) ? 0 : fabs(input) < 0.05f ? 1 - input * input / 6 * (1 - input * input / 20) : sin(input) / input)",
                         lambda g, input, result: g * where(input.abs() < 0.05, -input / 3, (input.cos() - result) / input), "``sin(x) / x``.")

@@ -15,7 +15,8 @@ from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.errors import LinAlgError
 from .creation import arange, eye, zeros
-from .linalg import _on_host, _REAL, cholesky, inv, matrices, qr, solve, solve_triangular, square, svd
+from .joining import cat
+from .linalg import _on_host, _positive_samples, _REAL, _square_samples, cholesky, inv, matrices, qr, solve, solve_triangular, square, svd
 from .matmul import matmul
 from .random import randn
 from .selection import where
@@ -29,6 +30,28 @@ def _host(fn, inputs, outputs):
     with np.errstate(all="ignore"):
         got = fn(*[read(t.detach()) for t in inputs])
     return tuple(from_array(np.ascontiguousarray(a, row.np).reshape(s), device, row) for a, (s, row) in zip(got, outputs))
+
+
+# -- samples ------------------------------------------------------------------------------------------------------------------------------
+_RIGHT = np.arange(6.0).reshape(3, 2) - 2
+_LU = np.array([[4.0, 1, 2], [0.5, 3, -1], [0.25, -0.5, 2]])
+
+
+def _equation_samples():
+    return [((_LU, _RIGHT), {}), ((np.stack([_LU, _LU.T]), np.stack([_RIGHT, -_RIGHT])), {})]
+
+
+def _packed_samples(*right):
+    """A factorisation with row exchanges, and what follows it."""
+    return lambda: [((_LU, np.array([2, 3, 3], np.int32), *right), {})]
+
+
+def _triangle_samples(*right):
+    return lambda: [((*right, _LU), {}), ((*right, _LU), {"upper": False})]
+
+
+def _reflection_samples(*other):
+    return lambda: [((_LU, np.array([1.2, 0.8, 0.0]), *other), {})]
 
 
 def _one(A):
@@ -62,7 +85,7 @@ def _minor_info(a):
     return (np.array([of(m) for m in a.reshape(-1, *a.shape[-2:])], np.int32).reshape(lead),)
 
 
-@composite("linalg_cholesky_ex", method=False, dtypes=_REAL, gradcheck=False)
+@composite("linalg_cholesky_ex", method=False, dtypes=_REAL, gradcheck=False, samples=_positive_samples)
 def cholesky_ex(A, *, upper=False, check_errors=False):
     """Cholesky factor and a status per matrix: 0, or the order of the leading minor that is not positive definite (the factor is NaN there)."""
     matrices("linalg.cholesky_ex", A)
@@ -81,7 +104,7 @@ def _singular_info(a):
     return (np.where(diagonal.any(-1), diagonal.argmax(-1) + 1, 0),)
 
 
-@composite("linalg_inv_ex", method=False, dtypes=_REAL, gradcheck=False)
+@composite("linalg_inv_ex", method=False, dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def inv_ex(A, *, check_errors=False):
     """Inverse and a status per matrix: 0, or the number of a zero pivot (the inverse is NaN there)."""
     matrices("linalg.inv_ex", A)
@@ -93,7 +116,7 @@ def inv_ex(A, *, check_errors=False):
     return named("linalg_inv_ex", "inverse", "info")(where(good, inv(where(good, A, _one(A))), math.nan), info)
 
 
-@composite("linalg_solve_ex", method=False, dtypes=_REAL, gradcheck=False)
+@composite("linalg_solve_ex", method=False, dtypes=_REAL, gradcheck=False, samples=_equation_samples)
 def solve_ex(A, B, *, left=True, check_errors=False):
     """Solution of ``A X = B`` and a status per matrix as of :func:`inv_ex`."""
     matrices("linalg.solve_ex", A)
@@ -109,7 +132,7 @@ def solve_ex(A, B, *, left=True, check_errors=False):
 # -- LU -------------------------------------------------------------------------------------------------------------------------------------
 def _factor(a, pivot):
     """L and U in one matrix, and the row exchanges counted from 1: Gauss elimination of a batch with the largest pivot of each column."""
-    lu = np.array(a).reshape(-1, *a.shape[-2:])
+    lu = np.array(a).reshape(math.prod(a.shape[:-2]), *a.shape[-2:])
     m, n = lu.shape[-2:]
     k, rows = min(m, n), np.arange(len(lu))
     exchanges = np.tile(np.arange(1, k + 1, dtype=np.int32), (len(lu), 1))
@@ -128,7 +151,7 @@ def _factor(a, pivot):
 
 def _order(pivots, m):
     """Row exchanges as permutations: row i of P^T A is row order[i] of A."""
-    flat = pivots.reshape(-1, pivots.shape[-1])
+    flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
     order = np.tile(np.arange(m), (len(flat), 1))
     rows = np.arange(len(flat))
     for j in range(flat.shape[1]):
@@ -174,7 +197,7 @@ def _lu_factor(A, pivot):
 _lu_factor.op.grad_name = "LinalgLuFactorExBackward0"
 
 
-@composite("linalg_lu_factor", method=False, dtypes=_REAL, gradcheck=False)
+@composite("linalg_lu_factor", method=False, dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def lu_factor(A, *, pivot=True):
     """L and U of ``A = P L U`` packed into one matrix, and the row exchanges (int32, counted from 1). LinAlgError when U is singular."""
     LU, pivots, info = lu_factor_ex(A, pivot=pivot)
@@ -185,7 +208,7 @@ def lu_factor(A, *, pivot=True):
     return named("linalg_lu_factor", "LU", "pivots")(LU, pivots)
 
 
-@composite("linalg_lu_factor_ex", method=False, dtypes=_REAL, gradcheck=False)
+@composite("linalg_lu_factor_ex", method=False, dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def lu_factor_ex(A, *, pivot=True, check_errors=False):
     """:func:`lu_factor` and a status per matrix: 0, or the number of a zero on the diagonal of U."""
     matrices("linalg.lu_factor_ex", A)
@@ -197,21 +220,21 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False):
     return named("linalg_lu_factor_ex", "LU", "pivots", "info")(LU, pivots, info)
 
 
-@composite("linalg_lu", method=False, dtypes=_REAL, gradcheck=False)
+@composite("linalg_lu", method=False, dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def lu(A, *, pivot=True):
     """``P``, ``L`` and ``U`` with ``A = P L U``: a permutation, lower triangular with ones on the diagonal, upper triangular."""
     matrices("linalg.lu", A)
     return named("linalg_lu", "P", "L", "U")(*lu_unpack(*_lu_factor(A, pivot)))
 
 
-@composite("lu", dtypes=_REAL, gradcheck=False)
+@composite("lu", dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def legacy_lu(A, pivot=True, get_infos=False):
     """Packed LU factorisation and row exchanges; see :func:`clnn.linalg.lu_factor`."""
     LU, pivots, info = lu_factor_ex(A, pivot=pivot)
     return (LU, pivots, info) if get_infos else (LU, pivots)
 
 
-@composite("lu_unpack", method=False, dtypes=_REAL, gradcheck=False)
+@composite("lu_unpack", method=False, dtypes=_REAL, gradcheck=False, samples=_packed_samples())
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     """``P``, ``L`` and ``U`` from a packed factorisation; parts that were not asked for are empty."""
     none = empty((0,), LU_data.dtype, LU_data._storage.device)
@@ -219,7 +242,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     return named("lu_unpack", "P", "L", "U")(P, _lower(LU_data) if unpack_data else none, _upper(LU_data) if unpack_data else none)
 
 
-@composite("linalg_lu_solve", method=False, dtypes=_REAL, gradcheck=False)
+@composite("linalg_lu_solve", method=False, dtypes=_REAL, gradcheck=False, samples=_packed_samples(_RIGHT))
 def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     """``X`` with ``A X = B`` (``X A = B`` when not ``left``, the transpose of ``A`` when ``adjoint``), from :func:`lu_factor`."""
     if not left:
@@ -230,14 +253,20 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     return solve_triangular(U, solve_triangular(L, matmul(P.mT, B), upper=False, unitriangular=True), upper=True)
 
 
-@composite("lu_solve", dtypes=_REAL, gradcheck=False)
+@composite("lu_solve", dtypes=_REAL, gradcheck=False, samples=lambda: [((_RIGHT, *pair), {}) for (pair, _) in _packed_samples()()])
 def legacy_lu_solve(b, LU_data, LU_pivots):
     """:func:`clnn.linalg.lu_solve` in the order of arguments of the top-level function."""
     return lu_solve(LU_data, LU_pivots, b)
 
 
 # -- Cholesky, triangles, reflections --------------------------------------------------------------------------------------------------------
-@composite("cholesky_inverse", dtypes=_REAL, gradcheck=False)
+def _cholesky_inverse_np(L, upper=False):
+    L = np.triu(L).mT if upper else np.tril(L)
+    return np.linalg.inv(L @ L.mT)
+
+
+# The half that is not read has gradient 0 here, and not in PyTorch: hence no comparison with it.
+@composite("cholesky_inverse", dtypes=_REAL, gradcheck=False, samples=_triangle_samples(), numpy=_cholesky_inverse_np, torch=None)
 def cholesky_inverse(L, upper=False):
     """The inverse of ``L L^T`` (``L^T L`` when ``upper``)."""
     square("cholesky_inverse", L)
@@ -245,14 +274,14 @@ def cholesky_inverse(L, upper=False):
     return matmul(inverse, inverse.mT) if upper else matmul(inverse.mT, inverse)
 
 
-@composite("triangular_solve", dtypes=_REAL, gradcheck=False)
+@composite("triangular_solve", dtypes=_REAL, gradcheck=False, samples=_triangle_samples(_RIGHT))
 def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     """``X`` with ``A X = b`` for triangular ``A`` (deprecated in PyTorch; use :func:`clnn.linalg.solve_triangular`), and ``A``."""
     X = solve_triangular(A.mT if transpose else A, b, upper=upper != transpose, unitriangular=unitriangular)
     return named("triangular_solve", "solution", "cloned_coefficient")(X, A.clone())
 
 
-@composite("geqrf", dtypes=_REAL, gradcheck=False)
+@composite("geqrf", dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def geqrf(input):
     """The raw QR factorisation: R above and Householder vectors below the diagonal, and their factors ``tau``."""
     matrices("geqrf", input)
@@ -264,7 +293,7 @@ def geqrf(input):
     return named("geqrf", "a", "tau")(*_on_host(raw, (input,), (input.shape, lead + (k,))))
 
 
-@composite("orgqr", dtypes=_REAL, gradcheck=False, aliases=("linalg_householder_product",))
+@composite("orgqr", dtypes=_REAL, gradcheck=False, aliases=("linalg_householder_product",), samples=_reflection_samples())
 def householder_product(input, tau):
     """The first columns of ``H1 H2 ... Hk``, reflections ``I - tau v v^T`` whose vectors stand below the diagonal of ``input``."""
     m, n = input.shape[-2:]
@@ -276,13 +305,12 @@ def householder_product(input, tau):
     return Q
 
 
-@composite("ormqr", dtypes=_REAL, gradcheck=False)
+@composite("ormqr", dtypes=_REAL, gradcheck=False, samples=_reflection_samples(_RIGHT))
 def ormqr(input, tau, other, left=True, transpose=False):
     """The product of ``other`` with all of ``Q`` of :func:`geqrf`."""
     m, k = input.shape[-2], tau.shape[-1]
     full = input.narrow(-1, 0, k)
     if m > k:
-        from .joining import cat
         full = cat([full, zeros(tuple(input.shape[:-2]) + (m, m - k), dtype=input.dtype, device=input._storage.device)], -1)
     Q = householder_product(full, tau)
     Q = Q.mT if transpose else Q
@@ -308,7 +336,8 @@ def matrix_exp(input):
     return total
 
 
-@composite("linalg_tensorinv", method=False, dtypes=_REAL, gradcheck=False)
+@composite("linalg_tensorinv", method=False, dtypes=_REAL, gradcheck=False,
+           samples=lambda: [((np.eye(6).reshape(2, 3, 6) * 2 + 0.1,), {}), ((np.eye(4).reshape(4, 2, 2) + 0.1, 1), {})])
 def tensorinv(A, ind=2):
     """The inverse of ``A`` read as a matrix of its first ``ind`` against its other dimensions."""
     if ind <= 0:
@@ -320,7 +349,8 @@ def tensorinv(A, ind=2):
     return inv(A.reshape(math.prod(rows), -1)).reshape(columns + rows)
 
 
-@composite("linalg_tensorsolve", method=False, dtypes=_REAL, gradcheck=False)
+@composite("linalg_tensorsolve", method=False, dtypes=_REAL, gradcheck=False,
+           samples=lambda: [((np.eye(6).reshape(2, 3, 2, 3) * 2 + 0.1, _RIGHT.T), {})])
 def tensorsolve(A, B, dims=None):
     """``X`` with ``tensordot(A, X, X.ndim) = B``; ``dims`` of ``A`` are moved to the right first."""
     if dims is not None:
@@ -334,10 +364,12 @@ def tensorsolve(A, B, dims=None):
     return solve(A.reshape(-1, math.prod(unknown)), B.reshape(-1)).reshape(unknown)
 
 
-@composite("linalg_vander", method=False)
+@composite("linalg_vander", method=False, samples=lambda: [((np.linspace(-1, 2, 4),), {}), ((np.ones((2, 3)) * 0.5, 5), {})])
 def vander(x, N=None):
     """Vandermonde matrices: the powers 0 ... N - 1 of the elements of ``x`` as columns."""
-    return x.unsqueeze(-1) ** arange(x.shape[-1] if N is None else N, device=x._storage.device)
+    n = x.shape[-1] if N is None else N
+    ones = x.new_ones((*x.shape, 1))
+    return cat([ones, x.unsqueeze(-1).expand(*x.shape, n - 1)], -1).cumprod(-1) if n > 1 else ones.narrow(-1, 0, n)
 
 
 # -- low rank ---------------------------------------------------------------------------------------------------------------------------------------

@@ -212,7 +212,7 @@ def torch_function(op):
     if op.torch is None or op.name.startswith("_") and not op.torch:
         return None
     for path in ([op.torch.removeprefix("torch.")] if op.torch else [f"{p}.{op.name}".lstrip(".") for p in (("", "Tensor") if op.method else ()) + _PLACES]):
-        path = path.replace("linalg_", "linalg.", 1) if path.startswith("linalg_") else path
+        path = re.sub("^(linalg|special)_", r"\1.", path)
         found = torch
         for part in path.split("."):
             found = getattr(found, part, None)

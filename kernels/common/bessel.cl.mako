@@ -57,12 +57,10 @@ ${OV} ${F} clnn_${name}(${F} x) {
 % if second:
     if (x == 0) return -INFINITY;
     if (!(x > 0)) return NAN;
-    if (isinf(x)) return 0;
     return x > 25 ? clnn_bessel_far_(x, ${order}, 1) : clnn_bessel_near_(x, ${2 + order});
 % else:
     const ${F} a = fabs(x);
-    if (isnan(x)) return x;
-    if (isinf(x) || x == 0) return ${"x == 0 ? 1 : 0" if order == 0 else "0"};
+    if (isnan(x) || x == 0) return x${" == 0 ? 1 : x" if order == 0 else ""};
     const ${F} r = a > 25 ? clnn_bessel_far_(a, ${order}, 0) : clnn_bessel_near_(a, ${order});
     return ${"r" if order == 0 else "x < 0 ? -r : r"};
 % endif
@@ -85,7 +83,10 @@ ${OV} ${F} clnn_i${order}e(${F} x) {
 ${OV} ${F} clnn_k${order}e(${F} x) {
     if (x == 0) return INFINITY;
     if (!(x > 0)) return NAN;
-    const ${F} step = fmin(${"0.25f, 1" if F == "float" else "0.125, 0.7"} / sqrt(x)), end = log(2 * (${"20" if F == "float" else "42"} / x + 1)) ${"+ 1" if order else ""};
+    if (isinf(x)) return 0;
+    const ${F} step = fmin(${"0.25f, 1" if F == "float" else "0.125, 0.7"} / sqrt(x));
+    /* where the integrand has vanished, by two bounds of acosh(1 + 20 / x) */
+    const ${F} end = fmin(log(2 * (${"20" if F == "float" else "42"} / x + 1)) ${"+ 1" if order else ""}, sqrt(${"50" if F == "float" else "100"} / x));
     ${F} sum = (${F})0.5${s};
     for (${F} t = step; t < end; t += step) {
         const ${F} half_ = sinh(t / 2);

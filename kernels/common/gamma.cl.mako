@@ -111,17 +111,19 @@ ${OV} ${F} clnn_gamma_draw_(long seed, long block, ${F} a) {
 /* sum of (q + k)^-x: nine terms, then Euler's and Maclaurin's formula */
 ${OV} ${F} clnn_zeta(${F} x, ${F} q) {
     if (x == 1) return INFINITY;
-    if (x < 1 || isnan(x) || isnan(q)) return NAN;
+    if (x < 1) return NAN;
     if (q <= 0) {
         if (q == floor(q)) return INFINITY;
         if (x != floor(x)) return NAN;
     }
+    if (isnan(x) || !(q < INFINITY)) return NAN;
     ${F} sum = 0;
     for (int k = 0; k < 9 || q <= 9; k++) {
         sum += pow(q, -x);
         q += 1;
     }
     const ${F} power = pow(q, -x);
+    if (power == 0) return sum == 0 && isinf(x) ? NAN : sum;            /* NaN as in PyTorch */
     ${F} total = sum + power * q / (x - 1) + power / 2, factor = power * x / q;
     const ${F} z = 1 / (q * q);
     int k = 1;
