@@ -54,6 +54,14 @@ def larger():
     yield "layer_norm", lambda: clnn.nn.functional.layer_norm(t(70, 40), (40,), t(40), t(40))
     for name in ("LSTM", "GRU", "RNN"):
         yield name, lambda name=name: getattr(clnn.nn, name)(6, 5)(t(4, 3, 6))[0]
+    for name in ("LSTM", "GRU"):
+        yield f"{name} in whole vectors", lambda name=name: getattr(clnn.nn, name)(6, 16)(t(4, 3, 6))[0]
+    for L, causal in ((7, True), (30, False)):
+        yield f"attention in panels, {L} queries", lambda L=L, causal=causal: clnn.nn.functional.scaled_dot_product_attention(
+            t(1, 2, L, 16), t(1, 2, 40, 16), t(1, 2, 40, 32), is_causal=causal)
+    yield "median of 300", lambda: t(3, 300).median(1)
+    yield "tenth of 300", lambda: t(3, 300).kthvalue(10, 1)
+    yield "conv2d with a tiled gradient", lambda: clnn.nn.functional.conv2d(t(2, 3, 14, 14), t(16, 3, 3, 3), t(16))
     yield "dropout", lambda: clnn.nn.functional.dropout(t(1000), 0.5)
     yield "normal", lambda: clnn.randn(1000)
     yield "permutation", lambda: clnn.randperm(1000)

@@ -26,7 +26,7 @@ pytestmark = [
 def start(command, log):
     """A process under the simulator."""
     env = {**os.environ, "CLNN_DEVICE": "oclgrind", "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(["oclgrind", "--data-races", "--max-errors", "50", "--log", str(log), sys.executable, *map(str, command)],
+    return subprocess.Popen(["oclgrind", "--data-races", "--max-errors", "50", "--local-mem-size", "262144", "--log", str(log), sys.executable, *map(str, command)],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=ROOT)
 
 

@@ -2,8 +2,11 @@
 
 ``pytest tests/test_ops.py -k "softmax and gradient"`` runs one of them. What an operator lacks is a skip with its reason.
 """
+import functools
+
 import numpy as np
 import pytest
+from ahead import Ahead
 
 import clnn
 from clnn._tensor import declare
@@ -37,10 +40,17 @@ def applies(op, name):
 PAIRS = [pytest.param(op, check, id=f"{op.name}-{name}") for op in OPERATORS for name, check in checks.CHECKS.items() if applies(op, name)]
 
 
+def start(op, check):
+    return check.start(op) if hasattr(check, "start") else functools.partial(check, op)
+
+
+AHEAD = Ahead(start)
+
+
 @pytest.mark.parametrize("op, check", PAIRS)
-def test_operator(op, check):
+def test_operator(op, check, request):
     try:
-        check(op)
+        AHEAD.finish(request)
     except checks.NotApplicable as reason:
         pytest.skip(str(reason))
 
