@@ -46,7 +46,7 @@ __constant double clnn_turn_rest_[${len(rows)}] = {${", ".join(lo for _, lo in r
 /* x = quadrant * pi/2 + r with |r| <= pi/4 */
 static inline float clnn_trig_(float x, int* quadrant) {
     const int e = clamp((int)((as_uint(x) >> 23) & 255) - 150, 0, ${len(rows) - 1});
-    const double p = x * clnn_turn_[e], k = rint(p * 0.63661977236758134);
+    const double p = x * clnn_turn_[e], k = (p * 0.63661977236758134 + 0x1.8p52) - 0x1.8p52;   /* rounded; rint is no instruction in PoCL */
     *quadrant = (int)k;
     const float r = (float)fma((double)x, clnn_turn_rest_[e], fma(k, -(${half_lo}), fma(k, -(${half_hi}), p)));
     return k == 0 ? x : r;              /* keeps -0; up to pi/4 x was not changed */
