@@ -37,7 +37,7 @@ def launch_rows(device, code, leaves, kinds, outs, scalars, rows) -> None:
         size = 1
         while size < len(part):
             size *= 2
-        loop = device.loops
+        loop = device.is_cpu
         key = (device, code, leaves, kinds, outs, size)
         kernel = _kernels.get(key)
         if kernel is None:
@@ -54,27 +54,20 @@ def launch_rows(device, code, leaves, kinds, outs, scalars, rows) -> None:
 
 def _build(device, code, leaves, kinds, outs, size, loop):
     program = codegen.Program(code, tuple((d, "l", False) for d in leaves), kinds, tuple((v, d, "l", False) for v, d in outs), "", 0)
-    types = ["__global const %s* %s" % (dt.ALL[d].c, f"x{k}") for k, d in enumerate(leaves)]
-    types += ["__global %s* %s" % (dt.ALL[d].c, f"y{k}") for k, (_, d) in enumerate(outs)]
-    scalars = [f"const {t} s{k}" for k, t in enumerate(kinds)]
-    step = "i++" if loop else "i += get_local_size(0)"
-    first = "0" if loop else "get_local_id(0)"
-    body = [*codegen.values(program, "i", lambda k: "i", codegen.OWN, "        "),
-            *[f"        {dt.ALL[d].store}(y{k}, i, v{v});" for k, (v, d) in enumerate(outs)]]
-    # The leaves that are overwritten alias the outputs at equal indices only, which restrict inside the loop function would deny.
-    moves = [f"    x{k} += lo;" for k in range(len(leaves))] + [f"    y{k} += lo;" for k in range(len(outs))]
-    pragma = ["#ifdef __clang__", "#pragma clang loop vectorize(assume_safety)", "#endif"] if loop else []
-    update = ["static void update(" + ", ".join(["const long lo", "const long n", *types, *scalars]) + ") {", *moves,
-              f"    const int m = (int)min((long){BLOCK}, n - lo);", *pragma, f"    for (int i = {first}; i < m; {step}) {{", *body, "    }", "}"]
-    params, cases = list(scalars), []
+    types = [f"__global const {dt.ALL[d].c}* x{k}" for k, d in enumerate(leaves)] + [f"__global {dt.ALL[d].c}* y{k}" for k, (_, d) in enumerate(outs)]
+    params = [f"const {t} s{k}" for k, t in enumerate(kinds)]
     for r in range(size):
-        names = [f"x{k}_{r}" for k in range(len(leaves))] + [f"y{k}_{r}" for k in range(len(outs))]
-        params += [f"const long n{r}", f"const long end{r}"]
-        params += [t.rsplit(" ", 1)[0] + " " + n for t, n in zip(types, names)]
-        start = f"end{r - 1}" if r else "0"
-        call = ", ".join([f"(b - {start}) * {BLOCK}", f"n{r}", *names, *[f"s{k}" for k in range(len(kinds))]])
-        cases.append(f"    {'else ' if r else ''}if (b < end{r}) update({call});")
-    text = "\n".join(["#pragma OPENCL FP_CONTRACT OFF", *update, f"__kernel void multi({', '.join(params)})", "{",
-                      "    const long b = get_group_id(0);", *cases, "}", ""])
+        params += [f"const long n{r}", f"const long end{r}", *[f"{t}_{r}" for t in types]]
+    chosen = ["n"] + [t.rsplit(" ", 1)[1] for t in types]
+    lines = ["    const long b = get_group_id(0);", "    long start = 0, n = n0;", *[f"    {t} = {name}_0;" for t, name in zip(types, chosen[1:])]]
+    for r in range(1, size):
+        lines.append(f"    if (b >= end{r - 1}) {{ start = end{r - 1}; n = n{r}; " + " ".join(f"{name} = {name}_{r};" for name in chosen[1:]) + " }")
+    lines += [f"    const long lo = (b - start) * {BLOCK};", *[f"    {name} += lo;" for name in chosen[1:]], f"    const int m = (int)min((long){BLOCK}, n - lo);"]
+    # The leaves that are overwritten alias the outputs at equal indices only, which restrict would deny.
+    pragma = ["#ifdef __clang__", "#pragma clang loop vectorize(assume_safety)", "#endif"] if loop else []
+    first, step = ("0", "i++") if loop else ("get_local_id(0)", "i += get_local_size(0)")
+    lines += [*pragma, f"    for (int i = {first}; i < m; {step}) {{", *codegen.values(program, "i", lambda k: "i", codegen.OWN, "        "),
+              *[f"        {dt.ALL[d].store}(y{k}, i, v{v});" for k, (v, d) in enumerate(outs)], "    }"]
+    text = "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void multi({', '.join(params)})", "{", *lines, "}", ""])
     rows = [dt.ALL[d] for d in leaves] + [dt.ALL[i] for c in code for i in c[1:3]]
     return device.kernel_from_source(templates.preamble(device, any(r.needs_fp64 for r in rows), text) + text, "multi")

@@ -5,82 +5,20 @@ A check that does not apply to an operator raises ``NotApplicable`` with the rea
 from __future__ import annotations
 
 import contextlib
-import functools
 import zlib
 
 import numpy as np
 
-from .._tensor.backward import grad as gradients
 from .._tensor.device import resolve
 from .._tensor.dispatch import config
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.errors import KernelBuildError, LaunchError
 from . import cases
+from .basics import NotApplicable, close, limits, same_bits, two_parts
 from .cases import Call, flatten, to_tensor, values
+from .derivatives import double_gradient, gradient
 from .domains import EMPTY_DIFFERS, MEMORY, RANDOM
-
-
-class NotApplicable(Exception):
-    """The check says nothing about this operator."""
-
-
-def two_parts(parts):
-    """A check written as a generator: up to its ``yield`` of tensors it only starts work, after it it compares.
-
-    The check runs both parts. Its ``start(op)`` runs the first and returns the second, for callers that start several checks before they finish one: the
-    kernels of all are then built together.
-    """
-    def start(op):
-        running = parts(op)
-        tensors = next(running)
-        with contextlib.suppress(Exception):            # reading the result raises it again, where the check may expect it
-            cases.pending(tensors)
-        return lambda: next(running, None)
-
-    @functools.wraps(parts)
-    def check(op):
-        start(op)()
-    check.start = start
-    return check
-
-
-# rtol, atol of a forward result by result dtype
-LIMITS = {"float16": (2e-3, 2e-3), "bfloat16": (1.6e-2, 1.6e-2), "float32": (2e-5, 1e-5), "float64": (1e-7, 1e-8)}
-
-
-def limits(op, row, scale=1.0):
-    """(rtol, atol) for a result of dtype ``row``; the entry's ``tolerance`` (a pair, a number, or those by dtype name) may widen it."""
-    rtol, atol = LIMITS.get(row.name, (0.0, 0.0))
-    own = op.tolerance
-    if isinstance(own, dict):
-        own = own.get(row.name, own.get(row, own if {"rtol", "atol"} & set(own) else None))
-    if isinstance(own, dict):
-        own = (own.get("rtol", rtol), own.get("atol", atol))
-    if isinstance(own, (int, float)):
-        own = (own, own)
-    if own:
-        rtol, atol = max(rtol, own[0]), max(atol, own[1])
-    return rtol * scale, atol * scale
-
-
-def close(got, want, rtol, atol, what):
-    """Compare two arrays; NaN equals NaN, infinities must agree."""
-    got, want = np.asarray(got), np.asarray(want)
-    assert got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}"
-    if got.dtype == want.dtype and np.array_equal(got, want):
-        return
-    with np.errstate(all="ignore"):
-        a, b = got.astype(np.float64), want.astype(np.float64)
-        fine = (a == b) | (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(a) & np.isfinite(b) | (np.isnan(a) & np.isnan(b))
-    if not fine.all():
-        at = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(~fine)))
-        raise AssertionError(f"{what}: {np.atleast_1d(a)[at]!r} instead of {np.atleast_1d(b)[at]!r} at {at}; {int((~fine).sum())} of {fine.size} "
-                             f"differ, greatest difference {np.nanmax(np.where(fine, 0, np.abs(a - b))):.3g}")
-
-
-def same_bits(got, want, what):
-    close(got, want, 0.0, 0.0, what)
 
 
 # -- forward ----------------------------------------------------------------------------------------------------------------------
@@ -322,165 +260,6 @@ def special_values(op):
         with np.errstate(all="ignore"):
             want = np.asarray(want[0]).astype(got.dtype)
     close(got, want, *limits(op, dt.from_numpy(got.dtype), 4), f"{op.name} at special values {points.tolist()}")
-
-
-# -- gradients ----------------------------------------------------------------------------------------------------------------------
-
-def _wide(device=None):
-    return dt.float64 if resolve(device).has_fp64 else dt.float32
-
-
-def _rng(op):
-    return np.random.default_rng(zlib.crc32(op.name.encode()) + 1)
-
-
-def _outputs_with_grad(op, call):
-    outs, tensors = cases.run(op, call, requires_grad=True)
-    leaves = [t for t in tensors if t.requires_grad]
-    outs = [o for o in outs if isinstance(o, Tensor) and o.requires_grad]
-    return outs, leaves
-
-
-def _seeds(rng, outs):
-    return [rng.standard_normal(tuple(o.shape)).astype(o.dtype.np) for o in outs]
-
-
-def _differentiable(op):
-    row = _wide() if not op.dtypes or _wide() in op.dtypes else dt.float32
-    if op.name.strip("_") in RANDOM:
-        raise NotApplicable("random")
-    if op.dtypes and row not in op.dtypes or not cases.has_floats(op):
-        raise NotApplicable("takes no floats")
-    found = cases.calls(op, row)
-    if not found:
-        raise NotApplicable("no samples")
-    return row, [_off_kinks(c) for c in found]
-
-
-def _off_kinks(call):
-    """Floats moved a little towards zero, each by another part, so that none sits where a function has a kink or two are equal."""
-    rng = np.random.default_rng(5)
-    return call.map(lambda a: (a * (1 - 0.002 - 0.003 * rng.random(a.shape))).astype(a.dtype) if cases.is_float(a) else a)
-
-
-@two_parts
-def gradient(op):
-    """The gradient against finite differences, and against PyTorch's."""
-    row, found = _differentiable(op)
-    rng, torch_fn, jobs = _rng(op), cases.torch_function(op), []
-    for i, call in enumerate(found):
-        outs, leaves = _outputs_with_grad(op, call)
-        if not outs or not leaves:
-            continue
-        seeds = _seeds(rng, outs)
-        got = gradients(outs, leaves, [to_tensor(s) for s in seeds], allow_unused=True)
-        steps, near = None, []
-        if op.gradcheck and i < 4:
-            # an input without a gradient, like a class weight, is held fixed
-            steps = _directions(call, rng, [g is None for g in got])
-            near = [_float_outputs(op, _moved(call, steps, e)) for e in _steps(row)]
-        jobs.append((call, seeds, leaves, got, steps, near))
-    if not jobs:
-        raise NotApplicable("not differentiable")
-    yield [t for _, _, _, got, _, near in jobs for group in (got, *near) for t in group if t is not None]
-    for call, seeds, leaves, got, steps, near in jobs:
-        got = [np.zeros(tuple(t.shape)) if g is None else values(g) for g, t in zip(got, leaves)]
-        for g, t in zip(got, leaves):
-            assert g.shape == tuple(t.shape), f"{op.name}{call}: gradient of shape {g.shape} for an input of shape {tuple(t.shape)}"
-        if near and len(near[0]) == len(seeds):
-            _compare_slopes(f"{op.name}{call}: directional derivative", got, steps, [_dot(o, seeds) for o in near], row, 2e-5, 3e-2)
-        if torch_fn is not None:
-            _torch_gradient(op, torch_fn, call, got, seeds, row)
-
-
-def _steps(row, wide=1e-6, narrow=1e-2):
-    eps = wide if row is dt.float64 else narrow
-    return eps, -eps
-
-
-def _dot(tensors, weights):
-    return sum(float((values(t).astype(np.float64) * w).sum()) for t, w in zip(tensors, weights) if t is not None)
-
-
-def _compare_slopes(what, slopes, steps, ends, row, rtol_wide, rtol_narrow, eps=None):
-    """The slope along ``steps`` from gradients, and from the values at both ends."""
-    high, low = ends
-    eps, rtol = (eps or _steps(row))[0], rtol_wide if row is dt.float64 else rtol_narrow
-    want = (high - low) / (2 * eps)
-    have = sum(float((g.astype(np.float64) * s).sum()) for g, s in zip(slopes, steps))
-    scale = max(1.0, abs(want), max((float(np.abs(g).max(initial=0)) for g in slopes), default=0.0))
-    assert abs(have - want) <= rtol * scale * 5, f"{what} {have!r}, finite differences give {want!r}"
-
-
-def _directions(call, rng, frozen):
-    """A random direction for every float array of the call, zero for frozen ones."""
-    found = [a for a in call.arrays() if cases.is_float(a)]
-    return [rng.standard_normal(a.shape) * (not still) for a, still in zip(found, frozen)]
-
-
-def _moved(call, steps, eps):
-    left = iter(steps)
-    return call.map(lambda a: (a + eps * next(left)).astype(a.dtype) if cases.is_float(a) else a)
-
-
-def _float_outputs(op, call):
-    return [o for o in cases.run(op, call)[0] if isinstance(o, Tensor) and o.dtype.is_floating_point]
-
-
-def _torch_gradient(op, fn, call, got, seeds, row):
-    import torch
-    ran = cases.torch_run(fn, call, requires_grad=True)
-    if ran is None:
-        return
-    outs = [o for o in ran[0] if isinstance(o, torch.Tensor) and o.requires_grad]
-    leaves = [t for t in ran[1] if t.requires_grad]
-    if len(outs) != len(seeds):
-        assert not outs, f"{op.name}{call}: {len(seeds)} differentiable outputs, PyTorch has {len(outs)}"
-        return
-    try:
-        want = torch.autograd.grad(outs, leaves, [cases.torch_tensor(s) for s in seeds], allow_unused=True)
-    except NotImplementedError:                                  # PyTorch has no gradient here
-        return
-    rtol, atol = (1e-5, 1e-7) if row is dt.float64 else (1e-3, 1e-4)
-    for i, (g, w) in enumerate(zip(got, want)):
-        w = np.zeros_like(g) if w is None else values(w)
-        close(g, w, max(rtol, limits(op, row)[0]), max(atol, limits(op, row)[1]), f"{op.name}{call}: gradient of input {i} against PyTorch's")
-
-
-@two_parts
-def double_gradient(op):
-    """The gradient of the gradient against finite differences of the gradient."""
-    row, found = _differentiable(op)
-    if not op.gradcheck:
-        raise NotApplicable("gradcheck=False")
-    rng, jobs = _rng(op), []
-    for call in found[:2]:
-        outs, leaves = _outputs_with_grad(op, call)
-        if not outs or not leaves:
-            continue
-        seeds = _seeds(rng, outs)
-        inner = [rng.standard_normal(tuple(t.shape)) for t in leaves]
-        first = gradients(outs, leaves, [to_tensor(s) for s in seeds], create_graph=True, allow_unused=True)
-        kept = [(g, to_tensor(u.astype(row.np))) for g, u in zip(first, inner) if g is not None and g.requires_grad]
-        second = [None] * len(leaves)
-        if kept:
-            try:
-                second = gradients([g for g, _ in kept], leaves, [u for _, u in kept], allow_unused=True)
-            except NotImplementedError as exc:
-                raise NotApplicable(str(exc)) from None
-        steps = _directions(call, rng, [g is None for g in first])
-        near = []
-        for e in _steps(row, 1e-5, 2e-2):
-            outs_near, leaves_near = _outputs_with_grad(op, _moved(call, steps, e))
-            near.append(gradients(outs_near, leaves_near, [to_tensor(s) for s in seeds], allow_unused=True))
-        jobs.append((call, leaves, inner, second, steps, near))
-    if not jobs:
-        raise NotApplicable("not differentiable")
-    yield [t for _, _, _, second, _, near in jobs for group in (second, *near) for t in group if t is not None]
-    for call, leaves, inner, second, steps, near in jobs:
-        second = [np.zeros(tuple(t.shape)) if g is None else values(g) for g, t in zip(second, leaves)]
-        _compare_slopes(f"{op.name}{call}: second derivative", second, steps, [_dot(g, inner) for g in near], row, 1e-4, 1e-1,
-                        _steps(row, 1e-5, 2e-2))
 
 
 # -- forms ----------------------------------------------------------------------------------------------------------------------------

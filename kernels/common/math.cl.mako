@@ -2,7 +2,7 @@
 ## are library calls, 10 to 60 times slower than the loop around them), branch-free code that a compiler can vectorise.
 ## They are overloaded for float, float4, float8 and float16, and for double when USE_FP64 (always the built-in there).
 ## Largest errors against exact values, in ulp, each within the limits of OpenCL C:
-##   expm1 2, log 1, log1p 2, log2 2, log10 2, tanh 3, erf 7 (16 allowed), sin and cos 2
+##   exp 2, expm1 2, log 1, log1p 2, log2 2, log10 2, tanh 3, erf 7 (16 allowed), sin and cos 2
 ## Reductions and polynomials: Cody & Waite (1980); coefficients were fitted for this file by reweighted least squares
 ## (Lawson), erf as x*P(x*x)/Q(x*x). NaN goes in, NaN comes out; subnormals and infinities are kept.
 <%!
@@ -63,18 +63,29 @@ CLNN_FN double clnn_${name}(double x, double y) { return ${name}(x, y); }
 % endif
 % endfor
 </%def>
-//@ clnn_exp
-#define clnn_exp exp
+//@ clnn_exp clnn_sigmoid
+<%self:own names="exp">
+CLNN_FN F clnn_exp(F x) {
+    F c = select(x, (F)(89.0f), (I)(x > 89.0f));
+    c = select(c, (F)(-104.0f), (I)(c < -104.0f));
+    F t = c * 1.44269504f + 12582912.0f, k = t - 12582912.0f;        /* rounded: rint is a call in PoCL */
+    F r = fma(k, (F)(-0.693359375f), c);
+    r = fma(k, (F)(2.12194440e-4f), r);
+    I i = as_I(t) - 0x4b400000, h = i >> 1;
+    F p = fma(r * r, ${horner("r", EXP)}, r) + 1.0f;
+    return p * as_F((h + 127) << 23) * as_F((i - h + 127) << 23);   /* in two steps: 2^128 and 2^-149 are no normal floats */
+}
+</%self:own>
 //@ clnn_expm1 clnn_tanh
 <%self:own names="expm1">
 CLNN_FN F clnn_expm1(F x) {
     F c = select(x, (F)(89.0f), (I)(x > 89.0f));
     c = select(c, (F)(-20.0f), (I)(c < -20.0f));
-    F k = rint(c * 1.44269504f);
+    F j = c * 1.44269504f + 12582912.0f, k = j - 12582912.0f;        /* rounded: rint is a call in PoCL */
     F r = fma(k, (F)(-0.693359375f), c);
     r = fma(k, (F)(2.12194440e-4f), r);
     F q = fma(r * r, ${horner("r", EXP)}, r);
-    F t = as_F((to_I(k) + 126) << 23);  /* 2^(k-1): 2^128 is no float */
+    F t = as_F((as_I(j) - 0x4b400000 + 126) << 23);  /* 2^(k-1): 2^128 is no float */
     return select(2.0f * fma(t, q, t - 0.5f), x, (I)(x == 0.0f));
 }
 </%self:own>
@@ -88,7 +99,7 @@ CLNN_FN F clnn_tanh(F x) {
 }
 </%self:own>
 //@ clnn_sigmoid
-#define clnn_sigmoid(x) (1 / (1 + exp(-(x))))
+#define clnn_sigmoid(x) (1 / (1 + clnn_exp(-(x))))
 //@ clnn_logparts_ clnn_log clnn_log2 clnn_log10 clnn_log1p
 #ifdef CLNN_OWN_MATH
 % for F, I, U in VECTORS:
@@ -143,7 +154,7 @@ CLNN_FN F clnn_log1p(F x) {
 }
 </%self:own>
 //@ clnn_erf
-<%self:own names="erf">
+<%self:own names="erf" also="CLNN_INTEL_CPU">
 CLNN_FN F clnn_erf(F x) {
     F a = select(x, (F)(4.0f), (I)(x > 4.0f));
     a = select(a, (F)(-4.0f), (I)(a < -4.0f));
