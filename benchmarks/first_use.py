@@ -31,7 +31,9 @@ print(time.perf_counter() - start)
 def run(code, cache):
     """Seconds that ``code`` prints, in a process of its own with caches in this folder."""
     env = {**os.environ, "CLNN_CACHE_DIR": str(Path(cache, "clnn")), "POCL_CACHE_DIR": str(Path(cache, "pocl"))}
-    env.pop("CLNN_POCL_CACHE", None)
+    for name in ("CLNN_POCL_CACHE", "PYTHONDONTWRITEBYTECODE"):
+        env.pop(name, None)
+    env["PYTHONPYCACHEPREFIX"] = str(Path(cache, "bytecode"))
     done = subprocess.run([sys.executable, "-c", code], env=env, cwd=cache, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
