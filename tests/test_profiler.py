@@ -403,3 +403,12 @@ def test_events_have_torchs_attributes(prof):
     event = prof.events()[0]
     assert event.time_range.elapsed_us() == pytest.approx(event.cpu_time_total, rel=1e-3, abs=0.1) and event.id == id(event)
     assert any(e.is_user_annotation for e in prof.events()) == any(e.kind == "range" for e in prof.events())
+
+
+def test_earlier_work_is_not_counted():
+    waiting = clnn.ones(7) * 3
+    with profile() as p:
+        y = clnn.ones(5).exp()
+        clnn.synchronize()
+    assert waiting._storage.node is None and y.shape == (5,)
+    assert sum(r.count for r in p.kernels()) == 1

@@ -12,6 +12,7 @@ import time
 import weakref
 from bisect import bisect_right
 
+from .._tensor.device import synchronize
 from ..graph.node import Expr
 from ..runtime import drivers
 from ..runtime import launch as launcher
@@ -54,6 +55,7 @@ class Collector:
     def start(self):
         if ranges.active is not None:
             raise RuntimeError("profile: another profile is running; profiles cannot be nested")
+        synchronize()                                       # what was recorded before is not part of the profile
         if self.device_times:
             default_device().queue                      # opened now, so that it is timed from its first launch on
             for device in list(drivers.opened):
