@@ -12,6 +12,7 @@
 <%include file="/common/trig.cl.mako"/>
 <%include file="/common/inverse.cl.mako"/>
 <%include file="/common/pow.cl.mako"/>
+<%include file="/common/arithmetic.cl.mako"/>
 <%include file="/common/special.cl.mako"/>
 <%include file="/common/bessel.cl.mako"/>
 <%include file="/common/random.cl.mako"/>

@@ -98,7 +98,7 @@ def values(program: Program, index: str, leaf_index, own: frozenset, indent: str
         text = expression(expr, compute, names, own)
         if expr.uses_index:
             text = re.sub(r"\bIDX\b", f"({index})", text)
-        if expr.checked:
+        if compute.category in expr.failing:
             lines.append(f"{indent}bad{n} |= ({expression(_Check(expr), compute, names, own)}) != 0;")
         if expr.name == "cast" and _source(program, operands[0], types) is out:
             lines.append(f"{indent}const {out.acc} v{n} = {text};")          # what was read or rounded already needs no rounding
@@ -141,7 +141,7 @@ def parameters(program: Program) -> list[str]:
 
 def checks(program) -> list[int]:
     """The instructions that may report an error."""
-    return [n for n, ins in enumerate(program.code) if Expr.all[ins[0]].checked]
+    return [n for n, ins in enumerate(program.code) if dt.ALL[ins[1]].category in Expr.all[ins[0]].failing]
 
 
 def check_parameters(program) -> list[str]:

@@ -61,7 +61,7 @@ class Group:
         self.order.append(node)
         expr = node.expr
         self.code.append((expr.index, compute.index, node.dtype.index, *operands))
-        if expr.checked:
+        if compute.category in expr.failing:
             self.checked.append(expr)
         return at
 
@@ -221,9 +221,11 @@ _kernels: dict = {}
 def _vector_plan(device, program, sizes, numel):
     """(form, leading arguments, global size, local size) of the vector form where a CPU gains by it, else None.
 
-    That is for 16-bit floats, whose conversions are instructions for vectors only, and, on drivers without loop forms, for short rows.
+    That is for 16-bit floats, whose conversions are instructions for vectors only, for functions that branch where the driver leaves
+    vectors to the compiler of loops, and, on drivers without loop forms, for short rows.
     """
-    narrow = any(dt.ALL[d].round_trip for d, *_ in program.leaves) or any(dt.ALL[d].round_trip for _, d, *_ in program.outs)
+    narrow = device.loops and vectors.branches(program)
+    narrow = narrow or any(dt.ALL[d].round_trip for d, *_ in program.leaves) or any(dt.ALL[d].round_trip for _, d, *_ in program.outs)
     if sizes is None:
         if not narrow or numel < 4096 or vectors.linear(program, codegen.OWN) is None:
             return None

@@ -10,6 +10,8 @@ from __future__ import annotations
 import weakref
 from collections import deque
 
+from ..core import dtype as dt
+
 MAX_NODES = 48          # a fused kernel stays small enough to compile fast and keep its values in registers
 MAX_LEAVES = 14
 
@@ -40,14 +42,19 @@ class Storage:
         return self.nbytes
 
 
+_CATEGORIES = {dt.BOOL: "bool", dt.INT: "int", dt.FLOAT: "float"}
+
+
 class Expr:
     """A scalar C expression over named operands, by category of the compute dtype; one object per operator."""
 
-    __slots__ = ("index", "name", "names", "text", "checked", "failure", "uses_index", "longs")
+    __slots__ = ("index", "name", "names", "text", "checked", "failing", "failure", "uses_index", "longs")
     all: list["Expr"] = []
 
     def __init__(self, name, names, text, checked=None, longs=(), failure=None):
         self.name, self.names, self.text, self.checked = name, names, text, checked
+        self.failing = frozenset(c for c, name in _CATEGORIES.items()       # compute categories whose test can be true
+                                 if checked and (checked[name] if isinstance(checked, dict) else checked) != "0")
         self.failure = failure                                    # (exception, message) when the test `checked` is true
         self.longs = frozenset(names.index(n) for n in longs)     # operands that stay 64-bit integers whatever the compute dtype
         self.uses_index = "IDX" in str(text)

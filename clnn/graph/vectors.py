@@ -1,7 +1,7 @@
 """Fused computations written with OpenCL vector types, for CPU drivers: one instruction then serves 8 or 16 elements, whatever the
 driver's own vectoriser makes of the loops around it.
 
-Only programs whose text means the same for vectors qualify: arithmetic and unary functions, no comparisons, branches or rounding to a
+Only programs whose text means the same for vectors qualify: arithmetic and some functions, no comparisons, branches or rounding to a
 narrower storage type. ``form`` says whether a program does; the callers keep a scalar form for all others.
 """
 from __future__ import annotations
@@ -12,8 +12,11 @@ from ..core import dtype as dt
 from . import codegen
 from .node import Expr
 
-_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+\.\d*(?:[eE][-+]?\d+)?f?|\d+f?|[-+*/()])")
-_UNARY = frozenset(("fabs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "rint", "exp", "log", "tanh", "erf", "log1p", "expm1"))
+_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+\.\d*(?:[eE][-+]?\d+)?f?|\d+f?|[-+*/(),])")
+# Functions whose vector form looks at all lanes before it branches; one lane at a time they keep a compiler from vectorising a loop.
+_BRANCHING = frozenset(("sin", "cos", "tan", "clnn_fmod", "clnn_remainder", "clnn_floor_divide"))
+_FUNCTIONS = _BRANCHING | frozenset(("fabs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "rint", "exp", "log", "tanh", "erf", "log1p", "expm1"))
+_CALL = re.compile(rf"\b(?:{'|'.join(sorted(_BRANCHING))})\(")
 
 
 class _Scalar(Exception):
@@ -21,17 +24,26 @@ class _Scalar(Exception):
 
 
 def _plain(text, names):
-    """True when ``text`` holds nothing but operands, numbers, + - * / and unary functions."""
+    """True when ``text`` holds nothing but operands, numbers, + - * / and functions of vectors."""
     at, text = 0, text.strip()
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
             return False
         word = token.group(1)
-        if (word[0].isalpha() or word[0] == "_") and word not in names and word not in _UNARY:
+        if (word[0].isalpha() or word[0] == "_") and word not in names and word not in _FUNCTIONS:
             return False
         at = token.end()
     return True
+
+
+def branches(program) -> bool:
+    """True when a float function of the program branches: only vectors then serve a driver that vectorises loops by itself."""
+    for e, c, *_ in program.code:
+        text = Expr.all[e].text
+        if dt.ALL[c].acc == "float" and _CALL.search(text["float"] if isinstance(text, dict) else text):
+            return True
+    return False
 
 
 def width(program, *more) -> int:
@@ -85,7 +97,7 @@ def _operand(program, o, types, compute, width):
 def _instruction(program, n, types, own, width):
     e, c, d, *operands = program.code[n]
     compute, out, expr = dt.ALL[c], dt.ALL[d], Expr.all[e]
-    if expr.uses_index or expr.checked or expr.longs:
+    if expr.uses_index or compute.category in expr.failing or expr.longs:
         raise _Scalar
     if expr.name == "cast":
         o = operands[0]

@@ -62,8 +62,7 @@ _fast_div = true_divide.fast
 
 floor_divide = elementwise(
     "floor_divide", "input, other", dict(bool="input", int="(input / (other ? other : 1) - ((input % (other ? other : 1) != 0) && "
-                                         "((input < 0) != (other < 0))))", float="(other == 0 ? input / other : rint((input - fmod(input, other)) / other) - "
-                                         "((fmod(input, other) != 0) && ((fmod(input, other) < 0) != (other < 0))))"),
+                                         "((input < 0) != (other < 0))))", float="clnn_floor_divide(input, other)"),
     checked=dict(bool="(other == 0)", int="(other == 0)", float="0"), numpy=np.floor_divide, dtypes=NOT_BOOL,
     doc="Quotient rounded towards minus infinity. An integer division by zero raises at the next synchronisation.")
 _trunc_divide = elementwise("_trunc_divide", "input, other", dict(bool="input", int="input / (other ? other : 1)", float="trunc(input / other)"),
@@ -74,9 +73,7 @@ remainder = elementwise(
     checked=dict(bool="(other == 0)", int="(other == 0)", float="0"), numpy=np.remainder, dtypes=NOT_BOOL,
     vjp=dict(input=lambda g: g, other=lambda g, input, other: -g * floor_divide(input, other)),
     doc="Remainder with the sign of the divisor: ``input - other * floor(input / other)``.")
-remainder.op.expr.text["float"] = "((fmod(input, other) != 0) && ((fmod(input, other) < 0) != (other < 0)) ? fmod(input, other) + other : " \
-                                  "fmod(input, other))"
-fmod = elementwise("fmod", "input, other", dict(bool="0", int="input % (other ? other : 1)", float="fmod(input, other)"),
+fmod = elementwise("fmod", "input, other", dict(bool="0", int="input % (other ? other : 1)", float="clnn_fmod(input, other)"),
                    checked=dict(bool="(other == 0)", int="(other == 0)", float="0"), numpy=np.fmod, dtypes=NOT_BOOL,
                    vjp=dict(input=lambda g: g, other=lambda g, input, other: -g * _trunc_divide(input, other)),
                    doc="Remainder with the sign of the dividend.")

@@ -1,4 +1,4 @@
-## Bessel functions J, Y of orders 0 and 1, scaled I, scaled K, and the scaled complementary error function. Overloaded for float and double.
+## Bessel functions J, Y of orders 0 and 1, scaled K, and the scaled complementary error function. Overloaded for float and double.
 ##   J, Y below 25: backward recurrence from an order where J vanishes, normalised by 1 = J0 + 2 J2 + 2 J4 + ...; Y by Neumann's series
 ##   (Abramowitz & Stegun 9.1.88) and its derivative; above 25 Hankel's expansion (9.2.5)
 ##   K: integral of exp(-x cosh t) cosh(n t) by the trapezoidal rule, which converges like exp(-10 / step) and exp(-20 / (x step^2))
@@ -64,35 +64,6 @@ ${OV} ${F} clnn_${name}(${F} x) {
     const ${F} r = a > 25 ? clnn_bessel_far_(a, ${order}, 0) : clnn_bessel_near_(a, ${order});
     return ${"r" if order == 0 else "x < 0 ? -r : r"};
 % endif
-}
-% endfor
-% for order in (0, 1):
-//@ clnn_i${order}e
-${OV} ${F} clnn_i${order}e(${F} x) {
-    const ${F} a = fabs(x);
-    if (a < ${"12" if F == "float" else "30"}) return clnn_i${order}(x) * exp(-a);
-    ${F} term = 1, sum = 1;
-    for (int k = 1; k < 20; k++) {
-        term *= -((${F})(${4 * order * order}) - (2 * k - 1) * (2 * k - 1)) / (8 * a * k);
-        sum += term;
-    }
-    const ${F} r = sum / sqrt(2 * ${pi} * a);
-    return ${"r" if order == 0 else "copysign(r, x)"};
-}
-//@ clnn_k${order}e
-${OV} ${F} clnn_k${order}e(${F} x) {
-    if (x == 0) return INFINITY;
-    if (!(x > 0)) return NAN;
-    if (isinf(x)) return 0;
-    const ${F} step = fmin(${"0.25f, 1" if F == "float" else "0.125, 0.7"} / sqrt(x));
-    /* where the integrand has vanished, by two bounds of acosh(1 + 20 / x) */
-    const ${F} end = fmin(log(2 * (${"20" if F == "float" else "42"} / x + 1)) ${"+ 1" if order else ""}, sqrt(${"50" if F == "float" else "100"} / x));
-    ${F} sum = (${F})0.5${s};
-    for (${F} t = step; t < end; t += step) {
-        const ${F} half_ = sinh(t / 2);
-        sum += exp(-2 * x * half_ * half_)${" * cosh(t)" if order else ""};
-    }
-    return sum * step;
 }
 % endfor
 //@ clnn_erfcx

@@ -21,10 +21,10 @@
 CLNN_FN F clnn_exp2(F x) {
     F c = select(x, (F)(129.0f), (I)(x > 129.0f));
     c = select(c, (F)(-152.0f), (I)(c < -152.0f));
-    F k = rint(c), r = (c - k) * 0.693147181f;
+    F t = c + 12582912.0f, k = t - 12582912.0f, r = (c - k) * 0.693147181f;        /* rounded: rint is a call in PoCL */
     F p = fma(r * r, ${horner("r", EXP)}, r) + 1.0f;
-    I half_k = to_I(k) >> 1;  /* in two factors: 2^k alone may be no float */
-    return p * as_F((half_k + 127) << 23) * as_F((to_I(k) - half_k + 127) << 23);
+    I i = as_I(t) - 0x4b400000, h = i >> 1;  /* in two factors: 2^k alone may be no float */
+    return p * as_F((h + 127) << 23) * as_F((i - h + 127) << 23);
 }
 </%math:own>
 //@ clnn_atan_ clnn_atan clnn_atan2
@@ -159,22 +159,3 @@ CLNN_FN F clnn_erfc(F x) {
     return select(p, x, (I)(x != x));
 }
 </%math:own>
-//@ clnn_tan
-#ifdef CLNN_OWN_MATH
-static inline __attribute__((overloadable)) float clnn_tan(float x) {
-    int q;
-    float r = clnn_trig_(x, &q), z = r * r;
-    float s = fma(r * z, fma(fma(-1.951677630e-4f, z, 8.332174406e-3f), z, -1.6666654887e-1f), r);
-    float c = fma(z * z, fma(fma(2.443786582e-5f, z, -1.388736259e-3f), z, 4.1666646770e-2f), fma(z, -0.5f, 1.0f));
-    float v = ((q & 1) ? -c : s) / ((q & 1) ? s : c);
-    return (as_uint(x) & 0x7fffffffu) < 0x7f800000u ? v : NAN;
-}
-% for n in (4, 8, 16):
-static inline __attribute__((overloadable)) float${n} clnn_tan(float${n} x) { return (float${n})(${", ".join(f"clnn_tan(x.s{i:x})" for i in range(n))}); }
-% endfor
-% if USE_FP64:
-static inline __attribute__((overloadable)) double clnn_tan(double x) { return tan(x); }
-% endif
-#else
-#define clnn_tan tan
-#endif

@@ -1,7 +1,12 @@
 ## Functions that OpenCL C lacks: integer powers, digamma, trigamma, the inverse error function. Overloaded for float and double.
 ## digamma and its derivatives trigamma, tetragamma: recurrence up to x >= 6 or 10, then the asymptotic series (Abramowitz & Stegun 6.3.18, 6.4.11), reflection below 0.
 ## erfinv: Giles, "Approximating the erfinv function" (2010), refined by Newton's method.
-<%! OV = "static inline __attribute__((overloadable))" %>
+<%!
+    OV = "static inline __attribute__((overloadable))"
+    # coefficients of erfinv in its middle and in its tail
+    ERFINV = [("3.43273939e-07", "0.000100950558"), ("-3.5233877e-06", "0.00134934322"), ("-4.39150654e-06", "-0.00367342844"), ("0.00021858087", "0.00573950773"),
+              ("-0.00125372503", "-0.0076224613"), ("-0.00417768164", "0.00943887047"), ("0.246640727", "1.00167406"), ("1.50140941", "2.83297682")]
+%>
 //@ clnn_ipow
 % for I in ("int", "long"):
 ${OV} ${I} clnn_ipow(${I} base, ${I} exponent) {
@@ -71,26 +76,19 @@ ${OV} ${F} clnn_tetragamma(${F} x) {
 }
 //@ clnn_erfinv
 ${OV} ${F} clnn_erfinv(${F} y) {
-    if (!(fabs(y) < 1)) return fabs(y) == 1 ? copysign((${F})INFINITY, y) : (${F})NAN;
-    ${F} w = -log((1 - y) * (1 + y)), p;
-    if (w < 5) {
-        w -= (${F})2.5${s};
-        p = (${F})2.81022636e-08${s};
-% for c in ("3.43273939e-07", "-3.5233877e-06", "-4.39150654e-06", "0.00021858087", "-0.00125372503", "-0.00417768164", "0.246640727", "1.50140941"):
-        p = fma(p, w, (${F})${c}${s});
+    ${F} w = -${"clnn_log" if F == "float" else "log"}((1 - y) * (1 + y));
+    const int tail = w >= 5;
+    w = tail ? sqrt(w) - 3 : w - (${F})2.5${s};
+    ${F} p = tail ? (${F})-0.000200214257${s} : (${F})2.81022636e-08${s};
+% for c, t in ERFINV:
+    p = fma(p, w, tail ? (${F})${t}${s} : (${F})${c}${s});
 % endfor
-    } else {
-        w = sqrt(w) - 3;
-        p = (${F})-0.000200214257${s};
-% for c in ("0.000100950558", "0.00134934322", "-0.00367342844", "0.00573950773", "-0.0076224613", "0.00943887047", "1.00167406", "2.83297682"):
-        p = fma(p, w, (${F})${c}${s});
-% endfor
-    }
     ${F} x = p * y;
 % if F == "double":
     for (int i = 0; i < 3; i++) x -= (erf(x) - y) * 0.88622692545275801 * exp(x * x);
 % endif
-    return x;
+    x = fabs(y) < 1 ? x : (${F})NAN;
+    return fabs(y) == 1 ? y * (${F})INFINITY : x;
 }
 % endfor
 //@ clnn_gcd
@@ -106,28 +104,49 @@ ${OV} ${I} clnn_gcd(${I} a, ${I} b) {
     return a;
 }
 % endfor
-## Bessel I0, I1: power series for small arguments, else Abramowitz & Stegun 9.8 asymptotics with refined terms.
+## Bessel I0, I1 and the scaled exp(-|x|) I: the power series in x*x/4 up to 12 (30 for double), else Hankel's asymptotic series (Abramowitz &
+## Stegun 9.6.10, 9.7.1). Both are computed without a branch, so that loops around them can be vectorised.
+<%!
+    from fractions import Fraction
+    from math import factorial
+
+    def power_series(order, terms):
+        return [float(Fraction(1, factorial(k) * factorial(k + order))) for k in range(terms)]
+
+    def hankel_series(order, terms):
+        out = [Fraction(1)]
+        for k in range(1, terms):
+            out.append(-out[-1] * (4 * order * order - (2 * k - 1) ** 2) / (8 * k))
+        return [float(c) for c in out]
+%>
 % for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
+<% limit, near_terms, far_terms = (12, 21, 12) if F == "float" else (30, 80, 20) %>\
 % for order in (0, 1):
-//@ clnn_i${order}
-${OV} ${F} clnn_i${order}(${F} x) {
-    const ${F} a = fabs(x);
-    if (a < ${"12" if F == "float" else "30"}) {
-        const ${F} q = a * a / 4;
-        ${F} term = ${"1" if order == 0 else "a / 2"}, sum = term;
-        for (int k = 1; k < ${"40" if F == "float" else "90"}; k++) {
-            term *= q / ((${F})k * (k + ${order}));
-            sum += term;
-        }
-        return ${"sum" if order == 0 else "copysign(sum, x)"};
-    }
-    ${F} term = 1, sum = 1;
-    for (int k = 1; k < 20; k++) {
-        term *= -((${F})(${4 * order * order}) - (2 * k - 1) * (2 * k - 1)) / (8 * a * k);
-        sum += term;
-    }
-    const ${F} r = exp(a / 2) * (exp(a / 2) / sqrt(2 * (${F})3.14159265358979323846${s} * a)) * sum;
-    return ${"r" if order == 0 else "copysign(r, x)"};
+<% near, far = power_series(order, near_terms - order), hankel_series(order, far_terms) %>\
+% for name, scaled in ((f"clnn_i{order}", False), (f"clnn_i{order}e", True)):
+//@ ${name}
+${OV} ${F} ${name}(${F} x) {
+    const ${F} a = fabs(x), small = min(a, (${F})${limit}), large = max(a, (${F})${limit}), q = small * small / 4, u = 1 / large;
+    ${F} near = (${F})${repr(near[-1])}${s}, far = (${F})${repr(far[-1])}${s};
+% for c in near[-2::-1]:
+    near = fma(near, q, (${F})${repr(c)}${s});
+% endfor
+% for c in far[-2::-1]:
+    far = fma(far, u, (${F})${repr(c)}${s});
+% endfor
+% if order == 1:
+    near *= (x < 0 ? -small : x > 0 ? small : x) / 2;        /* keeps -0 */
+    far = x < 0 ? -far : far;
+% endif
+    far /= sqrt(2 * (${F})3.14159265358979323846${s} * large);
+% if scaled:
+    near *= ${"clnn_exp" if F == "float" else "exp"}(-small);
+% else:
+    const ${F} half_way = ${"clnn_exp" if F == "float" else "exp"}(large / 2);
+    far = far * half_way * half_way;
+% endif
+    return x != x ? x : a <= ${limit} ? near : far;
 }
+% endfor
 % endfor
 % endfor

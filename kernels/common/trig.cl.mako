@@ -1,10 +1,13 @@
-## clnn_sin and clnn_cos: built-ins, or branch-free code where CLNN_OWN_MATH is defined.
-## With doubles, x is first multiplied by (2^e mod 2 pi) / 2^e, which changes it by a multiple of 2 pi (e = 0 up to 2^24, where it changes nothing), then
-## reduced with pi/2 in two parts. Without doubles, arguments up to 2^15 are reduced with pi/2 in three parts (Cody & Waite), larger ones with the
-## bits of 2/pi that matter (Payne & Hanek, 1983) in integers; both are computed and one is selected, as a branch would stop vectorisation.
+## clnn_sin, clnn_cos and clnn_tan: built-ins, or branch-free code where CLNN_OWN_MATH is defined.
+## Arguments up to 2^15 are reduced with pi/2 in three parts (Cody & Waite). Larger ones, with doubles, are first multiplied by
+## (2^e mod 2 pi) / 2^e, which changes them by a multiple of 2 pi, then reduced with pi/2 in two parts; without doubles, with the bits of 2/pi
+## that matter (Payne & Hanek, 1983) in integers. The scalar form computes both and selects, as a branch would stop vectorisation; the
+## vector forms turn to it, lane by lane, only where a lane is large.
 <%!
     import math
     from fractions import Fraction
+
+    VECTORS = [("float", "int", "uint"), ("float4", "int4", "uint4"), ("float8", "int8", "uint8"), ("float16", "int16", "uint16")]
 
     def pi(bits=320):
         """pi as a fraction, by Machin's formula."""
@@ -37,21 +40,19 @@
         hi = Fraction(float(pi() / 2))
         return float(hi).hex(), float(pi() / 2 - hi).hex()
 %>
-//@ clnn_trig_ clnn_sin clnn_cos
+//@ clnn_trig_ clnn_sin clnn_cos clnn_tan
 #ifdef CLNN_OWN_MATH
-% if USE_FP64:
+#ifdef cl_khr_fp64
 <% rows, (half_hi, half_lo) = turns(), halves() %>\
 __constant double clnn_turn_[${len(rows)}] = {${", ".join(hi for hi, _ in rows)}};
 __constant double clnn_turn_rest_[${len(rows)}] = {${", ".join(lo for _, lo in rows)}};
-/* x = quadrant * pi/2 + r with |r| <= pi/4 */
-static inline float clnn_trig_(float x, int* quadrant) {
+static inline float clnn_far_(float x, int* quadrant) {
     const int e = clamp((int)((as_uint(x) >> 23) & 255) - 150, 0, ${len(rows) - 1});
     const double p = x * clnn_turn_[e], k = (p * 0.63661977236758134 + 0x1.8p52) - 0x1.8p52;   /* rounded; rint is no instruction in PoCL */
     *quadrant = (int)k;
-    const float r = (float)fma((double)x, clnn_turn_rest_[e], fma(k, -(${half_lo}), fma(k, -(${half_hi}), p)));
-    return k == 0 ? x : r;              /* keeps -0; up to pi/4 x was not changed */
+    return (float)fma((double)x, clnn_turn_rest_[e], fma(k, -(${half_lo}), fma(k, -(${half_hi}), p)));
 }
-% else:
+#else
 /* 32 zero bits, then the fraction bits of 2/pi. */
 __constant uint clnn_two_over_pi_[10] = {0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u,
                                          0xfe5163abu, 0xdebbc561u, 0xb7246e3au};
@@ -59,41 +60,69 @@ static inline ulong clnn_word_(int bit) {  /* 32 bits of the table from this bit
     uint i = (uint)bit >> 5;
     return ((((ulong)clnn_two_over_pi_[i] << 32) | clnn_two_over_pi_[i + 1]) >> (32 - (bit & 31))) & 0xffffffffu;
 }
-/* x = quadrant * pi/2 + r with |r| <= pi/4 */
-static inline float clnn_trig_(float x, int* quadrant) {
-    float k = rint(clamp(x, -65536.0f, 65536.0f) * 0.636619772f);
-    float near = fma(k, -0x1.921fb6p+0f, x);
-    near = fma(k, 0x1.777a5cp-25f, near);
-    near = fma(k, 0x1.ee59dap-50f, near);
+static inline float clnn_far_(float x, int* quadrant) {
     uint u = as_uint(x) & 0x7fffffffu;
-    int bit = clamp((int)(u >> 23) - 120, 0, 134);
+    int bit = clamp((int)(u >> 23) - 120, 0, 134), sign = (int)as_uint(x) < 0;
     ulong m = (u & 0x7fffffu) | 0x800000u;
     ulong p = ((m * clnn_word_(bit)) << 32) + m * clnn_word_(bit + 32) + ((m * clnn_word_(bit + 64)) >> 32);
     int q = (int)((p + 0x2000000000000000ul) >> 62);
     float far = (float)(long)(p << 2) * 0x1.921fb6p-64f;
-    int big = u > 0x47000000u, sign = (int)as_uint(x) < 0;
-    *quadrant = big ? (sign ? -q : q) : (int)k;
-    return big ? (sign ? -far : far) : near;
-}
-% endif
-static inline float clnn_sincos_(float x, int turn) {
-    int q;
-    float r = clnn_trig_(x, &q), z = r * r;
-    float s = fma(r * z, fma(fma(-1.951677630e-4f, z, 8.332174406e-3f), z, -1.6666654887e-1f), r);
-    float c = fma(z * z, fma(fma(2.443786582e-5f, z, -1.388736259e-3f), z, 4.1666646770e-2f), fma(z, -0.5f, 1.0f));
-    q += turn;
-    float v = (q & 1) ? c : s;
-    v = (q & 2) ? -v : v;
-    return (as_uint(x) & 0x7fffffffu) < 0x7f800000u ? v : NAN;
+    *quadrant = sign ? -q : q;
+    return sign ? -far : far;
 }
 #endif
-% for name, turn in [("sin", 0), ("cos", 1)]:
+% for F, I, U in VECTORS:
+#define FN static inline __attribute__((overloadable))
+/* x = quadrant * pi/2 + r with |r| <= pi/4, for |x| <= 2^15 */
+FN ${F} clnn_near_(${F} x, ${I}* quadrant) {
+    const ${F} t = fma(x, (${F})0.636619772f, (${F})12582912.0f), k = t - 12582912.0f;  /* rounded; rint is no instruction in PoCL */
+    *quadrant = as_${I}(t);                  /* its low bits */
+    const ${F} r = fma(k, (${F})0x1.ee59dap-50f, fma(k, (${F})0x1.777a5cp-25f, fma(k, (${F})-0x1.921fb6p+0f, x)));
+    return select(r, x, (${I})(k == 0.0f));  /* keeps -0 */
+}
+FN ${F} clnn_sin_part_(${F} r) {
+    const ${F} z = r * r;
+    return copysign(fma(r * z, fma(fma((${F})-1.951677630e-4f, z, (${F})8.332174406e-3f), z, (${F})-1.6666654887e-1f), r), r);
+}
+FN ${F} clnn_cos_part_(${F} r) {
+    const ${F} z = r * r;
+    return fma(z * z, fma(fma((${F})2.443786582e-5f, z, (${F})-1.388736259e-3f), z, (${F})4.1666646770e-2f), fma(z, (${F})-0.5f, (${F})1.0f));
+}
+FN ${F} clnn_turned_(${F} r, ${I} q) {       /* sin(r + q pi/2) */
+    const ${F} v = select(clnn_sin_part_(r), clnn_cos_part_(r), (${I})((q & 1) != 0));
+    return as_${F}(as_${U}(v) ^ (as_${U}(q & 2) << 30));
+}
+FN ${F} clnn_slope_(${F} r, ${I} q) {        /* tan(r + q pi/2) */
+    const ${F} s = clnn_sin_part_(r), c = clnn_cos_part_(r);
+    const ${I} odd = (${I})((q & 1) != 0);
+    return select(s, -c, odd) / select(c, s, odd);
+}
+#undef FN
+% endfor
+/* The part of a quarter turn of any x. */
+static inline float clnn_trig_(float x, int* quadrant) {
+    int near_q, far_q;
+    const float near = clnn_near_(x, &near_q), far = clnn_far_(x, &far_q);
+    const int big = fabs(x) > 32768.0f;
+    *quadrant = big ? far_q : near_q;
+    const float r = big ? far : near;
+    return fabs(x) < INFINITY ? r : NAN;
+}
+#endif
+% for name, turned in [("sin", "clnn_turned_(r, q)"), ("cos", "clnn_turned_(r, q + 1)"), ("tan", "clnn_slope_(r, q)")]:
 //@ clnn_${name}
 #ifdef CLNN_OWN_MATH
-static inline __attribute__((overloadable)) float clnn_${name}(float x) { return clnn_sincos_(x, ${turn}); }
-% for n in (4, 8, 16):  # lane by lane: PoCL's own vector sin and cos lose all accuracy near zero
+static inline __attribute__((overloadable)) float clnn_${name}(float x) {
+    int q;
+    const float r = clnn_trig_(x, &q);
+    return ${turned};
+}
+% for n in (4, 8, 16):
 static inline __attribute__((overloadable)) float${n} clnn_${name}(float${n} x) {
-    return (float${n})(${", ".join(f"clnn_{name}(x.s{i:x})" for i in range(n))});
+    if (any(!(fabs(x) <= 32768.0f))) return (float${n})(${", ".join(f"clnn_{name}(x.s{i:x})" for i in range(n))});
+    int${n} q;
+    const float${n} r = clnn_near_(x, &q);
+    return ${turned};
 }
 % endfor
 % if USE_FP64:
