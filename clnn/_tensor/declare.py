@@ -190,14 +190,18 @@ def _number_kind(x):
     return dt.scalar_dtype(x).index * 3
 
 
-def _is_number(x):
-    return x.__class__ in _NUMBER_TYPES or isinstance(x, _NUMBER_BASES)
+def _plain_number(op, x, *args):
+    """A NumPy scalar as a Python number; an instance of a subclass of a Python number stays what it is."""
+    if isinstance(x, (_np.number, _np.bool_)):
+        return x.item()
+    if isinstance(x, (int, float)):
+        return x
+    raise _wrong(op, *args)
 
 
 import numpy as _np                                              # noqa: E402
 
 _NUMBER_TYPES = frozenset((int, float, bool))
-_NUMBER_BASES = (int, float, _np.number, _np.bool_)
 assert dt.int64.index * 3 == 15
 
 
@@ -217,13 +221,13 @@ def _binary(op):
                         shape = broadcast(op.name, a, b)
                         numel = shape.numel()
                 else:
-                    if not _is_number(a):
-                        raise _wrong(op, a, b)
+                    if a.__class__ not in _NUMBER_TYPES:
+                        a = _plain_number(op, a, a, b)
                     kinds = (_number_kind(a), b.dtype.index * 3 + (2 if b.shape else 1))
                     shape, numel = b.shape, b._numel
             else:
-                if not _is_number(b):
-                    raise _wrong(op, a, b)
+                if b.__class__ not in _NUMBER_TYPES:
+                    b = _plain_number(op, b, a, b)
                 kinds = (a.dtype.index * 3 + (2 if a.shape else 1), _number_kind(b))
                 shape, numel = a.shape, a._numel
         except AttributeError:
@@ -234,7 +238,7 @@ def _binary(op):
         flat = (a if isinstance(a, Tensor) and a.shape == shape else b)
         r = (record_elementwise if flat.__class__ in _NUMBER_TYPES or flat._dense else record_in_layout)(
             expr, got[0], got[1], shape, numel, (a, b))
-        if state.grad and ((a.__class__ not in _NUMBER_TYPES and a._rg) or (b.__class__ not in _NUMBER_TYPES and b._rg)):
+        if state.grad and ((isinstance(a, Tensor) and a._rg) or (isinstance(b, Tensor) and b._rg)):
             attach(op, r, (a, b))
         return r if out is None else set_out(out, r)
     names = {first_name: 0, second_name: 1}
@@ -278,27 +282,41 @@ def _nary(op):
 
 # -- kernels --------------------------------------------------------------------------------------------------------------------
 
-_NUMPY_NAMES = dict(axis="dim", keepdims="keepdim", x="input", a="input", x1="input", x2="other")
+_OTHER_NAMES = dict(axis="dim", keepdims="keepdim", x="input", a="input", x1="input", x2="other", axis0="dim0", axis1="dim1",
+                    sections="indices_or_sections", indices="indices_or_sections", split_size="split_size_or_sections",
+                    split_sizes="split_size_or_sections")
 
 
-def numpy_names(kwargs, params):
-    """``kwargs`` with NumPy's names of arguments replaced by PyTorch's, which takes both; None when there are none."""
-    if any(k in _NUMPY_NAMES and k not in params for k in kwargs):
-        return {_NUMPY_NAMES.get(k, k) if k not in params else k: v for k, v in kwargs.items()}
+def common_names(kwargs, params):
+    """``kwargs`` with other names that PyTorch takes, NumPy's and those of its overloads, replaced by the operator's; None when there are none."""
+    if any((k in _OTHER_NAMES or k == "input") and k not in params for k in kwargs):
+        names = {**_OTHER_NAMES, "input": params[0]}                # ``A`` of the linear algebra is ``input`` at the top level
+        return {names.get(k, k) if k not in params else k: v for k, v in kwargs.items()}
     return None
 
 
-def _accept_numpy_names(body, params):
-    """``body``, taking ``axis`` for ``dim`` and ``keepdims`` for ``keepdim`` too."""
-    if "dim" not in params and "keepdim" not in params:
-        return body
+def _with_common_names(body, params):
+    """``body``, taking ``out=`` as every operator does, and other names of its arguments."""
+    own_out = "out" in params
 
     @functools.wraps(body)
     def call(*args, **kwargs):
-        if kwargs:
-            kwargs = numpy_names(kwargs, params) or kwargs
-        return body(*args, **kwargs)
+        try:
+            if not kwargs:
+                return body(*args)
+            target = None if own_out else kwargs.pop("out", None)
+            r = body(*args, **(common_names(kwargs, params) or kwargs))
+        except AttributeError:
+            no_tensor(body, params, args)
+            raise
+        return r if target is None else set_out(target, r)
     return call
+
+
+def no_tensor(body, params, args):
+    """Raise TypeError in PyTorch's words when the cause of an AttributeError is a first argument that is no tensor."""
+    if args and params[0] in ("input", "A") and not isinstance(args[0], Tensor):
+        raise TypeError(f"{body.__name__}(): argument 'input' (position 1) must be Tensor, not {type(args[0]).__name__}") from None
 
 
 def _binder(body):
@@ -324,7 +342,7 @@ def _binder(body):
             if kwargs and any(k not in params[n:] for k in kwargs):
                 raise TypeError
         except TypeError:
-            plain = numpy_names(kwargs, params)
+            plain = common_names(kwargs, params)
             if plain is not None:
                 return bind(args, plain)
             sig.bind(*args, **kwargs)
@@ -358,6 +376,9 @@ def kernel(name=None, *, vjp=None, outputs=("out",), public=None, aliases=(), me
             prev, state.grad = state.grad, False
             try:
                 r = body(*values)
+            except AttributeError:
+                no_tensor(body, params, args)
+                raise
             finally:
                 state.grad = prev
             if grad:
@@ -458,15 +479,7 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, **fields):
     def decorate(body):
         params = tuple(inspect.signature(body).parameters)
         op = _entry(name or body.__name__, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
-        body = _accept_numpy_names(body, params)
-        if "out" in params or not inplace and not fields.get("takes_out"):
-            return _finish(op, body, method, inplace)
-
-        @functools.wraps(body)
-        def call(*args, out=None, **kwargs):
-            r = body(*args, **kwargs)
-            return r if out is None else set_out(out, r)
-        return _finish(op, call, method, inplace)
+        return _finish(op, _with_common_names(body, params), method, inplace)
     return decorate
 
 

@@ -39,7 +39,7 @@ def broadcast(name, *tensors):
         try:
             got = Size(broadcast_shapes(*shapes))
         except ValueError as exc:
-            raise RuntimeError(f"{exc} ({name}: shapes {', '.join(str(tuple(s)) for s in shapes)})") from None
+            raise RuntimeError(f"{exc} ({name.lstrip('_')}: shapes {', '.join(str(tuple(s)) for s in shapes)})") from None
         if len(_shapes) > 100000:
             _shapes.clear()
         _shapes[shapes] = got

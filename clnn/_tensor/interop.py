@@ -65,6 +65,14 @@ def transfer(t: Tensor, device) -> Tensor:
     return from_array(read(t.detach()), device, t.dtype)
 
 
+def shallow(t: Tensor) -> Tensor:
+    """``copy.copy``: a leaf of the same class and attributes on the same memory."""
+    new = Tensor._make_subclass(type(t), t.detach(), False)
+    new.__dict__.update({k: v for k, v in t.__dict__.items() if k not in _PRIVATE})
+    new._rg = t._rg
+    return new
+
+
 def deepcopy(t: Tensor, memo):
     if id(t) in memo:
         return memo[id(t)]
@@ -131,7 +139,20 @@ def from_dlpack(source) -> Tensor:
     """A tensor with a copy of the values that ``source`` exports on the CPU."""
     if isinstance(source, Tensor):
         return source
-    return from_array(np.from_dlpack(source), resolve(None))
+    return from_array(np.from_dlpack(source if hasattr(source, "__dlpack__") else _Capsule(source)), resolve(None))
+
+
+class _Capsule:
+    """A bare DLPack capsule, as :func:`to_dlpack` gives it, in the form that NumPy takes."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __dlpack__(self, **kwargs):
+        return self.capsule
+
+    def __dlpack_device__(self):
+        return (1, 0)
 
 
 def from_numpy(array) -> Tensor:

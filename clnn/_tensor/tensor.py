@@ -26,6 +26,7 @@ class Tensor:
     Make one with ``clnn.tensor``, ``clnn.zeros``, ``clnn.randn`` or ``clnn.from_numpy``.
     """
 
+    __module__ = "clnn"             # where it is public
     __slots__ = ("_storage", "shape", "_strides", "_offset", "dtype", "_numel", "_dense", "__dict__", "__weakref__")
 
     # Rarely set: class-level defaults keep fresh tensors cheap.
@@ -342,14 +343,19 @@ class Tensor:
             raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
         return bool(self.item())
 
+    def _scalar(self):
+        if self._numel != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return self.item()
+
     def __float__(self):
-        return float(self.item())
+        return float(self._scalar())
 
     def __int__(self):
-        return int(self.item())
+        return int(self._scalar())
 
     def __complex__(self):
-        return complex(self.item())
+        return complex(self._scalar())
 
     def __index__(self):
         value = self.item()
@@ -365,6 +371,10 @@ class Tensor:
         from .indexing import setitem
         setitem(self, index, value)
 
+    def __copy__(self):
+        from .interop import shallow
+        return shallow(self)
+
     def __deepcopy__(self, memo):
         from .interop import deepcopy
         return deepcopy(self, memo)
@@ -378,6 +388,10 @@ class Tensor:
         return got if dtype is None else got.astype(dtype)
 
     __array_priority__ = 1000
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        from .interop import from_numpy
+        return from_numpy(array.astype("uint8") if array.dtype == bool else array)
 
     def __dlpack__(self, **kwargs):
         from .interop import to_dlpack

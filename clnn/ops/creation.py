@@ -3,17 +3,19 @@ from __future__ import annotations
 
 import functools
 import math
+from inspect import signature
 from operator import index
-from types import SimpleNamespace
 
 import numpy as np
 
 from .._tensor.device import resolve
 from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before the first record)
+from .._tensor.inplace import set_out
 from .._tensor.interop import from_array
 from .._tensor.tensor import Tensor, empty as _empty, from_node
 from ..core import dtype as dt
 from ..core.shape import Size
+from ..core.warn import warn
 from ..graph.node import Expr
 
 _FULL = Expr("full", ("value",), "value")
@@ -57,12 +59,33 @@ def _float_default(dtype):
     return dt.as_dtype(dtype) or dt._default_float
 
 
-def empty(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
+def factory(fn):
+    """``fn``, taking its ``*size`` by name too, and ``out=``, whose dtype and device it then has."""
+    by_size = any(p.kind is p.VAR_POSITIONAL for p in signature(fn).parameters.values())
+
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        if not kwargs:
+            return fn(*args)
+        if by_size and "size" in kwargs:
+            args = (*args, kwargs.pop("size"))
+        out = kwargs.pop("out", None)
+        if out is None:
+            return fn(*args, **kwargs)
+        if kwargs.get("dtype") is None:
+            kwargs["dtype"] = out.dtype
+        return set_out(out, fn(*args, **{"device": out.device, **kwargs}))
+    return call
+
+
+@factory
+def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Uninitialised memory of shape ``size``."""
     return _done(_empty(as_size(size), _float_default(dtype), resolve(device)), requires_grad)
 
 
-def zeros(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+@factory
+def zeros(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Zeros of shape ``size``.
 
     Example:
@@ -73,12 +96,14 @@ def zeros(*size, out=None, dtype=None, layout=None, device=None, requires_grad=F
     return _done(filled(as_size(size), 0, _float_default(dtype), resolve(device)), requires_grad)
 
 
-def ones(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+@factory
+def ones(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Ones of shape ``size``."""
     return _done(filled(as_size(size), 1, _float_default(dtype), resolve(device)), requires_grad)
 
 
-def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+@factory
+def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """``fill_value`` in every element; the dtype is that of the value unless given."""
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     row = dt.as_dtype(dtype) or dt.scalar_dtype(value)
@@ -89,28 +114,29 @@ def _like(input, dtype, device):
     return dt.as_dtype(dtype) or input.dtype, (input._storage.device if device is None else resolve(device))
 
 
-def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Uninitialised memory of the shape, dtype and device of ``input``."""
     return _done(_empty(input.shape, *_like(input, dtype, device)), requires_grad)
 
 
-def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Zeros of the shape, dtype and device of ``input``."""
     return _done(filled(input.shape, 0, *_like(input, dtype, device)), requires_grad)
 
 
-def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Ones of the shape, dtype and device of ``input``."""
     return _done(filled(input.shape, 1, *_like(input, dtype, device)), requires_grad)
 
 
-def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """``fill_value`` in the shape, dtype and device of ``input``."""
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     return _done(filled(input.shape, value, *_like(input, dtype, device)), requires_grad)
 
 
-def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+@factory
+def arange(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """``start, start + step, ...`` up to but excluding ``end``.
 
     Example:
@@ -137,19 +163,31 @@ def _range(start, step, count, row, device):
     return from_node(_ARANGE_INT, (start, step), row, row, Size((count,)), count, device, 1, 0, True)
 
 
-def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+@factory
+def linspace(start, end, steps, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """``steps`` evenly spaced values from ``start`` to ``end`` inclusive."""
-    start, end = (float(v) for v in (start, end))
-    values = np.linspace(start, end, int(steps), dtype=np.float64)
-    return _done(from_array(values, resolve(device), _float_default(dtype)), requires_grad)
+    row, steps = _float_default(dtype), int(steps)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    return _done(from_array(_evenly(float(start), float(end), steps, row), resolve(device), row), requires_grad)
 
 
-def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+def _evenly(start, end, steps, row):
+    """PyTorch's spacing, to the bit in float32: the step is rounded, and both halves are measured from their own end."""
+    kind = np.float32 if row is dt.float32 else np.float64
+    start, end = kind(start), kind(end)
+    step, i = float((end - start) / kind(max(1, steps - 1))), np.arange(steps)
+    return np.where(i < steps // 2, start + step * i, end - step * (steps - 1 - i)) if steps > 1 else np.full(steps, start)
+
+
+@factory
+def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """``base`` to the power of ``steps`` evenly spaced exponents."""
     return _done(from_array(np.logspace(float(start), float(end), int(steps), base=base), resolve(device), _float_default(dtype)), requires_grad)
 
 
-def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+@factory
+def eye(n, m=None, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The identity matrix, ``n`` by ``m``."""
     return _done(from_array(np.eye(n, m), resolve(device), _float_default(dtype)), requires_grad)
 
@@ -204,9 +242,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     """
     row = dt.as_dtype(dtype)
     if isinstance(data, Tensor):
-        import warnings
-        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                      "sourceTensor.detach().clone().requires_grad_(True), rather than clnn.tensor(sourceTensor).", UserWarning, stacklevel=2)
+        warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than clnn.tensor(sourceTensor).")
         t = data.detach().to(device=device or data.device, dtype=row or data.dtype).clone()
         t._base, t._view_version = None, 0
         return _done(t, requires_grad)
@@ -240,24 +277,59 @@ def legacy_constructor(cls, args, device=None):
     return Tensor._make_subclass(cls, t)
 
 
-def finfo(dtype=None):
-    """Limits of a float dtype: ``bits, eps, max, min, tiny, smallest_normal, resolution``."""
-    import ml_dtypes
-    row = dt.as_dtype(dtype) or dt._default_float
-    if not row.is_floating_point:
-        raise TypeError(f"finfo() requires a floating point input type. Use iinfo to handle '{row}'")
-    f = ml_dtypes.finfo(row.np)
-    return SimpleNamespace(bits=row.itemsize * 8, eps=float(f.eps), max=float(f.max), min=float(f.min), tiny=float(f.tiny),
-                           smallest_normal=float(f.tiny), resolution=float(f.resolution), dtype=row.name)
+class _Info:
+    """Limits of a dtype as attributes."""
+
+    def __init__(self, type=None):
+        row = dt.as_dtype(type) or dt._default_float
+        if row.category != self._category:
+            raise TypeError(self._wrong.format(row))
+        self.bits, self.dtype = row.itemsize * 8, row.name
+        self._fill(row)
+
+    def __repr__(self):
+        values = ((n, getattr(self, n)) for n in self._shown)
+        return f"{type(self).__name__}({', '.join(f'{n}={v:g}' if n != 'dtype' else f'{n}={v}' for n, v in values)})"
+
+    def __eq__(self, other):
+        return type(other) is type(self) and other.dtype == self.dtype
+
+    def __hash__(self):
+        return hash((type(self), self.dtype))
 
 
-def iinfo(dtype):
-    """Limits of an integer dtype: ``bits, max, min``."""
-    row = dt.as_dtype(dtype)
-    if row.category != dt.INT:
-        raise TypeError(f"iinfo() requires an integer input type. Use finfo to handle '{row}'")
-    i = np.iinfo(row.np)
-    return SimpleNamespace(bits=i.bits, max=int(i.max), min=int(i.min), dtype=row.name)
+class finfo(_Info):
+    """Limits of a float dtype: ``bits, eps, max, min, tiny, smallest_normal, resolution``.
+
+    Example:
+        >>> clnn.finfo(clnn.float16).max
+        65504.0
+    """
+
+    _category, _wrong = dt.FLOAT, "finfo() requires a floating point input type. Use iinfo to handle '{}'"
+    _shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny", "dtype")
+
+    def _fill(self, row):
+        import ml_dtypes
+        f = ml_dtypes.finfo(row.np)
+        self.eps, self.max, self.min, self.tiny = float(f.eps), float(f.max), float(f.min), float(f.tiny)
+        self.smallest_normal, self.resolution = self.tiny, 10.0 ** -f.precision
+
+
+class iinfo(_Info):
+    """Limits of an integer dtype: ``bits, max, min``.
+
+    Example:
+        >>> clnn.iinfo(clnn.int8).max
+        127
+    """
+
+    _category, _wrong = dt.INT, "iinfo() requires an integer input type. Use finfo to handle '{}'"
+    _shown = ("min", "max", "dtype")
+
+    def _fill(self, row):
+        i = np.iinfo(row.np)
+        self.max, self.min = int(i.max), int(i.min)
 
 
 def _new(name, fn):

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
 from ..core import dtype as dt
+from ..core.warn import warn
 from ..graph.op import REGISTRY
 from .activation import _pair, logsigmoid
 from .loss import _legacy, check_reduction
@@ -26,8 +26,8 @@ def _reduce(loss, reduction):
 
 def _warn_sizes(input, target):
     if input.shape != target.shape:
-        warnings.warn(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely lead to incorrect "
-                      "results due to broadcasting. Please ensure they have the same size.", stacklevel=4)
+        warn(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely lead to incorrect "
+                      "results due to broadcasting. Please ensure they have the same size.")
 
 
 def _two(seed=0, shape=(4, 5)):
@@ -173,9 +173,9 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     """``y (log y - x)`` for log-probabilities x; with ``log_target`` y is a logarithm too. ``"batchmean"`` divides the sum by N."""
     reduction = _legacy(reduction, size_average, reduce)
     if reduction == "mean":
-        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the batch "
+        warn("reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the batch "
                       "size, and aligns with the KL div math definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
-                      "release.", stacklevel=2)
+                      "release.")
     loss = target.exp() * (target - input) if log_target else _kl(input, target)
     if reduction == "batchmean":
         return loss.sum() / input.shape[0] if input.ndim else loss.sum()

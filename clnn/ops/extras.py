@@ -78,7 +78,7 @@ def _in_place_view(name):
 
     def method(self, *args, **kwargs):
         v = fn(self, *args, **kwargs)
-        self.shape, self._strides, self._offset, self._dense = v.shape, v._strides, v._offset, v._dense
+        self.shape, self._strides, self._offset, self._dense, self._numel = v.shape, v._strides, v._offset, v._dense, v._numel
         if v._grad_fn is not None:
             if self._grad_fn is None and self._rg:
                 raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from .._tensor.inplace import set_out
 from .._tensor.tensor import Tensor, edge, empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides, wrap_dim
+from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Node
 from . import _scatter
@@ -410,7 +410,7 @@ def meshgrid(*tensors, indexing=None):
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
     if indexing is None:
-        warnings.warn("meshgrid: in an upcoming release, it will be required to pass the indexing argument.", UserWarning, stacklevel=2)
+        warn("meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'.replace("torch.", ""))
     swap = indexing == "xy" and len(tensors) >= 2

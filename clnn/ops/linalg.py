@@ -13,7 +13,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.inplace import type_name
 from .._tensor.interop import from_array, read
 from .._tensor.return_types import named
-from .._tensor.tensor import empty
+from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.errors import LinAlgError
 from ..core.shape import wrap_dim
@@ -316,7 +316,7 @@ _svd.op.grad_name = "LinalgSvdBackward0"
 
 
 @composite("linalg_svd", method=False, dtypes=_REAL, torch="linalg.svd", gradcheck=False)
-def svd(A, full_matrices=True):
+def svd(A, full_matrices=True, *, driver=None):
     """``A = U diag(S) Vh`` with singular values in descending order. Gradients need ``full_matrices=False``."""
     matrices("linalg.svd", A)
     if full_matrices and A._rg and A.shape[-1] != A.shape[-2]:
@@ -326,7 +326,7 @@ def svd(A, full_matrices=True):
 
 @composite("linalg_svdvals", method=False, dtypes=_REAL, torch="linalg.svdvals", gradcheck=False, numpy=lambda a: np.linalg.svd(a, compute_uv=False),
            samples=lambda: [((np.random.default_rng(0).standard_normal((2, 3, 4)),), {})])
-def svdvals(A):
+def svdvals(A, *, driver=None):
     """Singular values in descending order."""
     matrices("linalg.svdvals", A)
     return _svd(A, False)[1]
@@ -374,31 +374,60 @@ def eigvalsh(A, UPLO="L"):
 
 @composite("pinverse", dtypes=_REAL, gradcheck=False, numpy=np.linalg.pinv,
            samples=lambda: [((np.random.default_rng(0).standard_normal(s),), {}) for s in ((3, 4), (4, 3), (2, 3, 3))])
-def pinv(A, rtol=None, hermitian=False):
-    """Moore-Penrose inverse, from the singular values above ``rtol`` (default: eps * larger size) times the largest."""
+def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
+    """Moore-Penrose inverse, from the singular values above ``max(atol, rtol * largest)``.
+
+    ``rtol`` (also ``rcond``) is eps * larger size unless it or ``atol`` is given.
+    """
     matrices("linalg.pinv", A)
     U, S, Vh = svd(A, False)
-    if rtol is None:
-        rtol = float(np.finfo(A.dtype.np).eps) * max(A.shape[-2:])
-    keep = S > rtol * S.amax(-1, True)
+    keep = S > _cut(A, S, atol, rcond if rtol is None else rtol)
     return matmul(Vh.mT * where(keep, 1.0 / where(keep, S, 1.0), 0.0).unsqueeze(-2), U.mT)
+
+
+def _cut(A, S, atol, rtol):
+    """The value that singular values ``S`` of ``A`` must exceed to count, one per matrix."""
+    atol, rtol = (t.unsqueeze(-1) if isinstance(t, Tensor) and t.shape else t for t in (atol, rtol))
+    if rtol is None:
+        rtol = 0.0 if atol is not None else float(np.finfo(A.dtype.np).eps) * max(A.shape[-2:])
+    cut = S.amax(-1, True) * rtol
+    return cut if atol is None else cut.maximum(atol if isinstance(atol, Tensor) else S.new_full((), atol))
 
 
 @composite("linalg_lstsq", method=False, dtypes=_REAL, torch="linalg.lstsq", gradcheck=False)
 def lstsq(A, B, rcond=None, *, driver=None):
-    """Least-squares solution of ``A X = B``."""
-    empty_ = empty((0,), A.dtype, A._storage.device)
-    rank = matrix_rank(A) if len(A.shape) > 2 or driver in ("gelsd", "gelss", "gelsy", None) else empty_
-    return named("linalg_lstsq", "solution", "residuals", "rank", "singular_values")(matmul(pinv(A), B), empty_, rank, empty_)
+    """Least-squares solution of ``A X = B``, of smallest norm where there are several.
+
+    Args:
+        A: shape (*, M, N).
+        B: shape (*, M, K), or (*, M).
+        driver: ``gelsy`` (default), ``gelsd``, ``gelss``, ``gels``: which of ``residuals`` (sums of squares, when M > N and the rank is N), ``rank`` and
+            ``singular_values`` are filled in, as in LAPACK's routines of these names. All of them compute the same solution.
+    """
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError(f"linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}")
+    vector = len(B.shape) == 1 or len(B.shape) == len(A.shape) - 1 and B.shape == A.shape[:-1]
+    right, S = B.unsqueeze(-1) if vector else B, svdvals(A.detach())
+    X = matmul(pinv(A, rcond), right)
+    rank = (S > _cut(A, S, None, rcond)).sum(-1)
+    residuals = values = empty((0,), A.dtype, A._storage.device)
+    if driver not in (None, "gelsy") and A.shape[-2] > A.shape[-1] and bool((rank == A.shape[-1]).all()):
+        residuals = (matmul(A, X) - right).square().sum(-2)
+        residuals = residuals.squeeze(-1) if vector else residuals
+    if driver == "gels":
+        rank = empty((0,), dt.int64, A._storage.device)
+    values = S if driver in ("gelsd", "gelss") else values
+    return named("linalg_lstsq", "solution", "residuals", "rank", "singular_values")(X.squeeze(-1) if vector else X, residuals, rank, values)
 
 
 @composite("linalg_matrix_rank", method=False, dtypes=_REAL, torch="linalg.matrix_rank", gradcheck=False)
-def matrix_rank(A, tol=None, hermitian=False):
-    """Number of singular values above ``tol`` (default: eps * larger size * the largest)."""
+def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
+    """Number of singular values above ``max(atol, rtol * largest)``; ``tol`` is another name of ``atol``.
+
+    ``rtol`` is eps * larger size unless it or ``atol`` is given.
+    """
     S = svdvals(A.detach())
-    if tol is None:
-        tol = S.amax(-1, True) * (float(np.finfo(A.dtype.np).eps) * max(A.shape[-2:]))
-    return (S > tol).sum(-1)
+    return (S > _cut(A, S, tol if atol is None else atol, rtol)).sum(-1)
 
 
 # -- norms ------------------------------------------------------------------------------------------------------------------------------

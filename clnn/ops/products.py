@@ -106,7 +106,7 @@ def _np_tensordot(a, b, dims=2):
 
 @composite("tensordot", method=False, numpy=_np_tensordot, samples=lambda: [
     ((*_pairs(((2, 3, 4), (3, 4, 5)))()[0][0], 2), {}), ((*_pairs(((2, 3, 4), (4, 3)))()[0][0], ([1, 2], [1, 0])), {})])
-def tensordot(a, b, dims=2, out=None):
+def tensordot(a, b, dims=2):
     """Sums of products over ``dims``: a count of last and first dimensions, or a pair of dimension lists."""
     if isinstance(dims, int):
         if dims < 0:

@@ -18,7 +18,7 @@ from ..core import dtype as dt
 from ..core import rng
 from ..core.shape import Size
 from ..graph.node import Expr
-from .creation import _done, _float_default, _like, as_size
+from .creation import _done, _float_default, _like, as_size, factory
 
 _STREAM = ("seed", "first")
 
@@ -79,7 +79,8 @@ def _integers(low, high, shape, row, device, generator):
 
 
 # -- factory functions ------------------------------------------------------------------------------------------------------------
-def rand(*size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+@factory
+def rand(*size, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Uniform numbers from [0, 1).
 
     Example:
@@ -91,12 +92,14 @@ def rand(*size, generator=None, out=None, dtype=None, layout=None, device=None, 
     return _done(_uniform(as_size(size), _float_default(dtype), resolve(device), generator), requires_grad)
 
 
-def randn(*size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+@factory
+def randn(*size, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Normal numbers of mean 0 and variance 1 (Box & Muller, 1958)."""
     return _done(_normal(as_size(size), _float_default(dtype), resolve(device), generator), requires_grad)
 
 
-def randint(low, high=None, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+@factory
+def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Whole numbers from ``low`` (0 when only one bound is given) to ``high`` exclusive.
 
     Example:
@@ -111,23 +114,24 @@ def randint(low, high=None, size=None, *, generator=None, out=None, dtype=None, 
     return _done(_integers(int(low), int(high), as_size((tuple(size),)), row, resolve(device), generator), requires_grad)
 
 
-def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Uniform numbers in the shape, dtype and device of ``input``."""
     return _done(_uniform(input.shape, *_like(input, dtype, device), generator), requires_grad)
 
 
-def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Normal numbers in the shape, dtype and device of ``input``."""
     return _done(_normal(input.shape, *_like(input, dtype, device), generator), requires_grad)
 
 
-def randint_like(input, low, high=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None):
+def randint_like(input, low, high=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Whole numbers in the shape, dtype and device of ``input``."""
     low, high = (0, low) if high is None else (low, high)
     return _done(_integers(int(low), int(high), input.shape, *_like(input, dtype, device), generator), requires_grad)
 
 
-def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+@factory
+def randperm(n, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A random order of ``0 .. n - 1`` (made on the host, from the same stream as device draws)."""
     if n < 0:
         raise RuntimeError(f"n must be non-negative, got {n}")
@@ -135,7 +139,8 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     return _done(from_array(order, resolve(device), dt.as_dtype(dtype) or dt.int64), requires_grad)
 
 
-def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, device=None, requires_grad=False):
+@factory
+def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad=False):
     """Normal numbers with the given means and standard deviations (numbers or tensors)."""
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
     if not isinstance(std, Tensor) and std < 0:
@@ -158,7 +163,7 @@ _bernoulli.op.grad_name = "BernoulliBackward0"
 
 
 @composite("bernoulli")
-def bernoulli(input, p=None, *, generator=None, out=None):
+def bernoulli(input, p=None, *, generator=None):
     """1 with the probability that each element gives (or ``p`` for all), else 0."""
     if p is not None:
         return _coins(input.shape, float(p), input.dtype, input._storage.device, generator)
@@ -179,7 +184,7 @@ def _coins(shape, p, row, device, generator=None) -> Tensor:
 
 
 @composite("multinomial")
-def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
+def multinomial(input, num_samples, replacement=False, *, generator=None):
     """Indices drawn with probabilities proportional to the rows of ``input`` (chosen on the host).
 
     Args:

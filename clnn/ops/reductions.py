@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import warnings
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from .._tensor.inplace import set_out, type_name
 from .._tensor.tensor import Tensor, make
 from ..core import dtype as dt
 from ..core.shape import Size, wrap_dim, wrap_dims
+from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import record
 from ..graph.reduce import Call, Reduction
@@ -287,8 +287,8 @@ def _spread(name, op, input, dim, unbiased, correction, keepdim):
         correction = 1 if unbiased or unbiased is None else 0
     dims = dims_of(dim, len(input.shape))
     if count_of(input.shape, dims) <= correction:
-        warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel "
-                      "divided by output numel).", UserWarning, stacklevel=3)
+        warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel "
+                      "divided by output numel).")
     return op(input, dims, keepdim, correction)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from .._tensor.dispatch import run
 from .._tensor.grad_mode import enable_grad
 from .._tensor.tensor import empty
 from ..core import dtype as dt
+from ..core.warn import warn
 from ..graph.fuse import work_group
 from ._scatter import width
 from .creation import linspace, tensor
@@ -273,21 +273,21 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
 @composite("upsample", method=False, torch="nn.functional.upsample")
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """The old name of :func:`interpolate`."""
-    warnings.warn("nn.functional.upsample is deprecated; use nn.functional.interpolate", stacklevel=2)
+    warn("nn.functional.upsample is deprecated; use nn.functional.interpolate")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @composite("upsample_nearest", method=False, torch="nn.functional.upsample_nearest")
 def upsample_nearest(input, size=None, scale_factor=None):
     """:func:`interpolate` with mode ``nearest`` under its old name."""
-    warnings.warn("nn.functional.upsample_nearest is deprecated; use nn.functional.interpolate", stacklevel=2)
+    warn("nn.functional.upsample_nearest is deprecated; use nn.functional.interpolate")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 @composite("upsample_bilinear", method=False, torch="nn.functional.upsample_bilinear")
 def upsample_bilinear(input, size=None, scale_factor=None):
     """:func:`interpolate` with mode ``bilinear`` and aligned corners under its old name."""
-    warnings.warn("nn.functional.upsample_bilinear is deprecated; use nn.functional.interpolate", stacklevel=2)
+    warn("nn.functional.upsample_bilinear is deprecated; use nn.functional.interpolate")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 

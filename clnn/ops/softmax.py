@@ -1,7 +1,6 @@
 """Softmax, log-softmax and what is made of them: one launch forward, one backward, along any dimension without transposing."""
 from __future__ import annotations
 
-import warnings
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from .._tensor.inplace import type_name
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.shape import wrap_dim
+from ..core.warn import warn
 
 
 def row_plan(device, rows, n, inner=1, vector=True):
@@ -88,7 +88,7 @@ _softmax.op.grad_name, _log_softmax.op.grad_name = "SoftmaxBackward0", "LogSoftm
 
 def _prepared(name, input, dim, dtype):
     if dim is None:
-        warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.", stacklevel=4)
+        warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.")
         dim = 0 if input.ndim in (0, 1, 3) else 1
     if dtype is not None:
         input = input.to(dt.as_dtype(dtype))

@@ -1,6 +1,9 @@
 """Python's operator symbols on Tensor."""
 from __future__ import annotations
 
+import numpy as np
+
+from .._tensor.interop import from_array
 from .._tensor.tensor import Tensor
 from ..graph.op import REGISTRY
 
@@ -10,6 +13,8 @@ def _both(symbol, fn, inplace=None, reflected=True):
         try:
             return fn(self, other)
         except TypeError:
+            if isinstance(other, np.ndarray) and other.dtype != object:
+                return fn(self, from_array(other, self._storage.device))
             if isinstance(other, (Tensor, int, float, bool)):
                 raise
             return NotImplemented
@@ -18,6 +23,8 @@ def _both(symbol, fn, inplace=None, reflected=True):
         try:
             return fn(other, self)
         except TypeError:
+            if isinstance(other, np.ndarray) and other.dtype != object:
+                return fn(from_array(other, self._storage.device), self)
             return NotImplemented
     setattr(Tensor, f"__{symbol}__", forward)
     if reflected:

@@ -36,14 +36,14 @@ def _matrix(name, input):
 
 
 @composite("tril", inplace=True, numpy=np.tril, samples=lambda: [((_values(3, 4),), {}), ((_values(2, 3, 3), 1), {}), ((_values(4, 3), -2), {})])
-def tril(input, diagonal=0, *, out=None):
+def tril(input, diagonal=0):
     """The lower triangle of matrices (*, M, N), zeros above diagonal number ``diagonal``."""
     _matrix("tril", input)
     return where(_mask(input, diagonal), input, False)
 
 
 @composite("triu", inplace=True, numpy=np.triu, samples=lambda: [((_values(3, 4),), {}), ((_values(2, 3, 3), 1), {}), ((_values(4, 3), -2), {})])
-def triu(input, diagonal=0, *, out=None):
+def triu(input, diagonal=0):
     """The upper triangle of matrices (*, M, N), zeros below diagonal number ``diagonal``."""
     _matrix("triu", input)
     return where(_mask(input, diagonal - 1), False, input)
@@ -76,7 +76,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
 
 
 @composite("diag", numpy=np.diag, samples=lambda: [((_values(3),), {}), ((_values(3, 4), 1), {}), ((_values(3), -2), {})])
-def diag(input, diagonal=0, *, out=None):
+def diag(input, diagonal=0):
     """A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix as a vector."""
     if len(input.shape) == 1:
         return diag_embed(input, diagonal)

@@ -1,6 +1,5 @@
 """Loss functions. x is the input (what the model says), y the target; the result is a scalar unless ``reduction="none"``."""
-import warnings
-
+from clnn.core.warn import warn
 from clnn.nn import functional as F
 
 from ._declare import declare
@@ -25,8 +24,7 @@ class _Loss(Module):
         if size_average is not None or reduce is not None:
             mean, whole = size_average is None or size_average, reduce is None or reduce
             self.reduction = ("mean" if mean else "sum") if whole else "none"
-            warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{self.reduction}' instead.",
-                          stacklevel=4)
+            warn(f"size_average and reduce args will be deprecated, please use reduction='{self.reduction}' instead.")
         for name in self._tensors:
             self.register_buffer(name, own.pop(name))
 

@@ -1,0 +1,14 @@
+"""Warnings that point at the program's line, however many frames of clnn lie between."""
+import os
+import sys
+import warnings
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def warn(message, category=UserWarning):
+    """``warnings.warn`` at the innermost frame outside the package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
