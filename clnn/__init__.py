@@ -72,6 +72,11 @@ for _n, _row in dict(Float="float32", Double="float64", Half="float16", BFloat16
         "__doc__": f"A tensor of dtype ``{_row}`` from data, or uninitialised of a shape (PyTorch's legacy constructor)."})
 
 
+def _assert(condition, message):
+    """``assert condition, message``, as models written for PyTorch's tracer spell it."""
+    assert condition, message
+
+
 def is_tensor(obj) -> "bool":
     """True for a clnn tensor."""
     return isinstance(obj, Tensor)
@@ -150,8 +155,8 @@ def get_num_threads():
     return _device.resolve(None).compute_units
 
 
-_LAZY = {"accelerator", "compiler", "nn", "optim", "utils", "autograd", "random", "serialization", "amp", "func", "linalg", "cuda", "profiler", "testing",
-         "hub", "jit", "backends", "special", "distributions", "version", "types", "return_types"}
+_LAZY = set("""_dynamo _inductor accelerator amp autograd backends compiler cpu cuda distributed distributions func functional hub jit linalg mps
+                multiprocessing nn onnx optim overrides profiler random return_types serialization signal special testing types utils version xpu""".split())
 _PLACES = {                     # names that are read from a module when they are first used
     "_compile": "compile",
     "serialization": "save load",
@@ -160,6 +165,7 @@ _PLACES = {                     # names that are read from a module when they ar
     "amp": "autocast GradScaler is_autocast_enabled get_autocast_dtype set_autocast_enabled set_autocast_dtype clear_autocast_cache",
     "autograd.anomaly_mode": "is_anomaly_enabled is_anomaly_check_nan_enabled",
     "func": "vmap",
+    "cuda": "Event Stream",
     "summary_": "summary",
 }
 _FROM = {name: place for place, names in _PLACES.items() for name in names.split()}

@@ -12,6 +12,7 @@ from .core import dtype as dt
 from .graph.op import REGISTRY
 from .ops import creation
 from .ops import random as _random
+from .ops.activation import IN_PLACE as _IN_PLACE
 from .ops.extras import empty_strided  # noqa: F401
 from .storage import UntypedStorage
 
@@ -296,8 +297,101 @@ def frobenius_norm(input, dim=None, keepdim=False):
 
 
 for _name in ("relu_", "selu_", "celu_", "rrelu_", "threshold_"):
-    if _name[:-1] in REGISTRY and hasattr(Tensor, _name):
-        globals()[_name] = getattr(Tensor, _name)
+    globals()[_name] = _IN_PLACE[_name]
+
+
+def feature_alpha_dropout(input, p, train):
+    """``nn.functional.feature_alpha_dropout`` in the order of arguments of the top-level function."""
+    return _random.feature_alpha_dropout(input, p, train)
+
+
+def alpha_dropout_(input, p, train):
+    """In-place :func:`alpha_dropout`."""
+    return _random.alpha_dropout(input, p, train, True)
+
+
+def feature_dropout_(input, p, train):
+    """In-place :func:`feature_dropout`."""
+    return _random.feature_dropout(input, p, train, True)
+
+
+def feature_alpha_dropout_(input, p, train):
+    """In-place :func:`feature_alpha_dropout`."""
+    return _random.feature_alpha_dropout(input, p, train, True)
+
+
+def as_strided_(input, size, stride, storage_offset=None):
+    """Give ``input`` another shape, strides and offset on its memory."""
+    return input.as_strided_(size, stride, storage_offset)
+
+
+def _recurrent_function(mode, doc, cell=False):
+    def layer(*args):
+        from .nn.modules.rnn import run_cell, run_layer
+        return (run_cell if cell else run_layer)(mode, *args)
+    layer.__name__ = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}[mode] + "_cell" * cell
+    layer.__doc__ = doc
+    return layer
+
+
+_LAYER = ("What :class:`clnn.nn.{}` computes: ``(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)``, or for packed "
+          "sequences ``(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)``.")
+_CELL = "What :class:`clnn.nn.{}` computes: ``(input, hx, w_ih, w_hh, b_ih=None, b_hh=None)``."
+lstm, gru = _recurrent_function("LSTM", _LAYER.format("LSTM")), _recurrent_function("GRU", _LAYER.format("GRU"))
+rnn_tanh, rnn_relu = _recurrent_function("RNN_TANH", _LAYER.format("RNN")), _recurrent_function("RNN_RELU", _LAYER.format("RNN"))
+lstm_cell, gru_cell = _recurrent_function("LSTM", _CELL.format("LSTMCell"), True), _recurrent_function("GRU", _CELL.format("GRUCell"), True)
+rnn_tanh_cell = _recurrent_function("RNN_TANH", _CELL.format("RNNCell"), True)
+rnn_relu_cell = _recurrent_function("RNN_RELU", _CELL.format("RNNCell"), True)
+
+
+def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """Uninitialised memory of shape ``size`` that is dense in the order of dimensions ``physical_layout``, outermost first."""
+    if sorted(physical_layout) != list(_range(len(size))):
+        raise RuntimeError(f"Duplicate dim not allowed, or wrong number of dimensions: size={list(size)}, physical_layout={list(physical_layout)}")
+    t = creation.empty([size[d] for d in physical_layout], dtype=dtype, device=device)
+    return creation._done(t.permute(*(list(physical_layout).index(d) for d in _range(len(size)))), requires_grad)
+
+
+def cond(pred, true_fn, false_fn, operands=()):
+    """``true_fn(*operands)`` if ``pred`` else ``false_fn(*operands)``."""
+    return (true_fn if pred else false_fn)(*operands)
+
+
+def is_warn_always_enabled():
+    """False: Python's warning filters decide."""
+    return False
+
+
+def get_device_module(device=None):
+    """The module of functions for a kind of device: ``clnn.cuda`` for GPUs, else ``clnn.cpu``."""
+    import clnn
+    kind = clnn.device(device).type if device is not None else "gpu" if clnn.cuda.is_available() else "cpu"
+    return clnn.cuda if kind == "gpu" else clnn.cpu
+
+
+def sym_int(a):
+    """``int(a)``."""
+    return int(a)
+
+
+def sym_float(a):
+    """``float(a)``."""
+    return float(a)
+
+
+def sym_max(a, b):
+    """``max(a, b)``."""
+    return max(a, b)
+
+
+def sym_min(a, b):
+    """``min(a, b)``."""
+    return min(a, b)
+
+
+def sym_not(a):
+    """``not a``."""
+    return not a
 
 
 def histogramdd(input, bins, *, range=None, weight=None, density=False):  # noqa: A002
@@ -334,16 +428,23 @@ _FAMILIES = {
                       "row_indices sparse_mask sparse_dim dense_dim sparse_resize_ sparse_resize_and_clear_ resize_as_sparse_",
     "quantised dtypes": "qint8 quint8 qint32 quint4x2 quint2x4 qscheme per_tensor_affine per_channel_affine per_tensor_symmetric "
                         "per_channel_symmetric quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
-                        "q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis ao",
+                        "q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis ao quantization",
     "dtypes of this width": "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu uint16 uint32 uint64",
     "nested tensors": "nested jagged to_padded_tensor",
+    "masked tensors": "masked",
+    "graphs of Python programs": "fx export package",
 }
 _REASONS = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 
 
+def reason(name):
+    """What of PyTorch a name belongs to that clnn does not implement, or None."""
+    return _REASONS.get(name)
+
+
 def _absent(owner, name):
     """The error of an attribute that does not exist."""
-    family = _REASONS.get(name)
+    family = reason(name)
     if family is not None:
         return Absent(f"{owner} has no attribute {name!r}: clnn does not implement {family}")
     return AttributeError(f"{owner} has no attribute {name!r}")
@@ -360,7 +461,7 @@ def public():
     """The names that the package re-exports."""
     import types
     return {k: v for k, v in globals().items() if not k.startswith("_") and isinstance(v, types.FunctionType)
-            and k not in ("public", "from_array", "from_numpy", "resolve")}
+            and k not in ("public", "reason", "from_array", "from_numpy", "resolve")}
 
 
 __all__ = ["from_numpy"]

@@ -5,6 +5,8 @@ import contextlib
 import sys
 import types
 
+__path__ = []           # so that "import clnn.backends.cudnn" looks for the modules made here
+
 
 class _Switches(types.ModuleType):
     """A module of switches: its attributes, and functions that change them for a ``with`` block."""

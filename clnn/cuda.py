@@ -6,6 +6,7 @@ per device, so streams change nothing; events take the host's time when the devi
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import time
 import types
@@ -13,11 +14,12 @@ import types
 import clnn
 from clnn import random as _random
 from clnn._tensor import device as _names
-from clnn.amp import GradScaler, autocast as _autocast
+from clnn.amp import GradScaler, autocast as _autocast, custom_bwd as _custom_bwd, custom_fwd as _custom_fwd
 from clnn.core.errors import DeviceError, OutOfMemoryError  # noqa: F401
 from clnn.graph.node import realize_all
 from clnn.runtime import device as _physical
 
+__path__ = []           # so that "import clnn.cuda.amp" looks for the modules made here
 _current = [None]       # number chosen by set_device
 
 
@@ -338,6 +340,7 @@ class _CudaAutocast(_autocast):
         super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
-amp = _submodule("amp", autocast=_CudaAutocast, GradScaler=GradScaler)
+amp = _submodule("amp", autocast=_CudaAutocast, GradScaler=GradScaler, custom_fwd=functools.partial(_custom_fwd, device_type="cuda"),
+                 custom_bwd=functools.partial(_custom_bwd, device_type="cuda"))
 nvtx = _submodule("nvtx", range_push=lambda msg: 0, range_pop=lambda: 0, mark=lambda msg: None,
                   range=lambda msg, *a, **k: clnn.profiler.record_function(msg))

@@ -10,7 +10,12 @@ from .function import Function
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 
-class Variable:
+class _VariableType(type):
+    def __instancecheck__(cls, t):
+        return isinstance(t, _Tensor)
+
+
+class Variable(metaclass=_VariableType):
     """Tensors are differentiable themselves; ``Variable(t)`` returns ``t`` with ``requires_grad`` set as asked."""
 
     def __new__(cls, data=None, requires_grad=False, volatile=None):

@@ -1,7 +1,9 @@
 """Names that PyTorch programs use to spread a model over devices."""
+import contextlib
+
 from .modules.module import Module
 
-__all__ = ["DataParallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
 
 
 class DataParallel(Module):
@@ -24,3 +26,34 @@ class DataParallel(Module):
 
     def forward(self, *inputs, **kwargs):
         return self.module(*inputs, **kwargs)
+
+
+class DistributedDataParallel(DataParallel):
+    """:class:`DataParallel` for programs that make a group of processes with ``clnn.distributed``: there is one, so nothing is exchanged.
+
+    Example::
+
+        >>> net = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+        >>> with net.no_sync():
+        ...     net(clnn.ones(1, 2)).sum().backward()
+    """
+
+    def __init__(self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, **options):
+        super().__init__(module, device_ids, output_device, dim)
+        self.broadcast_buffers, self.require_backward_grad_sync = broadcast_buffers, True
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """A block in which gradients are not exchanged: they never are."""
+        yield
+
+
+def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
+    """Call ``module`` on its own device.
+
+    Example::
+
+        >>> nn.parallel.data_parallel(nn.Flatten(), clnn.ones(1, 2, 2)).shape
+        clnn.Size([1, 4])
+    """
+    return module(*(inputs if isinstance(inputs, tuple) else (inputs,)), **(module_kwargs or {}))

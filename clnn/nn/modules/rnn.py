@@ -466,3 +466,27 @@ class GRUCell(RNNCellBase):
 
     def forward(self, input, hx=None):
         return self._step(_step_gru, input, None if hx is None else (hx,), 1)[0]
+
+
+def run_layer(mode, input, *rest):
+    """The functions ``clnn.lstm`` and its like: a layer whose weights are arguments."""
+    packed = not isinstance(rest[1], (tuple, list)) or mode == "LSTM" and not isinstance(rest[0], (tuple, list))
+    (sizes, hx, params), (biases, layers, dropout, train, both) = ((rest[:3], rest[3:8]) if packed else ((None, *rest[:2]), rest[2:7]))
+    gates = _STEPS[mode][1]
+    hidden = params[0].shape[0] // gates
+    projected = params[1].shape[1] if mode == "LSTM" and params[1].shape[1] != hidden else 0
+    layer = RNNBase(mode, params[0].shape[1], hidden, layers, biases, not packed and rest[7], dropout, both, projected, device="meta")
+    for name in layer._flat_weights_names:
+        del layer._parameters[name]
+    for name, weight in zip(layer._flat_weights_names, params):
+        object.__setattr__(layer, name, weight)
+    layer.train(train)
+    out, state = layer(PackedSequence(input, sizes) if packed else input, tuple(hx) if mode == "LSTM" else hx)
+    return (out.data if packed else out, *(state if mode == "LSTM" else (state,)))
+
+
+def run_cell(mode, input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """The functions ``clnn.lstm_cell`` and its like."""
+    state = tuple(hx) if mode == "LSTM" else (hx,)
+    state = _STEPS[mode][0](clnn.nn.functional.linear(input, w_ih, b_ih), state, w_hh, b_hh)
+    return state if mode == "LSTM" else state[0]

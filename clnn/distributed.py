@@ -1,0 +1,224 @@
+"""PyTorch's ``distributed`` functions for a group of one process, so that programs written for many run as they do there with one.
+
+clnn trains in one process; a group of several is refused when it is made.
+"""
+from __future__ import annotations
+
+import datetime
+import enum
+import os
+import types
+
+import clnn
+
+default_pg_timeout = datetime.timedelta(minutes=30)
+_backend = None
+
+
+class ReduceOp(enum.Enum):
+    """What is done with the values of all processes."""
+
+    SUM, AVG, PRODUCT, MIN, MAX = range(5)
+
+
+class Backend(str):
+    """The name of a backend."""
+
+    GLOO, NCCL, MPI, UNDEFINED = "gloo", "nccl", "mpi", "undefined"
+
+
+class ProcessGroup:
+    """The group of this one process."""
+
+    def rank(self):
+        """0."""
+        return 0
+
+    def size(self):
+        """1."""
+        return 1
+
+
+class Work:
+    """An operation that is complete."""
+
+    def wait(self, timeout=None):
+        """True."""
+        return True
+
+    def is_completed(self):
+        """True."""
+        return True
+
+
+group = types.SimpleNamespace(WORLD=ProcessGroup())
+GroupMember = group
+
+
+def is_available() -> bool:
+    """True: groups of one process can be made."""
+    return True
+
+
+def is_initialized() -> bool:
+    """Whether :func:`init_process_group` was called."""
+    return _backend is not None
+
+
+def _no():
+    """False: there is no such library behind clnn."""
+    return False
+
+
+is_nccl_available = is_mpi_available = is_ucc_available = is_torchelastic_launched = _no
+is_gloo_available = is_available
+
+
+def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None, group_name="", pg_options=None,
+                       device_id=None):
+    """Make the group of this process.
+
+    Raises:
+        RuntimeError: ``world_size``, or the environment's ``WORLD_SIZE``, is not 1.
+
+    Example:
+        >>> clnn.distributed.init_process_group("gloo", rank=0, world_size=1)
+        >>> clnn.distributed.get_world_size()
+        1
+        >>> clnn.distributed.destroy_process_group()
+    """
+    global _backend
+    if is_initialized():
+        raise ValueError("trying to initialize the default process group twice!")
+    size = world_size if world_size > 0 else int(os.environ.get("WORLD_SIZE", 1))
+    if size != 1:
+        raise RuntimeError(f"distributed.init_process_group: clnn trains in one process, got world_size={size}; start the program once, without "
+                           "torchrun, and use a larger batch or gradient accumulation instead")
+    _backend = str(backend or "gloo")
+
+
+def destroy_process_group(group=None):
+    """Undo :func:`init_process_group`."""
+    global _backend
+    _backend = None
+
+
+def _initialized():
+    if not is_initialized():
+        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+
+
+def get_rank(group=None) -> int:
+    """0."""
+    _initialized()
+    return 0
+
+
+def get_world_size(group=None) -> int:
+    """1."""
+    _initialized()
+    return 1
+
+
+def get_backend(group=None) -> str:
+    """The name that was given."""
+    _initialized()
+    return _backend
+
+
+def new_group(ranks=None, *args, **kwargs):
+    """The one group."""
+    _initialized()
+    return group.WORLD
+
+
+def _done(async_op):
+    _initialized()
+    return Work() if async_op else None
+
+
+def barrier(group=None, async_op=False, device_ids=None):
+    """Wait for all processes: there is no other."""
+    return _done(async_op)
+
+
+def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
+    """The sum over one process: ``tensor`` stays as it is."""
+    return _done(async_op)
+
+
+def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False):
+    """The sum over one process: ``tensor`` stays as it is."""
+    return _done(async_op)
+
+
+def broadcast(tensor, src=None, group=None, async_op=False):
+    """``tensor`` stays as it is."""
+    return _done(async_op)
+
+
+def _deliver(targets, tensors):
+    with clnn.no_grad():
+        for target, tensor in zip(targets, tensors):
+            target.copy_(tensor)
+
+
+def all_gather(tensor_list, tensor, group=None, async_op=False):
+    """Copy ``tensor`` into ``tensor_list[0]``."""
+    _deliver(tensor_list, [tensor])
+    return _done(async_op)
+
+
+def gather(tensor, gather_list=None, dst=None, group=None, async_op=False):
+    """Copy ``tensor`` into ``gather_list[0]``."""
+    _deliver(gather_list or [], [tensor])
+    return _done(async_op)
+
+
+def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False):
+    """Copy ``scatter_list[0]`` into ``tensor``."""
+    _deliver([tensor], scatter_list or [])
+    return _done(async_op)
+
+
+def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
+    """Copy ``input_list[0]`` into ``output``."""
+    _deliver([output], input_list)
+    return _done(async_op)
+
+
+def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+    """Copy ``input_tensor`` into ``output_tensor``."""
+    _deliver([output_tensor], [input_tensor.reshape(output_tensor.shape)])
+    return _done(async_op)
+
+
+def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """Copy ``input`` into ``output``."""
+    return all_gather_into_tensor(output, input, group, async_op)
+
+
+def all_gather_object(object_list, obj, group=None):
+    """Put ``obj`` into ``object_list[0]``."""
+    _initialized()
+    object_list[0] = obj
+
+
+def gather_object(obj, object_gather_list=None, dst=None, group=None):
+    """Put ``obj`` into ``object_gather_list[0]``."""
+    _initialized()
+    if object_gather_list:
+        object_gather_list[0] = obj
+
+
+def broadcast_object_list(object_list, src=None, group=None, device=None):
+    """``object_list`` stays as it is."""
+    _initialized()
+
+
+def send(tensor, dst=None, group=None, tag=0):
+    """Raises: there is no other process."""
+    raise RuntimeError("distributed: clnn trains in one process, there is no other to send to or receive from")
+
+
+recv = isend = irecv = send

@@ -1,0 +1,202 @@
+"""Ways of writing that programs use every day: other names of arguments, ``out=``, NumPy values among tensors, questions about dtypes."""
+import copy
+import importlib
+import os
+import re
+import sys
+
+import numpy as np
+import pytest
+from scenarios import outcome, torch
+
+import clnn
+
+A = [[2.0, 1.0], [1.0, 3.0], [0.0, 1.0]]
+
+CALLS = {
+    "size by name": lambda t: [t.zeros(size=(2, 3)), t.ones(size=[2]), t.rand(size=(2,)).shape, t.full(size=(2,), fill_value=3.0),
+                               t.normal(mean=0.0, std=1.0, size=(2, 2)).shape, t.empty(size=(0, 2)), t.randint(high=2, size=(3,)).shape],
+    "ends by name": lambda t: [t.arange(end=3), t.arange(start=1, end=3), t.arange(end=3, dtype=t.float32)],
+    "out of factories": lambda t: [t.zeros(2, 3, out=t.empty(0)), t.arange(3, out=t.empty(3, dtype=t.int64)), t.eye(2, out=t.ones(2, 2)),
+                                   t.linspace(0, 1, 3, out=t.empty(3)), t.randn(3, out=t.empty(3)).shape],
+    "out of products": lambda t: [t.matmul(t.tensor(A), t.ones(2), out=t.empty(3)), t.outer(t.ones(2), t.ones(2), out=t.empty(2, 2)),
+                                  t.tensordot(t.tensor(A), t.tensor(A), dims=([0], [0]), out=t.empty(2, 2))],
+    "out of reductions": lambda t: [t.var(t.tensor(A), 0, out=t.empty(2)), t.amax(t.tensor(A), 1, out=t.empty(3)),
+                                    t.max(t.tensor(A), 1, out=(t.empty(3), t.empty(3, dtype=t.int64)))],
+    "out of triangles": lambda t: [t.tril(t.ones(2, 2), out=t.empty(2, 2)), t.diag(t.ones(2), out=t.empty(2, 2)), t.bernoulli(t.ones(2), out=t.empty(2))],
+    "out of factorisations": lambda t: [t.inverse(t.eye(2) * 2, out=t.empty(2, 2)), t.linalg.svd(t.eye(2), out=(t.empty(2, 2), t.empty(2), t.empty(2, 2)))[1]],
+    "input by name": lambda t: [t.inverse(input=t.eye(2)), t.logdet(input=t.eye(2)), t.det(input=t.eye(2)), t.relu(input=t.ones(1))],
+    "axes": lambda t: [t.tensor(A).sum(axis=0), t.swapaxes(t.tensor(A), axis0=0, axis1=1), t.cat([t.tensor(A)] * 2, axis=1), t.tensor(A).max(axis=1)[1]],
+    "sections": lambda t: [t.tensor(A).split(split_size=2), t.tensor(A).tensor_split(sections=2), t.tensor(A).tensor_split(indices=[1])],
+    "numpy scalars": lambda t: [t.ones(2) * np.float32(2), np.float32(2) * t.ones(2), t.arange(2) + np.int64(3), t.ones(2) / np.float64(4),
+                                t.ones(2, requires_grad=True) * np.float64(2), t.arange(3) == np.int64(1), t.ones(2).clamp(max=np.float32(0.5))],
+    "numpy arrays": lambda t: [t.ones(3) + np.ones(3), t.ones(2) * np.ones((2, 2), "float32"), t.ones(3) == np.ones(3), t.ones(2)[np.array([1, 0])]],
+    "numpy functions": lambda t: [np.sqrt(t.ones(2) * 4), np.add(t.ones(2), 1), np.isnan(t.ones(2)), np.exp(t.zeros(()))],
+    "limits": lambda t: [repr(t.finfo(d)) for d in (t.float32, t.float16, t.bfloat16)] + [repr(t.iinfo(t.int8)), t.finfo(t.float32).resolution],
+    "types": lambda t: [type(t.ones(1)), t.ones(1).__class__.__name__, t.Tensor.__module__],
+    "copies share": lambda t: _shallow(t),
+    "one element only": lambda t: int(t.ones(2)),
+    "one element only, float": lambda t: float(t.ones(0)),
+    "no tensor": lambda t: t.sum([1, 2]),
+    "no tensor, softmax": lambda t: t.softmax([1.0], 0),
+    "rank": lambda t: [t.linalg.matrix_rank(t.eye(3), atol=0.5, rtol=0.1), t.linalg.matrix_rank(t.eye(3) * 0.3, 0.5), t.linalg.matrix_rank(t.eye(3), tol=2.0)],
+    "pseudo-inverse": lambda t: [t.linalg.pinv(t.diag(t.tensor([1.0, 0.01])), **k) for k in (dict(rtol=0.1), dict(atol=0.1), {})]
+    + [t.pinverse(t.diag(t.tensor([1.0, 0.01])), 0.1)],
+    "least squares": lambda t: [list(t.linalg.lstsq(t.tensor(A), t.ones(3, 2), driver=d)) for d in (None, "gels", "gelsd", "gelss")],
+    "least squares of vectors": lambda t: t.linalg.lstsq(t.tensor([A]), t.ones(1, 3)).solution,
+    "top-level activations": lambda t: [getattr(t, n)(t.linspace(-2, 2, 5), *a) for n, a in
+                                        (("relu_", ()), ("selu_", ()), ("celu_", ()), ("rrelu_", ()), ("threshold_", (0.5, 9.0)))],
+    "top-level dropout": lambda t: [getattr(t, n)(t.ones(2, 3, 4), 0.5, False) for n in
+                                    ("feature_alpha_dropout", "alpha_dropout_", "feature_dropout_", "feature_alpha_dropout_", "dropout_")],
+    "strides": lambda t: [t.as_strided_(t.arange(6.0), (2, 2), (1, 2)), t.empty_permuted((2, 3, 4), (0, 2, 1)).stride()],
+    "recurrent functions": lambda t: [list(getattr(t, n)(t.ones(3, 2, 4), s, [w(t, 0), w(t, 1), w(t, 2)[:, 0], w(t, 3)[:, 0]], True, 1, 0.0, True, False, False))
+                                      for n, g in (("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1), ("lstm", 4))
+                                      for w in [lambda t, k, g=g: t.full((g * 4, 4), 0.1 * k + 0.05)]
+                                      for s in [t.zeros(1, 2, 4) if n != "lstm" else (t.zeros(1, 2, 4), t.ones(1, 2, 4))]],
+    "cells": lambda t: [t.gru_cell(t.ones(2, 3), t.ones(2, 3), t.full((9, 3), 0.1), t.full((9, 3), 0.2)),
+                        list(t.lstm_cell(t.ones(2, 3), (t.ones(2, 3), t.ones(2, 3)), t.full((12, 3), 0.1), t.full((12, 3), 0.2), t.ones(12), t.ones(12))),
+                        t.rnn_tanh_cell(t.ones(2, 3), t.ones(2, 3), t.full((3, 3), 0.1), t.full((3, 3), 0.2))],
+    "assertions": lambda t: t._assert(1 > 2, "message"),
+    "windows": lambda t: [getattr(t.signal.windows, n)(m, **k, sym=s) for s in (True, False) for m in (0, 1, 6, 7) for n, k in
+                          (("bartlett", {}), ("blackman", {}), ("cosine", {}), ("exponential", dict(tau=2.0)), ("gaussian", dict(std=2.0)), ("hann", {}),
+                           ("general_cosine", dict(a=[0.4, 0.3, 0.3])), ("general_hamming", dict(alpha=0.6)), ("hamming", {}), ("kaiser", dict(beta=3.0)),
+                           ("nuttall", {}))],
+    "one process": lambda t: _group(t),
+    "variables": lambda t: [isinstance(t.ones(1), t.autograd.Variable), isinstance(1, t.autograd.Variable)],
+}
+
+IMPORTS = """
+import torch.backends.cudnn as cudnn
+import torch.cuda.amp as amp
+from torch.cuda.amp import GradScaler, autocast, custom_bwd, custom_fwd
+from torch.cuda.amp.autocast_mode import autocast
+import torch.cuda.nvtx as nvtx
+from torch.cuda.random import manual_seed
+import torch.distributed as dist; assert dist.is_available()
+import torch.multiprocessing as mp; mp.get_context("spawn"), mp.spawn, mp.Process, mp.Queue
+from torch.nn.parallel import DataParallel, DistributedDataParallel as DDP, data_parallel
+from torch.utils.data.distributed import DistributedSampler
+from torch.utils.data._utils.collate import default_collate
+from torch.utils.data._utils import collate; collate.default_collate
+from torch.utils import model_zoo; model_zoo.load_url
+from torch.utils.dlpack import from_dlpack, to_dlpack
+from torch.autograd.profiler import profile, record_function
+from torch.autograd.variable import Variable
+import torch.onnx; assert not torch.onnx.is_in_onnx_export()
+import torch._dynamo; torch._dynamo.config.suppress_errors = True; torch._dynamo.reset()
+import torch._inductor.config as config; config.coordinate_descent_tuning = True
+from torch.signal.windows import hann
+from torch.functional import einsum, norm
+from torch.overrides import has_torch_function
+import torch; assert not torch.mps.is_available() and not torch.xpu.is_available() and torch.cpu.is_available()
+import torch; torch.Event, torch.Stream
+"""
+
+
+def _shallow(t):
+    x = t.ones(2, requires_grad=True)
+    y = copy.copy(x)
+    with t.no_grad():
+        y += 1
+    return [x, y, y.is_leaf]
+
+
+def _group(t):
+    os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="29511")
+    d = t.distributed
+    before = d.is_initialized()
+    d.init_process_group("gloo", rank=0, world_size=1)
+    x, parts, objects = t.arange(3.0), [t.zeros(3)], [None]
+    d.all_reduce(x)
+    d.broadcast(x, 0)
+    d.barrier()
+    d.all_gather(parts, x)
+    d.all_gather_object(objects, {"a": 1})
+    net = t.nn.parallel.DistributedDataParallel(t.nn.Linear(2, 1))
+    got = [before, d.is_initialized(), d.get_rank(), d.get_world_size(), x, parts, objects, sorted(net.state_dict())]
+    d.destroy_process_group()
+    return got
+
+
+@pytest.fixture
+def as_torch():
+    """clnn under the name torch; what was imported under that name is put back."""
+    def mine():
+        return [n for n in sys.modules if n.partition(".")[0] == "torch"]
+    real = {n: sys.modules.pop(n) for n in mine()}
+    sys.modules["torch"] = clnn
+    yield
+    for n in mine():
+        del sys.modules[n]
+    sys.modules.update(real)
+
+
+@pytest.mark.parametrize("line", [line for line in IMPORTS.splitlines() if line])
+def test_import(line, as_torch):
+    exec(line, {})
+    exec(re.sub(r"\btorch\b", "clnn", line), {})
+
+
+@pytest.mark.parametrize("name, why", [("fft", "complex numbers"), ("sparse", "sparse tensors"), ("ao.quantization", "quantised"), ("fx", "graphs")])
+def test_missing_modules_say_why(name, why):
+    with pytest.raises(ModuleNotFoundError, match=why):
+        importlib.import_module(f"clnn.{name}")
+    with pytest.raises(AttributeError, match=why):
+        getattr(clnn, name.partition(".")[0])
+    assert not hasattr(clnn, name.partition(".")[0])
+
+
+def test_groups_of_several_are_refused():
+    with pytest.raises(RuntimeError, match="world_size=2"):
+        clnn.distributed.init_process_group("nccl", world_size=2, rank=0)
+    with pytest.raises(ValueError, match="not been initialized"):
+        clnn.distributed.get_rank()
+    with pytest.raises(NotImplementedError, match="state_dict"):
+        clnn.onnx.export(None, ())
+
+
+def _child(i, path):
+    with open(f"{path}/{i}", "w") as file:
+        file.write(str(i))
+    if i == 2:
+        raise ValueError("as asked")
+
+
+def test_spawn(tmp_path):
+    clnn.multiprocessing.spawn(_child, (str(tmp_path),), nprocs=2)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["0", "1"]
+    with pytest.raises(clnn.multiprocessing.ProcessRaisedException, match="as asked"):
+        clnn.multiprocessing.spawn(_child, (str(tmp_path),), nprocs=3)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_call(name):
+    mine, theirs = outcome(CALLS[name], clnn), outcome(CALLS[name], torch)
+    if isinstance(theirs, tuple) and isinstance(theirs[0], str):        # an error: its kind
+        assert mine[0] == theirs[0], (mine, theirs)
+    else:
+        assert mine == theirs
+
+
+def test_linspace_to_the_bit():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        start, end = rng.uniform(-10, 10, 2)
+        steps = int(rng.integers(1, 200))
+        for dtype in ("float32", "float64"):
+            mine, theirs = (lib.linspace(start, end, steps, dtype=getattr(lib, dtype)).numpy() for lib in (clnn, torch))
+            np.testing.assert_allclose(mine, theirs, rtol=0 if dtype == "float32" else 1e-15, atol=0 if dtype == "float32" else 1e-14)
+
+
+WARNINGS = {
+    "mse": lambda t, F: F.mse_loss(t.ones(2, 3), t.ones(3)), "kl": lambda t, F: F.kl_div(t.ones(2), t.ones(2)), "softmax": lambda t, F: F.softmax(t.ones(2)),
+    "module": lambda t, F: t.nn.Softmin()(t.ones(2)), "std": lambda t, F: t.ones(1).std(), "meshgrid": lambda t, F: t.meshgrid(t.ones(2), t.ones(2)),
+    "tensor": lambda t, F: t.tensor(t.ones(1)), "upsample": lambda t, F: F.upsample(t.ones(1, 1, 2, 2), scale_factor=2),
+}
+
+
+@pytest.mark.parametrize("name", WARNINGS)
+def test_warnings_point_here(name):
+    with pytest.warns(Warning) as seen:
+        WARNINGS[name](clnn, clnn.nn.functional)
+    assert [w.filename for w in seen] == [__file__]
