@@ -77,6 +77,8 @@ def realize(storage: Storage) -> None:
     if root.reduce is not None:
         root.reduce.run(storage, root)
         return
+    if root.count == 1 and 0 < storage.nbytes < _SMALL and _run_alone(storage, root):
+        return
     group = Group()
     group.visit(root)
     outs = []
@@ -112,6 +114,48 @@ def finish(node: Node, owner: Storage, buf) -> None:
     node.buf = owner.buf = buf
     node.args = ()
     owner.node = None
+
+
+_alone: dict = {}
+
+
+def _run_alone(storage: Storage, node: Node) -> bool:
+    """The short way for one operator on at most two buffers, which is most of what small eager programs launch; False when it is not that."""
+    device, expr = node.device, node.expr
+    reads, numbers, layout = [], [], []
+    for place, ref in enumerate(node.args):
+        if ref.__class__ is tuple:
+            if ref[0].__class__ is Node:
+                return False
+            reads.append(ref)
+            layout.append((ref[1], ref[2] != 0, ref[3]))
+        else:
+            kind = "long" if place in expr.longs else node.compute.acc
+            numbers.append(float(ref) if kind == "float" else _PACK_D(float(ref)) if kind == "double" else int(ref))
+            layout.append(None)
+    if len(reads) == 2 and reads[0][0] is reads[1][0] or len(reads) > 2 or node.compute.category in expr.failing:
+        return False
+    key = (device, expr, node.compute, node.dtype, node.shape, tuple(layout))
+    common = _alone.get(key)
+    buf = device.alloc(storage.nbytes)
+    if common is None:
+        if len(_alone) > 8192:          # a loop over ever new shapes must not grow without bound
+            _alone.clear()
+        group = Group()
+        group.visit(node)
+        common = _alone[key] = _Launch(device, group, node.shape, node.numel, [(0, node.dtype, buf, 0, None)])
+    args = [*common.geometry]
+    for ref, steps in zip(reads, common.steps):
+        args.append(ref[0])
+        if ref[2]:
+            args.append(ref[2])
+        args += steps
+    args += numbers
+    args.append(buf)
+    args += common.out_steps[0]
+    _launch(device, common.kernel, common.global_size, common.local_size, *args)
+    finish(node, storage, buf)
+    return True
 
 
 _SMALL = 1 << 14        # bytes; finding out what dies costs more than another small buffer

@@ -12,7 +12,7 @@ from ..core import dtype as dt
 from ..core.shape import collapse, contiguous_strides
 from ..runtime import templates
 from . import codegen, reduce_vector
-from .fuse import CAST, Group, _launch, finish, leaf_class, pack_scalars, realize, reshape_node
+from .fuse import CAST, Group, _launch, check_args, finish, leaf_class, pack_scalars, realize, reshape_node
 from .fuse import _SCALAR_C
 from .node import Node
 
@@ -51,8 +51,18 @@ class Call:
         device = node.device
         buf = device.alloc(storage.nbytes)
         if node.numel:
-            group = self._prologue(node)
-            self._reduce(device, group, self.shape, self.dims, node.dtype, buf, True)
+            source, dtype, offset, strides = node.args[0]
+            if source.__class__ is Node and source.buf is None:
+                group = self._prologue(node)
+                plan = self._plan(device, group, node.dtype)
+                plan.run(device, self, [(leaf[0], leaf[2]) for leaf in group.leaves], pack_scalars(group), buf,
+                         check_args(device, group) if group.checked else ())
+            else:
+                key = (device, self.spec.name, self.acc, node.dtype, self.shape, self.dims, dtype, strides)
+                plan = _plans.get(key)
+                if plan is None:
+                    plan = _plans[key] = self._plan(device, self._prologue(node), node.dtype)
+                plan.run(device, self, ((source.buf if source.__class__ is Node else source, offset),), (), buf, ())
         finish(node, storage, buf)
         node.reduce = None
 
@@ -89,33 +99,54 @@ class Call:
             group.visit(Node(CAST, ((buf, dtype, offset, strides),), dtype, dtype, self.shape, numel, node.device, 1, 1, True))
         return group
 
-    def _reduce(self, device, group, shape, dims, out_dtype, out, last):
-        key = (shape, dims, tuple([leaf[3:] for leaf in group.leaves]))
-        geo = _geometries.get(key)
-        if geo is None:
-            if len(_geometries) > 16384:
-                _geometries.clear()
-            geo = _geometries[key] = Geometry(group, shape, dims)
-        value = group.order[-1].dtype
-        parts = geo.parts
-        if geo.outputs == 0:
-            return
+    def _plan(self, device, group, out_dtype):
+        """The launches that reduce what ``group`` computes."""
+        key = (device, self.spec.name, self.acc, out_dtype, self.shape, self.dims, tuple(group.code), tuple(group.kinds),
+               tuple([(leaf[1], leaf[3], leaf[4]) for leaf in group.leaves]))
+        plan = _plans.get(key)
+        if plan is None:
+            if len(_plans) > 16384:     # a loop over ever new shapes must not grow without bound
+                _plans.clear()
+            plan = _plans[key] = Plan(device, self, group, self.shape, self.dims, out_dtype)
+        return plan
+
+
+class Plan:
+    """What all launches of one reduction over one layout have in common; ``rest`` combines the partial results where there are several."""
+
+    __slots__ = ("kernel", "head", "walks", "global_size", "local_size", "scratch", "rest")
+
+    def __init__(self, device, call, group, shape, dims, out_dtype):
+        geo = Geometry(group, shape, dims)
         if geo.total == 0:
             raise AssertionError("empty reductions are handled by the operator")
-        final = parts == 1
-        if final:
-            target, target_dtype = out, out_dtype
-        else:
-            target_dtype = self.acc
-            target = device.alloc(geo.outputs * parts * target_dtype.itemsize)
-        launch_reduction(device, self, group, geo, value, target, target_dtype, final)
+        final = geo.parts == 1
+        self.kernel, form = _kernel(device, call, group, geo, out_dtype if final else call.acc, final)
+        self.global_size, self.local_size, chunk = _grid(device, geo, geo.kind, form)
+        self.head = (geo.outputs, geo.rows, geo.inner, geo.parts, geo.part_rows, geo.part_inner, chunk, *geo.kept, *geo.reduced)
+        self.walks = [(*geo.kept_walks[k], *geo.reduced_walks[k]) for k in range(len(group.leaves))]
+        self.scratch, self.rest = 0, None
         if not final:
-            middle = (parts, geo.outputs) if geo.column else (geo.outputs, parts)
-            numel = parts * geo.outputs
-            inner = Group()
-            inner.visit(Node(CAST, ((target, target_dtype, 0, contiguous_strides(middle)),), target_dtype, target_dtype, middle, numel,
+            self.scratch = geo.outputs * geo.parts * call.acc.itemsize
+            middle = (geo.parts, geo.outputs) if geo.column else (geo.outputs, geo.parts)
+            parts = Group()
+            parts.visit(Node(CAST, ((None, call.acc, 0, contiguous_strides(middle)),), call.acc, call.acc, middle, geo.parts * geo.outputs,
                              device, 1, 1, True))
-            self._reduce(device, inner, middle, (0,) if geo.column else (1,), out_dtype, out, last)
+            self.rest = Plan(device, call, parts, middle, (0,) if geo.column else (1,), out_dtype)
+
+    def run(self, device, call, leaves, scalars, out, checks):
+        target = out if self.rest is None else device.alloc(self.scratch)
+        args = [*self.head]
+        for leaf, walk in zip(leaves, self.walks):
+            args += leaf
+            args += walk
+        args += scalars
+        args.append(struct.pack("d", call.constant) if call.acc.acc == "double" else float(call.constant))
+        args.append(target)
+        args += checks
+        _launch(device, self.kernel, self.global_size, self.local_size, *args)
+        if self.rest is not None:
+            self.rest.run(device, call, ((target, 0),), (), out, ())
 
 
 def _below(node):
@@ -175,33 +206,23 @@ class Geometry:
 
 
 _kernels: dict = {}
-_geometries: dict = {}
+_plans: dict = {}
 
 
-def launch_reduction(device, call, group, geo, value, out, out_dtype, final):
+def _kernel(device, call, group, geo, out_dtype, final):
+    """(kernel, form) that reduces what ``group`` computes; shapes with the same walks share it."""
     nk, nr = len(geo.kept), len(geo.reduced)
     inner_dim = geo.kept_walks if geo.column else geo.reduced_walks
-    classes = tuple([leaf_class(w[-1:], None) for w in inner_dim[:len(group.leaves)]])
+    classes = [leaf_class(w[-1:], None) for w in inner_dim[:len(group.leaves)]]
     leaves = tuple([(leaf[1].index, c, True) for leaf, c in zip(group.leaves, classes)])
     program = codegen.Program(tuple(group.code), leaves, tuple([_SCALAR_C[k] for k in group.kinds]), (), "", nk)
-    kind = geo.kind
-    key = (device, call.spec.name, call.acc, value, out_dtype, final, program.key(), nr, kind)
+    value = group.order[-1].dtype
+    key = (device, call.spec.name, call.acc, value, out_dtype, final, program.key(), nr, geo.kind)
     found = _kernels.get(key)
     if found is None:
-        source, form = source_of(device, call, program, value, out_dtype, nk, nr, kind, final)
+        source, form = source_of(device, call, program, value, out_dtype, nk, nr, geo.kind, final)
         found = _kernels[key] = device.kernel_from_source(source, "reduce"), form
-    kernel, form = found
-    gs, ls, chunk = _grid(device, geo, kind, form)
-    args = [geo.outputs, geo.rows, geo.inner, geo.parts, geo.part_rows, geo.part_inner, chunk, *geo.kept, *geo.reduced]
-    for k, leaf in enumerate(group.leaves):
-        args += [leaf[0], leaf[2], *geo.kept_walks[k], *geo.reduced_walks[k]]
-    args += pack_scalars(group)
-    args.append(struct.pack("d", call.constant) if call.acc.acc == "double" else float(call.constant))
-    args.append(out)
-    if group.checked:
-        from .fuse import check_args
-        args += check_args(device, group)
-    _launch(device, kernel, gs, ls, *args)
+    return found
 
 
 def _grid(device, geo, kind, form):

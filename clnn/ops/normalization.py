@@ -25,6 +25,10 @@ def _first(common, kinds):
 
 _affine = elementwise("_affine", "input, mean, rstd, weight, bias", "(input - mean) * (rstd * weight) + bias", result=_first, method=False,
                       inplace=False, gradcheck=False)
+
+_normalised = elementwise("_normalised", "input, mean, scale, bias", "(input - mean) * scale + bias", result=_first, method=False, inplace=False,
+                          gradcheck=False, vjp=dict(input=lambda g, scale: g * scale, mean=lambda g, scale: -g * scale,
+                                                    scale=lambda g, input, mean: g * (input - mean), bias=lambda g: g))
 _norm_grad = elementwise("_norm_grad", "grad, input, mean, rstd, weight, sa, sb, inverse",
                          "rstd * (grad * weight - inverse * (sa + (input - mean) * (rstd * rstd * sb)))", result=_first, method=False, inplace=False,
                          gradcheck=False)
@@ -210,8 +214,12 @@ def _row_sums(g, x, mean, divide, modulo):
 def _batch_backward(g, input, weight, mean, rstd, needs):
     rank, channels = input.ndim, input.shape[1]
     g, x = g.to(input.dtype).contiguous(), input.contiguous()
-    a, b = _row_sums(g, x, mean, 1, channels)
-    a, b = a.sum(0), b.sum(0)
+    if x._numel < 8 * x.shape[0] * channels:                      # short rows: columns instead
+        dims = (0, *range(2, rank))
+        a, b = g.to(mean.dtype).sum(dims), (g.to(mean.dtype) * (x - _channels(mean, rank))).sum(dims)
+    else:
+        a, b = _row_sums(g, x, mean, 1, channels)
+        a, b = a.sum(0), b.sum(0)
     gx = None
     if needs[0]:
         w = 1.0 if weight is None else weight
@@ -252,12 +260,13 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
 
 def _fixed_norm(input, mean, var, weight, bias, eps):
-    """Normalisation with given statistics: one multiply-add per element."""
-    scale = (var + eps).rsqrt()
+    """Normalisation with given statistics: the scale of each channel, then one multiply-add per element."""
+    scale, shift = (var + eps).rsqrt(), 0.0 if bias is None else bias
     if weight is not None:
         scale = scale * weight
-    shift = -mean * scale if bias is None else bias - mean * scale
-    return (input * _channels(scale, input.ndim) + _channels(shift, input.ndim)).to(input.dtype)
+    if input.ndim > 2:
+        mean, scale, shift = (_channels(t, input.ndim) for t in (mean, scale, shift))
+    return _normalised(input, mean, scale, shift)
 
 
 # -- group and instance normalisation -----------------------------------------------------------------------------------------------

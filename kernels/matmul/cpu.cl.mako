@@ -145,9 +145,18 @@ void matmul_cpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
 <%
     a = (lambda r: f"a{r}[k]") if ASTEP in ("k", "table") else (lambda r: f"a[{r}]")
     b = (lambda j: f"b[{j}]") if PACK else (lambda j: f"ldv_{TB.name}(b + {j * W})")
-    step = (f"b += {NV};" if PACK else "b += rbs;") + ("" if ASTEP in ("k", "table") else f" a += {MR};" if GROUP or ASTEP == "panel" else " a += cas;")
+    step = (f"b += {NV};" if PACK else "b += rbs;") + ("" if ASTEP in ("k", "table") else f" a += {MR};" if GROUP or ASTEP == "panel" else (f" FETCH(a + {2 * MR - 1}); a += cas;" if ASTEP == "m" else " a += cas;"))
 %>\
-            ${tile.multiply(MR, NV, V, ACC, a, b, step)}
+<%
+    follow = {"k": lambda r: f"a{r} + {MR} * ras + k_new", "panel": lambda r: f"a + {MR} * d.s2 + {r * 16}", "table": lambda r: f"A + table[min(i + {MR + r}, M - 1)] + k0 + k_new"}
+%>\
+<%def name="ahead()">
+% if ASTEP in follow:
+    ${" ".join(f"FETCH({follow[ASTEP](r)});" for r in range(MR))}
+% endif
+${tile.fetch_result(MR, NV, W)}
+</%def>\
+            ${tile.multiply(MR, NV, V, ACC, a, b, step, capture(ahead))}
             ${tile.store(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI)}
         }
 % if GROUP:

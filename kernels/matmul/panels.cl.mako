@@ -1,4 +1,5 @@
 <%inherit file="/base.cl.mako"/>\
+<%namespace name="tile" file="/matmul/tile.cl.mako"/>\
 ## Y[z][tile][k][MR] = X[z][tile * MR + row, k]: a matrix whose columns are contiguous, laid out in panels of MR rows for matmul/cpu.
 ##
 ## Read along its rows in memory, so that every cache line is used once; rows from M on are zeros.
@@ -16,6 +17,7 @@
         parts.append((at, width))
         at += width
 %>\
+${tile.macros(T.acc)}
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void matmul_panels(IN(${T.c}, X), OUT(${T.acc}, Y), const long16 d, const long8 z) {
     const long M = d.s0, K = d.s2, cas = d.s4, b = get_group_id(2), whole = M / ${MR};
@@ -25,7 +27,9 @@ void matmul_panels(IN(${T.c}, X), OUT(${T.acc}, Y), const long16 d, const long8 
     for (long k0 = k_begin; k0 < k_end; k0 += 8) {
         // Eight lines at a time stay in the first cache while the tiles take their parts of them, and each tile writes eight steps in a row.
         const long k1 = min(k0 + 8, k_end);
-        for (long t = 0; t < whole; t++)
+        for (long t = 0; t < whole; t++) {
+            __global ${T.acc}* next = Y + (t * K + k0 + 8) * ${MR};     /* what this tile writes next */
+            ${" ".join(f"FETCH(next + {at});" for at in range(0, 8 * MR, 64 // T.acc_dtype.itemsize))}
             for (long k = k0; k < k1; k++) {
                 __global const ${T.c}* s = X + k * cas + t * ${MR};
                 __global ${T.acc}* o = Y + (t * K + k) * ${MR};
@@ -39,6 +43,7 @@ void matmul_panels(IN(${T.c}, X), OUT(${T.acc}, Y), const long16 d, const long8 
 % endif
 % endfor
             }
+        }
         if (whole * ${MR} < M)
             for (long k = k0; k < k1; k++)
                 for (long r = 0; r < ${MR}; r++) Y[(whole * K + k) * ${MR} + r] = whole * ${MR} + r < M ? ${T.load}(X + k * cas + whole * ${MR}, r) : 0;

@@ -1,7 +1,9 @@
 ## The register tile that every CPU kernel of matrix products and convolutions is built from: MR rows x NV vectors of W lanes.
 ##
 ## def                                        emits
-## multiply(MR, NV, V, a, b, mac)             declares c<r>_<j> and accumulates kc steps; a(r) and b(j) give the operands of step k
+## multiply(MR, NV, V, a, b, step, ahead)     declares c<r>_<j> and accumulates kc steps; a(r) and b(j) give the operands of step k; ahead is run
+##                                            before every 16 steps, the first of which is k_new: there the next tile is fetched
+## fetch_result(MR, NV, W)                    such an ahead for the result, whose lines would else be waited for one after the other
 ## store(MR, NV, W, V, TC, first, last, ...)  writes them: scale, add to C, bias, epilogue; `full` chooses vectors or guarded scalars
 ##
 ## Both are plain text in the caller's scope. store expects: i (row of the tile), i_new (first row that is ours), r_end (rows of
@@ -12,11 +14,17 @@
     def vector_epilogue(text):
         return not text or "VT" in text
 %>\
-<%def name="multiply(MR, NV, V, ACC, a, b, step='')">
+<%def name="multiply(MR, NV, V, ACC, a, b, step='', ahead='')">
 % for r in range(MR):
 ${V} ${", ".join(f"c{r}_{j} = 0" for j in range(NV))};
 % endfor
+% if ahead:
+for (long k_new = 0; k_new < kc; k_new += 16) {
+${ahead}
+for (long k = k_new; k < min(k_new + 16, kc); k++) {
+% else:
 for (long k = 0; k < kc; k++) {
+% endif
 % for j in range(NV):
     const ${V} b${j} = ${b(j)};
 % endfor
@@ -25,6 +33,12 @@ for (long k = 0; k < kc; k++) {
 % endfor
     ${step}
 }
+${"}" if ahead else ""}
+</%def>
+##
+<%def name="fetch_result(MR, NV, W)">
+    const int each = kc >= ${8 * MR * NV} ? 2 : kc >= ${4 * MR * NV} ? 4 : 8, line = (int)(k_new >> 4) * each;
+    for (int p = line; p < min(line + each, ${MR * NV}); p++) FETCH(c + p / ${NV} * rcs + p % ${NV} * ${W});
 </%def>
 ##
 <%def name="macros(ACC)">
@@ -33,6 +47,11 @@ for (long k = 0; k < kc; k++) {
 % else:
 #define MAC(x, y, z) ((x) * (y) + (z))
 % endif
+#if defined(CLNN_POCL) || defined(CLNN_INTEL_CPU)
+#define FETCH(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)     /* into the second cache */
+#else
+#define FETCH(p)
+#endif
 </%def>
 ##
 <%def name="finish(TC, ACC, V, BIAS, BETA, EPI, where, col, vec, TBIAS=None)">
