@@ -61,6 +61,10 @@ CALLS = {
                           (("bartlett", {}), ("blackman", {}), ("cosine", {}), ("exponential", dict(tau=2.0)), ("gaussian", dict(std=2.0)), ("hann", {}),
                            ("general_cosine", dict(a=[0.4, 0.3, 0.3])), ("general_hamming", dict(alpha=0.6)), ("hamming", {}), ("kaiser", dict(beta=3.0)),
                            ("nuttall", {}))],
+    "solve, shapes": lambda t: t.linalg.solve(t.eye(4), t.ones(3, 1)),
+    "solve, shapes on the right": lambda t: t.linalg.solve(t.eye(4), t.ones(4, 3), left=False),
+    "solve_triangular, shapes": lambda t: t.linalg.solve_triangular(t.eye(4), t.ones(3, 2), upper=True),
+    "solve_triangular, vector": lambda t: t.linalg.solve_triangular(t.eye(4), t.ones(4), upper=True),
     "one process": lambda t: _group(t),
     "variables": lambda t: [isinstance(t.ones(1), t.autograd.Variable), isinstance(1, t.autograd.Variable)],
 }

@@ -163,6 +163,15 @@ def _solve(A, B):
 _solve.op.grad_name = "LinalgSolveExBackward0"
 
 
+def _compatible(name, A, B, left):
+    """Checks that ``B`` has as many rows (columns, when not ``left``) as the square ``A``."""
+    if len(B.shape) < 2:
+        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
+    if A.shape[-1] != B.shape[-2 if left else -1]:
+        raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+                           f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")
+
+
 @composite("linalg_solve", method=False, numpy=np.linalg.solve, torch="linalg.solve", dtypes=_REAL, tolerance=_TOLERANCE,
            samples=lambda: [((np.eye(3) * 3 + np.ones((3, 3)), np.arange(6.0).reshape(3, 2)), {})])
 def solve(A, B, *, left=True):
@@ -170,6 +179,7 @@ def solve(A, B, *, left=True):
     matrices("linalg.solve", A)
     square("linalg.solve", A)
     vector = len(B.shape) == 1 or B.shape == A.shape[:-1]
+    _compatible("linalg.solve", A, B.unsqueeze(-1) if vector else B, left)
     if vector:
         return _solve(A, B.unsqueeze(-1)).squeeze(-1)
     return _solve(A, B) if left else _solve(A.mT, B.mT).mT
@@ -178,6 +188,8 @@ def solve(A, B, *, left=True):
 @composite("linalg_solve_triangular", method=False)
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     """``X`` with ``A X = B`` for triangular ``A``; only that triangle is read."""
+    square("linalg.solve_triangular", A)
+    _compatible("linalg.solve_triangular", A, B, left)
     T = A.triu() if upper else A.tril()
     if unitriangular:
         from .creation import eye
