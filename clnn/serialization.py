@@ -19,7 +19,8 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_seriali
     """Write an object to a file in the format of `torch.save`, so that PyTorch can read it too.
 
     Args:
-        obj: tensors, parameters, numbers, text, bytes, None, dtypes, devices, sizes, and dicts, lists, tuples and sets of them.
+        obj: tensors, parameters, numbers, text, bytes, None, dtypes, devices, sizes, NumPy's numbers and arrays, and dicts, lists,
+            tuples and sets of them.
         f: file name, or a binary file open for writing. A name that ends in `.safetensors` writes that format (a flat dict of
             tensors). A file of that name is replaced only when the new one is complete.
         pickle_module, pickle_protocol, _use_new_zipfile_serialization: accepted as in PyTorch; only the zip format is written.

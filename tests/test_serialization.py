@@ -166,14 +166,30 @@ def test_big_endian_file():
 
 
 def test_objects_that_cannot_be_saved():
-    for obj, hint in (({"m": [clnn.nn.Linear(1, 1)]}, r"\['m'\]\[0\] .*state_dict"), ({"f": len}, r"\['f'\]"), (np.ones(2), "from_numpy"),
-                      ({"x": np.float32(1)}, r"float\(x\)")):
+    for obj, hint in (({"m": [clnn.nn.Linear(1, 1)]}, r"\['m'\]\[0\] .*state_dict"), ({"f": len}, r"\['f'\]"),
+                      (np.array(["a"]), "numpy.ndarray"), ({"x": np.complex64(1)}, "complex64")):
         with pytest.raises(SerializationError, match=hint):
             clnn.save(obj, io.BytesIO())
     assert roundtrip({"x": np.float64(1.5)}) == {"x": 1.5}
     t = clnn.ones(4)
     with pytest.raises(SerializationError, match="same memory"):
         clnn.save([t, t.view(clnn.int32)], io.BytesIO())
+
+
+ARRAYS = [np.arange(6.0).reshape(2, 3), np.asfortranarray(np.arange(6).reshape(2, 3)), np.array([True, False]), np.zeros((0, 2), "float16"),
+          np.array(3, "uint8"), np.arange(4, dtype=">i2"), np.arange(9.0)[::2], np.float32(1.5), np.int64(-7), np.bool_(True)]
+
+
+def test_numpy_values():
+    """Arrays and scalars go through both libraries' files and keep their dtype."""
+    objects = {"list": ARRAYS, "twice": [ARRAYS[0], ARRAYS[0]]}
+    file = io.BytesIO()
+    clnn.save(objects, file)
+    for read in (roundtrip(objects), clnn.load(saved_by_torch(objects)), torch.load(io.BytesIO(file.getvalue()), weights_only=False)):
+        for a, b in zip(objects["list"], read["list"]):
+            assert type(a) is type(b) and a.dtype.newbyteorder("=") == b.dtype.newbyteorder("=") and a.shape == b.shape
+            np.testing.assert_array_equal(a, b)
+        assert read["twice"][0] is read["twice"][1]
 
 
 class Bomb:
@@ -210,6 +226,9 @@ HOSTILE = {
     "wrong pid": b"\x80\x02K\x01Q.",
     "odd setitems": b"\x80\x02}(K\x01u.",
     "numpy object": b"\x80\x02cnumpy\ndtype\nX\x01\x00\x00\x00O\x89\x88\x87R.",
+    "numpy array of objects": pickle.dumps(np.array([len], object), 2),
+    "numpy array too short": pickle.dumps(np.arange(4), 2).replace(b"K\x04\x85", b"K\x05\x85"),
+    "numpy array filled twice": pickle.dumps([a := np.arange(3), a], 2)[:-2] + b"h\x00b.",
     "empty": b"",
 }
 

@@ -2,6 +2,7 @@
 
 import builtins
 import collections
+import math
 
 import numpy as np
 
@@ -30,18 +31,24 @@ class TensorType:
     """A tensor class as an argument of a rebuild function."""
 
 
+class ArrayType:
+    """``numpy.ndarray`` as an argument of NumPy's rebuild function."""
+
+
 def allowed_globals(rebuild_tensor, rebuild_tensor_v3, rebuild_parameter):
     """The table `{"module.name": object}`; the arguments are the reader's own functions that make tensors."""
     table = {"torch." + name: StorageType(dtype) for name, dtype in STORAGES.items()}
+    table["numpy.ndarray"] = ArrayType()
     table.update({"torch.storage.UntypedStorage": StorageType(None), "torch.Tensor": TensorType(), "torch.nn.parameter.Parameter": TensorType()})
     functions = {
         "collections.OrderedDict": _ordered_dict, "collections.Counter": _counter, "collections.defaultdict": _default_dict,
-        "builtins.set": _make_set, "builtins.frozenset": _make_frozenset, "builtins.bytearray": _bytearray, "builtins.complex": _complex,
+        "builtins.set": _make_set, "builtins.frozenset": _make_frozenset, "builtins.bytearray": _bytearray, "builtins.bytes": _no_bytes, "builtins.complex": _complex,
         "_codecs.encode": _encode, "torch.Size": _size, "torch.device": _device,
         "torch._utils._rebuild_tensor_v2": rebuild_tensor, "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
         "torch._utils._rebuild_parameter": rebuild_parameter, "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
         "torch._tensor._rebuild_from_type_v2": _rebuild_from_type,
         "numpy.core.multiarray.scalar": _numpy_scalar, "numpy._core.multiarray.scalar": _numpy_scalar, "numpy.dtype": NumpyDtype,
+        "numpy.core.multiarray._reconstruct": _numpy_array, "numpy._core.multiarray._reconstruct": _numpy_array,
     }
     table.update((name, Callable(name, function)) for name, function in functions.items())
     return table
@@ -104,6 +111,11 @@ def _bytearray(data=b"", encoding=None):
     return bytearray(data, encoding) if type(data) is str and encoding in ("latin-1", "latin1") else bytearray(_expect(data, bytes, list))
 
 
+def _no_bytes():
+    """How Python writes ``b""`` for protocol 2."""
+    return b""
+
+
 def _complex(real=0.0, imag=0.0):
     return builtins.complex(_expect(real, float, int), _expect(imag, float, int))
 
@@ -153,6 +165,22 @@ class NumpyDtype:
 def _numpy_scalar(dtype, data):
     dtype = _expect(dtype, NumpyDtype).dtype
     return np.frombuffer(_expect(data, bytes), dtype, count=1).astype(dtype.newbyteorder("="))[0]
+
+
+def _numpy_array(kind, shape, code):
+    """An empty array, whose contents :func:`fill_array` sets."""
+    _expect(kind, ArrayType)
+    return np.empty(0, np.uint8)
+
+
+def fill_array(array, state):
+    """Give an empty array the shape, dtype and bytes of a pickled state tuple."""
+    _, shape, dtype, fortran, data = _expect(state, tuple)
+    dtype, shape = _expect(dtype, NumpyDtype).dtype, tuple(_expect(n, int) for n in _expect(shape, tuple))
+    if array.size or min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(_expect(data, bytes)):
+        raise TypeError(f"a NumPy array of shape {shape} and {dtype} from {len(data)} bytes")
+    array.__setstate__((1, shape, dtype, bool(fortran), data))
+    return array
 
 
 def _expect(value, *types):

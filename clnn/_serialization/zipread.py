@@ -6,7 +6,7 @@ import zipfile
 
 import numpy as np
 
-from clnn._serialization.allowed import NumpyDtype, StorageType, allowed_globals, find_global
+from clnn._serialization.allowed import NumpyDtype, StorageType, allowed_globals, fill_array, find_global
 from clnn._serialization.files import SerializationError
 from clnn._serialization.unpickle import Machine
 
@@ -144,12 +144,14 @@ class ZipReader:
         return clnn.nn.Parameter(data, requires_grad=requires_grad is True)
 
     def _build(self, obj, state):
-        """Only a state dict's `_metadata` and a NumPy dtype's byte order may be set."""
+        """Only a state dict's `_metadata`, a NumPy dtype's byte order and an empty array's contents may be set."""
         if type(obj) is collections.OrderedDict and type(state) is dict and set(state) <= {"_metadata"}:
             obj.__dict__.update(state)
             return obj
         if type(obj) is NumpyDtype:
             return obj.set_state(state)
+        if type(obj) is np.ndarray:
+            return fill_array(obj, state)
         raise SerializationError(f"load: the file sets attributes of a {type(obj).__name__}, which plain data never needs")
 
 

@@ -5,6 +5,8 @@ import struct
 import sys
 import zipfile
 
+import numpy as np
+
 from clnn._serialization.allowed import STORAGE_OF
 from clnn._serialization.files import SerializationError
 from clnn._tensor.tensor import Tensor
@@ -55,6 +57,8 @@ class Pickler:
             return Pickler._dtype
         if isinstance(obj, clnn.device):
             return Pickler._device
+        if isinstance(obj, (np.ndarray, np.number, np.bool_)) and obj.dtype.kind in "biuf" and not isinstance(obj, float):
+            return Pickler._array if isinstance(obj, np.ndarray) else Pickler._numpy_scalar
         for base in (float, int, str):  # subclasses of numbers and text are stored as their base
             if isinstance(obj, base):
                 return lambda pickler, x: pickler._save(base(x)) if base is not str else pickler._save(str.__str__(x))
@@ -62,9 +66,7 @@ class Pickler:
 
     def _refusal(self, obj):
         where = "".join(f"[{k!r}]" for k in self.path) or "the object itself"
-        hint = "use float(x) or int(x)" if hasattr(obj, "dtype") and getattr(obj, "ndim", 1) == 0 else \
-            "use clnn.from_numpy(x)" if type(obj).__module__ == "numpy" else \
-            "save its state_dict() instead" if hasattr(obj, "state_dict") else "store plain values instead"
+        hint = "save its state_dict() instead" if hasattr(obj, "state_dict") else "store plain values instead"
         return SerializationError(f"save: {where} is a {type(obj).__module__}.{type(obj).__qualname__}; checkpoints hold tensors, numbers, text "
                                   f"and plain containers only, so that loading one never runs code: {hint}")
 
@@ -202,6 +204,38 @@ class Pickler:
         self._save(list(obj))
         self.out += b"\x85R"
         self._memoize(obj)
+
+    # ---- NumPy's values, as NumPy pickles them
+    def _numpy_dtype(self, dtype):
+        self._global("numpy", "dtype")
+        self._plain_tuple((dtype.str[1:], False, True))
+        self.out += b"R"
+        self._plain_tuple((3, dtype.byteorder if dtype.itemsize == 1 else "<", None, None, None, -1, -1, 0))
+        self.out += b"b"
+
+    def _numpy_scalar(self, obj):
+        self._global("numpy._core.multiarray", "scalar")
+        self.out += b"("
+        self._numpy_dtype(obj.dtype)
+        self._bytes(np.asarray(obj, obj.dtype.newbyteorder("<")).tobytes())
+        self.out += b"tR"
+        self._memoize(obj)
+
+    def _array(self, obj):
+        self._global("numpy._core.multiarray", "_reconstruct")
+        self.out += b"("
+        self._global("numpy", "ndarray")
+        self._plain_tuple((0,))
+        self._bytes(b"b")
+        self.out += b"tR"
+        self._memoize(obj)
+        self.out += b"("
+        self._int(1)
+        self._plain_tuple(obj.shape)
+        self._numpy_dtype(obj.dtype)
+        self._bool(False)
+        self._bytes(obj.astype(obj.dtype.newbyteorder("<"), order="C").tobytes())
+        self.out += b"tb"
 
     # ---- clnn's types
     def _size(self, obj):
