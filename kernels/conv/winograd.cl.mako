@@ -71,7 +71,10 @@ void conv_winograd(IN(float, U), IN(float, grid), OUT(float, Y), IN(float, bias)
 % for r in range(MR):
                 __global const float* a${r} = A + (t * M + i + ${r}) * C;
 % endfor
-                ${tile.multiply(MR, NV, "float16", "float", lambda r: f"a{r}[k]", lambda j: f"vload16({j}, b)", f"b += {NR};")}
+<%
+    rows_ahead = " ".join(f"FETCH(a{r} + {MR} * C + k_new);" for r in range(MR))
+%>\
+                ${tile.multiply(MR, NV, "float16", "float", lambda r: f"a{r}[k]", lambda j: f"vload16({j}, b)", f"b += {NR};", rows_ahead)}
 % for r in range(MR):
                 ${" ".join(f"vstore16(c{r}_{j}, 0, o + {r * NR + j * W});" for j in range(NV))}
 % endfor
