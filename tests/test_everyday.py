@@ -56,6 +56,13 @@ CALLS = {
     "cells": lambda t: [t.gru_cell(t.ones(2, 3), t.ones(2, 3), t.full((9, 3), 0.1), t.full((9, 3), 0.2)),
                         list(t.lstm_cell(t.ones(2, 3), (t.ones(2, 3), t.ones(2, 3)), t.full((12, 3), 0.1), t.full((12, 3), 0.2), t.ones(12), t.ones(12))),
                         t.rnn_tanh_cell(t.ones(2, 3), t.ones(2, 3), t.full((3, 3), 0.1), t.full((3, 3), 0.2))],
+    "lists as tuples": lambda t: [x[i] for x in [t.arange(12.0).view(3, 4)] for i in (
+        [[0, 1], [1, 2]], [t.tensor([0, 1]), t.tensor([1, 2])], [slice(0, 2), 1], [None, 0], [..., 1], [[0, 1]], [0, [1, 2]], [t.tensor(0), t.tensor(1)],
+        [0, 1], [True, False, True], [[True, False, True]], [t.tensor(0), 1], [(0, 1), (1, 2)], [[[0, 1], [1, 2]]], np.array([[0, 1], [1, 2]]), [])],
+    "lists as tuples, written": lambda t: _written(t),
+    "sizes one by one": lambda t: t.ones(3).broadcast_to(2, 3),
+    "dtype that is refused": lambda t: t.ones(2).long().softmax(0),
+    "dtype that is refused, elementwise": lambda t: ~t.ones(2),
     "assertions": lambda t: t._assert(1 > 2, "message"),
     "windows": lambda t: [getattr(t.signal.windows, n)(m, **k, sym=s) for s in (True, False) for m in (0, 1, 6, 7) for n, k in
                           (("bartlett", {}), ("blackman", {}), ("cosine", {}), ("exponential", dict(tau=2.0)), ("gaussian", dict(std=2.0)), ("hann", {}),
@@ -95,6 +102,15 @@ from torch.overrides import has_torch_function
 import torch; assert not torch.mps.is_available() and not torch.xpu.is_available() and torch.cpu.is_available()
 import torch; torch.Event, torch.Stream
 """
+
+
+def _written(t):
+    got = []
+    for index in ([[0, 1], [1, 2]], [t.tensor([0, 1]), t.tensor([1, 2])], [slice(0, 2), 1], [0, [1, 2]]):
+        x = t.zeros(3, 4)
+        x[index] = 1
+        got.append(x)
+    return got
 
 
 def _shallow(t):

@@ -178,7 +178,7 @@ def _unary(op):
 
 
 def unsupported(op, dtype):
-    return RuntimeError(f'"{op.name}" not implemented for {dtype}; it takes {", ".join(d.name for d in op.dtypes)}')
+    return NotImplementedError(f'"{op.name}" not implemented for {dtype}; it takes {", ".join(d.name for d in op.dtypes)}')
 
 
 def _number_kind(x):

@@ -150,7 +150,7 @@ def promote(op, kinds):
     """(compute dtype, result dtype) of ``op`` for operand kinds, by its result rule."""
     common = dt.result_type(*[(dt.ALL[k // 3], k % 3) for k in kinds])
     if common not in op.dtypes:
-        raise RuntimeError(f'"{op.name}" not implemented for {common}; it takes {", ".join(d.name for d in op.dtypes)}')
+        raise NotImplementedError(f'"{op.name}" not implemented for {common}; it takes {", ".join(d.name for d in op.dtypes)}')
     got = op.rule(common, kinds)
     _promoted[op.number, kinds] = got
     return got

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..core import dtype as dt
 from ..core.shape import contiguous_strides
+from ..core.warn import warn
 from ..graph.op import REGISTRY
 from .declare import view
 from .device import public
@@ -120,9 +121,23 @@ def _expand_ellipsis(items, x):
     return items
 
 
+def _parts(index):
+    """The entries of an index. A short list that holds more than numbers is taken for a tuple, as in PyTorch (and in NumPy before 1.23)."""
+    if index.__class__ is tuple:
+        return index
+    if isinstance(index, list) and len(index) < 32 and any(i is None or i is Ellipsis or isinstance(i, _PARTS) for i in index):
+        if not all(isinstance(i, Tensor) for i in index):
+            warn("Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] instead of x[seq].")
+        return tuple(index)
+    return (index,)
+
+
+_PARTS = (Tensor, list, tuple, slice, np.ndarray)
+
+
 def parse(x, index):
     """(view after the basic parts, one Tensor or None per dimension of it)."""
-    items = [_as_item(i, x) for i in (index if index.__class__ is tuple else (index,))]
+    items = [_as_item(i, x) for i in _parts(index)]
     tensors = [i for i in items if isinstance(i, Tensor)]
     if len(tensors) > 1 or (tensors and any(isinstance(i, int) for i in items)):
         # a 0-d integer tensor selects, as an int does: it must not move the dimensions that other tensors make

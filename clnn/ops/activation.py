@@ -54,7 +54,7 @@ def _floats(common, kinds):
     """Float tensors only; the parameters do not widen the result."""
     first = dt.ALL[kinds[0] // 3]
     if first.category != dt.FLOAT:
-        raise RuntimeError(f"not implemented for {first}: an activation takes float tensors")
+        raise NotImplementedError(f"not implemented for {first}: an activation takes float tensors")
     return first, first
 
 

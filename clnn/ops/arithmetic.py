@@ -270,7 +270,7 @@ signbit = elementwise("signbit", "input", dict(bool="0", int="(input < 0)", floa
 
 def _integral(common, kinds):
     if common.category == dt.FLOAT:
-        raise RuntimeError(f"bitwise operators are not implemented for {common}; they take bool and integer tensors")
+        raise NotImplementedError(f"bitwise operators are not implemented for {common}; they take bool and integer tensors")
     return common, common
 
 

@@ -23,7 +23,7 @@ def check_reduction(reduction):
 
 def require_float(name, t):
     if not t.dtype.is_floating_point:
-        raise RuntimeError(f"\"{name}\" not implemented for '{type_name(t.dtype)}'; it takes float tensors")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(t.dtype)}'; it takes float tensors")
 
 
 def _geometry(input):

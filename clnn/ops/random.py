@@ -55,7 +55,7 @@ def _sample(expr, args, shape, row, device, generator, compute=None, wide=None) 
 
 def _float_only(name, row):
     if not row.is_floating_point:
-        raise RuntimeError(f'"{name}" not implemented for {row}; expected a float dtype')
+        raise NotImplementedError(f'"{name}" not implemented for {row}; expected a float dtype')
     if row.needs_fp64:
         return row
     return row

@@ -259,7 +259,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         wide = interpolate(input.to(dt.float32), size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
         return wide.round().clamp(0, 255).to(dt.uint8)
     if not input.dtype.is_floating_point and input.dtype is not dt.uint8:
-        raise RuntimeError(f'"interpolate" not implemented for {input.dtype}; it takes float tensors and uint8')
+        raise NotImplementedError(f'"interpolate" not implemented for {input.dtype}; it takes float tensors and uint8')
     kind = ("smooth-" if antialias else "") + _KINDS.get(mode, mode)
     double = input.dtype is dt.float64
     tables = [window_table(kind, s, o, bool(align_corners), scales[k] if scales else None, double)
@@ -412,9 +412,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     if input.dtype is not grid.dtype:
         raise RuntimeError(f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and grid has {grid.dtype}")
     if not input.dtype.is_floating_point:
-        raise RuntimeError(f'"grid_sampler" not implemented for {input.dtype}; it takes float tensors')
-    if not input.dtype.is_floating_point:
-        raise RuntimeError(f'"grid_sampler" not implemented for {input.dtype}; it takes floats')
+        raise NotImplementedError(f'"grid_sampler" not implemented for {input.dtype}; it takes float tensors')
     rank = input.ndim - 2
     if rank not in (2, 3) or grid.ndim != input.ndim or grid.shape[0] != input.shape[0] or grid.shape[-1] != rank:
         raise RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions and batch size, and the grid's last "

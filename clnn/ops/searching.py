@@ -314,7 +314,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     """Counts in ``bins`` equal bins from ``min`` to ``max`` inclusive (both 0: from the smallest to the greatest element); others are not
     counted."""
     if not input.dtype.is_floating_point:
-        raise RuntimeError(f'"histogram_cpu" not implemented for {input.dtype}')
+        raise NotImplementedError(f'"histogram_cpu" not implemented for {input.dtype}')
     if bins <= 0:
         raise RuntimeError("torch.histc(): bins must be > 0".replace("torch.", ""))
     low, high = float(min), float(max)
@@ -346,7 +346,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     """
     x, device = input.detach().reshape(-1), input._storage.device
     if not x.dtype.is_floating_point:
-        raise RuntimeError(f'"histogram_cpu" not implemented for {x.dtype}')
+        raise NotImplementedError(f'"histogram_cpu" not implemented for {x.dtype}')
     if isinstance(bins, Tensor):
         edges = bins
     else:

@@ -93,7 +93,7 @@ def _prepared(name, input, dim, dtype):
     if dtype is not None:
         input = input.to(dt.as_dtype(dtype))
     if not input.dtype.is_floating_point:
-        raise RuntimeError(f"\"{name}\" not implemented for '{type_name(input.dtype)}'; it takes float tensors (give dtype=)")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(input.dtype)}'; it takes float tensors (give dtype=)")
     return input, wrap_dim(dim, input.ndim)
 
 

@@ -34,6 +34,12 @@ def _both(symbol, fn, inplace=None, reflected=True):
         setattr(Tensor, f"__i{symbol}__", lambda self, other: method(self, other))
 
 
+def _invert(self):
+    if self.dtype.is_floating_point:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return REGISTRY["bitwise_not"].fn(self)
+
+
 def _install():
     fn = {name: op.fn for name, op in REGISTRY.items()}
     sub_checked = fn["sub"]
@@ -53,7 +59,7 @@ def _install():
     Tensor.__neg__ = lambda self: fn["neg"](self)
     Tensor.__pos__ = lambda self: self
     Tensor.__abs__ = lambda self: fn["abs"](self)
-    Tensor.__invert__ = lambda self: fn["bitwise_not"](self)
+    Tensor.__invert__ = _invert
     Tensor.__round__ = lambda self, n=0: fn["round"](self, decimals=n or 0)
     if "matmul" in fn:
         _both("matmul", fn["matmul"])

@@ -188,9 +188,9 @@ Tensor.expand_as = lambda self, other: expand(self, other.shape)
 
 
 @composite("broadcast_to")
-def broadcast_to(input, size):
+def broadcast_to(input, *size):
     """``expand`` under NumPy's name."""
-    return expand(input, size)
+    return expand(input, *size)
 
 
 @view("_squeeze", method=False, vjp=dict(input=lambda g, old: g.reshape(old)))
