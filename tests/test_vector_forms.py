@@ -29,6 +29,32 @@ def test_short_rows_of_a_strided_walk(inner):
     np.testing.assert_array_equal((x.half()[:, 1:5] * 2).float().numpy(), (a.astype(np.float16) * 2)[:, 1:5].astype(np.float32))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16", "uint8"])
+@pytest.mark.parametrize("shape", [(16, 32), (33, 100), (64, 512), (129, 530), (3, 40, 70)], ids=str)
+def test_turned_operands(shape, dtype):
+    a, b = (R.integers(0, 90, s).astype(dtype) for s in (shape, shape[:-2] + shape[:-3:-1]))
+    x, y = clnn.tensor(a), clnn.tensor(b)
+    np.testing.assert_array_equal(x.mT.contiguous().numpy(), a.swapaxes(-1, -2))
+    np.testing.assert_array_equal((x.mT * 2 + y).contiguous().numpy(), a.swapaxes(-1, -2) * 2 + b)
+    np.testing.assert_array_equal((y + x.mT[..., :1, :]).numpy(), b + a.swapaxes(-1, -2)[..., :1, :])
+    np.testing.assert_array_equal((x[..., 3:].mT + x[..., :-3].mT).double().numpy(), (a[..., 3:] + a[..., :-3]).swapaxes(-1, -2).astype(float))
+    if len(shape) == 3:
+        for order in ((2, 1, 0), (1, 2, 0), (2, 0, 1)):
+            np.testing.assert_array_equal(x.permute(order).contiguous().numpy(), a.transpose(order))
+
+
+@pytest.mark.parametrize("n", [0, 5000])
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_large_arguments_among_small_ones(name, n):
+    a = R.uniform(-9, 9, 8000).astype(np.float32)
+    a[n:n + 20] = [1e5, -3e7, 1e20, 3e38, 40000, np.inf, -np.inf, np.nan, -0.0, 0.0] * 2
+    with np.errstate(invalid="ignore"):
+        want = getattr(np, name)(a.astype(np.float64))
+    got = getattr(clnn.tensor(a), name)()
+    np.testing.assert_allclose(got.numpy(), want, 2e-6, 2e-7)
+    np.testing.assert_array_equal(got[n:n + 20].numpy(), getattr(clnn.tensor(a[n:n + 20]), name)().numpy())    # vectors and single elements agree
+
+
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 63, 64, 65, 130, 40000])
 def test_row_reductions_around_the_lanes(n):
     a = R.integers(-9, 9, (5, n)).astype(np.float32)

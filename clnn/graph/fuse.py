@@ -9,7 +9,7 @@ from ..core.errors import IntegerDivisionError
 from ..core.shape import collapse, contiguous_strides, is_contiguous
 from ..runtime import launch as launcher
 from ..runtime import templates
-from . import codegen, node as node_module, vectors
+from . import codegen, node as node_module, tiles, vectors
 from .node import Expr, Node, Storage, held
 
 _refcount = sys.getrefcount
@@ -212,9 +212,11 @@ def _dying(group: Group, written) -> list:
 
 
 def leaf_class(strides, sizes) -> str:
-    """Per-dimension access class: '0' repeated, '1' unit stride in the innermost dimension, 's' a run-time stride."""
+    """Per-dimension access class: '0' repeated, '1' unit stride in the innermost dimension, or in the one before it where that is not
+    the innermost one's, 's' a run-time stride."""
     last = len(strides) - 1
-    return "".join("0" if s == 0 else "1" if s == 1 and j == last else "s" for j, s in enumerate(strides))
+    unit = last - 1 if last and strides[last] not in (0, 1) else last
+    return "".join("0" if s == 0 else "1" if s == 1 and j == unit else "s" for j, s in enumerate(strides))
 
 
 def geometry(group: Group, shape, targets):
@@ -228,6 +230,7 @@ def geometry(group: Group, shape, targets):
     sizes, walks = collapse(shape, tuple(walks))
     if len(sizes) > 1 and sizes[-1] < NARROW and not any(n.expr.uses_index for n in group.order):
         sizes, walks = _widen(sizes, walks)
+    sizes, walks = _facing(sizes, walks, len(group.leaves)) if not any(n.expr.uses_index for n in group.order) else (sizes, walks)
     classes = [leaf_class(w, sizes) for w in walks]
     k = len(group.leaves)
     return sizes, classes[:k], walks[:k], classes[k:], walks[k:]
@@ -239,6 +242,15 @@ def _widen(sizes, walks):
     if sizes[best] < NARROW:
         return sizes, walks
     order = [j for j in range(len(sizes)) if j != best] + [best]
+    return tuple([sizes[j] for j in order]), [tuple([w[j] for j in order]) for w in walks]
+
+
+def _facing(sizes, walks, leaves):
+    """Put the dimension that transposed operands are contiguous in next to the innermost one: the two make the tiles that turn them."""
+    turned = {w.index(1) for w in walks[:leaves] if w[-1] > 1 and 1 in w}
+    if len(turned) != 1 or len(sizes) < 3:
+        return sizes, walks
+    order = [j for j in range(len(sizes) - 1) if j not in turned] + [*turned, len(sizes) - 1]
     return tuple([sizes[j] for j in order]), [tuple([w[j] for j in order]) for w in walks]
 
 
@@ -265,9 +277,13 @@ _kernels: dict = {}
 def _vector_plan(device, program, sizes, numel):
     """(form, leading arguments, global size, local size) of the vector form where a CPU gains by it, else None.
 
-    That is for 16-bit floats, whose conversions are instructions for vectors only, for functions that branch where the driver leaves
-    vectors to the compiler of loops, and, on drivers without loop forms, for short rows.
+    That is for operands whose neighbours lie along another dimension, which are turned in registers, for 16-bit floats, whose conversions are
+    instructions for vectors only, for functions that branch where the driver leaves vectors to the compiler of loops, and, on drivers without
+    loop forms, for short rows.
     """
+    if sizes is not None and len(sizes) > 1 and sizes[-1] >= 32 and sizes[-2] >= 16 and tiles.source(program, codegen.OWN) is not None:
+        across, seg = -(-sizes[-2] // tiles.TILE), tiles.SEGMENT
+        return "tiles-vector", [*sizes, across, seg], (across * (numel // (sizes[-1] * sizes[-2])), -(-sizes[-1] // seg)), (1, 1)
     narrow = device.loops and vectors.branches(program)
     narrow = narrow or any(dt.ALL[d].round_trip for d, *_ in program.leaves) or any(dt.ALL[d].round_trip for _, d, *_ in program.outs)
     if sizes is None:

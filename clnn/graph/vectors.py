@@ -114,14 +114,14 @@ def _instruction(program, n, types, own, width):
 def values(program, leaf_at, own, width, indent):
     """Statements like ``codegen.values`` whose variables are vectors; None when the program has no such form.
 
-    ``leaf_at(k)`` is the pointer text of leaf k and whether it is one element for the whole vector.
+    ``leaf_at(k)`` is the pointer text of leaf k and whether it is one element for the whole vector; None: the text is the vector.
     """
     lines, types = [], []
     try:
         for k, (d, _, _) in enumerate(program.leaves):
             row = dt.ALL[d]
             pointer, single = leaf_at(k)
-            text = f"({row.acc}{width})({row.load}({pointer}, 0))" if single else load(row, width, pointer)
+            text = pointer if single is None else f"({row.acc}{width})({row.load}({pointer}, 0))" if single else load(row, width, pointer)
             lines.append(f"{indent}const {row.acc}{width} l{k} = {text};")
         for n in range(len(program.code)):
             out, text = _instruction(program, n, types, own, width)

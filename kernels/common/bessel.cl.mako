@@ -66,6 +66,23 @@ ${OV} ${F} clnn_${name}(${F} x) {
 % endif
 }
 % endfor
+% for order in (0, 1):
+//@ clnn_k${order}e
+${OV} ${F} clnn_k${order}e(${F} x) {
+    if (x == 0) return INFINITY;
+    if (!(x > 0)) return NAN;
+    if (isinf(x)) return 0;
+    const ${F} step = fmin(${"0.25f, 1" if F == "float" else "0.125, 0.7"} / sqrt(x));
+    /* where the integrand has vanished, by two bounds of acosh(1 + 20 / x) */
+    const ${F} end = fmin(log(2 * (${"20" if F == "float" else "42"} / x + 1)) ${"+ 1" if order else ""}, sqrt(${"50" if F == "float" else "100"} / x));
+    ${F} sum = (${F})0.5${s};
+    for (${F} t = step; t < end; t += step) {
+        const ${F} half_ = sinh(t / 2);
+        sum += exp(-2 * x * half_ * half_)${" * cosh(t)" if order else ""};
+    }
+    return sum * step;
+}
+% endfor
 //@ clnn_erfcx
 ${OV} ${F} clnn_erfcx(${F} x) {
     if (x < 2) return exp(x * x) * erfc(x);

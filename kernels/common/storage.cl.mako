@@ -97,6 +97,12 @@ static inline uint${W} clnn_bfloat16_bits_${W}(float${W} v) {
 static inline float${W} clnn_round_bfloat16_${W}(float${W} v) { return as_float${W}(clnn_bfloat16_bits_${W}(v) & 0xffff0000u); }
 static inline void clnn_store_bfloat16_${W}(__global ushort* p, float${W} v) { vstore${W}(convert_ushort${W}(clnn_bfloat16_bits_${W}(v) >> 16), 0, p); }
 % endfor
+//@ FETCH
+#if defined(CLNN_POCL) || defined(CLNN_INTEL_CPU)
+#define FETCH(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)     /* into the second cache, ahead of use */
+#else
+#define FETCH(p)
+#endif
 //@ clnn_f2l
 #ifdef CLNN_INTEL_CPU
 /* Its conversion to long is scalar: high and low 32 bits apart instead. What does not fit becomes LONG_MIN, as on x86. */

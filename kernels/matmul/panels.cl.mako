@@ -1,5 +1,4 @@
 <%inherit file="/base.cl.mako"/>\
-<%namespace name="tile" file="/matmul/tile.cl.mako"/>\
 ## Y[z][tile][k][MR] = X[z][tile * MR + row, k]: a matrix whose columns are contiguous, laid out in panels of MR rows for matmul/cpu.
 ##
 ## Read along its rows in memory, so that every cache line is used once; rows from M on are zeros.
@@ -17,7 +16,6 @@
         parts.append((at, width))
         at += width
 %>\
-${tile.macros(T.acc)}
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void matmul_panels(IN(${T.c}, X), OUT(${T.acc}, Y), const long16 d, const long8 z) {
     const long M = d.s0, K = d.s2, cas = d.s4, b = get_group_id(2), whole = M / ${MR};

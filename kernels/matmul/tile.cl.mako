@@ -47,11 +47,6 @@ ${"}" if ahead else ""}
 % else:
 #define MAC(x, y, z) ((x) * (y) + (z))
 % endif
-#if defined(CLNN_POCL) || defined(CLNN_INTEL_CPU)
-#define FETCH(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)     /* into the second cache */
-#else
-#define FETCH(p)
-#endif
 </%def>
 ##
 <%def name="finish(TC, ACC, V, BIAS, BETA, EPI, where, col, vec, TBIAS=None)">
