@@ -206,23 +206,41 @@ def vander(x, N=None, increasing=False):
 
 
 def gradient(input, *, spacing=1, dim=None, edge_order=1):
-    """Second-order estimates of the derivative along dimensions, with even spacing, as a tuple."""
+    """Second-order estimates of the derivative along dimensions, as a tuple.
+
+    Args:
+        spacing: the distance of neighbours, a number for all dimensions or one for each; or, for each dimension, a 1-d tensor of coordinates.
+        dim: one dimension, or several; all of them by default.
+        edge_order: order of the estimates at the two ends, 1 or 2.
+    """
     dims = (dim,) if isinstance(dim, int) else tuple(dim) if dim is not None else tuple(_range(input.ndim))
     steps = spacing if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
-    cat, out = REGISTRY["cat"].fn, []
-    for d, h in zip(dims, steps):
-        if isinstance(h, Tensor):
-            raise NotImplementedError("gradient: coordinates as spacing are not supported; give numbers")
-        n = input.shape[d]
-        inner = (input.narrow(d, 2, n - 2) - input.narrow(d, 0, n - 2)) / (2 * h)
+    if len(steps) != len(dims):
+        raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar or a list of length {len(dims)}, but got a list of length "
+                           f"{len(steps)}".replace("torch.", ""))
+    return tuple(_gradient(input if input.dtype.is_floating_point else input.float(), d, h, edge_order) for d, h in zip(dims, steps))
+
+
+def _gradient(x, d, h, edge_order):
+    """One dimension of :func:`gradient`: finite differences with distances ``l`` to the left and ``r`` to the right."""
+    n = x.shape[d]
+    at = [1] * x.ndim
+    at[d] = -1
+    gaps = h.diff() if isinstance(h, Tensor) and h.ndim else creation.full((n - 1,), float(h), dtype=x.dtype, device=x.device)
+    gaps = gaps.to(x.dtype).reshape(at)
+    f = [x.narrow(d, k, n - 2) for k in _range(3)]
+    l, r = gaps.narrow(d, 0, n - 2), gaps.narrow(d, 1, n - 2)           # noqa: E741
+    inner = (f[2] * l * l + f[1] * (r * r - l * l) - f[0] * r * r) / (l * r * (l + r))
+    ends = []
+    for i, j, sign in ((0, 1, 1), (n - 1, n - 2, -1)):                  # each end, its neighbour, and which way it looks
+        a = gaps.narrow(d, min(i, n - 2), 1)
+        u, v = x.narrow(d, i, 1), x.narrow(d, j, 1)
         if edge_order == 1:
-            first = (input.narrow(d, 1, 1) - input.narrow(d, 0, 1)) / h
-            last = (input.narrow(d, n - 1, 1) - input.narrow(d, n - 2, 1)) / h
+            ends.append((v - u) * sign / a)
         else:
-            first = (-3 * input.narrow(d, 0, 1) + 4 * input.narrow(d, 1, 1) - input.narrow(d, 2, 1)) / (2 * h)
-            last = (3 * input.narrow(d, n - 1, 1) - 4 * input.narrow(d, n - 2, 1) + input.narrow(d, n - 3, 1)) / (2 * h)
-        out.append(cat([first, inner, last], d))
-    return tuple(out)
+            b, w = gaps.narrow(d, min(i, n - 3) if sign < 0 else 1, 1), x.narrow(d, j + sign, 1)
+            ends.append(sign * (v * (a + b) / (a * b) - u * (2 * a + b) / (a * (a + b)) - w * a / (b * (a + b))))
+    return REGISTRY["cat"].fn([ends[0], inner, ends[1]], d)
 
 
 _range = __builtins__["range"] if isinstance(__builtins__, dict) else __builtins__.range

@@ -63,6 +63,19 @@ CALLS = {
     "sizes one by one": lambda t: t.ones(3).broadcast_to(2, 3),
     "dtype that is refused": lambda t: t.ones(2).long().softmax(0),
     "dtype that is refused, elementwise": lambda t: ~t.ones(2),
+    "reversed": lambda t: [reversed(t.arange(3)), list(reversed(t.arange(4).view(2, 2)))],
+    "sizes added": lambda t: [repr((1,) + t.Size([2])), repr(t.Size([2]) + (3,)), repr(t.Size([2]) * 2), repr(t.Size([1, 2])[1:])],
+    "masked_scatter, broadcast": lambda t: t.zeros(3).masked_scatter(t.tensor([[True, False, True], [False, True, False]]), t.arange(6.0)),
+    "covariance of integers": lambda t: [t.cov(t.tensor([[0, 2], [1, 1], [2, 0]]).T), t.corrcoef(t.tensor([[0, 1, 2], [2, 1, 0]]))],
+    "asarray": lambda t: [t.asarray([1, 2], dtype=t.float32, requires_grad=True), t.asarray(np.ones(2), copy=True), t.asarray(3),
+                          t.asarray(t.ones(2, requires_grad=True)), t.asarray(t.ones(2), copy=True)],
+    "asarray, no copy": lambda t: t.asarray([1, 2], copy=False),
+    "gradients on coordinates": lambda t: [list(t.gradient(t.tensor([4.0, 1.0, 1.0, 16.0, 3.0]), spacing=(t.tensor([-2.0, -1.0, 1.0, 4.0, 4.5]),), edge_order=e))
+                                           for e in (1, 2)]
+    + [list(t.gradient(t.tensor([[1.0, 2, 4, 8], [10, 20, 45, 80], [5, 4, 3, 1]]), spacing=s, edge_order=e)) for s in (2.0, [3, 0.5]) for e in (1, 2)]
+    + [list(t.gradient(t.tensor([1, 2, 4, 8]))), list(t.gradient(t.arange(9.0).reshape(3, 3) ** 2, dim=1))],
+    "old qr": lambda t: [list(t.qr(t.tensor(A), some=False))[1].abs(),
+                         t.qr(t.tensor(A)).Q.shape, t.qr(input=t.tensor(A)).R.abs(), t.linalg.qr(t.tensor(A), mode="r").R.abs()],
     "assertions": lambda t: t._assert(1 > 2, "message"),
     "windows": lambda t: [getattr(t.signal.windows, n)(m, **k, sym=s) for s in (True, False) for m in (0, 1, 6, 7) for n, k in
                           (("bartlett", {}), ("blackman", {}), ("cosine", {}), ("exponential", dict(tau=2.0)), ("gaussian", dict(std=2.0)), ("hann", {}),

@@ -371,6 +371,9 @@ class Tensor:
         from .indexing import setitem
         setitem(self, index, value)
 
+    def __reversed__(self):
+        return self.flip(0) if self.shape else self
+
     def __copy__(self):
         from .interop import shallow
         return shallow(self)

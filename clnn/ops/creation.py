@@ -257,7 +257,21 @@ def as_tensor(data, dtype=None, device=None):
     return tensor(data, dtype=dtype, device=device)
 
 
-asarray = as_tensor
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
+    """``obj`` as a tensor: a tensor of the right dtype and device as it is (unless ``copy``), anything else copied.
+
+    Example:
+        >>> clnn.asarray([1, 2], dtype=clnn.float32)
+        tensor([1., 2.])
+    """
+    t = as_tensor(obj, dtype, device)
+    if t is obj and copy:
+        t = t.clone()
+    elif t is not obj and copy is False:
+        raise ValueError("can't alias arbitrary sequence into a tensor: device memory is not shared with the host")
+    if requires_grad is None or requires_grad and t._rg:
+        return t
+    return _done(t.detach(), requires_grad)
 
 
 def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False):

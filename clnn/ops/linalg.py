@@ -272,7 +272,7 @@ def _qr(A, mode):
 _qr.op.grad_name = "LinalgQrBackward0"
 
 
-@composite("qr", dtypes=_REAL, gradcheck=False)
+@composite("linalg_qr", method=False, dtypes=_REAL, torch="linalg.qr", gradcheck=False)
 def qr(A, mode="reduced"):
     """Orthogonal ``Q`` and upper triangular ``R`` with ``A = Q R``; mode ``reduced``, ``complete`` or ``r``.
 
@@ -284,6 +284,12 @@ def qr(A, mode="reduced"):
     if A._rg and (mode != "reduced" or A.shape[-2] < A.shape[-1]):
         raise RuntimeError("linalg.qr: gradients need mode='reduced' and at least as many rows as columns")
     return _QR(*_qr(A, mode))
+
+
+@composite("qr", dtypes=_REAL, gradcheck=False)
+def legacy_qr(input, some=True):
+    """``(Q, R)`` of :func:`clnn.linalg.qr`: the reduced matrices, or with ``some=False`` the complete ones."""
+    return named("qr", "Q", "R")(*qr(input, "reduced" if some else "complete"))
 
 
 _SVD, _Eigh = named("linalg_svd", "U", "S", "Vh"), named("linalg_eigh", "eigenvalues", "eigenvectors")
@@ -502,7 +508,8 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     """Covariance matrix of variables in rows and observations in columns."""
     if len(input.shape) > 2:
         raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {len(input.shape)} dimensions")
-    x = input if len(input.shape) == 2 else input.reshape(1, -1)
+    x = input if input.dtype.is_floating_point else input.to(dt.float_default())
+    x = x if len(x.shape) == 2 else x.reshape(1, -1)
     n = x.shape[1]
     if fweights is None and aweights is None:
         away = x - x.mean(1, True)

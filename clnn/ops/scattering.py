@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 from .._tensor.declare import composite, kernel
+from .._tensor.dispatch import broadcast
 from .._tensor.indexing import tracked
 from .._tensor.inplace import apply_inplace
 from .._tensor.tensor import Tensor, bump, copy
@@ -477,6 +478,6 @@ def masked_scatter(input, mask, source):
     if source.dtype is not input.dtype:
         raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got " + f"{input.dtype} and {source.dtype}")
     from .searching import ranks
-    wide = mask.expand(input.shape)
+    wide = mask if mask.shape == input.shape else mask.expand(broadcast("masked_scatter", input, mask))
     rank = where(wide, ranks(wide) - 1, 0)
     return where(wide, _index_rows(source.reshape(-1), rank, (source._numel,), 0, 1, False, "masked_scatter"), input)

@@ -99,6 +99,9 @@ class DataLoader:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
+    def __class_getitem__(cls, item):
+        return cls
+
     @property
     def _order(self):
         return self.batch_sampler if self.batch_sampler is not None else self.sampler
