@@ -56,7 +56,7 @@ def read_rows(x, index, out_shape, B, D, R, wrap, err):
     out = empty(out_shape, x.dtype, device)
     if out._numel == 0:
         return out
-    loop = device.loops or device.is_cpu and R >= 16
+    loop = device.is_cpu
     wide = not loop and R >= 16
     params = dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=loop, WIDE=wide)
     chunk = 0
@@ -77,8 +77,8 @@ def read_elements(x, index, B, D, N, R, wrap, err):
     out = empty(index.shape, x.dtype, device)
     if out._numel == 0:
         return out
-    loop = device.loops
-    chunk = max(1, 4096 // R) if loop else 0
+    loop = device.is_cpu
+    chunk = max(1, 16384 // R) if loop else 0
     gs, ls = ((-(-B * N // chunk),), (1,)) if loop else ((N * R, B), (local_of(N * R, device), 1))
     run(device, "indexing/gather", dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=loop), gs, ls, x, index, out, B, D, N, R, chunk,
         device.error_buffer, err)

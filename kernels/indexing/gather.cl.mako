@@ -19,16 +19,16 @@ __kernel void gather(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const long
 % if LOOP:
     const long first = get_global_id(0) * chunk, last = min(B * N, first + chunk);
     if (first >= last) return;
+    if (N == 1 && R == 1) {
+        clnn_pick(out + first, x + first * D, index + first, last - first, D, 1, D, err, code);
+        return;
+    }
     long b = first / N, n = first - b * N;
-    for (long row = first; row < last; row++) {
-        __global const ${U}* restrict from = x + b * D * R;
-        if (R == 1) {       /* the rest of this b, as far as the work-item goes */
-            const long m = min(last - row, N - n);
-            clnn_pick(out + row, from, index + row, m, D, err, code);
-            row += m - 1; n += m - 1;
-        } else
-        for (long r = 0; r < R; r++) out[row * R + r] = from[clnn_row(index[row * R + r], D, err, code) * R + r];
-        if (++n == N) { n = 0; b++; }
+    for (long row = first; row < last; b++, n = 0) {
+        const long m = min(last - row, N - n);      /* the rest of this b, as far as the work-item goes */
+        if (R == 1) clnn_pick(out + row, x + b * D, index + row, m, D, 1, 0, err, code);
+        else for (long q = row; q < row + m; q++) clnn_pick(out + q * R, x + b * D * R, index + q * R, R, D, R, 1, err, code);
+        row += m;
     }
 % else:
     const long i = get_global_id(0), b = get_global_id(1);

@@ -11,16 +11,35 @@
 ## OP         add mul max min set
 ## WRAP       bool: negative indices count from the end
 ## SHARED     bool: one index per n for all columns
-${ix.row(WRAP)}
 __kernel void scatter_columns(OUT(${T.c}, out), IN(${TI.c}, index), IN(${T.c}, src), const long D, const long N, const long R,
                               const long width, const long own, const long sb, const long sn, const long sr, __global int* err, const int code) {
     PTR_OUT(${T.c}, out); PTR_IN(${TI.c}, index); PTR_IN(${T.c}, src);
     const long b = get_global_id(1), r0 = get_global_id(0) * width, r1 = min(R, r0 + width);
     const long lo = get_global_id(2) * own, hi = min(D, lo + own);
+    const ulong mine = hi > lo ? (ulong)(hi - lo) : 0;
+% if not SHARED:
+    if (R == 1) {           /* one column: nothing but the element itself is left in the loop */
+        __global ${T.c}* to = out + b * D + lo;
+        __global const ${T.c}* from = src + b * sb;
+        __global const ${TI.c}* at = index + b * N;
+        for (long n = 0; n < N; n++) {
+            const long v = at[n], row = ${"v < 0 ? v + D : v" if WRAP else "v"};
+            const ulong place = (ulong)(row - lo);
+            if (place < mine) {
+                const ${T.acc} d = ${T.load}(to, place), s = ${T.load}(from, n * sn);
+                ${T.store}(to, place, (${ix.fold(OP)}));
+            } else if ((ulong)row >= (ulong)D) CLNN_FAIL(err, code, v);
+        }
+        return;
+    }
+% endif
     for (long n = 0; n < N; n++)
         for (long r = r0; r < r1; r++) {
-            const long row = clnn_row(index[${"n" if SHARED else "(b * N + n) * R + r"}], D, err, code);
-            if (row < lo || row >= hi) continue;
+            const long v = index[${"n" if SHARED else "(b * N + n) * R + r"}], row = ${"v < 0 ? v + D : v" if WRAP else "v"};
+            if ((ulong)(row - lo) >= mine) {
+                if ((ulong)row >= (ulong)D) CLNN_FAIL(err, code, v);
+                continue;
+            }
             const long at = (b * D + row) * R + r;
             const ${T.acc} d = ${T.load}(out, at), s = ${T.load}(src, b * sb + n * sn + r * sr);
             ${T.store}(out, at, (${ix.fold(OP)}));

@@ -21,7 +21,7 @@ __kernel void index_rows(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const 
 % if LOOP:
     const long b = get_global_id(1), n0 = get_global_id(0) * chunk, n1 = min(N, n0 + chunk);
     if (R == 1) {
-        clnn_pick(out + b * N + n0, x + b * D, index + n0, n1 - n0, D, err, code);
+        clnn_pick(out + b * N + n0, x + b * D, index + n0, n1 - n0, D, 1, 0, err, code);
         return;
     }
     for (long n = n0; n < n1; n++) {
