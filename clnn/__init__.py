@@ -4,7 +4,6 @@ Nothing here touches a driver: devices are found when the first tensor is made.
 """
 from __future__ import annotations
 
-import builtins as _builtins
 import importlib as _importlib
 
 from ._tensor import device as _device
@@ -25,6 +24,7 @@ from .core.shape import Size  # noqa: F401
 from .graph.op import REGISTRY as _REGISTRY
 from . import ops as _ops  # noqa: F401
 from . import _alias, _misc  # noqa: F401
+from ._typed import types_of as _types_of
 from .ops.creation import (arange, as_tensor, asarray, empty, empty_like, eye, finfo, full, full_like, iinfo, linspace, logspace,  # noqa: F401
                            ones, ones_like, scalar_tensor, tensor, zeros, zeros_like)
 
@@ -53,23 +53,7 @@ for _name, _fn in _misc.public().items():
 _dispatch.config.eager = _config.eager
 
 
-class _Typed(type):
-    """Type of ``FloatTensor`` and its like: a call makes a tensor of that dtype, ``isinstance`` asks for it."""
-
-    def __call__(cls, *args):
-        if args and _builtins.all(isinstance(a, _builtins.int) for a in args):
-            return empty(*args, dtype=cls.dtype)
-        return tensor(*(args or ([],)), dtype=cls.dtype)
-
-    def __instancecheck__(cls, t):
-        return isinstance(t, Tensor) and t.dtype is cls.dtype
-
-
-for _n, _row in dict(Float="float32", Double="float64", Half="float16", BFloat16="bfloat16", Long="int64", Int="int32", Short="int16",
-                     Char="int8", Byte="uint8", Bool="bool").items():
-    globals()[_n + "Tensor"] = _Typed(_n + "Tensor", (), {
-        "dtype": _dtype_module.from_name(_row), "__module__": __name__,
-        "__doc__": f"A tensor of dtype ``{_row}`` from data, or uninitialised of a shape (PyTorch's legacy constructor)."})
+globals().update(_types_of(__name__))
 
 
 def _assert(condition, message):

@@ -4,8 +4,11 @@ from __future__ import annotations
 import clnn
 
 from .cuda import (current_stream, device_count, empty_cache, is_available, max_memory_allocated, memory_allocated, memory_reserved,  # noqa: F401
-                   memory_stats, reset_peak_memory_stats, synchronize)
-from .cuda import current_device as current_device_index, set_device as set_device_index  # noqa: F401
+                   max_memory_reserved, memory_stats, reset_peak_memory_stats, set_stream, synchronize)
+from .cuda import current_device as current_device_index, get_device_capability, mem_get_info as get_memory_info  # noqa: F401
+from .cuda import set_device as set_device_index
+
+current_device_idx, set_device_idx = current_device_index, set_device_index
 
 
 def current_accelerator(check_available=False):

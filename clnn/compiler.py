@@ -24,3 +24,36 @@ def reset():
 def allow_in_graph(fn):
     """Accepted: every operator can be recorded."""
     return fn
+
+
+assume_constant_result = allow_in_graph
+
+
+def is_exporting() -> bool:
+    """False."""
+    return False
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Accepted: recordings own their memory."""
+
+
+def list_backends(exclude_tags=()):
+    """What ``clnn.compile`` calls its way of working."""
+    return ["replay"]
+
+
+class set_stance:
+    """Accepted, also as a ``with`` block or a decorator."""
+
+    def __init__(self, stance="default", **kwargs):
+        self.stance = stance
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        pass
+
+    def __call__(self, fn):
+        return fn

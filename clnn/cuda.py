@@ -13,6 +13,7 @@ import types
 
 import clnn
 from clnn import random as _random
+from clnn._typed import types_of as _types_of
 from clnn._tensor import device as _names
 from clnn.amp import GradScaler, autocast as _autocast, custom_bwd as _custom_bwd, custom_fwd as _custom_fwd
 from clnn.core.errors import DeviceError, OutOfMemoryError  # noqa: F401
@@ -344,3 +345,54 @@ amp = _submodule("amp", autocast=_CudaAutocast, GradScaler=GradScaler, custom_fw
                  custom_bwd=functools.partial(_custom_bwd, device_type="cuda"))
 nvtx = _submodule("nvtx", range_push=lambda msg: 0, range_pop=lambda: 0, mark=lambda msg: None,
                   range=lambda msg, *a, **k: clnn.profiler.record_function(msg))
+
+
+# -- the rest: constructors, and answers of a device that records no graphs --------------------------------------------------------
+globals().update(_types_of(__name__, "cuda"))
+StreamContext = Stream
+default_generators = ()
+has_half = True
+
+
+def is_current_stream_capturing() -> bool:
+    """False."""
+    return False
+
+
+def is_tf32_supported() -> bool:
+    """False: float32 products are computed in float32."""
+    return False
+
+
+def get_allocator_backend() -> str:
+    """``"native"``."""
+    return "native"
+
+
+def set_sync_debug_mode(mode) -> None:
+    """Accepted."""
+
+
+def get_sync_debug_mode() -> int:
+    """0."""
+    return 0
+
+
+def memory_stats_as_nested_dict(device=None):
+    """:func:`memory_stats`."""
+    return memory_stats(device)
+
+
+class CUDAGraph:
+    """Refused: :func:`clnn.compile` records a step and replays its launches."""
+
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("cuda.CUDAGraph: graphs of launches are recorded by clnn.compile")
+
+
+def graph(*args, **kwargs):
+    """Refused, as :class:`CUDAGraph`."""
+    CUDAGraph()
+
+
+make_graphed_callables = graph

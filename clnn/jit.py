@@ -1,6 +1,7 @@
 """PyTorch's ``jit`` names. clnn does not compile Python: the decorators give back what they get, and ``clnn.compile`` captures launches."""
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Final  # noqa: F401
 
@@ -83,8 +84,39 @@ def load(f, map_location=None, **kwargs):
     raise RuntimeError("clnn.jit.load: TorchScript files hold compiled code, which clnn does not run; save the model's state_dict instead")
 
 
+class TracerWarning(Warning):
+    """A category that programs silence; never raised here."""
+
+
+class ScriptWarning(Warning):
+    """A category that programs silence; never raised here."""
+
+
+class Error(RuntimeError):
+    """PyTorch's exception of compiled code; never raised here."""
+
+
+def trace_module(mod, inputs, *args, **kwargs):
+    """``mod`` itself."""
+    return mod
+
+
+def set_fusion_strategy(strategy):
+    """Accepted: elementwise chains always fuse."""
+    return strategy
+
+
+enable_onednn_fusion = set_fusion_strategy
+
+
+@contextlib.contextmanager
+def optimized_execution(should_optimize):
+    """A block that changes nothing."""
+    yield
+
+
 def __getattr__(name):
-    if name == "ScriptModule":
+    if name in ("ScriptModule", "RecursiveScriptModule", "TracedModule", "TopLevelTracedModule"):
         from .nn import Module
         return Module
     raise AttributeError(f"module 'clnn.jit' has no attribute {name!r}")

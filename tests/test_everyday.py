@@ -76,6 +76,10 @@ CALLS = {
     + [list(t.gradient(t.tensor([1, 2, 4, 8]))), list(t.gradient(t.arange(9.0).reshape(3, 3) ** 2, dim=1))],
     "old qr": lambda t: [list(t.qr(t.tensor(A), some=False))[1].abs(),
                          t.qr(t.tensor(A)).Q.shape, t.qr(input=t.tensor(A)).R.abs(), t.linalg.qr(t.tensor(A), mode="r").R.abs()],
+    "typed constructors": lambda t: [t.FloatTensor([1, 2]), t.LongTensor(2, 0), t.BoolTensor([1, 0]), isinstance(t.ones(1), t.FloatTensor),
+                                     isinstance(t.ones(1), t.LongTensor), t.ones(1).type(t.DoubleTensor), t.ones(1).type(t.LongTensor).dtype == t.int64],
+    "trees": lambda t: [p.tree_map_only(int, lambda v: v + 1, {"a": [1, "x"], "b": (2.0,)}) for p in [t.utils._pytree]]
+    + [t.utils._pytree.tree_any(lambda v: v == 2, [1, [2]]), t.utils._pytree.tree_all_only(int, lambda v: v > 0, [1, "a"])],
     "assertions": lambda t: t._assert(1 > 2, "message"),
     "windows": lambda t: [getattr(t.signal.windows, n)(m, **k, sym=s) for s in (True, False) for m in (0, 1, 6, 7) for n, k in
                           (("bartlett", {}), ("blackman", {}), ("cosine", {}), ("exponential", dict(tau=2.0)), ("gaussian", dict(std=2.0)), ("hann", {}),
@@ -114,6 +118,13 @@ from torch.functional import einsum, norm
 from torch.overrides import has_torch_function
 import torch; assert not torch.mps.is_available() and not torch.xpu.is_available() and torch.cpu.is_available()
 import torch; torch.Event, torch.Stream
+import torch.utils.benchmark as benchmark; print(benchmark.Compare([benchmark.Timer("1 + 1", label="sum").blocked_autorange(min_run_time=0.01)]))
+from torch.utils.benchmark import Timer; m = Timer("x + x", globals={"x": __import__("clnn").ones(3)}).timeit(20); assert "20 runs" in repr(m) and m.mean > 0
+from torch.autograd.function import InplaceFunction, once_differentiable
+from torch.serialization import add_safe_globals, safe_globals
+import torch, warnings; warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)
+import torch; torch.cuda.FloatTensor, torch.cuda.LongTensor; assert not isinstance(torch.ones(1), torch.cuda.FloatTensor) or torch.ones(1).is_cuda
+import torch; torch.compiler.set_stance("default"); torch.compiler.cudagraph_mark_step_begin(); torch.accelerator.current_device_idx
 """
 
 

@@ -268,3 +268,11 @@ def _unused(*args):
 
 
 Function.jvp = staticmethod(_unused)
+
+
+class InplaceFunction(Function):
+    """A :class:`Function` that may change its inputs; ``ctx.mark_dirty`` says which."""
+
+    def __init__(self, inplace=False):
+        super().__init__()
+        self.inplace = inplace

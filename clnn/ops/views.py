@@ -398,9 +398,11 @@ def type_(self, dtype=None, non_blocking=False):
     """Without arguments the type's name; else a conversion."""
     if dtype is None:
         return f"clnn.{'' if self.device.type == 'cpu' else self.device.type + '.'}{_TYPES[self.dtype.name]}Tensor"
+    place = getattr(dtype, "place", None)                                # FloatTensor and its like know their dtype and place
     if isinstance(dtype, str):
+        place = "cuda" if ".cuda." in dtype else None
         dtype = next((dt.from_name(k) for k, v in _TYPES.items() if dtype.endswith("." + v + "Tensor")), None) or dt.as_dtype(dtype)
-    return self.to(getattr(dtype, "dtype", dtype))                       # FloatTensor and its like know their dtype
+    return self.to(device=place, dtype=getattr(dtype, "dtype", dtype))
 
 
 Tensor.type = type_

@@ -76,6 +76,50 @@ def tree_map(fn, tree, *rest):
     return tree_unflatten([fn(*row) for row in zip(leaves, *others)], spec)
 
 
+def tree_structure(tree):
+    """The structure."""
+    return tree_flatten(tree)[1]
+
+
+tree_iter = tree_leaves
+
+
+def tree_map_(fn, tree, *rest):
+    """Call ``fn`` on each leaf; the tree itself."""
+    tree_map(fn, tree, *rest)
+    return tree
+
+
+def _only(kinds):
+    return kinds if callable(kinds) and not isinstance(kinds, type) else lambda leaf: isinstance(leaf, kinds)
+
+
+def tree_map_only(kinds, fn, tree):
+    """``fn`` of the leaves of a type (several, or those that a question is true of), the others as they are."""
+    asked = _only(kinds)
+    return tree_map(lambda leaf: fn(leaf) if asked(leaf) else leaf, tree)
+
+
+def tree_any(pred, tree):
+    """Whether ``pred`` is true of a leaf."""
+    return any(map(pred, tree_leaves(tree)))
+
+
+def tree_all(pred, tree):
+    """Whether ``pred`` is true of all leaves."""
+    return all(map(pred, tree_leaves(tree)))
+
+
+def tree_any_only(kinds, pred, tree):
+    """Whether ``pred`` is true of a leaf of the type."""
+    return any(map(pred, filter(_only(kinds), tree_leaves(tree))))
+
+
+def tree_all_only(kinds, pred, tree):
+    """Whether ``pred`` is true of all leaves of the type."""
+    return all(map(pred, filter(_only(kinds), tree_leaves(tree))))
+
+
 def broadcast_prefix(prefix, spec):
     """One value of ``prefix`` per leaf of ``spec``; a leaf of the prefix serves all leaves below it. None when they do not fit."""
     if spec.kind is _LEAF:

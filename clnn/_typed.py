@@ -1,0 +1,28 @@
+"""``FloatTensor`` and its like: PyTorch's constructors of a fixed dtype, and ``cuda.FloatTensor`` of a fixed dtype and device."""
+from __future__ import annotations
+
+from ._tensor.tensor import Tensor
+from .core import dtype as dt
+from .ops import creation
+
+_ROWS = dict(Float="float32", Double="float64", Half="float16", BFloat16="bfloat16", Long="int64", Int="int32", Short="int16", Char="int8", Byte="uint8",
+             Bool="bool")
+
+
+class Typed(type):
+    """A call makes a tensor of the dtype, ``isinstance`` asks for it."""
+
+    def __call__(cls, *args):
+        if args and all(isinstance(a, int) for a in args):
+            return creation.empty(*args, dtype=cls.dtype, device=cls.place)
+        return creation.tensor(*(args or ([],)), dtype=cls.dtype, device=cls.place)
+
+    def __instancecheck__(cls, t):
+        return isinstance(t, Tensor) and t.dtype is cls.dtype and (cls.place is None or t.is_cuda)
+
+
+def types_of(module, place=None):
+    """The constructors by name. With a ``place``, their tensors lie there."""
+    return {f"{kind}Tensor": Typed(f"{kind}Tensor", (), {
+        "dtype": dt.from_name(row), "place": place, "__module__": module,
+        "__doc__": f"A tensor of dtype ``{row}`` from data, or uninitialised of a shape (PyTorch's legacy constructor)."}) for kind, row in _ROWS.items()}
