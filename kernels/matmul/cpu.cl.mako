@@ -56,6 +56,9 @@ ${vec.vector_io(t, W)}
 % for c in range(W):
                 ${V} t${c} = ${c} < n ? ldv_${TB.name}(s + ${column(c)} + k) : (${V})0;
 % endfor
+% for c in range(W):
+                FETCH(s + ${column(c)} + k + ${2 * W});
+% endfor
                 ${vec.transpose(V, W, "t")}
 % for c in range(W):
                 pk[(k + ${c}) * ${NV} + j] = t${c};
