@@ -102,3 +102,16 @@ def test_float_to_int64_keeps_all_bits():
     a = np.concatenate([R.standard_normal(4000) * 10.0 ** R.integers(0, 19, 4000), [2 ** 31, -2 ** 31, 2 ** 32, -2 ** 62, 2 ** 62, -0.5, 0.0]]).astype(np.float32)
     a = a[np.abs(a) < 2.0 ** 63]
     np.testing.assert_array_equal(clnn.tensor(a).long().numpy(), a.astype(np.int64))
+
+
+@pytest.mark.parametrize("n", [1, 7, 40, 300])
+def test_reversed_rows(n):
+    a = R.standard_normal((5, n)).astype(np.float32)
+    x = clnn.tensor(a)
+    np.testing.assert_array_equal(x.flip(1).numpy(), a[:, ::-1])
+    np.testing.assert_array_equal((x.flip(1) * 2 + x).numpy(), a[:, ::-1] * 2 + a)
+    np.testing.assert_array_equal(x.flip(0, 1).t().contiguous().numpy(), a[::-1, ::-1].T)
+    square = clnn.tensor(R.standard_normal((n, 5)).astype(np.float32))
+    np.testing.assert_array_equal((square.t() + x.flip(1)).numpy(), square.numpy().T + a[:, ::-1])
+    np.testing.assert_allclose(x.flip(1).sum(1).numpy(), a.sum(1), 1e-5, 1e-5)
+    np.testing.assert_array_equal((x.flip(1) > 0).numpy(), a[:, ::-1] > 0)

@@ -166,7 +166,7 @@ def strided_index(name: str, cls: str, dims: list[str], flat: str) -> str:
     """Index text of an operand of class ``cls`` over the index variables ``dims``; 'l' operands use ``flat``."""
     if cls == "l":
         return flat
-    terms = [v if c == "1" else f"{v}*{name}_s{j}" for j, (c, v) in enumerate(zip(cls, dims)) if c != "0"]
+    terms = [v if c == "1" else f"-({v})" if c == "m" else f"{v}*{name}_s{j}" for j, (c, v) in enumerate(zip(cls, dims)) if c != "0"]
     return " + ".join(terms) or "0"
 
 
@@ -239,7 +239,7 @@ def _row_bases(program, indent):
 def _inner(name, cls, var):
     if cls == "l" or cls[-1] == "1":
         return var
-    return "0" if cls[-1] == "0" else f"{var} * {name}_s{len(cls) - 1}"
+    return "0" if cls[-1] == "0" else f"-({var})" if cls[-1] == "m" else f"{var} * {name}_s{len(cls) - 1}"
 
 
 def row_body(program, own, var, indent):

@@ -213,10 +213,10 @@ def _dying(group: Group, written) -> list:
 
 def leaf_class(strides, sizes) -> str:
     """Per-dimension access class: '0' repeated, '1' unit stride in the innermost dimension, or in the one before it where that is not
-    the innermost one's, 's' a run-time stride."""
+    the innermost one's, 'm' minus one in the innermost dimension, 's' a run-time stride."""
     last = len(strides) - 1
     unit = last - 1 if last and strides[last] not in (0, 1) else last
-    return "".join("0" if s == 0 else "1" if s == 1 and j == unit else "s" for j, s in enumerate(strides))
+    return "".join("0" if s == 0 else "1" if s == 1 and j == unit else "m" if s == -1 and j == last else "s" for j, s in enumerate(strides))
 
 
 def geometry(group: Group, shape, targets):

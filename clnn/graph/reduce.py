@@ -358,7 +358,7 @@ def _row(call, program, value, out_dtype, nk, nr, loop, final, own):
 def _vector_writer(call, program, value, own):
     """The Writer of a program whose operands lie side by side or are one element, else None."""
     classes = [leaf[1] for leaf in program.leaves]
-    if "s" in classes or "1" not in classes:
+    if "s" in classes or "m" in classes or "1" not in classes:
         return None
     writer = reduce_vector.Writer(call, program, value, own, lambda index: lambda k: (f"x{k}" if classes[k] == "0" else f"x{k} + {index}", classes[k] == "0"))
     return None if writer.element("i", "") is None else writer

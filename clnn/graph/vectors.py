@@ -157,7 +157,7 @@ def rows(program, own):
     """The same for rows of a strided walk whose innermost dimension every operand takes in unit steps, or with one element for all."""
     last = [cls if cls in ("l", "0") else cls[-1] for _, cls, _ in program.leaves]
     ends = [dt.ALL[d] for _, d, *_ in program.outs]
-    if "s" in last or any(r.category == dt.BOOL for r in ends) or any(cls != "l" and cls[-1] != "1" for _, _, cls, _ in program.outs):
+    if "s" in last or "m" in last or any(r.category == dt.BOOL for r in ends) or any(cls != "l" and cls[-1] != "1" for _, _, cls, _ in program.outs):
         return None
     wide = width(program)
     body = values(program, lambda k: (f"x{k}", True) if last[k] == "0" else (f"x{k} + i", False), own, wide, "            ")

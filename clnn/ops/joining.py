@@ -82,7 +82,7 @@ def _write_side_by_side(out, tensors, dim, lengths):
         return True
     if pitch < fuse.NARROW * len(tensors) and rows >= 256:        # interleaving: strided stores of long vectors do better
         return False
-    loop, at = device.loops, 0
+    loop, at = device.is_cpu, 0
     for k in range(0, len(tensors), _AT_ONCE):
         some, sizes = tensors[k:k + _AT_ONCE], [n * inner for n in lengths[k:k + _AT_ONCE]]
         width = sum(sizes)
@@ -151,16 +151,17 @@ def _common(name, tensors):
     tensors = list(tensors)
     if not tensors:
         raise RuntimeError(f"{name}(): expected a non-empty list of Tensors")
+    device = dtype = None
     for i, t in enumerate(tensors):
         if not isinstance(t, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}")
-    device = tensors[0]._storage.device
-    if any(t._storage.device is not device for t in tensors):
-        raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
-                           f"{' and '.join(sorted({str(t.device) for t in tensors}))}! ({name})")
-    dtype = tensors[0].dtype
-    for t in tensors:
-        dtype = dt.PROMOTE[dtype, t.dtype]
+        if t._storage.device is not device:
+            if i:
+                raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
+                                   f"{' and '.join(sorted({str(t.device) for t in tensors}))}! ({name})")
+            device = t._storage.device
+        if t.dtype is not dtype:
+            dtype = dt.PROMOTE[dtype, t.dtype] if i else t.dtype
     return tensors, dtype
 
 
@@ -182,12 +183,16 @@ def cat(tensors, dim=0, *, axis=None, out=None):
                 [1., 1.]])
     """
     tensors, dtype = _common("cat", tensors)
-    tensors = [t for t in tensors if t.shape != (0,)] or tensors[:1]
+    if (0,) in [t.shape for t in tensors]:
+        tensors = [t for t in tensors if t.shape != (0,)] or tensors[:1]
     first = tensors[0]
-    if any(not t.shape for t in tensors):
-        raise RuntimeError(f"zero-dimensional tensor (at position {[bool(t.shape) for t in tensors].index(False)}) cannot be concatenated")
+    for i, t in enumerate(tensors):
+        if not t.shape:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     d = wrap_dim(dim if axis is None else axis, len(first.shape))
     for i, t in enumerate(tensors):
+        if t.shape == first.shape:
+            continue
         if len(t.shape) != len(first.shape):
             raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first.shape)} and {len(t.shape)}")
         for k in range(len(t.shape)):

@@ -105,9 +105,10 @@ def _mode_pad(input, mode, before, after, shape, rank):
     last = out_shape[-1]
     rows = math.prod(out_shape[:-1])
     geometry = [v for d in tail for v in (shape[d], out_shape[d], before[d])]
-    loop = device.loops
-    gs, ls = ((rows,), (1,)) if loop else ((last, rows), (64 if last >= 64 else 16, 1))
-    run(device, "indexing/pad", dict(U=_scatter.width(x.dtype), RANK=rank, MODE=mode, LOOP=loop), gs, ls, x, out, rows, *geometry)
+    loop = device.is_cpu
+    chunk = max(1, min(8192 // last, rows // (8 * device.compute_units))) if loop else 1
+    gs, ls = ((-(-rows // chunk),), (1,)) if loop else ((last, rows), (64 if last >= 64 else 16, 1))
+    run(device, "indexing/pad", dict(U=_scatter.width(x.dtype), RANK=rank, MODE=mode, LOOP=loop), gs, ls, x, out, rows, chunk, *geometry)
     return out
 
 

@@ -2,7 +2,7 @@
 ## out = x with its last RANK dimensions extended by values of its own.
 ##
 ## x (outer, i0, i1, ...), out (outer, o0, o1, ...), contiguous; b<d> elements come before dimension d (negative: are cut off).
-## Geometry: LOOP global (outer * all other o), one row per work-item (CPUs); else global (o of the last dimension, outer * all other o).
+## Geometry: LOOP global (ceil(outer * all other o / chunk)), chunk rows per work-item (CPUs); else global (o of the last dimension, outer * all other o).
 ## Any local size. Limits: see clnn.nn.functional.pad on sizes.
 ##
 ## Parameter  legal values
@@ -10,13 +10,14 @@
 ## RANK       1..3
 ## MODE       reflect replicate circular
 ## LOOP       bool
-__kernel void pad(IN(${U}, x), OUT(${U}, out), const long rows,
+__kernel void pad(IN(${U}, x), OUT(${U}, out), const long rows, const long chunk,
                   ${", ".join(f"const long i{d}, const long o{d}, const long b{d}" for d in range(RANK))}) {
-    const long row = get_global_id(${0 if LOOP else 1});
-    if (row >= rows) return;
-% if not LOOP:
-    const long last = get_global_id(0);
-    if (last >= o${RANK - 1}) return;
+% if LOOP:
+    const long first = get_global_id(0) * chunk;
+    for (long row = first; row < min(rows, first + chunk); row++) {
+% else:
+    const long row = get_global_id(1), last = get_global_id(0);
+    if (row >= rows || last >= o${RANK - 1}) return;
 % endif
     long rest = row, at = 0, step = i${RANK - 1};
 % for d in range(RANK - 2, -1, -1):
@@ -37,6 +38,7 @@ __kernel void pad(IN(${U}, x), OUT(${U}, out), const long rows,
     for (; j + 16 <= hi; j += 16) vstore16(vload16(0, from + j - b), 0, to + j);
     for (; j < hi; j++) to[j] = from[j - b];
     for (long place = hi; place < o${RANK - 1}; place++) { ${source(RANK - 1)} to[place] = from[k]; }
+    }
 % else:
     const long place = last;
     ${source(RANK - 1)}
