@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import sys
 
 from .._tensor import dispatch, multi, tape
@@ -131,13 +132,16 @@ class Instruments:
                 event.bytes = traffic.of_fused(group, shape, numel, targets)
                 return plain_run(device, group, shape, numel, targets)
 
-        def launch_reduction(device, call, group, geo, value, out, out_dtype, final):
+        def run_plan(plan, device, call, *rest):
+            node, self.reduced = self.reduced, None
+            if node is None:                                     # the second launch of a reduction in parts
+                return plain_plan(plan, device, call, *rest)
+            group = call._prologue(node)
             notes = [c.noted(n, n.expr.name) for n in group.order if n.expr is not fuse.CAST]
-            grad, module = c.noted(self.reduced, "") if self.reduced is not None else ("", "")
+            grad, module = c.noted(node, "")
             with _Computing(c, [name for name, _ in notes] + [grad or call.spec.name], module) as event:
-                if geo.parts == 1 or not final:
-                    event.bytes = traffic.of_fused(group, call.shape, geo.outputs * geo.total, ())
-                return plain_reduction(device, call, group, geo, value, out, out_dtype, final)
+                event.bytes = traffic.of_fused(group, call.shape, math.prod(call.shape), ())
+                return plain_plan(plan, device, call, *rest)
 
         def run_call(call, storage, node):
             before, self.reduced = self.reduced, node
@@ -158,10 +162,11 @@ class Instruments:
                 return plain_rows(device, code, leaves, kinds, outs, scalars, rows)
             finally:
                 c.end(event)
-        plain_run, plain_reduction, plain_rows, plain_call = fuse.run, reduce.launch_reduction, multi.launch_rows, reduce.Call.run
-        plain_allocate = fuse.allocate
-        self._everywhere(plain_run, run, plain_reduction, launch_reduction, plain_rows, launch_rows, plain_allocate, allocate)
+        plain_run, plain_rows, plain_plan, plain_call = fuse.run, multi.launch_rows, reduce.Plan.run, reduce.Call.run
+        plain_allocate, short_way = fuse.allocate, fuse._run_alone
+        self._everywhere(plain_run, run, short_way, lambda storage, node: False, plain_rows, launch_rows, plain_allocate, allocate)
         self._set(reduce.Call, "run", run_call)
+        self._set(reduce.Plan, "run", run_plan)
 
     def _backward_step(self, plain):
         c = self.c
