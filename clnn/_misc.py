@@ -214,7 +214,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
         edge_order: order of the estimates at the two ends, 1 or 2.
     """
     dims = (dim,) if isinstance(dim, int) else tuple(dim) if dim is not None else tuple(_range(input.ndim))
-    steps = spacing if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    steps = spacing if isinstance(spacing, (list, tuple)) else [1 if spacing is None else spacing] * len(dims)
     if len(steps) != len(dims):
         raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar or a list of length {len(dims)}, but got a list of length "
                            f"{len(steps)}".replace("torch.", ""))

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import math
 
+from ._tensor.tensor import Tensor
+from .core import dtype as dt
 from .graph.op import REGISTRY
 from .ops.bessel import erfcx
 
@@ -64,6 +66,13 @@ def log_ndtr(input):
 
 def _recurrence(input, n, second, step):
     """The polynomial number ``n`` of a family with a three-term recurrence."""
+    if isinstance(n, Tensor):
+        x = input if isinstance(input, Tensor) else n.new_full((), input, dtype=dt.float_default())
+        values = (x if x.dtype.is_floating_point else x.to(dt.float_default())) + n * 0
+        got = values * 0
+        for k in sorted(set(n.flatten().tolist())):                 # one recurrence per degree that occurs
+            got = _where(n == k, _recurrence(values, int(k), second, step), got)
+        return got
     if not isinstance(n, int):
         raise TypeError(f"the degree of a polynomial is an int, got {type(n).__name__}")
     before, now = input * 0 + 1, second(input)

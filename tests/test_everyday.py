@@ -80,6 +80,25 @@ CALLS = {
                                      isinstance(t.ones(1), t.LongTensor), t.ones(1).type(t.DoubleTensor), t.ones(1).type(t.LongTensor).dtype == t.int64],
     "trees": lambda t: [p.tree_map_only(int, lambda v: v + 1, {"a": [1, "x"], "b": (2.0,)}) for p in [t.utils._pytree]]
     + [t.utils._pytree.tree_any(lambda v: v == 2, [1, [2]]), t.utils._pytree.tree_all_only(int, lambda v: v > 0, [1, "a"])],
+    "lists by name": lambda t: [t.flip(t.tensor(A), dims=(0, 1)), t.permute(t.tensor(A), dims=(1, 0)), t.tile(t.ones(2), dims=(2,)), t.ones(2).repeat(repeats=(2, 1)),
+                                t.reshape(t.tensor(A), shape=(2, 3)), t.tensor(A).view(size=(6,)), t.broadcast_to(t.ones(2), size=(2, 2)),
+                                t.ones(2).expand(size=(2, -1)), t.ones(2).new_zeros(size=(1, 2)), t.ones(2).new_full(size=(2,), fill_value=3)],
+    "tensordot that broadcasts": lambda t: t.tensordot(t.ones(1, 2, 3), t.ones(4, 2, 1) * 2, dims=([0, 1], [0, 1])),
+    "renorm by the greatest": lambda t: t.renorm(t.tensor(A), float("inf"), 0, 1.0),
+    "diff of order 0": lambda t: t.diff(t.arange(3), n=0, prepend=t.zeros(1, dtype=t.int64)),
+    "index_reduce of a scalar": lambda t: t.tensor(2.0).index_reduce(0, t.tensor([0]), t.tensor(3.0), "prod"),
+    "empty matrices": lambda t: [t.linalg.pinv(t.ones(0, 0)), t.linalg.matrix_rank(t.ones(2, 0, 0)), t.linalg.pinv(t.ones(3, 0)), t.linalg.inv_ex(t.ones(2, 0, 0)).info,
+                                 t.linalg.cholesky_ex(t.ones(0, 0)).info],
+    "symmetric matrices": lambda t: [t.linalg.pinv(t.tensor([[2.0, 9.0], [1.0, -3.0]]), hermitian=True), t.linalg.matrix_rank(t.ones(2, 2), hermitian=True)],
+    "solve_ex of vectors": lambda t: list(t.linalg.solve_ex(t.eye(2).expand(3, 2, 2) * 2, t.ones(3, 2))),
+    "index_fill by a tensor, gradients": lambda t: [list(t.autograd.grad((t.index_fill(x, 1, t.tensor(i), v) * t.arange(8.0).view(2, 4)).sum(), (x, v)))
+                                                    for i in ([0, 0, 1], [1]) for x in [t.zeros(2, 4, requires_grad=True)]
+                                                    for v in [t.tensor(3.0, requires_grad=True)]],
+    "rounded quotients, gradients": lambda t: [list(t.autograd.grad(t.div(x, y, rounding_mode=m).sum(), (x, y))) for m in ("floor", "trunc")
+                                               for x in [t.tensor([3.0, 5.0], requires_grad=True)] for y in [t.tensor([2.0], requires_grad=True)]],
+    "degrees of polynomials": lambda t: [t.special.chebyshev_polynomial_t(t.tensor([0.1, 0.5, 2.0]), t.tensor([0, 3, 2])),
+                                         t.special.hermite_polynomial_h(t.tensor([[0.5], [1.5]]), t.tensor([1, 2, 4])),
+                                         t.special.legendre_polynomial_p(0.3, t.tensor([1, 2]))],
     "assertions": lambda t: t._assert(1 > 2, "message"),
     "windows": lambda t: [getattr(t.signal.windows, n)(m, **k, sym=s) for s in (True, False) for m in (0, 1, 6, 7) for n, k in
                           (("bartlett", {}), ("blackman", {}), ("cosine", {}), ("exponential", dict(tau=2.0)), ("gaussian", dict(std=2.0)), ("hann", {}),

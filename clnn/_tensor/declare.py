@@ -298,12 +298,15 @@ def common_names(kwargs, params):
 def _with_common_names(body, params):
     """``body``, taking ``out=`` as every operator does, and other names of its arguments."""
     own_out = "out" in params
+    listed = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(body).parameters.values())
 
     @functools.wraps(body)
     def call(*args, **kwargs):
         try:
             if not kwargs:
                 return body(*args)
+            if listed:
+                args = with_list(args, kwargs)
             target = None if own_out else kwargs.pop("out", None)
             r = body(*args, **(common_names(kwargs, params) or kwargs))
         except AttributeError:
@@ -311,6 +314,14 @@ def _with_common_names(body, params):
             raise
         return r if target is None else set_out(target, r)
     return call
+
+
+def with_list(args, kwargs):
+    """``args`` and the sizes or dimensions that were given by name instead of one by one: ``flip(x, dims=(0, 1))``."""
+    for name in ("dims", "size", "shape", "repeats"):
+        if name in kwargs:
+            args = (*args, kwargs.pop(name))
+    return args
 
 
 def no_tensor(body, params, args):

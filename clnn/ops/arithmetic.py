@@ -60,13 +60,15 @@ true_divide = elementwise("true_divide", "input, other", "input / other", result
 true_divide.op.grad_name = "DivBackward0"
 _fast_div = true_divide.fast
 
-floor_divide = elementwise(
-    "floor_divide", "input, other", dict(bool="input", int="(input / (other ? other : 1) - ((input % (other ? other : 1) != 0) && "
-                                         "((input < 0) != (other < 0))))", float="clnn_floor_divide(input, other)"),
-    checked=dict(bool="(other == 0)", int="(other == 0)", float="0"), numpy=np.floor_divide, dtypes=NOT_BOOL,
-    doc="Quotient rounded towards minus infinity. An integer division by zero raises at the next synchronisation.")
+_FLOOR = dict(bool="input", int="(input / (other ? other : 1) - ((input % (other ? other : 1) != 0) && ((input < 0) != (other < 0))))",
+              float="clnn_floor_divide(input, other)")
+_BY_ZERO = dict(bool="(other == 0)", int="(other == 0)", float="0")
+_STEPS = dict(input=lambda g: g * 0, other=lambda g: g * 0)       # rounded quotients are constant between jumps
+floor_divide = elementwise("floor_divide", "input, other", _FLOOR, checked=_BY_ZERO, numpy=np.floor_divide, dtypes=NOT_BOOL,
+                           doc="Quotient rounded towards minus infinity. An integer division by zero raises at the next synchronisation.")
+_floor_divide = elementwise("_floor_divide", "input, other", _FLOOR, checked=_BY_ZERO, dtypes=NOT_BOOL, vjp=_STEPS, method=False, inplace=False)
 _trunc_divide = elementwise("_trunc_divide", "input, other", dict(bool="input", int="input / (other ? other : 1)", float="trunc(input / other)"),
-                            checked=dict(bool="(other == 0)", int="(other == 0)", float="0"), method=False, inplace=False)
+                            checked=_BY_ZERO, vjp=_STEPS, method=False, inplace=False)
 remainder = elementwise(
     "remainder", "input, other", dict(bool="0", int="((input % (other ? other : 1)) + (((input % (other ? other : 1)) != 0 && ((input < 0) != "
                                       "(other < 0))) ? other : 0))", float="clnn_remainder(input, other)"),
@@ -85,7 +87,7 @@ def div(input, other, *, rounding_mode=None):
     if rounding_mode is None:
         return _fast_div(input, other)
     if rounding_mode == "floor":
-        return floor_divide(input, other)
+        return _floor_divide(input, other)
     if rounding_mode == "trunc":
         return _trunc_divide(input, other)
     raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")

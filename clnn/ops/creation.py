@@ -347,8 +347,8 @@ class iinfo(_Info):
 
 
 def _new(name, fn):
-    def method(self, *size, dtype=None, device=None, requires_grad=False, **kw):
-        return fn(*size, dtype=dtype or self.dtype, device=self._storage.device if device is None else device, requires_grad=requires_grad)
+    def method(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
+        return fn(*size, dtype=dtype or self.dtype, device=self._storage.device if device is None else device, requires_grad=requires_grad, **named)
     method.__name__ = name
     method.__doc__ = f"Like ``clnn.{name[4:]}`` with the dtype and device of this tensor."
     setattr(Tensor, name, method)

@@ -107,7 +107,7 @@ def fill_diagonal_(self, fill_value, wrap=False):
 def renorm(self, p, dim, maxnorm):
     """Sub-tensors along ``dim`` scaled down to a p-norm of at most ``maxnorm``."""
     dims = tuple(d for d in range(self.ndim) if d != dim % self.ndim)
-    norm = (self.abs() ** p).sum(dims, keepdim=True) ** (1.0 / p)
+    norm = self.abs().amax(dims, keepdim=True) if p == math.inf else (self.abs() ** p).sum(dims, keepdim=True) ** (1.0 / p)
     return where(norm > maxnorm, self * (maxnorm / (norm + 1e-7)), self)
 
 

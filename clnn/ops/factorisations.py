@@ -82,7 +82,7 @@ def _minor_info(a):
                     return k
             return len(m)
     lead = a.shape[:-2]
-    return (np.array([of(m) for m in a.reshape(-1, *a.shape[-2:])], np.int32).reshape(lead),)
+    return (np.array([of(m) for m in a.reshape(math.prod(lead), *a.shape[-2:])], np.int32).reshape(lead),)
 
 
 @composite("linalg_cholesky_ex", method=False, dtypes=_REAL, gradcheck=False, samples=_positive_samples)
@@ -99,6 +99,8 @@ def cholesky_ex(A, *, upper=False, check_errors=False):
 
 def _singular_info(a):
     """Per matrix 0, or the first zero pivot, counted from 1."""
+    if not a.shape[-1]:
+        return (np.zeros(a.shape[:-2], np.int32),)
     lu, _ = _factor(a, True)
     diagonal = np.diagonal(lu, 0, -2, -1) == 0
     return (np.where(diagonal.any(-1), diagonal.argmax(-1) + 1, 0),)
@@ -126,7 +128,8 @@ def solve_ex(A, B, *, left=True, check_errors=False):
         _raise_where("linalg.solve_ex", info, "The solver failed because the input matrix is singular.")
     good = (info == 0).unsqueeze(-1).unsqueeze(-1)
     X = solve(where(good, A, _one(A)), B, left=left)
-    return named("linalg_solve_ex", "result", "info")(where(info == 0 if len(X.shape) < len(A.shape) else good, X, math.nan), info)
+    vector = len(B.shape) == 1 or B.shape == A.shape[:-1]
+    return named("linalg_solve_ex", "result", "info")(where(good.squeeze(-1) if vector else good, X, math.nan), info)
 
 
 # -- LU -------------------------------------------------------------------------------------------------------------------------------------

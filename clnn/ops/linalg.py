@@ -398,9 +398,15 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
     ``rtol`` (also ``rcond``) is eps * larger size unless it or ``atol`` is given.
     """
     matrices("linalg.pinv", A)
-    U, S, Vh = svd(A, False)
+    U, S, Vh = _symmetric_svd(A) if hermitian else svd(A, False)
     keep = S > _cut(A, S, atol, rcond if rtol is None else rtol)
     return matmul(Vh.mT * where(keep, 1.0 / where(keep, S, 1.0), 0.0).unsqueeze(-2), U.mT)
+
+
+def _symmetric_svd(A):
+    """Singular values and vectors of symmetric matrices, of which the lower triangle is read."""
+    values, V = eigh(A)
+    return V, values.abs(), (V * where(values < 0, -1.0, 1.0).unsqueeze(-2)).mT
 
 
 def _cut(A, S, atol, rtol):
@@ -408,7 +414,7 @@ def _cut(A, S, atol, rtol):
     atol, rtol = (t.unsqueeze(-1) if isinstance(t, Tensor) and t.shape else t for t in (atol, rtol))
     if rtol is None:
         rtol = 0.0 if atol is not None else float(np.finfo(A.dtype.np).eps) * max(A.shape[-2:])
-    cut = S.amax(-1, True) * rtol
+    cut = S.amax(-1, True) * rtol if S.shape[-1] else S.sum(-1, True)
     return cut if atol is None else cut.maximum(atol if isinstance(atol, Tensor) else S.new_full((), atol))
 
 
@@ -444,7 +450,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
 
     ``rtol`` is eps * larger size unless it or ``atol`` is given.
     """
-    S = svdvals(A.detach())
+    S = eigvalsh(A.detach()).abs() if hermitian else svdvals(A.detach())
     return (S > _cut(A, S, tol if atol is None else atol, rtol)).sum(-1)
 
 

@@ -116,6 +116,8 @@ def tensordot(a, b, dims=2):
     if len(da) != len(db):
         raise RuntimeError(f"both dimension lists should have same length, got {da} and {db}")
     for i, j in zip(da, db):
+        if a.shape[i] == 1 or b.shape[j] == 1:              # a size of 1 broadcasts: the other factor is summed by itself
+            a, b = (a if b.shape[j] == 1 and a.shape[i] == 1 else a.sum(i, True) if b.shape[j] == 1 else a), (b.sum(j, True) if a.shape[i] == 1 else b)
         if a.shape[i] != b.shape[j]:
             raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has size "
                                f"{b.shape[j]} in dim {j}")

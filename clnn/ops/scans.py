@@ -281,7 +281,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
         raise RuntimeError(f"order must be non-negative but got {n}")
     d = wrap_dim(dim, len(input.shape))
     parts = [t for t in (prepend, input, append) if t is not None]
-    if len(parts) > 1:
+    if len(parts) > 1 and n:
         from ..graph.op import REGISTRY
         input = REGISTRY["cat"].fn(parts, d)
     for _ in range(min(n, input.shape[d])):

@@ -119,7 +119,11 @@ def index_fill(input, dim, index, value):
     if isinstance(value, Tensor):
         if value.shape:
             raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s).")
-        s = cast(value, x.dtype).expand(s.shape)
+        lines, count, device = Size((x.shape[d],)), Size((index._numel,)), x._storage.device
+        rows = _put_rows(filled(lines, 0, dt.uint8, device), index, filled(count, 1, dt.uint8, device), lines, count, 0, 1, True, "set", "index_fill")
+        wide = [1] * len(x.shape)                                   # equal indices count once: a mask, not a copy of the value for each
+        wide[d] = x.shape[d]
+        return where(rows.reshape(wide) != 0, cast(value, x.dtype), x).reshape(input.shape)
     return _put_rows(x, index, s, x.shape, s.shape, d, 1, True, "set", "index_fill").reshape(input.shape)
 
 
@@ -129,6 +133,8 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either prod, mean, amax or amin, got {reduce}.")
     d = wrap_dim(dim, len(input.shape))
+    if not source.shape:
+        source = source.reshape(1)
     shape = [1] * len(source.shape)
     shape[d] = index._numel
     wide = index.reshape(shape).expand(source.shape)

@@ -1,7 +1,7 @@
 """Views: other shapes and strides on the same memory."""
 from __future__ import annotations
 
-from .._tensor.declare import composite, kernel, view
+from .._tensor.declare import composite, kernel, view, with_list
 from .._tensor.device import device as device_type
 from .._tensor.device import resolve
 from .._tensor.grad_mode import state
@@ -117,8 +117,9 @@ def _inverse(dims, rank):
     return inv
 
 
-def permute(input, *dims):
+def permute(input, *dims, **named):
     """Dimensions in another order."""
+    dims = with_list(dims, named) if named else dims
     return _permute(input, _numbers(dims) if dims else ())
 
 
@@ -178,8 +179,9 @@ def type_of(t):
     return t.type()
 
 
-def expand(input, *size):
+def expand(input, *size, implicit=False, **named):
     """Dimensions of size 1 repeated without a copy; -1 keeps a size."""
+    size = with_list(size, named) if named else size
     return _expand(input, _numbers(size))
 
 

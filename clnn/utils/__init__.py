@@ -5,7 +5,7 @@ import importlib
 
 def __getattr__(name):
     """Submodules load on first use, so that `clnn.utils.data` works after a plain `import clnn`."""
-    if not name.startswith("_"):
+    if not name.startswith("__"):
         try:
             return importlib.import_module(f"{__name__}.{name}")
         except ModuleNotFoundError as error:
