@@ -178,6 +178,8 @@ def _batch_norm(input, weight, bias, running, eps):
         rows = n_batch * channels
         part, m2 = empty((rows,), acc, device), empty((rows,), acc, device)
         _rows("normalization/moments", device, dict(T=x.dtype, RSTD=0), inner, rows, x, part, m2, None, 0.0)
+    elif inner == 1 and n_batch <= 2048:                          # few enough to be added one after the other
+        part, m2 = x, mean
     else:                                                         # short rows: columns of (N * inner, C) instead
         flat = x if inner == 1 else x.reshape(n_batch, channels, inner).transpose(1, 2)
         dims = tuple(range(flat.ndim - 1))
@@ -189,7 +191,7 @@ def _batch_norm(input, weight, bias, running, eps):
     stats = running[0].dtype if running[0] is not None else acc
     old = [t.contiguous() if t is not None else _none(device, stats) for t in running[:2]]
     new = [empty((channels if running[0] is not None else 0,), stats, device) for _ in range(2)]
-    params = dict(T=acc, R=stats, RUNNING=int(running[0] is not None))
+    params = dict(T=acc, X=part.dtype, R=stats, RUNNING=int(running[0] is not None), ELEMENTS=int(part is x))
     run(device, "normalization/combine", params, (channels,), (16,), part, m2, mean, rstd, *old, *new, n_batch, channels, inner, float(eps), float(running[2]))
     if running[0] is not None:
         write(running[0], new[0])
