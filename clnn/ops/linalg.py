@@ -272,7 +272,7 @@ def _qr(A, mode):
 _qr.op.grad_name = "LinalgQrBackward0"
 
 
-@composite("linalg_qr", method=False, dtypes=_REAL, torch="linalg.qr", gradcheck=False)
+@composite("linalg_qr", method=False, dtypes=_REAL, torch="linalg.qr", gradcheck=False, samples=_square_samples())
 def qr(A, mode="reduced"):
     """Orthogonal ``Q`` and upper triangular ``R`` with ``A = Q R``; mode ``reduced``, ``complete`` or ``r``.
 
