@@ -191,8 +191,10 @@ def _batch_norm(input, weight, bias, running, eps):
     stats = running[0].dtype if running[0] is not None else acc
     old = [t.contiguous() if t is not None else _none(device, stats) for t in running[:2]]
     new = [empty((channels if running[0] is not None else 0,), stats, device) for _ in range(2)]
-    params = dict(T=acc, X=part.dtype, R=stats, RUNNING=int(running[0] is not None), ELEMENTS=int(part is x))
-    run(device, "normalization/combine", params, (channels,), (16,), part, m2, mean, rstd, *old, *new, n_batch, channels, inner, float(eps), float(running[2]))
+    params = dict(T=acc, X=part.dtype, R=stats, RUNNING=int(running[0] is not None), ELEMENTS=int(part is x),
+                  W=64 // acc.itemsize if device.is_cpu and part.dtype is acc else 1)
+    gs, ls = (-(-channels // params["W"]),), (1 if params["W"] > 1 else 16,)
+    run(device, "normalization/combine", params, gs, ls, part, m2, mean, rstd, *old, *new, n_batch, channels, inner, float(eps), float(running[2]))
     if running[0] is not None:
         write(running[0], new[0])
         write(running[1], new[1])
