@@ -86,7 +86,7 @@ class Grid:
         self.nbytes = (C * self.CS + slack) * T.acc_dtype.itemsize
         W = 8 if T.acc == "double" else 16
         rows = device.is_cpu
-        self.kernel = device.kernel("conv/grid", T=T, ROWS=rows, W=W, SW=1 if stride[2] == 1 else 0)
+        self.kernel = device.kernel("conv/grid", T=T, ROWS=rows, W=W, SW=stride[2] if stride[2] <= 2 else 0)
         self.table = _table(device, np.array(found, np.int32))
         images = max(1, min(N, 4096 // max(self.P, 1)))  # small planes are not worth a work-item each
         self.gs = (-(-N // images), C * len(found)) if rows else (self.P, N, C * len(found))

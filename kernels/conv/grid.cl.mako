@@ -11,12 +11,12 @@
 ## T          dtype row of X
 ## ROWS       True on CPUs: a work-item copies whole rows with vectors of W elements
 ## W          lanes of a vector
-## SW         1: rows are copied as they are; 0: the stride is a run-time value
+## SW         1: rows are copied as they are; 2: every other element; 0: the stride is a run-time value
 <% V = f"{T.acc}{W}" %>\
 ${vec.vector_io(T, W) if ROWS else ""}
 __kernel void conv_grid(IN(${T.c}, X), OUT(${T.acc}, Y), __global const int* restrict phases, const long16 d, const long16 e) {
     const long N = d.s0, C = d.s1, ID = d.s2, IH = d.s3, IW = d.s4, GD = d.s5, GH = d.s6, GW = d.s7, F = d.s8, slack = d.s9;
-    const long SD = e.s0, SH = e.s1, SW = ${"1" if SW == 1 else "e.s2"};
+    const long SD = e.s0, SH = e.s1, SW = ${SW or "e.s2"};
     const long cf = get_global_id(${"1" if ROWS else "2"}), c = cf / F, f = cf % F, P = GD * GH * GW;
     if (cf >= C * F) return;
     const long pd = e.s3 - phases[3 * f], ph = e.s4 - phases[3 * f + 1], pw = e.s5 - phases[3 * f + 2];
@@ -45,6 +45,11 @@ __kernel void conv_grid(IN(${T.c}, X), OUT(${T.acc}, Y), __global const int* res
             if (w + ${part} <= last) { vstore${part}(vload${part}(0, s + w - pw), 0, o + w); w += ${part}; }
 % endfor
 % endif
+% elif SW == 2 and T.c == T.acc:
+            // the last element that a vector reads is one that it does not use
+% for part in (8, 4) if W == 16 else (4, 2):
+            for (; w + ${part} <= last && 2 * (w + ${part}) - pw <= IW; w += ${part}) vstore${part}(vload${2 * part}(0, s + 2 * w - pw).even, 0, o + w);
+% endfor
 % endif
             for (; w < last; w++) o[w] = ${T.load}(s, w * SW - pw);
             for (; w < GW; w++) o[w] = 0;
