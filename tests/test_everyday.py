@@ -251,6 +251,23 @@ def test_linspace_to_the_bit():
             np.testing.assert_allclose(mine, theirs, rtol=0 if dtype == "float32" else 1e-15, atol=0 if dtype == "float32" else 1e-14)
 
 
+def test_in_place_through_views_keeps_what_gradients_need():
+    def run(t, name):
+        w = t.tensor([[0.5, 1.0], [0.3, 0.2]], requires_grad=True)
+        u = w.clone()
+        u[1].mul_(2)
+        getattr(u.t()[0], name)()
+        u.sum().backward()
+        x = t.full((2, 2), 0.5)
+        x[1] += 1
+        v = x[0].exp()
+        x[0] = v
+        return [w.grad, v, x]
+    for name in ("exp_", "sigmoid_", "tanh_", "sqrt_", "relu_"):
+        mine, theirs = (outcome(lambda t: run(t, name), lib) for lib in (clnn, torch))
+        assert mine == theirs
+
+
 WARNINGS = {
     "mse": lambda t, F: F.mse_loss(t.ones(2, 3), t.ones(3)), "kl": lambda t, F: F.kl_div(t.ones(2), t.ones(2)), "softmax": lambda t, F: F.softmax(t.ones(2)),
     "module": lambda t, F: t.nn.Softmin()(t.ones(2)), "std": lambda t, F: t.ones(1).std(), "meshgrid": lambda t, F: t.meshgrid(t.ones(2), t.ones(2)),
