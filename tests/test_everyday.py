@@ -3,6 +3,7 @@ import copy
 import importlib
 import os
 import re
+import socket
 import sys
 
 import numpy as np
@@ -12,6 +13,13 @@ from scenarios import outcome, torch
 import clnn
 
 A = [[2.0, 1.0], [1.0, 3.0], [0.0, 1.0]]
+
+
+def _gradient(t, f, values):
+    x = t.tensor(values, requires_grad=True)
+    f(x).sum().backward()
+    return x.grad
+
 
 CALLS = {
     "size by name": lambda t: [t.zeros(size=(2, 3)), t.ones(size=[2]), t.rand(size=(2,)).shape, t.full(size=(2,), fill_value=3.0),
@@ -27,6 +35,13 @@ CALLS = {
     "out of factorisations": lambda t: [t.inverse(t.eye(2) * 2, out=t.empty(2, 2)), t.linalg.svd(t.eye(2), out=(t.empty(2, 2), t.empty(2), t.empty(2, 2)))[1]],
     "input by name": lambda t: [t.inverse(input=t.eye(2)), t.logdet(input=t.eye(2)), t.det(input=t.eye(2)), t.relu(input=t.ones(1))],
     "axes": lambda t: [t.tensor(A).sum(axis=0), t.swapaxes(t.tensor(A), axis0=0, axis1=1), t.cat([t.tensor(A)] * 2, axis=1), t.tensor(A).max(axis=1)[1]],
+    "no inner elements": lambda t: [t.matmul(t.ones(5, 5, 0), t.ones(0, 5)), t.matmul(t.ones(0, 5, 2), t.ones(2, 3)).shape],
+    "last by -1": lambda t: [_gradient(t, lambda x: t.take_along_dim(x, t.tensor([-1, 0, -1]), 0) * t.tensor([1.0, 2.0, 4.0]), [0.0, 1.0, 2.0])],
+    "output padding beyond the stride": lambda t: [t.nn.functional.conv_transpose2d(t.ones(2, 2, 4, 4), t.ones(2, 2, 4, 5), t.tensor([1.0, 2.0]), stride=2,
+                                                                                  dilation=4, output_padding=3, padding=1),
+                                                   t.nn.functional.conv_transpose1d(t.ones(1, 1, 3), t.ones(1, 1, 2), stride=(1,), dilation=3, output_padding=2)],
+    "bicubic far outside": lambda t: [t.nn.functional.grid_sample(t.arange(16.0).view(1, 1, 4, 4), t.tensor([[[[5.0, 0.0], [-30.3, 7.1]]]]), mode="bicubic",
+                                                                padding_mode=p, align_corners=a) for p in ("border", "reflection", "zeros") for a in (True, False)],
     "sections": lambda t: [t.tensor(A).split(split_size=2), t.tensor(A).tensor_split(sections=2), t.tensor(A).tensor_split(indices=[1])],
     "numpy scalars": lambda t: [t.ones(2) * np.float32(2), np.float32(2) * t.ones(2), t.arange(2) + np.int64(3), t.ones(2) / np.float64(4),
                                 t.ones(2, requires_grad=True) * np.float64(2), t.arange(3) == np.int64(1), t.ones(2).clamp(max=np.float32(0.5))],
@@ -165,7 +180,9 @@ def _shallow(t):
 
 
 def _group(t):
-    os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="29511")
+    with socket.socket() as free:                                           # another run of the tests may hold any fixed port
+        free.bind(("localhost", 0))
+        os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(free.getsockname()[1]))
     d = t.distributed
     before = d.is_initialized()
     d.init_process_group("gloo", rank=0, world_size=1)

@@ -10,6 +10,7 @@ from ..core.shape import Size
 from ._conv import conv_backward_input, conv_forward, output_size
 from ._conv_weight import conv_backward_weight
 from . import creation
+from .padding import pad
 
 
 def _buffer(t):
@@ -160,12 +161,17 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
         if o >= s and o >= d:
             raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got output_padding: {extra}, stride: {stride}, "
                                f"dilation: {dilation}")
-    spatial = tuple((i - 1) * s - 2 * p + d * (k - 1) + o + 1
-                    for i, k, s, p, o, d in zip(input.shape[2:], weight.shape[2:], stride, padding, extra, dilation))
+    # What a dilation allows beyond the stride is out of the reach of any element of the input: zeros, and the bias.
+    beyond = tuple(max(0, o - s + 1) for o, s in zip(extra, stride))
+    spatial = tuple((i - 1) * s - 2 * p + d * (k - 1) + o - more + 1
+                    for i, k, s, p, o, d, more in zip(input.shape[2:], weight.shape[2:], stride, padding, extra, dilation, beyond))
     if any(s <= 0 for s in spatial):
         raise RuntimeError(f"{name}: the output would have non-positive size {spatial}; got input.shape={tuple(input.shape)}")
     shape = (input.shape[0], weight.shape[1] * groups, *spatial)
-    r = conv_input_grad(input, weight, bias, shape, stride, padding, dilation, groups)
+    r = conv_input_grad(input, weight, None if any(beyond) else bias, shape, stride, padding, dilation, groups)
+    if any(beyond):
+        r = pad(r, [v for more in reversed(beyond) for v in (0, more)])
+        r = r if bias is None else r + bias.reshape(-1, *[1] * n)
     return r.squeeze(0) if single else r
 
 

@@ -14,7 +14,7 @@ from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes, wrap_dim
 from . import _scatter
 from .creation import filled, tensor
-from .selection import cast
+from .selection import cast, where
 
 
 def split(shape, first, count):
@@ -88,7 +88,7 @@ def index_select(input, dim, index):
 
 
 # -- elements -------------------------------------------------------------------------------------------------------------------------
-@kernel("_gather", method=False, vjp=dict(input=lambda g, dim, index, shape: _gather_grad(g, dim, index, shape)))
+@kernel("_gather", method=False, vjp=dict(input=lambda g, dim, index, shape, wrap: _gather_grad(g, dim, index, shape, wrap)))
 def _gather(input, dim, index, shape, wrap):
     B, D, _ = split(shape, dim, 1)
     _, N, R = split(index.shape, dim, 1)
@@ -97,7 +97,9 @@ def _gather(input, dim, index, shape, wrap):
     return _scatter.read_elements(input.contiguous(), index.contiguous(), B, D, N, R, wrap, err)
 
 
-def _gather_grad(g, dim, index, shape):
+def _gather_grad(g, dim, index, shape, wrap):
+    if wrap:
+        index = where(index < 0, index + shape[dim], index)
     return g.new_zeros(shape).scatter_add(dim, index, g)
 
 

@@ -130,7 +130,7 @@ def matmul(input, other):
     if input.shape[-1] != other.shape[-2]:
         raise RuntimeError(f"matmul: inner sizes differ; got a.shape={tuple(input.shape)}, b.shape={tuple(other.shape)}")
     if other.ndim == 2:
-        r = mm(input.reshape(-1, input.shape[-1]), other).reshape(*input.shape[:-1], other.shape[-1]) if input.ndim > 2 else mm(input, other)
+        r = mm(input.flatten(0, -2), other).reshape(*input.shape[:-1], other.shape[-1]) if input.ndim > 2 else mm(input, other)
     else:
         try:
             broadcast_shapes(tuple(input.shape[:-2]), tuple(other.shape[:-2]))

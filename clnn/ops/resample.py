@@ -316,7 +316,7 @@ def _axis_taps(c, n, mode, padding, align):
     x = (c + 1) * (0.5 * (n - 1)) if align else ((c + 1) * n - 1) * 0.5
     if mode != "bicubic":
         x = _inside(x, n, padding, align)
-    x = where((x > -4) & (x < n + 4), x, -100.0)
+    x = where(x.abs() < 1e9 if mode == "bicubic" and padding != "zeros" else (x > -4) & (x < n + 4), x, -100.0)
     if mode == "nearest":
         found = [(x.detach().round(), x.detach() * 0 + 1)]
     else:

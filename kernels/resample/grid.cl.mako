@@ -48,7 +48,11 @@ __kernel void grid(IN(${T.c}, x), IN(${T.c}, g), OUT(${T.c}, y), const long poin
 % if MODE != "bicubic":
         at = inside(at, (int)S${a});
 % endif
+% if MODE == "bicubic" and PAD != "zeros":
+        at = fabs(at) < 1e9f ? at : -100;                /* what an int holds; each tap is brought inside below */
+% else:
         at = at > -4 && at < S${a} + 4 ? at : -100;      /* far outside, infinite or NaN: no tap is inside */
+% endif
 % if MODE == "nearest":
         i${a}[0] = (int)rint(at);
         w${a}[0] = 1;
