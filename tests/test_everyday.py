@@ -36,6 +36,7 @@ CALLS = {
     "input by name": lambda t: [t.inverse(input=t.eye(2)), t.logdet(input=t.eye(2)), t.det(input=t.eye(2)), t.relu(input=t.ones(1))],
     "axes": lambda t: [t.tensor(A).sum(axis=0), t.swapaxes(t.tensor(A), axis0=0, axis1=1), t.cat([t.tensor(A)] * 2, axis=1), t.tensor(A).max(axis=1)[1]],
     "no inner elements": lambda t: [t.matmul(t.ones(5, 5, 0), t.ones(0, 5)), t.matmul(t.ones(0, 5, 2), t.ones(2, 3)).shape],
+    "norms of no rows": lambda t: [_gradient(t, lambda w, f=f: f(t.ones(0, 1), (1,), w), [2.0]) for f in (t.nn.functional.layer_norm, t.nn.functional.rms_norm)],
     "last by -1": lambda t: [_gradient(t, lambda x: t.take_along_dim(x, t.tensor([-1, 0, -1]), 0) * t.tensor([1.0, 2.0, 4.0]), [0.0, 1.0, 2.0])],
     "output padding beyond the stride": lambda t: [t.nn.functional.conv_transpose2d(t.ones(2, 2, 4, 4), t.ones(2, 2, 4, 5), t.tensor([1.0, 2.0]), stride=2,
                                                                                   dilation=4, output_padding=3, padding=1),

@@ -5,6 +5,8 @@ lazy elementwise expression, which fuses with the activation that follows; backw
 """
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .._tensor.declare import composite, elementwise, kernel
@@ -82,7 +84,7 @@ def _dense(t, device, dtype):
 
 def _layer_backward(g, input, shape, weight, bias, rms, mean, rstd, needs):
     device, rows = input._storage.device, rstd._numel
-    n = input._numel // rows if rows else 0
+    n = math.prod(shape)
     g, x = g.to(input.dtype).contiguous(), input.contiguous()
     kind = weight.dtype if weight is not None else input.dtype
     sums = needs[1] or needs[2]
