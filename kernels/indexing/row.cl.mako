@@ -13,7 +13,12 @@ static inline long clnn_row(long v, long size, __global int* err, int code) {
 ## pick(U, WRAP)  defines clnn_pick(to, from, index, n, size, step, unit, err, code): to[k] = from[index[k] * step + k * unit] without a branch
 ##                per element, so that loops vectorise. The one unsigned comparison matters: PoCL's code for two signed ones is 7 times slower.
 <%def name="pick(U, TI, WRAP)">
-static inline void clnn_pick(__global ${U}* restrict to, __global const ${U}* restrict from, __global const ${TI.c}* restrict index, long n, long size,
+#if defined(CLNN_POCL) || defined(CLNN_INTEL_CPU)
+#define APART restrict
+#else
+#define APART                   /* Oclgrind 21.10 stops at an intrinsic that inlining makes of it */
+#endif
+static inline void clnn_pick(__global ${U}* APART to, __global const ${U}* APART from, __global const ${TI.c}* APART index, long n, long size,
                              long step, long unit, __global int* err, int code) {
     for (long k0 = 0; k0 < n; k0 += 256) {
         const int m = (int)min((long)256, n - k0);
