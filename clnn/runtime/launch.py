@@ -5,6 +5,7 @@ to :data:`recorders` sees each of them.
 """
 from __future__ import annotations
 
+import math
 import struct
 
 from ..core.config import config
@@ -123,8 +124,13 @@ def _settle(device, kernel, gs, ls):
     for n in ls:
         total *= n
     limit = kernel.max_work_group
-    if total > limit and len(ls) == 1 and kernel.local_mem == 0 and kernel.compile_local in (None, (0, 0, 0)):
-        ls = (1 << (limit.bit_length() - 1),)  # without local memory any size gives the same result
+    legal = len(ls) == 1 or total <= device.max_work_group
+    if total > limit and legal and kernel.local_mem == 0 and kernel.compile_local in (None, (0, 0, 0)):
+        sizes = list(ls)                       # what suits the device, but not this kernel: without local memory any size gives the same result
+        while math.prod(sizes) > limit:
+            longest = sizes.index(max(sizes))
+            sizes[longest] = (sizes[longest] + 1) // 2
+        ls = tuple(sizes)
     elif total > limit:
         raise LaunchError(f"{kernel.name}: a work-group of {ls} is larger than this kernel's limit of {kernel.max_work_group} on {device.name}")
     return tuple(-(-g // n) * n for g, n in zip(gs, ls)), tuple(ls)
