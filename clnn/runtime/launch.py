@@ -124,9 +124,9 @@ def _settle(device, kernel, gs, ls):
     for n in ls:
         total *= n
     limit = kernel.max_work_group
-    legal = len(ls) == 1 or total <= device.max_work_group
-    if total > limit and legal and kernel.local_mem == 0 and kernel.compile_local in (None, (0, 0, 0)):
-        sizes = list(ls)                       # what suits the device, but not this kernel: without local memory any size gives the same result
+    usual = len(ls) == 1 or total <= 1024      # no mistake, but more than this device or this kernel takes
+    if total > limit and usual and kernel.local_mem == 0 and kernel.compile_local in (None, (0, 0, 0)):
+        sizes = list(ls)                       # without local memory any size gives the same result
         while math.prod(sizes) > limit:
             longest = sizes.index(max(sizes))
             sizes[longest] = (sizes[longest] + 1) // 2
