@@ -131,7 +131,7 @@ def _run_alone(storage: Storage, node: Node) -> bool:
             layout.append((ref[1], ref[2] != 0, ref[3]))
         else:
             kind = "long" if place in expr.longs else node.compute.acc
-            numbers.append(float(ref) if kind == "float" else _PACK_D(float(ref)) if kind == "double" else int(ref))
+            numbers.append(_packed(ref, kind))
             layout.append(None)
     if len(reads) == 2 and reads[0][0] is reads[1][0] or len(reads) > 2 or node.compute.category in expr.failing:
         return False
@@ -144,16 +144,7 @@ def _run_alone(storage: Storage, node: Node) -> bool:
         group = Group()
         group.visit(node)
         common = _alone[key] = _Launch(device, group, node.shape, node.numel, [(0, node.dtype, buf, 0, None)])
-    args = [*common.geometry]
-    for ref, steps in zip(reads, common.steps):
-        args.append(ref[0])
-        if ref[2]:
-            args.append(ref[2])
-        args += steps
-    args += numbers
-    args.append(buf)
-    args += common.out_steps[0]
-    _launch(device, common.kernel, common.global_size, common.local_size, *args)
+    common.launch(device, reads, numbers, [(0, node.dtype, buf, 0, None)])
     finish(node, storage, buf)
     return True
 
@@ -257,17 +248,14 @@ def _facing(sizes, walks, leaves):
 _PACK_D = struct.Struct("d").pack
 
 
+def _packed(value, kind):
+    """A scalar in the form ``launch`` takes: float, int, or packed bytes for double."""
+    return float(value) if kind == "float" else _PACK_D(float(value)) if kind == "double" else int(value)
+
+
 def pack_scalars(group: Group) -> list:
-    """Scalars in the form ``launch`` takes: float, int, or packed bytes for double."""
-    out = []
-    for value, kind in zip(group.scalars, group.kinds):
-        if kind == "float":
-            out.append(float(value))
-        elif kind == "double":
-            out.append(_PACK_D(float(value)))
-        else:
-            out.append(int(value))
-    return out
+    """The scalars of a group as ``launch`` takes them."""
+    return [_packed(value, kind) for value, kind in zip(group.scalars, group.kinds)]
 
 
 _SCALAR_C = {"float": "float", "double": "double", "int": "long", "long": "long"}
@@ -332,6 +320,23 @@ class _Launch:
         self.steps = _steps(classes, walks) if rank else [()] * len(classes)
         self.out_steps = _steps(out_classes, out_walks) if rank else [()] * len(targets)
 
+    def launch(self, device, leaves, scalars, targets, checks=()):
+        """Bind and enqueue; leaves are (buffer, dtype, offset, ...), targets (value, dtype, buffer, offset, ...)."""
+        args = [*self.geometry]
+        for leaf, steps in zip(leaves, self.steps):
+            args.append(leaf[0])
+            if leaf[2]:
+                args.append(leaf[2])
+            args += steps
+        args += scalars
+        for target, steps in zip(targets, self.out_steps):
+            args.append(target[2])
+            if target[3]:
+                args.append(target[3])
+            args += steps
+        args += checks
+        _launch(device, self.kernel, self.global_size, self.local_size, *args)
+
 
 def _steps(classes, walks):
     """Per operand, the strides that are run-time arguments."""
@@ -350,21 +355,7 @@ def run(device, group: Group, shape, numel, targets) -> None:
         if len(_launches) > 8192:       # a loop over ever new shapes must not grow without bound
             _launches.clear()
         common = _launches[key] = _Launch(device, group, shape, numel, targets)
-    args = [*common.geometry]
-    for leaf, steps in zip(group.leaves, common.steps):
-        args.append(leaf[0])
-        if leaf[2]:
-            args.append(leaf[2])
-        args += steps
-    args += pack_scalars(group)
-    for t, steps in zip(targets, common.out_steps):
-        args.append(t[2])
-        if t[3]:
-            args.append(t[3])
-        args += steps
-    if group.checked:
-        args += check_args(device, group)
-    _launch(device, common.kernel, common.global_size, common.local_size, *args)
+    common.launch(device, group.leaves, pack_scalars(group), targets, check_args(device, group) if group.checked else ())
 
 
 def check_args(device, group: Group) -> list:

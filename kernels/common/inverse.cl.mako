@@ -1,7 +1,7 @@
 ## Inverse trigonometric and hyperbolic functions, exp2, erfc, hypot: clnn_<name> as in math.cl.mako, the built-in or branch-free code that can
 ## be vectorised where CLNN_OWN_MATH is defined (PoCL calls a scalar library function for each, 20 to 100 times slower).
 ## Largest errors in ulp, each within the limits of OpenCL C:
-##   exp2 2, asin acos 3, atan 4, atan2 5, asinh acosh atanh 3, sinh cosh 3, hypot 2, tan 4, erfc 6 (16 allowed)
+##   exp2 2, asin acos 3, atan 4, atan2 5, asinh acosh atanh 3, sinh cosh 3, hypot 2, erfc 6 (16 allowed)
 ## Coefficients were fitted for this file by reweighted least squares (Lawson): atan over tan(pi/8), asin over 1/2, exp(x*x)*erfc(x) in 1/(1 + x/2).
 <%namespace name="math" file="/common/math.cl.mako"/>
 <%!

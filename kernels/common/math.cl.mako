@@ -2,7 +2,7 @@
 ## are library calls, 10 to 60 times slower than the loop around them), branch-free code that a compiler can vectorise.
 ## They are overloaded for float, float4, float8 and float16, and for double when USE_FP64 (always the built-in there).
 ## Largest errors against exact values, in ulp, each within the limits of OpenCL C:
-##   exp 2, expm1 2, log 1, log1p 2, log2 2, log10 2, tanh 3, erf 7 (16 allowed), sin and cos 2
+##   exp 2, expm1 2, log 1, log1p 2, log2 2, log10 2, tanh 3, erf 7 (16 allowed)
 ## Reductions and polynomials: Cody & Waite (1980); coefficients were fitted for this file by reweighted least squares
 ## (Lawson), erf as x*P(x*x)/Q(x*x). NaN goes in, NaN comes out; subnormals and infinities are kept.
 <%!
