@@ -48,6 +48,8 @@ class Device:
         self.loops = self.flavour == "pocl" or self.max_work_group < 64
         self.default_local = min(64 if self.flavour == "pocl" else 256, self.max_work_group)
         self.driver_caches = self.flavour == "pocl"                # it keeps what it built, so binaries need not be kept once more
+        # Own declarations of built-in functions in place of a long header: None until a build showed whether the driver takes them.
+        self.declares_builtins = None if self.flavour == "pocl" and not self.has_fp16 else False
         self.builds_in_parallel = self.flavour in ("intel-cpu", "intel-gpu", "nvidia", "amd")   # others compile under one lock, or crash
         self.caches_binaries = self.flavour in ("pocl", "intel-cpu", "intel-gpu", "nvidia", "amd")  # rusticl dies on a bad binary
         self.build_options = drivers.build_options(self)

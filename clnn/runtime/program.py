@@ -7,7 +7,7 @@ import threading
 import warnings
 
 from ..core.errors import KernelBuildError
-from . import assemble, diskcache
+from . import assemble, builtins, diskcache
 
 _UNSET = object()  # not None: None is a legal argument (a null pointer)
 _TOGETHER = 24     # kernels in one build; more would only make the others wait
@@ -134,12 +134,9 @@ def load(program) -> bool:
     device = program.device
     built = device.loaded.get(shared.digest)
     if built is None:
-        import pyopencl as cl
         try:
-            plain = cl.Program(device.context, shared.payload.decode()) if device.driver_caches else \
-                cl.Program(device.context, [device.cl_device], [shared.payload])
             with _quiet():
-                built = device.loaded[shared.digest] = _compile(plain, device)
+                built = device.loaded[shared.digest] = _compile(device, shared.payload.decode() if device.driver_caches else shared.payload)
         except Exception:  # of another driver build, or damaged in a way that the checksum cannot see
             diskcache.discard(shared.path)
             diskcache.discard(path)
@@ -172,7 +169,7 @@ def _build_group(device, group):
     if len(group) > 1:
         source, tables = assemble.combine([p.source for p in group], device)
         try:
-            built = _compile(cl.Program(device.context, source), device)
+            built = _compile(device, source)
         except cl.Error:
             pass    # one at a time: the message shall show the faulty source alone
         else:
@@ -183,7 +180,7 @@ def _build_group(device, group):
     failure = None
     for p in group:
         try:
-            p.attach(_compile(cl.Program(device.context, p.source), device))
+            p.attach(_compile(device, p.source))
             diskcache.keep(device, p.cl, p.source, [p])
         except cl.Error as exc:
             failure = failure or KernelBuildError(_build_text(device, p, exc))
@@ -191,8 +188,23 @@ def _build_group(device, group):
         raise failure
 
 
-def _compile(program, device):
-    return program.build(list(device.build_options), devices=[device.cl_device], cache_dir=False)
+def _compile(device, code):
+    """A driver's program from a source or a binary."""
+    import pyopencl as cl
+    options, chosen = list(device.build_options), [device.cl_device]
+    if isinstance(code, bytes):
+        return cl.Program(device.context, chosen, [code]).build(options, devices=chosen, cache_dir=False)
+    if device.declares_builtins is not False:
+        try:
+            built = cl.Program(device.context, builtins.declarations(code) + code).build([*options, builtins.OPTION], devices=chosen, cache_dir=False)
+            device.declares_builtins = True
+            return built
+        except cl.Error:
+            pass        # faulty, or it uses what the table of built-in functions lacks: the driver's own header decides
+    built = cl.Program(device.context, code).build(options, devices=chosen, cache_dir=False)
+    if device.declares_builtins is None:
+        device.declares_builtins = False        # this driver takes no declarations of ours
+    return built
 
 
 @contextlib.contextmanager
