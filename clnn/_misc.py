@@ -1,6 +1,7 @@
 """Functions of the top-level namespace that are neither operators nor factories: questions, switches, windows and small helpers."""
 from __future__ import annotations
 
+import warnings
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from ._tensor.return_types import named
 from ._tensor.tensor import Tensor
 from ._tensor.device import resolve
 from .core import dtype as dt
+from .core.config import config
 from .graph.op import REGISTRY
 from .ops import creation
 from .ops import random as _random
@@ -61,20 +63,36 @@ def typename(obj):
 
 
 # -- switches: accepted where the answer is fixed -------------------------------------------------------------------------------------
-_precision = "highest"
-
-
 def set_float32_matmul_precision(precision):
-    """Accepted: float32 products are always computed in float32."""
-    global _precision
+    """How exactly products of float32 matrices are computed.
+
+    ``"highest"`` (the default): in float32. ``"high"`` and ``"medium"``: on NVIDIA GPUs of compute capability 8.0 and newer the operands may be rounded to
+    TF32 (10 bits of mantissa; sums stay float32), which runs on tensor cores; elsewhere nothing changes. Convolutions are not affected. The same switch as
+    ``clnn.backends.cuda.matmul.allow_tf32``. Products of float16 and bfloat16 use tensor cores by themselves, as they lose nothing there;
+    ``CLNN_TENSOR_CORES=0`` in the environment switches all of it off.
+
+    A device is asked once per driver whether such products come out right, and the plain kernels serve it where they do not. The kernels were checked by
+    assembling them and by running them with the instruction spelt out on other devices; they have not run on a tensor core yet.
+
+    Args:
+        precision: ``"highest"``, ``"high"`` or ``"medium"``; anything else changes nothing and gives a warning.
+
+    Example::
+
+        >>> clnn.set_float32_matmul_precision("high")
+        >>> clnn.get_float32_matmul_precision()
+        'high'
+        >>> clnn.set_float32_matmul_precision("highest")
+    """
     if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(f"{precision} is not one of 'highest', 'high', or 'medium'")
-    _precision = precision
+        warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the call has no effect", stacklevel=2)
+        return
+    config.matmul_precision = precision
 
 
 def get_float32_matmul_precision():
     """What :func:`set_float32_matmul_precision` was given."""
-    return _precision
+    return config.matmul_precision
 
 
 def are_deterministic_algorithms_enabled():

@@ -1,9 +1,14 @@
-"""PyTorch's backend switches. They can be set and read back; clnn's kernels are deterministic and choose their algorithm themselves."""
+"""PyTorch's backend switches. They can be set and read back; clnn's kernels are deterministic and choose their algorithm themselves.
+
+Only ``cuda.matmul.allow_tf32`` (and ``fp32_precision``) changes what is computed: see :func:`clnn.set_float32_matmul_precision`.
+"""
 from __future__ import annotations
 
 import contextlib
 import sys
 import types
+
+from .core.config import config
 
 __path__ = []           # so that "import clnn.backends.cudnn" looks for the modules made here
 
@@ -28,6 +33,32 @@ class _Switches(types.ModuleType):
             vars(self).update(before)
 
 
+class _Products:
+    """``cuda.matmul``: how exactly products of float32 matrices are computed, the same setting as :func:`clnn.set_float32_matmul_precision`."""
+
+    allow_fp16_reduced_precision_reduction = allow_bf16_reduced_precision_reduction = allow_fp16_accumulation = False
+
+    @property
+    def allow_tf32(self):
+        return config.matmul_precision != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, value):
+        if not isinstance(value, bool):
+            raise RuntimeError(f"set_allow_tf32_cublas expects a bool, but got {type(value).__name__}")
+        config.matmul_precision = "high" if value else "highest"
+
+    @property
+    def fp32_precision(self):
+        return "tf32" if self.allow_tf32 else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, value):
+        if value not in ("ieee", "tf32", "none"):
+            raise RuntimeError(f"Unknown precision: {value}")
+        self.allow_tf32 = value == "tf32"
+
+
 @contextlib.contextmanager
 def _block(*args, **kwargs):
     """A block that changes nothing: attention has one implementation."""
@@ -37,8 +68,7 @@ def _block(*args, **kwargs):
 cudnn = _Switches("cudnn", "Accepted: convolutions need no library.", benchmark=False, deterministic=True, enabled=True, allow_tf32=False,
                   benchmark_limit=10, fp32_precision="ieee", version=lambda: None, is_acceptable=lambda tensor: False)
 cuda = _Switches("cuda", "Accepted: sums are always accumulated in float32 or wider.", is_built=lambda: True, sdp_kernel=_block,
-                 matmul=types.SimpleNamespace(allow_tf32=False, allow_fp16_reduced_precision_reduction=False,
-                                              allow_bf16_reduced_precision_reduction=False, fp32_precision="ieee"),
+                 matmul=_Products(),
                  enable_flash_sdp=lambda enabled: None, enable_mem_efficient_sdp=lambda enabled: None, enable_math_sdp=lambda enabled: None,
                  enable_cudnn_sdp=lambda enabled: None, flash_sdp_enabled=lambda: True, mem_efficient_sdp_enabled=lambda: True,
                  math_sdp_enabled=lambda: True, cudnn_sdp_enabled=lambda: False, preferred_linalg_library=lambda *a: None)

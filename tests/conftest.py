@@ -35,4 +35,5 @@ def clean_state():
     import clnn
     from clnn._tensor.grad_mode import state
     clnn.set_default_dtype(clnn.float32)
+    clnn.set_float32_matmul_precision("highest")
     state.grad, state.inference, state.autocast, state.anomaly = True, False, None, False

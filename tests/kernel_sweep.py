@@ -66,6 +66,23 @@ def larger():
     yield "normal", lambda: clnn.randn(1000)
     yield "permutation", lambda: clnn.randperm(1000)
     yield "optimiser", optimisers
+    for dtype, turned in (("float16", False), ("bfloat16", True), ("float32", True)):
+        yield f"matmul on tensor cores, {dtype}", lambda dtype=dtype, turned=turned: on_tensor_cores(t(64, 72), t(72, 68), getattr(clnn, dtype), turned)
+
+
+def on_tensor_cores(a, b, dtype, turned):
+    """A product by the kernel for tensor cores, with their instruction spelt out."""
+    from clnn.core.config import config
+    from clnn.runtime import params
+    a, b = ((x.detach().t().contiguous().t() if turned else x.detach()).to(dtype) for x in (a, b))
+    config.tensor_cores = "emulate"
+    clnn.set_float32_matmul_precision("high")
+    with params.forced("gemm_tensor", {"BLOCK": "32x32"}):
+        c = a @ b
+        c.numpy()
+    clnn.set_float32_matmul_precision("highest")
+    config.tensor_cores = "auto"
+    return c
 
 
 def optimisers():

@@ -8,6 +8,7 @@ variable                  meaning
 ``CLNN_NO_CACHE``         ``1``: neither read nor write built kernels on disk
 ``CLNN_EAGER``            ``1``: run each operator at once instead of fusing (the oracle for fusion, and for debugging)
 ``CLNN_DEBUG``            ``1``: wait after each launch, so that an error names the launch that caused it
+``CLNN_TENSOR_CORES``     ``0``: no tensor cores for matrix products (``emulate``: their kernels without the instruction, on any device, for tests)
 ``CLNN_PROBE_TIMEOUT``    seconds that a driver gets to prove itself on its first sight (default 60)
 ========================= ==========================================================================================
 """
@@ -60,13 +61,20 @@ def cache_dir(*parts: str) -> Path:
 
 
 class Config:
-    """Switches that may also be changed while a program runs: ``config.eager``, ``config.debug``."""
+    """Switches that may also be changed while a program runs: ``config.eager``, ``config.debug``.
+
+    ``tensor_cores`` is ``auto``, ``off``, ``emulate``, or ``trust`` (without asking the device first). ``matmul_precision`` is what
+    ``clnn.set_float32_matmul_precision`` was given.
+    """
 
     def __init__(self):
         self.eager = flag("CLNN_EAGER")
         self.debug = flag("CLNN_DEBUG")
         self.no_cache = flag("CLNN_NO_CACHE")
         self.probe_timeout = number("CLNN_PROBE_TIMEOUT", 60.0)
+        named = os.environ.get("CLNN_TENSOR_CORES", "").strip().lower()
+        self.tensor_cores = named if named in ("emulate", "trust") else "auto" if flag("CLNN_TENSOR_CORES", True) else "off"
+        self.matmul_precision = "highest"
 
 
 config = Config()

@@ -9,8 +9,10 @@ import struct
 from dataclasses import dataclass
 
 from ..core import dtype as dt
+from ..core.config import config
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change, size_class
+from . import _gemm_tensor
 
 # Epilogues by name. "VT" stands for the type of v: such an expression is valid on vectors too.
 EPILOGUES = {"": "", "relu": "(v < (VT)0) ? (VT)0 : v"}
@@ -47,6 +49,7 @@ class Problem:
     table: str = ""  # "a": row i of A starts at table[i], "b": column j of B does, instead of a multiple of a stride
     ccs: int = 1     # column stride of C, for products whose C is written by the kernel that adds partial sums
     add_batch: bool = False  # C is the sum over the first batch dimension
+    tf32: bool = False       # float operands may be rounded to tf32
 
     @property
     def acc(self) -> str:
@@ -80,6 +83,9 @@ class Plan:
         if params.get("ASTEP") == "panel":
             self._panel_a(p, params["MR"])
         self.kernel = device.kernel(variant, TA=p.ta, TB=p.tb, TC=p.tc, **params, **p.finishing())
+        # Kernels of wide loads need operands at multiples of 16 bytes; for others there is the same kernel with narrow loads.
+        self.even = 16 // p.ta.itemsize - 1 if params.get("AWIDE") or params.get("BWIDE") else 0
+        self.narrow = (variant, dict(TA=p.ta, TB=p.tb, TC=p.tc, **{**params, "AWIDE": False, "BWIDE": False}, **p.finishing()))
         self.words = words + (scalar(p.acc, p.alpha), scalar(p.acc, p.beta))
 
     # ---- steps around the product -------------------------------------------------------------------------------------------
@@ -161,11 +167,14 @@ class Plan:
             wide = device.alloc(nbytes)
             launch(device, kernel, gs, ls, A, a_off, wide, 0, dims, batch)
             A, a_off = wide, 0
+        product = self.kernel
+        if self.even and (a_off | b_off) & self.even:
+            product = device.kernel(self.narrow[0], **self.narrow[1])
         if self.reduce is None:
-            launch(device, self.kernel, self.gs, self.ls, A, a_off, B, b_off, C, c_off, C if bias is None else bias, bias_off, *self.words, *table)
+            launch(device, product, self.gs, self.ls, A, a_off, B, b_off, C, c_off, C if bias is None else bias, bias_off, *self.words, *table)
             return
         part = device.alloc(self.scratch)
-        launch(device, self.kernel, self.gs, self.ls, A, a_off, B, b_off, part, 0, part, 0, *self.words, *table)
+        launch(device, product, self.gs, self.ls, A, a_off, B, b_off, part, 0, part, 0, *self.words, *table)
         for kernel, gs, dims, alpha, beta, p_off, c_add in self.reduce:
             launch(device, kernel, gs, None, part, p_off, C, c_off + c_add, C if bias is None else bias, bias_off, dims, alpha, beta)
 
@@ -274,6 +283,9 @@ def _plan_cpu(device, p, chunk):
 
 
 def _plan_gpu(device, p, chunk):
+    found = _gemm_tensor.plan(device, p, chunk)
+    if found is not None:
+        return found
     side = 16 if device.max_work_group >= 256 else 8 if device.max_work_group >= 64 else 1
     size = p.tc.acc_dtype.itemsize
     T = 4 if p.M > 2 * side and p.N > 2 * side else 2
@@ -314,7 +326,7 @@ def gemm(device, dtype, M, N, K, A, a_off, a_strides, B, b_off, b_strides, C, c_
         return gemm(device, dtype, 1, M, K, B, b_off, b_strides[::-1], A, a_off, a_strides[::-1], C, c_off, M, batch, turned,
                     alpha, beta, bias, "m" if bias_axis == "n" else "n", epilogue, out_dtype)
     key = (device, dtype, out_dtype, M, N, K, a_strides, b_strides, rcs, batch, batch_strides, alpha, beta,
-           bias_axis if bias is not None else "", epilogue)
+           bias_axis if bias is not None else "", epilogue, config.matmul_precision)
     plan = _plans.get(key)
     if plan is None:
         plan = _make(*key)
@@ -329,7 +341,7 @@ def gemm(device, dtype, M, N, K, A, a_off, a_strides, B, b_off, b_strides, C, c_
         plan.run(A, a_off, B, b_off, C, c_off, *bias)
 
 
-def _make(device, dtype, out_dtype, M, N, K, a, b, rcs, batch, steps, alpha, beta, bias, epilogue):
+def _make(device, dtype, out_dtype, M, N, K, a, b, rcs, batch, steps, alpha, beta, bias, epilogue, precision="highest"):
     ta, tb = dtype if type(dtype) is tuple else (dtype, dtype)
     tc = out_dtype or ta
     if not ta.acc == tb.acc == tc.acc:
@@ -345,4 +357,4 @@ def _make(device, dtype, out_dtype, M, N, K, a, b, rcs, batch, steps, alpha, bet
     cbs = 1 if N == 1 and rbs != 1 else cbs
     ras = 1 if M == 1 and cas != 1 else ras
     return Plan(device, Problem(ta, tb, tc, M, N, K, (ras, cas), (rbs, cbs), rcs, batch, tuple(map(tuple, steps)), alpha, beta, bias,
-                                EPILOGUES.get(epilogue, epilogue)))
+                                EPILOGUES.get(epilogue, epilogue), tf32=precision != "highest"))

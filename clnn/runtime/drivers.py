@@ -248,7 +248,16 @@ def properties(dev) -> dict:
         has_subgroups="cl_khr_subgroups" in extensions or "cl_intel_subgroups" in extensions,
         correctly_rounded_divide=rounded, compute_units=int(dev.max_compute_units), max_work_group=int(dev.max_work_group_size),
         local_mem=int(dev.local_mem_size), global_mem=int(dev.global_mem_size), max_alloc=int(dev.max_mem_alloc_size),
-        cache_line=int(dev.global_mem_cacheline_size) or 64, unified_memory=bool(dev.host_unified_memory))
+        cache_line=int(dev.global_mem_cacheline_size) or 64, unified_memory=bool(dev.host_unified_memory),
+        compute_capability=_capability(dev) if "cl_nv_device_attribute_query" in extensions else (0, 0))
+
+
+def _capability(dev) -> tuple:
+    """NVIDIA's (major, minor) of what the hardware can do; (0, 0) where the driver does not say."""
+    try:
+        return int(dev.compute_capability_major_nv), int(dev.compute_capability_minor_nv)
+    except Exception:
+        return 0, 0
 
 
 def build_options(device) -> tuple:

@@ -1,0 +1,196 @@
+## What a matrix product on tensor cores is made of: operands in local memory as words, fragments in registers, the instruction.
+##
+## A *word* is 32 bits: two 16-bit elements that follow each other along K, or one float rounded to tf32. The instruction multiplies 16 rows by
+## 8 columns over 8 words. Of its fragments (PTX ISA, "Matrix Fragments for mma.m16n8k16" and "...m16n8k8") lane l = 4 g + t of a warp holds
+##     A  a0: row g, word t    a1: row g + 8, word t    a2: row g, word t + 4    a3: row g + 8, word t + 4
+##     B  b0: column g, word t    b1: column g, word t + 4
+##     C  c0, c1: row g, columns 2 t and 2 t + 1    c2, c3: the same of row g + 8
+## which in words is the same for all types. A block of K is 16 words, two instructions deep. Which of the 16 an instruction calls its word t is
+## free as long as A and B agree: step s takes word 4 t + 2 s + h for t + 4 h, so that a lane's words of both steps lie side by side.
+##
+## An operand with X rows (A) or columns (B) per group lies in local memory in one of two ways, chosen by the index that its wide loads step through:
+##     "k"  B: [X][16], a uint4 per lane and column holds both steps. A: [X / 16][step][lane], a uint4 per lane holds a0..a3, which stand in neighbouring
+##          registers; so a work-item that fills it loads row g and row g + 8. Reads and writes of 32 lanes touch memory that follows each other.
+##     "x"  [16][X + 8], rows in the order in which instructions take them: read word by word (8 t + g: 32 different banks)
+##
+## def                                        emits
+## helpers(T, PTX)                            words of T: TF32(v) on four of them, PACK(lo, hi), MMA or DOT
+## offsets / fetch / place                    global memory -> registers -> local memory, in pieces of 4 words
+## fragments(..., s)                          the registers of step s
+## multiply(MT, NT, PTX, exchange)            c += a b for all tiles of a warp
+##
+## PTX=False spells the instruction out in plain OpenCL C: lanes exchange their fragments through local memory (between barriers), and each
+## computes its four elements of C. That is for tests on devices without tensor cores, and slow.
+<%!
+    SHAPES = {"float16": ("m16n8k16", "f16"), "bfloat16": ("m16n8k16", "bf16"), "float32": ("m16n8k8", "tf32")}
+
+    def words(X, fast):
+        """Words of local memory of X rows or columns."""
+        return X * 16 if fast == "k" else 16 * (X + 8)
+
+    def row(X, p, G):
+        """The row or column of the group that piece p of a work-item lies in, for operands stored as "k"."""
+        e = f"(lid + {(p // 2 if X == 'A' else p) * G})"
+        return f"({e} / 32 * 16 + {e} / 4 % 8 + {p % 2 * 8}L)" if X == "A" else f"{e} / 4L"
+
+    def word(parts):
+        """A word of guarded elements, the first of them in its low bits."""
+        return f"as_uint({parts[0]})" if len(parts) == 1 else f"((uint)({parts[0]}) | (uint)({parts[1]}) << 16)"
+
+    def guarded(X, k, at, zero):
+        """Element at `at`, or zero where step k is past the end."""
+        return f"{k} < left ? {X}[{at}] : {zero}"
+
+    def piece(X, p, ks, per, zero):
+        """Four words of one row: 4 per elements along K from X's offset p on."""
+        return ", ".join(word([guarded(X, f"k + {n}", f"{X}at{p} + {n} * {ks}", zero) for n in range(i * per, i * per + per)]) for i in range(4))
+
+    def column(X, p, ks, per, zero):
+        """Four words of four rows x0..x3 and one word along K."""
+        return ", ".join(word([guarded(X, f"k + {h}", f"{X}at{p} + x{i} + {h} * {ks}", zero) for h in range(per)]) for i in range(4))
+%>\
+<%def name="helpers(T, TC, PTX)">
+<% shape, kind = SHAPES[T.name] %>\
+% if T.itemsize == 4 and PTX:
+static inline uint tf32(uint v) { uint r; asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(as_float(v))); return r; }
+% elif T.itemsize == 4:
+/* To nearest, ties away from zero, 10 bits of mantissa. What is not finite has no bits to lose but a NaN's own. */
+static inline uint tf32(uint v) { return ((v & 0x7f800000u) == 0x7f800000u ? v | (v & 0x1fffu ? 0x400000u : 0u) : v + 0x1000u) & 0xffffe000u; }
+% endif
+% if T.itemsize == 4:
+#define WORDS(v) (uint4)(tf32((v).s0), tf32((v).s1), tf32((v).s2), tf32((v).s3))
+% else:
+#define WORDS(v) (v)
+% endif
+% if TC.itemsize == 2 and PTX:
+static inline uint pack(float lo, float hi) { uint r; asm("cvt.rn.${TC.name.replace('float', 'f')}x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo)); return r; }
+% elif TC.itemsize == 2:
+#define pack(lo, hi) ((uint)${"clnn_f2h" if TC.name == "float16" else "clnn_f2bf"}(lo) | (uint)${"clnn_f2h" if TC.name == "float16" else "clnn_f2bf"}(hi) << 16)
+% endif
+% if TC.itemsize == 2:
+#define STORE4(p, v) (*(__global ushort4*)(p) = as_ushort4((uint2)(pack((v).s0, (v).s1), pack((v).s2, (v).s3))))
+% else:
+#define STORE4(p, v) (*(__global float4*)(p) = (v))
+% endif
+% if PTX:
+#define MMA(d, a, b) asm volatile("mma.sync.aligned.${shape}.row.col.f32.${kind}.${kind}.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};" ${"\\"}
+    : "=f"(d##_0), "=f"(d##_1), "=f"(d##_2), "=f"(d##_3) ${"\\"}
+    : "r"(a##_0), "r"(a##_1), "r"(a##_2), "r"(a##_3), "r"(b##_0), "r"(b##_1), "f"(d##_0), "f"(d##_1), "f"(d##_2), "f"(d##_3))
+% elif T.itemsize == 4:
+#define DOT(x, y) (as_float(x) * as_float(y))
+% else:
+<% load = "clnn_h2f" if T.name == "float16" else "clnn_bf2f" %>\
+#define DOT(x, y) (${load}((ushort)(x)) * ${load}((ushort)(y)) + ${load}((ushort)((x) >> 16)) * ${load}((ushort)((y) >> 16)))
+% endif
+</%def>
+##
+## X: name of the operand's pointer, "A" or "B", which stands at its first row or column of the group and moves along K; xs, ks: strides; x0, end: first row
+## or column of the group, and how many there are in all. Those past the end repeat the last one: what they give is not stored.
+<%def name="offsets(X, T, BX, G, fast, wide, xs, ks, x0, end)">
+% for p in range(BX * 4 // G):
+% if fast == "k":
+    const int ${X}at${p} = (int)(min(${row(X, p, G)}, ${end} - 1 - ${x0}) * ${xs} + (lid & 3) * ${16 // T.itemsize} * ${ks});
+% else:
+    const int ${X}at${p} = (int)(min((lid + ${p * G}) % ${BX // 4} * 4L, ${end} - ${4 if wide else 1} - ${x0}) * ${xs} + (lid + ${p * G}) / ${BX // 4} * ${4 // T.itemsize} * ${ks});
+% endif
+    uint4 ${X}got${p};
+% endfor
+</%def>
+##
+<%def name="fetch(X, T, BX, G, fast, wide, xs, ks, x0, end)">
+<%
+    per = 4 // T.itemsize
+    zero = "0.0f" if per == 1 else "0"
+%>\
+% for p in range(BX * 4 // G):
+% if fast == "k" and wide:
+    ${X}got${p} = (lid & 3) * ${4 * per} < left ? *(__global const uint4*)(${X} + ${X}at${p}) : (uint4)(0);
+% elif fast == "k":
+    { const int k = (lid & 3) * ${4 * per};
+      ${X}got${p} = (uint4)(${piece(X, p, ks, per, zero)}); }
+% elif wide and per == 1:
+    ${X}got${p} = (lid + ${p * G}) / ${BX // 4} < left ? *(__global const uint4*)(${X} + ${X}at${p}) : (uint4)(0);
+% elif wide:
+    { const int k = (lid + ${p * G}) / ${BX // 4} * 2;
+      const uint2 lo = k < left ? *(__global const uint2*)(${X} + ${X}at${p}) : (uint2)(0), hi = k + 1 < left ? *(__global const uint2*)(${X} + ${X}at${p} + ${ks}) : (uint2)(0);
+      ${X}got${p} = (uint4)((lo.s0 & 0xffffu) | hi.s0 << 16, lo.s0 >> 16 | (hi.s0 & 0xffff0000u), (lo.s1 & 0xffffu) | hi.s1 << 16, lo.s1 >> 16 | (hi.s1 & 0xffff0000u)); }
+% else:
+    { const int k = (lid + ${p * G}) / ${BX // 4} * ${per};
+      const long x = (lid + ${p * G}) % ${BX // 4} * 4, last = ${end} - 1 - ${x0};
+% for i in range(4):
+      const long x${i} = (min(x + ${i}, last) - min(x, last)) * ${xs};
+% endfor
+      ${X}got${p} = (uint4)(${column(X, p, ks, per, zero)}); }
+% endif
+% endfor
+</%def>
+##
+<%def name="place(X, BX, G, fast, to)">
+% for p in range(BX * 4 // G):
+% if fast == "k" and X == "B":
+    ${to}[lid + ${p * G}] = WORDS(${X}got${p});
+% elif fast == "k" and p % 2:
+    { const uint4 u = WORDS(${X}got${p - 1}), v = WORDS(${X}got${p});
+      __local uint4* q = ${to} + (lid + ${p // 2 * G}) / 32 * 64 + lane;
+      q[0] = (uint4)(u.s0, v.s0, u.s1, v.s1);
+      q[32] = (uint4)(u.s2, v.s2, u.s3, v.s3); }
+% elif fast == "x":
+    { const int w = (lid + ${p * G}) / ${BX // 4};
+      ${to}[((w >> 1 & 1) * 8 + (w & 1) * 4 + (w >> 2)) * ${(BX + 8) // 4} + (lid + ${p * G}) % ${BX // 4}] = WORDS(${X}got${p}); }
+% endif
+% endfor
+</%def>
+##
+## The registers of step s: a<s><i>_<r> of tile i or b<s><j>_<h>. at: first row or column of the warp.
+<%def name="fragments(X, tiles, BX, fast, source, at, s)">
+<%
+    name = X.lower() + str(s)
+    size, parts = (16, 2) if X == "A" else (8, 1)
+%>\
+% for i in range(tiles):
+% if fast == "x":
+    const uint ${", ".join(f"{name}{i}_{h * parts + r} = ((__local const uint*)({source}))[({s * 8 + h * 4} + t) * {BX + 8} + {at} + {i * size + r * 8} + g]" for h in (0, 1) for r in range(parts))};
+% elif X == "A":
+    const uint4 ${name}q${i} = ${source}[(${at} + ${i * 16}) * 4 + ${s * 32} + lane];
+    const uint ${", ".join(f"{name}{i}_{r} = {name}q{i}.s{r}" for r in range(4))};
+% else:
+% if s == 0:
+    const uint4 bq${i} = ${source}[(${at} + ${i * 8} + g) * 4 + t];
+% endif
+    const uint ${name}${i}_0 = bq${i}.s${2 * s}, ${name}${i}_1 = bq${i}.s${2 * s + 1};
+% endif
+% endfor
+</%def>
+##
+<%def name="multiply(MT, NT, PTX, s)">
+% if PTX:
+% for i in range(MT):
+% for j in range(NT):
+    MMA(c${i}_${j}, a${s}${i}, b${s}${j});
+% endfor
+% endfor
+% else:
+% for i in range(MT):
+    ${" ".join(f"mine[{(i * 4 + r) * 32} + lane] = a{s}{i}_{r};" for r in range(4))}
+% endfor
+% for j in range(NT):
+    ${" ".join(f"mine[{(MT * 4 + j * 2 + h) * 32} + lane] = b{s}{j}_{h};" for h in (0, 1))}
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int w = 0; w < 8; w++) {
+        /* Word w of row r of A stands in a[(r >= 8) + 2 (w >= 4)] of lane 4 (r % 8) + w % 4, that of column q of B in b[w >= 4] of lane 4 q + w % 4. */
+        const int h = w >> 2, u = w & 3;
+% for i in range(MT):
+        const uint x${i} = mine[(${i * 4} + 2 * h) * 32 + 4 * g + u], y${i} = mine[(${i * 4 + 1} + 2 * h) * 32 + 4 * g + u];
+% endfor
+% for j in range(NT):
+        { const uint p = mine[(${MT * 4 + j * 2} + h) * 32 + 8 * t + u], q = mine[(${MT * 4 + j * 2} + h) * 32 + 8 * t + 4 + u];
+% for i in range(MT):
+          c${i}_${j}_0 += DOT(x${i}, p); c${i}_${j}_1 += DOT(x${i}, q); c${i}_${j}_2 += DOT(y${i}, p); c${i}_${j}_3 += DOT(y${i}, q);
+% endfor
+        }
+% endfor
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+% endif
+</%def>
