@@ -61,24 +61,36 @@ def _sizes(shape, nd):
     return (1,) * (3 - nd) + tuple(shape[len(shape) - nd:])
 
 
-def _plan(device, window, count, inner):
-    """(FORM, chunk, global size, local size) for ``count`` elements in rows of ``inner``."""
-    if device.loops and not window.adaptive:
-        work = inner
-        for k in window.kernel:
-            work *= k
-        chunk = max(1, min(8192 // max(work, 1), -(-(count // inner) // (4 * device.compute_units))))
-        return "loop", chunk, (-(-(count // inner) // chunk),), (1,)
-    return "item", 1, (inner, count // inner), work_group(device, inner, count // inner)
+def _width(device, window, dtype, size, out, backward):
+    """Lanes of a vector over the outputs of a row (``backward``: over its inputs) on CPUs; 1: one element per work-item."""
+    k, s, p, d = window.kernel[-1], window.stride[-1], window.padding[-1], window.dilation[-1]
+    if not device.is_cpu or window.adaptive or k > 32:
+        return 1
+    if backward and s > 4:
+        return 8
+    for width in (16, 8, 4):
+        if width == 16 and dtype.acc in ("double", "long"):
+            continue
+        if backward:                                             # lanes m with all outputs (s m + r + p - d i) / s that are whole numbers
+            first, last = max(0, -((p - (k - 1) * d) // s)), min(size // s, out - (s - 1 + p) // s) - width
+        else:
+            beyond = max((k - 1) * d, s - 1 if s in (2, 4) else 0)
+            first, last = -(-p // s), (size + p - beyond - (width - 1) * s - 1) // s
+        if last >= first:
+            return width
+    return 4 if device.loops else 1
 
 
-def _launch(path, window, inputs, outputs, in_sizes, out_sizes, over, extra=None):
+def _launch(path, window, inputs, outputs, in_sizes, out_sizes, over, extra=None, backward=False):
     """Launch a pooling template over the elements of ``over``."""
     device = over._storage.device
     if not over._numel:
         return
-    form, chunk, gs, ls = _plan(device, window, over._numel, over.shape[-1])
-    params = dict(T=over.dtype, FORM=form, INSIDE=window.inside(in_sizes, out_sizes), **window.params(), **(extra or {}))
+    inner = over.shape[-1]
+    rows, width = over._numel // inner, _width(device, window, over.dtype, in_sizes[-1], out_sizes[-1], backward)
+    chunk = max(1, min(16384 // (inner * math.prod(window.kernel)), -(-rows // (4 * device.compute_units))))
+    gs, ls = ((-(-rows // chunk),), (1,)) if width > 1 else ((inner, rows), work_group(device, inner, rows))
+    params = dict(T=over.dtype, W=width, INSIDE=window.inside(in_sizes, out_sizes), **window.params(), **(extra or {}))
     if window.adaptive and all((i + 1) * (o + 1) < 2 ** 31 for i, o in zip(in_sizes, out_sizes)):
         params["ADAPTIVE"] = 2                                   # bounds of windows in 32 bits
     if params.get("DIVISOR") == 0 and not window.adaptive and all(params["INSIDE"].values()):
@@ -103,7 +115,8 @@ def _first(g):
 @kernel("_max_pool_backward", method=False, vjp=dict(grad=lambda g, at, window: pick(g, at, window.nd)))
 def _max_pool_backward(grad, at, window, shape):
     gx = empty(shape, grad.dtype, grad._storage.device)
-    _launch("pooling/max_backward", window, [grad.contiguous(), at], [gx], _sizes(shape, window.nd), _sizes(grad.shape, window.nd), gx)
+    _launch("pooling/max_backward", window, [grad.contiguous(), at], [gx], _sizes(shape, window.nd), _sizes(grad.shape, window.nd), gx,
+            backward=True)
     return gx
 
 
@@ -203,7 +216,7 @@ def _avg_pool(input, window, out_shape, padded, divisor):
 def _avg_pool_backward(grad, window, padded, divisor, shape):
     gx = empty(shape, grad.dtype, grad._storage.device)
     _launch("pooling/average", window, [grad.contiguous()], [gx], _sizes(shape, window.nd), _sizes(grad.shape, window.nd), gx,
-            dict(PADDED=int(padded), DIVISOR=divisor or 0, BACKWARD=1))
+            dict(PADDED=int(padded), DIVISOR=divisor or 0, BACKWARD=1), True)
     return gx
 
 

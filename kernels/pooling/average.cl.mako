@@ -1,100 +1,148 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="win" file="/pooling/window.cl.mako"/>\
+<%namespace name="lanes" file="/pooling/lanes.cl.mako"/>\
+<%namespace name="vec" file="/matmul/vec.cl.mako"/>\
 ## Average pooling, forward (x to y) and backward (g to gx, gathered).
 ##
 ## Parameter  legal values
 ## T          dtype row of both (float)
-## K S P L ADAPTIVE FORM   as in pooling/max; L is 1
+## K S P L ADAPTIVE W   as in pooling/max; L is 1
 ## DIVISOR    0: the window's size, counting padding if PADDED; else this number
 ## BACKWARD   0 | 1
 <%
     ACC = T.acc
     WHOLE = "long" if ADAPTIVE == 1 else "int"
+    V = f"{ACC}{W}"
+    k, s, p = K["W"], S["W"], P["W"]
+    REST = p - lanes.attr.beyond(k, s, 1) - (W - 1) * s - 1
+    RUNS = W > 1 and s > 4
+    PHASES = lanes.attr.phases(k, s, p, 1) if W > 1 and not RUNS else []
+    D = [d for ds in PHASES for d in ds] or [0]
     sz = lambda a, o: capture(win.size, a, o, K, S, P, ADAPTIVE, PADDED)
-    area = lambda w: str(DIVISOR) if DIVISOR else f"(({sz('D', 'oD')}) * ({sz('H', 'oH')}) * ({sz('W', w)}))"
-    part = str(DIVISOR) if DIVISOR else f"(({sz('D', 'oD')}) * ({sz('H', 'oH')}))"
-    c = lambda a: -(-K[a] // S[a])
+    area = lambda w: str(DIVISOR) if DIVISOR else f"(({sz('D', 'oD')}) * ({sz('H', 'oH')}) * ({w}))"
+    AREA, WHOLE_AREA = area(sz("W", "oW")), area(k)
+    # outputs whose windows have K elements along the row: from WHOLE_FROM on, before WHOLE_TO
+    WHOLE_FROM = 0 if DIVISOR or PADDED else -(-p // s)
+    WHOLE_TO = "OW" if DIVISOR else f"min(OW, (NW + {(2 if PADDED else 1) * p - k + s}) / {s})"
 %>\
-__kernel void average_pool(IN(${T.c}, x), OUT(${T.c}, y), const long count, const long ND, const long NH, const long NW, const long OD,
-                           const long OH, const long OW, const long chunk) {
-    PTR_IN(${T.c}, x);
-    PTR_OUT(${T.c}, y);
-% if FORM == "item" and not BACKWARD:
-    const long line = get_global_id(1), o = line * OW + get_global_id(0), plane = line / (OH * OD) * (ND * NH * NW);
-    const ${WHOLE} oW = get_global_id(0), oH = (${WHOLE})(line % OH), oD = (${WHOLE})(line / OH % OD);
-    if (oW >= OW || o >= count) return;
-    ${ACC} sum = 0;
-    ${win.open("D", K, S, P, L, ADAPTIVE, INSIDE)}
-    ${win.open("H", K, S, P, L, ADAPTIVE, INSIDE)}
-    ${win.open("W", K, S, P, L, ADAPTIVE, INSIDE)}
-        sum += ${T.load}((x + plane), (iD * (int)NH + iH) * (int)NW + iW);
-    }
-    }
-    }
-    ${T.store}(y, o, sum / ${area("oW")});
-% elif FORM == "item":
-    const long line = get_global_id(1), i = line * NW + get_global_id(0), plane = line / (NH * ND) * (OD * OH * OW);
-    const ${WHOLE} iW = get_global_id(0), iH = (${WHOLE})(line % NH), iD = (${WHOLE})(line / NH % ND);
-    if (iW >= NW || i >= count) return;
+% if W > 1:
+${vec.vector_io(T, W)}
+${"" if BACKWARD else lanes.functions(T, W, s)}
+% endif
+% if BACKWARD:
+static inline void spread(__global const ${T.c}* g, __global ${T.c}* gx, const long i, const ${WHOLE} iD, const ${WHOLE} iH, const ${WHOLE} iW,
+                          const long ND, const long NH, const long NW, const long OD, const long OH, const long OW) {
     ${ACC} sum = 0;
     ${win.reach("D", K, S, P, L, ADAPTIVE)}
     ${win.reach("H", K, S, P, L, ADAPTIVE)}
     ${win.reach("W", K, S, P, L, ADAPTIVE)}
 % if not ADAPTIVE:  # the last candidate may end before this input
-        if (oD * ${S["D"]} - ${P["D"]} + ${K["D"]} > iD && oH * ${S["H"]} - ${P["H"]} + ${K["H"]} > iH && oW * ${S["W"]} - ${P["W"]} + ${K["W"]} > iW)
+        if (oD * ${S["D"]} - ${P["D"]} + ${K["D"]} > iD && oH * ${S["H"]} - ${P["H"]} + ${K["H"]} > iH && oW * ${s} - ${p} + ${k} > iW)
 % endif
-        sum += ${T.load}(x, plane + (oD * OH + oH) * OW + oW) / ${area("oW")};
+        sum += ${T.load}(g, (oD * OH + oH) * OW + oW) / ${AREA};
     }
     }
     }
-    ${T.store}(y, i, sum);
+    ${T.store}(gx, i, sum);
+}
+% else:
+static inline void mean(__global const ${T.c}* x, __global ${T.c}* y, const long o, const ${WHOLE} oD, const ${WHOLE} oH, const ${WHOLE} oW,
+                        const long ND, const long NH, const long NW, const long OD, const long OH, const long OW) {
+    ${ACC} sum = 0;
+    ${win.open("D", K, S, P, L, ADAPTIVE, INSIDE)}
+    ${win.open("H", K, S, P, L, ADAPTIVE, INSIDE)}
+    ${win.open("W", K, S, P, L, ADAPTIVE, INSIDE)}
+        sum += ${T.load}(x, (iD * (int)NH + iH) * (int)NW + iW);
+    }
+    }
+    }
+    ${T.store}(y, o, sum / ${AREA});
+}
+% endif
+__kernel void average_pool(IN(${T.c}, x), OUT(${T.c}, y), const long count, const long ND, const long NH, const long NW, const long OD,
+                           const long OH, const long OW, const long chunk) {
+    PTR_IN(${T.c}, x);
+    PTR_OUT(${T.c}, y);
+% if W == 1 and not BACKWARD:
+    const long line = get_global_id(1), o = line * OW + get_global_id(0), plane = line / (OH * OD) * (ND * NH * NW);
+    const ${WHOLE} oW = get_global_id(0), oH = (${WHOLE})(line % OH), oD = (${WHOLE})(line / OH % OD);
+    if (oW >= OW || o >= count) return;
+    mean(x + plane, y, o, oD, oH, oW, ND, NH, NW, OD, OH, OW);
+% elif W == 1:
+    const long line = get_global_id(1), i = line * NW + get_global_id(0), plane = line / (NH * ND) * (OD * OH * OW);
+    const ${WHOLE} iW = get_global_id(0), iH = (${WHOLE})(line % NH), iD = (${WHOLE})(line / NH % ND);
+    if (iW >= NW || i >= count) return;
+    spread(x + plane, y, i, iD, iH, iW, ND, NH, NW, OD, OH, OW);
 % elif not BACKWARD:
-    const long rows = count / OW, row_begin = get_global_id(0) * chunk, row_end = min(rows, row_begin + chunk);
-    for (long row = row_begin; row < row_end; row++) {
-        const long oH = row % OH, oD = row / OH % OD, plane = row / (OH * OD) * (ND * NH * NW);
-        const ${ACC} share = ${part};
-        for (long w0 = 0; w0 < OW; w0 += 64) {
-            const int width = (int)min(64L, OW - w0);
-            ${ACC} sum[64];
-            for (int l = 0; l < width; l++) sum[l] = 0;
-            ${win.open("D", K, S, P, L, 0, INSIDE)}
-            ${win.open("H", K, S, P, L, 0, INSIDE)}
-            for (int kW = 0; kW < ${K["W"]}; kW++) {
-                const int shift = kW - ${P["W"]};
-                const int lo = (int)clamp((long)(-shift + ${S["W"] - 1}) / ${S["W"]} - w0, 0L, 64L);
-                const int hi = shift >= NW ? 0 : (int)min((long)width, (NW - 1 - shift) / ${S["W"]} + 1 - w0);
-                const long base = plane + (iD * NH + iH) * NW + w0 * ${S["W"]} + shift;
-                for (int l = lo; l < hi; l++) sum[l] += ${T.load}(x, base + l * ${S["W"]});
-            }
-            }
-            }
-            for (int l = 0; l < width; l++) ${T.store}(y, row * OW + w0 + l, sum[l] / (share${"" if DIVISOR else f" * ({sz('W', 'w0 + l')})"}));
-        }
+    ${lanes.rows("OW", "OH", "OD")}
+        const int oH = nH, oD = nD;
+        __global const ${T.c}* from = x + n * (ND * NH * NW);
+        const ${ACC} share = ${WHOLE_AREA};
+        ${lanes.spread(W, 1, "OW", -(-p // s), f"(NW + {REST} < 0 ? -1 : (NW + {REST}) / {s})", single, vector)}
+    }
+% elif RUNS:
+    ${lanes.rows("NW", "NH", "ND")}
+        const int iH = nH, iD = nD;
+        __global const ${T.c}* from = x + n * (OD * OH * OW);
+        ${lanes.runs(T, W, K, S, P, L, add, "y")}
     }
 % else:
-    const long rows = count / NW, row_begin = get_global_id(0) * chunk, row_end = min(rows, row_begin + chunk);
-    for (long row = row_begin; row < row_end; row++) {
-        const long iH = row % NH, iD = row / NH % ND, plane = row / (NH * ND) * (OD * OH * OW);
-        for (long w0 = 0; w0 < NW; w0 += 64) {
-            const int width = (int)min(64L, NW - w0);
-            ${ACC} sum[64];
-            for (int l = 0; l < width; l++) sum[l] = 0;
-            ${win.reach("D", K, S, P, L, 0)}
-            ${win.reach("H", K, S, P, L, 0)}
-            if (oD * ${S["D"]} - ${P["D"]} + ${K["D"]} <= iD || oH * ${S["H"]} - ${P["H"]} + ${K["H"]} <= iH) continue;
-            const long base = plane + (oD * OH + oH) * OW;
-            const ${ACC} share = ${part};
-            for (int cW = 0; cW < ${c("W")}; cW++)
-                for (int l = 0; l < width; l++) {
-                    const long oW = (w0 + l + ${P["W"]}) / ${S["W"]} - cW, safe = clamp(oW, 0L, OW - 1);
-                    const int take = (oW == safe) & (oW * ${S["W"]} - ${P["W"]} + ${K["W"]} > w0 + l);
-                    const ${ACC} v = ${T.load}(x, base + safe) / (share${"" if DIVISOR else f" * ({sz('W', 'safe')})"});
-                    sum[l] += take ? v : 0;
-                }
-            }
-            }
-            for (int l = 0; l < width; l++) ${T.store}(y, row * NW + w0 + l, sum[l]);
-        }
+    ${lanes.rows("NW", "NH", "ND")}
+        const int iH = nH, iD = nD;
+        __global const ${T.c}* from = x + n * (OD * OH * OW);
+        ${lanes.spread(W, s, "NW", max(0, WHOLE_FROM - min(D)), f"min(NW / {s}, {WHOLE_TO} - {max(D)}) - {W}", single, vector)}
     }
 % endif
 }
+<%def name="add()">
+            ${win.reach("D", K, S, P, L, 0)}
+            ${win.reach("H", K, S, P, L, 0)}
+            if (oD * ${S["D"]} - ${P["D"]} + ${K["D"]} <= iD || oH * ${S["H"]} - ${P["H"]} + ${K["H"]} <= iH) continue;
+            for (int oW = top; oW >= low; oW--) {
+                const ${ACC} v = ${T.load}(from, (oD * (int)OH + oH) * (int)OW + oW) / ${AREA};
+                const int begin = oW * ${s} - ${p} - (int)w0, end = min(begin + ${k}, width);
+                int i = max(begin, 0);
+                for (; i + 4 <= end; i += 4) vstore4(vload4(0, sum + i) + v, 0, sum + i);
+                for (; i < end; i++) sum[i] += v;
+            }
+            }
+            }
+</%def>
+<%def name="single(w)">\
+% if BACKWARD:
+spread(from, y, row * NW + ${w}, iD, iH, (int)${w}, ND, NH, NW, OD, OH, OW);\
+% else:
+mean(from, y, row * OW + ${w}, oD, oH, (int)${w}, ND, NH, NW, OD, OH, OW);\
+% endif
+</%def>
+<%def name="vector(w)">
+% if BACKWARD:
+            ${V} ${", ".join(f"s{r} = 0" for r in range(s))};
+            ${win.reach("D", K, S, P, L, 0)}
+            ${win.reach("H", K, S, P, L, 0)}
+            if (oD * ${S["D"]} - ${P["D"]} + ${K["D"]} <= iD || oH * ${S["H"]} - ${P["H"]} + ${K["H"]} <= iH) continue;
+            __global const ${T.c}* part = from + (oD * (int)OH + oH) * (int)OW + ${w};
+            const ${ACC} share = ${WHOLE_AREA};
+% for r, ds in enumerate(PHASES):
+% for d in ds:
+            s${r} += ldv_${T.name}(part + ${d}) / share;
+% endfor
+% endfor
+            }
+            }
+% for j in range(s):
+            stv_${T.name}(y + row * NW + ${w} * ${s} + ${j * W}, ${lanes.attr.woven(V, W, s, j, "s")});
+% endfor
+% else:
+            ${V} sum = 0;
+            ${win.open("D", K, S, P, L, 0, INSIDE)}
+            ${win.open("H", K, S, P, L, 0, INSIDE)}
+            __global const ${T.c}* line = from + (iD * (int)NH + iH) * (int)NW + ${w} * ${s} - ${p};
+% for k_ in range(k):
+            sum += ${lanes.attr.strided(T, W, s, "line", k_)};
+% endfor
+            }
+            }
+            stv_${T.name}(y + row * OW + ${w}, sum / share);
+% endif
+</%def>

@@ -1,32 +1,34 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="win" file="/pooling/window.cl.mako"/>\
+<%namespace name="lanes" file="/pooling/lanes.cl.mako"/>\
+<%namespace name="vec" file="/matmul/vec.cl.mako"/>\
 ## Max pooling: y and the place `at` (flat in a plane, int) of each window's largest element; NaN wins.
 ##
 ## Parameter  legal values
 ## T          dtype row of x and y
 ## K S P L    dicts by axis D, H, W: kernel size, stride, padding, dilation; ADAPTIVE 0 | 1 | 2; INSIDE dict by axis, see window
-## FORM       item: one output per work-item, global (OW, other axes)
-##            loop: `chunk` output rows per work-item, 64 outputs side by side, taps outside (PoCL); not with ADAPTIVE
+## W          1: one output per work-item, global (OW, other axes)
+##            4 | 8 | 16: `chunk` output rows per work-item, W outputs side by side (CPUs); not with ADAPTIVE
 <%
-    ACC = T.acc
+    ACC, I = T.acc, lanes.attr.index_type(T.acc)
     WHOLE = "long" if ADAPTIVE == 1 else "int"
+    V, IV = f"{ACC}{W}", f"{I}{W}"
+    k, s, p, l = K["W"], S["W"], P["W"], L["W"]
+    REST = p - lanes.attr.beyond(k, s, l) - (W - 1) * s - 1
 %>\
-__kernel void max_pool(IN(${T.c}, x), OUT(${T.c}, y), OUT(int, at), const long count, const long ND, const long NH, const long NW, const long OD,
-                       const long OH, const long OW, const long chunk) {
-    PTR_IN(${T.c}, x);
-    PTR_OUT(${T.c}, y);
-    PTR_OUT(int, at);
-% if FORM == "item":
-    const long line = get_global_id(1), o = line * OW + get_global_id(0), plane = line / (OH * OD) * (ND * NH * NW);
-    const ${WHOLE} oW = get_global_id(0), oH = (${WHOLE})(line % OH), oD = (${WHOLE})(line / OH % OD);
-    if (oW >= OW || o >= count) return;
+% if W > 1:
+${vec.vector_io(T, W)}
+${lanes.functions(T, W, s)}
+% endif
+static inline void largest(__global const ${T.c}* x, __global ${T.c}* y, __global int* at, const long o, const ${WHOLE} oD, const ${WHOLE} oH, const ${WHOLE} oW,
+                           const long ND, const long NH, const long NW, const long OD, const long OH, const long OW) {
     ${ACC} best = ${T.lowest};
     int from = (int)(((${win.first("D", "oD", S, P, L, ADAPTIVE)}) * NH + ${win.first("H", "oH", S, P, L, ADAPTIVE)}) * NW + ${win.first("W", "oW", S, P, L, ADAPTIVE)});
     ${win.open("D", K, S, P, L, ADAPTIVE, INSIDE)}
     ${win.open("H", K, S, P, L, ADAPTIVE, INSIDE)}
     ${win.open("W", K, S, P, L, ADAPTIVE, INSIDE)}
         const int i = (int)((iD * (int)NH + iH) * (int)NW + iW);
-        const ${ACC} v = ${T.load}((x + plane), i);
+        const ${ACC} v = ${T.load}(x, i);
         const int take = v > best || v != v;
         best = take ? v : best;
         from = take ? i : from;
@@ -35,35 +37,45 @@ __kernel void max_pool(IN(${T.c}, x), OUT(${T.c}, y), OUT(int, at), const long c
     }
     ${T.store}(y, o, best);
     at[o] = from;
+}
+__kernel void max_pool(IN(${T.c}, x), OUT(${T.c}, y), OUT(int, at), const long count, const long ND, const long NH, const long NW, const long OD,
+                       const long OH, const long OW, const long chunk) {
+    PTR_IN(${T.c}, x);
+    PTR_OUT(${T.c}, y);
+    PTR_OUT(int, at);
+% if W == 1:
+    const long line = get_global_id(1), o = line * OW + get_global_id(0), plane = line / (OH * OD) * (ND * NH * NW);
+    const ${WHOLE} oW = get_global_id(0), oH = (${WHOLE})(line % OH), oD = (${WHOLE})(line / OH % OD);
+    if (oW >= OW || o >= count) return;
+    largest(x + plane, y, at, o, oD, oH, oW, ND, NH, NW, OD, OH, OW);
 % else:
-    const long rows = count / OW, row_begin = get_global_id(0) * chunk, row_end = min(rows, row_begin + chunk);
-    for (long row = row_begin; row < row_end; row++) {
-        const long oH = row % OH, oD = row / OH % OD, plane = row / (OH * OD) * (ND * NH * NW);
-        for (long w0 = 0; w0 < OW; w0 += 64) {
-            const int width = (int)min(64L, OW - w0);
-            ${ACC} best[64];
-            int from[64];
-            const long corner = ((${win.first("D", "oD", S, P, L, 0)}) * NH + ${win.first("H", "oH", S, P, L, 0)}) * NW;
-            for (int l = 0; l < width; l++) { best[l] = ${T.lowest}; from[l] = (int)(corner + ${win.first("W", "w0 + l", S, P, L, 0)}); }
-            ${win.open("D", K, S, P, L, 0, INSIDE)}
-            ${win.open("H", K, S, P, L, 0, INSIDE)}
-            for (int kW = 0; kW < ${K["W"]}; kW++) {
-                /* outputs whose tap kW lies inside the row */
-                const int shift = kW * ${L["W"]} - ${P["W"]};
-                const int lo = (int)clamp((long)(-shift + ${S["W"] - 1}) / ${S["W"]} - w0, 0L, 64L);
-                const int hi = shift >= NW ? 0 : (int)min((long)width, (NW - 1 - shift) / ${S["W"]} + 1 - w0);
-                const long base = (iD * NH + iH) * NW + w0 * ${S["W"]} + shift;
-                for (int l = lo; l < hi; l++) {
-                    const ${ACC} v = ${T.load}(x, plane + base + l * ${S["W"]});
-                    const int take = v > best[l] || v != v;
-                    best[l] = take ? v : best[l];
-                    from[l] = take ? (int)base + l * ${S["W"]} : from[l];
-                }
-            }
-            }
-            }
-            for (int l = 0; l < width; l++) { ${T.store}(y, row * OW + w0 + l, best[l]); at[row * OW + w0 + l] = from[l]; }
-        }
+    ${lanes.rows("OW", "OH", "OD")}
+        const int oH = nH, oD = nD;
+        __global const ${T.c}* from = x + n * (ND * NH * NW);
+        const int corner = (int)((${win.first("D", "oD", S, P, L, 0)}) * NH + ${win.first("H", "oH", S, P, L, 0)}) * (int)NW - ${p};
+        ${lanes.spread(W, 1, "OW", -(-p // s), f"(NW + {REST} < 0 ? -1 : (NW + {REST}) / {s})", single, vector)}
     }
 % endif
 }
+<%def name="single(w)">largest(from, y, at, row * OW + ${w}, oD, oH, (int)${w}, ND, NH, NW, OD, OH, OW);</%def>
+<%def name="vector(w)">
+            const ${IV} step = (${IV})(${", ".join(str(n * s) for n in range(W))}) + (${IV})((int)${w} * ${s});
+            ${V} best = (${V})(${T.lowest});
+            ${IV} place = step + (${IV})(corner);
+            ${win.open("D", K, S, P, L, 0, INSIDE)}
+            ${win.open("H", K, S, P, L, 0, INSIDE)}
+            const int line = (iD * (int)NH + iH) * (int)NW - ${p};
+            __global const ${T.c}* part = from + line + (int)${w} * ${s};
+% for k_ in range(k):
+            {
+                const ${V} v = ${lanes.attr.strided(T, W, s, "part", k_ * l)};
+                const ${IV} take = (v > best)${" | (v != v)" if T.is_floating_point else ""};
+                best = take ? v : best;
+                place = take ? step + (${IV})(line + ${k_ * l}) : place;
+            }
+% endfor
+            }
+            }
+            stv_${T.name}(y + row * OW + ${w}, best);
+            vstore${W}(${"convert_int8(place)" if I == "long" and W == 8 else f"convert_int{W}(place)" if I == "long" else "place"}, 0, at + row * OW + ${w});
+</%def>

@@ -1,53 +1,87 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="win" file="/pooling/window.cl.mako"/>\
+<%namespace name="lanes" file="/pooling/lanes.cl.mako"/>\
+<%namespace name="vec" file="/matmul/vec.cl.mako"/>\
 ## Gradient of max pooling, gathered: each input adds the gradients of the windows that chose it, in a fixed order, without atomics.
-## Parameters as in pooling/max; `loop` takes `chunk` input rows per work-item.
+## Parameters as in pooling/max; with W > 1 `chunk` input rows per work-item, S W inputs side by side; if S > 4, 64 inputs at a time.
 <%
-    ACC = T.acc
+    ACC, I = T.acc, lanes.attr.index_type(T.acc)
     WHOLE = "long" if ADAPTIVE == 1 else "int"
-    c = lambda a: -(-((K[a] - 1) * L[a] + 1) // S[a])
+    V, IV = f"{ACC}{W}", f"{I}{W}"
+    s = S["W"]
+    RUNS = W > 1 and s > 4
+    PHASES = lanes.attr.phases(K["W"], s, P["W"], L["W"]) if W > 1 and not RUNS else []
+    D = [d for ds in PHASES for d in ds] or [0]
+    convert = f"convert_{I}{W}" if I == "long" else ""
 %>\
-__kernel void max_pool_backward(IN(${T.c}, g), IN(int, at), OUT(${T.c}, gx), const long count, const long ND, const long NH, const long NW,
-                                const long OD, const long OH, const long OW, const long chunk) {
-    PTR_IN(${T.c}, g);
-    PTR_IN(int, at);
-    PTR_OUT(${T.c}, gx);
-% if FORM == "item":
-    const long line = get_global_id(1), i = line * NW + get_global_id(0), plane = line / (NH * ND) * (OD * OH * OW);
-    const ${WHOLE} iW = get_global_id(0), iH = (${WHOLE})(line % NH), iD = (${WHOLE})(line / NH % ND);
-    if (iW >= NW || i >= count) return;
+% if W > 1:
+${vec.vector_io(T, W)}
+% endif
+static inline void collect(__global const ${T.c}* g, __global const int* at, __global ${T.c}* gx, const long i, const ${WHOLE} iD, const ${WHOLE} iH, const ${WHOLE} iW,
+                           const long ND, const long NH, const long NW, const long OD, const long OH, const long OW) {
     const int me = (int)((iD * NH + iH) * NW + iW);
     ${ACC} sum = 0;
     ${win.reach("D", K, S, P, L, ADAPTIVE)}
     ${win.reach("H", K, S, P, L, ADAPTIVE)}
     ${win.reach("W", K, S, P, L, ADAPTIVE)}
         const int o = (int)((oD * (int)OH + oH) * (int)OW + oW);
-        sum += (at + plane)[o] == me ? ${T.load}((g + plane), o) : 0;
+        sum += at[o] == me ? ${T.load}(g, o) : 0;
     }
     }
     }
     ${T.store}(gx, i, sum);
+}
+__kernel void max_pool_backward(IN(${T.c}, g), IN(int, at), OUT(${T.c}, gx), const long count, const long ND, const long NH, const long NW,
+                                const long OD, const long OH, const long OW, const long chunk) {
+    PTR_IN(${T.c}, g);
+    PTR_IN(int, at);
+    PTR_OUT(${T.c}, gx);
+% if W == 1:
+    const long line = get_global_id(1), i = line * NW + get_global_id(0), plane = line / (NH * ND) * (OD * OH * OW);
+    const ${WHOLE} iW = get_global_id(0), iH = (${WHOLE})(line % NH), iD = (${WHOLE})(line / NH % ND);
+    if (iW >= NW || i >= count) return;
+    collect(g + plane, at + plane, gx, i, iD, iH, iW, ND, NH, NW, OD, OH, OW);
+% elif RUNS:
+    ${lanes.rows("NW", "NH", "ND")}
+        const int iH = nH, iD = nD;
+        const long plane = n * (OD * OH * OW);
+        ${lanes.runs(T, W, K, S, P, L, add, "gx")}
+    }
 % else:
-    const long rows = count / NW, row_begin = get_global_id(0) * chunk, row_end = min(rows, row_begin + chunk);
-    for (long row = row_begin; row < row_end; row++) {
-        const long iH = row % NH, iD = row / NH % ND, plane = row / (NH * ND) * (OD * OH * OW);
-        for (long w0 = 0; w0 < NW; w0 += 64) {
-            const int width = (int)min(64L, NW - w0), me = (int)((iD * NH + iH) * NW + w0);
-            ${ACC} sum[64];
-            for (int l = 0; l < width; l++) sum[l] = 0;
-            ${win.reach("D", K, S, P, L, 0)}
-            ${win.reach("H", K, S, P, L, 0)}
-            const long base = plane + (oD * OH + oH) * OW;
-            for (int cW = 0; cW < ${c("W")}; cW++)
-                for (int l = 0; l < width; l++) {
-                    const int oW = ((int)w0 + l + ${P["W"]}) / ${S["W"]} - cW, safe = clamp(oW, 0, (int)OW - 1);
-                    const int take = (oW == safe) & (at[base + safe] == me + l);
-                    sum[l] += take ? ${T.load}(g, base + safe) : 0;
-                }
-            }
-            }
-            for (int l = 0; l < width; l++) ${T.store}(gx, row * NW + w0 + l, sum[l]);
-        }
+    ${lanes.rows("NW", "NH", "ND")}
+        const int iH = nH, iD = nD, me = (iD * (int)NH + iH) * (int)NW;
+        const long plane = n * (OD * OH * OW);
+        ${lanes.spread(W, s, "NW", max(0, -min(D)), f"min(NW / {s}, OW - {max(D)}) - {W}", single, vector)}
     }
 % endif
 }
+<%def name="add()">
+            const int me = (iD * (int)NH + iH) * (int)NW + (int)w0;
+            ${win.reach("D", K, S, P, L, 0)}
+            ${win.reach("H", K, S, P, L, 0)}
+            const long base = plane + (oD * (int)OH + oH) * (int)OW;
+            for (int oW = top; oW >= low; oW--) {
+                const uint place = (uint)(at[base + oW] - me);
+                if (place < (uint)width) sum[place] += ${T.load}(g, base + oW);
+            }
+            }
+            }
+</%def>
+<%def name="single(w)">collect(g + plane, at + plane, gx, row * NW + ${w}, iD, iH, (int)${w}, ND, NH, NW, OD, OH, OW);</%def>
+<%def name="vector(m)">
+            const ${IV} own = (${IV})(${", ".join(str(n * s) for n in range(W))}) + (${IV})(me + (int)${m} * ${s});
+            ${V} ${", ".join(f"s{r} = 0" for r in range(s))};
+            ${win.reach("D", K, S, P, L, 0)}
+            ${win.reach("H", K, S, P, L, 0)}
+            const long base = plane + (oD * (int)OH + oH) * (int)OW + ${m};
+% for r, ds in enumerate(PHASES):
+% for d in ds:
+            s${r} += ${convert}(vload${W}(0, at + base + ${d})) == own + (${IV})(${r}) ? ldv_${T.name}(g + base + ${d}) : (${V})(0);
+% endfor
+% endfor
+            }
+            }
+% for j in range(s):
+            stv_${T.name}(gx + row * NW + ${m} * ${s} + ${j * W}, ${lanes.attr.woven(V, W, s, j, "s")});
+% endfor
+</%def>
