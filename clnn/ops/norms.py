@@ -8,14 +8,12 @@ import numpy as np
 from .._tensor.declare import composite, kernel
 from .._tensor.inplace import set_out, type_name
 from ..core import dtype as dt
-from .reductions import count_of, dims_of, widen
+from .reductions import ROOT_SUM, count_of, dims_of, fold, widen
 from .selection import where
 
 
 def _power_sum(x, order, dims):
-    """The norm in the accumulate type, all reduced dimensions removed or kept by the caller's choice of ``dims``."""
-    if order == 2:
-        return (x * x).sum(dims, True).sqrt()
+    """The norm in the accumulate type with the reduced dimensions kept."""
     if order == 1:
         return x.abs().sum(dims, True)
     if order == 0:
@@ -50,7 +48,10 @@ def _norm_grad(g, input, order, dims, keepdim, result):
 
 @kernel("_vector_norm", method=False, vjp=dict(input=_norm_grad))
 def _vector_norm(input, order, dims, keepdim):
-    x = input.to(input.dtype.acc_dtype)
+    acc = input.dtype.acc_dtype
+    x = input if input.dtype is acc else input.to(acc)
+    if order == 2 and 0 not in input.shape:
+        return fold(ROOT_SUM, x * x, dims, keepdim, acc, input.dtype)
     got = _power_sum(x, order, dims or None).to(input.dtype)
     if keepdim or not input.shape:
         return got

@@ -3,6 +3,7 @@ a fixed order and need no atomics.
 """
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -50,6 +51,9 @@ class Window:
         return _Axes({"D": True, "H": True, **{a: p == 0 and (o - 1) * s + (k - 1) * d < n for a, n, o, k, s, p, d in mine}})
 
 
+_made = functools.lru_cache(maxsize=1024)(Window)        # one object per window: launches are planned once for each
+
+
 class _Axes(dict):
     """A dict by axis that can be part of a kernel's key."""
 
@@ -81,20 +85,28 @@ def _width(device, window, dtype, size, out, backward):
     return 4 if device.loops else 1
 
 
-def _launch(path, window, inputs, outputs, in_sizes, out_sizes, over, extra=None, backward=False):
-    """Launch a pooling template over the elements of ``over``."""
-    device = over._storage.device
-    if not over._numel:
-        return
-    inner = over.shape[-1]
-    rows, width = over._numel // inner, _width(device, window, over.dtype, in_sizes[-1], out_sizes[-1], backward)
+@functools.lru_cache(maxsize=1024)
+def _plan(device, window, dtype, in_sizes, out_sizes, count, backward, extra):
+    """(parameters, global size, local size, rows per work-item) of a launch over ``count`` elements."""
+    inner = (in_sizes if backward else out_sizes)[-1]
+    rows, width = count // inner, _width(device, window, dtype, in_sizes[-1], out_sizes[-1], backward)
     chunk = max(1, min(16384 // (inner * math.prod(window.kernel)), -(-rows // (4 * device.compute_units))))
     gs, ls = ((-(-rows // chunk),), (1,)) if width > 1 else ((inner, rows), work_group(device, inner, rows))
-    params = dict(T=over.dtype, W=width, INSIDE=window.inside(in_sizes, out_sizes), **window.params(), **(extra or {}))
+    params = dict(T=dtype, W=width, INSIDE=window.inside(in_sizes, out_sizes), **window.params(), **dict(extra))
     if window.adaptive and all((i + 1) * (o + 1) < 2 ** 31 for i, o in zip(in_sizes, out_sizes)):
         params["ADAPTIVE"] = 2                                   # bounds of windows in 32 bits
     if params.get("DIVISOR") == 0 and not window.adaptive and all(params["INSIDE"].values()):
         params["DIVISOR"] = math.prod(window.kernel)             # all windows are whole: a constant
+    return params, gs, ls, chunk
+
+
+def _launch(path, window, inputs, outputs, in_shape, out_shape, extra=(), backward=False):
+    """Launch a pooling template over the elements of the output, ``backward`` over those of the input; ``extra``: more parameters."""
+    over = outputs[0]
+    if not over._numel:
+        return
+    device, in_sizes, out_sizes = over._storage.device, _sizes(in_shape, window.nd), _sizes(out_shape, window.nd)
+    params, gs, ls, chunk = _plan(device, window, over.dtype, in_sizes, out_sizes, over._numel, backward, extra)
     run(device, path, params, gs, ls, *inputs, *outputs, over._numel, *in_sizes, *out_sizes, chunk)
 
 
@@ -104,7 +116,7 @@ def _launch(path, window, inputs, outputs, in_sizes, out_sizes, over, extra=None
 def _max_pool(input, window, out_shape):
     device = input._storage.device
     out, at = empty(out_shape, input.dtype, device), empty(out_shape, dt.int32, device)
-    _launch("pooling/max", window, [input.contiguous()], [out, at], _sizes(input.shape, window.nd), _sizes(out_shape, window.nd), out)
+    _launch("pooling/max", window, [input.contiguous()], [out, at], input.shape, out_shape)
     return out, at
 
 
@@ -115,8 +127,7 @@ def _first(g):
 @kernel("_max_pool_backward", method=False, vjp=dict(grad=lambda g, at, window: pick(g, at, window.nd)))
 def _max_pool_backward(grad, at, window, shape):
     gx = empty(shape, grad.dtype, grad._storage.device)
-    _launch("pooling/max_backward", window, [grad.contiguous(), at], [gx], _sizes(shape, window.nd), _sizes(grad.shape, window.nd), gx,
-            backward=True)
+    _launch("pooling/max_backward", window, [grad.contiguous(), at], [gx], shape, grad.shape, backward=True)
     return gx
 
 
@@ -134,11 +145,20 @@ def _out_size(size, k, s, p, d, ceil_mode):
 
 def _window(name, input, nd, kernel_size, stride, padding, dilation, ceil_mode):
     """(Window, output shape) with PyTorch's checks."""
+    sizes = [tuple(v) if v.__class__ is list else v for v in (kernel_size, stride, padding, dilation)]
+    try:
+        return _window_of(name, input.shape, nd, *sizes, bool(ceil_mode))
+    except TypeError:                                            # what cannot be hashed goes on to the checks
+        return _window_of.__wrapped__(name, input.shape, nd, *sizes, bool(ceil_mode))
+
+
+@functools.lru_cache(maxsize=1024)
+def _window_of(name, shape, nd, kernel_size, stride, padding, dilation, ceil_mode):
     kernel_size = ntuple(kernel_size, nd, f"{name}: kernel_size")
     stride = kernel_size if stride is None or stride == () or stride == [] else ntuple(stride, nd, f"{name}: stride")
     padding, dilation = ntuple(padding, nd, f"{name}: padding"), ntuple(dilation, nd, f"{name}: dilation")
-    if input.ndim not in (nd + 1, nd + 2):
-        raise RuntimeError(f"{name}(): Expected {nd + 1}D or {nd + 2}D input tensor, but got {input.ndim}D: {list(input.shape)}")
+    if len(shape) not in (nd + 1, nd + 2):
+        raise RuntimeError(f"{name}(): Expected {nd + 1}D or {nd + 2}D input tensor, but got {len(shape)}D: {list(shape)}")
     if any(s <= 0 for s in stride):
         raise RuntimeError("stride should not be zero" if 0 in stride else f"{name}: stride must be greater than zero, but got {stride}")
     if any(k <= 0 for k in kernel_size):
@@ -150,12 +170,12 @@ def _window(name, input, nd, kernel_size, stride, padding, dilation, ceil_mode):
             raise RuntimeError(f"pad must be non-negative, but got pad: {p} ({name})")
         if p > ((k - 1) * d + 1) // 2:
             raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d} ({name})")
-    sizes = input.shape[input.ndim - nd:]
+    sizes = shape[len(shape) - nd:]
     out = tuple(_out_size(*a, ceil_mode) for a in zip(sizes, kernel_size, stride, padding, dilation))
     if any(o < 1 for o in out):
-        raise RuntimeError(f"Given input size: {tuple(input.shape[-nd - 1:])}. Calculated output size: {(input.shape[-nd - 1], *out)}. "
+        raise RuntimeError(f"Given input size: {tuple(shape[-nd - 1:])}. Calculated output size: {(shape[-nd - 1], *out)}. "
                            f"Output size is too small ({name})")
-    return Window(nd, kernel_size, stride, padding, dilation), tuple(input.shape[:input.ndim - nd]) + out
+    return _made(nd, kernel_size, stride, padding, dilation), tuple(shape[:len(shape) - nd]) + out
 
 
 def _max(nd, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
@@ -203,20 +223,22 @@ _max_pool.op.grad_name = "MaxPool2DWithIndicesBackward0"
 
 
 # -- average ------------------------------------------------------------------------------------------------------------------------
+def _options(padded, divisor, backward):
+    return ("PADDED", int(padded)), ("DIVISOR", divisor or 0), ("BACKWARD", backward)
+
+
 @kernel("_avg_pool", method=False, vjp=dict(
     input=lambda g, input, window, padded, divisor: _avg_pool_backward(g, window, padded, divisor, input.shape)))
 def _avg_pool(input, window, out_shape, padded, divisor):
     out = empty(out_shape, input.dtype, input._storage.device)
-    _launch("pooling/average", window, [input.contiguous()], [out], _sizes(input.shape, window.nd), _sizes(out_shape, window.nd), out,
-            dict(PADDED=int(padded), DIVISOR=divisor or 0, BACKWARD=0))
+    _launch("pooling/average", window, [input.contiguous()], [out], input.shape, out_shape, _options(padded, divisor, 0))
     return out
 
 
 @kernel("_avg_pool_backward", method=False, vjp=dict(grad=lambda g, grad, window, padded, divisor: _avg_pool(g, window, grad.shape, padded, divisor)))
 def _avg_pool_backward(grad, window, padded, divisor, shape):
     gx = empty(shape, grad.dtype, grad._storage.device)
-    _launch("pooling/average", window, [grad.contiguous()], [gx], _sizes(shape, window.nd), _sizes(grad.shape, window.nd), gx,
-            dict(PADDED=int(padded), DIVISOR=divisor or 0, BACKWARD=1), True)
+    _launch("pooling/average", window, [grad.contiguous()], [gx], shape, grad.shape, _options(padded, divisor, 1), True)
     return gx
 
 
@@ -282,8 +304,8 @@ def _adaptive_window(name, input, nd, output_size):
     shape = tuple(input.shape[:input.ndim - nd]) + out
     if all(o and s % o == 0 for s, o in zip(sizes, out)):
         steps = tuple(s // o for s, o in zip(sizes, out))
-        return Window(nd, steps, steps, (0,) * nd, (1,) * nd), shape
-    return Window(nd, (1,) * nd, (1,) * nd, (0,) * nd, (1,) * nd, True), shape
+        return _made(nd, steps, steps, (0,) * nd, (1,) * nd), shape
+    return _made(nd, (1,) * nd, (1,) * nd, (0,) * nd, (1,) * nd, True), shape
 
 
 def _adaptive_samples(nd):

@@ -21,6 +21,8 @@ _NAN_MAX = ("(a > b ? a : b)", "((a > b || isnan(a)) ? a : b)")
 _NAN_MIN = ("(a < b ? a : b)", "((a < b || isnan(a)) ? a : b)")
 SUM = Reduction("sum", "(a + b)", lambda d: d.zero)
 MEAN = Reduction("mean", "(a + b)", lambda d: d.zero, "a / c")
+ROOT_SUM = Reduction("root_sum", "(a + b)", lambda d: d.zero, "sqrt(a)")
+ROOT_MEAN = Reduction("root_mean", "(a + b)", lambda d: d.zero, "sqrt(a / c)")
 PROD = Reduction("prod", "(a * b)", lambda d: d.one)
 MAX = Reduction("max", _NAN_MAX, lambda d: d.lowest)
 MIN = Reduction("min", _NAN_MIN, lambda d: d.highest)
@@ -239,19 +241,19 @@ _prod_all.op.grad_name, _prod.op.grad_name = "ProdBackward0", "ProdBackward1"
 
 
 # -- variance -----------------------------------------------------------------------------------------------------------------------
-def _centred_square_sum(input, dims, keepdim):
-    """Sum of squared distances from the mean, in two passes in the accumulate type."""
-    x = input.to(input.dtype.acc_dtype)
-    away = x - _mean(x, dims, True, x.shape, count_of(x.shape, dims))
-    return _sum(away * away, dims, keepdim, x.shape)
-
-
 def _degrees(shape, dims, correction):
     return builtins.max(0.0, float(count_of(shape, dims) - correction))
 
 
-def _variance(input, dims, keepdim, correction):
-    return _centred_square_sum(input, dims, keepdim) / _degrees(input.shape, dims, correction)
+def _variance(spec, input, dims, keepdim, correction):
+    """``spec`` over the squared distances from the mean, in two passes in the accumulate type."""
+    acc = input.dtype.acc_dtype
+    free = _degrees(input.shape, dims, correction)
+    if 0 in input.shape:                                         # sums of nothing over a count of nothing
+        return _filled(reduced_shape(input.shape, dims, keepdim), math.nan, input.dtype, input._storage.device)
+    x = input if input.dtype is acc else input.to(acc)
+    away = x - fold(MEAN, x, dims, True, acc, acc, float(count_of(x.shape, dims)))
+    return fold(spec, away * away, dims, keepdim, acc, input.dtype, free)
 
 
 def _variance_grad(g, input, dims, keepdim, correction):
@@ -262,7 +264,7 @@ def _variance_grad(g, input, dims, keepdim, correction):
 
 @kernel("_var", method=False, vjp=dict(input=_variance_grad))
 def _var(input, dims, keepdim, correction):
-    return _variance(input, dims, keepdim, correction).to(input.dtype)
+    return _variance(MEAN, input, dims, keepdim, correction)
 
 
 def _std_grad(g, input, dims, keepdim, correction, result):
@@ -271,7 +273,7 @@ def _std_grad(g, input, dims, keepdim, correction, result):
 
 @kernel("_std", method=False, vjp=dict(input=_std_grad))
 def _std(input, dims, keepdim, correction):
-    return _variance(input, dims, keepdim, correction).sqrt().to(input.dtype)
+    return _variance(ROOT_MEAN, input, dims, keepdim, correction)
 
 
 _var.op.grad_name, _std.op.grad_name = "VarBackward0", "StdBackward0"
