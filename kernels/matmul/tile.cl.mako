@@ -11,20 +11,37 @@
 ## alpha, beta, first, last, full. place is the address of element (r, j) where columns are not neighbours in memory.
 ## An epilogue is a C expression in v (and row). One that writes the type of v as VT is valid on vectors too.
 <%!
+    # Steps per pass of the loop, which share counting and address sums: 2 where little is gained (they cost time to build); 8 no longer
+    # fit the cache of decoded instructions.
+    UNROLL = {True: 4, False: 2}
+
     def vector_epilogue(text):
         return not text or "VT" in text
 %>\
 <%def name="multiply(MR, NV, V, ACC, a, b, step='', ahead='')">
+<% steps = UNROLL[bool(ahead)] %>\
 % for r in range(MR):
 ${V} ${", ".join(f"c{r}_{j} = 0" for j in range(NV))};
 % endfor
 % if ahead:
 for (long k_new = 0; k_new < kc; k_new += 16) {
 ${ahead}
-for (long k = k_new; k < min(k_new + 16, kc); k++) {
 % else:
-for (long k = 0; k < kc; k++) {
+{
+    const long k_new = 0;
 % endif
+    const long k_stop = ${"min(k_new + 16, kc)" if ahead else "kc"};
+    long k_pass = k_new;
+    for (; k_pass + ${steps} <= k_stop; k_pass += ${steps}) {
+% for u in range(steps):
+        { const long k = k_pass + ${u}; ${one_step(MR, NV, V, a, b, step)} }
+% endfor
+    }
+    for (; k_pass < k_stop; k_pass++) { const long k = k_pass; ${one_step(MR, NV, V, a, b, step)} }
+}
+</%def>
+##
+<%def name="one_step(MR, NV, V, a, b, step)">
 % for j in range(NV):
     const ${V} b${j} = ${b(j)};
 % endfor
@@ -32,8 +49,6 @@ for (long k = 0; k < kc; k++) {
     { const ${V} x = (${V})(${a(r)}); ${" ".join(f"c{r}_{j} = MAC(x, b{j}, c{r}_{j});" for j in range(NV))} }
 % endfor
     ${step}
-}
-${"}" if ahead else ""}
 </%def>
 ##
 <%def name="fetch_result(MR, NV, W)">
