@@ -130,6 +130,19 @@ def test_gpu_gemm(gpu):
     product(gpu, dt.int8, 33, 70, 45, out=dt.int32)
 
 
+def test_gpu_gemm_in_wide_loads(gpu, monkeypatch):
+    """Operands at multiples of 16 bytes, along K and across it; sizes that fill blocks, and that do not."""
+    monkeypatch.setitem(globals(), "PAD", 16)
+    for ta, tb in itertools.product((False, True), repeat=2):
+        product(gpu, dt.float32, 300 if ta else 299, 292 if not tb else 291, 52, ta, tb)
+    product(gpu, dt.float32, 40, 36, 64, True, True, batch=(2, 3), bias="m", alpha=0.5, beta=2.0)
+    product(gpu, dt.bfloat16, 48, 72, 40, tb=True, bias="n", epilogue="exp(v)", alpha=0.1)
+    product(gpu, dt.int8, 48, 64, 80, out=dt.int32)
+    if gpu.has_fp64:
+        product(gpu, dt.float64, 40, 34, 22, True, True)
+    assert all(p.even for p in _gemm._plans.values())
+
+
 def test_two_runs_are_equal(dev):
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((64, 20000)).astype("f"), rng.standard_normal((20000, 64)).astype("f")
@@ -221,6 +234,8 @@ WINOGRAD = {
     "valid": ((4, 32, 20, 19), (40, 32, 3, 3), (1, 1), (0, 0), (1, 1), 1),
     "groups": ((4, 64, 15, 33), (80, 32, 3, 3), (1, 1), (2, 2), (1, 1), 2),
     "padding 3": ((4, 32, 16, 16), (40, 32, 3, 3), (1, 1), (3, 1), (1, 1), 1),
+    "two panels": ((2, 70, 21, 22), (50, 70, 3, 3), (1, 1), ((0, 1), (2, 1)), (1, 1), 1),
+    "small images": ((16, 64, 4, 4), (64, 64, 3, 3), (1, 1), (1, 1), (1, 1), 1),
 }
 DEPTHWISE = {
     "3x3": ((2, 8, 28, 28), (8, 1, 3, 3), (1, 1), (1, 1), (1, 1), 8),

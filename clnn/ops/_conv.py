@@ -256,10 +256,12 @@ class Winograd:
     def suits(device, T, s, M, C, size, epilogue) -> bool:
         """Is it valid, and are there enough channels and tiles to pay for the transforms?"""
         epilogue = EPILOGUES.get(epilogue, epilogue)
-        if not (device.is_cpu and T.name == "float32" and s.k == (1, 3, 3) and s.s == (1, 1, 1) and s.d == (1, 1, 1) and size[0] == 1):
-            return False
         tiles = s.N * -(-size[1] // 2) * -(-size[2] // 2)
-        return C >= 32 and M >= 32 and tiles >= 192 and (not epilogue or "VT" in epilogue)
+        return Winograd.possible(device, T, s) and C >= 32 and M >= 32 and tiles >= 192 and (not epilogue or "VT" in epilogue)
+
+    @staticmethod
+    def possible(device, T, s) -> bool:
+        return device.is_cpu and T.name == "float32" and s.k == (1, 3, 3) and s.s == s.d == (1, 1, 1) and s.Y[0] == s.I[0] == 1
 
     @staticmethod
     def counts(size):

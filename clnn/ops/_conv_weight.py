@@ -7,7 +7,7 @@ import numpy as np
 
 from ..runtime.launch import launch
 from . import _gemm
-from ._conv import Grid, Shape, _input_grid, _plan, _table, _words8, _words16
+from ._conv import Grid, Shape, Winograd, _input_grid, _plan, _table, _words8, _words16
 from ._gemm import Problem
 
 
@@ -30,8 +30,49 @@ class PointwiseWeight:
 
 
 def _backward_weight(device, T, s: Shape):
-    kind = PointwiseWeight if PointwiseWeight.suits(s, T) else TiledWeight if TiledWeight.suits(device, s) else BackwardWeight
-    return kind(device, T, s)
+    kinds = ((PointwiseWeight, PointwiseWeight.suits(s, T)), (WinogradWeight, WinogradWeight.suits(device, T, s)), (TiledWeight, TiledWeight.suits(device, s)))
+    return next((kind for kind, suits in kinds if suits), BackwardWeight)(device, T, s)
+
+
+class WinogradWeight:
+    """Weight gradient of a 3 x 3 kernel of stride 1 with fewer multiplications, where the sizes pay for the transforms."""
+
+    def __init__(self, device, T, s: Shape):
+        self.device = device
+        TH, TW = -(-s.Y[1] // 2), -(-s.Y[2] // 2)
+        NV = next(n for n in (2, 3, 4) if n * 16 >= s.Cg or n == 4)
+        tiles, panels, pitch_x, pitch_y = s.N * TH * TW, -(-s.Cg // (NV * 16)), -(-s.Cg // 16) * 16, -(-s.Og // 16) * 16
+        splits = max(1, min(-(-2 * device.compute_units // (panels * s.groups)), tiles // 128))
+        share = -(-tiles // (splits * 64)) * 64
+        splits, pitch = -(-tiles // share), panels * NV * 16
+        self.turn = device.kernel("conv/channels")
+        pads = (s.p[1][0], s.p[2][0])
+        self.sides = [((pitch // 16, s.N, s.groups), _words16(s.N, channels, *size, *room, *before, pitch, s.groups), s.groups * s.N * prod(room) * pitch * 4)
+                      for channels, size, room, before, pitch in ((s.Cg, s.I[1:], (2 * TH + 2, 2 * TW + 2), pads, pitch_x),
+                                                                  (s.Og, s.Y[1:], (2 * TH, 2 * TW), (0, 0), pitch_y))]
+        self.kernel = device.kernel("conv/winograd_gradient", NV=NV, MR={2: 12, 3: 8, 4: 6}[NV], TILES=64)
+        self.gs = (panels, 1, s.groups * splits)
+        self.scratch, self.nbytes = panels * s.groups * splits * 16 * 64 * (NV * 16 + 48) * 4, splits * s.groups * 16 * s.Og * pitch * 4
+        self.words = _words16(s.Og, tiles, TH, TW, pitch_x, pitch_y, pitch, s.groups, share, s.N)
+        self.sum = device.kernel("conv/winograd_gradient_sum")
+        self.sum_gs, self.sum_words = (-(-s.Cg // 16), s.Og, s.groups), _words8(s.Og, s.Cg, pitch, splits)
+
+    @staticmethod
+    def suits(device, T, s: Shape) -> bool:
+        """Is it valid, and are there enough channels and tiles to pay for the transforms?"""
+        return Winograd.possible(device, T, s) and s.Cg >= 32 and s.Og >= 32 and s.N * -(-s.Y[1] // 2) * -(-s.Y[2] // 2) >= 64
+
+    def _turned(self, side, image, offset):
+        gs, words, nbytes = side
+        buf = self.device.alloc(nbytes)
+        launch(self.device, self.turn, gs, (1, 1, 1), image, offset, buf, 0, words)
+        return buf, 0
+
+    def run(self, x, x_off, dy, dy_off, dw, dw_off):
+        image, gradient = self._turned(self.sides[0], x, x_off), self._turned(self.sides[1], dy, dy_off)
+        part = self.device.alloc(self.nbytes)
+        launch(self.device, self.kernel, self.gs, (1, 1, 1), *image, *gradient, part, 0, self.device.alloc(self.scratch), self.words)
+        launch(self.device, self.sum, self.sum_gs, (1, 1, 1), part, 0, dw, dw_off, self.sum_words)
 
 
 class TiledWeight:
