@@ -29,11 +29,15 @@ def _extents(shape, dim):
     return outer, shape[dim], inner
 
 
-def _grid(device, outer, inner, parts, form="item"):
-    """Global and local size of a launch over (inner, outer, parts)."""
-    if device.loops or form in ("vector", "columns"):
-        return (inner, outer, parts), (1, 1, 1)
-    return (inner, outer, parts), ((64, 1, 1) if inner >= 64 else (1, 16 if outer >= 16 else 1, 1))
+def _grid(device, outer, inner, part, parts, columns=0):
+    """(global size, local size, parts per work-item) of a launch over (inner, outer, parts); ``columns``: of a work-item in the vector forms."""
+    if columns:
+        units = outer * parts
+        chunk = max(1, min(16384 // (part * min(columns, inner)), units // (8 * device.compute_units)))
+        return (-(-inner // columns), -(-units // chunk)), (1, 1), chunk
+    if device.loops:
+        return (inner, outer, parts), (1, 1, 1), 1
+    return (inner, outer, parts), ((64, 1, 1) if inner >= 64 else (1, 16 if outer >= 16 else 1, 1)), 1
 
 
 def scan(op, x, dim, reverse, out_dtype=None) -> Tensor:
@@ -50,9 +54,9 @@ def _scan(op, x, out, outer, n, inner, reverse):
     form = "array" if not device.is_cpu else "vector" if inner == 1 else "columns" if inner >= 8 else "array"
 
     def phase(name, z, y, part, parts):
-        gs, ls = _grid(device, outer, -(-inner // COLUMNS) if form == "columns" else inner, parts, form)
+        gs, ls, chunk = _grid(device, outer, inner, part, parts, dict(columns=COLUMNS, vector=1).get(form, 0))
         run(device, "scan/cumulate", dict(T=x.dtype, R=y.dtype, OP=op, REVERSE=reverse, PHASE=name, FORM=form, COLUMNS=COLUMNS), gs, ls, x, z, y,
-            outer, n, inner, part, parts)
+            outer, n, inner, part, parts, chunk)
     if n <= SHORT:
         phase("whole", out, out, n, 1)
         return
@@ -105,7 +109,7 @@ def recurrence(a, b, dim, reverse, lag):
     out = empty(b.shape, b.dtype, b._storage.device)
     outer, n, inner = _extents(b.shape, dim)
     if out._numel:
-        gs, ls = _grid(b._storage.device, outer, inner, 1)
+        gs, ls, _ = _grid(b._storage.device, outer, inner, n, 1)
         run(b._storage.device, "scan/recurrence", dict(T=b.dtype, REVERSE=reverse, LAG=lag), gs[:2], ls[:2], a.contiguous(), b.contiguous(), out,
             outer, n, inner)
     return out
@@ -204,9 +208,9 @@ def _scan_extreme(x, j, values, at, outer, n, inner, sign):
     width = 8 if x.dtype.itemsize == 8 else 16
 
     def phase(name, zv, zi, v, i, part, parts):
-        gs, ls = _grid(device, outer, -(-inner // width) if form == "columns" else inner, parts, form)
+        gs, ls, chunk = _grid(device, outer, inner, part, parts, dict(columns=width, vector=1).get(form, 0))
         run(device, "scan/extreme", dict(T=x.dtype, SIGN=sign, PHASE=name, FORM=form, POSITIONS=j is not None and name != "apply"), gs, ls,
-            x, zv, zi, v, i, outer, n, inner, part, parts)
+            x, zv, zi, v, i, outer, n, inner, part, parts, chunk)
     if n <= SHORT:
         phase("whole", x, at if j is None else j, values, at, n, 1)
         return

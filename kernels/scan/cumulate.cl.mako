@@ -11,8 +11,9 @@
 ##
 ## FORM      geometry
 ## array     global (inner, outer, parts)                                     a block in an array (GPUs)
-## vector    global (1, outer, parts), inner = 1, local size 1                a block in the lanes of a vector (CPUs)
-## columns   global (inner / COLUMNS rounded up, outer, parts), local size 1  a block in vectors of neighbouring columns (CPUs)
+## vector    global (1, outer * parts / chunk), inner = 1, local size 1       a block in the lanes of a vector (CPUs)
+## columns   global (inner / COLUMNS, outer * parts / chunk), local size 1    a block in vectors of neighbouring columns (CPUs)
+## Sizes are rounded up; the last two forms take `chunk` parts, one after another.
 ##
 ## parameter  values                meaning
 ## T, R       dtype rows            of X, of Y; the same but for PHASE total
@@ -54,12 +55,20 @@ static inline ${V} scan_block(${V} v) {
 }
 % endif
 __kernel void scan_cumulate(IN(${T.c}, X), IN(${A}, Z), OUT(${R.c}, Y), const long outer, const long n, const long inner, const long part,
-                            const long parts) {
+                            const long parts, const long chunk) {
     PTR_IN(${T.c}, X);
     PTR_IN(${A}, Z);
     PTR_OUT(${R.c}, Y);
-    const long i = get_global_id(0)${" * %d" % COLUMNS if FORM == "columns" else ""}, o = get_global_id(1), p = get_global_id(2);
+% if FORM == "array":
+    const long i = get_global_id(0), o = get_global_id(1), p = get_global_id(2);
     if (i >= inner || o >= outer) return;
+    {
+% else:
+    const long i = get_global_id(0) * ${COLUMNS if FORM == "columns" else 1}, end = min(outer * parts, (long)(get_global_id(1) + 1) * chunk);
+    if (i >= inner) return;
+    for (long unit = get_global_id(1) * chunk; unit < end; unit++) {
+    const long o = unit / parts, p = unit - o * parts;
+% endif
     const long first = p * part;
     const int m = (int)(min(n, first + part) - first);
     const long step = ${"-inner" if REVERSE else "inner"};
@@ -137,6 +146,7 @@ __kernel void scan_cumulate(IN(${T.c}, X), IN(${A}, Z), OUT(${R.c}, Y), const lo
     ${R.store}(Y, to, run);
 % endif
 % endif
+    }
 }
 ## rest: the blocks from element k on, with the elements of a block one by one
 <%def name="rest(begin, A)">

@@ -8,8 +8,9 @@
 ##
 ## FORM      geometry
 ## item      global (inner, outer, parts)
-## vector    global (1, outer, parts), inner = 1, local size 1: blocks of a vector's width are scanned in log2 steps (CPUs)
-## columns   global (inner / W rounded up, outer, parts), local size 1: vectors of W neighbouring columns, W = 8 for 64-bit types, else 16 (CPUs)
+## vector    global (1, outer * parts / chunk), inner = 1, local size 1: blocks of a vector's width are scanned in log2 steps (CPUs)
+## columns   global (inner / W, outer * parts / chunk), local size 1: vectors of W neighbouring columns, W = 8 for 64-bit types, else 16 (CPUs)
+## Sizes are rounded up; the last two forms take `chunk` parts, one after another.
 ## A stage above the first gets the positions of its elements in ZI (POSITIONS, form item). Limit of the other forms: n < 2^31.
 ##
 ## parameter  values      meaning
@@ -30,14 +31,22 @@
 ${vec.vector_io(T, W)}
 % endif
 __kernel void scan_extreme(IN(${T.c}, X), IN(${T.c}, ZV), IN(long, ZI), OUT(${T.c}, V), OUT(long, I), const long outer, const long n,
-                           const long inner, const long part, const long parts) {
+                           const long inner, const long part, const long parts, const long chunk) {
     PTR_IN(${T.c}, X);
     PTR_IN(${T.c}, ZV);
     PTR_IN(long, ZI);
     PTR_OUT(${T.c}, V);
     PTR_OUT(long, I);
-    const long i = get_global_id(0)${f" * {W}" if FORM == "columns" else ""}, o = get_global_id(1), p = get_global_id(2);
+% if FORM == "item":
+    const long i = get_global_id(0), o = get_global_id(1), p = get_global_id(2);
     if (i >= inner || o >= outer) return;
+    {
+% else:
+    const long i = get_global_id(0) * ${W if FORM == "columns" else 1}, end = min(outer * parts, (long)(get_global_id(1) + 1) * chunk);
+    if (i >= inner) return;
+    for (long unit = get_global_id(1) * chunk; unit < end; unit++) {
+    const long o = unit / parts, p = unit - o * parts;
+% endif
     const long first = p * part, last = min(n, first + part), base = o * n * inner + i, to = (o * parts + p) * inner + i;
 % if FORM == "vector":
     ${A} best = ${NOTHING};
@@ -118,6 +127,7 @@ __kernel void scan_extreme(IN(${T.c}, X), IN(${T.c}, ZV), IN(long, ZI), OUT(${T.
 % else:
     ${alone("base", "to")}
 % endif
+    }
 }
 ## alone: one column by itself
 <%def name="alone(begin, slot)">
