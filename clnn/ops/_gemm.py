@@ -84,8 +84,9 @@ class Plan:
             self._panel_a(p, params["MR"])
         self.kernel = device.kernel(variant, TA=p.ta, TB=p.tb, TC=p.tc, **params, **p.finishing())
         # Kernels of wide loads need operands at multiples of 16 bytes; for others there is the same kernel with narrow loads.
-        self.even = 16 // p.ta.itemsize - 1 if params.get("AWIDE") or params.get("BWIDE") else 0
-        self.narrow = (variant, dict(TA=p.ta, TB=p.tb, TC=p.tc, **{**params, "AWIDE": False, "BWIDE": False}, **p.finishing()))
+        wide = [name for name in ("WIDE", "AWIDE", "BWIDE") if params.get(name)]
+        self.even = 16 // min(p.ta.itemsize, p.tb.itemsize) - 1 if wide else 0
+        self.narrow = (variant, dict(TA=p.ta, TB=p.tb, TC=p.tc, **{**params, **dict.fromkeys(wide, False)}, **p.finishing()))
         self.words = words + (scalar(p.acc, p.alpha), scalar(p.acc, p.beta))
 
     # ---- steps around the product -------------------------------------------------------------------------------------------
@@ -292,10 +293,14 @@ def _plan_gpu(device, p, chunk):
     z = p.batch[0] * p.batch[1]
     if side == 16 and -(-p.M // 128) * -(-p.N // 128) * z >= 2 * device.compute_units and min(p.M, p.N) >= 96:
         T = 8  # enough blocks to fill the device: twice the arithmetic per element loaded
-    BK = 16
-    while BK * 2 * (side * T + 1) * size > min(device.local_mem, 16384):
+    tuned = lookup(device, "gemm_gpu", tuning_key(p.ta, p.M, p.N, p.K)) or {}
+    T, BK = tuned.get("T", T), tuned.get("BK", 16)
+    while BK * 2 * (side * T + 4) * size > min(device.local_mem, 17408 if "BK" not in tuned else 49152):
         BK //= 2
-    params = dict(LX=side, LY=side, TM=T, TN=T, BK=BK, AFAST="k" if p.a[1] == 1 else "m", BFAST="k" if p.b[0] == 1 else "n", TABLE=p.table == "b")
+    (afast, awide), (bfast, bwide) = (_gemm_tensor.fast_index(ks, xs, p.K, X, t, [s[at] for s in p.steps], chunk)
+                                      for ks, xs, X, t, at in ((p.a[1], p.a[0], p.M, p.ta, 0), (p.b[0], p.b[1], p.N, p.tb, 1)))
+    near = (side * T + BK) * max(abs(s) for s in (*p.a, *p.b)) < 1 << 31
+    params = dict(LX=side, LY=side, TM=T, TN=T, BK=BK, AFAST=afast, BFAST=bfast, WIDE=awide and bwide and near and not p.table, TABLE=p.table == "b")
     gs = (-(-p.N // (side * T)) * side, -(-p.M // (side * T)) * side, z)
     return "matmul/gpu", params, gs, (side, side, 1), p.pack(0, 0, chunk)
 

@@ -46,6 +46,42 @@ class Gemm(Space):
         return run, lambda: bool(np.allclose(out[0].numpy(), want, rtol=1e-3, atol=1e-3 * np.sqrt(K)))
 
 
+class GemmTensor(Space):
+    """Products of 16-bit matrices on tensor cores: the block of a work-group, by its name in :mod:`clnn.ops._gemm_tensor`."""
+    name = "gemm_tensor"
+    values = {"BLOCK": ("128x128", "128x64", "128x128/8", "64x128", "64x64", "32x32")}
+    problems = ((512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 1024, 1024), (1024, 4096, 1024), (256, 4096, 4096))
+
+    def prepare(self, device, problem):
+        import clnn
+        from ..ops._gemm_tensor import kinds
+        if "float16" not in kinds(device):
+            raise RuntimeError(f"{device.name} has no tensor cores that clnn can use")
+        M, N, K = problem
+        (a, b), tensors = _operands(clnn, device, (M, K), (K, N))
+        x, y = (t.half() for t in tensors)
+        rows = np.unique(np.linspace(0, M - 1, 16).astype(int))     # the whole product would take the host longer than the search
+        want = a[rows].astype(np.float16).astype(np.float32) @ b.astype(np.float16).astype(np.float32)
+        out = []
+
+        def run():
+            out[:] = [clnn.mm(x, y)]
+            out[0]._storage.buffer()
+        return run, lambda: bool(np.allclose(out[0].float().numpy()[rows], want, rtol=2e-3, atol=2e-3 * np.sqrt(K)))
+
+
+class GemmGpu(Gemm):
+    """Products on GPUs without them: rows and columns of a work-item, steps per block of K."""
+    name = "gemm_gpu"
+    values = {"T": (8, 4, 2), "BK": (16, 8, 32)}
+    problems = ((512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (64, 512, 784), (1024, 4096, 1024))
+
+    def prepare(self, device, problem):
+        if device.is_cpu:
+            raise RuntimeError(f"{device.name} is a CPU: see gemm")
+        return super().prepare(device, problem)
+
+
 class Conv2d(Space):
     name = "conv2d"
     values = {"MR": (4, 6, 8, 12, 24), "NV": (1, 2, 3, 4)}
@@ -96,4 +132,4 @@ class Attention(Space):
         return run, lambda: bool(np.allclose(out[0][0, 0].numpy(), want, rtol=1e-3, atol=1e-4))
 
 
-SPACES = {s.name: s for s in (Gemm(), Conv2d(), Attention())}
+SPACES = {s.name: s for s in (Gemm(), GemmGpu(), GemmTensor(), Conv2d(), Attention())}

@@ -33,6 +33,10 @@
         e = f"(lid + {(p // 2 if X == 'A' else p) * G})"
         return f"({e} / 32 * 16 + {e} / 4 % 8 + {p % 2 * 8}L)" if X == "A" else f"{e} / 4L"
 
+    def column(BX, G, p):
+        """The word along K of piece p of a work-item, for operands stored as "x"."""
+        return f"(lid / {BX // 4} + {p * G * 4 // BX})" if G % (BX // 4) == 0 else f"((lid + {p * G}) / {BX // 4})"
+
     def word(parts):
         """A word of guarded elements, the first of them in its low bits."""
         return f"as_uint({parts[0]})" if len(parts) == 1 else f"((uint)({parts[0]}) | (uint)({parts[1]}) << 16)"
@@ -45,7 +49,7 @@
         """Four words of one row: 4 per elements along K from X's offset p on."""
         return ", ".join(word([guarded(X, f"k + {n}", f"{X}at{p} + {n} * {ks}", zero) for n in range(i * per, i * per + per)]) for i in range(4))
 
-    def column(X, p, ks, per, zero):
+    def across(X, p, ks, per, zero):
         """Four words of four rows x0..x3 and one word along K."""
         return ", ".join(word([guarded(X, f"k + {h}", f"{X}at{p} + x{i} + {h} * {ks}", zero) for h in range(per)]) for i in range(4))
 %>\
@@ -90,6 +94,8 @@ static inline uint pack(float lo, float hi) { uint r; asm("cvt.rn.${TC.name.repl
 % for p in range(BX * 4 // G):
 % if fast == "k":
     const int ${X}at${p} = (int)(min(${row(X, p, G)}, ${end} - 1 - ${x0}) * ${xs} + (lid & 3) * ${16 // T.itemsize} * ${ks});
+% elif p and G % (BX // 4) == 0:
+    const int ${X}at${p} = ${X}at0 + ${p * G * 16 // T.itemsize // BX} * (int)${ks};
 % else:
     const int ${X}at${p} = (int)(min((lid + ${p * G}) % ${BX // 4} * 4L, ${end} - ${4 if wide else 1} - ${x0}) * ${xs} + (lid + ${p * G}) / ${BX // 4} * ${4 // T.itemsize} * ${ks});
 % endif
@@ -109,18 +115,18 @@ static inline uint pack(float lo, float hi) { uint r; asm("cvt.rn.${TC.name.repl
     { const int k = (lid & 3) * ${4 * per};
       ${X}got${p} = (uint4)(${piece(X, p, ks, per, zero)}); }
 % elif wide and per == 1:
-    ${X}got${p} = (lid + ${p * G}) / ${BX // 4} < left ? *(__global const uint4*)(${X} + ${X}at${p}) : (uint4)(0);
+    ${X}got${p} = ${column(BX, G, p)} < left ? *(__global const uint4*)(${X} + ${X}at${p}) : (uint4)(0);
 % elif wide:
-    { const int k = (lid + ${p * G}) / ${BX // 4} * 2;
+    { const int k = ${column(BX, G, p)} * 2;
       const uint2 lo = k < left ? *(__global const uint2*)(${X} + ${X}at${p}) : (uint2)(0), hi = k + 1 < left ? *(__global const uint2*)(${X} + ${X}at${p} + ${ks}) : (uint2)(0);
       ${X}got${p} = (uint4)((lo.s0 & 0xffffu) | hi.s0 << 16, lo.s0 >> 16 | (hi.s0 & 0xffff0000u), (lo.s1 & 0xffffu) | hi.s1 << 16, lo.s1 >> 16 | (hi.s1 & 0xffff0000u)); }
 % else:
-    { const int k = (lid + ${p * G}) / ${BX // 4} * ${per};
+    { const int k = ${column(BX, G, p)} * ${per};
       const long x = (lid + ${p * G}) % ${BX // 4} * 4, last = ${end} - 1 - ${x0};
 % for i in range(4):
       const long x${i} = (min(x + ${i}, last) - min(x, last)) * ${xs};
 % endfor
-      ${X}got${p} = (uint4)(${column(X, p, ks, per, zero)}); }
+      ${X}got${p} = (uint4)(${across(X, p, ks, per, zero)}); }
 % endif
 % endfor
 </%def>
@@ -135,7 +141,7 @@ static inline uint pack(float lo, float hi) { uint r; asm("cvt.rn.${TC.name.repl
       q[0] = (uint4)(u.s0, v.s0, u.s1, v.s1);
       q[32] = (uint4)(u.s2, v.s2, u.s3, v.s3); }
 % elif fast == "x":
-    { const int w = (lid + ${p * G}) / ${BX // 4};
+    { const int w = ${column(BX, G, p)};
       ${to}[((w >> 1 & 1) * 8 + (w & 1) * 4 + (w >> 2)) * ${(BX + 8) // 4} + (lid + ${p * G}) % ${BX // 4}] = WORDS(${X}got${p}); }
 % endif
 % endfor
