@@ -212,12 +212,14 @@ class Taps:
         device = self.device
         side = 16 if device.max_work_group >= 256 else 8 if device.max_work_group >= 64 else 1
         TM = 4 if M > 2 * side else 2
+        enough = side == 16 and -(-M // 128) * -(-self.pixels // 128) * self.groups >= 2 * device.compute_units
+        TM, TN = 8 if enough and M >= 96 else TM, 8 if enough else 4
         size = T.acc_dtype.itemsize
         BK = 16
-        while (BK * (side * (TM + 4) + 2) * size + side * 4 * 12) > min(device.local_mem, 16384):
+        while BK * (side * (TM + TN) + 8) * size + side * TN * 12 > min(device.local_mem, 20480):
             BK //= 2
-        self.kernel = device.kernel("conv/gpu", LX=side, LY=side, TM=TM, TN=4, BK=BK, **common)
-        self.gs = (-(-self.pixels // (side * 4)) * side, -(-M // (side * TM)) * side, self.groups)
+        self.kernel = device.kernel("conv/gpu", LX=side, LY=side, TM=TM, TN=TN, BK=BK, **common)
+        self.gs = (-(-self.pixels // (side * TN)) * side, -(-M // (side * TM)) * side, self.groups)
         self.ls = (side, side, 1)
         self.words = _words16(*head, 0, *tail)
 
@@ -242,12 +244,17 @@ class Winograd:
         tiles = [-(-n // 2) for n in size[1:]]
         count = s.N * prod(tiles)
         slots = min(-(-count // 64), 2 * device.compute_units)
-        self.gs = (slots, 1, s.groups)
-        self.nbytes = slots * s.groups * 16 * (64 * (C + M) + 32) * 4
+        blocks = max(1, min(-(-device.compute_units // (slots * s.groups)), M // 32))      # each transforms the inputs again
+        MB = M if blocks == 1 else -(-(-(-M // blocks)) // 6) * 6
+        while 0 < M % MB < 6:                                                           # the last block needs a whole tile of rows
+            MB += 6
+        blocks = -(-M // MB)
+        self.gs = (slots, blocks, s.groups)
+        self.nbytes = slots * blocks * s.groups * 16 * (64 * (C + MB) + 32) * 4
         self.kernel = device.kernel("conv/winograd", MR=6, BIAS="m" if bias else "", EPI=EPILOGUES.get(epilogue, epilogue))
         self.weigh = device.kernel("conv/winograd_weights")
         row = prod(size)
-        self.words = _words16(M, C, count, *tiles, *size[1:], grid.P, grid.dims[2], grid.CS)
+        self.words = _words16(M, C, count, *tiles, *size[1:], grid.P, grid.dims[2], grid.CS, MB)
         self.y = _words8(s.groups * M * row, size[2], row, M * row)
         self.weight_words, self.weight_bytes = _words8(C, M, *weight, flip), s.groups * 16 * M * C * 4
         self.weight_gs = (C, M, s.groups)
@@ -257,7 +264,7 @@ class Winograd:
         """Is it valid, and are there enough channels and tiles to pay for the transforms?"""
         epilogue = EPILOGUES.get(epilogue, epilogue)
         tiles = s.N * -(-size[1] // 2) * -(-size[2] // 2)
-        return Winograd.possible(device, T, s) and C >= 32 and M >= 32 and tiles >= 192 and (not epilogue or "VT" in epilogue)
+        return Winograd.possible(device, T, s) and C >= 32 and M >= 32 and tiles >= 48 and (not epilogue or "VT" in epilogue)
 
     @staticmethod
     def possible(device, T, s) -> bool:

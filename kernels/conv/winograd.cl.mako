@@ -3,14 +3,14 @@
 ## 3 x 3 convolution of stride 1 by Winograd's F(2x2, 3x3) on a CPU: 16 products per 2 x 2 outputs instead of 36.
 ##
 ## U (groups, 16, M, C) weights of conv/winograd_weights; grid (C, N, GH, GW): the padded input of conv/grid; Y: rows of unit
-## stride. scratch: per work-group 16 planes of C x 64 (+ 16 spare) transformed inputs and 16 of M x 64 (+ 16) products.
-## Geometry: global (slots, 1, groups), local (1, 1, 1). A work-item takes every slots-th panel of 64 tiles (2 x 2 outputs each):
-## it transforms the panel's input for all channels, forms 16 matrix products with the register tile of matmul/cpu while one
+## stride. scratch: per work-group 16 planes of C x 64 (+ 16 spare) transformed inputs and 16 of MB x 64 (+ 16) products.
+## Geometry: global (slots, blocks of MB = d.sa rows, groups), local (1, 1, 1). A work-item takes every slots-th panel of 64 tiles (2 x 2
+## outputs each): it transforms the panel's input for all channels, forms 16 matrix products with the register tile of matmul/cpu while one
 ## plane stays in cache, then transforms back. Runs of neighbouring tiles in one row of tiles are handled 16 at a time; a
 ## store may overrun into the next run, which is written after it.
 ##
 ## Parameter  legal values
-## MR         rows of the register tile, <= M
+## MR         rows of the register tile, <= the rows of each block
 ## BIAS       "" | m; EPI as in matmul/tile, valid on vectors
 ##
 ## Limits: float32. An Inf or NaN in the input spreads to all four outputs of the tiles that read it.
@@ -19,14 +19,15 @@ ${tile.macros("float")}
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv_winograd(IN(float, U), IN(float, grid), OUT(float, Y), IN(float, bias), __global float* restrict scratch, const long16 d, const long8 y) {
     const long M = d.s0, C = d.s1, tiles = d.s2, TH = d.s3, TW = d.s4, OH = d.s5, OW = d.s6, P = d.s7, GW = d.s8, CS = d.s9;
-    const long g = get_group_id(2), in_plane = C * ${NR} + ${W}, out_plane = M * ${NR} + ${W}, kc = C;
+    const long m_begin = get_group_id(1) * d.sa, m_end = min(M, m_begin + d.sa);
+    const long g = get_group_id(2), in_plane = C * ${NR} + ${W}, out_plane = d.sa * ${NR} + ${W}, kc = C;
     __global const float* restrict G = grid_p + grid_o + g * C * CS;
     __global const float* restrict A = U_p + U_o + g * 16 * M * C;
     __global float* restrict out = Y_p + Y_o + g * y.s3;
 % if BIAS:
     __global const float* restrict bias = bias_p + bias_o + g * M;
 % endif
-    __global float* restrict vin = scratch + (g * get_num_groups(0) + get_group_id(0)) * 16 * (in_plane + out_plane);
+    __global float* restrict vin = scratch + ((g * get_num_groups(1) + get_group_id(1)) * get_num_groups(0) + get_group_id(0)) * 16 * (in_plane + out_plane);
     __global float* restrict vout = vin + 16 * in_plane;
     int from[${NR}], to[${NR}], count[${NR}];
     long place[${NR}];
@@ -64,10 +65,10 @@ void conv_winograd(IN(float, U), IN(float, grid), OUT(float, Y), IN(float, bias)
 % endfor
             }
         for (int t = 0; t < 16; t++)
-            for (long i_new = 0; i_new < M; i_new += ${MR}) {
-                const long i = min(i_new, M - ${MR});
+            for (long i_new = m_begin; i_new < m_end; i_new += ${MR}) {
+                const long i = min(i_new, m_end - ${MR});
                 __global const float* b = vin + t * in_plane;
-                __global float* o = vout + t * out_plane + i * ${NR};
+                __global float* o = vout + t * out_plane + (i - m_begin) * ${NR};
 % for r in range(MR):
                 __global const float* a${r} = A + (t * M + i + ${r}) * C;
 % endfor
@@ -79,9 +80,9 @@ void conv_winograd(IN(float, U), IN(float, grid), OUT(float, Y), IN(float, bias)
                 ${" ".join(f"vstore16(c{r}_{j}, 0, o + {r * NR + j * W});" for j in range(NV))}
 % endfor
             }
-        for (long row = 0; row < M; row++)
+        for (long row = m_begin; row < m_end; row++)
             for (int r = 0; r < runs; r++) {
-                __global const float* o = vout + row * ${NR} + to[r];
+                __global const float* o = vout + (row - m_begin) * ${NR} + to[r];
 % for j in range(4):
                 float16 m0${j}, m1${j};
                 { const float16 q1 = vload16(0, o + ${4 + j} * out_plane), q2 = vload16(0, o + ${8 + j} * out_plane);
