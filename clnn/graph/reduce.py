@@ -22,7 +22,7 @@ SHORT = 16              # still shorter ones are added up in sequence
 SEGMENT = 16384         # elements per first-stage segment of a row
 ROWS = 1024             # rows per first-stage segment of a column
 LONG = 8                # instructions of a prologue from which on kept intermediate values are stored first
-CHUNK = 64              # columns per work-item in loop form
+CHUNK = 64              # columns per work-item in loop form; kernels for fewer lack what only a whole chunk runs
 
 
 class Reduction:
@@ -181,7 +181,7 @@ class Geometry:
         self.column = self._is_column(walks)
         self.inner = 1 if self.column else self.reduced[-1]
         self.rows = self.total // self.inner if self.inner else 0
-        self.kind = "column" if self.column else "short" if self.total < SHORT else "brief" if self.total < BRIEF else "row"
+        self.kind = ("narrow" if self.kept[-1] < CHUNK else "column") if self.column else "short" if self.total < SHORT else "brief" if self.total < BRIEF else "row"
         self._cut()
 
     def _is_column(self, walks):
@@ -227,7 +227,7 @@ def _kernel(device, call, group, geo, out_dtype, final):
 
 def _grid(device, geo, kind, form):
     """(global size, local size, outputs per work-item)."""
-    if kind == "column":
+    if geo.column:
         inner = geo.kept[-1]
         outer = geo.outputs // inner
         if form == "item":
@@ -269,12 +269,13 @@ def source_of(device, call, program, value, out_dtype, nk, nr, kind, final):
     form = "loop" if device.loops else "item"
     body = None
     if device.is_cpu and kind != "short":
-        vector = _column_vector if kind == "column" else functools.partial(_row_vector, brief=kind == "brief")
+        vector = functools.partial(_row_vector, brief=kind == "brief") if kind in ("row", "brief") else \
+            functools.partial(_column_vector, narrow=kind == "narrow")
         body = vector(call, program, value, out_dtype, nk, nr, final, own)
     if body is not None:
         form = "vector"
     else:
-        write = {"row": _row, "short": _short, "brief": _brief, "column": _column}[kind]
+        write = {"row": _row, "short": _short, "brief": _brief, "column": _column, "narrow": functools.partial(_column, narrow=True)}[kind]
         body = write(call, program, value, out_dtype, nk, nr, form == "loop", final, own)
     text = "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void reduce(\n    {', '.join(params)})", "{", *codegen.with_checks(program, body), "}", ""])
     rows = [value, out_dtype, acc] + [dt.ALL[leaf[0]] for leaf in program.leaves] + [dt.ALL[i] for ins in program.code for i in ins[1:3]]
@@ -411,25 +412,25 @@ def _column_parts(program, nk, nr):
     return head, per_row, f"(p * (outputs / k{nk - 1}) + outer) * k{nk - 1} + "
 
 
-def _column_vector(call, program, value, out_dtype, nk, nr, final, own):
+def _column_vector(call, program, value, out_dtype, nk, nr, final, own, narrow=False):
     writer = _vector_writer(call, program, value, own)
     if writer is None:
         return None
     head, per_row, where = _column_parts(program, nk, nr)
     scalar = _element(call, program, value, own, _index(program, "i", "k", nk - 1), "                ")
-    return _offsets(program) + reduce_vector.column(writer, head, f"k{nk - 1}", per_row, scalar, _store(call, out_dtype, final, where + "i"))
+    return _offsets(program) + reduce_vector.column(writer, head, f"k{nk - 1}", per_row, scalar, _store(call, out_dtype, final, where + "i"), narrow)
 
 
-def _column(call, program, value, out_dtype, nk, nr, loop, final, own):
+def _column(call, program, value, out_dtype, nk, nr, loop, final, own, narrow=False):
     acc, fold = call.acc.acc, call.spec.combined
     at = _index(program, "i", "k", nk - 1)
     head, per_row, where = _column_parts(program, nk, nr)
     if loop:
         body = [f"    const long first = (long)get_global_id(0) * {CHUNK};", f"    const int m = (int)min((long){CHUNK}, k{nk - 1} - first);",
                 f"    {acc} part[{CHUNK}];", f"    for (int l = 0; l < {CHUNK}; l++) part[l] = {_identity(call)};"]
-        for full in (True, False):
+        for full in (False,) if narrow else (True, False):
             bound = str(CHUNK) if full else "m"
-            body += [f"    {'if' if full else 'else'}{f' (m == {CHUNK})' if full else ''} for (long row = row0; row < row1; row++) {{", *per_row,
+            body += [f"    {f'if (m == {CHUNK}) ' if full else '' if narrow else 'else '}for (long row = row0; row < row1; row++) {{", *per_row,
                      f"        for (int l = 0; l < {bound}; l++) {{", "            const long i = first + l;",
                      *_element(call, program, value, own, at, "            "), f"            part[l] = {fold(acc, 'part[l]', 'e')};", "        }", "    }"]
         body += ["    for (int l = 0; l < m; l++) {", f"        const {acc} total = part[l];",

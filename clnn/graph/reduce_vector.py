@@ -77,14 +77,14 @@ def row(writer, head, per_row, scalar, store, brief):
             "        if (base < in1) {", *rest, "        }", "    }", *w.tree("total", "    "), "    " + store, "    }"]
 
 
-def column(writer, head, size, per_row, scalar, store):
-    """Statements of the column form: 64 columns of ``size`` per work-item; ``store`` stores ``total`` of column ``i``."""
+def column(writer, head, size, per_row, scalar, store, narrow=False):
+    """Statements of the column form: 64 columns of ``size`` per work-item; ``store`` stores ``total`` of column ``i``. ``narrow``: there are never 64."""
     w, acc = writer, writer.acc
     rows = "for (long row = row0; row < row1; row++) {"
+    whole = [f"    if (m == {LANES}) {{", *w.start("        "), "        " + rows, *per_row, *w.step("first", "            "), "        }",
+             *[f"        vstore{w.width}(a{q}, {q}, part);" for q in range(w.count)], "    } else {"]
     return [*head, f"    const long first = (long)get_global_id(0) * {LANES};", f"    const int m = (int)min((long){LANES}, {size} - first);",
-            f"    {acc} part[{LANES}];",
-            f"    if (m == {LANES}) {{", *w.start("        "), "        " + rows, *per_row, *w.step("first", "            "), "        }",
-            *[f"        vstore{w.width}(a{q}, {q}, part);" for q in range(w.count)], "    } else {",
+            f"    {acc} part[{LANES}];", *(["    {"] if narrow else whole),
             "        int q = 0;", f"        for (; q + {w.width} <= m; q += {w.width}) {{", f"            {w.vector} a0 = ({w.vector})({w.identity});",
             "            " + rows, *per_row, *w.element("first + q", "                "), f"                a0 = {w.fold('a0', 'e')};", "            }",
             f"            vstore{w.width}(a0, 0, part + q);", "        }", "        for (; q < m; q++) {", "            const long i = first + q;",
