@@ -13,11 +13,18 @@ from ..core.shape import wrap_dim
 from ..core.warn import warn
 
 
-def row_plan(device, rows, n, inner=1, vector=True):
-    """How rows are given to work-items (see kernels/softmax/rows.cl.mako): (FORM, LANES, chunk, global size, local size)."""
+FEW = 5                     # elements of a row from which on a vector serves it
+
+
+def row_plan(device, rows, n, inner=1, vector=True, few=0):
+    """How rows are given to work-items (see kernels/softmax/rows.cl.mako): (FORM, LANES, chunk, global size, local size).
+    ``few``: lanes of a vector for rows that fit one, where the template has that form."""
     chunk = max(1, min(max(4096 // max(n, 1), -(-rows // 256)), -(-rows // (4 * device.compute_units))))
     if vector and device.is_cpu and inner == 1 and n >= 16:
         return "vector", 1, chunk, (-(-rows // chunk),), (1,)
+    if device.loops and inner == 1 and FEW <= n <= few:
+        chunk = max(1, min(64, rows // (64 * device.compute_units))) * 16
+        return "few", 1, chunk, (-(-rows // chunk),), (1,)
     if device.loops:
         if inner > 1 or n < 32:
             return "block", 1, 1, (rows // inner * -(-inner // 64) if inner > 1 else -(-rows // 64),), (1,)
@@ -43,7 +50,7 @@ def _launch(path, tensors, out, dim, log):
     shape, device = out.shape, out._storage.device
     outer, n, inner = _split(shape, dim)
     if out._numel:
-        form, lanes, chunk, gs, ls = row_plan(device, outer * inner, n, inner)
+        form, lanes, chunk, gs, ls = row_plan(device, outer * inner, n, inner, few=8 if out.dtype is dt.float64 else 16)
         run(device, path, dict(T=out.dtype, FORM=form, LANES=lanes, LOG=log), gs, ls, *tensors, out, outer * inner, n, inner, chunk)
     return out
 

@@ -10,7 +10,7 @@
     gy = lambda i: f"LD_{T.name}(g, {at(i)})"
     yy = lambda i: f"LD_{T.name}(y, {at(i)})"
     ADD = lambda a, b: f"{a} + {b}"
-    S = "s[l]" if FORM == "block" else "s"
+    S = "s[l]" if rows.attr.per_row(FORM) else "s"
 %>\
 ${rows.vectors(FORM, T)}
 ${rows.expo(FORM, T)}

@@ -4,7 +4,7 @@
 ##
 ## Parameter  legal values
 ## T          dtype row of x and y (float)
-## FORM       vector | loop | block | group | item | column, see rows.cl.mako
+## FORM       vector | loop | block | few | group | item | column, see rows.cl.mako
 ## LANES      1 | 16 | 64; LOG  0 | 1
 ## Per row: the largest element m, the sum s of exp(x - m), then exp(x - m) / s, or x - m - log(s).
 ## Where rows are contiguous, 32- and 64-bit floats keep exp(x - m) in y between the passes; else it is computed again.
@@ -15,8 +15,8 @@
     load = lambda i: f"LD_{T.name}(x, {at(i)})"
     MAX = lambda a, b: f"({b} > {a} ? {b} : {a})"
     ADD = lambda a, b: f"{a} + {b}"
-    # per-row values: scalars, or arrays over the lanes of a block
-    V = (lambda name: name + "[l]") if FORM == "block" else (lambda name: name)
+    # per-row values: scalars, or arrays over the rows of a block
+    V = (lambda name: name + "[l]") if rows.attr.per_row(FORM) else (lambda name: name)
     expo = lambda i: f"rows_exp({load(i)} - {V('m')})"
     keep = f"ST_{T.name}(y, PLACE, e);" if KEEP else ""
 %>\

@@ -3,6 +3,7 @@
 ##   vector local size 1, inner 1: a work-item takes `chunk` rows one after another in vectors of 16 (double: 8) elements (CPUs)
 ##   loop   local size 1, inner 1: a work-item takes `chunk` rows one after another; LANES partial results keep loops vectorised (PoCL)
 ##   block  local size 1: a work-item takes 64 rows side by side, one per vector lane: short rows and columns (PoCL)
+##   few    local size 1, inner 1: rows that fit a vector, 16 of them side by side; `chunk` is a multiple of 16 (PoCL)
 ##   group  inner 1: one work-group of LANES work-items per row, combined in local memory (GPUs, Intel)
 ##   item   inner 1: one work-item per row, for short rows
 ##   column one work-item per row, neighbouring work-items on neighbouring columns; global (inner, outer)
@@ -22,6 +23,14 @@
     def width(ACC):
         return 8 if ACC == "double" else 16
 
+    def per_row(FORM):
+        """How many rows the values that belong to rows are kept of; 0: of one, in a scalar."""
+        return dict(block=64, few=16).get(FORM, 0)
+
+    def lanes(W, h, odd):
+        """The lanes of W whose number has bit h (not) set."""
+        return "s" + "".join("0123456789abcdef"[l] for l in range(W) if bool(l & h) == odd)
+
     def place(FORM):
         if FORM == "block":
             return lambda i: f"base + {i} * step + l * side"
@@ -36,15 +45,35 @@ ${vec.vector_io(T, width(T.acc))}
 #define LDV_${T.name}(p, i) ldv_${T.name}((p) + (i))
 #define STV_${T.name}(p, i, v) stv_${T.name}((p) + (i), v)
 % endfor
+% elif FORM == "few":
+## a row's vector reads on into the next row and writes on into it before that is written, but never beyond the last row of the work-item
+% for T in {d.name: d for d in dtypes}.values():
+<% W = width(T.acc) %>\
+${vec.vector_io(T, W)}
+static inline ${T.acc}${W} few_load_${T.name}(__global const ${T.c}* p, const long left) {
+    if (left >= ${W}) return ldv_${T.name}(p);
+    ${T.acc} t[${W}];
+    for (int i = 0; i < ${W}; i++) t[i] = ${T.load}(p, min((long)i, left - 1));
+    return vload${W}(0, t);
+}
+static inline void few_store_${T.name}(__global ${T.c}* p, const ${T.acc}${W} v, const long n, const long left) {
+    if (left >= ${W}) { stv_${T.name}(p, v); return; }
+    ${T.acc} t[${W}];
+    vstore${W}(v, 0, t);
+    for (int i = 0; i < n; i++) ${T.store}(p, i, t[i]);
+}
+#define LDV_${T.name}(p, i) few_load_${T.name}((p) + (i), left)
+#define STV_${T.name}(p, i, v) few_store_${T.name}((p) + (i), v, n, left)
+% endfor
 % endif
 </%def>
 ## expo: rows_exp, exp for arguments <= 0 (x less its maximum), 2 ulp. Where the driver's exp does not vectorise well (PoCL), and for vectors,
 ## branch-free code: 2^k * e^r with k rounded by adding a large number, whose low bits then are the exponent; results below 3e-38 become 0.
 <%def name="expo(FORM, T)">
 % if T.acc == "float":
-% for F, I in [("float", "int")] + ([("float16", "int16")] if FORM == "vector" else []):
+% for F, I in [("float", "int")] + ([("float16", "int16")] if FORM in ("vector", "few") else []):
 ${"#ifdef CLNN_OWN_MATH" if F == "float" else ""}
-static inline ${"__attribute__((overloadable))" if FORM == "vector" else ""} ${F} rows_exp(const ${F} x) {
+static inline ${"__attribute__((overloadable))" if FORM in ("vector", "few") else ""} ${F} rows_exp(const ${F} x) {
     const ${F} c = x < -86.5f ? (${F})-86.5f : x;
     const ${F} t = fma(c, (${F})1.44269504f, (${F})12582912.0f), k = t - 12582912.0f;
     ${F} r = fma(k, (${F})-0.693359375f, c);
@@ -52,11 +81,11 @@ static inline ${"__attribute__((overloadable))" if FORM == "vector" else ""} ${F
     ${F} q = fma(r, fma(r, (${F})0.001394644786f, (${F})0.008366582376f), (${F})0.04166628206f);
     q = fma(r, fma(r, q, (${F})0.1666654300f), (${F})0.5000000062f);
     q = fma(r * r, q, r);
-    return x < -86.5f ? (${F})0.0f : as_${F}(as_${I}(1.0f + q) + (as_${I}(t) << 23));
+    return x < -86.5f ? (${F})0.0f : (1.0f + q) * as_${F}((as_${I}(t) << 23) + 0x3f800000);     /* a NaN stays one, whatever its bits */
 }
 % if F == "float":
 #else
-${"static inline __attribute__((overloadable)) float rows_exp(const float x) { return exp(x); }" if FORM == "vector" else "#define rows_exp exp"}
+${"static inline __attribute__((overloadable)) float rows_exp(const float x) { return exp(x); }" if FORM in ("vector", "few") else "#define rows_exp exp"}
 #endif
 % endif
 % endfor
@@ -70,6 +99,11 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
     for (long row = row_begin; row < row_end; row++) {
     const long base = row * n;
 #define row_at row
+% elif FORM == "few":
+    const long row_begin = get_global_id(0) * chunk, row_end = min(${rows}, row_begin + chunk);
+    for (long first = row_begin; first < row_end; first += ${per_row(FORM)}) {
+    const int width = (int)min(${per_row(FORM)}L, row_end - first);
+#define row_at (first + l)
 % elif FORM == "block":
     ## side by side: the columns of one outer index, or, with inner 1, consecutive rows
     const long wide = inner > 1 ? inner : ${rows}, blocks = (wide + 63) / 64, block = get_global_id(0);
@@ -95,7 +129,7 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
 % endif
 </%def>
 <%def name="end(FORM)">
-% if FORM in ("loop", "vector"):
+% if FORM in ("loop", "vector", "few"):
     }
 % endif
 </%def>
@@ -143,6 +177,39 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
     for (int s = ${LANES // 2}; s > 0; s >>= 1)
         for (int l = 0; l < s; l++) part_${name}[l] = ${combine(f"part_{name}[l]", f"part_{name}[l + s]")};
     const ${ACC} ${name} = part_${name}[0];
+% elif FORM == "few":
+<% W, R = width(ACC), per_row(FORM) %>\
+    ${ACC} ${name}[${R}];
+    {
+        const ${ACC}${W} none = (${ACC}${W})(${init});
+        const ${"long" if W == 8 else "int"}${W} mine = (${"long" if W == 8 else "int"}${W})(${", ".join(map(str, range(W)))}) < (${"long" if W == 8 else "int"}${W})(${n});
+        ${ACC} part[${R * W}];
+        for (int l = 0; l < width; l++) {
+            const long base = (first + l) * n, left = row_end * n - base;
+            ${many(element("0"), ACC)}
+            vstore${W}(mine ? e : none, l, part);
+        }
+        for (int l = width; l < ${R}; l++) vstore${W}(none, l, part);
+% for block in range(0, R, W):
+        {
+% for k in range(W):
+            ${ACC}${W} t${k} = vload${W}(${block + k}, part);
+% endfor
+<% h = W // 2 %>\
+% while h:
+% for k in range(h):
+            {
+                const ${ACC}${W} low = (${ACC}${W})(${f"t{2 * k}.{lanes(W, h, False)}, t{2 * k + 1}.{lanes(W, h, False)}"});
+                const ${ACC}${W} high = (${ACC}${W})(${f"t{2 * k}.{lanes(W, h, True)}, t{2 * k + 1}.{lanes(W, h, True)}"});
+                t${k} = ${combine("low", "high")};
+            }
+% endfor
+<% h //= 2 %>\
+% endwhile
+            vstore${W}(t0, ${block // W}, ${name});
+        }
+% endfor
+    }
 % elif FORM == "block":
     ${ACC} ${name}[64];
     for (int l = 0; l < 64; l++) ${name}[l] = ${init};
@@ -177,8 +244,8 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
 </%def>
 ## each_row: a value per row from others; in `text` a name with an underscore at its end is such a value and row_at the row's number.
 <%def name="each_row(FORM, ctype, name, text)">
-% if FORM == "block":
-    ${ctype} ${name}[64];
+% if per_row(FORM):
+    ${ctype} ${name}[${per_row(FORM)}];
     for (int l = 0; l < width; l++) ${name}[l] = ${one(re.sub(r"\b(\w+?)_\b", r"\1[l]", text), ctype)};
 % else:
     const ${ctype} ${name} = ${one(re.sub(r"\b(\w+?)_\b", r"\1", text), ctype)};
@@ -186,7 +253,7 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
 </%def>
 ## store_row: `statement` once per row, with names as in each_row.
 <%def name="store_row(FORM, statement)">
-% if FORM == "block":
+% if per_row(FORM):
     for (int l = 0; l < width; l++) { ${one(re.sub(r"\b(\w+?)_\b", r"\1[l]", statement), "")} }
 % else:
     ${"if (lane == 0) " if FORM == "group" else ""}{ ${one(re.sub(r"\b(\w+?)_\b", r"\1", statement), "")} }
@@ -200,6 +267,11 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
         long i = 0;
         for (; i + ${W} <= ${n}; i += ${W}) { ${many(body("i"), ACC)} }
         for (; i < ${n}; i++) { ${one(body("i"), ACC)} }
+    }
+% elif FORM == "few":
+    for (int l = 0; l < width; l++) {
+        const long base = (first + l) * n, left = row_end * n - base;
+        ${many(body("0"), ACC)}
     }
 % elif FORM == "group":
     for (long i = lane; i < ${n}; i += ${LANES}) {
