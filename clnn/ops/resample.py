@@ -64,6 +64,14 @@ class Table:
             got = self.copies[device, dtype] = span, weights
         return got
 
+    def turned_weights(self, device, dtype):
+        """The weights as a tensor (taps, outputs) of a device."""
+        got = self.copies.get((device, dtype, "turned"))
+        if got is None:
+            got = self.copies[device, dtype, "turned"] = tensor(np.ascontiguousarray(self.weights.T), dtype=dtype, device=device)
+            got._storage.buffer()
+        return got
+
 
 def _table(size, rows, elements, weights, count):
     """The Table of ``count`` outputs over ``size`` elements from triples (output, element, weight); equal pairs are added."""
@@ -150,13 +158,42 @@ def _smooth_table(kind, size, count, align, scale, f):
 def _resample(input, tables):
     """``input`` with its last axes resampled by ``tables``, one per axis or None."""
     busy = [k for k, t in enumerate(tables) if t is not None]
-    taps = math.prod(tables[k].taps for k in busy)
-    if taps <= FUSED_TAPS or len(busy) == 1:
+    by_rows = _row_width(input, tables) > 1                     # then the last axis is a pass by itself anyway
+    taps = math.prod(tables[k].taps for k in busy if not by_rows or k < len(tables) - 1)
+    if taps <= FUSED_TAPS or len(busy) == 1 or by_rows and len(busy) == 2 and busy[1] == len(tables) - 1:
         return _pass(input, tables)
     x = input.to(input.dtype.acc_dtype)
     for k in sorted(busy, key=lambda k: len(tables[k].span) / tables[k].size):      # what makes it smaller first
         x = _pass(x, tuple(t if i == k else None for i, t in enumerate(tables)))
     return x.to(input.dtype)
+
+
+def _row_width(input, tables):
+    """Lanes of kernels/resample/rows.cl.mako for the last axis; 1: that form does not serve."""
+    device, most = input._storage.device, 8 if input.dtype.acc == "double" else 16
+    if not device.is_cpu or input.shape[-1] < 4 or all(t is None or t.weights is None for t in tables):
+        return 1
+    return min(most, 1 << input.shape[-1].bit_length() - 1)
+
+
+def _by_rows(input, out, tables, sizes, outs, wide):
+    """Launch the form that adds up rows first."""
+    device, acc, last = input._storage.device, input.dtype.acc_dtype, tables[-1]
+    rows, rank = out._numel // out.shape[-1], len(tables)
+    taps = last.taps if last is not None and last.taps <= UNROLLED else 0
+    lanes = wide if taps and outs[-1] >= wide else 1
+    names, args = "", []
+    for a, t in zip("DHW"[3 - rank:], tables):
+        if t is not None:
+            span, weights = t.on(input.device, acc)
+            names += a
+            args += [span, t.turned_weights(input.device, acc) if a == "W" and taps else weights, t.taps]
+    chunk = max(1, min(8192 // max(sizes[-1], outs[-1]), -(-rows // (4 * device.compute_units))))
+    items = -(-rows // chunk)
+    line = empty((items * (sizes[-1] + 16) if last is not None else 1,), acc, device)
+    run(device, "resample/rows", dict(T=input.dtype, AXES=names, W=wide, LANES=lanes, TAPS=taps), (items,), (1,), input.contiguous(), out, line,
+        rows, chunk, *(1,) * (3 - rank), *sizes, *(1,) * (3 - rank), *outs, *args)
+    return out
 
 
 def _pass(input, tables):
@@ -166,6 +203,9 @@ def _pass(input, tables):
     out = empty((*input.shape[:-rank], *outs), input.dtype, device)
     if not out._numel:
         return out
+    wide = _row_width(input, tables)
+    if wide > 1:
+        return _by_rows(input, out, tables, sizes, outs, wide)
     weighted = any(t is not None and t.weights is not None for t in tables)
     names, args, unrolled = "", [], []
     for a, t in zip("DHW"[3 - rank:], tables):
@@ -174,11 +214,12 @@ def _pass(input, tables):
             names += a
             unrolled.append(t.taps if t.taps <= UNROLLED else 0)
             args += [span, weights, t.taps] if weighted else [span]
-    wide, rows = out.shape[-1], out._numel // out.shape[-1]
-    chunk = max(1, min(4096 // wide, -(-rows // (4 * device.compute_units))))
+    count, rows = out.shape[-1], out._numel // out.shape[-1]
+    loop = device.loops or device.is_cpu and not weighted
+    chunk = max(1, min(4096 // count, -(-rows // (4 * device.compute_units))))
     params = dict(T=input.dtype if weighted else width(input.dtype), AXES=names, WEIGHTED=int(weighted), TAPS=tuple(unrolled),
-                  FORM="loop" if device.loops else "item")
-    gs, ls = ((-(-rows // chunk),), (1,)) if device.loops else ((wide, rows), work_group(device, wide, rows))
+                  FORM="loop" if loop else "item")
+    gs, ls = ((-(-rows // chunk),), (1,)) if loop else ((count, rows), work_group(device, count, rows))
     run(device, "resample/axes", params, gs, ls, input.contiguous(), out, rows, chunk, *(1,) * (3 - rank), *sizes, *(1,) * (3 - rank), *outs, *args)
     return out
 
