@@ -271,9 +271,10 @@ def _plan_cpu(device, p, chunk):
     panels = -(-p.N // (NV * W))
     MB = cpu_rows(p.M, panels * z, MR, units, {"direct": 0.5, "rows": 4, "cols": 16, "any": 40, "table": 16}[mode])
     step = "table" if p.table == "a" else "k" if p.a[1] == 1 else "any" if p.a[0] != 1 else "m"
-    if step == "m" and p.K > 128 and p.M * p.K >= 1 << 16:
-        # A page per step: lay A out in panels where several panels of B use it, else walk along K once per group of tiles.
-        step = "panel" if panels > 1 and not chunk else "pack" if p.a[1] * p.ta.itemsize >= 4096 else "m"
+    pages = p.a[1] * p.ta.itemsize >= 4096
+    if step == "m" and p.K > 128 and p.M * p.K >= 1 << 16 and (pages or panels > 8):
+        # A walk along K through many columns, or a page per step: lay A out in panels where several panels of B use it, else once per group of tiles.
+        step = "panel" if panels > 1 and not chunk else "pack" if pages else "m"
     group = max(1, 48 // MR) if step in ("any", "pack") else 0
     most = min(_most_steps(device, p, NV, group * MR), tuned.get("KB", 768))
     params = dict(W=W, NV=NV, MR=MR, KB=most, MODE=mode, ASTEP=step, GROUP=group)
