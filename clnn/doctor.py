@@ -4,7 +4,7 @@ from __future__ import annotations
 import platform
 import sys
 
-from .core.config import cache_dir, device_name
+from .core.config import cache_dir, config, device_name
 from .runtime import icd
 
 
@@ -93,6 +93,17 @@ def _advice(record):
     return "update or reinstall this driver"
 
 
+def _tensor_cores(device):
+    """What matrix products do with the tensor cores of an NVIDIA GPU, and why not more."""
+    from .ops._gemm_tensor import kinds, verdict
+    found = sorted(kinds(device))
+    capability = ".".join(map(str, device.compute_capability))
+    lines = [f"    tensor cores: {', '.join(found) or 'not used'} (compute capability {capability})"]
+    if found or device.compute_capability >= (8, 0) and config.tensor_cores == "auto":
+        lines += [f"    tensor cores, {name}: {problem}" for name, problem in verdict(device)["problems"].items()]
+    return lines
+
+
 def _default(lines, problems):
     """Name the default device and run one kernel of clnn's own on it."""
     from .core.errors import DeviceError
@@ -100,6 +111,8 @@ def _default(lines, problems):
     wanted = device_name()
     for device in list_devices():
         lines.append(f"{device}  = cl:{device.cl_index[0]}:{device.cl_index[1]}  {device.name} ({device.platform_name})")
+        if device.flavour == "nvidia":
+            lines += _tensor_cores(device)
     try:
         device = default_device()
         lines.append(f"default     {device}  {device.name}" + (f" (CLNN_DEVICE={wanted})" if wanted else ""))

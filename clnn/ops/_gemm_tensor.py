@@ -94,12 +94,12 @@ def kinds(device) -> frozenset:
     if config.tensor_cores == "off" or device.flavour != "nvidia" or (0, 0) < device.compute_capability < (8, 0):
         return frozenset()
     if device not in _known:
-        _known[device] = _remembered(device)
+        _known[device] = frozenset(verdict(device)["kinds"])
     return _known[device]
 
 
-def _remembered(device) -> frozenset:
-    """The verdict on disk, or a new one; a driver or a kernel of another version is proved again."""
+def verdict(device) -> dict:
+    """``kinds`` that are right and ``problems`` of the others, from disk or by asking; a driver or a kernel of another version is proved again."""
     from ..runtime.diskcache import FileLock
     text = "".join((kernels_dir() / "matmul" / f"{name}.cl.mako").read_text() for name in ("tensor", "fragments"))
     key = "\0".join([device.name, device.platform_name, device.platform_version, device.driver_version, text])
@@ -115,7 +115,7 @@ def _remembered(device) -> frozenset:
                 part = path.with_suffix(f".{os.getpid()}")
                 part.write_text(json.dumps(found))
                 os.replace(part, path)
-    return frozenset(found["kinds"])
+    return found
 
 
 def _ask(device) -> dict:
