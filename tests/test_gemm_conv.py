@@ -259,6 +259,8 @@ def test_winograd(dev, case):
 
 @pytest.mark.parametrize("case", DEPTHWISE)
 def test_depthwise(dev, case):
+    if dev.flavour == "rusticl" and case == "too wide for a band":
+        pytest.skip("llvmpipe ends the loops of a work-item after 65535 rounds in all, without a word")
     convolve(dev, dt.float32, *DEPTHWISE[case], bias=True, epilogue="relu" if case == "bands" else "")
 
 
