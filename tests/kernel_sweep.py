@@ -43,6 +43,7 @@ def larger():
     yield "conv2d for winograd", lambda: clnn.nn.functional.conv2d(t(3, 32, 16, 16), t(32, 32, 3, 3), None, padding=1)
     yield "conv2d depthwise", lambda: clnn.nn.functional.conv2d(t(2, 8, 12, 12), t(8, 1, 3, 3), t(8), padding=1, groups=8)
     yield "matmul of halves", lambda: t(40, 64).half() @ t(64, 48).half()
+    yield "matmul of turned floats", lambda: t(64, 40).t() @ t(48, 64).t()
     index = clnn.tensor(rng.integers(0, 50, 200))
     yield "index_add of 200", lambda: t(50, 3).index_add(0, index, t(200, 3))
     yield "index_put of 200", lambda: t(50, 3).index_put((index,), t(200, 3))

@@ -1,5 +1,7 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="tile" file="/matmul/tile.cl.mako"/>\
+<%namespace name="vec" file="/matmul/vec.cl.mako"/>\
+<%namespace name="blocks" file="/matmul/blocks.cl.mako"/>\
 ## Convolution as a matrix product in local-memory tiles: Y[pixel] = epilogue(wt @ patch(pixel) + bias), for any device.
 ##
 ## Operands as in conv/cpu (weights, padded grid, table of steps). Geometry and tiling as in matmul/gpu: local (LX, LY, 1),
@@ -11,11 +13,24 @@
 <%
     ACC = TC.acc
     BM, BN, G = LY * TM, LX * TN, LX * LY
+    pad, vector = blocks.module.PAD, blocks.module.vector
+    place = lambda row, col: f"out + {row} * rcs + place[(int)({col} - n0)]"
+    # Pixels of one row of Y that begin at a multiple of their size
+    VN = min(TN, 4)
+    at = "(int)(col - n0)"
+    neat = f"col + {VN} <= N && place[{at} + {VN - 1}] - place[{at}] == {VN - 1} && ((size_t)({place('row', 'col')}) & {VN * TC.itemsize - 1}) == 0"
+    vectors = tile.module.vector_epilogue(EPI)
+    finish = lambda vec, V, col: capture(tile.finish, TC, ACC, V, BIAS, False, EPI, "p", "0", False)
 %>\
 ${tile.macros(ACC)}
+% if vectors:
+${vec.vector_io(TC, VN)}
+% endif
 __kernel __attribute__((reqd_work_group_size(${LX}, ${LY}, 1)))
 void conv_gpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TC.c}, bias), __global const int* restrict koff, const long16 d, const long8 y) {
-    __local ${ACC} la[${BK * (BM + 1)}], lb[${BK * (BN + 1)}];
+    __local ${ACC}4 pool[${-(-BK * (BM + BN + 2 * pad) // 4)}];
+    __local ${ACC}* la = (__local ${ACC}*)pool;
+    __local ${ACC}* lb = la + ${BK * (BM + pad)};
     __local int from[${BN}];
     __local long place[${BN}];
     const long M = d.s0, K = d.s1, pixels = d.s2, OD = d.s3, OH = d.s4, OW = d.s5, P = d.s6, GHW = d.s7, GW = d.s8, rcs = y.s4;
@@ -35,37 +50,25 @@ void conv_gpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TC.c}, bia
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 % for r in range(TM):
-    ${ACC} ${", ".join(f"c{r}_{q} = 0" for q in range(TN))};
+    ${vector(ACC, VN)} ${", ".join(f"c{r}_{q} = 0" for q in range(TN // VN))};
 % endfor
+    A += m0 * K;
     for (long k0 = 0; k0 < K; k0 += ${BK}) {
+        const int left = (int)min(K - k0, ${BK}L);
         for (int e = lid; e < ${BK * BM}; e += ${G}) {
             const int k = e % ${BK}, x = e / ${BK};
-            la[k * ${BM + 1} + x] = (k0 + k < K && m0 + x < M) ? A[(m0 + x) * K + k0 + k] : 0;
+            la[k * ${BM + pad} + x] = k < left && m0 + x < M ? A[x * K + k0 + k] : 0;
         }
         for (int e = lid; e < ${BK * BN}; e += ${G}) {
             const int k = e / ${BN}, x = e % ${BN};
-            lb[k * ${BN + 1} + x] = (k0 + k < K && from[x] >= 0) ? X[koff[k0 + k] + from[x]] : 0;
+            lb[k * ${BN + pad} + x] = k < left && from[x] >= 0 ? X[koff[k0 + k] + from[x]] : 0;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int k = 0; k < ${BK}; k++) {
-% for q in range(TN):
-            const ${ACC} y${q} = lb[k * ${BN + 1} + lx + ${q * LX}];
-% endfor
-% for r in range(TM):
-            { const ${ACC} x = la[k * ${BM + 1} + ly + ${r * LY}]; ${" ".join(f"c{r}_{q} = MAC(x, y{q}, c{r}_{q});" for q in range(TN))} }
-% endfor
-        }
+${blocks.multiply(TM, TN, LX, LY, BK, ACC)}
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     const ${ACC} alpha = 1, beta = 0;
     const bool first = true, last = true;
-% for r in range(TM):
-% for q in range(TN):
-    { const long row = m0 + ly + ${r * LY}; const int col = lx + ${q * LX};
-      if (row < M && n0 + col < pixels) {
-        ${ACC} v = c${r}_${q};
-        __global ${TC.c}* p = out + row * rcs + place[col];
-        ${tile.finish(TC, ACC, ACC, BIAS, False, EPI, "p", "0", False)} ${TC.store}(p, 0, v); } }
-% endfor
-% endfor
+    const long N = pixels;
+${blocks.store(TM, TN, LX, LY, ACC, TC, neat if vectors else "", place, finish)}
 }

@@ -6,7 +6,7 @@
 ##                                is fetched while one is multiplied
 ## load                           the same way for operands in any layout, element by element and without registers to hold them
 ## multiply(TM, TN, LX, LY, ...)  BK steps of the register tile: c<r>_<q> are vectors of V columns, V = min(TN, 4)
-## store(...)                     writes the tile: scale, add to C, bias, epilogue; vectors where `neat` says that addresses allow them
+## store(...)                     writes the tile: scale, add to C, bias, epilogue; vectors where addresses allow them
 ##
 ## A work-item (lx, ly) owns groups of V rows that begin at ly V and lie LY V apart, and groups of V columns that begin at lx V and lie LX V apart: it reads
 ## whole vectors of a tile, and neighbours read vectors that follow each other.
@@ -100,8 +100,9 @@
     }
 </%def>
 ##
-## finish(vec, v, where, col): the text of tile.finish. Expects m0, n0, M, N, and the address of C's element (row, col) in `place`.
-<%def name="store(TM, TN, LX, LY, ACC, TC, vectors, place, finish)">
+## finish(vec, v, col): the text of tile.finish; place(row, col): the address of C's element. Expects m0, n0, M, N. neat: the condition under which the
+## vector at (row, col) may be written as one, "" for never.
+<%def name="store(TM, TN, LX, LY, ACC, TC, neat, place, finish)">
 <%
     VM, VN = min(TM, 4), min(TN, 4)
     V = vector(ACC, VN)
@@ -111,8 +112,8 @@
 % for q in range(TN // VN):
       { const long col = n0 + lx * ${VN} + ${q * LX * VN};
         const ${V} sum = c${r}_${q} * alpha;
-% if vectors:
-        if (neat && row < M && col + ${VN} <= N) {
+% if neat:
+        if (${neat} && row < M && col + ${VN} <= N) {
             __global ${TC.c}* p = ${place("row", "col")};
             ${V} v = sum;
             ${finish(True, V, "col")}

@@ -85,5 +85,5 @@ ${blocks.multiply(TM, TN, LX, LY, BK, ACC)}
 % if vectors:
     const bool neat = (((size_t)C | (size_t)(rcs * ${TC.itemsize})) & ${VN * TC.itemsize - 1}) == 0;
 % endif
-${blocks.store(TM, TN, LX, LY, ACC, TC, vectors, place, finish)}
+${blocks.store(TM, TN, LX, LY, ACC, TC, "neat" if vectors else "", place, finish)}
 }
