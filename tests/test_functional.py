@@ -208,6 +208,21 @@ def test_overlapping_max_pool_adds_gradients():
     close(a.grad, b.grad, 0)
 
 
+@pytest.mark.parametrize("kernel, stride, padding, ceil", [(3, 2, 1, True), (2, 2, 0, False), (3, 1, 1, False), ((3, 5), (2, 4), (0, 2), False),
+                                                           ((2, 8), (2, 7), 1, True), ((1, 2), (1, 3), 0, True)])
+def test_pooling_of_wide_rows(kernel, stride, padding, ceil):
+    """Rows long enough for vectors, with what is left at both ends, and ties."""
+    x = np.random.default_rng(10).integers(-9, 9, (2, 3, 9, 71)).astype("f")
+    for name, more in (("max_pool2d", {}), ("avg_pool2d", {}), ("avg_pool2d", dict(count_include_pad=False))):
+        a, b = clnn.tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
+        got, want = (getattr(lib, name)(t, kernel, stride, padding, ceil_mode=ceil, **more) for lib, t in ((F, a), (TF, b)))
+        close(got, want, 1e-5)
+        g = np.random.default_rng(11).normal(0, 1, tuple(want.shape)).astype("f")
+        got.backward(clnn.tensor(g))
+        want.backward(torch.tensor(g))
+        close(a.grad, b.grad, 1e-5)
+
+
 def test_max_pool_of_nan_and_infinity():
     x = np.random.default_rng(8).normal(0, 1, (1, 1, 6, 6)).astype("f")
     x[0, 0, 2, 2], x[0, 0, 4:, 4:] = np.nan, -np.inf

@@ -41,6 +41,7 @@ INTERPOLATIONS = [
     (IMAGE, dict(size=(9, 4), mode="bicubic")), (IMAGE, dict(scale_factor=2.5, mode="bicubic", align_corners=True)),
     (IMAGE, dict(size=(3, 4), mode="area")), (IMAGE, dict(size=(3, 8), mode="bilinear", antialias=True)),
     (IMAGE, dict(size=(4, 2), mode="bicubic", antialias=True)), (IMAGE, dict(size=(3, 2), mode="bilinear", antialias=True, align_corners=True)),
+    ((2, 3, 20, 33), dict(size=(31, 40), mode="bilinear")), ((2, 3, 20, 33), dict(size=(9, 21), mode="area")),     # rows of whole vectors
     (VOLUME, dict(size=(8, 3, 6))), (VOLUME, dict(scale_factor=2, mode="trilinear")),
     (VOLUME, dict(size=(3, 4, 9), mode="trilinear", align_corners=True)),
     (VOLUME, dict(size=(2, 3, 4), mode="area")), (VOLUME, dict(size=(2, 3, 4), mode="nearest-exact")),

@@ -19,6 +19,7 @@ from .node import Node
 LANES = 64              # partial results per segment
 BRIEF = 64              # shorter rows need no work-group
 SHORT = 16              # still shorter ones are added up in sequence
+MANY = 512, 1024        # so many rows of fewer elements each are finished as many at a time as a vector has lanes (CPUs)
 SEGMENT = 16384         # elements per first-stage segment of a row
 ROWS = 1024             # rows per first-stage segment of a column
 LONG = 8                # instructions of a prologue from which on kept intermediate values are stored first
@@ -164,7 +165,7 @@ class Geometry:
     """Kept and reduced dimensions after merging, the walk of each leaf over them, and how the work is cut into segments."""
 
     __slots__ = ("kept", "reduced", "kept_walks", "reduced_walks", "column", "outputs", "total", "rows", "inner", "parts", "part_rows",
-                 "part_inner", "kind")
+                 "part_inner", "kind", "many")
 
     def __init__(self, group, shape, dims):
         flat = contiguous_strides(shape)
@@ -183,6 +184,7 @@ class Geometry:
         self.rows = self.total // self.inner if self.inner else 0
         self.kind = ("narrow" if self.kept[-1] < CHUNK else "column") if self.column else "short" if self.total < SHORT else "brief" if self.total < BRIEF else "row"
         self._cut()
+        self.many = self.kind in ("brief", "row") and self.rows == 1 and len(self.reduced) == 1 and self.outputs >= MANY[0] and self.total < MANY[1]
 
     def _is_column(self, walks):
         """True when the main operand is contiguous along a kept dimension: then neighbours in memory are different outputs."""
@@ -217,10 +219,10 @@ def _kernel(device, call, group, geo, out_dtype, final):
     leaves = tuple([(leaf[1].index, c, True) for leaf, c in zip(group.leaves, classes)])
     program = codegen.Program(tuple(group.code), leaves, tuple([_SCALAR_C[k] for k in group.kinds]), (), "", nk)
     value = group.order[-1].dtype
-    key = (device, call.spec.name, call.acc, value, out_dtype, final, program.key(), nr, geo.kind)
+    key = (device, call.spec.name, call.acc, value, out_dtype, final, program.key(), nr, geo.kind, geo.many)
     found = _kernels.get(key)
     if found is None:
-        source, form = source_of(device, call, program, value, out_dtype, nk, nr, geo.kind, final)
+        source, form = source_of(device, call, program, value, out_dtype, nk, nr, geo.kind, final, geo.many)
         found = _kernels[key] = device.kernel_from_source(source, "reduce"), form
     return found
 
@@ -233,12 +235,14 @@ def _grid(device, geo, kind, form):
         if form == "item":
             return (inner, outer, geo.parts), (64 if inner >= 64 else 16, 1, 1), 1
         return (-(-inner // CHUNK), outer, geo.parts), (1, 1, 1), 1
-    if kind == "short" or kind == "brief" and form != "vector":
+    if kind == "short" or kind == "brief" and form not in ("vector", "many"):
         return ((geo.outputs,), (64,), 1) if form == "item" else ((-(-geo.outputs // 64),), (1,), 64)
     if form == "item":
         return (geo.outputs * LANES, geo.parts), (LANES, 1), 1
     work = min(geo.part_rows, geo.rows) * min(geo.part_inner, geo.inner)
     chunk = max(1, min(16384 // work, geo.outputs * geo.parts // (8 * device.compute_units))) if work else 1
+    if form == "many":
+        chunk = -(-chunk // 16) * 16
     return (-(-geo.outputs // chunk), geo.parts), (1, 1), chunk
 
 
@@ -253,8 +257,8 @@ def _split(total_name, dims, sizes, indent):
     return lines
 
 
-def source_of(device, call, program, value, out_dtype, nk, nr, kind, final):
-    """(source of one reduction kernel, named ``reduce``; its form: ``vector``, ``loop`` or ``item``)."""
+def source_of(device, call, program, value, out_dtype, nk, nr, kind, final, many=False):
+    """(source of one reduction kernel, named ``reduce``; its form: ``vector``, ``many``, ``loop`` or ``item``)."""
     own = codegen.OWN
     acc = call.acc
     params = ["const long outputs", "const long rows", "const long inner", "const long parts", "const long part_rows",
@@ -269,11 +273,11 @@ def source_of(device, call, program, value, out_dtype, nk, nr, kind, final):
     form = "loop" if device.loops else "item"
     body = None
     if device.is_cpu and kind != "short":
-        vector = functools.partial(_row_vector, brief=kind == "brief") if kind in ("row", "brief") else \
+        vector = functools.partial(_row_vector, brief=kind == "brief", many=many) if kind in ("row", "brief") else \
             functools.partial(_column_vector, narrow=kind == "narrow")
         body = vector(call, program, value, out_dtype, nk, nr, final, own)
     if body is not None:
-        form = "vector"
+        form = "many" if many else "vector"
     else:
         write = {"row": _row, "short": _short, "brief": _brief, "column": _column, "narrow": functools.partial(_column, narrow=True)}[kind]
         body = write(call, program, value, out_dtype, nk, nr, form == "loop", final, own)
@@ -365,13 +369,14 @@ def _vector_writer(call, program, value, own):
     return None if writer.element("i", "") is None else writer
 
 
-def _row_vector(call, program, value, out_dtype, nk, nr, final, own, brief=False):
+def _row_vector(call, program, value, out_dtype, nk, nr, final, own, brief=False, many=False):
     writer = _vector_writer(call, program, value, own)
     if writer is None:
         return None
     head, per_row = _row_parts(program, nk, nr)
+    head = head[:-2] if many else head
     scalar = _element(call, program, value, own, _index(program, "i", "r", nr - 1), "                ")
-    return _offsets(program) + reduce_vector.row(writer, head, per_row, scalar, _store(call, out_dtype, final, "o * parts + p"), brief)
+    return _offsets(program) + reduce_vector.row(writer, head, per_row, scalar, _store(call, out_dtype, final, "o * parts + p"), brief, many)
 
 
 def _short(call, program, value, out_dtype, nk, nr, loop, final, own, start=None, fold=None, total=None):

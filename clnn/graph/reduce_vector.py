@@ -39,26 +39,43 @@ class Writer:
                       f"{indent}    a{q} = {self.fold(f'a{q}', 'e')};", f"{indent}}}"]
         return lines
 
-    def tree(self, name, indent):
-        """Fold all lanes to the scalar ``name``, halves onto halves."""
-        lines, count, width, last = [], self.count, self.width, "a0"
+    def lanes(self, indent):
+        """Fold the vectors to the one ``a0``."""
+        lines, count = [], self.count
         while count > 1:
             count //= 2
             lines += [f"{indent}a{q} = {self.fold(f'a{q}', f'a{q + count}')};" for q in range(count)]
+        return lines
+
+    def tree(self, name, indent):
+        """Fold all lanes to the scalar ``name``, halves onto halves."""
+        lines, width, last = self.lanes(indent), self.width, "a0"
         while width > 2:
             width //= 2
             lines.append(f"{indent}const {self.acc}{width} h{width} = {self.fold(f'{last}.lo', f'{last}.hi')};")
             last = f"h{width}"
         return lines + [f"{indent}const {self.acc} {name} = {self.fold(f'{last}.x', f'{last}.y')};"]
 
+    def forest(self, indent):
+        """Fold the lanes of the vectors ``t0``.. like ``tree``, all at once: lane k of ``t0`` becomes the result of vector k."""
+        lines, half, wide = [], self.width // 2, self.width
+        while half:
+            clear, bit = ("s" + "".join(f"{lane:x}" for lane in range(wide) if bool(lane & half) == odd) for odd in (False, True))
+            for n in range(half):
+                low, high = (f"({self.vector})(t{2 * n}.{names}, t{2 * n + 1}.{names})" for names in (clear, bit))
+                lines.append(f"{indent}{{ const {self.vector} low = {low}, high = {high}; t{n} = {self.fold('low', 'high')}; }}")
+            half //= 2
+        return lines
 
-def row(writer, head, per_row, scalar, store, brief):
+
+def row(writer, head, per_row, scalar, store, brief, many=False):
     """Statements of the row form.
 
     Args:
         head: statements that place the pointers of output ``o``; ``per_row``: those of its row number ``row``.
         scalar: statements that leave element ``i`` in the scalar ``e``; ``store``: the statement that stores ``total``.
-        brief: no row has as many elements as there are lanes.
+        brief: no row has as many elements as there are lanes; ``many``: one row per output, and the last steps are done for as many outputs at
+            once as a vector has lanes.
     """
     w = writer
     main = [] if brief else [f"        for (; base + {LANES} <= in1; base += {LANES}) {{", *w.step("base", "            "), "        }"]
@@ -71,10 +88,18 @@ def row(writer, head, per_row, scalar, store, brief):
              "                for (int l = 0; l < left; l++) {", f"                    const long i = base + whole * {w.width} + l;", *scalar,
              "                    t[l] = e;", "                }", f"                const {w.vector} e = vload{w.width}(0, t);",
              *[f"                {'else ' if q else ''}if (whole == {q}) a{q} = {w.fold(f'a{q}', 'e')};" for q in range(w.count)], "            }"]
-    return ["    const long p = get_global_id(1), lo = get_global_id(0) * chunk, hi = min(outputs, lo + chunk);",
-            "    for (long o = lo; o < hi; o++) {", *head, *w.start("    "),
-            "    for (long row = row0; row < row1; row++) {", *per_row, "        long base = in0;", *main,
-            "        if (base < in1) {", *rest, "        }", "    }", *w.tree("total", "    "), "    " + store, "    }"]
+    loop = "    {" if many else "    for (long row = row0; row < row1; row++) {"
+    part = [*head, *w.start("    "), loop, *per_row, "        long base = in0;", *main, "        if (base < in1) {", *rest, "        }", "    }"]
+    begin = "    const long p = get_global_id(1), lo = get_global_id(0) * chunk, hi = min(outputs, lo + chunk);"
+    if not many:
+        return [begin, "    for (long o = lo; o < hi; o++) {", *part, *w.tree("total", "    "), "    " + store, "    }"]
+    width = w.width
+    return [begin, "    const long in0 = 0, in1 = inner;", f"    for (long first = lo; first < hi; first += {width}) {{",
+            f"    const int some = (int)min({width}L, hi - first);",
+            f"    {w.acc} all[{width * width}];", "    for (int g = 0; g < some; g++) {", "    const long o = first + g;", *part, *w.lanes("    "),
+            f"    vstore{width}(a0, g, all);", "    }", f"    for (int g = some; g < {width}; g++) vstore{width}(({w.vector})({w.identity}), g, all);",
+            *[f"    {w.vector} t{q} = vload{width}({q}, all);" for q in range(width)], *w.forest("    "), f"    vstore{width}(t0, 0, all);",
+            "    for (int g = 0; g < some; g++) {", "        const long o = first + g;", f"        const {w.acc} total = all[g];", "        " + store, "    }", "    }"]
 
 
 def column(writer, head, size, per_row, scalar, store, narrow=False):

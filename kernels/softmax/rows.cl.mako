@@ -178,11 +178,11 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
         for (int l = 0; l < s; l++) part_${name}[l] = ${combine(f"part_{name}[l]", f"part_{name}[l + s]")};
     const ${ACC} ${name} = part_${name}[0];
 % elif FORM == "few":
-<% W, R = width(ACC), per_row(FORM) %>\
+<% W, R, I = width(ACC), per_row(FORM), "long8" if ACC == "double" else "int16" %>\
     ${ACC} ${name}[${R}];
     {
         const ${ACC}${W} none = (${ACC}${W})(${init});
-        const ${"long" if W == 8 else "int"}${W} mine = (${"long" if W == 8 else "int"}${W})(${", ".join(map(str, range(W)))}) < (${"long" if W == 8 else "int"}${W})(${n});
+        const ${I} mine = (${I})(${", ".join(map(str, range(W)))}) < (${I})(${n});
         ${ACC} part[${R * W}];
         for (int l = 0; l < width; l++) {
             const long base = (first + l) * n, left = row_end * n - base;
