@@ -15,7 +15,7 @@ from .node import Expr
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+\.\d*(?:[eE][-+]?\d+)?f?|\d+f?|[-+*/(),])")
 # Functions whose vector form looks at all lanes before it branches; one lane at a time they keep a compiler from vectorising a loop.
 _BRANCHING = frozenset(("sin", "cos", "tan", "clnn_fmod", "clnn_remainder", "clnn_floor_divide"))
-_FUNCTIONS = _BRANCHING | frozenset(("fabs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "rint", "exp", "log", "tanh", "erf", "log1p", "expm1"))
+_FUNCTIONS = _BRANCHING | frozenset(("fabs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "rint", "exp", "log", "tanh", "erf", "log1p", "expm1", "lgamma"))
 _CALL = re.compile(rf"\b(?:{'|'.join(sorted(_BRANCHING))})\(")
 
 

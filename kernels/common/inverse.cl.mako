@@ -1,4 +1,4 @@
-## Inverse trigonometric and hyperbolic functions, exp2, erfc, hypot: clnn_<name> as in math.cl.mako, the built-in or branch-free code that can
+## Inverse trigonometric and hyperbolic functions, exp2, erfc, hypot, lgamma: clnn_<name> as in math.cl.mako, the built-in or branch-free code that can
 ## be vectorised where CLNN_OWN_MATH is defined (PoCL calls a scalar library function for each, 20 to 100 times slower).
 ## Largest errors in ulp, each within the limits of OpenCL C:
 ##   exp2 2, asin acos 3, atan 4, atan2 5, asinh acosh atanh 3, sinh cosh 3, hypot 2, erfc 6 (16 allowed)
@@ -14,6 +14,9 @@
     ATAN = (-0.33333287, 0.19991328, -0.14025514, 0.08525777)
     ASIN = (0.16666673, 0.074988127, 0.045009974, 0.026498985, 0.038196962)
     EXP = (0.50000001, 0.16666513, 0.04166619, 0.00836959, 0.00139517)
+    LGAMMA = (0.422784335, 0.3224670347, -0.06735228225, 0.0205807344, -0.00738615864, 0.002891732627, -0.001185959277, 0.000501516986, -0.0002536186955, 0.0001223635899)
+    STIRLING = (0.0833333333, -0.00277777778, 0.000793650794, -0.000595238095)
+    SINE = (1.0, -1.644934061, 0.8117421707, -0.1907476227, 0.02611620531, -0.002235224023)
     ERFC = (0.28209013, 0.28221476, 0.24556035, 0.1834071, 0.062775932, 0.016618619, 0.0079457760, -0.32113525, 0.40257344, -0.19919877, 0.037147913)
 %>
 //@ clnn_exp2
@@ -157,5 +160,28 @@ CLNN_FN F clnn_erfc(F x) {
     p = fma(-p, fma(a, a, -s), p);  /* what the square lost */
     p = select(p, 2.0f - p, (I)(x < 0.0f));
     return select(p, x, (I)(x != x));
+}
+</%math:own>
+//@ clnn_lgamma
+<%math:own names="lgamma" also="CLNN_INTEL_CPU">
+/* log |Gamma|: a polynomial around 2, to which up to two steps of the recurrence lead, Stirling's series from 4.5 on, reflection below 0 */
+CLNN_FN F clnn_lgamma(F x) {
+    I below = (I)(x < 0.0f);
+    F size = fabs(x), a = select(size, size + 1.0f, below);        /* Gamma(-s) s = -Gamma(1 - s) ..., without what may underflow */
+    I large = (I)(a >= 4.5f), up = (I)(a < 1.5f), up2 = (I)(a < 0.5f), down = (I)(a >= 2.5f), down2 = (I)(a >= 3.5f);
+    F t = a - select(select(select(select((F)(2.0f), (F)(1.0f), up), (F)(0.0f), up2), (F)(3.0f), down), (F)(4.0f), down2);
+    t = select(t, (F)(0.0f), large);
+    F steps = select(select((F)(1.0f), a, up), a - 1.0f, down);
+    steps = select(select(steps, a * (a + 1.0f), up2), (a - 1.0f) * (a - 2.0f), down2);
+    F l = clnn_log(select(steps, a, large));
+    F small = fma(t, ${horner("t", LGAMMA)}, select(l, -l, up));
+    F r = 1.0f / a, z = r * r;
+    F series = fma(a - 0.5f, l - 1.0f, fma(r, ${horner("z", STIRLING)}, (F)(0.418938533f)));
+    F result = select(small, series, large);
+    /* sin(pi s) / pi from the distance to the nearest whole number, by which all above 2^23 are met */
+    F whole = (size + 8388608.0f) - 8388608.0f, g = select(fabs(size - whole), (F)(0.0f), (I)(size >= 8388608.0f));
+    F y = g * g, sine = g * ${horner("y", SINE)};
+    result = select(result, -clnn_log(sine) - result, below);
+    return select(result, (F)(INFINITY), (I)(size == INFINITY));
 }
 </%math:own>
