@@ -120,7 +120,7 @@ _alone: dict = {}
 
 
 def _run_alone(storage: Storage, node: Node) -> bool:
-    """The short way for one operator on at most two buffers, which is most of what small eager programs launch; False when it is not that."""
+    """The short way for one operator on different buffers, which is most of what small eager programs launch; False when it is not that."""
     device, expr = node.device, node.expr
     reads, numbers, layout = [], [], []
     for place, ref in enumerate(node.args):
@@ -133,7 +133,7 @@ def _run_alone(storage: Storage, node: Node) -> bool:
             kind = "long" if place in expr.longs else node.compute.acc
             numbers.append(_packed(ref, kind))
             layout.append(None)
-    if len(reads) == 2 and reads[0][0] is reads[1][0] or len(reads) > 2 or node.compute.category in expr.failing:
+    if len(reads) > 1 and len({id(ref[0]) for ref in reads}) < len(reads) or node.compute.category in expr.failing:
         return False
     key = (device, expr, node.compute, node.dtype, node.shape, tuple(layout))
     common = _alone.get(key)

@@ -11,7 +11,8 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.dispatch import run
-from .._tensor.tensor import Tensor, empty, write
+from .._tensor.grad_mode import state
+from .._tensor.tensor import Tensor, empty, make_view, write
 from ..core import dtype as dt
 from .loss import require_float
 from .softmax import row_plan
@@ -31,6 +32,12 @@ _affine = elementwise("_affine", "input, mean, rstd, weight, bias", "(input - me
 _normalised = elementwise("_normalised", "input, mean, scale, bias", "(input - mean) * scale + bias", result=_first, method=False, inplace=False,
                           gradcheck=False, vjp=dict(input=lambda g, scale: g * scale, mean=lambda g, scale: -g * scale,
                                                     scale=lambda g, input, mean: g * (input - mean), bias=lambda g: g))
+_fixed = elementwise("_fixed", "input, mean, var, weight, bias, eps", "(input - mean) * (1.0f / sqrt(var + eps) * weight) + bias", result=_first, method=False,
+                     inplace=False, gradcheck=False,
+                     vjp=dict(input=lambda g, var, weight, eps: g * ((var + eps).rsqrt() * weight),
+                              mean=lambda g, var, weight, eps: -g * ((var + eps).rsqrt() * weight),
+                              var=lambda g, input, mean, var, weight, eps: g * (input - mean) * ((var + eps) ** -1.5 * weight * -0.5),
+                              weight=lambda g, input, mean, var, eps: g * (input - mean) * (var + eps).rsqrt(), bias=lambda g: g))
 _norm_grad = elementwise("_norm_grad", "grad, input, mean, rstd, weight, sa, sb, inverse",
                          "rstd * (grad * weight - inverse * (sa + (input - mean) * (rstd * rstd * sb)))", result=_first, method=False, inplace=False,
                          gradcheck=False)
@@ -156,7 +163,12 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 # -- batch normalisation ------------------------------------------------------------------------------------------------------------
 def _channels(t, rank):
     """A per-channel tensor as a view that broadcasts over (N, C, *); numbers pass."""
-    return t.reshape((1, -1) + (1,) * (rank - 2)) if isinstance(t, Tensor) else t
+    if not isinstance(t, Tensor):
+        return t
+    ones = (1,) * (rank - 2)
+    if t._rg and state.grad:
+        return t.reshape((-1,) + ones)
+    return make_view(t, (t.shape[0], *ones), (t._strides[0], *ones), t._offset)    # without history, which costs more than the view
 
 
 def _batch_decomposed(input, weight, bias, running, eps):
@@ -266,13 +278,13 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
 
 def _fixed_norm(input, mean, var, weight, bias, eps):
-    """Normalisation with given statistics: the scale of each channel, then one multiply-add per element."""
-    scale, shift = (var + eps).rsqrt(), 0.0 if bias is None else bias
-    if weight is not None:
-        scale = scale * weight
+    """Normalisation with given statistics, in one expression: what depends on the channel alone is computed once per row of it."""
+    weight, bias = 1.0 if weight is None else weight, 0.0 if bias is None else bias
+    if input.ndim == 2 and len(input) >= 256:                      # channels are neighbours: their scales are worth a launch
+        return _normalised(input, mean, (var + eps).rsqrt() * weight, bias)
     if input.ndim > 2:
-        mean, scale, shift = (_channels(t, input.ndim) for t in (mean, scale, shift))
-    return _normalised(input, mean, scale, shift)
+        mean, var, weight, bias = [_channels(t, input.ndim) for t in (mean, var, weight, bias)]
+    return _fixed(input, mean, var, weight, bias, eps)
 
 
 # -- group and instance normalisation -----------------------------------------------------------------------------------------------
