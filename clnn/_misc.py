@@ -68,7 +68,7 @@ def set_float32_matmul_precision(precision):
 
     ``"highest"`` (the default): in float32. ``"high"`` and ``"medium"``: on NVIDIA GPUs of compute capability 8.0 and newer the operands may be rounded to
     TF32 (10 bits of mantissa; sums stay float32), which runs on tensor cores; elsewhere nothing changes. Convolutions are not affected. The same switch as
-    ``clnn.backends.cuda.matmul.allow_tf32``. Products of float16 and bfloat16 use tensor cores by themselves, as they lose nothing there;
+    ``clnn.backends.cuda.matmul.allow_tf32``. Products and convolutions of float16 and bfloat16 use tensor cores by themselves, as they lose nothing there;
     ``CLNN_TENSOR_CORES=0`` in the environment switches all of it off.
 
     A device is asked once per driver whether such products come out right, and the plain kernels serve it where they do not. The kernels were checked by

@@ -7,7 +7,7 @@ import pytest
 import clnn
 from clnn.core import dtype as dt
 from clnn.core.config import config
-from clnn.ops import _gemm, _gemm_tensor
+from clnn.ops import _conv, _gemm, _gemm_tensor
 from clnn.runtime import params
 from clnn.runtime.device import default_device, list_devices
 
@@ -23,6 +23,7 @@ def dev(monkeypatch):
     monkeypatch.setattr(device, "is_cpu", False)
     monkeypatch.setattr(config, "tensor_cores", "emulate")
     monkeypatch.setattr(_gemm, "_plans", {})
+    monkeypatch.setattr(_conv, "_plans", {})
     monkeypatch.setattr(_gemm_tensor, "SMALLEST", 1)
     monkeypatch.setattr(_gemm_tensor, "SHORTEST", 1)
     # One warp and few tiles: a driver for CPUs needs a second to build the instruction for each.
@@ -98,6 +99,19 @@ def test_any_strides(dev, strides):
     _gemm.gemm(dev, dt.float16, M, N, K, source, 0, strides[0], source, 0, strides[1], buf, 0, N, out_dtype=dt.float32)
     got = dev.read(buf, M * N * 4).view("f").reshape(M, N)
     assert np.abs(got - A @ B).max() < 1e-4
+
+
+@pytest.mark.parametrize("case", ["groups, uneven", "1x1"])
+def test_convolutions(dev, case):
+    """Forward and both gradients, whole vectors of weights and single ones, against the loop over taps of the tests of convolutions."""
+    import test_gemm_conv as others
+    launched, plain = [], type(dev).kernel
+    dev.kernel = lambda path, **params: launched.append(path) or plain(dev, path, **params)
+    try:
+        others.convolve(dev, dt.float16, *others.CONVS[case], bias=True, epilogue="relu")
+    finally:
+        del dev.kernel
+    assert "conv/tensor" in launched and "conv/gpu" not in launched
 
 
 def test_not_finite_values_stay(dev):
@@ -220,7 +234,7 @@ def test_old_hardware_and_the_switch_are_not_asked(claims, monkeypatch):
     assert _gemm_tensor.kinds(claims) == frozenset()
 
 
-@pytest.mark.parametrize("T", _gemm_tensor.KINDS, ids=str)
+@pytest.mark.parametrize("T", [dt.float16, dt.float32], ids=str)
 def test_the_check_sees_wrong_values(dev, monkeypatch, T):
     assert _gemm_tensor.check(dev, T, ("16x16", "16x16")) == ""
     honest = _gemm_tensor._product

@@ -18,6 +18,7 @@ import numpy as np
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change
 from ._gemm import EPILOGUES, cpu_rows, cpu_tile, even_steps, tuned_tile, tuning_key
+from ._gemm_tensor import plan_conv
 
 _W16, _W8 = struct.Struct("<16q"), struct.Struct("<8q")
 _plans: dict = {}
@@ -210,6 +211,11 @@ class Taps:
 
     def _gpu(self, T, M, K, head, tail, common, plain):
         device = self.device
+        tensor = plan_conv(device, T, M, K, self.pixels, self.groups)
+        if tensor is not None:
+            params, self.gs, self.ls = tensor
+            self.kernel, self.words = device.kernel("conv/tensor", **params, **common), _words16(*head, 0, *tail)
+            return
         side = 16 if device.max_work_group >= 256 else 8 if device.max_work_group >= 64 else 1
         TM = 4 if M > 2 * side else 2
         enough = side == 16 and -(-M // 128) * -(-self.pixels // 128) * self.groups >= 2 * device.compute_units

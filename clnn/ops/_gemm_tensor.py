@@ -1,8 +1,9 @@
-"""Matrix products on tensor cores: when they are used, with which blocks, and the proof that a device computes them rightly.
+"""Matrix products and convolutions on tensor cores: when they are used, with which blocks, and the proof that a device computes them rightly.
 
 NVIDIA's OpenCL has no extension for these units, but its compiler takes the instruction as inline assembly. Whether it does, and whether the result is
 right, is found out once per driver in a process of its own, and remembered on disk: a driver that refuses, crashes or errs costs the speed, never the program.
-``kernels/matmul/tensor.cl.mako`` was checked by assembling it and, on other devices, with the instruction spelt out; it has not run on a tensor core yet.
+The kernels (``matmul/tensor``, ``conv/tensor``) were checked by assembling them and, on other devices, with the instruction spelt out; they have not run
+on a tensor core yet.
 """
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -67,6 +69,19 @@ def fast_index(ks, xs, K, X, T, steps, chunk=0):
     return "x", xs == 1 and even(ks, *steps) and X % 4 == 0
 
 
+def plan_conv(device, T, M, K, pixels, groups):
+    """(parameters, global size, local size) of a convolution of 16-bit tensors with M output channels and K steps per group, or None."""
+    if T.itemsize != 2 or not T.is_floating_point or min(2 * M, pixels) < SMALLEST or not SHORTEST <= K < 1 << 22 or T.name not in kinds(device):
+        return None
+    name = _block(device, SimpleNamespace(ta=T, M=M, N=pixels, K=K), groups, False)
+    if name is None:
+        return None
+    WX, WY, MT, NT, _ = BLOCKS[name]
+    G = 32 * WX * WY
+    params = dict(WX=WX, WY=WY, MT=MT, NT=NT, AWIDE=K % 8 == 0, PTX=config.tensor_cores != "emulate")
+    return params, (-(-pixels // (8 * NT * WX)) * G, -(-M // (16 * MT * WY)), groups), (G, 1, 1)
+
+
 def _block(device, p, z, wide):
     """The block that takes the least time: rounds of blocks over the compute units, times the work of one."""
     tuned = lookup(device, "gemm_tensor", f"{p.ta.name}/{size_class(p.M, p.N, p.K)}") or {}
@@ -101,7 +116,7 @@ def kinds(device) -> frozenset:
 def verdict(device) -> dict:
     """``kinds`` that are right and ``problems`` of the others, from disk or by asking; a driver or a kernel of another version is proved again."""
     from ..runtime.diskcache import FileLock
-    text = "".join((kernels_dir() / "matmul" / f"{name}.cl.mako").read_text() for name in ("tensor", "fragments"))
+    text = "".join((kernels_dir() / f"{name}.cl.mako").read_text() for name in ("matmul/tensor", "matmul/fragments", "conv/tensor"))
     key = "\0".join([device.name, device.platform_name, device.platform_version, device.driver_version, text])
     path = cache_dir("probes") / f"tensor-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
     with FileLock("tensor.lock"):
@@ -161,12 +176,19 @@ def check(device, T, blocks=("64x64", "128x128")) -> str:
     for block, turned in zip(blocks, (False, True)):
         out = dt.float32 if turned else T
         want = (a.astype(np.float64) @ (rounded(b) if T is dt.float32 else b)).astype(out.np)
-        got = _product(device, T, out, a.T if turned else a, b.T if turned else b, turned, block)
-        if not np.array_equal(got, want):
-            where = np.argwhere(got != want)
-            return f"{len(where)} of {got.size} elements are wrong with blocks of {block}; the first, {where[0].tolist()}, is {got[tuple(where[0])]}, " \
-                   f"should be {want[tuple(where[0])]}"
-    return ""
+        problem = _difference(_product(device, T, out, a.T if turned else a, b.T if turned else b, turned, block), want)
+        if problem:
+            return f"a product with blocks of {block}: {problem}"
+    problem = _difference(*_convolution(device, T)) if T.itemsize == 2 else ""
+    return problem and f"a convolution: {problem}"
+
+
+def _difference(got, want) -> str:
+    where = np.argwhere(got != want)
+    if not len(where):
+        return ""
+    first = tuple(where[0])
+    return f"{len(where)} of {got.size} elements are wrong; the first, {where[0].tolist()}, is {got[first]}, should be {want[first]}"
 
 
 def rounded(x: np.ndarray) -> np.ndarray:
@@ -191,3 +213,17 @@ def _product(device, T, out, a, b, turned, block):
     result = device.alloc(M * N * out.itemsize)
     made.run(bufs[0], 0, bufs[1], 0, result, 0)
     return device.read(result, M * N * out.itemsize).view(out.np).reshape(M, N)
+
+
+def _convolution(device, T):
+    """(result, what it should be) of a convolution."""
+    from ._conv import conv_forward
+    rng = np.random.default_rng(1)
+    x, w = rng.integers(-2, 3, (2, 16, 9, 10)), rng.integers(-2, 3, (72, 16, 3, 3))
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    want = sum(np.einsum("nchw,oc->nohw", padded[:, :, i:i + 9, j:j + 10], w[:, :, i, j]) for i in range(3) for j in range(3)).astype(T.np)
+    bufs = [device.alloc(v.size * T.itemsize) for v in (x, w, want)]
+    for buf, v in zip(bufs, (x, w)):
+        device.write(buf, v.astype(T.np))
+    conv_forward(device, T, bufs[0], 0, x.shape, bufs[1], 0, w.shape, bufs[2], 0, (1, 1), (1, 1), (1, 1), 1)
+    return device.read(bufs[2], want.nbytes).view(T.np).reshape(want.shape), want

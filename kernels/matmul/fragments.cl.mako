@@ -17,7 +17,8 @@
 ## helpers(T, PTX)                            words of T: TF32(v) on four of them, PACK(lo, hi), MMA or DOT
 ## offsets / fetch / place                    global memory -> registers -> local memory, in pieces of 4 words
 ## fragments(..., s)                          the registers of step s
-## multiply(MT, NT, PTX, exchange)            c += a b for all tiles of a warp
+## multiply(MT, NT, PTX, s)                   c += a b for all tiles of a warp
+## store(...)                                 the tiles to C: scale, bias, epilogue
 ##
 ## PTX=False spells the instruction out in plain OpenCL C: lanes exchange their fragments through local memory (between barriers), and each
 ## computes its four elements of C. That is for tests on devices without tensor cores, and slow.
@@ -199,4 +200,38 @@ static inline uint pack(float lo, float hi) { uint r; asm("cvt.rn.${TC.name.repl
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 % endif
+</%def>
+##
+## The tiles of a warp through local memory, so that rows are written in vectors. place(row, col): the address of C's element; neat: the condition
+## under which the four elements there may be written as one, "" for never; finish(vec, V, col): the text of tile.finish. Expects m0, n0, M, N, wm, wn.
+<%def name="store(MT, NT, TC, neat, place, finish)">
+<% WN = NT * 8 %>\
+    __local float* rows = (__local float*)pool + warp * ${16 * (WN + 8)};
+% for i in range(MT):
+% for j in range(NT):
+    vstore2((float2)(c${i}_${j}_0, c${i}_${j}_1), 0, rows + g * ${WN + 8} + ${j * 8} + 2 * t);
+    vstore2((float2)(c${i}_${j}_2, c${i}_${j}_3), 0, rows + (g + 8) * ${WN + 8} + ${j * 8} + 2 * t);
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int e = lane; e < ${4 * WN}; e += 32) {
+        const int q = e % ${WN // 4} * 4;
+        __local const float* sums = rows + e / ${WN // 4} * ${WN + 8} + q;
+        const long row = m0 + wm + ${i * 16} + e / ${WN // 4}, col = n0 + wn + q;
+% if neat:
+        if (row < M && col + 4 <= N && ${neat}) {
+            __global ${TC.c}* p = ${place("row", "col")};
+            float4 v = *(__local const float4*)sums * alpha;
+            ${finish(True, "float4", "col")}
+            STORE4(p, v);
+        } else
+% endif
+        for (int u = 0; row < M && u < 4 && col + u < N; u++) {
+            __global ${TC.c}* p = ${place("row", "(col + u)")};
+            float v = sums[u] * alpha;
+            ${finish(False, "float", "col + u")}
+            ${TC.store}(p, 0, v);
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+% endfor
 </%def>

@@ -33,6 +33,8 @@
     A = ("A", TA, BM, G, AFAST, AWIDE, "ras", "cas", "m0", "M")
     B = ("B", TB, BN, G, BFAST, BWIDE, "cbs", "rbs", "n0", "N")
     vectors = tile.module.vector_epilogue(EPI)
+    place = lambda row, col: f"C + {row} * rcs + {col}"
+    finish = lambda many, V, col: capture(tile.finish, TC, "float", V, BIAS, BETA, EPI, "p", col, many)
 %>\
 ${frag.helpers(TA, TC, PTX)}
 ${vec.vector_io(TC, 4)}
@@ -86,34 +88,8 @@ ${frag.place("B", BN, G, BFAST, f"(now + {SA})")}
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     const bool first = true, last = true;
-    __local float* rows = (__local float*)pool + warp * ${16 * (WN + 8)};
 % if vectors:
     const bool neat = (((size_t)C | (size_t)(rcs * ${TC.itemsize})) & ${4 * TC.itemsize - 1}) == 0;
 % endif
-% for i in range(MT):
-% for j in range(NT):
-    vstore2((float2)(c${i}_${j}_0, c${i}_${j}_1), 0, rows + g * ${WN + 8} + ${j * 8} + 2 * t);
-    vstore2((float2)(c${i}_${j}_2, c${i}_${j}_3), 0, rows + (g + 8) * ${WN + 8} + ${j * 8} + 2 * t);
-% endfor
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int e = lane; e < ${4 * WN}; e += 32) {
-        const int q = e % ${WN // 4} * 4;
-        __local const float* sums = rows + e / ${WN // 4} * ${WN + 8} + q;
-        const long row = m0 + wm + ${i * 16} + e / ${WN // 4}, col = n0 + wn + q;
-        __global ${TC.c}* p = C + row * rcs + col;
-% if vectors:
-        if (neat && row < M && col + 4 <= N) {
-            float4 v = *(__local const float4*)sums * alpha;
-            ${tile.finish(TC, "float", "float4", BIAS, BETA, EPI, "p", "col", True)}
-            STORE4(p, v);
-        } else
-% endif
-        for (int u = 0; row < M && u < 4 && col + u < N; u++, p++) {
-            float v = sums[u] * alpha;
-            ${tile.finish(TC, "float", "float", BIAS, BETA, EPI, "p", "col + u", False)}
-            ${TC.store}(p, 0, v);
-        }
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-% endfor
+${frag.store(MT, NT, TC, "neat" if vectors else "", place, finish)}
 }
