@@ -60,7 +60,8 @@ class WinogradWeight:
     @staticmethod
     def suits(device, T, s: Shape) -> bool:
         """Is it valid, and are there enough channels and tiles to pay for the transforms?"""
-        return Winograd.possible(device, T, s) and s.Cg >= 32 and s.Og >= 32 and s.N * -(-s.Y[1] // 2) * -(-s.Y[2] // 2) >= 64
+        tiles = s.N * -(-s.Y[1] // 2) * -(-s.Y[2] // 2)
+        return Winograd.possible(device, T, s) and s.Cg >= 32 and s.Og >= 32 and tiles >= 64 and s.O * s.Cg <= 1 << 22    # 64 bytes of sums each
 
     def _turned(self, side, image, offset):
         gs, words, nbytes = side
