@@ -1,10 +1,36 @@
 ## Bessel functions J, Y of orders 0 and 1, scaled K, and the scaled complementary error function. Overloaded for float and double.
-##   J, Y below 25: backward recurrence from an order where J vanishes, normalised by 1 = J0 + 2 J2 + 2 J4 + ...; Y by Neumann's series
+##   J, Y of floats, within 3e-7 of the larger of 1 and the value: below 8 polynomials in x x (of Y what Neumann's series leaves beside its
+##   logarithm), above in 1 / (x x) for the amplitudes of cosine and sine; fitted for this file at Chebyshev's points. Without a branch.
+##   J, Y of doubles below 25: backward recurrence from an order where J vanishes, normalised by 1 = J0 + 2 J2 + 2 J4 + ...; Y by Neumann's series
 ##   (Abramowitz & Stegun 9.1.88) and its derivative; above 25 Hankel's expansion (9.2.5)
 ##   K: integral of exp(-x cosh t) cosh(n t) by the trapezoidal rule, which converges like exp(-10 / step) and exp(-20 / (x step^2))
-<%! OV = "static inline __attribute__((overloadable))" %>
+<%!
+    OV = "static inline __attribute__((overloadable))"
+    # in z = x x / 32 - 1
+    J_NEAR = ((0.0458296648, 0.930301247, -0.648469277, -0.808088808, 1.0383794, -0.50746804, 0.145989129, -0.028472738, 0.00405753759, -0.00044351363,
+               3.89537976e-05, -2.74355559e-06),
+              (-0.058143828, 0.0810586591, 0.151516652, -0.259594839, 0.158583762, -0.0547459631, 0.0124568257, -0.00202870848, 0.000249472777,
+               -2.4376281e-05, 1.88781248e-06))
+    Y_NEAR = ((-0.362027343, -0.417920742, 1.36094565, -0.212459993, -0.619340679, 0.448246035, -0.154537239, 0.0338028886, -0.00523417423,
+               0.000610381931, -5.65758454e-05, 4.16411391e-06),
+              (0.0451026621, -0.207608576, 0.090227506, 0.120520314, -0.126419946, 0.0543903407, -0.0141319415, 0.00252662146, -0.000333687587,
+               3.45754289e-05, -2.80756431e-06))
+    # in u = 64 / (x x); the second ones times 8 / x
+    FAR = (((1.0, -0.00109863239, 2.73757235e-05, -2.1601136e-06, 3.09383142e-07, -4.02641559e-08),
+            (-0.015625, 0.000143050852, -6.92734097e-06, 8.08163399e-07, -1.46716253e-07, 2.14681279e-08)),
+           ((1.0, 0.00183105422, -3.51983088e-05, 2.55479619e-06, -3.52458359e-07, 4.51425397e-08),
+            (0.046875, -0.000200271263, 8.4670805e-06, -9.33196128e-07, 1.64647572e-07, -2.37499602e-08)))
+
+    def horner(var, coefficients):
+        text = f"{coefficients[-1]}f"
+        for c in reversed(coefficients[:-1]):
+            text = f"fma({text}, {var}, {c}f)"
+        return text
+%>
 % for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
+<% own = "clnn_" if F == "float" else "" %>\
 <% pi, gamma = f"({F})3.14159265358979323846{s}", f"({F})0.57721566490153286061{s}" %>
+% if F == "double":
 //@ clnn_bessel_far_ clnn_bessel_near_ clnn_j0 clnn_j1 clnn_y0 clnn_y1
 /* x > 25: order 0 or 1; second kind when second */
 ${OV} ${F} clnn_bessel_far_(${F} x, int order, int second) {
@@ -15,7 +41,7 @@ ${OV} ${F} clnn_bessel_far_(${F} x, int order, int second) {
         if (k & 1) q += signed_; else p += signed_;
         term *= (mu - (2 * k + 1) * (2 * k + 1)) / ((k + 1) * 8 * x);
     }
-    const ${F} c = cos(x), t = sin(x), r = 1 / sqrt(${pi} * x);
+    const ${F} c = ${own}cos(x), t = ${own}sin(x), r = 1 / sqrt(${pi} * x);
     /* cosine and sine of x - pi/4 or x - 3 pi/4, times sqrt 2 */
     const ${F} a = order ? t - c : c + t, b = order ? -(c + t) : t - c;
     return r * (second ? p * b + q * a : p * a - q * b);
@@ -24,7 +50,7 @@ ${OV} ${F} clnn_bessel_far_(${F} x, int order, int second) {
 /* 0 < x <= 25; kind 0..3: J0, J1, Y0, Y1 */
 ${OV} ${F} clnn_bessel_near_(${F} x, int kind) {
     if (x < ${"1e-3f" if F == "float" else "1e-6"}) {
-        const ${F} l = log(x / 2) + ${gamma};
+        const ${F} l = ${own}log(x / 2) + ${gamma};
         return kind == 0 ? 1 - x * x / 4 : kind == 1 ? x / 2 : kind == 2 ? 2 / ${pi} * l : -2 / (${pi} * x) + x / ${pi} * (l - (${F})0.5${s});
     }
     ${F} above = 0, now = ${"1e-30f" if F == "float" else "1e-250"}, norm = 0, y0 = 0, y1 = 0;
@@ -47,14 +73,31 @@ ${OV} ${F} clnn_bessel_near_(${F} x, int kind) {
         }
     }
     norm = 1 / (norm + now);
-    const ${F} j0 = now * norm, j1 = above * norm, l = log(x / 2) + ${gamma};
+    const ${F} j0 = now * norm, j1 = above * norm, l = ${own}log(x / 2) + ${gamma};
     if (kind < 2) return kind ? j1 : j0;
     return kind == 2 ? 2 / ${pi} * (l * j0 + 2 * y0 * norm) : 2 / ${pi} * ((l - 1) * j1 - j0 / x - y1 * norm);
 }
+% endif
 % for name, order, second in (("j0", 0, 0), ("j1", 1, 0), ("y0", 0, 1), ("y1", 1, 1)):
 //@ clnn_${name}
 ${OV} ${F} clnn_${name}(${F} x) {
+% if F == "float":
+    const float a = fabs(x), near = a < 8.0f ? a : 8.0f, far = a > 8.0f ? a : 8.0f;
+    const float z = fma(near, near * 0.03125f, -1.0f), w = 8.0f / far, u = w * w;
+    const float small = ${horner("z", J_NEAR[order])}${" * near" if order else ""};
+    const float p = ${horner("u", FAR[order][0])}, q = w * ${horner("u", FAR[order][1])};
+    const float c = clnn_cos(far), t = clnn_sin(far), r = 0.564189584f / sqrt(far);
+    const float e = ${"t - c, f = -(c + t)" if order else "c + t, f = t - c"};         /* cosine and sine of x - pi/4 or x - 3 pi/4, times sqrt 2 */
 % if second:
+    const float more = ${horner("z", Y_NEAR[order])}${" * near" if order else ""};
+    const float series = fma(0.636619772f * (clnn_log(near) - 0.693147181f), small, ${"more - 0.636619772f / near" if order else "more"});
+    const float value = a > 8.0f ? r * (p * f + q * e) : series;
+    return x == 0 ? -INFINITY : x > 0 ? value : NAN;
+% else:
+    const float value = a > 8.0f ? r * (p * e - q * f) : small;
+    return x != x ? x : ${"x == 0 ? x : x < 0 ? -value : value" if order else "x == 0 ? 1.0f : value"};
+% endif
+% elif second:
     if (x == 0) return -INFINITY;
     if (!(x > 0)) return NAN;
     return x > 25 ? clnn_bessel_far_(x, ${order}, 1) : clnn_bessel_near_(x, ${2 + order});
@@ -74,18 +117,18 @@ ${OV} ${F} clnn_k${order}e(${F} x) {
     if (isinf(x)) return 0;
     const ${F} step = fmin(${"0.25f, 1" if F == "float" else "0.125, 0.7"} / sqrt(x));
     /* where the integrand has vanished, by two bounds of acosh(1 + 20 / x) */
-    const ${F} end = fmin(log(2 * (${"20" if F == "float" else "42"} / x + 1)) ${"+ 1" if order else ""}, sqrt(${"50" if F == "float" else "100"} / x));
+    const ${F} end = fmin(${own}log(2 * (${"20" if F == "float" else "42"} / x + 1)) ${"+ 1" if order else ""}, sqrt(${"50" if F == "float" else "100"} / x));
     ${F} sum = (${F})0.5${s};
     for (${F} t = step; t < end; t += step) {
-        const ${F} half_ = sinh(t / 2);
-        sum += exp(-2 * x * half_ * half_)${" * cosh(t)" if order else ""};
+        const ${F} half_ = ${own}sinh(t / 2);
+        sum += ${own}exp(-2 * x * half_ * half_)${f" * {own}cosh(t)" if order else ""};
     }
     return sum * step;
 }
 % endfor
 //@ clnn_erfcx
 ${OV} ${F} clnn_erfcx(${F} x) {
-    if (x < 2) return exp(x * x) * erfc(x);
+    if (x < 2) return ${own}exp(x * x) * ${own}erfc(x);
     ${F} r = 0;
     for (int n = ${40 if F == "float" else 160}; n > 0; n--) r = n * (${F})0.5${s} / (x + r);
     return (${F})0.564189583547756287${s} / (x + r);

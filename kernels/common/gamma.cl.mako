@@ -4,6 +4,7 @@
 ##   derivative by the shape a at a fixed probability: -(dP/da) / p(x), "implicit reparameterisation" (Figurnov et al., 2018)
 <%! OV = "static inline __attribute__((overloadable))" %>
 % for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
+<% own = "clnn_" if F == "float" else "" %>\
 <% big = 400 if F == "float" else 4000 %>
 //@ clnn_gamma_front_ clnn_igamma_sum_ clnn_igamma_fraction_ clnn_igamma clnn_igammac
 /* x^a exp(-x) / Gamma(a + 1); near x = a through log1p, where the logarithms would cancel */
@@ -11,9 +12,9 @@ ${OV} ${F} clnn_gamma_front_(${F} a, ${F} x) {
     const ${F} mu = (x - a) / a;
     if (a > 10 && fabs(mu) < (${F})0.5${s}) {
         const ${F} z = 1 / (a * a), tail = (1 - z * ((${F})0.0333333333333333333${s} - z * (${F})0.00952380952380952381${s})) / (12 * a);
-        return exp(a * (log1p(mu) - mu) - tail) / sqrt(2 * (${F})3.14159265358979323846${s} * a);
+        return ${own}exp(a * (${own}log1p(mu) - mu) - tail) / sqrt(2 * (${F})3.14159265358979323846${s} * a);
     }
-    return exp(a * log(x) - x - lgamma(a + 1));
+    return ${own}exp(a * ${own}log(x) - x - ${own}lgamma(a + 1));
 }
 //@ clnn_igamma_sum_ clnn_igamma clnn_igammac
 ${OV} ${F} clnn_igamma_sum_(${F} a, ${F} x) {
@@ -66,7 +67,7 @@ ${OV} ${F} clnn_gamma_grad(${F} a, ${F} x) {
         const ${F} w = cbrt(x / a), z = (w - 1 + 1 / (9 * a)) * 3 * sqrt(a);
         return w * w * w + 3 * a * w * w * (1 / (9 * a * a) - z / (6 * a * sqrt(a)));
     }
-    const ${F} known = log(x) - clnn_digamma(a);
+    const ${F} known = ${own}log(x) - clnn_digamma(a);
     if (x < a + 1) {
         ${F} term = 1, sum = 1, inverse = 1 / a, weighted = inverse;
         for (int n = 1; n < ${big} && term > sum * ${"1e-8f" if F == "float" else "1e-17"}; n++) {

@@ -21,13 +21,14 @@ ${OV} ${I} clnn_ipow(${I} base, ${I} exponent) {
 }
 % endfor
 % for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
+<% own = "clnn_" if F == "float" else "" %>\
 //@ clnn_digamma
 ${OV} ${F} clnn_digamma(${F} x) {
     if (x == 0) return copysign((${F})INFINITY, -x);
     ${F} shift = 0;
     if (x < 0) {
         if (x == floor(x)) return NAN;
-        shift = -(${F})3.14159265358979323846${s} / tan((${F})3.14159265358979323846${s} * (x - floor(x)));
+        shift = -(${F})3.14159265358979323846${s} / ${own}tan((${F})3.14159265358979323846${s} * (x - floor(x)));
         x = 1 - x;
     }
     for (int i = 0; i < 10; i++) {
@@ -37,14 +38,14 @@ ${OV} ${F} clnn_digamma(${F} x) {
         }
     }
     ${F} z = 1 / (x * x);
-    return shift + log(x) - (${F})0.5${s} / x - z * ((${F})0.0833333333333333333${s} - z * ((${F})0.00833333333333333333${s}
+    return shift + ${own}log(x) - (${F})0.5${s} / x - z * ((${F})0.0833333333333333333${s} - z * ((${F})0.00833333333333333333${s}
         - z * ((${F})0.00396825396825396825${s} - z * ((${F})0.00416666666666666667${s} - z * (${F})0.00757575757575757576${s}))));
 }
 //@ clnn_trigamma
 ${OV} ${F} clnn_trigamma(${F} x) {
     ${F} sign = 1, sum = 0;
     if (x < (${F})0.5${s}) {
-        ${F} t = (${F})3.14159265358979323846${s} / sin((${F})3.14159265358979323846${s} * x);
+        ${F} t = (${F})3.14159265358979323846${s} / ${own}sin((${F})3.14159265358979323846${s} * x);
         sign = -1;
         sum = -t * t;
         x = 1 - x;
@@ -62,8 +63,8 @@ ${OV} ${F} clnn_trigamma(${F} x) {
 ${OV} ${F} clnn_tetragamma(${F} x) {
     ${F} sum = 0;
     if (x < (${F})0.5${s}) {
-        const ${F} pi = (${F})3.14159265358979323846${s}, t = sin(pi * x);
-        sum = -2 * pi * pi * pi * cos(pi * x) / (t * t * t);
+        const ${F} pi = (${F})3.14159265358979323846${s}, t = ${own}sin(pi * x);
+        sum = -2 * pi * pi * pi * ${own}cos(pi * x) / (t * t * t);
         x = 1 - x;
     }
     for (int i = 0; i < 8; i++) {
@@ -120,6 +121,7 @@ ${OV} ${I} clnn_gcd(${I} a, ${I} b) {
         return [float(c) for c in out]
 %>
 % for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
+<% own = "clnn_" if F == "float" else "" %>\
 <% limit, near_terms, far_terms = (12, 21, 12) if F == "float" else (30, 80, 20) %>\
 % for order in (0, 1):
 <% near, far = power_series(order, near_terms - order), hankel_series(order, far_terms) %>\
