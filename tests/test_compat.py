@@ -27,6 +27,20 @@ def test_special(name):
     close(getattr(torch.special, name)(torch.tensor(UNARY[name])), getattr(other.special, name)(other.tensor(UNARY[name])))
 
 
+def test_lgamma_to_the_last_digits():
+    """A few ulp above 0, also beside its zeros 1 and 2; below, as many of the larger of 1 and the value."""
+    r = np.random.default_rng(5)
+    x = np.concatenate([[0, -0.0, 1, 2, 1e-45, -1e-45, 1e-30, np.inf, -np.inf, np.nan, 0.5, 1.5, 2.5, 3.5, 4.5, -1, -2, -1e10], np.exp(r.standard_normal(4000) * 3),
+                        r.random(4000) * 6, 1 + r.standard_normal(500) * 1e-3, 2 + r.standard_normal(500) * 1e-3, -r.random(4000) * 20]).astype(np.float32)
+    exact = torch.lgamma(torch.tensor(x.astype(np.float64))).numpy()
+    want, got = exact.astype(np.float32), other.lgamma(other.tensor(x)).numpy()
+    assert np.array_equal(np.isnan(got), np.isnan(want)) and np.array_equal(got[np.isinf(want)], want[np.isinf(want)])
+    fine = np.isfinite(want)
+    unit = np.where(x > 0, np.spacing(np.abs(want)), np.spacing(np.maximum(np.abs(want), np.float32(1)))).astype(np.float64)
+    ulp = np.abs(got[fine] - exact[fine]) / unit[fine]
+    assert ulp.max() <= 6, (x[fine][ulp.argmax()], ulp.max())
+
+
 def test_bessel():
     for name in BESSEL:
         close(getattr(torch.special, name)(torch.tensor(POSITIVE)), getattr(other.special, name)(other.tensor(POSITIVE)))

@@ -550,24 +550,6 @@ def test_math_ulp(dev, name, wide):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_lgamma_ulp(dev):
-    """A few ulp above 0, where its zeros are whole numbers; below, as many of the larger of 1 and the value."""
-    if not dev.is_cpu:
-        pytest.skip("the driver's own")
-    rng = np.random.default_rng(5)
-    x = np.concatenate([[0, -0.0, 1, 2, 1e-45, -1e-45, 1e-30, np.inf, -np.inf, np.nan, 3e38, 0.5, 1.5, 2.5, 3.5, 4.5, -1, -2, -1e10],
-                        np.exp(rng.standard_normal(4000) * 3), rng.random(4000) * 6, 1 + rng.standard_normal(500) * 1e-3,
-                        2 + rng.standard_normal(500) * 1e-3, -rng.random(4000) * 20]).astype(np.float32)
-    exact = np.array([math.inf if v == -math.inf or v <= 0 and v == math.floor(v) else math.lgamma(v) for v in x.astype(np.float64)])
-    want, got = exact.astype(np.float32), elementwise(dev, "clnn_lgamma(x[i])", x)
-    assert np.array_equal(np.isnan(got), np.isnan(want)) and np.array_equal(got[np.isinf(want)], want[np.isinf(want)])
-    fine = np.isfinite(want)
-    unit = np.where(x > 0, np.spacing(np.abs(want)), np.spacing(np.maximum(np.abs(want), np.float32(1)))).astype(np.float64)
-    ulp = np.abs(got[fine] - exact[fine]) / unit[fine]
-    assert ulp.max() <= 6, (x[fine][ulp.argmax()], ulp.max())
-
-
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ULP2)
 def test_math_of_two_ulp(dev, name):
     rng = np.random.default_rng(4)

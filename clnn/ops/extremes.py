@@ -131,19 +131,19 @@ def positions(input, dim, largest):
 
 
 def _launch_arg(device, x, j, values, at, outer, n, inner, part, parts, largest):
-    style, rows, lanes, gsize, lsize = _arg_plan(device, outer, n, inner, part, parts, j is not None)
+    if device.is_cpu and inner == parts == 1 and FEW[0] <= n <= FEW[1] and j is None and outer >= 64 * device.compute_units:
+        rows = 1 << sorted((16, 16384 // n, outer // (8 * device.compute_units)))[1].bit_length() - 1
+        run(device, "reduction/arg_few", dict(T=x.dtype, SIGN=">" if largest else "<", ROWS=rows), (-(-outer // rows),), (1,), x, values, at, outer, n)
+        return
+    style, rows, lanes, gsize, lsize = _arg_plan(device, outer, n, inner, part, parts)
     params = dict(T=x.dtype, SIGN=">" if largest else "<", STYLE=style, LANES=lanes, CHUNK=CHUNK, ROWS=rows, POSITIONS=j is not None,
                   FLAT=style == "serial" and inner == 1)
     run(device, "reduction/arg", params, gsize, lsize, x, at if j is None else j, values, at, outer, n, inner, part, parts)
 
 
-def _arg_plan(device, outer, n, inner, part, parts, staged=False):
+def _arg_plan(device, outer, n, inner, part, parts):
     """(STYLE, ROWS, LANES, global size, local size) of kernels/reduction/arg.cl.mako."""
     loop = device.loops
-    if device.is_cpu and inner == 1 and FEW[0] <= n <= FEW[1] and parts == 1 and not staged and outer >= 64 * device.compute_units:
-        rows = sorted((16, 16384 // n, outer // (8 * device.compute_units)))[1]
-        rows = 1 << rows.bit_length() - 1
-        return "few", rows, LANES, (-(-outer // rows),), (1,)
     if device.is_cpu and inner == 1 and n >= 8:
         rows = sorted((1, 8192 // part, outer * parts // (8 * device.compute_units)))[1] if part <= 8192 else 1
         rows = 1 << rows.bit_length() - 1                                # few distinct kernels

@@ -5,8 +5,8 @@
 ##
 ## Geometry and STYLE
 ##   serial   one work-item per (i, o, p): columns, and short rows; with FLAT, inner = 1 and global (outer, 1, parts)
+##   (many short rows on CPUs: reduction/arg_few)
 ##   vector   one work-item per (ROWS values of o, p), inner = 1: candidates in the lanes of vectors (CPUs)
-##   few      one work-item per ROWS values of o, W (16; 8 of 64-bit types) at a time: short rows in one part, inner = 1; ROWS a multiple of W (CPUs)
 ##   block    one work-item per (CHUNK values of i, o, p): the same for columns (CPUs)
 ##   lanes    one work-item per (o, p), inner = 1: LANES interleaved candidates in a loop that compilers vectorise
 ##   group    one work-group of LANES per (o, p), inner = 1
@@ -27,9 +27,7 @@
     A = T.acc
     W = 8 if A in ("double", "long") else 16
     P = "long" if W == 8 else "int"                      # positions in lanes as wide as the values
-    USES_VECTORS = STYLE in ("vector", "block", "few")
-    def lanes(h, odd):
-        return "s" + "".join("0123456789abcdef"[l] for l in range(W) if bool(l & h) == odd)
+    USES_VECTORS = STYLE in ("vector", "block")
 %>
 % if USES_VECTORS:
 ${vec.vector_io(T, W)}
@@ -40,72 +38,7 @@ __kernel void reduction_arg(IN(${T.c}, X), IN(long, J), OUT(${T.c}, V), OUT(long
     PTR_IN(long, J);
     PTR_OUT(${T.c}, V);
     PTR_OUT(long, I);
-% if STYLE == "few":
-    const long end = min(outer, (long)(get_global_id(0) + 1) * ${ROWS});
-    const ${P}${W} lane = (${P}${W})(${", ".join(map(str, range(W)))});
-    const int m = (int)n;
-    for (long o = get_global_id(0) * ${ROWS}; o < end; o += ${W}) {
-        const int rows = (int)min(${W}L, end - o);
-        ${A} best[${W * W}];
-        ${P} place[${W * W}];
-        for (int r = 0; r < rows; r++) {
-            __global const ${T.c}* from = X + (o + r) * n;
-            ${A}${W} b0;
-            ${P}${W} a0 = lane;
-            if (m >= ${W}) {
-                b0 = ldv_${T.name}(from);
-                for (int k = ${W}; k < m; k += ${W}) {               /* the last vector may have elements of the one before it */
-                    const int at = min(k, m - ${W});
-                    const ${A}${W} v = ldv_${T.name}(from + at);
-                    const ${P}${W} take = BETTER(v, b0);
-                    b0 = take ? v : b0;
-                    a0 = take ? lane + (${P}${W})(at) : a0;
-                }
-            } else {                                                /* lanes past the end have the first element */
-                const ${A}${W} none = (${A}${W})(${T.load}(from, 0));
-                if ((outer - o - r) * n >= ${W}) b0 = ldv_${T.name}(from);
-                else {
-                    ${A} t[${W}];
-                    for (int l = 0; l < ${W}; l++) t[l] = ${T.load}(from, min(l, m - 1));
-                    b0 = vload${W}(0, t);
-                }
-                const ${P}${W} inside = lane < (${P}${W})(m);
-                b0 = inside ? b0 : none;
-                a0 = inside ? a0 : (${P}${W})(0);
-            }
-            vstore${W}(b0, r, best);
-            vstore${W}(a0, r, place);
-        }
-        for (int r = rows; r < ${W}; r++) { vstore${W}(vload${W}(0, best), r, best); vstore${W}(vload${W}(0, place), r, place); }
-% for q in range(W):
-        ${A}${W} b${q} = vload${W}(${q}, best);
-        ${P}${W} a${q} = vload${W}(${q}, place);
-% endfor
-<% h = W // 2 %>\
-% while h:
-% for q in range(h):
-        {
-            const ${A}${W} low = (${A}${W})(b${2 * q}.${lanes(h, False)}, b${2 * q + 1}.${lanes(h, False)});
-            const ${A}${W} high = (${A}${W})(b${2 * q}.${lanes(h, True)}, b${2 * q + 1}.${lanes(h, True)});
-            const ${P}${W} il = (${P}${W})(a${2 * q}.${lanes(h, False)}, a${2 * q + 1}.${lanes(h, False)});
-            const ${P}${W} ih = (${P}${W})(a${2 * q}.${lanes(h, True)}, a${2 * q + 1}.${lanes(h, True)});
-            const ${P}${W} other = FIRST(high, ih, low, il);
-            b${q} = other ? high : low;
-            a${q} = other ? ih : il;
-        }
-% endfor
-<% h //= 2 %>\
-% endwhile
-        if (rows == ${W}) {
-            stv_${T.name}(V + o, b0);
-            vstore${W}(${"a0" if P == "long" else f"convert_long{W}(a0)"}, 0, I + o);
-        } else {
-            vstore${W}(b0, 0, best);
-            vstore${W}(a0, 0, place);
-            for (int r = 0; r < rows; r++) { ${T.store}(V, o + r, best[r]); I[o + r] = place[r]; }
-        }
-    }
-% elif STYLE == "vector":
+% if STYLE == "vector":
     const long p = get_global_id(1), o_begin = get_global_id(0) * ${ROWS}, o_end = min(outer, o_begin + ${ROWS});
     for (long o = o_begin; o < o_end; o++) {
 % elif STYLE == "group":
@@ -117,7 +50,6 @@ __kernel void reduction_arg(IN(${T.c}, X), IN(long, J), OUT(${T.c}, V), OUT(long
     const long i = ${"0" if FLAT else "get_global_id(0)"}${" * " + str(CHUNK) if STYLE in ("columns", "block") else ""}, \
 o = get_global_id(${0 if FLAT else 1}), p = get_global_id(2);
 % endif
-% if STYLE != "few":
 % if STYLE == "serial":
     if (i >= inner || o >= outer) return;
 % endif
@@ -282,6 +214,5 @@ o = get_global_id(${0 if FLAT else 1}), p = get_global_id(2);
         ${T.store}(V, to, best[0]);
         I[to] = ${"J[base + at[0]]" if POSITIONS else "first + at[0]"};
     }
-% endif
 % endif
 }

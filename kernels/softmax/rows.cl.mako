@@ -27,16 +27,13 @@
         """How many rows the values that belong to rows are kept of; 0: of one, in a scalar."""
         return dict(block=64, few=16).get(FORM, 0)
 
-    def lanes(W, h, odd):
-        """The lanes of W whose number has bit h (not) set."""
-        return "s" + "".join("0123456789abcdef"[l] for l in range(W) if bool(l & h) == odd)
-
     def place(FORM):
         if FORM == "block":
             return lambda i: f"base + {i} * step + l * side"
         return (lambda i: f"base + {i} * inner") if FORM == "column" else (lambda i: f"base + {i}")
 %>
 <%namespace name="vec" file="/matmul/vec.cl.mako"/>
+<%namespace name="few" file="/softmax/few.cl.mako"/>
 ## vectors: LDV_<dtype> and STV_<dtype> for each of the dtypes, where the form needs them.
 <%def name="vectors(FORM, *dtypes)">
 % if FORM == "vector":
@@ -46,24 +43,8 @@ ${vec.vector_io(T, width(T.acc))}
 #define STV_${T.name}(p, i, v) stv_${T.name}((p) + (i), v)
 % endfor
 % elif FORM == "few":
-## a row's vector reads on into the next row and writes on into it before that is written, but never beyond the last row of the work-item
 % for T in {d.name: d for d in dtypes}.values():
-<% W = width(T.acc) %>\
-${vec.vector_io(T, W)}
-static inline ${T.acc}${W} few_load_${T.name}(__global const ${T.c}* p, const long left) {
-    if (left >= ${W}) return ldv_${T.name}(p);
-    ${T.acc} t[${W}];
-    for (int i = 0; i < ${W}; i++) t[i] = ${T.load}(p, min((long)i, left - 1));
-    return vload${W}(0, t);
-}
-static inline void few_store_${T.name}(__global ${T.c}* p, const ${T.acc}${W} v, const long n, const long left) {
-    if (left >= ${W}) { stv_${T.name}(p, v); return; }
-    ${T.acc} t[${W}];
-    vstore${W}(v, 0, t);
-    for (int i = 0; i < n; i++) ${T.store}(p, i, t[i]);
-}
-#define LDV_${T.name}(p, i) few_load_${T.name}((p) + (i), left)
-#define STV_${T.name}(p, i, v) few_store_${T.name}((p) + (i), v, n, left)
+${few.functions(T, width(T.acc))}
 % endfor
 % endif
 </%def>
@@ -178,38 +159,7 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
         for (int l = 0; l < s; l++) part_${name}[l] = ${combine(f"part_{name}[l]", f"part_{name}[l + s]")};
     const ${ACC} ${name} = part_${name}[0];
 % elif FORM == "few":
-<% W, R, I = width(ACC), per_row(FORM), "long8" if ACC == "double" else "int16" %>\
-    ${ACC} ${name}[${R}];
-    {
-        const ${ACC}${W} none = (${ACC}${W})(${init});
-        const ${I} mine = (${I})(${", ".join(map(str, range(W)))}) < (${I})(${n});
-        ${ACC} part[${R * W}];
-        for (int l = 0; l < width; l++) {
-            const long base = (first + l) * n, left = row_end * n - base;
-            ${many(element("0"), ACC)}
-            vstore${W}(mine ? e : none, l, part);
-        }
-        for (int l = width; l < ${R}; l++) vstore${W}(none, l, part);
-% for block in range(0, R, W):
-        {
-% for k in range(W):
-            ${ACC}${W} t${k} = vload${W}(${block + k}, part);
-% endfor
-<% h = W // 2 %>\
-% while h:
-% for k in range(h):
-            {
-                const ${ACC}${W} low = (${ACC}${W})(${f"t{2 * k}.{lanes(W, h, False)}, t{2 * k + 1}.{lanes(W, h, False)}"});
-                const ${ACC}${W} high = (${ACC}${W})(${f"t{2 * k}.{lanes(W, h, True)}, t{2 * k + 1}.{lanes(W, h, True)}"});
-                t${k} = ${combine("low", "high")};
-            }
-% endfor
-<% h //= 2 %>\
-% endwhile
-            vstore${W}(t0, ${block // W}, ${name});
-        }
-% endfor
-    }
+${few.fold(ACC, width(ACC), per_row(FORM), name, init, combine, many(element("0"), ACC), n)}
 % elif FORM == "block":
     ${ACC} ${name}[64];
     for (int l = 0; l < 64; l++) ${name}[l] = ${init};
