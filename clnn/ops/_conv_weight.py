@@ -7,7 +7,7 @@ import numpy as np
 
 from ..runtime.launch import launch
 from . import _gemm
-from ._conv import Grid, Shape, Winograd, _input_grid, _plan, _table, _words8, _words16
+from ._conv import Depthwise, Grid, Shape, Winograd, _input_grid, _plan, _table, _words8, _words16
 from ._gemm import Problem
 
 
@@ -30,8 +30,29 @@ class PointwiseWeight:
 
 
 def _backward_weight(device, T, s: Shape):
-    kinds = ((PointwiseWeight, PointwiseWeight.suits(s, T)), (WinogradWeight, WinogradWeight.suits(device, T, s)), (TiledWeight, TiledWeight.suits(device, s)))
+    kinds = ((DepthwiseWeight, DepthwiseWeight.suits(device, T, s)), (PointwiseWeight, PointwiseWeight.suits(s, T)),
+             (WinogradWeight, WinogradWeight.suits(device, T, s)), (TiledWeight, TiledWeight.suits(device, s)))
     return next((kind for kind, suits in kinds if suits), BackwardWeight)(device, T, s)
+
+
+class DepthwiseWeight:
+    """Weight gradient of a depthwise kernel, straight from the image and in one launch."""
+
+    def __init__(self, device, T, s: Shape):
+        self.device, W = device, 8 if T.acc == "double" else 16
+        slab = Depthwise.slab(device, T)
+        pitch, band = Depthwise.fit(slab, s.Y[1:], s.k[1:], s.s[1:], s.d[1:])
+        self.kernel = device.kernel("conv/depthwise_gradient", T=T, W=W, KH=s.k[1], KW=s.k[2], STRIDE=s.s[2], SLAB=slab)
+        self.words = (_words16(*s.I[1:], *s.Y[1:], 0, 0, s.s[1], *[p[0] for p in s.p[1:]], *s.d[1:], band, pitch), _words8(s.O, s.Og, s.N))
+        self.gs = (s.O,)
+
+    @staticmethod
+    def suits(device, T, s: Shape) -> bool:
+        """As forward; few enough taps to keep a vector of sums each, and channels for all units."""
+        return Depthwise.suits(device, T, s, "", s.Y[1:], s.s[1:]) and s.taps <= 25 and s.O >= 2 * device.compute_units
+
+    def run(self, x, x_off, dy, dy_off, dw, dw_off):
+        launch(self.device, self.kernel, self.gs, (1,), x, x_off, dy, dy_off, dw, dw_off, *self.words)
 
 
 class WinogradWeight:

@@ -1,5 +1,6 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="vec" file="/matmul/vec.cl.mako"/>\
+<%namespace name="band" file="/conv/band.cl.mako"/>\
 ## Depthwise 2-d convolution on a CPU: every output channel reads one input channel. Memory decides its speed, so nothing is
 ## laid out beforehand: a work-item keeps a band of padded input rows in local memory.
 ##
@@ -20,14 +21,12 @@ ${vec.vector_io(T, W)}
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv_depthwise(IN(${T.c}, X), IN(${T.c}, k), OUT(${T.c}, Y), IN(${T.c}, bias), const long16 d, const long8 e) {
     __local ${ACC} slab[${SLAB}];
-    const int IH = d.s0, IW = d.s1, OH = d.s2, OW = d.s3, SH = d.s6, ph = d.s7, pw = d.s8, dh = d.s9, dw = d.sa;
-    const int band = d.sb, pitch = d.sc, flip = d.sd;
+    ${band.sizes(KH)}
+    const int flip = d.sd;
     const long plane = get_group_id(0), O = e.s0, mult = e.s1, o = plane % O;
     __global const ${T.c}* restrict src = X_p + X_o + ((plane / O) * (O / mult) + o / mult) * IH * IW;
     __global ${T.c}* restrict out = Y_p + Y_o + plane * OH * OW;
     __global const ${T.c}* restrict taps = k_p + k_o + o * ${KH * KW};
-    const int rows = (band - 1) * SH + (${KH} - 1) * dh + 1, first = max(pw, 0), skip = max(-pw, 0), wide = clamp(IW - skip, 0, pitch - first);
-    for (int q = 0; q < rows * pitch; q++) slab[q] = 0;
 % for t in range(KH * KW):
     const ${ACC} w${t} = ${T.load}(taps, flip ? ${KH * KW - 1 - t} : ${t});
 % endfor
@@ -35,16 +34,7 @@ void conv_depthwise(IN(${T.c}, X), IN(${T.c}, k), OUT(${T.c}, Y), IN(${T.c}, bia
     const ${ACC} b = ${T.load}(bias_p + bias_o, o);
 % endif
     for (int y0 = 0; y0 < OH; y0 += band) {
-        for (int r = 0; r < rows; r++) {
-            const int ih = y0 * SH - ph + r;
-            __local ${ACC}* l = slab + r * pitch + first;
-            if (ih < 0 || ih >= IH) { for (int q = 0; q < wide; q++) l[q] = 0; continue; }
-            __global const ${T.c}* s = src + ih * IW + skip;
-            int q = 0;
-            for (; q + ${W} <= wide; q += ${W}) vstore${W}(ldv_${T.name}(s + q), 0, l + q);
-            if (q < wide && wide >= ${W}) vstore${W}(ldv_${T.name}(s + wide - ${W}), 0, l + wide - ${W});
-            else for (; q < wide; q++) l[q] = ${T.load}(s, q);
-        }
+        ${band.fill(T, W)}
         for (int oh = y0; oh < min(OH, y0 + band); oh++)
             for (int ow = 0; ow < OW; ow += ${W}) {
                 __local const ${ACC}* l = slab + (oh - y0) * SH * pitch + ow * ${STRIDE};
@@ -52,11 +42,7 @@ void conv_depthwise(IN(${T.c}, X), IN(${T.c}, k), OUT(${T.c}, Y), IN(${T.c}, bia
 % for kh in range(KH):
                 { __local const ${ACC}* p = l + ${kh} * dh * pitch;
 % for kw in range(KW):
-% if STRIDE == 1:
-                  v = fma((${V})w${kh * KW + kw}, vload${W}(0, p + ${kw} * dw), v);
-% else:
-                  v = fma((${V})w${kh * KW + kw}, (${V})(vload${W}(0, p + ${kw} * dw).even, vload${W}(1, p + ${kw} * dw).even), v);
-% endif
+                  v = fma((${V})w${kh * KW + kw}, ${band.pixels(f"p + {kw} * dw", V, W, STRIDE)}, v);
 % endfor
                 }
 % endfor
