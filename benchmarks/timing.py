@@ -63,7 +63,11 @@ class Result:
                     best_seconds=self.best, median_seconds=self.median, rates={n: self.rate(n) for n in self.best})
 
 
+PAUSE = 0.02        # seconds before each turn: the worker threads of the contender before spin for a while
+
+
 def _once(contender, calls):
+    time.sleep(PAUSE)
     start = time.perf_counter()
     for _ in range(calls):
         contender.run()
