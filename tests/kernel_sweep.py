@@ -66,6 +66,10 @@ def larger():
     for L, causal in ((7, True), (30, False)):
         yield f"attention in panels, {L} queries", lambda L=L, causal=causal: clnn.nn.functional.scaled_dot_product_attention(
             t(1, 2, L, 16), t(1, 2, 40, 16), t(1, 2, 40, 32), is_causal=causal)
+    if cpu:
+        rows = 64 * clnn.get_default_device().physical.compute_units + 3
+        yield "places of largest in many short rows", lambda: t(rows, 5).detach().argmax(1)
+        yield "sums of many short rows", lambda: t(515, 17).detach().sum(1)
     yield "median of 300", lambda: t(3, 300).median(1)
     yield "tenth of 300", lambda: t(3, 300).kthvalue(10, 1)
     yield "conv2d with a tiled gradient", lambda: clnn.nn.functional.conv2d(t(2, 3, 14, 14), t(16, 3, 3, 3), t(16))
