@@ -1,9 +1,11 @@
-"""Declarations of built-in functions that stand in for PoCL's long header."""
+"""Declarations of built-in functions that stand in for PoCL's long header, and names in texts of several sources."""
+import numpy as np
 import pytest
 
 from clnn.core.errors import KernelBuildError
-from clnn.runtime import builtins, program
+from clnn.runtime import assemble, builtins, program
 from clnn.runtime.device import default_device, list_devices
+from clnn.runtime.launch import launch
 
 if not list_devices():
     pytest.skip("no OpenCL device", allow_module_level=True)
@@ -59,6 +61,20 @@ def test_a_driver_that_refuses_is_asked_once(pocl, monkeypatch):
     for value in (1, 2):
         program._compile(pocl, kernel(f"x[0] = sqrt({value}.0f);"))
     assert pocl.declares_builtins is False and [builtins.OPTION in options for options in seen] == [True, False, False]
+
+
+def test_a_function_that_elsewhere_is_a_macro_shares_a_text(dev):
+    """Kernels with a function of one name, which for other drivers is a macro, are built together."""
+    sources = [f"#if {on}\nfloat twice(float v) {{ return v * {on}; }}\n#else\n#define twice(v) (v + {on})\n#endif\n" + kernel("x[0] = twice(x[0]);")
+               for on in (2, 0, 3)]
+    text, tables = assemble.combine(sources, dev)
+    shared = program.Program(dev, text, "together")
+    assert [shared.kernel_object(table["k"]).function_name for table in tables] == [table["k"] for table in tables]
+    x = dev.alloc(4)
+    for table, given, want in zip(tables, (5, 7, 10), (10, 7, 30)):
+        dev.write(x, np.float32([given]))
+        launch(dev, program.Kernel(shared, table["k"]), (1,), (1,), x, x)
+        assert dev.read(x, 4).view(np.float32)[0] == want
 
 
 def builds(monkeypatch):

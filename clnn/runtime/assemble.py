@@ -48,7 +48,10 @@ def combine(sources: list[str], device) -> tuple[str, list[dict]]:
     for n, (_, body) in enumerate(parts):
         kernels, others = declared(body)
         macros = set(_MACRO.findall(body))
-        names = [name for name in kernels + others if name not in macros]
+        for name in macros.intersection(others):        # a function under one condition and a macro under another: a macro cannot rename it
+            body = re.sub(rf"\b{name}\b", f"{name}_{n}_", body)
+        macros = set(_MACRO.findall(body))
+        names = [name for name in kernels + others if name not in macros and f"{name}_{n}_" not in macros]
         text.append("#pragma OPENCL FP_CONTRACT ON\n" + "".join(f"#define {name} {name}_{n}_\n" for name in names) + body
                     + "".join(f"\n#undef {name}" for name in [*names, *sorted(macros)]) + "\n")
         tables.append({name: f"{name}_{n}_" for name in kernels})
