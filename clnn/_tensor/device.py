@@ -7,7 +7,7 @@ from ..runtime import device as physical
 class MetaDevice:
     """Allocates nothing and launches nothing: shapes and dtypes of results come out, values do not."""
 
-    kind = flavour = name = "meta"
+    kind = flavour = name = vendor = "meta"
     index = 0
     is_cpu = loops = False
     has_fp16 = has_fp64 = True
