@@ -36,7 +36,7 @@ __version__ = "0.1.0"
 
 for _row in _dtype_module.ALL:
     globals()[_row.name.rstrip("_")] = _row
-for _n in ("half", "double", "short", "long", "float", "int"):              # PyTorch's dtype aliases, some of which hide builtins here
+for _n in ("half", "double", "short", "long", "float", "int", "cfloat", "cdouble"):              # PyTorch's dtype aliases, some of which hide builtins here
     globals()[_n] = _dtype_module.from_name(_n)
 inf, nan, pi, e = __import__("math").inf, __import__("math").nan, __import__("math").pi, __import__("math").e
 newaxis = None
@@ -72,8 +72,8 @@ def is_floating_point(input):
 
 
 def is_complex(input):
-    """Always False: clnn has no complex dtypes."""
-    return False
+    """True when the dtype of ``input`` is complex."""
+    return input.dtype.is_complex
 
 
 def is_nonzero(input):

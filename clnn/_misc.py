@@ -37,7 +37,7 @@ def is_same_size(input, other):
 
 
 def is_conj(input):
-    """Always False: clnn has no complex dtypes."""
+    """Always False: conjugates are computed at once."""
     return False
 
 
@@ -287,11 +287,6 @@ def renorm(input, p, dim, maxnorm):
     return input.renorm(p, dim, maxnorm)
 
 
-def imag(input):
-    """Raises: clnn has no complex dtypes."""
-    return input.imag
-
-
 def resize_as_(input, other):
     """Change the shape of ``input`` to that of ``other``."""
     return input.resize_as_(other)
@@ -456,8 +451,6 @@ class Absent(AttributeError, NotImplementedError):
 
 
 _FAMILIES = {
-    "complex numbers": "complex complex32 complex64 complex128 chalf cfloat cdouble polar view_as_complex view_as_real view_as_complex_copy "
-                       "view_as_real_copy stft istft ComplexFloatStorage ComplexDoubleStorage ComplexFloatTensor ComplexDoubleTensor fft",
     "sparse tensors": "sparse sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor "
                       "sparse_bsr_tensor sparse_bsc_tensor sparse_compressed_tensor smm sspaddmm hspmm dsmm hsmm saddmm spmm to_sparse to_sparse_coo "
                       "to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc coalesce indices values crow_indices col_indices ccol_indices "
@@ -465,7 +458,7 @@ _FAMILIES = {
     "quantised dtypes": "qint8 quint8 qint32 quint4x2 quint2x4 qscheme per_tensor_affine per_channel_affine per_tensor_symmetric "
                         "per_channel_symmetric quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
                         "q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis ao quantization",
-    "dtypes of this width": "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu uint16 uint32 uint64",
+    "dtypes of this width": "complex32 chalf float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu uint16 uint32 uint64",
     "nested tensors": "nested jagged to_padded_tensor",
     "masked tensors": "masked",
     "graphs of Python programs": "fx export package",

@@ -14,7 +14,7 @@ from .ops.products import matrix_power, multi_dot
 
 def vecdot(x, y, *, dim=-1):
     """Sums of products along ``dim``."""
-    return (x * y).sum(dim)
+    return (x.conj() * y).sum(dim)
 
 
 def diagonal(A, *, offset=0, dim1=-2, dim2=-1):

@@ -13,6 +13,7 @@
 <%include file="/common/inverse.cl.mako"/>
 <%include file="/common/pow.cl.mako"/>
 <%include file="/common/arithmetic.cl.mako"/>
+<%include file="/common/complex.cl.mako"/>
 <%include file="/common/special.cl.mako"/>
 <%include file="/common/bessel.cl.mako"/>
 <%include file="/common/random.cl.mako"/>

@@ -23,6 +23,9 @@ def _seed(t, g):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
     if g.shape != t.shape:
         raise RuntimeError(f"Mismatch in shape: grad_output[0] has a shape of {g.shape} and output[0] has a shape of {t.shape}.")
+    if g.dtype.is_complex != t.dtype.is_complex:
+        raise RuntimeError(f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[0] has a "
+                           f"dtype of {g.dtype} and output[0] has a dtype of {t.dtype}.")
     return g
 
 

@@ -17,7 +17,7 @@ from . import tape
 from .autocast import cast_floats, with_autocast
 from .dispatch import _promoted, attach, broadcast, config, elementwise_call, promote, record_elementwise, record_in_layout
 from .grad_mode import state
-from .inplace import apply_inplace, mark, set_out
+from .inplace import apply_inplace, mark, set_out, type_name
 from .tensor import Tensor, make_view
 
 _FLOAT_ARGS = dt.FLOATS
@@ -82,6 +82,8 @@ def _entry(name, kind, fn, params, *, vjp=None, outputs=("out",), public=None, v
             op.differentiable.add(i)
     # Per parameter, None or what its gradient needs: one bit per parameter, then one per output.
     n = len(op.params)
+    if op.complex and op.dtypes:
+        op.dtypes += tuple([d for d in dt.COMPLEXES if d not in op.dtypes])
     op.masks = tuple([sum({1 << (j if j >= 0 else n - 1 - j) for j in op.saves[i]}) if i in op.differentiable else None for i in range(n)])
     op.all_inputs = (1 << n) - 1
     register(op)
@@ -119,7 +121,7 @@ def _rule_promote(common, kinds):
 
 
 def _rule_float(common, kinds):
-    if common.category != dt.FLOAT:
+    if common.category < dt.FLOAT:
         common = dt.float_default()
     return common, common
 
@@ -128,11 +130,18 @@ def _rule_compare(common, kinds):
     return common, dt.bool_
 
 
+def _real_result(rule):
+    """``rule``, with a real result for complex operands."""
+    def call(common, kinds):
+        return (common, common.to_real()) if common.is_complex else rule(common, kinds)
+    return call
+
+
 _RULES = {"promote": _rule_promote, "float": _rule_float, "compare": _rule_compare}
 
 
-def elementwise(name, params, expr, *, result="promote", vjp=None, aliases=(), inplace=True, method=True, checked=None, failure=None, dtypes=dt.ALL,
-                doc="", **fields):
+def elementwise(name, params, expr, *, result="promote", vjp=None, aliases=(), inplace=True, method=True, checked=None, failure=None, dtypes=dt.REAL,
+                complex=None, doc="", **fields):
     """Declare an operator computed element by element.
 
     Args:
@@ -143,12 +152,17 @@ def elementwise(name, params, expr, *, result="promote", vjp=None, aliases=(), i
         result: ``promote`` (common dtype), ``float`` (at least the default float), ``compare`` (bool), or a function
             ``(common, kinds) -> (compute dtype, result dtype)``.
         vjp: gradient rules by parameter name.
+        complex: expression for complex operands, of type ``ACC2``, with functions ``c_<name>`` of ``common/complex.cl.mako``; a pair
+            ``(expression, "real")`` when the result is real. Without it complex tensors are refused. The gradient rules serve both: of a complex
+            differentiable function the driver conjugates what they need (see ``OpNode.apply``); ``holomorphic=False`` turns that off.
         checked: C condition that reports an error: ``failure``, as (exception, message), or a division by zero.
     """
     names = tuple(n.strip() for n in params.split(","))
-    op = _entry(name, "elementwise", None, names, vjp=vjp, aliases=tuple(aliases), dtypes=tuple(dtypes), doc=doc, **fields)
-    op.expr = Expr(name, names, expr, checked, failure=failure)
+    op = _entry(name, "elementwise", None, names, vjp=vjp, aliases=tuple(aliases), dtypes=tuple(dtypes), doc=doc, complex=complex is not None, **fields)
     op.rule = _RULES.get(result, result)
+    if isinstance(complex, tuple):
+        complex, op.rule = complex[0], _real_result(op.rule)
+    op.expr = Expr(name, names, expr, checked, failure=failure, complex=complex)
     maker = {1: _unary, 2: _binary}.get(len(names), _nary)
     return _finish(op, maker(op), method, inplace)
 
@@ -178,6 +192,8 @@ def _unary(op):
 
 
 def unsupported(op, dtype):
+    if dtype.is_complex:
+        return NotImplementedError(f'"{op.name.lstrip("_")}" not implemented for \'{type_name(dtype)}\'')
     return NotImplementedError(f'"{op.name}" not implemented for {dtype}; it takes {", ".join(d.name for d in op.dtypes)}')
 
 
@@ -194,14 +210,14 @@ def _plain_number(op, x, *args):
     """A NumPy scalar as a Python number; an instance of a subclass of a Python number stays what it is."""
     if isinstance(x, (_np.number, _np.bool_)):
         return x.item()
-    if isinstance(x, (int, float)):
+    if isinstance(x, (int, float, complex)):
         return x
     raise _wrong(op, *args)
 
 
 import numpy as _np                                              # noqa: E402
 
-_NUMBER_TYPES = frozenset((int, float, bool))
+_NUMBER_TYPES = frozenset((int, float, bool, complex))
 assert dt.int64.index * 3 == 15
 
 
@@ -295,14 +311,26 @@ def common_names(kwargs, params):
     return None
 
 
-def _with_common_names(body, params):
+def _refuse_complex(op, values):
+    """Raise when a tensor among ``values`` (or in a list of them) is complex."""
+    for v in values:
+        if v.__class__ is list or v.__class__ is tuple:
+            _refuse_complex(op, v)
+        elif isinstance(v, Tensor):
+            if v.dtype.is_complex:
+                raise unsupported(op, v.dtype)
+
+
+def _with_common_names(op, body, params):
     """``body``, taking ``out=`` as every operator does, and other names of its arguments."""
-    own_out = "out" in params
+    own_out, real_only = "out" in params, not op.complex
     listed = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(body).parameters.values())
 
     @functools.wraps(body)
     def call(*args, **kwargs):
         try:
+            if real_only and dt.complex_in_use:
+                _refuse_complex(op, (*args, *kwargs.values()))
             if not kwargs:
                 return body(*args)
             if listed:
@@ -374,11 +402,13 @@ def kernel(name=None, *, vjp=None, outputs=("out",), public=None, aliases=(), me
         params, bind = _binder(body)
         op = _entry(name or body.__name__, "kernel", body, params, vjp=vjp, outputs=outputs, public=public, aliases=tuple(aliases),
                     variadic=variadic, autocast=autocast, doc=body.__doc__ or "", **fields)
-        single = op.public == 1
+        single, real_only = op.public == 1, not op.complex
 
         def call(*args, **kwargs):
             target = kwargs.pop("out", None) if kwargs else None
             values = bind(args, kwargs)
+            if real_only and dt.complex_in_use:
+                _refuse_complex(op, values)
             if op.autocast and state.autocast is not None:
                 values = cast_floats(values, state.autocast, state.autocast.low)
             grad = state.grad
@@ -439,6 +469,7 @@ class ListNode(tape.Node):
         args = [(grads[0] if self.op.public == 1 else tuple(grads)) if n == "g" else needed if n == "needs" else self.lookup(n)
                 for n in rule.names]
         got = rule.fn(*args)
+        got = [r.real if r is not None and r.dtype.is_complex and not m[1].is_complex else r for r, m in zip(got, self.metas)]
         return [None if r is None else r if r.dtype is m[1] else r.to(m[1]) for r, m in zip(got, self.metas)]
 
 
@@ -490,7 +521,7 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, **fields):
     def decorate(body):
         params = tuple(inspect.signature(body).parameters)
         op = _entry(name or body.__name__, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
-        return _finish(op, _with_common_names(body, params), method, inplace)
+        return _finish(op, _with_common_names(op, body, params), method, inplace)
     return decorate
 
 

@@ -136,7 +136,6 @@ def _permuted(t, shape, order):
     return v
 
 
-_NUMBERS = (int, float, bool, np.number, np.bool_)
 
 
 def kind_of(x):
@@ -150,8 +149,10 @@ def promote(op, kinds):
     """(compute dtype, result dtype) of ``op`` for operand kinds, by its result rule."""
     common = dt.result_type(*[(dt.ALL[k // 3], k % 3) for k in kinds])
     if common not in op.dtypes:
-        raise NotImplementedError(f'"{op.name}" not implemented for {common}; it takes {", ".join(d.name for d in op.dtypes)}')
+        from .declare import unsupported
+        raise unsupported(op, common)
     got = op.rule(common, kinds)
+    dt.noticed(got[1])
     _promoted[op.number, kinds] = got
     return got
 
@@ -242,11 +243,15 @@ class OpNode(tape.Node):
         else:
             g = grads[0]
         out = [None] * len(self.edges)
+        turn = self.outs == 1 and op.holomorphic and g.dtype.is_complex
         for rule in op.rules:
             wanted = [i for i in rule.targets if needed[i]]
             if not wanted:
                 continue
-            got = rule.call(self, g, needed)
+            if turn and self._multiplies(rule):
+                got = _conjugated(rule.call(self, g.conj(), needed))
+            else:
+                got = rule.call(self, g, needed)
             if rule.joint:
                 for i, grad in zip(rule.targets, got):
                     if needed[i] and grad is not None:
@@ -254,6 +259,14 @@ class OpNode(tape.Node):
             elif got is not None:
                 out[rule.targets[0]] = self._fit(rule.targets[0], got)
         return out
+
+    def _multiplies(self, rule):
+        """Whether ``rule`` multiplies by values, so that the derivative has to be conjugated. PyTorch's gradient of a real L is dL/d(conjugate of z): through
+        f it is g * conj(f'(z)) = conj(conj(g) * f'(z)), whose inner part is the rule for real numbers."""
+        for i in rule.saves:
+            if i < 0 or self.values[i].__class__ is complex or isinstance(self.values[i], (Tensor, _Packed)):
+                return True
+        return False
 
     def _fit(self, i, grad):
         """The gradient in its input's shape and dtype: sums over what broadcasting repeated."""
@@ -263,6 +276,8 @@ class OpNode(tape.Node):
         if meta is None:
             return grad
         shape, dtype = meta
+        if grad.dtype.is_complex and not dtype.is_complex:
+            grad = grad.real                                     # an imaginary part of a real input would have no effect
         if grad.shape != shape:
             grad = grad.sum_to_size(shape)
         if grad.dtype is not dtype:
@@ -286,6 +301,13 @@ class OpNode(tape.Node):
         for i, g in zip(inputs, got):
             out[i] = g
         return out
+
+
+def _conjugated(grads):
+    """The conjugates of a rule's results."""
+    if isinstance(grads, tuple):
+        return tuple(None if g is None else g.conj() for g in grads)
+    return None if grads is None else grads.conj()
 
 
 class _Packed:
@@ -341,12 +363,12 @@ def attach(op, out, values) -> None:
     if state.anomaly:
         node.trace = "".join(traceback.format_stack()[:-2])
     if out.__class__ is not tuple:
-        if out.dtype.is_floating_point:
+        if out.dtype.differentiable:
             out._grad_fn, out._out_nr, out._rg = node, 0, True
         return
     for nr in range(op.public):
         o = out[nr]
-        if o is not None and o.dtype.is_floating_point:
+        if o is not None and o.dtype.differentiable:
             o._grad_fn, o._out_nr, o._rg = node, nr, True
 
 

@@ -102,6 +102,20 @@ class Numbers:
         return (self._number(value) if self.floating else str(value)).rjust(self.width)
 
 
+class ComplexNumbers:
+    """Complex numbers: one format for the real parts and one for the imaginary parts, ``1.5000+2.0000j``."""
+
+    floating = True
+
+    def __init__(self, values: np.ndarray):
+        self.real, self.imag = Numbers(values.real), Numbers(values.imag)
+        self.width = self.real.width + self.imag.width + 1
+
+    def __call__(self, value) -> str:
+        imag = self.imag(value.imag).lstrip() + "j"
+        return self.real(value.real) + ("" if imag[0] in "+-" else "+") + imag
+
+
 # -- values ---------------------------------------------------------------------------------------------------------------------
 
 def _edges(size: int) -> list:
@@ -152,7 +166,7 @@ def contents(t, indent: int) -> str:
     values = _corners(t) if t._numel > OPTIONS.threshold else read(t.detach())
     if values.dtype not in (np.float32, np.float64) and t.dtype.is_floating_point:
         values = values.astype(np.float32)
-    return _nested(values, t.shape, Numbers(values), indent)
+    return _nested(values, t.shape, (ComplexNumbers if t.dtype.is_complex else Numbers)(values), indent)
 
 
 # -- the whole text -------------------------------------------------------------------------------------------------------------
@@ -192,7 +206,7 @@ def tensor_repr(t, tensor_contents=None) -> str:
             suffixes.append(f"size={tuple(t.shape)}")
         text = "[]"
     else:
-        hidden |= {dt.int64, dt.bool_}
+        hidden |= {dt.int64, dt.bool_, dt.float_default().to_complex()}
         text = contents(t, len(prefix)) if tensor_contents is None else tensor_contents
     if t.dtype not in hidden:
         suffixes.append(f"dtype={t.dtype}")

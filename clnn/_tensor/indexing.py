@@ -73,7 +73,7 @@ def _as_item(item, x):
     if isinstance(item, Tensor):
         if item._storage.device is not x._storage.device:
             item = item.to(public(x._storage.device))
-        if item.dtype.category == dt.FLOAT or item.dtype in (dt.int8, dt.int16):
+        if item.dtype.differentiable or item.dtype in (dt.int8, dt.int16):
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return item != 0 if item.dtype is dt.uint8 else item
     if isinstance(item, (bool, np.bool_)):
@@ -201,7 +201,7 @@ def setitem(x, index, value):
     if isinstance(value, Tensor):
         if value._storage.device is not x._storage.device:
             value = value.to(public(x._storage.device))
-    elif not isinstance(value, (int, float, bool)):
+    elif not isinstance(value, (int, float, bool, complex)):
         value = REGISTRY["_host_value"].fn(np.asarray(value) if not isinstance(value, (list, tuple)) else value, x)
     if indices is None:
         _assign(base, value)

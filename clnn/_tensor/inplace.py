@@ -68,7 +68,7 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
 
 
 _NAMES = dict(float32="Float", float64="Double", float16="Half", bfloat16="BFloat16", int64="Long", int32="Int", int16="Short", int8="Char",
-              uint8="Byte", bool="Bool")
+              uint8="Byte", bool="Bool", complex64="ComplexFloat", complex128="ComplexDouble")
 
 
 def type_name(dtype) -> str:
@@ -93,13 +93,30 @@ def take_history(target, result) -> None:
     target._rewritten = (target._ver or target._storage).version + 1
 
 
+def _reinterpreted(base, view):
+    """For a view in another dtype than its base's, the parts of complex numbers or pairs as such: functions that take a gradient of the base to the dtype
+    of the view and back, flat. (None, None) for views in the same dtype."""
+    if base.dtype is view.dtype:
+        return None, None
+    apart, together = REGISTRY["view_as_real"].fn, REGISTRY["view_as_complex"].fn
+    shape = base.shape
+    if base.dtype.is_complex and view.dtype is base.dtype.to_real():
+        return (lambda g: apart(g).reshape(-1)), (lambda g: together(g.reshape(*shape, 2)))
+    if view.dtype.is_complex and base.dtype is view.dtype.to_real():
+        return (lambda g: together(g.reshape(-1, 2))), (lambda g: apart(g).reshape(shape))
+    raise RuntimeError(f"a view in dtype {view.dtype} of a tensor of {base.dtype} cannot be written in place while gradients are recorded")
+
+
 class _Region(tape.Node):
-    """A region of a dense base: shape, strides and offset."""
+    """A region of a dense base: shape, strides and offset, in elements of the view's dtype."""
 
     def __init__(self, edges, view):
         super().__init__(edges, 1)
         self.geometry = (tuple(view.shape), tuple(view._strides), view._offset)
-        self.base_shape = view._base.shape
+        self.base_shape = base_shape = view._base.shape
+        self.into, self.back = _reinterpreted(view._base, view)
+        if self.into is not None:
+            self.base_shape = (base_shape.numel() * view._base.dtype.itemsize // view.dtype.itemsize,)
 
 
 class WriteRegion(_Region):
@@ -113,11 +130,13 @@ class WriteRegion(_Region):
 
     def apply(self, grads, needed):
         g = grads[0].contiguous()
+        g = g if self.into is None else self.into(g)
         region = REGISTRY["as_strided"].fn(g, *self.geometry)
         rest = None
         if needed[0]:
             mask = REGISTRY["embed_strided"].fn(region.detach().new_ones(region.shape), self.base_shape, *self.geometry)
             rest = REGISTRY["where"].fn(mask != 0, 0.0, g)
+            rest = rest if self.back is None else self.back(rest)
         return [rest, region]
 
 
@@ -128,7 +147,8 @@ class ReadRegion(_Region):
         return "AsStridedBackward0"
 
     def apply(self, grads, needed):
-        return [REGISTRY["embed_strided"].fn(grads[0], self.base_shape, *self.geometry)]
+        g = REGISTRY["embed_strided"].fn(grads[0], self.base_shape, *self.geometry)
+        return [g if self.back is None else self.back(g)]
 
 
 def region_node(base, view):

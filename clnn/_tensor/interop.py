@@ -18,8 +18,9 @@ def from_array(array: np.ndarray, device, dtype=None) -> Tensor:
     if dtype is not None and dtype is not row:
         array, row = _cast(array, dtype), dtype
     if row.needs_fp64 and not device.has_fp64:
-        raise TypeError(f"float64 is not supported by {device.name}; pass dtype=clnn.float32, or use a device with fp64 "
-                        "(python -m clnn doctor lists them)")
+        raise TypeError(f"{row.name} is not supported by {device.name}; pass dtype=clnn.{'complex64' if row.is_complex else 'float32'}, or use a device "
+                        "with fp64 (python -m clnn doctor lists them)")
+    dt.noticed(row)
     array = np.ascontiguousarray(array, dtype=row.np).reshape(array.shape)
     st = Storage(device, array.nbytes, device.alloc(array.nbytes))
     if array.nbytes:
@@ -29,7 +30,7 @@ def from_array(array: np.ndarray, device, dtype=None) -> Tensor:
 
 def _cast(array, dtype):
     with np.errstate(all="ignore"):
-        return array.astype(dtype.np)
+        return (array.real if array.dtype.kind == "c" and not dtype.is_complex else array).astype(dtype.np)
 
 
 def to_numpy(t: Tensor, force=False) -> np.ndarray:
@@ -55,7 +56,7 @@ def item(t: Tensor):
     st = t._storage
     raw = st.device.read(st.buffer(), t.dtype.itemsize, t._offset * t.dtype.itemsize)
     value = raw.view(t.dtype.np)[0]
-    return bool(value) if t.dtype is dt.bool_ else int(value) if t.dtype.category == dt.INT else float(value)
+    return bool(value) if t.dtype is dt.bool_ else int(value) if t.dtype.category == dt.INT else complex(value) if t.dtype.is_complex else float(value)
 
 
 def transfer(t: Tensor, device) -> Tensor:

@@ -8,6 +8,7 @@ import sys
 import warnings
 import weakref
 
+from ..core import dtype as dt
 from ..core.layout import strided
 from ..core.shape import Size, contiguous_strides, is_contiguous
 from ..graph import fuse
@@ -140,7 +141,7 @@ class Tensor:
         return self.dtype.is_floating_point
 
     def is_complex(self):
-        return False
+        return self.dtype.is_complex
 
     def is_signed(self):
         return self.dtype.is_signed
@@ -173,7 +174,7 @@ class Tensor:
                 raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
                                    "a subgraph that doesn't require differentiation use var_no_grad = var.detach().")
             return
-        if value and not self.dtype.is_floating_point:
+        if value and not self.dtype.differentiable:
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         if value and self._inference and not state.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
@@ -444,12 +445,12 @@ def make(storage, shape, dtype, numel) -> Tensor:
     return t
 
 
-def make_view(base, shape, strides, offset) -> Tensor:
-    """A handle on part of the storage of ``base`` (history is attached by the view driver)."""
+def make_view(base, shape, strides, offset, dtype=None) -> Tensor:
+    """A handle on part of the storage of ``base`` (history is attached by the view driver); with a ``dtype``, strides and offset count its elements."""
     t = _new(Tensor)
     shape = shape if shape.__class__ is Size else Size(shape)
     t._storage, t.shape, t._strides, t._offset = base._storage, shape, strides, offset
-    t.dtype = base.dtype
+    t.dtype = base.dtype if dtype is None else dtype
     numel = 1
     for s in shape:
         numel *= s
@@ -471,7 +472,9 @@ def empty(shape, dtype, device) -> Tensor:
             raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(shape)}")
         numel *= s
     if dtype.needs_fp64 and not device.has_fp64:
-        raise TypeError(f"float64 is not supported by {device.name}; use float32, or a device with fp64 (python -m clnn doctor lists them)")
+        raise TypeError(f"{dtype.name} is not supported by {device.name}; use {'complex64' if dtype.is_complex else 'float32'}, or a device with fp64 "
+                        "(python -m clnn doctor lists them)")
+    dt.noticed(dtype)
     nbytes = numel * dtype.itemsize
     return make(Storage(device, nbytes, device.alloc(nbytes)), shape, dtype, numel)
 

@@ -13,18 +13,18 @@ class dtype:
     """One element type. Compare by identity; ``repr`` is ``clnn.<name>``."""
 
     __slots__ = ("name", "np", "itemsize", "c", "acc", "category", "lowest", "highest", "is_signed", "load", "store",
-                 "one", "is_floating_point", "is_complex", "index", "zero", "round_trip", "needs_fp64")
+                 "one", "is_floating_point", "is_complex", "index", "zero", "round_trip", "needs_fp64", "differentiable")
 
     def __init__(self, name, np_type, c, acc, category, lowest, highest, is_signed=True):
         self.name, self.np, self.c, self.acc, self.category = name, np.dtype(np_type), c, acc, category
         self.itemsize = self.np.itemsize
         self.lowest, self.highest, self.is_signed = lowest, highest, is_signed
-        self.is_floating_point, self.is_complex = category == FLOAT, False
+        self.is_floating_point, self.is_complex, self.differentiable = category == FLOAT, category == COMPLEX, category >= FLOAT
         self.load, self.store = f"load_{name}", f"store_{name}"
-        self.zero, self.one = ("0.0f", "1.0f") if acc == "float" else ("0.0", "1.0") if acc == "double" else ("0", "1")
+        self.zero, self.one = _LITERALS.get(acc, ("0", "1"))
         # 16-bit floats are stored in 16 bits but computed in float; this rounds an intermediate to what memory would hold.
         self.round_trip = f"round_{name}" if category == FLOAT and self.itemsize == 2 else ""
-        self.needs_fp64 = name == "float64"
+        self.needs_fp64 = name in ("float64", "complex128")
 
     def __repr__(self):
         return f"clnn.{self.name}"
@@ -38,13 +38,20 @@ class dtype:
     @property
     def acc_dtype(self) -> "dtype":
         """The dtype whose C type is this row's accumulate type (float32 for the 16-bit floats)."""
-        return float32 if self.acc == "float" else float64 if self.acc == "double" else int64 if self.acc == "long" else int32
+        return _OF_ACC[self.acc]
 
-    def to_real(self):
-        return self
+    def to_real(self) -> "dtype":
+        """The dtype of the real and imaginary parts; any other dtype is its own."""
+        return float32 if self is complex64 else float64 if self is complex128 else self
+
+    def to_complex(self) -> "dtype":
+        """The complex dtype whose parts hold this one: complex64 for all but the 64-bit floats."""
+        return complex128 if self.needs_fp64 else complex64
 
 
-BOOL, INT, FLOAT = 0, 1, 2
+BOOL, INT, FLOAT, COMPLEX = 0, 1, 2, 3
+_LITERALS = {"float": ("0.0f", "1.0f"), "double": ("0.0", "1.0"), "float2": ("(float2)(0.0f)", "(float2)(1.0f, 0.0f)"),
+             "double2": ("(double2)(0.0)", "(double2)(1.0, 0.0)")}
 
 bool_ = dtype("bool", np.bool_, "uchar", "int", BOOL, "0", "1", False)
 uint8 = dtype("uint8", np.uint8, "uchar", "int", INT, "0", "255", False)
@@ -57,16 +64,23 @@ bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, "ushort", "float", FLOAT, "(-IN
 float32 = dtype("float32", np.float32, "float", "float", FLOAT, "(-INFINITY)", "INFINITY")
 float64 = dtype("float64", np.float64, "double", "double", FLOAT, "(-INFINITY)", "INFINITY")
 
-ALL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
+# A complex element is a vector of its real and imaginary part. There is no order, so "lowest" and "highest" are what no kernel may use.
+complex64 = dtype("complex64", np.complex64, "float2", "float2", COMPLEX, "", "")
+complex128 = dtype("complex128", np.complex128, "double2", "double2", COMPLEX, "", "")
+
+REAL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
+COMPLEXES = (complex64, complex128)
+ALL = REAL + COMPLEXES
 for _i, _d in enumerate(ALL):
     _d.index = _i
 
 FLOATS = (float16, bfloat16, float32, float64)
 INTS = (uint8, int8, int16, int32, int64)
 _BY_NAME = {d.name: d for d in ALL}
-_BY_NAME.update(half=float16, float=float32, double=float64, short=int16, int=int32, long=int64)
+_BY_NAME.update(half=float16, float=float32, double=float64, short=int16, int=int32, long=int64, cfloat=complex64, cdouble=complex128)
 _BY_NP = {d.np: d for d in ALL}
-_BY_PY = {bool: bool_, int: int64, float: float32}
+_BY_PY = {bool: bool_, int: int64, float: float32, complex: complex64}
+_OF_ACC = {"int": int32, "long": int64, "float": float32, "double": float64, "float2": complex64, "double2": complex128}
 
 
 def from_name(name: str) -> dtype:
@@ -78,7 +92,7 @@ def from_name(name: str) -> dtype:
 
 
 def from_numpy(np_dtype) -> dtype:
-    """The clnn dtype of a NumPy dtype. Raises TypeError for those that clnn has not (complex, strings, uint16...)."""
+    """The clnn dtype of a NumPy dtype. Raises TypeError for those that clnn has not (strings, uint16...)."""
     key = np.dtype(np_dtype)
     row = _BY_NP.get(key) or _BY_NP.get(key.newbyteorder("="))
     if row is None:
@@ -92,13 +106,22 @@ def as_dtype(value) -> dtype | None:
     if value is None or isinstance(value, dtype):
         return value
     if isinstance(value, type) and value in _BY_PY:
-        return float_default() if value is float else _BY_PY[value]
+        return float_default() if value is float else _default_float.to_complex() if value is complex else _BY_PY[value]
     if isinstance(value, str):
         return from_name(value)
     return from_numpy(value)
 
 
 _default_float = float32
+complex_in_use = False      # whether this process has made a complex tensor: until then no operator has to look for them
+
+
+def noticed(row: dtype) -> dtype:
+    """``row``, noting that it is used: whatever makes a tensor of a dtype that its caller chose passes it through here."""
+    global complex_in_use
+    if row.is_complex:
+        complex_in_use = True
+    return row
 
 
 def float_default() -> dtype:
@@ -121,6 +144,8 @@ def _promotion_table():
         for b in ALL:
             if a is b:
                 r = a
+            elif COMPLEX in (a.category, b.category):
+                r = complex128 if any(d.needs_fp64 for d in (a, b)) else complex64
             elif a.category != b.category:
                 r = a if a.category > b.category else b
             elif a.category == FLOAT:
@@ -143,9 +168,11 @@ def promote_types(a: dtype, b: dtype) -> dtype:
 
 
 def scalar_dtype(value) -> dtype:
-    """The dtype a Python scalar stands for: bool, int64 or the default float dtype."""
+    """The dtype a Python scalar stands for: bool, int64, the default float dtype or its complex one."""
     if isinstance(value, bool) or isinstance(value, np.bool_):
         return bool_
+    if isinstance(value, (complex, np.complexfloating)) and not isinstance(value, float):
+        return _default_float.to_complex()
     return int64 if isinstance(value, (int, np.integer)) else _default_float
 
 
@@ -153,7 +180,7 @@ def result_type(*operands) -> dtype:
     """Promotion over (dtype, rank) pairs: rank 2 = tensor with dimensions, 1 = 0-d tensor, 0 = Python scalar.
 
     An operand of lower rank decides only when its category is higher than that of all operands of higher rank
-    (a float scalar makes an int tensor float, but never widens float16).
+    (a float scalar makes an int tensor float, but never widens float16; a complex one makes float64 complex128).
     """
     best = None
     for rank in (2, 1, 0):
@@ -166,5 +193,8 @@ def result_type(*operands) -> dtype:
         if best is None:
             best = here
         elif here.category > best.category:
-            best = _default_float if rank == 0 and here.category == FLOAT else here
+            if here.category == COMPLEX:                # the width stays that of the floats of higher rank
+                best = best.to_complex() if best.category == FLOAT else _default_float.to_complex() if rank == 0 else here
+            else:
+                best = _default_float if rank == 0 and here.category == FLOAT else here
     return best

@@ -21,11 +21,15 @@ OWN = frozenset(("exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh"
                  "acosh", "atanh", "sinh", "cosh", "hypot", "lgamma"))
 _OWN_MATH = re.compile(rf"\b({'|'.join(sorted(OWN))})\(")
 
+_COMPLEX_MATH = re.compile(r"\bc_(\w+)\(")
+
 ACC_OF_CATEGORY = {dt.BOOL: "bool", dt.INT: "int", dt.FLOAT: "float"}
 
 
 def convert(value: str, source: dt.dtype, target: dt.dtype) -> str:
     """C text that turns ``value`` of dtype ``source`` into the accumulate type of ``target``."""
+    if target.is_complex or source.is_complex:
+        return _convert_complex(value, source, target)
     if target.category == dt.BOOL:
         return value if source.category == dt.BOOL else f"({value} != 0)"
     if source.acc == target.acc:
@@ -33,8 +37,23 @@ def convert(value: str, source: dt.dtype, target: dt.dtype) -> str:
     return f"clnn_f2l({value})" if source.acc == "float" and target.acc == "long" else f"(({target.acc}){value})"
 
 
+def _convert_complex(value, source, target):
+    """:func:`convert` where one side is complex: a real number has no imaginary part, and only a complex zero is False."""
+    if target.is_complex:
+        if source.is_complex:
+            return value if source is target else f"convert_{target.acc}({value})"
+        return f"(({target.acc})({value}, 0))"
+    return f"({value}.x != 0 || {value}.y != 0)" if target.category == dt.BOOL else convert(f"{value}.x", source.to_real(), target)
+
+
 def as_stored(value: str, compute: dt.dtype, target: dt.dtype) -> str:
-    """C text of ``value`` as it would read back from memory of dtype ``target``, so that fused and eager agree to the bit."""
+    """C text of ``value`` as it would read back from memory of dtype ``target``, so that fused and eager agree to the bit.
+
+    An expression with a complex result gives it in the precision of its compute dtype; one over complex operands may have a real result.
+    """
+    if target.is_complex:
+        return value
+    compute = compute.to_real()
     if target.category == dt.BOOL:
         return value if compute.category == dt.BOOL else f"(({value}) != 0)"
     if target.round_trip:
@@ -48,17 +67,36 @@ def as_stored(value: str, compute: dt.dtype, target: dt.dtype) -> str:
 
 def expression(expr: Expr, compute: dt.dtype, operands: list[str], own: frozenset) -> str:
     """The operator's C text with its operand names replaced and its literals typed for ``compute``."""
+    if compute.is_complex:
+        return _complex_expression(expr, compute, operands, own)
     text = expr.text
     if isinstance(text, dict):
         text = text[ACC_OF_CATEGORY[compute.category]]
     table = dict(zip(expr.names, operands))
     text = _WORD.sub(lambda m: table.get(m.group(), m.group()), text)
+    if "c_" in text:
+        text = _complex_names(text, compute)
     text = text.replace("ACC", compute.acc)
     if compute.acc == "double":
         return _FLOAT_SUFFIX.sub(r"\1", text)
     if compute.acc == "float":
         return _OWN_MATH.sub(lambda m: f"clnn_{m.group(1)}(" if m.group(1) in own else m.group(), text)
     return text
+
+
+def _complex_names(text, compute):
+    """``c_<name>`` as the function of the template base for the precision of ``compute``."""
+    return _COMPLEX_MATH.sub(rf"clnn_c_\1_{'d' if 'double' in compute.acc else 'f'}(", text)
+
+
+def _complex_expression(expr, compute, operands, own):
+    """:func:`expression` over complex operands; in it ``ACC`` is the type of the parts and so ``ACC2`` that of the number."""
+    if expr.complex is None:
+        raise NotImplementedError(f'"{expr.name}" not implemented for {compute}')
+    table = dict(zip(expr.names, operands))
+    text = _WORD.sub(lambda m: table.get(m.group(), m.group()), expr.complex)
+    text = _complex_names(text, compute).replace("ACC", compute.to_real().acc)
+    return _FLOAT_SUFFIX.sub(r"\1", text) if compute.acc == "double2" else text
 
 
 class Program:
@@ -100,8 +138,11 @@ def values(program: Program, index: str, leaf_index, own: frozenset, indent: str
             text = re.sub(r"\bIDX\b", f"({index})", text)
         if compute.category in expr.failing:
             lines.append(f"{indent}bad{n} |= ({expression(_Check(expr), compute, names, own)}) != 0;")
-        if expr.name == "cast" and _source(program, operands[0], types) is out:
+        source = _source(program, operands[0], types) if expr.name == "cast" else None
+        if source is out:
             lines.append(f"{indent}const {out.acc} v{n} = {text};")          # what was read or rounded already needs no rounding
+        elif source is not None and (source.is_complex or out.is_complex):
+            lines.append(f"{indent}const {out.acc} v{n} = {_cast_complex(names[0], source, compute, out)};")
         else:
             lines.append(f"{indent}const {out.acc} v{n} = {as_stored(f'({text})', compute, out)};")
         types.append(out)
@@ -113,6 +154,13 @@ def _source(program, operand, types):
     if operand >= 0:
         return types[operand]
     return dt.ALL[program.leaves[-(operand + 1) // 2][0]] if operand % 2 else None
+
+
+def _cast_complex(value, source, compute, out):
+    """C text of a cast from or to a complex dtype; ``value`` is in the accumulate type of ``compute``."""
+    if out.is_complex or out.category == dt.BOOL:
+        return convert(value, compute, out)
+    return as_stored(convert(value, compute, compute.to_real()), compute.to_real(), out)
 
 
 class _Check:

@@ -245,12 +245,16 @@ def _facing(sizes, walks, leaves):
     return tuple([sizes[j] for j in order]), [tuple([w[j] for j in order]) for w in walks]
 
 
-_PACK_D = struct.Struct("d").pack
+_PACK_D, _PACK_FF, _PACK_DD = struct.Struct("d").pack, struct.Struct("2f").pack, struct.Struct("2d").pack
 
 
 def _packed(value, kind):
-    """A scalar in the form ``launch`` takes: float, int, or packed bytes for double."""
-    return float(value) if kind == "float" else _PACK_D(float(value)) if kind == "double" else int(value)
+    """A scalar in the form ``launch`` takes: float, int, or packed bytes for double and for complex numbers."""
+    if kind == "float":
+        return float(value)
+    if kind == "double":
+        return _PACK_D(float(value))
+    return int(value) if kind in ("int", "long") else (_PACK_FF if kind == "float2" else _PACK_DD)(value.real, value.imag)
 
 
 def pack_scalars(group: Group) -> list:
@@ -258,7 +262,7 @@ def pack_scalars(group: Group) -> list:
     return [_packed(value, kind) for value, kind in zip(group.scalars, group.kinds)]
 
 
-_SCALAR_C = {"float": "float", "double": "double", "int": "long", "long": "long"}
+_SCALAR_C = {"float": "float", "double": "double", "int": "long", "long": "long", "float2": "float2", "double2": "double2"}
 _kernels: dict = {}
 
 
@@ -428,4 +432,4 @@ def expr_cast() -> Expr:
     return CAST
 
 
-CAST = Expr("cast", ("input",), "input")
+CAST = Expr("cast", ("input",), "input", complex="input")

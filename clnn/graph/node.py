@@ -46,13 +46,16 @@ _CATEGORIES = {dt.BOOL: "bool", dt.INT: "int", dt.FLOAT: "float"}
 
 
 class Expr:
-    """A scalar C expression over named operands, by category of the compute dtype; one object per operator."""
+    """A scalar C expression over named operands, by category of the compute dtype; one object per operator.
 
-    __slots__ = ("index", "name", "names", "text", "checked", "failing", "failure", "uses_index", "longs")
+    ``complex`` is the expression for complex compute dtypes, None where there is none.
+    """
+
+    __slots__ = ("index", "name", "names", "text", "checked", "failing", "failure", "uses_index", "longs", "complex")
     all: list["Expr"] = []
 
-    def __init__(self, name, names, text, checked=None, longs=(), failure=None):
-        self.name, self.names, self.text, self.checked = name, names, text, checked
+    def __init__(self, name, names, text, checked=None, longs=(), failure=None, complex=None):
+        self.name, self.names, self.text, self.checked, self.complex = name, names, text, checked, complex
         self.failing = frozenset(c for c, name in _CATEGORIES.items()       # compute categories whose test can be true
                                  if checked and (checked[name] if isinstance(checked, dict) else checked) != "0")
         self.failure = failure                                    # (exception, message) when the test `checked` is true

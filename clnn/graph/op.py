@@ -26,6 +26,8 @@ class Op:
     inplace: bool = False
     method: bool = True
     dtypes: tuple = ()                          # dtypes that the first tensor may have
+    complex: bool = False                       # whether complex tensors are taken, besides ``dtypes``; all others refuse them
+    holomorphic: bool = True                    # False: the gradient rules spell out the complex case themselves
     numpy: Callable | None = None               # reference on NumPy arrays
     samples: Callable | None = None             # yields (args, kwargs) of NumPy arrays and plain values
     errors: tuple = ()                          # ((args, kwargs), exception, text) triples

@@ -27,15 +27,21 @@ CHUNK = 64              # columns per work-item in loop form; kernels for fewer 
 
 
 class Reduction:
-    """How values are folded: ``combine`` (C expression of ``a`` and ``b``), start value by compute dtype, ``finish`` (of ``a`` and ``c``)."""
+    """How values are folded: ``combine`` (C expression of ``a`` and ``b``), start value by compute dtype, ``finish`` (of ``a`` and ``c``).
 
-    __slots__ = ("name", "combine", "identity", "finish")
+    ``complex`` is the expression for complex numbers; without one they are refused.
+    """
 
-    def __init__(self, name, combine, identity, finish="a"):
-        self.name, self.combine, self.identity, self.finish = name, combine, identity, finish
+    __slots__ = ("name", "combine", "identity", "finish", "complex")
+
+    def __init__(self, name, combine, identity, finish="a", complex=None):
+        self.name, self.combine, self.identity, self.finish, self.complex = name, combine, identity, finish, complex
 
     def combined(self, acc, a, b):
-        text = self.combine[acc in ("float", "double")] if isinstance(self.combine, tuple) else self.combine
+        if acc in ("float2", "double2"):
+            text = codegen._complex_names(self.complex, dt.complex64 if acc == "float2" else dt.complex128)
+        else:
+            text = self.combine[acc in ("float", "double")] if isinstance(self.combine, tuple) else self.combine
         return codegen._WORD.sub(lambda m: {"a": a, "b": b}.get(m.group(), m.group()), text)
 
 
@@ -142,7 +148,7 @@ class Plan:
             args += leaf
             args += walk
         args += scalars
-        args.append(struct.pack("d", call.constant) if call.acc.acc == "double" else float(call.constant))
+        args.append(struct.pack("d", call.constant) if "double" in call.acc.acc else float(call.constant))
         args.append(target)
         args += checks
         _launch(device, self.kernel, self.global_size, self.local_size, *args)
@@ -268,7 +274,7 @@ def source_of(device, call, program, value, out_dtype, nk, nr, kind, final, many
         params += [f"__global const {dt.ALL[d].c}* restrict x{k}_p", f"const long x{k}_o"]
         params += [f"const long x{k}_k{j}" for j in range(nk)] + [f"const long x{k}_r{j}" for j in range(nr)]
     params += [f"const {t} s{k}" for k, t in enumerate(program.scalars)]
-    params += [f"const {'double' if acc.acc == 'double' else 'float'} c", f"__global {out_dtype.c}* restrict out"]
+    params += [f"const {'double' if 'double' in acc.acc else 'float'} c", f"__global {out_dtype.c}* restrict out"]
     params += codegen.check_parameters(program)
     form = "loop" if device.loops else "item"
     body = None

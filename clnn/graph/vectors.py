@@ -97,7 +97,7 @@ def _operand(program, o, types, compute, width):
 def _instruction(program, n, types, own, width):
     e, c, d, *operands = program.code[n]
     compute, out, expr = dt.ALL[c], dt.ALL[d], Expr.all[e]
-    if expr.uses_index or compute.category in expr.failing or expr.longs:
+    if compute.is_complex or out.is_complex or expr.uses_index or compute.category in expr.failing or expr.longs:
         raise _Scalar
     if expr.name == "cast":
         o = operands[0]
@@ -120,6 +120,8 @@ def values(program, leaf_at, own, width, indent):
     try:
         for k, (d, _, _) in enumerate(program.leaves):
             row = dt.ALL[d]
+            if row.is_complex:
+                raise _Scalar
             pointer, single = leaf_at(k)
             text = pointer if single is None else f"({row.acc}{width})({row.load}({pointer}, 0))" if single else load(row, width, pointer)
             lines.append(f"{indent}const {row.acc}{width} l{k} = {text};")
@@ -173,7 +175,7 @@ def rows(program, own):
 def element(program, value, acc, leaf_at, own, width, indent):
     """Statements that leave the vector, in the accumulate type ``acc``, in ``e``; None without a vector form."""
     lines = values(program, leaf_at, own, width, indent)
-    if lines is None or acc.category == dt.BOOL:
+    if lines is None or acc.category == dt.BOOL or acc.is_complex:
         return None
     try:
         text = _convert(f"v{len(program.code) - 1}", value, acc, width)

@@ -1,6 +1,7 @@
 """Floor 4: every operator is declared here, one file per family. Importing this package fills ``REGISTRY``."""
 from . import arithmetic, selection, functions, creation, views, reductions, matmul, conv, assign  # noqa: F401,I001
 from . import activation, softmax, loss, criteria, ctc, distance, pooling, normalization, attention  # noqa: F401
+from . import complexes  # noqa: F401
 from . import extremes, linalg, norms, products, random, scans  # noqa: F401
 from . import indexing, scattering, joining, rearrange, padding, triangular, searching, sorting, embedding  # noqa: F401,I001
 from . import recurrent  # noqa: F401

@@ -14,7 +14,7 @@ from ..core.shape import Size, view_strides
 from . import _radix
 from .creation import filled
 
-_WIDTH = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
+_WIDTH = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 _codes: dict = {}
 force = None                # tests set "gpu" or "cpu" to run the other family's algorithm
 

@@ -15,7 +15,7 @@ from ..core import dtype as dt
 from ..core.shape import wrap_dim
 from .selection import where
 
-NUMBERS = tuple(d for d in dt.ALL if d is not dt.bool_)
+NUMBERS = tuple(d for d in dt.REAL if d is not dt.bool_)
 _POINTS = np.array([[-30.0, -4.0, -3.1, -1.0, -0.51], [-0.2, 0.1, 0.6, 1.5, 2.9], [3.1, 4.0, 6.5, 21.0, 40.0]])
 
 

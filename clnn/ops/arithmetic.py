@@ -1,13 +1,17 @@
 """Elementwise arithmetic, comparison and logic."""
 from __future__ import annotations
 
+import cmath
+import math
+import re
+
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 
-NOT_BOOL = tuple(d for d in dt.ALL if d is not dt.bool_)
+NOT_BOOL = tuple(d for d in dt.REAL if d is not dt.bool_)
 INTEGRAL = (dt.bool_, *dt.INTS)
 ORDERED = dict(samples=None)
 
@@ -17,15 +21,15 @@ def _zero_div(name):
 
 
 # -- sums and products ------------------------------------------------------------------------------------------------------------
-_add = elementwise("_add", "input, other", dict(bool="(input | other)", int="input + other", float="input + other"), numpy=np.add,
+_add = elementwise("_add", "input, other", dict(bool="(input | other)", int="input + other", float="input + other"), complex="input + other", numpy=np.add,
                    vjp=dict(input=lambda g: g, other=lambda g: g), method=False, inplace=False)
-_sub = elementwise("_sub", "input, other", "input - other", numpy=np.subtract, method=False, inplace=False,
+_sub = elementwise("_sub", "input, other", "input - other", complex="input - other", numpy=np.subtract, method=False, inplace=False,
                    vjp=dict(input=lambda g: g, other=lambda g: -g))
 _add.op.grad_name, _sub.op.grad_name = "AddBackward0", "SubBackward0"
 _fast_add, _fast_sub = _add.fast, _sub.fast
 
 
-@composite("add", inplace=True, numpy=np.add)
+@composite("add", complex=True, inplace=True, numpy=np.add)
 def add(input, other, *, alpha=1):
     """``input + alpha * other``, with broadcasting and type promotion."""
     if alpha != 1:
@@ -33,7 +37,7 @@ def add(input, other, *, alpha=1):
     return _fast_add(input, other)
 
 
-@composite("sub", inplace=True, aliases=("subtract",), numpy=np.subtract)
+@composite("sub", complex=True, inplace=True, aliases=("subtract",), numpy=np.subtract)
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``, with broadcasting and type promotion."""
     for t in (input, other):
@@ -45,16 +49,16 @@ def sub(input, other, *, alpha=1):
     return _fast_sub(input, other)
 
 
-@composite("rsub")
+@composite("rsub", complex=True)
 def rsub(input, other, *, alpha=1):
     """``other - alpha * input``."""
     return sub(other, input, alpha=alpha)
 
 
-mul = elementwise("mul", "input, other", dict(bool="(input & other)", int="input * other", float="input * other"), numpy=np.multiply,
-                  aliases=("multiply",), vjp=dict(input=lambda g, other: g * other, other=lambda g, input: g * input),
+mul = elementwise("mul", "input, other", dict(bool="(input & other)", int="input * other", float="input * other"), complex="c_mul(input, other)",
+                  numpy=np.multiply, aliases=("multiply",), vjp=dict(input=lambda g, other: g * other, other=lambda g, input: g * input),
                   doc="Product of two tensors, element by element.")
-true_divide = elementwise("true_divide", "input, other", "input / other", result="float", numpy=np.true_divide,
+true_divide = elementwise("true_divide", "input, other", "input / other", complex="c_div(input, other)", result="float", numpy=np.true_divide,
                           vjp=dict(input=lambda g, other: g / other, other=lambda g, input, other: -g * input / (other * other)),
                           doc="Quotient of two tensors as floats.")
 true_divide.op.grad_name = "DivBackward0"
@@ -81,7 +85,7 @@ fmod = elementwise("fmod", "input, other", dict(bool="0", int="input % (other ? 
                    doc="Remainder with the sign of the dividend.")
 
 
-@composite("div", aliases=("divide",), inplace=True, numpy=np.true_divide)
+@composite("div", complex=True, aliases=("divide",), inplace=True, numpy=np.true_divide)
 def div(input, other, *, rounding_mode=None):
     """Quotient; ``rounding_mode`` is None (true division), ``'trunc'`` or ``'floor'``."""
     if rounding_mode is None:
@@ -91,6 +95,10 @@ def div(input, other, *, rounding_mode=None):
     if rounding_mode == "trunc":
         return _trunc_divide(input, other)
     raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+
+
+def exponent_is_complex(exponent):
+    return exponent.dtype.is_complex if isinstance(exponent, Tensor) else isinstance(exponent, complex)
 
 
 def _pow_input(g, input, exponent):
@@ -103,8 +111,11 @@ def _pow_input(g, input, exponent):
 def _pow_exponent(g, input, exponent, result):
     from .selection import where
     if not isinstance(input, Tensor):
-        import math
+        if isinstance(input, complex) or input < 0 and result.dtype.is_complex:
+            return g * result * cmath.log(input)
         return g * result * (math.log(input) if input > 0 else (float("-inf") if input == 0 else float("nan")))
+    if exponent_is_complex(exponent):
+        return g * where(input == 0, 0.0, result * input.log())
     return g * where((input == 0) & (exponent >= 0), 0.0, result * input.log())
 
 
@@ -113,24 +124,24 @@ def _rule_pow(common, kinds):
 
 
 _pow = elementwise("_pow", "input, exponent", dict(bool="(input | !exponent)", int="clnn_ipow(input, exponent)", float="pow(input, exponent)"),
-                   method=False, inplace=False, vjp=dict(input=_pow_input, exponent=_pow_exponent), numpy=np.power)
-_square = elementwise("_square", "input", "input * input", method=False, inplace=False, vjp=dict(input=lambda g, input: g * (2 * input)))
-_cube = elementwise("_cube", "input", "input * input * input", method=False, inplace=False,
+                   complex="c_pow(input, exponent)", method=False, inplace=False, vjp=dict(input=_pow_input, exponent=_pow_exponent), numpy=np.power)
+_square = elementwise("_square", "input", "input * input", complex="c_mul(input, input)", method=False, inplace=False, vjp=dict(input=lambda g, input: g * (2 * input)))
+_cube = elementwise("_cube", "input", "input * input * input", complex="c_cube(input)", method=False, inplace=False,
                     vjp=dict(input=lambda g, input: g * (3 * input * input)))
 _pow.op.grad_name = _square.op.grad_name = _cube.op.grad_name = "PowBackward0"
 
 
-@composite("pow", inplace=True, numpy=np.power)
+@composite("pow", complex=True, inplace=True, numpy=np.power)
 def pow(input, exponent):
     """``input`` to the power of ``exponent`` (tensor or number)."""
     if not isinstance(exponent, Tensor) and isinstance(input, Tensor):
         if input.dtype is dt.bool_ and type(exponent) is int:
             input = input.to(dt.int64)
-        if exponent == 2 and (type(exponent) is int or input.dtype.is_floating_point):
+        if exponent == 2 and (type(exponent) is int or input.dtype.differentiable):
             return _square(input)
-        if exponent == 3 and (type(exponent) is int or input.dtype.is_floating_point):
+        if exponent == 3 and (type(exponent) is int or input.dtype.differentiable):
             return _cube(input)
-        if input.dtype.is_floating_point:
+        if input.dtype.differentiable:
             if exponent == 0.5:
                 return input.sqrt()
             if exponent == 1:
@@ -152,23 +163,23 @@ def float_power(input, exponent):
     return pow(wide(input), wide(exponent))
 
 
-square = composite("square", inplace=True)(lambda input: pow(input, 2))
+square = composite("square", complex=True, inplace=True)(lambda input: pow(input, 2))
 
 
-@composite("addcmul", inplace=True)
+@composite("addcmul", complex=True, inplace=True)
 def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``."""
     return _fast_add(input, tensor1 * tensor2 if value == 1 else (tensor1 * tensor2) * value)
 
 
-@composite("addcdiv", inplace=True)
+@composite("addcdiv", complex=True, inplace=True)
 def addcdiv(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 / tensor2``."""
     q = _fast_div(tensor1, tensor2)
     return _fast_add(input, q if value == 1 else q * value)
 
 
-@composite("lerp", inplace=True)
+@composite("lerp", complex=True, inplace=True)
 def lerp(input, end, weight):
     """``input + weight * (end - input)``."""
     return _fast_add(input, (end - input) * weight)
@@ -241,13 +252,14 @@ def clamp_max(input, max):
 
 
 # -- comparison and logic -----------------------------------------------------------------------------------------------------------
-def _compare(name, symbol, ref, aliases=()):
-    return elementwise(name, "input, other", f"(input {symbol} other)", result="compare", numpy=ref, aliases=aliases,
+def _compare(name, symbol, ref, aliases=(), complex=None):
+    return elementwise(name, "input, other", f"(input {symbol} other)", complex=complex, result="compare", numpy=ref, aliases=aliases,
                        doc=f"``input {symbol} other``, element by element, as bool.")
 
 
-eq = _compare("eq", "==", np.equal)
-ne = _compare("ne", "!=", np.not_equal, ("not_equal",))
+_EQUAL = "((input).x == (other).x && (input).y == (other).y)"
+eq = _compare("eq", "==", np.equal, complex=_EQUAL)
+ne = _compare("ne", "!=", np.not_equal, ("not_equal",), "!" + _EQUAL)
 lt = _compare("lt", "<", np.less, ("less",))
 le = _compare("le", "<=", np.less_equal, ("less_equal",))
 gt = _compare("gt", ">", np.greater, ("greater",))
@@ -255,23 +267,26 @@ ge = _compare("ge", ">=", np.greater_equal, ("greater_equal",))
 
 
 def _logic(name, params, expr, ref):
-    return elementwise(name, params, expr, result=lambda common, kinds: (common, dt.bool_), numpy=ref)
+    complex = re.sub(r"(input|other) ([!=]=) 0", lambda m: f"!c_zero({m[1]})" if m[2] == "!=" else f"c_zero({m[1]})", expr)
+    return elementwise(name, params, expr, complex=complex, result=lambda common, kinds: (common, dt.bool_), numpy=ref)
 
 
 logical_and = _logic("logical_and", "input, other", "((input != 0) && (other != 0))", np.logical_and)
 logical_or = _logic("logical_or", "input, other", "((input != 0) || (other != 0))", np.logical_or)
 logical_xor = _logic("logical_xor", "input, other", "((input != 0) != (other != 0))", np.logical_xor)
 logical_not = _logic("logical_not", "input", "(input == 0)", np.logical_not)
-isnan = elementwise("isnan", "input", dict(bool="0", int="0", float="(isnan(input) != 0)"), result="compare", inplace=False, numpy=np.isnan)
-isinf = elementwise("isinf", "input", dict(bool="0", int="0", float="(isinf(input) != 0)"), result="compare", inplace=False, numpy=np.isinf)
-isfinite = elementwise("isfinite", "input", dict(bool="1", int="1", float="(isfinite(input) != 0)"), result="compare", inplace=False, numpy=np.isfinite)
+_EITHER = "({0}((input).x) || {0}((input).y))".format
+isnan = elementwise("isnan", "input", dict(bool="0", int="0", float="(isnan(input) != 0)"), complex=_EITHER("isnan"), result="compare", inplace=False, numpy=np.isnan)
+isinf = elementwise("isinf", "input", dict(bool="0", int="0", float="(isinf(input) != 0)"), complex=_EITHER("isinf"), result="compare", inplace=False, numpy=np.isinf)
+isfinite = elementwise("isfinite", "input", dict(bool="1", int="1", float="(isfinite(input) != 0)"), result="compare", inplace=False,
+                       complex="(isfinite((input).x) && isfinite((input).y))", numpy=np.isfinite)
 isposinf = elementwise("isposinf", "input", dict(bool="0", int="0", float="(isinf(input) && input > 0)"), result="compare", inplace=False)
 isneginf = elementwise("isneginf", "input", dict(bool="0", int="0", float="(isinf(input) && input < 0)"), result="compare", inplace=False)
 signbit = elementwise("signbit", "input", dict(bool="0", int="(input < 0)", float="(signbit(input) != 0)"), result="compare", inplace=False, numpy=np.signbit)
 
 
 def _integral(common, kinds):
-    if common.category == dt.FLOAT:
+    if common.differentiable:
         raise NotImplementedError(f"bitwise operators are not implemented for {common}; they take bool and integer tensors")
     return common, common
 

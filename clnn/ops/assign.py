@@ -9,7 +9,7 @@ from . import creation
 from .selection import cast
 
 
-@composite("fill", inplace=True)
+@composite("fill", complex=True, inplace=True)
 def fill(input, value):
     """A tensor like ``input`` with ``value`` (a number or 0-d tensor) everywhere."""
     if isinstance(value, Tensor):

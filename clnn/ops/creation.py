@@ -18,7 +18,7 @@ from ..core.shape import Size
 from ..core.warn import warn
 from ..graph.node import Expr
 
-_FULL = Expr("full", ("value",), "value")
+_FULL = Expr("full", ("value",), "value", complex="value")
 _ARANGE_INT = Expr("arange", ("start", "step"), dict(bool="0", int="start + step * (ACC)IDX", float="start + step * (ACC)IDX"))
 
 
@@ -41,6 +41,11 @@ def filled(shape, value, dtype, device) -> Tensor:
     """A lazily recorded constant: costs nothing when it fuses into what reads it."""
     if dtype.needs_fp64 and not device.has_fp64:
         return _empty(shape, dtype, device)                      # raises with the reason
+    dt.noticed(dtype)
+    if value.__class__ is complex and not dtype.is_complex:
+        if value.imag:
+            raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+        value = value.real
     numel = shape.numel()
     if dtype is dt.bool_:
         value = value != 0
@@ -49,7 +54,7 @@ def filled(shape, value, dtype, device) -> Tensor:
 
 def _done(t, requires_grad):
     if requires_grad:
-        if not t.dtype.is_floating_point:
+        if not t.dtype.differentiable:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         t.requires_grad = True
     return t
@@ -215,8 +220,8 @@ def _to_array(data, dtype):
     if isinstance(data, np.ndarray) or isinstance(data, np.generic):
         return np.asarray(data)
     array = np.asarray(_nested(data))
-    if array.dtype == np.float64 and not _has_numpy(data):
-        array = array.astype(dt._default_float.np) if dtype is None else array
+    if array.dtype.kind in "fc" and array.dtype.itemsize == (8 if array.dtype.kind == "f" else 16) and not _has_numpy(data):
+        array = array.astype((dt._default_float if array.dtype.kind == "f" else dt._default_float.to_complex()).np) if dtype is None else array
     if array.dtype == object:
         raise TypeError("not a sequence of numbers: tensor() takes numbers, nested lists of equal lengths, NumPy arrays or tensors")
     if array.dtype.kind in "US":

@@ -1,4 +1,4 @@
-"""Less common Tensor operators: number theory, Bessel, shape changes in place, and names that only say what clnn has not."""
+"""Less common Tensor operators: number theory, Bessel, shape changes in place, and other rarely used names."""
 from __future__ import annotations
 
 import math
@@ -52,24 +52,6 @@ def frexp(input):
     low, high = mantissa.abs() < 0.5, mantissa.abs() >= 1
     e = e - (low & (input != 0)).to(e.dtype) + high.to(e.dtype)
     return named("frexp", "mantissa", "exponent")((input / REGISTRY["exp2"].fn(e), e.to(dt.int32)))
-
-
-# -- real numbers only ------------------------------------------------------------------------------------------------------------
-for _name in ("conj", "conj_physical", "real", "resolve_conj"):
-    composite(_name)(lambda input: input)
-composite("isreal")(lambda input: creation.ones_like(input, dtype=dt.bool_))
-composite("angle")(lambda input: where(input.isnan(), input, where(input < 0, math.pi, 0.0).to(input.dtype)) if input.dtype.is_floating_point
-                   else where(input < 0, math.pi, 0.0))
-
-
-def _imag(self):
-    raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-
-
-Tensor.imag = property(_imag)
-Tensor.real = property(lambda self: self)
-Tensor.is_conj = Tensor.is_neg = lambda self: False
-Tensor.adjoint = lambda self: self.mH
 
 
 # -- shape changes in place ---------------------------------------------------------------------------------------------------------

@@ -367,7 +367,7 @@ def tensorsolve(A, B, dims=None):
     return solve(A.reshape(-1, math.prod(unknown)), B.reshape(-1)).reshape(unknown)
 
 
-@composite("linalg_vander", method=False, samples=lambda: [((np.linspace(-1, 2, 4),), {}), ((np.ones((2, 3)) * 0.5, 5), {})])
+@composite("linalg_vander", complex=True, method=False, samples=lambda: [((np.linspace(-1, 2, 4),), {}), ((np.ones((2, 3)) * 0.5, 5), {})])
 def vander(x, N=None):
     """Vandermonde matrices: the powers 0 ... N - 1 of the elements of ``x`` as columns."""
     n = x.shape[-1] if N is None else N

@@ -14,38 +14,43 @@ from .selection import where
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 
 
+def _acosh_slope(input):
+    """1 / sqrt(x^2 - 1), on the branch that the complex function takes."""
+    return (input - 1).rsqrt() * (input + 1).rsqrt() if input.dtype.is_complex else (input * input - 1).rsqrt()
+
+
 def _function(name, expr, vjp, ref=None, aliases=(), **kw):
     """A float function of one tensor; integer tensors become the default float dtype."""
     return elementwise(name, "input", expr, result="float", vjp=dict(input=vjp) if vjp else None, numpy=ref, aliases=aliases, **kw)
 
 
-exp = _function("exp", "exp(input)", lambda g, result: g * result, np.exp, doc="e to the power of each element.")
-exp2 = _function("exp2", "exp2(input)", lambda g, result: g * result * math.log(2), np.exp2)
-expm1 = _function("expm1", "expm1(input)", lambda g, result: g * (result + 1), np.expm1)
-log = _function("log", "log(input)", lambda g, input: g / input, np.log, doc="Natural logarithm.")
-log2 = _function("log2", "log2(input)", lambda g, input: g / (input * math.log(2)), np.log2)
-log10 = _function("log10", "log10(input)", lambda g, input: g / (input * math.log(10)), np.log10)
-log1p = _function("log1p", "log1p(input)", lambda g, input: g / (input + 1), np.log1p)
-sqrt = _function("sqrt", "sqrt(input)", lambda g, result: g / (2 * result), np.sqrt, doc="Square root.")
-rsqrt = _function("rsqrt", "1.0f / sqrt(input)", lambda g, result: g * (-0.5 * result * result * result), lambda x: 1 / np.sqrt(x))
-reciprocal = _function("reciprocal", "1.0f / input", lambda g, result: -g * result * result, np.reciprocal)
-sin = _function("sin", "sin(input)", lambda g, input: g * input.cos(), np.sin)
-cos = _function("cos", "cos(input)", lambda g, input: -g * input.sin(), np.cos)
-tan = _function("tan", "tan(input)", lambda g, result: g * (1 + result * result), np.tan)
-asin = _function("asin", "asin(input)", lambda g, input: g * (1 - input * input).rsqrt(), np.arcsin, ("arcsin",))
-acos = _function("acos", "acos(input)", lambda g, input: -g * (1 - input * input).rsqrt(), np.arccos, ("arccos",))
-atan = _function("atan", "atan(input)", lambda g, input: g / (1 + input * input), np.arctan, ("arctan",))
-sinh = _function("sinh", "sinh(input)", lambda g, input: g * input.cosh(), np.sinh)
-cosh = _function("cosh", "cosh(input)", lambda g, input: g * input.sinh(), np.cosh)
-tanh = _function("tanh", "tanh(input)", lambda g, result: g * (1 - result * result), np.tanh)
-asinh = _function("asinh", "asinh(input)", lambda g, input: g * (input * input + 1).rsqrt(), np.arcsinh, ("arcsinh",))
-acosh = _function("acosh", "acosh(input)", lambda g, input: g * (input * input - 1).rsqrt(), np.arccosh, ("arccosh",))
-atanh = _function("atanh", "atanh(input)", lambda g, input: g / (1 - input * input), np.arctanh, ("arctanh",))
+exp = _function("exp", "exp(input)", lambda g, result: g * result, np.exp, doc="e to the power of each element.", complex="c_exp(input)")
+exp2 = _function("exp2", "exp2(input)", lambda g, result: g * result * math.log(2), np.exp2, complex="c_exp2(input)")
+expm1 = _function("expm1", "expm1(input)", lambda g, result: g * (result + 1), np.expm1, complex="c_expm1(input)")
+log = _function("log", "log(input)", lambda g, input: g / input, np.log, doc="Natural logarithm.", complex="c_log(input)")
+log2 = _function("log2", "log2(input)", lambda g, input: g / (input * math.log(2)), np.log2, complex="c_log2(input)")
+log10 = _function("log10", "log10(input)", lambda g, input: g / (input * math.log(10)), np.log10, complex="c_log10(input)")
+log1p = _function("log1p", "log1p(input)", lambda g, input: g / (input + 1), np.log1p, complex="c_log1p(input)")
+sqrt = _function("sqrt", "sqrt(input)", lambda g, result: g / (2 * result), np.sqrt, doc="Square root.", complex="c_sqrt(input)")
+rsqrt = _function("rsqrt", "1.0f / sqrt(input)", lambda g, result: g * (-0.5 * result * result * result), lambda x: 1 / np.sqrt(x), complex="c_rsqrt(input)")
+reciprocal = _function("reciprocal", "1.0f / input", lambda g, result: -g * result * result, np.reciprocal, complex="c_reciprocal(input)")
+sin = _function("sin", "sin(input)", lambda g, input: g * input.cos(), np.sin, complex="c_sin(input)")
+cos = _function("cos", "cos(input)", lambda g, input: -g * input.sin(), np.cos, complex="c_cos(input)")
+tan = _function("tan", "tan(input)", lambda g, result: g * (1 + result * result), np.tan, complex="c_tan(input)")
+asin = _function("asin", "asin(input)", lambda g, input: g * (1 - input * input).rsqrt(), np.arcsin, ("arcsin",), complex="c_asin(input)")
+acos = _function("acos", "acos(input)", lambda g, input: -g * (1 - input * input).rsqrt(), np.arccos, ("arccos",), complex="c_acos(input)")
+atan = _function("atan", "atan(input)", lambda g, input: g / (1 + input * input), np.arctan, ("arctan",), complex="c_atan(input)")
+sinh = _function("sinh", "sinh(input)", lambda g, input: g * input.cosh(), np.sinh, complex="c_sinh(input)")
+cosh = _function("cosh", "cosh(input)", lambda g, input: g * input.sinh(), np.cosh, complex="c_cosh(input)")
+tanh = _function("tanh", "tanh(input)", lambda g, result: g * (1 - result * result), np.tanh, complex="c_tanh(input)")
+asinh = _function("asinh", "asinh(input)", lambda g, input: g * (input * input + 1).rsqrt(), np.arcsinh, ("arcsinh",), complex="c_asinh(input)")
+acosh = _function("acosh", "acosh(input)", lambda g, input: g * _acosh_slope(input), np.arccosh, ("arccosh",), complex="c_acosh(input)")
+atanh = _function("atanh", "atanh(input)", lambda g, input: g / (1 - input * input), np.arctanh, ("arctanh",), complex="c_atanh(input)")
 erf = _function("erf", "erf(input)", lambda g, input: g * (TWO_OVER_SQRT_PI * (-input * input).exp()))
 erfc = _function("erfc", "erfc(input)", lambda g, input: g * (-TWO_OVER_SQRT_PI * (-input * input).exp()))
 lgamma = _function("lgamma", "lgamma(input)", lambda g, input: g * input.digamma())
 sigmoid = _function("sigmoid", "1.0f / (1.0f + exp(-input))", lambda g, result: g * (result * (1 - result)), lambda x: 1 / (1 + np.exp(-x)),
-                    ("expit",), doc="1 / (1 + exp(-x)).")
+                    ("expit",), doc="1 / (1 + exp(-x)).", complex="c_sigmoid(input)")
 sinc = _function("sinc", "(input == 0 ? (ACC)1 : sin((ACC)3.14159265358979f * input) / ((ACC)3.14159265358979f * input))",
                  lambda g, input, result: g * where(input == 0, 0.0, ((math.pi * input).cos() - result) / input), np.sinc)
 digamma = _function("digamma", "clnn_digamma(input)", lambda g, input: g * _trigamma(input))
@@ -58,13 +63,30 @@ logit = composite("logit", inplace=True)(lambda input, eps=None: _logit(input if
 _logit = _function("_logit", "log(input / (1.0f - input))", lambda g, input: g / (input * (1 - input)), method=False, inplace=False)
 
 # -- dtype kept -------------------------------------------------------------------------------------------------------------------
-neg = elementwise("neg", "input", "-input", aliases=("negative",), vjp=dict(input=lambda g: -g), numpy=np.negative,
-                  dtypes=tuple(d for d in dt.ALL if d is not dt.bool_))
-positive = composite("positive")(lambda input: input)
-abs = elementwise("abs", "input", dict(bool="input", int="(input < 0 ? -input : input)", float="fabs(input)"), aliases=("absolute",),
-                  vjp=dict(input=lambda g, input: g * input.sign()), numpy=np.abs)
+neg = elementwise("neg", "input", "-input", complex="-input", aliases=("negative",), vjp=dict(input=lambda g: -g), numpy=np.negative,
+                  dtypes=tuple(d for d in dt.REAL if d is not dt.bool_))
+positive = composite("positive", complex=True)(lambda input: input)
+abs = elementwise("abs", "input", dict(bool="input", int="(input < 0 ? -input : input)", float="fabs(input)"), complex=("c_abs(input)", "real"),
+                  aliases=("absolute",), vjp=dict(input=lambda g, input: g * input.sgn()), numpy=np.abs)
 sign = elementwise("sign", "input", dict(bool="input", int="((input > 0) - (input < 0))", float="(isnan(input) ? (ACC)0 : (ACC)((input > 0) - (input < 0)))"),
-                   aliases=("sgn",), vjp=dict(input=lambda g: g * 0), numpy=np.sign)
+                   vjp=dict(input=lambda g: g * 0), numpy=np.sign)
+
+
+def _sgn_grad(g, input, result):
+    """z / |z| moves only across its own direction."""
+    size = input.abs()
+    return where(size == 0, 0.0, (g - result * (g * result.conj()).real) / size)
+
+
+_sgn = elementwise("_sgn", "input", "input", dtypes=dt.COMPLEXES, complex="c_sgn(input)", holomorphic=False, method=False, inplace=False, vjp=dict(input=_sgn_grad),
+                   numpy=lambda x: np.where(x == 0, 0, x / np.abs(x)))
+_sgn.op.grad_name = "SgnBackward0"
+
+
+@composite("sgn", complex=True, inplace=True, numpy=lambda x: np.where(x == 0, 0, x / np.abs(x)) if x.dtype.kind == "c" else np.sign(x))
+def sgn(input):
+    """The sign of real numbers; z / |z| of complex ones, and zero of zero."""
+    return _sgn(input) if input.dtype.is_complex else sign(input)
 
 
 def _rounding(name, fn, ref):
@@ -123,7 +145,7 @@ def _polygamma(n, x):
 @composite("nan_to_num", inplace=True, numpy=np.nan_to_num)
 def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     """NaN and infinities replaced by numbers; None means the largest finite value of the dtype."""
-    if not input.dtype.is_floating_point:
+    if input.dtype.category < dt.FLOAT:
         return input.clone()
     from .creation import finfo
     limits = finfo(input.dtype)

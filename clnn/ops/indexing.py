@@ -23,7 +23,7 @@ def split(shape, first, count):
 
 
 # -- rows -----------------------------------------------------------------------------------------------------------------------------
-@kernel("_index_rows", method=False, vjp=dict(input=lambda g, index, shape, first, count, wrap: _add_rows(g, index, shape, first, count, wrap)))
+@kernel("_index_rows", complex=True, method=False, vjp=dict(input=lambda g, index, shape, first, count, wrap: _add_rows(g, index, shape, first, count, wrap)))
 def _index_rows(input, index, shape, first, count, wrap, what):
     """Dimensions ``first .. first + count`` of ``input`` (whose shape is ``shape``) replaced by those of ``index``, which numbers them."""
     B, D, R = split(shape, first, count)
@@ -37,7 +37,7 @@ def _index_rows(input, index, shape, first, count, wrap, what):
 _index_rows.op.grad_name = "IndexBackward0"
 
 
-@kernel("_add_rows", method=False, vjp=dict(g=lambda g, index, shape, first, count, wrap: _index_rows(g, index, shape, first, count, wrap, "index")))
+@kernel("_add_rows", complex=True, method=False, vjp=dict(g=lambda g, index, shape, first, count, wrap: _index_rows(g, index, shape, first, count, wrap, "index")))
 def _add_rows(g, index, shape, first, count, wrap):
     """The transpose of ``_index_rows``: zeros of ``shape`` to which each row of ``g`` is added where it came from."""
     B, D, R = split(shape, first, count)
@@ -63,7 +63,7 @@ def _values(*shape):
     return np.random.default_rng(2).standard_normal(shape)
 
 
-@composite("index_select", numpy=lambda x, d, i: np.take(x, i, d), samples=lambda: [
+@composite("index_select", complex=True, numpy=lambda x, d, i: np.take(x, i, d), samples=lambda: [
     ((_values(4, 3), 0, np.array([0, 2, 2])), {}), ((_values(2, 5, 3), 1, np.array([4, 0])), {}), ((_values(2, 5, 40), -2, np.array([1])), {})],
     errors=[((np.ones((2, 3)), 0, np.array([[0]])), {}, IndexError, "Index is supposed to be a vector")])
 def index_select(input, dim, index):
@@ -88,7 +88,7 @@ def index_select(input, dim, index):
 
 
 # -- elements -------------------------------------------------------------------------------------------------------------------------
-@kernel("_gather", method=False, vjp=dict(input=lambda g, dim, index, shape, wrap: _gather_grad(g, dim, index, shape, wrap)))
+@kernel("_gather", complex=True, method=False, vjp=dict(input=lambda g, dim, index, shape, wrap: _gather_grad(g, dim, index, shape, wrap)))
 def _gather(input, dim, index, shape, wrap):
     B, D, _ = split(shape, dim, 1)
     _, N, R = split(index.shape, dim, 1)
@@ -119,7 +119,7 @@ def fit(name, input, dim, index, other="self"):
     return input[tuple(slice(None) if d == dim else slice(0, index.shape[d]) for d in range(len(input.shape)))]
 
 
-@composite("gather", numpy=lambda x, d, i: np.take_along_axis(x, i, d), samples=lambda: [
+@composite("gather", complex=True, numpy=lambda x, d, i: np.take_along_axis(x, i, d), samples=lambda: [
     ((_values(3, 4), 1, _numbers(4, 3, 2)), {}), ((_values(3, 4), 0, _numbers(3, 5, 4)), {}), ((_values(2, 3, 5), -2, _numbers(3, 2, 2, 5)), {})],
     errors=[((np.ones((2, 2)), 0, np.zeros(2, np.int64)), {}, RuntimeError, "same number of dimensions")])
 def gather(input, dim, index, *, sparse_grad=False, out=None):
@@ -149,7 +149,7 @@ def _deliver(r, out):
     return set_out(out, r)
 
 
-@composite("take_along_dim", numpy=lambda x, i, dim=None: np.take_along_axis(x if dim is not None else x.ravel(), i, dim or 0), samples=lambda: [
+@composite("take_along_dim", complex=True, numpy=lambda x, i, dim=None: np.take_along_axis(x if dim is not None else x.ravel(), i, dim or 0), samples=lambda: [
     ((_values(3, 4), _numbers(4, 3, 2)), dict(dim=1)), ((_values(3, 4), _numbers(12, 5)), {})])
 def take_along_dim(input, indices, dim=None, *, out=None):
     """``gather`` whose operands are broadcast against each other (without ``dim``: both flattened)."""
@@ -170,7 +170,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     return _deliver(_gather(x, d, wide(indices), x.shape, True), out)
 
 
-@composite("take", numpy=lambda x, i: np.take(x, i), samples=lambda: [((_values(3, 4), np.array([[0, 11], [5, -1]])), {})])
+@composite("take", complex=True, numpy=lambda x, i: np.take(x, i), samples=lambda: [((_values(3, 4), np.array([[0, 11], [5, -1]])), {})])
 def take(input, index, *, out=None):
     """Elements of the flattened ``input``, in the shape of ``index``; negative indices count from the end."""
     check_index("take", index, (dt.int64,))
@@ -179,7 +179,7 @@ def take(input, index, *, out=None):
 
 
 # -- x[tensors and masks] ---------------------------------------------------------------------------------------------------------------
-@composite("_host_index", method=False)
+@composite("_host_index", complex=True, method=False)
 def _host_index(array, x):
     """An index given as a host array, on the device of ``x``."""
     if array.dtype.kind != "b" and array.dtype not in (np.int64, np.int32):
@@ -190,15 +190,15 @@ def _host_index(array, x):
     return t
 
 
-@composite("_host_value", method=False)
+@composite("_host_value", complex=True, method=False)
 def _host_value(value, x):
     """A value to be written into ``x``, given as numbers."""
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float, complex)):
         return filled(Size(()), value, x.dtype, x._storage.device)
     return tensor(value, device=public(x._storage.device)).to(x.dtype)
 
 
-@composite("_fill_into", method=False)
+@composite("_fill_into", complex=True, method=False)
 def _fill_into(target, value):
     from .._tensor.inplace import apply_inplace
     apply_inplace(target, filled(target.shape, value, target.dtype, target._storage.device), "fill")
@@ -277,7 +277,7 @@ def _only_mask(indices):
     return found[0] if len(found) == 1 and found[0][1].dtype is dt.bool_ else (None, None)
 
 
-@composite("_index", method=False)
+@composite("_index", complex=True, method=False)
 def _index(base, indices):
     """``base`` indexed by one tensor, mask or None per dimension."""
     d, mask = _only_mask(indices)
@@ -289,7 +289,7 @@ def _index(base, indices):
     return _index_rows(x, plan.rows, x.shape, plan.first, plan.count, plan.wrap, "index")
 
 
-@composite("masked_select", numpy=lambda x, m: x[np.broadcast_to(m, x.shape)], samples=lambda: [
+@composite("masked_select", complex=True, numpy=lambda x, m: x[np.broadcast_to(m, x.shape)], samples=lambda: [
     ((_values(3, 4), _values(3, 4) > 0), {}), ((_values(3, 4), _values(4) > 0), {})])
 def masked_select(input, mask, *, out=None):
     """The elements where ``mask`` (broadcast against ``input``) is True, as a vector. Waits for the device to count them."""

@@ -106,7 +106,7 @@ def _cat_grad(g, dim, sizes, needs):
     return out
 
 
-@kernel("_cat", method=False, variadic=True, vjp=dict(tensors=_cat_grad))
+@kernel("_cat", complex=True, method=False, variadic=True, vjp=dict(tensors=_cat_grad))
 def _cat(tensors, dim, sizes, dtype):
     first = tensors[0]
     shape = Size((*first.shape[:dim], sum(sizes), *first.shape[dim + 1:]))
@@ -128,7 +128,7 @@ def _stack_grad(g, dim, needs):
     return [g.select(dim, i) if need else None for i, need in enumerate(needs)]
 
 
-@kernel("_stack", method=False, variadic=True, vjp=dict(tensors=_stack_grad))
+@kernel("_stack", complex=True, method=False, variadic=True, vjp=dict(tensors=_stack_grad))
 def _stack(tensors, dim, dtype):
     first = tensors[0]
     shape = Size((*first.shape[:dim], len(tensors), *first.shape[dim:]))
@@ -169,7 +169,7 @@ def _np_cat(tensors, dim=0):
     return np.concatenate(tensors, dim)
 
 
-@composite("cat", aliases=("concat", "concatenate"), numpy=_np_cat, method=False, samples=lambda: [
+@composite("cat", complex=True, aliases=("concat", "concatenate"), numpy=_np_cat, method=False, samples=lambda: [
     (([_values(2, 3), _values(4, 3)], 0), {}), (([_values(2, 3), _values(2, 1), _values(2, 3)], 1), {})])
 def cat(tensors, dim=0, *, axis=None, out=None):
     """Tensors one after the other along ``dim``; other sizes agree. Pending inputs are computed straight into their place.
@@ -202,7 +202,7 @@ def cat(tensors, dim=0, *, axis=None, out=None):
     return set_out(out, _cat(tensors, d, tuple(t.shape[d] for t in tensors), dtype))
 
 
-@composite("stack", numpy=np.stack, method=False, samples=lambda: [(([_values(2, 3)] * 3, 0), {}), (([_values(2, 3)] * 2, -1), {})])
+@composite("stack", complex=True, numpy=np.stack, method=False, samples=lambda: [(([_values(2, 3)] * 3, 0), {}), (([_values(2, 3)] * 2, -1), {})])
 def stack(tensors, dim=0, *, out=None):
     """Tensors of equal shape along a new dimension ``dim``."""
     tensors, dtype = _common("stack", tensors)
@@ -223,7 +223,7 @@ def _atleast(rank, grow):
             return tensors[0] if len(tensors[0].shape) >= rank else grow(tensors[0])
         return tuple(t if len(t.shape) >= rank else grow(t) for t in tensors)
     body.__doc__ = f"The tensors with at least {rank} dimension(s)."
-    return composite(f"atleast_{rank}d", method=False)(body)
+    return composite(f"atleast_{rank}d", complex=True, method=False)(body)
 
 
 atleast_1d = _atleast(1, lambda t: t.reshape(1))
@@ -231,26 +231,26 @@ atleast_2d = _atleast(2, lambda t: t.reshape(1, -1))
 atleast_3d = _atleast(3, lambda t: t.reshape(1, 1, 1) if not t.shape else t.reshape(1, -1, 1) if len(t.shape) == 1 else t.unsqueeze(-1))
 
 
-@composite("hstack", numpy=np.hstack, method=False, samples=lambda: [(([_values(2), _values(3)],), {}), (([_values(2, 1), _values(2, 3)],), {})])
+@composite("hstack", complex=True, numpy=np.hstack, method=False, samples=lambda: [(([_values(2), _values(3)],), {}), (([_values(2, 1), _values(2, 3)],), {})])
 def hstack(tensors, *, out=None):
     """``cat`` along dimension 1 (vectors: 0)."""
     tensors = atleast_1d(list(tensors))
     return cat(tensors, 0 if len(tensors[0].shape) == 1 else 1, out=out)
 
 
-@composite("vstack", aliases=("row_stack",), numpy=np.vstack, method=False, samples=lambda: [(([_values(3), _values(3)],), {})])
+@composite("vstack", complex=True, aliases=("row_stack",), numpy=np.vstack, method=False, samples=lambda: [(([_values(3), _values(3)],), {})])
 def vstack(tensors, *, out=None):
     """``cat`` along dimension 0 after ``atleast_2d``."""
     return cat(atleast_2d(list(tensors)), 0, out=out)
 
 
-@composite("dstack", numpy=np.dstack, method=False, samples=lambda: [(([_values(3), _values(3)],), {})])
+@composite("dstack", complex=True, numpy=np.dstack, method=False, samples=lambda: [(([_values(3), _values(3)],), {})])
 def dstack(tensors, *, out=None):
     """``cat`` along dimension 2 after ``atleast_3d``."""
     return cat(atleast_3d(list(tensors)), 2, out=out)
 
 
-@composite("column_stack", numpy=np.column_stack, method=False, samples=lambda: [(([_values(3), _values(3, 2)],), {})])
+@composite("column_stack", complex=True, numpy=np.column_stack, method=False, samples=lambda: [(([_values(3), _values(3, 2)],), {})])
 def column_stack(tensors, *, out=None):
     """``hstack`` with vectors as columns."""
     return hstack([t.reshape(-1, 1) if len(t.shape) <= 1 else t for t in tensors], out=out)
@@ -296,7 +296,7 @@ def _pieces(input, dim, sizes, stacked=False):
     return tuple(out)
 
 
-@composite("split_with_sizes", aliases=("unsafe_split_with_sizes",), samples=lambda: [
+@composite("split_with_sizes", complex=True, aliases=("unsafe_split_with_sizes",), samples=lambda: [
     ((_values(5, 3), [2, 3]), {}), ((_values(2, 4), [1, 0, 3], 1), {})])
 def split_with_sizes(input, split_sizes, dim=0):
     """Views of the given lengths along ``dim``, which must add up to its size."""
@@ -307,7 +307,7 @@ def split_with_sizes(input, split_sizes, dim=0):
     return _pieces(input, d, [int(s) for s in split_sizes])
 
 
-@composite("split", aliases=("unsafe_split",))
+@composite("split", complex=True, aliases=("unsafe_split",))
 def split(tensor, split_size_or_sections, dim=0):
     """Views of length ``split_size_or_sections`` along ``dim`` (the last may be shorter), or of the lengths in that list."""
     if isinstance(split_size_or_sections, (list, tuple)):
@@ -323,7 +323,7 @@ def split(tensor, split_size_or_sections, dim=0):
     return _pieces(tensor, d, [min(step, size - i * step) for i in range(count)])
 
 
-@composite("chunk", aliases=("unsafe_chunk",))
+@composite("chunk", complex=True, aliases=("unsafe_chunk",))
 def chunk(input, chunks, dim=0):
     """At most ``chunks`` views of equal length along ``dim`` (the last may be shorter)."""
     if chunks <= 0:
@@ -333,7 +333,7 @@ def chunk(input, chunks, dim=0):
     return split(input, -(-size // chunks), d) if size else _pieces(input, d, [0] * chunks)
 
 
-@composite("tensor_split")
+@composite("tensor_split", complex=True)
 def tensor_split(input, indices_or_sections, dim=0):
     """Views: ``indices_or_sections`` parts of nearly equal length, or cut at the given positions."""
     d = wrap_dim(dim, len(input.shape))
@@ -359,7 +359,7 @@ def _named_split(name, axis_of, rank):
                                f"by the split_size {indices_or_sections}!")
         return tensor_split(input, indices_or_sections, d)
     body.__doc__ = f"``tensor_split`` as NumPy's {name} does."
-    return composite(name)(body)
+    return composite(name, complex=True)(body)
 
 
 hsplit = _named_split("hsplit", lambda t: 0 if len(t.shape) == 1 else 1, 1)
@@ -367,7 +367,7 @@ vsplit = _named_split("vsplit", lambda t: 0, 2)
 dsplit = _named_split("dsplit", lambda t: 2, 3)
 
 
-@composite("unbind")
+@composite("unbind", complex=True)
 def unbind(input, dim=0):
     """Views without dimension ``dim``, one per position in it."""
     if not input.shape:
@@ -380,7 +380,7 @@ def _whole(shape, d):
     return tuple((0, 1, s) for s in shape[:d])
 
 
-@composite("narrow")
+@composite("narrow", complex=True)
 def narrow(input, dim, start, length):
     """The view of ``length`` elements of dimension ``dim`` from ``start`` on."""
     if not input.shape:
@@ -397,7 +397,7 @@ def narrow(input, dim, start, length):
     return basic_index(input, (*_whole(input.shape, d), (start, 1, length)), input.shape)
 
 
-@composite("select")
+@composite("select", complex=True)
 def select(input, dim, index):
     """The view at position ``index`` of dimension ``dim``."""
     if not input.shape:
@@ -409,7 +409,7 @@ def select(input, dim, index):
     return basic_index(input, (*_whole(input.shape, d), take_int(index, input.shape[d], d)), input.shape)
 
 
-@composite("meshgrid", method=False)
+@composite("meshgrid", complex=True, method=False)
 def meshgrid(*tensors, indexing=None):
     """One expanded view per vector, of the shape that all lengths make together."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
@@ -429,7 +429,7 @@ def meshgrid(*tensors, indexing=None):
     return tuple(grids)
 
 
-@composite("broadcast_tensors", method=False)
+@composite("broadcast_tensors", complex=True, method=False)
 def broadcast_tensors(*tensors):
     """The tensors expanded to their common shape."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
@@ -438,7 +438,7 @@ def broadcast_tensors(*tensors):
     return tuple(t.expand(shape) for t in tensors)
 
 
-@composite("block_diag", method=False)
+@composite("block_diag", complex=True, method=False)
 def block_diag(*tensors):
     """A matrix with the given matrices along its diagonal and zeros elsewhere."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
@@ -453,7 +453,7 @@ def block_diag(*tensors):
     return cat(rows, 0)
 
 
-@composite("cartesian_prod", method=False)
+@composite("cartesian_prod", complex=True, method=False)
 def cartesian_prod(*tensors):
     """All combinations of one element of each vector, one per row."""
     if len(tensors) == 1:
@@ -461,7 +461,7 @@ def cartesian_prod(*tensors):
     return stack([g.reshape(-1) for g in meshgrid(*tensors, indexing="ij")], 1)
 
 
-@composite("combinations", method=False, samples=lambda: [((_values(4),), {}), ((_values(4), 3), dict(with_replacement=True))])
+@composite("combinations", complex=True, method=False, samples=lambda: [((_values(4),), {}), ((_values(4), 3), dict(with_replacement=True))])
 def combinations(input, r=2, with_replacement=False):
     """All choices of ``r`` elements of a vector, in order, one per row."""
     if len(input.shape) != 1:

@@ -486,7 +486,7 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     return got
 
 
-@composite("linalg_norm", method=False, torch="linalg.norm", dtypes=_REAL, gradcheck=False)
+@composite("linalg_norm", complex=True, method=False, torch="linalg.norm", dtypes=_REAL, gradcheck=False)
 def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
     """:func:`vector_norm` of one dimension or all elements, :func:`matrix_norm` of two."""
     if ord is None or (dim is not None and not isinstance(dim, (tuple, list))) or (dim is not None and len(dim) == 1):

@@ -9,6 +9,7 @@ from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes, broadcast_strides, collapse
 from ..graph.node import Storage
+from ..graph.op import REGISTRY
 from . import creation
 from ._gemm import gemm
 
@@ -26,6 +27,8 @@ def _check(name, a, b):
 
 def product(a, b, bias=None, alpha=1.0, epilogue="", out_dtype=None):
     """``a @ b`` of matrices or stacks of them (broadcast), any strides, in one enqueue of the GEMM family."""
+    if a.dtype.is_complex:
+        return _complex_product(a, b)
     if len(a.shape) == 2 == len(b.shape) and a._numel and b._numel:
         return _product2d(a, b, bias, alpha, epilogue, out_dtype or a.dtype)
     M, K, N = a.shape[-2], a.shape[-1], b.shape[-1]
@@ -63,6 +66,18 @@ def _product2d(a, b, bias, alpha, epilogue, out_dtype, turned=False):
     return make(Storage(device, nbytes, buf), Size((M, N)), out_dtype, M * N)
 
 
+def _complex_product(a, b):
+    """:func:`product` of complex matrices as one of real ones: rows (re, im, re, im, ...) of ``a`` by ``b`` with each row (re, im, ...) followed by that of
+    i times it, (-im, re, ...). What comes out are the complex numbers as they lie in memory."""
+    M, K, N = a.shape[-2], a.shape[-1], b.shape[-1]
+    view_as_real = REGISTRY["view_as_real"].fn
+    left = view_as_real(a.contiguous()).reshape(*a.shape[:-2], M, 2 * K)
+    right = view_as_real(REGISTRY["stack"].fn([b, b * 1j], -2)).reshape(*b.shape[:-2], 2 * K, 2 * N)
+    r = product(left, right)
+    shape = Size((*r.shape[:-1], N))
+    return make(r._storage, shape, a.dtype, shape.numel())
+
+
 def _mats(rng_shapes):
     def make():
         rng = np.random.default_rng(3)
@@ -70,7 +85,7 @@ def _mats(rng_shapes):
     return make
 
 
-@kernel("mm", autocast="low", numpy=np.matmul, samples=_mats([((3, 4), (4, 5)), ((1, 7), (7, 1)), ((33, 17), (17, 65))]),
+@kernel("mm", complex=True, autocast="low", numpy=np.matmul, samples=_mats([((3, 4), (4, 5)), ((1, 7), (7, 1)), ((33, 17), (17, 65))]),
         vjp=dict(input=lambda g, mat2: mm(g, mat2.t()), mat2=lambda g, input: mm(input.t(), g)),
         errors=[((np.ones((2, 3), "f"), np.ones((4, 5), "f")), {}, RuntimeError, "mm: inner sizes differ; got a.shape=(2, 3), b.shape=(4, 5)")])
 def mm(input, mat2):
@@ -84,7 +99,7 @@ def mm(input, mat2):
     return product(input, mat2)
 
 
-@kernel("_bmm", method=False, autocast="low",
+@kernel("_bmm", complex=True, method=False, autocast="low",
         vjp=dict(input=lambda g, mat2: _bmm(g, mat2.transpose(-2, -1)), mat2=lambda g, input: _bmm(input.transpose(-2, -1), g)))
 def _bmm(input, mat2):
     return product(input, mat2)
@@ -93,7 +108,7 @@ def _bmm(input, mat2):
 _bmm.op.grad_name = "BmmBackward0"
 
 
-@composite("bmm", numpy=np.matmul, samples=_mats([((2, 3, 4), (2, 4, 5))]))
+@composite("bmm", complex=True, numpy=np.matmul, samples=_mats([((2, 3, 4), (2, 4, 5))]))
 def bmm(input, mat2):
     """Products of two stacks of matrices: ``(B, M, K) @ (B, K, N) -> (B, M, N)``."""
     _check("bmm", input, mat2)
@@ -105,7 +120,7 @@ def bmm(input, mat2):
     return _bmm(input, mat2)
 
 
-@composite("matmul", numpy=np.matmul,
+@composite("matmul", complex=True, numpy=np.matmul,
            samples=_mats([((3,), (3,)), ((3, 4), (4,)), ((4,), (4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)), ((2, 1, 3, 4), (5, 4, 2))]))
 def matmul(input, other):
     """Product by NumPy's rules: vectors, matrices, and stacks of matrices that broadcast.
@@ -146,10 +161,10 @@ def _linear_bias(g):
     return g.sum(tuple(range(g.ndim - 1))) if g.ndim > 1 else g
 
 
-@kernel("_linear2d", method=False, autocast="low",
+@kernel("_linear2d", complex=True, method=False, autocast="low",
         vjp=dict(input=lambda g, weight: mm(g, weight), weight=lambda g, input: mm(g.t(), input), bias=lambda g: g.sum(0)))
 def _linear2d(input, weight, bias):
-    if weight.shape[0] == 0 or input.shape[0] == 0 or input.shape[1] == 0:
+    if weight.shape[0] == 0 or input.shape[0] == 0 or input.shape[1] == 0 or input.dtype.is_complex:
         r = product(input, weight.t())
         return r if bias is None else r + bias
     return _product2d(input, weight, None if bias is None else bias.contiguous(), 1.0, "", input.dtype, True)
@@ -158,7 +173,7 @@ def _linear2d(input, weight, bias):
 _linear2d.op.grad_name = "AddmmBackward0"
 
 
-@composite("linear", method=False, torch="nn.functional.linear")
+@composite("linear", complex=True, method=False, torch="nn.functional.linear")
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias``.
 
@@ -186,7 +201,7 @@ def linear(input, weight, bias=None):
     return _linear2d(input.reshape(-1, input.shape[-1]), weight, bias).reshape(*input.shape[:-1], weight.shape[0])
 
 
-@composite("mv")
+@composite("mv", complex=True)
 def mv(input, vec):
     """Matrix times vector."""
     if input.ndim != 2 or vec.ndim != 1:
@@ -202,7 +217,7 @@ def _combine(input, prod, beta, alpha):
     return prod + (input if beta == 1 else input * beta)
 
 
-@composite("addmm", inplace=True)
+@composite("addmm", complex=True, inplace=True)
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     """``beta * input + alpha * mat1 @ mat2``."""
     if mat1.ndim == 2 and mat2.ndim == 2 and beta == 1 and alpha == 1 and input.ndim == 1 and input.shape[0] == mat2.shape[1] \
@@ -211,25 +226,25 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     return _combine(input, mm(mat1, mat2), beta, alpha)
 
 
-@composite("addmv", inplace=True)
+@composite("addmv", complex=True, inplace=True)
 def addmv(input, mat, vec, *, beta=1, alpha=1):
     """``beta * input + alpha * mat @ vec``."""
     return _combine(input, mv(mat, vec), beta, alpha)
 
 
-@composite("baddbmm", inplace=True)
+@composite("baddbmm", complex=True, inplace=True)
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * batch1 @ batch2`` for stacks of matrices."""
     return _combine(input, bmm(batch1, batch2), beta, alpha)
 
 
-@composite("addbmm", inplace=True)
+@composite("addbmm", complex=True, inplace=True)
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * (sum over the stack of batch1 @ batch2)``."""
     return _combine(input, bmm(batch1, batch2).sum(0, dtype=batch1.dtype), beta, alpha)
 
 
-@composite("addr", inplace=True)
+@composite("addr", complex=True, inplace=True)
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
     """``beta * input + alpha * outer(vec1, vec2)``."""
     return _combine(input, vec1.unsqueeze(1) * vec2.unsqueeze(0), beta, alpha)

@@ -75,12 +75,14 @@ def _samples():
             ((x, 0), dict(dim=0)), ((x, 1.5), dict(dim=2)), ((x, 2), dict(dim=(1, 2), keepdim=True))]
 
 
-@composite("linalg_vector_norm", method=False, numpy=_np_vector_norm, samples=_samples, torch="linalg.vector_norm", dtypes=dt.FLOATS,
+@composite("linalg_vector_norm", complex=True, method=False, numpy=_np_vector_norm, samples=_samples, torch="linalg.vector_norm", dtypes=dt.FLOATS,
            errors=[((np.arange(3),), {}, RuntimeError, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got Long")])
 def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     """``(sum |x|^ord)^(1/ord)`` over ``dim``; ``inf`` and ``-inf`` are the extremes of ``|x|``, 0 counts what is not zero."""
     if dtype is not None:
         input = input.to(dtype)
+    if input.dtype.is_complex:
+        input = input.abs()
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {type_name(input.dtype)}")
     dims = dims_of(dim, len(input.shape))
@@ -90,7 +92,7 @@ def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     return set_out(out, _vector_norm(input, float(ord), dims, keepdim))
 
 
-@composite("norm", dtypes=dt.FLOATS)
+@composite("norm", complex=True, dtypes=dt.FLOATS)
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """Vector norm of order ``p`` over ``dim`` (all elements by default); ``"fro"`` is 2, ``"nuc"`` the sum of singular values.
 
@@ -106,7 +108,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return vector_norm(input, 2 if p == "fro" or p is None else p, dim, keepdim, dtype=dtype, out=out)
 
 
-@composite("dist", numpy=lambda a, b, p=2: np.linalg.norm((a - b).ravel(), p),
+@composite("dist", complex=True, numpy=lambda a, b, p=2: np.linalg.norm((a - b).ravel(), p),
            samples=lambda: [((np.arange(4.0), np.ones(4)), {}), ((np.arange(4.0), np.ones(4), 1), {})], dtypes=dt.FLOATS)
 def dist(input, other, p=2):
     """Norm of order ``p`` of the difference."""

@@ -27,7 +27,7 @@ def _inside(g, before, shape):
     return g[tuple(slice(b, b + s) for b, s in zip(before, shape))]
 
 
-@kernel("_constant_pad", method=False, vjp=dict(input=lambda g, before, shape: _inside(g, before, shape)))
+@kernel("_constant_pad", complex=True, method=False, vjp=dict(input=lambda g, before, shape: _inside(g, before, shape)))
 def _constant_pad(input, before, after, value, shape):
     """``input`` (of ``shape``) with non-negative numbers of constants before and after each dimension."""
     out_shape = Size(b + s + a for b, s, a in zip(before, shape, after))
@@ -42,7 +42,7 @@ def _constant_pad(input, before, after, value, shape):
 _constant_pad.op.grad_name = "ConstantPadNdBackward0"
 
 
-@composite("constant_pad_nd", method=False, samples=lambda: [((_values(2, 3), (1, 2, 0, 1), 0.5), {}), ((_values(2, 3), (-1, 2)), {})])
+@composite("constant_pad_nd", complex=True, method=False, samples=lambda: [((_values(2, 3), (1, 2, 0, 1), 0.5), {}), ((_values(2, 3), (-1, 2)), {})])
 def constant_pad(input, pad, value=0):
     """``pad`` with a constant; negative numbers cut off."""
     rank = len(input.shape)
@@ -136,7 +136,7 @@ def _np_pad(x, pad, mode="constant", value=0):
     return np.pad(x, pairs, name, **(dict(constant_values=value) if mode == "constant" else {}))
 
 
-@composite("pad", method=False, torch="nn.functional.pad", numpy=_np_pad, samples=lambda: [
+@composite("pad", complex=True, method=False, torch="nn.functional.pad", numpy=_np_pad, samples=lambda: [
     ((_values(2, 3), (1, 2)), {}), ((_values(2, 3), (1, 2, 0, 1), "constant", 5.0), {}), ((_values(2, 3, 4), (2, 1), "reflect"), {}),
     ((_values(2, 3, 4, 4), (2, 1, 1, 3), "reflect"), {}),
     ((_values(2, 3, 4), (2, 5), "replicate"), {}), ((_values(2, 3, 4), (4, 1), "circular"), {})])

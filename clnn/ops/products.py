@@ -23,7 +23,7 @@ def _pairs(*shapes):
 
 
 # -- vectors ------------------------------------------------------------------------------------------------------------------------
-@kernel("_dot", method=False, vjp=dict(input=lambda g, tensor: g * tensor, tensor=lambda g, input: g * input))
+@kernel("_dot", complex=True, method=False, vjp=dict(input=lambda g, tensor: g * tensor, tensor=lambda g, input: g * input))
 def _dot(input, tensor):
     return _sum(input * tensor, (0,), False, input.shape)
 
@@ -31,7 +31,7 @@ def _dot(input, tensor):
 _dot.op.grad_name = "DotBackward0"
 
 
-@composite("dot", aliases=("vdot",), numpy=np.dot, samples=_pairs((5, 5), (1, 1)),
+@composite("dot", complex=True, numpy=np.dot, samples=_pairs((5, 5), (1, 1)),
            errors=[((np.ones(3), np.ones(4)), {}, RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
                    ((np.ones((3, 1)), np.ones(3)), {}, RuntimeError, "1D tensors expected, but got 2D and 1D tensors")])
 def dot(input, tensor):
@@ -46,7 +46,13 @@ def dot(input, tensor):
     return _dot(input, tensor)
 
 
-@composite("outer", aliases=("ger",), numpy=np.outer, samples=_pairs((3, 4)),
+@composite("vdot", complex=True, numpy=np.vdot, samples=_pairs((5, 5), (1, 1)))
+def vdot(input, other):
+    """:func:`dot` of the conjugate of ``input`` and ``other``."""
+    return dot(input.conj(), other)
+
+
+@composite("outer", complex=True, aliases=("ger",), numpy=np.outer, samples=_pairs((3, 4)),
            errors=[((np.ones((3, 1)), np.ones(3)), {}, RuntimeError, "outer: Expected 1-D argument self, but got 2-D")])
 def outer(input, vec2):
     """All products of two vectors: shape (N, M)."""
@@ -56,7 +62,7 @@ def outer(input, vec2):
     return input.unsqueeze(1) * vec2
 
 
-@composite("inner", numpy=np.inner, samples=_pairs((4, 4), ((2, 3), (5, 3))))
+@composite("inner", complex=True, numpy=np.inner, samples=_pairs((4, 4), ((2, 3), (5, 3))))
 def inner(input, other):
     """Dot products along the last dimensions: shape ``input.shape[:-1] + other.shape[:-1]``."""
     if not input.shape or not other.shape:
@@ -66,7 +72,7 @@ def inner(input, other):
     return dot(input, other) if len(input.shape) == len(other.shape) == 1 else tensordot(input, other, ((-1,), (-1,)))
 
 
-@composite("linalg_cross", method=False, numpy=lambda a, b, dim=-1: np.cross(a, b, axis=dim), torch="linalg.cross",
+@composite("linalg_cross", complex=True, method=False, numpy=lambda a, b, dim=-1: np.cross(a, b, axis=dim), torch="linalg.cross",
            samples=_pairs((3, 3), ((4, 3), (4, 3)), ((4, 3), (1, 3))))
 def linalg_cross(input, other, *, dim=-1):
     """Cross product of vectors of length 3 along ``dim``, with broadcasting."""
@@ -78,7 +84,7 @@ def linalg_cross(input, other, *, dim=-1):
     return stack([a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)], wrap_dim(dim, len(input.shape)))
 
 
-@composite("cross")
+@composite("cross", complex=True)
 def cross(input, other, dim=None):
     """Cross product along ``dim``, by default the first dimension of size 3."""
     if dim is None:
@@ -90,7 +96,7 @@ def cross(input, other, dim=None):
 
 
 # -- tensors ------------------------------------------------------------------------------------------------------------------------
-@composite("kron", numpy=np.kron, samples=_pairs(((2, 3), (4, 5)), ((2,), (3, 2))))
+@composite("kron", complex=True, numpy=np.kron, samples=_pairs(((2, 3), (4, 5)), ((2,), (3, 2))))
 def kron(input, other):
     """Kronecker product."""
     rank = max(len(input.shape), len(other.shape))
@@ -104,7 +110,7 @@ def _np_tensordot(a, b, dims=2):
     return np.tensordot(a, b, dims)
 
 
-@composite("tensordot", method=False, numpy=_np_tensordot, samples=lambda: [
+@composite("tensordot", complex=True, method=False, numpy=_np_tensordot, samples=lambda: [
     ((*_pairs(((2, 3, 4), (3, 4, 5)))()[0][0], 2), {}), ((*_pairs(((2, 3, 4), (4, 3)))()[0][0], ([1, 2], [1, 0])), {})])
 def tensordot(a, b, dims=2):
     """Sums of products over ``dims``: a count of last and first dimensions, or a pair of dimension lists."""
@@ -240,7 +246,7 @@ def _einsum_samples():
     return [((eq, *(r.standard_normal(s) for s in shapes)), {}) for eq, *shapes in cases]
 
 
-@composite("einsum", method=False, numpy=_np_einsum, samples=_einsum_samples)
+@composite("einsum", complex=True, method=False, numpy=_np_einsum, samples=_einsum_samples)
 def einsum(equation, *operands):
     """Sums of products in Einstein's notation, from left to right, each pair as one batched matrix product.
 
@@ -288,7 +294,7 @@ def _best_order(sizes):
     return split
 
 
-@composite("linalg_multi_dot", method=False, torch="linalg.multi_dot", samples=lambda: [
+@composite("linalg_multi_dot", complex=True, method=False, torch="linalg.multi_dot", samples=lambda: [
     (([np.random.default_rng(0).standard_normal(s) for s in ((2, 3), (3, 4), (4, 5))],), {})], numpy=lambda ts: np.linalg.multi_dot(ts))
 def multi_dot(tensors):
     """Product of a chain of matrices in the cheapest order; the first and last may be vectors."""
@@ -309,14 +315,14 @@ def multi_dot(tensors):
     return r.squeeze(-1) if last else r
 
 
-@composite("chain_matmul", method=False)
+@composite("chain_matmul", complex=True, method=False)
 def chain_matmul(*matrices):
     """Product of a chain of matrices."""
     matrices = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
 
 
-@composite("matrix_power", numpy=lambda x, n: np.linalg.matrix_power(x, n),
+@composite("matrix_power", complex=True, numpy=lambda x, n: np.linalg.matrix_power(x, n),
            samples=lambda: [((np.random.default_rng(0).standard_normal((2, 3, 3)), n), {}) for n in (0, 1, 2, 5)],
            errors=[((np.ones((2, 3)), 2), {}, RuntimeError, "A must be batches of square matrices, but they are 2 by 3 matrices")])
 def matrix_power(input, n):

@@ -13,7 +13,7 @@ from .views import _numbers
 
 
 # -- order of dimensions ----------------------------------------------------------------------------------------------------------------
-@composite("movedim", aliases=("moveaxis",), numpy=np.moveaxis, samples=lambda: [
+@composite("movedim", complex=True, aliases=("moveaxis",), numpy=np.moveaxis, samples=lambda: [
     ((_values(2, 3, 4), 0, 2), {}), ((_values(2, 3, 4), (0, 1), (-1, 0)), {})])
 def movedim(input, source, destination):
     """Dimensions ``source`` (an int or several) at the positions ``destination``; the others keep their order."""
@@ -33,7 +33,7 @@ def movedim(input, source, destination):
 
 
 # -- mirrored and shifted -----------------------------------------------------------------------------------------------------------------
-@kernel("_flip", method=False, vjp=dict(input=lambda g, dims: _flip(g, dims)))
+@kernel("_flip", complex=True, method=False, vjp=dict(input=lambda g, dims: _flip(g, dims)))
 def _flip(input, dims):
     """Read with negative strides, lazily: it fuses into what reads it."""
     strides = tuple(-s if d in dims else s for d, s in enumerate(input._strides))
@@ -45,7 +45,7 @@ def _flip(input, dims):
 _flip.op.grad_name = "FlipBackward0"
 
 
-@composite("flip", numpy=lambda x, *d: np.flip(x, d[0] if len(d) == 1 else d), samples=lambda: [
+@composite("flip", complex=True, numpy=lambda x, *d: np.flip(x, d[0] if len(d) == 1 else d), samples=lambda: [
     ((_values(2, 3), (0,)), {}), ((_values(2, 3, 4), (0, -1)), {})])
 def flip(input, *dims):
     """The order of elements reversed along ``dims``.
@@ -58,7 +58,7 @@ def flip(input, *dims):
     return _flip(input, dims) if input.shape else input.clone()
 
 
-@composite("fliplr", numpy=np.fliplr, samples=lambda: [((_values(2, 3),), {})])
+@composite("fliplr", complex=True, numpy=np.fliplr, samples=lambda: [((_values(2, 3),), {})])
 def fliplr(input):
     """Columns in reverse order."""
     if len(input.shape) < 2:
@@ -66,7 +66,7 @@ def fliplr(input):
     return flip(input, 1)
 
 
-@composite("flipud", numpy=np.flipud, samples=lambda: [((_values(2, 3),), {})])
+@composite("flipud", complex=True, numpy=np.flipud, samples=lambda: [((_values(2, 3),), {})])
 def flipud(input):
     """Rows in reverse order."""
     if not input.shape:
@@ -74,7 +74,7 @@ def flipud(input):
     return flip(input, 0)
 
 
-@composite("rot90", numpy=lambda x, k=1, dims=(0, 1): np.rot90(x, k, dims), samples=lambda: [
+@composite("rot90", complex=True, numpy=lambda x, k=1, dims=(0, 1): np.rot90(x, k, dims), samples=lambda: [
     ((_values(2, 3),), {}), ((_values(2, 3, 2), 3, (1, 2)), {})])
 def rot90(input, k=1, dims=(0, 1)):
     """Rotated by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""
@@ -93,7 +93,7 @@ def rot90(input, k=1, dims=(0, 1)):
     return flip(input, b).transpose(a, b) if k == 1 else flip(input, a).transpose(a, b)
 
 
-@composite("roll", numpy=lambda x, s, d=None: np.roll(x, s, d), samples=lambda: [
+@composite("roll", complex=True, numpy=lambda x, s, d=None: np.roll(x, s, d), samples=lambda: [
     ((_values(2, 3), 1), {}), ((_values(2, 3), (1, -4), (0, 1)), {}), ((_values(5), 7, 0), {})])
 def roll(input, shifts, dims=None):
     """Shifted along ``dims``; what leaves at the end comes in at the start. Without ``dims`` the flattened tensor is shifted."""
@@ -116,7 +116,7 @@ def roll(input, shifts, dims=None):
 
 
 # -- repeated -------------------------------------------------------------------------------------------------------------------------------
-@composite("repeat", method=True, numpy=lambda x, *r: np.tile(x, r))
+@composite("repeat", complex=True, method=True, numpy=lambda x, *r: np.tile(x, r))
 def repeat(input, *sizes):
     """Copies side by side: ``sizes[i]`` times along dimension i; more sizes than dimensions add leading ones."""
     sizes = _numbers(sizes)
@@ -131,14 +131,14 @@ def repeat(input, *sizes):
     return r.reshape([a * s for a, s in zip(sizes, shape)]).contiguous()
 
 
-@composite("tile", numpy=np.tile, samples=lambda: [((_values(2, 3), (2, 1)), {}), ((_values(2, 3), (2,)), {}), ((_values(3), (2, 2)), {})])
+@composite("tile", complex=True, numpy=np.tile, samples=lambda: [((_values(2, 3), (2, 1)), {}), ((_values(2, 3), (2,)), {}), ((_values(3), (2, 2)), {})])
 def tile(input, *dims):
     """``repeat`` where missing leading numbers are 1."""
     dims = _numbers(dims)
     return repeat(input, (1,) * (len(input.shape) - len(dims)) + tuple(dims))
 
 
-@composite("repeat_interleave", numpy=lambda x, r, dim=None: np.repeat(x, r, dim), samples=lambda: [
+@composite("repeat_interleave", complex=True, numpy=lambda x, r, dim=None: np.repeat(x, r, dim), samples=lambda: [
     ((_values(2, 3), 2), {}), ((_values(2, 3), 2), dict(dim=1)), ((_values(3, 2), np.array([1, 0, 2])), dict(dim=0))])
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Each element (or slice of ``dim``) several times in a row; ``repeats`` is a number, or a vector of counts, which is read by the host."""
@@ -165,7 +165,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     return _index_rows(x, index, x.shape, d, 1, False, "repeat_interleave")
 
 
-@composite("narrow_copy", samples=lambda: [((_values(3, 4), 1, 1, 2), {})])
+@composite("narrow_copy", complex=True, samples=lambda: [((_values(3, 4), 1, 1, 2), {})])
 def narrow_copy(input, dim, start, length):
     """``narrow`` as a copy."""
     return input.narrow(dim, start, length).contiguous().clone()
@@ -182,20 +182,20 @@ def _replaced(name, input, src, part):
     return r
 
 
-@composite("select_scatter", samples=lambda: [((_values(3, 4), _values(3), 1, 2), {})])
+@composite("select_scatter", complex=True, samples=lambda: [((_values(3, 4), _values(3), 1, 2), {})])
 def select_scatter(input, src, dim, index):
     """``input`` with ``src`` at position ``index`` of dimension ``dim``."""
     return _replaced("slice", input, src, lambda r: r.select(dim, index))
 
 
-@composite("slice_scatter", samples=lambda: [((_values(3, 4), _values(3, 2)), dict(dim=1, start=1, step=2))])
+@composite("slice_scatter", complex=True, samples=lambda: [((_values(3, 4), _values(3, 2)), dict(dim=1, start=1, step=2))])
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """``input`` with ``src`` in ``start:end:step`` of dimension ``dim``."""
     d = wrap_dim(dim, len(input.shape))
     return _replaced("slice", input, src, lambda r: r[(slice(None),) * d + (slice(start, end, step),)])
 
 
-@composite("diagonal_scatter", samples=lambda: [((_values(3, 4), _values(3)), {}), ((_values(3, 4), _values(2), -1), {})])
+@composite("diagonal_scatter", complex=True, samples=lambda: [((_values(3, 4), _values(3)), {}), ((_values(3, 4), _values(2), -1), {})])
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     """``input`` with ``src`` on a diagonal."""
     return _replaced("slice", input, src, lambda r: r.diagonal(offset, dim1, dim2))
@@ -208,7 +208,7 @@ def _np_as_strided_scatter(x, src, size, stride, offset=0):
 
 
 # PyTorch 2.13 gives a wrong gradient for the input here (that of the region instead of the rest): compared with finite differences only
-@composite("as_strided_scatter", torch=None, numpy=_np_as_strided_scatter, samples=lambda: [((_values(3, 4), _values(2, 2), (2, 2), (4, 1), 1), {})])
+@composite("as_strided_scatter", complex=True, torch=None, numpy=_np_as_strided_scatter, samples=lambda: [((_values(3, 4), _values(2, 2), (2, 2), (4, 1), 1), {})])
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """``input`` with ``src`` in the region that ``as_strided`` would show."""
     return _replaced("slice", input.contiguous(), src, lambda r: r.as_strided(size, stride, storage_offset))

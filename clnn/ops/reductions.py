@@ -19,11 +19,11 @@ from ..graph.reduce import Call, Reduction
 
 _NAN_MAX = ("(a > b ? a : b)", "((a > b || isnan(a)) ? a : b)")
 _NAN_MIN = ("(a < b ? a : b)", "((a < b || isnan(a)) ? a : b)")
-SUM = Reduction("sum", "(a + b)", lambda d: d.zero)
-MEAN = Reduction("mean", "(a + b)", lambda d: d.zero, "a / c")
+SUM = Reduction("sum", "(a + b)", lambda d: d.zero, complex="(a + b)")
+MEAN = Reduction("mean", "(a + b)", lambda d: d.zero, "a / c", complex="(a + b)")
 ROOT_SUM = Reduction("root_sum", "(a + b)", lambda d: d.zero, "sqrt(a)")
 ROOT_MEAN = Reduction("root_mean", "(a + b)", lambda d: d.zero, "sqrt(a / c)")
-PROD = Reduction("prod", "(a * b)", lambda d: d.one)
+PROD = Reduction("prod", "(a * b)", lambda d: d.one, complex="c_mul(a, b)")
 MAX = Reduction("max", _NAN_MAX, lambda d: d.lowest)
 MIN = Reduction("min", _NAN_MIN, lambda d: d.highest)
 ANY = Reduction("any", "(a | b)", lambda d: "0")
@@ -54,6 +54,8 @@ def count_of(shape, dims) -> int:
 
 def fold(spec, input, dims, keepdim, acc, out_dtype, constant=0.0) -> Tensor:
     """Record the reduction of ``input`` over normalised ``dims``."""
+    if acc.is_complex and spec.complex is None:
+        raise NotImplementedError(f"\"{spec.name}\" not implemented for '{type_name(acc)}'")
     shape = reduced_shape(input.shape, dims, keepdim)
     numel = shape.numel()
     st = input._storage
@@ -113,7 +115,7 @@ _BAD_DIM = ((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range")
 def _sum_dtype(input, dtype):
     if dtype is not None:
         return dt.as_dtype(dtype)
-    return input.dtype if input.dtype.is_floating_point else dt.int64
+    return input.dtype if input.dtype.differentiable else dt.int64
 
 
 def _sum_body(input, dims, keepdim, shape):
@@ -126,12 +128,12 @@ def _sum_grad(g, shape, dims, keepdim):
     return restore(g, shape, dims, keepdim)
 
 
-_sum_all = kernel("_sum_all", method=False, vjp=dict(input=_sum_grad))(_sum_body)
-_sum = kernel("_sum", method=False, vjp=dict(input=_sum_grad))(_sum_body)
+_sum_all = kernel("_sum_all", complex=True, method=False, vjp=dict(input=_sum_grad))(_sum_body)
+_sum = kernel("_sum", complex=True, method=False, vjp=dict(input=_sum_grad))(_sum_body)
 _sum_all.op.grad_name, _sum.op.grad_name = "SumBackward0", "SumBackward1"
 
 
-@composite("sum", numpy=reference(np.sum), samples=samples_of(), errors=[_BAD_DIM])
+@composite("sum", complex=True, numpy=reference(np.sum), samples=samples_of(), errors=[_BAD_DIM])
 def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
     """Sum over ``dim`` (an int, several, or all). Integers are summed as int64; 16-bit floats accumulate in float32.
 
@@ -154,17 +156,17 @@ def _mean_grad(g, shape, dims, keepdim, count):
     return restore(g / count, shape, dims, keepdim)
 
 
-_mean_all = kernel("_mean_all", method=False, vjp=dict(input=_mean_grad))(_mean_body)
-_mean = kernel("_mean", method=False, vjp=dict(input=_mean_grad))(_mean_body)
+_mean_all = kernel("_mean_all", complex=True, method=False, vjp=dict(input=_mean_grad))(_mean_body)
+_mean = kernel("_mean", complex=True, method=False, vjp=dict(input=_mean_grad))(_mean_body)
 _mean_all.op.grad_name, _mean.op.grad_name = "MeanBackward0", "MeanBackward1"
 
 
-@composite("mean", numpy=reference(np.mean), samples=samples_of(), dtypes=dt.FLOATS, errors=[_BAD_DIM])
+@composite("mean", complex=True, numpy=reference(np.mean), samples=samples_of(), dtypes=dt.FLOATS, errors=[_BAD_DIM])
 def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
     """Mean over ``dim`` (an int, several, or all)."""
     if dtype is not None:
         input = input.to(dtype)
-    if not input.dtype.is_floating_point:
+    if not input.dtype.differentiable:
         raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
                            + type_name(input.dtype))
     dim = axis if axis is not None else dim
@@ -201,7 +203,7 @@ def _where(condition, a, b):
     return where(condition, a, b)
 
 
-@composite("count_nonzero", numpy=lambda x, dim=None: np.count_nonzero(x, axis=dim))
+@composite("count_nonzero", complex=True, numpy=lambda x, dim=None: np.count_nonzero(x, axis=dim))
 def count_nonzero(input, dim=None):
     """Number of elements that are not zero."""
     return sum(input != 0, dim)
@@ -217,19 +219,19 @@ def _prod_grad(g, input, dims, keepdim):
     return g.reshape((1,) * len(shape)) * products_of_others(input.reshape(-1), 0).reshape(shape)
 
 
-@kernel("_prod", method=False, vjp=dict(input=_prod_grad))
+@kernel("_prod", complex=True, method=False, vjp=dict(input=_prod_grad))
 def _prod(input, dims, keepdim):
     if 0 in input.shape:
         return _filled(reduced_shape(input.shape, dims, keepdim), 1, input.dtype, input._storage.device)
     return fold(PROD, input, dims, keepdim, input.dtype.acc_dtype, input.dtype)
 
 
-@kernel("_prod_all", method=False, vjp=dict(input=_prod_grad))
+@kernel("_prod_all", complex=True, method=False, vjp=dict(input=_prod_grad))
 def _prod_all(input, dims, keepdim):
     return _prod(input, dims, keepdim)
 
 
-@composite("prod", numpy=reference(np.prod), samples=samples_of(several=False), errors=[_BAD_DIM])
+@composite("prod", complex=True, numpy=reference(np.prod), samples=samples_of(several=False), errors=[_BAD_DIM])
 def prod(input, dim=None, keepdim=False, *, dtype=None):
     """Product over one dimension or all. Integers are multiplied as int64."""
     rank = len(input.shape)
@@ -337,27 +339,27 @@ def _truth(spec, input, dim, keepdim, empty):
     return fold(spec, input if input.dtype is dt.bool_ else input.detach() != 0, dims, keepdim, dt.int32, row)
 
 
-@composite("any", numpy=reference(np.any), samples=samples_of())
+@composite("any", complex=True, numpy=reference(np.any), samples=samples_of())
 def any(input, dim=None, keepdim=False, *, out=None):
     """Whether some element is true (not zero)."""
     return set_out(out, _truth(ANY, input, dim, keepdim, 0))
 
 
-@composite("all", numpy=reference(np.all), samples=samples_of())
+@composite("all", complex=True, numpy=reference(np.all), samples=samples_of())
 def all(input, dim=None, keepdim=False, *, out=None):
     """Whether every element is true (not zero)."""
     return set_out(out, _truth(ALL, input, dim, keepdim, 1))
 
 
 # -- comparison of whole tensors ------------------------------------------------------------------------------------------------------
-@composite("isclose", numpy=np.isclose)
+@composite("isclose", complex=True, numpy=np.isclose)
 def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """``|input - other| <= atol + rtol * |other|``, element by element; equal infinities are close."""
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{type_name(input.dtype)} did not match {type_name(other.dtype)}")
     input, other = input.detach(), other.detach()
     close = input == other
-    if not input.dtype.is_floating_point:
+    if not input.dtype.differentiable:
         wide = other.to(dt.int64)
         return close | ((input.to(dt.int64) - wide).abs() <= atol + rtol * wide.abs())
     if equal_nan:
@@ -365,13 +367,13 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     return close | (((input - other).abs() <= atol + rtol * other.abs()) & (input - other).isfinite())
 
 
-@composite("allclose", numpy=np.allclose)
+@composite("allclose", complex=True, numpy=np.allclose)
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether :func:`isclose` holds for all elements, as a bool. Waits for the device."""
     return bool(all(isclose(input, other, rtol, atol, equal_nan)).item())
 
 
-@composite("equal", numpy=np.array_equal)
+@composite("equal", complex=True, numpy=np.array_equal)
 def equal(input, other):
     """Whether shapes and all values are equal, as a bool. Waits for the device."""
     if input._storage.device is not other._storage.device:
@@ -379,7 +381,7 @@ def equal(input, other):
     return input.shape == other.shape and bool(all(input.detach() == other.detach()).item())
 
 
-@composite("sum_to_size")
+@composite("sum_to_size", complex=True)
 def sum_to_size(input, *size):
     """Sum over whatever broadcasting to this shape from ``size`` repeated."""
     if len(size) == 1 and isinstance(size[0], (tuple, list)):

@@ -51,7 +51,7 @@ def scan(op, x, dim, reverse, out_dtype=None) -> Tensor:
 
 def _scan(op, x, out, outer, n, inner, reverse):
     device, acc = x._storage.device, x.dtype.acc_dtype
-    form = "array" if not device.is_cpu else "vector" if inner == 1 else "columns" if inner >= 8 else "array"
+    form = "array" if not device.is_cpu or acc.is_complex else "vector" if inner == 1 else "columns" if inner >= 8 else "array"
 
     def phase(name, z, y, part, parts):
         gs, ls, chunk = _grid(device, outer, inner, part, parts, dict(columns=COLUMNS, vector=1).get(form, 0))
@@ -116,7 +116,7 @@ def recurrence(a, b, dim, reverse, lag):
 
 
 # -- sums and products --------------------------------------------------------------------------------------------------------------
-@kernel("_cumsum", method=False, vjp=dict(input=lambda g, dim, reverse: _cumsum(g, dim, not reverse)))
+@kernel("_cumsum", complex=True, method=False, vjp=dict(input=lambda g, dim, reverse: _cumsum(g, dim, not reverse)))
 def _cumsum(input, dim, reverse):
     return scan("sum", input, dim, reverse)
 
@@ -128,7 +128,7 @@ def _cumprod_grad(g, input, dim, reverse):
     return _before(input, dim, reverse) * recurrence(input, g, dim, not reverse, 1)
 
 
-@kernel("_cumprod", method=False, vjp=dict(input=_cumprod_grad))
+@kernel("_cumprod", complex=True, method=False, vjp=dict(input=_cumprod_grad))
 def _cumprod(input, dim, reverse):
     return scan("prod", input, dim, reverse)
 
@@ -161,12 +161,12 @@ _BAD_DIM = [((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range")]
 def _running(name, op, input, dim, dtype):
     if dtype is not None:
         input = input.to(dtype)
-    elif not input.dtype.is_floating_point:
+    elif not input.dtype.differentiable:
         input = input.to(dt.int64)
     return op(input, wrap_dim(dim, len(input.shape)), False)
 
 
-@composite("cumsum", inplace=True, numpy=lambda x, dim, dtype=None: np.cumsum(x, dim, dtype=dtype), samples=_samples, errors=_BAD_DIM)
+@composite("cumsum", complex=True, inplace=True, numpy=lambda x, dim, dtype=None: np.cumsum(x, dim, dtype=dtype), samples=_samples, errors=_BAD_DIM)
 def cumsum(input, dim, *, dtype=None):
     """Running sum along ``dim``. Integers become int64.
 
@@ -177,7 +177,7 @@ def cumsum(input, dim, *, dtype=None):
     return _running("cumsum", _cumsum, input, dim, dtype)
 
 
-@composite("cumprod", inplace=True, numpy=lambda x, dim, dtype=None: np.cumprod(x, dim, dtype=dtype), samples=lambda: _samples()[:4],
+@composite("cumprod", complex=True, inplace=True, numpy=lambda x, dim, dtype=None: np.cumprod(x, dim, dtype=dtype), samples=lambda: _samples()[:4],
            errors=_BAD_DIM)
 def cumprod(input, dim, *, dtype=None):
     """Running product along ``dim``. Integers become int64."""
@@ -275,7 +275,7 @@ def _slice(x, dim, start, length):
     return x.as_strided(x.shape[:dim] + (length,) + x.shape[dim + 1:], x._strides, x._offset + start * x._strides[dim])
 
 
-@composite("diff", numpy=lambda x, n=1, dim=-1: np.diff(x, n, dim),
+@composite("diff", complex=True, numpy=lambda x, n=1, dim=-1: np.diff(x, n, dim),
            samples=lambda: [((np.arange(12.0).reshape(3, 4) ** 2,), {}), ((np.arange(12.0).reshape(3, 4) ** 2, 2, 1), {})])
 def diff(input, n=1, dim=-1, prepend=None, append=None):
     """Differences of neighbours along ``dim``, ``n`` times."""
@@ -299,7 +299,7 @@ def _np_trapezoid(y, x=None, *, dx=1.0, dim=-1):
     return np.trapezoid(y, x, dx, dim)
 
 
-@composite("trapezoid", aliases=("trapz",), method=False, numpy=_np_trapezoid,
+@composite("trapezoid", complex=True, aliases=("trapz",), method=False, numpy=_np_trapezoid,
            samples=lambda: [((np.arange(12.0).reshape(3, 4) ** 2,), {}), ((np.arange(12.0).reshape(3, 4), np.array([0.0, 1, 3, 4])), {})])
 def trapezoid(y, x=None, *, dx=None, dim=-1):
     """Integral of samples ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
@@ -308,7 +308,7 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
     return terms.sum(d)
 
 
-@composite("cumulative_trapezoid", method=False)
+@composite("cumulative_trapezoid", complex=True, method=False)
 def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     """Running :func:`trapezoid`."""
     d = wrap_dim(dim, len(y.shape))

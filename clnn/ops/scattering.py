@@ -34,7 +34,7 @@ def _put_input_grad(g, index, shape, values_shape, first, count, wrap, op):
     return _put_rows(g, index, zero, shape, values_shape, first, count, wrap, "set", "index_put")
 
 
-@kernel("_put_rows", method=False, vjp=dict(
+@kernel("_put_rows", complex=True, method=False, vjp=dict(
     input=_put_input_grad, values=lambda g, index, shape, first, count, wrap: _index_rows(g, index, shape, first, count, wrap, "index")))
 def _put_rows(input, index, values, shape, values_shape, first, count, wrap, op, what):
     """``input`` with the rows that ``index`` numbers in dimensions ``first .. first + count`` replaced by, or folded with, ``values``."""
@@ -84,7 +84,7 @@ def _np_index_add(x, dim, index, source, alpha=1):
     return np.moveaxis(out, 0, dim)
 
 
-@composite("index_add", inplace=True, numpy=_np_index_add, samples=lambda: [
+@composite("index_add", complex=True, inplace=True, numpy=_np_index_add, samples=lambda: [
     ((_values(4, 3), 0, np.array([0, 2, 2]), _values(3, 3)), {}), ((_values(2, 5), 1, np.array([4, 0, 4]), _values(2, 3)), dict(alpha=2))])
 def index_add(input, dim, index, source, *, alpha=1, out=None):
     """``input`` with ``alpha`` times each row of ``source`` added to the row of dimension ``dim`` that ``index`` names for it.
@@ -105,13 +105,13 @@ def _np_index_copy(x, dim, index, source):
     return np.moveaxis(out, 0, dim)
 
 
-@composite("index_copy", inplace=True, numpy=_np_index_copy, samples=lambda: [((_values(4, 3), 0, np.array([0, 2]), _values(2, 3)), {})])
+@composite("index_copy", complex=True, inplace=True, numpy=_np_index_copy, samples=lambda: [((_values(4, 3), 0, np.array([0, 2]), _values(2, 3)), {})])
 def index_copy(input, dim, index, source, *, out=None):
     """``input`` with the rows of dimension ``dim`` that ``index`` names replaced by those of ``source`` (of equal indices the last wins)."""
     return _deliver(_rows_call("index_copy", input, dim, index, source, "set"), out)
 
 
-@composite("index_fill", inplace=True, samples=lambda: [((_values(4, 3), 0, np.array([0, 2]), 5.0), {})],
+@composite("index_fill", complex=True, inplace=True, samples=lambda: [((_values(4, 3), 0, np.array([0, 2]), 5.0), {})],
            numpy=lambda x, dim, index, v: _np_index_copy(x, dim, index, np.full(x.shape[:dim] + (len(index),) + x.shape[dim + 1:], v, x.dtype)))
 def index_fill(input, dim, index, value):
     """``input`` with ``value`` in the rows of dimension ``dim`` that ``index`` names."""
@@ -179,7 +179,7 @@ def _full(base, indices):
     return out + [None] * (len(base.shape) - len(out))
 
 
-@composite("index_put", inplace=True, samples=lambda: [
+@composite("index_put", complex=True, inplace=True, samples=lambda: [
     ((_values(4, 3), (np.array([0, 2]), np.array([1, 1])), _values(2)), {}),
     ((_values(4, 3), (np.array([0, 0]),), _values(3)), dict(accumulate=True))])
 def index_put(input, indices, values, accumulate=False):
@@ -202,7 +202,7 @@ def _put(input, plan, values, op):
     return plan.restore(_put_rows(x, plan.rows, v, x.shape, v.shape, plan.first, plan.count, plan.wrap, op, "index_put"))
 
 
-@composite("_index_put_into", method=False)
+@composite("_index_put_into", complex=True, method=False)
 def _index_put_into(base, indices, values):
     """``base[indices] = values`` in place: straight into the memory of ``base`` when nothing else can still want the old values."""
     _put_into(base, indices, cast(values, base.dtype), "set")
@@ -274,7 +274,7 @@ def _index_put_(self, indices, values, accumulate=False):
 Tensor.index_add_, Tensor.index_copy_, Tensor.index_put_ = _index_add_, _index_copy_, _index_put_
 
 
-@composite("put", inplace=True, torch="Tensor.put", samples=lambda: [((_values(4, 3), np.array([1, 9]), _values(2)), {})])
+@composite("put", complex=True, inplace=True, torch="Tensor.put", samples=lambda: [((_values(4, 3), np.array([1, 9]), _values(2)), {})])
 def put(input, index, source, accumulate=False):
     """``input`` with the elements that ``index`` numbers (of the flattened tensor) replaced by those of ``source``, or added to."""
     check_index("put", index, (dt.int64,))
@@ -291,7 +291,7 @@ def _scatter_input_grad(g, dim, index, op):
     return g if op == "add" else scatter(g, dim, index, 0)
 
 
-@kernel("_scatter", method=False, vjp=dict(input=_scatter_input_grad, src=lambda g, dim, index: g.gather(dim, index)))
+@kernel("_scatter", complex=True, method=False, vjp=dict(input=_scatter_input_grad, src=lambda g, dim, index: g.gather(dim, index)))
 def _scatter_op(input, dim, index, src, op, unique):
     """``set`` and ``add`` for operands that agree outside ``dim``."""
     return _fold(input, dim, index, src, op, unique)
@@ -334,7 +334,7 @@ def _product_grad(g, input, dim, index, src):
     return grad_input, grad_src
 
 
-@kernel("_scatter_fold", method=False, vjp={"input, src": _fold_grad})
+@kernel("_scatter_fold", complex=True, method=False, vjp={"input, src": _fold_grad})
 def _scatter_fold(input, dim, index, src, op):
     """Products and extremes."""
     return _fold(input, dim, index, src, op)
@@ -385,7 +385,7 @@ def _unique_rows(high, *shape):
     return np.stack([rng.permutation(high)[:shape[1]] for _ in range(shape[0])])
 
 
-@composite("scatter", inplace=True, numpy=_np_scatter, samples=lambda: [
+@composite("scatter", complex=True, inplace=True, numpy=_np_scatter, samples=lambda: [
     ((_values(3, 5), 1, _unique_rows(5, 3, 3), _values(3, 3)), {}), ((_values(3, 5), 1, _unique_rows(5, 2, 2), 2.0), {})])
 def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     """``input`` with ``out[index[i][j]][j] = src[i][j]`` (for ``dim=0``); ``src`` may be a number. Of equal indices the last wins.
@@ -405,7 +405,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     return _deliver(_elements("scatter", input, dim, index, value if src is None else src, op), out)
 
 
-@composite("scatter_add", inplace=True, numpy=lambda x, d, i, s: _np_scatter(x, d, i, s, "add"), samples=lambda: [
+@composite("scatter_add", complex=True, inplace=True, numpy=lambda x, d, i, s: _np_scatter(x, d, i, s, "add"), samples=lambda: [
     ((_values(3, 5), 1, _numbers(5, 3, 5), _values(3, 5)), {}), ((_values(4, 3), 0, _numbers(4, 6, 2), _values(6, 2)), {})])
 def scatter_add(input, dim, index, src, *, out=None):
     """``input`` with ``out[index[i][j]][j] += src[i][j]`` (for ``dim=0``). Equal indices add up, in the order of ``src``."""
@@ -474,7 +474,7 @@ def _extreme(dtype, reduce):
 
 
 # -- masks ------------------------------------------------------------------------------------------------------------------------------
-@composite("masked_scatter", inplace=True, samples=lambda: [((_values(3, 4), _values(3, 4) > 0, _values(12)), {})],
+@composite("masked_scatter", complex=True, inplace=True, samples=lambda: [((_values(3, 4), _values(3, 4) > 0, _values(12)), {})],
            numpy=lambda x, m, s: np.where(np.broadcast_to(m, x.shape), s.ravel()[np.maximum(np.cumsum(np.broadcast_to(m, x.shape)) - 1, 0)
                                                                                  ].reshape(x.shape), x))
 def masked_scatter(input, mask, source):

@@ -22,6 +22,7 @@ from .selection import cast, where
 def _counted(x):
     """(contiguous x, chunk counts added up, a tensor with the total, geometry)."""
     x = x.detach().contiguous()
+    x = x != 0 if x.dtype.is_complex else x
     device, n = x._storage.device, x._numel
     chunk = max(1024, -(-n // (8 * device.compute_units))) if device.is_cpu else 64
     chunks = -(-n // chunk)
@@ -71,7 +72,7 @@ def coordinates(x):
     return tuple(table[:, d].contiguous() for d in range(len(x.shape)))
 
 
-@composite("nonzero", samples=lambda: [((np.array([[1, 0, 2], [0, 0, 3]]),), {}), ((np.zeros(4),), {})], numpy=lambda x: np.argwhere(x))
+@composite("nonzero", complex=True, samples=lambda: [((np.array([[1, 0, 2], [0, 0, 3]]),), {}), ((np.zeros(4),), {})], numpy=lambda x: np.argwhere(x))
 def nonzero(input, *, as_tuple=False, out=None):
     """Indices of the elements that are not zero, (count, ndim), or one vector per dimension. Waits for the device to count them.
 
@@ -86,13 +87,13 @@ def nonzero(input, *, as_tuple=False, out=None):
     return _deliver(_table(input), out)
 
 
-@composite("argwhere", numpy=lambda x: np.argwhere(x), samples=lambda: [((np.array([[1, 0, 2], [0, 0, 3]]),), {})])
+@composite("argwhere", complex=True, numpy=lambda x: np.argwhere(x), samples=lambda: [((np.array([[1, 0, 2], [0, 0, 3]]),), {})])
 def argwhere(input):
     """``nonzero`` under NumPy's name."""
     return _table(input)
 
 
-@composite("nonzero_static", samples=lambda: [((np.array([1, 0, 2]),), dict(size=4)), ((np.array([1, 3, 2]),), dict(size=2))],
+@composite("nonzero_static", complex=True, samples=lambda: [((np.array([1, 0, 2]),), dict(size=4)), ((np.array([1, 3, 2]),), dict(size=2))],
            numpy=lambda x, size, fill_value=-1: np.concatenate([np.argwhere(x), np.full((size, x.ndim), fill_value)])[:size])
 def nonzero_static(input, *, size, fill_value=-1):
     """The first ``size`` rows of ``nonzero``, filled up with ``fill_value``."""

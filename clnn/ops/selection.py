@@ -8,6 +8,7 @@ from .._tensor.dispatch import record_in_layout
 from .._tensor.grad_mode import state
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
+from ..core.warn import warn
 from ..graph import fuse
 from ..graph.op import REGISTRY
 
@@ -21,11 +22,12 @@ def _rule_where(common, kinds):
 
 
 _where = elementwise("_where", "condition, input, other", "(condition != 0 ? input : other)", result=_rule_where, method=False, inplace=False,
+                     complex="((condition).x != 0 ? input : other)",
                      vjp=dict(input=lambda g, condition: where(condition, g, 0.0), other=lambda g, condition: where(condition, 0.0, g)))
 _where.op.grad_name = "WhereBackward0"
 
 
-@composite("where", numpy=np.where, method=False)
+@composite("where", complex=True, numpy=np.where, method=False)
 def where(condition, input=None, other=None, *, out=None):
     """``input`` where the condition holds, else ``other``; with one argument, the indices where it holds."""
     if input is None:
@@ -42,7 +44,7 @@ def where(condition, input=None, other=None, *, out=None):
 Tensor.where = lambda self, condition, other: where(condition, self, other)
 
 
-@composite("masked_fill", inplace=True)
+@composite("masked_fill", complex=True, inplace=True)
 def masked_fill(input, mask, value):
     """``value`` where ``mask`` is True, else ``input``; the dtype is that of ``input``."""
     if mask.dtype is not dt.bool_:
@@ -62,22 +64,25 @@ def cast(input, dtype):
     if input.dtype is dtype:
         return input
     if dtype.needs_fp64 and not input._storage.device.has_fp64:
-        raise TypeError(f"float64 is not supported by {input._storage.device.name}; use float32, or a device with fp64 "
-                        "(python -m clnn doctor lists them)")
+        raise TypeError(f"{dtype.name} is not supported by {input._storage.device.name}; use {'complex64' if dtype.is_complex else 'float32'}, or a "
+                        "device with fp64 (python -m clnn doctor lists them)")
+    if input.dtype.is_complex and not dtype.is_complex and dtype is not dt.bool_:
+        warn("Casting complex values to real discards the imaginary part")
+    dt.noticed(dtype)
     r = record_in_layout(fuse.CAST, input.dtype, dtype, input.shape, input._numel, (input,))
-    if input._rg and state.grad and dtype.is_floating_point:
+    if input._rg and state.grad and dtype.differentiable:
         attach(_CAST_OP, r, (input,))
     return r
 
 
-_cast_entry = elementwise("_cast", "input", "input", method=False, inplace=False, vjp=dict(input=lambda g: g))
+_cast_entry = elementwise("_cast", "input", "input", complex="input", method=False, inplace=False, vjp=dict(input=lambda g: g))
 _CAST_OP = _cast_entry.op
 _CAST_OP.grad_name = "ToCopyBackward0"
-_clone_entry = elementwise("_clone", "input", "input", method=False, inplace=False, vjp=dict(input=lambda g: g))
+_clone_entry = elementwise("_clone", "input", "input", complex="input", method=False, inplace=False, vjp=dict(input=lambda g: g))
 _clone_entry.op.grad_name = "CloneBackward0"
 
 
-@composite("clone")
+@composite("clone", complex=True)
 def clone(input, *, memory_format=None):
     """A copy with its own memory (made when one side is written), part of the graph."""
     r = input.detach()

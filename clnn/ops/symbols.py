@@ -15,7 +15,7 @@ def _both(symbol, fn, inplace=None, reflected=True):
         except TypeError:
             if isinstance(other, np.ndarray) and other.dtype != object:
                 return fn(self, from_array(other, self._storage.device))
-            if isinstance(other, (Tensor, int, float, bool)):
+            if isinstance(other, (Tensor, int, float, bool, complex)):
                 raise
             return NotImplemented
 
@@ -35,7 +35,7 @@ def _both(symbol, fn, inplace=None, reflected=True):
 
 
 def _invert(self):
-    if self.dtype.is_floating_point:
+    if self.dtype.differentiable:
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return REGISTRY["bitwise_not"].fn(self)
 

@@ -35,14 +35,14 @@ def _matrix(name, input):
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
 
 
-@composite("tril", inplace=True, numpy=np.tril, samples=lambda: [((_values(3, 4),), {}), ((_values(2, 3, 3), 1), {}), ((_values(4, 3), -2), {})])
+@composite("tril", complex=True, inplace=True, numpy=np.tril, samples=lambda: [((_values(3, 4),), {}), ((_values(2, 3, 3), 1), {}), ((_values(4, 3), -2), {})])
 def tril(input, diagonal=0):
     """The lower triangle of matrices (*, M, N), zeros above diagonal number ``diagonal``."""
     _matrix("tril", input)
     return where(_mask(input, diagonal), input, False)
 
 
-@composite("triu", inplace=True, numpy=np.triu, samples=lambda: [((_values(3, 4),), {}), ((_values(2, 3, 3), 1), {}), ((_values(4, 3), -2), {})])
+@composite("triu", complex=True, inplace=True, numpy=np.triu, samples=lambda: [((_values(3, 4),), {}), ((_values(2, 3, 3), 1), {}), ((_values(4, 3), -2), {})])
 def triu(input, diagonal=0):
     """The upper triangle of matrices (*, M, N), zeros below diagonal number ``diagonal``."""
     _matrix("triu", input)
@@ -63,7 +63,7 @@ tril_indices = composite("tril_indices", method=False, samples=lambda: [((3, 4, 
 triu_indices = composite("triu_indices", method=False, samples=lambda: [((3, 4, -1), {})])(triu_indices)
 
 
-@composite("diag_embed", samples=lambda: [((_values(2, 3),), {}), ((_values(3), 1), {})])
+@composite("diag_embed", complex=True, samples=lambda: [((_values(2, 3),), {}), ((_values(3), 1), {})])
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     """Matrices with the last dimension of ``input`` on diagonal number ``offset`` and zeros elsewhere."""
     rank = len(input.shape) + 1
@@ -75,7 +75,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     return embed_strided(input, shape, *_diagonal(shape, contiguous_strides(shape), 0, offset, a, b))
 
 
-@composite("diag", numpy=np.diag, samples=lambda: [((_values(3),), {}), ((_values(3, 4), 1), {}), ((_values(3), -2), {})])
+@composite("diag", complex=True, numpy=np.diag, samples=lambda: [((_values(3),), {}), ((_values(3, 4), 1), {}), ((_values(3), -2), {})])
 def diag(input, diagonal=0):
     """A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix as a vector."""
     if len(input.shape) == 1:
@@ -85,13 +85,13 @@ def diag(input, diagonal=0):
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(input.shape)}D")
 
 
-@composite("diagflat", numpy=np.diagflat, samples=lambda: [((_values(2, 2),), {})])
+@composite("diagflat", complex=True, numpy=np.diagflat, samples=lambda: [((_values(2, 2),), {})])
 def diagflat(input, offset=0):
     """The flattened tensor as the diagonal of a matrix of zeros."""
     return diag_embed(input.reshape(-1), offset)
 
 
-@composite("trace", numpy=np.trace, samples=lambda: [((_values(3, 4),), {})])
+@composite("trace", complex=True, numpy=np.trace, samples=lambda: [((_values(3, 4),), {})])
 def trace(input):
     """The sum of the main diagonal of a matrix."""
     if len(input.shape) != 2:

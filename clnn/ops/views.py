@@ -34,7 +34,7 @@ def _numbers(size):
     return tuple(s if s.__class__ is int else int(s) for s in size)
 
 
-@composite("view")
+@composite("view", complex=True)
 def view_(input, *size, dtype=None):
     """The same memory in another shape (one size may be -1), or reinterpreted as another dtype of the same width."""
     if dtype is not None or (len(size) == 1 and isinstance(size[0], dt.dtype)):
@@ -47,17 +47,32 @@ def view_(input, *size, dtype=None):
 
 
 def _bitcast(input, dtype):
-    if dtype.itemsize != input.dtype.itemsize:
-        raise RuntimeError(f"view: {input.dtype} and {dtype} differ in width; only reinterpretation to the same width is supported")
     if dtype is input.dtype:
         return input.view(input.shape)
     input._storage.buffer()
-    r = make_view(input, input.shape, input._strides, input._offset)
-    r.dtype = dtype
-    return r
+    return make_view(input, *_bitcast_geometry(input, input.dtype.itemsize, dtype.itemsize), dt.noticed(dtype))
 
 
-@composite("reshape")
+def _bitcast_geometry(input, old, new):
+    """Shape, strides and offset in elements of ``new`` bytes: the last dimension changes its length when the width does."""
+    shape, strides, offset = input.shape, input._strides, input._offset
+    if old == new:
+        return shape, strides, offset
+    if not shape:
+        raise RuntimeError(f"self.dim() cannot be 0 to view {input.dtype} as a dtype of another width ({old} bytes to {new})")
+    if strides[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 to view {input.dtype} as a dtype of another width ({old} bytes to {new}), but got {strides[-1]}")
+    if old > new:
+        k = old // new
+        return (*shape[:-1], shape[-1] * k), (*[s * k for s in strides[:-1]], 1), offset * k
+    k = new // old
+    if shape[-1] % k or offset % k or any(s % k for s in strides[:-1]):
+        raise RuntimeError(f"view: sizes, strides and offset must be divisible by {k} to view {input.dtype} as a dtype {k} times as wide; got shape "
+                           f"{tuple(shape)}, strides {tuple(strides)}, storage_offset {offset}")
+    return (*shape[:-1], shape[-1] // k), (*[s // k for s in strides[:-1]], 1), offset // k
+
+
+@composite("reshape", complex=True)
 def reshape(input, *shape):
     """The elements in another shape: a view when the strides allow it, else a copy."""
     shape = infer_size(_numbers(shape), input._numel)
@@ -68,19 +83,19 @@ def reshape(input, *shape):
     return _reshape_view(input, Size(shape), input.shape)
 
 
-@composite("view_as")
+@composite("view_as", complex=True)
 def view_as(input, other):
     """``view`` in the shape of ``other``."""
     return view_(input, other.shape)
 
 
-@composite("reshape_as")
+@composite("reshape_as", complex=True)
 def reshape_as(input, other):
     """``reshape`` to the shape of ``other``."""
     return reshape(input, other.shape)
 
 
-@kernel("contiguous", vjp=dict(input=lambda g: g))
+@kernel("contiguous", complex=True, vjp=dict(input=lambda g: g))
 def contiguous(input):
     return copy(input)
 
@@ -88,7 +103,7 @@ def contiguous(input):
 _copy_contiguous = contiguous
 
 
-@composite("_contiguous", method=False)
+@composite("_contiguous", complex=True, method=False)
 def contiguous(input, memory_format=None):          # noqa: F811
     """The tensor itself when its elements lie in row-major order, else a copy that does."""
     return input if input._dense or input.is_contiguous() else _copy_contiguous(input)
@@ -147,8 +162,6 @@ def t(input):
 
 Tensor.T = property(lambda self: self.permute(*range(self.ndim - 1, -1, -1)))
 Tensor.mT = property(lambda self: self.transpose(-2, -1))
-Tensor.H = Tensor.T
-Tensor.mH = Tensor.mT
 
 
 @view("_expand", method=False, vjp=dict(input=lambda g: g))
@@ -189,7 +202,7 @@ Tensor.expand = expand
 Tensor.expand_as = lambda self, other: expand(self, other.shape)
 
 
-@composite("broadcast_to")
+@composite("broadcast_to", complex=True)
 def broadcast_to(input, *size):
     """``expand`` under NumPy's name."""
     return expand(input, *size)
@@ -204,7 +217,7 @@ def _squeeze(input, dims, old):
 _squeeze.op.grad_name = "SqueezeBackward0"
 
 
-@composite("squeeze")
+@composite("squeeze", complex=True)
 def squeeze(input, dim=None):
     """Without dimensions of size 1 (all, or those given)."""
     rank = len(input.shape)
@@ -221,7 +234,7 @@ def unsqueeze(input, dim):
     return input.shape[:d] + (1,) + input.shape[d:], input._strides[:d] + (stride,) + input._strides[d:], input._offset
 
 
-@composite("flatten")
+@composite("flatten", complex=True)
 def flatten(input, start_dim=0, end_dim=-1):
     """Dimensions ``start_dim..end_dim`` merged into one."""
     rank = len(input.shape)
@@ -238,13 +251,13 @@ def flatten(input, start_dim=0, end_dim=-1):
     return reshape(input, input.shape[:a] + (n,) + input.shape[b + 1:])
 
 
-@composite("ravel")
+@composite("ravel", complex=True)
 def ravel(input):
     """One dimension."""
     return input.reshape(-1)
 
 
-@composite("unflatten")
+@composite("unflatten", complex=True)
 def unflatten(input, dim, sizes):
     """Dimension ``dim`` split into ``sizes``."""
     d = wrap_dim(dim, len(input.shape))
@@ -281,7 +294,7 @@ def _overlaps(shape, strides):
     return False
 
 
-@kernel("embed_strided", method=False, vjp=dict(input=lambda g, size, stride, offset: g.contiguous().as_strided(size, stride, offset)))
+@kernel("embed_strided", complex=True, method=False, vjp=dict(input=lambda g, size, stride, offset: g.contiguous().as_strided(size, stride, offset)))
 def embed_strided(input, base_shape, size, stride, offset):
     """Zeros of ``base_shape`` whose strided region holds ``input``; the transpose of ``as_strided`` (overlaps are added up)."""
     base_shape = Size(base_shape)
@@ -334,7 +347,7 @@ def _windows(shape, strides, base, dimension, size, step):
 
 
 # -- dtype and device -----------------------------------------------------------------------------------------------------------------
-@kernel("_move", method=False, vjp=dict(input=lambda g, home: _move(g, home, None)))
+@kernel("_move", complex=True, method=False, vjp=dict(input=lambda g, home: _move(g, home, None)))
 def _move(input, device, home):
     return transfer(input, device if not isinstance(device, device_type) else device.physical)
 
@@ -348,7 +361,7 @@ def to(self, *args, **kwargs):
     for i, a in enumerate(args):
         if isinstance(a, Tensor):
             dtype, dev = a.dtype, a._storage.device
-        elif isinstance(a, dt.dtype) or a in (float, int, bool):
+        elif isinstance(a, dt.dtype) or a in (float, int, bool, complex):
             dtype = a
         elif isinstance(a, bool):
             force = a if i == len(args) - 1 and i >= 2 else force
@@ -379,7 +392,7 @@ def _shortcut(name, row):
 
 
 for _name, _row in dict(float=dt.float32, double=dt.float64, half=dt.float16, bfloat16=dt.bfloat16, long=dt.int64, int=dt.int32,
-                        short=dt.int16, char=dt.int8, byte=dt.uint8, bool=dt.bool_).items():
+                        short=dt.int16, char=dt.int8, byte=dt.uint8, bool=dt.bool_, cfloat=dt.complex64, cdouble=dt.complex128).items():
     _shortcut(_name, _row)
 
 Tensor.cpu = lambda self, memory_format=None: self.to("cpu")
@@ -391,9 +404,8 @@ Tensor.is_pinned = lambda self: False
 Tensor.share_memory_ = lambda self: self
 Tensor.is_shared = lambda self: False
 Tensor.type_as = lambda self, other: self.to(other)
-Tensor.resolve_conj = Tensor.resolve_neg = lambda self: self
 _TYPES = dict(float32="Float", float64="Double", float16="Half", bfloat16="BFloat16", int64="Long", int32="Int", int16="Short", int8="Char",
-              uint8="Byte", bool="Bool")
+              uint8="Byte", bool="Bool", complex64="ComplexFloat", complex128="ComplexDouble")
 
 
 def type_(self, dtype=None, non_blocking=False):
@@ -410,7 +422,7 @@ def type_(self, dtype=None, non_blocking=False):
 Tensor.type = type_
 
 
-@composite("copy", method=False)
+@composite("copy", complex=True, method=False)
 def copy_(self, src, non_blocking=False):
     """Overwrite with ``src`` (broadcast, converted, from any device)."""
     from .._tensor.inplace import apply_inplace

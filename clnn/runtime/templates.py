@@ -11,6 +11,7 @@ from ..core.errors import KernelBuildError
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _BLOCK = re.compile(r"^//@ *(.*)$", re.M)
 _BODY = re.compile(r"^//: body ([01])\n", re.M)     # ends the base; 1: with the functions for double
+_COMPLEX = re.compile(r"^## complex +(\S.*)$", re.M)
 _lock = threading.Lock()
 
 
@@ -32,16 +33,27 @@ def _lookup():
 
 def needs_fp64(params: dict) -> bool:
     """True when a parameter is a dtype row that is computed in double."""
-    return any(getattr(v, "needs_fp64", False) or getattr(v, "acc", None) == "double" for v in params.values())
+    return any(getattr(v, "needs_fp64", False) or getattr(v, "acc", None) in ("double", "double2") for v in params.values())
+
+
+def check_complex(path: str, params: dict) -> None:
+    """Refuse complex dtype rows for templates that do not say in their header, as a condition on their parameters, that they take them."""
+    row = next((v for v in params.values() if getattr(v, "is_complex", False)), None)
+    if row is not None:
+        found = _COMPLEX.search((kernels_dir() / (path + ".cl.mako")).read_text())
+        if found is None or not eval(found.group(1), {}, dict(params)):
+            raise NotImplementedError(f"\"{path}\" not implemented for '{'ComplexFloat' if row.itemsize == 8 else 'ComplexDouble'}'")
 
 
 def render(path: str, params: dict, device=None) -> str:
     """The OpenCL C of ``kernels/<path>.cl.mako`` for these parameters, with only those functions of the base that it uses.
 
     Raises:
+        NotImplementedError: a complex dtype for a template that takes none.
         KernelBuildError: no such template, an undefined parameter, or a fault while rendering; shows the template's lines.
     """
     from mako import exceptions
+    check_complex(path, params)
     context = dict(params)
     context.setdefault("USE_FP64", needs_fp64(params))
     context.setdefault("DEV", device)

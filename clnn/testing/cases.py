@@ -64,7 +64,7 @@ def operators() -> list[Op]:
 def usable_rows(device=None) -> list:
     """The dtypes that the device can compute."""
     device = resolve(device)
-    return [d for d in dt.ALL if device.has_fp64 or not d.needs_fp64]
+    return [d for d in dt.REAL if device.has_fp64 or not d.needs_fp64]
 
 
 def is_float(a) -> bool:

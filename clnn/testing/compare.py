@@ -9,7 +9,8 @@ import numpy as np
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 
-TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
+TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
+              "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7)}
 
 
 def default_tolerances(*dtypes):
@@ -92,7 +93,7 @@ def _dtype(x):
         return x.dtype
     if isinstance(x, (np.ndarray, np.generic)):
         return dt.from_numpy(x.dtype)
-    return dt.float64 if isinstance(x, float) else dt.scalar_dtype(x)
+    return dt.float64 if isinstance(x, float) else dt.complex128 if isinstance(x, complex) else dt.scalar_dtype(x)
 
 
 def _array(x):
@@ -124,7 +125,8 @@ def _values(a, b, a_dtype, b_dtype, rules, number):
         if not np.all(close):
             gap = np.abs(a.astype(np.float64) - b.astype(np.float64))
     else:
-        x, y = a.astype(np.float64), b.astype(np.float64)
+        wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
+        x, y = a.astype(wide), b.astype(wide)
         with np.errstate(all="ignore"):
             gap = np.abs(x - y)
             close = (x == y) | (gap <= atol + rtol * np.abs(y)) & np.isfinite(y) & np.isfinite(x)
@@ -133,7 +135,7 @@ def _values(a, b, a_dtype, b_dtype, rules, number):
     if np.all(close):
         return None
     with np.errstate(all="ignore"):
-        relative = gap / np.abs(b.astype(np.float64))
+        relative = gap / np.abs(b.astype(np.complex128 if b.dtype.kind == "c" else np.float64))
     if number:
         return f"Scalars are not close!\n\nExpected {b.item()} but got {a.item()}.\nAbsolute difference: {gap.item()} (up to {atol} allowed)\n" \
                f"Relative difference: {relative.item()} (up to {rtol} allowed)"

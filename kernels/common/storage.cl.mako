@@ -22,7 +22,11 @@
 % endfor
 #define load_bool(p, i) ((int)((p)[i] != 0))
 #define store_bool(p, i, v) ((p)[i] = (uchar)((v) != 0))
+#define load_complex64(p, i) ((p)[i])
+#define store_complex64(p, i, v) ((p)[i] = (v))
 % if USE_FP64:
+#define load_complex128(p, i) ((p)[i])
+#define store_complex128(p, i, v) ((p)[i] = (v))
 #define load_float64(p, i) ((double)(p)[i])
 #define store_float64(p, i, v) ((p)[i] = (double)(v))
 % endif

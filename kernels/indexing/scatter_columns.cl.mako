@@ -9,6 +9,7 @@
 ## Parameter  legal values
 ## T TI       dtype rows of out/src and of the index
 ## OP         add mul max min set
+## complex    OP in ("add", "set")
 ## WRAP       bool: negative indices count from the end
 ## SHARED     bool: one index per n for all columns
 __kernel void scatter_columns(OUT(${T.c}, out), IN(${TI.c}, index), IN(${T.c}, src), const long D, const long N, const long R,

@@ -10,10 +10,11 @@
 ## Parameter  legal values
 ## T TI       dtype rows of out/src and of the index
 ## OP         add mul max min set
+## complex    OP in ("add", "set")
 ## WRAP       bool: negative indices count from the end
 ## ONE        bool
 ${ix.row(WRAP)}
-<% VEC = OP == "add" and T.c == T.acc %>\
+<% VEC = OP == "add" and T.c == T.acc and not T.is_complex %>\
 __kernel void scatter_rows(OUT(${T.c}, out), IN(${TI.c}, index), IN(${T.c}, src), const long D, const long N, const long R, const long own,
                            const long sb, const long sn, const long sr, __global int* err, const int code) {
     PTR_OUT(${T.c}, out); PTR_IN(${TI.c}, index); PTR_IN(${T.c}, src);

@@ -9,6 +9,7 @@
 ## Parameter  legal values
 ## T          dtype row of out and src
 ## OP         add mul max min set
+## complex    OP in ("add", "set")
 __kernel void segments(OUT(${T.c}, out), IN(int, key), IN(int, order), IN(${T.c}, src), const long D, const long N, const long R,
                        const long sb, const long sn, const long sr) {
     const long r = get_global_id(0), n = get_global_id(1), b = get_global_id(2);

@@ -20,21 +20,26 @@
 ## OP         sum prod logaddexp    how elements combine
 ## REVERSE    bool                  from the last element to the first
 ## PHASE FORM see above
+## complex    OP in ("sum", "prod") and FORM == "array"
 ## COLUMNS    multiple of 64        columns per work-item of form columns
 <%!
     def nothing(OP, T):
         """What combines with anything to that; for sums the zero that keeps the sign of zeros."""
+        if T.is_complex:
+            return T.one if OP == "prod" else f"({T.acc})(-0.0f)"
         return dict(sum="-0.0f" if T.acc == "float" else "-0.0" if T.acc == "double" else "0", prod=T.one, logaddexp="-INFINITY")[OP]
 %>\
 <%
     A = T.acc
-    W = 8 if A in ("double", "long") else 16
+    W = 8 if A in ("double", "long", "double2") else 16
     V = f"{A}{W}"
     NOTHING = nothing(OP, T)
     last = "0" if REVERSE else "%x" % (W - 1)
 %>
 % if OP == "sum":
 #define COMBINE(a, b) ((a) + (b))
+% elif OP == "prod" and T.is_complex:
+#define COMBINE(a, b) clnn_c_mul_${"d" if A == "double2" else "f"}((a), (b))
 % elif OP == "prod":
 #define COMBINE(a, b) ((a) * (b))
 % else:
@@ -151,7 +156,7 @@ __kernel void scan_cumulate(IN(${T.c}, X), IN(${A}, Z), OUT(${R.c}, Y), const lo
 ## rest: the blocks from element k on, with the elements of a block one by one
 <%def name="rest(begin, A)">
 <%
-    W = 8 if A in ("double", "long") else 16
+    W = 8 if A in ("double", "long", "double2") else 16
     NOTHING = nothing(OP, T)
 %>\
     for (; k < m; k += ${W}) {
