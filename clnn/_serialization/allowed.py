@@ -11,10 +11,10 @@ from clnn._serialization.unpickle import Callable
 
 STORAGES = {"FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
             "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
-            "BoolStorage": "bool"}  # PyTorch's storage classes -> dtype names
+            "BoolStorage": "bool", "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128"}  # PyTorch's storage classes -> dtype names
 STORAGE_OF = {dtype: name for name, dtype in STORAGES.items()}
 _DTYPE_NAMES = frozenset(STORAGES.values())
-_ELSEWHERE = frozenset("complex32 complex64 complex128 uint16 uint32 uint64 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz "
+_ELSEWHERE = frozenset("complex32 uint16 uint32 uint64 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz "
                        "quint8 qint8 qint32".split())  # dtypes of PyTorch that clnn has not
 _DEVICES = {"cpu": "cpu", "meta": "meta", **dict.fromkeys(("gpu", "cuda", "hip", "xpu", "mps", "opencl"), "gpu")}
 _FACTORIES = {"dict": dict, "list": list, "int": int, "float": float, "set": set}

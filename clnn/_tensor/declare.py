@@ -491,11 +491,11 @@ def attach_list(op, out, values):
 # -- views ----------------------------------------------------------------------------------------------------------------------
 
 def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, **fields):
-    """Declare a view (decorator): the body returns ``(shape, strides, offset)`` over the storage of its first parameter, or None when the
-    result must be a copy, or a Tensor to return as it is."""
+    """Declare a view (decorator): the body returns ``(shape, strides, offset)``, and the dtype where it is another one, over the storage of its first
+    parameter, or None when the result must be a copy, or a Tensor to return as it is. Views take complex tensors."""
     def decorate(body):
         params, bind = _binder(body)
-        op = _entry(name or body.__name__, "view", body, params, vjp=vjp, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
+        op = _entry(name or body.__name__, "view", body, params, vjp=vjp, aliases=tuple(aliases), doc=body.__doc__ or "", **{"complex": True, **fields})
 
         def call(*args, **kwargs):
             values = bind(args, kwargs)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import traceback
 
-import numpy as np
 
 from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes, broadcast_strides, is_contiguous

@@ -216,6 +216,6 @@ def _check_nan(node, results):
     if not state.anomaly_check:
         return
     for i, r in enumerate(results):
-        if r is not None and r.dtype.is_floating_point and bool(r.isnan().any()):
+        if r is not None and r.dtype.differentiable and bool(r.isnan().any()):
             where = f"\nTraceback of the forward call that made it:\n{node.trace}" if node.trace else ""
             raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.{where}")

@@ -349,18 +349,26 @@ class Tensor:
             raise ValueError("only one element tensors can be converted to Python scalars")
         return self.item()
 
+    def _real_scalar(self, kind):
+        value = self._scalar()
+        if value.__class__ is complex:
+            if value.imag:
+                raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
+            value = value.real
+        return value
+
     def __float__(self):
-        return float(self._scalar())
+        return float(self._real_scalar("double"))
 
     def __int__(self):
-        return int(self._scalar())
+        return int(self._real_scalar("int64_t"))
 
     def __complex__(self):
         return complex(self._scalar())
 
     def __index__(self):
         value = self.item()
-        if self.dtype.is_floating_point:
+        if self.dtype.differentiable:
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(value)
 

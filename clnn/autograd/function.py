@@ -209,7 +209,7 @@ def _wrap(node, ctx, args, outs, tracked):
             result.append(o)
             continue
         dirty = any(o is d for d in ctx._dirty)
-        constant = any(o is c for c in ctx._constant) or not o.dtype.is_floating_point
+        constant = any(o is c for c in ctx._constant) or not o.dtype.differentiable
         if not dirty and (o._rg or any(o is a for a in args)):
             fresh = o._alias()
         else:

@@ -9,6 +9,7 @@ from .._tensor.backward import grad
 from .._tensor.grad_mode import no_grad
 from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor
+from ..graph.op import REGISTRY
 
 
 class GradcheckError(RuntimeError):
@@ -17,17 +18,24 @@ class GradcheckError(RuntimeError):
 
 def _outputs(got):
     got = got if isinstance(got, (tuple, list)) else (got,)
-    return [o for o in got if isinstance(o, Tensor) and o.dtype.is_floating_point]
+    return [REGISTRY["view_as_real"].fn(o) if o.dtype.is_complex else o for o in got if isinstance(o, Tensor) and o.dtype.differentiable]
+
+
+def _real(array):
+    """Complex numbers as pairs in one more dimension: real and imaginary parts are checked as variables of their own."""
+    return array.view(array.real.dtype).reshape(*array.shape, 2) if array.dtype.kind == "c" else array
 
 
 def _numerical(fn, inputs, t, eps):
     """One matrix (elements of t, elements of output) per output, by central differences."""
-    start = read(t.detach()).astype(np.float64)
+    start = _real(read(t.detach())).astype(np.float64)
     flat = start.reshape(-1)
     handle = t.detach()
 
     def evaluate(values):
-        handle._assign(from_array(values.reshape(start.shape), t._storage.device, t.dtype))
+        new = values.reshape(start.shape)
+        new = new.view(np.complex128).reshape(start.shape[:-1]) if t.dtype.is_complex else new
+        handle._assign(from_array(new, t._storage.device, t.dtype))
         with no_grad():
             return [read(o.detach()).astype(np.float64).reshape(-1) for o in _outputs(fn(*inputs))]
     rows = []
@@ -53,9 +61,12 @@ def _analytical(out, wanted):
         flat[j] = 1
         seed = from_array(flat.reshape(tuple(out.shape)), out._storage.device, out.dtype)
         for k, g in enumerate(grad(out, wanted, seed, retain_graph=True, allow_unused=True)):
-            n = wanted[k].numel()
-            columns[k].append(np.zeros(n) if g is None else read(g.detach()).astype(np.float64).reshape(-1))
-    return [np.stack(c, 1) if c else np.zeros((w.numel(), 0)) for c, w in zip(columns, wanted)]
+            columns[k].append(np.zeros(_variables(wanted[k])) if g is None else _real(read(g.detach())).astype(np.float64).reshape(-1))
+    return [np.stack(c, 1) if c else np.zeros((_variables(w), 0)) for c, w in zip(columns, wanted)]
+
+
+def _variables(t):
+    return t.numel() * (2 if t.dtype.is_complex else 1)
 
 
 def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0, check_undefined_grad=True,
@@ -98,7 +109,7 @@ def _compare(func, inputs, wanted, eps, atol, rtol, nondet_tol):
             if (o != 0).any():
                 raise GradcheckError("Numerical gradient for function expected to be zero")
         return
-    analytical = [_analytical(o, wanted) if o.requires_grad else [np.zeros((w.numel(), o.numel())) for w in wanted] for o in outs]
+    analytical = [_analytical(o, wanted) if o.requires_grad else [np.zeros((_variables(w), o.numel())) for w in wanted] for o in outs]
     for o, first in zip(outs, analytical):
         if o.requires_grad:
             for a, b in zip(first, _analytical(o, wanted)):

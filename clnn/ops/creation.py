@@ -252,7 +252,10 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         t = data.detach().to(device=device or data.device, dtype=row or data.dtype).clone()
         t._base, t._view_version = None, 0
         return _done(t, requires_grad)
-    return _done(from_array(_to_array(data, row), resolve(device), row), requires_grad)
+    array = _to_array(data, row)
+    if array.dtype.kind == "c" and row is not None and not row.is_complex and not _has_numpy(data) and array.imag.any():
+        raise RuntimeError(f"value cannot be converted to type {row.name} without overflow")
+    return _done(from_array(array, resolve(device), row), requires_grad)
 
 
 def as_tensor(data, dtype=None, device=None):
@@ -300,7 +303,7 @@ class _Info:
     """Limits of a dtype as attributes."""
 
     def __init__(self, type=None):
-        row = dt.as_dtype(type) or dt._default_float
+        row = (dt.as_dtype(type) or dt._default_float).to_real()
         if row.category != self._category:
             raise TypeError(self._wrong.format(row))
         self.bits, self.dtype = row.itemsize * 8, row.name

@@ -83,7 +83,7 @@ def _weighted(loss, weight, reduction):
     return loss.sum() / weight.sum() if reduction == "mean" else _reduce(loss, reduction)
 
 
-@_loss("l1_loss")
+@_loss("l1_loss", complex=True)
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """``|x - y|``."""
     _warn_sizes(input, target)

@@ -459,7 +459,7 @@ def _matrix_norm_np(x, ord="fro", dim=(-2, -1), keepdim=False):
     return np.linalg.norm(x, ord, dim, keepdim)
 
 
-@composite("linalg_matrix_norm", method=False, torch="linalg.matrix_norm", numpy=_matrix_norm_np, dtypes=_REAL, gradcheck=False,
+@composite("linalg_matrix_norm", complex=True, method=False, torch="linalg.matrix_norm", numpy=_matrix_norm_np, dtypes=_REAL, gradcheck=False,
            samples=lambda: [((np.random.default_rng(0).standard_normal((2, 3, 4)), o), {})
                             for o in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)])
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):

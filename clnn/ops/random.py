@@ -13,7 +13,7 @@ from .._tensor.declare import composite, elementwise
 from .._tensor.device import resolve
 from .._tensor.inplace import apply_inplace
 from .._tensor.interop import from_array, read
-from .._tensor.tensor import Tensor, from_node
+from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
 from ..core import rng
 from ..core.shape import Size
@@ -61,11 +61,22 @@ def _float_only(name, row):
     return row
 
 
+def _parts(draw, shape, row, *rest) -> Tensor:
+    """Complex numbers whose real and imaginary parts are drawn independently."""
+    pairs = draw(Size((*shape, 2)), row.to_real(), *rest)
+    return make(pairs._storage, shape, dt.noticed(row), shape.numel())
+
+
 def _uniform(shape, row, device, generator, low=0.0, high=1.0):
+    if row.is_complex:
+        return _parts(_uniform, shape, row, device, generator, low, high)
     return _sample(_UNIFORM, (_BITS[row], low, high), shape, _float_only("uniform", row), device, generator)
 
 
 def _normal(shape, row, device, generator, mean=0.0, std=1.0):
+    if row.is_complex:                                      # the variance is that of both parts together
+        r = _parts(_normal, shape, row, device, generator, 0.0, std * math.sqrt(0.5))
+        return r + mean if mean else r
     return _sample(_NORMAL, (mean, std), shape, _float_only("normal", row), device, generator)
 
 

@@ -103,7 +103,7 @@ def _recurrence_grad(g, a, b, dim, reverse, lag, result):
     return (shift(u, dim, not reverse) if lag else u) * past, u
 
 
-@kernel("_recurrence", method=False, vjp={"a, b": _recurrence_grad})
+@kernel("_recurrence", complex=True, method=False, vjp={"a, b": _recurrence_grad})
 def recurrence(a, b, dim, reverse, lag):
     """``y[t] = b[t] + a[t - lag] * y[t - 1]``."""
     out = empty(b.shape, b.dtype, b._storage.device)

@@ -7,6 +7,7 @@ run-time kernel arguments (changing the learning rate compiles nothing); `flags`
 
 from clnn._tensor.grad_mode import set_grad_enabled
 from clnn._tensor.multi import foreach_update, scalar_arguments
+from clnn.graph.op import REGISTRY
 from clnn.runtime import capture
 from clnn.optim.optimizer import Optimizer, StepCount, run_closure
 
@@ -85,8 +86,8 @@ class RuleOptimizer(Optimizer):
         for (fresh, *values), entries in batches.items():
             scalars, flags, advanced = self.plan(group, fresh, **dict(zip(self.counters, values)))
             self._check_grads(entries)
-            slots = [[state[name] for _, _, state in entries] for name in names]
-            foreach_update(type(self).rule, [e[0] for e in entries], [e[1] for e in entries], slots, scalars, flags)
+            slots = [[_parts(state[name]) for _, _, state in entries] for name in names]
+            foreach_update(type(self).rule, [_parts(e[0]) for e in entries], [_parts(e[1]) for e in entries], slots, scalars, flags)
             states = [state for _, _, state in entries]
             _advance(states, advanced)
             if capture.active is not None:
@@ -128,6 +129,11 @@ class PerParameterOptimizer(Optimizer):
     def update(self, p, g, group):
         """One step of one parameter."""
         raise NotImplementedError
+
+
+def _parts(t):
+    """Complex numbers as pairs of real ones, on the same memory: to an update they are two parameters each."""
+    return REGISTRY["view_as_real"].fn(t) if t.dtype.is_complex else t
 
 
 def zeros_like(p):

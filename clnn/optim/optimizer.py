@@ -313,7 +313,7 @@ def _import(param, value, key=None):
     if isinstance(value, Tensor):
         if value.dim() == 0 and key in HOST_KEYS:
             return StepCount(value.item())
-        if param.is_floating_point() and key != "step":
+        if param.dtype.differentiable and key != "step":
             return value.to(dtype=param.dtype, device=param.device)
         return value.to(device=param.device)
     if isinstance(value, dict):

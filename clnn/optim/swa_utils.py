@@ -43,7 +43,7 @@ def get_ema_multi_avg_fn(decay=0.999):
     @no_grad()
     def ema_update(ema_param_list, current_param_list, num_averaged):
         for average, new in zip(ema_param_list, current_param_list):
-            average.copy_(average + (new - average) * (1 - decay) if average.is_floating_point() else average * decay + new * (1 - decay))
+            average.copy_(average + (new - average) * (1 - decay) if average.dtype.differentiable else average * decay + new * (1 - decay))
     return ema_update
 
 

@@ -34,7 +34,8 @@ def two_parts(parts):
 
 
 # rtol, atol of a forward result by result dtype
-LIMITS = {"float16": (2e-3, 2e-3), "bfloat16": (1.6e-2, 1.6e-2), "float32": (2e-5, 1e-5), "float64": (1e-7, 1e-8)}
+LIMITS = {"float16": (2e-3, 2e-3), "bfloat16": (1.6e-2, 1.6e-2), "float32": (2e-5, 1e-5), "float64": (1e-7, 1e-8), "complex64": (2e-5, 1e-5),
+          "complex128": (1e-7, 1e-8)}
 
 
 def limits(op, row, scale=1.0):
@@ -59,7 +60,8 @@ def close(got, want, rtol, atol, what):
     if got.dtype == want.dtype and np.array_equal(got, want):
         return
     with np.errstate(all="ignore"):
-        a, b = got.astype(np.float64), want.astype(np.float64)
+        wide = np.complex128 if "c" in (got.dtype.kind, want.dtype.kind) else np.float64
+        a, b = got.astype(wide), want.astype(wide)
         fine = (a == b) | (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(a) & np.isfinite(b) | (np.isnan(a) & np.isnan(b))
     if not fine.all():
         at = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(~fine)))

@@ -154,7 +154,7 @@ def has_floats(op) -> bool:
 
 def to_tensor(a, requires_grad=False):
     t = from_array(np.asarray(a), resolve(None))
-    return t.requires_grad_() if requires_grad and t.dtype.is_floating_point else t
+    return t.requires_grad_() if requires_grad and t.dtype.differentiable else t
 
 
 def run(op, call: Call, requires_grad=False, make=to_tensor):
@@ -226,7 +226,7 @@ def torch_tensor(a, requires_grad=False):
     row = dt.from_numpy(a.dtype)
     kept = getattr(torch, row.name)
     t = torch.from_numpy(np.array(a, np.float32) if row.name == "bfloat16" else np.array(a)).to(kept)
-    return t.requires_grad_() if requires_grad and t.is_floating_point() else t
+    return t.requires_grad_() if requires_grad and (t.is_floating_point() or t.is_complex()) else t
 
 
 def torch_run(fn, call: Call, requires_grad=False):
@@ -262,7 +262,7 @@ def values(x) -> np.ndarray:
     if isinstance(x, Tensor):
         return x.detach().numpy()
     if type(x).__module__.partition(".")[0] == "torch" and hasattr(x, "detach"):
-        x = x.detach()
+        x = x.detach().resolve_conj()
         return x.float().numpy() if str(x.dtype) == "torch.bfloat16" else x.numpy()
     return np.asarray(x)
 

@@ -17,6 +17,7 @@ from ..core.errors import KernelBuildError, LaunchError
 from . import cases
 from .basics import NotApplicable, close, limits, same_bits, two_parts
 from .cases import Call, flatten, to_tensor, values
+from .complexes import complex_numbers
 from .derivatives import double_gradient, gradient
 from .domains import EMPTY_DIFFERS, MEMORY, RANDOM
 
@@ -403,4 +404,4 @@ def undeclared_dtypes(op):
 
 
 CHECKS = {fn.__name__: fn for fn in (forward, layouts, scalars_and_empty, special_values, gradient, double_gradient, fusion, forms, errors,
-                                     undeclared_dtypes)}
+                                     undeclared_dtypes, complex_numbers)}

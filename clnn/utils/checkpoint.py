@@ -191,7 +191,7 @@ def _reentrant(function, args, preserve_rng_state):
     node.call, node.inputs, node.surroundings = function, args, surroundings
     fresh = []
     for nr, o in enumerate(outs):
-        if isinstance(o, Tensor) and o.dtype.is_floating_point:
+        if isinstance(o, Tensor) and o.dtype.differentiable:
             o = o._alias()
             o._grad_fn, o._out_nr, o._rg = node, nr, True
         fresh.append(o)

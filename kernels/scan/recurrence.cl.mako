@@ -7,6 +7,8 @@
 ## T          dtype row  of A, B and Y
 ## REVERSE    bool       t runs from the last element to the first
 ## LAG        0 1        the factor is that of this or of the previous element
+## complex    True
+<% product = f"clnn_c_mul_{'f' if T.acc == 'float2' else 'd'}(a, y)" if T.is_complex else "a * y" %>\
 __kernel void scan_recurrence(IN(${T.c}, A), IN(${T.c}, B), OUT(${T.c}, Y), const long outer, const long n, const long inner) {
     PTR_IN(${T.c}, A);
     PTR_IN(${T.c}, B);
@@ -20,7 +22,7 @@ __kernel void scan_recurrence(IN(${T.c}, A), IN(${T.c}, B), OUT(${T.c}, Y), cons
     for (long k = 1; k < n; k++) {
         at += step;
         const ${T.acc} b = ${T.load}(B, at), a = ${T.load}(A, at${" - step" if LAG else ""});
-        y = b + a * y;
+        y = b + ${product};
         ${T.store}(Y, at, y);
     }
 }
