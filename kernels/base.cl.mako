@@ -17,6 +17,7 @@
 <%include file="/common/special.cl.mako"/>
 <%include file="/common/bessel.cl.mako"/>
 <%include file="/common/random.cl.mako"/>
+<%include file="/common/draws.cl.mako"/>
 <%include file="/common/gamma.cl.mako"/>
 //@
 //: body ${int(USE_FP64)}

@@ -187,3 +187,19 @@ def test_draws_fuse():
     from clnn.ops.random import dropout
     y = dropout(clnn.ones(100) * 2, 0.5, True) + 1
     assert y._storage.node is not None and set(y.tolist()) == {1.0, 5.0}
+
+
+def test_draws_of_vectors_are_the_host_bits():
+    """Kernels that draw a step of elements at once find the same numbers as those that draw one by one."""
+    from clnn.ops.random import dropout
+    w = draws(9, 40 * 256)
+    clnn.manual_seed(9)
+    x, row = clnn.ones(40, 256), clnn.ones(256)
+    assert (dropout(x + row, 0.25).numpy().reshape(-1) == np.where(w < 0.75 * 2 ** 32, np.float32(2 / 0.75), 0)).all(), "rows"
+    clnn.manual_seed(9)
+    assert (clnn.empty(40 * 256).bernoulli_(0.5).numpy() == (w < 2 ** 31)).all()
+    clnn.manual_seed(9)
+    assert (clnn.randint(3, 10, (40 * 256,)).numpy() == 3 + (w.astype(np.uint64) * np.uint64(7) >> np.uint64(32)).astype(np.int64)).all()
+    clnn.manual_seed(9)
+    u = (clnn.rand(40 * 256 - 3) + 1).numpy()
+    assert (u == ((w[:-3] >> 8) * np.float32(2.0 ** -24)).astype(np.float32) + np.float32(1)).all(), "the rest of a step"

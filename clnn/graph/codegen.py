@@ -65,11 +65,11 @@ def as_stored(value: str, compute: dt.dtype, target: dt.dtype) -> str:
     return f"clnn_f2l({value})" if compute.acc == "float" and target.acc == "long" else f"(({target.acc})({value}))"
 
 
-def expression(expr: Expr, compute: dt.dtype, operands: list[str], own: frozenset) -> str:
-    """The operator's C text with its operand names replaced and its literals typed for ``compute``."""
-    if compute.is_complex:
+def expression(expr: Expr, compute: dt.dtype, operands: list[str], own: frozenset, text=None) -> str:
+    """The operator's C text (or ``text`` in its place) with its operand names replaced and its literals typed for ``compute``."""
+    if compute.is_complex and text is None:
         return _complex_expression(expr, compute, operands, own)
-    text = expr.text
+    text = expr.text if text is None else text
     if isinstance(text, dict):
         text = text[ACC_OF_CATEGORY[compute.category]]
     table = dict(zip(expr.names, operands))

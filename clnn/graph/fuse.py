@@ -9,7 +9,7 @@ from ..core.errors import IntegerDivisionError
 from ..core.shape import collapse, contiguous_strides, is_contiguous
 from ..runtime import launch as launcher
 from ..runtime import templates
-from . import codegen, node as node_module, tiles, vectors
+from . import codegen, draws, node as node_module, tiles, vectors
 from .node import Expr, Node, Storage, held
 
 _refcount = sys.getrefcount
@@ -270,13 +270,14 @@ def _vector_plan(device, program, sizes, numel):
     """(form, leading arguments, global size, local size) of the vector form where a CPU gains by it, else None.
 
     That is for operands whose neighbours lie along another dimension, which are turned in registers, for 16-bit floats, whose conversions are
-    instructions for vectors only, for functions that branch where the driver leaves vectors to the compiler of loops, and, on drivers without
-    loop forms, for short rows.
+    instructions for vectors only, for random numbers, of which a step is drawn at once, for functions that branch where the driver leaves vectors to the
+    compiler of loops, and, on drivers without loop forms, for short rows.
     """
     if sizes is not None and len(sizes) > 1 and sizes[-1] >= 32 and sizes[-2] >= 16 and tiles.source(program, codegen.OWN) is not None:
         across, seg = -(-sizes[-2] // tiles.TILE), tiles.SEGMENT
         return "tiles-vector", [*sizes, across, seg], (across * (numel // (sizes[-1] * sizes[-2])), -(-sizes[-1] // seg)), (1, 1)
-    narrow = device.loops and vectors.branches(program)
+    drawing = draws.found(program)
+    narrow = drawing or device.loops and vectors.branches(program)
     narrow = narrow or any(dt.ALL[d].round_trip for d, *_ in program.leaves) or any(dt.ALL[d].round_trip for _, d, *_ in program.outs)
     if sizes is None:
         if not narrow or numel < 4096 or vectors.linear(program, codegen.OWN) is None:
@@ -284,10 +285,10 @@ def _vector_plan(device, program, sizes, numel):
         chunk = min(65536, -(-numel // (4 * device.compute_units)) + 63 & ~63)
         return "linear-vector", [numel, chunk], (-(-numel // chunk),), (1,)
     inner = sizes[-1]
-    if inner < NARROW or not narrow and (device.loops or inner >= 256) or vectors.rows(program, codegen.OWN) is None:
+    if inner < NARROW or drawing and inner % draws.STEP or not narrow and (device.loops or inner >= 256) or vectors.rows(program, codegen.OWN) is None:
         return None
     rows = numel // inner
-    seg = inner if rows >= 4 * device.compute_units else max(4096, -(-inner // (4 * device.compute_units)))
+    seg = inner if rows >= 4 * device.compute_units else max(4096, -(-inner // (4 * device.compute_units)) + 63 & ~63)
     chunk = max(1, min(8192 // min(inner, seg), -(-rows // (4 * device.compute_units))))
     return "rows-vector", [*sizes, rows, chunk, seg], (-(-rows // chunk), -(-inner // seg)), (1, 1)
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 
 from ..core import dtype as dt
-from . import codegen
+from . import codegen, draws
 from .node import Expr
 
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+\.\d*(?:[eE][-+]?\d+)?f?|\d+f?|[-+*/(),])")
 # Functions whose vector form looks at all lanes before it branches; one lane at a time they keep a compiler from vectorising a loop.
 _BRANCHING = frozenset(("sin", "cos", "tan", "clnn_fmod", "clnn_remainder", "clnn_floor_divide"))
 _FUNCTIONS = _BRANCHING | frozenset(("fabs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "rint", "exp", "log", "tanh", "erf", "log1p", "expm1", "lgamma"))
+_DRAWN = frozenset(("clnn_uniform", "clnn_exponential", "clnn_keep", "clnn_coin", "clnn_scaled", "clnn_less"))      # of words
 _CALL = re.compile(rf"\b(?:{'|'.join(sorted(_BRANCHING))})\(")
 
 
@@ -23,7 +24,10 @@ class _Scalar(Exception):
     """The program has no vector form."""
 
 
-def _plain(text, names):
+_DRAWN_VECTOR = re.compile(r"\bas_ulong8\(d\d+_\d+\)|\bd\d+_\d+(?:\.lo|\.hi)?")
+
+
+def _plain(text, names, more=()):
     """True when ``text`` holds nothing but operands, numbers, + - * / and functions of vectors."""
     at, text = 0, text.strip()
     while at < len(text):
@@ -31,7 +35,7 @@ def _plain(text, names):
         if token is None:
             return False
         word = token.group(1)
-        if (word[0].isalpha() or word[0] == "_") and word not in names and word not in _FUNCTIONS:
+        if (word[0].isalpha() or word[0] == "_") and word not in names and word not in _FUNCTIONS and word not in more:
             return False
         at = token.end()
     return True
@@ -94,10 +98,10 @@ def _operand(program, o, types, compute, width):
     return f"(({compute.acc}{width})(({compute.acc})s{-o // 2 - 1}))"
 
 
-def _instruction(program, n, types, own, width):
+def _instruction(program, n, types, own, width, part):
     e, c, d, *operands = program.code[n]
     compute, out, expr = dt.ALL[c], dt.ALL[d], Expr.all[e]
-    if compute.is_complex or out.is_complex or expr.uses_index or compute.category in expr.failing or expr.longs:
+    if compute.is_complex or out.is_complex or expr.uses_index and part is None or compute.category in expr.failing:
         raise _Scalar
     if expr.name == "cast":
         o = operands[0]
@@ -105,16 +109,22 @@ def _instruction(program, n, types, own, width):
         if source is out:                       # what was read or rounded already needs no rounding
             return out, f"v{o}" if o >= 0 else f"l{-(o + 1) // 2}"
     text = expr.text[codegen.ACC_OF_CATEGORY[compute.category]] if isinstance(expr.text, dict) else expr.text
-    if not _plain(text, expr.names):
+    if expr.uses_index:
+        text = draws.replaced(program, n, text, part, width)
+        if text is None:
+            raise _Scalar
+    if not _plain(_DRAWN_VECTOR.sub("1", text) if expr.uses_index else text, expr.names, _DRAWN if expr.uses_index else ()):
         raise _Scalar
-    text = codegen.expression(expr, compute, [_operand(program, o, types, compute, width) for o in operands], own)
+    names = [f"s{-o // 2 - 1}" if at in expr.longs else _operand(program, o, types, compute, width) for at, o in enumerate(operands)]
+    text = codegen.expression(expr, compute, names, own, text)
     return out, _stored(text, compute, out, width)
 
 
-def values(program, leaf_at, own, width, indent):
+def values(program, leaf_at, own, width, indent, part=None):
     """Statements like ``codegen.values`` whose variables are vectors; None when the program has no such form.
 
     ``leaf_at(k)`` is the pointer text of leaf k and whether it is one element for the whole vector; None: the text is the vector.
+    ``part``: the number of the vector in a step of ``draws``, None where elements are not counted off like that.
     """
     lines, types = [], []
     try:
@@ -126,7 +136,7 @@ def values(program, leaf_at, own, width, indent):
             text = pointer if single is None else f"({row.acc}{width})({row.load}({pointer}, 0))" if single else load(row, width, pointer)
             lines.append(f"{indent}const {row.acc}{width} l{k} = {text};")
         for n in range(len(program.code)):
-            out, text = _instruction(program, n, types, own, width)
+            out, text = _instruction(program, n, types, own, width, part)
             lines.append(f"{indent}const {out.acc}{width} v{n} = {text};")
             types.append(out)
     except _Scalar:
@@ -134,40 +144,66 @@ def values(program, leaf_at, own, width, indent):
     return lines
 
 
-def linear(program, own):
-    """(parameters, statements) of an elementwise kernel in flat order, as ``codegen`` has them for its forms; None without a vector form.
+def _block(program, own, wide, at, index, indent):
+    """Statements for the elements from ``i`` on, a vector or, where the program draws, a step of them; None without a vector form.
 
-    Results that are only stored are rounded by the store.
+    ``at(shift)`` gives the function of a leaf for the vector ``shift`` elements on, ``index`` is the element number of ``i``.
     """
+    if not draws.found(program):
+        body = values(program, at(0), own, wide, indent)
+        return body and [*body, *_ends(program, wide, "i", indent)]
+    lines = draws.statements(program, index, indent)
+    for part in range(draws.STEP // wide):
+        body = values(program, at(part * wide), own, wide, indent + "    ", part)
+        if body is None:
+            return None
+        lines += [f"{indent}{{", *body, *_ends(program, wide, f"i + {part * wide}", indent + "    "), f"{indent}}}"]
+    return lines
+
+
+def _ends(program, wide, index, indent):
+    """Results that are only stored are rounded by the store."""
+    return [indent + store(dt.ALL[d], wide, f"y{k} + {index}", f"v{v}") for k, (v, d, *_) in enumerate(program.outs)]
+
+
+def linear(program, own):
+    """(parameters, statements) of an elementwise kernel in flat order, as ``codegen`` has them for its forms; None without a vector form."""
     if any(dt.ALL[d].category == dt.BOOL for _, d, *_ in program.outs):
         return None
     wide = width(program)
-    rows = [dt.ALL[d] for _, d, *_ in program.outs]
-    body = values(program, lambda k: ("x%d" % k, True) if program.leaves[k][1] == "0" else (f"x{k} + i", False), own, wide, "        ")
+    step = draws.STEP if draws.found(program) else wide
+
+    def at(shift):
+        return lambda k: (f"x{k}", True) if program.leaves[k][1] == "0" else (f"x{k} + i + {shift}", False)
+    body = _block(program, own, wide, at, "lo + i", "        ")
     if body is None:
         return None
     lines = ["    const long lo = (long)get_global_id(0) * chunk;", "    if (lo >= n) return;", "    const int m = (int)min(chunk, n - lo);"]
-    lines += [f"    x{k} += lo;" for k, leaf in enumerate(program.leaves) if leaf[1] != "0"] + [f"    y{k} += lo;" for k in range(len(rows))]
-    lines += ["    int i = 0;", f"    for (; i + {wide} <= m; i += {wide}) {{", *body,
-              *["        " + store(row, wide, f"y{k} + i", f"v{program.outs[k][0]}") for k, row in enumerate(rows)], "    }", "    for (; i < m; i++) {",
+    lines += [f"    x{k} += lo;" for k, leaf in enumerate(program.leaves) if leaf[1] != "0"] + [f"    y{k} += lo;" for k in range(len(program.outs))]
+    lines += ["    int i = 0;", f"    for (; i + {step} <= m; i += {step}) {{", *body, "    }", "    for (; i < m; i++) {",
               *codegen.values(program, "lo + i", lambda k: "0" if program.leaves[k][1] == "0" else "i", own, "        "),
-              *[f"        {row.store}(y{k}, i, v{program.outs[k][0]});" for k, row in enumerate(rows)], "    }"]
+              *[f"        {dt.ALL[d].store}(y{k}, i, v{v});" for k, (v, d, *_) in enumerate(program.outs)], "    }"]
     return ["const long n", "const long chunk"], lines
 
 
 def rows(program, own):
-    """The same for rows of a strided walk whose innermost dimension every operand takes in unit steps, or with one element for all."""
+    """The same for rows of a strided walk whose innermost dimension every operand takes in unit steps, or with one element for all.
+
+    Programs that draw need rows, and segments of them, of whole steps.
+    """
     last = [cls if cls in ("l", "0") else cls[-1] for _, cls, _ in program.leaves]
-    ends = [dt.ALL[d] for _, d, *_ in program.outs]
-    if "s" in last or "m" in last or any(r.category == dt.BOOL for r in ends) or any(cls != "l" and cls[-1] != "1" for _, _, cls, _ in program.outs):
+    if "s" in last or "m" in last or any(dt.ALL[d].category == dt.BOOL or cls != "l" and cls[-1] != "1" for _, d, cls, _ in program.outs):
         return None
     wide = width(program)
-    body = values(program, lambda k: (f"x{k}", True) if last[k] == "0" else (f"x{k} + i", False), own, wide, "            ")
+    step = draws.STEP if draws.found(program) else wide
+
+    def at(shift):
+        return lambda k: (f"x{k}", True) if last[k] == "0" else (f"x{k} + i + {shift}", False)
+    body = _block(program, own, wide, at, f"row * d{program.rank - 1} + i", "            ")
     if body is None:
         return None
     parameters, lines = codegen.rows_start(program)
-    lines += ["        int c = 0;", f"        for (; c + {wide} <= m; c += {wide}) {{", "            const long i = lo + c;", *body,
-              *["            " + store(row, wide, f"y{k} + i", f"v{program.outs[k][0]}") for k, row in enumerate(ends)], "        }",
+    lines += ["        int c = 0;", f"        for (; c + {step} <= m; c += {step}) {{", "            const long i = lo + c;", *body, "        }",
               "        for (; c < m; c++) {", "            const long i = lo + c;", *codegen.row_body(program, own, "i", "            "), "        }", "    }"]
     return parameters, lines
 

@@ -27,16 +27,16 @@ def _draw(name, text, *operands, longs=()):
     return Expr(name, (*_STREAM, *operands), text, longs=(*_STREAM, *longs))
 
 
-_UNIFORM = _draw("uniform", "(clnn_uniform(ACC, seed, first, IDX, bits) * (high - low) + low)", "bits", "low", "high", longs=("bits",))
+_UNIFORM = _draw("uniform", "(clnn_uniform(clnn_word(ACC, seed, first, IDX), bits) * (high - low) + low)", "bits", "low", "high", longs=("bits",))
 _NORMAL = _draw("normal", "(clnn_normal(ACC, seed, first, IDX) * std + mean)", "mean", "std")
-_EXPONENTIAL = _draw("exponential", "(clnn_exponential(ACC, seed, first, IDX) * scale)", "scale")
-_GEOMETRIC = _draw("geometric", "(fmax((ACC)1, ceil(clnn_exponential(ACC, seed, first, IDX) * scale)))", "scale")
+_EXPONENTIAL = _draw("exponential", "(clnn_exponential(clnn_word(ACC, seed, first, IDX)) * scale)", "scale")
+_GEOMETRIC = _draw("geometric", "(fmax((ACC)1, ceil(clnn_exponential(clnn_word(ACC, seed, first, IDX)) * scale)))", "scale")
 _LOG_NORMAL = _draw("log_normal", "clnn_log_normal(ACC, seed, first, IDX, mean, std)", "mean", "std")
 _CAUCHY = _draw("cauchy", "(clnn_cauchy(ACC, seed, first, IDX) * sigma + median)", "median", "sigma")
-_INTEGER = _draw("integer", "(low + (long)(((ulong)clnn_random_word(seed, first, IDX) * (ulong)range) >> 32))", "low", "range")
+_INTEGER = _draw("integer", "(low + clnn_scaled(clnn_random_word(seed, first, IDX), range))", "low", "range")
 _WIDE_INTEGER = _draw("wide_integer", "(low + (long)(range ? clnn_random_wide(seed, first, IDX) % (ulong)range : "
                       "clnn_random_wide(seed, first, IDX)))", "low", "range")
-_COIN = _draw("coin", "((ulong)clnn_random_word(seed, first, IDX) < (ulong)limit)", "limit", longs=("limit",))
+_COIN = _draw("coin", "clnn_coin(clnn_random_word(seed, first, IDX), limit)", "limit", longs=("limit",))
 _BITS = {dt.float16: 11, dt.bfloat16: 8, dt.float32: 24, dt.float64: 53}
 
 
@@ -167,7 +167,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
 
 
 # -- sampling ---------------------------------------------------------------------------------------------------------------------
-_bernoulli = elementwise("_bernoulli", "seed, first, input", "(clnn_uniform(ACC, seed, first, IDX, 24) < input)", method=False, inplace=False,
+_bernoulli = elementwise("_bernoulli", "seed, first, input", "clnn_less(clnn_uniform(clnn_random_word(seed, first, IDX), 24), input)", method=False, inplace=False,
                          vjp=dict(input=lambda g: g * 0))
 _bernoulli.op.expr.longs = frozenset((0, 1))
 _bernoulli.op.grad_name = "BernoulliBackward0"
@@ -338,7 +338,7 @@ Tensor.bernoulli_ = bernoulli_
 
 # -- dropout ----------------------------------------------------------------------------------------------------------------------
 _dropout = elementwise("_dropout", "input, seed, first, limit, scale",
-                       "((ulong)clnn_random_word(seed, first, IDX) < (ulong)limit ? input * scale : (ACC)0)", method=False, inplace=False,
+                       "clnn_keep(clnn_random_word(seed, first, IDX), limit, input * scale)", method=False, inplace=False,
                        dtypes=dt.FLOATS, vjp=dict(input=lambda g, seed, first, limit, scale: _dropout(g, seed, first, limit, scale)))
 _dropout.op.expr.longs = frozenset((1, 2, 3))
 _dropout.op.grad_name = "NativeDropoutBackward0"

@@ -93,13 +93,13 @@ ${OV} ${F} clnn_gamma_grad(${F} a, ${F} x) {
 ${OV} ${F} clnn_gamma_draw_(long seed, long block, ${F} a) {
     ${F} boost = 1;
     if (a < 1) {
-        boost = log(clnn_uniform_${F}(seed, block + 31, 0, ${24 if F == "float" else 53}) + ${"0x1p-25f" if F == "float" else "0x1p-54"}) / a;
+        boost = log(clnn_uniform(clnn_word_${F}(seed, block + 31, 0), ${24 if F == "float" else 53}) + ${"0x1p-25f" if F == "float" else "0x1p-54"}) / a;
         a += 1;
     }
     const ${F} d = a - (${F})0.333333333333333333${s}, c = 1 / sqrt(9 * d);
     ${F} v = 1;
     for (int t = 0; t < 15; t++) {
-        const ${F} x = clnn_normal_${F}(seed, block + t, 0), u = clnn_uniform_${F}(seed, block + 15 + t, 0, ${24 if F == "float" else 53});
+        const ${F} x = clnn_normal_${F}(seed, block + t, 0), u = clnn_uniform(clnn_word_${F}(seed, block + 15 + t, 0), ${24 if F == "float" else 53});
         const ${F} w = 1 + c * x;
         if (w > 0 && log(u) < (${F})0.5${s} * x * x + d - d * w * w * w + 3 * d * log(w)) {
             v = w * w * w;

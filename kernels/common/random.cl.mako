@@ -2,8 +2,13 @@
 ##   32-bit use   element i has word i % 4 of block first + i / 4; a normal number takes the pair of words its element lies in
 ##   64-bit use   element i has words 2 * (i % 2) and the next of block first + i / 2 (float64, wide integers)
 ## All float steps are +, *, fma or conversions, which OpenCL rounds correctly; no built-in logarithm, root or sine, whose last bits
-## differ between drivers. Scalars only: compilers vectorise the loop or the work-items around them.
-//@ clnn_philox_ clnn_random_word clnn_random_wide clnn_normal clnn_uniform clnn_exponential clnn_log_normal clnn_cauchy
+## differ between drivers. What finds words or their places is scalar: compilers vectorise the loop or the work-items around it; what words become
+## is overloaded for float8, float16 and double8 (common/draws.cl.mako draws for whole vectors).
+<%!
+    OV = "static inline __attribute__((overloadable))"
+    FLOATS = [("", "float", "int", "uint"), ("8", "float8", "int8", "uint8"), ("16", "float16", "int16", "uint16")]
+%>\
+//@ clnn_philox_ clnn_random_word clnn_random_wide clnn_normal clnn_word clnn_word_float clnn_word_double clnn_log_normal clnn_cauchy
 #pragma OPENCL FP_CONTRACT OFF
 static inline void clnn_philox_(ulong seed, ulong block, uint* w0, uint* w1, uint* w2, uint* w3) {
     uint a = (uint)block, b = (uint)(block >> 32), c = 0, d = 0, k0 = (uint)seed, k1 = (uint)(seed >> 32);
@@ -22,53 +27,89 @@ static inline void clnn_philox_(ulong seed, ulong block, uint* w0, uint* w1, uin
 % endfor
     *w0 = a; *w1 = b; *w2 = c; *w3 = d;
 }
-//@ clnn_random_word clnn_uniform clnn_exponential clnn_cauchy
+//@ clnn_random_word clnn_word clnn_word_float clnn_cauchy
 static inline uint clnn_random_word(long seed, long first, long i) {
     uint a, b, c, d;
     clnn_philox_((ulong)seed, (ulong)first + ((ulong)i >> 2), &a, &b, &c, &d);
     const uint low = (i & 1) ? b : a, high = (i & 1) ? d : c;
     return (i & 2) ? high : low;
 }
-//@ clnn_random_wide clnn_uniform clnn_exponential clnn_cauchy
+//@ clnn_random_wide clnn_word clnn_word_double clnn_cauchy
 static inline ulong clnn_random_wide(long seed, long first, long i) {
     uint a, b, c, d;
     clnn_philox_((ulong)seed, (ulong)first + ((ulong)i >> 1), &a, &b, &c, &d);
     return (i & 1) ? (((ulong)d << 32) | c) : (((ulong)b << 32) | a);
 }
-//@ clnn_random_log_ clnn_normal clnn_exponential clnn_log_normal
+//@ clnn_word clnn_word_float clnn_word_double
+/* the word that a number of type T takes */
+#define clnn_word(T, seed, first, i) clnn_word_##T(seed, first, i)
+#define clnn_word_float clnn_random_word
+#define clnn_word_double clnn_random_wide
+//@ clnn_keep clnn_coin
+/* x, or 1, with probability limit / 2^32, else 0 */
+% for n, F, I, U in FLOATS:
+${OV} ${F} clnn_keep(${U} w, long limit, ${F} x) {
+    return ${"(ulong)w < (ulong)limit ? x : 0.0f" if not n else f"limit ? select(({F})0.0f, x, w <= ({U})(uint)(limit - 1)) : ({F})0.0f"};
+}
+${OV} ${I} clnn_coin(${U} w, long limit) {
+    return ${"(ulong)w < (ulong)limit" if not n else f"limit ? (w <= ({U})(uint)(limit - 1)) & 1 : ({I})0"};
+}
+% endfor
+% if USE_FP64:
+${OV} double clnn_keep(uint w, long limit, double x) { return (ulong)w < (ulong)limit ? x : 0.0; }
+${OV} double8 clnn_keep(uint8 w, long limit, double8 x) {
+    return limit ? select((double8)0.0, x, convert_long8(w <= (uint8)(uint)(limit - 1))) : (double8)0.0;
+}
+% endif
+//@ clnn_less
+% for n, F, I, U in FLOATS:
+${OV} ${F} clnn_less(${F} a, ${F} b) { return ${"a < b" if not n else f"select(({F})0.0f, ({F})1.0f, a < b)"}; }
+% endfor
+//@ clnn_scaled
+/* a whole number below range < 2^32 */
+${OV} long clnn_scaled(uint w, long range) { return (long)(((ulong)w * (ulong)range) >> 32); }
+${OV} long8 clnn_scaled(uint8 w, long8 range) { return as_long8((convert_ulong8(w) * (as_ulong8(range) & 0xffffffffUL)) >> 32); }
+//@ clnn_random_log_ clnn_normal clnn_normals clnn_exponential clnn_log_normal
 /* log(x) for 2^-40 < x <= 1, about 1 ulp */
-static inline float clnn_random_log_(float x) {
-    const int u = as_int(x), k = (u - 0x3f3504f3) >> 23;
-    const float f = as_float(u - (k << 23)) - 1.0f, e = (float)k, z = f * f;
-    float p = -0.07635651384f;
+% for n, F, I, U in FLOATS:
+${OV} ${F} clnn_random_log_(${F} x) {
+    const ${I} u = as_int${n}(x), k = (u - 0x3f3504f3) >> 23;
+    const ${F} f = as_${F}(u - (k << 23)) - 1.0f, e = convert_${F}(k), z = f * f;
+    ${F} p = -0.07635651384f;
 % for c in (0.1276332564, -0.1316058322, 0.1420155330, -0.1662329832, 0.2000123337, -0.2500082272, 0.3333333166):
-    p = fma(p, f, ${c}f);
+    p = fma(p, f, (${F})${c}f);
 % endfor
     p = fma(f * z, p, -0.5f * z);
-    return fma(e, 0.693359375f, f + fma(e, -2.12194440e-4f, p));
+    return fma(e, (${F})0.693359375f, f + fma(e, (${F})-2.12194440e-4f, p));
 }
-//@ clnn_random_sqrt_ clnn_normal clnn_log_normal
-/* sqrt(x) for 0 <= x < 2^100: Newton steps for 1 / sqrt(x), then one correction */
-static inline float clnn_random_sqrt_(float x) {
-    float y = as_float(0x5f375a86 - (as_int(x) >> 1));
-    const float h = 0.5f * x;
-% for n in range(3):
-    y = y * fma(-h * y, y, 1.5f);
 % endfor
-    const float s = x * y;
+//@ clnn_random_sqrt_ clnn_normal clnn_normals clnn_log_normal
+/* sqrt(x) for 0 <= x < 2^100: Newton steps for 1 / sqrt(x), then one correction */
+% for n, F, I, U in FLOATS[::2]:
+${OV} ${F} clnn_random_sqrt_(${F} x) {
+    ${F} y = as_${F}(0x5f375a86 - (as_${I}(x) >> 1));
+    const ${F} h = 0.5f * x;
+% for step in range(3):
+    y = y * fma(-h * y, y, (${F})1.5f);
+% endfor
+    const ${F} s = x * y;
     return fma(fma(-s, s, x), 0.5f * y, s);
 }
-//@ clnn_random_turn_ clnn_normal clnn_log_normal clnn_cauchy
+% endfor
+//@ clnn_random_turn_ clnn_normal clnn_normals clnn_log_normal clnn_cauchy
 /* sine and cosine of w / 2^32 of a full turn */
-static inline void clnn_random_turn_(uint w, float* sine, float* cosine) {
-    const uint k = (w + 0x20000000u) >> 30;
-    const float r = (float)(int)(w - (k << 30)) * 1.46291807926716e-9f, z = r * r;
-    const float s = fma(r * z, fma(fma(-0.0001951677630f, z, 0.008332174406f), z, -0.16666654887f), r);
-    const float c = fma(z * z, fma(fma(0.00002443786582f, z, -0.001388736259f), z, 0.041666646770f), fma(-0.5f, z, 1.0f));
-    const float a = (k & 1u) ? c : s, b = (k & 1u) ? s : c;
-    *sine = (k & 2u) ? -a : a;
-    *cosine = ((k + 1u) & 2u) ? -b : b;
+% for n, F, I, U in FLOATS[::2]:
+${OV} void clnn_random_turn_(${U} w, ${F}* sine, ${F}* cosine) {
+    const ${U} k = (w + 0x20000000u) >> 30;
+    const ${F} r = convert_${F}(as_${I}(w - (k << 30))) * 1.46291807926716e-9f, z = r * r;
+    const ${F} s = fma(r * z, fma(fma((${F})-0.0001951677630f, z, (${F})0.008332174406f), z, (${F})-0.16666654887f), r);
+    const ${F} c = fma(z * z, fma(fma((${F})0.00002443786582f, z, (${F})-0.001388736259f), z, (${F})0.041666646770f), fma((${F})-0.5f, z, (${F})1.0f));
+    const ${I} odd = as_${I}(k << 31) >> 31;
+    const ${F} a = select(s, c, odd), b = select(c, s, odd);
+    *sine = as_${F}(as_${U}(a) ^ ((k & 2u) << 30));
+    *cosine = as_${F}(as_${U}(b) ^ (((k + 1u) & 2u) << 30));
 }
+% endfor
 //@ clnn_normal clnn_log_normal
 /* Box & Muller (1958): elements 2j and 2j + 1 are the two coordinates of one random point */
 #define clnn_normal(T, seed, first, i) clnn_normal_##T(seed, first, i)
@@ -81,18 +122,16 @@ static inline float clnn_normal_float(long seed, long first, long i) {
     const float u = fma((float)w, 0x1p-32f, 0x1p-33f);
     return clnn_random_sqrt_(-2.0f * clnn_random_log_(u)) * ((i & 1) ? sine : cosine);
 }
-//@ clnn_uniform clnn_exponential clnn_cauchy
+//@ clnn_uniform
 /* [0, 1) in steps of 2^-bits */
-#define clnn_uniform(T, seed, first, i, bits) clnn_uniform_##T(seed, first, i, bits)
-static inline float clnn_uniform_float(long seed, long first, long i, long bits) {
-    return (float)(clnn_random_word(seed, first, i) >> (32 - (int)bits)) * as_float((127 - (int)bits) << 23);
-}
+% for n, F, I, U in FLOATS:
+${OV} ${F} clnn_uniform(${U} w, long bits) { return convert_${F}(w >> (uint)(32 - bits)) * as_float((127 - (int)bits) << 23); }
+% endfor
 //@ clnn_exponential
 /* -log(u) for u in (0, 1] */
-#define clnn_exponential(T, seed, first, i) clnn_exponential_##T(seed, first, i)
-static inline float clnn_exponential_float(long seed, long first, long i) {
-    return -clnn_random_log_(fma((float)clnn_random_word(seed, first, i), 0x1p-32f, 0x1p-33f));
-}
+% for n, F, I, U in FLOATS:
+${OV} ${F} clnn_exponential(${U} w) { return -clnn_random_log_(fma(convert_${F}(w), (${F})0x1p-32f, (${F})0x1p-33f)); }
+% endfor
 //@ clnn_random_exp_ clnn_log_normal
 static inline float clnn_random_exp_(float x) {
     const float c = clamp(x, -100.0f, 88.7f), k = rint(c * 1.44269504f);
@@ -118,18 +157,21 @@ static inline float clnn_cauchy_float(long seed, long first, long i) {
 //@ clnn_normal clnn_log_normal clnn_exponential
 #pragma OPENCL FP_CONTRACT OFF
 /* division and sqrt of doubles are correctly rounded by the standard */
-static inline double clnn_random_logd_(double x) {
-    const long u = as_long(x), k = (u - 0x3fe6a09e667f3bcdL) >> 52;
-    const double m = as_double(u - (k << 52)), s = (m - 1.0) / (m + 1.0), z = s * s, e = (double)k;
-    double p = 1.0 / 23.0;
+% for D, L in (("double", "long"), ("double8", "long8")):
+${OV} ${D} clnn_random_logd_(${D} x) {
+    const ${L} u = as_${L}(x), k = (u - 0x3fe6a09e667f3bcdL) >> 52;
+    const ${D} m = as_${D}(u - (k << 52)), s = (m - 1.0) / (m + 1.0), z = s * s, e = convert_${D}(k);
+    ${D} p = 1.0 / 23.0;
 % for n in range(21, 0, -2):
-    p = fma(p, z, 1.0 / ${n}.0);
+    p = fma(p, z, (${D})(1.0 / ${n}.0));
 % endfor
-    return fma(e, 0.693147180559945309, 2.0 * s * p);
+    return fma(e, (${D})0.693147180559945309, 2.0 * s * p);
 }
-static inline double clnn_exponential_double(long seed, long first, long i) {
-    return -clnn_random_logd_(fma((double)(clnn_random_wide(seed, first, i) >> 11), 0x1p-53, 0x1p-54));
-}
+% endfor
+//@ clnn_exponential
+% for D, L in (("double", "ulong"), ("double8", "ulong8")):
+${OV} ${D} clnn_exponential(${L} w) { return -clnn_random_logd_(fma(convert_${D}(w >> 11), (${D})0x1p-53, (${D})0x1p-54)); }
+% endfor
 //@ clnn_normal clnn_log_normal
 static inline double clnn_normal_double(long seed, long first, long i) {
     uint a, b, c, d;
@@ -147,9 +189,9 @@ static inline double clnn_normal_double(long seed, long first, long i) {
     return sqrt(-2.0 * clnn_random_logd_(u)) * ((i & 1) ? ((k & 2) ? -x : x) : (((k + 1) & 2) ? -y : y));
 }
 //@ clnn_uniform
-static inline double clnn_uniform_double(long seed, long first, long i, long bits) {
-    return (double)(clnn_random_wide(seed, first, i) >> (64 - (int)bits)) * as_double((1023 - bits) << 52);
-}
+% for D, L in (("double", "ulong"), ("double8", "ulong8")):
+${OV} ${D} clnn_uniform(${L} w, long bits) { return convert_${D}(w >> (ulong)(64 - bits)) * as_double((1023 - bits) << 52); }
+% endfor
 //@ clnn_log_normal
 static inline double clnn_log_normal_double(long seed, long first, long i, double mean, double std) {
     return exp(fma(clnn_normal_double(seed, first, i), std, mean));
