@@ -1,0 +1,233 @@
+"""Discrete Fourier transforms: one dimension at a time, any length.
+
+Lengths made of the factors 2, 3, 5, 7, 11 and 13 go through one kernel (``kernels/fourier/rows``); what does not fit its local memory is cut in two,
+n = n1 * n2, with turns between both steps (Gentleman & Sande, 1966). Other lengths become a convolution of a length that has those factors
+(Bluestein, 1970). All tables are computed in double on the host.
+"""
+from __future__ import annotations
+
+import functools
+import math
+import struct
+
+import numpy as np
+
+from .._tensor.declare import kernel
+from .._tensor.dispatch import run
+from .._tensor.interop import from_array
+from .._tensor.tensor import empty, make_view
+from ..core import dtype as dt
+from ..core.shape import Size
+from ..graph.op import REGISTRY
+from .selection import cast
+
+FACTORS = (8, 4, 2, 3, 5, 7, 11, 13)
+LANES_BYTES = 128 << 10         # of local memory per work-item on CPUs: half of the second cache
+GROUP_BYTES = 16 << 10          # of local memory per work-group on other devices
+
+
+# -- lengths --------------------------------------------------------------------------------------------------------------------------
+@functools.lru_cache(maxsize=None)
+def radices(n):
+    """The factors of ``n`` in the order of the passes; None where another prime divides it."""
+    found = []
+    for f in FACTORS:
+        while n % f == 0:
+            found.append(f)
+            n //= f
+    return tuple(found) if n == 1 else None
+
+
+@functools.lru_cache(maxsize=None)
+def smooth_from(n):
+    """The least length of factors 2, 3 and 5, from ``n`` on."""
+    best = 1 << (n - 1).bit_length()
+    five = 1
+    while five < best:
+        three = five
+        while three < best:
+            two = three << max(0, (-(-n // three) - 1).bit_length())
+            best = min(best, two)
+            three *= 3
+        five *= 5
+    return best
+
+
+@functools.lru_cache(maxsize=None)
+def cut(n, limit):
+    """(n1, n2) with n1 * n2 = n, both of at most ``limit`` if that can be, as equal as can be."""
+    divisors = [d for d in range(2, min(limit, n - 1) + 1) if n % d == 0]
+    if not divisors:
+        return n, 1
+    return min(((d, n // d) for d in divisors), key=lambda c: (c[1] > limit, abs(math.log(c[0] / c[1]))))
+
+
+@functools.lru_cache(maxsize=64)
+def _table(device, row, key):
+    """A constant table on a device: ``("roots", n)``, ``("turns", n1, n2)``, or the chirp of Bluestein's algorithm and its transform."""
+    kind, n, *more = key
+    if kind == "roots":
+        angle = np.arange(n) / n
+    elif kind == "turns":
+        n2, = more
+        angle = (np.arange(n)[:, None] * np.arange(n2)[None, :]) / (n * n2)
+    else:
+        angle = (np.arange(n, dtype=np.int64) ** 2 % (2 * n)) / (2 * n)
+    values = np.exp(-2j * np.pi * angle)
+    if kind == "chirp transform":
+        m, = more
+        wave = np.zeros(m, np.complex128)
+        wave[:n] = values.conj()
+        wave[m - n + 1:] = values.conj()[1:][::-1]
+        values = np.fft.fft(wave)
+    return from_array(values.astype(row.np), device)
+
+
+# -- one launch -------------------------------------------------------------------------------------------------------------------------
+class Walk:
+    """Where sequence t = (o * A + a) * I + i starts, and the step between its elements: (o, a, i, step) in x and in y."""
+
+    __slots__ = ("count", "A", "I", "x", "y")
+
+    def __init__(self, count, A, I, x, y):                                     # noqa: E741
+        self.count, self.A, self.I, self.x, self.y = count, A, I, x, y
+
+
+def limit_of(device, row):
+    """The longest transform of one launch."""
+    size = row.to_real().itemsize
+    if device.is_cpu:
+        return min(LANES_BYTES, device.local_mem) // (4 * 64)
+    return min(GROUP_BYTES, device.local_mem // 2) // (4 * size)
+
+
+def _launch(x, y, n, walk, form, scale, back, turns=None, span=1):
+    device, row = x._storage.device, (y if form == "real_in" else x).dtype
+    part = row.to_real()
+    W, C, local = 1, 1, 1
+    if device.is_cpu:
+        W = 64 // part.itemsize
+        gs, ls = (-(-walk.count // W),), (1,)
+    else:
+        C = max(1, min(8, limit_of(device, row) // n, walk.count))
+        C = 1 << (C.bit_length() - 1)
+        local = min(device.max_work_group, max(16, min(256, 1 << max(0, (n * C // 8 - 1)).bit_length())))
+        gs, ls = (-(-walk.count // C) * local,), (local,)
+    whole = W > 1 and walk.I % W == 0
+    params = dict(T=part, N=n, RADICES=radices(n), FORM=form, W=W, C=C, VIN=whole and walk.x[2] == 1, VOUT=whole and walk.y[2] == 1,
+                  TURN=turns is not None)
+    roots = _table(device, row, ("roots", n))
+    amount = float(scale) if part is dt.float32 else struct.pack("d", scale)
+    run(device, "fourier/rows", params, gs, ls, x, y, roots, roots if turns is None else turns, walk.count, walk.A, walk.I, *walk.x, *walk.y, span,
+        amount, int(back))
+
+
+# -- one dimension ----------------------------------------------------------------------------------------------------------------------
+def _extents(shape, dim):
+    return math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1:])
+
+
+def _complex(x, dim, back, scale):
+    """The transform of contiguous complex ``x`` along ``dim``."""
+    device, row = x._storage.device, x.dtype
+    outer, n, inner = _extents(x.shape, dim)
+    if x._numel == 0 or n == 1:
+        return x * scale
+    if radices(n) is None:
+        return _bluestein(x, dim, back, scale)
+    y = empty(x.shape, row, device)
+    limit = limit_of(device, row)
+    lonely = device.is_cpu and n >= 64 and outer * inner < 64 // row.to_real().itemsize
+    if n <= limit and not lonely or cut(n, limit)[1] == 1:
+        place = (n * inner, 0, 1, inner) if inner > 1 else (0, 0, n, 1)
+        _launch(x, y, n, Walk(outer * inner, 1, inner if inner > 1 else outer, place, place), "complex", scale, back)
+        return y
+    n1, n2 = cut(n, limit)
+    z = empty(x.shape, row, device)                           # as (outer, n1, n2, inner)
+    place = (n * inner, 0, 1, n2 * inner)
+    _launch(x, z, n1, Walk(outer * n2 * inner, 1, n2 * inner, place, place), "complex", scale, back, _table(device, row, ("turns", n1, n2)), inner)
+    if n2 > limit:
+        r = _complex(make_view(z, (outer, n1, n2, inner), (n * inner, n2 * inner, inner, 1), 0), 2, back, 1.0)
+        return REGISTRY["_contiguous"].fn(r.transpose(1, 2)).reshape(x.shape)
+    if inner > 1:
+        walk = Walk(outer * n1 * inner, n1, inner, (n * inner, n2 * inner, 1, inner), (n * inner, inner, 1, n1 * inner))
+    else:
+        walk = Walk(outer * n1, 1, n1, (n, 0, n2, 1), (n, 0, 1, n1))
+    _launch(z, y, n2, walk, "complex", 1.0, back)
+    return y
+
+
+def _bluestein(x, dim, back, scale):
+    """With jk = (j^2 + k^2 - (k - j)^2) / 2 a transform is a convolution with a chirp: done by transforms of a convenient length."""
+    device, row, n = x._storage.device, x.dtype, x.shape[dim]
+    m = smooth_from(2 * n - 1)
+    shape = (-1, *[1] * (len(x.shape) - dim - 1))
+    chirp, wave = _table(device, row, ("chirp", n)).reshape(shape), _table(device, row, ("chirp transform", n, m)).reshape(shape)
+    x = x.conj() if back else x
+    pad = [0, 0] * (len(x.shape) - dim - 1) + [0, m - n]
+    a = REGISTRY["constant_pad_nd"].fn(x * chirp, pad)
+    a = _complex(a.contiguous(), dim, False, 1.0) * wave
+    r = _complex(a.contiguous(), dim, True, scale / m).narrow(dim, 0, n) * chirp
+    return r.conj() if back else r
+
+
+def _half(x, dim, scale):
+    """The first n // 2 + 1 results of the forward transform of real ``x``."""
+    outer, n, inner = _extents(x.shape, dim)
+    device, row = x._storage.device, x.dtype.to_complex()
+    h = n // 2 + 1
+    y = empty(Size((*x.shape[:dim], h, *x.shape[dim + 1:])), row, device)
+    if y._numel == 0:
+        return y
+    if n == 1 or radices(n) is None or n > limit_of(device, row):
+        return _complex(cast(x, row), dim, False, scale).narrow(dim, 0, h).contiguous()
+    places = [(k * inner, 0, 1, inner) if inner > 1 else (0, 0, k, 1) for k in (n, h)]
+    _launch(x, y, n, Walk(outer * inner, 1, inner if inner > 1 else outer, *places), "real_in", scale, False)
+    return y
+
+
+def _from_half(x, dim, n, scale):
+    """The real backward transform of length ``n`` of the first n // 2 + 1 of conjugate symmetric numbers."""
+    outer, h, inner = _extents(x.shape, dim)
+    device, row = x._storage.device, x.dtype
+    y = empty(Size((*x.shape[:dim], n, *x.shape[dim + 1:])), row.to_real(), device)
+    if y._numel == 0:
+        return y
+    if n == 1 or radices(n) is None or n > limit_of(device, row):
+        rest = x.narrow(dim, 1, n - h).flip(dim).conj() if n > h else x.narrow(dim, 0, 0)
+        return _complex(REGISTRY["cat"].fn([x, rest], dim).contiguous(), dim, True, scale).real.contiguous()
+    places = [(k * inner, 0, 1, inner) if inner > 1 else (0, 0, k, 1) for k in (h, n)]
+    _launch(x, y, n, Walk(outer * inner, 1, inner if inner > 1 else outer, *places), "real_out", scale, True)
+    return y
+
+
+# -- operators --------------------------------------------------------------------------------------------------------------------------
+def _weights(g, dim, n, middle):
+    """``g`` with all but its first and, of an even length ``n``, last place along ``dim`` multiplied by ``middle``: those stand for two places each."""
+    h = g.shape[dim]
+    w = np.full(h, middle)
+    w[0] = 1.0
+    if n % 2 == 0:
+        w[h - 1] = 1.0
+    return g * from_array(w, g._storage.device, g.dtype.to_real()).reshape(-1, *[1] * (len(g.shape) - dim - 1))
+
+
+@kernel("_fft_c2c", complex=True, method=False, vjp=dict(input=lambda g, dim, back, scale: fft_c2c(g, dim, not back, scale)))
+def fft_c2c(input, dim, back, scale):
+    """The complex transform along ``dim`` (not negative), times ``scale``."""
+    return _complex(input.contiguous(), dim, back, scale)
+
+
+@kernel("_fft_r2c", method=False, vjp=dict(input=lambda g, input_shape, dim, scale: fft_c2r(_weights(g, dim, input_shape[dim], 0.5), dim, input_shape[dim], scale)))
+def fft_r2c(input, dim, scale):
+    """The forward transform of real numbers: its first n // 2 + 1 results."""
+    return _half(input.contiguous(), dim, scale)
+
+
+@kernel("_fft_c2r", complex=True, method=False, vjp=dict(input=lambda g, dim, n, scale: _weights(fft_r2c(g, dim, scale), dim, n, 2.0)))
+def fft_c2r(input, dim, n, scale):
+    """The backward transform of conjugate symmetric numbers, given their first n // 2 + 1: n real ones."""
+    return _from_half(input.contiguous(), dim, n, scale)
+
+
+fft_c2c.op.grad_name, fft_r2c.op.grad_name, fft_c2r.op.grad_name = "FftC2CBackward0", "FftR2CBackward0", "FftC2RBackward0"
