@@ -1,0 +1,234 @@
+"""``clnn.fft``: discrete Fourier transforms under PyTorch's names.
+
+The forward transform is ``X[k] = sum over n of x[n] exp(-2 pi i k n / N)``. ``norm`` says which direction divides: ``"backward"`` (the default) the inverse
+by N, ``"forward"`` the forward one by N, ``"ortho"`` both by the square root of N. Any length is fast; powers of 2, 3 and 5 are fastest.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ._tensor.device import resolve
+from ._tensor.inplace import set_out
+from ._tensor.interop import from_array
+from ._tensor.tensor import Tensor
+from .core import dtype as dt
+from .core.shape import wrap_dim
+from .ops.creation import _done, _float_default
+from .ops.fourier import fft_c2c, fft_c2r, fft_r2c
+from .ops.padding import constant_pad
+from .ops.rearrange import roll
+
+__all__ = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2", "fftn", "ifftn", "rfftn", "irfftn", "hfftn",
+           "ihfftn", "fftfreq", "rfftfreq", "fftshift", "ifftshift"]
+
+
+# -- arguments ------------------------------------------------------------------------------------------------------------------------
+def _scale(norm, count, back):
+    """What results are multiplied by."""
+    if norm not in (None, "backward", "forward", "ortho"):
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    if norm == "ortho":
+        return 1.0 / math.sqrt(count)
+    return 1.0 / count if back == (norm != "forward") else 1.0
+
+
+def _number(input, name, to_complex):
+    """``input`` in a dtype that transforms take: integers as the default float dtype, real numbers as complex ones where asked for."""
+    row = input.dtype
+    if row in (dt.float16, dt.bfloat16):
+        raise RuntimeError(f"{name}: Unsupported dtype {row}; transforms take float32, float64 and complex numbers")
+    if row.category < dt.FLOAT:
+        input = input.to(dt.float_default())
+    return input.to(input.dtype.to_complex()) if to_complex else input
+
+
+def _real(input, name):
+    if input.dtype.is_complex:
+        raise RuntimeError(f"{name} expects a real input tensor, but got {input.dtype}")
+    return _number(input, name, False)
+
+
+def _resized(x, dim, n):
+    """``x`` cut or filled up with zeros to ``n`` elements along ``dim``."""
+    have = x.shape[dim]
+    if n > have:
+        return constant_pad(x, [0, 0] * (len(x.shape) - dim - 1) + [0, n - have])
+    return x if n == have else x.narrow(dim, 0, n)
+
+
+def _length(n, fallback):
+    n = fallback if n is None else int(n)
+    if n < 1:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+    return n
+
+
+def _dims(x, s, dim, last=None):
+    """(dimensions, lengths) of a transform of several: ``s`` of None keeps, -1 too; without ``dim`` the last len(s) or all. ``last`` is the default length of
+    the last dimension where it is not that of the input."""
+    rank = len(x.shape)
+    if s is not None and isinstance(s, int):
+        s = (s,)
+    if dim is None:
+        dims = list(range(rank)) if s is None else list(range(rank - len(s), rank))
+        if s is not None and len(s) > rank:
+            raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {rank} dimensions.")
+    else:
+        dims = [wrap_dim(d, rank) for d in ((dim,) if isinstance(dim, int) else dim)]
+    if len(set(dims)) < len(dims):
+        raise RuntimeError("FFT dims must be unique")
+    if s is not None and len(s) != len(dims):
+        raise RuntimeError("When given, dim and shape arguments must have the same length")
+    sizes = [x.shape[d] for d in dims]
+    if dims and last is not None:
+        sizes[-1] = last(sizes[-1])
+    return dims, [_length(None if s is None or s[i] == -1 else s[i], n) for i, n in enumerate(sizes)]
+
+
+def _input(input, name):
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return input
+
+
+# -- several dimensions, of which the others are cases --------------------------------------------------------------------------------
+def _c2c(input, s, dim, norm, back, name):
+    x = _number(_input(input, name), name, True)
+    dims, sizes = _dims(x, s, dim)
+    scale = _scale(norm, math.prod(sizes), back)
+    for i, (d, n) in enumerate(zip(dims, sizes)):
+        x = fft_c2c(_resized(x, d, n), d, back, scale if i == len(dims) - 1 else 1.0)
+    return x
+
+
+def _r2c(input, s, dim, norm, back, name):
+    """Half of the transform of real numbers; ``back``: of the inverse, which is its conjugate."""
+    x = _real(_input(input, name), name)
+    dims, sizes = _dims(x, s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    scale = _scale(norm, math.prod(sizes), back)
+    *rest, last = list(zip(dims, sizes))
+    for d, n in rest:
+        x = _resized(x, d, n)
+    x = fft_r2c(_resized(x, *last), last[0], 1.0 if rest else scale)
+    for i, (d, _) in enumerate(reversed(rest)):
+        x = fft_c2c(x, d, False, scale if i == len(rest) - 1 else 1.0)
+    return x.conj() if back else x
+
+
+def _c2r(input, s, dim, norm, back, name):
+    """The real transform of half of conjugate symmetric numbers; forward, of their conjugates backward."""
+    x = _number(_input(input, name), name, True)
+    dims, sizes = _dims(x, s, dim, lambda n: 2 * (n - 1))
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    scale = _scale(norm, math.prod(sizes), back)
+    x = x if back else x.conj()
+    *rest, (last, n) = list(zip(dims, sizes))
+    for d, size in rest:
+        x = fft_c2c(_resized(x, d, size), d, True, 1.0)
+    return fft_c2r(_resized(x, last, n // 2 + 1), last, n, scale)
+
+
+_SHARED = """
+
+    Args:
+        input: {takes}.
+        {size}
+        {dim}
+        norm: ``"backward"``, ``"forward"`` or ``"ortho"``; see :mod:`clnn.fft`.
+
+    Raises:
+        RuntimeError: a length below 1, a dtype that has no transform, or dimensions that do not fit.
+
+    Example:
+        >>> {example}
+    """
+_ONE = dict(size="n: the length, to which the input is cut or filled up with zeros; by default {n}.", dim="dim: the dimension that is transformed.")
+_MANY = dict(size="s: the lengths, to which the input is cut or filled up with zeros; by default {n}.",
+             dim="dim: the dimensions that are transformed{all}.")
+
+
+def _make(name, work, back, kind, text, takes, example, n="that of the input"):
+    def one(input, n=None, dim=-1, norm=None, *, out=None):
+        return set_out(out, work(input, None if n is None else (n,), (dim,), norm, back, name))
+
+    def two(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+        return set_out(out, work(input, s, dim, norm, back, name))
+
+    def many(input, s=None, dim=None, norm=None, *, out=None):
+        return set_out(out, work(input, s, dim, norm, back, name))
+    fn = {"": one, "2": two, "n": many}[kind]
+    shared = _ONE if kind == "" else _MANY
+    fn.__name__ = fn.__qualname__ = name
+    fn.__doc__ = text + _SHARED.format(takes=takes, example=example, size=shared["size"].format(n=n),
+                                       dim=shared["dim"].format(all=", by default the last ``len(s)`` or all" if kind == "n" else ""))
+    globals()[name] = fn
+
+
+_ANY, _REAL, _HALF = "real or complex, (*, N, *)", "real, (*, N, *)", "complex, (*, N // 2 + 1, *)"
+for _kind, _of in (("", "one dimension"), ("2", "the last two dimensions"), ("n", "several dimensions")):
+    _x = "clnn.ones(4)" if _kind != "2" else "clnn.ones(1, 4)"
+    _make("fft" + _kind, _c2c, False, _kind, f"The discrete Fourier transform of {_of}.", _ANY, f"clnn.fft.fft{_kind}({_x}).real\n        " + (
+        "tensor([4., 0., 0., 0.])" if _kind != "2" else "tensor([[4., 0., 0., 0.]])"))
+    _make("ifft" + _kind, _c2c, True, _kind, f"The inverse of :func:`fft{_kind}`.", _ANY, f"clnn.fft.ifft{_kind}({_x}).real\n        " + (
+        "tensor([1., 0., 0., 0.])" if _kind != "2" else "tensor([[1., 0., 0., 0.]])"))
+    _make("rfft" + _kind, _r2c, False, _kind, f"The Fourier transform of real numbers in {_of}: the first N // 2 + 1 results of the last one, the others are "
+          "their conjugates.", _REAL, f"clnn.fft.rfft{_kind}({_x}).shape\n        " + ("clnn.Size([3])" if _kind != "2" else "clnn.Size([1, 3])"))
+    _make("irfft" + _kind, _c2r, True, _kind, f"The inverse of :func:`rfft{_kind}`: real numbers.", _HALF,
+          f"clnn.fft.irfft{_kind}(clnn.fft.rfft{_kind}({_x}))\n        " + ("tensor([1., 1., 1., 1.])" if _kind != "2" else "tensor([[1., 1., 1., 1.]])"),
+          "that of the input, and 2 (N - 1) of the last one")
+    _make("hfft" + _kind, _c2r, False, _kind, f"The Fourier transform of conjugate symmetric numbers in {_of}, given half of them: real numbers.", _HALF,
+          f"clnn.fft.hfft{_kind}({_x}).shape\n        " + ("clnn.Size([6])" if _kind != "2" else "clnn.Size([1, 6])"),
+          "that of the input, and 2 (N - 1) of the last one")
+    _make("ihfft" + _kind, _r2c, True, _kind, f"The inverse of :func:`hfft{_kind}`: half of conjugate symmetric numbers.", _REAL,
+          f"clnn.fft.ihfft{_kind}({_x}).shape\n        " + ("clnn.Size([3])" if _kind != "2" else "clnn.Size([1, 3])"))
+
+
+# -- frequencies and order --------------------------------------------------------------------------------------------------------------
+def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """The frequencies of the results of :func:`fft` for ``n`` samples that lie ``d`` apart: ``[0, 1, ..., -2, -1] / (d n)``.
+
+    Example:
+        >>> clnn.fft.fftfreq(4)
+        tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
+    return set_out(out, _done(from_array(np.fft.fftfreq(int(n), d), resolve(device), _float_default(dtype)), requires_grad))
+
+
+def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """The frequencies of the results of :func:`rfft` for ``n`` samples that lie ``d`` apart: ``[0, 1, ..., n // 2] / (d n)``.
+
+    Example:
+        >>> clnn.fft.rfftfreq(4)
+        tensor([0.0000, 0.2500, 0.5000])
+    """
+    return set_out(out, _done(from_array(np.fft.rfftfreq(int(n), d), resolve(device), _float_default(dtype)), requires_grad))
+
+
+def _shift(input, dim, by):
+    dims = range(len(input.shape)) if dim is None else [wrap_dim(d, len(input.shape)) for d in ((dim,) if isinstance(dim, int) else dim)]
+    return roll(input, [by(input.shape[d]) for d in dims], list(dims)) if input.shape else input
+
+
+def fftshift(input, dim=None):
+    """The zero frequency in the middle of ``dim`` (an int, several, or all) in place of its start.
+
+    Example:
+        >>> clnn.fft.fftshift(clnn.arange(5))
+        tensor([3, 4, 0, 1, 2])
+    """
+    return _shift(input, dim, lambda n: n // 2)
+
+
+def ifftshift(input, dim=None):
+    """The inverse of :func:`fftshift`.
+
+    Example:
+        >>> clnn.fft.ifftshift(clnn.arange(5))
+        tensor([2, 3, 4, 0, 1])
+    """
+    return _shift(input, dim, lambda n: -(n // 2))
