@@ -166,26 +166,43 @@ def _make(name, work, back, kind, text, takes, example, n="that of the input"):
     fn.__name__ = fn.__qualname__ = name
     fn.__doc__ = text + _SHARED.format(takes=takes, example=example, size=shared["size"].format(n=n),
                                        dim=shared["dim"].format(all=", by default the last ``len(s)`` or all" if kind == "n" else ""))
-    globals()[name] = fn
+    return fn
 
 
 _ANY, _REAL, _HALF = "real or complex, (*, N, *)", "real, (*, N, *)", "complex, (*, N // 2 + 1, *)"
-for _kind, _of in (("", "one dimension"), ("2", "the last two dimensions"), ("n", "several dimensions")):
-    _x = "clnn.ones(4)" if _kind != "2" else "clnn.ones(1, 4)"
-    _make("fft" + _kind, _c2c, False, _kind, f"The discrete Fourier transform of {_of}.", _ANY, f"clnn.fft.fft{_kind}({_x}).real\n        " + (
-        "tensor([4., 0., 0., 0.])" if _kind != "2" else "tensor([[4., 0., 0., 0.]])"))
-    _make("ifft" + _kind, _c2c, True, _kind, f"The inverse of :func:`fft{_kind}`.", _ANY, f"clnn.fft.ifft{_kind}({_x}).real\n        " + (
-        "tensor([1., 0., 0., 0.])" if _kind != "2" else "tensor([[1., 0., 0., 0.]])"))
-    _make("rfft" + _kind, _r2c, False, _kind, f"The Fourier transform of real numbers in {_of}: the first N // 2 + 1 results of the last one, the others are "
-          "their conjugates.", _REAL, f"clnn.fft.rfft{_kind}({_x}).shape\n        " + ("clnn.Size([3])" if _kind != "2" else "clnn.Size([1, 3])"))
-    _make("irfft" + _kind, _c2r, True, _kind, f"The inverse of :func:`rfft{_kind}`: real numbers.", _HALF,
-          f"clnn.fft.irfft{_kind}(clnn.fft.rfft{_kind}({_x}))\n        " + ("tensor([1., 1., 1., 1.])" if _kind != "2" else "tensor([[1., 1., 1., 1.]])"),
-          "that of the input, and 2 (N - 1) of the last one")
-    _make("hfft" + _kind, _c2r, False, _kind, f"The Fourier transform of conjugate symmetric numbers in {_of}, given half of them: real numbers.", _HALF,
-          f"clnn.fft.hfft{_kind}({_x}).shape\n        " + ("clnn.Size([6])" if _kind != "2" else "clnn.Size([1, 6])"),
-          "that of the input, and 2 (N - 1) of the last one")
-    _make("ihfft" + _kind, _r2c, True, _kind, f"The inverse of :func:`hfft{_kind}`: half of conjugate symmetric numbers.", _REAL,
-          f"clnn.fft.ihfft{_kind}({_x}).shape\n        " + ("clnn.Size([3])" if _kind != "2" else "clnn.Size([1, 3])"))
+_OF = {"": "one dimension", "2": "the last two dimensions", "n": "several dimensions"}
+
+
+def _family(kind):
+    """The six transforms of one, two or several dimensions."""
+    x, of = "clnn.ones(1, 4)" if kind == "2" else "clnn.ones(4)", _OF[kind]
+
+    def values(text):
+        return f"tensor([[{text}]])" if kind == "2" else f"tensor([{text}])"
+
+    def shape(n):
+        return f"clnn.Size([1, {n}])" if kind == "2" else f"clnn.Size([{n}])"
+
+    def example(call, shown):
+        return f"{call}\n        {shown}"
+    last = "that of the input, and 2 (N - 1) of the last one"
+    return (
+        _make("fft" + kind, _c2c, False, kind, f"The discrete Fourier transform of {of}.", _ANY,
+              example(f"clnn.fft.fft{kind}({x}).real", values("4., 0., 0., 0."))),
+        _make("ifft" + kind, _c2c, True, kind, f"The inverse of :func:`fft{kind}`.", _ANY, example(f"clnn.fft.ifft{kind}({x}).real", values("1., 0., 0., 0."))),
+        _make("rfft" + kind, _r2c, False, kind, f"The Fourier transform of real numbers in {of}: the first N // 2 + 1 results of the last one, the others are "
+              "their conjugates.", _REAL, example(f"clnn.fft.rfft{kind}({x}).shape", shape(3))),
+        _make("irfft" + kind, _c2r, True, kind, f"The inverse of :func:`rfft{kind}`: real numbers.", _HALF,
+              example(f"clnn.fft.irfft{kind}(clnn.fft.rfft{kind}({x}))", values("1., 1., 1., 1.")), last),
+        _make("hfft" + kind, _c2r, False, kind, f"The Fourier transform of conjugate symmetric numbers in {of}, given half of them: real numbers.", _HALF,
+              example(f"clnn.fft.hfft{kind}({x}).shape", shape(6)), last),
+        _make("ihfft" + kind, _r2c, True, kind, f"The inverse of :func:`hfft{kind}`: half of conjugate symmetric numbers.", _REAL,
+              example(f"clnn.fft.ihfft{kind}({x}).shape", shape(3))))
+
+
+fft, ifft, rfft, irfft, hfft, ihfft = _family("")
+fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = _family("2")
+fftn, ifftn, rfftn, irfftn, hfftn, ihfftn = _family("n")
 
 
 # -- frequencies and order --------------------------------------------------------------------------------------------------------------
