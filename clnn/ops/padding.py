@@ -94,7 +94,7 @@ def _mode_grad(g, mode, before, after, shape):
     return g
 
 
-@kernel("_mode_pad", method=False, vjp=dict(input=_mode_grad))
+@kernel("_mode_pad", complex=True, method=False, vjp=dict(input=_mode_grad))
 def _mode_pad(input, mode, before, after, shape, rank):
     out_shape = Size(b + s + a for b, s, a in zip(before, shape, after))
     x, device = input.contiguous(), input._storage.device

@@ -263,7 +263,7 @@ def values(x) -> np.ndarray:
         return x.detach().numpy()
     if type(x).__module__.partition(".")[0] == "torch" and hasattr(x, "detach"):
         x = x.detach().resolve_conj()
-        return x.float().numpy() if str(x.dtype) == "torch.bfloat16" else x.numpy()
+        return x.float().numpy() if str(x.dtype) == "torch.bfloat16" else x.numpy(force=True)
     return np.asarray(x)
 
 

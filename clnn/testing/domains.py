@@ -69,7 +69,7 @@ RANDOM = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"
 EMPTY_DIFFERS = {"pixel_unshuffle", "histogram", "pinverse", "linalg_pinv", "linalg_cond", "linalg_lstsq", "linalg_matrix_rank"}
 
 #: Operators whose result depends on how the input lies in memory, by definition.
-MEMORY = {"as_strided", "embed_strided", "stride", "is_contiguous"}
+MEMORY = {"as_strided", "embed_strided", "stride", "is_contiguous", "view_as_complex"}
 
 
 def domains_of(op):
