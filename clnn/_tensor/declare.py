@@ -3,7 +3,8 @@
 One call declares an operator completely; the function, the Tensor method, the in-place form, ``out=`` and the derived tests follow from
 the entry. A gradient rule is a function whose *parameter names* say what it needs: ``g`` (the gradient of the output, a tuple if there are
 several), names of inputs and attributes, ``<input>_shape`` of an input that the rule serves, ``out`` (the result) or the name of a hidden
-output, ``needs`` (flags). Only what the rules of inputs that require gradients name is kept for backward.
+output, ``needs`` (flags). A rule may be a pair: the function, and the same gradient as one C expression over its (alike) arguments. Only what
+the rules of inputs that require gradients name is kept for backward.
 """
 from __future__ import annotations
 
@@ -18,43 +19,10 @@ from .autocast import cast_floats, with_autocast
 from .dispatch import _promoted, attach, broadcast, config, elementwise_call, promote, record_elementwise, record_in_layout
 from .grad_mode import state
 from .inplace import apply_inplace, mark, set_out
+from .rules import Rule
 from .tensor import Tensor, make_view
 
 _FLOAT_ARGS = dt.FLOATS
-
-
-class Rule:
-    """One gradient rule: which inputs it serves and which values it asks for."""
-
-    __slots__ = ("targets", "joint", "fn", "names", "saves")
-
-    def __init__(self, op, key, fn):
-        names = [n.strip() for n in key.split(",")]
-        self.joint = len(names) > 1
-        self.targets = tuple(op.position[n] for n in names)
-        self.fn = fn
-        self.names = tuple(inspect.signature(fn).parameters)
-        self.saves = set()
-        for n in self.names:
-            if n in op.position:
-                self.saves.add(op.position[n])
-            elif n in op.outputs or n == "result":
-                self.saves.add(-1 - (op.outputs.index(n) if n in op.outputs else 0))
-            elif n not in ("g", "needs") and n[:-6] not in op.position:
-                raise ValueError(f"{op.name}: the gradient rule for {key!r} asks for {n!r}, which is no input, attribute or output")
-
-    def call(self, node, g, needed):
-        args = []
-        for n in self.names:
-            if n == "g":
-                args.append(g)
-            elif n == "needs":
-                args.append(tuple(needed[i] for i in self.targets))
-            elif n.endswith("_shape") and n not in node.op.position:    # the shape alone: the input may be overwritten or freed
-                args.append(node.metas[node.op.position[n[:-6]]][0])
-            else:
-                args.append(node.lookup(n))
-        return self.fn(*args)
 
 
 class Entry(Op):

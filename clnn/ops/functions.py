@@ -26,7 +26,7 @@ log = _function("log", "log(input)", lambda g, input: g / input, np.log, doc="Na
 log2 = _function("log2", "log2(input)", lambda g, input: g / (input * math.log(2)), np.log2)
 log10 = _function("log10", "log10(input)", lambda g, input: g / (input * math.log(10)), np.log10)
 log1p = _function("log1p", "log1p(input)", lambda g, input: g / (input + 1), np.log1p)
-sqrt = _function("sqrt", "sqrt(input)", lambda g, result: g / (2 * result), np.sqrt, doc="Square root.")
+sqrt = _function("sqrt", "sqrt(input)", (lambda g, result: g / (2 * result), "g / (2 * result)"), np.sqrt, doc="Square root.")
 rsqrt = _function("rsqrt", "1.0f / sqrt(input)", lambda g, result: g * (-0.5 * result * result * result), lambda x: 1 / np.sqrt(x))
 reciprocal = _function("reciprocal", "1.0f / input", lambda g, result: -g * result * result, np.reciprocal)
 sin = _function("sin", "sin(input)", lambda g, input: g * input.cos(), np.sin)
@@ -37,15 +37,15 @@ acos = _function("acos", "acos(input)", lambda g, input: -g * (1 - input * input
 atan = _function("atan", "atan(input)", lambda g, input: g / (1 + input * input), np.arctan, ("arctan",))
 sinh = _function("sinh", "sinh(input)", lambda g, input: g * input.cosh(), np.sinh)
 cosh = _function("cosh", "cosh(input)", lambda g, input: g * input.sinh(), np.cosh)
-tanh = _function("tanh", "tanh(input)", lambda g, result: g * (1 - result * result), np.tanh)
+tanh = _function("tanh", "tanh(input)", (lambda g, result: g * (1 - result * result), "g * (1 - result * result)"), np.tanh)
 asinh = _function("asinh", "asinh(input)", lambda g, input: g * (input * input + 1).rsqrt(), np.arcsinh, ("arcsinh",))
 acosh = _function("acosh", "acosh(input)", lambda g, input: g * (input * input - 1).rsqrt(), np.arccosh, ("arccosh",))
 atanh = _function("atanh", "atanh(input)", lambda g, input: g / (1 - input * input), np.arctanh, ("arctanh",))
 erf = _function("erf", "erf(input)", lambda g, input: g * (TWO_OVER_SQRT_PI * (-input * input).exp()))
 erfc = _function("erfc", "erfc(input)", lambda g, input: g * (-TWO_OVER_SQRT_PI * (-input * input).exp()))
 lgamma = _function("lgamma", "lgamma(input)", lambda g, input: g * input.digamma())
-sigmoid = _function("sigmoid", "1.0f / (1.0f + exp(-input))", lambda g, result: g * (result * (1 - result)), lambda x: 1 / (1 + np.exp(-x)),
-                    ("expit",), doc="1 / (1 + exp(-x)).")
+sigmoid = _function("sigmoid", "1.0f / (1.0f + exp(-input))", (lambda g, result: g * (result * (1 - result)), "g * (result * (1 - result))"),
+                    lambda x: 1 / (1 + np.exp(-x)), ("expit",), doc="1 / (1 + exp(-x)).")
 sinc = _function("sinc", "(input == 0 ? (ACC)1 : sin((ACC)3.14159265358979f * input) / ((ACC)3.14159265358979f * input))",
                  lambda g, input, result: g * where(input == 0, 0.0, ((math.pi * input).cos() - result) / input), np.sinc)
 digamma = _function("digamma", "clnn_digamma(input)", lambda g, input: g * _trigamma(input))
