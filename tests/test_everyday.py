@@ -267,6 +267,11 @@ def test_linspace_to_the_bit():
         for dtype in ("float32", "float64"):
             mine, theirs = (lib.linspace(start, end, steps, dtype=getattr(lib, dtype)).numpy() for lib in (clnn, torch))
             np.testing.assert_allclose(mine, theirs, rtol=0 if dtype == "float32" else 1e-15, atol=0 if dtype == "float32" else 1e-14)
+    if not clnn.get_default_device().physical.has_fp64:
+        return
+    n = 40001                                                   # long ones are made on the device
+    assert (clnn.linspace(-1, 7, n).numpy() == torch.linspace(-1, 7, n).numpy()).all()
+    assert (clnn.arange(0.5, n, 1.25).numpy() == (0.5 + 1.25 * np.arange(32001)).astype(np.float32)).all()
 
 
 def test_in_place_through_views_keeps_what_gradients_need():
