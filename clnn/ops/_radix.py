@@ -1,6 +1,6 @@
 """Launching sorts: rows of numbers into (sorted values, indices), and exclusive sums of counts.
 
-CPU drivers: a work-item sorts whole rows; a few long rows are cut into chunks. GPUs: a work-group sorts a short row in local memory; long
+CPU drivers: a work-item sorts whole rows; a few long rows are cut into chunks that work-items share. GPUs: a work-group sorts a short row in local memory; long
 rows are cut into many chunks. All forms are stable and give the same result.
 """
 from __future__ import annotations
@@ -9,9 +9,11 @@ from .._tensor.dispatch import run
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 
-FEW = 64                   # rows up to this are sorted without passes over bytes (kernels/sorting/rows.cl.mako)
+FEW = 64                   # rows up to this are sorted to find one element of them
+_FEW = 128                 # rows up to this are sorted without passes over bytes (kernels/sorting/rows.cl.mako)
 _LONG_ROW = 16384          # on CPUs: rows longer than this are shared by work-items when there are fewer rows than units
 _TILE = 1024
+_DIGIT = 11                # bits per pass over a long row on CPUs (kernels/sorting/long.cl.mako)
 
 
 def key_dtype(dtype):
@@ -25,12 +27,10 @@ def sort_rows(x, rows, length, descending=False):
     values, indices = empty(x.shape, x.dtype, device), empty(x.shape, dt.int64, device)
     if x._numel == 0:
         return values, indices
-    if device.is_cpu and (length <= _LONG_ROW or rows >= 2 * device.compute_units):
-        items = min(rows, max(1, 4 * device.compute_units))
-        keys, places = empty((items * 2 * length,), key_dtype(x.dtype), device), empty((items * 2 * length,), dt.int32, device)
-        run(device, "sorting/rows", dict(T=x.dtype, DESC=descending), (items,), (1,), x, values, indices, keys, places, rows, length, items)
+    if device.is_cpu:
+        (_sort_each if length <= _LONG_ROW or rows >= 2 * device.compute_units else _sort_long)(device, x, rows, length, descending, values, indices)
         return values, indices
-    if not device.is_cpu and length <= _bitonic_limit(device, x.dtype):
+    if length <= _bitonic_limit(device, x.dtype):
         size = 1 << max(1, (length - 1).bit_length())
         local = max(1, min(256, size // 2, device.max_work_group))
         run(device, "sorting/bitonic", dict(T=x.dtype, DESC=descending, SIZE=size), (rows * local,), (local,), x, values, indices, length)
@@ -40,6 +40,35 @@ def sort_rows(x, rows, length, descending=False):
     run(device, "sorting/radix:radix_emit", dict(T=x.dtype, DESC=descending, DIGIT=_digit(device), FIRST=False), (length, rows), (_local(length), 1),
         x, places, values, indices, length)
     return values, indices
+
+
+def _sort_each(device, x, rows, length, descending, values, indices):
+    """A work-item per row at a time."""
+    items = min(rows, 4 * device.compute_units)
+    params = dict(T=x.dtype, DESC=descending)
+    if length <= _FEW:
+        run(device, "sorting/rows:sort_few", dict(params, FEW=_FEW), (items,), (1,), x, values, indices, rows, length, items)
+        return
+    wide = key_dtype(x.dtype) if x.dtype.is_floating_point else dt.int64
+    keys, places = empty((items * 2 * length,), wide, device), empty((items * 2 * length,), dt.int32, device)
+    run(device, "sorting/rows:sort_rows", dict(params, FEW=0), (items,), (1,), x, values, indices, keys, places, rows, length, items)
+
+
+def _sort_long(device, x, rows, length, descending, values, indices):
+    """A few work-items share a row. How many passes it takes is seen on the device: those that are not needed do nothing."""
+    chunk = -(-length // max(1, 2 * device.compute_units // rows)) + 63 & ~63
+    chunks, wide = -(-length // chunk), x.dtype.itemsize == 8
+    keys, keys2 = (empty((rows * length,), dt.int64, device) for _ in "ab")
+    places, places2 = (empty((rows * length if wide else 1,), dt.int32, device) for _ in "ab")
+    spread, table = empty((rows * chunks * 3,), key_dtype(x.dtype), device), empty((rows * chunks << _DIGIT,), dt.int32, device)
+    params, geometry, tail = dict(T=x.dtype, DESC=descending), ((chunks, rows), (1, 1)), (length, chunk, chunks)
+    run(device, "sorting/long:long_range", params, *geometry, x, spread, *tail)
+    old, new = (keys, places), (keys2, places2)
+    for number in range(-(-8 * x.dtype.itemsize // _DIGIT)):
+        run(device, "sorting/long:long_count", params, *geometry, x, old[0], spread, table, *tail, number)
+        run(device, "sorting/long:long_move", params, *geometry, x, *old, *new, spread, table, *tail, number)
+        old, new = new, old
+    run(device, "sorting/long:long_emit", params, *geometry, x, keys, places, keys2, places2, spread, values, indices, *tail)
 
 
 def select_rows(x, rows, length, what):
