@@ -59,7 +59,8 @@ def _entry(name, kind, fn, params, *, vjp=None, outputs=("out",), public=None, v
 def _finish(op, fn, method, inplace, method_name=None):
     """Publish the function and derive the Tensor method and in-place form."""
     plain, fn = fn, with_autocast(op, fn)
-    fn.__name__ = fn.__qualname__ = op.name
+    for f in {plain, fn}:
+        f.__name__ = f.__qualname__ = op.name
     fn.__doc__ = op.doc or fn.__doc__
     fn.op = op
     op.fn, op.method, op.inplace = fn, bool(method), inplace
@@ -146,7 +147,7 @@ def _unary(op):
 
 
 def unsupported(op, dtype):
-    return NotImplementedError(f'"{op.name}" not implemented for {dtype}; it takes {", ".join(d.name for d in op.dtypes)}')
+    return NotImplementedError(f'"{op.name}" not implemented for {dtype}; it takes {", ".join(d.name for d in op.dtypes)}{op.hint}')
 
 
 def _number_kind(x):
@@ -263,7 +264,7 @@ def common_names(kwargs, params):
     return None
 
 
-def _with_common_names(body, params):
+def _with_common_names(body, params, old=()):
     """``body``, taking ``out=`` as every operator does, and other names of its arguments."""
     own_out = "out" in params
     listed = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(body).parameters.values())
@@ -280,6 +281,10 @@ def _with_common_names(body, params):
         except AttributeError:
             no_tensor(body, params, args)
             raise
+        except TypeError:
+            if not old or len(args) != len(old):
+                raise
+            r, target = body(**dict(zip(old, args))), kwargs.get("out")
         return r if target is None else set_out(target, r)
     return call
 
@@ -453,12 +458,15 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, **field
 
 # -- composites -----------------------------------------------------------------------------------------------------------------
 
-def composite(name=None, *, aliases=(), method=True, inplace=False, **fields):
-    """Declare an operator made of other operators (decorator); its gradient follows from theirs."""
+def composite(name=None, *, aliases=(), method=True, inplace=False, old="", **fields):
+    """Declare an operator made of other operators (decorator); its gradient follows from theirs.
+
+    ``old`` lists the parameters in the order in which PyTorch took them before 1.5, all by place: ``x.add_(alpha, other)``.
+    """
     def decorate(body):
         params = tuple(inspect.signature(body).parameters)
         op = _entry(name or body.__name__, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
-        return _finish(op, _with_common_names(body, params), method, inplace)
+        return _finish(op, _with_common_names(body, params, old.split()), method, inplace)
     return decorate
 
 

@@ -59,7 +59,7 @@ _logit = _function("_logit", "log(input / (1.0f - input))", lambda g, input: g /
 
 # -- dtype kept -------------------------------------------------------------------------------------------------------------------
 neg = elementwise("neg", "input", "-input", aliases=("negative",), vjp=dict(input=lambda g: -g), numpy=np.negative,
-                  dtypes=tuple(d for d in dt.ALL if d is not dt.bool_))
+                  hint=". If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.", dtypes=tuple(d for d in dt.ALL if d is not dt.bool_))
 positive = composite("positive")(lambda input: input)
 abs = elementwise("abs", "input", dict(bool="input", int="(input < 0 ? -input : input)", float="fabs(input)"), aliases=("absolute",),
                   vjp=dict(input=lambda g, input: g * input.sign()), numpy=np.abs)

@@ -378,7 +378,7 @@ def feature_dropout(input, p=0.5, training=True, inplace=False):
 _ALPHA = 1.7580993408473766         # -(SELU's limit for x -> -inf), Klambauer et al. 2017
 
 
-def alpha_dropout(input, p=0.5, training=True, inplace=False, *, channels=False):
+def alpha_dropout(input, p=0.5, training=False, inplace=False, *, channels=False):
     """Dropout that keeps mean and variance of SELU networks: dropped elements take the negative limit of SELU."""
     _check_p(p)
     if not training or p == 0.0:
@@ -392,6 +392,6 @@ def alpha_dropout(input, p=0.5, training=True, inplace=False, *, channels=False)
     return apply_inplace(input, out, "alpha_dropout") if inplace else out
 
 
-def feature_alpha_dropout(input, p=0.5, training=True, inplace=False):
+def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """:func:`alpha_dropout` of whole channels."""
     return alpha_dropout(input, p, training, inplace, channels=True)
