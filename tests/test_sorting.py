@@ -95,6 +95,16 @@ def test_topk(k, shape, dim, largest):
     sorted_like(a.topk(k, dim, largest), b.topk(k, dim, largest))
 
 
+@pytest.mark.parametrize("k, shape", [(3, (70000,)), (500, (70001,)), (130, (3, 1000)), (5, (20, 3000))], ids=str)
+@pytest.mark.parametrize("largest", [True, False])
+def test_topk_of_long_rows_and_of_many(k, shape, largest):
+    """In chunks, and by the last element; ties go to the lower position, as a stable sort has them."""
+    for array in (floats(*shape), np.random.default_rng(2).integers(0, 50, shape)):
+        a, b = pair(array)
+        want = torch.sort(b, descending=largest, stable=True)
+        sorted_like(a.topk(k, largest=largest), [t[..., :k] for t in want])
+
+
 def test_topk_nan_and_error():
     a, b = pair(floats(3, 50, nan=0.1))
     same(a.topk(8).values, b.topk(8).values)

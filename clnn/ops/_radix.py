@@ -12,6 +12,7 @@ from ..core import dtype as dt
 FEW = 64                   # rows up to this are sorted to find one element of them
 _FEW = 128                 # rows up to this are sorted without passes over bytes (kernels/sorting/rows.cl.mako)
 _LONG_ROW = 16384          # on CPUs: rows longer than this are shared by work-items when there are fewer rows than units
+_FEW_TOP = 128
 _TILE = 1024
 _DIGIT = 11                # bits per pass over a long row on CPUs (kernels/sorting/long.cl.mako)
 
@@ -71,6 +72,30 @@ def _sort_long(device, x, rows, length, descending, values, indices):
     run(device, "sorting/long:long_emit", params, *geometry, x, keys, places, keys2, places2, spread, values, indices, *tail)
 
 
+def top_rows(x, rows, length, k, largest):
+    """The ``k`` first elements of each sorted row and their positions, (rows, k) each; on CPUs only.
+
+    A few rows are cut into chunks, whose first ``k`` are sorted together. Up to ``_FEW_TOP`` elements are kept in order while the row passes by;
+    more are found by the last one of them.
+    """
+    device = x._storage.device
+    units = 2 * device.compute_units
+    chunks = max(1, min(units // rows, length // max(_LONG_ROW, 8 * k)))
+    chunk, items, few = length // chunks, min(rows * chunks, 2 * units), k <= _FEW_TOP
+    values, indices = empty((rows, chunks * k), x.dtype, device), empty((rows, chunks * k), dt.int64, device)
+    keys = empty((items * (k if few else length - (chunks - 1) * chunk),), key_dtype(x.dtype), device)
+    if few:
+        run(device, "sorting/topk", dict(T=x.dtype, DESC=largest, LOOP=True, LOCAL=1), (items,), (1,), x, values, indices, keys,
+            empty((items * k,), dt.int32, device), rows, length, k, items, chunk, chunks)
+        if chunks == 1:
+            return values, indices
+    else:
+        run(device, "sorting/select:select_top", dict(T=x.dtype, DESC=largest, WHAT="top"), (items,), (1,), x, values, indices, keys, rows, length, k,
+            items, chunk, chunks)
+    values, places = sort_rows(values, rows, chunks * k, largest)
+    return values[:, :k], indices.gather(1, places[:, :k])
+
+
 def select_rows(x, rows, length, what):
     """The element at place ``what`` (a number, ``median`` or ``nanmedian``) of each sorted row and its position, (rows,) each; on CPUs only."""
     device = x._storage.device
@@ -78,7 +103,7 @@ def select_rows(x, rows, length, what):
     items = min(rows, 4 * device.compute_units)
     number = isinstance(what, int)
     kind = "place" if number else what if x.dtype.is_floating_point else "place"
-    run(device, "sorting/select", dict(T=x.dtype, WHAT=kind), (items,), (1,), x, values, indices, empty((items * length,), key_dtype(x.dtype), device),
+    run(device, "sorting/select", dict(T=x.dtype, DESC=False, WHAT=kind), (items,), (1,), x, values, indices, empty((items * length,), key_dtype(x.dtype), device),
         rows, length, what if number else (length - 1) // 2, items)
     return values, indices
 
