@@ -41,14 +41,14 @@ for _n in ("half", "double", "short", "long", "float", "int", "cfloat", "cdouble
 inf, nan, pi, e = __import__("math").inf, __import__("math").nan, __import__("math").pi, __import__("math").e
 newaxis = None
 
+for _name, _fn in _misc.public().items():
+    globals().setdefault(_name, _fn)
+
 for _name, _op in _REGISTRY.items():
     if not _name.startswith("_") and _name not in ("view", "contiguous", "copy", "embed_strided"):
         globals().setdefault(_name, _op.fn)
         if _op.inplace and hasattr(Tensor, _name + "_"):
             globals().setdefault(_name + "_", getattr(Tensor, _name + "_"))
-
-for _name, _fn in _misc.public().items():
-    globals().setdefault(_name, _fn)
 
 _dispatch.config.eager = _config.eager
 
@@ -86,9 +86,9 @@ def numel(input):
     return input.numel()
 
 
-def result_type(a, b):
-    """The dtype that an arithmetic operator on ``a`` and ``b`` gives."""
-    pairs = [(x.dtype, 2 if x.shape else 1) if isinstance(x, Tensor) else (_dtype_module.scalar_dtype(x), 0) for x in (a, b)]
+def result_type(tensor, other):
+    """The dtype that an arithmetic operator on ``tensor`` and ``other``, tensors or numbers, gives."""
+    pairs = [(x.dtype, 2 if x.shape else 1) if isinstance(x, Tensor) else (_dtype_module.scalar_dtype(x), 0) for x in (tensor, other)]
     return _dtype_module.result_type(*pairs)
 
 

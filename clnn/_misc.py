@@ -105,7 +105,7 @@ def is_deterministic_algorithms_warn_only_enabled():
     return False
 
 
-def set_deterministic_debug_mode(mode):
+def set_deterministic_debug_mode(debug_mode):
     """Accepted: every clnn kernel is deterministic."""
 
 
@@ -119,7 +119,7 @@ def set_flush_denormal(mode):
     return False
 
 
-def set_warn_always(flag):
+def set_warn_always(b):
     """Accepted: Python's warning filters decide."""
 
 
@@ -132,14 +132,14 @@ def get_num_interop_threads():
     return 1
 
 
-def set_default_tensor_type(kind):
+def set_default_tensor_type(t):
     """Set the default float dtype by PyTorch's type name (``'clnn.DoubleTensor'``) or constructor."""
-    name = kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
+    name = t if isinstance(t, str) else getattr(t, "__name__", str(t))
     for key, row in dict(Double="float64", Float="float32", Half="float16", BFloat16="bfloat16").items():
         if name.endswith(key + "Tensor"):
             dt.set_float_default(dt.from_name(row))
             return
-    raise TypeError(f"invalid type object: {kind}")
+    raise TypeError(f"invalid type object: {t}")
 
 
 def set_anomaly_enabled(mode, check_nan=True):
@@ -295,6 +295,21 @@ def resize_as_(input, other):
 def to_dlpack(input):
     """A DLPack capsule with a host copy of the values."""
     return input.__dlpack__()
+
+
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=True):
+    """``nn.functional.batch_norm`` in the order of arguments of the top-level function."""
+    return REGISTRY["batch_norm"].fn(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled=True):
+    """``nn.functional.instance_norm`` in the order of arguments of the top-level function."""
+    return REGISTRY["instance_norm"].fn(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    """``nn.functional.embedding`` in the order of arguments of the top-level function; a ``padding_idx`` below 0 is none."""
+    return REGISTRY["embedding"].fn(indices, weight, padding_idx if padding_idx >= 0 else None, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
 
 
 def dropout(input, p, train):

@@ -12,7 +12,7 @@ def is_compiling() -> bool:
 is_dynamo_compiling = is_compiling
 
 
-def disable(fn=None, recursive=True):
+def disable(fn=None, recursive=True, *, reason=None):
     """Mark a function as not to be recorded; called inside a recorded function it runs as part of it."""
     return (lambda f: f) if fn is None else fn
 

@@ -31,11 +31,11 @@ def _gpus():
         return []
 
 
-def _device(spec=None):
+def _device(device=None):
     """The physical device of a ``device=`` argument: None, a number, a name or a device."""
-    if spec is None and _current[0] is None:
+    if device is None and _current[0] is None:
         return _names.resolve(None)
-    number = _current[0] if spec is None else spec
+    number = _current[0] if device is None else device
     if isinstance(number, int):
         gpus = _gpus()
         if not 0 <= number < len(gpus):
@@ -75,9 +75,9 @@ def current_device() -> int:
     return default.index if default.kind == "gpu" else 0
 
 
-def set_device(spec) -> None:
+def set_device(device) -> None:
     """Make a GPU the default device; negative numbers change nothing."""
-    number = spec if isinstance(spec, int) else clnn.device(spec).index or 0
+    number = device if isinstance(device, int) else clnn.device(device).index or 0
     if number >= 0:
         _names.set_default_device(_device(number))
         _current[0] = number
@@ -86,8 +86,8 @@ def set_device(spec) -> None:
 class device:
     """Make a GPU the default device inside a ``with`` block; a negative number or None changes nothing."""
 
-    def __init__(self, spec):
-        number = -1 if spec is None else spec if isinstance(spec, int) else clnn.device(spec).index or 0
+    def __init__(self, device):
+        number = -1 if device is None else device if isinstance(device, int) else clnn.device(device).index or 0
         self._inner = _names.device("gpu", number) if number >= 0 else contextlib.nullcontext()
 
     def __enter__(self):
@@ -97,27 +97,27 @@ class device:
         return self._inner.__exit__(*exc)
 
 
-def device_of(tensor):
-    """The block of :class:`device` for the device of ``tensor``."""
-    return device(tensor.get_device() if tensor.is_cuda else -1)
+def device_of(obj):
+    """The block of :class:`device` for the device of the tensor ``obj``."""
+    return device(obj.get_device() if obj.is_cuda else -1)
 
 
-def get_device_name(spec=None) -> str:
+def get_device_name(device=None) -> str:
     """What the driver calls the device."""
-    return _device(spec).name
+    return _device(device).name
 
 
-def get_device_capability(spec=None):
+def get_device_capability(device=None):
     """(major, minor) of the driver's OpenCL version: there is no compute capability."""
-    words = _device(spec).platform_version.split()
+    words = _device(device).platform_version.split()
     major, _, minor = (words[1] if len(words) > 1 else "1.2").partition(".")
     return int(major), int(minor or 0)
 
 
-def get_device_properties(spec=None):
+def get_device_properties(device=None):
     """Name, memory and compute units of a device."""
-    d = _device(spec)
-    major, minor = get_device_capability(spec)
+    d = _device(device)
+    major, minor = get_device_capability(device)
     return types.SimpleNamespace(name=d.name, major=major, minor=minor, total_memory=d.global_mem, multi_processor_count=d.compute_units,
                                  max_threads_per_block=d.max_work_group, shared_memory_per_block=d.local_mem, warp_size=32, is_integrated=False)
 
@@ -127,7 +127,7 @@ def get_arch_list():
     return []
 
 
-def can_device_access_peer(a, b) -> bool:
+def can_device_access_peer(device, peer_device) -> bool:
     """False: copies between devices go through the host."""
     return False
 
@@ -137,60 +137,60 @@ def is_bf16_supported(including_emulation=True) -> bool:
     return True
 
 
-def synchronize(spec=None) -> None:
+def synchronize(device=None) -> None:
     """Wait until a device has finished (default: all opened ones)."""
-    clnn.synchronize(None if spec is None else _device(spec))
+    clnn.synchronize(None if device is None else _device(device))
 
 
 # -- memory ---------------------------------------------------------------------------------------------------------------------
 
-def memory_stats(spec=None) -> dict:
+def memory_stats(device=None) -> dict:
     """Counts of the device's memory under PyTorch's names."""
-    s = _device(spec).memory.stats()
+    s = _device(device).memory.stats()
     return {"allocated_bytes.all.current": s["allocated"], "allocated_bytes.all.peak": s["peak_allocated"],
             "reserved_bytes.all.current": s["reserved"], "reserved_bytes.all.peak": s["reserved"], "num_alloc_retries": s["retries"],
             "active.all.current": s["active_buffers"]}
 
 
-def memory_allocated(spec=None) -> int:
+def memory_allocated(device=None) -> int:
     """Bytes in use by tensors."""
-    return _device(spec).memory.stats()["allocated"]
+    return _device(device).memory.stats()["allocated"]
 
 
-def max_memory_allocated(spec=None) -> int:
+def max_memory_allocated(device=None) -> int:
     """The most bytes that were in use at a time since :func:`reset_peak_memory_stats`."""
-    return _device(spec).memory.stats()["peak_allocated"]
+    return _device(device).memory.stats()["peak_allocated"]
 
 
-def memory_reserved(spec=None) -> int:
+def memory_reserved(device=None) -> int:
     """Bytes that clnn holds, with those kept for reuse."""
-    return _device(spec).memory.stats()["reserved"]
+    return _device(device).memory.stats()["reserved"]
 
 
-def max_memory_reserved(spec=None) -> int:
+def max_memory_reserved(device=None) -> int:
     """Same as :func:`memory_reserved`, or the peak of the used bytes if that was more."""
-    s = _device(spec).memory.stats()
+    s = _device(device).memory.stats()
     return max(s["reserved"], s["peak_allocated"])
 
 
 memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 
 
-def reset_peak_memory_stats(spec=None) -> None:
+def reset_peak_memory_stats(device=None) -> None:
     """Start the peak anew."""
-    _device(spec).memory.reset_peak()
+    _device(device).memory.reset_peak()
 
 
 reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
 
-def reset_accumulated_memory_stats(spec=None) -> None:
+def reset_accumulated_memory_stats(device=None) -> None:
     """Nothing to reset."""
 
 
-def mem_get_info(spec=None):
+def mem_get_info(device=None):
     """(free, total) bytes; free is what clnn does not hold, as OpenCL tells nothing of other programs."""
-    d = _device(spec)
+    d = _device(device)
     return max(0, d.global_mem - d.memory.stats()["reserved"]), d.global_mem
 
 
@@ -341,7 +341,14 @@ class _CudaAutocast(_autocast):
         super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
-amp = _submodule("amp", autocast=_CudaAutocast, GradScaler=GradScaler, custom_fwd=functools.partial(_custom_fwd, device_type="cuda"),
+class _CudaGradScaler(GradScaler):
+    """``amp.GradScaler("cuda", ...)``."""
+
+    def __init__(self, init_scale=2.0 ** 16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
+        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+
+
+amp = _submodule("amp", autocast=_CudaAutocast, GradScaler=_CudaGradScaler, custom_fwd=functools.partial(_custom_fwd, device_type="cuda"),
                  custom_bwd=functools.partial(_custom_bwd, device_type="cuda"))
 nvtx = _submodule("nvtx", range_push=lambda msg: 0, range_pop=lambda: 0, mark=lambda msg: None,
                   range=lambda msg, *a, **k: clnn.profiler.record_function(msg))
@@ -369,7 +376,7 @@ def get_allocator_backend() -> str:
     return "native"
 
 
-def set_sync_debug_mode(mode) -> None:
+def set_sync_debug_mode(debug_mode) -> None:
     """Accepted."""
 
 

@@ -1,6 +1,7 @@
 """Ways of writing that programs use every day: other names of arguments, ``out=``, NumPy values among tensors, questions about dtypes."""
 import copy
 import importlib
+import operator
 import os
 import re
 import socket
@@ -19,6 +20,28 @@ def _gradient(t, f, values):
     x = t.tensor(values, requires_grad=True)
     f(x).sum().backward()
     return x.grad
+
+
+def _texts(*calls):
+    """What the error of each call says, or else that there was none."""
+    texts = []
+    for call in calls:
+        try:
+            call()
+            texts.append(None)
+        except Exception as error:
+            texts.append(f"{type(error).__name__}: {error}".split("\nFirst mismatch")[0])
+    return texts
+
+
+def _kinds(*calls):
+    return [text and text.split(":")[0] for text in _texts(*calls)]
+
+
+def _updated(x, *steps):
+    for name, *args in steps:
+        x = getattr(x, name)(*args)
+    return x
 
 
 CALLS = {
@@ -125,6 +148,26 @@ CALLS = {
     "solve_triangular, shapes": lambda t: t.linalg.solve_triangular(t.eye(4), t.ones(3, 2), upper=True),
     "solve_triangular, vector": lambda t: t.linalg.solve_triangular(t.eye(4), t.ones(4), upper=True),
     "one process": lambda t: _group(t),
+    "kinds of errors": lambda t: _kinds(
+        lambda: t.cat([]), lambda: t.stack([]), lambda: t.clamp(t.ones(2)), lambda: t.ones(2, 3).permute(0, 1, 2), lambda: t.tensor(None),
+        lambda: t.ones(3).masked_select(t.ones(4).bool()), lambda: t.ones(2) * [1, 2], lambda: t.meshgrid(t.ones(2, 2), t.ones(2), indexing="ij"),
+        lambda: t.utils.data.RandomSampler([]), lambda: t.zeros(2, 3).index_add_(0, t.tensor([0, 1, 0]), t.ones(2, 3)),
+        lambda: t.nn.functional.ctc_loss(t.ones(5, 2, 4), t.ones(2, 3).long(), (5, 5), (4, 3)), lambda: t.ones(2).exp(1)),
+    "what assert_close says": lambda t: _texts(*[lambda a=a, b=b: t.testing.assert_close(a, b) for a, b in (
+        (t.tensor(1.0), t.tensor(2.0)), (1, 2), (1.0, 1.5), (t.tensor([1, 2]), t.tensor([1, 3])), (t.tensor([True]), t.tensor([False])),
+        (t.ones(2).half(), t.ones(2).half() * 1.01), (t.ones(3), t.tensor([1.0, 2.0, 3.0])), ({"a": 1}, {"b": 1}))]),
+    "NumPy scalars in lists": lambda t: [t.tensor([np.float32(1), 2]).dtype, t.tensor([[np.float64(1), 2]]).dtype, t.tensor([np.float16(1), 2.5]).dtype],
+    "updated by arrays": lambda t: [operator.imul(operator.iadd(t.zeros(2), np.ones(2, "float32")), np.float64(3)), operator.isub(t.ones(2), np.ones((2, 2)))],
+    "arguments in the old order": lambda t: _updated(t.ones(2), ("add_", 2, t.ones(2)), ("sub_", 3, t.ones(2)), ("addcmul_", 2, t.ones(2), t.ones(2)),
+                                                     ("addcdiv_", 4, t.ones(2), t.ones(2) * 2), ("add", 0.5, t.ones(2))),
+    "top-level norms": lambda t: [t.batch_norm(t.arange(6.0).view(3, 2), t.ones(2), None, t.zeros(2), t.ones(2), False, 0.1, 1e-5, True),
+                                  t.instance_norm(t.arange(12.0).view(1, 2, 6), t.ones(2) * 2, None, None, None, True, 0.1, 1e-5, True),
+                                  t.embedding(t.arange(6.0).view(3, 2), t.tensor([2, 0]))],
+    "trees and their leaves": lambda t: [p.tree_map(lambda v, w: (v, w), {"a": [1, 2]}, {"a": [3, (4, 5)]}) for p in [t.utils._pytree]]
+    + [t.utils._pytree.tree_leaves([1, (2, 3)], is_leaf=lambda v: isinstance(v, tuple)), t.utils._pytree.tree_map(abs, [-1, [2]], is_leaf=None)],
+    "modules, repeated": lambda t: [len(list(m.modules(remove_duplicate=d))) for f in [t.nn.ReLU()] for m in [t.nn.Sequential(f, f)] for d in (True, False)],
+    "questions by name": lambda t: [t.promote_types(type1=t.int8, type2=t.uint8), t.result_type(tensor=t.ones(1), other=t.tensor(1)),
+                                    t.compiler.disable(lambda: 3, reason="text")(), t.nn.functional.alpha_dropout(t.ones(2))],
     "variables": lambda t: [isinstance(t.ones(1), t.autograd.Variable), isinstance(1, t.autograd.Variable)],
 }
 
@@ -267,6 +310,11 @@ def test_linspace_to_the_bit():
         for dtype in ("float32", "float64"):
             mine, theirs = (lib.linspace(start, end, steps, dtype=getattr(lib, dtype)).numpy() for lib in (clnn, torch))
             np.testing.assert_allclose(mine, theirs, rtol=0 if dtype == "float32" else 1e-15, atol=0 if dtype == "float32" else 1e-14)
+    if not clnn.get_default_device().physical.has_fp64:
+        return
+    n = 40001                                                   # long ones are made on the device
+    assert (clnn.linspace(-1, 7, n).numpy() == torch.linspace(-1, 7, n).numpy()).all()
+    assert (clnn.arange(0.5, n, 1.25).numpy() == (0.5 + 1.25 * np.arange(32001)).astype(np.float32)).all()
 
 
 def test_in_place_through_views_keeps_what_gradients_need():

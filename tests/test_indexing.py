@@ -333,7 +333,7 @@ def test_errors_of_joining():
         clnn.cat([clnn.zeros(1, 3), clnn.zeros(1, 2)])
     with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size, but got \\[1, 3\\] at entry 0 and \\[1, 2\\] at entry 1"):
         clnn.stack([clnn.zeros(1, 3), clnn.zeros(1, 2)])
-    with pytest.raises(RuntimeError, match="expected a non-empty list of Tensors"):
+    with pytest.raises(ValueError, match="expected a non-empty list of Tensors"):
         clnn.cat([])
     with pytest.raises(TypeError, match="must be tuple of Tensors, not Tensor"):
         clnn.cat(clnn.zeros(2))

@@ -170,11 +170,11 @@ def test_dropout_family():
     from clnn.ops import random as R
     x = clnn.randn(2000, 50)
     assert R.dropout(x, 0.5, False) is x and R.dropout(x, 0.0) is x and float(R.dropout(x, 1.0).abs().max()) == 0
-    y = R.alpha_dropout(x, 0.2)
+    y = R.alpha_dropout(x, 0.2, True)
     assert abs(y.mean().item()) < 0.02 and abs(y.std().item() - 1) < 0.02
     c = R.feature_dropout(clnn.ones(64, 32, 5, 5), 0.25).numpy().reshape(64 * 32, 25)
     assert (c == c[:, :1]).all() and abs((c[:, 0] == 0).mean() - 0.25) < 0.05
-    a = R.feature_alpha_dropout(clnn.ones(4, 8, 3), 0.5).numpy().reshape(32, 3)
+    a = R.feature_alpha_dropout(clnn.ones(4, 8, 3), 0.5, True).numpy().reshape(32, 3)
     assert (a == a[:, :1]).all()
     z = clnn.ones(100)
     assert R.dropout(z, 0.5, True, True) is z and set(z.tolist()) == {0.0, 2.0}

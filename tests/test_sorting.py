@@ -40,7 +40,7 @@ def test_sort(shape, dim, descending):
 
 
 @pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("size", [20, 90])
+@pytest.mark.parametrize("size", [20, 140])
 def test_sort_special_values(descending, size):
     x = floats(2, size, nan=0.2)
     x[0, :5] = [np.inf, -np.inf, -0.0, 0.0, -np.nan]
@@ -50,7 +50,7 @@ def test_sort_special_values(descending, size):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"])
 def test_sort_dtypes(dtype):
-    x = np.random.default_rng(0).integers(-100, 100, (2, 70))
+    x = np.random.default_rng(0).integers(-100, 100, (2, 140))
     for array in (x, x[:, :30], x * 10 ** 12 if dtype == "int64" else x):
         a, b = (L.tensor(array).to(getattr(L, dtype)) for L in (clnn, torch))
         sorted_like(a.sort(), torch.sort(b, stable=True))
@@ -58,9 +58,18 @@ def test_sort_dtypes(dtype):
 
 
 def test_sort_of_long_rows_in_chunks():
-    for array in (floats(50000), np.random.default_rng(1).integers(-9, 9, 40000), floats(40000).astype(np.float64)):
+    rng = np.random.default_rng(1)
+    signed = np.where(np.arange(20000) % 5 == 0, -0.0, floats(20000, nan=0.1)).astype(np.float32)
+    signed[::7] = 0.0
+    for array in (floats(50000), signed, rng.integers(-9, 9, 40000), rng.integers(-2 ** 63, 2 ** 63 - 1, 20000), 1024 * rng.integers(0, 2 ** 40, 20000),
+                  np.full(17000, 3), floats(40000).astype(np.float64), rng.integers(-9, 9, (2, 17000))):
         a, b = pair(array)
-        sorted_like(a.sort(), torch.sort(b, stable=True))
+        got = a.sort()
+        sorted_like(got, torch.sort(b, stable=True))
+        if array is signed:
+            known = array.size - np.isnan(array).sum()
+            np.testing.assert_array_equal(np.signbit(got[0].numpy()[:known]), np.signbit(torch.sort(b, stable=True)[0].numpy()[:known]))
+            sorted_like(a.sort(descending=True), torch.sort(b, descending=True, stable=True))
 
 
 def test_gpu_forms(monkeypatch):
@@ -84,6 +93,16 @@ def test_gpu_forms(monkeypatch):
 def test_topk(k, shape, dim, largest):
     a, b = pair(floats(*shape))
     sorted_like(a.topk(k, dim, largest), b.topk(k, dim, largest))
+
+
+@pytest.mark.parametrize("k, shape", [(3, (70000,)), (500, (70001,)), (130, (3, 1000)), (5, (20, 3000))], ids=str)
+@pytest.mark.parametrize("largest", [True, False])
+def test_topk_of_long_rows_and_of_many(k, shape, largest):
+    """In chunks, and by the last element; ties go to the lower position, as a stable sort has them."""
+    for array in (floats(*shape), np.random.default_rng(2).integers(0, 50, shape)):
+        a, b = pair(array)
+        want = torch.sort(b, descending=largest, stable=True)
+        sorted_like(a.topk(k, largest=largest), [t[..., :k] for t in want])
 
 
 def test_topk_nan_and_error():

@@ -3,7 +3,8 @@
 One call declares an operator completely; the function, the Tensor method, the in-place form, ``out=`` and the derived tests follow from
 the entry. A gradient rule is a function whose *parameter names* say what it needs: ``g`` (the gradient of the output, a tuple if there are
 several), names of inputs and attributes, ``<input>_shape`` of an input that the rule serves, ``out`` (the result) or the name of a hidden
-output, ``needs`` (flags). Only what the rules of inputs that require gradients name is kept for backward.
+output, ``needs`` (flags). A rule may be a pair: the function, and the same gradient as one C expression over its (alike) arguments. Only what
+the rules of inputs that require gradients name is kept for backward.
 """
 from __future__ import annotations
 
@@ -18,43 +19,10 @@ from .autocast import cast_floats, with_autocast
 from .dispatch import _promoted, attach, broadcast, config, elementwise_call, promote, record_elementwise, record_in_layout
 from .grad_mode import state
 from .inplace import apply_inplace, mark, set_out, type_name
+from .rules import Rule
 from .tensor import Tensor, make_view
 
 _FLOAT_ARGS = dt.FLOATS
-
-
-class Rule:
-    """One gradient rule: which inputs it serves and which values it asks for."""
-
-    __slots__ = ("targets", "joint", "fn", "names", "saves")
-
-    def __init__(self, op, key, fn):
-        names = [n.strip() for n in key.split(",")]
-        self.joint = len(names) > 1
-        self.targets = tuple(op.position[n] for n in names)
-        self.fn = fn
-        self.names = tuple(inspect.signature(fn).parameters)
-        self.saves = set()
-        for n in self.names:
-            if n in op.position:
-                self.saves.add(op.position[n])
-            elif n in op.outputs or n == "result":
-                self.saves.add(-1 - (op.outputs.index(n) if n in op.outputs else 0))
-            elif n not in ("g", "needs") and n[:-6] not in op.position:
-                raise ValueError(f"{op.name}: the gradient rule for {key!r} asks for {n!r}, which is no input, attribute or output")
-
-    def call(self, node, g, needed):
-        args = []
-        for n in self.names:
-            if n == "g":
-                args.append(g)
-            elif n == "needs":
-                args.append(tuple(needed[i] for i in self.targets))
-            elif n.endswith("_shape") and n not in node.op.position:    # the shape alone: the input may be overwritten or freed
-                args.append(node.metas[node.op.position[n[:-6]]][0])
-            else:
-                args.append(node.lookup(n))
-        return self.fn(*args)
 
 
 class Entry(Op):
@@ -93,7 +61,8 @@ def _entry(name, kind, fn, params, *, vjp=None, outputs=("out",), public=None, v
 def _finish(op, fn, method, inplace, method_name=None):
     """Publish the function and derive the Tensor method and in-place form."""
     plain, fn = fn, with_autocast(op, fn)
-    fn.__name__ = fn.__qualname__ = op.name
+    for f in {plain, fn}:
+        f.__name__ = f.__qualname__ = op.name
     fn.__doc__ = op.doc or fn.__doc__
     fn.op = op
     op.fn, op.method, op.inplace = fn, bool(method), inplace
@@ -194,7 +163,7 @@ def _unary(op):
 def unsupported(op, dtype):
     if dtype.is_complex:
         return NotImplementedError(f'"{op.name.lstrip("_")}" not implemented for \'{type_name(dtype)}\'')
-    return NotImplementedError(f'"{op.name}" not implemented for {dtype}; it takes {", ".join(d.name for d in op.dtypes)}')
+    return NotImplementedError(f'"{op.name}" not implemented for {dtype}; it takes {", ".join(d.name for d in op.dtypes)}{op.hint}')
 
 
 def _number_kind(x):
@@ -321,7 +290,7 @@ def _refuse_complex(op, values):
                 raise unsupported(op, v.dtype)
 
 
-def _with_common_names(op, body, params):
+def _with_common_names(op, body, params, old=()):
     """``body``, taking ``out=`` as every operator does, and other names of its arguments."""
     own_out, real_only = "out" in params, not op.complex
     listed = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(body).parameters.values())
@@ -340,6 +309,10 @@ def _with_common_names(op, body, params):
         except AttributeError:
             no_tensor(body, params, args)
             raise
+        except TypeError:
+            if not old or len(args) != len(old):
+                raise
+            r, target = body(**dict(zip(old, args))), kwargs.get("out")
         return r if target is None else set_out(target, r)
     return call
 
@@ -516,12 +489,15 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, **field
 
 # -- composites -----------------------------------------------------------------------------------------------------------------
 
-def composite(name=None, *, aliases=(), method=True, inplace=False, **fields):
-    """Declare an operator made of other operators (decorator); its gradient follows from theirs."""
+def composite(name=None, *, aliases=(), method=True, inplace=False, old="", **fields):
+    """Declare an operator made of other operators (decorator); its gradient follows from theirs.
+
+    ``old`` lists the parameters in the order in which PyTorch took them before 1.5, all by place: ``x.add_(alpha, other)``.
+    """
     def decorate(body):
         params = tuple(inspect.signature(body).parameters)
         op = _entry(name or body.__name__, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
-        return _finish(op, _with_common_names(op, body, params), method, inplace)
+        return _finish(op, _with_common_names(op, body, params, old.split()), method, inplace)
     return decorate
 
 

@@ -180,14 +180,14 @@ def _named(spec):
     return got
 
 
-def set_default_device(spec):
-    """Make ``spec`` the device of new tensors; None returns to CLNN_DEVICE or the best ranked one."""
+def set_default_device(device):
+    """Make ``device`` the device of new tensors; None returns to CLNN_DEVICE or the best ranked one."""
     _public.clear()
-    if spec is not None and resolve(spec) is META:
-        _context[:] = [device("meta")]
+    if device is not None and resolve(device) is META:
+        _context[:] = [public(META)]
         return
     _context[:] = []
-    physical.set_default_device(None if spec is None else resolve(spec))
+    physical.set_default_device(None if device is None else resolve(device))
 
 
 def get_default_device() -> device:

@@ -173,12 +173,12 @@ def align(name, operands):
 class OpNode(tape.Node):
     """The tape entry of one operator call: its values that the gradient rules name, with their versions."""
 
-    __slots__ = ("op", "values", "versions", "metas")
+    __slots__ = ("op", "values", "versions", "metas", "keeps")
     result, freed, label = None, False, ""    # label: the name of the composite whose last operator this is, where that is shown
 
-    def __init__(self, op, edges, outs, values, versions, metas):
+    def __init__(self, op, edges, outs, values, versions, metas, keeps):
         self.seq, self.edges, self.outs = _next_number(), edges, outs
-        self.op, self.values, self.versions, self.metas = op, values, versions, metas
+        self.op, self.values, self.versions, self.metas, self.keeps = op, values, versions, metas, keeps
 
     def name(self):
         return self.label or self.op.grad_name
@@ -188,7 +188,7 @@ class OpNode(tape.Node):
 
     def release(self):
         """Only an entry that kept tensors is used up by a backward pass."""
-        if self.result is not None or any(isinstance(v, (Tensor, _Packed)) for v in self.values or ()):
+        if self.keeps or self.result is not None:
             self.values = self.result = self.versions = None
             self.freed = True
 
@@ -198,13 +198,17 @@ class OpNode(tape.Node):
         i = op.position.get(name)
         if i is None:
             return self._output(op.outputs.index(name) if name in op.outputs else 0 if name == "result" else None, name)
+        return self.input(i, name)
+
+    def input(self, i, name):
+        """The value of parameter ``i``, checked to be what it was."""
         value = self.values[i]
         if isinstance(value, Tensor):
-            now = value._version
+            now = (value._ver or value._storage).version
             if self.versions[i] != now:
                 raise RuntimeError(
                     f"one of the variables needed for gradient computation has been modified by an inplace operation: [{value.type()} "
-                    f"{list(value.shape)}], which is input '{name}' of {op.name}, is at version {now}; expected version "
+                    f"{list(value.shape)}], which is input '{name}' of {self.op.name}, is at version {now}; expected version "
                     f"{self.versions[i]} instead. Hint: use the out-of-place form, or clone() the tensor first.")
         elif type(value) is _Packed:
             return value.unpack()
@@ -236,36 +240,29 @@ class OpNode(tape.Node):
         op = self.op
         if state.grad and op.decompose is not None:
             return self._through_decomposition(grads, needed)
-        if self.outs > 1:
-            grads = [g if g is not None else None for g in grads]
-            g = tuple(grads)
-        else:
-            g = grads[0]
+        g = grads[0] if self.outs == 1 else tuple(grads)
         out = [None] * len(self.edges)
         turn = self.outs == 1 and op.holomorphic and g.dtype.is_complex
         for rule in op.rules:
-            wanted = [i for i in rule.targets if needed[i]]
-            if not wanted:
-                continue
-            if turn and self._multiplies(rule):
-                got = _conjugated(rule.call(self, g.conj(), needed))
-            else:
-                got = rule.call(self, g, needed)
-            if rule.joint:
-                for i, grad in zip(rule.targets, got):
+            if not rule.joint:
+                i = rule.target
+                if needed[i]:
+                    got = rule.call(self, g, needed) if not turn else self._turned(rule, g, needed)
+                    if got is not None:
+                        out[i] = self._fit(i, got)
+            elif any([needed[i] for i in rule.targets]):
+                for i, grad in zip(rule.targets, rule.call(self, g, needed) if not turn else self._turned(rule, g, needed)):
                     if needed[i] and grad is not None:
                         out[i] = self._fit(i, grad)
-            elif got is not None:
-                out[rule.targets[0]] = self._fit(rule.targets[0], got)
         return out
 
-    def _multiplies(self, rule):
-        """Whether ``rule`` multiplies by values, so that the derivative has to be conjugated. PyTorch's gradient of a real L is dL/d(conjugate of z): through
-        f it is g * conj(f'(z)) = conj(conj(g) * f'(z)), whose inner part is the rule for real numbers."""
+    def _turned(self, rule, g, needed):
+        """The rule's result for complex numbers. PyTorch's gradient of a real L is dL/d(conjugate of z): through f it is g * conj(f'(z)) =
+        conj(conj(g) * f'(z)), whose inner part is the rule for real numbers. A rule that multiplies by no value needs no turn."""
         for i in rule.saves:
             if i < 0 or self.values[i].__class__ is complex or isinstance(self.values[i], (Tensor, _Packed)):
-                return True
-        return False
+                return _conjugated(rule.call(self, g.conj(), needed))
+        return rule.call(self, g, needed)
 
     def _fit(self, i, grad):
         """The gradient in its input's shape and dtype: sums over what broadcasting repeated."""
@@ -341,19 +338,18 @@ def attach(op, out, values) -> None:
         return
     if op.decompose is not None:
         save |= op.all_inputs
-    kept, versions, bit = [], [], 1
+    kept, versions, bit, keeps = [], [], 1, False
     for v in values:
-        if not isinstance(v, Tensor):
-            kept.append(v)
-            versions.append(0)
-        elif save & bit:
-            kept.append(v)
-            versions.append((v._ver or v._storage).version)
-        else:
-            kept.append(None)
-            versions.append(0)
+        version = 0
+        if isinstance(v, Tensor):
+            if save & bit:
+                version, keeps = (v._ver or v._storage).version, True
+            else:
+                v = None
+        kept.append(v)
+        versions.append(version)
         bit <<= 1
-    node = OpNode(op, edges, op.public, kept, versions, metas)
+    node = OpNode(op, edges, op.public, kept, versions, metas, keeps)
     save >>= len(op.params)
     if save:
         _save_results(node, out if out.__class__ is tuple else (out,), save)

@@ -53,10 +53,10 @@ def read(t: Tensor) -> np.ndarray:
 def item(t: Tensor):
     if t._numel != 1:
         raise RuntimeError(f"a Tensor with {t._numel} elements cannot be converted to Scalar")
-    st = t._storage
-    raw = st.device.read(st.buffer(), t.dtype.itemsize, t._offset * t.dtype.itemsize)
-    value = raw.view(t.dtype.np)[0]
-    return bool(value) if t.dtype is dt.bool_ else int(value) if t.dtype.category == dt.INT else complex(value) if t.dtype.is_complex else float(value)
+    st, dtype = t._storage, t.dtype
+    raw = st.device.read(st.buffer(), dtype.itemsize, t._offset * dtype.itemsize)
+    kind = bool if dtype is dt.bool_ else int if dtype.category == dt.INT else complex if dtype.is_complex else float
+    return kind(raw.view(dtype.np)[0])
 
 
 def transfer(t: Tensor, device) -> Tensor:

@@ -119,7 +119,8 @@ def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accum
         while heap:
             node = heapq.heappop(heap)[2]
             slots = buffers.pop(node)
-            _tensor_hooks(node, slots)
+            if node.retains:
+                _tensor_hooks(node, slots)
             if wanted:
                 for nr in range(node.outs):
                     for i in wanted.get((node, nr), ()):
@@ -131,7 +132,9 @@ def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accum
                 continue
             if needed is not None and node not in needed:
                 continue
-            _step(node, slots, deliver, needed, keep)
+            for edge, grad in zip(node.edges, _step(node, slots, needed, keep)):
+                if grad is not None and edge is not None:
+                    deliver(edge[0], edge[1], grad)
     finally:
         state.grad = prev
     if not create_graph:
@@ -141,8 +144,8 @@ def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accum
     return captured
 
 
-def _step(node, slots, deliver, needed, keep):
-    """Apply one node and deliver its results."""
+def _step(node, slots, needed, keep):
+    """Apply one node: the gradients of its inputs, hooks included."""
     edges = node.edges
     if node.pre_hooks:
         for hook in list(node.pre_hooks.values()):
@@ -163,20 +166,17 @@ def _step(node, slots, deliver, needed, keep):
                 results = new if isinstance(new, (tuple, list)) else (new,)
     if not keep:
         node.release()
-    for edge, grad in zip(edges, results):
-        if edge is not None and grad is not None:
-            deliver(edge[0], edge[1], grad)
+    return results
 
 
 def _tensor_hooks(node, slots):
     """Hooks registered on tensors that this node produced (or on the leaf it accumulates into)."""
-    if node.retains:
-        for nr, table in list(node.retains.items()):
-            if slots[nr] is not None:
-                for key, hook in sorted(table.items(), key=lambda kv: kv[0] if isinstance(kv[0], int) else float("inf")):
-                    new = hook(slots[nr])
-                    if new is not None:
-                        slots[nr] = new
+    for nr, table in list(node.retains.items()):
+        if slots[nr] is not None:
+            for key, hook in sorted(table.items(), key=lambda kv: kv[0] if isinstance(kv[0], int) else float("inf")):
+                new = hook(slots[nr])
+                if new is not None:
+                    slots[nr] = new
 
 
 def _accumulate(leaf, grad, create_graph):
@@ -184,7 +184,7 @@ def _accumulate(leaf, grad, create_graph):
         return
     have = leaf._grad
     if have is None:
-        leaf._grad = grad if create_graph else grad.detach()._snapshot()
+        leaf._grad = grad if create_graph else grad._snapshot()
     elif create_graph:
         leaf._grad = have + grad
     else:

@@ -367,10 +367,9 @@ class Tensor:
         return complex(self._scalar())
 
     def __index__(self):
-        value = self.item()
-        if self.dtype.differentiable:
+        if self._numel != 1 or self.dtype.differentiable:
             raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(value)
+        return int(self.item())
 
     def __getitem__(self, index):
         from .indexing import getitem

@@ -162,9 +162,9 @@ def _promotion_table():
 PROMOTE = _promotion_table()
 
 
-def promote_types(a: dtype, b: dtype) -> dtype:
-    """The smallest dtype that both ``a`` and ``b`` convert to, by PyTorch's lattice."""
-    return PROMOTE[a, b]
+def promote_types(type1: dtype, type2: dtype) -> dtype:
+    """The smallest dtype that both convert to, by PyTorch's lattice."""
+    return PROMOTE[type1, type2]
 
 
 def scalar_dtype(value) -> dtype:

@@ -37,8 +37,22 @@ def _entropy() -> int:
     return int.from_bytes(os.urandom(8), "little") >> 1
 
 
+def _block(seed: int, block: int) -> tuple:
+    """One block of four 32-bit numbers, in plain Python."""
+    low = 0xFFFFFFFF
+    c0, c1, c2, c3 = block & low, block >> 32, 0, 0
+    k0, k1 = seed & low, (seed >> 32) & low
+    for _ in range(10):
+        p, q = c0 * 0xD2511F53, c2 * 0xCD9E8D57
+        c0, c1, c2, c3 = (q >> 32) ^ c1 ^ k0, q & low, (p >> 32) ^ c3 ^ k1, p & low
+        k0, k1 = (k0 + 0x9E3779B9) & low, (k1 + 0xBB67AE85) & low
+    return c0, c1, c2, c3
+
+
 def philox(seed: int, first: int, count: int) -> np.ndarray:
     """Blocks ``first .. first + count - 1`` as a (count, 4) array of uint32."""
+    if count <= 8:                                               # fewer than pay for a hundred calls of NumPy
+        return np.array([_block(seed, (first + i) & MASK) for i in range(count)], np.uint32).reshape(count, 4)
     block = np.arange(count, dtype=np.uint64) + np.uint64(first & MASK)
     low = np.uint64(0xFFFFFFFF)
     c = [block & low, block >> np.uint64(32), np.zeros_like(block), np.zeros_like(block)]

@@ -49,6 +49,17 @@ class _Dependent(Constraint):
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
+def satisfied(constraint, value):
+    """Whether all of ``value`` lies inside. Reads from the device; few values are read as they are and compared on the host, which saves a launch."""
+    inner = constraint
+    if value.dim() >= constraint.event_dim:
+        while type(inner) is _IndependentConstraint:
+            inner = inner.base_constraint
+    if type(inner) in _ON_HOST and 0 < value.numel() <= 4096 and not any(isinstance(v, clnn.Tensor) for v in vars(inner).values()):
+        return bool(inner.check(value.detach().numpy()).all())
+    return bool(constraint.check(value).all())
+
+
 def is_dependent(constraint):
     """Whether a constraint can be read from an instance only."""
     return isinstance(constraint, _Dependent)
@@ -209,7 +220,7 @@ class _Simplex(Constraint):
     event_dim = 1
 
     def check(self, value):
-        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+        return (value >= 0).all(-1) & (abs(value.sum(-1) - 1) < 1e-6)
 
 
 class _Multinomial(Constraint):
@@ -304,6 +315,10 @@ class _Stack(_Joined):
     def check(self, value):
         return clnn.stack([c.check(v) for c, v in zip(self.cseq, value.unbind(self.dim))], self.dim)
 
+
+# constraints whose ``check`` takes NumPy arrays as well
+_ON_HOST = frozenset((_Boolean, _IntegerInterval, _IntegerLessThan, _IntegerGreaterThan, _Real, _GreaterThan, _GreaterThanEq, _LessThan, _Interval,
+                      _HalfOpenInterval, _Simplex))
 
 dependent = _Dependent()
 dependent_property = _DependentProperty

@@ -64,7 +64,7 @@ class Distribution:
             value = getattr(self, name)
             if value.device.type == "meta":
                 continue
-            if not constraint.check(value).all():
+            if not constraints.satisfied(constraint, value):
                 raise ValueError(f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} to "
                                  f"satisfy the constraint {constraint!r}, but found invalid values:\n{value}")
 
@@ -170,7 +170,7 @@ class Distribution:
             warnings.warn(f"{self.__class__} does not define `support` to enable sample validation. Please initialize the distribution with "
                           "`validate_args=False` to turn off validation.", stacklevel=3)
             return
-        if not support.check(value).all():
+        if not constraints.satisfied(support, value):
             raise ValueError(f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support ({support!r}) "
                              f"of the distribution {self!r}, but found invalid values:\n{value}")
 

@@ -228,9 +228,11 @@ def geometry(group: Group, shape, targets):
 
 
 def _widen(sizes, walks):
-    """Move a long dimension inwards, the last one if there are several: an innermost loop over 3 channels costs more than strided access."""
-    best = max(range(len(sizes)), key=lambda j: (min(sizes[j], TILE), j))
-    if sizes[best] < NARROW:
+    """Move a long dimension inwards, one of small strides if there are several: an innermost loop over 3 channels costs more than strided access."""
+    def cost(j):
+        return sum(min(abs(w[j]), TILE) for w in walks) * TILE / min(sizes[j], TILE)
+    best = min((j for j in range(len(sizes)) if sizes[j] >= NARROW), key=lambda j: (cost(j), -j), default=None)
+    if best is None:
         return sizes, walks
     order = [j for j in range(len(sizes)) if j != best] + [best]
     return tuple([sizes[j] for j in order]), [tuple([w[j] for j in order]) for w in walks]

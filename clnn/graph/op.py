@@ -37,6 +37,7 @@ class Op:
     torch: str = ""                             # dotted name in torch, when it is not torch.<name>
     gradcheck: bool = True
     expr: Any = None
+    hint: str = ""                              # what to do instead, for who gives a dtype that is refused
     doc: str = ""
     grad_name: str = ""
 

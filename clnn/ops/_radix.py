@@ -1,6 +1,6 @@
 """Launching sorts: rows of numbers into (sorted values, indices), and exclusive sums of counts.
 
-CPU drivers: a work-item sorts whole rows; a few long rows are cut into chunks. GPUs: a work-group sorts a short row in local memory; long
+CPU drivers: a work-item sorts whole rows; a few long rows are cut into chunks that work-items share. GPUs: a work-group sorts a short row in local memory; long
 rows are cut into many chunks. All forms are stable and give the same result.
 """
 from __future__ import annotations
@@ -9,9 +9,12 @@ from .._tensor.dispatch import run
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 
-FEW = 64                   # rows up to this are sorted without passes over bytes (kernels/sorting/rows.cl.mako)
+FEW = 64                   # rows up to this are sorted to find one element of them
+_FEW = 128                 # rows up to this are sorted without passes over bytes (kernels/sorting/rows.cl.mako)
 _LONG_ROW = 16384          # on CPUs: rows longer than this are shared by work-items when there are fewer rows than units
+_FEW_TOP = 128
 _TILE = 1024
+_DIGIT = 11                # bits per pass over a long row on CPUs (kernels/sorting/long.cl.mako)
 
 
 def key_dtype(dtype):
@@ -25,12 +28,10 @@ def sort_rows(x, rows, length, descending=False):
     values, indices = empty(x.shape, x.dtype, device), empty(x.shape, dt.int64, device)
     if x._numel == 0:
         return values, indices
-    if device.is_cpu and (length <= _LONG_ROW or rows >= 2 * device.compute_units):
-        items = min(rows, max(1, 4 * device.compute_units))
-        keys, places = empty((items * 2 * length,), key_dtype(x.dtype), device), empty((items * 2 * length,), dt.int32, device)
-        run(device, "sorting/rows", dict(T=x.dtype, DESC=descending), (items,), (1,), x, values, indices, keys, places, rows, length, items)
+    if device.is_cpu:
+        (_sort_each if length <= _LONG_ROW or rows >= 2 * device.compute_units else _sort_long)(device, x, rows, length, descending, values, indices)
         return values, indices
-    if not device.is_cpu and length <= _bitonic_limit(device, x.dtype):
+    if length <= _bitonic_limit(device, x.dtype):
         size = 1 << max(1, (length - 1).bit_length())
         local = max(1, min(256, size // 2, device.max_work_group))
         run(device, "sorting/bitonic", dict(T=x.dtype, DESC=descending, SIZE=size), (rows * local,), (local,), x, values, indices, length)
@@ -42,6 +43,59 @@ def sort_rows(x, rows, length, descending=False):
     return values, indices
 
 
+def _sort_each(device, x, rows, length, descending, values, indices):
+    """A work-item per row at a time."""
+    items = min(rows, 4 * device.compute_units)
+    params = dict(T=x.dtype, DESC=descending)
+    if length <= _FEW:
+        run(device, "sorting/rows:sort_few", dict(params, FEW=_FEW), (items,), (1,), x, values, indices, rows, length, items)
+        return
+    wide = key_dtype(x.dtype) if x.dtype.is_floating_point else dt.int64
+    keys, places = empty((items * 2 * length,), wide, device), empty((items * 2 * length,), dt.int32, device)
+    run(device, "sorting/rows:sort_rows", dict(params, FEW=0), (items,), (1,), x, values, indices, keys, places, rows, length, items)
+
+
+def _sort_long(device, x, rows, length, descending, values, indices):
+    """A few work-items share a row. How many passes it takes is seen on the device: those that are not needed do nothing."""
+    chunk = -(-length // max(1, 2 * device.compute_units // rows)) + 63 & ~63
+    chunks, wide = -(-length // chunk), x.dtype.itemsize == 8
+    keys, keys2 = (empty((rows * length,), dt.int64, device) for _ in "ab")
+    places, places2 = (empty((rows * length if wide else 1,), dt.int32, device) for _ in "ab")
+    spread, table = empty((rows * chunks * 3,), key_dtype(x.dtype), device), empty((rows * chunks << _DIGIT,), dt.int32, device)
+    params, geometry, tail = dict(T=x.dtype, DESC=descending), ((chunks, rows), (1, 1)), (length, chunk, chunks)
+    run(device, "sorting/long:long_range", params, *geometry, x, spread, *tail)
+    old, new = (keys, places), (keys2, places2)
+    for number in range(-(-8 * x.dtype.itemsize // _DIGIT)):
+        run(device, "sorting/long:long_count", params, *geometry, x, old[0], spread, table, *tail, number)
+        run(device, "sorting/long:long_move", params, *geometry, x, *old, *new, spread, table, *tail, number)
+        old, new = new, old
+    run(device, "sorting/long:long_emit", params, *geometry, x, keys, places, keys2, places2, spread, values, indices, *tail)
+
+
+def top_rows(x, rows, length, k, largest):
+    """The ``k`` first elements of each sorted row and their positions, (rows, k) each; on CPUs only.
+
+    A few rows are cut into chunks, whose first ``k`` are sorted together. Up to ``_FEW_TOP`` elements are kept in order while the row passes by;
+    more are found by the last one of them.
+    """
+    device = x._storage.device
+    units = 2 * device.compute_units
+    chunks = max(1, min(units // rows, length // max(_LONG_ROW, 8 * k)))
+    chunk, items, few = length // chunks, min(rows * chunks, 2 * units), k <= _FEW_TOP
+    values, indices = empty((rows, chunks * k), x.dtype, device), empty((rows, chunks * k), dt.int64, device)
+    keys = empty((items * (k if few else length - (chunks - 1) * chunk),), key_dtype(x.dtype), device)
+    if few:
+        run(device, "sorting/topk", dict(T=x.dtype, DESC=largest, LOOP=True, LOCAL=1), (items,), (1,), x, values, indices, keys,
+            empty((items * k,), dt.int32, device), rows, length, k, items, chunk, chunks)
+        if chunks == 1:
+            return values, indices
+    else:
+        run(device, "sorting/select:select_top", dict(T=x.dtype, DESC=largest, WHAT="top"), (items,), (1,), x, values, indices, keys, rows, length, k,
+            items, chunk, chunks)
+    values, places = sort_rows(values, rows, chunks * k, largest)
+    return values[:, :k], indices.gather(1, places[:, :k])
+
+
 def select_rows(x, rows, length, what):
     """The element at place ``what`` (a number, ``median`` or ``nanmedian``) of each sorted row and its position, (rows,) each; on CPUs only."""
     device = x._storage.device
@@ -49,7 +103,7 @@ def select_rows(x, rows, length, what):
     items = min(rows, 4 * device.compute_units)
     number = isinstance(what, int)
     kind = "place" if number else what if x.dtype.is_floating_point else "place"
-    run(device, "sorting/select", dict(T=x.dtype, WHAT=kind), (items,), (1,), x, values, indices, empty((items * length,), key_dtype(x.dtype), device),
+    run(device, "sorting/select", dict(T=x.dtype, DESC=False, WHAT=kind), (items,), (1,), x, values, indices, empty((items * length,), key_dtype(x.dtype), device),
         rows, length, what if number else (length - 1) // 2, items)
     return values, indices
 

@@ -29,7 +29,7 @@ _add.op.grad_name, _sub.op.grad_name = "AddBackward0", "SubBackward0"
 _fast_add, _fast_sub = _add.fast, _sub.fast
 
 
-@composite("add", complex=True, inplace=True, numpy=np.add)
+@composite("add", complex=True, inplace=True, old="input alpha other", numpy=np.add)
 def add(input, other, *, alpha=1):
     """``input + alpha * other``, with broadcasting and type promotion."""
     if alpha != 1:
@@ -37,7 +37,7 @@ def add(input, other, *, alpha=1):
     return _fast_add(input, other)
 
 
-@composite("sub", complex=True, inplace=True, aliases=("subtract",), numpy=np.subtract)
+@composite("sub", complex=True, inplace=True, aliases=("subtract",), old="input alpha other", numpy=np.subtract)
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``, with broadcasting and type promotion."""
     for t in (input, other):
@@ -166,13 +166,13 @@ def float_power(input, exponent):
 square = composite("square", complex=True, inplace=True)(lambda input: pow(input, 2))
 
 
-@composite("addcmul", complex=True, inplace=True)
+@composite("addcmul", complex=True, inplace=True, old="input value tensor1 tensor2")
 def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``."""
     return _fast_add(input, tensor1 * tensor2 if value == 1 else (tensor1 * tensor2) * value)
 
 
-@composite("addcdiv", complex=True, inplace=True)
+@composite("addcdiv", complex=True, inplace=True, old="input value tensor1 tensor2")
 def addcdiv(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 / tensor2``."""
     q = _fast_div(tensor1, tensor2)
@@ -231,7 +231,7 @@ for _op in (_clamp_min, _clamp_max, _clamp_both):
 def clamp(input, min=None, max=None):
     """Every element limited to ``[min, max]``; numbers or tensors, either may be None."""
     if min is None and max is None:
-        raise ValueError("clamp: At least one of 'min' or 'max' must not be None")
+        raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
     if max is None:
         return _clamp_min(input, min)
     if min is None:

@@ -20,6 +20,8 @@ from ..graph.node import Expr
 
 _FULL = Expr("full", ("value",), "value", complex="value")
 _ARANGE_INT = Expr("arange", ("start", "step"), dict(bool="0", int="start + step * (ACC)IDX", float="start + step * (ACC)IDX"))
+_LINSPACE = Expr("linspace", ("start", "end", "step", "half", "last"), "((ACC)IDX < half ? start + step * (ACC)IDX : end - step * (last - (ACC)IDX))")
+_HOST = 1 << 14         # float ranges of up to so many elements are made on the host, without a kernel
 
 
 def as_size(size) -> Size:
@@ -163,9 +165,9 @@ def arange(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, r
 
 
 def _range(start, step, count, row, device):
-    if row.category == dt.FLOAT and count:                        # float ranges are computed in double on the host: exact ends, small sizes
+    if row.category == dt.FLOAT and count and (count <= _HOST or not device.has_fp64):            # float ranges are computed in double: exact ends
         return from_array((start + step * np.arange(count, dtype=np.float64)), device, row)
-    return from_node(_ARANGE_INT, (start, step), row, row, Size((count,)), count, device, 1, 0, True)
+    return from_node(_ARANGE_INT, (start, step), dt.float64 if row.category == dt.FLOAT else row, row, Size((count,)), count, device, 1, 0, True)
 
 
 @factory
@@ -174,15 +176,18 @@ def linspace(start, end, steps, *, dtype=None, layout=None, device=None, require
     row, steps = _float_default(dtype), int(steps)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    return _done(from_array(_evenly(float(start), float(end), steps, row), resolve(device), row), requires_grad)
+    return _done(_evenly(float(start), float(end), steps, row, resolve(device)), requires_grad)
 
 
-def _evenly(start, end, steps, row):
+def _evenly(start, end, steps, row, device):
     """PyTorch's spacing, to the bit in float32: the step is rounded, and both halves are measured from their own end."""
     kind = np.float32 if row is dt.float32 else np.float64
     start, end = kind(start), kind(end)
-    step, i = float((end - start) / kind(max(1, steps - 1))), np.arange(steps)
-    return np.where(i < steps // 2, start + step * i, end - step * (steps - 1 - i)) if steps > 1 else np.full(steps, start)
+    step = float((end - start) / kind(max(1, steps - 1)))
+    if steps > _HOST and device.has_fp64 and row.category == dt.FLOAT:
+        return from_node(_LINSPACE, (float(start), float(end), step, steps // 2, steps - 1), dt.float64, row, Size((steps,)), steps, device, 1, 0, True)
+    i = np.arange(steps)
+    return from_array(np.where(i < steps // 2, start + step * i, end - step * (steps - 1 - i)) if steps > 1 else np.full(steps, start), device, row)
 
 
 @factory
@@ -220,8 +225,11 @@ def _to_array(data, dtype):
     if isinstance(data, np.ndarray) or isinstance(data, np.generic):
         return np.asarray(data)
     array = np.asarray(_nested(data))
-    if array.dtype.kind in "fc" and array.dtype.itemsize == (8 if array.dtype.kind == "f" else 16) and not _has_numpy(data):
-        array = array.astype((dt._default_float if array.dtype.kind == "f" else dt._default_float.to_complex()).np) if dtype is None else array
+    if array.dtype in (np.float64, np.complex128) and dtype is None:
+        default = dt._default_float if array.dtype == np.float64 else dt._default_float.to_complex()
+        array = array.astype((_common(data) if _has_numpy(data) else default).np)
+    if array.dtype == object and data is None:
+        raise RuntimeError("Could not infer dtype of NoneType")
     if array.dtype == object:
         raise TypeError("not a sequence of numbers: tensor() takes numbers, nested lists of equal lengths, NumPy arrays or tensors")
     if array.dtype.kind in "US":
@@ -229,6 +237,13 @@ def _to_array(data, dtype):
     if array.size == 0 and dtype is None and not _has_numpy(data):
         array = array.astype(dt._default_float.np)
     return array
+
+
+def _common(data):
+    """The common dtype of nested lists with NumPy scalars: PyTorch's rule, not NumPy's."""
+    if isinstance(data, (list, tuple)):
+        return functools.reduce(dt.promote_types, map(_common, data)) if data else dt._default_float
+    return data.dtype if isinstance(data, Tensor) else dt.from_numpy(data.dtype) if hasattr(data, "dtype") else dt.scalar_dtype(data)
 
 
 def _has_numpy(data):

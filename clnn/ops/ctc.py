@@ -92,10 +92,16 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     if known_in is not None and known_in and max(known_in) > steps:
         raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {max(known_in)} (while checking arguments for ctc_loss)")
     labels = targets.detach().to(device).to(dt.int64)
+    if known_out and labels.ndim == 2 and max(known_out) > labels.shape[1]:
+        raise RuntimeError(f"Expected tensor to have size at least {max(known_out)} at dimension 1, but got size {labels.shape[1]} for targets "
+                           "(while checking arguments for ctc_loss)")
     if labels.ndim == 2:
         longest, starts = labels.shape[1], tensor(np.arange(n, dtype=np.int64) * labels.shape[1], device=device)
     else:
-        longest = max(known_out, default=0) if known_out is not None else int(t_out.max().item()) if n else 0
+        known_out = t_out.tolist() if known_out is None else known_out
+        longest = max(known_out, default=0)
+        if sum(known_out) > labels._numel:
+            raise RuntimeError(f"Expected targets to have the sum of the target lengths, {sum(known_out)}, but got size {labels._numel} for ctc_loss")
         starts = t_out.cumsum(0) - t_out if batched else tensor(np.zeros(1, np.int64), device=device)
     loss = _ctc(x, labels.contiguous().reshape(-1), starts.contiguous(), t_in, t_out, 2 * longest + 1, int(blank), bool(zero_infinity))
     if zero_infinity:

@@ -49,8 +49,12 @@ class Blocks:
 
 
 def _launch(x, out, blocks, back, wide, rows):
-    run(x._storage.device, "resample/fold", dict(T=x.dtype if back else width(x.dtype), BACK=back), (wide, rows), (64 if wide >= 64 else 16, 1),
-        x.contiguous(), out, rows, *blocks.image, *blocks.counts, *blocks.kernel, *blocks.stride, *blocks.padding, *blocks.dilation)
+    device = x._storage.device
+    loop = device.is_cpu
+    chunk = max(1, min(-(-rows // (8 * device.compute_units)), -(-4096 // wide))) if loop else 1
+    run(device, "resample/fold", dict(T=x.dtype if back else width(x.dtype), BACK=back, LOOP=loop, ONE=loop and blocks.stride[1] == 1),
+        (1, -(-rows // chunk)) if loop else (wide, rows), (1, 1) if loop else (64 if wide >= 64 else 16, 1),
+        x.contiguous(), out, rows, *blocks.image, *blocks.counts, *blocks.kernel, *blocks.stride, *blocks.padding, *blocks.dilation, chunk)
     return out
 
 

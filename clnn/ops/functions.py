@@ -31,7 +31,7 @@ log = _function("log", "log(input)", lambda g, input: g / input, np.log, doc="Na
 log2 = _function("log2", "log2(input)", lambda g, input: g / (input * math.log(2)), np.log2, complex="c_log2(input)")
 log10 = _function("log10", "log10(input)", lambda g, input: g / (input * math.log(10)), np.log10, complex="c_log10(input)")
 log1p = _function("log1p", "log1p(input)", lambda g, input: g / (input + 1), np.log1p, complex="c_log1p(input)")
-sqrt = _function("sqrt", "sqrt(input)", lambda g, result: g / (2 * result), np.sqrt, doc="Square root.", complex="c_sqrt(input)")
+sqrt = _function("sqrt", "sqrt(input)", (lambda g, result: g / (2 * result), "g / (2 * result)"), np.sqrt, doc="Square root.", complex="c_sqrt(input)")
 rsqrt = _function("rsqrt", "1.0f / sqrt(input)", lambda g, result: g * (-0.5 * result * result * result), lambda x: 1 / np.sqrt(x), complex="c_rsqrt(input)")
 reciprocal = _function("reciprocal", "1.0f / input", lambda g, result: -g * result * result, np.reciprocal, complex="c_reciprocal(input)")
 sin = _function("sin", "sin(input)", lambda g, input: g * input.cos(), np.sin, complex="c_sin(input)")
@@ -42,15 +42,15 @@ acos = _function("acos", "acos(input)", lambda g, input: -g * (1 - input * input
 atan = _function("atan", "atan(input)", lambda g, input: g / (1 + input * input), np.arctan, ("arctan",), complex="c_atan(input)")
 sinh = _function("sinh", "sinh(input)", lambda g, input: g * input.cosh(), np.sinh, complex="c_sinh(input)")
 cosh = _function("cosh", "cosh(input)", lambda g, input: g * input.sinh(), np.cosh, complex="c_cosh(input)")
-tanh = _function("tanh", "tanh(input)", lambda g, result: g * (1 - result * result), np.tanh, complex="c_tanh(input)")
+tanh = _function("tanh", "tanh(input)", (lambda g, result: g * (1 - result * result), "g * (1 - result * result)"), np.tanh, complex="c_tanh(input)")
 asinh = _function("asinh", "asinh(input)", lambda g, input: g * (input * input + 1).rsqrt(), np.arcsinh, ("arcsinh",), complex="c_asinh(input)")
 acosh = _function("acosh", "acosh(input)", lambda g, input: g * _acosh_slope(input), np.arccosh, ("arccosh",), complex="c_acosh(input)")
 atanh = _function("atanh", "atanh(input)", lambda g, input: g / (1 - input * input), np.arctanh, ("arctanh",), complex="c_atanh(input)")
 erf = _function("erf", "erf(input)", lambda g, input: g * (TWO_OVER_SQRT_PI * (-input * input).exp()))
 erfc = _function("erfc", "erfc(input)", lambda g, input: g * (-TWO_OVER_SQRT_PI * (-input * input).exp()))
 lgamma = _function("lgamma", "lgamma(input)", lambda g, input: g * input.digamma())
-sigmoid = _function("sigmoid", "1.0f / (1.0f + exp(-input))", lambda g, result: g * (result * (1 - result)), lambda x: 1 / (1 + np.exp(-x)),
-                    ("expit",), doc="1 / (1 + exp(-x)).", complex="c_sigmoid(input)")
+sigmoid = _function("sigmoid", "1.0f / (1.0f + exp(-input))", (lambda g, result: g * (result * (1 - result)), "g * (result * (1 - result))"),
+                    lambda x: 1 / (1 + np.exp(-x)), ("expit",), doc="1 / (1 + exp(-x)).", complex="c_sigmoid(input)")
 sinc = _function("sinc", "(input == 0 ? (ACC)1 : sin((ACC)3.14159265358979f * input) / ((ACC)3.14159265358979f * input))",
                  lambda g, input, result: g * where(input == 0, 0.0, ((math.pi * input).cos() - result) / input), np.sinc)
 digamma = _function("digamma", "clnn_digamma(input)", lambda g, input: g * _trigamma(input))
@@ -64,7 +64,7 @@ _logit = _function("_logit", "log(input / (1.0f - input))", lambda g, input: g /
 
 # -- dtype kept -------------------------------------------------------------------------------------------------------------------
 neg = elementwise("neg", "input", "-input", complex="-input", aliases=("negative",), vjp=dict(input=lambda g: -g), numpy=np.negative,
-                  dtypes=tuple(d for d in dt.REAL if d is not dt.bool_))
+                  hint=". If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.", dtypes=tuple(d for d in dt.REAL if d is not dt.bool_))
 positive = composite("positive", complex=True)(lambda input: input)
 abs = elementwise("abs", "input", dict(bool="input", int="(input < 0 ? -input : input)", float="fabs(input)"), complex=("c_abs(input)", "real"),
                   aliases=("absolute",), vjp=dict(input=lambda g, input: g * input.sgn()), numpy=np.abs)

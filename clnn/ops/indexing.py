@@ -7,7 +7,7 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.device import public
-from .._tensor.dispatch import run
+from .._tensor.dispatch import broadcast, run
 from .._tensor.interop import from_array
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
@@ -295,6 +295,6 @@ def masked_select(input, mask, *, out=None):
     """The elements where ``mask`` (broadcast against ``input``) is True, as a vector. Waits for the device to count them."""
     if mask.dtype is not dt.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    shape = broadcast_shapes(tuple(input.shape), tuple(mask.shape))
+    shape = broadcast("masked_select", input, mask)
     return _deliver(_index(input.expand(shape).reshape(-1), [mask.expand(shape).reshape(-1)]), out)
 

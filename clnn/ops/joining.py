@@ -150,7 +150,7 @@ def _common(name, tensors):
         raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
     tensors = list(tensors)
     if not tensors:
-        raise RuntimeError(f"{name}(): expected a non-empty list of Tensors")
+        raise (ValueError if name == "cat" else RuntimeError)(f"{name}(): expected a non-empty list of Tensors")
     device = dtype = None
     for i, t in enumerate(tensors):
         if not isinstance(t, Tensor):
@@ -419,6 +419,9 @@ def meshgrid(*tensors, indexing=None):
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'.replace("torch.", ""))
     swap = indexing == "xy" and len(tensors) >= 2
+    for t in tensors:
+        if len(t.shape) > 1:
+            raise RuntimeError(f"meshgrid: Expected 0D or 1D tensor in the tensor list but got one of shape {list(t.shape)}")
     tensors = [t.reshape(-1) for t in tensors]
     if swap:
         tensors[0], tensors[1] = tensors[1], tensors[0]

@@ -211,21 +211,21 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > input.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    weights = np.atleast_2d(read(input.detach()).astype(np.float64))
-    if not np.isfinite(weights).all() or (weights < 0).any():
+    weights = read(input.detach()).astype(np.float64).reshape(-1, input.shape[-1])
+    ends = np.cumsum(weights, 1)
+    if not np.isfinite(ends[:, -1:]).all() or weights.min(initial=0.0) < 0:
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if (weights.sum(1) == 0).any():
+    if not input.shape[-1] or not ends[:, -1:].all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    n, c = weights.shape
-    if replacement:
-        u = _host_uniform(generator, (n, num_samples))
-        ends = np.cumsum(weights, 1)
-        got = np.stack([np.searchsorted(e, v * e[-1], side="right") for e, v in zip(ends, u)])
-        got = np.minimum(got, np.array([np.nonzero(w)[0][-1] for w in weights])[:, None])
+    if replacement or num_samples == 1:
+        u = _host_uniform(generator, (len(weights), num_samples))
+        got = np.empty(u.shape, np.int64)
+        for row, (e, v) in enumerate(zip(ends, u * ends[:, -1:])):
+            # beyond the last positive weight only by rounding
+            got[row] = np.minimum(e.searchsorted(v, side="right"), e.searchsorted(e[-1]))
     else:                                                        # the order of exponential waiting times is such a draw
         with np.errstate(divide="ignore"):
-            got = np.argsort(-np.log1p(-_host_uniform(generator, (n, c))) / weights, 1, kind="stable")[:, :num_samples]
-    got = np.ascontiguousarray(got, dtype=np.int64)
+            got = np.argsort(-np.log1p(-_host_uniform(generator, weights.shape)) / weights, 1, kind="stable")[:, :num_samples]
     return from_array(got if len(input.shape) == 2 else got[0], input._storage.device)
 
 
@@ -389,7 +389,7 @@ def feature_dropout(input, p=0.5, training=True, inplace=False):
 _ALPHA = 1.7580993408473766         # -(SELU's limit for x -> -inf), Klambauer et al. 2017
 
 
-def alpha_dropout(input, p=0.5, training=True, inplace=False, *, channels=False):
+def alpha_dropout(input, p=0.5, training=False, inplace=False, *, channels=False):
     """Dropout that keeps mean and variance of SELU networks: dropped elements take the negative limit of SELU."""
     _check_p(p)
     if not training or p == 0.0:
@@ -403,6 +403,6 @@ def alpha_dropout(input, p=0.5, training=True, inplace=False, *, channels=False)
     return apply_inplace(input, out, "alpha_dropout") if inplace else out
 
 
-def feature_alpha_dropout(input, p=0.5, training=True, inplace=False):
+def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """:func:`alpha_dropout` of whole channels."""
     return alpha_dropout(input, p, training, inplace, channels=True)

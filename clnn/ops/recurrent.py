@@ -17,23 +17,66 @@ from .creation import filled
 from .matmul import _linear2d, mm
 
 
+def _composed_cell(x, u, h, c, mode):
+    """One step from the input part ``x`` and the hidden part ``u`` of the gates, of differentiable operators: (h, c)."""
+    if mode == "lstm":
+        i, f, g, o = (x + u).chunk(4, -1)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        return o.sigmoid() * c.tanh(), c
+    if mode == "gru":
+        (xr, xz, xn), (ur, uz, un) = x.chunk(3, -1), u.chunk(3, -1)
+        z = (xz + uz).sigmoid()
+        n = (xn + (xr + ur).sigmoid() * un).tanh()
+        return n + z * (h - n), c
+    return (x + u).tanh() if mode == "tanh" else (x + u).relu(), c
+
+
+def _cell_alone(gates, hidden, before, mode):
+    return _composed_cell(gates, hidden, before, before, mode)
+
+
+def cell(gates, hidden, before, mode):
+    """One step of a cell: (h, c) for lstm, (h, None) for gru.
+
+    Args:
+        gates, hidden: input and hidden part of the gates, (*, K*H), with their biases.
+        before: what passes by the weights, (*, H): c of lstm, h of gru.
+    """
+    shape, dtype = gates.shape, gates.dtype
+    fits = shape == hidden.shape and before.shape[:-1] == shape[:-1] and hidden.dtype is dtype is before.dtype and dtype.is_floating_point
+    return _cell(gates, hidden, before, mode) if fits and gates._numel else _cell_alone(gates, hidden, before, mode)
+
+
+def _cell_grad(g, gates, hidden, before, mode, h, c, act):
+    H, device, dtype, lstm = h.shape[-1], h._storage.device, h.dtype, mode == "lstm"
+    gh = (filled(h.shape, 0, dtype, device) if g[0] is None else g[0]).contiguous()
+    gc = g[1].contiguous() if lstm and g[1] is not None else None
+    dgates, dbefore = empty(gates.shape, dtype, device), empty(h.shape, dtype, device)
+    dhidden = dgates if lstm else empty(gates.shape, dtype, device)
+    before, rows = before.contiguous(), h._numel // H
+    form, gs, ls = _shape_of(device, rows, H)
+    run(device, "recurrent/backward", dict(T=dtype, MODE=mode, ONE=1, GC=int(gc is not None), **form), gs, ls, act, h, before, before,
+        c if lstm else h, gh, dbefore, gh if gc is None else gc, dbefore, dgates, dhidden, rows, H)
+    return dgates, dhidden, dbefore
+
+
+@kernel("_cell", method=False, outputs=("h", "c", "act"), public=2, decompose=_cell_alone, vjp={"gates, hidden, before": _cell_grad})
+def _cell(gates, hidden, before, mode):
+    H, device, dtype, lstm = before.shape[-1], gates._storage.device, gates.dtype, mode == "lstm"
+    h, act = empty(before.shape, dtype, device), empty((*before.shape[:-1], 4 * H), dtype, device)
+    c = empty(before.shape, dtype, device) if lstm else None
+    before, rows = before.contiguous(), h._numel // H
+    form, gs, ls = _shape_of(device, rows, H)
+    run(device, "recurrent/forward", dict(T=dtype, MODE=mode, **form), gs, ls, gates.contiguous(), act, hidden.contiguous(), before, before,
+        h, c if lstm else h, rows, H)
+    return h, c, act
+
+
 def _decompose(gates, h0, c0, weight, bias, mode, reverse):
-    h, c, outs, cells = h0, c0, [], []
+    h, c, outs = h0, c0, []
     steps = gates.unbind(0)
     for x in reversed(steps) if reverse else steps:
-        u = _linear2d(h, weight, bias)
-        if mode == "lstm":
-            i, f, g, o = (x + u).chunk(4, -1)
-            c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-            h = o.sigmoid() * c.tanh()
-            cells.append(c)
-        elif mode == "gru":
-            (xr, xz, xn), (ur, uz, un) = x.chunk(3, -1), u.chunk(3, -1)
-            z = (xz + uz).sigmoid()
-            n = (xn + (xr + ur).sigmoid() * un).tanh()
-            h = n + z * (h - n)
-        else:
-            h = (x + u).tanh() if mode == "tanh" else (x + u).relu()
+        h, c = _composed_cell(x, _linear2d(h, weight, bias), h, c, mode)
         outs.append(h)
     y = REGISTRY["stack"].fn(outs[::-1] if reverse else outs)
     return (y, c) if mode == "lstm" else (y, None)
@@ -71,7 +114,7 @@ def _recurrent(gates, h0, c0, weight, bias, mode, reverse):
     y = empty(Size((T, N, H)), dtype, device)
     cells = empty(Size((T, N, H)), dtype, device) if lstm else y
     whole = _whole(device, dtype, T, N, H)
-    act = empty(Size((T, N, 4 * H if gru else 0 if whole and not lstm else KH)), dtype, device)
+    act = empty(Size((T, N, 4 * H if gru or lstm else 0)), dtype, device)
     (_layer if whole else _steps)(gates, h0, c0, weight, bias, mode, reverse, y, cells, act)
     return y, _slice(cells, 0 if reverse else T - 1) if lstm else None, act, cells
 
@@ -106,22 +149,19 @@ def _layer(gates, h0, c0, weight, bias, mode, reverse, y, cells, act):
 def _steps(gates, h0, c0, weight, bias, mode, reverse, y, cells, act):
     """Forward step by step: a product and a cell kernel each."""
     T, N, KH = gates.shape
-    H, device, dtype, gru = weight.shape[1], gates._storage.device, gates.dtype, mode == "gru"
+    H, device, dtype = weight.shape[1], gates._storage.device, gates.dtype
     flat = weight.t().contiguous()
     for t in (gates, h0, c0, flat) + (() if bias is None else (bias,)):
         t._storage.buffer()
-    hidden = empty(Size((N, KH)), dtype, device) if gru else act
-    if not gru:
-        device.copy(gates._storage.buf, act._storage.buf, gates._numel * dtype.itemsize, gates._offset * dtype.itemsize)
+    hidden = empty(Size((N, KH)), dtype, device)._storage.buf
     form, gs, ls = _shape_of(device, N, H)
     h, c = (h0._storage.buf, h0._offset), (c0._storage.buf, c0._offset)
     for step in range(T - 1, -1, -1) if reverse else range(T):
-        target = (hidden._storage.buf, 0) if gru else _at(act, step)
-        gemm(device, dtype, N, KH, H, *h, (H, 1), flat._storage.buf, 0, (KH, 1), *target, KH, beta=0.0 if gru else 1.0,
+        gemm(device, dtype, N, KH, H, *h, (H, 1), flat._storage.buf, 0, (KH, 1), hidden, 0, KH,
              bias=None if bias is None else (bias._storage.buf, bias._offset))
         pre = (gates._storage.buf, gates._offset + step * N * KH)
         out, cell = _at(y, step), _at(cells, step)
-        run(device, "recurrent/forward", dict(T=dtype, MODE=mode, **form), gs, ls, *pre, *_at(act, step), *target, *h, *c, *out, *cell, N, H)
+        run(device, "recurrent/forward", dict(T=dtype, MODE=mode, **form), gs, ls, *pre, *_at(act, step), hidden, 0, *h, *c, *out, *cell, N, H)
         h, c = out, cell
 
 
@@ -179,8 +219,8 @@ def _steps_backward(dy, h0, c0, weight, mode, reverse, y, act, cells, dgates, dh
         earlier = step + 1 if reverse else step - 1
         h = (h0._storage.buf, h0._offset) if step == first else _at(y, earlier)
         c = (c0._storage.buf, c0._offset) if step == first else _at(cells, earlier)
-        run(device, "recurrent/backward", dict(T=dtype, MODE=mode, **form), gs, ls, *_at(act, step), *_at(y, step), *h, *c, *_at(cells, step),
-            dy._storage.buf, dy._offset + step * N * H, dh._storage.buf, 0, carry._storage.buf, carry._offset, *_at(dgates, step),
-            *_at(dhidden, step), N, H)
+        back = (carry._storage.buf, carry._offset)
+        run(device, "recurrent/backward", dict(T=dtype, MODE=mode, ONE=0, GC=1, **form), gs, ls, *_at(act, step), *_at(y, step), *h, *c,
+            *_at(cells, step), dy._storage.buf, dy._offset + step * N * H, dh._storage.buf, 0, *back, *back, *_at(dgates, step), *_at(dhidden, step), N, H)
         gemm(device, dtype, N, H, KH, *_at(dhidden, step), (KH, 1), weight._storage.buf, weight._offset, (H, 1), dh._storage.buf, 0, H,
              beta=1.0 if mode == "gru" else 0.0)

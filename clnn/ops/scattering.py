@@ -65,7 +65,7 @@ def _prepare_rows(name, input, dim, index, source):
         s = source.reshape(want) if not source.shape and math.prod(want) == 1 else source
         if tuple(s.shape) != want:
             if len(s.shape) == len(want) and s.shape[d] != want[d]:
-                raise IndexError(f"{name}(): Number of indices ({index._numel}) should be equal to source.size(dim): ({s.shape[d]}), for dim: {d}")
+                raise RuntimeError(f"{name}(): Number of indices ({index._numel}) should be equal to source.size(dim): ({s.shape[d]}), for dim: {d}")
             raise RuntimeError(f"{name}(): source {list(source.shape)} must have the shape of self {list(input.shape)} with size "
                                f"{index._numel} at dimension {d}")
     else:

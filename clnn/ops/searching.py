@@ -247,8 +247,12 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     if r._numel:
         L, single = seq.shape[-1], len(seq.shape) == 1
         n = r._numel if single else values.shape[-1]
-        run(device, "indexing/search", dict(T=seq.dtype, TO=kind, RIGHT=right), (n, r._numel // n), (_scatter.local_of(n, device), 1),
-            seq, values, r, L, n, 0 if single else L)
+        if L == 0:
+            return _deliver(filled(r.shape, 0, kind, device), out)
+        many = 16 if device.loops else 1
+        items = -(-n // many)
+        run(device, "indexing/search", dict(T=seq.dtype, TO=kind, RIGHT=right, MANY=many), (items, r._numel // n),
+            (_scatter.local_of(items, device) if many == 1 else 1, 1), seq, values, r, L, n, 0 if single else L)
     return _deliver(r, out)
 
 

@@ -18,7 +18,7 @@ from .indexing import _values
 from .scattering import _scatter_op
 from .selection import cast, where
 
-_TOPK_CPU, _TOPK_GPU = 128, 16           # greater k: sorting the row is faster
+_TOPK_GPU = 16           # greater k on GPUs: sorting the row is faster
 
 
 def _rows(input, dim):
@@ -94,18 +94,17 @@ def msort(input, *, out=None):
 def _topk(input, dim, k, largest, shape):
     x, rows, length = _rows(input, dim)
     device = x._storage.device
-    if k > (_TOPK_CPU if device.is_cpu else _TOPK_GPU) or k * 4 > length or not x._numel:
+    shape = (*x.shape[:-1], k)
+    if not k or not x._numel or k * 4 > length or (k > _TOPK_GPU and not device.is_cpu):
         values, indices = (t[..., :k] for t in _radix.sort_rows(x, rows, length, largest))
+    elif device.is_cpu:
+        values, indices = (t.reshape(shape) for t in _radix.top_rows(x, rows, length, k, largest))
     else:
-        values, indices = empty((*x.shape[:-1], k), x.dtype, device), empty((*x.shape[:-1], k), dt.int64, device)
-        loop = device.is_cpu
-        items = min(rows, 4 * device.compute_units) if loop else rows
-        local = 1 if loop else 1 << (min(256, device.max_work_group).bit_length() - 1)
-        scratch = items * k if loop else 1
-        keys, places = empty((scratch,), _radix.key_dtype(x.dtype), device), empty((scratch,), dt.int32, device)
-        if k:
-            run(device, "sorting/topk", dict(T=x.dtype, DESC=largest, LOOP=loop, LOCAL=local), (items * local,), (local,), x, values, indices,
-                keys, places, rows, length, k, items)
+        values, indices = empty(shape, x.dtype, device), empty(shape, dt.int64, device)
+        local = 1 << (min(256, device.max_work_group).bit_length() - 1)
+        keys, places = empty((1,), _radix.key_dtype(x.dtype), device), empty((1,), dt.int32, device)
+        run(device, "sorting/topk", dict(T=x.dtype, DESC=largest, LOOP=False, LOCAL=local), (rows * local,), (local,), x, values, indices,
+            keys, places, rows, length, k, rows, length, 1)
     return _back(values, input, dim), _back(indices, input, dim)
 
 

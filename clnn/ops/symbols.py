@@ -31,7 +31,7 @@ def _both(symbol, fn, inplace=None, reflected=True):
         setattr(Tensor, f"__r{symbol}__", backward)
     if inplace:
         method = getattr(Tensor, inplace)
-        setattr(Tensor, f"__i{symbol}__", lambda self, other: method(self, other))
+        setattr(Tensor, f"__i{symbol}__", lambda self, other: NotImplemented if other.__class__ is np.ndarray else method(self, other))
 
 
 def _invert(self):

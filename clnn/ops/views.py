@@ -116,10 +116,10 @@ _copy_contiguous.op.grad_name = "CloneBackward0"
 @view("permute", vjp=dict(input=lambda g, dims: g.permute(_inverse(dims, g.ndim))))
 def _permute(input, dims):
     rank = len(input.shape)
+    if len(dims) != rank:
+        raise RuntimeError(f"permute: number of dimensions in the tensor input does not match the length of the desired ordering "
+                           f"of dimensions i.e. input.dim() = {rank} is not equal to len(dims) = {len(dims)}")
     order = [wrap_dim(d, rank) for d in dims]
-    if len(order) != rank:
-        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering "
-                           f"of dimensions i.e. input.dim() = {rank} is not equal to len(dims) = {len(order)}".replace("(sparse_coo)", ""))
     if len(set(order)) != rank:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
     return tuple(input.shape[d] for d in order), tuple(input._strides[d] for d in order), input._offset

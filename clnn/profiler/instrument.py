@@ -238,18 +238,15 @@ class Instruments:
         self.undo += [h.remove for h in handles]
 
 
-_TRANSFERS = {"enqueue_copy", "enqueue_fill_buffer"}
+_TRANSFERS = {"_enqueue_read_buffer", "_enqueue_write_buffer", "enqueue_copy", "enqueue_fill_buffer"}
 
 
 def _describe(name, args, kwargs):
     """(name, bytes) of a transfer from the driver call's arguments."""
     if name == "enqueue_fill_buffer":
         return "Memset", args[4]
-    dst, src = args[1], args[2]
-    if hasattr(dst, "dtype"):
-        return "Memcpy DtoH", dst.nbytes
-    if hasattr(src, "dtype"):
-        return "Memcpy HtoD", src.nbytes
+    if name != "enqueue_copy":
+        return ("Memcpy DtoH" if name == "_enqueue_read_buffer" else "Memcpy HtoD"), args[2].nbytes
     return "Memcpy DtoD", 2 * kwargs.get("byte_count", 0)
 
 

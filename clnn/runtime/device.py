@@ -73,6 +73,8 @@ class Device:
                 self._context = cl.Context([self.cl_device])
                 self._queue = cl.CommandQueue(self._context, self.cl_device)
                 self._memory = Memory(self, self._queue)
+                # what cl.enqueue_copy calls in the end, without its choice among all kinds of copies
+                self._to_host, self._to_device = cl._cl._enqueue_read_buffer, cl._cl._enqueue_write_buffer
                 self.alloc = self._memory.alloc  # hot: skip one call
                 self.queue = self._queue         # likewise: an instance attribute hides __getattr__
                 drivers.opened.append(self)
@@ -141,23 +143,22 @@ class Device:
 
     def write(self, buf, array, offset_bytes: int = 0) -> None:
         """Copy a host array into ``buf`` from byte ``offset_bytes`` on. The array may be changed as soon as this returns."""
-        import pyopencl as cl
-        host = np.ascontiguousarray(array)
-        if host.nbytes == 0:
+        nbytes = array.nbytes
+        if nbytes == 0:
             return
+        # as bytes: pyopencl refuses dtypes without a buffer format, such as bfloat16
+        host = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         if self.recording is not None:
-            self.recording.transfer("write", buf, host.reshape(-1).view(np.uint8), offset_bytes)
+            self.recording.transfer("write", buf, host, offset_bytes)
             return
-        small = host.nbytes <= _SMALL_WRITE
-        # copied as bytes: pyopencl refuses dtypes without a buffer format, such as bfloat16
-        host = host.reshape(-1).view(np.uint8)
-        if small and (host.base is not None or host is array):
+        small = nbytes <= _SMALL_WRITE
+        if small:
             host = host.copy()
         if self.waiting:
             if small and self.backlog.takes(self.write, buf, host, offset_bytes):
                 return
             self.flush()
-        event = self._call(cl.enqueue_copy, self.queue, buf, host, dst_offset=offset_bytes, is_blocking=not small)
+        event = self._call(self._to_device, self.queue, buf, host, offset_bytes, None, not small)
         if small:
             self._pending.append((event, host))
             while len(self._pending) > 64:
@@ -165,13 +166,12 @@ class Device:
 
     def read(self, buf, nbytes: int, offset_bytes: int = 0) -> np.ndarray:
         """The bytes as a NumPy ``uint8`` array. Waits for all earlier launches, then raises what a kernel reported."""
-        import pyopencl as cl
         if self.recording is not None:
             self.recording.abandon("the host read a value of the device (item(), numpy(), print or a condition on a tensor)")
         self.flush()
         out = np.empty(nbytes, np.uint8)
         if nbytes:
-            self._call(cl.enqueue_copy, self.queue, out, buf, src_offset=offset_bytes, is_blocking=True)
+            self._call(self._to_host, self.queue, buf, out, offset_bytes, None, True)
             self._pending.clear()
         if self.err_dirty:
             self.check_errors()

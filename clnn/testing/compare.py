@@ -8,6 +8,7 @@ import numpy as np
 
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
+from ..core.shape import Size
 
 TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
               "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7)}
@@ -34,7 +35,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
         >>> clnn.testing.assert_close(clnn.tensor([1.0, 2.0]), clnn.tensor([1.0, 2.0 + 1e-7]))
     """
     if (rtol is None) != (atol is None):
-        raise ValueError(f"Both 'rtol' and 'atol' must be either specified or unspecified, but got rtol={rtol} and atol={atol}.")
+        raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {'rtol' if rtol is None else 'atol'}.")
     rules = dict(rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=check_device, check_dtype=check_dtype, check_stride=check_stride,
                  allow_subclasses=allow_subclasses)
     fault = _compare(actual, expected, rules, "")
@@ -47,7 +48,7 @@ def _compare(a, b, rules, where):
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         if set(a) != set(b):
             return f"The keys of the mappings do not match:\nMissing keys in the actual mapping: {sorted(set(b) - set(a))}\n" \
-                   f"Missing keys in the expected mapping: {sorted(set(a) - set(b))}" + _at(where)
+                   f"Additional keys in the actual mapping: {sorted(set(a) - set(b))}" + _at(where)
         pairs = [(a[k], b[k], f"{where}[{k!r}]") for k in a]
     elif _listlike(a) and _listlike(b):
         if len(a) != len(b):
@@ -104,7 +105,7 @@ def _attributes(a, b, rules):
     if not rules["allow_subclasses"] and type(a) is not type(b):
         raise TypeError(f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}.")
     if tuple(a.shape) != tuple(b.shape):
-        return f"The values for attribute 'shape' do not match: {tuple(a.shape)} != {tuple(b.shape)}."
+        return f"The values for attribute 'shape' do not match: {Size(a.shape)!r} != {Size(b.shape)!r}."
     if rules["check_dtype"] and _dtype(a) is not _dtype(b):
         return f"The values for attribute 'dtype' do not match: {_dtype(a)} != {_dtype(b)}."
     if isinstance(a, Tensor) and isinstance(b, Tensor):
@@ -121,9 +122,7 @@ def _values(a, b, a_dtype, b_dtype, rules, number):
         rtol, atol = default_tolerances(a_dtype, b_dtype)
     exact = a.dtype.kind in "iub" and b.dtype.kind in "iub" and not rtol and not atol
     if exact:
-        close, gap, relative = a == b, None, None
-        if not np.all(close):
-            gap = np.abs(a.astype(np.float64) - b.astype(np.float64))
+        close = a == b
     else:
         wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
         x, y = a.astype(wide), b.astype(wide)
@@ -134,24 +133,32 @@ def _values(a, b, a_dtype, b_dtype, rules, number):
                 close = close | (np.isnan(x) & np.isnan(y))
     if np.all(close):
         return None
+    return _report(a, b, close, *_gaps(a, b, a_dtype, b_dtype, number), rtol, atol)
+
+
+def _gaps(a, b, a_dtype, b_dtype, number):
+    """Absolute and relative differences in the precision of the operands, as PyTorch reports them."""
+    row = dt.promote_types(a_dtype, b_dtype)
+    kind = np.float64 if number and row.category == dt.FLOAT else np.int64 if row.category < dt.FLOAT else row.np
     with np.errstate(all="ignore"):
-        relative = gap / np.abs(b.astype(np.complex128 if b.dtype.kind == "c" else np.float64))
-    if number:
-        return f"Scalars are not close!\n\nExpected {b.item()} but got {a.item()}.\nAbsolute difference: {gap.item()} (up to {atol} allowed)\n" \
-               f"Relative difference: {relative.item()} (up to {rtol} allowed)"
-    return _report(a, b, close, gap, relative, rtol, atol)
+        gap = np.abs(a.astype(kind) - b.astype(kind))
+        whole = np.float64 if number else np.float32 if kind is np.int64 else gap.dtype
+        return gap, gap.astype(whole) / np.abs(b.astype(kind)).astype(whole)
 
 
 def _report(a, b, close, gap, relative, rtol, atol):
     bad = ~np.asarray(close)
+    exact = not rtol and not atol
+    limits = ["" if exact else f" (up to {limit} allowed)" for limit in (atol, rtol)]
+    if not bad.shape:
+        return f"Scalars are not {'equal' if exact else 'close'}!\n\nExpected {b.item()} but got {a.item()}.\n" \
+               f"Absolute difference: {gap.item()}{limits[0]}\nRelative difference: {relative.item()}{limits[1]}"
     count, total = int(bad.sum()), bad.size
-    lines = [f"Tensor-likes are not {'equal' if not rtol and not atol else 'close'}!", "",
-             f"Mismatched elements: {count} / {total} ({100 * count / total:.1f}%)"]
-    for name, values, limit in (("absolute", gap, atol), ("relative", relative, rtol)):
-        worst = np.where(bad, np.nan_to_num(values, nan=np.inf, posinf=np.inf), -1.0)
+    lines = [f"Tensor-likes are not {'equal' if exact else 'close'}!", "", f"Mismatched elements: {count} / {total} ({100 * count / total:.1f}%)"]
+    for name, values, limit in (("absolute", gap, limits[0]), ("relative", relative, limits[1])):
+        worst = np.where(bad, np.nan_to_num(values.astype(np.float64), nan=np.inf, posinf=np.inf), -1.0)
         at = np.unravel_index(int(worst.argmax()), bad.shape)
-        place = f" at index {tuple(int(i) for i in at)}" if bad.shape else ""
-        lines.append(f"Greatest {name} difference: {float(values[at])}{place} (up to {limit} allowed)")
+        lines.append(f"Greatest {name} difference: {values[at].item()} at index {tuple(int(i) for i in at)}{limit}")
     first = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(bad)))
     lines.append(f"First mismatch: {np.atleast_1d(a)[first]!s} instead of {np.atleast_1d(b)[first]!s} at index {first}")
     return "\n".join(lines)

@@ -37,22 +37,22 @@ def _parts(value):
     return None
 
 
-def tree_flatten(tree):
-    """(list of leaves, structure)."""
-    parts = _parts(tree)
+def tree_flatten(tree, is_leaf=None):
+    """(list of leaves, structure); what ``is_leaf`` is true of is not taken apart."""
+    parts = None if is_leaf is not None and is_leaf(tree) else _parts(tree)
     if parts is None:
         return [tree], LEAF
     leaves, specs = [], []
     for child in parts[2]:
-        got, spec = tree_flatten(child)
+        got, spec = tree_flatten(child, is_leaf)
         leaves += got
         specs.append(spec)
     return leaves, TreeSpec(parts[0], parts[1], tuple(specs))
 
 
-def tree_unflatten(leaves, spec):
+def tree_unflatten(leaves, treespec):
     """The tree of a structure with these leaves."""
-    return _build(iter(leaves), spec)
+    return _build(iter(leaves), treespec)
 
 
 def _build(leaves, spec):
@@ -64,60 +64,70 @@ def _build(leaves, spec):
     return spec.kind(*children) if hasattr(spec.kind, "_fields") else spec.kind(children)
 
 
-def tree_leaves(tree):
+def _aligned(tree, spec):
+    """What stands in ``tree`` in the places of the leaves of ``spec``: it may go deeper there."""
+    if spec.kind is _LEAF:
+        return [tree]
+    parts = _parts(tree)
+    if parts is None or len(parts[2]) != len(spec.children) or parts[1] is not None and set(parts[1]) != set(spec.keys or ()):
+        raise ValueError(f"a tree of another structure than {spec}: {type(tree).__name__}")
+    children = parts[2] if parts[1] is None else [tree[k] for k in spec.keys]
+    return [leaf for child, s in zip(children, spec.children) for leaf in _aligned(child, s)]
+
+
+def tree_leaves(tree, is_leaf=None):
     """The leaves, left to right."""
-    return tree_flatten(tree)[0]
+    return tree_flatten(tree, is_leaf)[0]
 
 
-def tree_map(fn, tree, *rest):
-    """``fn`` of each leaf (and of the leaves of equal trees in ``rest``), in the same structure."""
-    leaves, spec = tree_flatten(tree)
-    others = [tree_flatten(r)[0] for r in rest]
-    return tree_unflatten([fn(*row) for row in zip(leaves, *others)], spec)
+def tree_map(func, tree, *rests, is_leaf=None):
+    """``func`` of each leaf (and of what stands in its place in the trees of ``rests``), in the same structure."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    return tree_unflatten([func(*row) for row in zip(leaves, *[_aligned(r, spec) for r in rests])], spec)
 
 
-def tree_structure(tree):
+def tree_structure(tree, is_leaf=None):
     """The structure."""
-    return tree_flatten(tree)[1]
+    return tree_flatten(tree, is_leaf)[1]
 
 
 tree_iter = tree_leaves
 
 
-def tree_map_(fn, tree, *rest):
-    """Call ``fn`` on each leaf; the tree itself."""
-    tree_map(fn, tree, *rest)
+def tree_map_(func, tree, *rests, is_leaf=None):
+    """Call ``func`` on each leaf; the tree itself."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
-def _only(kinds):
-    return kinds if callable(kinds) and not isinstance(kinds, type) else lambda leaf: isinstance(leaf, kinds)
+def _only(types):
+    return types if callable(types) and not isinstance(types, type) else lambda leaf: isinstance(leaf, types)
 
 
-def tree_map_only(kinds, fn, tree):
-    """``fn`` of the leaves of a type (several, or those that a question is true of), the others as they are."""
-    asked = _only(kinds)
-    return tree_map(lambda leaf: fn(leaf) if asked(leaf) else leaf, tree)
+def tree_map_only(type_or_types_or_pred, func, tree, is_leaf=None):
+    """``func`` of the leaves of a type (several, or those that a question is true of), the others as they are."""
+    asked = _only(type_or_types_or_pred)
+    return tree_map(lambda leaf: func(leaf) if asked(leaf) else leaf, tree, is_leaf=is_leaf)
 
 
-def tree_any(pred, tree):
+def tree_any(pred, tree, is_leaf=None):
     """Whether ``pred`` is true of a leaf."""
-    return any(map(pred, tree_leaves(tree)))
+    return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
-def tree_all(pred, tree):
+def tree_all(pred, tree, is_leaf=None):
     """Whether ``pred`` is true of all leaves."""
-    return all(map(pred, tree_leaves(tree)))
+    return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
-def tree_any_only(kinds, pred, tree):
+def tree_any_only(type_or_types, pred, tree, is_leaf=None):
     """Whether ``pred`` is true of a leaf of the type."""
-    return any(map(pred, filter(_only(kinds), tree_leaves(tree))))
+    return any(map(pred, filter(_only(type_or_types), tree_leaves(tree, is_leaf))))
 
 
-def tree_all_only(kinds, pred, tree):
+def tree_all_only(type_or_types, pred, tree, is_leaf=None):
     """Whether ``pred`` is true of all leaves of the type."""
-    return all(map(pred, filter(_only(kinds), tree_leaves(tree))))
+    return all(map(pred, filter(_only(type_or_types), tree_leaves(tree, is_leaf))))
 
 
 def broadcast_prefix(prefix, spec):

@@ -75,9 +75,10 @@ void conv_cpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TB.c}, bia
             __global const ${ACC}* a${r} = A + (i + ${r}) * K + k0;
 % endfor
 <%
-    rows_ahead = " ".join(f"FETCH(a{r} + {MR} * K + k_new);" for r in range(MR))
+    rows_ahead = lambda k: " ".join(f"FETCH(a{r} + {MR} * K + {k});" for r in range(MR))
 %>\
-            ${tile.multiply(MR, NV, V, ACC, lambda r: f"a{r}[k]", lambda j: f"b[{j}]", f"b += {NV};", rows_ahead + capture(lambda: tile.fetch_result(MR, NV, W)))}
+            ${tile.fetch_result(MR, NV, W)}
+            ${tile.multiply(MR, NV, V, ACC, lambda r: f"a{r}[k]", lambda j: f"b[{j}]", f"b += {NV};", rows_ahead, 4)}
             ${tile.store(MR, NV, W, V, ACC, TC, BIAS, False, EPI, "out + row * rcs + place[j]", TB)}
         }
         k0 += KB;

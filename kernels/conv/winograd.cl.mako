@@ -73,9 +73,9 @@ void conv_winograd(IN(float, U), IN(float, grid), OUT(float, Y), IN(float, bias)
                 __global const float* a${r} = A + (t * M + i + ${r}) * C;
 % endfor
 <%
-    rows_ahead = " ".join(f"FETCH(a{r} + {MR} * C + k_new);" for r in range(MR))
+    rows_ahead = lambda k: " ".join(f"FETCH(a{r} + {MR} * C + {k});" for r in range(MR))
 %>\
-                ${tile.multiply(MR, NV, "float16", "float", lambda r: f"a{r}[k]", lambda j: f"vload16({j}, b)", f"b += {NR};", rows_ahead)}
+                ${tile.multiply(MR, NV, "float16", "float", lambda r: f"a{r}[k]", lambda j: f"vload16({j}, b)", f"b += {NR};", rows_ahead, 4)}
 % for r in range(MR):
                 ${" ".join(f"vstore16(c{r}_{j}, 0, o + {r * NR + j * W});" for j in range(NV))}
 % endfor

@@ -74,8 +74,8 @@ void conv_winograd_gradient(IN(float, x), IN(float, dY), OUT(float, Y), __global
                     __global const float* b = v + p * ${TILES * NR};
                     __global const float* a = u + p * ${TILES * OB} + i - o0;
                     __global float* c = out + (p * O + i) * rcs;
-                    ${tile.multiply(MR, NV, "float16", "float", lambda r: f"a[{r}]", lambda j: f"vload16({j}, b)", f"b += {NR}; a += {OB};",
-                                    capture(lambda: tile.fetch_result(MR, NV, W)))}
+                    ${tile.fetch_result(MR, NV, W)}
+                    ${tile.multiply(MR, NV, "float16", "float", lambda r: f"a[{r}]", lambda j: f"vload16({j}, b)", f"b += {NR}; a += {OB};", unroll=4)}
                     float16 t[${MR * NV}];
 % for r in range(MR):
                     ${" ".join(f"t[{r * NV + j}] = c{r}_{j};" for j in range(NV))}

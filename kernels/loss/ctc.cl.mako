@@ -12,7 +12,7 @@ static inline ${ACC} log_add(const ${ACC} a, const ${ACC} b, const ${ACC} c) {
     const ${ACC} m = fmax(a, fmax(b, c));
     return m == -INFINITY ? m : m + log(exp(a - m) + exp(b - m) + exp(c - m));
 }
-#define LABEL(s) ((s) & 1 ? y[(s) >> 1] : blank)
+#define LABEL(s) ((s) & 1 ? clamp(y[(s) >> 1], 0L, C - 1) : blank)
 #define X(t, c) ${T.load}(x, ((t) * N + n) * C + (c))
 __kernel void ctc(IN(${T.c}, x), IN(long, labels), IN(long, starts), IN(long, input_lengths), IN(long, label_lengths), OUT(${ACC}, alpha_all),
                   OUT(${ACC}, loss), IN(${T.c}, g), OUT(${ACC}, beta_all), OUT(${T.c}, gx), const long TT, const long N, const long C,
@@ -26,7 +26,7 @@ __kernel void ctc(IN(${T.c}, x), IN(long, labels), IN(long, starts), IN(long, in
     PTR_OUT(${ACC}, loss);
     const long n = get_global_id(0);
     if (n >= N) return;
-    const long length = min(input_lengths[n], TT), count = 2 * label_lengths[n] + 1;
+    const long length = clamp(input_lengths[n], 0L, TT), count = clamp(2 * label_lengths[n] + 1, 1L, states);
     __global const long* y = labels + starts[n];
     __global ${ACC}* alpha = alpha_all + n * TT * states;
 % if not BACKWARD:

@@ -151,15 +151,15 @@ void matmul_cpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
     step = (f"b += {NV};" if PACK else "b += rbs;") + ("" if ASTEP in ("k", "table") else f" a += {MR};" if GROUP or ASTEP == "panel" else (f" FETCH(a + {2 * MR - 1}); a += cas;" if ASTEP == "m" else " a += cas;"))
 %>\
 <%
-    follow = {"k": lambda r: f"a{r} + {MR} * ras + k_new", "panel": lambda r: f"a + {MR} * d.s2 + {r * 16}", "table": lambda r: f"A + table[min(i + {MR + r}, M - 1)] + k0 + k_new"}
+    follow = {"k": lambda r, k: f"a{r} + {MR} * ras + {k}", "panel": lambda r, k: f"a_tile + {MR} * (d.s2 + {k}) + {r * 16}",
+              "table": lambda r, k: f"A + table[min(i + {MR + r}, M - 1)] + k0 + {k}"}.get(ASTEP)
+    ahead = follow and (lambda k: " ".join(f"FETCH({follow(r, k)});" for r in range(MR)))
 %>\
-<%def name="ahead()">
-% if ASTEP in follow:
-    ${" ".join(f"FETCH({follow[ASTEP](r)});" for r in range(MR))}
+% if ASTEP == "panel":
+            __global const ${TA.c}* a_tile = a;
 % endif
-${tile.fetch_result(MR, NV, W)}
-</%def>\
-            ${tile.multiply(MR, NV, V, ACC, a, b, step, capture(ahead))}
+            ${tile.fetch_result(MR, NV, W)}
+            ${tile.multiply(MR, NV, V, ACC, a, b, step, ahead, 4)}
             ${tile.store(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI)}
         }
 % if GROUP:

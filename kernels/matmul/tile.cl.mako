@@ -1,9 +1,9 @@
 ## The register tile that every CPU kernel of matrix products and convolutions is built from: MR rows x NV vectors of W lanes.
 ##
 ## def                                        emits
-## multiply(MR, NV, V, a, b, step, ahead)     declares c<r>_<j> and accumulates kc steps; a(r) and b(j) give the operands of step k; ahead is run
-##                                            before every 16 steps, the first of which is k_new: there the next tile is fetched
-## fetch_result(MR, NV, W)                    such an ahead for the result, whose lines would else be waited for one after the other
+## multiply(MR, NV, V, a, b, step, ahead)     declares c<r>_<j> and accumulates kc steps; a(r) and b(j) give the operands of step k; ahead(k) emits
+##                                            what fetches the next tile's steps k to k + 15 while this one is computed
+## fetch_result(MR, NV, W)                    fetches the lines of the result, which would else be waited for one after the other
 ## store(MR, NV, W, V, TC, first, last, ...)  writes them: scale, add to C, bias, epilogue; `full` chooses vectors or guarded scalars
 ##
 ## Both are plain text in the caller's scope. store expects: i (row of the tile), i_new (first row that is ours), r_end (rows of
@@ -11,29 +11,28 @@
 ## alpha, beta, first, last, full. place is the address of element (r, j) where columns are not neighbours in memory.
 ## An epilogue is a C expression in v (and row). One that writes the type of v as VT is valid on vectors too.
 <%!
-    # Steps per pass of the loop, which share counting and address sums: 2 where little is gained (they cost time to build); 8 no longer
-    # fit the cache of decoded instructions.
-    UNROLL = {True: 4, False: 2}
+    SPAN = 32  # steps between fetches for the next tile, a multiple of 16: a shorter run pays more often for leaving its loop
 
     def vector_epilogue(text):
         return not text or "VT" in text
 %>\
-<%def name="multiply(MR, NV, V, ACC, a, b, step='', ahead='')">
-<% steps = UNROLL[bool(ahead)] %>\
+<%def name="multiply(MR, NV, V, ACC, a, b, step='', ahead=None, unroll=2)">
+## unroll: steps per pass of the loop, which share counting and address sums. 4 pays in long runs, but costs time to build; 8 no longer fit
+## the cache of decoded instructions.
 % for r in range(MR):
 ${V} ${", ".join(f"c{r}_{j} = 0" for j in range(NV))};
 % endfor
 % if ahead:
-for (long k_new = 0; k_new < kc; k_new += 16) {
-${ahead}
+for (long k_new = 0; k_new < kc; k_new += ${SPAN}) {
+    ${" ".join(ahead(f"(k_new + {part})") for part in range(0, SPAN, 16))}
 % else:
 {
     const long k_new = 0;
 % endif
-    const long k_stop = ${"min(k_new + 16, kc)" if ahead else "kc"};
+    const long k_stop = ${f"min(k_new + {SPAN}, kc)" if ahead else "kc"};
     long k_pass = k_new;
-    for (; k_pass + ${steps} <= k_stop; k_pass += ${steps}) {
-% for u in range(steps):
+    for (; k_pass + ${unroll} <= k_stop; k_pass += ${unroll}) {
+% for u in range(unroll):
         { const long k = k_pass + ${u}; ${one_step(MR, NV, V, a, b, step)} }
 % endfor
     }
@@ -52,8 +51,9 @@ ${ahead}
 </%def>
 ##
 <%def name="fetch_result(MR, NV, W)">
-    const int each = kc >= ${8 * MR * NV} ? 2 : kc >= ${4 * MR * NV} ? 4 : 8, line = (int)(k_new >> 4) * each;
-    for (int p = line; p < min(line + each, ${MR * NV}); p++) FETCH(c + p / ${NV} * rcs + p % ${NV} * ${W});
+% for r in range(MR):
+    ${" ".join(f"FETCH(c + {r} * rcs + {j * W});" for j in range(NV))}
+% endfor
 </%def>
 ##
 <%def name="macros(ACC)">

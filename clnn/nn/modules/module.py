@@ -305,9 +305,9 @@ class Module(HookMixin, StateMixin, ConvertMixin):
                 seen.add(module)
                 yield name, module
 
-    def modules(self):
+    def modules(self, remove_duplicate=True):
         """Iterate over the module itself and all modules below it, parents first."""
-        for _, module in self.named_modules():
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):

@@ -13,7 +13,7 @@ from clnn.nn import init
 from clnn.nn.parameter import Parameter
 from clnn.nn.utils.rnn import PackedSequence
 
-from ...ops.recurrent import _recurrent
+from ...ops.recurrent import _recurrent, cell
 from .module import Module
 
 __all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell", "GRUCell"]
@@ -29,19 +29,12 @@ def _step_relu(gates, state, w_hh, b_hh, w_hr=None):
 
 
 def _step_lstm(gates, state, w_hh, b_hh, w_hr=None):
-    i, f, g, o = (gates + F.linear(state[0], w_hh, b_hh)).chunk(4, -1)
-    c = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
-    h = o.sigmoid() * c.tanh()
+    h, c = cell(gates, F.linear(state[0], w_hh, b_hh), state[1], "lstm")
     return (h if w_hr is None else F.linear(h, w_hr)), c
 
 
 def _step_gru(gates, state, w_hh, b_hh, w_hr=None):
-    h = state[0]
-    ir, iz, in_ = gates.chunk(3, -1)
-    hr, hz, hn = F.linear(h, w_hh, b_hh).chunk(3, -1)
-    z = (iz + hz).sigmoid()
-    n = (in_ + (ir + hr).sigmoid() * hn).tanh()
-    return (n + z * (h - n),)
+    return cell(gates, F.linear(state[0], w_hh, b_hh), state[0], "gru")[:1]
 
 
 _STEPS = {"RNN_TANH": (_step_tanh, 1), "RNN_RELU": (_step_relu, 1), "LSTM": (_step_lstm, 4), "GRU": (_step_gru, 3)}

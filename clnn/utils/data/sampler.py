@@ -65,8 +65,8 @@ class RandomSampler(Sampler):
         self.generator = generator
         if not isinstance(replacement, bool):
             raise TypeError(f"RandomSampler: replacement must be a bool, got {replacement!r}")
-        if not isinstance(self.num_samples, int) or isinstance(self.num_samples, bool) or self.num_samples < 0:
-            raise ValueError(f"RandomSampler: num_samples must be a non-negative integer, got {self.num_samples!r}")
+        if not isinstance(self.num_samples, int) or isinstance(self.num_samples, bool) or self.num_samples <= 0:
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples!r}")
 
     @property
     def num_samples(self):

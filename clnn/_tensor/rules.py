@@ -1,0 +1,73 @@
+"""Gradient rules of operators: what a rule asks for, and calling it with that."""
+from __future__ import annotations
+
+import inspect
+
+from ..graph.node import Expr
+from .dispatch import record_elementwise
+from .grad_mode import state
+
+_G, _NEEDS, _SHAPE, _INPUT, _OUTPUT = range(5)         # what a rule can ask for
+
+
+class Rule:
+    """One gradient rule: which inputs it serves and which values it asks for.
+
+    ``fused`` is the same gradient as one C expression over the same values, which takes one recorded operator instead of several. It serves where the
+    gradient itself is not differentiated.
+    """
+
+    __slots__ = ("targets", "target", "joint", "fn", "fused", "names", "wants", "saves")
+
+    def __init__(self, op, key, fn):
+        names = [n.strip() for n in key.split(",")]
+        self.joint = len(names) > 1
+        self.targets = tuple(op.position[n] for n in names)
+        self.target = self.targets[0]
+        self.fn, text = fn if fn.__class__ is tuple else (fn, None)
+        self.names = tuple(inspect.signature(self.fn).parameters)
+        self.fused = None if text is None else Expr(f"{op.name}_grad", self.names, text)
+        self.wants, self.saves = [], set()
+        for n in self.names:
+            if n in op.position:
+                self._want(_INPUT, op.position[n], n, op.position[n])
+            elif n in op.outputs or n == "result":
+                at = op.outputs.index(n) if n in op.outputs else 0
+                self._want(_OUTPUT, at, n, -1 - at)
+            elif n in ("g", "needs"):
+                self._want(_G if n == "g" else _NEEDS, 0, n)
+            elif n.endswith("_shape") and n[:-6] in op.position:
+                self._want(_SHAPE, op.position[n[:-6]], n)
+            else:
+                raise ValueError(f"{op.name}: the gradient rule for {key!r} asks for {n!r}, which is no input, attribute or output")
+
+    def _want(self, kind, at, name, saved=None):
+        self.wants.append((kind, at, name))
+        if saved is not None:
+            self.saves.add(saved)
+
+    def call(self, node, g, needed):
+        args = []
+        for kind, at, name in self.wants:
+            if kind == _G:
+                args.append(g)
+            elif kind == _INPUT:
+                args.append(node.input(at, name))
+            elif kind == _OUTPUT:
+                args.append(node._output(at, name))
+            elif kind == _SHAPE:                                 # the shape alone: the input may be overwritten or freed
+                args.append(node.metas[at][0])
+            else:
+                args.append(tuple([needed[i] for i in self.targets]))
+        if self.fused is not None and not state.grad and not g.dtype.is_complex and _alike(args):
+            return record_elementwise(self.fused, g.dtype, g.dtype, g.shape, g._numel, args)
+        return self.fn(*args)
+
+
+def _alike(tensors):
+    """Dense tensors of one shape, dtype and device: what a gradient written as one expression takes."""
+    first = tensors[0]
+    for t in tensors:
+        if t.shape != first.shape or t.dtype is not first.dtype or not t._dense or t._storage.device is not first._storage.device:
+            return False
+    return True
