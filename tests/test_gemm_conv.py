@@ -110,6 +110,12 @@ def test_16_bit_sums_are_not_rounded_on_the_way(dev):
         product(dev, T, 120, 100, 1100, out=dt.float32)
 
 
+def test_16_bit_columns(dev):
+    """A is widened as it lies, by columns; many panels of B have it laid out in panels after that."""
+    product(dev, dt.float16, 130, 70, 150, ta=True)
+    product(dev, dt.float16, 130, 600, 520, ta=True)
+
+
 @pytest.mark.parametrize("strides", [((2, 300), (1, 90)), ((300, 2), (300, 3)), ((0, 1), (0, 1)), ((1, 0), (1, 0))], ids=str)
 def test_any_strides(dev, strides):
     M, N, K = 37, 21, 29

@@ -437,6 +437,22 @@ def test_algorithms_agree_to_the_bit(monkeypatch):
     assert results[0][2] == last.tobytes()
 
 
+@pytest.mark.parametrize("D, shape", [(50, (70001,)), (9000, (72001,)), (40, (9000, 20))], ids=str)
+def test_many_elements_for_few_destinations(D, shape):
+    """Folded in chunks on CPUs, the same bits every time."""
+    rng = np.random.default_rng(3)
+    index, src, start = rng.integers(0, D, shape[0]), np.round(rng.standard_normal(shape) * 20), np.round(rng.standard_normal((D, *shape[1:])) * 9)
+    src[5], src[77] = np.nan, np.inf
+    wide = np.broadcast_to(index.reshape(-1, *[1] * (len(shape) - 1)), shape).copy()
+    for dtype in ("float32", "int64"):
+        o, s = (np.nan_to_num(v, posinf=9).astype(dtype) if dtype == "int64" else v.astype(dtype) for v in (start, src))
+        compare(lambda L, o, i, s: o.index_add(0, i, s), o, index, s, grad=False)
+        compare(lambda L, o, i, s: o.scatter_reduce(0, i, s, "amax"), o, wide, s, grad=False)
+        compare(lambda L, o, i, s: o.index_put((i - D,), s, True), o, index, s, grad=False)
+    with pytest.raises(IndexError):
+        clnn.zeros(5).index_add(0, clnn.full((70000,), 5), clnn.ones(70000)).numpy()
+
+
 def test_double_gradient():
     def call(lib):
         x = lib.tensor(floats(4, 3), requires_grad=True)

@@ -117,3 +117,37 @@ def test_reversed_rows(n):
     np.testing.assert_array_equal((square.t() + x.flip(1)).numpy(), square.numpy().T + a[:, ::-1])
     np.testing.assert_allclose(x.flip(1).sum(1).numpy(), a.sum(1), 1e-5, 1e-5)
     np.testing.assert_array_equal((x.flip(1) > 0).numpy(), a[:, ::-1] > 0)
+
+
+@pytest.mark.parametrize("shape", [(3000, 4), (40, 67, 3)], ids=str)
+def test_few_columns(shape):
+    """Rows of few elements one below the other: sums, extremes with places, running sums and products, and the same with gaps between rows."""
+    dim = len(shape) - 2
+    a = R.integers(-9, 9, shape).astype(np.float32)
+    x, wide = clnn.tensor(a), clnn.tensor(np.concatenate([a, a], -1))[..., :shape[-1]]
+    for y in (x, wide):
+        np.testing.assert_array_equal((y * 2).sum(dim).numpy(), (a * 2).sum(dim))
+    a.reshape(-1)[[5, 100, 9000 % a.size]] = np.nan
+    values, places = clnn.tensor(a).max(dim)
+    np.testing.assert_array_equal(values.numpy(), a.max(dim))
+    np.testing.assert_array_equal(places.numpy(), a.argmax(dim))
+    a = R.integers(-9, 9, shape).astype(np.float32)
+    np.testing.assert_array_equal(clnn.tensor(a).cumsum(dim).numpy(), a.cumsum(dim))
+    np.testing.assert_array_equal(clnn.ops.scans._cumsum(clnn.tensor(a), dim, True).numpy(), np.flip(np.flip(a, dim).cumsum(dim), dim))
+
+
+@pytest.mark.parametrize("n", [3, 8])
+def test_running_sums_of_very_short_rows(n):
+    a = R.integers(-9, 9, (1501, n)).astype(np.float32)
+    np.testing.assert_array_equal(clnn.tensor(a).cumsum(1).numpy(), a.cumsum(1))
+    np.testing.assert_array_equal(clnn.ops.scans._cumsum(clnn.tensor(a), 1, True).numpy(), a[:, ::-1].cumsum(1)[:, ::-1])
+
+
+def test_blocks_as_columns_in_rows_of_vectors():
+    torch = pytest.importorskip("torch")
+    a = R.integers(-9, 9, (2, 3, 9, 70)).astype(np.float32)
+    for options in (dict(kernel_size=3, padding=1), dict(kernel_size=(2, 3), padding=(0, 2), dilation=2), dict(kernel_size=3, stride=2, padding=1)):
+        columns = torch.nn.functional.unfold(torch.tensor(a), **options)
+        mine = clnn.nn.functional.unfold(clnn.tensor(a), **options)
+        np.testing.assert_array_equal(mine.numpy(), columns.numpy())
+        np.testing.assert_array_equal(clnn.nn.functional.fold(mine, (9, 70), **options).numpy(), torch.nn.functional.fold(columns, (9, 70), **options).numpy())

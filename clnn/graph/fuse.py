@@ -273,7 +273,7 @@ def _vector_plan(device, program, sizes, numel):
 
     That is for operands whose neighbours lie along another dimension, which are turned in registers, for 16-bit floats, whose conversions are
     instructions for vectors only, for random numbers, of which a step is drawn at once, for functions that branch where the driver leaves vectors to the
-    compiler of loops, and, on drivers without loop forms, for short rows.
+    compiler of loops, and, on drivers without loop forms, for all rows: a task there then is more than a few hundred elements.
     """
     if sizes is not None and len(sizes) > 1 and sizes[-1] >= 32 and sizes[-2] >= 16 and tiles.source(program, codegen.OWN) is not None:
         across, seg = -(-sizes[-2] // tiles.TILE), tiles.SEGMENT
@@ -287,7 +287,7 @@ def _vector_plan(device, program, sizes, numel):
         chunk = min(65536, -(-numel // (4 * device.compute_units)) + 63 & ~63)
         return "linear-vector", [numel, chunk], (-(-numel // chunk),), (1,)
     inner = sizes[-1]
-    if inner < NARROW or drawing and inner % draws.STEP or not narrow and (device.loops or inner >= 256) or vectors.rows(program, codegen.OWN) is None:
+    if inner < NARROW or drawing and inner % draws.STEP or not narrow and device.loops or vectors.rows(program, codegen.OWN) is None:
         return None
     rows = numel // inner
     seg = inner if rows >= 4 * device.compute_units else max(4096, -(-inner // (4 * device.compute_units)) + 63 & ~63)
@@ -313,7 +313,9 @@ class _Launch:
 
     def __init__(self, device, group, shape, numel, targets):
         sizes, classes, walks, out_classes, out_walks = geometry(group, shape, targets)
-        crossing = sizes is not None and any(c[-1] == "s" for c in (*classes, *out_classes) if c not in ("l", "0"))
+        steps = {abs(w[-1]) for w in (*walks, *out_walks)} if sizes is not None else {0}
+        few = max(steps) > 1 and 1 < numel // sizes[-1] < TILE              # whose lines other rows use too
+        crossing = few or max(steps) > NEAR
         form, self.geometry, self.global_size, self.local_size = plan(device, sizes, numel, crossing)
         rank = 0 if sizes is None else len(sizes)
         program = codegen.Program(
@@ -375,6 +377,7 @@ def check_args(device, group: Group) -> list:
 _DIVISION = IntegerDivisionError, "ZeroDivisionError: integer division or modulo by zero"
 
 
+NEAR = 8                # a line serves several elements of operands with strides up to this, row by row
 NARROW = 16             # innermost dimensions shorter than this are avoided
 TILE = 64               # rows and columns that a work-item takes together when operands are walked across their memory order
 
@@ -409,7 +412,7 @@ def plan(device, sizes, numel, crossing=False):
 def work_group(device, inner, rows, crossing=False):
     """A work-group over (innermost dimension, rows): wide for long rows, many rows together for short ones; few distinct ones."""
     if inner >= 256 and not crossing:
-        return 256, 1
+        return 256, 8 if device.is_cpu and rows >= 32 and device.max_work_group >= 2048 else 1         # a task per group, there
     wide = TILE if inner >= TILE and (device.is_cpu or not crossing) else 16
     deep = (1024 if device.is_cpu else 256) // wide
     while deep >= 2 * rows and deep > 1:

@@ -23,6 +23,7 @@ MANY = 512, 1024        # so many rows of fewer elements each are finished as ma
 SEGMENT = 16384         # elements per first-stage segment of a row
 ROWS = 1024             # rows per first-stage segment of a column
 LONG = 8                # instructions of a prologue from which on kept intermediate values are stored first
+SLIM = 16               # fewer columns are added up in so many interleaved partial results each
 CHUNK = 64              # columns per work-item in loop form; kernels for fewer lack what only a whole chunk runs
 
 
@@ -171,7 +172,7 @@ class Geometry:
     """Kept and reduced dimensions after merging, the walk of each leaf over them, and how the work is cut into segments."""
 
     __slots__ = ("kept", "reduced", "kept_walks", "reduced_walks", "column", "outputs", "total", "rows", "inner", "parts", "part_rows",
-                 "part_inner", "kind", "many")
+                 "part_inner", "kind", "many", "dense")
 
     def __init__(self, group, shape, dims):
         flat = contiguous_strides(shape)
@@ -188,7 +189,8 @@ class Geometry:
         self.column = self._is_column(walks)
         self.inner = 1 if self.column else self.reduced[-1]
         self.rows = self.total // self.inner if self.inner else 0
-        self.kind = ("narrow" if self.kept[-1] < CHUNK else "column") if self.column else "short" if self.total < SHORT else "brief" if self.total < BRIEF else "row"
+        self.dense = 0
+        self.kind = self._column_kind(group) if self.column else "short" if self.total < SHORT else "brief" if self.total < BRIEF else "row"
         self._cut()
         self.many = self.kind in ("brief", "row") and self.rows == 1 and len(self.reduced) == 1 and self.outputs >= MANY[0] and self.total < MANY[1]
 
@@ -197,6 +199,15 @@ class Geometry:
         main = max(range(len(walks)), key=lambda k: sum(s != 0 for s in walks[k]))
         unit_kept = self.kept_walks[main][-1] == 1 and self.kept[-1] > 1
         return unit_kept and self.reduced_walks[main][-1] != 1
+
+    def _column_kind(self, group):
+        """slim, narrow or column; ``dense`` becomes the number of columns where rows follow each other without gaps in all operands."""
+        count, leaves = self.kept[-1], range(len(group.leaves))
+        if count < SLIM:
+            walks = [(self.kept_walks[k][-1], *self.reduced_walks[k]) for k in leaves]
+            self.dense = count if all(w in ((1, count), (0, 0)) for w in walks) else 0
+            return "slim"
+        return "narrow" if count < CHUNK else "column"
 
     def _cut(self):
         self.part_rows, self.part_inner, self.parts = self.rows, self.inner, 1
@@ -225,10 +236,10 @@ def _kernel(device, call, group, geo, out_dtype, final):
     leaves = tuple([(leaf[1].index, c, True) for leaf, c in zip(group.leaves, classes)])
     program = codegen.Program(tuple(group.code), leaves, tuple([_SCALAR_C[k] for k in group.kinds]), (), "", nk)
     value = group.order[-1].dtype
-    key = (device, call.spec.name, call.acc, value, out_dtype, final, program.key(), nr, geo.kind, geo.many)
+    key = (device, call.spec.name, call.acc, value, out_dtype, final, program.key(), nr, geo.kind, geo.many, geo.dense)
     found = _kernels.get(key)
     if found is None:
-        source, form = source_of(device, call, program, value, out_dtype, nk, nr, geo.kind, final, geo.many)
+        source, form = source_of(device, call, program, value, out_dtype, nk, nr, geo.kind, final, geo.many, geo.dense)
         found = _kernels[key] = device.kernel_from_source(source, "reduce"), form
     return found
 
@@ -263,7 +274,7 @@ def _split(total_name, dims, sizes, indent):
     return lines
 
 
-def source_of(device, call, program, value, out_dtype, nk, nr, kind, final, many=False):
+def source_of(device, call, program, value, out_dtype, nk, nr, kind, final, many=False, dense=0):
     """(source of one reduction kernel, named ``reduce``; its form: ``vector``, ``many``, ``loop`` or ``item``)."""
     own = codegen.OWN
     acc = call.acc
@@ -278,14 +289,15 @@ def source_of(device, call, program, value, out_dtype, nk, nr, kind, final, many
     params += codegen.check_parameters(program)
     form = "loop" if device.loops else "item"
     body = None
-    if device.is_cpu and kind != "short":
-        vector = functools.partial(_row_vector, brief=kind == "brief", many=many) if kind in ("row", "brief") else \
-            functools.partial(_column_vector, narrow=kind == "narrow")
+    if device.is_cpu and kind != "short" and (dense or kind != "slim"):
+        vector = (functools.partial(_slim_vector, dense) if kind == "slim" else
+                  functools.partial(_row_vector, brief=kind == "brief", many=many) if kind in ("row", "brief") else
+                  functools.partial(_column_vector, narrow=kind == "narrow"))
         body = vector(call, program, value, out_dtype, nk, nr, final, own)
     if body is not None:
         form = "many" if many else "vector"
     else:
-        write = {"row": _row, "short": _short, "brief": _brief, "column": _column, "narrow": functools.partial(_column, narrow=True)}[kind]
+        write = {"row": _row, "short": _short, "brief": _brief, "column": _column, "slim": _slim, "narrow": functools.partial(_column, narrow=True)}[kind]
         body = write(call, program, value, out_dtype, nk, nr, form == "loop", final, own)
     text = "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void reduce(\n    {', '.join(params)})", "{", *codegen.with_checks(program, body), "}", ""])
     rows = [value, out_dtype, acc] + [dt.ALL[leaf[0]] for leaf in program.leaves] + [dt.ALL[i] for ins in program.code for i in ins[1:3]]
@@ -451,3 +463,31 @@ def _column(call, program, value, out_dtype, nk, nr, loop, final, own, narrow=Fa
             f"    {acc} total = {_identity(call)};", "    for (long row = row0; row < row1; row++) {", *per_row,
             *_element(call, program, value, own, at, "        "), f"        total = {fold(acc, 'total', 'e')};", "    }",
             "    " + _store(call, out_dtype, final, where + "i")]
+
+
+def _slim(call, program, value, out_dtype, nk, nr, loop, final, own):
+    """Few columns: row number r of a segment goes to the partial result r % SLIM of its column."""
+    acc, fold = call.acc.acc, call.spec.combined
+    head, per_row, where = _column_parts(program, nk, nr)
+    body = [f"    {acc} part[{SLIM}];", f"    for (int l = 0; l < {SLIM}; l++) part[l] = {_identity(call)};",
+            f"    for (long base = row0; base < row1; base += {SLIM}) {{", f"        const int some = (int)min({SLIM}L, row1 - base);",
+            f"        for (int l = 0; l < {SLIM}; l++) if (l < some) {{", "        const long row = base + l;", *per_row,
+            *_element(call, program, value, own, _index(program, "i", "k", nk - 1), "        "),
+            f"        part[l] = {fold(acc, 'part[l]', 'e')};", "        }", "    }", f"    for (int s = {SLIM // 2}; s > 0; s >>= 1)",
+            f"        for (int l = 0; l < s; l++) part[l] = {fold(acc, 'part[l]', 'part[l + s]')};",
+            f"    const {acc} total = part[0];", "    " + _store(call, out_dtype, final, where + "i")]
+    if loop:
+        return [*_offsets(program), *head, f"    for (long i = 0; i < k{nk - 1}; i++) {{", *body, "    }"]
+    return [*_offsets(program), "    const long i = get_global_id(0);", f"    if (i >= k{nk - 1}) return;", *head, *body]
+
+
+def _slim_vector(count, call, program, value, out_dtype, nk, nr, final, own):
+    """The same where rows of ``count`` elements follow each other in memory: SLIM rows are as many vectors as that makes."""
+    writer = _vector_writer(call, program, value, own)
+    if writer is None:
+        return None
+    head, _, where = _column_parts(program, nk, nr)
+    start = [f"    __global const {dt.ALL[d].c}* restrict x{k} = x{k}b{'' if cls == '0' else f' + row0 * {count}'};"
+             for k, (d, cls, _) in enumerate(program.leaves)]
+    scalar = _element(call, program, value, own, _index(program, "i", "k", nk - 1), "        ")
+    return _offsets(program) + head + start + reduce_vector.slim(writer, count, SLIM, scalar, _store(call, out_dtype, final, where + "i"))

@@ -116,3 +116,17 @@ def column(writer, head, size, per_row, scalar, store, narrow=False):
             f"            {acc} sum = {w.identity};", "            " + rows, *per_row, *scalar, f"                sum = {w.fold('sum', 'e')};", "            }",
             "            part[q] = sum;", "        }", "    }",
             "    for (int l = 0; l < m; l++) {", "        const long i = first + l;", f"        const {acc} total = part[l];", "        " + store, "    }"]
+
+
+def slim(writer, count, rows, scalar, store):
+    """Statements for ``count`` columns that lie side by side: ``rows`` rows at a time are vectors whose lanes are partial results of their columns."""
+    w, acc, block = writer, writer.acc, count * rows
+    names = range(block // w.width)
+    lines = [f"    {w.vector} {', '.join(f'a{q} = ({w.vector})({w.identity})' for q in names)};", f"    const long all = (row1 - row0) * {count};",
+             "    long base = 0;", f"    for (; base + {block} <= all; base += {block}) {{"]
+    for q in names:
+        lines += ["        {", *w.element(f"base + {q * w.width}", "            "), f"            a{q} = {w.fold(f'a{q}', 'e')};", "        }"]
+    return [*lines, "    }", f"    {acc} part[{block}];", *[f"    vstore{w.width}(a{q}, {q}, part);" for q in names],
+            "    for (long i = base; i < all; i++) {", *scalar, f"        part[i - base] = {w.fold('part[i - base]', 'e')};", "    }",
+            f"    for (int s = {block // 2}; s >= {count}; s >>= 1)", f"        for (int l = 0; l < s; l++) part[l] = {w.fold('part[l]', 'part[l + s]')};",
+            f"    for (int l = 0; l < {count}; l++) {{", "        const long i = l;", f"        const {acc} total = part[l];", "        " + store, "    }"]

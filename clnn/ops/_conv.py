@@ -17,7 +17,7 @@ import numpy as np
 
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change
-from ._gemm import EPILOGUES, cpu_rows, cpu_tile, even_steps, tuned_tile, tuning_key
+from ._gemm import EPILOGUES, adding, cpu_rows, cpu_tile, even_steps, tuned_tile, tuning_key
 from ._gemm_tensor import plan_conv
 
 _W16, _W8 = struct.Struct("<16q"), struct.Struct("<8q")
@@ -132,14 +132,14 @@ class Narrow:
 
     def __init__(self, device, T, count):
         self.device, self.nbytes = device, count * T.acc_dtype.itemsize
-        self.kernel = device.kernel("matmul/sum", TC=T, BIAS="", BETA=False, EPI="")
-        self.gs, self.words = (count, 1), (_words16(1, count, 1, 0, 0, 0, 0, count, 1), struct.pack("<f", 1.0), struct.pack("<f", 0.0))
+        self.kernel, self.gs, self.ls, dims = adding(device, T, 1, count, 1, (count, 1))
+        self.words = dims, struct.pack("<f", 1.0), struct.pack("<f", 0.0)
 
     def wide(self):
         return self.device.alloc(self.nbytes)
 
     def finish(self, wide, y, y_off):
-        launch(self.device, self.kernel, self.gs, None, wide, 0, y, y_off, y, 0, *self.words)
+        launch(self.device, self.kernel, self.gs, self.ls, wide, 0, y, y_off, y, 0, *self.words)
 
 
 class Taps:

@@ -76,7 +76,7 @@ class Plan:
     def __init__(self, device, p: Problem):
         self.device, self.problem = device, p
         self.scratch = 0
-        self.convert = self.reduce = None
+        self.before, self.reduce = [], None     # passes over A, each over what the one before it wrote
         p = self._convert_a(p) if device.is_cpu else p
         p = self._partial(p) if self._needs_partial(p) else p
         variant, params, self.gs, self.ls, words = (_plan_cpu if device.is_cpu else _plan_gpu)(device, p, self.chunk)
@@ -96,18 +96,21 @@ class Plan:
         if p.ta.c == p.ta.acc or _use_dot(p):
             return p
         (s0, s1), (b0, b1) = p.steps, p.batch
-        dims = _DIMS.pack(p.M, 0, p.K, *p.a, *[0] * 11)
-        self.convert = (self.device.kernel("matmul/convert", T=p.ta), (p.K, p.M, b0 * b1), dims, _BATCH.pack(b1, s0[0], 0, 0, s1[0], 0, 0, 0),
-                        p.M * p.K * b0 * b1 * p.ta.acc_dtype.itemsize, None)
+        columns = p.a[0] == 1 and p.a[1] != 1      # copied in the order it lies in memory: by columns
+        (M, K), a = ((p.K, p.M), p.a[::-1]) if columns else ((p.M, p.K), p.a)
+        across, down, rows = _strips(M, K)
+        dims = _DIMS.pack(M, 0, K, *a, 0, 0, 0, 0, rows, *[0] * 6)
+        self.before.append((self.device.kernel("matmul/convert", T=p.ta, W=p.lanes, CHUNK=_CHUNK), (across, down, b0 * b1), dims,
+                            _BATCH.pack(b1, s0[0], 0, 0, s1[0], 0, 0, 0), p.M * p.K * b0 * b1 * p.ta.acc_dtype.itemsize))
         flat = p.M * p.K
-        return _replace(p, ta=p.ta.acc_dtype, a=(p.K, 1), steps=((flat * b1, *s0[1:]), (flat, *s1[1:])))
+        return _replace(p, ta=p.ta.acc_dtype, a=(1, p.M) if columns else (p.K, 1), steps=((flat * b1, *s0[1:]), (flat, *s1[1:])))
 
     def _panel_a(self, p, MR):
         """Lay a column-major A out in panels first: a walk along K through its columns would miss the caches at each step."""
         (s0, s1), (b0, b1) = p.steps, p.batch
         dims = _DIMS.pack(p.M, 0, p.K, *p.a, *[0] * 11)
-        self.convert = (self.device.kernel("matmul/panels", T=p.ta, MR=MR, STEPS=16), (-(-p.K // 16), 1, b0 * b1), dims,
-                        _BATCH.pack(b1, s0[0], 0, 0, s1[0], 0, 0, 0), -(-p.M // MR) * MR * p.K * b0 * b1 * p.ta.itemsize, (1, 1, 1))
+        self.before.append((self.device.kernel("matmul/panels", T=p.ta, MR=MR, STEPS=16), (-(-p.K // 16), 1, b0 * b1), dims,
+                            _BATCH.pack(b1, s0[0], 0, 0, s1[0], 0, 0, 0), -(-p.M // MR) * MR * p.K * b0 * b1 * p.ta.itemsize))
 
     chunk = 0
 
@@ -142,9 +145,8 @@ class Plan:
             return self._partial_batched(p)
         acc = p.tc.acc_dtype
         self.scratch = self.splits * p.M * p.N * acc.itemsize
-        dims = _DIMS.pack(p.M, p.N, self.splits, 0, 0, 0, 0, p.rcs, p.ccs, *[0] * 7)
-        kernel = self.device.kernel("matmul/sum", TC=p.tc, **p.finishing())
-        self.reduce = [(kernel, (p.N, p.M), dims, scalar(p.acc, p.alpha), scalar(p.acc, p.beta), 0, 0)]
+        self.reduce = [(*adding(self.device, p.tc, p.M, p.N, self.splits, (p.rcs, p.ccs), **p.finishing()),
+                        scalar(p.acc, p.alpha), scalar(p.acc, p.beta), 0, 0)]
         walk = p.steps[0][:2] if p.add_batch else (self.chunk * p.a[1], self.chunk * p.b[0])
         return _replace(p, tc=acc, rcs=p.N, ccs=1, batch=(self.splits, 1), alpha=1.0, beta=0.0, bias="", epilogue="", add_batch=False,
                         steps=((*walk, p.M * p.N), (0, 0, 0)))
@@ -152,10 +154,9 @@ class Plan:
     def _partial_batched(self, p):
         acc, (b0, b1), size = p.tc.acc_dtype, p.batch, p.M * p.N
         self.scratch = b0 * b1 * size * acc.itemsize
-        dims = _DIMS.pack(p.M, p.N, 1, 0, 0, 0, 0, p.rcs, p.ccs, *[0] * 7)
-        kernel = self.device.kernel("matmul/sum", TC=p.tc, **p.finishing())
+        add = adding(self.device, p.tc, p.M, p.N, 1, (p.rcs, p.ccs), **p.finishing())
         ends = (scalar(p.acc, p.alpha), scalar(p.acc, p.beta))
-        self.reduce = [(kernel, (p.N, p.M), dims, *ends, (i * b1 + j) * size, i * p.steps[0][2] + j * p.steps[1][2])
+        self.reduce = [(*add, *ends, (i * b1 + j) * size, i * p.steps[0][2] + j * p.steps[1][2])
                        for i in range(b0) for j in range(b1)]
         (s0, s1) = p.steps
         return _replace(p, tc=acc, rcs=p.N, ccs=1, alpha=1.0, beta=0.0, bias="", epilogue="",
@@ -163,11 +164,10 @@ class Plan:
 
     def run(self, A, a_off, B, b_off, C, c_off, bias=None, bias_off=0, *table):
         device = self.device
-        if self.convert is not None:
-            kernel, gs, dims, batch, nbytes, ls = self.convert
-            wide = device.alloc(nbytes)
-            launch(device, kernel, gs, ls, A, a_off, wide, 0, dims, batch)
-            A, a_off = wide, 0
+        for kernel, gs, dims, batch, nbytes in self.before:
+            laid_out = device.alloc(nbytes)
+            launch(device, kernel, gs, (1, 1, 1), A, a_off, laid_out, 0, dims, batch)
+            A, a_off = laid_out, 0
         product = self.kernel
         if self.even and (a_off | b_off) & self.even:
             product = device.kernel(self.narrow[0], **self.narrow[1])
@@ -176,8 +176,26 @@ class Plan:
             return
         part = device.alloc(self.scratch)
         launch(device, product, self.gs, self.ls, A, a_off, B, b_off, part, 0, part, 0, *self.words, *table)
-        for kernel, gs, dims, alpha, beta, p_off, c_add in self.reduce:
-            launch(device, kernel, gs, None, part, p_off, C, c_off + c_add, C if bias is None else bias, bias_off, dims, alpha, beta)
+        for kernel, gs, ls, dims, alpha, beta, p_off, c_add in self.reduce:
+            launch(device, kernel, gs, ls, part, p_off, C, c_off + c_add, C if bias is None else bias, bias_off, dims, alpha, beta)
+
+
+_CHUNK = 4096  # elements that a work-item of a CPU passes over, about
+
+
+def _strips(rows: int, columns: int):
+    """(groups across, groups down, rows per group) of a pass over a matrix in pieces of about _CHUNK elements."""
+    each = max(1, _CHUNK // columns)
+    return -(-columns // _CHUNK), -(-rows // each), each
+
+
+def adding(device, tc, M, N, parts, strides, BIAS="", BETA=False, EPI=""):
+    """(kernel, global size, local size, shape words) of ``matmul/sum``, which adds ``parts`` partial results into C with these strides."""
+    across, down, rows = _strips(M, N) if device.is_cpu else (N, M, 0)
+    W = (8 if tc.acc in ("double", "long") else 16) if device.is_cpu else 1
+    kernel = device.kernel("matmul/sum", TC=tc, BIAS=BIAS, BETA=BETA, EPI=EPI, W=W, CHUNK=_CHUNK)
+    dims = _DIMS.pack(M, N, parts, 0, 0, 0, 0, *strides, rows, *[0] * 6)
+    return kernel, (across, down), (1, 1) if device.is_cpu else None, dims
 
 
 def _replace(p, **changes):

@@ -1,7 +1,8 @@
 """Launching reads and writes by index, for raw (B, D, R) layouts: B outer items, D rows that indices choose from, R inner elements.
 
 Writes fold colliding elements in the order of the source, whatever the driver: a work-item owns its destinations (CPUs), its columns, or a
-run of equal indices after a stable sort (GPUs). No float atomics, so two runs give equal bits.
+run of equal indices after a stable sort (GPUs). On CPUs many elements for few destinations are folded in chunks, whose number depends on sizes
+alone, and these in order. No float atomics, so two runs give equal bits.
 """
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from . import _radix
 from .creation import filled
 
 _WIDTH = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
+_LONG = 1 << 16            # CPUs: elements from which on the source is cut into chunks
 _codes: dict = {}
 force = None                # tests set "gpu" or "cpu" to run the other family's algorithm
 
@@ -106,6 +108,8 @@ def write_rows(out, index, src, B, D, R, op, wrap, err, unique=False):
     params = dict(TI=index.dtype, WRAP=wrap)
     if op == "set" and unique:
         _write(device, out, index, src, None, B, D, N, R, params, tail)
+    elif on_cpu(device) and op != "set" and N * R >= _LONG and N >= 8 * D and out.dtype.c == out.dtype.acc and out.dtype is not dt.bool_:
+        _in_parts(device, out, index, src, B, D, N, R, dict(T=out.dtype, OP=op, ONE=R == 1, **params), tail)
     elif on_cpu(device) or D >= 2 ** 31 or N >= 2 ** 31:
         want = max(1, (device.compute_units if R < 8 else 2 * device.compute_units) // B)
         own = -(-D // min(D, want))
@@ -125,6 +129,15 @@ def write_rows(out, index, src, B, D, R, op, wrap, err, unique=False):
         run(device, "indexing/segments", dict(T=out.dtype, OP=op), (R, N, B), (local_of(R, device) if R > 1 else 1, 1 if R > 1 else 64, 1),
             out, keys, order, src, D, N, R, sb, sn, sr)
     return out
+
+
+def _in_parts(device, out, index, src, B, D, N, R, params, tail):
+    """Chunks of the source fold into copies of the destinations, where these are few enough to fill with less work than that saves."""
+    chunk = -(-N // min(64, N // (4 * D)))
+    chunks, n, per = -(-N // chunk), B * D * R, 4096
+    parts = empty(((chunks - 1) * n,), out.dtype, device)
+    run(device, "indexing/scatter_parts:scatter_parts", params, (chunks, B), (1, 1), out, parts, index, src, D, N, R, chunk, *tail)
+    run(device, "indexing/scatter_parts:scatter_join", params, (-(-n // per),), (1,), out, parts, n, chunks, per)
 
 
 def counts(index, D, err):

@@ -15,6 +15,7 @@ from .views import embed_strided
 
 SHORT = 1024            # longer sequences are cut into parts
 PART = 256
+LARGE = 4096            # elements from which on kernels are made for one short length, or few columns (CPUs)
 COLUMNS = 64            # columns per work-item on CPUs
 _Max, _Min = named("cummax", "values", "indices"), named("cummin", "values", "indices")
 
@@ -49,14 +50,29 @@ def scan(op, x, dim, reverse, out_dtype=None) -> Tensor:
     return out
 
 
+def _form(device, numel, acc, n, inner):
+    """(form of the kernel, what it is made for)."""
+    width = 64 // max(4, acc.itemsize)
+    if not device.is_cpu or acc.is_complex:
+        return "array", 0
+    if numel >= LARGE and inner == 1 and n <= min(15, width):
+        return "rows", n
+    if numel >= LARGE and 1 < inner < 16 and n >= width:
+        return "beside", inner
+    return "vector" if inner == 1 else "columns" if inner >= 8 else "array", 0
+
+
 def _scan(op, x, out, outer, n, inner, reverse):
     device, acc = x._storage.device, x.dtype.acc_dtype
-    form = "array" if not device.is_cpu or acc.is_complex else "vector" if inner == 1 else "columns" if inner >= 8 else "array"
+    form, count = _form(device, x._numel, acc, n, inner)
 
     def phase(name, z, y, part, parts):
-        gs, ls, chunk = _grid(device, outer, inner, part, parts, dict(columns=COLUMNS, vector=1).get(form, 0))
-        run(device, "scan/cumulate", dict(T=x.dtype, R=y.dtype, OP=op, REVERSE=reverse, PHASE=name, FORM=form, COLUMNS=COLUMNS), gs, ls, x, z, y,
-            outer, n, inner, part, parts, chunk)
+        gs, ls, chunk = _grid(device, outer, inner, part, parts, dict(columns=COLUMNS, vector=1, beside=COLUMNS, rows=1).get(form, 0))
+        if form == "rows":
+            chunk = -(-chunk // 16) * 16
+            gs = 1, -(-outer // chunk)
+        run(device, "scan/cumulate", dict(T=x.dtype, R=y.dtype, OP=op, REVERSE=reverse, PHASE=name, FORM=form, COLUMNS=COLUMNS, COUNT=count), gs, ls,
+            x, z, y, outer, n, inner, part, parts, chunk)
     if n <= SHORT:
         phase("whole", out, out, n, 1)
         return

@@ -17,6 +17,7 @@ recording = None    # a capture.Recording that takes launches instead of the que
 
 _pack_long = struct.Struct("=q").pack
 _pack_float = struct.Struct("=f").pack
+_MANY = 2048    # work-items
 _OOM_CODES = (-4, -5, -6, -61)
 _enqueue = None
 
@@ -112,7 +113,8 @@ def _settle(device, kernel, gs, ls):
     if ls is None:
         # PoCL compiles anew for each local size and others pick 1 for a prime count: a fixed choice suits both.
         best = min(device.default_local, kernel.max_work_group)
-        if gs[0] >= 2 * best and kernel.compile_local in (None, (0, 0, 0)):
+        many = gs[0] >= 4 and math.prod(gs) >= _MANY and device.flavour == "pocl"      # a group of one costs more than idle items
+        if (many or gs[0] >= 2 * best) and kernel.compile_local in (None, (0, 0, 0)):
             ls = (best,) + (1,) * (len(gs) - 1)
         elif device.flavour == "pocl":
             ls = (1,) * len(gs)

@@ -13,7 +13,9 @@
 ## array     global (inner, outer, parts)                                     a block in an array (GPUs)
 ## vector    global (1, outer * parts / chunk), inner = 1, local size 1       a block in the lanes of a vector (CPUs)
 ## columns   global (inner / COLUMNS, outer * parts / chunk), local size 1    a block in vectors of neighbouring columns (CPUs)
-## Sizes are rounded up; the last two forms take `chunk` parts, one after another.
+## beside    global (1, outer * parts / chunk), inner = COUNT, local size 1   a block's rows as they lie, in COUNT vectors (CPUs)
+## rows      global (1, outer / chunk), inner = 1, n = COUNT, local size 1    a vector's number of sequences as they lie, in COUNT vectors (CPUs)
+## Sizes are rounded up; all but the first take `chunk` parts (rows: sequences), one after another.
 ##
 ## parameter  values                meaning
 ## T, R       dtype rows            of X, of Y; the same but for PHASE total
@@ -22,6 +24,7 @@
 ## PHASE FORM see above
 ## complex    OP in ("sum", "prod") and FORM == "array"
 ## COLUMNS    multiple of 64        columns per work-item of form columns
+## COUNT      1 ... 15              of forms beside and rows (rows: at most the lanes of a vector)
 <%!
     def nothing(OP, T):
         """What combines with anything to that; for sums the zero that keeps the sign of zeros."""
@@ -35,6 +38,17 @@
     V = f"{A}{W}"
     NOTHING = nothing(OP, T)
     last = "0" if REVERSE else "%x" % (W - 1)
+    gathered, SPAN = lanes.attr.gathered, range(COUNT * W)
+    def vectors(source):
+        """Per vector of a block the places that its lanes come from."""
+        return [[source(f) for f in SPAN[q * W:(q + 1) * W]] for q in range(COUNT)]
+    def moved(s):
+        """The places s steps of the scan before; None where the sequence, or the block, begins later."""
+        if FORM == "rows":
+            s = -s if REVERSE else s
+            return vectors(lambda f: f - s if 0 <= f % COUNT - s < COUNT else None)
+        s = -s * COUNT if REVERSE else s * COUNT
+        return vectors(lambda f: f - s if 0 <= f - s < COUNT * W else None)
 %>
 % if OP == "sum":
 #define COMBINE(a, b) ((a) + (b))
@@ -45,7 +59,7 @@
 % else:
 #define COMBINE(a, b) ((a) == (b) && isinf(a) ? (a) : fmax(a, b) + ${"clnn_log1p" if A == "float" else "log1p"}(exp(-fabs((a) - (b)))))
 % endif
-% if FORM in ("vector", "columns"):
+% if FORM != "array":
 ${vec.vector_io(T, W)}
 % if R is not T:
 ${vec.vector_io(R, W)}
@@ -68,12 +82,25 @@ __kernel void scan_cumulate(IN(${T.c}, X), IN(${A}, Z), OUT(${R.c}, Y), const lo
     const long i = get_global_id(0), o = get_global_id(1), p = get_global_id(2);
     if (i >= inner || o >= outer) return;
     {
+% elif FORM == "rows":
+    const long end = min(outer, (long)(get_global_id(1) + 1) * chunk), step = ${-1 if REVERSE else 1};
+    const int m = ${COUNT};
+    long o = get_global_id(1) * chunk;
+    for (; o + ${W} <= end; o += ${W}) {
+        ${block("X + o * n", "Y + o * n")}
+    }
+    for (; o < end; o++) {
+        const long at = o * n${" + n - 1" if REVERSE else ""};
+        ${A} run = ${NOTHING};
+        int k = 0;
+        ${rest("at", A)}
 % else:
     const long i = get_global_id(0) * ${COLUMNS if FORM == "columns" else 1}, end = min(outer * parts, (long)(get_global_id(1) + 1) * chunk);
     if (i >= inner) return;
     for (long unit = get_global_id(1) * chunk; unit < end; unit++) {
     const long o = unit / parts, p = unit - o * parts;
 % endif
+% if FORM != "rows":
     const long first = p * part;
     const int m = (int)(min(n, first + part) - first);
     const long step = ${"-inner" if REVERSE else "inner"};
@@ -97,6 +124,32 @@ __kernel void scan_cumulate(IN(${T.c}, X), IN(${A}, Z), OUT(${R.c}, Y), const lo
 % if PHASE == "total":
     ${R.store}(Y, to, run);
 % endif
+% elif FORM == "beside":
+% for q in range(COUNT):
+    ${V} run${q} = (${V})(${NOTHING});
+% if PHASE == "apply":
+    const ${V} past${q} = p ? (${V})(${", ".join(f"Z[to - inner + {f % COUNT}]" for f in SPAN[q * W:(q + 1) * W])}) : (${V})(${NOTHING});
+% endif
+% endfor
+    int done = 0;
+    for (; done + ${W} <= m; done += ${W}) {
+        ${block(f"X + at + step * (done + {W - 1 if REVERSE else 0})", f"Y + at + step * (done + {W - 1 if REVERSE else 0})")}
+    }
+    ${A} kept[${COUNT * W}];
+% for q in range(COUNT):
+    vstore${W}(run${q}, ${q}, kept);
+% endfor
+    for (int c = 0; c < ${COUNT}; c++) {
+        ${A} run = kept[c];
+        int k = done;
+% if PHASE == "apply":
+        const ${A} past = p ? Z[to + c - inner] : ${NOTHING};
+% endif
+        ${rest("at + c", A)}
+% if PHASE == "total":
+        ${R.store}(Y, to + c, run);
+% endif
+    }
 % elif FORM == "columns":
     const int w = (int)min((long)${COLUMNS}, inner - i), whole = w / ${W} * ${W};
     ${A} kept[${COLUMNS}], before[${COLUMNS}];
@@ -151,8 +204,40 @@ __kernel void scan_cumulate(IN(${T.c}, X), IN(${A}, Z), OUT(${R.c}, Y), const lo
     ${R.store}(Y, to, run);
 % endif
 % endif
+% endif
     }
 }
+## block: the COUNT vectors from pointer `begin` on, scanned and continued, to pointer `end`
+<%def name="block(begin, end)">
+% for q in range(COUNT):
+        ${V} b${q} = ldv_${T.name}(${begin} + ${q * W});
+% endfor
+% for s in lanes.attr.steps(W) if FORM != "rows" else [s for s in lanes.attr.steps(W) if s < COUNT]:
+        {
+% for q, sources in enumerate(moved(s)):
+            const ${V} m${q} = ${gathered("b", A, W, sources, NOTHING)};
+% endfor
+% for q in range(COUNT):
+            b${q} = COMBINE(m${q}, b${q});
+% endfor
+        }
+% endfor
+% if FORM == "beside":
+% for q in range(COUNT):
+        b${q} = COMBINE(run${q}, b${q});
+% endfor
+% endif
+% if PHASE != "total":
+% for q in range(COUNT):
+        stv_${R.name}(${end} + ${q * W}, ${f"COMBINE(past{q}, b{q})" if PHASE == "apply" else f"b{q}"});
+% endfor
+% endif
+% if FORM == "beside":
+% for q, sources in enumerate(vectors(lambda f: f % COUNT + (0 if REVERSE else (W - 1) * COUNT))):
+        run${q} = ${gathered("b", A, W, sources, NOTHING)};
+% endfor
+% endif
+</%def>\
 ## rest: the blocks from element k on, with the elements of a block one by one
 <%def name="rest(begin, A)">
 <%
