@@ -29,13 +29,13 @@ class Rule:
         self.fused = None if text is None else Expr(f"{op.name}_grad", self.names, text)
         self.wants, self.saves = [], set()
         for n in self.names:
-            if n in op.position:
+            if n in ("g", "needs"):                              # even where an operand has that name
+                self._want(_G if n == "g" else _NEEDS, 0, n)
+            elif n in op.position:
                 self._want(_INPUT, op.position[n], n, op.position[n])
             elif n in op.outputs or n == "result":
                 at = op.outputs.index(n) if n in op.outputs else 0
                 self._want(_OUTPUT, at, n, -1 - at)
-            elif n in ("g", "needs"):
-                self._want(_G if n == "g" else _NEEDS, 0, n)
             elif n.endswith("_shape") and n[:-6] in op.position:
                 self._want(_SHAPE, op.position[n[:-6]], n)
             else:
