@@ -259,3 +259,30 @@ def test_synchronize_launches_what_is_recorded():
     assert y._storage.node is None and z._storage.node is None
     clnn.synchronize(clnn.ones(1).device)
     assert y.tolist() == [4.0] * 5
+
+
+def test_repeated_calls_give_fresh_results_of_their_own_operands():
+    f = clnn.nn.functional
+    arrays = [np.random.default_rng(k).standard_normal((6, 9)).astype("float32") for k in range(5)]
+    tensors = [clnn.tensor(a) for a in arrays]
+    for call, plain in ((lambda t: f.softmax(t, -1), lambda a: np.exp(a) / np.exp(a).sum(-1, keepdims=True)),
+                        (lambda t: clnn.cat([t, tensors[0]]), lambda a: np.concatenate([a, arrays[0]])),      # two operands are one at first
+                        (lambda t: clnn.cat([t, t * 2]), lambda a: np.concatenate([a, a * 2])),
+                        (lambda t: t[:, 2:5].max(1)[0], lambda a: a[:, 2:5].max(1))):
+        got = [call(t) for t in (*tensors, *tensors)]
+        got[-1].add_(1)
+        for k, g in enumerate(got):
+            np.testing.assert_allclose(g.numpy(), plain(arrays[k % 5]) + (g is got[-1]), rtol=1e-5)
+    for t, a in zip(tensors, arrays):
+        np.testing.assert_array_equal(t.numpy(), a)
+
+
+def test_repeated_calls_report_bad_indices():
+    table = ready(4, 3)
+    for bad in (False, False, False, True, False, True):
+        got = clnn.nn.functional.embedding(clnn.tensor([0, 9 if bad else 3]), table)
+        if bad:
+            with pytest.raises(IndexError, match="out of range"):
+                got.tolist()
+        else:
+            assert got.shape == (2, 3) and got.tolist()[0] == table[0].tolist()

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 
+from clnn._tensor import repeat
 from clnn.core import dtype as dt
 from clnn.ops import _conv, _conv_weight, _gemm
 from clnn.runtime.device import default_device, list_devices
@@ -29,6 +30,7 @@ def gpu(request, monkeypatch):
     monkeypatch.setattr(device, "max_work_group", min(request.param, device.max_work_group))
     monkeypatch.setattr(_gemm, "_plans", {})
     monkeypatch.setattr(_conv, "_plans", {})
+    monkeypatch.setattr(repeat, "on", False)
     return device
 
 

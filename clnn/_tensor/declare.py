@@ -19,6 +19,7 @@ from .autocast import cast_floats, with_autocast
 from .dispatch import _promoted, attach, broadcast, config, elementwise_call, promote, record_elementwise, record_in_layout
 from .grad_mode import state
 from .inplace import apply_inplace, mark, set_out, type_name
+from .repeat import repeated
 from .rules import Rule
 from .tensor import Tensor, make_view
 
@@ -48,11 +49,11 @@ def _entry(name, kind, fn, params, *, vjp=None, outputs=("out",), public=None, v
         for i in r.targets:
             op.saves.setdefault(i, set()).update(r.saves)
             op.differentiable.add(i)
-    # Per parameter, None or what its gradient needs: one bit per parameter, then one per output.
+    # Per differentiable parameter, what its gradient needs: one bit per parameter, then one per output.
     n = len(op.params)
     if op.complex and op.dtypes:
         op.dtypes += tuple([d for d in dt.COMPLEXES if d not in op.dtypes])
-    op.masks = tuple([sum({1 << (j if j >= 0 else n - 1 - j) for j in op.saves[i]}) if i in op.differentiable else None for i in range(n)])
+    op.masks = tuple([(i, sum({1 << (j if j >= 0 else n - 1 - j) for j in op.saves[i]})) for i in sorted(op.differentiable)])
     op.all_inputs = (1 << n) - 1
     register(op)
     return op
@@ -364,14 +365,16 @@ def _binder(body):
 
 
 def kernel(name=None, *, vjp=None, outputs=("out",), public=None, aliases=(), method=True, inplace=False, variadic=False, autocast="",
-           out=False, **fields):
+           out=False, repeat=False, **fields):
     """Declare an operator whose Python body allocates its outputs and launches templates (decorator).
 
     The body receives exactly the operator's parameters and runs without recording. With ``public`` smaller than the number of ``outputs``, the rest are
     hidden: kept for the gradient rules only. ``decompose`` gives the same result from differentiable operators; it serves ``create_graph``.
-    ``variadic``: the first parameter is a list of tensors.
+    ``variadic``: the first parameter is a list of tensors. ``repeat``: what the body launches follows from shapes, dtypes and attributes alone, so that
+    it need not run each time (see :func:`repeated`; ``"ready"``: where no operand is pending).
     """
     def decorate(body):
+        body = repeated(body, repeat == "ready") if repeat else body
         params, bind = _binder(body)
         op = _entry(name or body.__name__, "kernel", body, params, vjp=vjp, outputs=outputs, public=public, aliases=tuple(aliases),
                     variadic=variadic, autocast=autocast, doc=body.__doc__ or "", **fields)

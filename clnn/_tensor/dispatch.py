@@ -321,34 +321,29 @@ class _Packed:
 
 def attach(op, out, values) -> None:
     """Put this call on the tape. ``values`` holds every parameter of ``op`` in order; ``out`` is a Tensor or a tuple of them."""
-    edges, metas, save, found = [], [], 0, False
-    for v, mask in zip(values, op.masks):
-        if mask is not None and isinstance(v, Tensor) and v._rg:
+    count = len(values)
+    edges, metas, save, found = [None] * count, [None] * count, 0, False
+    for i, mask in op.masks:
+        v = values[i]
+        if isinstance(v, Tensor) and v._rg:
             if v._base is not None:
                 refresh_view(v)
             fn = v._grad_fn
-            edges.append((fn, v._out_nr) if fn is not None else (accumulator(v), 0))
-            metas.append((v.shape, v.dtype))
+            edges[i] = (fn, v._out_nr) if fn is not None else (accumulator(v), 0)
+            metas[i] = (v.shape, v.dtype)
             save |= mask
             found = True
-        else:
-            edges.append(None)
-            metas.append(None)
     if not found:
         return
     if op.decompose is not None:
         save |= op.all_inputs
-    kept, versions, bit, keeps = [], [], 1, False
-    for v in values:
-        version = 0
+    kept, versions, keeps = list(values), [0] * count, False
+    for i, v in enumerate(kept):
         if isinstance(v, Tensor):
-            if save & bit:
-                version, keeps = (v._ver or v._storage).version, True
+            if save >> i & 1:
+                versions[i], keeps = (v._ver or v._storage).version, True
             else:
-                v = None
-        kept.append(v)
-        versions.append(version)
-        bit <<= 1
+                kept[i] = None
     node = OpNode(op, edges, op.public, kept, versions, metas, keeps)
     save >>= len(op.params)
     if save:

@@ -34,7 +34,10 @@ def region(spec, shape, strides, offset):
         else:
             offset += s * strides[d]
             d += 1
-    return (*sizes, *shape[d:]), (*steps, *strides[d:]), offset
+    if d < len(strides):
+        sizes += shape[d:]
+        steps += strides[d:]
+    return tuple(sizes), tuple(steps), offset
 
 
 def _grad(g, spec, shape):
@@ -61,6 +64,8 @@ def take_slice(s, size):
     """(start, step, length) of a slice of a dimension."""
     if s.step is not None and operator.index(s.step) <= 0:
         raise ValueError("step must be greater than zero")
+    if s.start is None and s.stop is None and s.step is None:
+        return 0, 1, size
     start, stop, step = s.indices(size)
     return start, step, max(0, -(-(stop - start) // step))
 
@@ -181,12 +186,51 @@ def _per_dimension(base, found):
     return indices
 
 
+def _plain(index, shape):
+    """The entries for :func:`region` of a tuple of ints, slices, None and an Ellipsis that fits ``shape``; None where it is anything else."""
+    sizes, spec, d = tuple(shape), [], 0
+    for item in index:
+        kind = item.__class__
+        if item is None:
+            spec.append(None)
+            continue
+        if item is Ellipsis:
+            rest = len(sizes) + 1 - sum([i is not None for i in index])
+            if sum([i is Ellipsis for i in index]) > 1 or rest < 0:
+                return None
+            spec += [(0, 1, n) for n in sizes[d:d + rest]]
+            d += rest
+            continue
+        if d == len(sizes):
+            return None
+        if kind is int:
+            spec.append(take_int(item, sizes[d], d))
+        elif kind is slice:
+            spec.append(take_slice(item, sizes[d]))
+        else:
+            return None
+        d += 1
+    return tuple(spec)
+
+
+def _basic(x, index):
+    """The view that an int or a tuple of ints, slices, None and an Ellipsis means; None where the index needs :func:`parse`."""
+    shape = x.shape
+    if index.__class__ is int and shape:
+        return basic_index(x, (take_int(index, tuple(shape)[0], 0),), shape)
+    if index.__class__ is slice and shape:
+        return basic_index(x, (take_slice(index, tuple(shape)[0]),), shape)
+    if index.__class__ is tuple and not any([isinstance(i, Tensor) for i in index]):
+        spec = _plain(index, shape)
+        return None if spec is None else basic_index(x, spec, shape)
+    return None
+
+
 def getitem(x, index):
     """``x[index]``: a view for ints, slices, None and Ellipsis; a copy as soon as a tensor, list, array or mask takes part."""
-    if index.__class__ is int:
-        if not x.shape:
-            _expand_ellipsis([0], x)
-        return basic_index(x, (take_int(index, x.shape[0], 0),), x.shape)
+    view = _basic(x, index)
+    if view is not None:
+        return view
     if isinstance(index, Tensor) and index.dtype is dt.int64 and x.shape and x.shape[0] and index._storage.device is x._storage.device:
         return REGISTRY["_index_rows"].fn(x, index, x.shape, 0, 1, True, "index")
     base, indices = parse(x, index)
@@ -197,7 +241,9 @@ def getitem(x, index):
 
 def setitem(x, index, value):
     """``x[index] = value``; the value is broadcast and converted to the dtype of ``x``."""
-    base, indices = parse(x, index)
+    base, indices = _basic(x, index), None
+    if base is None:
+        base, indices = parse(x, index)
     if isinstance(value, Tensor):
         if value._storage.device is not x._storage.device:
             value = value.to(public(x._storage.device))

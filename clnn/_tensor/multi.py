@@ -5,10 +5,10 @@ import struct
 import sys
 
 from ..graph import fuse
-from ..graph.multi import launch_rows
+from ..graph.multi import BLOCK, launch_norms, launch_rows
 from ..graph.node import held
 from ..runtime import capture
-from .tensor import Tensor, bump, write
+from .tensor import Tensor, bump, empty, write
 
 _refcount = sys.getrefcount
 _plans: dict = {}
@@ -50,17 +50,18 @@ class Plan:
 def foreach_update(rule, params, grads, slots, scalars, flags) -> None:
     """Apply ``rule(p, g, *slots, **scalars, **flags) -> (new_p, *new_slots)`` to parallel lists, writing results in place.
 
-    The rule must be elementwise and pure. Tensors that a joint launch cannot take (views, mixed dtypes, values on the tape) go one by one.
+    The rule must be elementwise and pure; a ``g`` of no dimensions serves all elements. Tensors that a joint launch cannot take (views, mixed dtypes,
+    values on the tape) go one by one.
     """
     rows = {}
     for row in zip(params, grads, *slots):
         if not _joint(row):
             _one(rule, row, scalars, flags)
             continue
-        key = (row[0]._storage.device, tuple([t.dtype for t in row]))
+        key = (row[0]._storage.device, tuple([t.dtype for t in row]), row[1].shape == row[0].shape)
         rows.setdefault(key, []).append(row)
-    for (device, dtypes), group in rows.items():
-        plan = _plan(rule, group[0], dtypes, scalars, flags)
+    for (device, dtypes, alike), group in rows.items():
+        plan = _plan(rule, group[0], (dtypes, alike), scalars, flags)
         if plan is None:
             for row in group:
                 _one(rule, row, scalars, flags)
@@ -78,17 +79,17 @@ def _joint(row):
     shape, device = row[0].shape, row[0]._storage.device
     if device.kind == "meta" or not row[0]._numel:
         return False
-    for t in row:
+    for i, t in enumerate(row):
         st = t._storage
-        if t.shape != shape or not t._dense or t._numel * t.dtype.itemsize != st.nbytes or st.device is not device:
+        if t.shape != shape and (t.shape or i != 1) or not t._dense or t._numel * t.dtype.itemsize != st.nbytes or st.device is not device:
             return False
         if t._grad_fn is not None:
             return False
     return True
 
 
-def _plan(rule, row, dtypes, scalars, flags):
-    key = (rule, dtypes, tuple(sorted(flags.items())), tuple(scalars))
+def _plan(rule, row, kinds, scalars, flags):
+    key = (rule, kinds, tuple(sorted(flags.items())), tuple(scalars))
     plan = _plans.get(key)
     if plan is None or not plan.cacheable:
         plan = _plans[key] = _trace(rule, row, scalars, flags)
@@ -99,7 +100,8 @@ def _trace(rule, row, scalars, flags):
     """Record the rule on stand-ins of one element and read the instructions off its pending nodes."""
     from ..ops import creation
     device = row[0]._storage.device
-    ins = [creation.empty(1, dtype=t.dtype, device=device) for t in row]
+    alike = row[1].shape == row[0].shape
+    ins = [creation.empty(() if i == 1 and not alike else 1, dtype=t.dtype, device=device) for i, t in enumerate(row)]
     Symbol.derived = False
     results = rule(*ins, **{k: Symbol(v, k) for k, v in scalars.items()}, **flags)
     plan = Plan()
@@ -119,7 +121,7 @@ def _trace(rule, row, scalars, flags):
         return plan
     column = {id(t._storage.buf): i for i, t in enumerate(ins)}
     plan.code = tuple(group.code)
-    plan.leaves = tuple(leaf[1].index for leaf in group.leaves)
+    plan.leaves = tuple((leaf[1].index, "l" if leaf[3] else "0") for leaf in group.leaves)
     plan.columns = [column[id(leaf[0])] for leaf in group.leaves]
     plan.kinds = tuple(fuse._SCALAR_C[k] for k in group.kinds)
     plan.scalars = [(v.name if isinstance(v, Symbol) and plan.cacheable else None, float(v)) for v in group.scalars]
@@ -161,4 +163,23 @@ def _run(device, plan, group, scalars):
         recording.updates.append((plan, first, len(recording.calls)))
 
 
-__all__ = ["Tensor", "foreach_update", "write"]
+FEW = 1 << 14            # elements; the norm of a larger tensor is worth a launch of its own
+
+
+def joint_norms(tensors, largest=False):
+    """(norms of parts of the small tensors, in one launch for 16 of them; the other tensors). The norm of all those norms is that of the tensors.
+
+    The first is None where there are not two small tensors of one dtype, float32 or float64, on one device.
+    """
+    device, dtype = tensors[0]._storage.device, tensors[0].dtype
+    small = [t for t in tensors if 0 < t._numel <= FEW and t.dtype is dtype and t._storage.device is device and t._dense]
+    if len(small) < 2 or device.kind == "meta" or dtype is not dtype.acc_dtype or not dtype.is_floating_point:
+        return None, tensors
+    rows = [(t._numel, t._storage.buffer()) for t in small]
+    out = empty((sum([-(-n // BLOCK) for n, _ in rows]),), dtype, device)
+    launch_norms(device, dtype, largest, rows, out._storage.buf)
+    chosen = {id(t) for t in small}
+    return out, [t for t in tensors if id(t) not in chosen]
+
+
+__all__ = ["Tensor", "foreach_update", "joint_norms", "write"]

@@ -29,7 +29,7 @@ class Rule:
         self.fused = None if text is None else Expr(f"{op.name}_grad", self.names, text)
         self.wants, self.saves = [], set()
         for n in self.names:
-            if n in ("g", "needs"):                              # before the names of inputs, of which one may be g
+            if n in ("g", "needs"):                              # even where an operand has that name
                 self._want(_G if n == "g" else _NEEDS, 0, n)
             elif n in op.position:
                 self._want(_INPUT, op.position[n], n, op.position[n])

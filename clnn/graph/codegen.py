@@ -227,8 +227,14 @@ def _bases(program, suffix=""):
     return lines
 
 
-def _stores(program, out_index, indent):
-    return [f"{indent}{dt.ALL[d].store}(y{k}, {out_index(k)}, v{v});" for k, (v, d, *_) in enumerate(program.outs)]
+def _one(program):
+    """One as compilers for CPUs cannot see it: of a constant they make a masked load, ten times as slow where a comparison is false throughout."""
+    return ["    const uchar one = (uchar)min(chunk, 1L);"] if any(dt.ALL[d].category == dt.BOOL for _, d, *_ in program.outs) else []
+
+
+def _stores(program, out_index, indent, loop=False):
+    return [f"{indent}y{k}[{out_index(k)}] = v{v} ? one : (uchar)0;" if loop and dt.ALL[d].category == dt.BOOL else
+            f"{indent}{dt.ALL[d].store}(y{k}, {out_index(k)}, v{v});" for k, (v, d, *_) in enumerate(program.outs)]
 
 
 def elementwise_source(program: Program, own: frozenset) -> str:
@@ -245,12 +251,12 @@ def elementwise_source(program: Program, own: frozenset) -> str:
 
 def _linear_loop(program, own):
     lines = ["    const long lo = (long)get_global_id(0) * chunk;", "    if (lo >= n) return;",
-             "    const int m = (int)min(chunk, n - lo);"]
+             "    const int m = (int)min(chunk, n - lo);", *_one(program)]
     lines += [f"    x{k} += lo;" for k, leaf in enumerate(program.leaves) if leaf[1] != "0"]
     lines += [f"    y{k} += lo;" for k in range(len(program.outs))]
     lines += ["    for (int i = 0; i < m; i++) {",
               *values(program, "lo + i", lambda k: "0" if program.leaves[k][1] == "0" else "i", own, "        "),
-              *_stores(program, lambda k: "i", "        "), "    }"]
+              *_stores(program, lambda k: "i", "        ", True), "    }"]
     return ["const long n", "const long chunk"], lines
 
 
@@ -290,10 +296,10 @@ def _inner(name, cls, var):
     return "0" if cls[-1] == "0" else f"-({var})" if cls[-1] == "m" else f"{var} * {name}_s{len(cls) - 1}"
 
 
-def row_body(program, own, var, indent):
+def row_body(program, own, var, indent, loop=False):
     flat = f"row * d{program.rank - 1} + {var}"
     return [*values(program, flat, lambda k: _inner(f"x{k}", program.leaves[k][1], var), own, indent),
-            *_stores(program, lambda k: _inner(f"y{k}", program.outs[k][2], var), indent)]
+            *_stores(program, lambda k: _inner(f"y{k}", program.outs[k][2], var), indent, loop)]
 
 
 def _rename_bases(program):
@@ -313,8 +319,8 @@ def rows_start(program):
 
 def _rows_loop(program, own):
     parameters, lines = rows_start(program)
-    lines += ["        for (int c = 0; c < m; c++) {", "            const long i = lo + c;", *row_body(program, own, "i", "            "), "        }", "    }"]
-    return parameters, lines
+    lines += ["        for (int c = 0; c < m; c++) {", "            const long i = lo + c;", *row_body(program, own, "i", "            ", True), "        }", "    }"]
+    return parameters, [*_one(program), *lines]
 
 
 def _rows_item(program, own):
@@ -337,7 +343,7 @@ def _flat_split(program, indent):
     return [line.replace("IDX_T", "uint") for line in lines]
 
 
-def _flat_body(program, own, indent):
+def _flat_body(program, own, indent, loop=False):
     dims = [f"(long)i{j}" for j in range(program.rank)]
 
     def leaf(k):
@@ -346,12 +352,12 @@ def _flat_body(program, own, indent):
 
     def out(k):
         return strided_index(f"y{k}", program.outs[k][2], dims, "flat")
-    return [*_flat_split(program, indent), *values(program, "flat", leaf, own, indent), *_stores(program, out, indent)]
+    return [*_flat_split(program, indent), *values(program, "flat", leaf, own, indent), *_stores(program, out, indent, loop)]
 
 
 def _flat_loop(program, own):
-    lines = ["    const long lo = (long)get_global_id(0) * chunk, hi = min(lo + chunk, n);",
-             "    for (long flat = lo; flat < hi; flat++) {", *_flat_body(program, own, "        "), "    }"]
+    lines = [*_one(program), "    const long lo = (long)get_global_id(0) * chunk, hi = min(lo + chunk, n);",
+             "    for (long flat = lo; flat < hi; flat++) {", *_flat_body(program, own, "        ", True), "    }"]
     return _dims(program) + ["const long n", "const long chunk"], lines
 
 

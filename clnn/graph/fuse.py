@@ -1,6 +1,7 @@
 """Turns pending nodes into launches: gathers what fuses, chooses the kernel form, binds arguments, reuses dying buffers."""
 from __future__ import annotations
 
+import functools
 import struct
 import sys
 
@@ -19,11 +20,11 @@ _launch = launcher.launch
 class Group:
     """The nodes fused into one kernel, as instructions over de-duplicated leaves and scalars."""
 
-    __slots__ = ("order", "index", "uses", "code", "leaves", "leaf_index", "scalars", "kinds", "linear", "checked")
+    __slots__ = ("order", "index", "uses", "code", "leaves", "layout", "leaf_index", "scalars", "kinds", "linear", "checked")
 
     def __init__(self):
         self.order, self.index, self.uses = [], {}, {}
-        self.code, self.leaves, self.leaf_index = [], [], {}
+        self.code, self.leaves, self.layout, self.leaf_index = [], [], [], {}
         self.scalars, self.kinds = [], []
         self.linear, self.checked = True, []
 
@@ -34,6 +35,7 @@ class Group:
         if k is None:
             k = self.leaf_index[key] = len(self.leaves)
             self.leaves.append((buf, dtype, offset, strides, linear))
+            self.layout.append((dtype.index, offset != 0, strides, linear))
         return -2 * k - 1
 
     def visit(self, node):
@@ -53,10 +55,10 @@ class Group:
                     operands.append(self.visit(source) if at is None else at)
                     continue
                 source = source.buf
-            linear = not any(strides) or strides == contiguous_strides(node.shape) or is_contiguous(node.shape, strides)
+            strides, linear = _walk(node.shape, strides)
             if not linear:
                 self.linear = False
-            operands.append(self.leaf(source, dtype, offset, strides if any(strides) or not linear else (), linear))
+            operands.append(self.leaf(source, dtype, offset, strides, linear))
         at = self.index[node] = len(self.order)
         self.order.append(node)
         expr = node.expr
@@ -64,6 +66,14 @@ class Group:
         if compute.category in expr.failing:
             self.checked.append(expr)
         return at
+
+
+@functools.lru_cache(maxsize=65536)
+def _walk(shape, strides):
+    """(strides, or () for one element that serves all; whether the operand is read in flat order)."""
+    if not any(strides):
+        return (), True
+    return strides, is_contiguous(shape, strides)
 
 
 def realize(storage: Storage) -> None:
@@ -121,12 +131,26 @@ _alone: dict = {}
 
 def _run_alone(storage: Storage, node: Node) -> bool:
     """The short way for one operator on different buffers, which is most of what small eager programs launch; False when it is not that."""
+    found = _single(node, node.dtype, 0, None)
+    if found is None:
+        return False
+    common, reads, numbers = found
+    device = node.device
+    buf = device.alloc(storage.nbytes)
+    common.launch(device, reads, numbers, [(0, node.dtype, buf, 0, None)])
+    finish(node, storage, buf)
+    return True
+
+
+def _single(node: Node, dtype, offset, strides):
+    """(launch, operands, numbers) of one operator on different buffers that is written as ``dtype`` at ``offset`` with ``strides`` (None: flat);
+    None where it is more than that."""
     device, expr = node.device, node.expr
     reads, numbers, layout = [], [], []
     for place, ref in enumerate(node.args):
         if ref.__class__ is tuple:
             if ref[0].__class__ is Node:
-                return False
+                return None
             reads.append(ref)
             layout.append((ref[1], ref[2] != 0, ref[3]))
         else:
@@ -134,19 +158,16 @@ def _run_alone(storage: Storage, node: Node) -> bool:
             numbers.append(_packed(ref, kind))
             layout.append(None)
     if len(reads) > 1 and len({id(ref[0]) for ref in reads}) < len(reads) or node.compute.category in expr.failing:
-        return False
-    key = (device, expr, node.compute, node.dtype, node.shape, tuple(layout))
+        return None
+    key = (device, expr, node.compute, node.dtype, node.shape, tuple(layout), dtype, offset != 0, strides)
     common = _alone.get(key)
-    buf = device.alloc(storage.nbytes)
     if common is None:
         if len(_alone) > 8192:          # a loop over ever new shapes must not grow without bound
             _alone.clear()
         group = Group()
         group.visit(node)
-        common = _alone[key] = _Launch(device, group, node.shape, node.numel, [(0, node.dtype, buf, 0, None)])
-    common.launch(device, reads, numbers, [(0, node.dtype, buf, 0, None)])
-    finish(node, storage, buf)
-    return True
+        common = _alone[key] = _Launch(device, group, node.shape, node.numel, [(0, dtype, None, offset, strides)])
+    return common, reads, numbers
 
 
 _SMALL = 1 << 14        # bytes; finding out what dies costs more than another small buffer
@@ -357,8 +378,7 @@ _launches: dict = {}
 
 def run(device, group: Group, shape, numel, targets) -> None:
     """Launch the group over ``shape``; targets are (value, dtype, buffer, offset, strides or None for flat)."""
-    key = (device, shape, tuple(group.code), tuple([(leaf[1].index, leaf[2] != 0, leaf[3], leaf[4]) for leaf in group.leaves]), tuple(group.kinds),
-           tuple([(t[0], t[1].index, t[3] != 0, t[4]) for t in targets]))
+    key = (device, shape, tuple(group.code), tuple(group.layout), tuple(group.kinds), tuple([(t[0], t[1].index, t[3] != 0, t[4]) for t in targets]))
     common = _launches.get(key)
     if common is None:
         if len(_launches) > 8192:       # a loop over ever new shapes must not grow without bound
@@ -429,6 +449,10 @@ def _local(device, n):
 
 def store_into(device, node: Node, buf, offset, shape, strides, dtype) -> None:
     """Evaluate the pending ``node`` (not otherwise alive) straight into a strided region of ``buf``."""
+    found = _single(node, dtype, offset, strides) if node.count == 1 and node.shape == shape and launcher.recorders is None else None
+    if found is not None:
+        found[0].launch(device, found[1], found[2], [(0, dtype, buf, offset, strides)])
+        return
     group = Group()
     value = group.visit(node)
     run(device, group, shape, node.numel, [(value, dtype, buf, offset, strides)])

@@ -27,7 +27,8 @@ def launch_rows(device, code, leaves, kinds, outs, scalars, rows) -> None:
     """Run the program over each row.
 
     Args:
-        code: instructions as in ``codegen.Program``; ``leaves``: dtype index per leaf; ``outs``: (value, dtype index) pairs.
+        code: instructions as in ``codegen.Program``; ``leaves``: (dtype index, class) per leaf, class "0" for one value that serves all elements;
+            ``outs``: (value, dtype index) pairs.
         kinds: accumulate type per scalar; ``scalars``: their values in the form ``launch`` takes.
         rows: (elements, leaf buffers, output buffers) triples.
     """
@@ -52,22 +53,74 @@ def launch_rows(device, code, leaves, kinds, outs, scalars, rows) -> None:
         _launch(device, kernel, (blocks * local,), (local,), *args)
 
 
-def _build(device, code, leaves, kinds, outs, size, loop):
-    program = codegen.Program(code, tuple((d, "l", False) for d in leaves), kinds, tuple((v, d, "l", False) for v, d in outs), "", 0)
-    types = [f"__global const {dt.ALL[d].c}* x{k}" for k, d in enumerate(leaves)] + [f"__global {dt.ALL[d].c}* y{k}" for k, (_, d) in enumerate(outs)]
-    params = [f"const {t} s{k}" for k, t in enumerate(kinds)]
+def _choice(params, types, size, still=()):
+    """(kernel parameters, statements) by which a work-group finds its set ``start``, ``n`` and the pointers, and its ``m`` elements from there on;
+    pointers named in ``still`` are the same for all elements."""
+    names = [t.rsplit(" ", 1)[1] for t in types]
     for r in range(size):
         params += [f"const long n{r}", f"const long end{r}", *[f"{t}_{r}" for t in types]]
-    chosen = ["n"] + [t.rsplit(" ", 1)[1] for t in types]
-    lines = ["    const long b = get_group_id(0);", "    long start = 0, n = n0;", *[f"    {t} = {name}_0;" for t, name in zip(types, chosen[1:])]]
+    lines = ["    const long b = get_group_id(0);", "    long start = 0, n = n0;", *[f"    {t} = {name}_0;" for t, name in zip(types, names)]]
     for r in range(1, size):
-        lines.append(f"    if (b >= end{r - 1}) {{ start = end{r - 1}; n = n{r}; " + " ".join(f"{name} = {name}_{r};" for name in chosen[1:]) + " }")
-    lines += [f"    const long lo = (b - start) * {BLOCK};", *[f"    {name} += lo;" for name in chosen[1:]], f"    const int m = (int)min((long){BLOCK}, n - lo);"]
+        lines.append(f"    if (b >= end{r - 1}) {{ start = end{r - 1}; n = n{r}; " + " ".join(f"{name} = {name}_{r};" for name in names) + " }")
+    return params, [*lines, f"    const long lo = (b - start) * {BLOCK};", *[f"    {name} += lo;" for name in names if name not in still],
+                    f"    const int m = (int)min((long){BLOCK}, n - lo);"]
+
+
+def _build(device, code, leaves, kinds, outs, size, loop):
+    program = codegen.Program(code, tuple((d, c, False) for d, c in leaves), kinds, tuple((v, d, "l", False) for v, d in outs), "", 0)
+    types = [f"__global const {dt.ALL[d].c}* x{k}" for k, (d, _) in enumerate(leaves)] + [f"__global {dt.ALL[d].c}* y{k}" for k, (_, d) in enumerate(outs)]
+    params, lines = _choice([f"const {t} s{k}" for k, t in enumerate(kinds)], types, size, [f"x{k}" for k, (_, c) in enumerate(leaves) if c == "0"])
     # The leaves that are overwritten alias the outputs at equal indices only, which restrict would deny.
     pragma = ["#ifdef __clang__", "#pragma clang loop vectorize(assume_safety)", "#endif"] if loop else []
     first, step = ("0", "i++") if loop else ("get_local_id(0)", "i += get_local_size(0)")
-    lines += [*pragma, f"    for (int i = {first}; i < m; {step}) {{", *codegen.values(program, "i", lambda k: "i", codegen.OWN, "        "),
+    at = ["i" if c == "l" else "0" for _, c in leaves]
+    lines += [*pragma, f"    for (int i = {first}; i < m; {step}) {{", *codegen.values(program, "i", at.__getitem__, codegen.OWN, "        "),
               *[f"        {dt.ALL[d].store}(y{k}, i, v{v});" for k, (v, d) in enumerate(outs)], "    }"]
     text = "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void multi({', '.join(params)})", "{", *lines, "}", ""])
-    rows = [dt.ALL[d] for d in leaves] + [dt.ALL[i] for c in code for i in c[1:3]]
+    rows = [dt.ALL[d] for d, _ in leaves] + [dt.ALL[i] for c in code for i in c[1:3]]
     return device.kernel_from_source(templates.preamble(device, any(r.needs_fp64 for r in rows), text) + text, "multi")
+
+
+LANES = 64              # partial results per block, in a fixed order of additions
+_FOLDS = {False: ("{p} + v * v", "a + b", "sqrt(part[0])"), True: ("(fabs(v) > {p} || isnan(v)) ? fabs(v) : {p}", "(b > a || isnan(b)) ? b : a", "part[0]")}
+
+
+def launch_norms(device, dtype, largest, rows, out) -> None:
+    """The norm of each block of ``BLOCK`` elements of many buffers: of order 2, or the ``largest`` absolute value.
+
+    Args:
+        dtype: of the buffers and of ``out``, float32 or float64.
+        rows: (elements, buffer) pairs. out: buffer with one element per block, row after row.
+    """
+    first = 0
+    for at in range(0, len(rows), 16):
+        part = rows[at:at + 16]
+        size = 1 << (len(part) - 1).bit_length()
+        loop = device.is_cpu or device.loops
+        key = (device, "norms", dtype, largest, size)
+        kernel = _kernels.get(key) or _kernels.setdefault(key, _build_norms(device, dtype, largest, size, loop))
+        args, blocks = [out, first], 0
+        for n, buf in part:
+            blocks += -(-n // BLOCK)
+            args += [n, blocks, buf]
+        args += [0, blocks, part[0][1]] * (size - len(part))
+        local = 1 if loop else LANES
+        _launch(device, kernel, (blocks * local,), (local,), *args)
+        first += blocks
+
+
+def _build_norms(device, dtype, largest, size, loop):
+    take, fold, finish = _FOLDS[largest]
+    params, lines = _choice([f"__global {dtype.c}* out", "const long first"], [f"__global const {dtype.c}* x"], size)
+    tree = [f"        {{ const {dtype.acc} a = part[l], b = part[l + s]; part[l] = {fold}; }}"]
+    if loop:
+        lines += [f"    {dtype.acc} part[{LANES}];", f"    for (int l = 0; l < {LANES}; l++) part[l] = 0;", f"    for (int i = 0; i < m; i += {LANES})",
+                  f"        for (int l = 0; l < min({LANES}, m - i); l++) {{ const {dtype.acc} v = x[i + l]; part[l] = {take.format(p='part[l]')}; }}",
+                  f"    for (int s = {LANES // 2}; s > 0; s >>= 1) for (int l = 0; l < s; l++)", *tree, f"    out[first + b] = {finish};"]
+    else:
+        lines += [f"    __local {dtype.acc} part[{LANES}];", f"    const int l = get_local_id(0); {dtype.acc} mine = 0;",
+                  f"    for (int i = l; i < m; i += {LANES}) {{ const {dtype.acc} v = x[i]; mine = {take.format(p='mine')}; }}", "    part[l] = mine;",
+                  f"    for (int s = {LANES // 2}; s > 0; s >>= 1) {{", "        barrier(CLK_LOCAL_MEM_FENCE);", "        if (l < s)", *tree, "    }",
+                  f"    if (l == 0) out[first + b] = {finish};"]
+    text = "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void norms({', '.join(params)})", "{", *lines, "}", ""])
+    return device.kernel_from_source(templates.preamble(device, dtype.needs_fp64, text) + text, "norms")

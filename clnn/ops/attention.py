@@ -100,7 +100,7 @@ def _decompose(query, key, value, mask, dropout_p, causal, scale, groups, seed, 
     return out, scores.logsumexp(-1)
 
 
-@kernel("_attention", method=False, outputs=("out", "lse"), public=1, autocast="low", decompose=_decompose,
+@kernel("_attention", method=False, repeat=True, outputs=("out", "lse"), public=1, autocast="low", decompose=_decompose,
         vjp={"query, key, value": _grad})
 def _attention(query, key, value, mask, dropout_p, causal, scale, groups, seed, first):
     """``query`` (B, H, L, E), ``key`` (B, H / groups, S, E), ``value`` (B, H / groups, S, Ev); ``mask`` of 4 dimensions or None."""
@@ -114,7 +114,7 @@ def _attention(query, key, value, mask, dropout_p, causal, scale, groups, seed, 
     return out.reshape(shape), lse
 
 
-@kernel("_attention_backward", method=False, outputs=("dq", "dk", "dv"), public=3)
+@kernel("_attention_backward", method=False, repeat=True, outputs=("dq", "dk", "dv"), public=3)
 def _attention_backward(grad, query, key, value, out, lse, mask, dropout_p, causal, scale, groups, seed, first):
     """Gradients of query, key and value."""
     low = query.dtype

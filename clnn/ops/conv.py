@@ -1,6 +1,8 @@
 """Convolutions in one, two and three dimensions, transposed ones, and their gradients as operators of their own."""
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from .._tensor.declare import composite, kernel
@@ -21,7 +23,7 @@ def _zeros(shape, like):
     return creation.filled(Size(shape), 0, like.dtype, like._storage.device)
 
 
-@kernel("convolution", method=False, autocast="low", torch="",
+@kernel("convolution", method=False, repeat=True, autocast="low", torch="",
         vjp=dict(input=lambda g, input, weight, stride, padding, dilation, groups:
                  conv_input_grad(g, weight, None, tuple(input.shape), stride, padding, dilation, groups),
                  weight=lambda g, input, weight, stride, padding, dilation, groups:
@@ -43,7 +45,7 @@ def convolution(input, weight, bias, stride, padding, dilation, groups):
 convolution.op.grad_name = "ConvolutionBackward0"
 
 
-@kernel("conv_input_grad", method=False, autocast="low",
+@kernel("conv_input_grad", method=False, repeat=True, autocast="low",
         vjp=dict(input=lambda g, weight, stride, padding, dilation, groups: convolution(g, weight, None, stride, padding, dilation, groups),
                  weight=lambda g, input, weight, stride, padding, dilation, groups:
                  conv_weight_grad(input, g, tuple(weight.shape), stride, padding, dilation, groups),
@@ -63,7 +65,7 @@ def conv_input_grad(input, weight, bias, shape, stride, padding, dilation, group
 conv_input_grad.op.grad_name = "ConvolutionBackward0"
 
 
-@kernel("conv_weight_grad", method=False,
+@kernel("conv_weight_grad", method=False, repeat=True,
         vjp=dict(grad=lambda g, input, stride, padding, dilation, groups: convolution(input, g, None, stride, padding, dilation, groups),
                  input=lambda g, grad, input, stride, padding, dilation, groups:
                  conv_input_grad(grad, g, None, tuple(input.shape), stride, padding, dilation, groups)))
@@ -124,27 +126,39 @@ def _check(name, input, weight, bias, n):
         raise RuntimeError(f'"{name}" not implemented for {input.dtype}')
 
 
-def _conv(name, n, input, weight, bias, stride, padding, dilation, groups):
-    _check(name, input, weight, bias, n)
-    input, single = _batched(name, input, n)
+@functools.lru_cache(maxsize=4096)
+def _geometry(name, n, shape, weight_shape, bias_shape, stride, padding, dilation, groups):
+    """(stride, padding, dilation) with one entry per spatial dimension of a batched input of ``shape``, checked."""
     stride, dilation = _per_dim(stride, n, "stride"), _per_dim(dilation, n, "dilation")
     if any(s <= 0 for s in stride) or any(d <= 0 for d in dilation):
         raise RuntimeError(f"non-positive stride or dilation is not supported ({name}: stride={stride}, dilation={dilation})")
-    kernel_size = tuple(weight.shape[2:])
+    kernel_size = tuple(weight_shape[2:])
     padding = _same_padding(name, kernel_size, stride, dilation, padding) if isinstance(padding, str) else _per_dim(padding, n, "padding")
     if any(p < 0 for p in padding if isinstance(p, int)):
         raise RuntimeError("negative padding is not supported")
-    if weight.shape[0] % groups or input.shape[1] != weight.shape[1] * groups:
-        raise RuntimeError(f"Given groups={groups}, weight of size {list(weight.shape)}, expected input{list(input.shape)} to have "
-                           f"{weight.shape[1] * groups} channels, but got {input.shape[1]} channels instead")
-    if bias is not None and tuple(bias.shape) != (weight.shape[0],):
-        raise RuntimeError(f"Given weight of size {list(weight.shape)}, expected bias to be 1-dimensional with {weight.shape[0]} elements, but got "
-                           f"bias of size {list(bias.shape)} instead")
-    for s, k, p, d in zip(input.shape[2:], kernel_size, padding, dilation):
+    if weight_shape[0] % groups or shape[1] != weight_shape[1] * groups:
+        raise RuntimeError(f"Given groups={groups}, weight of size {list(weight_shape)}, expected input{list(shape)} to have "
+                           f"{weight_shape[1] * groups} channels, but got {shape[1]} channels instead")
+    if bias_shape is not None and tuple(bias_shape) != (weight_shape[0],):
+        raise RuntimeError(f"Given weight of size {list(weight_shape)}, expected bias to be 1-dimensional with {weight_shape[0]} elements, but got "
+                           f"bias of size {list(bias_shape)} instead")
+    for s, k, p, d in zip(shape[2:], kernel_size, padding, dilation):
         if s + (sum(p) if isinstance(p, tuple) else 2 * p) < d * (k - 1) + 1:
-            padded = " x ".join(str(s + (sum(p) if isinstance(p, tuple) else 2 * p)) for s, p in zip(input.shape[2:], padding))
+            padded = " x ".join(str(s + (sum(p) if isinstance(p, tuple) else 2 * p)) for s, p in zip(shape[2:], padding))
             raise RuntimeError(f"Calculated padded input size per channel: ({padded}). Kernel size: ({' x '.join(map(str, kernel_size))}). "
                                "Kernel size can't be greater than actual input size")
+    return stride, padding, dilation
+
+
+def _hashable(value):
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _conv(name, n, input, weight, bias, stride, padding, dilation, groups):
+    _check(name, input, weight, bias, n)
+    input, single = _batched(name, input, n)
+    stride, padding, dilation = _geometry(name, n, input.shape, weight.shape, None if bias is None else bias.shape, _hashable(stride),
+                                          _hashable(padding), _hashable(dilation), groups)
     r = convolution(input, weight, bias, stride, padding, dilation, groups)
     return r.squeeze(0) if single else r
 

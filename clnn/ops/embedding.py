@@ -29,7 +29,7 @@ def _counts(input, rows, dtype):
     return flat.new_zeros((rows,), dtype=dtype).index_add(0, flat, flat.new_ones((flat._numel,), dtype=dtype))
 
 
-@kernel("_embedding", method=False, vjp=dict(
+@kernel("_embedding", method=False, repeat=True, vjp=dict(
     weight=lambda g, input, padding_idx, by_frequency, shape: _table_grad(g, input, padding_idx, by_frequency, shape)))
 def _embedding(weight, input, padding_idx, by_frequency, shape):
     rows, width = shape

@@ -8,6 +8,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.inplace import set_out
 from .._tensor.return_types import named
+from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import wrap_dim
@@ -108,6 +109,7 @@ def aminmax(input, *, dim=None, keepdim=False):
 
 
 # -- values and positions -----------------------------------------------------------------------------------------------------------
+@repeated
 def positions(input, dim, largest):
     """(values, first positions) of the extremes along ``dim``, both with that dimension removed."""
     shape = tuple(input.shape) or (1,)
@@ -183,12 +185,12 @@ def _pair(input, dim, keepdim, largest):
     return (values.unsqueeze(dim), at.unsqueeze(dim)) if keepdim and input.shape else (values, at)
 
 
-@kernel("_max_dim", method=False, outputs=("values", "indices"), vjp=dict(input=_to_position))
+@kernel("_max_dim", method=False, repeat=True, outputs=("values", "indices"), vjp=dict(input=_to_position))
 def _max_dim(input, dim, keepdim):
     return _pair(input, dim, keepdim, True)
 
 
-@kernel("_min_dim", method=False, outputs=("values", "indices"), vjp=dict(input=_to_position))
+@kernel("_min_dim", method=False, repeat=True, outputs=("values", "indices"), vjp=dict(input=_to_position))
 def _min_dim(input, dim, keepdim):
     return _pair(input, dim, keepdim, False)
 

@@ -23,7 +23,8 @@ def split(shape, first, count):
 
 
 # -- rows -----------------------------------------------------------------------------------------------------------------------------
-@kernel("_index_rows", complex=True, method=False, vjp=dict(input=lambda g, index, shape, first, count, wrap: _add_rows(g, index, shape, first, count, wrap)))
+@kernel("_index_rows", complex=True, method=False, repeat=True, vjp=dict(
+    input=lambda g, index, shape, first, count, wrap: _add_rows(g, index, shape, first, count, wrap)))
 def _index_rows(input, index, shape, first, count, wrap, what):
     """Dimensions ``first .. first + count`` of ``input`` (whose shape is ``shape``) replaced by those of ``index``, which numbers them."""
     B, D, R = split(shape, first, count)
@@ -88,7 +89,7 @@ def index_select(input, dim, index):
 
 
 # -- elements -------------------------------------------------------------------------------------------------------------------------
-@kernel("_gather", complex=True, method=False, vjp=dict(input=lambda g, dim, index, shape, wrap: _gather_grad(g, dim, index, shape, wrap)))
+@kernel("_gather", complex=True, method=False, repeat=True, vjp=dict(input=lambda g, dim, index, shape, wrap: _gather_grad(g, dim, index, shape, wrap)))
 def _gather(input, dim, index, shape, wrap):
     B, D, _ = split(shape, dim, 1)
     _, N, R = split(index.shape, dim, 1)

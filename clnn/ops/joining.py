@@ -106,7 +106,7 @@ def _cat_grad(g, dim, sizes, needs):
     return out
 
 
-@kernel("_cat", complex=True, method=False, variadic=True, vjp=dict(tensors=_cat_grad))
+@kernel("_cat", complex=True, method=False, repeat="ready", variadic=True, vjp=dict(tensors=_cat_grad))
 def _cat(tensors, dim, sizes, dtype):
     first = tensors[0]
     shape = Size((*first.shape[:dim], sum(sizes), *first.shape[dim + 1:]))
@@ -128,7 +128,7 @@ def _stack_grad(g, dim, needs):
     return [g.select(dim, i) if need else None for i, need in enumerate(needs)]
 
 
-@kernel("_stack", complex=True, method=False, variadic=True, vjp=dict(tensors=_stack_grad))
+@kernel("_stack", complex=True, method=False, repeat="ready", variadic=True, vjp=dict(tensors=_stack_grad))
 def _stack(tensors, dim, dtype):
     first = tensors[0]
     shape = Size((*first.shape[:dim], len(tensors), *first.shape[dim:]))

@@ -8,6 +8,7 @@ import numpy as np
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.inplace import type_name
+from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from .selection import where
@@ -80,7 +81,7 @@ def _per_class(weight, rank):
     return weight.reshape((1, -1) + (1,) * (rank - 2)) if rank > 1 else weight
 
 
-@kernel("_cross_entropy", method=False, outputs=("out", "lse", "total"), public=1, decompose=_ce_decomposed, vjp=dict(
+@kernel("_cross_entropy", method=False, repeat=True, outputs=("out", "lse", "total"), public=1, decompose=_ce_decomposed, vjp=dict(
     input=lambda g, input, target, weight, ignore_index, smoothing, reduction, lse, total:
         _ce_backward(g, input, target, weight, ignore_index, smoothing, reduction, lse, total)))
 def _cross_entropy(input, target, weight, ignore_index, smoothing, reduction):
@@ -102,6 +103,7 @@ def _cross_entropy(input, target, weight, ignore_index, smoothing, reduction):
 _cross_entropy.op.grad_name = "NllLossBackward0"
 
 
+@repeated
 def _ce_backward(g, input, target, weight, ignore_index, smoothing, reduction, lse, total):
     device = input._storage.device
     rows, n, inner = _geometry(input)
@@ -115,7 +117,7 @@ def _ce_backward(g, input, target, weight, ignore_index, smoothing, reduction, l
     return gx
 
 
-@kernel("_nll", method=False, outputs=("out", "total"), public=1, vjp=dict(
+@kernel("_nll", method=False, repeat=True, outputs=("out", "total"), public=1, vjp=dict(
     input=lambda g, input, target, weight, ignore_index, reduction, total:
         _nll_backward(g, target, weight, ignore_index, reduction, total, input.shape)))
 def _nll(input, target, weight, ignore_index, reduction):
@@ -135,7 +137,7 @@ def _nll(input, target, weight, ignore_index, reduction):
 _nll.op.grad_name = "NllLossBackward0"
 
 
-@kernel("_nll_backward", method=False, vjp=dict(
+@kernel("_nll_backward", method=False, repeat=True, vjp=dict(
     grad=lambda g, target, weight, ignore_index, reduction: _nll(g, target, weight, ignore_index, reduction)))
 def _nll_backward(grad, target, weight, ignore_index, reduction, total, shape):
     device, dtype = grad._storage.device, grad.dtype

@@ -65,7 +65,7 @@ def _layer_decomposed(input, shape, weight, bias, eps, rms):
     return (out if bias is None else out + bias).to(input.dtype)
 
 
-@kernel("_layer_norm", method=False, outputs=("out", "mean", "rstd"), public=1, decompose=_layer_decomposed, vjp={
+@kernel("_layer_norm", method=False, repeat=True, outputs=("out", "mean", "rstd"), public=1, decompose=_layer_decomposed, vjp={
     "input, weight, bias": lambda g, input, shape, weight, bias, rms, mean, rstd, needs: _layer_backward(g, input, shape, weight, bias, rms, mean,
                                                                                                          rstd, needs)})
 def _layer_norm(input, shape, weight, bias, eps, rms):

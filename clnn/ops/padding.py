@@ -67,23 +67,21 @@ def constant_pad(input, pad, value=0):
 # -- the tensor's own values ----------------------------------------------------------------------------------------------------------------
 def _edges(g, mode, axis, n, b, a):
     """The gradient of one dimension: the inner part plus what the extensions took from the edges."""
-    lo, hi, rank = max(b, 0), max(a, 0), len(g.shape)
-
-    def place(part, start):
-        before = [0] * rank
-        before[axis] = start
-        pads = []
-        for d in range(rank - 1, -1, -1):
-            pads += [before[d], (n - start - part.shape[axis]) if d == axis else 0]
-        return constant_pad(part, pads, 0)
-    total = place(g.narrow(axis, lo, g.shape[axis] - lo - hi), max(0, -b))
-    left, right = g.narrow(axis, 0, lo), g.narrow(axis, g.shape[axis] - hi, hi)
-    if lo:
-        total = total + (place(left.flip(axis), 1) if mode == "reflect" else place(left.sum(axis, True), 0) if mode == "replicate"
-                         else place(left, n - lo))
-    if hi:
-        total = total + (place(right.flip(axis), n - 1 - hi) if mode == "reflect" else place(right.sum(axis, True), n - 1) if mode == "replicate"
-                         else place(right, 0))
+    lo, hi = max(b, 0), max(a, 0)
+    total = g.narrow(axis, lo, g.shape[axis] - lo - hi)
+    if min(a, b) < 0:
+        total = constant_pad(total, [0] * (2 * (len(g.shape) - 1 - axis)) + [max(0, -b), max(0, -a)], 0)
+    total = total.clone()
+    for start, size, first in ((0, lo, 1), (g.shape[axis] - hi, hi, n - 1 - hi)):
+        if not size:
+            continue
+        part = g.narrow(axis, start, size)
+        if mode == "reflect":
+            total.narrow(axis, first, size).add_(part.flip(axis))
+        elif mode == "replicate":
+            total.narrow(axis, n - 1 if start else 0, 1).add_(part.sum(axis, True))
+        else:
+            total.narrow(axis, 0 if start else n - size, size).add_(part)
     return total
 
 

@@ -111,7 +111,7 @@ def _launch(path, window, inputs, outputs, in_shape, out_shape, extra=(), backwa
 
 
 # -- max ----------------------------------------------------------------------------------------------------------------------------
-@kernel("_max_pool", method=False, outputs=("out", "at"), vjp=dict(
+@kernel("_max_pool", method=False, repeat=True, outputs=("out", "at"), vjp=dict(
     input=lambda g, input, window, at: _max_pool_backward(_first(g), at, window, input.shape)))
 def _max_pool(input, window, out_shape):
     device = input._storage.device
@@ -124,7 +124,7 @@ def _first(g):
     return g[0] if isinstance(g, tuple) else g
 
 
-@kernel("_max_pool_backward", method=False, vjp=dict(grad=lambda g, at, window: pick(g, at, window.nd)))
+@kernel("_max_pool_backward", method=False, repeat=True, vjp=dict(grad=lambda g, at, window: pick(g, at, window.nd)))
 def _max_pool_backward(grad, at, window, shape):
     gx = empty(shape, grad.dtype, grad._storage.device)
     _launch("pooling/max_backward", window, [grad.contiguous(), at], [gx], shape, grad.shape, backward=True)
@@ -227,7 +227,7 @@ def _options(padded, divisor, backward):
     return ("PADDED", int(padded)), ("DIVISOR", divisor or 0), ("BACKWARD", backward)
 
 
-@kernel("_avg_pool", method=False, vjp=dict(
+@kernel("_avg_pool", method=False, repeat=True, vjp=dict(
     input=lambda g, input, window, padded, divisor: _avg_pool_backward(g, window, padded, divisor, input.shape)))
 def _avg_pool(input, window, out_shape, padded, divisor):
     out = empty(out_shape, input.dtype, input._storage.device)
@@ -235,7 +235,7 @@ def _avg_pool(input, window, out_shape, padded, divisor):
     return out
 
 
-@kernel("_avg_pool_backward", method=False, vjp=dict(grad=lambda g, grad, window, padded, divisor: _avg_pool(g, window, grad.shape, padded, divisor)))
+@kernel("_avg_pool_backward", method=False, repeat=True, vjp=dict(grad=lambda g, grad, window, padded, divisor: _avg_pool(g, window, grad.shape, padded, divisor)))
 def _avg_pool_backward(grad, window, padded, divisor, shape):
     gx = empty(shape, grad.dtype, grad._storage.device)
     _launch("pooling/average", window, [grad.contiguous()], [gx], shape, grad.shape, _options(padded, divisor, 1), True)

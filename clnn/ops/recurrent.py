@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .._tensor.declare import kernel
 from .._tensor.dispatch import run
+from .._tensor.repeat import repeated
 from .._tensor.tensor import empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides
@@ -47,6 +48,7 @@ def cell(gates, hidden, before, mode):
     return _cell(gates, hidden, before, mode) if fits and gates._numel else _cell_alone(gates, hidden, before, mode)
 
 
+@repeated
 def _cell_grad(g, gates, hidden, before, mode, h, c, act):
     H, device, dtype, lstm = h.shape[-1], h._storage.device, h.dtype, mode == "lstm"
     gh = (filled(h.shape, 0, dtype, device) if g[0] is None else g[0]).contiguous()
@@ -60,7 +62,7 @@ def _cell_grad(g, gates, hidden, before, mode, h, c, act):
     return dgates, dhidden, dbefore
 
 
-@kernel("_cell", method=False, outputs=("h", "c", "act"), public=2, decompose=_cell_alone, vjp={"gates, hidden, before": _cell_grad})
+@kernel("_cell", method=False, repeat=True, outputs=("h", "c", "act"), public=2, decompose=_cell_alone, vjp={"gates, hidden, before": _cell_grad})
 def _cell(gates, hidden, before, mode):
     H, device, dtype, lstm = before.shape[-1], gates._storage.device, gates.dtype, mode == "lstm"
     h, act = empty(before.shape, dtype, device), empty((*before.shape[:-1], 4 * H), dtype, device)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 
 import numpy as np
@@ -30,6 +31,7 @@ ANY = Reduction("any", "(a | b)", lambda d: "0")
 ALL = Reduction("all", "(a & b)", lambda d: "1")
 
 
+@functools.lru_cache(maxsize=65536)
 def reduced_shape(shape, dims, keepdim):
     if keepdim:
         return Size(1 if i in dims else s for i, s in enumerate(shape))
@@ -143,7 +145,9 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
     """
     dim = axis if axis is not None else dim
     dims = dims_of(dim, len(input.shape))
-    return set_out(out, (_sum_all if dim is None else _sum)(input.to(_sum_dtype(input, dtype)), dims, keepdim, input.shape))
+    row = _sum_dtype(input, dtype)
+    x = input if row is input.dtype else input.to(row)
+    return set_out(out, (_sum_all if dim is None else _sum)(x, dims, keepdim, x.shape))
 
 
 def _mean_body(input, dims, keepdim, shape, count):

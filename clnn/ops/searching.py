@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._tensor.declare import composite
+from .._tensor.declare import composite, elementwise
 from .._tensor.dispatch import run
 from .._tensor.interop import item
 from .._tensor.return_types import named
@@ -14,7 +14,6 @@ from . import _radix, _scatter
 from .creation import arange, filled, tensor
 from .indexing import _deliver, _index_rows, _values
 from .reductions import MAX, MIN, fold
-from .scattering import _scatter_op
 from .selection import cast, where
 
 
@@ -369,6 +368,12 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     return _deliver(named("histogram", "hist", "bin_edges")(hist, edges), out)
 
 
+# IDX is the place in the result, whose last dimension has ``classes`` elements.
+_one_hot = elementwise("_one_hot", "input, classes", dict(bool="0", int="(IDX % classes == input)", float="0"), method=False, inplace=False,
+                       checked=dict(bool="0", int="(input < 0 || input >= classes)", float="0"),
+                       failure=(RuntimeError, "Class values must be non-negative and smaller than num_classes."))
+
+
 @composite("one_hot", method=False, torch="nn.functional.one_hot", samples=lambda: [((np.array([[0, 2], [1, 1]]),), dict(num_classes=4))],
            numpy=lambda x, num_classes: np.eye(num_classes, dtype=np.int64)[x])
 def one_hot(tensor, num_classes=-1):
@@ -387,9 +392,7 @@ def one_hot(tensor, num_classes=-1):
         num_classes = bounds(tensor)[1] + 1
     if num_classes < 1:
         raise RuntimeError("num_classes should be positive")
-    zeros = filled(Size((*tensor.shape, num_classes)), 0, dt.int64, tensor._storage.device)
+    shape = (*tensor.shape, num_classes)
     if tensor._numel == 0:
-        return zeros
-    index = tensor.unsqueeze(-1)
-    ones = filled(Size(()), 1, dt.int64, tensor._storage.device).expand(index.shape)
-    return _scatter_op(zeros, len(tensor.shape), index, ones, "set", True)
+        return filled(Size(shape), 0, dt.int64, tensor._storage.device)
+    return _one_hot(tensor.unsqueeze(-1).expand(shape), num_classes)

@@ -66,26 +66,26 @@ def _back(grad, output, dim, log):
                    dim, log)
 
 
-@kernel("_softmax_backward", method=False, vjp=dict(
+@kernel("_softmax_backward", method=False, repeat=True, vjp=dict(
     grad=lambda g, output, dim: _softmax_backward(g, output, dim),
     output=lambda g, grad, output, dim: g * (grad - (grad * output).sum(dim, True)) - grad * (g * output).sum(dim, True)))
 def _softmax_backward(grad, output, dim):
     return _back(grad, output, dim, 0)
 
 
-@kernel("_log_softmax_backward", method=False, vjp=dict(
+@kernel("_log_softmax_backward", method=False, repeat=True, vjp=dict(
     grad=lambda g, output, dim: g - (g * output.exp()).sum(dim, True),
     output=lambda g, grad, output, dim: -g * output.exp() * grad.sum(dim, True)))
 def _log_softmax_backward(grad, output, dim):
     return _back(grad, output, dim, 1)
 
 
-@kernel("_softmax", method=False, vjp=dict(input=lambda g, result, dim: _softmax_backward(g, result, dim)))
+@kernel("_softmax", method=False, repeat=True, vjp=dict(input=lambda g, result, dim: _softmax_backward(g, result, dim)))
 def _softmax(input, dim):
     return _forward(input, dim, 0)
 
 
-@kernel("_log_softmax", method=False, vjp=dict(input=lambda g, result, dim: _log_softmax_backward(g, result, dim)))
+@kernel("_log_softmax", method=False, repeat=True, vjp=dict(input=lambda g, result, dim: _log_softmax_backward(g, result, dim)))
 def _log_softmax(input, dim):
     return _forward(input, dim, 1)
 

@@ -1,6 +1,8 @@
 """Views: other shapes and strides on the same memory."""
 from __future__ import annotations
 
+import functools
+
 from .._tensor.declare import composite, kernel, view, with_list
 from .._tensor.device import device as device_type
 from .._tensor.device import resolve
@@ -20,9 +22,9 @@ def _like_shape(g, input):
     return g.reshape(input.shape)
 
 
-@view("_reshape_view", method=False, vjp=dict(input=lambda g, old: g.reshape(old)))
-def _reshape_view(input, size, old):
-    return size, view_strides(input.shape, input._strides, size), input._offset
+@view("_reshape_view", method=False, vjp=dict(input=lambda g, input_shape: g.reshape(input_shape)))
+def _reshape_view(input, size, strides):
+    return size, strides, input._offset
 
 
 _reshape_view.op.grad_name = "ViewBackward0"
@@ -31,7 +33,14 @@ _reshape_view.op.grad_name = "ViewBackward0"
 def _numbers(size):
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = size[0]
-    return tuple(s if s.__class__ is int else int(s) for s in size)
+    return tuple([s if s.__class__ is int else int(s) for s in size])
+
+
+@functools.lru_cache(maxsize=65536)
+def _layout(shape, strides, numel, wanted):
+    """(the new shape with its -1 filled in, its strides over the same memory or None)."""
+    size = Size(infer_size(wanted, numel))
+    return size, strides if size == shape else view_strides(shape, strides, size)
 
 
 @composite("view", complex=True)
@@ -39,11 +48,11 @@ def view_(input, *size, dtype=None):
     """The same memory in another shape (one size may be -1), or reinterpreted as another dtype of the same width."""
     if dtype is not None or (len(size) == 1 and isinstance(size[0], dt.dtype)):
         return _bitcast(input, dtype or size[0])
-    shape = infer_size(_numbers(size), input._numel)
-    if view_strides(input.shape, input._strides, shape) is None:
+    shape, strides = _layout(input.shape, input._strides, input._numel, _numbers(size))
+    if strides is None:
         raise RuntimeError(f"view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-                           f"contiguous subspaces). Use .reshape(...) instead. (view: {tuple(input.shape)} -> {shape})")
-    return _reshape_view(input, Size(shape), input.shape)
+                           f"contiguous subspaces). Use .reshape(...) instead. (view: {tuple(input.shape)} -> {tuple(shape)})")
+    return _reshape_view(input, shape, strides)
 
 
 def _bitcast(input, dtype):
@@ -75,12 +84,10 @@ def _bitcast_geometry(input, old, new):
 @composite("reshape", complex=True)
 def reshape(input, *shape):
     """The elements in another shape: a view when the strides allow it, else a copy."""
-    shape = infer_size(_numbers(shape), input._numel)
-    if shape == input.shape:
-        return _reshape_view(input, input.shape, input.shape)
-    if view_strides(input.shape, input._strides, shape) is None:
-        input = contiguous(input)
-    return _reshape_view(input, Size(shape), input.shape)
+    size, strides = _layout(input.shape, input._strides, input._numel, _numbers(shape))
+    if strides is None:
+        input, strides = contiguous(input), contiguous_strides(size)
+    return _reshape_view(input, size, strides)
 
 
 @composite("view_as", complex=True)

@@ -60,6 +60,7 @@ class Device:
         self.waiting, self.backlog = False, Backlog(self)
         self._context = self._queue = self._memory = self._plain_queue = None
         self._pending = deque()  # (event, host array) of writes that may still run
+        self.transfers = 0       # how many there were
 
     # ---- opening ------------------------------------------------------------------------------------------------------
 
@@ -146,6 +147,7 @@ class Device:
         nbytes = array.nbytes
         if nbytes == 0:
             return
+        self.transfers += 1
         # as bytes: pyopencl refuses dtypes without a buffer format, such as bfloat16
         host = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         if self.recording is not None:
@@ -168,6 +170,7 @@ class Device:
         """The bytes as a NumPy ``uint8`` array. Waits for all earlier launches, then raises what a kernel reported."""
         if self.recording is not None:
             self.recording.abandon("the host read a value of the device (item(), numpy(), print or a condition on a tensor)")
+        self.transfers += 1
         self.flush()
         out = np.empty(nbytes, np.uint8)
         if nbytes:
@@ -180,6 +183,7 @@ class Device:
     def copy(self, src, dst, nbytes: int, src_off: int = 0, dst_off: int = 0) -> None:
         """Enqueue a copy between two buffers of this device."""
         import pyopencl as cl
+        self.transfers += 1
         if self.recording is not None:
             self.recording.transfer("copy", src, dst, nbytes, src_off, dst_off)
         elif nbytes and not (self.waiting and self.backlog.takes(self.copy, src, dst, nbytes, src_off, dst_off)):
@@ -188,6 +192,7 @@ class Device:
     def fill(self, buf, pattern: bytes, nbytes: int, offset_bytes: int = 0) -> None:
         """Enqueue a fill with a pattern of 1, 2, 4, 8 or 16 bytes."""
         import pyopencl as cl
+        self.transfers += 1
         if self.recording is not None:
             self.recording.transfer("fill", buf, np.frombuffer(pattern, np.uint8), nbytes, offset_bytes)
         elif nbytes and not (self.waiting and self.backlog.takes(self.fill, buf, pattern, nbytes, offset_bytes)):

@@ -3,6 +3,7 @@ import math
 import warnings
 
 import clnn
+from clnn._tensor.multi import foreach_update, joint_norms
 from clnn._tensor.tensor import Tensor
 
 __all__ = ["clip_grad_norm_", "clip_grads_with_norm_", "get_total_norm", "clip_grad_value_", "clip_grad_norm"]
@@ -34,7 +35,10 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     if not tensors:
         return clnn.tensor(0.0)
     device = tensors[0].device
-    norms = clnn.stack([t.detach().norm(norm_type).to(device) for t in tensors])
+    norms, rest = joint_norms(tensors, norm_type == math.inf) if norm_type in (2.0, math.inf) else (None, tensors)
+    if rest:
+        others = clnn.stack([t.detach().norm(norm_type).to(device) for t in rest])
+        norms = others if norms is None else clnn.cat([norms, others])
     total = norms.norm(norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. "
@@ -47,8 +51,12 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     """Multiply all gradients by ``min(1, max_norm / (total_norm + 1e-6))``, in place. Nothing is read back to the host."""
     with clnn.no_grad():
         scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        for grad in _grads(parameters):
-            grad.mul_(scale.to(grad.device))
+        grads = _grads(parameters)
+        foreach_update(_scaled, grads, [scale.to(grad.device) for grad in grads], [], {}, {})
+
+
+def _scaled(grad, scale):
+    return (grad * scale,)
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
