@@ -448,11 +448,11 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):  # noqa
         bins: one number, D numbers, or D 1-d tensors of edges.
         range: lower and upper ends of each dimension, 2 D numbers.
     """
-    points = np.asarray(input.detach().numpy())
+    points = np.asarray(input.detach().numpy()).reshape(-1, input.shape[-1])
     edges = bins if isinstance(bins, int) else [b.numpy() if isinstance(b, Tensor) else b for b in bins]
     limits = None if range is None else np.reshape(range, (-1, 2))
     with np.errstate(all="ignore"):
-        counts, ends = np.histogramdd(points, edges, limits, weights=None if weight is None else weight.numpy(), density=density)
+        counts, ends = np.histogramdd(points, edges, limits, weights=None if weight is None else weight.numpy().reshape(-1), density=density)
     device = input._storage.device
     return named("histogramdd", "hist", "bin_edges")(from_array(counts, device, input.dtype),
                                                      tuple(from_array(np.asarray(e), device, input.dtype) for e in ends))

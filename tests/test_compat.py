@@ -46,6 +46,22 @@ def test_bessel():
         close(getattr(torch.special, name)(torch.tensor(POSITIVE)), getattr(other.special, name)(other.tensor(POSITIVE)))
 
 
+@pytest.mark.parametrize("name", ["scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "erfcx"])
+def test_scaled_functions_to_the_last_digits(name):
+    """Floats within 5 ulp of doubles, and the special values of doubles."""
+    r = np.random.default_rng(6)
+    x = np.concatenate([[0, -0.0, np.inf, -np.inf, np.nan, 1e-30, 1e-10, 1e10, 3e38, 2, 1.9999999, -1, -12], np.exp(r.standard_normal(4000) * 3),
+                        r.random(4000) * 4, (-r.random(2000) * 9.2) if name == "erfcx" else []]).astype(np.float32)
+    exact = getattr(other.special, name)(other.tensor(x.astype(np.float64))).numpy()
+    with np.errstate(over="ignore"):
+        want = exact.astype(np.float32)
+    got = getattr(torch.special, name)(torch.tensor(x)).numpy()
+    assert np.array_equal(np.isnan(got), np.isnan(want)) and np.array_equal(got[np.isinf(want)], want[np.isinf(want)])
+    fine = np.isfinite(want) & (np.abs(want) > 1e-37)
+    ulp = np.abs(got[fine] - exact[fine]) / np.spacing(np.abs(want[fine])).astype(np.float64)
+    assert ulp.max() <= 5, (x[fine][ulp.argmax()], ulp.max())
+
+
 def test_gamma_functions():
     a, x = (g.ravel().astype("float32") for g in np.meshgrid([0.1, 1, 3, 30, 200], [0.05, 0.5, 1, 1.2, 3]))
     for name in ("gammainc", "gammaincc"):

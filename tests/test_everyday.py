@@ -44,6 +44,19 @@ def _updated(x, *steps):
     return x
 
 
+def _valley(t):
+    """How far L-BFGS gets in Rosenbrock's valley when its line searches come to the limit of evaluations."""
+    x = t.tensor([-1.2, 1.0], requires_grad=True)
+    optimizer = t.optim.LBFGS([x], lr=1, max_iter=4, max_eval=6, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
+        loss.backward()
+        return loss
+    return [round(float(optimizer.step(closure).detach()), 2) for _ in range(3)] + [optimizer.state[x]["func_evals"]]
+
+
 CALLS = {
     "size by name": lambda t: [t.zeros(size=(2, 3)), t.ones(size=[2]), t.rand(size=(2,)).shape, t.full(size=(2,), fill_value=3.0),
                                t.normal(mean=0.0, std=1.0, size=(2, 2)).shape, t.empty(size=(0, 2)), t.randint(high=2, size=(3,)).shape],
@@ -168,6 +181,20 @@ CALLS = {
     "modules, repeated": lambda t: [len(list(m.modules(remove_duplicate=d))) for f in [t.nn.ReLU()] for m in [t.nn.Sequential(f, f)] for d in (True, False)],
     "questions by name": lambda t: [t.promote_types(type1=t.int8, type2=t.uint8), t.result_type(tensor=t.ones(1), other=t.tensor(1)),
                                     t.compiler.disable(lambda: 3, reason="text")(), t.nn.functional.alpha_dropout(t.ones(2))],
+    "shifts too far": lambda t: [t.tensor([1, -5]) << 64, t.tensor([5, -1]) >> 70, t.tensor([3], dtype=t.int32) << t.tensor([32], dtype=t.int32),
+                                 t.tensor([1]) << -1, t.tensor([-9]) >> -1, t.tensor([3], dtype=t.int8) << 6],
+    "gradients at the origin": lambda t: _gradient(t, lambda x: t.atan2(x, x * 2), [0.0, 1.0]),
+    "drawn from numbers without dimensions": lambda t: [t.poisson(t.tensor(0.0)), t.binomial(t.tensor(5.0), t.tensor(1.0)),
+                                                        t.distributions.Poisson(t.tensor(3.0)).sample((2,)).shape],
+    "no gradient through normal": lambda t: [y.requires_grad for x in [t.zeros(2, requires_grad=True)] for y in [t.normal(x, 1.0)]]
+    + [_gradient(t, lambda x: t.normal(x, x + 1), [0.0, 1.0]), t.normal(0.0, 1.0, (2,), layout=t.strided).shape],
+    "gradients of nothing": lambda t: [t.autograd.grad(f(x).sum(), x)[0] for f, x in (
+        (lambda x: x.prod(1, keepdim=True), t.ones(3, 0, requires_grad=True)), (lambda x: x.prod(0), t.ones(0, 2, requires_grad=True)),
+        (t.linalg.det, t.ones(0, 0, requires_grad=True)))],
+    "windows of a number": lambda t: t.tensor(3.0).unfold(0, 1, 1),
+    "histograms": lambda t: [list(t.histogram(t.ones(0), 2)), t.histogramdd(t.arange(12.0).view(2, 3, 2), (2, 2)).hist,
+                             t.histogramdd(t.ones(2, 2, 1), (2,), weight=t.ones(2, 2)).hist],
+    "L-BFGS out of evaluations": lambda t: _valley(t),
     "variables": lambda t: [isinstance(t.ones(1), t.autograd.Variable), isinstance(1, t.autograd.Variable)],
 }
 

@@ -151,3 +151,16 @@ def test_blocks_as_columns_in_rows_of_vectors():
         mine = clnn.nn.functional.unfold(clnn.tensor(a), **options)
         np.testing.assert_array_equal(mine.numpy(), columns.numpy())
         np.testing.assert_array_equal(clnn.nn.functional.fold(mine, (9, 70), **options).numpy(), torch.nn.functional.fold(columns, (9, 70), **options).numpy())
+
+
+@pytest.mark.parametrize("count", [3, 10])
+def test_rows_of_a_few_elements(count):
+    """A row for all, an element per row and whole arrays, in one kernel and into memory that is written over."""
+    a, b, c = (R.integers(-9, 9, s).astype(np.float32) for s in ((2003, count), count, (2003, 1)))
+    x, y, z = clnn.tensor(a), clnn.tensor(b), clnn.tensor(c)
+    np.testing.assert_array_equal(((x + y) * z + 3).numpy(), (a + b) * c + 3)
+    np.testing.assert_array_equal(((x + y) * z + 3).half().float().numpy(), (a + b) * c + 3)
+    x += 1
+    x._storage.buffer()
+    x -= y
+    np.testing.assert_array_equal(x.numpy(), a + 1 - b)

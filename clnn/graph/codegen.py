@@ -239,8 +239,8 @@ def _stores(program, out_index, indent, loop=False):
 
 def elementwise_source(program: Program, own: frozenset) -> str:
     """The whole source of a fused elementwise kernel called ``fused``."""
-    from . import tiles, vectors
-    body = {"linear-vector": vectors.linear, "rows-vector": vectors.rows, "tiles-vector": tiles.source,
+    from . import slim, tiles, vectors
+    body = slim.source if program.form.startswith(slim.FORM) else {"linear-vector": vectors.linear, "rows-vector": vectors.rows, "tiles-vector": tiles.source,
             "linear-loop": _linear_loop, "linear-item": _linear_item, "rows-loop": _rows_loop, "rows-item": _rows_item,
             "flat-loop": _flat_loop, "flat-item": _flat_item}[program.form]
     geometry, lines = body(program, own)

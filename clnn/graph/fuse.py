@@ -10,7 +10,7 @@ from ..core.errors import IntegerDivisionError
 from ..core.shape import collapse, contiguous_strides, is_contiguous
 from ..runtime import launch as launcher
 from ..runtime import templates
-from . import codegen, draws, node as node_module, tiles, vectors
+from . import codegen, draws, node as node_module, slim, tiles, vectors
 from .node import Expr, Node, Storage, held
 
 _refcount = sys.getrefcount
@@ -231,8 +231,11 @@ def leaf_class(strides, sizes) -> str:
     return "".join("0" if s == 0 else "1" if s == 1 and j == unit else "m" if s == -1 and j == last else "s" for j, s in enumerate(strides))
 
 
-def geometry(group: Group, shape, targets):
-    """(sizes, leaf classes, leaf strides, target classes, target strides); sizes is None when everything is flat."""
+def geometry(group: Group, shape, targets, widen=True):
+    """(sizes, leaf classes, leaf strides, target classes, target strides); sizes is None when everything is flat.
+
+    ``widen``: dimensions may change places.
+    """
     if group.linear and all(t[4] is None for t in targets):
         return None, ["l" if leaf[3] else "0" for leaf in group.leaves], None, ["l"] * len(targets), None
     flat = contiguous_strides(shape)
@@ -240,9 +243,11 @@ def geometry(group: Group, shape, targets):
     walks = [(leaf[3] if not leaf[4] else flat if leaf[3] else zero) for leaf in group.leaves]
     walks += [t[4] if t[4] is not None else flat for t in targets]
     sizes, walks = collapse(shape, tuple(walks))
-    if len(sizes) > 1 and sizes[-1] < NARROW and not any(n.expr.uses_index for n in group.order):
+    widen = widen and not any(n.expr.uses_index for n in group.order)
+    if widen and len(sizes) > 1 and sizes[-1] < NARROW:
         sizes, walks = _widen(sizes, walks)
-    sizes, walks = _facing(sizes, walks, len(group.leaves)) if not any(n.expr.uses_index for n in group.order) else (sizes, walks)
+    if widen:
+        sizes, walks = _facing(sizes, walks, len(group.leaves))
     classes = [leaf_class(w, sizes) for w in walks]
     k = len(group.leaves)
     return sizes, classes[:k], walks[:k], classes[k:], walks[k:]
@@ -327,28 +332,53 @@ def kernel_for(device, program: codegen.Program):
     return kernel
 
 
+def _program(group, targets, walk, form) -> codegen.Program:
+    sizes, classes, _, out_classes, _ = walk
+    return codegen.Program(
+        tuple(group.code), tuple([(leaf[1].index, c, leaf[2] != 0) for leaf, c in zip(group.leaves, classes)]),
+        tuple([_SCALAR_C[k] for k in group.kinds]),
+        tuple([(t[0], t[1].index, c, t[3] != 0) for t, c in zip(targets, out_classes)]), form, 0 if sizes is None else len(sizes))
+
+
 class _Launch:
     """What all launches of one structure over one shape have in common."""
 
     __slots__ = ("kernel", "geometry", "global_size", "local_size", "steps", "out_steps")
 
     def __init__(self, device, group, shape, numel, targets):
-        sizes, classes, walks, out_classes, out_walks = geometry(group, shape, targets)
+        if not (device.is_cpu and numel >= slim.LARGE and self._few_columns(device, group, shape, targets)):
+            self._general(device, group, shape, numel, targets)
+
+    def _few_columns(self, device, group, shape, targets) -> bool:
+        """Choose the kernel for rows of a few elements; False where it does not serve."""
+        walk = geometry(group, shape, targets, False)
+        count = slim.columns(*walk)
+        program = count and _program(group, targets, walk, slim.FORM + str(count))
+        if not count or slim.source(program, codegen.OWN) is None:
+            return False
+        rows = walk[0][0]
+        chunk = max(16, min(16384 // count, -(-rows // (4 * device.compute_units))) + 15 & ~15)
+        self.geometry, self.global_size, self.local_size = [*walk[0], chunk], (-(-rows // chunk),), (1,)
+        self._finish(device, program, walk)
+        return True
+
+    def _general(self, device, group, shape, numel, targets):
+        walk = sizes, _, walks, _, out_walks = geometry(group, shape, targets)
         steps = {abs(w[-1]) for w in (*walks, *out_walks)} if sizes is not None else {0}
         few = max(steps) > 1 and 1 < numel // sizes[-1] < TILE              # whose lines other rows use too
         crossing = few or max(steps) > NEAR
         form, self.geometry, self.global_size, self.local_size = plan(device, sizes, numel, crossing)
-        rank = 0 if sizes is None else len(sizes)
-        program = codegen.Program(
-            tuple(group.code), tuple([(leaf[1].index, c, leaf[2] != 0) for leaf, c in zip(group.leaves, classes)]),
-            tuple([_SCALAR_C[k] for k in group.kinds]),
-            tuple([(t[0], t[1].index, c, t[3] != 0) for t, c in zip(targets, out_classes)]), form, rank)
+        program = _program(group, targets, walk, form)
         better = _vector_plan(device, program, sizes, numel) if device.is_cpu else None
         if better is not None:
             program.form, self.geometry, self.global_size, self.local_size = better
+        self._finish(device, program, walk)
+
+    def _finish(self, device, program, walk):
+        sizes, classes, walks, out_classes, out_walks = walk
         self.kernel = kernel_for(device, program)
-        self.steps = _steps(classes, walks) if rank else [()] * len(classes)
-        self.out_steps = _steps(out_classes, out_walks) if rank else [()] * len(targets)
+        self.steps = [()] * len(classes) if sizes is None else _steps(classes, walks)
+        self.out_steps = [()] * len(out_classes) if sizes is None else _steps(out_classes, out_walks)
 
     def launch(self, device, leaves, scalars, targets, checks=()):
         """Bind and enqueue; leaves are (buffer, dtype, offset, ...), targets (value, dtype, buffer, offset, ...)."""

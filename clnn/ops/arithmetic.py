@@ -291,14 +291,15 @@ def _integral(common, kinds):
     return common, common
 
 
-def _bitwise(name, symbol, ref):
-    return elementwise(name, "input, other", f"(input {symbol} other)", result=_integral, dtypes=INTEGRAL, numpy=ref)
+def _bitwise(name, symbol, ref, expr="(input {} other)"):
+    return elementwise(name, "input, other", expr.format(symbol), result=_integral, dtypes=INTEGRAL, numpy=ref)
 
 
 bitwise_and = _bitwise("bitwise_and", "&", np.bitwise_and)
 bitwise_or = _bitwise("bitwise_or", "|", np.bitwise_or)
 bitwise_xor = _bitwise("bitwise_xor", "^", np.bitwise_xor)
-bitwise_left_shift = _bitwise("bitwise_left_shift", "<<", np.left_shift)
-bitwise_right_shift = _bitwise("bitwise_right_shift", ">>", np.right_shift)
+_TOO_FAR = "(other < 0 || other >= (ACC)(8 * sizeof(ACC)))"             # C leaves such shifts open: all bits leave
+bitwise_left_shift = _bitwise("bitwise_left_shift", "<<", np.left_shift, f"({_TOO_FAR} ? (ACC)0 : (ACC)(input {{}} other))")
+bitwise_right_shift = _bitwise("bitwise_right_shift", ">>", np.right_shift, f"(input {{}} ({_TOO_FAR} ? (ACC)(8 * sizeof(ACC) - 1) : other))")
 bitwise_not = elementwise("bitwise_not", "input", dict(bool="(!input)", int="~input", float="input"), result=_integral, dtypes=INTEGRAL,
                           numpy=np.bitwise_not)

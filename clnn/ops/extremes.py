@@ -137,8 +137,12 @@ def _launch_arg(device, x, j, values, at, outer, n, inner, part, parts, largest)
         rows = 1 << sorted((16, 16384 // n, outer // (8 * device.compute_units)))[1].bit_length() - 1
         run(device, "reduction/arg_few", dict(T=x.dtype, SIGN=">" if largest else "<", ROWS=rows), (-(-outer // rows),), (1,), x, values, at, outer, n)
         return
+    if device.is_cpu and 1 < inner < 16 <= part and outer * n * inner >= 4096:      # a kernel per number of columns pays for large ones only
+        run(device, "reduction/arg_slim", dict(T=x.dtype, SIGN=">" if largest else "<", COLUMNS=inner, POSITIONS=j is not None), (1, outer, parts), (1, 1, 1),
+            x, at if j is None else j, values, at, outer, n, part, parts)
+        return
     style, rows, lanes, gsize, lsize = _arg_plan(device, outer, n, inner, part, parts)
-    params = dict(T=x.dtype, SIGN=">" if largest else "<", STYLE=style, LANES=lanes, CHUNK=inner if style == "slim" else CHUNK, ROWS=rows, POSITIONS=j is not None,
+    params = dict(T=x.dtype, SIGN=">" if largest else "<", STYLE=style, LANES=lanes, CHUNK=CHUNK, ROWS=rows, POSITIONS=j is not None,
                   FLAT=style == "serial" and inner == 1)
     run(device, "reduction/arg", params, gsize, lsize, x, at if j is None else j, values, at, outer, n, inner, part, parts)
 
@@ -150,8 +154,6 @@ def _arg_plan(device, outer, n, inner, part, parts):
         rows = sorted((1, 8192 // part, outer * parts // (8 * device.compute_units)))[1] if part <= 8192 else 1
         rows = 1 << rows.bit_length() - 1                                # few distinct kernels
         return "vector", rows, LANES, (-(-outer // rows), parts), (1, 1)
-    if device.is_cpu and 1 < inner < 16 <= part and outer * n * inner >= 4096:      # a kernel per number of columns pays for large ones only
-        return "slim", 1, LANES, (1, outer, parts), (1, 1, 1)
     if device.is_cpu and inner >= 8:
         return "block", 1, LANES, (-(-inner // CHUNK), outer, parts), (1, 1, 1)
     if inner == 1 and n > SHORT:

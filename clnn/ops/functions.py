@@ -112,9 +112,13 @@ def round(input, *, decimals=0):
 
 
 # -- two operands -------------------------------------------------------------------------------------------------------------------
+def _turn(g, input, other):
+    square = input * input + other * other
+    return where(square == 0, 0.0, g / square)                          # as in PyTorch, no gradient at the origin
+
+
 atan2 = elementwise("atan2", "input, other", "atan2(input, other)", result="float", aliases=("arctan2",), numpy=np.arctan2,
-                    vjp=dict(input=lambda g, input, other: g * other / (input * input + other * other),
-                             other=lambda g, input, other: -g * input / (input * input + other * other)))
+                    vjp=dict(input=lambda g, input, other: _turn(g * other, input, other), other=lambda g, input, other: _turn(-g * input, input, other)))
 hypot = elementwise("hypot", "input, other", "hypot(input, other)", result="float", numpy=np.hypot,
                     vjp=dict(input=lambda g, input, result: g * input / result, other=lambda g, other, result: g * other / result))
 copysign = elementwise("copysign", "input, other", "copysign(input, other)", result="float", numpy=np.copysign,

@@ -98,6 +98,8 @@ def _cofactors(a):
 def _det_grad(g, A, result):
     from .._tensor.grad_mode import state
     g = g.unsqueeze(-1).unsqueeze(-1)
+    if not A._numel:
+        return A * 0
     if not state.grad:
         return g * _on_host(_cofactors, (A,), (A.shape,))[0]
     return g * result.unsqueeze(-1).unsqueeze(-1) * _inv(A).mT

@@ -150,8 +150,13 @@ def randperm(n, *, generator=None, dtype=None, layout=None, device=None, require
     return _done(from_array(order, resolve(device), dt.as_dtype(dtype) or dt.int64), requires_grad)
 
 
+_placed = elementwise("_placed", "mean, std, noise", "mean + std * noise", method=False, inplace=False, gradcheck=False,
+                      vjp=dict(mean=lambda g: g * 0, std=lambda g: g * 0), doc="Noise with a mean and a deviation. As in PyTorch, no gradient reaches them.")
+_placed.op.grad_name = "NormalBackward3"
+
+
 @factory
-def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad=False):
+def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Normal numbers with the given means and standard deviations (numbers or tensors)."""
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
     if not isinstance(std, Tensor) and std < 0:
@@ -163,7 +168,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
     from .._tensor.dispatch import broadcast
     shape = broadcast("normal", *tensors)
     first = tensors[0]
-    return mean + std * _normal(shape, first.dtype, first._storage.device, generator)
+    return _placed(mean, std, _normal(shape, first.dtype, first._storage.device, generator))
 
 
 # -- sampling ---------------------------------------------------------------------------------------------------------------------
@@ -243,14 +248,14 @@ def _host_generator(generator, count):
 def poisson(input, generator=None):
     """Poisson numbers with the rate that each element gives (drawn on the host)."""
     rates = read(input.detach()).astype(np.float64)
-    return from_array(_host_generator(generator, rates.size).poisson(rates).astype(np.float64), input._storage.device, input.dtype)
+    return from_array(np.asarray(_host_generator(generator, rates.size).poisson(rates), np.float64), input._storage.device, input.dtype)
 
 
 @composite("binomial", method=False)
 def binomial(count, prob, generator=None):
     """Numbers of successes in ``count`` trials of probability ``prob`` (drawn on the host)."""
     n, p = np.broadcast_arrays(read(count.detach()).astype(np.int64), read(prob.detach()).astype(np.float64))
-    return from_array(_host_generator(generator, n.size).binomial(n, p).astype(np.float64), count._storage.device, count.dtype)
+    return from_array(np.asarray(_host_generator(generator, n.size).binomial(n, p), np.float64), count._storage.device, count.dtype)
 
 
 # -- in place ---------------------------------------------------------------------------------------------------------------------

@@ -218,6 +218,8 @@ def _prod_grad(g, input, dims, keepdim):
     """Every factor's gradient is the product of the others: exclusive products from both ends, so that zeros need no division."""
     from .scans import products_of_others
     shape = input.shape
+    if 0 in shape:
+        return input * 0
     if len(dims) == 1 and shape:
         return widen(g, shape, dims, keepdim) * products_of_others(input, dims[0])
     return g.reshape((1,) * len(shape)) * products_of_others(input.reshape(-1), 0).reshape(shape)

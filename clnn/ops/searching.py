@@ -354,7 +354,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     if isinstance(bins, Tensor):
         edges = bins
     else:
-        low, high = range if range is not None else bounds(x) if x._numel else (0.0, 0.0)
+        low, high = range if range is not None else bounds(x) if x._numel else (0.0, 1.0)
         low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
         edges = tensor(np.linspace(low, high, bins + 1), dtype=x.dtype, device=input.device)
     count = edges._numel - 1

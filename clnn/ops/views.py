@@ -348,7 +348,9 @@ def _windows(shape, strides, base, dimension, size, step):
         raise RuntimeError(f"maximum size for tensor at dimension {d} is {have} but size is {size}")
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
-    shape, strides = tuple(shape) or (1,), tuple(strides) or (1,)
+    if not shape:
+        return (size,), (1,), base
+    shape, strides = tuple(shape), tuple(strides)
     count = (have - size) // step + 1
     return shape[:d] + (count,) + shape[d + 1:] + (size,), strides[:d] + (strides[d] * step,) + strides[d + 1:] + (strides[d],), base
 

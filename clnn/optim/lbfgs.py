@@ -149,7 +149,7 @@ class _Run:
                 self.opt._restore(start)
                 return loss, grad
             self.loss, self.grad, self.t, used = strong_wolfe(at, self.t, self.d, self.loss, self.grad, slope,
-                                                              tolerance_change=group["tolerance_change"])
+                                                              tolerance_change=group["tolerance_change"], max_ls=group["max_eval"] - self.evals)
             self.opt._move(self.t, self.d)
         else:
             self.opt._move(self.t, self.d)

@@ -3,7 +3,9 @@
 ##   logarithm), above in 1 / (x x) for the amplitudes of cosine and sine; fitted for this file at Chebyshev's points. Without a branch.
 ##   J, Y of doubles below 25: backward recurrence from an order where J vanishes, normalised by 1 = J0 + 2 J2 + 2 J4 + ...; Y by Neumann's series
 ##   (Abramowitz & Stegun 9.1.88) and its derivative; above 25 Hankel's expansion (9.2.5)
-##   K: integral of exp(-x cosh t) cosh(n t) by the trapezoidal rule, which converges like exp(-10 / step) and exp(-20 / (x step^2))
+##   K of floats: up to 1 its series with the logarithm, in x x / 4; above in 2 / x - 1. erfcx of floats: in (x - 2) / (x + 2), after Shepherd and
+##   Laframboise (1981); both fitted for this file, without a branch, within 4 ulp
+##   K of doubles: integral of exp(-x cosh t) cosh(n t) by the trapezoidal rule, which converges like exp(-10 / step) and exp(-20 / (x step^2))
 <%!
     OV = "static inline __attribute__((overloadable))"
     # in z = x x / 32 - 1
@@ -20,6 +22,17 @@
             (-0.015625, 0.000143050852, -6.92734097e-06, 8.08163399e-07, -1.46716253e-07, 2.14681279e-08)),
            ((1.0, 0.00183105422, -3.51983088e-05, 2.55479619e-06, -3.52458359e-07, 4.51425397e-08),
             (0.046875, -0.000200271263, 8.4670805e-06, -9.33196128e-07, 1.64647572e-07, -2.37499602e-08)))
+    # I0, I1 / x and what the logarithm leaves of K0 and x K1, in x x / 4; then sqrt(x) exp(x) K in 2 / x - 1
+    I_NEAR = ((1.0, 1.0, 0.250000008, 0.0277777301, 0.00173624694, 6.92463261e-05, 2.07151094e-06),
+              (0.5, 0.25, 0.0416666672, 0.00347221926, 0.000173619554, 5.77471575e-06, 1.46659539e-07))
+    K_NEAR = ((-0.577215665, 0.422784334, 0.2306961, 0.034892061, 0.00261506225, 0.000118079955, 3.90044952e-06),
+              (1.0, 0.154431344, -0.672784555, -0.181573853, -0.0191859281, -0.00110991341, -4.53301784e-05))
+    K_FAR = ((1.19015718, -0.052279062, 0.00806748671, -0.00190743214, 0.000568124305, -0.000202390979, 8.05325592e-05, -2.12133724e-05,
+              6.48165633e-06, -1.54245549e-05, 8.79957438e-06),
+             (1.46155698, 0.187978967, -0.0158529728, 0.00311084935, -0.00084307483, 0.000282147644, -0.000107534385, 2.8830367e-05,
+              -8.97175598e-06, 1.8873528e-05, -1.06075607e-05))
+    ERFCX = (1.27697838, -0.0927638225, -0.166030384, 0.164051127, -0.0542202666, -0.00803234488, 0.00872460764, 0.00126329106, -0.00146407091,
+             -0.000434387897, 0.00022157155, 0.000124543418, -2.02559894e-05, -1.88227567e-05)
 
     def horner(var, coefficients):
         text = f"{coefficients[-1]}f"
@@ -112,26 +125,42 @@ ${OV} ${F} clnn_${name}(${F} x) {
 % for order in (0, 1):
 //@ clnn_k${order}e
 ${OV} ${F} clnn_k${order}e(${F} x) {
+% if F == "float":
+    const float near = x < 1.0f ? x : 1.0f, far = x > 1.0f ? x : 1.0f, z = near * near * 0.25f, u = 2.0f / far - 1.0f;
+    const float l = clnn_log(near * 0.5f), i = ${horner("z", I_NEAR[order])}, k = ${horner("z", K_NEAR[order])};
+    const float small = clnn_exp(near) * ${"fma(l * near, i, k / near)" if order else "fma(-l, i, k)"};
+    const float value = x > 1.0f ? ${horner("u", K_FAR[order])} / sqrt(far) : small;
+    return x == 0 ? INFINITY : x > 0 ? value : NAN;
+% else:
     if (x == 0) return INFINITY;
     if (!(x > 0)) return NAN;
     if (isinf(x)) return 0;
-    const ${F} step = fmin(${"0.25f, 1" if F == "float" else "0.125, 0.7"} / sqrt(x));
+    const double step = fmin(0.125, 0.7 / sqrt(x));
     /* where the integrand has vanished, by two bounds of acosh(1 + 20 / x) */
-    const ${F} end = fmin(${own}log(2 * (${"20" if F == "float" else "42"} / x + 1)) ${"+ 1" if order else ""}, sqrt(${"50" if F == "float" else "100"} / x));
-    ${F} sum = (${F})0.5${s};
-    for (${F} t = step; t < end; t += step) {
-        const ${F} half_ = ${own}sinh(t / 2);
-        sum += ${own}exp(-2 * x * half_ * half_)${f" * {own}cosh(t)" if order else ""};
+    const double end = fmin(log(2 * (42 / x + 1)) ${"+ 1" if order else ""}, sqrt(100 / x));
+    double sum = 0.5;
+    for (double t = step; t < end; t += step) {
+        const double half_ = sinh(t / 2);
+        sum += exp(-2 * x * half_ * half_)${" * cosh(t)" if order else ""};
     }
     return sum * step;
+% endif
 }
 % endfor
 //@ clnn_erfcx
 ${OV} ${F} clnn_erfcx(${F} x) {
-    if (x < 2) return ${own}exp(x * x) * ${own}erfc(x);
-    ${F} r = 0;
-    for (int n = ${40 if F == "float" else 160}; n > 0; n--) r = n * (${F})0.5${s} / (x + r);
-    return (${F})0.564189583547756287${s} / (x + r);
+% if F == "float":
+    const float a = fabs(x), b = a < 1e18f ? a : 1e18f, t = (b - 2.0f) / (b + 2.0f);
+    const float right = ${horner("t", ERFCX)} / fma(a, 2.0f, 1.0f);
+    const float c = a < 10.0f ? a : 10.0f, h = c * c, e = clnn_exp(h);                 /* the square's rounding error, times e, would be seen */
+    const float left = e < 1e38f ? fma(2.0f * e, fma(c, c, -h), 2.0f * e - right) : 2.0f * e;
+    return x != x ? x : x < 0 ? left : right;
+% else:
+    if (x < 2) return exp(x * x) * erfc(x);
+    double r = 0;
+    for (int n = 160; n > 0; n--) r = n * 0.5 / (x + r);
+    return 0.564189583547756287 / (x + r);
+% endif
 }
 % endfor
 //@

@@ -37,11 +37,17 @@ ${tile.macros(ACC)}
 ${vec.vector_io(t, W)}
 % endfor
 <%def name="pack_rows()">
+<% lanes = f"{'long' if W == 8 else 'int'}{W}" %>\
+        const long inside = (K - 1) * rbs + N;      /* elements up to the end of the last row */
         for (long k = 0; k < kc; k++) {
             __global const ${TB.c}* s = B + (k0 + k) * rbs + jt;
             if (jt + ${NR} <= N) {
 % for j in range(NV):
                 pk[k * ${NV} + ${j}] = ldv_${TB.name}(s + ${j * W});
+% endfor
+            } else if ((k0 + k) * rbs + jt + ${NR} <= inside) {        /* a vector may reach into the next row, of which nothing is kept */
+% for j in range(NV):
+                pk[k * ${NV} + ${j}] = (${lanes})(${", ".join(str(c + j * W) for c in range(W))}) < (${lanes})(N - jt) ? ldv_${TB.name}(s + ${j * W}) : (${V})0;
 % endfor
             } else for (long j = 0; j < ${NR}; j++) ((__local ${ACC}*)pk)[k * ${NR} + j] = jt + j < N ? ${TB.load}(s, j) : 0;
         }

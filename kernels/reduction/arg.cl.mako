@@ -5,10 +5,9 @@
 ##
 ## Geometry and STYLE
 ##   serial   one work-item per (i, o, p): columns, and short rows; with FLAT, inner = 1 and global (outer, 1, parts)
-##   (many short rows on CPUs: reduction/arg_few)
+##   (many short rows on CPUs: reduction/arg_few; few columns: reduction/arg_slim)
 ##   vector   one work-item per (ROWS values of o, p), inner = 1: candidates in the lanes of vectors (CPUs)
 ##   block    one work-item per (CHUNK values of i, o, p): the same for columns (CPUs)
-##   slim     one work-item per (o, p), inner = CHUNK < 16: rows as they lie, candidates in the lanes of vectors (CPUs)
 ##   lanes    one work-item per (o, p), inner = 1: LANES interleaved candidates in a loop that compilers vectorise
 ##   group    one work-group of LANES per (o, p), inner = 1
 ##   columns  one work-item per (CHUNK values of i, o, p): loop over columns inside
@@ -18,7 +17,7 @@
 ## SIGN       ">" "<"           largest or smallest
 ## STYLE      see above
 ## LANES      power of two      candidates per row part (local size of style group)
-## CHUNK      1..               columns per work-item; of style block a multiple of 64, of slim all
+## CHUNK      1..               columns per work-item; of style block a multiple of 64
 ## ROWS       1..               rows per work-item of style vector; FLAT bool
 ## POSITIONS  bool              X comes with positions J of an earlier stage, else a position is the index along n
 ## Limits: a part has fewer than 2^31 elements.
@@ -28,7 +27,7 @@
     A = T.acc
     W = 8 if A in ("double", "long") else 16
     P = "long" if W == 8 else "int"                      # positions in lanes as wide as the values
-    USES_VECTORS = STYLE in ("vector", "block", "slim")
+    USES_VECTORS = STYLE in ("vector", "block")
 %>
 % if USES_VECTORS:
 ${vec.vector_io(T, W)}
@@ -146,47 +145,6 @@ o = get_global_id(${0 if FLAT else 1}), p = get_global_id(2);
         }
         ${T.store}(V, to + c, best);
         I[to + c] = ${"J[base + i + c + at * inner]" if POSITIONS else "first + at"};
-    }
-% elif STYLE == "slim":
-    ${A} best[${CHUNK}];
-    int at[${CHUNK}], k = 0;
-    for (int c = 0; c < ${CHUNK}; c++) { best[c] = ${T.load}(X, base + c); at[c] = 0; }
-    if (m >= ${W}) {
-        ${A}${W} ${", ".join(f"b{q} = ldv_{T.name}(X + base + {q * W})" for q in range(CHUNK))};
-        ${P}${W} ${", ".join(f"a{q} = 0" for q in range(CHUNK))};
-        for (k = ${W}; k + ${W} <= m; k += ${W}) {
-            const long row = base + (long)k * ${CHUNK};
-% for q in range(CHUNK):
-            {
-                const ${A}${W} v = ldv_${T.name}(X + row + ${q * W});
-                const ${P}${W} take = BETTER(v, b${q});
-                b${q} = take ? v : b${q};
-                a${q} = take ? (${P}${W})(k) : a${q};
-            }
-% endfor
-        }
-        ${A} all[${CHUNK * W}];
-        ${P} places[${CHUNK * W}];
-% for q in range(CHUNK):
-        vstore${W}(b${q}, ${q}, all);
-        vstore${W}(a${q}, ${q}, places);
-% endfor
-        for (int c = 0; c < ${CHUNK}; c++) { best[c] = all[c]; at[c] = (int)places[c]; }
-        for (int r = 1; r < ${W}; r++)
-            for (int c = 0; c < ${CHUNK}; c++) {
-                const ${A} v = all[r * ${CHUNK} + c];
-                const int place = (int)places[r * ${CHUNK} + c] + r;
-                if (FIRST(v, place, best[c], at[c])) { best[c] = v; at[c] = place; }
-            }
-    }
-    for (; k < m; k++)
-        for (int c = 0; c < ${CHUNK}; c++) {
-            const ${A} v = ${T.load}(X, base + (long)k * ${CHUNK} + c);
-            if (BETTER(v, best[c])) { best[c] = v; at[c] = k; }
-        }
-    for (int c = 0; c < ${CHUNK}; c++) {
-        ${T.store}(V, to + c, best[c]);
-        I[to + c] = ${f"J[base + c + (long)at[c] * {CHUNK}]" if POSITIONS else "first + at[c]"};
     }
 % elif STYLE == "serial":
     ${A} best = ${T.load}(X, base + i);

@@ -39,16 +39,8 @@
     NOTHING = nothing(OP, T)
     last = "0" if REVERSE else "%x" % (W - 1)
     gathered, SPAN = lanes.attr.gathered, range(COUNT * W)
-    def vectors(source):
-        """Per vector of a block the places that its lanes come from."""
-        return [[source(f) for f in SPAN[q * W:(q + 1) * W]] for q in range(COUNT)]
-    def moved(s):
-        """The places s steps of the scan before; None where the sequence, or the block, begins later."""
-        if FORM == "rows":
-            s = -s if REVERSE else s
-            return vectors(lambda f: f - s if 0 <= f % COUNT - s < COUNT else None)
-        s = -s * COUNT if REVERSE else s * COUNT
-        return vectors(lambda f: f - s if 0 <= f - s < COUNT * W else None)
+    vectors = lambda source: lanes.attr.places(COUNT, W, source)
+    moved = lambda s: lanes.attr.moved(COUNT, W, s, FORM == "rows", REVERSE)
 %>
 % if OP == "sum":
 #define COMBINE(a, b) ((a) + (b))
