@@ -28,9 +28,7 @@
 <%!
     def nothing(OP, T):
         """What combines with anything to that; for sums the zero that keeps the sign of zeros."""
-        if T.is_complex:
-            return T.one if OP == "prod" else f"({T.acc})(-0.0f)"
-        return dict(sum="-0.0f" if T.acc == "float" else "-0.0" if T.acc == "double" else "0", prod=T.one, logaddexp="-INFINITY")[OP]
+        return dict(sum=f"({T.acc})(-0.0f)" if T.is_complex else "-0.0f" if T.acc == "float" else "-0.0" if T.acc == "double" else "0", prod=T.one, logaddexp="-INFINITY")[OP]
 %>\
 <%
     A = T.acc
@@ -44,10 +42,8 @@
 %>
 % if OP == "sum":
 #define COMBINE(a, b) ((a) + (b))
-% elif OP == "prod" and T.is_complex:
-#define COMBINE(a, b) clnn_c_mul_${"d" if A == "double2" else "f"}((a), (b))
 % elif OP == "prod":
-#define COMBINE(a, b) ((a) * (b))
+#define COMBINE(a, b) ${f"clnn_c_mul_{'d' if A == 'double2' else 'f'}((a), (b))" if T.is_complex else "((a) * (b))"}
 % else:
 #define COMBINE(a, b) ((a) == (b) && isinf(a) ? (a) : fmax(a, b) + ${"clnn_log1p" if A == "float" else "log1p"}(exp(-fabs((a) - (b)))))
 % endif
