@@ -119,11 +119,10 @@ ${OV} ${F} clnn_zeta(${F} x, ${F} q) {
     }
     if (isnan(x) || !(q < INFINITY)) return NAN;
     ${F} sum = 0;
-    for (int k = 0; k < 9 || q <= 9; k++) {
-        sum += pow(q, -x);
-        q += 1;
-    }
-    const ${F} power = pow(q, -x);
+    for (; q <= 0; q += 1) sum += ${own}pow(q, -x);
+    for (int k = 0; k < 9; k++) sum += ${own}pow(q + k, -x);
+    q += 9;
+    const ${F} power = ${own}pow(q, -x);
     if (power == 0) return sum == 0 && isinf(x) ? NAN : sum;            /* NaN as in PyTorch */
     ${F} total = sum + power * q / (x - 1) + power / 2, factor = power * x / q;
     const ${F} z = 1 / (q * q);
