@@ -39,6 +39,8 @@ def larger():
     yield "softmax 900", lambda: clnn.softmax(t(3, 900), -1)
     yield "strided copy", lambda: (t(40, 50).t() * 2).contiguous()
     yield "sort of a long row", lambda: t(1, 17000 if cpu else 5000).detach().sort(1)[0]
+    yield "sort of integers", lambda: clnn.tensor(rng.integers(-9, 999, (2, 200))).sort(1)[0]
+    yield "topk of 140", lambda: t(1, 600).topk(140)
     yield "sort 3000", lambda: t(2, 3000).sort(1)[0]
     yield "cumsum 5000", lambda: t(2, 5000).cumsum(1)
     yield "conv2d", lambda: clnn.nn.functional.conv2d(t(2, 8, *(14, 14) if cpu else (9, 9)), t(16, 8, 3, 3), t(16), padding=1)
@@ -52,6 +54,8 @@ def larger():
     yield "matmul of turned floats", lambda: t(64, 40).t() @ t(48, 64).t()
     index = clnn.tensor(rng.integers(0, 50, 200))
     yield "index_add of 200", lambda: t(50, 3).index_add(0, index, t(200, 3))
+    if cpu:
+        yield "index_add of long rows", lambda: t(8, 1024).index_add(0, clnn.tensor(rng.integers(0, 8, 64)), t(64, 1024))
     yield "index_put of 200", lambda: t(50, 3).index_put((index,), t(200, 3))
     yield "index_copy of 200", lambda: clnn.zeros(50, 3).index_copy(0, index, t(200, 3).detach())
     yield "scatter_add of 200", lambda: t(50).scatter_add(0, index, t(200))

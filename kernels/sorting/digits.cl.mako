@@ -12,8 +12,13 @@
     BITS, W = (64, 8) if WIDE else (32, 16)
     D = 1 << DIGIT
 %>
+#if defined(CLNN_POCL) || defined(CLNN_INTEL_CPU)
+#define APART restrict
+#else
+#define APART                   /* Oclgrind 21.10 stops at an intrinsic that inlining makes of it */
+#endif
 /* r = the smallest and the greatest key of from[lo .. hi) and the bits that differ from those of `first`. */
-static inline void clnn_range(__global const ${T.c}* restrict from, ${U} first, long lo, long hi, ${U}* r) {
+static inline void clnn_range(__global const ${T.c}* APART from, ${U} first, long lo, long hi, ${U}* r) {
     ${U}${W} low = ~(${U})0, high = 0, differ = 0;
     long i = lo;
     for (; i + ${W} <= hi; i += ${W}) {
@@ -40,7 +45,7 @@ static inline int clnn_plan(${U} low, ${U} high, ${U} differ, int* shift, int* n
 }
 
 /* How often each digit of pass `pass` occurs. Pass 0 makes the keys from the values, the others find them in k. */
-static inline void clnn_count(__global const ${T.c}* restrict from, __global const ulong* restrict k, long lo, long hi, ${U} low, int shift,
+static inline void clnn_count(__global const ${T.c}* APART from, __global const ulong* APART k, long lo, long hi, ${U} low, int shift,
                               int narrow, int pass, int* count) {
     for (int d = 0; d < ${D}; d++) count[d] = 0;
     if (pass == 0) {
@@ -52,8 +57,8 @@ static inline void clnn_count(__global const ${T.c}* restrict from, __global con
 }
 
 /* Each key and its place to where `at` says, which moves on. */
-static inline void clnn_move(__global const ${T.c}* restrict from, __global const ulong* restrict k, __global const int* restrict places,
-                             __global ulong* restrict k2, __global int* restrict places2, long lo, long hi, ${U} low, int shift,
+static inline void clnn_move(__global const ${T.c}* APART from, __global const ulong* APART k, __global const int* APART places,
+                             __global ulong* APART k2, __global int* APART places2, long lo, long hi, ${U} low, int shift,
                              int narrow, int pass, int* at) {
     const int s = pass * ${DIGIT} + (narrow ? 32 : 0);
 % if WIDE:
@@ -80,8 +85,8 @@ static inline void clnn_move(__global const ${T.c}* restrict from, __global cons
 }
 
 /* Values and indices from the sorted keys; without a pass all are equal. */
-static inline void clnn_emit(__global const ${T.c}* restrict from, __global const ulong* restrict k, __global const int* restrict places,
-                             __global ${T.c}* restrict to, __global long* restrict at, long lo, long hi, ${U} low, int shift,
+static inline void clnn_emit(__global const ${T.c}* APART from, __global const ulong* APART k, __global const int* APART places,
+                             __global ${T.c}* APART to, __global long* APART at, long lo, long hi, ${U} low, int shift,
                              int narrow, int passes) {
     if (passes == 0) {
         for (long i = lo; i < hi; i++) { to[i] = from[i]; at[i] = i; }

@@ -17,10 +17,7 @@
     UK, K, W = ("ulong", "long", 8) if T.itemsize == 8 else ("uint", "int", 16)
     INTEGERS = not T.is_floating_point
     KEPT = "ulong" if INTEGERS else UK
-
-    def after(t):
-        """True in the lanes behind lane t: of equal elements the earlier one comes first."""
-        return f"({K}{W})({', '.join('-1' if l > t else '0' for l in range(W))})"
+    LANES = f"({K}{W})({', '.join(map(str, range(W)))})"
 %>\
 ${order.key(T, DESC)}
 % if FEW or INTEGERS:
@@ -48,9 +45,10 @@ __kernel void sort_few(IN(${T.c}, x), OUT(${T.c}, values), OUT(long, indices), c
             const ${UK}${W} mine = vload${W}(0, all + i);
             ${K}${W} less = 0;                                /* less the number of those before it: a true lane is -1 */
             for (int j = 0; j < i; j++) less += (${UK}${W})(all[j]) <= mine;
-% for t in range(W):
-            less += ((${UK}${W})(all[i + ${t}]) < mine) | (((${UK}${W})(all[i + ${t}]) == mine) & ${after(t)});
-% endfor
+            for (int j = i; j < min((int)L, i + ${W}); j++) {
+                const ${UK}${W} other = all[j];               /* of equal elements the earlier one comes first */
+                less += (other < mine) | ((other == mine) & (${LANES} > (${K}${W})(j - i)));
+            }
             for (int j = i + ${W}; j < L; j++) less += (${UK}${W})(all[j]) < mine;
             vstore${W}(${"-less" if W == 16 else "convert_int8(-less)"}, 0, before + i);
         }
