@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from .core.errors import LinAlgError
-from .ops.factorisations import (cholesky_ex, householder_product, inv_ex, lu, lu_factor, lu_factor_ex, lu_solve, matrix_exp, solve_ex, tensorinv,
+from .ops.factorisations import (cholesky_ex, eig, eigvals, householder_product, inv_ex, lu, lu_factor, lu_factor_ex, lu_solve, matrix_exp, solve_ex, tensorinv,
                                  tensorsolve, vander)
 from .ops.linalg import cholesky, cond, det, eigh, eigvalsh, inv, lstsq, matrix_norm, matrix_rank, pinv, qr, slogdet, solve, solve_triangular, svd, svdvals
 from .ops.linalg import linalg_norm as norm
@@ -21,15 +21,6 @@ def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
     """Diagonals of matrices."""
     return A.diagonal(offset, dim1, dim2)
 
-
-def _complex_result(name):
-    def fn(A):
-        raise NotImplementedError(f"linalg.{name}: the result is complex, and clnn has no complex dtypes; for symmetric matrices use linalg.eigh")
-    fn.__name__, fn.__doc__ = name, "Raises: eigenvalues of general matrices are complex, which clnn has not."
-    return fn
-
-
-eig, eigvals = _complex_result("eig"), _complex_result("eigvals")
 
 __all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "householder_product", "inv",
            "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank",

@@ -97,10 +97,23 @@ def test_low_rank():
         clnn.pca_lowrank(clnn.tensor(low), q=9)
 
 
+@pytest.mark.parametrize("size, numbers", [((5, 5), "complex"), ((2, 4, 4), "real")], ids=str)
+def test_eigenvalues_of_general_matrices(size, numbers):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(3)
+    a = rng.standard_normal(size) + (1j * rng.standard_normal(size) if numbers == "complex" else 0)
+    ours, theirs = (lib.tensor(a.astype(np.complex64 if numbers == "complex" else np.float32), requires_grad=True) for lib in (clnn, torch))
+    for x, lib in ((ours, clnn), (theirs, torch)):
+        values, vectors = lib.linalg.eig(x)
+        made = (vectors * values.exp().unsqueeze(-2)) @ lib.linalg.inv(vectors)        # exp(x): no vector's factor matters
+        (made.abs().sum() + (values * values).real.sum()).backward()
+    np.testing.assert_allclose(np.sort_complex(clnn.linalg.eigvals(ours).detach().numpy()), np.sort_complex(torch.linalg.eigvals(theirs).detach().numpy()),
+                               rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy(), rtol=1e-3, atol=2e-3 * float(theirs.grad.abs().max()))
+
+
 def test_what_is_absent_says_so():
-    with pytest.raises(NotImplementedError, match="complex"):
-        clnn.linalg.eig(clnn.eye(2))
-    for name, family in (("complex64", "complex"), ("sparse_coo_tensor", "sparse"), ("qint8", "quantised")):
+    for name, family in (("sparse_coo_tensor", "sparse"), ("qint8", "quantised")):
         assert not hasattr(clnn, name)
         with pytest.raises(NotImplementedError, match=family):
             getattr(clnn, name)

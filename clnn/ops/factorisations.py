@@ -16,7 +16,7 @@ from ..core import dtype as dt
 from ..core.errors import LinAlgError
 from .creation import arange, eye, zeros
 from .joining import cat
-from .linalg import _on_host, _positive_samples, _REAL, _square_samples, cholesky, inv, matrices, qr, solve, solve_triangular, square, svd
+from .linalg import _on_host, _positive_samples, _REAL, _solve, _square_samples, cholesky, inv, matrices, qr, solve, solve_triangular, square, svd
 from .matmul import matmul
 from .random import randn
 from .selection import where
@@ -402,3 +402,47 @@ def pca_lowrank(A, q=None, center=True, niter=2):
     if not 0 <= q <= min(m, n):
         raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
     return svd_lowrank(A - A.mean(-2, True) if center else A, q, niter)
+
+
+# -- eigenvalues of general matrices ------------------------------------------------------------------------------------------------------
+_Eig = named("linalg_eig", "eigenvalues", "eigenvectors")
+
+
+def _eig_grad(g, L, V):
+    """Gradients of values and vectors; that of a vector's length, which is 1, is taken out first (Giles 2008, for complex numbers)."""
+    gl, gv = g
+    Vh, middle = V.mT.conj(), None
+    if gv is not None:
+        part = matmul(Vh, gv)
+        part = part - matmul(Vh, V) * part.diagonal(0, -2, -1).real.unsqueeze(-2)
+        same = eye(L.shape[-1], dtype=dt.bool_, device=L.device)
+        middle = where(same, 0.0, part / where(same, 1.0, (L.unsqueeze(-2) - L.unsqueeze(-1)).conj()))
+    if gl is not None:
+        middle = gl.diag_embed() if middle is None else middle + gl.diag_embed()
+    return _solve(Vh, matmul(middle, Vh))
+
+
+@kernel("_eig", method=False, complex=True, holomorphic=False, outputs=("L", "V"), vjp=dict(A=_eig_grad))
+def _eig(A):
+    row = A.dtype.to_complex()
+    return _host(lambda a: tuple(np.linalg.eig(a)), (A,), ((A.shape[:-1], row), (A.shape, row)))
+
+
+_eig.op.grad_name = "LinalgEigBackward0"
+
+
+@composite("linalg_eig", method=False, complex=True, dtypes=_REAL, torch="linalg.eig", gradcheck=False)
+def eig(A):
+    """Eigenvalues and eigenvectors (columns, of length 1) of square matrices: complex, in no particular order.
+
+    Vectors are determined up to a factor of absolute value 1, so gradients make sense for what does not depend on it.
+    """
+    matrices("linalg.eig", A)
+    square("linalg.eig", A)
+    return _Eig(*_eig(A))
+
+
+@composite("linalg_eigvals", method=False, complex=True, dtypes=_REAL, torch="linalg.eigvals", gradcheck=False)
+def eigvals(A):
+    """Eigenvalues of square matrices: complex, in no particular order."""
+    return eig(A)[0]

@@ -1,7 +1,7 @@
 """Matrix norms, inverses and factorisations.
 
 The factorisations have no kernels: they run on the host with NumPy (LAPACK) and wait for the device; their gradients are made of
-matrix products on the device. float32 and float64 only. All take batches of matrices in leading dimensions.
+matrix products on the device. float32 and float64, some also complex numbers. All take batches of matrices in leading dimensions.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def matrices(name, A):
     """Checks what every function of matrices requires."""
     if len(A.shape) < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
-    if not A.dtype.is_floating_point:
+    if not (A.dtype.is_floating_point or A.dtype.is_complex):
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(A.dtype)}")
     if A.dtype.itemsize == 2:
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {type_name(A.dtype)}")
@@ -70,7 +70,7 @@ def _square_errors(name):
 
 
 # -- inverse, determinant, solve ------------------------------------------------------------------------------------------------------
-@kernel("_inv", method=False, vjp=dict(A=lambda g, result: -matmul(matmul(result.mT, g), result.mT)))
+@kernel("_inv", method=False, complex=True, vjp=dict(A=lambda g, result: -matmul(matmul(result.mT, g), result.mT)))
 def _inv(A):
     return _on_host(np.linalg.inv, (A,), (A.shape,), "linalg.inv: the inversion could not be completed because the input matrix is singular.")[0]
 
@@ -78,7 +78,7 @@ def _inv(A):
 _inv.op.grad_name = "LinalgInvExBackward0"
 
 
-@composite("inverse", numpy=np.linalg.inv, samples=_square_samples(), dtypes=_REAL, tolerance=_TOLERANCE,
+@composite("inverse", complex=True, numpy=np.linalg.inv, samples=_square_samples(), dtypes=_REAL, tolerance=_TOLERANCE,
            errors=[*_square_errors("linalg.inv"), ((np.zeros((2, 2)),), {}, RuntimeError, "singular")])
 def inv(A):
     """Inverse of square matrices. LinAlgError when one is singular."""
@@ -100,12 +100,12 @@ def _det_grad(g, A, result):
     g = g.unsqueeze(-1).unsqueeze(-1)
     if not A._numel:
         return A * 0
-    if not state.grad:
+    if not state.grad and not A.dtype.is_complex:
         return g * _on_host(_cofactors, (A,), (A.shape,))[0]
     return g * result.unsqueeze(-1).unsqueeze(-1) * _inv(A).mT
 
 
-@kernel("_det", method=False, vjp=dict(A=_det_grad))
+@kernel("_det", method=False, complex=True, vjp=dict(A=_det_grad))
 def _det(A):
     return _on_host(np.linalg.det, (A,), (A.shape[:-2],))[0]
 
@@ -113,7 +113,7 @@ def _det(A):
 _det.op.grad_name = "LinalgDetBackward0"
 
 
-@composite("det", numpy=np.linalg.det, samples=_square_samples(), errors=_square_errors("linalg.det"), dtypes=_REAL,
+@composite("det", complex=True, numpy=np.linalg.det, samples=_square_samples(), errors=_square_errors("linalg.det"), dtypes=_REAL,
            tolerance=_TOLERANCE)
 def det(A):
     """Determinant of square matrices."""
@@ -155,7 +155,7 @@ def _solve_grad(g, A, result, needs):
     return (-matmul(gb, result.mT) if needs[0] else None), gb
 
 
-@kernel("_solve", method=False, vjp={"A, B": _solve_grad})
+@kernel("_solve", method=False, complex=True, vjp={"A, B": _solve_grad})
 def _solve(A, B):
     lead = np.broadcast_shapes(tuple(A.shape[:-2]), tuple(B.shape[:-2]))
     return _on_host(np.linalg.solve, (A, B), (tuple(lead) + tuple(B.shape[-2:]),),
@@ -174,7 +174,7 @@ def _compatible(name, A, B, left):
                            f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")
 
 
-@composite("linalg_solve", method=False, numpy=np.linalg.solve, torch="linalg.solve", dtypes=_REAL, tolerance=_TOLERANCE,
+@composite("linalg_solve", method=False, complex=True, numpy=np.linalg.solve, torch="linalg.solve", dtypes=_REAL, tolerance=_TOLERANCE,
            samples=lambda: [((np.eye(3) * 3 + np.ones((3, 3)), np.arange(6.0).reshape(3, 2)), {})])
 def solve(A, B, *, left=True):
     """``X`` with ``A X = B`` (``X A = B`` when not ``left``); ``B`` holds columns, or one vector per matrix."""
