@@ -22,7 +22,7 @@ from ..graph.op import REGISTRY
 from .selection import cast
 
 FACTORS = (8, 4, 2, 3, 5, 7, 11, 13)
-LANES_BYTES = 128 << 10         # of local memory per work-item on CPUs: half of the second cache
+LANES_BYTES = 256 << 10         # of local memory per work-item on CPUs: it should stay in the second cache
 GROUP_BYTES = 16 << 10          # of local memory per work-group on other devices
 
 
@@ -115,7 +115,7 @@ def _launch(x, y, n, walk, form, scale, back, turns=None, span=1):
         gs, ls = (-(-walk.count // C) * local,), (local,)
     whole = W > 1 and walk.I % W == 0
     params = dict(T=part, N=n, RADICES=radices(n), FORM=form, W=W, C=C, VIN=whole and walk.x[2] == 1, VOUT=whole and walk.y[2] == 1,
-                  TURN=turns is not None)
+                  RIN=W > 1 and walk.x[3] == 1, ROUT=W > 1 and walk.y[3] == 1, TURN=turns is not None)
     roots = _table(device, row, ("roots", n))
     amount = float(scale) if part is dt.float32 else struct.pack("d", scale)
     run(device, "fourier/rows", params, gs, ls, x, y, roots, roots if turns is None else turns, walk.count, walk.A, walk.I, *walk.x, *walk.y, span,

@@ -1,4 +1,5 @@
 <%inherit file="/base.cl.mako"/>\
+<%namespace name="vec" file="/matmul/vec.cl.mako"/>\
 ## Discrete Fourier transforms of many sequences of one length: y[k] = scale * sum over j of x[j] * exp(-2 pi i j k / N), or with + i where `back` is 1.
 ##
 ## Sequence number t = (o * A + a) * I + i starts at o * xo + a * xa + i * xi in x and goes on in steps of xs; likewise in y. Stockham's self-sorting
@@ -18,6 +19,7 @@
 ## FORM       complex; real_in: x is real, y the first N / 2 + 1 results; real_out: x the first N / 2 + 1 of conjugate symmetric numbers, y real
 ## W C        lanes (1 8 16); sequences per work-group (1 where W > 1)
 ## VIN VOUT   bool: the W sequences of a work-item always lie side by side in x (in y)
+## RIN ROUT   bool: the elements of a sequence lie side by side (W > 1): blocks of W rows are turned into lanes in registers
 ## TURN       bool
 <%!
     import math
@@ -72,11 +74,60 @@
     LAST = len(RADICES) - 1
     WIDE = W > 1
     lanes = range(W)
+    BEFORE, AFTER = (H + 1 if FORM == "real_out" else N), (H + 1 if FORM == "real_in" else N)     # elements of a sequence in x and in y
+    LEFT = "one" if LAST % 2 == 0 else "two"                                                       # what the last pass writes to
 %>\
+<%def name="rows_to_lanes()">
+<% each = 1 if FORM == "real_in" else 2 %>\
+    {
+    int at = 0;
+    for (; at + ${W // each} <= ${BEFORE}; at += ${W // each}) {
+% for l in lanes:
+        ${F} t${l} = vload${W}(0, (__global const ${R}*)(x + xb[${l}] + at));
+% endfor
+        ${vec.transpose(F, W, "t")}
+% for l in lanes:
+        two_${"ri"[l % each]}[at + ${l // each}] = t${l};
+% endfor
+    }
+    for (; at < ${BEFORE}; at++)
+        for (int l = 0; l < ${W}; l++) {
+            const ${X} v = x[xb[l] + at];
+% if each == 1:
+            ((__local ${R}*)(two_r + at))[l] = v;
+% else:
+            ((__local ${R}*)(two_r + at))[l] = v.x;
+            ((__local ${R}*)(two_i + at))[l] = v.y;
+% endif
+        }
+    }
+</%def>
+<%def name="lanes_to_rows()">
+<% each = 1 if FORM == "real_out" else 2 %>\
+    int at = 0;
+    for (; at + ${W // each} <= ${AFTER}; at += ${W // each}) {
+% for l in lanes:
+        ${F} t${l} = ${LEFT}_${"ri"[l % each]}[at + ${l // each}];
+% endfor
+        ${vec.transpose(F, W, "t")}
+% for l in lanes:
+        ${f"if ({l} < some) " if l else ""}vstore${W}(t${l}, 0, (__global ${R}*)(y + yb[${l}] + at));
+% endfor
+    }
+    for (; at < ${AFTER}; at++)
+        for (int l = 0; l < some; l++)
+% if each == 1:
+            y[yb[l] + at] = ((__local const ${R}*)(${LEFT}_r + at))[l];
+% else:
+            y[yb[l] + at] = (${P})(((__local const ${R}*)(${LEFT}_r + at))[l], ((__local const ${R}*)(${LEFT}_i + at))[l]);
+% endif
+</%def>
 <%def name="fetch(at, re, im)">
 ## the numbers at place `at` of the sequences, parts exchanged for the backward transform
 % if FORM == "real_in":
-% if VIN:
+% if RIN:
+        const ${F} ${re} = two_r[${at}], ${im} = (${F})(0);
+% elif VIN:
         const ${F} ${re} = ${f"vload{W}(0, x + xb[0] + ({at}) * xs)"}, ${im} = (${F})(0);
 % elif WIDE:
         const ${F} ${re} = (${F})(${", ".join(f"x[xb[{l}] + ({at}) * xs]" for l in lanes)}), ${im} = (${F})(0);
@@ -88,12 +139,14 @@
         {
 % if FORM == "real_out":
             const int at = ${at}, mirrored = at > ${H};
-            const long place = (long)(mirrored ? ${N} - at : at) * xs;
+            const long place = (long)(mirrored ? ${N} - at : at)${"" if RIN else " * xs"};
             const ${R} sign = mirrored ? -1 : 1;
 % else:
-            const long place = (long)(${at}) * xs;
+            const long place = (long)(${at})${"" if RIN else " * xs"};
 % endif
-% if VIN:
+% if RIN:
+            const ${F} re = two_r[place], im = two_i[place]${" * sign" if FORM == "real_out" else ""};
+% elif VIN:
             __global const ${R}* from = (__global const ${R}*)(x + xb[0] + place);
             const ${F} low = vload${W}(0, from), high = vload${W}(1, from);
             const ${F} re = (${F})(low.even, high.even), im = (${F})(low.odd, high.odd)${" * sign" if FORM == "real_out" else ""};
@@ -133,7 +186,12 @@
             im = re * wi + im * wr;
             re = turned;
 % endif
-% if VOUT and FORM == "real_out":
+% if ROUT:
+            to_r[${at}] = re;
+% if FORM != "real_out":
+            to_i[${at}] = im;
+% endif
+% elif VOUT and FORM == "real_out":
             vstore${W}(re, 0, y + yb[0] + place);
 % elif VOUT:
             __global ${R}* to = (__global ${R}*)(y + yb[0] + place);
@@ -199,6 +257,9 @@ __kernel void fourier_rows(IN(${X}, x), OUT(${Y}, y), IN(${P}, roots), IN(${P}, 
     const int lid = get_local_id(0), size = get_local_size(0);
     const long first = (long)get_group_id(0) * ${C};
 % endif
+% if RIN:
+${rows_to_lanes()}
+% endif
 <% s, m = 1, N %>\
 % for t, r in enumerate(RADICES):
 <% m = m // r %>\
@@ -234,4 +295,7 @@ ${work(t, r, s, m, "p", "q")}
     }
 <% s = s * r %>\
 % endfor
+% if ROUT:
+${lanes_to_rows()}
+% endif
 }
