@@ -1,5 +1,6 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="vec" file="/matmul/vec.cl.mako"/>\
+<%namespace name="short" file="/fourier/short.cl.mako"/>\
 ## Discrete Fourier transforms of many sequences of one length: y[k] = scale * sum over j of x[j] * exp(-2 pi i j k / N), or with + i where `back` is 1.
 ##
 ## Sequence number t = (o * A + a) * I + i starts at o * xo + a * xa + i * xi in x and goes on in steps of xs; likewise in y. Stockham's self-sorting
@@ -21,50 +22,6 @@
 ## VIN VOUT   bool: the W sequences of a work-item always lie side by side in x (in y)
 ## RIN ROUT   bool: the elements of a sequence lie side by side (W > 1): blocks of W rows are turned into lanes in registers
 ## TURN       bool
-<%!
-    import math
-
-    def literal(value, T):
-        return repr(float(value)) + ("f" if T.acc == "float" else "")
-
-    def four(a, t, F):
-        """Statements of a transform of length 4 from the names ``a`` to the names ``t``."""
-        n = "n" + t[0]
-        lines = []
-        for k, (x, sign, y) in enumerate([(a[0], "+", a[2]), (a[0], "-", a[2]), (a[1], "+", a[3]), (a[1], "-", a[3])]):
-            lines += [f"const {F} {n}{k}{c} = {x}{c} {sign} {y}{c};" for c in "ri"]
-        lines += [f"const {F} {t[0]}{c} = {n}0{c} + {n}2{c}, {t[2]}{c} = {n}0{c} - {n}2{c};" for c in "ri"]
-        return lines + [f"const {F} {t[1]}r = {n}1r + {n}3i, {t[1]}i = {n}1i - {n}3r, {t[3]}r = {n}1r - {n}3i, {t[3]}i = {n}1i + {n}3r;"]
-
-    def eight(F, T):
-        lines = four(["a0", "a2", "a4", "a6"], ["e0", "e1", "e2", "e3"], F) + four(["a1", "a3", "a5", "a7"], ["o0", "o1", "o2", "o3"], F)
-        h = literal(math.sqrt(0.5), T)
-        turned = [("o0r", "o0i"), (f"{h} * (o1r + o1i)", f"{h} * (o1i - o1r)"), ("o2i", "-o2r"), (f"{h} * (o3i - o3r)", f"-{h} * (o3r + o3i)")]
-        for k, (re, im) in enumerate(turned):
-            lines += [f"const {F} u{k}r = {re}, u{k}i = {im};",
-                      f"const {F} t{k}r = e{k}r + u{k}r, t{k}i = e{k}i + u{k}i, t{k + 4}r = e{k}r - u{k}r, t{k + 4}i = e{k}i - u{k}i;"]
-        return lines
-
-    def odd(r, F, T):
-        """A transform of odd length: what lies symmetrically is added and subtracted first."""
-        half = range(1, r // 2 + 1)
-        lines = [f"const {F} p{j}{c} = a{j}{c} + a{r - j}{c}, m{j}{c} = a{j}{c} - a{r - j}{c};" for j in half for c in "ri"]
-        lines += [f"const {F} t0{c} = a0{c} + " + " + ".join(f"p{j}{c}" for j in half) + ";" for c in "ri"]
-        for k in half:
-            cos = [literal(math.cos(2 * math.pi * (j * k % r) / r), T) for j in half]
-            sin = [literal(math.sin(2 * math.pi * (j * k % r) / r), T) for j in half]
-            for c in "ri":
-                lines.append(f"const {F} c{k}{c} = a0{c} + " + " + ".join(f"{v} * p{j}{c}" for v, j in zip(cos, half)) + ";")
-                lines.append(f"const {F} s{k}{c} = " + " + ".join(f"{v} * m{j}{c}" for v, j in zip(sin, half)) + ";")
-            lines.append(f"const {F} t{k}r = c{k}r + s{k}i, t{k}i = c{k}i - s{k}r, t{r - k}r = c{k}r - s{k}i, t{r - k}i = c{k}i + s{k}r;")
-        return lines
-
-    def butterfly(r, F, T):
-        """Statements of the transform of length r from a0r, a0i, a1r, ... to t0r, t0i, ..."""
-        if r == 2:
-            return [f"const {F} t0{c} = a0{c} + a1{c}, t1{c} = a0{c} - a1{c};" for c in "ri"]
-        return four(["a0", "a1", "a2", "a3"], ["t0", "t1", "t2", "t3"], F) if r == 4 else eight(F, T) if r == 8 else odd(r, F, T)
-%>
 <%
     R = T.acc
     F = R if W == 1 else f"{R}{W}"
@@ -93,12 +50,7 @@
     for (; at < ${BEFORE}; at++)
         for (int l = 0; l < ${W}; l++) {
             const ${X} v = x[xb[l] + at];
-% if each == 1:
-            ((__local ${R}*)(two_r + at))[l] = v;
-% else:
-            ((__local ${R}*)(two_r + at))[l] = v.x;
-            ((__local ${R}*)(two_i + at))[l] = v.y;
-% endif
+            ${" ".join(f"((__local {R}*)(two_{c} + at))[l] = v{part};" for c, part in ([("r", "")] if each == 1 else [("r", ".x"), ("i", ".y")]))}
         }
     }
 </%def>
@@ -116,11 +68,7 @@
     }
     for (; at < ${AFTER}; at++)
         for (int l = 0; l < some; l++)
-% if each == 1:
-            y[yb[l] + at] = ((__local const ${R}*)(${LEFT}_r + at))[l];
-% else:
-            y[yb[l] + at] = (${P})(((__local const ${R}*)(${LEFT}_r + at))[l], ((__local const ${R}*)(${LEFT}_i + at))[l]);
-% endif
+            y[yb[l] + at] = (${Y})(${", ".join(f"((__local const {R}*)({LEFT}_{c} + at))[l]" for c in "ri"[:each])});
 </%def>
 <%def name="fetch(at, re, im)">
 ## the numbers at place `at` of the sequences, parts exchanged for the backward transform
@@ -217,7 +165,7 @@ ${fetch(f"{q} + {s} * ({p} + {m * j})", f"a{j}r", f"a{j}i")}
         const ${F} a${j}r = from_r[${f"({q} + {s} * ({p} + {m * j}))" if WIDE else f"({q} + {s} * ({p} + {m * j})) * {C} + c"}], a${j}i = from_i[${f"({q} + {s} * ({p} + {m * j}))" if WIDE else f"({q} + {s} * ({p} + {m * j})) * {C} + c"}];
 % endif
 % endfor
-% for line in butterfly(r, F, T):
+% for line in short.module.butterfly(r, F, T):
         ${line}
 % endfor
 % for k in range(r):
