@@ -116,6 +116,7 @@ def test_16_bit_columns(dev):
     """A is widened as it lies, by columns; many panels of B have it laid out in panels after that."""
     product(dev, dt.float16, 130, 70, 150, ta=True)
     product(dev, dt.float16, 130, 600, 520, ta=True)
+    product(dev, dt.float16, 30, 40, 0)         # nothing to widen
 
 
 @pytest.mark.parametrize("strides", [((2, 300), (1, 90)), ((300, 2), (300, 3)), ((0, 1), (0, 1)), ((1, 0), (1, 0))], ids=str)

@@ -185,7 +185,7 @@ _CHUNK = 4096  # elements that a work-item of a CPU passes over, about
 
 def _strips(rows: int, columns: int):
     """(groups across, groups down, rows per group) of a pass over a matrix in pieces of about _CHUNK elements."""
-    each = max(1, _CHUNK // columns)
+    each = max(1, _CHUNK // max(1, columns))
     return -(-columns // _CHUNK), -(-rows // each), each
 
 
