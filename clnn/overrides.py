@@ -1,27 +1,242 @@
-"""Questions of ``torch.overrides``: tensors of other classes are not asked to take functions over (``__torch_function__``)."""
+"""Functions taken over by classes and modes (``__torch_function__``), as in ``torch.overrides``.
+
+A class with a classmethod ``__torch_function__(cls, func, types, args=(), kwargs=None)`` is asked what public functions give for its instances, whether or
+not it is a subclass of Tensor. A :class:`TorchFunctionMode` is asked for every call in its block. ``shape`` and ``dtype`` of plain tensors are not handed
+to modes, nor are the questions that are class attributes (``is_sparse``, ``layout``).
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+
+from ._tensor import override as _override
+from ._tensor.overridable import FACTORIES, FIXED, is_setting, namespaces
+from ._tensor.override import local as _local
+from ._tensor.override import overloaded as _overloaded
 from ._tensor.tensor import Tensor
 
-__all__ = ["has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property"]
+__all__ = ["BaseTorchFunctionMode", "TorchFunctionMode", "enable_reentrant_dispatch", "get_default_nowrap_functions", "get_ignored_functions",
+           "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function", "has_torch_function_unary",
+           "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property", "redispatch_torch_function", "resolve_name",
+           "wrap_torch_function"]
+
+_override.activate()            # who imports this module means to take something over
 
 
 def has_torch_function(relevant_args) -> bool:
-    """False."""
-    return False
+    """Whether a call with these arguments is to be handed over: one of them has ``__torch_function__``, or a mode is active."""
+    return _override.asked(tuple(relevant_args))
 
 
-has_torch_function_unary = has_torch_function
+def has_torch_function_unary(obj) -> bool:
+    """:func:`has_torch_function` for one argument."""
+    return _override.asked((obj,))
 
 
 def has_torch_function_variadic(*relevant_args) -> bool:
-    """False."""
-    return False
+    """:func:`has_torch_function`, the arguments one by one."""
+    return _override.asked(relevant_args)
 
 
-def is_tensor_like(inp) -> bool:
-    """Whether ``inp`` is a tensor."""
-    return isinstance(inp, Tensor)
+def handle_torch_function(public_api, relevant_args, *args, **kwargs):
+    """What the mode or the first class that answers gives for ``public_api(*args, **kwargs)``.
+
+    Args:
+        public_api: the function that is called, as programs name it.
+        relevant_args: those of its arguments that are asked.
+
+    Raises:
+        TypeError: all of them return NotImplemented.
+
+    Example::
+
+        >>> def double(x):
+        ...     if clnn.overrides.has_torch_function_unary(x):
+        ...         return clnn.overrides.handle_torch_function(double, (x,), x)
+        ...     return x * 2
+        >>> double(clnn.ones(1))
+        tensor([2.])
+    """
+    return _override.hand_over(public_api, args, kwargs, _get_overloaded_args(relevant_args))
+
+
+redispatch_torch_function = handle_torch_function
+
+
+def _get_overloaded_args(relevant_args, get_type_fn=None):
+    """The arguments to ask: one of each class, subclasses before their bases."""
+    return [] if _local.off else _overloaded(tuple(relevant_args))
+
+
+def wrap_torch_function(dispatcher):
+    """Let a function be taken over (decorator): ``dispatcher`` gets its arguments and returns those to ask."""
+    def decorate(func):
+        @functools.wraps(func)
+        def wrapped(*args, **kwargs):
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return func(*args, **kwargs)
+        return wrapped
+    return decorate
+
+
+# -- which functions ----------------------------------------------------------------------------------------------------------------
+
+@functools.lru_cache(None)
+def _tables():
+    """({owner: overridable functions}, ignored functions, {function: name})."""
+    found, ignored, names = {}, set(), {}
+    for owner, members in namespaces():
+        place = f"clnn.{owner.__name__}" if owner is Tensor else owner.__name__
+        chosen = found.setdefault(owner, [])
+        for name, f in members.items():
+            if owner is not Tensor and name in FACTORIES:
+                ignored.add(f)
+                names.setdefault(f, f"{place}.{name}")
+                continue
+            for func, label in ((f.__get__, f"{name}.__get__"), (f.__set__, f"{name}.__set__")) if type(f) is property else ((f, name),):
+                chosen.append(func)
+                names.setdefault(func, f"{place}.{label}")
+    for name in ("shape", "dtype"):
+        func = getattr(Tensor, name).__get__
+        found[Tensor].append(func)
+        names[func] = f"clnn.Tensor.{name}.__get__"
+    import clnn
+    ignored.update(f for n, f in vars(clnn).items() if inspect.isfunction(f) and not n.startswith("_") and is_setting(n))
+    ignored.update(vars(Tensor)[n] for n in FIXED if n in vars(Tensor))
+    return found, ignored, names
+
+
+def get_overridable_functions():
+    """The functions that classes may take over: ``{module or class: [functions]}``."""
+    return {owner: list(functions) for owner, functions in _tables()[0].items()}
+
+
+def get_ignored_functions():
+    """Functions that are never handed to a class; modes get those that make tensors."""
+    return set(_tables()[1])
+
+
+def get_testing_overrides():
+    """For each overridable function, one of the same signature that returns -1."""
+    def stand_in(func):
+        def dummy(*args, **kwargs):
+            return -1
+        try:
+            dummy.__signature__ = inspect.signature(func)
+        except (TypeError, ValueError):
+            pass
+        return dummy
+    return {func: stand_in(func) for functions in _tables()[0].values() for func in functions}
+
+
+def resolve_name(f):
+    """The dotted name of a function that can be taken over, else None.
+
+    Example::
+
+        >>> clnn.overrides.resolve_name(clnn.Tensor.shape.__get__)
+        'clnn.Tensor.shape.__get__'
+    """
+    if isinstance(f, str):
+        return f
+    try:
+        return _tables()[2].get(f)
+    except TypeError:
+        return None
 
 
 def is_tensor_method_or_property(func) -> bool:
-    """Whether ``func`` is a member of ``Tensor``."""
-    return func in vars(Tensor).values() or getattr(func, "__name__", None) == "__get__"
+    """Whether ``func`` is a member of ``Tensor``, as a class is told of it."""
+    return func in _members() or getattr(func, "__name__", None) in ("__get__", "__set__", "__delete__")
+
+
+@functools.lru_cache(None)
+def _members():
+    return frozenset(f for f in vars(Tensor).values() if inspect.isfunction(f))
+
+
+def is_tensor_like(inp) -> bool:
+    """Whether ``inp`` is a tensor or has ``__torch_function__``."""
+    return isinstance(inp, Tensor) or hasattr(inp, "__torch_function__")
+
+
+def get_default_nowrap_functions():
+    """Functions whose results ``Tensor.__torch_function__`` does not make instances of the subclass."""
+    return set(_override._kept())
+
+
+# -- modes --------------------------------------------------------------------------------------------------------------------------
+
+class TorchFunctionMode:
+    """A block in which every call of a public function is handed to ``__torch_function__`` of the mode, the innermost one first.
+
+    Within it the mode is off, so that it may call the function itself.
+
+    Example::
+
+        >>> class Count(clnn.overrides.TorchFunctionMode):
+        ...     calls = 0
+        ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+        ...         self.calls += 1
+        ...         return func(*args, **(kwargs or {}))
+        >>> with Count() as count:
+        ...     y = clnn.ones(2) + 1
+        >>> count.calls
+        2
+    """
+
+    def __init__(self):
+        pass
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError
+
+    def __enter__(self):
+        _override.activate()
+        _push_mode(self)
+        return self
+
+    def __exit__(self, exc_type, exc, trace):
+        _pop_mode()
+
+    @classmethod
+    def push(cls, *args, **kwargs):
+        """An instance; ``with`` enters it."""
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def _push_mode(mode):
+    _local.modes = (*_local.modes, mode)
+
+
+def _pop_mode():
+    *rest, last = _local.modes
+    _local.modes = tuple(rest)
+    return last
+
+
+def _get_current_function_mode():
+    return _local.modes[-1] if _local.modes else None
+
+
+def _get_current_function_mode_stack():
+    return list(_local.modes)
+
+
+class enable_reentrant_dispatch:
+    """A block within ``__torch_function__`` in which classes and modes are asked again."""
+
+    def __enter__(self):
+        self.before, _local.off = _local.off, 0
+
+    def __exit__(self, *exc):
+        _local.off = self.before

@@ -17,8 +17,10 @@ from ..graph.op import REGISTRY, Op, register
 from . import tape
 from .autocast import cast_floats, with_autocast
 from .dispatch import _promoted, attach, broadcast, config, elementwise_call, promote, record_elementwise, record_in_layout
+from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import apply_inplace, mark, set_out, type_name
+from .override import answers, late
 from .repeat import repeated
 from .rules import Rule
 from .tensor import Tensor, make_view
@@ -76,9 +78,13 @@ def _finish(op, fn, method, inplace, method_name=None):
 
 
 def _inplace_form(op, fn, name):
+    @answers
     def inplace(self, *args, **kwargs):
         since = mark() if state.grad else None
-        return apply_inplace(self, fn(self, *args, **kwargs), name, since)
+        try:
+            return apply_inplace(self, fn(self, *args, **kwargs), name, since)
+        except (AttributeError, TypeError):
+            return _taken_over(inplace, (self, *args), kwargs)
     inplace.__name__ = inplace.__qualname__ = name + "_"
     inplace.__doc__ = f"In-place form of :func:`clnn.{name}`."
     return inplace
@@ -137,6 +143,14 @@ def elementwise(name, params, expr, *, result="promote", vjp=None, aliases=(), i
     return _finish(op, maker(op), method, inplace)
 
 
+def _taken_over(fn, args, kwargs=None):
+    """While an error is handled: what an argument that takes functions over answers (see :func:`late`); else the error goes on."""
+    got = late(fn, args, kwargs)
+    if got is NotImplemented:
+        raise                                                   # noqa: PLE0704
+    return got
+
+
 def _wrong(op, *args):
     kinds = ", ".join(type(a).__name__ for a in args)
     return TypeError(f"{op.name}(): expected {', '.join(op.params)} with at least one Tensor, got ({kinds})")
@@ -145,16 +159,24 @@ def _wrong(op, *args):
 def _unary(op):
     expr, known = op.expr, {}
 
+    @answers
     def call(input, *, out=None):
         try:
             got = known.get((input.dtype, not input.shape))
         except AttributeError:
+            got = late(op.fn, (input,), {"out": out} if out is not None else None)
+            if got is not NotImplemented:
+                return got
             raise _wrong(op, input) from None
         if got is None:
             if input.dtype not in op.dtypes:
                 raise unsupported(op, input.dtype)
             got = known[input.dtype, not input.shape] = promote(op, (input.dtype.index * 3 + (2 if input.shape else 1),))
-        r = (record_elementwise if input._dense else record_in_layout)(expr, got[0], got[1], input.shape, input._numel, (input,))
+        try:
+            r = (record_elementwise if input._dense else record_in_layout)(expr, got[0], got[1], input.shape, input._numel, (input,))
+        except NoStrides as refused:
+            r = refused.instead(op.name, (input,), {})
+            return r if out is None else set_out(out, r)
         if input._rg and state.grad:
             attach(op, r, (input,))
         return r if out is None else set_out(out, r)
@@ -194,6 +216,7 @@ assert dt.int64.index * 3 == 15
 def _binary(op):
     expr, number, (first_name, second_name) = op.expr, op.number, op.params
 
+    @answers
     def call(a, b, out=None):
         try:
             if isinstance(b, Tensor):
@@ -216,14 +239,24 @@ def _binary(op):
                     b = _plain_number(op, b, a, b)
                 kinds = (a.dtype.index * 3 + (2 if a.shape else 1), _number_kind(b))
                 shape, numel = a.shape, a._numel
-        except AttributeError:
-            raise _wrong(op, a, b) from None
+        except (AttributeError, TypeError) as exc:
+            r = late(op.fn, (a, b), {"out": out} if out is not None else None)
+            if r is not NotImplemented:
+                return r
+            raise (exc if exc.__class__ is TypeError else _wrong(op, a, b)) from None
+        except NoStrides as refused:
+            r = refused.instead(op.name, (a, b), {})
+            return r if out is None else set_out(out, r)
         got = _promoted.get((number, kinds))
         if got is None:
             got = promote(op, kinds)
         flat = (a if isinstance(a, Tensor) and a.shape == shape else b)
-        r = (record_elementwise if flat.__class__ in _NUMBER_TYPES or flat._dense else record_in_layout)(
-            expr, got[0], got[1], shape, numel, (a, b))
+        try:
+            r = (record_elementwise if flat.__class__ in _NUMBER_TYPES or flat._dense else record_in_layout)(
+                expr, got[0], got[1], shape, numel, (a, b))
+        except NoStrides as refused:                            # a sparse tensor and a number
+            r = refused.instead(op.name, (a, b), {})
+            return r if out is None else set_out(out, r)
         if state.grad and ((isinstance(a, Tensor) and a._rg) or (isinstance(b, Tensor) and b._rg)):
             attach(op, r, (a, b))
         return r if out is None else set_out(out, r)
@@ -246,6 +279,7 @@ def _nary(op):
     names = op.params
     count = len(names)
 
+    @answers
     def call(*args, out=None, **kwargs):
         if kwargs or len(args) != count:
             full = list(args)
@@ -259,9 +293,14 @@ def _nary(op):
             if kwargs or len(full) != count:
                 raise TypeError(f"{op.name}() takes ({', '.join(names)}), got {len(args)} positional and {sorted(kwargs)}")
             args = tuple(full)
-        if not any(isinstance(a, Tensor) for a in args):
-            raise _wrong(op, *args)
-        r = elementwise_call(op, args)
+        try:
+            if not any(isinstance(a, Tensor) for a in args):
+                raise _wrong(op, *args)
+            r = elementwise_call(op, args)
+        except (AttributeError, TypeError):
+            return _taken_over(op.fn, args, {"out": out} if out is not None else None)
+        except NoStrides as refused:
+            r = refused.instead(op.name, args, {})
         return r if out is None else set_out(out, r)
     return call
 
@@ -296,7 +335,7 @@ def _with_common_names(op, body, params, old=()):
     own_out, real_only = "out" in params, not op.complex
     listed = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(body).parameters.values())
 
-    @functools.wraps(body)
+    @answers
     def call(*args, **kwargs):
         try:
             if real_only and dt.complex_in_use:
@@ -307,15 +346,20 @@ def _with_common_names(op, body, params, old=()):
                 args = with_list(args, kwargs)
             target = None if own_out else kwargs.pop("out", None)
             r = body(*args, **(common_names(kwargs, params) or kwargs))
-        except AttributeError:
-            no_tensor(body, params, args)
-            raise
-        except TypeError:
+        except (AttributeError, TypeError) as exc:
+            got = late(op.fn, args, kwargs)
+            if got is not NotImplemented:
+                return got
+            if exc.__class__ is not TypeError and isinstance(exc, AttributeError):
+                no_tensor(body, params, args)
+                raise
             if not old or len(args) != len(old):
                 raise
             r, target = body(**dict(zip(old, args))), kwargs.get("out")
+        except NoStrides as refused:
+            r = refused.instead(op.name, args, common_names(kwargs, params) or kwargs)
         return r if target is None else set_out(target, r)
-    return call
+    return functools.wraps(body)(call)
 
 
 def with_list(args, kwargs):
@@ -380,6 +424,7 @@ def kernel(name=None, *, vjp=None, outputs=("out",), public=None, aliases=(), me
                     variadic=variadic, autocast=autocast, doc=body.__doc__ or "", **fields)
         single, real_only = op.public == 1, not op.complex
 
+        @answers
         def call(*args, **kwargs):
             target = kwargs.pop("out", None) if kwargs else None
             values = bind(args, kwargs)
@@ -393,9 +438,17 @@ def kernel(name=None, *, vjp=None, outputs=("out",), public=None, aliases=(), me
             prev, state.grad = state.grad, False
             try:
                 r = body(*values)
-            except AttributeError:
-                no_tensor(body, params, args)
+            except (AttributeError, TypeError) as exc:
+                state.grad = prev
+                r = late(op.fn, args, kwargs)
+                if r is not NotImplemented:
+                    return r
+                if isinstance(exc, AttributeError):
+                    no_tensor(body, params, args)
                 raise
+            except NoStrides as refused:
+                state.grad, grad = prev, False
+                r = refused.instead(op.name, args, kwargs)
             finally:
                 state.grad = prev
             if grad:
@@ -473,13 +526,19 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, **field
         params, bind = _binder(body)
         op = _entry(name or body.__name__, "view", body, params, vjp=vjp, aliases=tuple(aliases), doc=body.__doc__ or "", **{"complex": True, **fields})
 
+        @answers
         def call(*args, **kwargs):
-            values = bind(args, kwargs)
-            base = values[0]
-            got = body(*values)
-            if got.__class__ is not tuple:
-                return got
-            r = make_view(base, *got)
+            try:
+                values = bind(args, kwargs)
+                base = values[0]
+                got = body(*values)
+                if got.__class__ is not tuple:
+                    return got
+                r = make_view(base, *got)
+            except (AttributeError, TypeError):
+                return _taken_over(op.fn, args, kwargs)
+            except NoStrides as refused:
+                return refused.instead(op.name, args, kwargs)
             if base._rg and state.grad:
                 attach(op, r, values)
             elif not state.grad:

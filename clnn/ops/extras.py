@@ -111,12 +111,11 @@ Tensor.new = lambda self, *args, **kw: creation.tensor(*args, dtype=self.dtype, 
     args[0], (list, np.ndarray)) else creation.empty(*args or (0,), dtype=self.dtype, device=self._storage.device)
 Tensor.new_empty_strided = lambda self, size, stride, dtype=None, device=None, **kw: empty_strided(size, stride, dtype=dtype or self.dtype,
                                                                                                device=device or self.device)
-Tensor.as_subclass = lambda self, cls: Tensor._make_subclass(cls, self, self._rg)
 Tensor.unsafe_chunk = lambda self, chunks, dim=0: self.chunk(chunks, dim)
 Tensor.unsafe_split = lambda self, size, dim=0: self.split(size, dim)
 Tensor.narrow_copy = lambda self, dim, start, length: self.narrow(dim, start, length).clone()
 Tensor.record_stream = lambda self, stream: None
-Tensor.is_distributed = Tensor.is_coalesced = lambda self: False
+Tensor.is_distributed = lambda self: False
 Tensor.is_mps = Tensor.is_xpu = Tensor.is_xla = Tensor.is_vulkan = Tensor.is_sparse_csr = Tensor.is_mtia = Tensor.is_maia = Tensor.is_ipu = False
 Tensor.dim_order = lambda self: tuple(sorted(range(self.ndim), key=lambda d: -self._strides[d]))
 Tensor.name = None

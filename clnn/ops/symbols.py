@@ -4,25 +4,34 @@ from __future__ import annotations
 import numpy as np
 
 from .._tensor.interop import from_array
+from .._tensor.override import answers, late
 from .._tensor.tensor import Tensor
 from ..graph.op import REGISTRY
 
 
 def _both(symbol, fn, inplace=None, reflected=True):
+    @answers
     def forward(self, other):
         try:
             return fn(self, other)
         except TypeError:
+            got = late(forward, (self, other))
+            if got is not NotImplemented:
+                return got
             if isinstance(other, np.ndarray) and other.dtype != object:
                 return fn(self, from_array(other, self._storage.device))
             if isinstance(other, (Tensor, int, float, bool, complex)):
                 raise
             return NotImplemented
 
+    @answers
     def backward(self, other):
         try:
             return fn(other, self)
         except TypeError:
+            got = late(backward, (self, other))
+            if got is not NotImplemented:
+                return got
             if isinstance(other, np.ndarray) and other.dtype != object:
                 return fn(from_array(other, self._storage.device), self)
             return NotImplemented

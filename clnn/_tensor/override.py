@@ -1,0 +1,317 @@
+"""Functions taken over by other classes: PyTorch's protocol ``__torch_function__``.
+
+A class that has the classmethod ``__torch_function__(cls, func, types, args, kwargs)`` is asked what a public function gives for its instances; a mode
+(:class:`clnn.overrides.TorchFunctionMode`) is asked for all calls. Nobody asks while no program needs it: the check is written into the public functions,
+in place, when the first subclass of Tensor is defined, the first mode is entered or the first call fails for an argument that has the protocol
+(:func:`activate`). Until then a call costs what it did; the function objects stay the same, so they can be keys of a program's tables.
+"""
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from types import FunctionType
+
+from . import tape
+from .grad_mode import state
+from .tensor import Tensor
+
+active = False
+_undo: list = []                # (function, code, defaults, keyword defaults, __wrapped__) of what was changed
+_wrappers: set = set()          # code of the functions that call :func:`late`
+_makers: dict = {}
+_kinds: dict = {}               # class -> whether its instances take functions over; None for lists, whose items are asked
+
+
+class _Local(threading.local):
+    off = 0                     # 1: no subclass is asked in this thread; 2: no mode either
+    modes = ()
+
+
+local = _Local()
+
+
+def disabled(func, types, args=(), kwargs=None):
+    """The ``__torch_function__`` of classes that take nothing over: their instances count as plain tensors."""
+    with switched_off():
+        return func(*args, **(kwargs or {}))
+
+
+class switched_off:
+    """No class is asked in this block (``level`` 1), nor any mode (2)."""
+
+    level = 1
+
+    def __enter__(self):
+        self.before = local.off
+        local.off = max(self.level, local.off)
+
+    def __exit__(self, *exc):
+        local.off = self.before
+
+
+class all_switched_off(switched_off):
+    """Neither a class nor a mode is asked in this block."""
+
+    level = 2
+
+
+# -- whom to ask --------------------------------------------------------------------------------------------------------------------
+
+def _kind(cls):
+    """Whether instances of ``cls`` take functions over."""
+    if cls is list or cls is tuple:
+        return None
+    if cls is Tensor:
+        return False
+    found = getattr(cls, "__torch_function__", None)
+    got = found is not None and found is not disabled
+    if len(_kinds) > 10000:
+        _kinds.clear()
+    _kinds[cls] = got
+    return got
+
+
+_kinds.update({Tensor: False, int: False, float: False, bool: False, str: False, type(None): False, list: None, tuple: None})
+
+
+def overloaded(values, found=None):
+    """The arguments to ask, one of each class, subclasses first; items of lists and tuples too."""
+    found = [] if found is None else found
+    for v in values:
+        cls = type(v)
+        kind = _kinds.get(cls, 0)
+        if kind == 0 and kind is not False:                     # a class not seen before
+            kind = _kind(cls)
+        if kind is None:
+            overloaded([i for i in v if type(i) is not list and type(i) is not tuple], found)
+        elif kind and all(type(f) is not cls for f in found):
+            at = next((i for i, f in enumerate(found) if issubclass(cls, type(f))), len(found))
+            found.insert(at, v)
+    return found
+
+
+def asked(args, kwargs=None):
+    """Whether a call with these arguments is one to hand over."""
+    off = local.off
+    if off == 2:
+        return False
+    if local.modes:
+        return True
+    if off:
+        return False
+    return bool(overloaded(args) or kwargs and overloaded(kwargs.values()))
+
+
+def hand_over(func, args, kwargs, found):
+    """Ask the innermost mode, then the arguments ``found``, until one answers.
+
+    Raises TypeError when all return NotImplemented.
+    """
+    kwargs = {} if kwargs is None else kwargs
+    types = tuple([type(f) for f in found])
+    modes = local.modes
+    if modes and local.off < 2:
+        mode = modes[-1]
+        local.modes = modes[:-1]
+        try:
+            result = mode.__torch_function__(func, types, args, kwargs)
+        finally:
+            local.modes = modes
+        if result is not NotImplemented:
+            return result
+    for f in found:
+        result = f.__torch_function__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    lines = [f"  - tensor subclass {cls}" for cls in types]
+    if modes:
+        lines.insert(0, f"  - mode object {modes[-1]}")
+    name = f"{(func.__module__ or 'clnn').partition('.')[0]}.{func.__name__}" if hasattr(func, "__module__") else repr(func)
+    raise TypeError("\n".join([f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented:", "", *lines]))
+
+
+# -- the check, written into the public functions ------------------------------------------------------------------------------------
+
+def _entry(inner, func, by_arguments=True):
+    """What a function does while overrides are active: ``inner`` is the function as it was, ``func`` what the classes are told.
+
+    ``by_arguments``: the arguments are asked, not just the modes; else they count as plain tensors.
+    """
+    kinds, here = _kinds, local
+
+    def factory(args, kwargs):
+        if here.modes and here.off < 2:
+            return hand_over(func, args, kwargs, ())
+        with switched_off():
+            return inner(*args, **kwargs)
+
+    def entry(args, kwargs):
+        off = here.off
+        if off == 2:
+            return inner(*args, **kwargs)
+        found = ()
+        if not off:
+            for a in args:
+                if kinds.get(type(a), True) is not False:
+                    found = overloaded((*args, *kwargs.values()))
+                    break
+            else:
+                if kwargs:
+                    found = overloaded(kwargs.values())
+        if found or here.modes:
+            return hand_over(func, args, kwargs, found)
+        return inner(*args, **kwargs)
+    return entry if by_arguments else factory
+
+
+def _code(free):
+    """Code that hands its arguments to ``_entry``, over the free variables of the function that gets it."""
+    code = _makers.get(free)
+    if code is None:
+        names, place = ", ".join(free), {}
+        above = _code.__code__.co_firstlineno + 3               # so that tracebacks show the line with "return"
+        lines = [f"def make({names}):", "    def call(*args, _entry, **kwargs):", "        return _entry(args, kwargs)"]
+        exec("\n" * above + "\n".join([*lines, *([f"        {names}"] if free else []), "    return call"]), place)
+        code = _makers[free] = place["make"](*free).__code__.replace(co_filename=__file__)
+    return code
+
+
+def _rewrite(fn, func, by_arguments):
+    """Put the check before ``fn``, in place."""
+    code = fn.__code__
+    inner = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    inner.__kwdefaults__, inner.__dict__ = fn.__kwdefaults__, dict(fn.__dict__)
+    _undo.append((fn, code, fn.__defaults__, fn.__kwdefaults__, fn.__dict__.get("__wrapped__")))
+    fn.__code__, fn.__defaults__ = _code(code.co_freevars).replace(co_name=code.co_name), None
+    fn.__kwdefaults__, fn.__wrapped__ = {"_entry": _entry(inner, func, by_arguments)}, inner
+
+
+def activate():
+    """Write the check into the public functions, methods and properties."""
+    global active
+    if active:
+        return
+    from .overridable import functions
+    active, plain = True, tape.run
+    for row in list(functions()):
+        _rewrite(*row)
+
+    def run(*args, **kwargs):
+        with all_switched_off():                                # gradient rules may have kept instances of other classes
+            return plain(*args, **kwargs)
+    tape.run = functools.wraps(plain)(run)
+
+
+def deactivate():
+    """Give all functions back their own code."""
+    global active
+    if active:
+        tape.run = tape.run.__wrapped__
+    while _undo:
+        fn, fn.__code__, fn.__defaults__, fn.__kwdefaults__, wrapped = _undo.pop()
+        if wrapped is None:
+            del fn.__wrapped__
+        else:
+            fn.__wrapped__ = wrapped
+    active = False
+
+
+def answers(call):
+    """Mark ``call`` as one that asks :func:`late` when it fails (decorator)."""
+    _wrappers.add(call.__code__)
+    return call
+
+
+def late(fn, args, kwargs=None):
+    """Called when ``fn`` has failed: what an argument that takes functions over makes of it, the first such call of a program.
+
+    Returns NotImplemented where there is no such argument, where the check was made already, or where a caller of ``fn`` is the one to ask.
+    """
+    values = (*args, *kwargs.values()) if kwargs else args
+    if active or not overloaded(values):
+        return NotImplemented
+    frame, depth = sys._getframe(1), 0
+    while frame is not None and depth < 2:
+        depth += frame.f_code in _wrappers
+        frame = frame.f_back
+    if depth > 1:
+        return NotImplemented
+    activate()
+    return fn(*args, **(kwargs or {}))
+
+
+# -- the protocol of Tensor's subclasses -----------------------------------------------------------------------------------------------
+
+def _torch_function(cls, func, types, args=(), kwargs=None):
+    """Compute ``func`` as for plain tensors, and make the tensors in its result instances of ``cls``."""
+    if not all([issubclass(cls, t) for t in types]):
+        return NotImplemented
+    with switched_off():
+        result = func(*args, **(kwargs or {}))
+        return result if func in _kept() else converted(result, cls)
+
+
+def converted(result, cls):
+    """``result`` with its tensors, also those in tuples and lists, as instances of ``cls``."""
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor):
+        return result if isinstance(result, cls) else as_subclass(result, cls)
+    if isinstance(result, (tuple, list)):
+        items = [converted(r, cls) for r in result]
+        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+    return result
+
+
+def _kept():
+    """Functions whose results are handed out as they are."""
+    return (Tensor.grad.__get__,)
+
+
+_HISTORY = ("_rg", "_grad_fn", "_out_nr", "_base", "_ver", "_view_version", "_rewritten", "_inference")
+
+
+def as_subclass(self, cls):
+    """The same tensor, with its memory and its history, as an instance of ``cls``, a subclass of Tensor.
+
+    Example:
+        >>> class Mine(clnn.Tensor): pass
+        >>> type(clnn.ones(2).as_subclass(Mine)).__name__
+        'Mine'
+    """
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"as_subclass(): expected a subclass of Tensor, got {cls!r}")
+    if self._rg and self._grad_fn is None and state.grad:
+        with all_switched_off():
+            self = self.view_as(self)
+    t = Tensor._make_subclass(cls, self)
+    theirs = self.__dict__
+    for name in _HISTORY:
+        if name in theirs:
+            t.__dict__[name] = theirs[name]
+    return t
+
+
+def _init_subclass(cls, **kwargs):
+    super(Tensor, cls).__init_subclass__(**kwargs)
+    if cls.__module__.partition(".")[0] == __package__.partition(".")[0] and "__torch_function__" not in cls.__dict__:
+        cls.__torch_function__ = staticmethod(disabled)         # clnn's own classes take nothing over
+    if cls.__torch_function__ is disabled:
+        return
+    activate()
+    if cls.__torch_function__.__func__ is not _torch_function:
+        for name in ("shape", "dtype"):                         # slots of Tensor, which no function stands before
+            if name not in cls.__dict__ and getattr(cls, name) is getattr(Tensor, name):
+                setattr(cls, name, _asking(getattr(Tensor, name)))
+
+
+def _asking(slot):
+    """A property that reads ``slot`` through the protocol."""
+    read = _entry(slot.__get__, slot.__get__)
+    return property(lambda self: read((self,), {}), slot.__set__)
+
+
+Tensor.__torch_function__ = classmethod(_torch_function)
+Tensor.__init_subclass__ = classmethod(_init_subclass)
+Tensor.as_subclass = as_subclass

@@ -1,0 +1,208 @@
+"""Functions taken over by subclasses of Tensor, by other classes and by modes, as PyTorch does it."""
+import copy
+import inspect
+import pickle
+
+import pytest
+
+import clnn
+from clnn._tensor import override
+from clnn.overrides import TorchFunctionMode, handle_torch_function, has_torch_function, resolve_name
+
+
+def scalar_tensor_class():
+    """A multiple of the identity with a table of its own functions."""
+    handled = {}
+
+    class Scalar:
+        def __init__(self, n, value):
+            self.n, self.value = n, value
+
+        def dense(self):
+            return self.value * clnn.eye(self.n)
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func not in handled or not all(issubclass(t, (clnn.Tensor, cls)) for t in types):
+                return NotImplemented
+            return handled[func](*args, **(kwargs or {}))
+
+    def implements(func):
+        def register(own):
+            handled[func] = own
+            return own
+        return register
+    return Scalar, implements
+
+
+def test_functions_of_a_class_that_is_no_tensor():
+    Scalar, implements = scalar_tensor_class()
+    implements(clnn.mean)(lambda x: x.value / x.n)
+    implements(clnn.add)(lambda a, b: Scalar(a.n, a.value + b.value) if type(a) is type(b) else clnn.add(
+        *[t.dense() if isinstance(t, Scalar) else t for t in (a, b)]))
+    implements(clnn.nn.functional.softplus)(lambda x: "softplus")
+    implements(clnn.cat)(lambda parts, dim=0: ("cat", len(parts), dim))
+    implements(clnn.view_as_real)(lambda x: "view")
+    implements(clnn.Tensor.mul_)(lambda a, b: "in place")
+    d = Scalar(3, 2)
+    assert clnn.mean(d) == 2 / 3
+    for first, expected in ((lambda: clnn.add(d, d).value, 4), (lambda: float(clnn.add(d, clnn.ones(3, 3)).sum()), 15.0),
+                            (lambda: float((clnn.ones(3, 3) + d).sum()), 15.0), (lambda: clnn.nn.functional.softplus(d), "softplus"),
+                            (lambda: clnn.cat([clnn.ones(1), d], dim=1), ("cat", 2, 1)), (lambda: clnn.view_as_real(d), "view"),
+                            (lambda: clnn.ones(2).mul_(d), "in place")):
+        override.deactivate()                       # each must also work as the first call of a program
+        assert first() == expected
+        assert first() == expected
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'clnn.mul'"):
+        clnn.mul(d, 3)
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'clnn.stack'"):
+        clnn.stack([d, d])
+
+
+def test_other_errors_stay():
+    with pytest.raises(TypeError, match="expected input, other"):
+        clnn.mul("a", clnn.ones(1))
+    with pytest.raises(TypeError, match="must be Tensor, not int"):
+        clnn.sum(3)
+    assert not override.active
+
+
+def test_results_keep_the_subclass():
+    class Sub(clnn.Tensor):
+        pass
+
+    class SubSub(Sub):
+        pass
+
+    class Other(clnn.Tensor):
+        pass
+    x = clnn.tensor([1.0, 2.0]).as_subclass(Sub)
+    for r in (x + 1, 1 + x, x[0], x.sum(), clnn.stack([clnn.ones(2), x]), x.max(0).values, x.view(2, 1), x.detach(), x.data, x.T, clnn.zeros_like(x),
+              clnn.add(Sub([0]), SubSub([1])).as_subclass(Sub), clnn.nn.Linear(2, 1)(x)):
+        assert type(r) is Sub
+    assert type(Sub([0]) + SubSub([1])) is SubSub and type(x.numpy()).__name__ == "ndarray" and type(x.tolist()) is list
+    assert repr(x) == "Sub([1., 2.])"
+    assert type(clnn.tensor(x)) is clnn.Tensor                # a factory looks at values only
+    with pytest.raises(TypeError, match="Multiple dispatch failed"):
+        x + Other([1.0, 1.0])
+    x.tag = "mine"
+    for again in (copy.deepcopy(x), copy.copy(x)):
+        assert type(again) is Sub and again.tag == "mine" and again.tolist() == [1.0, 2.0]
+    with clnn._C.DisableTorchFunctionSubclass():
+        assert type(x + 1) is clnn.Tensor
+
+
+def test_a_subclass_has_history():
+    class Sub(clnn.Tensor):
+        pass
+    leaf = clnn.ones(2, requires_grad=True)
+    s = leaf.as_subclass(Sub)
+    (s * s * 3).sum().backward()
+    assert leaf.grad.tolist() == [6.0, 6.0] and type(leaf.grad) is clnn.Tensor and not s.is_leaf
+    own = clnn.Tensor._make_subclass(Sub, clnn.ones(2), True)
+    out = (own.exp() * own).sum()
+    out.backward()
+    assert type(out) is Sub and own.is_leaf and type(own.grad) is clnn.Tensor
+    p = clnn.nn.Parameter(Sub([1.0, 2.0]))
+    assert type(p) is Sub and isinstance(p, clnn.nn.Parameter) and type(p * 1) is Sub
+    base = clnn.zeros(2, 2).as_subclass(Sub)
+    base[0].add_(1)
+    assert base.tolist() == [[1, 1], [0, 0]]
+    got, = clnn.autograd.grad((own * clnn.ones(2)).sum(), own)
+    assert got.tolist() == [1.0, 1.0]
+
+
+def test_a_class_sees_methods_functions_and_properties():
+    seen = []
+
+    class Log(clnn.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((func, len(args), kwargs))
+            return super().__torch_function__(func, types, args, kwargs)
+    x = clnn.ones(2).as_subclass(Log)
+    for call, func, count in ((lambda: x + 1, clnn.Tensor.add, 2), (lambda: 1 - x, clnn.Tensor.__rsub__, 2), (lambda: x[0], clnn.Tensor.__getitem__, 2),
+                              (lambda: x.shape, clnn.Tensor.shape.__get__, 1), (lambda: x.grad, clnn.Tensor.grad.__get__, 1),
+                              (lambda: x.dtype, clnn.Tensor.dtype.__get__, 1), (lambda: clnn.relu(x), clnn.relu, 1), (lambda: len(x), clnn.Tensor.__len__, 1),
+                              (lambda: x.add_(1), clnn.Tensor.add_, 2), (lambda: float(x.sum()), clnn.sum, 1), (lambda: -x, clnn.Tensor.neg, 1)):
+        seen.clear()
+        call()
+        assert seen[0][0] == func and seen[0][1] == count
+    seen.clear()
+    clnn.sum(x, dim=0, keepdim=True)
+    assert seen == [(clnn.sum, 1, {"dim": 0, "keepdim": True})]
+    x.requires_grad = True
+    assert seen[-1][0] == clnn.Tensor.requires_grad.__set__
+
+
+def test_a_mode_sees_every_call():
+    names = []
+
+    class Log(TorchFunctionMode):
+        def __init__(self, mark):
+            self.mark = mark
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            names.append(self.mark + resolve_name(func).rpartition(".")[2])
+            return func(*args, **(kwargs or {}))
+    with Log("a"):
+        x = clnn.rand(2, requires_grad=True)
+        with Log("b"):
+            (x * 2).sum()
+        x.sum().backward()
+    assert names == ["arand", "bmul", "amul", "bsum", "asum", "asum", "abackward"]
+    assert clnn.overrides._get_current_function_mode() is None
+
+    class Swap(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return clnn.mul(*args) if func is clnn.add else func(*args, **(kwargs or {}))
+    with Swap():
+        assert float(clnn.add(clnn.tensor(3.0), 4)) == 12.0
+        with clnn._C.DisableTorchFunction():
+            assert float(clnn.add(clnn.tensor(3.0), 4)) == 7.0
+
+
+def test_a_function_of_ones_own():
+    class Sub(clnn.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return "taken" if func is twice else super().__torch_function__(func, types, args, kwargs)
+
+    def twice(x):
+        if has_torch_function((x,)):
+            return handle_torch_function(twice, (x,), x)
+        return x * 2
+    assert twice(Sub([1.0])) == "taken" and twice(clnn.ones(1)).tolist() == [2.0]
+    wrapped = clnn.overrides.wrap_torch_function(lambda x: (x,))(lambda x: x * 3)
+    assert wrapped(clnn.ones(1)).tolist() == [3.0]
+
+
+def test_questions():
+    o = clnn.overrides
+    table = o.get_overridable_functions()
+    assert clnn.add in table[clnn] and clnn.Tensor.shape.__get__ in table[clnn.Tensor] and clnn.zeros not in table[clnn]
+    assert clnn.zeros in o.get_ignored_functions() and clnn.manual_seed in o.get_ignored_functions() | {clnn.manual_seed}
+    assert resolve_name(clnn.Tensor.shape.__get__) == "clnn.Tensor.shape.__get__" and resolve_name(clnn.linalg.vecdot) == "clnn.linalg.vecdot"
+    assert o.is_tensor_method_or_property(clnn.Tensor.add_) and not o.is_tensor_method_or_property(clnn.nn.functional.softplus)
+    assert o.is_tensor_like(clnn.ones(1)) and not o.is_tensor_like(3)
+    stand_ins = o.get_testing_overrides()
+    assert stand_ins[clnn.cat]() == -1 and list(inspect.signature(stand_ins[clnn.cat]).parameters) == list(inspect.signature(clnn.cat).parameters)
+
+
+def test_the_check_comes_and_goes():
+    function, code, names = clnn.mm, clnn.mm.__code__, list(inspect.signature(clnn.mm).parameters)
+    override.activate()
+    assert clnn.mm is function and clnn.mm.__code__ is not code and list(inspect.signature(clnn.mm).parameters) == names
+    assert clnn.mm(clnn.ones(1, 2), clnn.ones(2, 1)).item() == 2.0 and clnn.ones(2).shape == (2,)
+    assert pickle.loads(pickle.dumps(clnn.ones(2))).tolist() == [1.0, 1.0]
+    override.deactivate()
+    assert clnn.mm.__code__ is code and not override.active
+
+
+def test_parameters_are_plain():
+    p = clnn.nn.Parameter(clnn.ones(2))
+
+    class Mine(clnn.nn.Parameter):
+        pass
+    assert type(p + 1) is clnn.Tensor and type(Mine(clnn.ones(2)) + 1) is clnn.Tensor
+    assert not has_torch_function((p, Mine(clnn.ones(1)), clnn.ones(1), 3, [p]))
