@@ -10,8 +10,9 @@ import clnn
 from clnn._tensor import tape
 from clnn._tensor.backward import grad as _tape_grad
 from clnn._tensor.grad_mode import state
-from clnn._tensor.tensor import Tensor
+from clnn._tensor.tensor import Tensor, edge
 from clnn._vmap import vmap
+from clnn.autograd.forward_ad import pushforward
 from clnn.nn.utils.stateless import functional_call
 from clnn.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
@@ -214,21 +215,8 @@ def vjp(func, *primals, has_aux=False):
 
 
 def _pushforward(outputs, variables):
-    """A function from tangents of the variables to tangents of the outputs: the derivative of ``u -> vjp(u)``, which is linear in u."""
-    dummies = [clnn.zeros_like(o).requires_grad_() for o in outputs]
-    live = [(o, u) for o, u in zip(outputs, dummies) if o._rg]
-    if live:
-        back = _tape_grad([o for o, _ in live], variables, [u for _, u in live], create_graph=True, retain_graph=True, allow_unused=True)
-    else:
-        back = (None,) * len(variables)
-
-    def push(tangents, create):
-        pairs = [(b, t) for b, t in zip(back, tangents) if b is not None and b._rg]
-        if not pairs:
-            return [clnn.zeros_like(o) for o in outputs]
-        got = _tape_grad([b for b, _ in pairs], dummies, [t for _, t in pairs], create_graph=create, retain_graph=True, allow_unused=True)
-        return [clnn.zeros_like(o) if g is None else g for g, o in zip(got, outputs)]
-    return push
+    """A function from tangents of the variables to tangents of the outputs."""
+    return pushforward(outputs, [edge(v) for v in variables])
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):

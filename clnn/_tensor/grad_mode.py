@@ -5,6 +5,8 @@ import functools
 import inspect
 import threading
 
+from ..graph import node
+
 
 class _State(threading.local):
     grad = True
@@ -12,6 +14,7 @@ class _State(threading.local):
     anomaly = False
     anomaly_check = True
     autocast = None       # set by clnn.amp: an object with .low (dtype)
+    pushing = False       # a walk over the tape that only serves to be differentiated (clnn.autograd.forward_ad)
     saved_hooks = ()      # (pack, unpack) pairs of saved_tensors_hooks
 
 
@@ -131,6 +134,23 @@ class inference_mode(_Mode):
             state.grad, state.inference = False, True
         else:
             state.inference = False
+        _count(self.mode)
 
     def __exit__(self, *exc):
         state.grad, state.inference = self.prev
+        _count(-self.mode)
+
+
+_inside, _lock = 0, threading.Lock()        # how many threads and blocks are in inference mode
+
+
+def _count(change):
+    global _inside
+    with _lock:
+        _inside += change
+        node.births = _first_version if _inside else None
+
+
+def _first_version():
+    """Of storages: so low that no counting makes it a number of an ordinary one."""
+    return -1 << 60 if state.inference else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 from .._tensor.backward import backward, grad
 from .._tensor.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .._tensor.tensor import Tensor as _Tensor
-from . import anomaly_mode, function, functional, graph
+from . import anomaly_mode, forward_ad, function, functional, graph
 from .anomaly_mode import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from .function import Function
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
@@ -23,7 +23,8 @@ class Variable(metaclass=_VariableType):
         return t.requires_grad_(requires_grad) if requires_grad else t
 
 
-__all__ = ["Function", "GradcheckError", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "function", "functional", "grad",
+__all__ = ["Function", "GradcheckError", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad",
+           "function", "functional", "grad",
            "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_enabled", "is_grad_enabled", "no_grad", "set_detect_anomaly",
            "set_grad_enabled"]
 

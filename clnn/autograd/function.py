@@ -1,6 +1,7 @@
 """Custom differentiable functions with a forward and a backward of their own."""
 from __future__ import annotations
 
+import copy
 import functools
 import traceback
 
@@ -22,7 +23,7 @@ class FunctionCtx:
     def __init__(self, needs=(), node=None):
         self.needs_input_grad = needs
         self._to_save, self._dirty, self._constant, self._materialize = (), (), (), True
-        self._saved, self._node = None, node
+        self._saved, self._node, self._for_forward = None, node, None
 
     def save_for_backward(self, *tensors):
         """Keep tensors (inputs, outputs or others) for ``backward``; in-place changes to them are noticed."""
@@ -32,7 +33,15 @@ class FunctionCtx:
         self._to_save = tensors
 
     def save_for_forward(self, *tensors):
-        """Accepted; there is no forward mode."""
+        """Keep tensors for ``jvp``, which finds them in ``saved_tensors``."""
+        self._for_forward = tensors
+
+    def _for_jvp(self):
+        """The context that ``jvp`` gets, a copy, as it may be called more than once and may drop what it was given."""
+        other = copy.copy(self)
+        if self._for_forward is not None:
+            other._saved, other._node, other._to_save = None, None, self._for_forward
+        return other
 
     def mark_dirty(self, *tensors):
         """Say that these inputs were changed in place."""
@@ -104,6 +113,9 @@ class FunctionNode(tape.Node):
 
     def apply(self, grads, needed):
         ctx, name = self.ctx, self.name()
+        if state.pushing and self.cls.jvp is not Function.jvp:
+            from .forward_ad import Transposed
+            return Transposed(self, grads).results()
         if ctx._materialize:
             grads = [creation.filled(m[0], 0, m[1], m[2]) if g is None and m is not None else g for g, m in zip(grads, self.metas)]
         backward = self.cls.vjp if self.cls.backward is Function.backward else self.cls.backward
@@ -137,7 +149,8 @@ class Function:
     """A differentiable function with its own gradient. Subclass it, write the static methods, and call ``apply``.
 
     ``forward(ctx, *args)`` computes without recording; or ``forward(*args)`` together with ``setup_context(ctx, inputs, output)``.
-    ``backward(ctx, *grad_outputs)`` returns one gradient (or None) per argument of ``forward``.
+    ``backward(ctx, *grad_outputs)`` returns one gradient (or None) per argument of ``forward``, ``jvp(ctx, *grad_inputs)`` one tangent per output; where
+    that is missing, forward-mode differentiation takes the derivative of ``backward``.
 
     Example:
         >>> class Exp(clnn.autograd.Function):
@@ -263,11 +276,12 @@ def once_differentiable(fn):
     return wrapper
 
 
-def _unused(*args):
-    raise NotImplementedError("forward mode is not supported")
+def _no_jvp(ctx, *grad_inputs):
+    """The tangents of the outputs from those of the inputs; in a subclass, for forward-mode differentiation."""
+    raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
 
-Function.jvp = staticmethod(_unused)
+Function.jvp = staticmethod(_no_jvp)
 
 
 class InplaceFunction(Function):

@@ -79,6 +79,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
         inputs: tensor or sequence; those that require a gradient (best in float64) are checked.
         eps: step of the differences; ``atol``, ``rtol``: allowed error.
         nondet_tol: allowed difference between two backward passes.
+        check_backward_ad, check_forward_ad: which of the derivatives are compared: products with vectors from the left, from the right.
 
     Example:
         >>> x = clnn.tensor([0.5, 2.0], dtype=clnn.float64, requires_grad=True)
@@ -94,7 +95,10 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
             if t.dtype.itemsize < 8:
                 warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point. This check will likely fail if all the "
                               "inputs are not of double precision floating point.", UserWarning, stacklevel=2)
-        _compare(func, inputs, wanted, eps, atol, rtol, nondet_tol)
+        if check_backward_ad:
+            _compare(func, inputs, wanted, eps, atol, rtol, nondet_tol)
+        if check_forward_ad:
+            _compare_forward(func, inputs, wanted, eps, atol, rtol)
     except GradcheckError:
         if raise_exception:
             raise
@@ -123,6 +127,30 @@ def _compare(func, inputs, wanted, eps, atol, rtol, nondet_tol):
             if not np.allclose(analytical[j][k], numerical, rtol=rtol, atol=atol, equal_nan=True):
                 raise GradcheckError(f"Jacobian mismatch for output {j} with respect to input {k},\nnumerical:{numerical}\n"
                                      f"analytical:{analytical[j][k]}\n")
+
+
+def _forward(func, inputs, t):
+    """One matrix (elements of ``t``, elements of output) per output, by forward-mode differentiation, a pass per element."""
+    from . import forward_ad
+    rows, count = [], _variables(t)
+    for i in range(count):
+        unit = np.zeros(count)
+        unit[i] = 1
+        unit = unit.view(np.complex128) if t.dtype.is_complex else unit
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(t, from_array(unit.reshape(tuple(t.shape)), t._storage.device, t.dtype))
+            outs = _outputs(func(*[dual if x is t else x for x in inputs]))
+            tangents = [forward_ad.unpack_dual(o).tangent for o in outs]
+            rows.append([np.zeros(o.numel()) if g is None else read(g.detach()).astype(np.float64).reshape(-1) for o, g in zip(outs, tangents)])
+    return [np.stack(column) for column in zip(*rows)] if rows else []
+
+
+def _compare_forward(func, inputs, wanted, eps, atol, rtol):
+    for k, t in enumerate(wanted):
+        for j, (forward, numerical) in enumerate(zip(_forward(func, inputs, t), _numerical(func, inputs, t, eps))):
+            if not np.allclose(forward, numerical, rtol=rtol, atol=atol, equal_nan=True):
+                raise GradcheckError(f"Jacobian computed with forward mode mismatch for output {j} with respect to input {k},\nnumerical:{numerical}\n"
+                                     f"analytical:{forward}\n")
 
 
 def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, gen_non_contig_grad_outputs=False,

@@ -1,0 +1,186 @@
+"""Forward-mode differentiation: tensors that carry a tangent, in a block ``dual_level()``.
+
+Operators have rules for the backward pass only. The product of vectors with the Jacobian, ``u -> J' u``, is linear in ``u``, and its own derivative is
+``t -> J t``: the tangent of a result comes from two walks over the tape when it is asked for (:func:`unpack_dual`), whatever the number of operators. So
+operators must be recorded: within ``no_grad`` results have no tangent. A :class:`clnn.autograd.Function` with a ``jvp`` of its own is asked for that.
+"""
+from __future__ import annotations
+
+from collections import namedtuple
+
+from .._tensor import tape
+from .._tensor.grad_mode import enable_grad, state
+from .._tensor.tensor import Tensor, edge
+from ..ops import creation
+
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
+
+UnpackedDualTensor = namedtuple("UnpackedDualTensor", "primal tangent")
+UnpackedDualTensor.__doc__ = "What :func:`unpack_dual` returns: ``primal`` and ``tangent``, which is None where there is none."
+_current_level = -1
+_duals: list = []               # the tape entries of the duals of this level
+
+
+class _Dual(tape.Node):
+    """Where a dual tensor stands on the tape: the primal's gradient is that of the dual."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, primal, tangent):
+        at = edge(primal)
+        super().__init__([] if at is None else [at], 1)
+        self.primal, self.tangent = primal, tangent
+
+    def name(self):
+        return "DualBackward0"
+
+    def apply(self, grads, needed):
+        return grads[:len(self.edges)]
+
+
+def enter_dual_level():
+    """Begin a level of forward differentiation; returns its number. There is one at a time."""
+    global _current_level
+    if _current_level >= 0:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _current_level = 0
+    return _current_level
+
+
+def exit_dual_level(*, level=None):
+    """End a level: all tangents made in it are gone."""
+    global _current_level
+    level = _current_level if level is None else level
+    if level != _current_level or level < 0:
+        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
+    _current_level = -1
+    for node in _duals:
+        node.tangent = None
+    _duals.clear()
+
+
+class dual_level:
+    """The block in which tensors made by :func:`make_dual` have tangents.
+
+    Example::
+
+        >>> from clnn.autograd import forward_ad
+        >>> with forward_ad.dual_level():
+        ...     x = forward_ad.make_dual(clnn.tensor([1., 2.]), clnn.tensor([1., 0.]))
+        ...     forward_ad.unpack_dual((x * x).sum()).tangent
+        tensor(2.)
+    """
+
+    def __enter__(self):
+        return enter_dual_level()
+
+    def __exit__(self, *exc):
+        exit_dual_level()
+
+
+def make_dual(tensor, tangent, *, level=None):
+    """``tensor`` with the tangent ``tangent``: another handle on its memory, for use within the level.
+
+    Raises:
+        ValueError: one of them is neither float nor complex.
+        RuntimeError: outside of a level, or the shapes differ.
+    """
+    if (_current_level if level is None else level) < 0:
+        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
+    for what, t in (("primal", tensor), ("tangent", tangent)):
+        if not t.dtype.differentiable:
+            raise ValueError(f"Expected {what} to be floating point or complex, but got: {t.dtype}")
+    if tensor.shape != tangent.shape:
+        raise RuntimeError(f"Expected tangent to have the same shape as the primal, {list(tensor.shape)}, but got {list(tangent.shape)}")
+    node = _Dual(tensor, tangent)
+    _duals.append(node)
+    dual = tensor._alias()
+    dual._grad_fn, dual._out_nr, dual._rg = node, 0, True
+    return dual
+
+
+def unpack_dual(tensor, *, level=None):
+    """The value and the tangent of ``tensor``: ``UnpackedDualTensor(primal, tangent)``.
+
+    The tangent is None outside of a level, and where ``tensor`` depends on no dual. Primal and tangent have a history where other tensors that require
+    gradients took part, so that they can be differentiated backward in turn.
+    """
+    at = edge(tensor) if (_current_level if level is None else level) >= 0 and _duals else None
+    if at is None:
+        return UnpackedDualTensor(tensor, None)
+    if type(at[0]) is _Dual and at[0].tangent is not None:
+        return UnpackedDualTensor(at[0].primal, at[0].tangent)
+    linked = _linked(at[0]) or any(d.tangent._rg for d in _duals)
+    push = pushforward([tensor], [(d, 0) for d in _duals])
+    tangent, = push([d.tangent for d in _duals], linked, missing=None)
+    if linked or tangent is None:
+        return UnpackedDualTensor(tensor, tangent)
+    return UnpackedDualTensor(tensor.detach(), tangent.detach())
+
+
+def _linked(root):
+    """Whether the graph behind ``root`` reaches leaves."""
+    seen, stack = {root}, [root]
+    while stack:
+        node = stack.pop()
+        if node.__class__ is tape.AccumulateGrad:
+            return True
+        for e in node.edges:
+            if e is not None and e[0] not in seen:
+                seen.add(e[0])
+                stack.append(e[0])
+    return False
+
+
+def pushforward(outputs, places):
+    """A function from tangents at ``places`` on the tape to those of the tensors ``outputs``: the derivative of ``u -> vjp(u)``."""
+    dummies = [creation.zeros_like(o.detach()).requires_grad_() for o in outputs]
+    live = [(edge(o), u) for o, u in zip(outputs, dummies) if o._rg]
+    with enable_grad():
+        before, state.pushing = state.pushing, True
+        try:
+            back = tape.run([at for at, _ in live], [u.view_as(u) for _, u in live], True, True, places, accumulate=False) if live else [None] * len(places)
+        finally:
+            state.pushing = before
+
+    def push(tangents, create, missing=creation.zeros_like):
+        """``missing``: makes the tangents of outputs that depend on nothing; None leaves them None."""
+        pairs = [(edge(b), t) for b, t in zip(back, tangents) if b is not None and b._rg]
+        if pairs:
+            got = tape.run([at for at, _ in pairs], [t for _, t in pairs], True, create, [edge(u) for u in dummies], accumulate=False)
+        else:
+            got = [None] * len(dummies)
+        return [missing(o.detach()) if g is None and missing is not None else g for g, o in zip(got, outputs)]
+    return push
+
+
+class Transposed(tape.Node):
+    """The vector-Jacobian product of a custom function that has a ``jvp``: only its derivative exists, and that is the ``jvp``."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of, grads):
+        super().__init__([edge(u) if u is not None else None for u in grads], len(of.inputs))
+        self.of = of
+
+    def apply(self, tangents, needed):
+        of = self.of
+        device = next(m[2] for m in of.metas if m is not None)
+        full = [t if t is not None or meta is None or not of.ctx._materialize else creation.filled(meta[0], 0, meta[1], device)
+                for t, meta in zip(tangents, of.inputs)]
+        got = of.cls.jvp(of.ctx._for_jvp(), *full)
+        got = tuple(got) if isinstance(got, (tuple, list)) else (got,)
+        if len(got) != len(self.edges):
+            raise RuntimeError(f"function {of.cls.__name__} returned an incorrect number of forward gradients (expected {len(self.edges)}, got {len(got)})")
+        return [g if isinstance(g, Tensor) and flag else None for g, flag in zip(got, needed)]
+
+    def results(self):
+        """Stand-ins for the products, whose values nobody reads."""
+        out, device = [], next(m[2] for m in self.of.metas if m is not None)
+        for nr, (meta, at) in enumerate(zip(self.of.inputs, self.of.edges)):
+            t = None
+            if meta is not None and at is not None:
+                t = creation.filled(meta[0], 0, meta[1], device)
+                t._grad_fn, t._out_nr, t._rg = self, nr, True
+            out.append(t)
+        return out
