@@ -150,8 +150,11 @@ class Recording:
             self.entries = [(fn, (self.queue, *args[1:])) for fn, args in self.entries]
         if launcher.recorders is not None:
             return self._replay_seen()
+        held = self.device.holds_back
         for fn, args in self.entries:
             fn(*args)
+            if held:
+                self.device.submit()
 
     def _replay_seen(self):
         """Enqueue the list and tell the recorders of each kernel."""

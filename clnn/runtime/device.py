@@ -18,6 +18,7 @@ from .backlog import Backlog
 from .memory import Memory, human
 
 _SMALL_WRITE = 1 << 20        # bytes that are copied on the host so that a write need not wait for the queue
+_SUBMIT = 8                   # launches after which a driver that holds them back is asked to begin: often enough to work while the host goes on
 _errors: dict[int, tuple] = {}  # code -> (op name, message, exception type); codes are stable across processes
 
 
@@ -47,6 +48,7 @@ class Device:
         # Kernels whose work-items walk runs of elements by themselves: PoCL vectorises such loops, and they need no work-groups.
         self.loops = self.flavour == "pocl" or self.max_work_group < 64
         self.default_local = min(64 if self.flavour == "pocl" else 256, self.max_work_group)
+        self.holds_back, self._enqueued = not self.is_cpu, 0       # GPU drivers may leave what is enqueued until they are flushed
         self.driver_caches = self.flavour == "pocl"                # it keeps what it built, so binaries need not be kept once more
         # Own declarations of built-in functions in place of a long header: None until a build showed whether the driver takes them.
         self.declares_builtins = None if self.flavour == "pocl" and not self.has_fp16 else False
@@ -134,6 +136,12 @@ class Device:
         self._queue = self.__dict__["queue"] = None
         self.waiting = False
         self.__dict__["alloc"] = lambda nbytes: self.check_process()
+
+    def submit(self) -> None:
+        """Called after each launch on a driver that holds launches back: has it begin them now and then, so that it works while the host goes on."""
+        self._enqueued += 1
+        if self._enqueued % _SUBMIT == 0:
+            self.queue.flush()
 
     def flush(self) -> None:
         """Enqueue what waits for the build of a kernel."""
