@@ -20,6 +20,7 @@ from .core.config import config as _config
 from .core.dtype import dtype, float_default as get_default_dtype, promote_types, set_float_default as set_default_dtype  # noqa: F401
 from .core.errors import *  # noqa: F401,F403
 from .core.layout import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, strided  # noqa: F401
+from .core.layout import sparse_coo, sparse_csc, sparse_csr  # noqa: F401
 from .core.shape import Size  # noqa: F401
 from .graph.op import REGISTRY as _REGISTRY
 from . import ops as _ops  # noqa: F401
@@ -140,7 +141,7 @@ def get_num_threads():
 
 
 _LAZY = set("""_C _dynamo _inductor accelerator amp autograd backends compiler cpu cuda distributed distributions fft func functional hub jit linalg mps
-                multiprocessing nn onnx optim overrides profiler random return_types serialization signal special testing types utils version xpu""".split())
+                multiprocessing nn onnx optim overrides profiler random return_types serialization signal sparse special testing types utils version xpu""".split())
 _PLACES = {                     # names that are read from a module when they are first used
     "_compile": "compile",
     "serialization": "save load",
@@ -149,6 +150,8 @@ _PLACES = {                     # names that are read from a module when they ar
     "amp": "autocast GradScaler is_autocast_enabled get_autocast_dtype set_autocast_enabled set_autocast_dtype clear_autocast_cache",
     "autograd.anomaly_mode": "is_anomaly_enabled is_anomaly_check_nan_enabled",
     "func": "vmap",
+    "sparse._build": "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor",
+    "sparse": "smm spmm dsmm hspmm sspaddmm",
     "cuda": "Event Stream",
     "summary_": "summary",
 }

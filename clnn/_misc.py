@@ -466,10 +466,8 @@ class Absent(AttributeError, NotImplementedError):
 
 
 _FAMILIES = {
-    "sparse tensors": "sparse sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor "
-                      "sparse_bsr_tensor sparse_bsc_tensor sparse_compressed_tensor smm sspaddmm hspmm dsmm hsmm saddmm spmm to_sparse to_sparse_coo "
-                      "to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc coalesce indices values crow_indices col_indices ccol_indices "
-                      "row_indices sparse_mask sparse_dim dense_dim sparse_resize_ sparse_resize_and_clear_ resize_as_sparse_",
+    "sparse tensors of blocks": "sparse_bsr sparse_bsc sparse_bsr_tensor sparse_bsc_tensor to_sparse_bsr to_sparse_bsc",
+    "these products of sparse tensors": "hsmm saddmm resize_as_sparse_",
     "quantised dtypes": "qint8 quint8 qint32 quint4x2 quint2x4 qscheme per_tensor_affine per_channel_affine per_tensor_symmetric "
                         "per_channel_symmetric quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
                         "q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis ao quantization",

@@ -113,11 +113,11 @@ def test_eigenvalues_of_general_matrices(size, numbers):
 
 
 def test_what_is_absent_says_so():
-    for name, family in (("sparse_coo_tensor", "sparse"), ("qint8", "quantised")):
+    for name, family in (("sparse_bsr_tensor", "sparse"), ("qint8", "quantised")):
         assert not hasattr(clnn, name)
         with pytest.raises(NotImplementedError, match=family):
             getattr(clnn, name)
-    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'to_sparse': clnn does not implement sparse"):
-        clnn.ones(2).to_sparse()
+    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'to_sparse_bsr': clnn does not implement sparse"):
+        clnn.ones(2).to_sparse_bsr()
     with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'nothing'"):
         clnn.ones(2).nothing

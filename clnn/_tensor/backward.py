@@ -1,14 +1,14 @@
 """Entry points of the engine: ``backward`` and ``grad``."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from . import tape
 from .tensor import Tensor, edge
 
 
 def _as_tuple(x):
-    return tuple(x) if isinstance(x, Sequence) and not isinstance(x, Tensor) else (x,)
+    return tuple(x) if isinstance(x, Iterable) and not isinstance(x, Tensor) else (x,)
 
 
 def _seed(t, g):
@@ -64,11 +64,11 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         raise RuntimeError("'inputs' argument to 'backward' cannot be empty.")
     got = tape.run(roots, seeds, keep, create_graph, [_target(t) for t in inputs], True, accumulate=False)
     for t, g in zip(inputs, got):
-        tape._accumulate(t, g, create_graph)
+        tape._accumulate(t, t._dressed(g), create_graph)
 
 
 def _target(t):
-    at = edge(t)
+    at = edge(t._bearer)
     if at is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return at
@@ -97,7 +97,9 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     got = tape.run(roots, seeds, keep, create_graph, [_target(t) for t in inputs], accumulate=False)
     allow = allow_unused if allow_unused is not None else materialize_grads
     for i, g in enumerate(got):
-        if g is None:
+        if g is not None:
+            got[i] = inputs[i]._dressed(g)
+        else:
             if materialize_grads:
                 got[i] = inputs[i].new_zeros(inputs[i].shape)
             elif not allow:

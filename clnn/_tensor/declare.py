@@ -337,6 +337,7 @@ def _with_common_names(op, body, params, old=()):
 
     @answers
     def call(*args, **kwargs):
+        target = None
         try:
             if real_only and dt.complex_in_use:
                 _refuse_complex(op, (*args, *kwargs.values()))

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ..graph.op import REGISTRY
 from . import tape
+from .foreign import NoStrides
 from .grad_mode import state
 from .tensor import Tensor, bump, edge, write
 
@@ -51,7 +52,11 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
         if result.dtype.category > target.dtype.category:
             raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type {type_name(target.dtype)}")
         result = result.to(target.dtype)
-    if 0 in target._strides and any(s == 0 and n > 1 for s, n in zip(target._strides, target.shape)):
+    try:
+        strides = target._strides
+    except NoStrides:
+        return target._become(result, name)
+    if 0 in strides and any(s == 0 and n > 1 for s, n in zip(strides, target.shape)):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
     if target._inference and not state.inference:

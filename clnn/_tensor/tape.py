@@ -140,7 +140,7 @@ def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accum
     if not create_graph:
         for leaf in leaves:                 # a gradient left pending would keep its inputs, whole activations, alive
             if leaf._grad is not None:
-                leaf._grad._storage.buffer()
+                leaf._grad._settle()
     return captured
 
 
@@ -185,7 +185,7 @@ def _accumulate(leaf, grad, create_graph):
     have = leaf._grad
     if have is None:
         leaf._grad = grad if create_graph else grad._snapshot()
-    elif create_graph:
+    elif create_graph or have.is_sparse is not grad.is_sparse:      # a sum of both kinds is dense: another tensor
         leaf._grad = have + grad
     else:
         have._assign(have + grad)

@@ -221,7 +221,7 @@ class Tensor:
                 raise RuntimeError(f"assigned grad has data of a different size: got {list(value.shape)}, expected {list(self.shape)}")
             if value.dtype is not self.dtype:
                 raise RuntimeError(f"assigned grad has data of a different type: got {value.dtype}, expected {self.dtype}")
-            if value._storage.device is not self._storage.device:
+            if value._home is not self._home:
                 raise RuntimeError(f"assigned grad has data located on a different device: got {value.device}, expected {self.device}")
         self._grad = value
 

@@ -1,9 +1,10 @@
-"""Names of memory layouts and formats, which programs pass on and compare. Memory is always laid out by strides, densely when copied."""
+"""Names of memory layouts and formats, which programs pass on and compare. Memory is laid out by strides, densely when copied; ``clnn.sparse`` has the
+tensors of other layouts."""
 from __future__ import annotations
 
 
 class layout(str):
-    """How the elements of a tensor are stored: ``clnn.strided``."""
+    """How the elements of a tensor are stored: ``clnn.strided`` or one of the sparse ones."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -16,6 +17,6 @@ class memory_format(str):
     __repr__ = str.__str__
 
 
-strided = layout("clnn.strided")
+strided, sparse_coo, sparse_csr, sparse_csc = (layout("clnn." + n) for n in ("strided", "sparse_coo", "sparse_csr", "sparse_csc"))
 contiguous_format, preserve_format, channels_last, channels_last_3d = (
     memory_format("clnn." + n) for n in ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d"))

@@ -6,5 +6,5 @@ from . import extremes, linalg, norms, products, random, scans  # noqa: F401
 from . import indexing, scattering, joining, rearrange, padding, triangular, searching, sorting, embedding  # noqa: F401,I001
 from . import recurrent  # noqa: F401
 from . import extras, resample, fold, layers, multihead, gamma, bessel, factorisations  # noqa: F401
-from . import fourier, spectral  # noqa: F401
+from . import fourier, spectral, layouts  # noqa: F401
 from . import symbols  # noqa: F401  (last: the operator symbols of Tensor)

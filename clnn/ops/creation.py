@@ -10,6 +10,7 @@ import numpy as np
 
 from .._tensor.device import resolve
 from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before the first record)
+from .._tensor.foreign import NoStrides
 from .._tensor.inplace import set_out
 from .._tensor.interop import from_array
 from .._tensor.tensor import Tensor, empty as _empty, from_node
@@ -123,12 +124,18 @@ def _like(input, dtype, device):
 
 def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Uninitialised memory of the shape, dtype and device of ``input``."""
-    return _done(_empty(input.shape, *_like(input, dtype, device)), requires_grad)
+    try:
+        return _done(_empty(input.shape, *_like(input, dtype, device)), requires_grad)
+    except NoStrides as refused:
+        return refused.instead("empty_like", (input,), dict(dtype=dtype, layout=layout, device=device, requires_grad=requires_grad))
 
 
 def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Zeros of the shape, dtype and device of ``input``."""
-    return _done(filled(input.shape, 0, *_like(input, dtype, device)), requires_grad)
+    try:
+        return _done(filled(input.shape, 0, *_like(input, dtype, device)), requires_grad)
+    except NoStrides as refused:
+        return refused.instead("zeros_like", (input,), dict(dtype=dtype, layout=layout, device=device, requires_grad=requires_grad))
 
 
 def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):

@@ -407,7 +407,6 @@ for _name, _row in dict(float=dt.float32, double=dt.float64, half=dt.float16, bf
 Tensor.cpu = lambda self, memory_format=None: self.to("cpu")
 Tensor.cuda = lambda self, device=None, non_blocking=False, memory_format=None: self.to("gpu" if device is None else f"gpu:{device}"
                                                                                         if isinstance(device, int) else device)
-Tensor.to_dense = lambda self: self
 Tensor.pin_memory = lambda self, device=None: self
 Tensor.is_pinned = lambda self: False
 Tensor.share_memory_ = lambda self: self

@@ -1,0 +1,39 @@
+"""Tensors without strides: how an operator written for dense memory hands such operands over.
+
+A sparse tensor has no storage; whoever asks it for one gets :class:`NoStrides`. The constructors of operators catch that and ask the tensor for its own
+form of the operator. So no operator looks for sparse operands, and dense ones cost nothing.
+"""
+from __future__ import annotations
+
+from .tensor import Tensor
+
+
+class NoStrides(NotImplementedError):
+    """An operator asked a tensor without strides for its memory. What remains uncaught says which operator that was."""
+
+    def __init__(self, tensor):
+        super().__init__("Cannot access storage of SparseTensorImpl: a sparse tensor has no strides, use its indices() and values() or to_dense()")
+        self.tensor, self.operator = tensor, ""
+
+    def instead(self, name, args, kwargs):
+        """What the tensor's own form of the operator ``name`` gives; raises this error, with the name in it, where there is none."""
+        own = self.tensor._own_form(name)
+        if own is not None:
+            return own(*args, **kwargs)
+        raise self.of(name)
+
+    def of(self, name):
+        """This error, saying that it was the operator ``name``; the innermost of several is named."""
+        if not self.operator:
+            self.operator = name.lstrip("_")
+            self.args = (f"Could not run 'aten::{self.operator}' with arguments from the '{self.tensor._backend()}' backend: clnn has no such operator for "
+                         "sparse tensors. Use to_dense() first, or apply it to values().",)
+        return self
+
+
+# What tensors with strides answer where both kinds differ: their device, the tensor whose history theirs is, a gradient of that as one of theirs; and
+# computing what is pending.
+Tensor._home = property(lambda self: self._storage.device)
+Tensor._bearer = property(lambda self: self)
+Tensor._dressed = lambda self, g: g
+Tensor._settle = lambda self: self._storage.buffer()
