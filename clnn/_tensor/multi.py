@@ -8,7 +8,7 @@ from ..graph import fuse
 from ..graph.multi import BLOCK, launch_norms, launch_rows
 from ..graph.node import held
 from ..runtime import capture
-from .tensor import Tensor, bump, empty, write
+from .tensor import Tensor, empty, write
 
 _refcount = sys.getrefcount
 _plans: dict = {}
@@ -42,25 +42,28 @@ for _op in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", 
 
 
 class Plan:
-    """A traced rule: instructions, which column each leaf is, and each scalar's name or constant."""
+    """A traced rule: instructions, which column each leaf is, and each scalar's name or constant.
 
-    __slots__ = ("code", "leaves", "columns", "kinds", "scalars", "outs", "cacheable")
+    ``targets``: of each output, the column that it replaces and how many leaves that column is.
+    """
+
+    __slots__ = ("code", "leaves", "columns", "kinds", "scalars", "outs", "targets", "cacheable")
 
 
-def foreach_update(rule, params, grads, slots, scalars, flags) -> None:
-    """Apply ``rule(p, g, *slots, **scalars, **flags) -> (new_p, *new_slots)`` to parallel lists, writing results in place.
+def foreach_update(rule, rows, scalars, flags) -> None:
+    """Apply ``rule(p, g, *slots, **scalars, **flags) -> (new_p, *new_slots)`` to rows of tensors (p, g, *slots), writing results in place.
 
     The rule must be elementwise and pure; a ``g`` of no dimensions serves all elements. Tensors that a joint launch cannot take (views, mixed dtypes,
     values on the tape) go one by one.
     """
-    rows = {}
-    for row in zip(params, grads, *slots):
+    groups = {}
+    for row in rows:
         if not _joint(row):
             _one(rule, row, scalars, flags)
             continue
         key = (row[0]._storage.device, tuple([t.dtype for t in row]), row[1].shape == row[0].shape)
-        rows.setdefault(key, []).append(row)
-    for (device, dtypes, alike), group in rows.items():
+        groups.setdefault(key, []).append(row)
+    for (device, dtypes, alike), group in groups.items():
         plan = _plan(rule, group[0], (dtypes, alike), scalars, flags)
         if plan is None:
             for row in group:
@@ -76,14 +79,14 @@ def _one(rule, row, scalars, flags):
 
 
 def _joint(row):
-    shape, device = row[0].shape, row[0]._storage.device
-    if device.kind == "meta" or not row[0]._numel:
+    first, second = row[0], row[1]
+    shape, device = first.shape, first._storage.device
+    if not first._numel or device.kind == "meta":
         return False
-    for i, t in enumerate(row):
+    for t in row:
         st = t._storage
-        if t.shape != shape and (t.shape or i != 1) or not t._dense or t._numel * t.dtype.itemsize != st.nbytes or st.device is not device:
-            return False
-        if t._grad_fn is not None:
+        if not t._dense or st.device is not device or t._grad_fn is not None or t._numel * t.dtype.itemsize != st.nbytes \
+                or t.shape != shape and (t.shape or t is not second):
             return False
     return True
 
@@ -125,7 +128,8 @@ def _trace(rule, row, scalars, flags):
     plan.columns = [column[id(leaf[0])] for leaf in group.leaves]
     plan.kinds = tuple(fuse._SCALAR_C[k] for k in group.kinds)
     plan.scalars = [(v.name if isinstance(v, Symbol) and plan.cacheable else None, float(v)) for v in group.scalars]
-    plan.outs = values
+    plan.outs = tuple([v for v in values if v is not None])
+    plan.targets = [(c, plan.columns.count(c)) for c, v in zip((0, *range(2, len(row))), values) if v is not None]
     return plan
 
 
@@ -139,26 +143,26 @@ _PACK = {"float": float, "double": lambda v: struct.pack("d", v), "long": int}
 
 def _run(device, plan, group, scalars):
     packed = scalar_arguments(plan, scalars)
-    rows = []
-    outs = tuple(o for o in plan.outs if o is not None)
+    rows, columns = [], plan.columns
     for row in group:
-        ins = [row[c]._storage.buffer() for c in plan.columns]
+        storages = [t._storage for t in row]
+        for st in storages:
+            if st.node is not None:
+                st.buffer()
+        ins = [storages[c].buf for c in columns]
         results = []
-        for target, o in zip((row[0], *row[2:]), plan.outs):
-            if o is None:
-                continue
-            st = target._storage
-            st.buffer()
-            # attribute and call argument, plus each place in ``ins`` that is this very buffer
-            if _refcount(st.buf) > 2 + sum(b is st.buf for b in ins) + (id(st.buf) in held) and not st.pinned:
+        for c, reads in plan.targets:
+            st = storages[c]
+            # attribute and call argument, plus the places in ``ins``: whoever else refers to the buffer keeps its old contents
+            if _refcount(st.buf) > 2 + reads + (id(st.buf) in held) and not st.pinned:
                 st.buf = device.alloc(st.nbytes)
             results.append(st.buf)
-            bump(target)
+            (row[c]._ver or st).version += 1
         rows.append((row[0]._numel, ins, results))
         ins = None
     recording = capture.active
     first = len(recording.calls) if recording is not None else 0
-    launch_rows(device, plan.code, plan.leaves, plan.kinds, outs, packed, rows)
+    launch_rows(device, plan.code, plan.leaves, plan.kinds, plan.outs, packed, rows)
     if recording is not None:
         recording.updates.append((plan, first, len(recording.calls)))
 

@@ -6,6 +6,7 @@ things alone, the second call of a kind is observed, and later ones do the same 
 from __future__ import annotations
 
 import functools
+import operator
 import threading
 
 from ..core.config import config
@@ -13,6 +14,7 @@ from ..graph import fuse
 from ..graph.node import Storage
 from ..runtime import launch as launcher
 from ..runtime.device import Device
+from ..runtime.launch import BUFFER, Prepared
 from ..runtime.params import on_change
 from .tensor import Tensor
 
@@ -24,26 +26,34 @@ on = True               # tests that change how a device is treated switch it of
 
 
 class Recipe:
-    """Bytes to allocate, launches with the places of their buffers, and the results: None or (buffer, nbytes, shape, strides, dtype, elements, dense)."""
+    """Bytes to allocate, launches with what picks their buffers, and the results: None or (buffer, nbytes, shape, strides, dtype, elements, dense).
 
-    __slots__ = ("sizes", "launches", "results", "single")
+    ``places`` are the numbers of arguments: what picks the buffers of a launch from a list picks the arguments' numbers from its end.
+    """
 
-    def run(self, device, buffers):
-        buffers += [device.alloc(n) for n in self.sizes]
-        for kernel, global_size, local_size, args, places in self.launches:
-            args = args.copy()
-            for i, k in places:
-                args[i] = buffers[k]
-            fuse._launch(device, kernel, global_size, local_size, *args)
-        out = tuple([None if r is None else _tensor(device, buffers[r[0]], *r[1:]) for r in self.results])
-        return out[0] if self.single else out
+    __slots__ = ("device", "sizes", "launches", "places", "results", "single")
+
+    def run(self, buffers):
+        device = self.device
+        alloc = device.alloc
+        for n in self.sizes:
+            buffers.append(alloc(n))
+        everything = buffers + self.places
+        for prepared, pick in self.launches:
+            prepared.run(device, pick(everything))
+        if self.single:
+            return _tensor(device, buffers, *self.results[0])
+        return tuple([None if r is None else _tensor(device, buffers, *r) for r in self.results])
 
 
-def _tensor(device, buf, nbytes, shape, strides, dtype, numel, dense):
-    t = object.__new__(Tensor)
-    t._storage, t.shape, t._strides, t._offset = Storage(device, nbytes, buf), shape, strides, 0
+def _tensor(device, buffers, at, nbytes, shape, strides, dtype, numel, dense):
+    t = _new(Tensor)
+    t._storage, t.shape, t._strides, t._offset = Storage(device, nbytes, buffers[at]), shape, strides, 0
     t.dtype, t._numel, t._dense = dtype, numel, dense
     return t
+
+
+_new = object.__new__
 
 
 def _describe(values, key, buffers, ready):
@@ -84,13 +94,14 @@ def repeated(body, ready=False):
         key, buffers = [config.matmul_precision, config.tensor_cores], []
         if not _describe(values, key, buffers, ready):
             return body(*values)
-        if len(buffers) > 1 and len(set(map(id, buffers))) < len(buffers):
+        n = len(buffers)
+        if n > 1 and (buffers[0] is buffers[1] if n == 2 else len(set(map(id, buffers))) < n):
             ids = list(map(id, buffers))
             key.append(tuple(map(ids.index, ids)))              # which operands are the same memory
         key = tuple(key)
         found = known.get(key, 0)
         if found.__class__ is Recipe:
-            return found.run(_device(values), buffers)
+            return found.run(buffers)
         if found > _TRIES:
             return body(*values)
         if len(known) > _MOST:
@@ -142,17 +153,20 @@ def _observe(body, values, inputs):
         device.alloc, launcher.recorders = plain, None
     if device.waiting or device.transfers != transfers or any([where is not device for where, *_ in launches]):
         return result, None
-    return result, _recipe(result, inputs, made, launches)
+    return result, _recipe(device, result, inputs, made, launches)
 
 
-def _recipe(result, inputs, made, launches):
+def _recipe(device, result, inputs, made, launches):
     place = {id(buf): k for k, buf in enumerate([*inputs, *[buf for buf, _ in made]])}
     recipe = Recipe()
+    recipe.device, recipe.places = device, list(range(max([len(args) for *_, args in launches], default=0)))
     recipe.sizes = [nbytes for _, nbytes in made]
     recipe.single = result.__class__ is not tuple
     recipe.results, first, used = [], len(inputs), set()
     for t in (result,) if recipe.single else result:
         if t is None:
+            if recipe.single:
+                return None
             recipe.results.append(None)
             continue
         st = t._storage
@@ -161,9 +175,12 @@ def _recipe(result, inputs, made, launches):
             return None                     # a value yet to be computed, an operand or a part of something
         used.add(k)
         recipe.results.append((k, st.nbytes, t.shape, t._strides, t.dtype, t._numel, t._dense))
-    recipe.launches = [(kernel, global_size, local_size, list(args), [(i, place[id(a)]) for i, a in enumerate(args) if type(a) not in _PLAIN and id(a) in place])
-                       for _, kernel, global_size, local_size, args in launches]
-    for *_, args, places in recipe.launches:
-        for i, _ in places:
-            args[i] = None                  # a recipe keeps no buffer but constants
+    recipe.launches, total = [], len(inputs) + len(made)
+    for _, kernel, global_size, local_size, args in launches:
+        varying = [i for i, a in enumerate(args) if type(a) not in _PLAIN and id(a) in place]
+        if not varying:
+            return None
+        pick = operator.itemgetter(*[k for i in varying for k in (total + i, place[id(args[i])])])
+        args = [BUFFER if i in varying else a for i, a in enumerate(args)]              # a recipe keeps no buffer but constants
+        recipe.launches.append((Prepared(kernel, global_size, local_size, args), pick))
     return recipe

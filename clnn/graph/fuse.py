@@ -10,6 +10,7 @@ from ..core.errors import IntegerDivisionError
 from ..core.shape import collapse, contiguous_strides, is_contiguous
 from ..runtime import launch as launcher
 from ..runtime import templates
+from ..runtime.launch import BUFFER, NUMBER
 from . import codegen, draws, node as node_module, slim, tiles, vectors
 from .node import Expr, Node, Storage, held
 
@@ -343,9 +344,10 @@ def _program(group, targets, walk, form) -> codegen.Program:
 class _Launch:
     """What all launches of one structure over one shape have in common."""
 
-    __slots__ = ("kernel", "geometry", "global_size", "local_size", "steps", "out_steps")
+    __slots__ = ("kernel", "geometry", "global_size", "local_size", "steps", "out_steps", "prepared")
 
     def __init__(self, device, group, shape, numel, targets):
+        self.prepared = None
         if not (device.is_cpu and numel >= slim.LARGE and self._few_columns(device, group, shape, targets)):
             self._general(device, group, shape, numel, targets)
 
@@ -382,20 +384,33 @@ class _Launch:
 
     def launch(self, device, leaves, scalars, targets, checks=()):
         """Bind and enqueue; leaves are (buffer, dtype, offset, ...), targets (value, dtype, buffer, offset, ...)."""
+        prepared = self.prepared
+        if prepared is None:
+            prepared = self.prepared = self._prepare(leaves, scalars, targets, checks)
+        buffers, numbers, places = [], [], iter(prepared.buffers)
+        for leaf in leaves:
+            buffers += next(places), leaf[0]
+            if leaf[2]:
+                numbers.append(leaf[2])
+        numbers += scalars
+        for target in targets:
+            buffers += next(places), target[2]
+            if target[3]:
+                numbers.append(target[3])
+        prepared.run(device, tuple(buffers), numbers)
+
+    def _prepare(self, leaves, scalars, targets, checks):
         args = [*self.geometry]
         for leaf, steps in zip(leaves, self.steps):
-            args.append(leaf[0])
-            if leaf[2]:
-                args.append(leaf[2])
-            args += steps
-        args += scalars
+            args += _operand(leaf[2], steps)
+        args += [NUMBER] * len(scalars)
         for target, steps in zip(targets, self.out_steps):
-            args.append(target[2])
-            if target[3]:
-                args.append(target[3])
-            args += steps
-        args += checks
-        _launch(device, self.kernel, self.global_size, self.local_size, *args)
+            args += _operand(target[3], steps)
+        return launcher.Prepared(self.kernel, self.global_size, self.local_size, [*args, *checks])
+
+
+def _operand(offset, steps):
+    return (BUFFER, NUMBER, *steps) if offset else (BUFFER, *steps)
 
 
 def _steps(classes, walks):

@@ -5,14 +5,18 @@ comparing its number with the cumulative block counts.
 """
 from __future__ import annotations
 
+from itertools import chain
+
 from ..core import dtype as dt
 from ..runtime import templates
+from ..runtime.launch import BUFFER, NUMBER, Prepared
 from . import codegen
 from .fuse import _launch
 
 POINTERS = 64           # buffer arguments per launch: far below the 1 KiB of parameters that every device takes
 BLOCK = 4096            # elements per work-group
 _kernels: dict = {}
+_prepared: dict = {}
 
 
 def rows_per_launch(columns: int, outputs: int) -> int:
@@ -35,22 +39,29 @@ def launch_rows(device, code, leaves, kinds, outs, scalars, rows) -> None:
     limit = rows_per_launch(len(leaves), len(outs))
     for at in range(0, len(rows), limit):
         part = rows[at:at + limit]
-        size = 1
-        while size < len(part):
-            size *= 2
-        loop = device.is_cpu
-        key = (device, code, leaves, kinds, outs, size)
-        kernel = _kernels.get(key)
-        if kernel is None:
-            kernel = _kernels[key] = _build(device, code, leaves, kinds, outs, size, loop)
-        args, blocks = list(scalars), 0
-        for n, ins, results in part:
-            blocks += -(-n // BLOCK)
-            args += [n, blocks, *ins, *results]
-        for _ in range(size - len(part)):
-            args += [0, blocks, *part[0][1], *part[0][2]]
-        local = 1 if loop else min(256, device.max_work_group)
-        _launch(device, kernel, (blocks * local,), (local,), *args)
+        key = (device, code, leaves, kinds, outs, tuple([n for n, *_ in part]))
+        prepared = _prepared.get(key)
+        if prepared is None:
+            if len(_prepared) > 1024:
+                _prepared.clear()
+            prepared = _prepared[key] = _prepare(*key)
+        buffers = [buf for _, ins, results in part for bufs in (ins, results) for buf in bufs]
+        buffers += [*part[0][1], *part[0][2]] * ((len(prepared.buffers) - len(buffers)) // (len(leaves) + len(outs)))
+        prepared.run(device, tuple(chain.from_iterable(zip(prepared.buffers, buffers))), scalars)
+
+
+def _prepare(device, code, leaves, kinds, outs, counts):
+    """The launch over sets of ``counts`` elements; what the kernel could take more is empty."""
+    size, loop = 1 << (len(counts) - 1).bit_length(), device.is_cpu
+    key = (device, code, leaves, kinds, outs, size)
+    kernel = _kernels.get(key)
+    if kernel is None:
+        kernel = _kernels[key] = _build(device, code, leaves, kinds, outs, size, loop)
+    args, blocks, local = [NUMBER] * len(kinds), 0, 1 if loop else min(256, device.max_work_group)
+    for n in (*counts, *[0] * (size - len(counts))):
+        blocks += -(-n // BLOCK)
+        args += [n, blocks, *[BUFFER] * (len(leaves) + len(outs))]
+    return Prepared(kernel, (blocks * local,), (local,), args)
 
 
 def _choice(params, types, size, still=()):

@@ -11,8 +11,9 @@ import struct
 from ..core import dtype as dt
 from ..core.shape import collapse, contiguous_strides
 from ..runtime import templates
+from ..runtime.launch import BUFFER, NUMBER, Prepared
 from . import codegen, reduce_vector
-from .fuse import CAST, Group, _launch, check_args, finish, leaf_class, pack_scalars, realize, reshape_node
+from .fuse import CAST, Group, check_args, finish, leaf_class, pack_scalars, realize, reshape_node
 from .fuse import _SCALAR_C
 from .node import Node
 
@@ -122,7 +123,7 @@ class Call:
 class Plan:
     """What all launches of one reduction over one layout have in common; ``rest`` combines the partial results where there are several."""
 
-    __slots__ = ("kernel", "head", "walks", "global_size", "local_size", "scratch", "rest")
+    __slots__ = ("kernel", "head", "walks", "global_size", "local_size", "scratch", "rest", "prepared")
 
     def __init__(self, device, call, group, shape, dims, out_dtype):
         geo = Geometry(group, shape, dims)
@@ -133,7 +134,7 @@ class Plan:
         self.global_size, self.local_size, chunk = _grid(device, geo, geo.kind, form)
         self.head = (geo.outputs, geo.rows, geo.inner, geo.parts, geo.part_rows, geo.part_inner, chunk, *geo.kept, *geo.reduced)
         self.walks = [(*geo.kept_walks[k], *geo.reduced_walks[k]) for k in range(len(group.leaves))]
-        self.scratch, self.rest = 0, None
+        self.scratch, self.rest, self.prepared = 0, None, None
         if not final:
             self.scratch = geo.outputs * geo.parts * call.acc.itemsize
             middle = (geo.parts, geo.outputs) if geo.column else (geo.outputs, geo.parts)
@@ -144,15 +145,18 @@ class Plan:
 
     def run(self, device, call, leaves, scalars, out, checks):
         target = out if self.rest is None else device.alloc(self.scratch)
-        args = [*self.head]
-        for leaf, walk in zip(leaves, self.walks):
-            args += leaf
-            args += walk
-        args += scalars
-        args.append(struct.pack("d", call.constant) if "double" in call.acc.acc else float(call.constant))
-        args.append(target)
-        args += checks
-        _launch(device, self.kernel, self.global_size, self.local_size, *args)
+        constant = struct.pack("d", call.constant) if "double" in call.acc.acc else float(call.constant)
+        if self.prepared is None:
+            operands = [a for walk in self.walks for a in (BUFFER, NUMBER, *walk)]
+            args = [*self.head, *operands, *[NUMBER] * (len(scalars) + 1), BUFFER, *checks]
+            self.prepared = Prepared(self.kernel, self.global_size, self.local_size, args)
+        places, buffers, numbers = self.prepared.buffers, [], []
+        for at, (buf, offset) in zip(places, leaves):
+            buffers += at, buf
+            numbers.append(offset)
+        numbers += scalars
+        numbers.append(constant)
+        self.prepared.run(device, (*buffers, places[-1], target), numbers)
         if self.rest is not None:
             self.rest.run(device, call, ((target, 0),), (), out, ())
 

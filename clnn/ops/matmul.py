@@ -85,7 +85,7 @@ def _mats(rng_shapes):
     return make
 
 
-@kernel("mm", complex=True, autocast="low", numpy=np.matmul, samples=_mats([((3, 4), (4, 5)), ((1, 7), (7, 1)), ((33, 17), (17, 65))]),
+@kernel("mm", complex=True, autocast="low", repeat=True, numpy=np.matmul, samples=_mats([((3, 4), (4, 5)), ((1, 7), (7, 1)), ((33, 17), (17, 65))]),
         vjp=dict(input=lambda g, mat2: mm(g, mat2.t()), mat2=lambda g, input: mm(input.t(), g)),
         errors=[((np.ones((2, 3), "f"), np.ones((4, 5), "f")), {}, RuntimeError, "mm: inner sizes differ; got a.shape=(2, 3), b.shape=(4, 5)")])
 def mm(input, mat2):
@@ -99,7 +99,7 @@ def mm(input, mat2):
     return product(input, mat2)
 
 
-@kernel("_bmm", complex=True, method=False, autocast="low",
+@kernel("_bmm", complex=True, method=False, autocast="low", repeat=True,
         vjp=dict(input=lambda g, mat2: _bmm(g, mat2.transpose(-2, -1)), mat2=lambda g, input: _bmm(input.transpose(-2, -1), g)))
 def _bmm(input, mat2):
     return product(input, mat2)
@@ -161,7 +161,7 @@ def _linear_bias(g):
     return g.sum(tuple(range(g.ndim - 1))) if g.ndim > 1 else g
 
 
-@kernel("_linear2d", complex=True, method=False, autocast="low",
+@kernel("_linear2d", complex=True, method=False, autocast="low", repeat=True,
         vjp=dict(input=lambda g, weight: mm(g, weight), weight=lambda g, input: mm(g.t(), input), bias=lambda g: g.sum(0)))
 def _linear2d(input, weight, bias):
     if weight.shape[0] == 0 or input.shape[0] == 0 or input.shape[1] == 0 or input.dtype.is_complex:

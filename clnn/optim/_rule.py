@@ -75,19 +75,22 @@ class RuleOptimizer(Optimizer):
         names = self.slots(group)
         batches = {}  # counters -> the parameters that share them, hence also scalars and flags
         for p in group["params"]:
-            if p.grad is None:
+            g = p.grad
+            if g is None:
                 continue
             if not names and not self.counters:
-                batches.setdefault((False,), []).append((p, p.grad, None))
+                batches.setdefault((False,), []).append((p, g, None))
                 continue
             state, fresh = self.ensure_state(p, group)
             key = (fresh, *[float(state[name]) for name in self.counters])
-            batches.setdefault(key, []).append((p, p.grad, state))
+            batches.setdefault(key, []).append((p, g, state))
         for (fresh, *values), entries in batches.items():
             scalars, flags, advanced = self.plan(group, fresh, **dict(zip(self.counters, values)))
             self._check_grads(entries)
-            slots = [[_parts(state[name]) for _, _, state in entries] for name in names]
-            foreach_update(type(self).rule, [_parts(e[0]) for e in entries], [_parts(e[1]) for e in entries], slots, scalars, flags)
+            rows = [(p, g, *[state[name] for name in names]) for p, g, state in entries]
+            if any([p.dtype.is_complex for p, *_ in rows]):
+                rows = [tuple(map(_parts, row)) for row in rows]
+            foreach_update(type(self).rule, rows, scalars, flags)
             states = [state for _, _, state in entries]
             _advance(states, advanced)
             if capture.active is not None:

@@ -173,7 +173,7 @@ def _add_rule(p, g, *, alpha):
 
 def _add(q, v, alpha):
     """q += alpha v, at once: left pending, the sums of the recursion would make a new, longer kernel for every term."""
-    foreach_update(_add_rule, [q], [v], [], {"alpha": alpha}, {})
+    foreach_update(_add_rule, [(q, v)], {"alpha": alpha}, {})
 
 
 def _largest(g):

@@ -56,6 +56,8 @@ def launch(device, kernel, global_size, local_size, *args):
         raise LaunchError(f"{kernel.name}: takes {len(last)} arguments, got {len(args)}")
     with kernel.lock:
         try:
+            if kernel.owner is not None:
+                kernel.forget_args()
             i = 0
             for a in args:
                 if a is not last[i]:  # only scalars are remembered: a remembered buffer could not return to the pool
@@ -81,6 +83,8 @@ def launch(device, kernel, global_size, local_size, *args):
         except Exception as exc:
             kernel.forget_args()
             raise _explain(device, kernel, global_size, local_size, args, exc) from exc
+    if device.holds_back:
+        device.submit()
     if recorders is not None:
         for record in recorders:
             record(device, kernel, sizes[0], sizes[1], args, event)
@@ -88,6 +92,78 @@ def launch(device, kernel, global_size, local_size, *args):
         event.wait()
         device.check_errors()
     return event
+
+
+BUFFER, NUMBER = object(), object()      # stand for the arguments of a Prepared launch that vary
+
+
+class Prepared:
+    """A launch that is repeated with other buffers and few other numbers: the rest of its arguments is set once.
+
+    Args:
+        kernel, global_size, local_size, args: as :func:`launch` takes them, with ``BUFFER`` and ``NUMBER`` for what each run is given.
+            ``buffers`` and ``numbers`` are the positions of these.
+    """
+
+    __slots__ = ("kernel", "where", "args", "buffers", "numbers", "sizes", "fixed", "constants", "checked", "last")
+
+    def __init__(self, kernel, global_size, local_size, args):
+        self.kernel, self.where, self.args, self.sizes = kernel, (global_size, local_size), args, None
+        self.buffers = [i for i, a in enumerate(args) if a is BUFFER]
+        self.numbers = [i for i, a in enumerate(args) if a is NUMBER]
+
+    def run(self, device, buffers, numbers=()):
+        """Launch with ``buffers``, a tuple (position, buffer, position, buffer, ...), and ``numbers``, one per position."""
+        kernel, sizes = self.kernel, self.sizes
+        if sizes is None or recorders is not None or recording is not None or device.waiting or config.debug:
+            return self._plainly(device, buffers, numbers)
+        with kernel.lock:
+            try:
+                if kernel.owner is not self:
+                    kernel.set_numbers(self.fixed)
+                    for i, a in self.constants:
+                        kernel.set_arg(i, a)
+                    kernel.owner, self.last = self, [None] * len(self.numbers)
+                if numbers:
+                    last = self.last
+                    for k, a in enumerate(numbers):
+                        if a is not last[k]:
+                            kernel.set_bytes(self.numbers[k], _PACKED[type(a)](a))
+                            last[k] = a
+                kernel.set_buffers(buffers)
+                _enqueue(device.queue, kernel.cl, *sizes)
+            except Exception as exc:
+                kernel.forget_args()
+                raise _explain(device, kernel, *self.where, self._filled(buffers, numbers), exc) from exc
+        if self.checked:
+            device.err_dirty = True
+        if device.holds_back:
+            device.submit()
+
+    def _filled(self, buffers, numbers):
+        args = self.args.copy()
+        for i, a in zip((*buffers[::2], *self.numbers), (*buffers[1::2], *numbers)):
+            args[i] = a
+        return args
+
+    def _plainly(self, device, buffers, numbers):
+        """Launch as others do; once the driver took it, the way of :meth:`run` is open."""
+        kernel = self.kernel
+        launch(device, kernel, *self.where, *self._filled(buffers, numbers))
+        self.sizes = kernel and kernel.sizes.get(self.where)
+        if self.sizes is None:
+            return
+        fixed, self.constants = [], []
+        for i, a in enumerate(self.args):
+            if type(a) in _PACKED:
+                fixed += i, _PACKED[type(a)](a)
+            elif a is not BUFFER and a is not NUMBER:
+                self.constants.append((i, a))
+        self.fixed = tuple(fixed)
+        self.checked = any(a is device.checked_buffer for _, a in self.constants if a is not None)
+
+
+_PACKED = {int: _pack_long, float: _pack_float, bytes: bytes}
 
 
 def _first_launch(device, kernel, global_size, local_size, args):

@@ -37,15 +37,15 @@ class Program:
 class Kernel:
     """One kernel of one device, with what :func:`~clnn.runtime.launch.launch` remembers between launches.
 
-    ``last_args`` is None until it is bound to a built program.
+    ``last_args`` is None until it is bound to a built program; ``owner`` is the prepared launch whose arguments it has, if one was last.
     """
 
-    __slots__ = ("cl", "name", "device", "set_arg", "set_bytes", "last_args", "lock", "sizes", "_limits", "program")
+    __slots__ = ("cl", "name", "device", "set_arg", "set_bytes", "set_buffers", "set_numbers", "last_args", "owner", "lock", "sizes", "_limits", "program")
 
     def __init__(self, program, name):
         self.program, self.name, self.device = program, name, program.device
         self.lock = threading.Lock()  # arguments are state of the kernel object: bind + enqueue must not interleave
-        self.sizes, self._limits, self.last_args, self.cl = {}, None, None, None
+        self.sizes, self._limits, self.last_args, self.cl, self.owner = {}, None, None, None, None
         if program.cl is not None:
             self.bind()
 
@@ -54,11 +54,13 @@ class Kernel:
         if self.last_args is None:
             cl = self.cl = self.program.kernel_object(self.name)
             self.set_arg, self.set_bytes = cl.set_arg, cl._set_arg_buf
+            self.set_buffers, self.set_numbers = cl._set_arg_multi, cl._set_arg_buf_multi   # of (position, value, position, value, ...)
             self.last_args = [_UNSET] * cl.num_args
         return self
 
     def forget_args(self):
         self.last_args[:] = [_UNSET] * len(self.last_args)
+        self.owner = None
 
     def clone(self) -> "Kernel":
         """A kernel with arguments of its own (for a recorded launch list)."""
