@@ -342,6 +342,8 @@ def attach(op, out, values) -> None:
         if isinstance(v, Tensor):
             if save >> i & 1:
                 versions[i], keeps = (v._ver or v._storage).version, True
+                if v._storage.version < 0:
+                    raise inference_saved()
             else:
                 kept[i] = None
     node = OpNode(op, edges, op.public, kept, versions, metas, keeps)
@@ -360,6 +362,11 @@ def attach(op, out, values) -> None:
         o = out[nr]
         if o is not None and o.dtype.differentiable:
             o._grad_fn, o._out_nr, o._rg = node, nr, True
+
+
+def inference_saved():
+    return RuntimeError("Inference tensors cannot be saved for backward. Do not use tensors made in inference mode in computations that record gradients; "
+                        "clone them first, or use no_grad() instead of inference_mode().")
 
 
 def _save_results(node, outs, save):

@@ -53,6 +53,24 @@ def basic_index(input, spec, shape):
 basic_index.op.grad_name = "SliceBackward0"
 
 
+def _take(x, spec, shape):
+    """The view that ``spec`` means. Its history bears the name of the last step that PyTorch would take for it, one per entry."""
+    view = basic_index(x, spec, shape)
+    node = view._grad_fn
+    if node is not None:
+        node.label, d = "AliasBackward0", 0
+        for s in spec:
+            if s is None:
+                node.label = "UnsqueezeBackward0"
+                continue
+            if s.__class__ is not tuple:
+                node.label = "SelectBackward0"
+            elif s[0] or s[1] != 1 or s[2] != shape[d]:
+                node.label = "SliceBackward0"
+            d += 1
+    return view
+
+
 def take_int(i, size, dim):
     """A checked non-negative position."""
     if not -size <= i < size:
@@ -172,7 +190,7 @@ def parse(x, index):
             spec.append(take_int(item, x.shape[d], d))
             d += 1
     whole = all(s.__class__ is tuple and s[0] == 0 and s[1] == 1 and s[2] == x.shape[k] for k, s in enumerate(spec))
-    base = x if found and whole else basic_index(x, tuple(spec), x.shape)
+    base = x if found and whole else _take(x, tuple(spec), x.shape)
     return base, _per_dimension(base, found)
 
 
@@ -217,12 +235,12 @@ def _basic(x, index):
     """The view that an int or a tuple of ints, slices, None and an Ellipsis means; None where the index needs :func:`parse`."""
     shape = x.shape
     if index.__class__ is int and shape:
-        return basic_index(x, (take_int(index, tuple(shape)[0], 0),), shape)
+        return _take(x, (take_int(index, tuple(shape)[0], 0),), shape)
     if index.__class__ is slice and shape:
-        return basic_index(x, (take_slice(index, tuple(shape)[0]),), shape)
+        return _take(x, (take_slice(index, tuple(shape)[0]),), shape)
     if index.__class__ is tuple and not any([isinstance(i, Tensor) for i in index]):
         spec = _plain(index, shape)
-        return None if spec is None else basic_index(x, spec, shape)
+        return None if spec is None else _take(x, spec, shape)
     return None
 
 

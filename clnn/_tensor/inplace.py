@@ -32,7 +32,7 @@ def freeze(target: Tensor, result: Tensor, since: int | None) -> None:
                     frozen._grad_fn, frozen._out_nr, frozen._rg = at[0], at[1], True
                 values[i] = frozen
                 if node.versions is not None:
-                    node.versions[i] = frozen._version
+                    node.versions[i] = frozen._storage.version
         if since is not None:
             stack.extend(e[0] for e in node.edges if e is not None)
 
@@ -59,8 +59,6 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
     if 0 in strides and any(s == 0 and n > 1 for s, n in zip(strides, target.shape)):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
-    if target._inference and not state.inference:
-        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.")
     if state.grad and (target._rg or result._rg):
         freeze(target, result, since)
         take_history(target, result)

@@ -39,7 +39,6 @@ class Tensor:
     _ver = None
     _view_version = 0
     _retain = False
-    _inference = False
     is_leaf_forced = False
 
     def __new__(cls, *args, device=None, dtype=None, **kwargs):
@@ -146,7 +145,10 @@ class Tensor:
     def is_signed(self):
         return self.dtype.is_signed
 
+    _inference = property(lambda self: self._storage.version < 0)
+
     def is_inference(self):
+        """Whether the memory was made in inference mode."""
         return self._inference
 
     def is_set_to(self, other):
@@ -200,6 +202,8 @@ class Tensor:
 
     @property
     def _version(self):
+        if self._storage.version < 0:
+            raise RuntimeError("Inference tensors do not track version counter.")
         return (self._ver or self._storage).version
 
     @property
@@ -536,6 +540,8 @@ def write(target, value) -> None:
     ``value`` must have the shape and dtype of ``target``.
     """
     st = target._storage
+    if st.version < 0 and not state.inference:
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. Clone it first to get a normal tensor.")
     if target._dense and target._numel * target.dtype.itemsize == st.nbytes and not st.pinned:
         if not (value._dense and value._numel * value.dtype.itemsize == value._storage.nbytes and value.dtype is target.dtype):
             value = copy(value)

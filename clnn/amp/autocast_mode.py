@@ -36,7 +36,7 @@ class CastPolicy:
 
     def cast(self, t, target):
         """`t` in dtype `target`; a parameter is cast once as long as it does not change."""
-        if not (self.cached and target is self.low and t.dtype is float32 and t.requires_grad and t.is_leaf):
+        if not (self.cached and target is self.low and t.dtype is float32 and t.requires_grad and t.is_leaf) or t.is_inference():
             return t.to(target)
         key = (id(t), state.grad)
         known = self._casts.get(key)

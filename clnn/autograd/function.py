@@ -6,7 +6,7 @@ import functools
 import traceback
 
 from .._tensor import tape
-from .._tensor.dispatch import _Packed
+from .._tensor.dispatch import _Packed, inference_saved
 from .._tensor.grad_mode import no_grad, state
 from .._tensor.inplace import take_history
 from .._tensor.tensor import Tensor, edge
@@ -75,6 +75,8 @@ class _Saved:
 
     def __init__(self, t, nr, node):
         self.nr, self.node, self.name = nr, node if nr is not None else None, node().name()
+        if t.is_inference():
+            raise inference_saved()
         self.version = t._version
         value = t._alias() if nr is not None else t
         if nr is not None:

@@ -16,17 +16,18 @@ MAX_NODES = 48          # a fused kernel stays small enough to compile fast and 
 MAX_LEAVES = 14
 
 
+births = None           # while a thread is in inference mode: a function that gives the first version of a storage made now
 held: dict = {}          # id -> buffer, for buffers that a capture keeps alive: one reference more than usual
 
 
 class Storage:
-    """The memory behind one or more tensors: ``nbytes`` bytes on ``device``, with an in-place version counter."""
+    """The memory behind one or more tensors: ``nbytes`` bytes on ``device``, with an in-place version counter, below 0 if made in inference mode."""
 
     __slots__ = ("device", "nbytes", "buf", "node", "version", "pinned", "__weakref__")
 
     def __init__(self, device, nbytes, buf=None, node=None):
         self.device, self.nbytes, self.buf, self.node = device, nbytes, buf, node
-        self.version = 0
+        self.version = 0 if births is None else births()
         self.pinned = False     # True: in-place results must land in this very buffer (captured graphs, shared memory)
 
     def buffer(self):
