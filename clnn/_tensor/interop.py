@@ -9,6 +9,7 @@ from ..core import dtype as dt
 from ..core.shape import Size
 from ..graph.node import Storage
 from .device import resolve
+from .grad_mode import state
 from .tensor import Tensor, contiguous_strides, make
 
 
@@ -34,7 +35,7 @@ def _cast(array, dtype):
 
 
 def to_numpy(t: Tensor, force=False) -> np.ndarray:
-    if t._rg and not force:
+    if t._rg and state.grad and not force:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     return read(t)
 

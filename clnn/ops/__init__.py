@@ -8,3 +8,11 @@ from . import recurrent  # noqa: F401
 from . import extras, resample, fold, layers, multihead, gamma, bessel, factorisations  # noqa: F401
 from . import fourier, spectral, layouts  # noqa: F401
 from . import symbols  # noqa: F401  (last: the operator symbols of Tensor)
+
+
+def __getattr__(name):
+    """``clnn.ops.<namespace>``: operators of a program's own (``clnn.library``), and clnn's under ``aten``."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    from .._custom import namespace
+    return namespace(name)

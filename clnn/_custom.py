@@ -1,0 +1,381 @@
+"""Operators by qualified name: ``clnn.ops.<namespace>.<operator>``, with a schema, kernels by device type and a gradient.
+
+``clnn.library`` registers them. The namespace ``aten`` holds clnn's own operators under PyTorch's names.
+"""
+from __future__ import annotations
+
+import ast
+from collections import namedtuple
+
+from ._tensor import override
+from ._tensor.grad_mode import no_grad, state
+from ._tensor.tensor import Tensor
+from .autograd.function import Function
+from .graph.op import REGISTRY
+from .utils._pytree import tree_leaves
+
+Argument = namedtuple("Argument", "name type default_value kwarg_only mutated")
+MISSING = object()
+_table: dict = {}               # "namespace::operator" -> OpOverload
+
+
+class FunctionSchema:
+    """Name, arguments and results of an operator, read from PyTorch's notation: ``crop(Tensor pic, SymInt[] box, *, float scale=1.) -> Tensor``."""
+
+    def __init__(self, text):
+        head, _, returns = text.rpartition("->")
+        name, opened, inner = head.partition("(")
+        if not opened or ")" not in inner:
+            raise RuntimeError(f"a schema looks like 'name(Tensor x, int n) -> Tensor', got {text!r}")
+        self.name, self.text = name.strip(), text.strip()
+        self.returns = [r for r in _split(returns.strip().removeprefix("(").removesuffix(")") if returns.strip().startswith("(") else returns)]
+        self.arguments, by_name = [], False
+        for part in _split(inner[:inner.rindex(")")]):
+            if part == "*":
+                by_name = True
+                continue
+            part, _, default = part.partition("=")
+            kind, _, arg = part.strip().rpartition(" ")
+            self.arguments.append(Argument(arg, kind, _literal(default.strip()) if default else MISSING, by_name, "!" in kind))
+
+    @property
+    def is_mutable(self):
+        return any(a.mutated for a in self.arguments)
+
+    def bind(self, args, kwargs):
+        """(positional values, values by name), with the defaults filled in. Raises RuntimeError when the call does not fit."""
+        places = [a for a in self.arguments if not a.kwarg_only]
+        given, most = len(args) + len(kwargs), len(self.arguments)
+        if len(args) > len(places) or given > most:
+            raise RuntimeError(f"{self.name}() expected at most {most} argument(s) but received {given} argument(s). Declaration: {self}")
+        kwargs, out, named = dict(kwargs), list(args), {}
+        for a in self.arguments[len(args):] if len(args) < len(places) else [a for a in self.arguments if a.kwarg_only]:
+            value = kwargs.pop(a.name, a.default_value)
+            if value is MISSING:
+                raise RuntimeError(f"{self.name}() is missing value for argument '{a.name}'. Declaration: {self}")
+            if a.kwarg_only:
+                named[a.name] = value
+            else:
+                out.append(value)
+        if kwargs:
+            raise RuntimeError(f"Unknown keyword argument '{next(iter(kwargs))}' for operator '{self.name}'. Schema: {self}")
+        return tuple(out), named
+
+    def __repr__(self):
+        return self.text
+
+
+def _split(text):
+    """Parts between commas that stand in no brackets."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c in "([") - (c in ")]")
+        if c == "," and not depth:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    return [p for p in [*parts, text[start:].strip()] if p]
+
+
+def _literal(text):
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def device_kind(name):
+    """'cpu', 'gpu' or 'meta' for the names of device types and dispatch keys; 'any' for kernels that serve all devices."""
+    known = {"cuda": "gpu", "gpu": "gpu", "cpu": "cpu", "meta": "meta", "xpu": "gpu", "mps": "gpu", "default": "any", "compositeexplicitautograd": "any",
+             "compositeimplicitautograd": "implicit", "autograd": "autograd", "autogradcpu": "autograd", "autogradcuda": "autograd"}
+    got = known.get(name.lower())
+    if got is None:
+        raise RuntimeError(f"unknown device type or dispatch key {name!r}; use 'cpu', 'cuda' (or 'gpu'), 'CompositeExplicitAutograd', "
+                           "'CompositeImplicitAutograd', 'Autograd' or 'Meta'")
+    return got
+
+
+class OpOverload:
+    """One operator: callable, with kernels by device type."""
+
+    def __init__(self, namespace, schema):
+        name, _, overload = schema.name.rpartition("::")[2].partition(".")
+        self.namespace, self._opname, self._overloadname = namespace, name, overload or "default"
+        self._schema = schema
+        self._qualname = f"{namespace}::{name}"
+        self.kernels, self.off, self.fake, self.backward, self.setup_context, self.low = {}, set(), None, None, None, {}
+        self.__name__ = f"{name}.{self._overloadname}"
+        self.__qualname__, self.__module__ = self.__name__, f"clnn.ops.{namespace}"
+
+    @property
+    def op(self):
+        return self
+
+    def name(self):
+        """``namespace::operator``, with the overload."""
+        return self._qualname + ("" if self._overloadname == "default" else f".{self._overloadname}")
+
+    def overloads(self):
+        return [self._overloadname]
+
+    @property
+    def default(self):
+        return self
+
+    def __repr__(self):
+        return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
+
+    def __str__(self):
+        return f"{self.namespace}.{self._opname}.{self._overloadname}"
+
+    def __call__(self, *args, **kwargs):
+        if override.asked(args, kwargs):
+            return override.hand_over(self, args, kwargs, [] if override.local.off else override.overloaded((*args, *kwargs.values())))
+        args, kwargs = self._schema.bind(args, kwargs)
+        tensors = [t for t in tree_leaves((list(args), kwargs)) if isinstance(t, Tensor)]
+        if state.autocast is not None and state.autocast.kind in self.low:
+            return self._cast(args, kwargs)
+        if "implicit" in self.kernels:
+            return self.kernels["implicit"](*args, **kwargs)
+        if "autograd" in self.kernels and "autograd" not in self.off:
+            return self.kernels["autograd"](*args, **kwargs)
+        if state.grad and any(t._rg for t in tensors):
+            return self._recorded(args, kwargs)
+        with no_grad():
+            return self._run(tensors, args, kwargs)
+
+    def _cast(self, args, kwargs):
+        from ._tensor.autocast import cast_floats
+        policy, target = state.autocast, self.low[state.autocast.kind]
+        state.autocast = None
+        try:
+            return self(*[cast_floats(a, policy, target) for a in args], **{k: cast_floats(v, policy, target) for k, v in kwargs.items()})
+        finally:
+            state.autocast = policy
+
+    def redispatch(self, *args, **kwargs):
+        """The kernel itself, without recording."""
+        with no_grad():
+            return self._run([t for t in tree_leaves((list(args), kwargs)) if isinstance(t, Tensor)], args, kwargs)
+
+    def _run(self, tensors, args, kwargs):
+        kinds = {t._storage.device.kind for t in tensors}
+        kind = "meta" if "meta" in kinds else "gpu" if "gpu" in kinds else "cpu"
+        if kind == "meta" and "meta" not in self.kernels and self.fake is not None:
+            return self.fake(*args, **kwargs)
+        kernel = self.kernels.get(kind) if kind not in self.off else None
+        if kernel is None and kind != "meta":
+            kernel = self.kernels.get("any")
+        if kernel is None:
+            what = "Meta" if kind == "meta" else {"gpu": "CUDA", "cpu": "CPU"}[kind]
+            if kind == "meta":
+                raise NotImplementedError(f"There was no fake impl registered for {self}: use register_fake to say what its results look like.")
+            raise NotImplementedError(f"Could not run '{self._qualname}' with arguments from the '{what}' backend: no kernel is registered for it.")
+        result = kernel(*args, **kwargs)
+        if "any" in self.kernels and not self._schema.is_mutable:
+            self._refuse_aliases(tensors, result)
+        return result
+
+    def _refuse_aliases(self, tensors, result):
+        seen = {id(t._storage) for t in tensors}
+        for t in tree_leaves(result):
+            if isinstance(t, Tensor):
+                if id(t._storage) in seen and t._numel:
+                    place = getattr(self.kernels.get("any"), "__module__", None)
+                    raise RuntimeError(f"{self._opname} (with implementation in {place}): The output of this custom operator (1) must not also be an input to "
+                                       "this custom operator and (2) may not alias any inputs to this custom operator or other returns. Return a clone() of it.")
+                seen.add(id(t._storage))
+
+    def _recorded(self, args, kwargs):
+        if self._schema.is_mutable and self.backward is not None:
+            raise RuntimeError(f"{self._qualname}: an operator that changes its arguments has no gradient; make it functional")
+        structure, flat = _flatten(args)
+        kinds = []
+        got = Recorded.apply(self, structure, kwargs, kinds, *flat)
+        return list(got) if kinds[0] is list else got
+
+
+def _flatten(args):
+    """(per argument None or the number of its items, all values one after the other)."""
+    structure, flat = [], []
+    for a in args:
+        if isinstance(a, (list, tuple)) and a and all(isinstance(t, Tensor) or t is None for t in a):
+            structure.append((type(a), len(a)))
+            flat += a
+        else:
+            structure.append(None)
+            flat.append(a)
+    return structure, flat
+
+
+def _restore(structure, flat):
+    values, at = [], 0
+    for s in structure:
+        if s is None:
+            values.append(flat[at])
+            at += 1
+        else:
+            values.append(list(flat[at:at + s[1]]))
+            at += s[1]
+    return tuple(values)
+
+
+class Recorded(Function):
+    """The tape entry of a custom operator: its arguments with lists taken apart."""
+
+    @staticmethod
+    def forward(ctx, op, structure, kwargs, kinds, *flat):
+        args = _restore(structure, flat)
+        result = op._run([t for t in flat if isinstance(t, Tensor)], args, kwargs)
+        ctx.op, ctx.structure = op, structure
+        needs = ctx.needs_input_grad
+        ctx.needs_input_grad = _needs(structure, needs[4:])
+        ctx.set_materialize_grads(True)
+        if op.setup_context is not None:
+            if op._schema.arguments and any(a.kwarg_only for a in op._schema.arguments):
+                op.setup_context(ctx=ctx, inputs=args, keyword_only_inputs=kwargs, output=result)
+            else:
+                op.setup_context(ctx=ctx, inputs=args, output=result)
+        ctx.many = result.__class__ if isinstance(result, (tuple, list)) else None
+        kinds.append(ctx.many)
+        return tuple(result) if ctx.many else result
+
+    @staticmethod
+    def backward(ctx, *grads):
+        op = ctx.op
+        if op.backward is None:
+            raise RuntimeError(f"Trying to backward through {op} but no autograd formula was registered. Please use register_autograd to add one.")
+        got = op.backward(ctx, list(grads)) if ctx.many is list else op.backward(ctx, *grads)
+        got = tuple(got) if isinstance(got, tuple) else (got,)
+        if len(got) != len(ctx.structure):
+            raise RuntimeError(f"{op._qualname}: backward returned {len(got)} gradients for {len(ctx.structure)} arguments")
+        flat = []
+        for s, g in zip(ctx.structure, got):
+            if s is None:
+                flat.append(g)
+            else:
+                flat += [None] * s[1] if g is None else list(g)
+        return (None, None, None, None, *flat)
+
+
+def _needs(structure, flags):
+    flags = list(flags)
+    return tuple(list(v) if isinstance(v, list) else v for v in _restore(structure, flags))
+
+
+# -- namespaces ------------------------------------------------------------------------------------------------------------------------
+
+class OpOverloadPacket:
+    """All overloads of an operator of one name. clnn's own operators have one, which goes by every overload name."""
+
+    def __init__(self, qualname, call, overload):
+        self._qualname, self._call, self._overload = qualname, call, overload
+        self.__name__ = qualname.partition("::")[2]
+        self.__module__ = "clnn.ops." + qualname.partition("::")[0]
+
+    def __call__(self, *args, **kwargs):
+        return self._call(*args, **kwargs)
+
+    def overloads(self):
+        return ["default"]
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._overload
+
+    def __repr__(self):
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __str__(self):
+        return self._qualname.replace("::", ".")
+
+
+class _Aten:
+    """The overload of one of clnn's operators: it goes by PyTorch's name."""
+
+    def __init__(self, name, fn):
+        self.__name__, self.fn, self.__module__ = f"{name}.default", fn, "clnn.ops.aten"
+        self.name = f"aten::{name}"
+
+    def __call__(self, *args, **kwargs):
+        return self.fn(*args, **kwargs)
+
+    def __repr__(self):
+        return f"<OpOverload(op='aten.{self.__name__.partition('.')[0]}', overload='default')>"
+
+    def __str__(self):
+        return f"aten.{self.__name__}"
+
+
+class Namespace:
+    """The operators of one namespace as attributes."""
+
+    def __init__(self, name):
+        self.name, self.__name__ = name, f"clnn.ops.{name}"
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        qualname = f"{self.name}::{name}"
+        op = _table.get(qualname)
+        if op is not None:
+            packet = OpOverloadPacket(qualname, op, op)
+        elif self.name == "aten" and (name in REGISTRY or hasattr(Tensor, name)):
+            fn = REGISTRY[name].fn if name in REGISTRY else getattr(Tensor, name)
+            packet = OpOverloadPacket(qualname, fn, _Aten(name, fn))
+        else:
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
+        self.__dict__[name] = packet
+        return packet
+
+    def __dir__(self):
+        return sorted(q.partition("::")[2] for q in _table if q.startswith(self.name + "::"))
+
+    def __repr__(self):
+        return f"<module '{self.__name__}'>"
+
+
+_namespaces: dict = {}
+
+
+def namespace(name):
+    """The namespace ``clnn.ops.<name>``, made when it is first asked for."""
+    got = _namespaces.get(name)
+    if got is None:
+        got = _namespaces[name] = Namespace(name)
+    return got
+
+
+def enter(op):
+    """Make ``op`` known under its name; an operator that had it is gone."""
+    _table[op._qualname] = op
+    namespace(op.namespace).__dict__.pop(op._opname, None)
+    return op
+
+
+def forget(qualname):
+    """Take an operator out of the table."""
+    op = _table.pop(qualname, None)
+    if op is not None:
+        namespace(op.namespace).__dict__.pop(op._opname, None)
+
+
+def find(op):
+    """The operator that an argument means: itself, its name, or what ``custom_op`` returned."""
+    if isinstance(op, str):
+        got = _table.get(op.removesuffix(".default"))
+        if got is None:
+            raise RuntimeError(f"Could not find the operator {op}. Please make sure you have already registered the operator and (if registered from C++) "
+                               "loaded it via torch.ops.load_library.")
+        return got
+    if isinstance(op, OpOverload):
+        return op
+    if isinstance(op, OpOverloadPacket):
+        return op._overload
+    inner = getattr(op, "_opoverload", None)
+    if inner is None:
+        raise ValueError(f"expected an operator: its name, clnn.ops.<namespace>.<name> or the result of custom_op; got {type(op).__name__}")
+    return inner
+
+
+__all__ = ["FunctionSchema", "Namespace", "OpOverload", "OpOverloadPacket", "enter", "find", "forget", "namespace"]
