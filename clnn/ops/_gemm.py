@@ -264,9 +264,19 @@ def even_steps(K: int, most: int) -> int:
     return -(-(-(-K // blocks)) // 16) * 16 or 16
 
 
+_TINY = 8192        # multiply-adds, and
+_TINY_MOVED = 640   # elements of both operands, up to which a product costs less than its launch whatever kernel computes it
+_SMALL = 40000      # multiply-adds up to which few register tiles are told apart
+
+
 def _plan_cpu(device, p, chunk):
     W, units = p.lanes, device.compute_units
     z = p.batch[0] * p.batch[1]
+    work = p.M * p.N * p.K * z
+    if not p.table and work <= _TINY and (p.M + p.N) * p.K * z <= _TINY_MOVED:
+        # One kernel for all of them, whatever their sizes and strides: to build another would cost a program more than it ever saved.
+        return ("matmul/cpu", dict(W=W, NV=1, MR=4, KB=256, MODE="any", ASTEP="any", GROUP=4), (-(-p.N // W), 1, z), (1, 1, 1),
+                p.pack(-(-p.M // 4) * 4, 0, chunk, 256))
     if _use_dot(p):
         DM = {"pocl": 2}.get(device.flavour, 4) if p.N > 1 and W == 16 else 1 if p.M == 1 else 2
         if p.N == 1:
@@ -280,8 +290,9 @@ def _plan_cpu(device, p, chunk):
             MB = max(DM, -(-(-(-p.M // max(1, 2 * units // z))) // DM) * DM)
         gs = (-(-p.N // NB), -(-p.M // MB), z)
         return "matmul/dot", dict(W=W, DM=DM, DN=DN, TABLE=p.table == "b"), gs, (1, 1, 1), p.pack(MB, NB, chunk)
-    direct = p.table != "b" and p.b[1] == 1 and p.N >= W and (p.M <= 24 or p.K * p.N <= 1 << 16)
-    MR, NV = cpu_tile(p.M, p.N, W, direct)
+    # With more rows a panel of B is worth packing: as it lies, its rows are far apart and share few sets of the caches.
+    direct = p.table != "b" and p.b[1] == 1 and p.N >= W and p.M <= (48 if p.K * p.N <= 1 << 16 else 24)
+    MR, NV = cpu_tile(p.M, p.N, W, direct) if work > _SMALL else (max(r for r in (1, 2, 4) if r <= p.M), 1)
     tuned = lookup(device, "gemm", tuning_key(p.ta, p.M, p.N, p.K)) or {}
     if tuned and not (direct and tuned.get("NV", NV) * W > p.N):
         MR, NV = tuned_tile(tuned, p.M, MR, NV)
@@ -290,7 +301,7 @@ def _plan_cpu(device, p, chunk):
     MB = cpu_rows(p.M, panels * z, MR, units, {"direct": 0.5, "rows": 4, "cols": 16, "any": 40, "table": 16}[mode])
     step = "table" if p.table == "a" else "k" if p.a[1] == 1 else "any" if p.a[0] != 1 else "m"
     pages = p.a[1] * p.ta.itemsize >= 4096
-    if step == "m" and p.K > 128 and p.M * p.K >= 1 << 16 and (pages or panels > 8):
+    if step == "m" and p.K >= 128 and p.M * p.K >= 1 << 16 and (pages or panels > 8):
         # A walk along K through many columns, or a page per step: lay A out in panels where several panels of B use it, else once per group of tiles.
         step = "panel" if panels > 1 and not chunk else "pack" if pages else "m"
     group = max(1, 48 // MR) if step in ("any", "pack") else 0
