@@ -47,6 +47,7 @@ def allowed_globals(rebuild_tensor, rebuild_tensor_v3, rebuild_parameter):
         "torch._utils._rebuild_tensor_v2": rebuild_tensor, "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
         "torch._utils._rebuild_parameter": rebuild_parameter, "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
         "torch._tensor._rebuild_from_type_v2": _rebuild_from_type,
+        "torch._utils._rebuild_sparse_tensor": _rebuild_sparse_tensor, "torch.serialization._get_layout": _layout,
         "numpy.core.multiarray.scalar": _numpy_scalar, "numpy._core.multiarray.scalar": _numpy_scalar, "numpy.dtype": NumpyDtype,
         "numpy.core.multiarray._reconstruct": _numpy_array, "numpy._core.multiarray._reconstruct": _numpy_array,
     }
@@ -145,6 +146,30 @@ def _rebuild_from_type(function, kind, arguments, state):
     """A tensor with extra Python attributes: the tensor is kept, the attributes are not."""
     _expect(kind, TensorType)
     return _expect(function, Callable).function(*_expect(arguments, tuple))
+
+
+def _layout(name):
+    import clnn
+    known = {"torch." + k: getattr(clnn, k) for k in ("strided", "sparse_coo", "sparse_csr", "sparse_csc")}
+    if _expect(name, str) not in known:
+        raise SerializationError(f"load: the file holds a tensor of layout {name}, which clnn does not have; convert it in PyTorch before saving")
+    return known[name]
+
+
+def _rebuild_sparse_tensor(kind, data):
+    """A sparse tensor from its parts, which must fit: ``(indices, values, size[, is_coalesced])``, or two index tensors of a compressed layout."""
+    import clnn
+    parts = _expect(data, tuple)
+    places = 1 if kind == clnn.sparse_coo else 2
+    if kind == clnn.strided or len(parts) not in ((3, 4) if places == 1 else (4,)) or any(type(t) is not clnn.Tensor for t in parts[:places + 1]):
+        raise TypeError("a sparse tensor of other parts")
+    try:
+        if places == 1:
+            flag = parts[3] if len(parts) == 4 else None
+            return clnn.sparse_coo_tensor(*parts[:3], check_invariants=True, is_coalesced=flag if type(flag) is bool else None)
+        return clnn.sparse_compressed_tensor(*parts, layout=kind, check_invariants=True)
+    except (RuntimeError, IndexError) as error:
+        raise SerializationError(f"load: a sparse tensor of the file does not fit together ({error})") from error
 
 
 class NumpyDtype:

@@ -10,6 +10,7 @@ import numpy as np
 from clnn._serialization.allowed import STORAGE_OF
 from clnn._serialization.files import SerializationError
 from clnn._tensor.tensor import Tensor
+from clnn.core.layout import strided
 
 _ALIGNMENT = 64  # where the bytes of a storage begin in the file, so that they can be mapped into memory
 
@@ -50,6 +51,8 @@ class Pickler:
     def _writer_of(self, obj):
         import clnn
         if isinstance(obj, Tensor):
+            if obj.layout is not strided:
+                return Pickler._parameter if "_is_param" in obj.__dict__ else Pickler._sparse
             return Pickler._parameter if isinstance(obj, clnn.nn.Parameter) else Pickler._tensor
         if isinstance(obj, clnn.Size):
             return Pickler._size
@@ -273,10 +276,23 @@ class Pickler:
         self.out += b")RtR"
         self._memoize(obj)
 
+    def _sparse(self, obj):
+        self._global("torch._utils", "_rebuild_sparse_tensor")
+        self.out += b"("
+        self._global("torch.serialization", "_get_layout")
+        self._plain_tuple(("torch." + str(obj.layout).rpartition(".")[2],))
+        self.out += b"R"
+        names = {"sparse_coo": ("_indices",), "sparse_csr": ("crow_indices", "col_indices"), "sparse_csc": ("ccol_indices", "row_indices")}
+        parts = [getattr(obj, name)().contiguous() for name in names[str(obj.layout).rpartition(".")[2]]]
+        flag = (obj.is_coalesced(),) if obj.is_sparse else ()
+        self._plain_tuple((*parts, obj._values().contiguous(), obj.shape, *flag))
+        self.out += b"tR"
+        self._memoize(obj)
+
     def _parameter(self, obj):
         self._global("torch._utils", "_rebuild_parameter")
         self.out += b"("
-        self._tensor(obj.detach())
+        (self._tensor if obj.layout is strided else self._sparse)(obj.detach())
         self._bool(bool(obj.requires_grad))
         self._global("collections", "OrderedDict")
         self.out += b")RtR"

@@ -214,7 +214,7 @@ def _wrap(node, ctx, args, outs, tracked):
     """Give the outputs their place on the tape and settle what is saved."""
     import weakref
     node.outs = len(outs)
-    node.metas = [(o.shape, o.dtype, o._storage.device) if isinstance(o, Tensor) else None for o in outs]
+    node.metas = [(o.shape, o.dtype, o._home) if isinstance(o, Tensor) else None for o in outs]
     node.inputs = [(a.shape, a.dtype) if isinstance(a, Tensor) else None for a in args]
     if state.anomaly:
         node.trace = "".join(traceback.format_stack()[:-3])

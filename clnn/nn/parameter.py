@@ -47,7 +47,7 @@ class Parameter(Tensor, metaclass=_MarkedMeta):
             return Tensor._make_subclass(cls, data, requires_grad)
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter: data must be a Tensor; got {type(data).__name__}. Wrap it with clnn.tensor(...) first")
-        marked = Tensor._make_subclass(type(data), data, requires_grad)  # a Tensor subclass stays what it is and is marked instead
+        marked = type(data)._make_subclass(type(data), data, requires_grad)  # a Tensor subclass stays what it is and is marked instead
         marked._is_param = True
         return marked
 

@@ -15,13 +15,27 @@ from .indexing import _add_rows
 from .selection import where
 
 
-def _table_grad(g, input, padding_idx, by_frequency, shape):
+def _table_grad(g, input, padding_idx, by_frequency, shape, sparse):
     """Sum of the rows of ``g`` for each row of the table; the padding row gets none."""
+    if sparse:
+        return _sparse_grad(g, input.reshape(-1), padding_idx, by_frequency, shape)
     if padding_idx >= 0:
         g = where((input == padding_idx).unsqueeze(-1), 0.0, g)
     if by_frequency:
         g = g / _counts(input, shape[0], g.dtype).index_select(0, input.reshape(-1)).reshape(tuple(input.shape) + (1,))
     return _add_rows(g, input, tuple(shape), 0, 1, False)
+
+
+def _sparse_grad(g, index, padding_idx, by_frequency, shape):
+    """The same as a sparse tensor: the rows of ``g`` and their numbers."""
+    from ..sparse._build import rows_tensor
+    if by_frequency:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    rows = g.reshape(-1, shape[1])
+    if padding_idx >= 0:
+        kept = REGISTRY["nonzero"].fn(index != padding_idx).reshape(-1)
+        index, rows = index.index_select(0, kept), rows.index_select(0, kept)
+    return rows_tensor(index, rows, shape)
 
 
 def _counts(input, rows, dtype):
@@ -30,8 +44,8 @@ def _counts(input, rows, dtype):
 
 
 @kernel("_embedding", method=False, repeat=True, vjp=dict(
-    weight=lambda g, input, padding_idx, by_frequency, shape: _table_grad(g, input, padding_idx, by_frequency, shape)))
-def _embedding(weight, input, padding_idx, by_frequency, shape):
+    weight=lambda g, input, padding_idx, by_frequency, shape, sparse: _table_grad(g, input, padding_idx, by_frequency, shape, sparse)))
+def _embedding(weight, input, padding_idx, by_frequency, shape, sparse):
     rows, width = shape
     _scatter.check_rows("embedding", 0, rows, input._numel)
     err = _scatter.code(weight._storage.device, "embedding", 0, rows, "index out of range in self")
@@ -84,7 +98,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         padding_idx: a row that gets no gradient.
         max_norm: longer rows (of norm ``norm_type``) are scaled down to it first, in place.
         scale_grad_by_freq: divide the gradient of a row by how often it occurs.
-        sparse: accepted; gradients are dense.
+        sparse: the gradient of ``weight`` is sparse: one row per number looked up.
 
     Returns:
         ``(*, E)``.
@@ -100,7 +114,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     padding = _padding("embedding", padding_idx, weight.shape[0])
     if max_norm is not None:
         _limit_norms(input, weight, max_norm, norm_type)
-    return _embedding(weight, input, padding, bool(scale_grad_by_freq), tuple(weight.shape))
+    return _embedding(weight, input, padding, bool(scale_grad_by_freq), tuple(weight.shape), bool(sparse))
 
 
 def _bag_samples():
@@ -121,6 +135,8 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     _check("embedding_bag", input, weight)
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"mode has to be one of sum, mean or max; got {mode!r}")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
     if per_sample_weights is not None:
         if mode != "sum":
             raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
@@ -138,7 +154,7 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     padding = _padding("embedding_bag", padding_idx, weight.shape[0])
     if max_norm is not None:
         _limit_norms(input, weight, max_norm, norm_type)
-    rows = _embedding(weight, input, padding, bool(scale_grad_by_freq), tuple(weight.shape))
+    rows = _embedding(weight, input, padding, bool(scale_grad_by_freq), tuple(weight.shape), bool(sparse))
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(-1)
     keep = None if padding < 0 else (input != padding).unsqueeze(-1)

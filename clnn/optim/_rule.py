@@ -78,6 +78,9 @@ class RuleOptimizer(Optimizer):
             g = p.grad
             if g is None:
                 continue
+            if g.is_sparse:
+                self.sparse_step(p, g, group)
+                continue
             if not names and not self.counters:
                 batches.setdefault((False,), []).append((p, g, None))
                 continue
@@ -86,7 +89,6 @@ class RuleOptimizer(Optimizer):
             batches.setdefault(key, []).append((p, g, state))
         for (fresh, *values), entries in batches.items():
             scalars, flags, advanced = self.plan(group, fresh, **dict(zip(self.counters, values)))
-            self._check_grads(entries)
             rows = [(p, g, *[state[name] for name in names]) for p, g, state in entries]
             if any([p.dtype.is_complex for p, *_ in rows]):
                 rows = [tuple(map(_parts, row)) for row in rows]
@@ -110,10 +112,9 @@ class RuleOptimizer(Optimizer):
             _advance(states, advanced)
         recording.refreshers.append(refresh)
 
-    def _check_grads(self, entries):
-        for _, g, _ in entries:
-            if getattr(g, "is_sparse", False):
-                raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+    def sparse_step(self, p, g, group):
+        """One step of one parameter with the sparse gradient `g`, where the algorithm has one."""
+        raise no_sparse_step(self)
 
 
 class PerParameterOptimizer(Optimizer):
@@ -126,6 +127,8 @@ class PerParameterOptimizer(Optimizer):
             for group in self.param_groups:
                 for p in group["params"]:
                     if p.grad is not None:
+                        if p.grad.is_sparse:
+                            raise no_sparse_step(self)
                         self.update(p, p.grad, group)
         return loss
 
@@ -137,6 +140,12 @@ class PerParameterOptimizer(Optimizer):
 def _parts(t):
     """Complex numbers as pairs of real ones, on the same memory: to an update they are two parameters each."""
     return REGISTRY["view_as_real"].fn(t) if t.dtype.is_complex else t
+
+
+def no_sparse_step(optimizer):
+    """The error of an algorithm that would have to move all rows of a parameter, not just those of a sparse gradient."""
+    hint = ", please consider SparseAdam instead" if type(optimizer).__name__ in ("Adam", "AdamW") else ""
+    return RuntimeError(f"{type(optimizer).__name__} does not support sparse gradients{hint}")
 
 
 def zeros_like(p):

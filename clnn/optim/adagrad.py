@@ -1,6 +1,8 @@
 """Adagrad."""
 
 from clnn.optim._rule import RuleOptimizer, check_common, check_option, full_like, number
+from clnn.optim._sparse import add_rows, rows_at
+from clnn.optim.optimizer import StepCount
 
 
 def adagrad_rule(p, g, total, *, step_size, eps, weight_decay, maximize, decay):
@@ -50,6 +52,18 @@ class Adagrad(RuleOptimizer):
     def new_slot(self, name, p, group):
         """The sum starts at `initial_accumulator_value`."""
         return full_like(p, group["initial_accumulator_value"])
+
+    def sparse_step(self, p, g, group):
+        """A step that moves the rows of `g` only."""
+        if number(group["weight_decay"]) != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        state, fresh = self.ensure_state(p, group)
+        scalars, _, advanced = self.plan(group, fresh, float(state["step"]))
+        g = (-g if group["maximize"] else g).coalesce()
+        values = g._values()
+        add_rows(state["sum"], g.like(values * values))
+        add_rows(p, g.like(values / (rows_at(state["sum"], g).sqrt() + scalars["eps"])), -scalars["step_size"])
+        state.update({name: StepCount(value) for name, value in advanced.items()})
 
     def plan(self, group, fresh, step):
         """The scalars and flags of step `step + 1`."""

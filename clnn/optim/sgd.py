@@ -1,6 +1,7 @@
 """Stochastic gradient descent."""
 
 from clnn.optim._rule import RuleOptimizer, check_common, check_option, number
+from clnn.optim._sparse import add_rows
 
 
 def sgd_rule(p, g, buf=None, *, lr, weight_decay, momentum, gain, maximize, decay, nesterov):
@@ -61,6 +62,19 @@ class SGD(RuleOptimizer):
     def slots(self, group):
         """The momentum buffer, where there is momentum."""
         return ("momentum_buffer",) if group["momentum"] else ()
+
+    def sparse_step(self, p, g, group):
+        """A step that moves the rows of `g` only, or those of all gradients so far with momentum."""
+        if number(group["weight_decay"]) != 0:
+            raise RuntimeError("SGD: weight_decay is not compatible with sparse gradients")
+        g = -g if group["maximize"] else g
+        if group["momentum"]:
+            state = self.state[p]
+            buf = state.get("momentum_buffer")
+            buf = g.detach().clone() if buf is None else (buf * group["momentum"]).add(g, alpha=1.0 - group["dampening"])
+            state["momentum_buffer"] = buf = buf.coalesce() if buf.is_sparse else buf
+            g = g + buf * group["momentum"] if group["nesterov"] else buf
+        add_rows(p, g, -number(group["lr"]))
 
     def plan(self, group, fresh):
         """The scalars and flags of a step."""

@@ -153,15 +153,18 @@ def _empty(size, dtype, device, requires_grad, sparse=None):
     sparse = len(size) if sparse is None else sparse
     place = resolve(device)
     values = creation.zeros((0, *size[sparse:]), dtype=dtype, device=place)
-    t = make(Pattern(size[:sparse], creation.zeros((sparse, 0), dtype=dt.int64, device=place)), values, COO, size)
+    t = make(Pattern(size[:sparse], creation.zeros((sparse, 0), dtype=dt.int64, device=place), True), values, COO, size)
     return t.requires_grad_(requires_grad)
+
+
+def rows_tensor(numbers, rows, shape):
+    """The tensor of which ``rows`` (nnz, *) are the rows called ``numbers`` (nnz), one or several times."""
+    return make(Pattern(shape[:1], numbers.to(dt.int64).unsqueeze(0)), rows, COO, Size(shape))
 
 
 def nothing_of(size, sparse_dim, dtype, device):
     """A tensor without elements."""
-    t = _empty(size, dtype, device, False, sparse_dim)
-    t.pattern.ordered = True
-    return t
+    return _empty(size, dtype, device, False, sparse_dim)
 
 
 def nothing(like, dtype, device):

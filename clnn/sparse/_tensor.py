@@ -86,8 +86,11 @@ class SparseTensor(Tensor):
         if value.pattern is self.pattern and not value._rg and not self._rg:
             self.part._assign(value.part)                       # who holds values() sees it
         else:
+            leaf, grad = self._rg and self.is_leaf, self.part._grad
             self.pattern, self.part = value.pattern, value.part
             self.shape, self._numel = value.shape, value._numel
+            if leaf:                                            # a parameter stays one
+                self._rg, self.part._grad = True, grad
         return self
 
     def _assign(self, value):

@@ -50,7 +50,8 @@ class Embedding(_Table):
         max_norm: rows that are looked up are first scaled down, in place, to this norm. Default: ``None``.
         norm_type: p of that norm. Default: 2.
         scale_grad_by_freq: divide the gradient of a row by how often it was used in the batch. Default: ``False``.
-        sparse: accepted; gradients are dense here. Default: ``False``.
+        sparse: the gradient of the weight is a sparse tensor of the rows that were looked up, for :class:`clnn.optim.SparseAdam`,
+            ``SGD`` or ``Adagrad``. Default: ``False``.
 
     Shape:
         input ``(*)`` of integers, output ``(*, E)``.
