@@ -291,7 +291,7 @@ def _plan_cpu(device, p, chunk):
         gs = (-(-p.N // NB), -(-p.M // MB), z)
         return "matmul/dot", dict(W=W, DM=DM, DN=DN, TABLE=p.table == "b"), gs, (1, 1, 1), p.pack(MB, NB, chunk)
     # With more rows a panel of B is worth packing: as it lies, its rows are far apart and share few sets of the caches.
-    direct = p.table != "b" and p.b[1] == 1 and p.N >= W and p.M <= (48 if p.K * p.N <= 1 << 16 else 24)
+    direct = p.table != "b" and p.b[1] == 1 and p.N >= W and p.M <= (96 if p.K * p.N <= 1 << 16 else 24)
     MR, NV = cpu_tile(p.M, p.N, W, direct) if work > _SMALL else (max(r for r in (1, 2, 4) if r <= p.M), 1)
     tuned = lookup(device, "gemm", tuning_key(p.ta, p.M, p.N, p.K)) or {}
     if tuned and not (direct and tuned.get("NV", NV) * W > p.N):
