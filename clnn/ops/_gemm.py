@@ -273,7 +273,7 @@ def _plan_cpu(device, p, chunk):
     W, units = p.lanes, device.compute_units
     z = p.batch[0] * p.batch[1]
     work = p.M * p.N * p.K * z
-    if not p.table and work <= _TINY and (p.M + p.N) * p.K * z <= _TINY_MOVED:
+    if not p.table and p.ta.c == p.ta.acc and work <= _TINY and (p.M + p.N) * p.K * z <= _TINY_MOVED:
         # One kernel for all of them, whatever their sizes and strides: to build another would cost a program more than it ever saved.
         return ("matmul/cpu", dict(W=W, NV=1, MR=4, KB=256, MODE="any", ASTEP="any", GROUP=4), (-(-p.N // W), 1, z), (1, 1, 1),
                 p.pack(-(-p.M // 4) * 4, 0, chunk, 256))
