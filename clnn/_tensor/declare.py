@@ -416,10 +416,10 @@ def kernel(name=None, *, vjp=None, outputs=("out",), public=None, aliases=(), me
     The body receives exactly the operator's parameters and runs without recording. With ``public`` smaller than the number of ``outputs``, the rest are
     hidden: kept for the gradient rules only. ``decompose`` gives the same result from differentiable operators; it serves ``create_graph``.
     ``variadic``: the first parameter is a list of tensors. ``repeat``: what the body launches follows from shapes, dtypes and attributes alone, so that
-    it need not run each time (see :func:`repeated`; ``"ready"``: where no operand is pending).
+    it need not run each time (its modes: see :func:`repeated`).
     """
     def decorate(body):
-        body = repeated(body, repeat == "ready") if repeat else body
+        body = repeated(body, repeat) if repeat else body
         params, bind = _binder(body)
         op = _entry(name or body.__name__, "kernel", body, params, vjp=vjp, outputs=outputs, public=public, aliases=tuple(aliases),
                     variadic=variadic, autocast=autocast, doc=body.__doc__ or "", **fields)

@@ -77,13 +77,18 @@ def _describe(values, key, buffers, ready):
     return True
 
 
-def repeated(body, ready=False):
+def repeated(body, mode=""):
     """``body`` with calls of a known kind repeated (decorator).
 
     Its launches must depend on nothing but the metadata of its tensors and on its other arguments, which are hashable: no random numbers, no values
     read, no state. It takes positional arguments: tensors, lists or tuples of them, and others. What gives results that are not fresh or not computed
-    yet is called each time. ``ready``: so are calls with pending operands, which the body computes where they are needed.
+    yet is called each time.
+
+    Modes, words of ``mode``: ``ready``: calls with pending operands are left to the body, too, which computes these where they are needed.
+    ``whole``: pending results are computed at once. ``fresh``: the first operand is only copied, so that constants need no memory of their own.
     """
+    words = mode.split() if mode.__class__ is str else ()
+    ready, whole, fresh = "ready" in words, "whole" in words, "fresh" in words
     known = {}
     on_change(known.clear)
 
@@ -91,8 +96,13 @@ def repeated(body, ready=False):
     def call(*values):
         if launcher.recorders is not None or launcher.recording is not None or not on:
             return body(*values)
-        key, buffers = [config.matmul_precision, config.tensor_cores], []
-        if not _describe(values, key, buffers, ready):
+        key, buffers, rest = [config.matmul_precision, config.tensor_cores], [], values
+        if fresh:
+            constant = full_value(values[0])
+            if constant is not None:
+                key += (values[0].shape, values[0].dtype, values[0]._storage.device, repr(constant))
+                rest = values[1:]
+        if not _describe(rest, key, buffers, ready):
             return body(*values)
         n = len(buffers)
         if n > 1 and (buffers[0] is buffers[1] if n == 2 else len(set(map(id, buffers))) < n):
@@ -110,13 +120,19 @@ def repeated(body, ready=False):
         if not found or not _lock.acquire(blocking=False):
             return body(*values)
         try:
-            result, recipe = _observe(body, values, buffers)
+            result, recipe = _observe(body, values, buffers, whole)
         finally:
             _lock.release()
         if recipe is not None:
             known[key] = recipe
         return result
     return call
+
+
+def full_value(t):
+    """The number that all elements of a tensor are that is still to be filled, else None."""
+    node = t._storage.node
+    return node.args[0] if node is not None and node.buf is None and node.expr is fuse.FULL and t._dense and t._numel == node.numel else None
 
 
 def _device(values):
@@ -130,7 +146,7 @@ def _device(values):
     return None
 
 
-def _observe(body, values, inputs):
+def _observe(body, values, inputs, whole):
     """(result, its Recipe or None)."""
     device, me = _device(values), threading.get_ident()
     if device.__class__ is not Device or device.waiting or config.debug:
@@ -149,6 +165,10 @@ def _observe(body, values, inputs):
     device.alloc, launcher.recorders = alloc, [seen]
     try:
         result = body(*values)
+        if whole:
+            for t in result if result.__class__ is tuple else (result,):
+                if t is not None and t._storage.node is not None:
+                    fuse.realize(t._storage)
     finally:
         device.alloc, launcher.recorders = plain, None
     if device.waiting or device.transfers != transfers or any([where is not device for where, *_ in launches]):

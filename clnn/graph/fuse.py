@@ -508,3 +508,4 @@ def expr_cast() -> Expr:
 
 
 CAST = Expr("cast", ("input",), "input", complex="input")
+FULL = Expr("full", ("value",), "value", complex="value")

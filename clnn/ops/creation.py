@@ -17,10 +17,11 @@ from .._tensor.tensor import Tensor, empty as _empty, from_node
 from ..core import dtype as dt
 from ..core.shape import Size
 from ..core.warn import warn
+from ..graph import fuse
 from ..graph.node import Expr
 
-_FULL = Expr("full", ("value",), "value", complex="value")
 _ARANGE_INT = Expr("arange", ("start", "step"), dict(bool="0", int="start + step * (ACC)IDX", float="start + step * (ACC)IDX"))
+_EYE = Expr("eye", ("m",), "((IDX % (m + 1) == 0 && IDX < m * (m + 1)) ? 1 : 0)", longs=("m",))
 _LINSPACE = Expr("linspace", ("start", "end", "step", "half", "last"), "((ACC)IDX < half ? start + step * (ACC)IDX : end - step * (last - (ACC)IDX))")
 _HOST = 1 << 14         # float ranges of up to so many elements are made on the host, without a kernel
 
@@ -52,7 +53,7 @@ def filled(shape, value, dtype, device) -> Tensor:
     numel = shape.numel()
     if dtype is dt.bool_:
         value = value != 0
-    return from_node(_FULL, (value,), dtype, dtype, shape, numel, device, 1, 0, True)
+    return from_node(fuse.FULL, (value,), dtype, dtype, shape, numel, device, 1, 0, True)
 
 
 def _done(t, requires_grad):
@@ -206,7 +207,13 @@ def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=No
 @factory
 def eye(n, m=None, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The identity matrix, ``n`` by ``m``."""
-    return _done(from_array(np.eye(n, m), resolve(device), _float_default(dtype)), requires_grad)
+    shape, row, home = Size(as_size((n, n if m is None else m))), _float_default(dtype), resolve(device)
+    if row.is_complex or not shape.numel():
+        return _done(from_array(np.eye(*shape), home, row), requires_grad)
+    if row.needs_fp64 and not home.has_fp64:
+        _empty(shape, row, home)                                     # raises with the reason
+    dt.noticed(row)
+    return _done(from_node(_EYE, (shape[1],), row, row, shape, shape.numel(), home, 1, 0, True), requires_grad)
 
 
 def _nested(data):

@@ -50,12 +50,12 @@ def _fold_extreme(spec, input, dims, keepdim):
     return fold(spec, input, dims, keepdim, input.dtype.acc_dtype, input.dtype)
 
 
-@kernel("_amax", method=False, vjp=dict(input=_share_evenly))
+@kernel("_amax", method=False, repeat="ready whole", vjp=dict(input=_share_evenly))
 def _amax(input, dims, keepdim):
     return _fold_extreme(MAX, input, dims, keepdim)
 
 
-@kernel("_amin", method=False, vjp=dict(input=_share_evenly))
+@kernel("_amin", method=False, repeat="ready whole", vjp=dict(input=_share_evenly))
 def _amin(input, dims, keepdim):
     return _fold_extreme(MIN, input, dims, keepdim)
 
@@ -90,7 +90,7 @@ def _share_both(g, input, dims, keepdim, min, max):
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@kernel("_aminmax", method=False, outputs=("min", "max"), vjp=dict(input=_share_both))
+@kernel("_aminmax", method=False, repeat="ready whole", outputs=("min", "max"), vjp=dict(input=_share_both))
 def _aminmax(input, dims, keepdim):
     return _amin(input, dims, keepdim), _amax(input, dims, keepdim)
 
@@ -197,12 +197,12 @@ def _min_dim(input, dim, keepdim):
     return _pair(input, dim, keepdim, False)
 
 
-@kernel("_max_all", method=False, vjp=dict(input=_share_evenly))
+@kernel("_max_all", method=False, repeat="ready whole", vjp=dict(input=_share_evenly))
 def _max_all(input, dims, keepdim):
     return _fold_extreme(MAX, input, dims, keepdim)
 
 
-@kernel("_min_all", method=False, vjp=dict(input=_share_evenly))
+@kernel("_min_all", method=False, repeat="ready whole", vjp=dict(input=_share_evenly))
 def _min_all(input, dims, keepdim):
     return _fold_extreme(MIN, input, dims, keepdim)
 

@@ -38,7 +38,8 @@ def _index_rows(input, index, shape, first, count, wrap, what):
 _index_rows.op.grad_name = "IndexBackward0"
 
 
-@kernel("_add_rows", complex=True, method=False, vjp=dict(g=lambda g, index, shape, first, count, wrap: _index_rows(g, index, shape, first, count, wrap, "index")))
+@kernel("_add_rows", complex=True, method=False, repeat="whole", vjp=dict(
+    g=lambda g, index, shape, first, count, wrap: _index_rows(g, index, shape, first, count, wrap, "index")))
 def _add_rows(g, index, shape, first, count, wrap):
     """The transpose of ``_index_rows``: zeros of ``shape`` to which each row of ``g`` is added where it came from."""
     B, D, R = split(shape, first, count)

@@ -108,6 +108,16 @@ def _bmm(input, mat2):
 _bmm.op.grad_name = "BmmBackward0"
 
 
+@kernel("_mv", complex=True, method=False, repeat=True, autocast="low",
+        vjp=dict(input=lambda g, vec: g.unsqueeze(1) * vec, vec=lambda g, input: _mv(input.t(), g)))
+def _mv(input, vec):
+    r = product(input, vec.unsqueeze(1))
+    return make(r._storage, Size((input.shape[0],)), r.dtype, input.shape[0])
+
+
+_mv.op.grad_name = "MvBackward0"
+
+
 @composite("bmm", complex=True, numpy=np.matmul, samples=_mats([((2, 3, 4), (2, 4, 5))]))
 def bmm(input, mat2):
     """Products of two stacks of matrices: ``(B, M, K) @ (B, K, N) -> (B, M, N)``."""
@@ -138,6 +148,8 @@ def matmul(input, other):
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {na}D and {nb}D")
     if na == 2 and nb == 2:
         return mm(input, other)
+    if na == 2 and nb == 1 and input.shape[1] == other.shape[0]:
+        return _mv(input, other)
     if na == 1:
         input = input.unsqueeze(0)
     if nb == 1:

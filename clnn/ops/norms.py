@@ -46,7 +46,7 @@ def _norm_grad(g, input, order, dims, keepdim, result):
     return scaled * where(norm == 0, 0.0, g / norm ** (order - 1))
 
 
-@kernel("_vector_norm", method=False, vjp=dict(input=_norm_grad))
+@kernel("_vector_norm", method=False, repeat="ready whole", vjp=dict(input=_norm_grad))
 def _vector_norm(input, order, dims, keepdim):
     acc = input.dtype.acc_dtype
     x = input if input.dtype is acc else input.to(acc)
@@ -121,7 +121,7 @@ def _logsumexp_grad(g, input, dims, keepdim, result):
     return widen(g, input.shape, dims, keepdim) * (input - where(norm_.isinf(), 0.0, norm_)).exp()
 
 
-@kernel("_logsumexp", method=False, vjp=dict(input=_logsumexp_grad))
+@kernel("_logsumexp", method=False, repeat="ready whole", vjp=dict(input=_logsumexp_grad))
 def _logsumexp(input, dims, keepdim):
     x = input.to(input.dtype.acc_dtype)
     if input._numel:
@@ -141,11 +141,16 @@ def _np_logsumexp(x, dim, keepdim=False):
     return np.logaddexp.reduce(x, axis=dim, keepdims=keepdim)
 
 
-@composite("logsumexp", numpy=_np_logsumexp, dtypes=dt.FLOATS,
+@composite("logsumexp", complex=True, numpy=_np_logsumexp, dtypes=dt.FLOATS,
            samples=lambda: [((np.random.default_rng(0).standard_normal((3, 4, 5)) * 50, d), k)
                             for d, k in ((0, {}), ((1, 2), {}), (-1, dict(keepdim=True)))])
 def logsumexp(input, dim, keepdim=False, *, out=None):
     """``log(sum(exp(x)))`` over ``dim``, without overflow."""
+    if input.dtype.is_complex:
+        top = input.real.detach().amax(dim, True)
+        top = where(top.isfinite(), top, 0.0)
+        r = (input - top).exp().sum(dim, True).log() + top
+        return set_out(out, r if keepdim else r.sum(dim))
     if not input.dtype.is_floating_point:
         input = input.to(dt.float_default())
     return set_out(out, _logsumexp(input, dims_of(dim, len(input.shape)), keepdim))

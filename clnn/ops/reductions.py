@@ -130,8 +130,8 @@ def _sum_grad(g, shape, dims, keepdim):
     return restore(g, shape, dims, keepdim)
 
 
-_sum_all = kernel("_sum_all", complex=True, method=False, vjp=dict(input=_sum_grad))(_sum_body)
-_sum = kernel("_sum", complex=True, method=False, vjp=dict(input=_sum_grad))(_sum_body)
+_sum_all = kernel("_sum_all", complex=True, method=False, repeat="ready whole", vjp=dict(input=_sum_grad))(_sum_body)
+_sum = kernel("_sum", complex=True, method=False, repeat="ready whole", vjp=dict(input=_sum_grad))(_sum_body)
 _sum_all.op.grad_name, _sum.op.grad_name = "SumBackward0", "SumBackward1"
 
 
@@ -160,8 +160,8 @@ def _mean_grad(g, shape, dims, keepdim, count):
     return restore(g / count, shape, dims, keepdim)
 
 
-_mean_all = kernel("_mean_all", complex=True, method=False, vjp=dict(input=_mean_grad))(_mean_body)
-_mean = kernel("_mean", complex=True, method=False, vjp=dict(input=_mean_grad))(_mean_body)
+_mean_all = kernel("_mean_all", complex=True, method=False, repeat="ready whole", vjp=dict(input=_mean_grad))(_mean_body)
+_mean = kernel("_mean", complex=True, method=False, repeat="ready whole", vjp=dict(input=_mean_grad))(_mean_body)
 _mean_all.op.grad_name, _mean.op.grad_name = "MeanBackward0", "MeanBackward1"
 
 
@@ -225,7 +225,7 @@ def _prod_grad(g, input, dims, keepdim):
     return g.reshape((1,) * len(shape)) * products_of_others(input.reshape(-1), 0).reshape(shape)
 
 
-@kernel("_prod", complex=True, method=False, vjp=dict(input=_prod_grad))
+@kernel("_prod", complex=True, method=False, repeat="ready whole", vjp=dict(input=_prod_grad))
 def _prod(input, dims, keepdim):
     if 0 in input.shape:
         return _filled(reduced_shape(input.shape, dims, keepdim), 1, input.dtype, input._storage.device)
@@ -270,7 +270,7 @@ def _variance_grad(g, input, dims, keepdim, correction):
     return (widen(g, input.shape, dims, keepdim) * scale) * (input - input.mean(dims or None, True))
 
 
-@kernel("_var", method=False, vjp=dict(input=_variance_grad))
+@kernel("_var", method=False, repeat="ready whole", vjp=dict(input=_variance_grad))
 def _var(input, dims, keepdim, correction):
     return _variance(MEAN, input, dims, keepdim, correction)
 
@@ -279,7 +279,7 @@ def _std_grad(g, input, dims, keepdim, correction, result):
     return _variance_grad(_where(result == 0, 0.0, g / (result * 2)), input, dims, keepdim, correction)
 
 
-@kernel("_std", method=False, vjp=dict(input=_std_grad))
+@kernel("_std", method=False, repeat="ready whole", vjp=dict(input=_std_grad))
 def _std(input, dims, keepdim, correction):
     return _variance(ROOT_MEAN, input, dims, keepdim, correction)
 
@@ -291,7 +291,7 @@ def _spread(name, op, input, dim, unbiased, correction, keepdim):
     """The common part of var and std: dim may be left out before ``unbiased``, as in ``x.var(False)``."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
-    if not input.dtype.is_floating_point:
+    if not input.dtype.differentiable:
         raise RuntimeError("std and var only support floating point and complex dtypes")
     if correction is None:
         correction = 1 if unbiased or unbiased is None else 0
@@ -299,6 +299,9 @@ def _spread(name, op, input, dim, unbiased, correction, keepdim):
     if count_of(input.shape, dims) <= correction:
         warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel "
                       "divided by output numel).")
+    if input.dtype.is_complex:                                   # distances in the plane
+        both = _var(input.real, dims, keepdim, correction) + _var(input.imag, dims, keepdim, correction)
+        return both if op is _var else both.sqrt()
     return op(input, dims, keepdim, correction)
 
 
@@ -312,25 +315,25 @@ def _spread_samples():
     return [((x,), {}), ((x, 1), {}), ((x, (0, 2)), dict(keepdim=True)), ((x, -1), dict(unbiased=False)), ((x, 1), dict(correction=2))]
 
 
-@composite("var", numpy=_np_spread(np.var), samples=_spread_samples, dtypes=dt.FLOATS)
+@composite("var", complex=True, numpy=_np_spread(np.var), samples=_spread_samples, dtypes=dt.FLOATS)
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """Variance: ``sum((x - mean)^2) / max(0, N - correction)``; the default correction of 1 is Bessel's."""
     return _spread("var", _var, input, dim, unbiased, correction, keepdim)
 
 
-@composite("std", numpy=_np_spread(np.std), samples=_spread_samples, dtypes=dt.FLOATS)
+@composite("std", complex=True, numpy=_np_spread(np.std), samples=_spread_samples, dtypes=dt.FLOATS)
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """Square root of :func:`var`."""
     return _spread("std", _std, input, dim, unbiased, correction, keepdim)
 
 
-@composite("var_mean", method=False, dtypes=dt.FLOATS)
+@composite("var_mean", complex=True, method=False, dtypes=dt.FLOATS)
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """Variance and mean."""
     return var(input, dim, unbiased, keepdim, correction=correction), mean(input, None if isinstance(dim, bool) else dim, keepdim)
 
 
-@composite("std_mean", method=False, dtypes=dt.FLOATS)
+@composite("std_mean", complex=True, method=False, dtypes=dt.FLOATS)
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """Standard deviation and mean."""
     return std(input, dim, unbiased, keepdim, correction=correction), mean(input, None if isinstance(dim, bool) else dim, keepdim)

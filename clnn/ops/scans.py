@@ -132,7 +132,7 @@ def recurrence(a, b, dim, reverse, lag):
 
 
 # -- sums and products --------------------------------------------------------------------------------------------------------------
-@kernel("_cumsum", complex=True, method=False, vjp=dict(input=lambda g, dim, reverse: _cumsum(g, dim, not reverse)))
+@kernel("_cumsum", complex=True, method=False, repeat="whole", vjp=dict(input=lambda g, dim, reverse: _cumsum(g, dim, not reverse)))
 def _cumsum(input, dim, reverse):
     return scan("sum", input, dim, reverse)
 
@@ -144,7 +144,7 @@ def _cumprod_grad(g, input, dim, reverse):
     return _before(input, dim, reverse) * recurrence(input, g, dim, not reverse, 1)
 
 
-@kernel("_cumprod", complex=True, method=False, vjp=dict(input=_cumprod_grad))
+@kernel("_cumprod", complex=True, method=False, repeat="whole", vjp=dict(input=_cumprod_grad))
 def _cumprod(input, dim, reverse):
     return scan("prod", input, dim, reverse)
 
@@ -158,7 +158,7 @@ def _logcumsumexp_grad(g, input, dim, reverse, result):
     return where(input == result, 0.0, input - result).exp() * recurrence(falls.exp(), g, dim, not reverse, 0)
 
 
-@kernel("_logcumsumexp", method=False, vjp=dict(input=_logcumsumexp_grad))
+@kernel("_logcumsumexp", method=False, repeat="whole", vjp=dict(input=_logcumsumexp_grad))
 def _logcumsumexp(input, dim, reverse):
     return scan("logaddexp", input, dim, reverse)
 
@@ -248,12 +248,12 @@ def _extreme_grad(g, input, dim, indices):
     return (g * 0).scatter_add(dim, indices, g)
 
 
-@kernel("_cummax", method=False, outputs=("values", "indices"), vjp=dict(input=_extreme_grad))
+@kernel("_cummax", method=False, repeat="whole", outputs=("values", "indices"), vjp=dict(input=_extreme_grad))
 def _cummax(input, dim):
     return _extreme(input, dim, ">=")
 
 
-@kernel("_cummin", method=False, outputs=("values", "indices"), vjp=dict(input=_extreme_grad))
+@kernel("_cummin", method=False, repeat="whole", outputs=("values", "indices"), vjp=dict(input=_extreme_grad))
 def _cummin(input, dim):
     return _extreme(input, dim, "<=")
 

@@ -10,6 +10,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import broadcast
 from .._tensor.indexing import tracked
 from .._tensor.inplace import apply_inplace
+from .._tensor.repeat import full_value
 from .._tensor.tensor import Tensor, bump, copy
 from ..core import dtype as dt
 from ..core.shape import Size, wrap_dim
@@ -19,6 +20,14 @@ from .indexing import Plan, _deliver, _expand_masks, _index_rows, _numbers, _onl
 from .selection import cast, where
 
 _refcount = sys.getrefcount
+
+
+def _own_copy(input, work):
+    """``input`` in memory of its own, in dtype ``work``."""
+    value = full_value(input) if work is input.dtype else None
+    if value is not None:
+        return filled(input.shape, value, work, input._storage.device)
+    return cast(input, work) if work is not input.dtype else copy(input)
 
 
 def _work_dtype(dtype, op):
@@ -34,14 +43,14 @@ def _put_input_grad(g, index, shape, values_shape, first, count, wrap, op):
     return _put_rows(g, index, zero, shape, values_shape, first, count, wrap, "set", "index_put")
 
 
-@kernel("_put_rows", complex=True, method=False, vjp=dict(
+@kernel("_put_rows", complex=True, method=False, repeat="whole fresh", vjp=dict(
     input=_put_input_grad, values=lambda g, index, shape, first, count, wrap: _index_rows(g, index, shape, first, count, wrap, "index")))
 def _put_rows(input, index, values, shape, values_shape, first, count, wrap, op, what):
     """``input`` with the rows that ``index`` numbers in dimensions ``first .. first + count`` replaced by, or folded with, ``values``."""
     B, D, R = split(shape, first, count)
     _scatter.check_rows(what, first, D, index._numel)
     work = _work_dtype(input.dtype, op)
-    out = cast(input, work) if work is not input.dtype else copy(input)
+    out = _own_copy(input, work)
     text = "index out of range in self" if what == "index_add" else None
     err = _scatter.code(input._storage.device, what, first, D, text)
     _scatter.write_rows(out, index.contiguous(), cast(values, work), B, D, R, op, wrap, err)
@@ -291,7 +300,7 @@ def _scatter_input_grad(g, dim, index, op):
     return g if op == "add" else scatter(g, dim, index, 0)
 
 
-@kernel("_scatter", complex=True, method=False, vjp=dict(input=_scatter_input_grad, src=lambda g, dim, index: g.gather(dim, index)))
+@kernel("_scatter", complex=True, method=False, repeat="whole fresh", vjp=dict(input=_scatter_input_grad, src=lambda g, dim, index: g.gather(dim, index)))
 def _scatter_op(input, dim, index, src, op, unique):
     """``set`` and ``add`` for operands that agree outside ``dim``."""
     return _fold(input, dim, index, src, op, unique)
@@ -305,7 +314,7 @@ def _fold(input, dim, index, src, op, unique=False):
     _, N, R = split(index.shape, dim, 1)
     _scatter.check_rows("scatter", dim, D, index._numel)
     work = _work_dtype(input.dtype, op)
-    out = cast(input, work) if work is not input.dtype else copy(input)
+    out = _own_copy(input, work)
     err = _scatter.code(input._storage.device, "scatter", dim, D)
     _scatter.write_elements(out, index.contiguous(), cast(src, work), B, D, N, R, op, False, err, unique)
     return cast(out, input.dtype)
@@ -334,7 +343,7 @@ def _product_grad(g, input, dim, index, src):
     return grad_input, grad_src
 
 
-@kernel("_scatter_fold", complex=True, method=False, vjp={"input, src": _fold_grad})
+@kernel("_scatter_fold", complex=True, method=False, repeat="whole fresh", vjp={"input, src": _fold_grad})
 def _scatter_fold(input, dim, index, src, op):
     """Products and extremes."""
     return _fold(input, dim, index, src, op)

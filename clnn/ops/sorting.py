@@ -44,7 +44,7 @@ def _to_places(g, shape, dim, indices):
 _picked = dict(input=lambda g, shape, dim, indices: _to_places(g, shape, dim, indices))
 
 
-@kernel("_sort", method=False, outputs=("values", "indices"), vjp=_picked)
+@kernel("_sort", method=False, repeat="whole", outputs=("values", "indices"), vjp=_picked)
 def _sort(input, dim, descending, shape):
     x, rows, length = _rows(input, dim)
     values, indices = _radix.sort_rows(x, rows, length, descending)
@@ -90,7 +90,7 @@ def msort(input, *, out=None):
 
 
 # -- the first of a row -------------------------------------------------------------------------------------------------------------------
-@kernel("_topk", method=False, outputs=("values", "indices"), vjp=_picked)
+@kernel("_topk", method=False, repeat="whole", outputs=("values", "indices"), vjp=_picked)
 def _topk(input, dim, k, largest, shape):
     x, rows, length = _rows(input, dim)
     device = x._storage.device
@@ -157,7 +157,7 @@ def _reduced(t, input, dim, keepdim):
     return t.contiguous() if keepdim else t.squeeze(dim).contiguous()
 
 
-@kernel("_order", method=False, outputs=("values", "indices"), vjp=_one)
+@kernel("_order", method=False, repeat="whole", outputs=("values", "indices"), vjp=_one)
 def _order(input, dim, keepdim, what, shape):
     """The element of each row at a place of the sorted row: a number, ``median`` or ``nanmedian``."""
     x, rows, length = _rows(input, dim)
@@ -188,7 +188,7 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     return _deliver(named("kthvalue", "values", "indices")(_order(input, d, keepdim, int(k) - 1, input.shape)), out)
 
 
-@kernel("_median_all", method=False, vjp=dict(input=lambda g, input, result: _share(g, input, result)))
+@kernel("_median_all", method=False, repeat="whole", vjp=dict(input=lambda g, input, result: _share(g, input, result)))
 def _median_all(input, what):
     flat = input.reshape(-1)
     return _order(flat, 0, False, what, flat.shape)[0]
@@ -224,7 +224,7 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
     return _median("nanmedian", input, dim, keepdim, out)
 
 
-@kernel("_mode", method=False, outputs=("values", "indices"), vjp=_one)
+@kernel("_mode", method=False, repeat="whole", outputs=("values", "indices"), vjp=_one)
 def _mode(input, dim, keepdim, shape):
     x, rows, length = _rows(input, dim)
     device = x._storage.device
