@@ -17,6 +17,7 @@ from .utils._pytree import tree_leaves
 Argument = namedtuple("Argument", "name type default_value kwarg_only mutated")
 MISSING = object()
 _table: dict = {}               # "namespace::operator" -> OpOverload
+watchers: list = []             # called with (operator, args, kwargs, result) after each kernel
 
 
 class FunctionSchema:
@@ -173,6 +174,8 @@ class OpOverload:
         result = kernel(*args, **kwargs)
         if "any" in self.kernels and not self._schema.is_mutable:
             self._refuse_aliases(tensors, result)
+        for seen in watchers:
+            seen(self, args, kwargs, result)
         return result
 
     def _refuse_aliases(self, tensors, result):

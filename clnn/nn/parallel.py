@@ -1,9 +1,12 @@
 """Names that PyTorch programs use to spread a model over devices."""
 import contextlib
+import copy
+
+import clnn
 
 from .modules.module import Module
 
-__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter", "scatter_kwargs"]
 
 
 class DataParallel(Module):
@@ -57,3 +60,105 @@ def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, mo
         clnn.Size([1, 4])
     """
     return module(*(inputs if isinstance(inputs, tuple) else (inputs,)), **(module_kwargs or {}))
+
+
+def _parts(value, devices, dim):
+    """One value per device: tensors in chunks, what is not a tensor as it is."""
+    count = len(devices)
+    if isinstance(value, clnn.Tensor):
+        return [part.to(device) for part, device in zip(value.chunk(count, dim), devices)]
+    if isinstance(value, dict) and value:
+        return [type(value)(zip(value, parts)) for parts in zip(*[_parts(v, devices, dim) for v in value.values()])]
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return [type(value)(*parts) for parts in zip(*[_parts(v, devices, dim) for v in value])]
+    if isinstance(value, (tuple, list)) and value:
+        return [type(value)(parts) for parts in zip(*[_parts(v, devices, dim) for v in value])]
+    return [value for _ in devices]
+
+
+def _places(devices):
+    """Devices of numbers, names and devices; a number that there is none of means the default device."""
+    found = []
+    for d in devices:
+        try:
+            found.append(clnn.device(d))
+            found[-1].physical                              # noqa: B018  (raises where there is none)
+        except RuntimeError:
+            found[-1:] = [clnn.get_default_device()]
+    return found
+
+
+def scatter(inputs, target_gpus, dim=0):
+    """Tensors in chunks along ``dim``, one for each of the devices; other values go to each of them.
+
+    Example::
+
+        >>> [t.shape for t in nn.parallel.scatter(clnn.ones(4, 2), ["cpu", "cpu"])]
+        [clnn.Size([2, 2]), clnn.Size([2, 2])]
+    """
+    return _parts(inputs, _places(target_gpus), dim)
+
+
+def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
+    """:func:`scatter` for positional and keyword arguments: a tuple of argument tuples and one of dictionaries, equally long."""
+    first = scatter(inputs, target_gpus, dim) if inputs else []
+    second = scatter(kwargs, target_gpus, dim) if kwargs else []
+    first += [()] * (len(second) - len(first))
+    second += [{} for _ in range(len(first) - len(second))]
+    return tuple(first), tuple(second)
+
+
+def gather(outputs, target_device, dim=0):
+    """Results of several devices as one on ``target_device``: tensors joined along ``dim``, numbers (0-d) as a vector, in nested structures.
+
+    Example::
+
+        >>> nn.parallel.gather([clnn.ones(1), clnn.zeros(1)], "cpu")
+        tensor([1., 0.])
+    """
+    place, = _places([target_device])
+    first = outputs[0]
+    if isinstance(first, clnn.Tensor):
+        return clnn.cat([o.to(place) if o.ndim else o.to(place).reshape(1) for o in outputs], dim if first.ndim else 0)
+    if first is None:
+        return None
+    if isinstance(first, dict):
+        if any(len(o) != len(first) for o in outputs):
+            raise ValueError("All dicts must have the same number of keys")
+        return type(first)((k, gather([o[k] for o in outputs], target_device, dim)) for k in first)
+    if hasattr(first, "_fields"):
+        return type(first)(*[gather(list(column), target_device, dim) for column in zip(*outputs)])
+    return type(first)(gather(list(column), target_device, dim) for column in zip(*outputs))
+
+
+def replicate(network, devices, detach=False):
+    """Copies of a module whose parameters are the module's own, on each of the devices: gradients of all of them add up in it.
+
+    Args:
+        detach: the copies' parameters have no history.
+    """
+    return [_replica(network, device, detach) for device in _places(devices)]
+
+
+def _replica(module, device, detach):
+    copied = copy.copy(module)
+    copied.__dict__ = dict(module.__dict__)
+    for table in ("_parameters", "_buffers"):
+        moved = {n: t if t is None else (t.detach() if detach or table == "_buffers" else t).to(device) for n, t in getattr(module, table).items()}
+        copied.__dict__[table] = moved
+    copied.__dict__["_modules"] = {n: m if m is None else _replica(m, device, detach) for n, m in module._modules.items()}
+    return copied
+
+
+def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
+    """The results of each module for its inputs, one after the other: devices work on what they were given meanwhile.
+
+    Example::
+
+        >>> nn.parallel.parallel_apply([nn.Identity(), nn.Flatten(0)], [clnn.ones(1), (clnn.ones(1, 2),)])
+        [tensor([1.]), tensor([1., 1.])]
+    """
+    if len(modules) != len(inputs):
+        raise AssertionError(f"The number of modules {len(modules)} is not equal to the number of inputs {len(inputs)}")
+    kwargs_tup = kwargs_tup or [{}] * len(modules)
+    return [m(*(x if isinstance(x, (list, tuple)) else (x,)), **kw) for m, x, kw in zip(modules, inputs, kwargs_tup)]

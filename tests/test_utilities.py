@@ -1,0 +1,126 @@
+"""Small modules around the library: versions, futures, counting operations, swapping, one module on several devices."""
+import doctest
+import importlib
+import threading
+
+import pytest
+
+import clnn
+from clnn import nn
+from clnn.torch_version import TorchVersion
+from clnn.utils.flop_counter import FlopCounterMode, register_flop_formula
+
+
+def test_versions_compare_as_versions():
+    theirs = pytest.importorskip("torch.torch_version").TorchVersion
+    others = ["1.9", "1.10", "1.10.0", "1.10.1", "1.10.0a1", "1.10.0.post1", "1.10.0rc2", "1.10.0.dev3", "2", (1, 10), (1, 10, 1), "not a version", "1.10.0+cpu"]
+    for own in ("1.10.0", "1.10.0+cpu", "1.10.0a0", "2.0.1"):
+        for other in others:
+            for test in ("__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"):
+                if isinstance(other, str) and "+" in own + other and test != "__gt__":
+                    continue                        # what follows a plus does not count here
+                assert getattr(TorchVersion(own), test)(other) == getattr(theirs(own), test)(other), (own, test, other)
+    assert isinstance(clnn.torch_version.__version__, str) and clnn.torch_version.__version__ == clnn.__version__
+
+
+def test_futures():
+    future = clnn.futures.Future()
+    after = future.then(lambda f: f.wait() * 2).then(lambda f: f.value() + 1)
+    failed = future.then(lambda f: 1 / 0)
+    seen = []
+    future.add_done_callback(lambda f: seen.append(f.value()))
+    assert not future.done() and not after.done()
+    with pytest.raises(RuntimeError, match="completed"):
+        future.value()
+    threading.Timer(0.01, future.set_result, [3]).start()
+    assert after.wait() == 7 and seen == [3] and future.done()
+    with pytest.raises(ZeroDivisionError):
+        failed.wait()
+    with pytest.raises(RuntimeError, match="already marked completed"):
+        future.set_result(1)
+    with pytest.raises(AssertionError, match="not an Exception"):
+        clnn.futures.Future().set_exception("text")
+    assert clnn.futures.wait_all([future, after]) == [3, 7]
+
+
+def count(m, mode):
+    net = m.nn.Sequential(m.nn.Conv2d(3, 4, 3), m.nn.Flatten(), m.nn.Linear(4 * 6 * 6, 5))
+    x = m.ones(2, 3, 8, 8)
+    with mode(display=False) as counter:
+        net(x).sum().backward()
+        m.bmm(m.ones(2, 3, 4), m.ones(2, 4, 5))
+    return counter
+
+
+def test_operations_are_counted():
+    theirs = pytest.importorskip("torch.utils.flop_counter")
+    import torch
+    a, b = count(clnn, FlopCounterMode), count(torch, theirs.FlopCounterMode)
+    assert a.get_total_flops() == b.get_total_flops()
+    mine, other = a.get_flop_counts(), b.get_flop_counts()
+    by_name = {str(k): v for k, v in mine["Global"].items()}
+    for op, n in other["Global"].items():
+        assert by_name.get(str(op)) == n or str(op) in ("aten.mm", "aten.addmm")
+    assert sum(mine["Sequential.0"].values()) == 2 * 2 * 4 * 6 * 6 * 27 and set(mine) == {"Global", "Sequential", "Sequential.0", "Sequential.2"}
+    table = a.get_table()
+    assert "100.00%" in table and "Sequential" in table and "aten.convolution" in table
+
+
+def test_custom_operators_are_counted():
+    @clnn.library.custom_op("shop::triple", mutates_args=())
+    def triple(x: clnn.Tensor) -> clnn.Tensor:
+        return x * 3
+
+    @register_flop_formula(clnn.ops.shop.triple)
+    def formula(shape, *, out_shape):
+        return shape.numel()
+    with FlopCounterMode(display=False) as counter:
+        triple(clnn.ones(2, 5))
+    assert counter.get_total_flops() == 10 and {str(k) for k in counter.get_flop_counts()["Global"]} == {"shop.triple"}
+    clnn._custom.forget("shop::triple")
+
+
+def test_swapping():
+    a, b = nn.Parameter(clnn.ones(2)), clnn.zeros(3, dtype=clnn.int64)
+    b.tag = "b"
+    holder = {"first": a, "second": b}
+    clnn.utils.swap_tensors(a, b)
+    assert type(holder["first"]) is clnn.Tensor and holder["first"].tolist() == [0, 0, 0] and holder["first"].tag == "b"
+    assert type(holder["second"]) is nn.Parameter and holder["second"].requires_grad
+    u, v = clnn.ones(2, requires_grad=True), clnn.full((2,), 2.0, requires_grad=True)
+    (u * u).sum().backward()
+    clnn.utils.swap_tensors(u, v)
+    assert u.tolist() == [2.0, 2.0] and u.grad is None and v.grad.tolist() == [2.0, 2.0]
+    (u * u).sum().backward()
+    assert u.grad.tolist() == [4.0, 4.0]
+
+
+def test_one_module_on_several_devices():
+    net = nn.Sequential(nn.Linear(2, 1, bias=False), nn.BatchNorm1d(1, affine=False)).eval()
+    with clnn.no_grad():
+        net[0].weight.fill_(1.0)
+    places = [clnn.get_default_device()] * 2
+    inputs, kwargs = nn.parallel.scatter_kwargs((clnn.arange(8.0).reshape(4, 2), 3), {"flag": True}, places)
+    assert [t[0].shape[0] for t in inputs] == [2, 2] and [t[1] for t in inputs] == [3, 3] and kwargs == ({"flag": True},) * 2
+    replicas = nn.parallel.replicate(net, places)
+    assert replicas[0][0].weight is net[0].weight or replicas[0][0].weight.data_ptr() == net[0].weight.data_ptr()
+    outs = nn.parallel.parallel_apply(replicas, [t[:1] for t in inputs])
+    whole = nn.parallel.gather([{"y": o, "s": o.sum()} for o in outs], places[0])
+    assert whole["y"].shape == (4, 1) and whole["s"].shape == (2,)
+    whole["y"].sum().backward()
+    expected = clnn.arange(8.0).reshape(4, 2).sum(0) / (1 + 1e-5) ** 0.5
+    assert clnn.allclose(net[0].weight.grad[0], expected)
+    with pytest.raises(AssertionError, match="number of modules"):
+        nn.parallel.parallel_apply([net], [])
+
+
+def test_the_environment_is_described():
+    text = clnn.utils.collect_env.get_pretty_env_info()
+    assert f"clnn version: {clnn.__version__}" in text and "Device" in text and "numpy==" in text
+    assert clnn.utils.deterministic.fill_uninitialized_memory is True
+
+
+@pytest.mark.parametrize("name", ["clnn.torch_version", "clnn.futures", "clnn.utils", "clnn.utils.flop_counter", "clnn.nn.parallel"])
+def test_documentation(name):
+    failed, tried = doctest.testmod(importlib.import_module(name), extraglobs={"clnn": clnn, "nn": nn})
+    assert not failed and tried
