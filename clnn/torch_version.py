@@ -10,21 +10,23 @@ __all__ = ["TorchVersion"]
 
 
 def _key(value):
-    """Numbers and words of a version in an order in which ``1.0a1 < 1.0 < 1.0.post1``, without what follows a plus."""
+    """(numbers and words of a version in an order in which ``1.0a1 < 1.0 < 1.0.post1``, those after a plus: none comes first, words before numbers)."""
     text = ".".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
-    public = text.partition("+")[0].lstrip("vV")
-    if not re.match(r"\d", public):
+    public, plus, local = text.partition("+")
+    if not re.match(r"v?\d", public):
         raise ValueError(f"Invalid version: {text!r}")
-    return [(1, int(p)) if p.isdigit() else ({"post": 2}.get(p, 0), 0 if p == "post" else p) for p in re.findall(r"\d+|[a-z]+", public)]
+    parts = [(1, int(p)) if p.isdigit() else ({"post": 2}.get(p, 0), {"post": 0, "dev": ""}.get(p, p)) for p in re.findall(r"\d+|[a-z]+", public.lstrip("v"))]
+    return parts, [(1, int(p), "") if p.isdigit() else (0, 0, p) for p in re.split(r"[._-]", local)] if plus else []
 
 
 def _compare(a, b):
     """-1, 0 or 1."""
-    for x, y in zip_longest(_key(a), _key(b), fillvalue=(1, 0)):
+    (first, after), (second, behind) = _key(a), _key(b)
+    for x, y in zip_longest(first, second, fillvalue=(1, 0)):
         if x != y:
             x, y = [(k, str(v)) if x[0] == y[0] == 0 else (k, v) for k, v in (x, y)]
             return -1 if x < y else 1
-    return 0
+    return (after > behind) - (after < behind)
 
 
 class TorchVersion(str):
@@ -33,7 +35,7 @@ class TorchVersion(str):
     Example::
 
         >>> from clnn.torch_version import TorchVersion
-        >>> TorchVersion("1.10.0") > "1.9", TorchVersion("1.10.0+cpu") == (1, 10)
+        >>> TorchVersion("1.10.0") > "1.9", TorchVersion("1.10.0") == (1, 10)
         (True, True)
     """
 

@@ -66,9 +66,16 @@ class Instruments:
         cell.cell_contents = make(old)
         self.undo.append(lambda: setattr(cell, "cell_contents", old))
 
+    def _gradients_apart(self):
+        """Gradients by the operators that their rules are made of, which can be seen, not by the shorter way."""
+        for op in {id(op): op for op in REGISTRY.values() if getattr(op, "together", None) is not None}.values():
+            self.undo.append(functools.partial(setattr, op, "together", op.together))
+            op.together = None
+
     # -- operators ------------------------------------------------------------------------------------------------------
     def _operators(self):
         pairs = []
+        self._gradients_apart()
         for op in {id(op): op for op in REGISTRY.values()}.values():
             if op.kind == "kernel":
                 self._cell(op.fn, "body", functools.partial(self._timed_body, op))
@@ -258,6 +265,7 @@ def _shapes(values):
 def counting(callback):
     """While the block runs, ``callback(op, multiply_adds)`` is called for each product, convolution and attention."""
     tools = Instruments(None)
+    tools._gradients_apart()
 
     def counted(op, body):
         def call(*values):
