@@ -12,6 +12,9 @@
 <%include file="/common/trig.cl.mako"/>
 <%include file="/common/inverse.cl.mako"/>
 <%include file="/common/pow.cl.mako"/>
+<%include file="/common/double.cl.mako"/>
+<%include file="/common/double_trig.cl.mako"/>
+<%include file="/common/double_special.cl.mako"/>
 <%include file="/common/arithmetic.cl.mako"/>
 <%include file="/common/complex.cl.mako"/>
 <%include file="/common/special.cl.mako"/>

@@ -78,8 +78,8 @@ def expression(expr: Expr, compute: dt.dtype, operands: list[str], own: frozense
         text = _complex_names(text, compute)
     text = text.replace("ACC", compute.acc)
     if compute.acc == "double":
-        return _FLOAT_SUFFIX.sub(r"\1", text)
-    if compute.acc == "float":
+        text = _FLOAT_SUFFIX.sub(r"\1", text)
+    if compute.acc in ("float", "double"):
         return _OWN_MATH.sub(lambda m: f"clnn_{m.group(1)}(" if m.group(1) in own else m.group(), text)
     return text
 

@@ -13,17 +13,19 @@ from . import codegen, draws
 from .node import Expr
 
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+\.\d*(?:[eE][-+]?\d+)?f?|\d+f?|[-+*/(),])")
-# Functions whose vector form looks at all lanes before it branches; one lane at a time they keep a compiler from vectorising a loop.
-_BRANCHING = frozenset(("sin", "cos", "tan", "clnn_fmod", "clnn_remainder", "clnn_floor_divide"))
-_FUNCTIONS = _BRANCHING | frozenset(("fabs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "rint", "exp", "log", "tanh", "erf", "log1p", "expm1", "lgamma"))
+# Functions that gain by whole vectors on drivers that vectorise loops by themselves, which they do in vectors half as wide, and not where a function
+# branches, as these look at all lanes before they do.
+_LONG = codegen.OWN | frozenset(("clnn_fmod", "clnn_remainder", "clnn_floor_divide"))
+_FUNCTIONS = _LONG | frozenset(("fabs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "rint"))
 _DRAWN = frozenset(("clnn_uniform", "clnn_exponential", "clnn_keep", "clnn_coin", "clnn_scaled", "clnn_less"))      # of words
-_CALL = re.compile(rf"\b(?:{'|'.join(sorted(_BRANCHING))})\(")
+_CALL = re.compile(rf"\b(?:{'|'.join(sorted(_LONG))})\(")
 
 
 class _Scalar(Exception):
     """The program has no vector form."""
 
 
+_REST = "#pragma clang loop vectorize(disable) interleave(disable) unroll(disable)"      # for the last few elements that would be built for nothing
 _DRAWN_VECTOR = re.compile(r"\bas_ulong8\(d\d+_\d+\)|\bd\d+_\d+(?:\.lo|\.hi)?")
 
 
@@ -41,11 +43,11 @@ def _plain(text, names, more=()):
     return True
 
 
-def branches(program) -> bool:
-    """True when a float function of the program branches: only vectors then serve a driver that vectorises loops by itself."""
+def calls(program) -> bool:
+    """True when the program calls a function for which whole vectors serve a driver better that vectorises loops by itself."""
     for e, c, *_ in program.code:
         text = Expr.all[e].text
-        if dt.ALL[c].acc == "float" and _CALL.search(text["float"] if isinstance(text, dict) else text):
+        if dt.ALL[c].acc in ("float", "double") and _CALL.search(text["float"] if isinstance(text, dict) else text):
             return True
     return False
 
@@ -180,7 +182,7 @@ def linear(program, own):
         return None
     lines = ["    const long lo = (long)get_global_id(0) * chunk;", "    if (lo >= n) return;", "    const int m = (int)min(chunk, n - lo);"]
     lines += [f"    x{k} += lo;" for k, leaf in enumerate(program.leaves) if leaf[1] != "0"] + [f"    y{k} += lo;" for k in range(len(program.outs))]
-    lines += ["    int i = 0;", f"    for (; i + {step} <= m; i += {step}) {{", *body, "    }", "    for (; i < m; i++) {",
+    lines += ["    int i = 0;", f"    for (; i + {step} <= m; i += {step}) {{", *body, "    }", _REST, "    for (; i < m; i++) {",
               *codegen.values(program, "lo + i", lambda k: "0" if program.leaves[k][1] == "0" else "i", own, "        "),
               *[f"        {dt.ALL[d].store}(y{k}, i, v{v});" for k, (v, d, *_) in enumerate(program.outs)], "    }"]
     return ["const long n", "const long chunk"], lines
@@ -204,7 +206,7 @@ def rows(program, own):
         return None
     parameters, lines = codegen.rows_start(program)
     lines += ["        int c = 0;", f"        for (; c + {step} <= m; c += {step}) {{", "            const long i = lo + c;", *body, "        }",
-              "        for (; c < m; c++) {", "            const long i = lo + c;", *codegen.row_body(program, own, "i", "            "), "        }", "    }"]
+              _REST, "        for (; c < m; c++) {", "            const long i = lo + c;", *codegen.row_body(program, own, "i", "            "), "        }", "    }"]
     return parameters, lines
 
 

@@ -1,25 +1,58 @@
 ## clnn_fmod, clnn_remainder, clnn_floor_divide: of float, float4, float8, float16 and, with doubles, of double and double8.
-## Exact like fmod of OpenCL C. Where CLNN_OWN_MATH is defined and doubles exist (PoCL: its fmod takes a bit per step), a quotient below 2^28 is found
-## by one division of doubles, and the rest x - q * y is exact.
-<%! VECTORS = [("float", "int", "double"), ("float4", "int4", "double4"), ("float8", "int8", "double8"), ("float16", "int16", "double16")] %>\
+## Exact like fmod of OpenCL C. Where CLNN_OWN_MATH is defined (PoCL: its fmod takes a bit per step) or by Intel's CPU driver (slow for large quotients),
+## and doubles exist, each step takes 50 bits of the quotient: the rest a - q * b is exact where q is a whole number below 2^52.
+<%!
+    VECTORS = [("float", "int", "double"), ("float4", "int4", "double4"), ("float8", "int8", "double8"), ("float16", "int16", "double16")]
+    DOUBLES = [("double", "long"), ("double4", "long4"), ("double8", "long8"), ("double16", "long16")]
+%>\
 //@ clnn_fmod clnn_remainder clnn_floor_divide
-% for F, I, D in VECTORS:
-<% n = F[5:] %>\
-static inline __attribute__((overloadable)) ${F} clnn_fmod(${F} x, ${F} y) {
-#if defined(CLNN_OWN_MATH) && defined(cl_khr_fp64)
-    if (${"all" if n else ""}(fabs(x) < fabs(y) * 0x1p28f)) {
-        const ${D} a = convert_${D}(fabs(x)), b = convert_${D}(fabs(y));
-        const ${D} q = (a / b + 0x1.8p52) - 0x1.8p52, s = fma(-q, b, a);     /* the quotient rounded to nearest */
-        const ${F} r = convert_${F}(s < 0 ? s + b : s);
-        return copysign(select(r, fabs(x), (${I})(fabs(x) < fabs(y))), x);  /* also where 0 * infinity would be NaN */
-    }
+#if (defined(CLNN_OWN_MATH) || defined(CLNN_INTEL_CPU)) && defined(cl_khr_fp64)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#define CLNN_OWN_FMOD
+% for D, L in DOUBLES:
+/* the rest of a >= b, both finite and b no subnormal number; where a < b, it stays */
+static inline __attribute__((overloadable)) ${D} clnn_rest_(${D} a, ${D} b) {
+    ${L} k;
+    do {
+        k = (as_${L}(a) >> 52) - (as_${L}(b) >> 52) - 50;
+        k = select(k, (${L})0, (${L})(k < 0));
+        const ${D} c = as_${D}(as_${L}(b) + (k << 52));          /* b 2^k */
+        const ${D} q = (a / c + 0x1.8p52) - 0x1.8p52, s = fma(-q, c, a);        /* the quotient rounded to nearest */
+        a = select(s, s + c, (${L})(s < 0));
+    } while (${"any" if D[6:] else ""}(k > 0));
+    return a;
+}
+% endfor
+% for F, _, D in VECTORS:
+static inline __attribute__((overloadable)) ${F} clnn_rest_(${F} a, ${F} b) { return convert_${F}(clnn_rest_(convert_${D}(a), convert_${D}(b))); }
+% endfor
 #endif
+% for F, I, _ in VECTORS:
+static inline __attribute__((overloadable)) ${F} clnn_fmod(${F} x, ${F} y) {
+#ifdef CLNN_OWN_FMOD
+    const ${F} a = fabs(x), b = fabs(y);
+    const ${I} less = (${I})(a < b), work = (${I})((a < INFINITY) & (b > 0)) & ~less;
+    const ${F} r = clnn_rest_(select((${F})0, a, work), select((${F})1, b, work));
+    return copysign(select(select((${F})NAN, r, work), a, less), x);
+#else
     return fmod(x, y);
+#endif
 }
 % endfor
 % if USE_FP64:
-static inline __attribute__((overloadable)) double clnn_fmod(double x, double y) { return fmod(x, y); }
-static inline __attribute__((overloadable)) double8 clnn_fmod(double8 x, double8 y) { return fmod(x, y); }
+% for D, L in DOUBLES[::2]:
+static inline __attribute__((overloadable)) ${D} clnn_fmod(${D} x, ${D} y) {
+#ifdef CLNN_OWN_FMOD
+    const ${D} a = fabs(x), b = fabs(y);
+    if (${"any" if D[6:] else ""}((b > 0) & (b < 2.2250738585072014e-308))) return ${"(double8)(" + ", ".join(f"fmod(x.s{i}, y.s{i})" for i in range(8)) + ")" if D[6:] else "fmod(x, y)"};
+    const ${L} less = (${L})(a < b), work = (${L})((a < INFINITY) & (b > 0)) & ~less;
+    const ${D} r = clnn_rest_(select((${D})0, a, work), select((${D})1, b, work));
+    return copysign(select(select((${D})NAN, r, work), a, less), x);
+#else
+    return fmod(x, y);
+#endif
+}
+% endfor
 % endif
 % for F, I in [(F, I) for F, I, _ in VECTORS] + ([("double", "long"), ("double8", "long8")] if USE_FP64 else []):
 //@ clnn_remainder

@@ -41,7 +41,6 @@
         return text
 %>
 % for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
-<% own = "clnn_" if F == "float" else "" %>\
 <% pi, gamma = f"({F})3.14159265358979323846{s}", f"({F})0.57721566490153286061{s}" %>
 % if F == "double":
 //@ clnn_bessel_far_ clnn_bessel_near_ clnn_j0 clnn_j1 clnn_y0 clnn_y1
@@ -54,7 +53,7 @@ ${OV} ${F} clnn_bessel_far_(${F} x, int order, int second) {
         if (k & 1) q += signed_; else p += signed_;
         term *= (mu - (2 * k + 1) * (2 * k + 1)) / ((k + 1) * 8 * x);
     }
-    const ${F} c = ${own}cos(x), t = ${own}sin(x), r = 1 / sqrt(${pi} * x);
+    const ${F} c = clnn_cos(x), t = clnn_sin(x), r = 1 / sqrt(${pi} * x);
     /* cosine and sine of x - pi/4 or x - 3 pi/4, times sqrt 2 */
     const ${F} a = order ? t - c : c + t, b = order ? -(c + t) : t - c;
     return r * (second ? p * b + q * a : p * a - q * b);
@@ -63,7 +62,7 @@ ${OV} ${F} clnn_bessel_far_(${F} x, int order, int second) {
 /* 0 < x <= 25; kind 0..3: J0, J1, Y0, Y1 */
 ${OV} ${F} clnn_bessel_near_(${F} x, int kind) {
     if (x < ${"1e-3f" if F == "float" else "1e-6"}) {
-        const ${F} l = ${own}log(x / 2) + ${gamma};
+        const ${F} l = clnn_log(x / 2) + ${gamma};
         return kind == 0 ? 1 - x * x / 4 : kind == 1 ? x / 2 : kind == 2 ? 2 / ${pi} * l : -2 / (${pi} * x) + x / ${pi} * (l - (${F})0.5${s});
     }
     ${F} above = 0, now = ${"1e-30f" if F == "float" else "1e-250"}, norm = 0, y0 = 0, y1 = 0;
@@ -86,7 +85,7 @@ ${OV} ${F} clnn_bessel_near_(${F} x, int kind) {
         }
     }
     norm = 1 / (norm + now);
-    const ${F} j0 = now * norm, j1 = above * norm, l = ${own}log(x / 2) + ${gamma};
+    const ${F} j0 = now * norm, j1 = above * norm, l = clnn_log(x / 2) + ${gamma};
     if (kind < 2) return kind ? j1 : j0;
     return kind == 2 ? 2 / ${pi} * (l * j0 + 2 * y0 * norm) : 2 / ${pi} * ((l - 1) * j1 - j0 / x - y1 * norm);
 }
@@ -137,11 +136,11 @@ ${OV} ${F} clnn_k${order}e(${F} x) {
     if (isinf(x)) return 0;
     const double step = fmin(0.125, 0.7 / sqrt(x));
     /* where the integrand has vanished, by two bounds of acosh(1 + 20 / x) */
-    const double end = fmin(log(2 * (42 / x + 1)) ${"+ 1" if order else ""}, sqrt(100 / x));
+    const double end = fmin(clnn_log(2 * (42 / x + 1)) ${"+ 1" if order else ""}, sqrt(100 / x));
     double sum = 0.5;
     for (double t = step; t < end; t += step) {
-        const double half_ = sinh(t / 2);
-        sum += exp(-2 * x * half_ * half_)${" * cosh(t)" if order else ""};
+        const double half_ = clnn_sinh(t / 2);
+        sum += clnn_exp(-2 * x * half_ * half_)${" * fma(2 * half_, half_, 1)" if order else ""};
     }
     return sum * step;
 % endif
@@ -156,10 +155,9 @@ ${OV} ${F} clnn_erfcx(${F} x) {
     const float left = e < 1e38f ? fma(2.0f * e, fma(c, c, -h), 2.0f * e - right) : 2.0f * e;
     return x != x ? x : x < 0 ? left : right;
 % else:
-    if (x < 2) return exp(x * x) * erfc(x);
-    double r = 0;
-    for (int n = 160; n > 0; n--) r = n * 0.5 / (x + r);
-    return 0.564189583547756287 / (x + r);
+    const double a = fabs(x), c = a < 28 ? a : 28, h = c * c, right = clnn_erfcx_part_(a < 1e300 ? a : 1e300), e = clnn_exp(h);
+    const double left = e < INFINITY ? fma(2 * e, fma(c, c, -h), 2 * e - right) : e;
+    return x != x ? x : x < 0 ? left : right;
 % endif
 }
 % endfor

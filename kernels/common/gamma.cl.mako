@@ -4,7 +4,6 @@
 ##   derivative by the shape a at a fixed probability: -(dP/da) / p(x), "implicit reparameterisation" (Figurnov et al., 2018)
 <%! OV = "static inline __attribute__((overloadable))" %>
 % for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
-<% own = "clnn_" if F == "float" else "" %>\
 <% big = 400 if F == "float" else 4000 %>
 //@ clnn_gamma_front_ clnn_igamma_sum_ clnn_igamma_fraction_ clnn_igamma clnn_igammac
 /* x^a exp(-x) / Gamma(a + 1); near x = a through log1p, where the logarithms would cancel */
@@ -12,9 +11,9 @@ ${OV} ${F} clnn_gamma_front_(${F} a, ${F} x) {
     const ${F} mu = (x - a) / a;
     if (a > 10 && fabs(mu) < (${F})0.5${s}) {
         const ${F} z = 1 / (a * a), tail = (1 - z * ((${F})0.0333333333333333333${s} - z * (${F})0.00952380952380952381${s})) / (12 * a);
-        return ${own}exp(a * (${own}log1p(mu) - mu) - tail) / sqrt(2 * (${F})3.14159265358979323846${s} * a);
+        return clnn_exp(a * (clnn_log1p(mu) - mu) - tail) / sqrt(2 * (${F})3.14159265358979323846${s} * a);
     }
-    return ${own}exp(a * ${own}log(x) - x - ${own}lgamma(a + 1));
+    return clnn_exp(a * clnn_log(x) - x - clnn_lgamma(a + 1));
 }
 //@ clnn_igamma_sum_ clnn_igamma clnn_igammac
 ${OV} ${F} clnn_igamma_sum_(${F} a, ${F} x) {
@@ -67,7 +66,7 @@ ${OV} ${F} clnn_gamma_grad(${F} a, ${F} x) {
         const ${F} w = cbrt(x / a), z = (w - 1 + 1 / (9 * a)) * 3 * sqrt(a);
         return w * w * w + 3 * a * w * w * (1 / (9 * a * a) - z / (6 * a * sqrt(a)));
     }
-    const ${F} known = ${own}log(x) - clnn_digamma(a);
+    const ${F} known = clnn_log(x) - clnn_digamma(a);
     if (x < a + 1) {
         ${F} term = 1, sum = 1, inverse = 1 / a, weighted = inverse;
         for (int n = 1; n < ${big} && term > sum * ${"1e-8f" if F == "float" else "1e-17"}; n++) {
@@ -119,10 +118,10 @@ ${OV} ${F} clnn_zeta(${F} x, ${F} q) {
     }
     if (isnan(x) || !(q < INFINITY)) return NAN;
     ${F} sum = 0;
-    for (; q <= 0; q += 1) sum += ${own}pow(q, -x);
-    for (int k = 0; k < 9; k++) sum += ${own}pow(q + k, -x);
+    for (; q <= 0; q += 1) sum += clnn_pow(q, -x);
+    for (int k = 0; k < 9; k++) sum += clnn_pow(q + k, -x);
     q += 9;
-    const ${F} power = ${own}pow(q, -x);
+    const ${F} power = clnn_pow(q, -x);
     if (power == 0) return sum == 0 && isinf(x) ? NAN : sum;            /* NaN as in PyTorch */
     ${F} total = sum + power * q / (x - 1) + power / 2, factor = power * x / q;
     const ${F} z = 1 / (q * q);

@@ -101,18 +101,18 @@ CLNN_FN F clnn_acos(F x) {
 //@ clnn_asinh
 <%math:own names="asinh">
 CLNN_FN F clnn_asinh(F x) {
-    F a = fabs(x), c = select(a, (F)(1.0f), (I)(a > 1e15f));
-    F p = clnn_log1p(c + c * c / (1.0f + sqrt(fma(c, c, (F)(1.0f)))));
-    return copysign(select(p, clnn_log(a) + 0.693147181f, (I)(a > 1e15f)), x);
+    F a = fabs(x);
+    I big = (I)(a > 1e15f);
+    F c = select(a, (F)(1.0f), big), p = clnn_log1p(select(c + c * c / (1.0f + sqrt(fma(c, c, (F)(1.0f)))), a, big));
+    return copysign(select(p, p + 0.693147181f, big), x);
 }
 </%math:own>
 //@ clnn_acosh
 <%math:own names="acosh">
 CLNN_FN F clnn_acosh(F x) {
-    F c = select(x, (F)(2.0f), (I)(x > 1e15f)), t = c - 1.0f;
-    F p = clnn_log1p(t + sqrt(fma(t, t, t + t)));
-    p = select(p, clnn_log(x) + 0.693147181f, (I)(x > 1e15f));
-    return select(p, (F)(NAN), (I)(x < 1.0f));
+    I big = (I)(x > 1e15f);
+    F t = x - 1.0f, p = clnn_log1p(select(t + sqrt(fma(t, t, t + t)), x, big));
+    return select(select(p, p + 0.693147181f, big), (F)(NAN), (I)(x < 1.0f));
 }
 </%math:own>
 //@ clnn_atanh
@@ -125,16 +125,19 @@ CLNN_FN F clnn_atanh(F x) {
 //@ clnn_sinh
 <%math:own names="sinh">
 CLNN_FN F clnn_sinh(F x) {
-    F a = fabs(x), t = clnn_expm1(a), e = exp(a * 0.5f);
-    F p = select(0.5f * (t + t / (t + 1.0f)), 0.5f * e * e, (I)(a > 40.0f));
-    return copysign(p, x);
+    F a = fabs(x);
+    I big = (I)(a > 40.0f);
+    F t = clnn_expm1(select(a, a * 0.5f, big)), e = t + 1.0f;
+    return copysign(select(0.5f * (t + t / e), 0.5f * e * e, big), x);
 }
 </%math:own>
 //@ clnn_cosh
 <%math:own names="cosh">
 CLNN_FN F clnn_cosh(F x) {
-    F a = fabs(x), t = exp(a), e = exp(a * 0.5f);
-    return select(0.5f * (t + 1.0f / t), 0.5f * e * e, (I)(a > 40.0f));
+    F a = fabs(x);
+    I big = (I)(a > 40.0f);
+    F e = clnn_exp(select(a, a * 0.5f, big));
+    return select(0.5f * (e + 1.0f / e), 0.5f * e * e, big);
 }
 </%math:own>
 //@ clnn_hypot
@@ -156,14 +159,14 @@ CLNN_FN F clnn_erfc(F x) {
     a = select(a, (F)(11.0f), (I)(a > 11.0f));
     F t = 1.0f / fma(a, (F)(0.5f), (F)(1.0f));
     F s = a * a;
-    F p = t * ${horner("t", ERFC)} * exp(-s);
+    F p = t * ${horner("t", ERFC)} * clnn_exp(-s);
     p = fma(-p, fma(a, a, -s), p);  /* what the square lost */
     p = select(p, 2.0f - p, (I)(x < 0.0f));
     return select(p, x, (I)(x != x));
 }
 </%math:own>
 //@ clnn_lgamma
-<%math:own names="lgamma" also="CLNN_INTEL_CPU">
+<%math:own names="lgamma" also="CLNN_INTEL_CPU" wide="CLNN_INTEL_CPU">
 /* log |Gamma|: a polynomial around 2, to which up to two steps of the recurrence lead, Stirling's series from 4.5 on, reflection below 0 */
 CLNN_FN F clnn_lgamma(F x) {
     I below = (I)(x < 0.0f);

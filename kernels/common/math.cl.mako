@@ -1,12 +1,13 @@
-## Float functions clnn_<name>: the driver's built-ins, or, where CLNN_OWN_MATH is defined (PoCL: its scalar log, erf, sin...
+## Functions clnn_<name>: the driver's built-ins, or, where CLNN_OWN_MATH is defined (PoCL: its scalar log, erf, sin...
 ## are library calls, 10 to 60 times slower than the loop around them), branch-free code that a compiler can vectorise.
-## They are overloaded for float, float4, float8 and float16, and for double when USE_FP64 (always the built-in there).
+## They are overloaded for float, float4, float8 and float16, and when USE_FP64 for double and double8: here the former, in double*.cl.mako the latter.
 ## Largest errors against exact values, in ulp, each within the limits of OpenCL C:
 ##   exp 2, expm1 2, log 1, log1p 2, log2 2, log10 2, tanh 3, erf 7 (16 allowed)
 ## Reductions and polynomials: Cody & Waite (1980); coefficients were fitted for this file by reweighted least squares
 ## (Lawson), erf as x*P(x*x)/Q(x*x). NaN goes in, NaN comes out; subnormals and infinities are kept.
 <%!
     VECTORS = [("float", "int", "uint"), ("float4", "int4", "uint4"), ("float8", "int8", "uint8"), ("float16", "int16", "uint16")]
+    DOUBLES = [("double", "long", "ulong"), ("double8", "long8", "ulong8")]
 
     def horner(var, coefficients):
         text = f"(F)({coefficients[-1]}f)"
@@ -19,32 +20,25 @@
     ERF_P = (1.1283791393, 0.1935453970, 0.05310179431, 0.003883360140, 0.0002845665845, 0.000001986783663)
     ERF_Q = (1.0, 0.5048576976, 0.1153501425, 0.01520728232, 0.001185575706, 0.00003742022495)
 %>
-<%def name="own(names, operands=1, also='CLNN_OWN_MATH')">
+## A function's own code for floats, F and I in the caller's body. It is used where CLNN_OWN_MATH or ``also`` is defined; for doubles there is own code
+## where CLNN_OWN_MATH or ``wide`` is.
+<%def name="own(names, operands=1, also='CLNN_OWN_MATH', wide='CLNN_OWN_MATH')">
 #if defined(CLNN_OWN_MATH) || defined(${also})
 #define CLNN_FN static inline __attribute__((overloadable))
-% for F, I, U in VECTORS:
-#define F ${F}
-#define I ${I}
-#define U ${U}
-#define as_F as_${F}
-#define as_I as_${I}
-#define as_U as_${U}
-#define to_F convert_${F}
-#define to_I convert_${I}
-#define to_U convert_${U}
+% for types in VECTORS:
+<%self:typed types="${types}">
 ${caller.body()}
-#undef F
-#undef I
-#undef U
-#undef as_F
-#undef as_I
-#undef as_U
-#undef to_F
-#undef to_I
-#undef to_U
+</%self:typed>
 % endfor
-% if USE_FP64:
-${double_of(names, operands)}
+% if USE_FP64 and also != wide:
+#if !(defined(CLNN_OWN_MATH) || defined(${wide}))
+${forward(names, operands, ("double", "double8"))}
+#endif
+% endif
+% if wide != "CLNN_OWN_MATH" and wide != also:
+#elif defined(${wide})
+#define CLNN_FN static inline __attribute__((overloadable))
+${forward(names, operands, [F for F, _, _ in VECTORS])}
 % endif
 #else
 % for name in names.split():
@@ -52,13 +46,38 @@ ${double_of(names, operands)}
 % endfor
 #endif
 </%def>
-<%def name="double_of(names, operands)">
-% for name in names.split():
-% if operands == 1:
-CLNN_FN double clnn_${name}(double x) { return ${name}(x); }
-% else:
-CLNN_FN double clnn_${name}(double x, double y) { return ${name}(x, y); }
+## The same for doubles.
+<%def name="own_double(also='CLNN_OWN_MATH')">
+% if USE_FP64:
+#if defined(CLNN_OWN_MATH) || defined(${also})
+#define CLNN_FN static inline __attribute__((overloadable))
+% for types in DOUBLES:
+<%self:typed types="${types}">
+${caller.body()}
+</%self:typed>
+% endfor
+#endif
 % endif
+</%def>
+## The caller's body with F, I and U as a type of numbers and the integers of its size.
+<%def name="typed(types)">
+% for name, type in zip("FIU", types):
+#define ${name} ${type}
+#define as_${name} as_${type}
+#define to_${name} convert_${type}
+% endfor
+${caller.body()}
+% for name in "FIU":
+#undef ${name}
+#undef as_${name}
+#undef to_${name}
+% endfor
+</%def>
+<%def name="forward(names, operands, types)">
+% for name in names.split():
+% for F in types:
+CLNN_FN ${F} clnn_${name}(${f"{F} x" if operands == 1 else f"{F} x, {F} y"}) { return ${name}(${"x" if operands == 1 else "x, y"}); }
+% endfor
 % endfor
 </%def>
 //@ clnn_exp clnn_sigmoid

@@ -1,11 +1,18 @@
 ## Functions that OpenCL C lacks: integer powers, digamma, trigamma, the inverse error function. Overloaded for float and double.
-## digamma and its derivatives trigamma, tetragamma: recurrence up to x >= 6 or 10, then the asymptotic series (Abramowitz & Stegun 6.3.18, 6.4.11), reflection below 0.
-## erfinv: Giles, "Approximating the erfinv function" (2010), refined by Newton's method.
+## digamma and its derivatives trigamma, tetragamma: recurrence up to x >= 6 or 10, then the asymptotic series (Abramowitz & Stegun 6.3.18, 6.4.11; of doubles
+## coefficients that were fitted to it), reflection below 0.
+## erfinv: Giles, "Approximating the erfinv function" (2010), refined by Halley's method.
 <%!
     OV = "static inline __attribute__((overloadable))"
-    # coefficients of erfinv in its middle and in its tail
-    ERFINV = [("3.43273939e-07", "0.000100950558"), ("-3.5233877e-06", "0.00134934322"), ("-4.39150654e-06", "-0.00367342844"), ("0.00021858087", "0.00573950773"),
-              ("-0.00125372503", "-0.0076224613"), ("-0.00417768164", "0.00943887047"), ("0.246640727", "1.00167406"), ("1.50140941", "2.83297682")]
+    DIGAMMA = dict(float=(0.0833333333, -0.00833333333, 0.00396825397, -0.00416666667, 0.00757575758),
+                   double=(0.08333333333333298, -0.008333333332919194, 0.0039682537990109535, -0.004166633038815801, 0.007572025082856321,
+                           -0.020846951886962353, 0.07357940134616674, -0.21479230050331183))
+    # coefficients of erfinv(y) / y in its middle, in w - 5/2, and in its tail, in the root of w, less 3 for floats and less 4 for doubles
+    MIDDLE = ("2.81022636e-08", "3.43273939e-07", "-3.5233877e-06", "-4.39150654e-06", "0.00021858087", "-0.00125372503", "-0.00417768164", "0.246640727", "1.50140941")
+    TAIL = dict(float=("-0.000200214257", "0.000100950558", "0.00134934322", "-0.00367342844", "0.00573950773", "-0.0076224613", "0.00943887047", "1.00167406",
+                       "2.83297682"),
+                double=("1.7986198619001027e-05", "-7.88584578632996e-05", "8.941620758511236e-05", "-2.8151387622013794e-05", "0.00025851235996550914",
+                        "-0.000941164454476608", "0.0012915591798381115", "1.0095105163577331", "3.8397816009266386"))
 %>
 //@ clnn_ipow
 % for I in ("int", "long"):
@@ -21,44 +28,25 @@ ${OV} ${I} clnn_ipow(${I} base, ${I} exponent) {
 }
 % endfor
 % for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
-<% own = "clnn_" if F == "float" else "" %>\
 //@ clnn_digamma
-% if F == "float":
-/* without a branch: six steps up where the series needs them, two to a division */
-static inline __attribute__((overloadable)) float clnn_digamma(float x) {
-    const float whole = floor(x), part = x - whole, t = part > 0.5f ? part - 1 : part, a = x < 0 ? 1 - x : x;
-    const int up = a < 6;
-    const float s = up ? a : 6.0f, y = up ? a + 6 : a, z = 1 / (y * y);
-    const float steps = (2 * s + 1) / (s * (s + 1)) + (2 * s + 5) / ((s + 2) * (s + 3)) + (2 * s + 9) / ((s + 4) * (s + 5));
-    const float r = clnn_log(y) - 0.5f / y - z * (0.0833333333f - z * (0.00833333333f - z * (0.00396825397f - z * (0.00416666667f - z * 0.00757575758f))))
-        - (up ? steps : 0.0f) - (x < 0 ? 3.14159265f / clnn_tan(3.14159265f * (x < 0 ? t : 0.25f)) : 0.0f);
-    return x == 0 ? copysign(INFINITY, -x) : x < 0 && x == whole ? NAN : r;
-}
-% else:
+/* without a branch: six steps up where the series needs them, two to a division; doubles have more of the series */
 ${OV} ${F} clnn_digamma(${F} x) {
-    if (x == 0) return copysign((${F})INFINITY, -x);
-    ${F} shift = 0;
-    if (x < 0) {
-        if (x == floor(x)) return NAN;
-        shift = -(${F})3.14159265358979323846${s} / ${own}tan((${F})3.14159265358979323846${s} * (x - floor(x)));
-        x = 1 - x;
-    }
-    for (int i = 0; i < 10; i++) {
-        if (x < 10) {
-            shift -= 1 / x;
-            x += 1;
-        }
-    }
-    ${F} z = 1 / (x * x);
-    return shift + ${own}log(x) - (${F})0.5${s} / x - z * ((${F})0.0833333333333333333${s} - z * ((${F})0.00833333333333333333${s}
-        - z * ((${F})0.00396825396825396825${s} - z * ((${F})0.00416666666666666667${s} - z * (${F})0.00757575757575757576${s}))));
+    const ${F} pi = (${F})3.14159265358979323846${s}, whole = floor(x), part = x - whole, t = part > (${F})0.5${s} ? x - (whole + 1) : part, a = x < 0 ? 1 - x : x;
+    const int up = a < 6;
+    const ${F} b = up ? a : (${F})6, y = up ? a + 6 : a, z = 1 / (y * y);
+    const ${F} steps = (2 * b + 1) / (b * (b + 1)) + (2 * b + 5) / ((b + 2) * (b + 3)) + (2 * b + 9) / ((b + 4) * (b + 5));
+    ${F} series = (${F})${repr(DIGAMMA[F][-1])}${s};
+% for c in DIGAMMA[F][-2::-1]:
+    series = fma(series, z, (${F})${repr(c)}${s});
+% endfor
+    const ${F} r = clnn_log(y) - (${F})0.5${s} / y - z * series - (up ? steps : (${F})0) - (x < 0 ? pi / clnn_tan(pi * (x < 0 ? t : (${F})0.25${s})) : (${F})0);
+    return x == 0 ? copysign((${F})INFINITY, -x) : x < 0 && x == whole ? (${F})NAN : r;
 }
-% endif
 //@ clnn_trigamma
 ${OV} ${F} clnn_trigamma(${F} x) {
     ${F} sign = 1, sum = 0;
     if (x < (${F})0.5${s}) {
-        ${F} t = (${F})3.14159265358979323846${s} / ${own}sin((${F})3.14159265358979323846${s} * x);
+        ${F} t = (${F})3.14159265358979323846${s} / clnn_sin((${F})3.14159265358979323846${s} * x);
         sign = -1;
         sum = -t * t;
         x = 1 - x;
@@ -76,8 +64,8 @@ ${OV} ${F} clnn_trigamma(${F} x) {
 ${OV} ${F} clnn_tetragamma(${F} x) {
     ${F} sum = 0;
     if (x < (${F})0.5${s}) {
-        const ${F} pi = (${F})3.14159265358979323846${s}, t = ${own}sin(pi * x);
-        sum = -2 * pi * pi * pi * ${own}cos(pi * x) / (t * t * t);
+        const ${F} pi = (${F})3.14159265358979323846${s}, t = clnn_sin(pi * x);
+        sum = -2 * pi * pi * pi * clnn_cos(pi * x) / (t * t * t);
         x = 1 - x;
     }
     for (int i = 0; i < 8; i++) {
@@ -90,16 +78,18 @@ ${OV} ${F} clnn_tetragamma(${F} x) {
 }
 //@ clnn_erfinv
 ${OV} ${F} clnn_erfinv(${F} y) {
-    ${F} w = -${"clnn_log" if F == "float" else "log"}((1 - y) * (1 + y));
+    ${F} w = -clnn_log((1 - y) * (1 + y));
     const int tail = w >= 5;
-    w = tail ? sqrt(w) - 3 : w - (${F})2.5${s};
-    ${F} p = tail ? (${F})-0.000200214257${s} : (${F})2.81022636e-08${s};
-% for c, t in ERFINV:
+    w = tail ? sqrt(w) - ${3 if F == "float" else 4} : w - (${F})2.5${s};
+    ${F} p = tail ? (${F})${TAIL[F][0]}${s} : (${F})${MIDDLE[0]}${s};
+% for c, t in zip(MIDDLE[1:], TAIL[F][1:]):
     p = fma(p, w, tail ? (${F})${t}${s} : (${F})${c}${s});
 % endfor
     ${F} x = p * y;
 % if F == "double":
-    for (int i = 0; i < 3; i++) x -= (erf(x) - y) * 0.88622692545275801 * exp(x * x);
+    /* one step of Halley's, as the second derivative of erf is -2 x times the first; what is left of 1 tells more than what there is */
+    const double a = fabs(x), e = fabs(y) > 0.5 ? (1 - fabs(y)) - clnn_erfc(a) : clnn_erf(a) - fabs(y), step = e * 0.88622692545275801 * clnn_exp(a * a);
+    x = copysign(a - step / fma(a, step, 1.0), y);
 % endif
     x = fabs(y) < 1 ? x : (${F})NAN;
     return fabs(y) == 1 ? y * (${F})INFINITY : x;
@@ -134,7 +124,6 @@ ${OV} ${I} clnn_gcd(${I} a, ${I} b) {
         return [float(c) for c in out]
 %>
 % for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
-<% own = "clnn_" if F == "float" else "" %>\
 <% limit, near_terms, far_terms = (12, 21, 12) if F == "float" else (30, 80, 20) %>\
 % for order in (0, 1):
 <% near, far = power_series(order, near_terms - order), hankel_series(order, far_terms) %>\
@@ -155,9 +144,9 @@ ${OV} ${F} ${name}(${F} x) {
 % endif
     far /= sqrt(2 * (${F})3.14159265358979323846${s} * large);
 % if scaled:
-    near *= ${"clnn_exp" if F == "float" else "exp"}(-small);
+    near *= clnn_exp(-small);
 % else:
-    const ${F} half_way = ${"clnn_exp" if F == "float" else "exp"}(large / 2);
+    const ${F} half_way = clnn_exp(large / 2);
     far = far * half_way * half_way;
 % endif
     return x != x ? x : a <= ${limit} ? near : far;

@@ -125,9 +125,6 @@ static inline __attribute__((overloadable)) float${n} clnn_${name}(float${n} x) 
     return ${turned};
 }
 % endfor
-% if USE_FP64:
-static inline __attribute__((overloadable)) double clnn_${name}(double x) { return ${name}(x); }
-% endif
 #else
 #define clnn_${name} ${name}
 #endif

@@ -1,0 +1,164 @@
+"""The project's own functions of doubles, in their scalar and vector forms, and quotients of any size: against numbers of more digits."""
+import math
+
+import numpy as np
+import pytest
+
+import clnn
+from clnn.runtime import templates
+from clnn.runtime.device import default_device
+from clnn.runtime.launch import launch
+
+WIDE = np.longdouble
+if np.finfo(WIDE).nmant < 63:
+    pytest.skip("nothing to compare doubles with here", allow_module_level=True)
+
+
+
+def doubles(function):
+    """A function of the C library as a reference for arrays."""
+    return np.vectorize(lambda x: function(x) if abs(x) < math.inf or x == x and function in (math.erf, math.erfc) else math.nan)
+
+
+# name: (reference, ulp allowed; those of OpenCL C, but closer for what has own code)
+ULP = {"exp": (np.exp, 2), "expm1": (np.expm1, 3), "exp2": (np.exp2, 2), "log": (np.log, 2), "log1p": (np.log1p, 2), "log2": (np.log2, 2), "log10": (np.log10, 2),
+       "sin": (doubles(math.sin), 2), "cos": (doubles(math.cos), 2), "tan": (doubles(math.tan), 4),
+       "asin": (np.arcsin, 3), "acos": (np.arccos, 3), "atan": (np.arctan, 3), "sinh": (np.sinh, 4),
+       "cosh": (np.cosh, 4), "tanh": (np.tanh, 4), "asinh": (np.arcsinh, 3), "acosh": (np.arccosh, 3), "atanh": (np.arctanh, 4),
+       "erf": (doubles(math.erf), 8), "erfc": (doubles(math.erfc), 8)}
+ULP2 = {"pow": (np.power, 3), "atan2": (np.arctan2, 4), "hypot": (np.hypot, 3)}
+
+
+@pytest.fixture
+def dev():
+    device = default_device()
+    if not device.has_fp64:
+        pytest.skip("no doubles here")
+    return device
+
+
+def both_forms(dev, name, *operands):
+    """clnn_<name> of doubles, which its form for eight at a time has to repeat to the bit where the project's own code is at work."""
+    n, count = len(operands[0]), len(operands)
+    places = "".join(f"PTR_IN(double, x{k}); " for k in range(count)) + "PTR_OUT(double, y); PTR_OUT(double, z); "
+    one, eight = (", ".join(f"{read}x{k}{end}" for k in range(count)) for read, end in (("", "[i]"), ("vload8(i, ", ")")))
+    body = f"if (i < n) y[i] = clnn_{name}({one}); if (i < n / 8) vstore8(clnn_{name}({eight}), i, z);"
+    parameters = ", ".join(f"IN(double, x{k})" for k in range(count)) + ", OUT(double, y), OUT(double, z), const long n"
+    source = templates.preamble(dev, True, body) + f"__kernel void k({parameters}) {{ const long i = get_global_id(0); {places}{body} }}"
+    arguments = []
+    for x in operands:
+        arguments += [dev.alloc(x.nbytes), 0]
+        dev.write(arguments[-2], x)
+    y, z = dev.alloc(8 * n), dev.alloc(8 * n)
+    launch(dev, dev.kernel_from_source(source, "k"), (n,), None, *arguments, y, 0, z, 0, n)
+    scalar, vector = (dev.read(b, 8 * n).view(np.float64) for b in (y, z))
+    if dev.flavour == "pocl":
+        np.testing.assert_array_equal(scalar, vector)
+    return scalar, vector
+
+
+def agree(got, exact, limit, at):
+    """Within so many ulp; NaN and infinities in the same places, and zeros with the same sign."""
+    want = np.asarray(exact).astype(np.float64)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_array_equal(got[np.isinf(want)], want[np.isinf(want)])
+    zero = (want == 0) & (got == 0)
+    np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[zero]))
+    fine = np.isfinite(want)
+    ulp = np.abs(got[fine].astype(WIDE) - exact[fine]) / np.spacing(np.abs(want[fine]))
+    assert ulp.max() <= limit, ([a[fine][ulp.argmax()] for a in at], ulp.max())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ULP)
+def test_functions_of_doubles(dev, name):
+    r = np.random.default_rng(1)
+    special = [0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e-310, 1e-300, 1e-10, 1, -1, 0.5, 1000, 709.7, 709.79, 710.4, 710.5, -745.1, -746, -708.5, 1e300, 1e15,
+               36.7, 27, 26.5, 1e-17, -1e-8, 2.0 ** 30, 2.0 ** 30 + 1, 1024, -1074, -1075.5, 6, 2 ** 0.5, 0.5 ** 0.5]
+    x = np.concatenate([special, r.standard_normal(2000) * 3, r.standard_normal(1000) * 1e-3, 1 + r.standard_normal(1000) * 1e-3, r.uniform(-1, 1, 2000),
+                        np.exp(r.uniform(-700, 700, 1000)) * r.choice([-1, 1], 1000), r.uniform(-60, 60, 1000), np.pi / 2 * r.integers(-10 ** 6, 10 ** 6, 500)])
+    x = x[:len(x) // 8 * 8]
+    reference, limit = ULP[name]
+    by_doubles = name in ("sin", "cos", "tan", "erf", "erfc")       # rounded to the last bit, unlike what the processor has of more bits
+    exact = np.asarray(reference(x if by_doubles else x.astype(WIDE))).astype(WIDE)
+    for got in both_forms(dev, name, x):
+        agree(got, exact, limit if dev.flavour == "pocl" else max(limit, 5), [x])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ULP2)
+def test_functions_of_two_doubles(dev, name):
+    r = np.random.default_rng(2)
+    special = np.array([0, -0.0, 1, -1, 2, -2, 0.5, -3, 3, np.inf, -np.inf, np.nan, 5e-324, 1e308, -1e308, 1e300, 2.5, -0.5, 1e-310, 2.0 ** 53, 2.0 ** 53 - 1])
+    a, b = (g.ravel() for g in np.meshgrid(special, special))
+    x = np.concatenate([a, np.exp(r.standard_normal(3000) * 4), r.uniform(0.5, 2, 2000), -r.integers(1, 30, 1000).astype(float), np.exp(r.uniform(-300, 300, 1000))])
+    y = np.concatenate([b, r.standard_normal(3000) * 5, r.uniform(-700, 700, 2000), r.integers(-60, 60, 1000).astype(float), r.uniform(-1, 1, 1000)])
+    n = len(x) // 8 * 8
+    x, y = x[:n], y[:n]
+    reference, limit = ULP2[name]
+    exact = reference(x.astype(WIDE), y.astype(WIDE))
+    for got in both_forms(dev, name, x, y):
+        agree(got, exact, limit if dev.flavour == "pocl" else 16, [x, y])
+
+
+def test_whole_powers_are_exact():
+    x = 10.0 ** np.arange(-10, 20)
+    y = clnn.tensor(x)
+    np.testing.assert_array_equal(y.log10().numpy(), np.arange(-10, 20))
+    np.testing.assert_array_equal(clnn.tensor(2.0 ** np.arange(-1074, 1024)).log2().numpy(), np.arange(-1074, 1024))
+    np.testing.assert_array_equal(clnn.tensor(np.arange(-1074.0, 1024)).exp2().numpy(), 2.0 ** np.arange(-1074, 1024))
+    np.testing.assert_array_equal((clnn.tensor(np.arange(1.0, 200)) ** 5.0).numpy(), np.arange(1.0, 200) ** 5)
+
+
+def test_powers_of_floats():
+    """Nearly to the last bit, in scalar code and in vectors."""
+    r = np.random.default_rng(3)
+    x = np.exp(r.standard_normal(8000) * 4).astype(np.float32)
+    y = (r.standard_normal(8000) * 5).astype(np.float32)
+    x[::50] = -np.round(x[::50])
+    y[::25] = np.round(y[::25])
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.float64), y.astype(np.float64))
+        want = exact.astype(np.float32)
+        fine = np.isfinite(want)
+        for n in (8000, 100):
+            got = (clnn.tensor(x[:n]) ** clnn.tensor(y[:n])).numpy()
+            np.testing.assert_array_equal(np.isnan(got), np.isnan(want[:n]))
+            ulp = np.abs(got - exact[:n])[fine[:n]] / np.spacing(np.abs(want[:n]))[fine[:n]]
+            assert ulp.max() <= (0.6 if default_device().flavour == "pocl" else 16)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_quotients_of_any_size(dev, kind):
+    r, limits = np.random.default_rng(4), np.finfo(kind)
+    span = 37 if kind is np.float32 else 300
+    special = np.array([0, -0.0, 1, -1, 0.1, 3, -7.5, np.inf, -np.inf, np.nan, limits.tiny, limits.max, -limits.max, 1e10, 2 ** 24, 2.0 ** 53], kind)
+    a, b = (g.ravel() for g in np.meshgrid(special, special))
+    more = [limits.smallest_subnormal, limits.smallest_subnormal * 7, limits.tiny * 1.5] if dev.flavour != "rusticl" else [1, 1, 1]
+
+    def any_size():
+        return 10.0 ** r.uniform(-span, span, 4000) * r.choice([-1, 1], 4000)
+    x = np.concatenate([a, r.standard_normal(3000) * 50, any_size(), r.integers(-100, 100, 3000), [7, 5e5, 3]]).astype(kind)
+    y = np.concatenate([b, r.standard_normal(3000), any_size(), r.integers(-10, 10, 3000), more]).astype(kind)
+    with np.errstate(all="ignore"):
+        want, floor = np.fmod(x, y), np.remainder(x, y)
+    for n in (len(x), len(a)):
+        got = clnn.fmod(clnn.tensor(x[:n]), clnn.tensor(y[:n])).numpy()
+        np.testing.assert_array_equal(got, want[:n])
+        zero = got == 0
+        np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[:n][zero]))
+        np.testing.assert_array_equal(clnn.remainder(clnn.tensor(x[:n]), clnn.tensor(y[:n])).numpy(), floor[:n])
+
+
+def test_special_functions_of_doubles():
+    torch = pytest.importorskip("torch")
+    r = np.random.default_rng(5)
+    special = [0, -0.0, 1, 2, -1, -2.5, -1e-5, 0.5, 5e-324, 1e-300, 1e300, 1e10, np.inf, np.nan]
+    x = np.concatenate([special, r.uniform(-10, 30, 2000), np.exp(r.uniform(-50, 50, 200)), 2 + r.standard_normal(200) * 1e-3])
+    unit = np.concatenate([r.uniform(-1, 1, 1000), [0, -0.0, 1, -1, 2, np.nan, 1e-300], 1 - np.exp(r.uniform(-34, -1, 500))])
+    for name, a, within in (("lgamma", x, 1e-14), ("digamma", x, 1e-12), ("erfinv", unit, 1e-15), ("special.erfcx", x[(x > -20) & (x < 1e200)], 1e-14)):
+        mine, theirs = clnn, torch
+        for part in name.split("."):
+            mine, theirs = getattr(mine, part), getattr(theirs, part)
+        got, want = mine(clnn.tensor(a)).numpy(), theirs(torch.tensor(a)).numpy()
+        np.testing.assert_allclose(got, want, within, 0 if name in ("erfinv", "special.erfcx") else within, err_msg=name)
