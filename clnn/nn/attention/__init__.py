@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import importlib
 
 
 class SDPBackend(enum.IntEnum):
@@ -27,3 +28,9 @@ def sdpa_kernel(backends, set_priority=False):
         if not isinstance(b, SDPBackend):
             raise TypeError(f"sdpa_kernel(): expected a SDPBackend or a list of them, got {type(b).__name__}")
     yield
+
+
+def __getattr__(name):
+    if name in ("bias", "flex_attention"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
