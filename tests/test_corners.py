@@ -1,4 +1,5 @@
 """Corners of PyTorch that programs reach sooner or later: inference mode, names in printed graphs, integers where floats are usual, kinds of errors."""
+import numpy as np
 import pytest
 from scenarios import outcome, torch
 
@@ -33,7 +34,89 @@ def _inference(t):
                      lambda: made.__setitem__(0, 1.0), lambda: (made.clone() * leaf).sum().backward())]
 
 
+def _complex(t, *shape, seed=0):
+    r = np.random.default_rng(seed)
+    return t.tensor(r.standard_normal(shape) + 1j * r.standard_normal(shape), dtype=t.complex64)
+
+
+def _through(t, f, x):
+    """Values of ``f(x)`` and the gradient of a real number made of them all."""
+    x = x.clone().requires_grad_(True)
+    outs = f(x)
+    outs = outs if isinstance(outs, tuple) else (outs,)
+    total = 0
+    for k, y in enumerate(outs):
+        if y.requires_grad:
+            total = total + (y * (k + 1 - 0.5j if y.is_complex() else k + 1)).real.sum()
+    total.backward()
+    return [list(outs), x.grad]
+
+
+def _hermitian(t, n=3):
+    a = _complex(t, n, n)
+    return a @ a.mH + 2 * t.eye(n)
+
+
+FUNCTIONS = {                                # of complex matrices: (function, its argument)
+    "cholesky": (lambda t, a: t.linalg.cholesky(a), _hermitian), "upper cholesky": (lambda t, a: t.linalg.cholesky(a, upper=True), _hermitian),
+    "eigvalsh": (lambda t, a: t.linalg.eigvalsh(a), _hermitian), "eigh": (lambda t, a: (lambda v: v @ v.mH)(t.linalg.eigh(a)[1][:, :1]), _hermitian),
+    "cholesky_solve": (lambda t, a: t.cholesky_solve(_complex(t, 3, 2), a), lambda t: t.linalg.cholesky(_hermitian(t))),
+    "qr": (lambda t, a: t.linalg.qr(a), lambda t: _complex(t, 4, 3)), "svdvals": (lambda t, a: t.linalg.svdvals(a), lambda t: _complex(t, 2, 4, 3)),
+    "svd": (lambda t, a: (lambda u, s, vh: (u[:, :2] * s[:2]) @ vh[:2])(*t.linalg.svd(a, full_matrices=False)), lambda t: _complex(t, 4, 3)),
+    "slogdet": (lambda t, a: tuple(t.linalg.slogdet(a)), lambda t: _complex(t, 3, 3)), "logdet": (lambda t, a: t.logdet(a), lambda t: _complex(t, 3, 3)),
+    "pinv": (lambda t, a: t.linalg.pinv(a), lambda t: _complex(t, 4, 3)), "matrix_exp": (lambda t, a: t.matrix_exp(a), lambda t: _complex(t, 3, 3)),
+    "lstsq": (lambda t, a: t.linalg.lstsq(a, _complex(t, 4, 2, seed=1)).solution, lambda t: _complex(t, 4, 3)),
+    "lu": (lambda t, a: t.linalg.lu(a), lambda t: _complex(t, 3, 3)),
+    "lu_solve": (lambda t, a: t.linalg.lu_solve(*t.linalg.lu_factor(a), _complex(t, 3, 2, seed=1), adjoint=True), lambda t: _complex(t, 3, 3)),
+    "solve_triangular": (lambda t, a: t.linalg.solve_triangular(a, _complex(t, 3, 2, seed=1), upper=True), lambda t: _complex(t, 3, 3)),
+    "norms": (lambda t, a: (t.linalg.matrix_norm(a, "nuc"), t.linalg.norm(a, 2), t.linalg.cond(a)), lambda t: _complex(t, 3, 3)),
+    "var": (lambda t, a: (a.var(0), a.std(), a.var(1, unbiased=False)), lambda t: _complex(t, 4, 3)),
+    "var_mean": (lambda t, a: t.var_mean(a, 1), lambda t: _complex(t, 4, 3)), "cov": (lambda t, a: t.cov(a), lambda t: _complex(t, 3, 5)),
+    "sinc": (lambda t, a: t.sinc(a), lambda t: _complex(t, 4)), "logsumexp": (lambda t, a: a.logsumexp(0), lambda t: _complex(t, 4, 3)),
+    "normalize": (lambda t, a: t.nn.functional.normalize(a), lambda t: _complex(t, 4, 3)),
+    "conv2d": (lambda t, a: t.nn.functional.conv2d(a, _complex(t, 6, 2, 3, 2, seed=1), _complex(t, 6), stride=2, padding=1, groups=2), lambda t: _complex(t, 2, 4, 5, 4)),
+    "conv2d's weight": (lambda t, a: t.nn.functional.conv2d(_complex(t, 2, 4, 5, 4), a, dilation=2, groups=2), lambda t: _complex(t, 6, 2, 2, 2)),
+    "conv_transpose2d": (lambda t, a: t.nn.functional.conv_transpose2d(a, _complex(t, 4, 3, 3, 2, seed=1), stride=2, groups=2), lambda t: _complex(t, 1, 4, 3, 3)),
+    "unfold": (lambda t, a: t.nn.functional.unfold(a, 2), lambda t: _complex(t, 1, 2, 3, 4)),
+    "reflecting pad": (lambda t, a: t.nn.functional.pad(a.to(t.complex128), (1, 2), mode="reflect"), lambda t: _complex(t, 2, 20)),
+    "masked_select": (lambda t, a: a.to(t.complex128).masked_select(a.real > 0), lambda t: _complex(t, 20)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_complex_function(name):
+    f, argument = FUNCTIONS[name]
+    mine, theirs = (_through(t, lambda x: f(t, x), argument(t)) for t in (clnn, torch))
+    for got, want in zip([*mine[0], mine[1]], [*theirs[0], theirs[1]]):
+        assert str(got.dtype).split(".")[1] == str(want.dtype).split(".")[1]
+        np.testing.assert_allclose(got.detach().numpy(), want.detach().resolve_conj().numpy(), rtol=2e-3, atol=2e-3 * max(1.0, float(want.detach().abs().max())))
+
+
+def _pooled(t):
+    x = (t.arange(2 * 3 * 7 * 8).reshape(2, 3, 7, 8) * 37) % 41 - 20
+    F = t.nn.functional
+    return [F.avg_pool2d(x, k, s, p, c, inside, d) for k in (2, (3, 2)) for s in (None, 2) for p in (0, 1) for c in (False, True)
+            for inside in (True, False) for d in (None, 3)] + [F.avg_pool1d(x[0], 3, 2, 1, True, False), F.avg_pool3d(x[None], 2, 1),
+                                                               F.lp_pool2d(x.abs(), 2, 2), F.local_response_norm(x, 2)]
+
+
+def _integer_convolutions(t):
+    def numbers(*shape):
+        n = int(np.prod(shape))
+        return (t.arange(n) * 7 % 11 - 5).reshape(shape)
+    x, F = numbers(2, 4, 6, 5), t.nn.functional
+    return [F.conv2d(x.to(d), numbers(6, 4, 3, 2).to(d), numbers(6).to(d), **k) for d in (t.int64, t.int32, t.int8, t.uint8)
+            for k in ({}, dict(stride=2, padding=1))] + [
+        F.conv2d(x, numbers(6, 2, 2, 2), groups=2, dilation=2), F.conv2d(x[0], numbers(6, 4, 2, 3), padding="same"), F.conv1d(x[0], numbers(3, 6, 3)),
+        F.conv3d(x[None], numbers(3, 2, 2, 2, 2)), F.conv_transpose2d(x, numbers(4, 3, 3, 2), numbers(6), stride=2, padding=1, output_padding=1, groups=2),
+        F.conv_transpose1d(x[0], numbers(6, 3, 3), stride=2), F.conv_transpose2d(x, numbers(4, 3, 3, 2), dilation=2),
+        _failing(lambda: F.conv2d(x.bool(), numbers(6, 4, 3, 2).bool()), lambda: F.conv_transpose2d(x.int(), numbers(4, 3, 3, 2).int()),
+                 lambda: F.conv2d(x, numbers(6, 4, 3, 2).float()), lambda: F.avg_pool2d(x.int(), 2))]
+
+
 CALLS = {
+    "pools of integers": _pooled,
+    "convolutions of integers": _integer_convolutions,
     "inference mode": _inference,
     "names of views": lambda t: [v.grad_fn.name() for x in [t.ones(2, 3, 4, requires_grad=True)] for v in (
         x[0], x[0, 1], x[:, 0], x[0, :], x[1:], x[0, 1:], x[1:, 0], x[..., 0], x[..., :2], x[None], x[0, None], x[:, 1:, None], x[:, None, :, 0], x[::2])],

@@ -7,11 +7,13 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.grad_mode import state
+from .._tensor.inplace import type_name
 from .._tensor.tensor import Tensor, empty
+from ..core import dtype as dt
 from ..core.shape import Size
 from ._conv import conv_backward_input, conv_forward, output_size
 from ._conv_weight import conv_backward_weight
-from . import creation
+from . import _conv_other, creation
 from .padding import pad
 
 
@@ -122,8 +124,8 @@ def _check(name, input, weight, bias, n):
     if input._storage.device is not weight._storage.device:
         raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {input.device} and {weight.device}! "
                            f"({name})")
-    if not input.dtype.is_floating_point:
-        raise RuntimeError(f'"{name}" not implemented for {input.dtype}')
+    if input.dtype is dt.bool_ or "transpose" in name and input.dtype.category == dt.INT and input.dtype is not dt.int64:
+        raise NotImplementedError(f'"{name}" not implemented for \'{type_name(input.dtype)}\'')
 
 
 @functools.lru_cache(maxsize=4096)
@@ -159,7 +161,11 @@ def _conv(name, n, input, weight, bias, stride, padding, dilation, groups):
     input, single = _batched(name, input, n)
     stride, padding, dilation = _geometry(name, n, input.shape, weight.shape, None if bias is None else bias.shape, _hashable(stride),
                                           _hashable(padding), _hashable(dilation), groups)
-    r = convolution(input, weight, bias, stride, padding, dilation, groups)
+    if input.dtype.is_complex:
+        r = _conv_other.complex_conv(lambda x, w: convolution(x, w, None, stride, padding, dilation, groups), input, weight, bias, groups, False)
+    else:
+        op = convolution if input.dtype.is_floating_point else _conv_other.integer_conv
+        r = op(input, weight, bias, stride, padding, dilation, groups)
     return r.squeeze(0) if single else r
 
 
@@ -182,7 +188,14 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
     if any(s <= 0 for s in spatial):
         raise RuntimeError(f"{name}: the output would have non-positive size {spatial}; got input.shape={tuple(input.shape)}")
     shape = (input.shape[0], weight.shape[1] * groups, *spatial)
-    r = conv_input_grad(input, weight, None if any(beyond) else bias, shape, stride, padding, dilation, groups)
+    if input.dtype.is_complex:
+        r = _conv_other.complex_conv(lambda x, w: conv_input_grad(x, w, None, (x.shape[0], w.shape[1] * groups, *spatial), stride, padding, dilation, groups),
+                                     input, weight, None if any(beyond) else bias, groups, True)
+    elif input.dtype.is_floating_point:
+        r = conv_input_grad(input, weight, None if any(beyond) else bias, shape, stride, padding, dilation, groups)
+    else:
+        r = _conv_other.integer_conv_transposed(input, weight, None if any(beyond) else bias, stride, padding,
+                                                [o - more for o, more in zip(extra, beyond)], dilation, groups)
     if any(beyond):
         r = pad(r, [v for more in reversed(beyond) for v in (0, more)])
         r = r if bias is None else r + bias.reshape(-1, *[1] * n)
@@ -228,8 +241,8 @@ def _declare(n):
         return _transposed(f"conv_transpose{n}d", n, input, weight, bias, stride, padding, output_padding, groups, dilation)
     conv.__doc__ = _DOC.format(what="Convolution", n=n, dims=dims, w="O, C // groups", k=k, only="")
     transposed.__doc__ = _DOC.format(what="Transposed convolution", n=n, dims=dims, w="C, O // groups", k=k, only=" (not here)")
-    return (composite(f"conv{n}d", method=False, samples=_sample(n))(conv),
-            composite(f"conv_transpose{n}d", method=False, samples=_sample(n, True))(transposed))
+    return (composite(f"conv{n}d", complex=True, method=False, samples=_sample(n))(conv),
+            composite(f"conv_transpose{n}d", complex=True, method=False, samples=_sample(n, True))(transposed))
 
 
 conv1d, conv_transpose1d = _declare(1)

@@ -43,7 +43,7 @@ def _counts(input, rows, dtype):
     return flat.new_zeros((rows,), dtype=dtype).index_add(0, flat, flat.new_ones((flat._numel,), dtype=dtype))
 
 
-@kernel("_embedding", method=False, repeat=True, vjp=dict(
+@kernel("_embedding", complex=True, method=False, repeat=True, vjp=dict(
     weight=lambda g, input, padding_idx, by_frequency, shape, sparse: _table_grad(g, input, padding_idx, by_frequency, shape, sparse)))
 def _embedding(weight, input, padding_idx, by_frequency, shape, sparse):
     rows, width = shape
@@ -87,7 +87,7 @@ def _samples():
     return [((index, table), {}), ((np.array(3), table), {})]
 
 
-@composite("embedding", method=False, torch="nn.functional.embedding", samples=_samples, errors=(
+@composite("embedding", complex=True, method=False, torch="nn.functional.embedding", samples=_samples, errors=(
     ((np.array([7]), np.zeros((7, 2))), {}, IndexError, "index out of range"),))
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     """Rows of ``weight`` by number.

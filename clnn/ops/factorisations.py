@@ -85,7 +85,7 @@ def _minor_info(a):
     return (np.array([of(m) for m in a.reshape(math.prod(lead), *a.shape[-2:])], np.int32).reshape(lead),)
 
 
-@composite("linalg_cholesky_ex", method=False, dtypes=_REAL, gradcheck=False, samples=_positive_samples)
+@composite("linalg_cholesky_ex", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_positive_samples)
 def cholesky_ex(A, *, upper=False, check_errors=False):
     """Cholesky factor and a status per matrix: 0, or the order of the leading minor that is not positive definite (the factor is NaN there)."""
     matrices("linalg.cholesky_ex", A)
@@ -106,7 +106,7 @@ def _singular_info(a):
     return (np.where(diagonal.any(-1), diagonal.argmax(-1) + 1, 0),)
 
 
-@composite("linalg_inv_ex", method=False, dtypes=_REAL, gradcheck=False, samples=_square_samples())
+@composite("linalg_inv_ex", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def inv_ex(A, *, check_errors=False):
     """Inverse and a status per matrix: 0, or the number of a zero pivot (the inverse is NaN there)."""
     matrices("linalg.inv_ex", A)
@@ -118,7 +118,7 @@ def inv_ex(A, *, check_errors=False):
     return named("linalg_inv_ex", "inverse", "info")(where(good, inv(where(good, A, _one(A))), math.nan), info)
 
 
-@composite("linalg_solve_ex", method=False, dtypes=_REAL, gradcheck=False, samples=_equation_samples)
+@composite("linalg_solve_ex", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_equation_samples)
 def solve_ex(A, B, *, left=True, check_errors=False):
     """Solution of ``A X = B`` and a status per matrix as of :func:`inv_ex`."""
     matrices("linalg.solve_ex", A)
@@ -186,12 +186,12 @@ def _lu_grad(g, LU, pivots):
     if LU.shape[-1] != LU.shape[-2]:
         raise NotImplementedError("linalg.lu_factor: gradients need square matrices")
     L, U = _lower(LU), _upper(LU)
-    middle = matmul(L.mT, g.tril(-1)).tril(-1) + matmul(g.triu(), U.mT).triu()
-    left = solve_triangular(L.mT, middle, upper=True, unitriangular=True)
-    return matmul(_permutation(pivots, LU.shape[-1], LU.dtype), solve_triangular(U, left.mT, upper=True).mT)
+    middle = matmul(L.mH, g.tril(-1)).tril(-1) + matmul(g.triu(), U.mH).triu()
+    left = solve_triangular(L.mH, middle, upper=True, unitriangular=True)
+    return matmul(_permutation(pivots, LU.shape[-1], LU.dtype), solve_triangular(U, left.mH, upper=True).mH)
 
 
-@kernel("_lu_factor", method=False, outputs=("LU", "pivots"), vjp=dict(A=_lu_grad))
+@kernel("_lu_factor", method=False, complex=True, outputs=("LU", "pivots"), vjp=dict(A=_lu_grad))
 def _lu_factor(A, pivot):
     lead, k = tuple(A.shape[:-2]), min(A.shape[-2:])
     return _host(lambda a: _factor(a, pivot), (A,), [(A.shape, A.dtype), (lead + (k,), dt.int32)])
@@ -200,7 +200,7 @@ def _lu_factor(A, pivot):
 _lu_factor.op.grad_name = "LinalgLuFactorExBackward0"
 
 
-@composite("linalg_lu_factor", method=False, dtypes=_REAL, gradcheck=False, samples=_square_samples())
+@composite("linalg_lu_factor", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def lu_factor(A, *, pivot=True):
     """L and U of ``A = P L U`` packed into one matrix, and the row exchanges (int32, counted from 1). LinAlgError when U is singular."""
     LU, pivots, info = lu_factor_ex(A, pivot=pivot)
@@ -211,7 +211,7 @@ def lu_factor(A, *, pivot=True):
     return named("linalg_lu_factor", "LU", "pivots")(LU, pivots)
 
 
-@composite("linalg_lu_factor_ex", method=False, dtypes=_REAL, gradcheck=False, samples=_square_samples())
+@composite("linalg_lu_factor_ex", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def lu_factor_ex(A, *, pivot=True, check_errors=False):
     """:func:`lu_factor` and a status per matrix: 0, or the number of a zero on the diagonal of U."""
     matrices("linalg.lu_factor_ex", A)
@@ -223,21 +223,21 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False):
     return named("linalg_lu_factor_ex", "LU", "pivots", "info")(LU, pivots, info)
 
 
-@composite("linalg_lu", method=False, dtypes=_REAL, gradcheck=False, samples=_square_samples())
+@composite("linalg_lu", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def lu(A, *, pivot=True):
     """``P``, ``L`` and ``U`` with ``A = P L U``: a permutation, lower triangular with ones on the diagonal, upper triangular."""
     matrices("linalg.lu", A)
     return named("linalg_lu", "P", "L", "U")(*lu_unpack(*_lu_factor(A, pivot)))
 
 
-@composite("lu", dtypes=_REAL, gradcheck=False, samples=_square_samples())
+@composite("lu", complex=True, dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def legacy_lu(A, pivot=True, get_infos=False):
     """Packed LU factorisation and row exchanges; see :func:`clnn.linalg.lu_factor`."""
     LU, pivots, info = lu_factor_ex(A, pivot=pivot)
     return (LU, pivots, info) if get_infos else (LU, pivots)
 
 
-@composite("lu_unpack", method=False, dtypes=_REAL, gradcheck=False, samples=_packed_samples())
+@composite("lu_unpack", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_packed_samples())
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     """``P``, ``L`` and ``U`` from a packed factorisation; parts that were not asked for are empty."""
     none = empty((0,), LU_data.dtype, LU_data._storage.device)
@@ -245,18 +245,18 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     return named("lu_unpack", "P", "L", "U")(P, _lower(LU_data) if unpack_data else none, _upper(LU_data) if unpack_data else none)
 
 
-@composite("linalg_lu_solve", method=False, dtypes=_REAL, gradcheck=False, samples=_packed_samples(_RIGHT))
+@composite("linalg_lu_solve", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_packed_samples(_RIGHT))
 def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
-    """``X`` with ``A X = B`` (``X A = B`` when not ``left``, the transpose of ``A`` when ``adjoint``), from :func:`lu_factor`."""
+    """``X`` with ``A X = B`` (``X A = B`` when not ``left``, the conjugate transpose of ``A`` when ``adjoint``), from :func:`lu_factor`."""
     if not left:
-        return lu_solve(LU, pivots, B.mT, adjoint=not adjoint).mT
+        return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
     P, L, U = lu_unpack(LU, pivots)
     if adjoint:
-        return matmul(P, solve_triangular(L.mT, solve_triangular(U.mT, B, upper=False), upper=True, unitriangular=True))
+        return matmul(P, solve_triangular(L.mH, solve_triangular(U.mH, B, upper=False), upper=True, unitriangular=True))
     return solve_triangular(U, solve_triangular(L, matmul(P.mT, B), upper=False, unitriangular=True), upper=True)
 
 
-@composite("lu_solve", dtypes=_REAL, gradcheck=False, samples=lambda: [((_RIGHT, *pair), {}) for (pair, _) in _packed_samples()()])
+@composite("lu_solve", complex=True, dtypes=_REAL, gradcheck=False, samples=lambda: [((_RIGHT, *pair), {}) for (pair, _) in _packed_samples()()])
 def legacy_lu_solve(b, LU_data, LU_pivots):
     """:func:`clnn.linalg.lu_solve` in the order of arguments of the top-level function."""
     return lu_solve(LU_data, LU_pivots, b)
@@ -264,27 +264,27 @@ def legacy_lu_solve(b, LU_data, LU_pivots):
 
 # -- Cholesky, triangles, reflections --------------------------------------------------------------------------------------------------------
 def _cholesky_inverse_np(L, upper=False):
-    L = np.triu(L).mT if upper else np.tril(L)
-    return np.linalg.inv(L @ L.mT)
+    L = np.triu(L).mT.conj() if upper else np.tril(L)
+    return np.linalg.inv(L @ L.mT.conj())
 
 
 # The half that is not read has gradient 0 here, and not in PyTorch: hence no comparison with it.
-@composite("cholesky_inverse", dtypes=_REAL, gradcheck=False, samples=_triangle_samples(), numpy=_cholesky_inverse_np, torch=None)
+@composite("cholesky_inverse", complex=True, dtypes=_REAL, gradcheck=False, samples=_triangle_samples(), numpy=_cholesky_inverse_np, torch=None)
 def cholesky_inverse(L, upper=False):
-    """The inverse of ``L L^T`` (``L^T L`` when ``upper``)."""
+    """The inverse of ``L L^H`` (``L^H L`` when ``upper``)."""
     square("cholesky_inverse", L)
     inverse = solve_triangular(L, _one(L).expand(L.shape), upper=upper)
-    return matmul(inverse, inverse.mT) if upper else matmul(inverse.mT, inverse)
+    return matmul(inverse, inverse.mH) if upper else matmul(inverse.mH, inverse)
 
 
-@composite("triangular_solve", dtypes=_REAL, gradcheck=False, samples=_triangle_samples(_RIGHT))
+@composite("triangular_solve", complex=True, dtypes=_REAL, gradcheck=False, samples=_triangle_samples(_RIGHT))
 def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     """``X`` with ``A X = b`` for triangular ``A`` (deprecated in PyTorch; use :func:`clnn.linalg.solve_triangular`), and ``A``."""
     X = solve_triangular(A.mT if transpose else A, b, upper=upper != transpose, unitriangular=unitriangular)
     return named("triangular_solve", "solution", "cloned_coefficient")(X, A.clone())
 
 
-@composite("geqrf", dtypes=_REAL, gradcheck=False, samples=_square_samples())
+@composite("geqrf", complex=True, dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def geqrf(input):
     """The raw QR factorisation: R above and Householder vectors below the diagonal, and their factors ``tau``."""
     matrices("geqrf", input)
@@ -296,19 +296,19 @@ def geqrf(input):
     return named("geqrf", "a", "tau")(*_on_host(raw, (input,), (input.shape, lead + (k,))))
 
 
-@composite("orgqr", dtypes=_REAL, gradcheck=False, aliases=("linalg_householder_product",), samples=_reflection_samples())
+@composite("orgqr", complex=True, dtypes=_REAL, gradcheck=False, aliases=("linalg_householder_product",), samples=_reflection_samples())
 def householder_product(input, tau):
-    """The first columns of ``H1 H2 ... Hk``, reflections ``I - tau v v^T`` whose vectors stand below the diagonal of ``input``."""
+    """The first columns of ``H1 H2 ... Hk``, reflections ``I - tau v v^H`` whose vectors stand below the diagonal of ``input``."""
     m, n = input.shape[-2:]
     Q = eye(m, n, dtype=input.dtype, device=input._storage.device).expand(input.shape)
     v = input.tril(-1) + eye(m, n, dtype=input.dtype, device=input._storage.device)
     for i in reversed(range(tau.shape[-1])):
         w = v.narrow(-1, i, 1)
-        Q = Q - tau.narrow(-1, i, 1).unsqueeze(-1) * matmul(w, matmul(w.mT, Q))
+        Q = Q - tau.narrow(-1, i, 1).unsqueeze(-1) * matmul(w, matmul(w.mH, Q))
     return Q
 
 
-@composite("ormqr", dtypes=_REAL, gradcheck=False, samples=_reflection_samples(_RIGHT))
+@composite("ormqr", complex=True, dtypes=_REAL, gradcheck=False, samples=_reflection_samples(_RIGHT))
 def ormqr(input, tau, other, left=True, transpose=False):
     """The product of ``other`` with all of ``Q`` of :func:`geqrf`."""
     m, k = input.shape[-2], tau.shape[-1]
@@ -316,12 +316,12 @@ def ormqr(input, tau, other, left=True, transpose=False):
     if m > k:
         full = cat([full, zeros(tuple(input.shape[:-2]) + (m, m - k), dtype=input.dtype, device=input._storage.device)], -1)
     Q = householder_product(full, tau)
-    Q = Q.mT if transpose else Q
+    Q = Q.mH if transpose else Q
     return matmul(Q, other) if left else matmul(other, Q)
 
 
 # -- functions of matrices, tensor equations ----------------------------------------------------------------------------------------------------
-@composite("matrix_exp", dtypes=_REAL, aliases=("linalg_matrix_exp",), samples=lambda: [((np.eye(2) + np.ones((3, 2, 2)) * 0.1,), {})])
+@composite("matrix_exp", complex=True, dtypes=_REAL, aliases=("linalg_matrix_exp",), samples=lambda: [((np.eye(2) + np.ones((3, 2, 2)) * 0.1,), {})])
 def matrix_exp(input):
     """The exponential of square matrices, by scaling and squaring of an 18th-order Taylor series."""
     matrices("linalg.matrix_exp", input)
@@ -339,7 +339,7 @@ def matrix_exp(input):
     return total
 
 
-@composite("linalg_tensorinv", method=False, dtypes=_REAL, gradcheck=False,
+@composite("linalg_tensorinv", method=False, complex=True, dtypes=_REAL, gradcheck=False,
            samples=lambda: [((np.eye(6).reshape(2, 3, 6) * 2 + 0.1,), {}), ((np.eye(4).reshape(4, 2, 2) + 0.1, 1), {})])
 def tensorinv(A, ind=2):
     """The inverse of ``A`` read as a matrix of its first ``ind`` against its other dimensions."""
@@ -352,7 +352,7 @@ def tensorinv(A, ind=2):
     return inv(A.reshape(math.prod(rows), -1)).reshape(columns + rows)
 
 
-@composite("linalg_tensorsolve", method=False, dtypes=_REAL, gradcheck=False,
+@composite("linalg_tensorsolve", method=False, complex=True, dtypes=_REAL, gradcheck=False,
            samples=lambda: [((np.eye(6).reshape(2, 3, 2, 3) * 2 + 0.1, _RIGHT.T), {})])
 def tensorsolve(A, B, dims=None):
     """``X`` with ``tensordot(A, X, X.ndim) = B``; ``dims`` of ``A`` are moved to the right first."""
@@ -376,7 +376,7 @@ def vander(x, N=None):
 
 
 # -- low rank ---------------------------------------------------------------------------------------------------------------------------------------
-@composite("svd_lowrank", method=False, dtypes=_REAL, gradcheck=False)
+@composite("svd_lowrank", method=False, complex=True, dtypes=_REAL, gradcheck=False)
 def svd_lowrank(A, q=6, niter=2, M=None):
     """Approximate ``(U, S, V)`` of rank ``q`` from random projections.
 
@@ -385,16 +385,16 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     q = min(q, *A.shape[-2:])
     A = A if M is None else A - M
     wide = A.shape[-2] < A.shape[-1]
-    A = A.mT if wide else A
+    A = A.mH if wide else A
     Q = qr(matmul(A, randn(A.shape[-1], q, dtype=A.dtype, device=A._storage.device)))[0]
     for _ in range(niter):
-        Q = qr(matmul(A, qr(matmul(A.mT, Q))[0]))[0]
-    U, S, Vh = svd(matmul(Q.mT, A), False)
+        Q = qr(matmul(A, qr(matmul(A.mH, Q))[0]))[0]
+    U, S, Vh = svd(matmul(Q.mH, A), False)
     U = matmul(Q, U)
-    return (Vh.mT, S, U) if wide else (U, S, Vh.mT)
+    return (Vh.mH, S, U) if wide else (U, S, Vh.mH)
 
 
-@composite("pca_lowrank", method=False, dtypes=_REAL, gradcheck=False)
+@composite("pca_lowrank", method=False, complex=True, dtypes=_REAL, gradcheck=False)
 def pca_lowrank(A, q=None, center=True, niter=2):
     """Principal components of the rows of ``A``: :func:`svd_lowrank` of the centred matrix; ``V`` holds the directions."""
     m, n = A.shape[-2:]

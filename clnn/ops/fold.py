@@ -8,6 +8,7 @@ from .._tensor.dispatch import run
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ._scatter import width
+from .complexes import complex_
 
 
 def _pair(value):
@@ -79,7 +80,7 @@ def _image(input, blocks):
 _columns.op.grad_name, _image.op.grad_name = "Im2ColBackward0", "Col2ImBackward0"
 
 
-@composite("_im2col", method=False, torch="nn.functional.unfold", dtypes=dt.FLOATS, samples=lambda: [
+@composite("_im2col", complex=True, method=False, torch="nn.functional.unfold", dtypes=dt.FLOATS, samples=lambda: [
     ((_numbers(2, 3, 6, 5), 2), {}), ((_numbers(2, 3, 6, 7), (3, 2)), dict(dilation=2, padding=1, stride=(2, 1))), ((_numbers(3, 4, 4), 3), {})])
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """The sliding blocks of images as columns.
@@ -101,11 +102,13 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     if input.ndim not in (3, 4):
         raise RuntimeError(f"Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: "
                            f"{list(input.shape)}")
+    if input.dtype.is_complex:
+        return complex_(*[unfold(part, kernel_size, dilation, padding, stride) for part in (input.real, input.imag)])
     blocks = Blocks("unfold", input.shape[-2:], kernel_size, dilation, padding, stride)
     return _columns(input, blocks) if input.ndim == 4 else _columns(input.unsqueeze(0), blocks).squeeze(0)
 
 
-@composite("fold", method=False, torch="nn.functional.fold", dtypes=dt.FLOATS, samples=lambda: [
+@composite("fold", complex=True, method=False, torch="nn.functional.fold", dtypes=dt.FLOATS, samples=lambda: [
     ((_numbers(2, 12, 20), (6, 5), 2), {}), ((_numbers(2, 18, 14), (6, 7), (3, 2)), dict(dilation=2, padding=1, stride=(2, 1))),
     ((_numbers(9, 4), 4, 3), {})], errors=[((np.zeros((1, 5, 4)), (3, 3), 2), {}, RuntimeError, "divisible by the product of kernel_size")])
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
@@ -122,6 +125,8 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     if input.ndim not in (2, 3):
         raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, but got: "
                            f"{list(input.shape)}")
+    if input.dtype.is_complex:
+        return complex_(*[fold(part, output_size, kernel_size, dilation, padding, stride) for part in (input.real, input.imag)])
     blocks = Blocks("fold", _pair(output_size), kernel_size, dilation, padding, stride)
     x = input if input.ndim == 3 else input.unsqueeze(0)
     if x.shape[1] % blocks.taps:

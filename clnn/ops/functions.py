@@ -52,7 +52,7 @@ lgamma = _function("lgamma", "lgamma(input)", lambda g, input: g * input.digamma
 sigmoid = _function("sigmoid", "1.0f / (1.0f + exp(-input))", (lambda g, result: g * (result * (1 - result)), "g * (result * (1 - result))"),
                     lambda x: 1 / (1 + np.exp(-x)), ("expit",), doc="1 / (1 + exp(-x)).", complex="c_sigmoid(input)")
 sinc = _function("sinc", "(input == 0 ? (ACC)1 : sin((ACC)3.14159265358979f * input) / ((ACC)3.14159265358979f * input))",
-                 lambda g, input, result: g * where(input == 0, 0.0, ((math.pi * input).cos() - result) / input), np.sinc)
+                 lambda g, input, result: g * where(input == 0, 0.0, ((math.pi * input).cos() - result) / input), np.sinc, complex="c_sinc(input)")
 digamma = _function("digamma", "clnn_digamma(input)", lambda g, input: g * _trigamma(input))
 _trigamma = _function("_trigamma", "clnn_trigamma(input)", lambda g, input: g * _tetragamma(input), method=False, inplace=False)
 _tetragamma = _function("_tetragamma", "clnn_tetragamma(input)", lambda g, input: g * _polygamma(3, input), method=False, inplace=False)
@@ -146,11 +146,14 @@ def _polygamma(n, x):
     return REGISTRY["polygamma"].fn(n, x)
 
 
-@composite("nan_to_num", inplace=True, numpy=np.nan_to_num)
+@composite("nan_to_num", complex=True, inplace=True, numpy=np.nan_to_num)
 def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     """NaN and infinities replaced by numbers; None means the largest finite value of the dtype."""
     if input.dtype.category < dt.FLOAT:
         return input.clone()
+    if input.dtype.is_complex:
+        from .complexes import complex_
+        return complex_(*[nan_to_num(part, nan, posinf, neginf) for part in (input.real, input.imag)])
     from .creation import finfo
     limits = finfo(input.dtype)
     out = where(input.isnan(), float(nan or 0.0), input)

@@ -1,7 +1,7 @@
 """Matrix norms, inverses and factorisations.
 
 The factorisations have no kernels: they run on the host with NumPy (LAPACK) and wait for the device; their gradients are made of
-matrix products on the device. float32 and float64, some also complex numbers. All take batches of matrices in leading dimensions.
+matrix products on the device. float32 and float64, and complex numbers of these. All take batches of matrices in leading dimensions.
 """
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.errors import LinAlgError
 from ..core.shape import wrap_dim
+from .complexes import complex_, real
 from .matmul import matmul
 from .norms import vector_norm
 from .selection import where
@@ -43,18 +44,19 @@ def square(name, A):
         raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
 
 
-def _on_host(fn, inputs, shapes, failure=None):
-    """Results of a NumPy function as tensors; on the meta device only shapes."""
-    device, row = inputs[0]._storage.device, inputs[0].dtype
+def _on_host(fn, inputs, shapes, failure=None, rows=None):
+    """Results of a NumPy function as tensors of the dtype of ``inputs``, or of the dtypes ``rows``; on the meta device only shapes."""
+    device = inputs[0]._storage.device
+    rows = rows or (inputs[0].dtype,) * len(shapes)
     if device.kind == "meta":
-        return tuple(empty(s, row, device) for s in shapes)
+        return tuple(empty(s, row, device) for s, row in zip(shapes, rows))
     try:
         with np.errstate(all="ignore"):
             got = fn(*[read(t.detach()) for t in inputs])
     except np.linalg.LinAlgError as exc:
         raise LinAlgError(failure or f"linalg: {exc}") from None
     got = got if isinstance(got, tuple) else (got,)
-    return tuple(from_array(np.ascontiguousarray(a, row.np).reshape(s), device, row) for a, s in zip(got, shapes))
+    return tuple(from_array(np.ascontiguousarray(a, row.np).reshape(s), device, row) for a, s, row in zip(got, shapes, rows))
 
 
 def _square_samples(*more):
@@ -125,16 +127,22 @@ def det(A):
 _Slogdet = named("linalg_slogdet", "sign", "logabsdet")
 
 
-@kernel("_slogdet", method=False, outputs=("sign", "logabsdet"), vjp=dict(
-    A=lambda g, A: None if g[1] is None else g[1].unsqueeze(-1).unsqueeze(-1) * _inv(A).mT))
+def _slogdet_grad(g, A, sign):
+    """The real part of tr(A^-1 dA) moves the logarithm, its imaginary part turns a complex sign."""
+    turn = (g[0] * sign.conj()).imag * 1j if g[0] is not None and sign.dtype.is_complex else None
+    g = g[1] if turn is None else turn if g[1] is None else g[1] + turn
+    return None if g is None else g.unsqueeze(-1).unsqueeze(-1) * _inv(A).mH
+
+
+@kernel("_slogdet", method=False, complex=True, outputs=("sign", "logabsdet"), vjp=dict(A=_slogdet_grad))
 def _slogdet(A):
-    return _on_host(lambda a: tuple(np.linalg.slogdet(a)), (A,), (A.shape[:-2],) * 2)
+    return _on_host(lambda a: tuple(np.linalg.slogdet(a)), (A,), (A.shape[:-2],) * 2, rows=(A.dtype, A.dtype.to_real()))
 
 
 _slogdet.op.grad_name = "LinalgSlogdetBackward0"
 
 
-@composite("slogdet", numpy=lambda a: tuple(np.linalg.slogdet(a)), samples=_square_samples(), dtypes=_REAL,
+@composite("slogdet", complex=True, numpy=lambda a: tuple(np.linalg.slogdet(a)), samples=_square_samples(), dtypes=_REAL,
            errors=_square_errors("linalg.slogdet"), tolerance=_TOLERANCE)
 def slogdet(A):
     """Sign and logarithm of the absolute value of the determinant."""
@@ -143,11 +151,11 @@ def slogdet(A):
     return _Slogdet(*_slogdet(A))
 
 
-@composite("logdet", dtypes=_REAL)
+@composite("logdet", complex=True, dtypes=_REAL)
 def logdet(A):
-    """Logarithm of the determinant (NaN where it is negative)."""
+    """Logarithm of the determinant (NaN where it is a negative real number)."""
     sign, log = slogdet(A)
-    return log + sign.detach().log()
+    return log + (sign if sign.dtype.is_complex else sign.detach()).log()
 
 
 def _solve_grad(g, A, result, needs):
@@ -187,7 +195,7 @@ def solve(A, B, *, left=True):
     return _solve(A, B) if left else _solve(A.mT, B.mT).mT
 
 
-@composite("linalg_solve_triangular", method=False)
+@composite("linalg_solve_triangular", method=False, complex=True)
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     """``X`` with ``A X = B`` for triangular ``A``; only that triangle is read."""
     square("linalg.solve_triangular", A)
@@ -201,20 +209,13 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
 
 
 # -- factorisations ---------------------------------------------------------------------------------------------------------------------
-def _half_lower(x):
-    """Lower triangle with half of the diagonal."""
-    return x.tril() - 0.5 * x.diagonal(0, -2, -1).diag_embed()
-
-
 def _cholesky_grad(g, result):
     L = result
-    middle = _half_lower(matmul(L.mT, g))
-    inverse = _inv(L)
-    s = matmul(matmul(inverse.mT, middle), inverse)
-    return 0.5 * (s + s.mT)
+    half, inverse = 0.5 * matmul(L.mH, g), _inv(L)
+    return matmul(matmul(inverse.mH, half.tril() + half.tril(-1).mH), inverse)
 
 
-@kernel("_cholesky", method=False, vjp=dict(A=_cholesky_grad))
+@kernel("_cholesky", method=False, complex=True, holomorphic=False, vjp=dict(A=_cholesky_grad))
 def _cholesky(A):
     return _on_host(np.linalg.cholesky, (A,), (A.shape,),
                     "linalg.cholesky: The factorization could not be completed because the input is not positive-definite.")[0]
@@ -228,20 +229,33 @@ def _positive_samples():
     return [((r @ r.swapaxes(-1, -2) + np.eye(3),), {})]
 
 
-@composite("cholesky", numpy=lambda a: np.linalg.cholesky(a), samples=_positive_samples, dtypes=_REAL, gradcheck=False,
+@composite("cholesky", complex=True, numpy=lambda a: np.linalg.cholesky(a), samples=_positive_samples, dtypes=_REAL, gradcheck=False,
            tolerance=_TOLERANCE, errors=[*_square_errors("linalg.cholesky"), ((-np.eye(2),), {}, RuntimeError, "not positive-definite")])
 def cholesky(A, *, upper=False):
-    """Lower triangular ``L`` with ``A = L L^T`` (or ``L^T`` when ``upper``) of positive-definite matrices."""
+    """Lower triangular ``L`` with ``A = L L^H`` (or ``L^H`` when ``upper``) of positive-definite matrices."""
     matrices("linalg.cholesky", A)
     square("linalg.cholesky", A)
     L = _cholesky(A)
-    return L.mT if upper else L
+    return L.mH if upper else L
 
 
-@composite("cholesky_solve")
+def _cholesky_solve_np(B, L, upper=False):
+    L = np.triu(L).mT.conj() if upper else np.tril(L)
+    return np.linalg.solve(L @ L.mT.conj(), B)
+
+
+# One triangle is read, and yet the gradient is that of all of L, as in PyTorch (``test_linear_algebra`` compares): it is not what differences show.
+@composite("cholesky_solve", complex=True, numpy=_cholesky_solve_np, torch=None, gradcheck=False,
+           samples=lambda: [((np.arange(6.0).reshape(3, 2), np.eye(3) * 2 + np.ones((3, 3)) * 0.1), {"upper": u}) for u in (False, True)])
 def cholesky_solve(B, L, upper=False):
     """``X`` with ``A X = B``, given the Cholesky factor of ``A``."""
-    A = matmul(L.mT, L) if upper else matmul(L, L.mT)
+    if len(B.shape) < 2:
+        raise RuntimeError(f"b should have at least 2 dimensions, but has {len(B.shape)} dimensions instead")
+    if len(L.shape) < 2:
+        raise RuntimeError(f"u should have at least 2 dimensions, but has {len(L.shape)} dimensions instead")
+    square("cholesky_solve", L)
+    L = L + ((L.triu() if upper else L.tril()) - L).detach()
+    A = matmul(L.mH, L) if upper else matmul(L, L.mH)
     return solve(A, B)
 
 
@@ -252,16 +266,16 @@ def _qr_grad(g, Q, R):
     gq, gr = g
     middle = 0
     if gr is not None:
-        middle = matmul(R, gr.mT)
+        middle = matmul(R, gr.mH)
     if gq is not None:
-        middle = middle - matmul(gq.mT, Q)
+        middle = middle - matmul(gq.mH, Q)
     lower = middle.tril(-1)
-    gram = lower + lower.mT + middle.diagonal(0, -2, -1).diag_embed()
+    gram = lower + lower.mH + real(middle.diagonal(0, -2, -1)).diag_embed()
     total = matmul(Q, gram) if gq is None else gq + matmul(Q, gram)
-    return _solve(R, total.mT).mT
+    return _solve(R, total.mH).mH
 
 
-@kernel("_qr", method=False, outputs=("Q", "R"), vjp=dict(A=_qr_grad))
+@kernel("_qr", method=False, complex=True, outputs=("Q", "R"), vjp=dict(A=_qr_grad))
 def _qr(A, mode):
     m, n = A.shape[-2:]
     k = m if mode == "complete" else min(m, n)
@@ -274,7 +288,7 @@ def _qr(A, mode):
 _qr.op.grad_name = "LinalgQrBackward0"
 
 
-@composite("linalg_qr", method=False, dtypes=_REAL, torch="linalg.qr", gradcheck=False, samples=_square_samples())
+@composite("linalg_qr", method=False, complex=True, dtypes=_REAL, torch="linalg.qr", gradcheck=False, samples=_square_samples())
 def qr(A, mode="reduced"):
     """Orthogonal ``Q`` and upper triangular ``R`` with ``A = Q R``; mode ``reduced``, ``complete`` or ``r``.
 
@@ -288,7 +302,7 @@ def qr(A, mode="reduced"):
     return _QR(*_qr(A, mode))
 
 
-@composite("qr", dtypes=_REAL, gradcheck=False)
+@composite("qr", complex=True, dtypes=_REAL, gradcheck=False)
 def legacy_qr(input, some=True):
     """``(Q, R)`` of :func:`clnn.linalg.qr`: the reduced matrices, or with ``some=False`` the complete ones."""
     return named("qr", "Q", "R")(*qr(input, "reduced" if some else "complete"))
@@ -301,41 +315,45 @@ def _svd_grad(g, U, S, Vh):
     """Giles, "An extended collection of matrix derivative results" (2008); singular values must differ."""
     gu, gs, gvh = g
     k = S.shape[-1]
-    s, V = S.unsqueeze(-2), Vh.mT
+    s, V = S.unsqueeze(-2), Vh.mH
     gaps = s * s - (s * s).mT
     gaps = where(gaps == 0, math.inf, gaps)
     middle = gs.diag_embed() if gs is not None else None
     total = None
     if gu is not None:
-        skew = matmul(U.mT, gu)
-        part = (skew - skew.mT) / gaps * s
+        skew = matmul(U.mH, gu)
+        skew = skew - skew.mH
+        part = skew / gaps * s
+        if skew.dtype.is_complex:                                # the vectors' common turn, which cancels for losses that do not depend on it
+            part = part + (skew.diagonal(0, -2, -1) / (2 * S)).diag_embed()
         middle = part if middle is None else middle + part
     if gvh is not None:
-        skew = matmul(Vh, gvh.mT)
-        part = s.mT * ((skew - skew.mT) / gaps)
+        skew = matmul(Vh, gvh.mH)
+        part = s.mT * ((skew - skew.mH) / gaps)
         middle = part if middle is None else middle + part
-    total = matmul(matmul(U, middle), Vh)
+    total = matmul(matmul(U, middle.to(U.dtype)), Vh)
     if gu is not None and U.shape[-2] > k:
         rest = gu / s
-        total = total + matmul(rest - matmul(U, matmul(U.mT, rest)), Vh)
+        total = total + matmul(rest - matmul(U, matmul(U.mH, rest)), Vh)
     if gvh is not None and Vh.shape[-1] > k:
-        rest = gvh.mT / s
-        total = total + matmul(U, (rest - matmul(V, matmul(V.mT, rest))).mT)
+        rest = gvh.mH / s
+        total = total + matmul(U, (rest - matmul(V, matmul(Vh, rest))).mH)
     return total
 
 
-@kernel("_svd", method=False, outputs=("U", "S", "Vh"), vjp=dict(A=_svd_grad))
+@kernel("_svd", method=False, complex=True, outputs=("U", "S", "Vh"), vjp=dict(A=_svd_grad))
 def _svd(A, full_matrices):
     m, n = A.shape[-2:]
     k, lead = min(m, n), tuple(A.shape[:-2])
     return _on_host(lambda a: tuple(np.linalg.svd(a, full_matrices)), (A,),
-                    (lead + (m, m if full_matrices else k), lead + (k,), lead + (n if full_matrices else k, n)))
+                    (lead + (m, m if full_matrices else k), lead + (k,), lead + (n if full_matrices else k, n)),
+                    rows=(A.dtype, A.dtype.to_real(), A.dtype))
 
 
 _svd.op.grad_name = "LinalgSvdBackward0"
 
 
-@composite("linalg_svd", method=False, dtypes=_REAL, torch="linalg.svd", gradcheck=False)
+@composite("linalg_svd", method=False, complex=True, dtypes=_REAL, torch="linalg.svd", gradcheck=False)
 def svd(A, full_matrices=True, *, driver=None):
     """``A = U diag(S) Vh`` with singular values in descending order. Gradients need ``full_matrices=False``."""
     matrices("linalg.svd", A)
@@ -344,7 +362,7 @@ def svd(A, full_matrices=True, *, driver=None):
     return _SVD(*_svd(A, full_matrices))
 
 
-@composite("linalg_svdvals", method=False, dtypes=_REAL, torch="linalg.svdvals", gradcheck=False, numpy=lambda a: np.linalg.svd(a, compute_uv=False),
+@composite("linalg_svdvals", method=False, complex=True, dtypes=_REAL, torch="linalg.svdvals", gradcheck=False, numpy=lambda a: np.linalg.svd(a, compute_uv=False),
            samples=lambda: [((np.random.default_rng(0).standard_normal((2, 3, 4)),), {})])
 def svdvals(A, *, driver=None):
     """Singular values in descending order."""
@@ -352,11 +370,11 @@ def svdvals(A, *, driver=None):
     return _svd(A, False)[1]
 
 
-@composite("svd", dtypes=_REAL, gradcheck=False)
+@composite("svd", complex=True, dtypes=_REAL, gradcheck=False)
 def legacy_svd(input, some=True, compute_uv=True):
-    """``(U, S, V)`` with ``A = U diag(S) V^T``; see :func:`clnn.linalg.svd`."""
+    """``(U, S, V)`` with ``A = U diag(S) V^H``; see :func:`clnn.linalg.svd`."""
     U, S, Vh = svd(input, not some)
-    return named("svd", "U", "S", "V")(U, S, Vh.mT)
+    return named("svd", "U", "S", "V")(U, S, Vh.mH)
 
 
 def _eigh_grad(g, L, V):
@@ -364,35 +382,35 @@ def _eigh_grad(g, L, V):
     middle = gl.diag_embed() if gl is not None else None
     if gv is not None:
         gaps = L.unsqueeze(-2) - L.unsqueeze(-1)
-        part = matmul(V.mT, gv) / where(gaps == 0, math.inf, gaps)
+        part = matmul(V.mH, gv) / where(gaps == 0, math.inf, gaps)
         middle = part if middle is None else middle + part
-    got = matmul(matmul(V, middle), V.mT)
-    return 0.5 * (got + got.mT)
+    got = matmul(matmul(V, middle.to(V.dtype)), V.mH)
+    return 0.5 * (got + got.mH)
 
 
-@kernel("_eigh", method=False, outputs=("L", "V"), vjp=dict(A=_eigh_grad))
+@kernel("_eigh", method=False, complex=True, outputs=("L", "V"), vjp=dict(A=_eigh_grad))
 def _eigh(A, uplo):
-    return _on_host(lambda a: tuple(np.linalg.eigh(a, uplo)), (A,), (A.shape[:-1], A.shape))
+    return _on_host(lambda a: tuple(np.linalg.eigh(a, uplo)), (A,), (A.shape[:-1], A.shape), rows=(A.dtype.to_real(), A.dtype))
 
 
 _eigh.op.grad_name = "LinalgEighBackward0"
 
 
-@composite("linalg_eigh", method=False, dtypes=_REAL, torch="linalg.eigh", gradcheck=False)
+@composite("linalg_eigh", method=False, complex=True, dtypes=_REAL, torch="linalg.eigh", gradcheck=False)
 def eigh(A, UPLO="L"):
-    """Eigenvalues in ascending order and eigenvectors (columns) of symmetric matrices; one triangle is read."""
+    """Eigenvalues in ascending order and eigenvectors (columns) of Hermitian (symmetric) matrices; one triangle is read."""
     matrices("linalg.eigh", A)
     square("linalg.eigh", A)
     return _Eigh(*_eigh(A, UPLO))
 
 
-@composite("linalg_eigvalsh", method=False, dtypes=_REAL, torch="linalg.eigvalsh", gradcheck=False)
+@composite("linalg_eigvalsh", method=False, complex=True, dtypes=_REAL, torch="linalg.eigvalsh", gradcheck=False)
 def eigvalsh(A, UPLO="L"):
     """Eigenvalues of symmetric matrices in ascending order."""
     return eigh(A, UPLO)[0]
 
 
-@composite("pinverse", dtypes=_REAL, gradcheck=False, numpy=np.linalg.pinv,
+@composite("pinverse", complex=True, dtypes=_REAL, gradcheck=False, numpy=np.linalg.pinv,
            samples=lambda: [((np.random.default_rng(0).standard_normal(s),), {}) for s in ((3, 4), (4, 3), (2, 3, 3))])
 def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
     """Moore-Penrose inverse, from the singular values above ``max(atol, rtol * largest)``.
@@ -402,13 +420,13 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
     matrices("linalg.pinv", A)
     U, S, Vh = _symmetric_svd(A) if hermitian else svd(A, False)
     keep = S > _cut(A, S, atol, rcond if rtol is None else rtol)
-    return matmul(Vh.mT * where(keep, 1.0 / where(keep, S, 1.0), 0.0).unsqueeze(-2), U.mT)
+    return matmul(Vh.mH * where(keep, 1.0 / where(keep, S, 1.0), 0.0).unsqueeze(-2), U.mH)
 
 
 def _symmetric_svd(A):
     """Singular values and vectors of symmetric matrices, of which the lower triangle is read."""
     values, V = eigh(A)
-    return V, values.abs(), (V * where(values < 0, -1.0, 1.0).unsqueeze(-2)).mT
+    return V, values.abs(), (V * where(values < 0, -1.0, 1.0).unsqueeze(-2)).mH
 
 
 def _cut(A, S, atol, rtol):
@@ -420,7 +438,7 @@ def _cut(A, S, atol, rtol):
     return cut if atol is None else cut.maximum(atol if isinstance(atol, Tensor) else S.new_full((), atol))
 
 
-@composite("linalg_lstsq", method=False, dtypes=_REAL, torch="linalg.lstsq", gradcheck=False)
+@composite("linalg_lstsq", method=False, complex=True, dtypes=_REAL, torch="linalg.lstsq", gradcheck=False)
 def lstsq(A, B, rcond=None, *, driver=None):
     """Least-squares solution of ``A X = B``, of smallest norm where there are several.
 
@@ -436,9 +454,9 @@ def lstsq(A, B, rcond=None, *, driver=None):
     right, S = B.unsqueeze(-1) if vector else B, svdvals(A.detach())
     X = matmul(pinv(A, rcond), right)
     rank = (S > _cut(A, S, None, rcond)).sum(-1)
-    residuals = values = empty((0,), A.dtype, A._storage.device)
+    residuals = values = empty((0,), A.dtype.to_real(), A._storage.device)
     if driver not in (None, "gelsy") and A.shape[-2] > A.shape[-1] and bool((rank == A.shape[-1]).all()):
-        residuals = (matmul(A, X) - right).square().sum(-2)
+        residuals = (matmul(A, X) - right).abs().square().sum(-2)
         residuals = residuals.squeeze(-1) if vector else residuals
     if driver == "gels":
         rank = empty((0,), dt.int64, A._storage.device)
@@ -446,7 +464,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
     return named("linalg_lstsq", "solution", "residuals", "rank", "singular_values")(X.squeeze(-1) if vector else X, residuals, rank, values)
 
 
-@composite("linalg_matrix_rank", method=False, dtypes=_REAL, torch="linalg.matrix_rank", gradcheck=False)
+@composite("linalg_matrix_rank", method=False, complex=True, dtypes=_REAL, torch="linalg.matrix_rank", gradcheck=False)
 def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
     """Number of singular values above ``max(atol, rtol * largest)``; ``tol`` is another name of ``atol``.
 
@@ -500,7 +518,7 @@ def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
     return matrix_norm(A, ord, tuple(dim), keepdim, dtype=dtype)
 
 
-@composite("linalg_cond", method=False, torch="linalg.cond", dtypes=_REAL, gradcheck=False)
+@composite("linalg_cond", method=False, complex=True, torch="linalg.cond", dtypes=_REAL, gradcheck=False)
 def cond(A, p=None):
     """Condition number: ratio of the extreme singular values, or ``norm(A) * norm(inv(A))`` for other norms."""
     if p in (None, 2, -2):
@@ -510,32 +528,34 @@ def cond(A, p=None):
 
 
 # -- statistics ---------------------------------------------------------------------------------------------------------------------------
-@composite("cov", numpy=lambda x, correction=1: np.cov(x, ddof=correction),
+@composite("cov", complex=True, numpy=lambda x, correction=1: np.cov(x, ddof=correction),
            samples=lambda: [((np.random.default_rng(0).standard_normal(s),), {}) for s in ((3, 8), 8)], dtypes=_REAL)
 def cov(input, *, correction=1, fweights=None, aweights=None):
     """Covariance matrix of variables in rows and observations in columns."""
     if len(input.shape) > 2:
         raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {len(input.shape)} dimensions")
-    x = input if input.dtype.is_floating_point else input.to(dt.float_default())
+    x = input if input.dtype.differentiable else input.to(dt.float_default())
     x = x if len(x.shape) == 2 else x.reshape(1, -1)
     n = x.shape[1]
     if fweights is None and aweights is None:
         away = x - x.mean(1, True)
-        got = matmul(away, away.mT) / max(n - correction, 0)
+        got = matmul(away, away.mH) / max(n - correction, 0)
     else:
-        w = fweights.to(x.dtype) if aweights is None else aweights if fweights is None else fweights.to(x.dtype) * aweights
+        row = x.dtype.to_real()
+        w = fweights.to(row) if aweights is None else aweights if fweights is None else fweights.to(row) * aweights
         total = w.sum()
         norm = total - correction if aweights is None else total - correction * (w * aweights).sum() / total
         away = x - (x * w).sum(1, True) / total
-        got = matmul(away, (away * w).mT) / norm.clamp(min=0)
+        got = matmul(away, (away * w).mH) / norm.clamp(min=0)
     return got.squeeze()
 
 
-@composite("corrcoef", numpy=np.corrcoef, samples=lambda: [((np.random.default_rng(0).standard_normal((3, 8)),), {})], dtypes=_REAL)
+@composite("corrcoef", complex=True, numpy=np.corrcoef, samples=lambda: [((np.random.default_rng(0).standard_normal((3, 8)),), {})], dtypes=_REAL)
 def corrcoef(input):
     """Correlation coefficients of variables in rows."""
     c = cov(input)
     if not c.shape:
         return c / c
-    d = c.diagonal().sqrt()
-    return (c / d.unsqueeze(1) / d.unsqueeze(0)).clamp(-1, 1)
+    d = real(c.diagonal()).sqrt()
+    r = c / d.unsqueeze(1) / d.unsqueeze(0)
+    return complex_(r.real.clamp(-1, 1), r.imag.clamp(-1, 1)) if r.dtype.is_complex else r.clamp(-1, 1)

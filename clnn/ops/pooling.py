@@ -14,6 +14,7 @@ from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..graph.fuse import work_group
 from . import random as _random
+from ._conv_other import integer_avg_pool
 from .loss import require_float
 
 _AXES = ("D", "H", "W")
@@ -249,8 +250,11 @@ def _avg(nd, input, kernel_size, stride, padding, ceil_mode, count_include_pad, 
     name = f"avg_pool{nd}d"
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
-    require_float(name, input)
+    if input.dtype is not dt.int64:
+        require_float(name, input)
     window, shape = _window(name, input, nd, kernel_size, stride, padding, 1, ceil_mode)
+    if input.dtype is dt.int64:
+        return integer_avg_pool(input, window.kernel, window.stride, window.padding, ceil_mode, count_include_pad, divisor_override)
     return _avg_pool(input, window, shape, bool(count_include_pad), divisor_override)
 
 

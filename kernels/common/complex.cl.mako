@@ -112,6 +112,11 @@ static inline ${C} clnn_c_${name}_${S}(${C} a) { const ${C} w = clnn_c_${other}_
 % endfor
 //@ clnn_c_cos_${S}
 static inline ${C} clnn_c_cos_${S}(${C} a) { return clnn_c_cosh_${S}((${C})(-a.y, a.x)); }
+//@ clnn_c_sinc_${S}
+static inline ${C} clnn_c_sinc_${S}(${C} a) {
+    const ${C} p = a * 3.14159265358979323846${F};
+    return a.x == 0 && a.y == 0 ? (${C})(1.0${F}, 0.0${F}) : clnn_c_div_${S}(clnn_c_sin_${S}(p), p);
+}
 //@ clnn_c_asin_${S}
 static inline ${C} clnn_c_asin_${S}(${C} a) {
     const ${C} p = clnn_c_sqrt_${S}((${C})(1.0${F} - a.x, -a.y)), q = clnn_c_sqrt_${S}((${C})(1.0${F} + a.x, a.y));

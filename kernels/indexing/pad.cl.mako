@@ -6,7 +6,7 @@
 ## Any local size. Limits: see clnn.nn.functional.pad on sizes.
 ##
 ## Parameter  legal values
-## U          C type of the element's width: uchar ushort uint ulong
+## U          C type of the element's width: uchar ushort uint ulong ulong2
 ## RANK       1..3
 ## MODE       reflect replicate circular
 ## LOOP       bool
@@ -35,7 +35,9 @@ __kernel void pad(IN(${U}, x), OUT(${U}, out), const long rows, const long chunk
     const long b = b${RANK - 1}, lo = max(b, (long)0), hi = max(lo, min(o${RANK - 1}, b + i${RANK - 1}));    /* out[lo..hi) is x itself */
     for (long place = 0; place < lo; place++) { ${source(RANK - 1)} to[place] = from[k]; }
     long j = lo;
+% if U != "ulong2":
     for (; j + 16 <= hi; j += 16) vstore16(vload16(0, from + j - b), 0, to + j);
+% endif
     for (; j < hi; j++) to[j] = from[j - b];
     for (long place = hi; place < o${RANK - 1}; place++) { ${source(RANK - 1)} to[place] = from[k]; }
     }

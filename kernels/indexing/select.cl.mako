@@ -7,7 +7,7 @@
 ##           WIDE global (R, N, B); else global (N * R, B). Any local size.
 ##
 ## Parameter  legal values
-## U          C type of the element's width: uchar ushort uint ulong
+## U          C type of the element's width: uchar ushort uint ulong ulong2
 ## TI         dtype row of the index
 ## WRAP       bool: negative indices count from the end
 ## LOOP WIDE  bool
@@ -28,7 +28,9 @@ __kernel void index_rows(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const 
         __global const ${U}* restrict from = x + (b * D + clnn_row(index[n], D, err, code)) * R;
         __global ${U}* restrict to = out + (b * N + n) * R;
         long r = 0;
+% if U != "ulong2":
         for (; r + 16 <= R; r += 16) vstore16(vload16(0, from + r), 0, to + r);
+% endif
         for (; r < R; r++) to[r] = from[r];
     }
 % elif WIDE:
