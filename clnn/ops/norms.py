@@ -151,11 +151,6 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
         top = where(top.isfinite(), top, 0.0)
         r = (input - top).exp().sum(dim, True).log() + top
         return set_out(out, r if keepdim else r.sum(dim))
-    if input.dtype.is_complex:
-        top = input.real.detach().amax(dim, True)
-        top = where(top.isfinite(), top, 0.0)
-        r = (input - top).exp().sum(dim, True).log() + top
-        return set_out(out, r if keepdim else r.sum(dim))
     if not input.dtype.is_floating_point:
         input = input.to(dt.float_default())
     return set_out(out, _logsumexp(input, dims_of(dim, len(input.shape)), keepdim))

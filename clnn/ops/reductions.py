@@ -302,9 +302,6 @@ def _spread(name, op, input, dim, unbiased, correction, keepdim):
     if input.dtype.is_complex:                                   # distances in the plane
         both = _var(input.real, dims, keepdim, correction) + _var(input.imag, dims, keepdim, correction)
         return both if op is _var else both.sqrt()
-    if input.dtype.is_complex:                                   # distances in the plane
-        both = _var(input.real, dims, keepdim, correction) + _var(input.imag, dims, keepdim, correction)
-        return both if op is _var else both.sqrt()
     return op(input, dims, keepdim, correction)
 
 
