@@ -390,3 +390,24 @@ def test_base_classes_equal_torch(name, base):
         for part in base.split("."):
             found = getattr(found, part)
         assert issubclass(getattr(lib.nn, name), found)
+
+
+def test_linear_cross_entropy_loss():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((4, 3)).astype(np.float32), rng.integers(0, 5, (4, 2))
+    weight, bias = rng.standard_normal((10, 3)).astype(np.float32), rng.standard_normal(10).astype(np.float32)
+    got = []
+    for m in (clnn, torch):
+        loss = m.nn.LinearCrossEntropyLoss(3, 5, out_features=(2,), bias=True, weight=m.ones(5) * 2, label_smoothing=0.1)
+        with m.no_grad():
+            loss.linear.weight.copy_(m.tensor(weight))
+            loss.linear.bias.copy_(m.tensor(bias))
+        value = loss(m.tensor(x), m.tensor(y))
+        value.backward()
+        got.append([value.tolist(), loss.linear.weight.grad.tolist(), sorted(loss.state_dict())])
+    assert got[0][2] == got[1][2]
+    for a, b in zip(got[0][:2], got[1][:2]):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    with pytest.raises(RuntimeError, match="weight shape"):
+        nn.LinearCrossEntropyLoss(3, 5, weight=clnn.ones(4))

@@ -10,7 +10,7 @@ _TABLE = """
     relu relu6 hardtanh leaky_relu hardsigmoid hardswish hardshrink softshrink threshold gelu silu mish softplus logsigmoid elu celu selu
     tanhshrink softsign prelu rrelu glu sigmoid tanh
     softmax log_softmax softmin gumbel_softmax
-    cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div
+    cross_entropy linear_cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div
     hinge_embedding_loss margin_ranking_loss cosine_embedding_loss triplet_margin_loss triplet_margin_with_distance_loss multi_margin_loss
     multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss poisson_nll_loss gaussian_nll_loss ctc_loss
     layer_norm rms_norm batch_norm group_norm instance_norm local_response_norm normalize

@@ -1,10 +1,13 @@
 """The bilinear layer and the time-first convolution."""
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .._tensor.declare import composite
 from .conv import conv1d
+from .loss import cross_entropy
 from .matmul import linear
 
 
@@ -48,3 +51,43 @@ def conv_tbc(input, weight, bias, pad=0):
     if input.shape[2] != weight.shape[1] or weight.shape[2] != bias.shape[0]:
         raise RuntimeError(f"conv_tbc: channels differ: input {list(input.shape)}, weight {list(weight.shape)}, bias {list(bias.shape)}")
     return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
+
+
+def _linear_ce_samples():
+    rng = np.random.default_rng(5)
+    x, w, b = rng.standard_normal((4, 3)), rng.standard_normal((5, 3)), rng.standard_normal(5)
+    y, soft = np.array([0, 4, -100, 2]), rng.random((4, 5))
+    deep, places = rng.standard_normal((5, 2, 3)), rng.integers(0, 5, (4, 2))
+    return [((x, w, y), {}), ((x, w, y), dict(linear_bias=b, weight=np.abs(b), label_smoothing=0.2)), ((x, w, soft), dict(reduction="sum")),
+            ((x[0], w, np.array(3)), {}), ((x, deep, places), dict(reduction="none", linear_bias=rng.standard_normal((5, 2)))),
+            ((x, w, np.array([0, 4, 1, 2])), dict(ignore_index=4))]
+
+
+@composite("linear_cross_entropy", method=False, torch="nn.functional.linear_cross_entropy", samples=_linear_ce_samples, errors=(
+    ((np.zeros((4, 3)), np.zeros((5, 2)), np.zeros(4, np.int64)), {}, RuntimeError, "in_features"),))
+def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean", ignore_index=None, label_smoothing=0.0,
+                         options=None):
+    """``cross_entropy(linear(input, linear_weight, linear_bias), target)``.
+
+    Args:
+        input: ``(in)`` or ``(N, in)``.
+        linear_weight: ``(C, in)``, or ``(C, d1, ..., dK, in)`` for logits ``(N, C, d1, ..., dK)``; linear_bias: its shape without the last dimension.
+        target: as for ``cross_entropy``.
+        weight: ``(C)``. ignore_index: default -100 for class numbers; probabilities take none.
+        options: accepted: the logits are always computed as a whole.
+
+    Example:
+        >>> clnn.nn.functional.linear_cross_entropy(clnn.zeros(1, 3), clnn.ones(2, 3), clnn.tensor([1]))
+        tensor(0.6931)
+    """
+    classes, *extra, features = linear_weight.shape
+    if input.shape[-1] != features:
+        raise RuntimeError(f"linear_cross_entropy: in_features differ; got input.shape={tuple(input.shape)}, linear_weight.shape={tuple(linear_weight.shape)}")
+    if extra and input.ndim != 2:
+        raise RuntimeError(f"linear_cross_entropy: a weight of more than two dimensions needs an input (N, in_features), got {tuple(input.shape)}")
+    rows = math.prod(extra, start=classes)
+    logits = linear(input, linear_weight.reshape(rows, features), None if linear_bias is None else linear_bias.reshape(rows))
+    if target.dtype.is_floating_point and ignore_index is not None:
+        raise RuntimeError("linear_cross_entropy: ignore_index is for class numbers, the target holds probabilities")
+    return cross_entropy(logits.reshape(*input.shape[:-1], classes, *extra), target, weight=weight, ignore_index=-100 if ignore_index is None else ignore_index,
+                         reduction=reduction, label_smoothing=label_smoothing)

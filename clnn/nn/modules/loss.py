@@ -1,15 +1,19 @@
 """Loss functions. x is the input (what the model says), y the target; the result is a scalar unless ``reduction="none"``."""
+import math
+from typing import NamedTuple
+
 from clnn.core.warn import warn
 from clnn.nn import functional as F
 
 from ._declare import declare
 from .distance import PairwiseDistance
+from .linear import Linear
 from .module import Module
 
 __all__ = ["L1Loss", "NLLLoss", "NLLLoss2d", "PoissonNLLLoss", "GaussianNLLLoss", "KLDivLoss", "MSELoss", "BCELoss", "BCEWithLogitsLoss",
            "HingeEmbeddingLoss", "MultiLabelMarginLoss", "SmoothL1Loss", "HuberLoss", "SoftMarginLoss", "CrossEntropyLoss",
            "MultiLabelSoftMarginLoss", "CosineEmbeddingLoss", "MarginRankingLoss", "MultiMarginLoss", "TripletMarginLoss",
-           "TripletMarginWithDistanceLoss", "CTCLoss"]
+           "TripletMarginWithDistanceLoss", "CTCLoss", "LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
 
 
 class _Loss(Module):
@@ -489,3 +493,63 @@ class CTCLoss(_Loss):
 
     def forward(self, log_probs, targets, input_lengths, target_lengths):
         return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)
+
+
+class LinearCrossEntropyOptions(NamedTuple):
+    """How PyTorch's :class:`LinearCrossEntropyLoss` saves memory: accepted, as clnn computes the logits as a whole.
+
+    Example::
+
+        >>> nn.LinearCrossEntropyOptions(batch_chunk_size=64).batch_chunk_size
+        64
+    """
+
+    allow_retain_graph: bool = False
+    batch_chunk_size: object = None
+    chunking_method: object = "auto"
+    acc_policy: str = "auto"
+    acc_dtype: object = None
+
+
+class LinearCrossEntropyLoss(Module):
+    """A linear layer to logits and their :class:`CrossEntropyLoss` in one module.
+
+    Args:
+        in_features: size of each sample. num_classes: number of classes C.
+        out_features: further dimensions ``(d1, ..., dK)`` of the logits ``(N, C, d1, ..., dK)``. Default: none.
+        bias: whether the linear layer has a bias. Default: ``False``.
+        weight, reduction, ignore_index, label_smoothing: as for :class:`CrossEntropyLoss`.
+        options: accepted.
+
+    Shape:
+        x ``(N, in_features)`` or ``(in_features)``, target as for :class:`CrossEntropyLoss`.
+
+    Example::
+
+        >>> loss = nn.LinearCrossEntropyLoss(3, 4)
+        >>> loss(clnn.zeros(2, 3), clnn.tensor([1, 0]))
+        tensor(1.3863, grad_fn=<NllLossBackward0>)
+    """
+
+    def __init__(self, in_features, num_classes, *, out_features=(), bias=False, device=None, dtype=None, reduction="mean", weight=None, ignore_index=None,
+                 label_smoothing=0.0, options=None):
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.num_classes, self.out_features, self.reduction = num_classes, tuple(out_features), reduction
+        self.ignore_index, self.label_smoothing, self.options = ignore_index, label_smoothing, options
+        self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias=bias, device=device, dtype=dtype)
+
+    def forward(self, input, target):
+        shape, bias = (self.num_classes, *self.out_features), self.linear.bias
+        return F.linear_cross_entropy(input, self.linear.weight.reshape(*shape, self.linear.in_features), target,
+                                      linear_bias=bias if bias is None else bias.reshape(shape), weight=self.weight, reduction=self.reduction,
+                                      ignore_index=self.ignore_index, label_smoothing=self.label_smoothing, options=self.options)
+
+    def extra_repr(self):
+        return (f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
+                f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
+                f"label_smoothing={self.label_smoothing}, options={self.options}")
