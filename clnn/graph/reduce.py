@@ -25,6 +25,7 @@ SEGMENT = 16384         # elements per first-stage segment of a row
 ROWS = 1024             # rows per first-stage segment of a column
 LONG = 8                # instructions of a prologue from which on kept intermediate values are stored first
 SLIM = 16               # fewer columns are added up in so many interleaved partial results each
+TINY = 128              # elements per output of reductions that are all done by the shortest kernel: a better one takes longer to build than it ever saves
 CHUNK = 64              # columns per work-item in loop form; kernels for fewer lack what only a whole chunk runs
 
 
@@ -190,11 +191,12 @@ class Geometry:
             self.outputs *= s
         for s in self.reduced:
             self.total *= s
-        self.column = self._is_column(walks)
+        tiny = self.total <= TINY and self.total * self.outputs <= 8 * TINY
+        self.column = not tiny and self._is_column(walks)
         self.inner = 1 if self.column else self.reduced[-1]
         self.rows = self.total // self.inner if self.inner else 0
         self.dense = 0
-        self.kind = self._column_kind(group) if self.column else "short" if self.total < SHORT else "brief" if self.total < BRIEF else "row"
+        self.kind = self._column_kind(group) if self.column else "short" if tiny or self.total < SHORT else "brief" if self.total < BRIEF else "row"
         self._cut()
         self.many = self.kind in ("brief", "row") and self.rows == 1 and len(self.reduced) == 1 and self.outputs >= MANY[0] and self.total < MANY[1]
 
