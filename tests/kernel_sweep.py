@@ -78,6 +78,9 @@ def larger():
         yield "few columns", lambda: (few.argmax(0), few.sum(0), few.cumsum(0), few.cumsum(1), few.flip(0).cumsum(0), few * few[0] + few[:, :1])
         yield "draws of vectors", lambda: (clnn.rand(4133), clnn.randn(4133), clnn.rand(4133, dtype=clnn.float64), clnn.randint(0, 9, (4133,)))
         yield "blocks as columns", lambda: clnn.nn.functional.unfold(t(1, 2, 9, 70), 3, padding=1)
+    places = rng.integers(0, 9, (2, 40))
+    for n in (1, 5, 16, 37):
+        yield f"sparse matrix by {n} columns", lambda n=n: clnn.sparse_coo_tensor(places, t(40), (9, 9)) @ t(9, n)
     yield "median of 300", lambda: t(3, 300).median(1)
     yield "tenth of 300", lambda: t(3, 300).kthvalue(10, 1)
     yield "conv2d with a tiled gradient", lambda: clnn.nn.functional.conv2d(t(2, 3, 14, 14), t(16, 3, 3, 3), t(16))

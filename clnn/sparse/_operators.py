@@ -299,6 +299,9 @@ FORMS = dict(
     _add=add, _sub=sub)
 FORMS.update({name: _on_merged_values(name) for name in _KEEP_ZERO}, **{name: _on_values(name) for name in _LINEAR})
 
+SparseTensor.mm = SparseTensor.spmm = _products.mm                      # the common ones without the detour over a refusal
+SparseTensor.matmul = SparseTensor.__matmul__ = _products.matmul
+SparseTensor.__rmatmul__ = lambda self, other: _products.matmul(other, self)
 SparseTensor.coalesce, SparseTensor.to_dense, SparseTensor.sparse_mask, SparseTensor.narrow_copy = coalesce, to_dense, sparse_mask, _places.narrow_copy
 
 __all__ = ["added", "unflat"]

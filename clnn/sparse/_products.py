@@ -1,6 +1,7 @@
 """Products with sparse matrices. Two kernels differentiate into each other: compressed rows times a dense matrix, and elements of a dense product."""
 from __future__ import annotations
 
+import functools
 import struct
 
 from .._tensor.declare import kernel
@@ -16,15 +17,18 @@ from ._tensor import COO, SparseTensor, make
 _ROWS_PER_ITEM = 64          # rows and elements that are worth a work-item
 
 
+_ITEMS = 16                 # per compute unit
+
+
+@functools.lru_cache(maxsize=None)
 def _code(device):
     return struct.pack("i", device.error_code("sparse matrix product", "an index of the sparse tensor is out of range", IndexError))
 
 
 def _lanes(dtype, n):
-    """Lanes of the vectors that rows of ``n`` elements are read in on CPUs."""
-    if dtype.is_complex or n == 1:
-        return 1
-    return min(8 if dtype.itemsize == 8 else 16, 1 << (n - 1).bit_length())
+    """Lanes of the vectors that rows of ``n`` elements are read in on CPUs; 1 where they do not fill one."""
+    lanes = 8 if dtype.itemsize == 8 else 16
+    return lanes if n >= lanes and not dtype.is_complex else 1
 
 
 @kernel("_sparse_mm", method=False, complex=True, vjp=dict(
@@ -37,20 +41,18 @@ def _sparse_mm(values, dense, pattern, side):
     if not rows * n or not pattern.nnz or not inner:
         return creation.filled(Size((rows, n)), 0, dtype, device)
     packed = pattern.packed(side)
-    out, loop, lanes = empty(Size((rows, n)), dtype, device), device.is_cpu, 1
-    if loop:
-        lanes = _lanes(dtype, n)
-        if n < lanes:
-            dense = fn("pad")(dense, (0, lanes - n))
+    out, loop = empty(Size((rows, n)), dtype, device), device.is_cpu
+    lanes = _lanes(dtype, n) if loop else 1
     if not (dense._strides[1] == 1 and dense._strides[0] >= dense.shape[1]):
         dense = dense.contiguous()
-    items = max(1, min(32 * device.compute_units, (rows + pattern.nnz) // _ROWS_PER_ITEM))
+    items = max(1, min(_ITEMS * device.compute_units, (rows + pattern.nnz) // _ROWS_PER_ITEM))
     if loop:
         geometry = (items,), (1,)
     else:
         wide = min(64, 1 << (n - 1).bit_length(), device.max_work_group)
         geometry = (n, rows), (wide, max(1, min(64, device.max_work_group) // wide))
-    run(device, "sparse/rows", dict(T=dtype, TI=packed.start.dtype, PLACED=packed.place is not None, LOOP=loop, W=lanes), *geometry,
+    run(device, "sparse/rows", dict(T=dtype, TI=packed.start.dtype, PLACED=packed.place is not None, LOOP=loop, W=lanes,
+                                    FEW=n if loop and lanes == 1 and n < 16 else 0), *geometry,
         packed.start, packed.other, packed.other if packed.place is None else packed.place, values.contiguous(), dense, out,
         rows, inner, n, dense._strides[0] if inner > 1 else dense.shape[1], pattern.nnz, items, device.error_buffer, _code(device))
     return out
@@ -66,7 +68,7 @@ def _sparse_dots(left, right, pattern):
     out, loop = empty(Size((nnz,)), dtype, device), device.is_cpu
     lanes, share = 1, 1
     if loop:
-        lanes = _lanes(dtype, max(n, 2)) if n >= 16 else 1
+        lanes = _lanes(dtype, n)
         chunk = max(_ROWS_PER_ITEM, -(-nnz // (32 * device.compute_units)))
         geometry = (-(-nnz // chunk),), (1,)
     else:

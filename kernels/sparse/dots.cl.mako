@@ -21,8 +21,6 @@
 %>\
 % if T.is_complex:
 #define MAC(a, b, c) ((c) + clnn_c_mul_${"d" if ACC == "double2" else "f"}(a, b))
-% elif T.is_floating_point:
-#define MAC(a, b, c) fma(a, b, c)
 % else:
 #define MAC(a, b, c) ((a) * (b) + (c))
 % endif
@@ -38,19 +36,19 @@ static inline ${ACC} sparse_dots_lanes(${V} s) {
     return ${name}.x + ${name}.y;
 }
 % endif
-static inline long sparse_row(long c, long K, __global int* err, int code) {
-    if ((ulong)c < (ulong)K) return c;
-    CLNN_FAIL(err, code, c);
-    return 0;
-}
-__kernel void sparse_dots(IN(long, place), IN(${T.c}, left), IN(${T.c}, right), OUT(${T.c}, out), const long nnz, const long R, const long C, const long N,
+/* A row number within bounds. A wrong one is noted and reported later: a report inside a loop would hold the loop up. */
+#define NUMBER ${"ulong"}
+#define ROW(c, K) (bad |= (NUMBER)(c) >= (NUMBER)(K), (long)min((NUMBER)(c), (NUMBER)((K) - 1)))
+__kernel ${"__attribute__((reqd_work_group_size(1, 1, 1)))" if LOOP else ""}
+void sparse_dots(IN(long, place), IN(${T.c}, left), IN(${T.c}, right), OUT(${T.c}, out), const long nnz, const long R, const long C, const long N,
                           const long chunk, __global int* err, const int code) {
     PTR_IN(long, place); PTR_IN(${T.c}, left); PTR_IN(${T.c}, right); PTR_OUT(${T.c}, out);
+    int bad = 0;
 % if LOOP:
     const long first = get_global_id(0) * chunk, past = min(nnz, first + chunk);
     for (long k = first; k < past; k++) {
-        __global const ${T.c}* a = left + sparse_row(place[k], R, err, code) * N;
-        __global const ${T.c}* b = right + sparse_row(place[nnz + k], C, err, code) * N;
+        __global const ${T.c}* a = left + ROW(place[k], R) * N;
+        __global const ${T.c}* b = right + ROW(place[nnz + k], C) * N;
         __global const ${T.c}* ahead = right + place[nnz + min(k + 6, nnz - 1)] * N;
         FETCH(ahead);
         FETCH((__global const char*)ahead + 64);
@@ -77,7 +75,7 @@ __kernel void sparse_dots(IN(long, place), IN(${T.c}, left), IN(${T.c}, right), 
     const int lane = get_local_id(0);
     ${ACC} s = 0;
     if (k < nnz) {
-        const long a = sparse_row(place[k], R, err, code) * N, b = sparse_row(place[nnz + k], C, err, code) * N;
+        const long a = ROW(place[k], R) * N, b = ROW(place[nnz + k], C) * N;
         for (long n = lane; n < N; n += ${LANES}) s = MAC(${T.load}(left, a + n), ${T.load}(right, b + n), s);
     }
     parts[lane] = s;
@@ -89,4 +87,5 @@ __kernel void sparse_dots(IN(long, place), IN(${T.c}, left), IN(${T.c}, right), 
 % endwhile
     if (lane == 0 && k < nnz) ${T.store}(out, k, parts[0]);
 % endif
+    if (bad) CLNN_FAIL(err, code, max(R, C));
 }
