@@ -118,7 +118,33 @@ def test_the_environment_is_described():
     assert clnn.utils.deterministic.fill_uninitialized_memory is True
 
 
-@pytest.mark.parametrize("name", ["clnn.torch_version", "clnn.futures", "clnn.utils", "clnn.utils.flop_counter", "clnn.nn.parallel"])
+@pytest.mark.parametrize("options", [{}, dict(scramble=True, seed=7), dict(scramble=True, seed=123456)], ids=str)
+@pytest.mark.parametrize("dimension", [1, 5, 60, 1111])
+def test_sobol_points_are_those_of_pytorch(dimension, options):
+    torch = pytest.importorskip("torch")
+    mine, theirs = clnn.quasirandom.SobolEngine(dimension, **options), torch.quasirandom.SobolEngine(dimension, **options)
+    for step in (lambda e: e.draw(1), lambda e: e.draw(9), lambda e: e.fast_forward(5).draw(3), lambda e: e.draw_base2(1) if e.num_generated == 2 else e.draw(2),
+                 lambda e: e.reset().draw_base2(4), lambda e: e.draw_base2(4)):
+        assert step(mine).tolist() == step(theirs).tolist() and mine.num_generated == theirs.num_generated
+    assert repr(mine) == repr(theirs)
+    with pytest.raises(ValueError, match="power of 2"):
+        mine.draw_base2(2)
+
+
+def test_sobol_engine():
+    with pytest.raises(ValueError, match="range of dimensionality"):
+        clnn.quasirandom.SobolEngine(0)
+    clnn.manual_seed(3)
+    first = clnn.quasirandom.SobolEngine(2, scramble=True).draw(4)
+    clnn.manual_seed(3)
+    again, other = (clnn.quasirandom.SobolEngine(2, scramble=True).draw(4) for _ in range(2))
+    assert first.equal(again) and not first.equal(other) and (first >= 0).all() and (first < 1).all()
+    out = clnn.empty(1)
+    assert clnn.quasirandom.SobolEngine(3).draw(2, out=out) is out and out.shape == (2, 3)
+    assert clnn.quasirandom.SobolEngine(3).draw(2, dtype=clnn.float64).dtype is clnn.float64
+
+
+@pytest.mark.parametrize("name", ["clnn.quasirandom", "clnn.torch_version", "clnn.futures", "clnn.utils", "clnn.utils.flop_counter", "clnn.nn.parallel"])
 def test_documentation(name):
     failed, tried = doctest.testmod(importlib.import_module(name), extraglobs={"clnn": clnn, "nn": nn})
     assert not failed and tried
