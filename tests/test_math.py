@@ -162,3 +162,17 @@ def test_special_functions_of_doubles():
             mine, theirs = getattr(mine, part), getattr(theirs, part)
         got, want = mine(clnn.tensor(a)).numpy(), theirs(torch.tensor(a)).numpy()
         np.testing.assert_allclose(got, want, within, 0 if name in ("erfinv", "special.erfcx") else within, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_parts_of_numbers(name):
+    torch = pytest.importorskip("torch")
+    r = np.random.default_rng(6)
+    a = np.concatenate([[0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 1e-320, 3, -0.25, 1, -1, 3e38], r.standard_normal(500) * np.exp(r.standard_normal(500) * 5)])
+    x = torch.tensor(a).to(getattr(torch, name))
+    mantissa, exponent = torch.frexp(x)
+    got = clnn.frexp(clnn.tensor(x.double().numpy()).to(getattr(clnn, name)))
+    np.testing.assert_array_equal(got.mantissa.double().numpy(), mantissa.double().numpy())
+    np.testing.assert_array_equal(got.exponent.numpy(), exponent.numpy())
+    with pytest.raises(RuntimeError, match="floating-point"):
+        clnn.frexp(clnn.tensor([1, 2]))

@@ -43,15 +43,20 @@ _i1 = elementwise("_i1", "input", "clnn_i1(input)", result="float", method=False
                   vjp=dict(input=lambda g, input, result: g * (i0(input) - where(input == 0, 0.5, result / input))))
 
 
+_frexp_exponent = elementwise("_frexp_exponent", "input", "clnn_exponent(input)", result=lambda common, kinds: (common, dt.int32), dtypes=dt.FLOATS, method=False,
+                              inplace=False, gradcheck=False)
+_frexp = elementwise("_frexp", "input", "clnn_mantissa(input)", dtypes=dt.FLOATS, method=False, inplace=False, gradcheck=False,
+                     vjp=dict(input=lambda g, input: g / REGISTRY["exp2"].fn(_frexp_exponent(input).to(input.dtype))))
+_frexp.op.grad_name = "FrexpBackward0"
+
+
 @composite("frexp")
 def frexp(input):
-    """Mantissa in [0.5, 1) and exponent with ``input = mantissa * 2 ** exponent``."""
+    """Mantissa of size in [0.5, 1) and exponent with ``input = mantissa * 2 ** exponent``; zeros, infinities and NaN are their own mantissas."""
     from .._tensor.return_types import named
-    e = where(input == 0, 0.0, input.abs().log2().floor() + 1)
-    mantissa = input / REGISTRY["exp2"].fn(e)
-    low, high = mantissa.abs() < 0.5, mantissa.abs() >= 1
-    e = e - (low & (input != 0)).to(e.dtype) + high.to(e.dtype)
-    return named("frexp", "mantissa", "exponent")((input / REGISTRY["exp2"].fn(e), e.to(dt.int32)))
+    if not input.dtype.is_floating_point:
+        raise RuntimeError("frexp() only supports floating-point dtypes")
+    return named("frexp", "mantissa", "exponent")((_frexp(input), _frexp_exponent(input)))
 
 
 # -- shape changes in place ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@
     LOG = (0.6666666666666735, 0.39999999999411184, 0.2857142874324467, 0.22222198477807414, 0.1818356964142491, 0.1531390591044236, 0.14797479445198433)
 %>
 //@ clnn_expparts_ clnn_scaled_
-<%math:own_double>
+<%math:own_double also="CLNN_INTEL_CPU">
 /* x = k log(2) + r; q = exp(r) - 1, and 1.5 * 2^52 + k, whose low bits are the integer k */
 CLNN_FN F clnn_expparts_(F x, F* q) {
     const F t = fma(x, (F)(1.4426950408889634), (F)(0x1.8p52)), k = t - 0x1.8p52;
@@ -56,7 +56,7 @@ CLNN_FN F clnn_exp2(F x) {
 }
 </%math:own_double>
 //@ clnn_expm1_quarter_
-<%math:own_double>
+<%math:own_double also="CLNN_INTEL_CPU">
 /* (exp(x) - 1) / 4, which does not overflow before sinh does */
 CLNN_FN F clnn_expm1_quarter_(F x) {
     F c = select(x, (F)(710.6), (I)(x > 710.6)), q;
@@ -71,7 +71,7 @@ CLNN_FN F clnn_expm1_quarter_(F x) {
 CLNN_FN F clnn_expm1(F x) { return select(clnn_expm1_quarter_(x) * 4.0, x, (I)(fabs(x) < 0x1p-54)); }
 </%math:own_double>
 //@ clnn_tanh
-<%math:own_double>
+<%math:own_double also="CLNN_INTEL_CPU">
 CLNN_FN F clnn_tanh(F x) {
     F a = fabs(x);
     a = select(a, (F)(22.0), (I)(a > 22.0));

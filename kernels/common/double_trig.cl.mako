@@ -101,7 +101,7 @@ CLNN_FN F clnn_atan2(F y, F x) {
 }
 </%math:own_double>
 //@ clnn_asin_ clnn_asin clnn_acos
-<%math:own_double>
+<%math:own_double also="CLNN_INTEL_CPU">
 /* the arcus sine of a where a <= 1/2, else that of sqrt((1 - a) / 2): s and what is to be added to it */
 CLNN_FN F clnn_asin_(F a, F* s) {
     const I big = (I)(a > 0.5);
@@ -119,7 +119,7 @@ CLNN_FN F clnn_asin(F x) {
 }
 </%math:own_double>
 //@ clnn_acos
-<%math:own_double>
+<%math:own_double also="CLNN_INTEL_CPU">
 CLNN_FN F clnn_acos(F x) {
     const F a = fabs(x);
     const I below = (I)(x < 0.0);

@@ -90,7 +90,7 @@ CLNN_FN F clnn_asin(F x) {
 }
 </%math:own>
 //@ clnn_acos
-<%math:own names="acos">
+<%math:own names="acos" wide="CLNN_INTEL_CPU">
 CLNN_FN F clnn_acos(F x) {
     F a = fabs(x), p = clnn_asin_(a);
     F small = 1.57079633f - (copysign(p, x) - -4.37113883e-8f);

@@ -1,4 +1,4 @@
-## Functions that OpenCL C lacks: integer powers, digamma, trigamma, the inverse error function. Overloaded for float and double.
+## Functions that OpenCL C lacks: integer powers, parts of a number, digamma, trigamma, the inverse error function. Overloaded for float and double.
 ## digamma and its derivatives trigamma, tetragamma: recurrence up to x >= 6 or 10, then the asymptotic series (Abramowitz & Stegun 6.3.18, 6.4.11; of doubles
 ## coefficients that were fitted to it), reflection below 0.
 ## erfinv: Giles, "Approximating the erfinv function" (2010), refined by Halley's method.
@@ -93,6 +93,21 @@ ${OV} ${F} clnn_erfinv(${F} y) {
 % endif
     x = fabs(y) < 1 ? x : (${F})NAN;
     return fabs(y) == 1 ? y * (${F})INFINITY : x;
+}
+% endfor
+% for F, I, digits, least, low, mask, half in [("float", "int", 23, "0x1p-126f", "0x1p24f", "0x807fffff", "0x3f000000")] + \
+        ([("double", "long", 52, "0x1p-1022", "0x1p54", "0x800fffffffffffffL", "0x3fe0000000000000L")] if USE_FP64 else []):
+<% bias, shift = (126, 24) if F == "float" else (1022, 54) %>\
+//@ clnn_exponent
+${OV} int clnn_exponent(${F} x) {
+    const int tiny = fabs(x) < ${least};
+    const int e = (int)((as_${I}(fabs(tiny ? x * ${low} : x)) >> ${digits}) - ${bias}) - (tiny ? ${shift} : 0);
+    return x == 0 || !(fabs(x) < INFINITY) ? 0 : e;
+}
+//@ clnn_mantissa
+${OV} ${F} clnn_mantissa(${F} x) {
+    const ${F} v = as_${F}((as_${I}(fabs(x) < ${least} ? x * ${low} : x) & (${I})${mask}) | ${half});
+    return x == 0 || !(fabs(x) < INFINITY) ? x : v;
 }
 % endfor
 //@ clnn_gcd
