@@ -88,5 +88,5 @@ def _attention_backward(a, out):
     return (3 * a["query"]._numel + 2 * a["grad"]._numel) * a["key"].shape[-2]      # scores, dQ, dK; weights' gradient, dV
 
 
-COUNTS = {"mm": _product, "_bmm": _product, "_linear2d": _product, "convolution": _convolution, "conv_input_grad": _conv_input_grad,
+COUNTS = {"mm": _product, "_mv": _product, "_bmm": _product, "_linear2d": _product, "convolution": _convolution, "conv_input_grad": _conv_input_grad,
            "conv_weight_grad": _conv_weight_grad, "_attention": _attention, "_attention_backward": _attention_backward}

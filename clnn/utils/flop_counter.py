@@ -11,7 +11,7 @@ from clnn.utils._pytree import tree_map
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
-_NAMES = {"mm": "mm", "_bmm": "bmm", "_linear2d": "addmm", "convolution": "convolution", "conv_input_grad": "convolution_backward",
+_NAMES = {"mm": "mm", "_bmm": "bmm", "_mv": "mv", "_linear2d": "addmm", "convolution": "convolution", "conv_input_grad": "convolution_backward",
           "conv_weight_grad": "convolution_backward", "_attention": "_scaled_dot_product_flash_attention",
           "_attention_backward": "_scaled_dot_product_flash_attention_backward"}
 flop_registry: dict = {}        # custom operator -> formula
