@@ -114,7 +114,35 @@ def _integer_convolutions(t):
                  lambda: F.conv2d(x, numbers(6, 4, 3, 2).float()), lambda: F.avg_pool2d(x.int(), 2))]
 
 
+def _factors(t):
+    """Fractional factors of integers: cut off, refused, or taken as bools, by operator."""
+    A, B, Z = t.arange(6).view(2, 3), t.arange(6).view(3, 2), t.ones(2, 2, dtype=t.int64)
+    T = t.ones(2, 2, dtype=t.bool)
+    return [t.addmm(Z, A, B, beta=0.5), t.addmm(Z, A, B, alpha=1.5), t.baddbmm(Z[None], A[None], B[None], alpha=0.5), t.addbmm(Z, A[None], B[None], beta=2.5),
+            t.addmv(Z[0], A, B[:, 0], alpha=2.7), t.addcmul(Z, Z, Z, value=1.5), t.add(T, T, alpha=2), t.add(Z, Z.float(), alpha=0.5), t.add(Z, 2.0, alpha=0.5),
+            _failing(lambda: t.add(Z, Z, alpha=0.5), lambda: t.sub(Z, 1, alpha=0.5), lambda: t.addr(Z, A[:, 0], B[0], alpha=0.5),
+                     lambda: t.addr(Z, A[:, 0], B[0], beta=0.5), lambda: t.addcdiv(Z, Z, Z))]
+
+
+def _kinds(t):
+    x, l, F = t.arange(12.0).view(3, 4), t.int64, t.nn.functional
+    return _failing(lambda: x.index_copy(0, t.tensor([0, 1]), x), lambda: x.index_add(0, t.tensor([0, 1]), x), lambda: x.as_strided((3, 3), (1,)),
+                    lambda: F.linear(x, t.ones(2, 4), t.ones(3)), lambda: F.gaussian_nll_loss(x, x, -x), lambda: t.tensor({}), lambda: t.as_tensor(object()),
+                    lambda: F.pad(x, (1, 1), mode="reflect", value=1), lambda: t.eye(-1), lambda: t.full((2,), "a"), lambda: x.unflatten(1, (3, 2)),
+                    lambda: t.cholesky_solve(x, x), lambda: F.dropout1d(t.ones(2, 2, 2, 2)), lambda: F.dropout2d(t.ones(2, 3)), lambda: F.dropout3d(t.ones(2, 3, 4)),
+                    lambda: x.gather(0, t.zeros(4, 4, dtype=l) + 5).sum().item(), lambda: x.masked_scatter(x > 3, t.ones(2)).sum().item())
+
+
+def _whole_channels(t):
+    """Which dimensions dropout2d takes for channels: those of a 3-d input are (N, C, L)."""
+    y = t.nn.functional.dropout2d(t.ones(8, 16, 4), 0.5)
+    return [bool((y.amax(2) == y.amin(2)).all()), bool((y.amax((1, 2)) != y.amin((1, 2))).all())]
+
+
 CALLS = {
+    "factors of integers": _factors,
+    "kinds of errors": _kinds,
+    "channels of dropout2d": _whole_channels,
     "pools of integers": _pooled,
     "convolutions of integers": _integer_convolutions,
     "inference mode": _inference,

@@ -1,6 +1,7 @@
 """Functions behind the layers: ``clnn.nn.functional``, with PyTorch's names, signatures and errors."""
 from __future__ import annotations
 
+from ..core.warn import warn as _warn
 from ..graph.op import REGISTRY
 from .. import ops as _ops
 from ..ops import random as _random
@@ -35,8 +36,13 @@ _RENAMED = {"unfold": "_im2col"}
 def _channel_dropout(name, dims):
     def fn(input, p=0.5, training=True, inplace=False):
         if input.ndim not in dims:
-            raise RuntimeError(f"{name}: expected an input of {' or '.join(map(str, dims))} dimensions, got input.shape={tuple(input.shape)}")
-        if input.ndim == dims[0]:                                   # no batch dimension
+            if name == "dropout1d":
+                raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input, input.shape={tuple(input.shape)}")
+            _warn(f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will be an error in future. Use dropout instead.")
+        if name == "dropout2d" and input.ndim == 3:                 # PyTorch's reading of it
+            _warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired: the input is read as "
+                  "(N, C, L). Use dropout1d for that.")
+        elif input.ndim == dims[0] or name == "dropout3d" and input.ndim != dims[1]:             # no batch dimension
             return _random.feature_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
         return _random.feature_dropout(input, p, training, inplace)
     fn.__name__, fn.__doc__ = name, f"Zero whole channels of ``(N, C, *)`` with probability ``p`` and scale the rest ({dims[1]} dimensions)."

@@ -21,13 +21,17 @@ _codes: dict = {}
 force = None                # tests set "gpu" or "cpu" to run the other family's algorithm
 
 
+# As in PyTorch, whose other operators raise IndexError.
+_RUNTIME_ERRORS = {"gather": None, "scatter": None, "index_add": None, "masked_scatter": "Number of elements of source < number of ones in mask"}
+
+
 def code(device, op, dim, size, text=None):
     """The packed error code of an index out of range in ``op``."""
     key = (op, dim, size, text)
     got = _codes.get(key)
     if got is None:
-        message = text or f"index {{value}} is out of bounds for dimension {dim} with size {size}"
-        got = _codes[key] = struct.pack("i", device.error_code(op, message, IndexError))
+        message = _RUNTIME_ERRORS.get(op) or text or f"index {{value}} is out of bounds for dimension {dim} with size {size}"
+        got = _codes[key] = struct.pack("i", device.error_code(op, message, RuntimeError if op in _RUNTIME_ERRORS else IndexError))
     return got
 
 
@@ -47,7 +51,8 @@ def width(dtype):
 def check_rows(op, dim, size, count):
     """Refuse on the host what no index can satisfy."""
     if size == 0 and count:
-        raise IndexError(f"{op}: index is out of bounds for dimension {dim} with size 0")
+        kind = RuntimeError if op in _RUNTIME_ERRORS else IndexError
+        raise kind(f"{op}: " + (_RUNTIME_ERRORS.get(op) or f"index is out of bounds for dimension {dim} with size 0"))
 
 
 # -- reading ------------------------------------------------------------------------------------------------------------------------

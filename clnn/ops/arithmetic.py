@@ -20,6 +20,19 @@ def _zero_div(name):
     return dict(checked=dict(bool="(other == 0)", int="(other == 0)", float="0"))
 
 
+def whole_factor(name, value, *operands, error=True):
+    """A factor of ``operands`` when all of these are integers: refused when it is none itself, or without ``error`` cut off; bool for bools."""
+    if any(t.dtype.differentiable if isinstance(t, Tensor) else not isinstance(t, int) for t in operands):
+        return value
+    if isinstance(value, float):
+        if error:
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+        value = int(value)
+    if value == 1 or not all(isinstance(t, bool) or isinstance(t, Tensor) and t.dtype is dt.bool_ for t in operands):
+        return value
+    return bool(value)
+
+
 # -- sums and products ------------------------------------------------------------------------------------------------------------
 _add = elementwise("_add", "input, other", dict(bool="(input | other)", int="input + other", float="input + other"), complex="input + other", numpy=np.add,
                    vjp=dict(input=lambda g: g, other=lambda g: g), method=False, inplace=False)
@@ -33,7 +46,7 @@ _fast_add, _fast_sub = _add.fast, _sub.fast
 def add(input, other, *, alpha=1):
     """``input + alpha * other``, with broadcasting and type promotion."""
     if alpha != 1:
-        other = other * alpha
+        other = other * whole_factor("alpha", alpha, input, other)
     return _fast_add(input, other)
 
 
@@ -45,7 +58,7 @@ def sub(input, other, *, alpha=1):
             raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
                                "use the `~` or `logical_not()` operator instead.")
     if alpha != 1:
-        other = other * alpha
+        other = other * whole_factor("alpha", alpha, input, other)
     return _fast_sub(input, other)
 
 
@@ -169,12 +182,14 @@ square = composite("square", complex=True, inplace=True)(lambda input: pow(input
 @composite("addcmul", complex=True, inplace=True, old="input value tensor1 tensor2")
 def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``."""
-    return _fast_add(input, tensor1 * tensor2 if value == 1 else (tensor1 * tensor2) * value)
+    return _fast_add(input, tensor1 * tensor2 if value == 1 else (tensor1 * tensor2) * whole_factor("value", value, input, tensor1, tensor2, error=False))
 
 
 @composite("addcdiv", complex=True, inplace=True, old="input value tensor1 tensor2")
 def addcdiv(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 / tensor2``."""
+    if not (tensor1.dtype.differentiable or tensor2.dtype.differentiable):
+        raise RuntimeError("Integer division with addcdiv is no longer supported; convert to a float dtype, or use (input + value * clnn.trunc(tensor1 / tensor2))")
     q = _fast_div(tensor1, tensor2)
     return _fast_add(input, q if value == 1 else q * value)
 

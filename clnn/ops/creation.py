@@ -115,6 +115,8 @@ def ones(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_m
 def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """``fill_value`` in every element; the dtype is that of the value unless given."""
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    if isinstance(value, (str, bytes, list, tuple, dict)) or value is None:
+        raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(value).__name__}")
     row = dt.as_dtype(dtype) or dt.scalar_dtype(value)
     return _done(filled(as_size((size,) if isinstance(size, int) else tuple(size)), value, row, resolve(device)), requires_grad)
 
@@ -207,6 +209,9 @@ def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=No
 @factory
 def eye(n, m=None, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The identity matrix, ``n`` by ``m``."""
+    for name, size in (("n", n), ("m", m)):
+        if size is not None and size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
     shape, row, home = Size(as_size((n, n if m is None else m))), _float_default(dtype), resolve(device)
     if row.is_complex or not shape.numel():
         return _done(from_array(np.eye(*shape), home, row), requires_grad)
@@ -244,6 +249,8 @@ def _to_array(data, dtype):
         array = array.astype((_common(data) if _has_numpy(data) else default).np)
     if array.dtype == object and data is None:
         raise RuntimeError("Could not infer dtype of NoneType")
+    if array.dtype == object and not isinstance(data, (list, tuple, np.ndarray)):
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
     if array.dtype == object:
         raise TypeError("not a sequence of numbers: tensor() takes numbers, nested lists of equal lengths, NumPy arrays or tensors")
     if array.dtype.kind in "US":

@@ -69,8 +69,8 @@ def _check(name, input, weight):
     if weight.ndim != 2:
         raise RuntimeError(f"'weight' must be 2-D ({name}: weight.shape={tuple(weight.shape)})")
     if input.dtype not in (dt.int64, dt.int32):
-        raise RuntimeError(f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got {input.dtype} "
-                           f"instead ({name})")
+        raise RuntimeError(f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got {input.type()} "
+                           f"instead (while checking arguments for {name})")
 
 
 def _padding(name, padding_idx, rows):

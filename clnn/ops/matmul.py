@@ -12,6 +12,7 @@ from ..graph.node import Storage
 from ..graph.op import REGISTRY
 from . import creation
 from ._gemm import gemm
+from .arithmetic import whole_factor
 
 
 def _check(name, a, b):
@@ -208,6 +209,9 @@ def linear(input, weight, bias=None):
                            f"{weight.shape[1]}x{weight.shape[0]}))")
     if bias is not None and bias.dtype is not weight.dtype and state.autocast is None:
         raise RuntimeError(f"linear: weight and bias must have the same dtype, but got: {weight.dtype} != {bias.dtype}")
+    if bias is not None and bias.shape and bias.shape[-1] not in (1, weight.shape[0]):
+        raise RuntimeError(f"The expanded size of the tensor ({weight.shape[0]}) must match the existing size ({bias.shape[-1]}) at the last dimension "
+                           f"(linear: weight.shape={tuple(weight.shape)}, bias.shape={tuple(bias.shape)})")
     if input.ndim == 2:
         return _linear2d(input, weight, bias)
     return _linear2d(input.reshape(-1, input.shape[-1]), weight, bias).reshape(*input.shape[:-1], weight.shape[0])
@@ -221,12 +225,12 @@ def mv(input, vec):
     return matmul(input, vec)
 
 
-def _combine(input, prod, beta, alpha):
+def _combine(input, prod, beta, alpha, error=False):
     if alpha != 1:
-        prod = prod * alpha
+        prod = prod * whole_factor("alpha", alpha, input, prod, error=error)
     if beta == 0:
         return prod
-    return prod + (input if beta == 1 else input * beta)
+    return prod + (input if beta == 1 else input * whole_factor("beta", beta, input, prod, error=error))
 
 
 @composite("addmm", complex=True, inplace=True)
@@ -259,4 +263,4 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
 @composite("addr", complex=True, inplace=True)
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
     """``beta * input + alpha * outer(vec1, vec2)``."""
-    return _combine(input, vec1.unsqueeze(1) * vec2.unsqueeze(0), beta, alpha)
+    return _combine(input, vec1.unsqueeze(1) * vec2.unsqueeze(0), beta, alpha, True)

@@ -157,7 +157,7 @@ def pad(input, pad, mode="constant", value=None):
     if mode not in _NAMES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:
-        raise ValueError(f"Padding mode \"{mode}\" doesn't take in value argument")
+        raise RuntimeError(f"Padding mode \"{mode}\" doesn't take in value argument")
     count = len(pad) // 2
     if len(pad) % 2 or not 1 <= count <= 3 or not count + 1 <= rank <= count + 2:
         raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")

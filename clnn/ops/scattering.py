@@ -51,8 +51,7 @@ def _put_rows(input, index, values, shape, values_shape, first, count, wrap, op,
     _scatter.check_rows(what, first, D, index._numel)
     work = _work_dtype(input.dtype, op)
     out = _own_copy(input, work)
-    text = "index out of range in self" if what == "index_add" else None
-    err = _scatter.code(input._storage.device, what, first, D, text)
+    err = _scatter.code(input._storage.device, what, first, D)
     _scatter.write_rows(out, index.contiguous(), cast(values, work), B, D, R, op, wrap, err)
     return cast(out, input.dtype)
 
@@ -74,7 +73,8 @@ def _prepare_rows(name, input, dim, index, source):
         s = source.reshape(want) if not source.shape and math.prod(want) == 1 else source
         if tuple(s.shape) != want:
             if len(s.shape) == len(want) and s.shape[d] != want[d]:
-                raise RuntimeError(f"{name}(): Number of indices ({index._numel}) should be equal to source.size(dim): ({s.shape[d]}), for dim: {d}")
+                kind = IndexError if name == "index_copy" else RuntimeError
+                raise kind(f"{name}(): Number of indices ({index._numel}) should be equal to source.size(dim): ({s.shape[d]}), for dim: {d}")
             raise RuntimeError(f"{name}(): source {list(source.shape)} must have the shape of self {list(input.shape)} with size "
                                f"{index._numel} at dimension {d}")
     else:
@@ -249,8 +249,7 @@ def _write_rows_into(base, index, values, first, count, wrap, op, what):
         return False
     B, D, R = split(base.shape, first, count)
     _scatter.check_rows(what, first, D, index._numel)
-    text = "index out of range in self" if what == "index_add" else None
-    _scatter.write_rows(base, *own, B, D, R, op, wrap, _scatter.code(base._storage.device, what, first, D, text))
+    _scatter.write_rows(base, *own, B, D, R, op, wrap, _scatter.code(base._storage.device, what, first, D))
     bump(base)
     return True
 

@@ -268,7 +268,10 @@ def ravel(input):
 def unflatten(input, dim, sizes):
     """Dimension ``dim`` split into ``sizes``."""
     d = wrap_dim(dim, len(input.shape))
-    sizes = infer_size(tuple(sizes), input.shape[d])
+    try:
+        sizes = infer_size(tuple(sizes), input.shape[d])
+    except RuntimeError:
+        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({input.shape[d]}) in the input tensor") from None
     return reshape(input, tuple(input.shape[:d]) + tuple(sizes) + tuple(input.shape[d + 1:]))
 
 
@@ -276,6 +279,8 @@ def unflatten(input, dim, sizes):
 @view("as_strided", vjp=dict(input=lambda g, input, size, stride, storage_offset: _as_strided_grad(g, input, size, stride, storage_offset)))
 def as_strided(input, size, stride, storage_offset=None):
     """A view with given sizes, strides and offset (in elements of the storage)."""
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
     offset = input._offset if storage_offset is None else storage_offset
     last = offset + 1 + sum((n - 1) * s for n, s in zip(size, stride)) if 0 not in size else 0
     if last * input.dtype.itemsize > input._storage.nbytes:
