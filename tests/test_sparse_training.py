@@ -207,3 +207,114 @@ def test_prints_as_in_torch(make):
     texts = [repr(eval(make, dict(torch=lib, s=lib.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.5, 4.0, 5.0], (2, 3))))) for lib in (clnn, torch)]
     mine, theirs = (" ".join(t.replace("clnn.", "torch.").split()) for t in texts)    # a name is a letter shorter, which can change where lines break
     assert mine == theirs
+
+
+# -- programs -----------------------------------------------------------------------------------------------------------------------------
+def edges(n=30, m=90):
+    rng = np.random.default_rng(5)
+    key = np.unique(np.concatenate([rng.integers(0, n * n, m), np.arange(n) * (n + 1)]))
+    return np.stack([key // n, key % n]), rng.standard_normal((n, 12)).astype("f"), rng.integers(0, 3, n)
+
+
+def graph_convolution(torch):
+    """Kipf and Welling's network with a normalised adjacency matrix."""
+    places, x, y = edges()
+    a = torch.sparse_coo_tensor(torch.tensor(places), torch.ones(places.shape[1]), (30, 30)).coalesce()
+    degree = torch.sparse.sum(a, dim=1).to_dense()
+    i = a.indices()
+    a = torch.sparse_coo_tensor(i, a.values() * degree[i[0]].pow(-0.5) * degree[i[1]].pow(-0.5), a.shape)
+    w = [torch.nn.Parameter(torch.linspace(-1, 1, p * q).reshape(p, q)) for p, q in ((12, 8), (8, 3))]
+    optimizer = torch.optim.Adam(w, lr=0.05)
+    x, y, losses = torch.tensor(x), torch.tensor(y), []
+    for _ in range(5):
+        optimizer.zero_grad()
+        out = torch.spmm(a, torch.relu(torch.sparse.mm(a, x @ w[0])) @ w[1])
+        loss = torch.nn.functional.cross_entropy(out, y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def graph_attention(torch):
+    """Velickovic et al.: weights of edges by a sparse softmax, learned through the values."""
+    places, x, y = edges()
+    i, x, y, losses = torch.tensor(places), torch.tensor(x), torch.tensor(y), []
+    w, at = torch.nn.Parameter(torch.linspace(-1, 1, 36).reshape(12, 3)), torch.nn.Parameter(torch.linspace(-1, 1, 6))
+    optimizer = torch.optim.SGD([w, at], lr=0.1, momentum=0.9)
+    for _ in range(5):
+        h = x @ w
+        e = torch.nn.functional.leaky_relu(torch.cat([h[i[0]], h[i[1]]], 1) @ at, 0.2)
+        attention = torch.sparse.softmax(torch.sparse_coo_tensor(i, e, (30, 30)).coalesce(), 1)
+        loss = torch.nn.functional.cross_entropy(torch.sparse.mm(attention, h), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def heat_equation(torch):
+    """Conjugate gradients with the matrix of five points."""
+    n = 8
+    line = torch.sparse.spdiags(torch.tensor([[-1.0] * n, [2.0] * n, [-1.0] * n]), torch.tensor([-1, 0, 1]), (n, n)).coalesce()
+    i, v, k = line.indices(), line.values(), torch.arange(n)
+    rows = torch.cat([(i[0][:, None] * n + k).reshape(-1), (k[:, None] * n + i[0]).reshape(-1)])
+    columns = torch.cat([(i[1][:, None] * n + k).reshape(-1), (k[:, None] * n + i[1]).reshape(-1)])
+    values = torch.cat([v.repeat_interleave(n), v.repeat(n)])
+    a = torch.sparse_coo_tensor(torch.stack([rows, columns]), values, (n * n, n * n)).coalesce().to_sparse_csr()
+    b = torch.linspace(0, 1, n * n)
+    x, r = torch.zeros(n * n), b.clone()
+    p, size, sizes = r.clone(), r @ r, []
+    for _ in range(20):
+        ap = a @ p
+        step = size / (p @ ap)
+        x, r = x + step * p, r - step * ap
+        size, before = r @ r, size
+        p = r + size / before * p
+        sizes.append(size.item())
+    return [*x.tolist(), a.values().sum().item()]
+
+
+@pytest.mark.parametrize("program", [graph_convolution, graph_attention, heat_equation], ids=lambda f: f.__name__)
+def test_programs_as_in_torch(program):
+    torch = pytest.importorskip("torch")
+    np.testing.assert_allclose(program(clnn), program(torch), rtol=2e-4, atol=2e-4)
+
+
+def test_recorded_steps_take_sparse_products():
+    """``clnn.compile`` replays products with a matrix whose rows are known in order."""
+    places, x, _ = edges()
+    a, x, w = clnn.sparse_coo_tensor(places, np.ones(places.shape[1], "f"), (30, 30)), clnn.tensor(x), clnn.ones(12, 4, requires_grad=True)
+    optimizer = clnn.optim.SGD([w], lr=0.01)
+
+    def step(x):
+        loss = (a @ (x @ w)).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+    plain = [step(x).item() for _ in range(4)]
+    with clnn.no_grad():
+        w.fill_(1.0)
+    recorded = clnn.compile(step)
+    np.testing.assert_allclose([recorded(x).item() for _ in range(4)], plain, rtol=1e-5)
+
+
+def test_products_under_autocast():
+    a, w = clnn.eye(4).to_sparse(), clnn.ones(4, 4, requires_grad=True)
+    with clnn.autocast("cpu", dtype=clnn.bfloat16):
+        out = a @ (clnn.ones(4, 4) @ w)
+        assert out.dtype is clnn.bfloat16
+        out.sum().backward()
+    assert w.grad.dtype is clnn.float32 and bool((w.grad == 4).all())
+
+
+def test_examples_in_docstrings():
+    import doctest
+    import importlib
+    for name in ("", "._build", "._products", "._operators"):
+        got = doctest.testmod(importlib.import_module("clnn.sparse" + name), extraglobs={"clnn": clnn}, optionflags=doctest.ELLIPSIS)
+        assert not got.failed
+    got = doctest.testmod(importlib.import_module("clnn.optim.sparse_adam"), extraglobs={"clnn": clnn, "nn": nn})
+    assert got.attempted and not got.failed

@@ -9,7 +9,7 @@ from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.shape import Size
 from ..ops import creation
-from ._pattern import Pattern, flat_key, fn, settled, unflat
+from ._pattern import Pattern, flat_key, fn, pattern_of, remember, settled, unflat
 from ._tensor import COO, CSC, CSR, LAYOUT_NAMES, SparseTensor, _sparse_values, make
 
 
@@ -113,8 +113,8 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
     if values is None:
         size = indices if size is None else size
         return _empty(size, dtype, device, requires_grad)
-    values, (indices,) = _parts(values, dtype, device, indices)
-    indices = _places(indices, "indices").to(dt.int64)
+    values, (given,) = _parts(values, dtype, device, indices)
+    indices = _places(given, "indices").to(dt.int64)
     if indices.ndim != 2:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
     if not values.shape:
@@ -132,7 +132,10 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
         raise RuntimeError(f"values has incorrect size, expected {[indices.shape[1], *size[sparse:]]}, got {list(values.shape)}")
     if _checks(check_invariants):
         _check_places(indices, size)
-    pattern = Pattern(size[:sparse], settled(indices.contiguous()), bool(is_coalesced))
+    pattern = None if is_coalesced else pattern_of(given, size[:sparse])
+    if pattern is None:
+        pattern = Pattern(size[:sparse], settled(indices.contiguous()), bool(is_coalesced))
+        remember(given, pattern)
     return _finish(pattern, values, COO, size, requires_grad)
 
 

@@ -83,9 +83,7 @@ def _same_shape(name, a, b):
 
 def _onto(dense, t):
     """A dense tensor plus a sparse one: adds to the elements that there are."""
-    if dense.shape != t.shape:
-        dense = dense.expand(fn("broadcast_to")(dense, t.shape).shape) if dense._numel <= t._numel else dense
-        _same_shape("add", dense, t)
+    dense = dense if dense.shape == t.shape else dense.expand(t.shape)
     dtype, pattern = dt.promote_types(dense.dtype, t.dtype), t.pattern
     sizes = pattern.sizes
     if not sizes:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections import namedtuple
 
 from .._tensor.tensor import Tensor
@@ -109,6 +110,14 @@ class Pattern:
                 self._merged = Pattern(self.sizes, unflat(keys.to(dt.int64), self.sizes), True), settled(inverse)
         return self._merged
 
+    def loose(self):
+        """The same pattern without the promise that it is ordered."""
+        if not self.ordered:
+            return self
+        other = Pattern(self.sizes, self.indices)
+        other._packed, other._turned, other._merged = self._packed, self._turned, (self, None)
+        return other
+
     def transposed(self):
         """The pattern of two dimensions with both exchanged. Both know what is worked out for either."""
         if self._twin is None:
@@ -123,6 +132,22 @@ class Pattern:
         packed = self.compressed
         return Pattern(self.sizes, None if self._indices is None else change(self._indices), self.ordered,
                        None if packed is None else (packed[0], change(packed[1]), change(packed[2])))
+
+
+_known: dict = {}          # id of a tensor of indices -> (reference to it, its version, sizes, Pattern)
+
+
+def remember(indices, pattern):
+    """Let :func:`pattern_of` find the pattern of this very tensor again, as long as it lives and is not written."""
+    key = id(indices)
+    _known[key] = (weakref.ref(indices, lambda gone: _known.pop(key, None)), indices._version, pattern.sizes, pattern)
+    return indices
+
+
+def pattern_of(indices, sizes):
+    """The pattern that was made of this tensor of indices before, not promised to be ordered; or None."""
+    ref, version, known, pattern = _known.get(id(indices), (None, 0, (), None))
+    return pattern.loose() if ref is not None and ref() is indices and version == indices._version and known == tuple(sizes) else None
 
 
 def settled(t):

@@ -5,7 +5,9 @@ import functools
 import struct
 
 from .._tensor.declare import kernel
+from .._tensor.autocast import cast_floats
 from .._tensor.dispatch import run
+from .._tensor.grad_mode import state
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size
@@ -122,6 +124,8 @@ def mm(input, mat2, reduce="sum"):
         tensor([[6., 8.],
                 [3., 6.]])
     """
+    if state.autocast is not None and input.dtype is not mat2.dtype:
+        input, mat2 = cast_floats([input, mat2], state.autocast, state.autocast.low)
     _fitting("mm", input, mat2)
     if reduce != "sum":
         return _reduced(input, mat2, reduce)

@@ -212,7 +212,7 @@ class SparseTensor(Tensor):
     def _indices(self):
         """Places (sparse dimensions, nnz), of a tensor that is coalesced or not."""
         self._expect("_indices", COO)
-        return self.pattern.indices
+        return self._places()
 
     def _values(self):
         """Values (nnz, *), without history."""
@@ -222,7 +222,11 @@ class SparseTensor(Tensor):
         """Places (sparse dimensions, nnz) of a coalesced tensor."""
         self._expect("indices", COO)
         self._coalesced("indices")
-        return self.pattern.indices.detach()
+        return self._places()
+
+    def _places(self):
+        from ._pattern import remember
+        return remember(self.pattern.indices._snapshot(), self.pattern)
 
     def values(self):
         """Values (nnz, *), with history."""
