@@ -176,3 +176,21 @@ def test_parts_of_numbers(name):
     np.testing.assert_array_equal(got.exponent.numpy(), exponent.numpy())
     with pytest.raises(RuntimeError, match="floating-point"):
         clnn.frexp(clnn.tensor([1, 2]))
+
+
+def test_bessel_functions_of_doubles(dev):
+    """By their integral over a half-turn, which the trapezoidal rule gives to the last digits, and by Wronskians."""
+    x = np.concatenate([np.linspace(0.05, 9, 300), np.linspace(7.9, 8.1, 20), np.linspace(9, 60, 200)])
+    angle = np.pi * (np.arange(200) + 0.5) / 200
+    y = clnn.tensor(x)
+    j0, j1, y0, y1 = (getattr(clnn.special, "bessel_" + name)(y).numpy() for name in ("j0", "j1", "y0", "y1"))
+    for order, got in enumerate((j0, j1)):
+        want = np.cos(order * angle - x[:, None] * np.sin(angle)).mean(1)
+        np.testing.assert_allclose(got, want, 0, 3e-15)
+    np.testing.assert_allclose((j1 * y0 - j0 * y1) * x, 2 / np.pi, 5e-14)
+    k = [getattr(clnn.special, f"scaled_modified_bessel_k{n}")(y).numpy() for n in (0, 1)]
+    i = [getattr(clnn.special, f"i{n}e")(y).numpy() for n in (0, 1)]
+    np.testing.assert_allclose((i[0] * k[1] + i[1] * k[0]) * x, 1, 1e-14)
+    end = clnn.tensor([0.0, -1.0, np.inf, np.nan], dtype=clnn.float64)
+    np.testing.assert_array_equal(clnn.special.bessel_y0(end)[:2].numpy(), [-np.inf, np.nan])
+    np.testing.assert_array_equal(clnn.special.modified_bessel_k1(end).numpy(), [np.inf, np.nan, 0, np.nan])

@@ -1,11 +1,8 @@
 ## Bessel functions J, Y of orders 0 and 1, scaled K, and the scaled complementary error function. Overloaded for float and double.
-##   J, Y of floats, within 3e-7 of the larger of 1 and the value: below 8 polynomials in x x (of Y what Neumann's series leaves beside its
-##   logarithm), above in 1 / (x x) for the amplitudes of cosine and sine; fitted for this file at Chebyshev's points. Without a branch.
-##   J, Y of doubles below 25: backward recurrence from an order where J vanishes, normalised by 1 = J0 + 2 J2 + 2 J4 + ...; Y by Neumann's series
-##   (Abramowitz & Stegun 9.1.88) and its derivative; above 25 Hankel's expansion (9.2.5)
-##   K of floats: up to 1 its series with the logarithm, in x x / 4; above in 2 / x - 1. erfcx of floats: in (x - 2) / (x + 2), after Shepherd and
-##   Laframboise (1981); both fitted for this file, without a branch, within 4 ulp
-##   K of doubles: integral of exp(-x cosh t) cosh(n t) by the trapezoidal rule, which converges like exp(-10 / step) and exp(-20 / (x step^2))
+##   J, Y within 3e-7 (doubles: 1e-15) of the larger of 1 and the value: below 8 polynomials in x x (of Y what Neumann's series leaves beside its
+##   logarithm), above in 1 / (x x) for the amplitudes of cosine and sine; fitted for this file. Without a branch.
+##   K up to 1 (doubles: 2) by its series with the logarithm, in x x / 4; above in 2 / x - 1 (4 / x - 1). erfcx of floats: in (x - 2) / (x + 2), after
+##   Shepherd and Laframboise (1981); fitted for this file, without a branch, of floats within 4 ulp
 <%!
     OV = "static inline __attribute__((overloadable))"
     # in z = x x / 32 - 1
@@ -34,116 +31,91 @@
     ERFCX = (1.27697838, -0.0927638225, -0.166030384, 0.164051127, -0.0542202666, -0.00803234488, 0.00872460764, 0.00126329106, -0.00146407091,
              -0.000434387897, 0.00022157155, 0.000124543418, -2.02559894e-05, -1.88227567e-05)
 
-    def horner(var, coefficients):
-        text = f"{coefficients[-1]}f"
+    # the same for doubles, but K up to 2
+    J_NEAR_D = ((0.04582966485981377, 0.9303012472958572, -0.6484692830871837, -0.8080888076696872, 1.0383794611437211, -0.5074680458471,
+                 0.1459888485675926, -0.028472718610882037, 0.004058078989141154, -0.0004435459224311716, 3.8473197855594175e-05,
+                 -2.717749223605246e-06, 1.5956109146143437e-07, -7.915323100244876e-09, 3.363445005507657e-10, -1.2433007241610358e-11,
+                 4.004410043532016e-13),
+                (-0.05814382795599107, 0.08105866038589796, 0.15151665143806636, -0.2595948652859301, 0.15858376432721877, -0.054745818212848685,
+                 0.012456814392260927, -0.002029039494562909, 0.0002494945813674204, -2.404574868019632e-05, 1.8684525914099564e-06,
+                 -1.1967078959209037e-07, 6.431199876374522e-09, -2.9432226290363976e-10, 1.1655988084570318e-11, -3.9449061251244463e-13))
+    Y_NEAR_D = ((-0.3620273432371452, -0.4179207423206952, 1.3609456599655456, -0.21245999442065944, -0.6193407826303358, 0.4482460446356314,
+                 -0.15453679652310545, 0.03380285696399604, -0.005235027670799295, 0.0006104345643799587, -5.5818304626419704e-05,
+                 4.122054348309355e-06, -2.5144107105835385e-07, 1.2898070928281636e-08, -5.646264171992344e-10, 2.144059982529959e-11,
+                 -7.074558773320629e-13),
+                (0.04510266206869483, -0.20760857842830602, 0.09022750636730931, 0.1205203542688814, -0.12641995056569771, 0.05439011630794892,
+                 -0.0141319233942583, 0.0025271340466690765, -0.00033372257006948457, 3.4063633789802286e-05, -2.7765056774410214e-06,
+                 1.85241966444192e-07, -1.0315265684950617e-08, 4.87139385824532e-10, -1.9845215518213466e-11, 6.886308457627676e-13))
+    FAR0_D = ((1.0, -0.0010986328124989106, 2.738088362792069e-05, -2.18391803418931e-06, 3.620213887873684e-07, -1.0231114015342095e-07,
+               4.345171227344814e-08, -2.4323561467603796e-08, 1.506250276764669e-08, -8.5380607376376e-09, 3.738154599053825e-09,
+               -1.059320734429946e-09, 1.4155958764340817e-10),
+              (-0.015624999999999997, 0.00014305114745975214, -6.9307861130607235e-06, 8.238429461974835e-07, -1.816272897129963e-07,
+               6.401643489411357e-08, -3.235638742098796e-08, 2.0585194775177463e-08, -1.385573905067792e-08, 8.257009610472921e-09,
+               -3.72437998369031e-09, 1.0750447385853901e-09, -1.4540163916892466e-10))
+    FAR1_D = ((1.0, 0.0018310546874988475, -3.5203993250892885e-05, 2.5809942357680847e-06, -4.102924106237818e-07, 1.1308803252224114e-07,
+               -4.725349254345082e-08, 2.6175852950399738e-08, -1.6108520142905186e-08, 9.098919306578081e-09, -3.975782870346403e-09,
+               1.1253242976162534e-09, -1.5026659345278309e-10),
+              (0.046875, -0.00020027160644406087, 8.470960816829544e-06, -9.505881848403767e-07, 2.0299657178388204e-07, -7.012004327060834e-08,
+               3.496707375539063e-08, -2.205343516041518e-08, 1.4767510455389397e-08, -8.774662772649572e-09, 3.951225424133364e-09,
+               -1.1393631415593616e-09, 1.539996236184981e-10))
+    I_NEAR_D = ((1.0, 1.0, 0.249999999999999, 0.02777777777779055, 0.0017361111110281852, 6.94444447536265e-05, 1.929011644216751e-06,
+                 3.936858308753823e-08, 6.142855694992708e-10, 7.983001085206665e-12),
+                (0.5, 0.25, 0.04166666666666662, 0.0034722222222228006, 0.00017361111110735482, 5.78703705104361e-06, 1.3778656433768906e-07,
+                 2.4605195324793927e-09, 3.413549293574016e-11, 3.9734667801866546e-13))
+    K_NEAR_D = ((-0.5772156649015329, 0.4227843350984672, 0.23069608377461442, 0.03489215745646899, 0.002614787618609874, 0.00011848039436935032,
+                 3.612622451072387e-06, 7.935328302914952e-08, 1.3147868509144138e-09, 1.8015489470394505e-11),
+                (1.0, 0.15443132980306432, -0.6727843350984208, -0.18157516696144724, -0.01918218983548987, -0.001115359506283496,
+                 -4.142244441899349e-05, -1.0715914602953087e-06, -2.041432591276888e-08, -3.181727901933807e-10))
+    K_FAR_D = ((1.2185953385133905, -0.031071461824889478, 0.003032891810275329, -0.00047976905676986865, 9.956054741991123e-05,
+                -2.473520446702777e-05, 7.002245652127612e-06, -2.1911789200311937e-06, 7.427800705099276e-07, -2.6889908380824354e-07,
+                1.029545684013574e-07, -4.136992655201025e-08, 1.704679712614231e-08, -7.206126980814728e-09, 3.809791886283404e-09,
+                -2.0684909861607965e-09, 4.5894409121348716e-11, 3.325763214978147e-10, 8.146499816557589e-10, -6.619582016595183e-10,
+                -3.125256402596068e-10, 2.6451448196903857e-10, 1.0936687561087104e-10, -7.660666414065271e-11),
+               (1.363151890371342, 0.10334973775386518, -0.005566729880074551, 0.000735724154913436, -0.00013959021956423546, 3.2843865420676586e-05,
+                -8.961207364155125e-06, 2.730043085488927e-06, -9.067089516831907e-07, 3.2297017566534304e-07, -1.220309866547272e-07,
+                4.8506823792705166e-08, -1.9820122793948023e-08, 8.292025864982714e-09, -4.3271921819691556e-09, 2.376969473426349e-09,
+                -8.905233458483796e-11, -4.046770034547231e-10, -8.866242254715198e-10, 7.620364705968814e-10, 3.3689606812279907e-10,
+                -3.0305069428642685e-10, -1.1899288235977555e-10, 8.622374542053455e-11))
+    TABLES = dict(float=(J_NEAR, Y_NEAR, FAR, I_NEAR, K_NEAR, K_FAR), double=(J_NEAR_D, Y_NEAR_D, (FAR0_D, FAR1_D), I_NEAR_D, K_NEAR_D, K_FAR_D))
+
+    def horner(var, coefficients, s="f"):
+        text = f"{coefficients[-1]!r}{s}"
         for c in reversed(coefficients[:-1]):
-            text = f"fma({text}, {var}, {c}f)"
+            text = f"fma({text}, {var}, {c!r}{s})"
         return text
 %>
 % for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
-<% pi, gamma = f"({F})3.14159265358979323846{s}", f"({F})0.57721566490153286061{s}" %>
-% if F == "double":
-//@ clnn_bessel_far_ clnn_bessel_near_ clnn_j0 clnn_j1 clnn_y0 clnn_y1
-/* x > 25: order 0 or 1; second kind when second */
-${OV} ${F} clnn_bessel_far_(${F} x, int order, int second) {
-    const ${F} mu = 4 * order * order;
-    ${F} p = 0, q = 0, term = 1;
-    for (int k = 0; k < 16; k++) {
-        const ${F} signed_ = (k & 2) ? -term : term;
-        if (k & 1) q += signed_; else p += signed_;
-        term *= (mu - (2 * k + 1) * (2 * k + 1)) / ((k + 1) * 8 * x);
-    }
-    const ${F} c = clnn_cos(x), t = clnn_sin(x), r = 1 / sqrt(${pi} * x);
-    /* cosine and sine of x - pi/4 or x - 3 pi/4, times sqrt 2 */
-    const ${F} a = order ? t - c : c + t, b = order ? -(c + t) : t - c;
-    return r * (second ? p * b + q * a : p * a - q * b);
-}
-//@ clnn_bessel_near_ clnn_j0 clnn_j1 clnn_y0 clnn_y1
-/* 0 < x <= 25; kind 0..3: J0, J1, Y0, Y1 */
-${OV} ${F} clnn_bessel_near_(${F} x, int kind) {
-    if (x < ${"1e-3f" if F == "float" else "1e-6"}) {
-        const ${F} l = clnn_log(x / 2) + ${gamma};
-        return kind == 0 ? 1 - x * x / 4 : kind == 1 ? x / 2 : kind == 2 ? 2 / ${pi} * l : -2 / (${pi} * x) + x / ${pi} * (l - (${F})0.5${s});
-    }
-    ${F} above = 0, now = ${"1e-30f" if F == "float" else "1e-250"}, norm = 0, y0 = 0, y1 = 0;
-    const int start = 2 * ((int)(x + ${"16 + 3 * cbrt(x)" if F == "float" else "30 + 5 * cbrt(x)"}) / 2);
-    for (int n = start; n > 0; n--) {                               /* now is J_n, above J_(n + 1) */
-        if (n & 1) {
-            const int k = n / 2;
-            if (k) y1 += ((k & 1) ? -now : now) * (2 * k + 1) / ((${F})k * (k + 1));
-        } else {
-            const int k = n / 2;
-            norm += 2 * now;
-            y0 += ((k & 1) ? now : -now) / k;
-        }
-        const ${F} below = 2 * n / x * now - above;
-        above = now;
-        now = below;
-        if (fabs(now) > ${"1e15f" if F == "float" else "1e100"}) {
-            const ${F} small = ${"1e-15f" if F == "float" else "1e-100"};
-            above *= small; now *= small; norm *= small; y0 *= small; y1 *= small;
-        }
-    }
-    norm = 1 / (norm + now);
-    const ${F} j0 = now * norm, j1 = above * norm, l = clnn_log(x / 2) + ${gamma};
-    if (kind < 2) return kind ? j1 : j0;
-    return kind == 2 ? 2 / ${pi} * (l * j0 + 2 * y0 * norm) : 2 / ${pi} * ((l - 1) * j1 - j0 / x - y1 * norm);
-}
-% endif
+<% j_near, y_near, bessel_far, i_near, k_near, k_far = TABLES[F] %>\
 % for name, order, second in (("j0", 0, 0), ("j1", 1, 0), ("y0", 0, 1), ("y1", 1, 1)):
 //@ clnn_${name}
 ${OV} ${F} clnn_${name}(${F} x) {
-% if F == "float":
-    const float a = fabs(x), near = a < 8.0f ? a : 8.0f, far = a > 8.0f ? a : 8.0f;
-    const float z = fma(near, near * 0.03125f, -1.0f), w = 8.0f / far, u = w * w;
-    const float small = ${horner("z", J_NEAR[order])}${" * near" if order else ""};
-    const float p = ${horner("u", FAR[order][0])}, q = w * ${horner("u", FAR[order][1])};
-    const float c = clnn_cos(far), t = clnn_sin(far), r = 0.564189584f / sqrt(far);
-    const float e = ${"t - c, f = -(c + t)" if order else "c + t, f = t - c"};         /* cosine and sine of x - pi/4 or x - 3 pi/4, times sqrt 2 */
+    const ${F} a = fabs(x), near = a < 8 ? a : 8, far = a > 8 ? a : 8;
+    const ${F} z = fma(near, near * 0.03125${s}, -1.0${s}), w = 8 / far, u = w * w;
+    const ${F} small = ${horner("z", j_near[order], s)}${" * near" if order else ""};
+    const ${F} p = ${horner("u", bessel_far[order][0], s)}, q = w * ${horner("u", bessel_far[order][1], s)};
+    const ${F} c = clnn_cos(far), t = clnn_sin(far), r = ${"0.564189584f" if s else "0.5641895835477563"} / sqrt(far);
+    const ${F} e = ${"t - c, f = -(c + t)" if order else "c + t, f = t - c"};         /* cosine and sine of x - pi/4 or x - 3 pi/4, times sqrt 2 */
 % if second:
-    const float more = ${horner("z", Y_NEAR[order])}${" * near" if order else ""};
-    const float series = fma(0.636619772f * (clnn_log(near) - 0.693147181f), small, ${"more - 0.636619772f / near" if order else "more"});
-    const float value = a > 8.0f ? r * (p * f + q * e) : series;
+<% half_pi, ln2 = ("0.636619772f", "0.693147181f") if s else ("0.6366197723675814", "0.6931471805599453") %>\
+    const ${F} more = ${horner("z", y_near[order], s)}${" * near" if order else ""};
+    const ${F} series = fma(${half_pi} * (clnn_log(near) - ${ln2}), small, ${f"more - {half_pi} / near" if order else "more"});
+    const ${F} value = a > 8 ? r * (p * f + q * e) : series;
     return x == 0 ? -INFINITY : x > 0 ? value : NAN;
 % else:
-    const float value = a > 8.0f ? r * (p * e - q * f) : small;
-    return x != x ? x : ${"x == 0 ? x : x < 0 ? -value : value" if order else "x == 0 ? 1.0f : value"};
-% endif
-% elif second:
-    if (x == 0) return -INFINITY;
-    if (!(x > 0)) return NAN;
-    return x > 25 ? clnn_bessel_far_(x, ${order}, 1) : clnn_bessel_near_(x, ${2 + order});
-% else:
-    const ${F} a = fabs(x);
-    if (isnan(x) || x == 0) return x${" == 0 ? 1 : x" if order == 0 else ""};
-    const ${F} r = a > 25 ? clnn_bessel_far_(a, ${order}, 0) : clnn_bessel_near_(a, ${order});
-    return ${"r" if order == 0 else "x < 0 ? -r : r"};
+    const ${F} value = a > 8 ? r * (p * e - q * f) : small;
+    return x != x ? x : ${"x == 0 ? x : x < 0 ? -value : value" if order else "x == 0 ? 1 : value"};
 % endif
 }
 % endfor
+<% limit = 1 if F == "float" else 2 %>\
 % for order in (0, 1):
 //@ clnn_k${order}e
 ${OV} ${F} clnn_k${order}e(${F} x) {
-% if F == "float":
-    const float near = x < 1.0f ? x : 1.0f, far = x > 1.0f ? x : 1.0f, z = near * near * 0.25f, u = 2.0f / far - 1.0f;
-    const float l = clnn_log(near * 0.5f), i = ${horner("z", I_NEAR[order])}, k = ${horner("z", K_NEAR[order])};
-    const float small = clnn_exp(near) * ${"fma(l * near, i, k / near)" if order else "fma(-l, i, k)"};
-    const float value = x > 1.0f ? ${horner("u", K_FAR[order])} / sqrt(far) : small;
+    const ${F} near = x < ${limit} ? x : ${limit}, far = x > ${limit} ? x : ${limit}, z = near * near * 0.25${s}, u = ${2 * limit} / far - 1;
+    const ${F} l = clnn_log(near * 0.5${s}), i = ${horner("z", i_near[order], s)}, k = ${horner("z", k_near[order], s)};
+    const ${F} small = clnn_exp(near) * ${"fma(l * near, i, k / near)" if order else "fma(-l, i, k)"};
+    const ${F} value = x > ${limit} ? ${horner("u", k_far[order], s)} / sqrt(far) : small;
     return x == 0 ? INFINITY : x > 0 ? value : NAN;
-% else:
-    if (x == 0) return INFINITY;
-    if (!(x > 0)) return NAN;
-    if (isinf(x)) return 0;
-    const double step = fmin(0.125, 0.7 / sqrt(x));
-    /* where the integrand has vanished, by two bounds of acosh(1 + 20 / x) */
-    const double end = fmin(clnn_log(2 * (42 / x + 1)) ${"+ 1" if order else ""}, sqrt(100 / x));
-    double sum = 0.5;
-    for (double t = step; t < end; t += step) {
-        const double half_ = clnn_sinh(t / 2);
-        sum += clnn_exp(-2 * x * half_ * half_)${" * fma(2 * half_, half_, 1)" if order else ""};
-    }
-    return sum * step;
-% endif
 }
 % endfor
 //@ clnn_erfcx
