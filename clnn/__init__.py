@@ -140,7 +140,7 @@ def get_num_threads():
     return _device.resolve(None).compute_units
 
 
-_LAZY = set("""_C _dynamo _inductor accelerator amp autograd backends compiler cpu cuda distributed distributions fft func functional futures hub jit library
+_LAZY = set("""_C _dynamo _inductor accelerator amp autograd backends compiler cpu cuda distributed distributions fft func functional futures fx hub jit library
                 linalg mps multiprocessing nn onnx optim overrides profiler quasirandom random return_types serialization signal sparse special
                 testing torch_version types utils version xpu""".split())
 _PLACES = {                     # names that are read from a module when they are first used

@@ -474,7 +474,7 @@ _FAMILIES = {
     "dtypes of this width": "complex32 chalf float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu uint16 uint32 uint64",
     "nested tensors": "nested jagged to_padded_tensor",
     "masked tensors": "masked",
-    "graphs of Python programs": "fx export package",
+    "graphs of Python programs": "export package",
 }
 _REASONS = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 

@@ -1,0 +1,227 @@
+"""Tracing: a module or function is called with stand-ins, and what it does becomes a graph."""
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import sys
+
+from clnn._tensor import override
+from clnn._tensor.tensor import Tensor
+from clnn.nn import Module, Parameter, Sequential
+
+from .graph import Graph
+from .graph_module import GraphModule
+from .node import map_aggregate
+from .proxy import Proxy, TraceError
+
+_wrapped: list = []             # (globals, name) of functions that stay calls
+
+
+class PHBase:
+    """In ``concrete_args``: an argument that stays one."""
+
+    def __repr__(self):
+        return "PH"
+
+
+PH = PHBase()
+
+
+def wrap(fn_or_name):
+    """Let calls of a function of the calling module stay calls in graphs, instead of what the function does: ``wrap("len")``, or a decorator.
+
+    Example::
+
+        >>> @clnn.fx.wrap
+        ... def half(x):
+        ...     return x / 2
+        >>> [n.name for n in clnn.fx.symbolic_trace(lambda x: half(x)).graph.nodes]
+        ['x', 'half', 'output']
+    """
+    if not isinstance(fn_or_name, str) and not callable(fn_or_name):
+        raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
+    frame = sys._getframe(1)
+    _wrapped.append((frame.f_globals, name))
+    return fn_or_name
+
+
+def _recording(fn):
+    """``fn``, that becomes a node when it is called with a stand-in."""
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        found = []
+        map_aggregate((args, kwargs), lambda v: found.append(v) if isinstance(v, Proxy) else None)
+        return found[0].tracer.create_proxy("call_function", fn, args, kwargs) if found else fn(*args, **kwargs)
+    return call
+
+
+class Tracer:
+    """How programs become graphs; subclasses choose which modules stay calls (:meth:`is_leaf_module`) and more."""
+
+    proxy_buffer_attributes = False
+
+    def __init__(self, autowrap_modules=(), autowrap_functions=(), param_shapes_constant=False):
+        self.autowrap_functions = tuple(autowrap_functions)
+        self._paths = {}
+
+    # -- what subclasses change ---------------------------------------------------------------------------------------------------
+    def is_leaf_module(self, m, module_qualified_name):
+        """Whether a module stays a call: those of ``clnn.nn`` do, except Sequential."""
+        return type(m).__module__.startswith("clnn.nn") and not isinstance(m, Sequential)
+
+    def call_module(self, m, forward, args, kwargs):
+        """What a call of module ``m`` gives."""
+        path = self.path_of_module(m)
+        if self.is_leaf_module(m, path):
+            return self.create_proxy("call_module", path, args, kwargs)
+        return forward(*args, **kwargs)
+
+    def getattr(self, attr, attr_val, parameter_proxy_cache):
+        """What an attribute of a module gives: stand-ins for parameters."""
+        wanted = Parameter if not self.proxy_buffer_attributes else Tensor
+        if isinstance(attr_val, wanted) and not isinstance(attr_val, Proxy):
+            name = self._names.get(id(attr_val))
+            if name is not None:
+                if name not in parameter_proxy_cache:
+                    parameter_proxy_cache[name] = self.create_proxy("get_attr", name, (), {})
+                return parameter_proxy_cache[name]
+        return attr_val
+
+    def path_of_module(self, mod):
+        """The dotted name of a submodule. Raises NameError if it is none."""
+        path = self._paths.get(id(mod))
+        if path is None:
+            raise NameError("module is not installed as a submodule")
+        return path
+
+    def to_bool(self, obj):
+        """What a stand-in is as a condition."""
+        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+
+    def iter(self, obj):
+        """What iterating over a stand-in gives."""
+        raise TraceError("Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or **kwargs function argument. "
+                         "See the torch.fx docs on pytorch.org for a more detailed explanation of what types of control flow can be traced")
+
+    def keys(self, obj):
+        """What the keys of a stand-in are."""
+        return self.create_proxy("call_method", "keys", (obj,), {})
+
+    def proxy(self, node):
+        """The stand-in for a node."""
+        return Proxy(node, self)
+
+    # -- recording ---------------------------------------------------------------------------------------------------------------------
+    def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
+        """Add a node to the graph."""
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+
+    def create_proxy(self, kind, target, args, kwargs, name=None, type_expr=None, proxy_factory_fn=None):
+        """Add a node to the graph; returns the stand-in for it."""
+        node = self.create_node(kind, target, tuple(self.create_arg(a) for a in args), {k: self.create_arg(v) for k, v in kwargs.items()}, name, type_expr)
+        return self.proxy(node)
+
+    def create_arg(self, a):
+        """A value as an argument of nodes: stand-ins as their nodes, tensors as attributes of the module."""
+        return map_aggregate(a, self._leaf)
+
+    def _leaf(self, a):
+        if isinstance(a, Proxy):
+            return a.node
+        if isinstance(a, Tensor):
+            name = self._names.get(id(a))
+            if name is None:
+                i = 0
+                while hasattr(self.root, f"_tensor_constant{i}"):
+                    i += 1
+                name = f"_tensor_constant{i}"
+                setattr(self.root, name, a)
+                self._names[id(a)] = name
+            return self.create_node("get_attr", name, (), {})
+        if isinstance(a, Module):
+            return self.create_node("get_attr", self.path_of_module(a), (), {})
+        return a
+
+    def trace(self, root, concrete_args=None):
+        """The graph of a module or function. ``concrete_args`` gives arguments values."""
+        self.root = root if isinstance(root, Module) else Module()
+        fn = type(root).forward.__get__(root) if isinstance(root, Module) else root
+        self.graph = Graph(tracer_cls=type(self))
+        self._paths = {id(m): n for n, m in self.root.named_modules()}
+        self._names = {id(t): n for n, t in (*self.root.named_buffers(), *self.root.named_parameters())}
+        args, kwargs = self._inputs(fn, concrete_args or {})
+        before = override.active
+        override.activate()
+        try:
+            with self._patched():
+                self.create_node("output", "output", (self.create_arg(fn(*args, **kwargs)),), {})
+        finally:
+            if not before:
+                override.deactivate()
+        return self.graph
+
+    def _inputs(self, fn, concrete):
+        args, kwargs = [], {}
+        for name, p in inspect.signature(fn).parameters.items():
+            star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+            given = concrete.get(name, PH)
+            default = () if p.default is p.empty and given is PH else (given if given is not PH else p.default,)
+            node = self.create_node("placeholder", star + name, default, {})
+            value = self.proxy(node) if given is PH else given
+            if star == "*":
+                args.append(value)
+            elif star == "**" or p.kind is p.KEYWORD_ONLY:
+                kwargs[name] = value
+            else:
+                args.append(value)
+        return args, kwargs
+
+    @contextlib.contextmanager
+    def _patched(self):
+        """Modules called, attributes read and wrapped functions go through the tracer."""
+        plain_call, plain_get, cache, undo = Module.__call__, Module.__getattr__, {}, []
+
+        def module_call(m, *args, **kwargs):
+            return self.call_module(m, lambda *a, **k: plain_call(m, *a, **k), args, kwargs)
+
+        def module_get(m, name):
+            return self.getattr(name, plain_get(m, name), cache)
+        Module.__call__, Module.__getattr__ = module_call, module_get
+        for space, name in _wrapped:
+            undo.append((space, name, space.get(name, undo)))
+            known = space.get(name, getattr(__import__("builtins"), name, None))
+            space[name] = _recording(known)
+        for fn in self.autowrap_functions:
+            space = fn.__globals__
+            undo.append((space, fn.__name__, fn))
+            space[fn.__name__] = _recording(fn)
+        try:
+            yield
+        finally:
+            Module.__call__, Module.__getattr__ = plain_call, plain_get
+            for space, name, old in reversed(undo):
+                if old is undo:
+                    del space[name]
+                else:
+                    space[name] = old
+
+
+def symbolic_trace(root, concrete_args=None):
+    """The module or function ``root`` as a :class:`GraphModule`.
+
+    Example::
+
+        >>> print(clnn.fx.symbolic_trace(lambda x, y: (x @ y).sum(dim=0)).code.strip())
+        def forward(self, x, y):
+            matmul = x @ y;  x = y = None
+            sum_1 = matmul.sum(dim = 0);  matmul = None
+            return sum_1
+    """
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    return GraphModule(tracer.root, graph, type(root).__name__ if isinstance(root, Module) else getattr(root, "__name__", "GraphModule"))
+
+
+__all__ = ["PH", "Tracer", "symbolic_trace", "wrap"]

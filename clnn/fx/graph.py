@@ -1,0 +1,323 @@
+"""The operations of a program in order, and the Python text that computes them."""
+from __future__ import annotations
+
+import builtins
+import contextlib
+import keyword
+import math
+import operator
+import re
+from collections import namedtuple
+
+import clnn
+
+from .node import Node, map_aggregate, map_arg, qualified_name
+
+PythonCode = namedtuple("PythonCode", "src globals")
+_INFIX = {operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.gt: ">", operator.le: "<=", operator.ge: ">=", operator.add: "+", operator.sub: "-",
+          operator.mul: "*", operator.floordiv: "//", operator.truediv: "/", operator.mod: "%", operator.lshift: "<<", operator.rshift: ">>",
+          operator.and_: "&", operator.or_: "|", operator.xor: "^", operator.matmul: "@", operator.pow: "**"}
+_PREFIX = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
+_INPLACE = {operator.iadd: "+=", operator.isub: "-=", operator.imul: "*=", operator.itruediv: "/=", operator.ifloordiv: "//=", operator.imod: "%=",
+            operator.iand: "&=", operator.ior: "|=", operator.ixor: "^=", operator.ilshift: "<<=", operator.irshift: ">>=", operator.ipow: "**=",
+            operator.imatmul: "@="}
+
+
+class _Names:
+    """Names that are not taken yet and mean nothing to Python."""
+
+    def __init__(self):
+        self.used = set()
+
+    def make(self, wish):
+        wish = re.sub(r"\W", "_", wish) or "_unnamed"
+        wish = "_" + wish if wish[0].isdigit() else wish
+        base, number = wish, None
+        found = re.match(r"(.*)_(\d+)$", wish)
+        if found and found[1]:
+            base, number = found[1], int(found[2])
+        name = wish
+        while name in self.used or keyword.iskeyword(name) or hasattr(builtins, name) or name in ("clnn", "inf", "nan", "device", "self"):
+            number = 1 if number is None else number + 1
+            name = f"{base}_{number}"
+        self.used.add(name)
+        return name
+
+
+class Graph:
+    """A list of :class:`Node`, from placeholders to the output, each behind those that it uses.
+
+    Example::
+
+        >>> graph = clnn.fx.Graph()
+        >>> x = graph.placeholder("x")
+        >>> y = graph.call_function(clnn.relu, (x,))
+        >>> _ = graph.output(y)
+        >>> print(graph)
+        graph():
+            %x : [num_users=1] = placeholder[target=x]
+            %relu : [num_users=1] = call_function[target=clnn.relu](args = (%x,), kwargs = {})
+            return relu
+    """
+
+    def __init__(self, owning_module=None, tracer_cls=None, tracer_extras=None):
+        self.owning_module, self._tracer_cls = owning_module, tracer_cls
+        self._nodes, self._names, self._at = [], _Names(), None
+
+    @property
+    def nodes(self):
+        """The nodes in order, as a list of their own."""
+        return list(self._nodes)
+
+    # -- building ---------------------------------------------------------------------------------------------------------------
+    def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None):
+        """Add a node at the place of insertion, the end unless :meth:`inserting_before` or :meth:`inserting_after` says otherwise."""
+        wish = name or (target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__))
+        node = Node(self, self._names.make(wish if name or op == "placeholder" else _snake(wish)), op, target, args or (), kwargs or {}, type_expr)
+        place = len(self._nodes) if self._at is None else self._nodes.index(self._at[0]) + self._at[1]
+        self._nodes.insert(place, node)
+        if self._at is not None and self._at[1]:
+            self._at = (node, 1)
+        return node
+
+    def placeholder(self, name, type_expr=None, default_value=Ellipsis):
+        """An input of the graph."""
+        return self.create_node("placeholder", name, () if default_value is Ellipsis else (default_value,), type_expr=type_expr)
+
+    def get_attr(self, qualified_name, type_expr=None):
+        """A parameter or another attribute of the module, by its dotted name."""
+        return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+
+    def call_module(self, module_name, args=None, kwargs=None, type_expr=None):
+        """A call of a submodule, by its dotted name."""
+        return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
+
+    def call_method(self, method_name, args=None, kwargs=None, type_expr=None):
+        """A call of a method of the first argument."""
+        return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
+
+    def call_function(self, the_function, args=None, kwargs=None, type_expr=None, name=None):
+        """A call of a function."""
+        return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
+
+    def output(self, result, type_expr=None):
+        """What the graph returns."""
+        return self.create_node("output", "output", (result,), type_expr=type_expr)
+
+    def node_copy(self, node, arg_transform=lambda n: n):
+        """A copy of a node of another graph; ``arg_transform`` gives this graph's node for one of the other's."""
+        args, kwargs = map_arg((node.args, node.kwargs), arg_transform)
+        copied = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        copied.meta = dict(node.meta)
+        return copied
+
+    def graph_copy(self, g, val_map, return_output_node=False):
+        """Copy all nodes of ``g`` but its output; returns what that returned, in this graph's nodes. ``val_map`` gets node for node."""
+        for node in g._nodes:
+            if node in val_map:
+                continue
+            if node.op == "output":
+                result = map_arg(node.args[0], lambda n: val_map[n])
+                return (result, node) if return_output_node else result
+            val_map[node] = self.node_copy(node, lambda n: val_map[n])
+        return None
+
+    @contextlib.contextmanager
+    def _inserting(self, at):
+        before, self._at = self._at, at
+        try:
+            yield
+        finally:
+            self._at = before
+
+    def inserting_before(self, n=None):
+        """A block in which new nodes come before ``n``, by default at the start."""
+        return self._inserting((n or self._nodes[0], 0))
+
+    def inserting_after(self, n=None):
+        """A block in which new nodes come behind ``n``, by default behind the first; in their order."""
+        return self._inserting((n or self._nodes[0], 1))
+
+    # -- changing -----------------------------------------------------------------------------------------------------------------
+    def erase_node(self, to_erase):
+        """Take out a node that has no users. Raises RuntimeError if it has."""
+        if to_erase.users:
+            raise RuntimeError(f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: {to_erase.users}!")
+        if to_erase._erased:
+            return
+        to_erase._update((), {})
+        self._nodes.remove(to_erase)
+        to_erase._erased = True
+
+    def eliminate_dead_code(self, is_impure_node=None):
+        """Take out nodes whose values nobody uses, except those that do something; returns whether there were any."""
+        before = len(self._nodes)
+        for node in reversed(self.nodes):
+            if not node.users and not (is_impure_node(node) if is_impure_node else node.is_impure()):
+                self.erase_node(node)
+        return len(self._nodes) < before
+
+    def find_nodes(self, *, op, target=None, sort=True):
+        """The nodes with this ``op``, and ``target`` where it is given."""
+        return [n for n in self._nodes if n.op == op and (target is None or n.target == target)]
+
+    def output_node(self):
+        """The output."""
+        return self.find_nodes(op="output")[-1]
+
+    def lint(self):
+        """Raise RuntimeError unless nodes use earlier nodes of this graph, names differ, and modules and attributes exist."""
+        seen, names = set(), set()
+        for node in self._nodes:
+            if node.name in names:
+                raise RuntimeError(f"Node redefined name {node.name}!")
+            for n in node.all_input_nodes:
+                if n.graph is not self:
+                    raise RuntimeError(f"Argument '{n}' of Node '{node}' does not belong to this Graph, but was used as an argument!")
+                if n not in seen:
+                    raise RuntimeError(f"Argument '{n}' of Node '{node}' was used before it has been defined! Please check that Nodes in the graph are "
+                                       f"topologically ordered\n{self}")
+            if self.owning_module is not None and node.op in ("get_attr", "call_module"):
+                try:
+                    operator.attrgetter(node.target)(self.owning_module)
+                except AttributeError:
+                    raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute of {type(self.owning_module)}") from None
+            seen.add(node)
+            names.add(node.name)
+
+    # -- text -----------------------------------------------------------------------------------------------------------------------
+    def __str__(self):
+        return "graph():\n" + "\n".join("    " + n.format_node() for n in self._nodes)
+
+    def print_tabular(self):
+        """Print the nodes as a table."""
+        rows = [("opcode", "name", "target", "args", "kwargs")] + [(n.op, n.name, str(n.target), str(n.args), str(n.kwargs)) for n in self._nodes]
+        widths = [max(len(r[i]) for r in rows) for i in range(5)]
+        rows.insert(1, tuple("-" * w for w in widths))
+        print("\n".join("  ".join(v.ljust(w) for v, w in zip(r, widths)).rstrip() for r in rows))
+
+    def python_code(self, root_module="self", **options):
+        """The text of a function ``forward`` and the globals that it needs."""
+        return _Writer(self, root_module).write()
+
+    def __deepcopy__(self, memo):
+        other = Graph(tracer_cls=self._tracer_cls)
+        mapping = {}
+        result = other.graph_copy(self, mapping)
+        if self.find_nodes(op="output"):
+            other.output(result)
+        memo[id(self)] = other
+        return other
+
+    def __getstate__(self):
+        return {**self.__dict__, "owning_module": None, "_at": None}
+
+
+def _snake(name):
+    """``Linear2D`` as ``linear2_d``: names of classes and functions as variables."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+class _Writer:
+    """Python text of a graph."""
+
+    def __init__(self, graph, root):
+        self.graph, self.root, self.names = graph, root, {}
+        self.globals = {"clnn": clnn, "inf": math.inf, "nan": math.nan, "device": clnn.device}
+        self.last = {}
+        for node in graph._nodes:
+            for n in node.all_input_nodes:
+                self.last[n] = node
+
+    def write(self):
+        params, lines = ["self"] if self.root == "self" else [], []
+        for node in self.graph._nodes:
+            if node.op == "placeholder":
+                params.append(node.target + (f" = {self.value(node.args[0])}" if node.args else ""))
+                if node.name != node.target.lstrip("*"):
+                    lines.append(f"{node.name} = {node.target.lstrip('*')}")
+                continue
+            text = self.line(node)
+            gone = [n.name for n in self.graph._nodes if self.last.get(n) is node] if node.op != "output" else []
+            unused = [node.name] if node not in self.last and node.op != "output" else []
+            lines.append(text + (f";  {' = '.join(gone + unused)} = None" if gone or unused else ""))
+        body = "\n".join("    " + line for line in lines) or "    pass"
+        return PythonCode(f"\n\n\ndef forward({', '.join(params)}):\n{body}\n    ", self.globals)
+
+    def line(self, node):
+        if node.op == "output":
+            return f"return {self.value(node.args[0])}"
+        return f"{node.name} = {self.expression(node)}"
+
+    def expression(self, node):
+        args, target = node.args, node.target
+        if node.op == "get_attr":
+            return self.path(target)
+        if node.op == "call_module":
+            return f"{self.path(target)}({self.arguments(node)})"
+        if node.op == "call_method":
+            return f"{self.operand(args[0])}.{target}({self.arguments(node, 1)})"
+        if not node.kwargs and len(args) == 2 and target in _INFIX:
+            return f"{self.operand(args[0])} {_INFIX[target]} {self.operand(args[1])}"
+        if not node.kwargs and len(args) == 1 and target in _PREFIX:
+            return _PREFIX[target] + self.operand(args[0])
+        if not node.kwargs and len(args) == 2 and target in _INPLACE and isinstance(args[0], Node):
+            return f"{args[0].name};  {node.name} {_INPLACE[target]} {self.operand(args[1])}"
+        if target is operator.getitem and len(args) == 2:
+            return f"{self.operand(args[0])}[{self.value(args[1])}]"
+        if target is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():
+            return f"{self.operand(args[0])}.{args[1]}"
+        return f"{self.function(target)}({self.arguments(node)})"
+
+    def path(self, dotted):
+        text = self.root
+        for part in dotted.split("."):
+            text = f"{text}.{part}" if part.isidentifier() and not keyword.iskeyword(part) else f'getattr({text}, "{part}")'
+        return text
+
+    def arguments(self, node, start=0):
+        return ", ".join([self.value(a) for a in node.args[start:]] + [f"{k} = {self.value(v)}" for k, v in node.kwargs.items()])
+
+    def operand(self, value):
+        text = self.value(value)
+        return text if isinstance(value, Node) or isinstance(value, (int, float)) and value >= 0 else f"({text})"
+
+    def value(self, value):
+        if isinstance(value, Node):
+            return value.name
+        if type(value) is tuple:
+            return f"({', '.join(map(self.value, value))}{',' * (len(value) == 1)})"
+        if type(value) is list:
+            return f"[{', '.join(map(self.value, value))}]"
+        if type(value) is dict:
+            return "{" + ", ".join(f"{k!r}: {self.value(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, slice):
+            return f"slice({self.value(value.start)}, {self.value(value.stop)}, {self.value(value.step)})"
+        if value is None or value is Ellipsis or type(value) in (int, float, bool, complex, str, bytes):
+            return "Ellipsis" if value is Ellipsis else repr(value)
+        if isinstance(value, (clnn.dtype, clnn.device, clnn.Size)):
+            return repr(value)
+        return self.function(value)
+
+    def function(self, fn):
+        """A name for a function or any other object."""
+        known = qualified_name(fn) if hasattr(fn, "__name__") else ""
+        root, *rest = known.split(".")
+        if root == "builtins" and len(rest) == 1 and getattr(builtins, rest[0], None) is fn:
+            return rest[0]
+        place = {"clnn": clnn, "operator": operator, "math": math}.get(root)
+        if place is not None and rest:
+            try:
+                if operator.attrgetter(".".join(rest))(place) is fn:
+                    self.globals[root] = place
+                    return known
+            except AttributeError:
+                pass
+        name = self.names.get(id(fn))
+        if name is None:
+            name = self.names[id(fn)] = self.graph._names.make(getattr(fn, "__name__", "_constant").strip("<>"))
+            self.globals[name] = fn
+        return name
+
+
+__all__ = ["Graph", "PythonCode", "map_aggregate"]

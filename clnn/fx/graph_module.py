@@ -1,0 +1,134 @@
+"""A graph as a module."""
+from __future__ import annotations
+
+import copy
+
+from clnn.nn import Module
+
+from .graph import Graph
+
+
+def _fetch(root, path):
+    for part in path.split("."):
+        root = getattr(root, part)
+    return root
+
+
+class GraphModule(Module):
+    """A module whose ``forward`` is what a graph says.
+
+    Args:
+        root: a module with the submodules and attributes that the graph names, or a dictionary of them by dotted name.
+        graph: the :class:`Graph`. After a change of it, :meth:`recompile` makes ``forward`` anew.
+    """
+
+    def __new__(cls, *args, **kwargs):
+        own = type("GraphModuleImpl", (cls if "forward" not in vars(cls) or cls is GraphModule else cls.__mro__[1],), {})
+        return Module.__new__(own)
+
+    def __init__(self, root, graph, class_name="GraphModule"):
+        super().__init__()
+        self.__class__.__name__ = class_name
+        if isinstance(root, Module):
+            self.training = root.training
+        for node in graph.nodes:
+            if node.op in ("get_attr", "call_module"):
+                self._take(node.target, root[node.target] if isinstance(root, dict) else _fetch(root, node.target))
+        self.graph = graph
+
+    def _take(self, path, value):
+        """Put ``value`` at a dotted name, with modules on the way."""
+        *way, last = path.split(".")
+        owner = self
+        for part in way:
+            if part not in owner._modules:
+                owner.add_module(part, Module())
+            owner = owner._modules[part]
+        if last in owner.__dict__.get("_modules", {}) and not isinstance(value, Module):
+            return
+        known = hasattr(value, "dim") and not isinstance(value, Module) and type(value).__name__ == "Tensor"
+        if known and last not in owner.__dict__:
+            owner.register_buffer(last, value)
+        else:
+            setattr(owner, last, value)
+
+    @property
+    def graph(self):
+        """The graph."""
+        return self._graph
+
+    @graph.setter
+    def graph(self, graph):
+        if not isinstance(graph, Graph):
+            raise AssertionError(f"Expected a Graph instance, but got {type(graph)}")
+        object.__setattr__(self, "_graph", graph)
+        graph.owning_module = self
+        self.recompile()
+
+    @property
+    def code(self):
+        """The text of ``forward``."""
+        return self._code
+
+    def recompile(self):
+        """Make ``forward`` from the graph as it is now."""
+        made = self._graph.python_code("self")
+        object.__setattr__(self, "_code", made.src)
+        place = dict(made.globals)
+        exec(compile(made.src, "<forward of a graph>", "exec"), place)
+        type(self).forward = place["forward"]
+
+    def add_submodule(self, target, m):
+        """Put a module at a dotted name; returns whether that was possible."""
+        *way, last = target.split(".")
+        owner = self
+        for part in way:
+            if part in owner._modules and not isinstance(owner._modules[part], Module):
+                return False
+            if part not in owner._modules:
+                owner.add_module(part, Module())
+            owner = owner._modules[part]
+        owner.add_module(last, m)
+        return True
+
+    def delete_submodule(self, target):
+        """Take out a module; returns whether it was there."""
+        *way, last = target.split(".")
+        try:
+            owner = _fetch(self, ".".join(way)) if way else self
+        except AttributeError:
+            return False
+        return owner._modules.pop(last, None) is not None
+
+    def delete_all_unused_submodules(self):
+        """Take out the modules that the graph does not name."""
+        used = {n.target for n in self._graph.nodes if n.op in ("call_module", "get_attr")}
+        keep = {".".join(t.split(".")[:i]) for t in used for i in range(1, t.count(".") + 2)}
+        for name, _ in list(self.named_modules()):
+            if name and name not in keep and not any(name.startswith(t + ".") for t in used):
+                self.delete_submodule(name)
+
+    def print_readable(self, print_output=True, **options):
+        """The text of the whole class; printed, and returned."""
+        text = f"class {type(self).__name__}(clnn.nn.Module):\n" + "\n".join("    " + line if line.strip() else "" for line in self._code.strip("\n").split("\n"))
+        if print_output:
+            print(text)
+        return text
+
+    def __deepcopy__(self, memo):
+        holder = Module()
+        holder.__dict__ = copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}, memo)
+        return GraphModule(holder, copy.deepcopy(self._graph), type(self).__name__)
+
+    def __copy__(self):
+        return GraphModule(self, copy.deepcopy(self._graph), type(self).__name__)
+
+    def __reduce__(self):
+        holder = Module()
+        holder.__dict__ = {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}
+        return GraphModule, (holder, self._graph, type(self).__name__)
+
+    __reduce_ex__ = lambda self, protocol: self.__reduce__()                         # noqa: E731
+
+    def __str__(self):
+        return "\n".join([super().__str__(), self._code, "# To see more debug info, please use `graph_module.print_readable()`"])

@@ -1,0 +1,190 @@
+"""One operation of a graph."""
+from __future__ import annotations
+
+import operator
+
+OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
+_impure: set = {setattr, operator.setitem}
+
+
+def has_side_effect(fn):
+    """Mark a function whose calls stay in a graph though nobody uses their results (decorator)."""
+    _impure.add(fn)
+    return fn
+
+
+def map_aggregate(value, fn):
+    """``fn`` of every leaf of nested tuples, lists, dictionaries and slices."""
+    if isinstance(value, tuple):
+        items = [map_aggregate(v, fn) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items) if type(value) is tuple else fn(value)
+    if isinstance(value, list):
+        return [map_aggregate(v, fn) for v in value]
+    if isinstance(value, dict):
+        return {k: map_aggregate(v, fn) for k, v in value.items()}
+    if isinstance(value, slice):
+        return slice(*[map_aggregate(v, fn) for v in (value.start, value.stop, value.step)])
+    return fn(value)
+
+
+def map_arg(value, fn):
+    """``fn`` of every Node in a nested structure; the rest stays."""
+    return map_aggregate(value, lambda v: fn(v) if isinstance(v, Node) else v)
+
+
+class Node:
+    """A placeholder, an attribute, a call or the output.
+
+    Attributes:
+        op: ``placeholder``, ``get_attr``, ``call_function``, ``call_method``, ``call_module`` or ``output``.
+        target: the argument's, attribute's, method's or module's name, or the function.
+        args, kwargs: of the call; nodes stand for their values.
+        users: the nodes that use this one, as keys.
+        meta: notes of who looks at the graph.
+    """
+
+    def __init__(self, graph, name, op, target, args, kwargs, return_type=None):
+        if op not in OPS:
+            raise AssertionError(f"op '{op}' is not one of {OPS}")
+        if op == "call_function" and not callable(target):
+            raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {type(target).__name__} but a Callable is expected")
+        self.graph, self.name, self.op, self.target, self.type = graph, name, op, target, return_type
+        self.users, self.meta, self.stack_trace = {}, {}, None
+        self._args, self._kwargs, self._erased = (), {}, False
+        self._update(tuple(args), dict(kwargs))
+
+    def _update(self, args, kwargs):
+        for n in self.all_input_nodes:
+            n.users.pop(self, None)
+        self._args, self._kwargs = args, kwargs
+        for n in self.all_input_nodes:
+            n.users[self] = None
+
+    @property
+    def args(self):
+        return self._args
+
+    @args.setter
+    def args(self, value):
+        self._update(tuple(value), self._kwargs)
+
+    @property
+    def kwargs(self):
+        return self._kwargs
+
+    @kwargs.setter
+    def kwargs(self, value):
+        self._update(self._args, dict(value))
+
+    @property
+    def all_input_nodes(self):
+        """The nodes among the arguments, each once."""
+        found = {}
+        map_arg((self._args, self._kwargs), lambda n: found.setdefault(n))
+        return list(found)
+
+    def update_arg(self, idx, arg):
+        """Replace one positional argument."""
+        args = list(self._args)
+        args[idx] = arg
+        self.args = args
+
+    def insert_arg(self, idx, arg):
+        """Put a positional argument before number ``idx``."""
+        self.args = (*self._args[:idx], arg, *self._args[idx:])
+
+    def update_kwarg(self, key, arg):
+        """Replace one keyword argument."""
+        self.kwargs = {**self._kwargs, key: arg}
+
+    def replace_input_with(self, old_input, new_input):
+        """Use another node where this one used ``old_input``."""
+        args, kwargs = map_arg((self._args, self._kwargs), lambda n: new_input if n is old_input else n)
+        self._update(args, kwargs)
+
+    def replace_all_uses_with(self, replace_with, delete_user_cb=lambda user: True, *, propagate_meta=False):
+        """Let all users of this node use another one; returns the users that changed."""
+        if propagate_meta:
+            replace_with.meta.update(self.meta)
+        changed = [u for u in self.users if delete_user_cb(u) and u is not replace_with]
+        for user in changed:
+            user.replace_input_with(self, replace_with)
+        return changed
+
+    def _neighbour(self, step):
+        nodes = self.graph._nodes
+        at = nodes.index(self) + step
+        return nodes[at] if 0 <= at < len(nodes) else None
+
+    @property
+    def next(self):
+        return self._neighbour(1)
+
+    @property
+    def prev(self):
+        return self._neighbour(-1)
+
+    def prepend(self, x):
+        """Move ``x`` before this node."""
+        if x is not self:
+            self.graph._nodes.remove(x)
+            self.graph._nodes.insert(self.graph._nodes.index(self), x)
+
+    def append(self, x):
+        """Move ``x`` behind this node."""
+        if x is not self:
+            self.graph._nodes.remove(x)
+            self.graph._nodes.insert(self.graph._nodes.index(self) + 1, x)
+
+    def is_impure(self, impure_random=True):
+        """Whether the node does something besides giving a value."""
+        if self.op in ("placeholder", "output"):
+            return True
+        if self.op == "call_function":
+            name = getattr(self.target, "__name__", "")
+            return self.target in _impure or name.endswith("_") and not name.startswith("_")
+        if self.op == "call_method":
+            return self.target.endswith("_") and not self.target.startswith("_")
+        if self.op == "call_module":
+            owner = self.graph.owning_module
+            return owner is not None and getattr(owner.get_submodule(self.target), "_is_impure", False)
+        return False
+
+    def format_node(self, placeholder_names=None, maybe_return_typename=None):
+        """The node as a line of text."""
+        if self.op == "output":
+            return f"return {self.args[0]}"
+        default = f"(default={self.args[0]})" if self.op == "placeholder" and self.args else ""
+        target = self.target if isinstance(self.target, str) else qualified_name(self.target)
+        call = "" if self.op in ("placeholder", "get_attr") else f"(args = {_text(self.args)}, kwargs = {_text(self.kwargs)})"
+        return f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target}]{default}{call}"
+
+    def __repr__(self):
+        return self.name
+
+    def __lt__(self, other):
+        nodes = self.graph._nodes
+        return nodes.index(self) < nodes.index(other)
+
+
+def _text(value):
+    """Arguments as they are printed: nodes with a percent sign, strings bare."""
+    if isinstance(value, Node):
+        return f"%{value.name}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_text, value))}{',' * (len(value) == 1)})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}: {_text(v)}" for k, v in value.items()) + "}"
+    return value if isinstance(value, str) else qualified_name(value) if callable(value) and hasattr(value, "__name__") else str(value)
+
+
+def qualified_name(fn):
+    """The dotted name of a function, as programs write it."""
+    from clnn.overrides import resolve_name
+    known = resolve_name(fn)
+    if known is not None:
+        return known
+    module = getattr(fn, "__module__", None) or "builtins"
+    return f"{'operator' if module == '_operator' else module}.{getattr(fn, '__name__', repr(fn))}"

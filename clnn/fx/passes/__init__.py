@@ -1,0 +1,1 @@
+"""Walks over graphs."""

@@ -1,0 +1,109 @@
+"""Stand-ins for values: what is done with them is written into a graph."""
+from __future__ import annotations
+
+import dis
+import inspect
+import operator
+import sys
+
+from clnn._tensor.tensor import Tensor
+
+from .node import map_aggregate
+
+
+class TraceError(ValueError):
+    """A program asked a stand-in for its value."""
+
+
+class Proxy:
+    """A value that a traced program will compute. Operators, methods and functions of it give further stand-ins."""
+
+    def __init__(self, node, tracer):
+        self.node, self.tracer = node, tracer
+
+    def __repr__(self):
+        return f"Proxy({self.node.name})"
+
+    def __getattr__(self, name):
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return Attribute(self, name)
+
+    def __call__(self, *args, **kwargs):
+        return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
+
+    def __iter__(self):
+        frame = sys._getframe(1)
+        step = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
+        if step is not None and step.opname == "UNPACK_SEQUENCE":
+            return (self[i] for i in range(step.argval))
+        return self.tracer.iter(self)
+
+    def __bool__(self):
+        return self.tracer.to_bool(self)
+
+    def __len__(self):
+        raise RuntimeError("'len' is not supported in symbolic tracing by default. If you want this call to be recorded, please call torch.fx.wrap('len') "
+                           "at module scope".replace("torch.", "clnn."))
+
+    def __contains__(self, item):
+        raise TraceError("'in' asks a traced variable for its value")
+
+    def __index__(self):
+        raise TraceError("a traced variable cannot be used as an index of what is not traced")
+
+    def keys(self):
+        """The keys of a stand-in for a dictionary."""
+        return self.tracer.keys(self)
+
+    @classmethod
+    def __torch_function__(cls, orig_method, types, args=(), kwargs=None):
+        tracer = find_tracer((args, kwargs))
+        if inspect.isfunction(orig_method) or not hasattr(orig_method, "__self__"):
+            return tracer.create_proxy("call_function", orig_method, args, kwargs or {})
+        name = getattr(orig_method.__self__, "__name__", None) or orig_method.__self__.fget.__name__        # a property of Tensor
+        return tracer.create_proxy("call_function", getattr, (args[0], name), {})
+
+
+class Attribute(Proxy):
+    """An attribute of a stand-in: a method, if it is called, and else written into the graph when it is used."""
+
+    def __init__(self, root, attr):
+        self.root, self.attr, self.tracer, self._node = root, attr, root.tracer, None
+
+    @property
+    def node(self):
+        if self._node is None:
+            self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
+        return self._node
+
+    def __call__(self, *args, **kwargs):
+        return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+
+
+def find_tracer(values):
+    """The tracer of the first stand-in in a nested structure."""
+    found = []
+    map_aggregate(values, lambda v: found.append(v.tracer) if isinstance(v, Proxy) else None)
+    return found[0]
+
+
+def _magic(name, fn, reflected=False):
+    def method(self, *args):
+        return self.tracer.create_proxy("call_function", fn, (args[0], self) if reflected else (self, *args), {})
+    method.__name__ = name
+    setattr(Proxy, name, method)
+
+
+for _name in "add sub mul floordiv truediv mod lshift rshift matmul pow".split():
+    _magic(f"__{_name}__", getattr(operator, _name))
+    _magic(f"__r{_name}__", getattr(operator, _name), True)
+for _name, _fn in (("and", operator.and_), ("or", operator.or_), ("xor", operator.xor)):
+    _magic(f"__{_name}__", _fn)
+    _magic(f"__r{_name}__", _fn, True)
+for _name in "eq ne lt gt le ge pos neg invert getitem".split():
+    _magic(f"__{_name}__", getattr(operator, _name))
+_magic("__abs__", abs)
+_magic("__round__", round)
+Proxy.__hash__ = object.__hash__
+assert not issubclass(Proxy, Tensor)

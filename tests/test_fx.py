@@ -1,0 +1,138 @@
+"""Programs as graphs, compared with PyTorch's."""
+import copy
+import doctest
+import importlib
+import operator
+import pickle
+
+import numpy as np
+import pytest
+
+import clnn
+from clnn import fx, nn
+
+
+def model_class(m):
+    class Model(m.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.param = m.nn.Parameter(m.ones(3, 4))
+            self.seq = m.nn.Sequential(m.nn.Linear(4, 4), m.nn.ReLU())
+            self.register_buffer("scale", m.full((4,), 2.0))
+
+        def forward(self, x, y=2, *, flag=None):
+            a = self.seq(x + self.param) * self.scale
+            b = m.cat([a, a], dim=1)[:, 1:3]
+            first, second = b.split(1, dim=1)
+            c = -b @ b.t() - y / 2
+            d = m.nn.functional.relu(c, inplace=False)
+            return {"d": (d, y), "size": a.size(0), "shape": a.shape[0] + 1, "parts": first + second}
+    return Model
+
+
+def modules():
+    torch = pytest.importorskip("torch")
+    importlib.import_module("torch.fx")
+    return clnn, torch
+
+
+def test_graphs_and_code():
+    texts = []
+    for m in modules():
+        traced = m.fx.symbolic_trace(model_class(m)())
+        lines = [str(traced.graph), traced.code]
+        lines += [f"{n.op} {n.name} {n.args} {n.kwargs} {list(n.users)}" for n in traced.graph.nodes if n.name != "relu"]
+        texts.append("\n".join(lines).replace("torch.", "clnn.").replace("clnn.nn.functional.relu", "clnn.relu"))
+    assert texts[0] == texts[1]
+
+
+def test_a_traced_module_computes_the_same():
+    model = model_class(clnn)()
+    traced = fx.symbolic_trace(model)
+    x = clnn.arange(12.0).reshape(3, 4)
+    for again in (traced, copy.deepcopy(traced), fx.Transformer(traced).transform()):
+        expected, got = model(x, 3), again(x, 3)
+        assert got["d"][0].equal(expected["d"][0]) and got["size"] == 3 and got["shape"] == 4 and got["parts"].equal(expected["parts"])
+    simple = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    assert pickle.loads(pickle.dumps(fx.symbolic_trace(simple)))(x).equal(simple(x))
+    assert fx.Interpreter(traced).run(x)["d"][0].equal(model(x)["d"][0])
+    assert {n for n, _ in traced.named_parameters()} == {n for n, _ in model.named_parameters()} and "scale" in dict(traced.named_buffers())
+    traced(x)["d"][0].sum().backward()
+    assert model.param.grad is not None and traced.param is model.param
+
+
+def test_changing_a_graph():
+    traced = fx.symbolic_trace(lambda x: clnn.add(clnn.relu(x), 1))
+    graph = traced.graph
+    for node in graph.find_nodes(op="call_function", target=clnn.relu):
+        with graph.inserting_after(node):
+            new = graph.call_function(operator.neg, (node,))
+        node.replace_all_uses_with(new, lambda user: user is not new)
+    graph.lint()
+    traced.recompile()
+    assert traced(clnn.tensor([2.0, -1.0])).tolist() == [-1.0, 1.0]
+    neg, = graph.find_nodes(op="call_function", target=operator.neg)
+    with pytest.raises(RuntimeError, match="still had 1 users"):
+        graph.erase_node(neg)
+    neg.replace_all_uses_with(neg.args[0])
+    assert graph.eliminate_dead_code() and not graph.eliminate_dead_code() and neg not in graph.nodes
+    traced.recompile()
+    assert traced(clnn.tensor([2.0])).tolist() == [3.0] and [n.name for n in graph.nodes] == ["x", "relu", "add", "output"]
+    graph.nodes[1].prepend(graph.nodes[2])
+    with pytest.raises(RuntimeError, match="before it has been defined"):
+        graph.lint()
+
+
+def test_patterns():
+    traced = fx.symbolic_trace(lambda x, y: clnn.relu(x @ y) + clnn.relu(y @ x).sum())
+    found = fx.replace_pattern(traced, lambda a, b: clnn.relu(a @ b), lambda a, b: clnn.sigmoid(b @ a))
+    x, y = clnn.ones(2, 2), clnn.full((2, 2), 0.5)
+    assert len(found) == 2 and traced(x, y).allclose(clnn.sigmoid(y @ x) + clnn.sigmoid(x @ y).sum())
+
+
+def test_what_cannot_be_traced():
+    def loop(x):
+        for v in x:
+            x = x + v
+        return x
+    for m in modules():
+        for fn, error in ((lambda x: 1 if x.sum() > 0 else 2, m.fx.proxy.TraceError), (loop, m.fx.proxy.TraceError), (lambda x: len(x), RuntimeError)):
+            with pytest.raises(error):
+                m.fx.symbolic_trace(fn)
+    assert clnn.nn.Module.__call__.__name__ != "module_call" and clnn.ones(1).add(1).item() == 2
+
+
+def test_own_tracers_and_wrapped_functions():
+    class Whole(fx.Tracer):
+        def is_leaf_module(self, m, name):
+            return isinstance(m, nn.Sequential) or super().is_leaf_module(m, name)
+    model = model_class(clnn)()
+    tracer = Whole()
+    graph = tracer.trace(model, concrete_args={"flag": True})
+    assert [n.target for n in graph.nodes if n.op == "call_module"] == ["seq"]
+    assert fx.GraphModule(model, graph)(clnn.ones(3, 4))["size"] == 3
+    constant = clnn.tensor([1.0, 2.0])
+    traced = fx.symbolic_trace(lambda x: x + constant)
+    assert traced(clnn.ones(2)).tolist() == [2.0, 3.0] and traced._tensor_constant0 is constant
+
+
+def test_a_graph_made_by_hand():
+    graph = fx.Graph()
+    x = graph.placeholder("input")
+    attribute = graph.get_attr("weight")
+    out = graph.call_method("mul", (graph.call_module("act", (x,)), attribute))
+    graph.output((out, [1.5, None, slice(0, 2)], clnn.float32))
+    module = fx.GraphModule({"weight": nn.Parameter(clnn.full((1,), 3.0)), "act": nn.ReLU()}, graph)
+    value, rest, dtype = module(clnn.tensor([-1.0, 2.0]))
+    assert value.tolist() == [0.0, 6.0] and rest == [1.5, None, slice(0, 2)] and dtype is clnn.float32
+    assert module.add_submodule("more.inner", nn.Identity()) and module.delete_submodule("more.inner") and not module.delete_submodule("no.such")
+    module.add_submodule("unused", nn.Identity())
+    module.delete_all_unused_submodules()
+    assert not hasattr(module, "unused") and hasattr(module, "act")
+    np.testing.assert_equal(len(graph.nodes), 5)
+
+
+@pytest.mark.parametrize("name", ["clnn.fx", "clnn.fx.graph", "clnn.fx._tracer", "clnn.fx.interpreter", "clnn.fx.subgraph_rewriter", "clnn.fx.passes.shape_prop"])
+def test_documentation(name):
+    failed, tried = doctest.testmod(importlib.import_module(name), extraglobs={"clnn": clnn})
+    assert not failed and tried
