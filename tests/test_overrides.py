@@ -206,3 +206,28 @@ def test_parameters_are_plain():
         pass
     assert type(p + 1) is clnn.Tensor and type(Mine(clnn.ones(2)) + 1) is clnn.Tensor
     assert not has_torch_function((p, Mine(clnn.ones(1)), clnn.ones(1), 3, [p]))
+
+
+def test_other_ways_to_write_the_method():
+    class Instance(clnn.Tensor):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return "instance"
+
+    class Off(clnn.Tensor):
+        __torch_function__ = clnn._C._disabled_torch_function_impl
+
+    class Static:
+        @staticmethod
+        def __torch_function__(func, types, args=(), kwargs=None):
+            return func.__name__, args[1:]
+    assert clnn.ones(1).as_subclass(Instance) + 1 == "instance"
+    assert type(clnn.ones(1).as_subclass(Off) + 1) is clnn.Tensor
+    assert clnn.sub(Static(), 3) == ("sub", (3,))
+
+
+def test_own_classes_ask_for_nothing():
+    import clnn.nn.attention.bias
+    import clnn.sparse  # noqa: F401
+    for cls in (clnn.nn.Parameter, clnn.nn.UninitializedBuffer, clnn.nn.attention.bias.CausalBias):
+        assert cls.__torch_function__ is override.disabled
+    assert not override.active

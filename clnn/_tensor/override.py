@@ -300,7 +300,7 @@ def _init_subclass(cls, **kwargs):
     if cls.__torch_function__ is disabled:
         return
     activate()
-    if cls.__torch_function__.__func__ is not _torch_function:
+    if getattr(cls.__torch_function__, "__func__", None) is not _torch_function:
         for name in ("shape", "dtype"):                         # slots of Tensor, which no function stands before
             if name not in cls.__dict__ and getattr(cls, name) is getattr(Tensor, name):
                 setattr(cls, name, _asking(getattr(Tensor, name)))
