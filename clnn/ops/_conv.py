@@ -17,7 +17,7 @@ import numpy as np
 
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change
-from ._gemm import EPILOGUES, adding, cpu_rows, cpu_tile, even_steps, tuned_tile, tuning_key
+from ._gemm import EPILOGUES, SMALL, adding, cpu_rows, cpu_tile, even_steps, small_tile, tuned_tile, tuning_key
 from ._gemm_tensor import plan_conv
 
 _W16, _W8 = struct.Struct("<16q"), struct.Struct("<8q")
@@ -171,14 +171,15 @@ class Taps:
         limit = grid.N * grid.P - (groups - 1) * channels * grid.CS
         tail = (M * K, channels * grid.CS, limit)
         common = dict(TC=T, BIAS="m" if bias else "", EPI=EPILOGUES.get(epilogue, epilogue))
+        self.small = M * K * self.pixels * groups <= SMALL
         make = self._few if self._are_few(M, K, grid, common["EPI"]) else self._cpu if device.is_cpu else self._gpu
         self.steps = steps or K
         make(T, M, K, head, tail, common, grid.plain)
 
     def _are_few(self, M, K, grid, epilogue) -> bool:
         """Few output channels, steps enough to pay for stores by parts of rows, and a grid with few positions that are no pixels."""
-        return (self.device.is_cpu and (M <= 8 or M <= 32 and K >= 96) and not grid.plain and grid.N * grid.P <= 1.7 * self.pixels and self.pixels >= 16
-                and (not epilogue or "VT" in epilogue))
+        return (self.device.is_cpu and not self.small and (M <= 8 or M <= 32 and K >= 96) and not grid.plain
+                and grid.N * grid.P <= 1.7 * self.pixels and self.pixels >= 16 and (not epilogue or "VT" in epilogue))
 
     def _few(self, T, M, K, head, tail, common, plain):
         device = self.device
@@ -196,7 +197,7 @@ class Taps:
     def _cpu(self, T, M, K, head, tail, common, plain):
         device = self.device
         W = 8 if T.acc == "double" else 16
-        MR, NV = cpu_tile(M, self.pixels, W)
+        MR, NV = small_tile(M) if self.small else cpu_tile(M, self.pixels, W)
         tuned = lookup(device, "conv2d", tuning_key(T, M, self.pixels, K))
         if tuned:
             MR, NV = tuned_tile(tuned, M, MR, NV)

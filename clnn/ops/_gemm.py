@@ -230,6 +230,11 @@ def cpu_tile(M: int, N: int, W: int, direct: bool = False):
     return best and best[1:]
 
 
+def small_tile(M: int):
+    """(MR, NV) for up to :data:`SMALL` multiply-adds."""
+    return max(r for r in (1, 2, 4) if r <= M), 1
+
+
 def tuning_key(T, M: int, N: int, K: int) -> str:
     """The class of a product in the table of tuned parameters."""
     return f"{T.name}/{size_class(M, N, K)}"
@@ -266,7 +271,7 @@ def even_steps(K: int, most: int) -> int:
 
 _TINY = 8192        # multiply-adds, and
 _TINY_MOVED = 640   # elements of both operands, up to which a product costs less than its launch whatever kernel computes it
-_SMALL = 40000      # multiply-adds up to which few register tiles are told apart
+SMALL = 40000       # multiply-adds up to which few register tiles are told apart
 
 
 def _plan_cpu(device, p, chunk):
@@ -292,7 +297,7 @@ def _plan_cpu(device, p, chunk):
         return "matmul/dot", dict(W=W, DM=DM, DN=DN, TABLE=p.table == "b"), gs, (1, 1, 1), p.pack(MB, NB, chunk)
     # With more rows a panel of B is worth packing: as it lies, its rows are far apart and share few sets of the caches.
     direct = p.table != "b" and p.b[1] == 1 and p.N >= W and p.M <= (96 if p.K * p.N <= 1 << 16 else 24)
-    MR, NV = cpu_tile(p.M, p.N, W, direct) if work > _SMALL else (max(r for r in (1, 2, 4) if r <= p.M), 1)
+    MR, NV = cpu_tile(p.M, p.N, W, direct) if work > SMALL else small_tile(p.M)
     tuned = lookup(device, "gemm", tuning_key(p.ta, p.M, p.N, p.K)) or {}
     if tuned and not (direct and tuned.get("NV", NV) * W > p.N):
         MR, NV = tuned_tile(tuned, p.M, MR, NV)
