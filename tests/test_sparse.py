@@ -40,7 +40,7 @@ torch.square(s)  s.tanh()  s.sign()  s.isnan()  s.log1p()  F.relu(s)  torch.nan_
 torch.sparse.sum(b,(0,2))  torch.sparse.sum(b,0)  h.sum(0)  h.sum(1)  torch.sparse.sum(h)  s.norm()  s.norm(1)  torch.sparse.softmax(s,1)
 torch.sparse.log_softmax(s,0)  torch.sparse.softmax(b,2)  s[1]  s[:,5]  s[3,5]  s[-1]  s[None]  s[...,0]  b[1]  b[:,1,0]  h[3]  s.select(0,3)
 s.index_select(0,torch.tensor([3,0,3]))  s.index_select(1,torch.tensor([5,1]))  h.index_select(1,torch.tensor([4,0]))  s.narrow_copy(1,1,5)  s.narrow_copy(0,1,2)
-h.narrow_copy(1,1,3)  torch.cat([s,c])  torch.cat([s,c,s],1)  torch.cat([h,h],1)  torch.stack([s,s],1)  s.unsqueeze(1)  h.unsqueeze(2)  b.transpose(0,2)
+h.narrow_copy(1,1,3)  torch.cat([s,c])  torch.cat([s,c,s],1)  torch.cat([h,h],1)  torch.stack([s,s],1)  s.unsqueeze(1)  s.unbind(0)[1]  h.unsqueeze(2)  b.transpose(0,2)
 b.permute(2,0,1)  h.transpose(0,0)  s.clone()  s.double()  s.to(torch.float64)  s.half().float()  s.detach()  d.to_sparse()  d.relu().to_sparse()
 d.relu().to_sparse(1)  d.sparse_mask(c)  s.sparse_mask(c)  r@w  r.t()@d  d.t()@r  r*3  r.sin()  r+r  r.to_dense()  r.sum()  r.to_sparse()  c.to_sparse_csc()
 c.to_sparse_csc()@w  r.values()  c.values()*2  torch.zeros_like(s)  torch.empty_like(s)  F.linear(d,s)  F.linear(s,d)  F.linear(s,w.t(),w[0])  torch.smm(s,w)

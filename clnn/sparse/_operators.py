@@ -294,7 +294,7 @@ FORMS = dict(
     index_select=_places.index_select, cat=_places.cat, stack=_places.stack, unsqueeze=_places.unsqueeze, squeeze=_places.squeeze, permute=_places.permute,
     transpose=_places.transpose, t=_places.t, swapaxes=_places.transpose, swapdims=_places.transpose,
     adjoint=lambda input: _places.transpose(input, -2, -1),
-    _add=add, _sub=sub)
+    _add=add, _sub=sub, unbind=lambda input, dim=0: tuple([_places.select(input, dim, i) for i in range(input.shape[dim])]))
 FORMS.update({name: _on_merged_values(name) for name in _KEEP_ZERO}, **{name: _on_values(name) for name in _LINEAR})
 
 SparseTensor.mm = SparseTensor.spmm = _products.mm                      # the common ones without the detour over a refusal

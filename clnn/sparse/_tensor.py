@@ -201,6 +201,9 @@ class SparseTensor(Tensor):
     def is_contiguous(self, memory_format=None):
         return False
 
+    def get_device(self):
+        return self.part.get_device()
+
     def data_ptr(self):
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
