@@ -17,6 +17,7 @@ from ..graph.op import REGISTRY, Op, register
 from . import tape
 from .autocast import cast_floats, with_autocast
 from .dispatch import _promoted, attach, broadcast, config, elementwise_call, promote, record_elementwise, record_in_layout
+from .explain import described
 from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import apply_inplace, mark, set_out, type_name
@@ -66,9 +67,9 @@ def _finish(op, fn, method, inplace, method_name=None):
     plain, fn = fn, with_autocast(op, fn)
     for f in {plain, fn}:
         f.__name__ = f.__qualname__ = op.name
-    fn.__doc__ = op.doc or fn.__doc__
     fn.op = op
     op.fn, op.method, op.inplace = fn, bool(method), inplace
+    op.doc = fn.__doc__ = described(op, op.doc or fn.__doc__)
     for name in (op.name, *op.aliases):
         if method:
             setattr(Tensor, method_name or name, fn)

@@ -191,6 +191,7 @@ def set_default_device(device):
 
 
 def get_default_device() -> device:
+    """The device on which tensors are made when none is named."""
     return public(resolve(None))
 
 

@@ -27,6 +27,7 @@ def is_grad_enabled() -> bool:
 
 
 def is_inference_mode_enabled() -> bool:
+    """Whether the code runs inside :class:`inference_mode`."""
     return state.inference
 
 

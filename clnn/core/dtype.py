@@ -125,6 +125,7 @@ def noticed(row: dtype) -> dtype:
 
 
 def float_default() -> dtype:
+    """The dtype of tensors made from Python floats."""
     return _default_float
 
 

@@ -38,7 +38,8 @@ class Op:
     gradcheck: bool = True
     expr: Any = None
     hint: str = ""                              # what to do instead, for who gives a dtype that is refused
-    doc: str = ""
+    doc: str = ""                               # the documentation, which ``_tensor/explain.py`` completes
+    example: tuple = ()                         # (statement, what a prompt shows for it)
     grad_name: str = ""
 
     def __repr__(self):

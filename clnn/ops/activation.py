@@ -342,7 +342,12 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     return _apply(noisy, input, inplace)
 
 
-IN_PLACE["rrelu_"] = lambda input, lower=1.0 / 8, upper=1.0 / 3, training=False: rrelu(input, lower, upper, training, True)
+def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
+    """In-place form of :func:`clnn.nn.functional.rrelu`."""
+    return rrelu(input, lower, upper, training, True)
+
+
+IN_PLACE["rrelu_"] = rrelu_
 
 
 @composite("glu", method=False, torch="nn.functional.glu", samples=lambda: [((np.linspace(-2, 2, 24).reshape(4, 6),), {}),

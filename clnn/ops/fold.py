@@ -97,7 +97,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
     Example:
         >>> clnn.nn.functional.unfold(clnn.arange(9.0).reshape(1, 1, 3, 3), 2).shape
-        torch.Size([1, 4, 4])
+        clnn.Size([1, 4, 4])
     """
     if input.ndim not in (3, 4):
         raise RuntimeError(f"Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: "
