@@ -225,6 +225,21 @@ def test_other_ways_to_write_the_method():
     assert clnn.sub(Static(), 3) == ("sub", (3,))
 
 
+def test_a_class_with_a_shape_of_its_own():
+    class Image(clnn.Tensor):
+        def __new__(cls, data):
+            return clnn.as_tensor(data).as_subclass(cls)
+
+        @property
+        def shape(self):
+            with clnn._C.DisableTorchFunctionSubclass():
+                return super().shape
+    t = Image([[1.0, 2.0]])
+    assert t.shape == (1, 2) and type(t * 2) is Image and (t * 2).tolist() == [[2.0, 4.0]] and t.T.shape == (2, 1)
+    leaf = clnn.ones(1, requires_grad=True)
+    assert leaf.as_subclass(Image).grad_fn.name() == "AliasBackward0"
+
+
 def test_own_classes_ask_for_nothing():
     import clnn.nn.attention.bias
     import clnn.sparse  # noqa: F401

@@ -285,6 +285,7 @@ def as_subclass(self, cls):
     if self._rg and self._grad_fn is None and state.grad:
         with all_switched_off():
             self = self.view_as(self)
+        self._grad_fn.label = "AliasBackward0"
     t = Tensor._make_subclass(cls, self)
     theirs = self.__dict__
     for name in _HISTORY:
@@ -297,11 +298,15 @@ def _init_subclass(cls, **kwargs):
     super(Tensor, cls).__init_subclass__(**kwargs)
     if cls.__module__.partition(".")[0] == __package__.partition(".")[0] and "__torch_function__" not in cls.__dict__:
         cls.__torch_function__ = staticmethod(disabled)         # clnn's own classes take nothing over
+    for name in ("shape", "dtype"):                             # slots of Tensor: a property in their place must let them be set
+        own = cls.__dict__.get(name)
+        if type(own) is property and own.fset is None:
+            setattr(cls, name, own.setter(getattr(Tensor, name).__set__))
     if cls.__torch_function__ is disabled:
         return
     activate()
     if getattr(cls.__torch_function__, "__func__", None) is not _torch_function:
-        for name in ("shape", "dtype"):                         # slots of Tensor, which no function stands before
+        for name in ("shape", "dtype"):                         # no function stands before them
             if name not in cls.__dict__ and getattr(cls, name) is getattr(Tensor, name):
                 setattr(cls, name, _asking(getattr(Tensor, name)))
 
