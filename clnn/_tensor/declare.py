@@ -22,7 +22,7 @@ from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import apply_inplace, mark, set_out, type_name
 from .override import answers, late
-from .repeat import repeated
+from .repeat import repeated, repeated_untracked
 from .rules import Rule
 from .tensor import Tensor, make_view
 
@@ -32,13 +32,13 @@ _FLOAT_ARGS = dt.FLOATS
 class Entry(Op):
     """An Op with what the driver precomputes from its declaration."""
 
-    __slots__ = ("number", "position", "rules", "saves", "differentiable", "public", "rule", "variadic", "masks", "all_inputs")
+    __slots__ = ("number", "position", "rules", "saves", "differentiable", "public", "rule", "variadic", "masks", "all_inputs", "together")
 
 
 _numbers = iter(range(1 << 30))
 
 
-def _entry(name, kind, fn, params, *, vjp=None, outputs=("out",), public=None, variadic=False, **fields) -> Entry:
+def _entry(name, kind, fn, params, *, vjp=None, together=None, outputs=("out",), public=None, variadic=False, **fields) -> Entry:
     op = Entry(name, kind, fn, tuple(params), **fields)
     op.number = next(_numbers)
     op.outputs = tuple(outputs)
@@ -47,6 +47,7 @@ def _entry(name, kind, fn, params, *, vjp=None, outputs=("out",), public=None, v
     op.variadic = variadic
     op.vjp = vjp or {}
     op.rules = [Rule(op, key, f) for key, f in op.vjp.items()]
+    op.together = together and Rule(op, ", ".join(op.params[i] for r in op.rules for i in r.targets), together)
     op.saves, op.differentiable = {}, set()
     for r in op.rules:
         for i in r.targets:
@@ -410,19 +411,20 @@ def _binder(body):
     return params, bind
 
 
-def kernel(name=None, *, vjp=None, outputs=("out",), public=None, aliases=(), method=True, inplace=False, variadic=False, autocast="",
+def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None, aliases=(), method=True, inplace=False, variadic=False, autocast="",
            out=False, repeat=False, **fields):
     """Declare an operator whose Python body allocates its outputs and launches templates (decorator).
 
     The body receives exactly the operator's parameters and runs without recording. With ``public`` smaller than the number of ``outputs``, the rest are
     hidden: kept for the gradient rules only. ``decompose`` gives the same result from differentiable operators; it serves ``create_graph``.
     ``variadic``: the first parameter is a list of tensors. ``repeat``: what the body launches follows from shapes, dtypes and attributes alone, so that
-    it need not run each time (its modes: see :func:`repeated`).
+    it need not run each time (its modes: see :func:`repeated`). ``together``: all gradients at once, in the order of ``vjp``, with less work for the host
+    than one rule after another; where they are all wanted and not differentiated themselves, for real numbers. What no wanted one needs is None.
     """
     def decorate(body):
         body = repeated(body, repeat) if repeat else body
         params, bind = _binder(body)
-        op = _entry(name or body.__name__, "kernel", body, params, vjp=vjp, outputs=outputs, public=public, aliases=tuple(aliases),
+        op = _entry(name or body.__name__, "kernel", body, params, vjp=vjp, together=together, outputs=outputs, public=public, aliases=tuple(aliases),
                     variadic=variadic, autocast=autocast, doc=body.__doc__ or "", **fields)
         single, real_only = op.public == 1, not op.complex
 
@@ -553,12 +555,14 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, **field
 
 # -- composites -----------------------------------------------------------------------------------------------------------------
 
-def composite(name=None, *, aliases=(), method=True, inplace=False, old="", **fields):
+def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repeat=False, **fields):
     """Declare an operator made of other operators (decorator); its gradient follows from theirs.
 
     ``old`` lists the parameters in the order in which PyTorch took them before 1.5, all by place: ``x.add_(alpha, other)``.
+    ``repeat``: as for :func:`kernel`; it serves calls that record no gradients.
     """
     def decorate(body):
+        body = repeated_untracked(body, repeat) if repeat else body
         params = tuple(inspect.signature(body).parameters)
         op = _entry(name or body.__name__, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
         return _finish(op, _with_common_names(op, body, params, old.split()), method, inplace)

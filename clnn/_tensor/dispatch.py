@@ -243,6 +243,12 @@ class OpNode(tape.Node):
         g = grads[0] if self.outs == 1 else tuple(grads)
         out = [None] * len(self.edges)
         turn = self.outs == 1 and op.holomorphic and g.dtype.is_complex
+        if op.together is not None and not state.grad and not turn and state.autocast is None \
+                and not any([e is not None and not flag for e, flag in zip(self.edges, needed)]):
+            for i, grad in zip(op.together.targets, op.together.call(self, g, needed)):
+                if grad is not None:
+                    out[i] = self._fit(i, grad)
+            return out
         for rule in op.rules:
             if not rule.joint:
                 i = rule.target

@@ -9,6 +9,7 @@ import functools
 import operator
 import threading
 
+from ..core import rng
 from ..core.config import config
 from ..graph import fuse
 from ..graph.node import Storage
@@ -16,6 +17,7 @@ from ..runtime import launch as launcher
 from ..runtime.device import Device
 from ..runtime.launch import BUFFER, Prepared
 from ..runtime.params import on_change
+from .grad_mode import state
 from .tensor import Tensor
 
 _PLAIN = frozenset((int, float, bytes, type(None)))
@@ -26,7 +28,8 @@ on = True               # tests that change how a device is treated switch it of
 
 
 class Recipe:
-    """Bytes to allocate, launches with what picks their buffers, and the results: None or (buffer, nbytes, shape, strides, dtype, elements, dense).
+    """Bytes to allocate, launches with what picks their buffers, and the results: None, (buffer, nbytes, shape, strides, dtype, elements,
+    dense), or the number of an earlier result that is given once more.
 
     ``places`` are the numbers of arguments: what picks the buffers of a launch from a list picks the arguments' numbers from its end.
     """
@@ -43,7 +46,10 @@ class Recipe:
             prepared.run(device, pick(everything))
         if self.single:
             return _tensor(device, buffers, *self.results[0])
-        return tuple([None if r is None else _tensor(device, buffers, *r) for r in self.results])
+        out = []
+        for r in self.results:
+            out.append(None if r is None else out[r] if r.__class__ is int else _tensor(device, buffers, *r))
+        return tuple(out)
 
 
 def _tensor(device, buffers, at, nbytes, shape, strides, dtype, numel, dense):
@@ -109,7 +115,10 @@ def repeated(body, mode=""):
             ids = list(map(id, buffers))
             key.append(tuple(map(ids.index, ids)))              # which operands are the same memory
         key = tuple(key)
-        found = known.get(key, 0)
+        try:
+            found = known.get(key, 0)
+        except TypeError:                                       # an argument without a hash
+            return body(*values)
         if found.__class__ is Recipe:
             return found.run(buffers)
         if found > _TRIES:
@@ -126,6 +135,18 @@ def repeated(body, mode=""):
         if recipe is not None:
             known[key] = recipe
         return result
+    return call
+
+
+def repeated_untracked(body, mode=""):
+    """``body`` of a composite, repeated where no gradients are recorded: then it is a list of launches like any other (decorator)."""
+    brief = repeated(lambda args, named: body(*args, **dict(named)), mode)
+
+    @functools.wraps(body)
+    def call(*args, **kwargs):
+        if state.autocast is not None or state.grad and any([isinstance(v, Tensor) and v._rg for v in (*args, *kwargs.values())]):
+            return body(*args, **kwargs)
+        return brief(args, tuple(kwargs.items()))
     return call
 
 
@@ -151,7 +172,7 @@ def _observe(body, values, inputs, whole):
     device, me = _device(values), threading.get_ident()
     if device.__class__ is not Device or device.waiting or config.debug:
         return body(*values), None
-    made, launches, plain, transfers = [], [], device.alloc, device.transfers
+    made, launches, plain, before = [], [], device.alloc, (device.transfers, rng.default.offset)
 
     def alloc(nbytes):
         buf = plain(nbytes)
@@ -171,7 +192,7 @@ def _observe(body, values, inputs, whole):
                     fuse.realize(t._storage)
     finally:
         device.alloc, launcher.recorders = plain, None
-    if device.waiting or device.transfers != transfers or any([where is not device for where, *_ in launches]):
+    if device.waiting or (device.transfers, rng.default.offset) != before or any([where is not device for where, *_ in launches]):
         return result, None
     return result, _recipe(device, result, inputs, made, launches)
 
@@ -184,10 +205,14 @@ def _recipe(device, result, inputs, made, launches):
     recipe.single = result.__class__ is not tuple
     recipe.results, first, used = [], len(inputs), set()
     for t in (result,) if recipe.single else result:
-        if t is None:
-            if recipe.single:
-                return None
+        if t is None and not recipe.single:
             recipe.results.append(None)
+            continue
+        if t.__class__ is not Tensor:
+            return None
+        same = [i for i, other in enumerate(result[:len(recipe.results)]) if other is t] if not recipe.single else ()
+        if same:
+            recipe.results.append(same[0])
             continue
         st = t._storage
         k = place.get(id(st.buf), -1)

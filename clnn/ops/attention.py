@@ -213,7 +213,7 @@ def _check(query, key, value, attn_mask, is_causal, groups):
                            f"query.dtype: {query.dtype} instead.")
 
 
-@composite("scaled_dot_product_attention", method=False, torch="nn.functional.scaled_dot_product_attention")
+@composite("scaled_dot_product_attention", repeat=True, method=False, torch="nn.functional.scaled_dot_product_attention")
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     """``softmax(query @ key.T * scale + mask) @ value`` without storing the weights of all queries.
 

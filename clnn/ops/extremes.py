@@ -291,13 +291,13 @@ def _arg_samples():
 _NOT_BOOL = tuple(d for d in dt.REAL if d is not dt.bool_)
 
 
-@composite("argmax", numpy=reference(np.argmax), samples=_arg_samples, errors=_arg_errors("argmax"), dtypes=_NOT_BOOL)
+@composite("argmax", repeat=True, numpy=reference(np.argmax), samples=_arg_samples, errors=_arg_errors("argmax"), dtypes=_NOT_BOOL)
 def argmax(input, dim=None, keepdim=False):
     """Position of the largest element (the first of equal ones), in the flattened tensor or along ``dim``."""
     return _arg("argmax", input, dim, keepdim, True)
 
 
-@composite("argmin", numpy=reference(np.argmin), samples=_arg_samples, errors=_arg_errors("argmin"), dtypes=_NOT_BOOL)
+@composite("argmin", repeat=True, numpy=reference(np.argmin), samples=_arg_samples, errors=_arg_errors("argmin"), dtypes=_NOT_BOOL)
 def argmin(input, dim=None, keepdim=False):
     """Position of the smallest element (the first of equal ones), in the flattened tensor or along ``dim``."""
     return _arg("argmin", input, dim, keepdim, False)

@@ -65,7 +65,7 @@ def _values(*shape):
     return np.random.default_rng(2).standard_normal(shape)
 
 
-@composite("index_select", complex=True, numpy=lambda x, d, i: np.take(x, i, d), samples=lambda: [
+@composite("index_select", repeat=True, complex=True, numpy=lambda x, d, i: np.take(x, i, d), samples=lambda: [
     ((_values(4, 3), 0, np.array([0, 2, 2])), {}), ((_values(2, 5, 3), 1, np.array([4, 0])), {}), ((_values(2, 5, 40), -2, np.array([1])), {})],
     errors=[((np.ones((2, 3)), 0, np.array([[0]])), {}, IndexError, "Index is supposed to be a vector")])
 def index_select(input, dim, index):

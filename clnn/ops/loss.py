@@ -191,7 +191,7 @@ def _ce_samples():
             ((x, np.abs(x)), {}), ((x[0], np.array(4)), {})]
 
 
-@composite("cross_entropy", method=False, torch="nn.functional.cross_entropy", samples=_ce_samples, errors=(
+@composite("cross_entropy", repeat=True, method=False, torch="nn.functional.cross_entropy", samples=_ce_samples, errors=(
     ((np.zeros((3, 4)), np.zeros(2, np.int64)), {}, ValueError, "batch_size"),
     ((np.zeros((3, 4)), np.array([0, 1, 4])), {}, IndexError, "out of bounds")))
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):

@@ -1,10 +1,13 @@
 """Matrix products: mm, bmm, matmul with full broadcasting, linear and the add-products."""
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.grad_mode import state
+from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes, broadcast_strides, collapse
@@ -86,7 +89,12 @@ def _mats(rng_shapes):
     return make
 
 
-@kernel("mm", complex=True, autocast="low", repeat=True, numpy=np.matmul, samples=_mats([((3, 4), (4, 5)), ((1, 7), (7, 1)), ((33, 17), (17, 65))]),
+@functools.partial(repeated, mode="whole")
+def _mm_grads(g, input, mat2, needs):
+    return product(g, mat2.mT) if needs[0] else None, product(input.mT, g) if needs[1] else None
+
+
+@kernel("mm", complex=True, autocast="low", repeat=True, together=_mm_grads, numpy=np.matmul, samples=_mats([((3, 4), (4, 5)), ((1, 7), (7, 1)), ((33, 17), (17, 65))]),
         vjp=dict(input=lambda g, mat2: mm(g, mat2.t()), mat2=lambda g, input: mm(input.t(), g)),
         errors=[((np.ones((2, 3), "f"), np.ones((4, 5), "f")), {}, RuntimeError, "mm: inner sizes differ; got a.shape=(2, 3), b.shape=(4, 5)")])
 def mm(input, mat2):
@@ -100,7 +108,7 @@ def mm(input, mat2):
     return product(input, mat2)
 
 
-@kernel("_bmm", complex=True, method=False, autocast="low", repeat=True,
+@kernel("_bmm", complex=True, method=False, autocast="low", repeat=True, together=_mm_grads,
         vjp=dict(input=lambda g, mat2: _bmm(g, mat2.transpose(-2, -1)), mat2=lambda g, input: _bmm(input.transpose(-2, -1), g)))
 def _bmm(input, mat2):
     return product(input, mat2)
@@ -119,7 +127,7 @@ def _mv(input, vec):
 _mv.op.grad_name = "MvBackward0"
 
 
-@composite("bmm", complex=True, numpy=np.matmul, samples=_mats([((2, 3, 4), (2, 4, 5))]))
+@composite("bmm", repeat=True, complex=True, numpy=np.matmul, samples=_mats([((2, 3, 4), (2, 4, 5))]))
 def bmm(input, mat2):
     """Products of two stacks of matrices: ``(B, M, K) @ (B, K, N) -> (B, M, N)``."""
     _check("bmm", input, mat2)
@@ -131,7 +139,7 @@ def bmm(input, mat2):
     return _bmm(input, mat2)
 
 
-@composite("matmul", complex=True, numpy=np.matmul,
+@composite("matmul", repeat=True, complex=True, numpy=np.matmul,
            samples=_mats([((3,), (3,)), ((3, 4), (4,)), ((4,), (4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)), ((2, 1, 3, 4), (5, 4, 2))]))
 def matmul(input, other):
     """Product by NumPy's rules: vectors, matrices, and stacks of matrices that broadcast.
@@ -174,7 +182,12 @@ def _linear_bias(g):
     return g.sum(tuple(range(g.ndim - 1))) if g.ndim > 1 else g
 
 
-@kernel("_linear2d", complex=True, method=False, autocast="low", repeat=True,
+@functools.partial(repeated, mode="whole")
+def _linear_grads(g, input, weight, needs):
+    return product(g, weight) if needs[0] else None, product(g.t(), input) if needs[1] else None, g.sum(0) if needs[2] else None
+
+
+@kernel("_linear2d", complex=True, method=False, autocast="low", repeat=True, together=_linear_grads,
         vjp=dict(input=lambda g, weight: mm(g, weight), weight=lambda g, input: mm(g.t(), input), bias=lambda g: g.sum(0)))
 def _linear2d(input, weight, bias):
     if weight.shape[0] == 0 or input.shape[0] == 0 or input.shape[1] == 0 or input.dtype.is_complex:
@@ -186,7 +199,7 @@ def _linear2d(input, weight, bias):
 _linear2d.op.grad_name = "AddmmBackward0"
 
 
-@composite("linear", complex=True, method=False, torch="nn.functional.linear")
+@composite("linear", repeat=True, complex=True, method=False, torch="nn.functional.linear")
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias``.
 

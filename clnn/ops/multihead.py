@@ -105,7 +105,7 @@ def _check_mask(mask, shapes):
     return mask
 
 
-@composite("multi_head_attention_forward", method=False, torch="nn.functional.multi_head_attention_forward")
+@composite("multi_head_attention_forward", repeat=True, method=False, torch="nn.functional.multi_head_attention_forward")
 def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn,
                                  dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None,
                                  use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None,

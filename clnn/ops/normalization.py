@@ -138,7 +138,7 @@ def _layer_samples():
             ((x[:, :, :6], (6,), None, rng.normal(0, 1, 6)), {})]
 
 
-@composite("layer_norm", method=False, torch="nn.functional.layer_norm", samples=_layer_samples, errors=(
+@composite("layer_norm", repeat=True, method=False, torch="nn.functional.layer_norm", samples=_layer_samples, errors=(
     ((np.zeros((2, 3)), (4,)), {}, RuntimeError, "Given normalized_shape"),))
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions, ``normalized_shape`` (Ba, Kiros, Hinton, 2016).
@@ -150,7 +150,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
     return _layer_norm(input, _check_shape("layer_norm", input, normalized_shape, weight, bias), weight, bias, eps, False)
 
 
-@composite("rms_norm", method=False, torch="nn.functional.rms_norm", samples=lambda: [s for s in (
+@composite("rms_norm", repeat=True, method=False, torch="nn.functional.rms_norm", samples=lambda: [s for s in (
     ((a[0], a[1], *a[2:3]), k) for a, k in _layer_samples()[:3])])
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """``x / sqrt(mean(x^2) + eps) * weight`` over the last dimensions (Zhang, Sennrich, 2019); eps defaults to the dtype's epsilon."""
@@ -341,7 +341,7 @@ def _gn_samples():
     return [((x, 3), {}), ((x, 2, w, b), {}), ((x, 6, w), {"eps": 1e-2}), ((x[:, :, 0, 0], 2, w, b), {})]
 
 
-@composite("group_norm", method=False, torch="nn.functional.group_norm", samples=_gn_samples, errors=(
+@composite("group_norm", repeat=True, method=False, torch="nn.functional.group_norm", samples=_gn_samples, errors=(
     ((np.zeros((2, 5, 3)), 2), {}, RuntimeError, "divisible"),))
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """``(x - mean) / sqrt(var + eps) * weight + bias`` with statistics per sample and group of channels (Wu, He, 2018)."""

@@ -110,7 +110,7 @@ def _np_tensordot(a, b, dims=2):
     return np.tensordot(a, b, dims)
 
 
-@composite("tensordot", complex=True, method=False, numpy=_np_tensordot, samples=lambda: [
+@composite("tensordot", repeat=True, complex=True, method=False, numpy=_np_tensordot, samples=lambda: [
     ((*_pairs(((2, 3, 4), (3, 4, 5)))()[0][0], 2), {}), ((*_pairs(((2, 3, 4), (4, 3)))()[0][0], ([1, 2], [1, 0])), {})])
 def tensordot(a, b, dims=2):
     """Sums of products over ``dims``: a count of last and first dimensions, or a pair of dimension lists."""
@@ -246,7 +246,7 @@ def _einsum_samples():
     return [((eq, *(r.standard_normal(s) for s in shapes)), {}) for eq, *shapes in cases]
 
 
-@composite("einsum", complex=True, method=False, numpy=_np_einsum, samples=_einsum_samples)
+@composite("einsum", repeat=True, complex=True, method=False, numpy=_np_einsum, samples=_einsum_samples)
 def einsum(equation, *operands):
     """Sums of products in Einstein's notation, from left to right, each pair as one batched matrix product.
 

@@ -117,7 +117,7 @@ def _samples():
 _ERRORS = (((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range"),)
 
 
-@composite("softmax", torch="nn.functional.softmax", numpy=_np_softmax, samples=_samples, errors=_ERRORS)
+@composite("softmax", repeat=True, torch="nn.functional.softmax", numpy=_np_softmax, samples=_samples, errors=_ERRORS)
 def softmax(input, dim=None, dtype=None, *, _stacklevel=3, out=None):
     """``exp(x_i) / sum_j exp(x_j)`` along ``dim``, computed from ``x - max(x)``.
 
@@ -134,7 +134,7 @@ def softmax(input, dim=None, dtype=None, *, _stacklevel=3, out=None):
     return r if out is None else _into(out, r)
 
 
-@composite("log_softmax", torch="nn.functional.log_softmax", numpy=lambda x, dim=-1: np.log(_np_softmax(x, dim)), samples=_samples, errors=_ERRORS)
+@composite("log_softmax", repeat=True, torch="nn.functional.log_softmax", numpy=lambda x, dim=-1: np.log(_np_softmax(x, dim)), samples=_samples, errors=_ERRORS)
 def log_softmax(input, dim=None, dtype=None, *, _stacklevel=3, out=None):
     """``x_i - log(sum_j exp(x_j))`` along ``dim``, without overflow."""
     r = _log_softmax(*_prepared("log_softmax", input, dim, dtype))

@@ -9,7 +9,7 @@ import functools
 import math
 import sys
 
-from .._tensor import dispatch, multi, tape
+from .._tensor import dispatch, multi, repeat, tape
 from .._tensor.tensor import Tensor
 from ..graph import fuse, reduce
 from ..graph import node as lazy
@@ -266,6 +266,7 @@ def counting(callback):
     """While the block runs, ``callback(op, multiply_adds)`` is called for each product, convolution and attention."""
     tools = Instruments(None)
     tools._gradients_apart()
+    tools._set(repeat, "on", False)         # what is repeated as a whole does not call the operators that it is made of
 
     def counted(op, body):
         def call(*values):

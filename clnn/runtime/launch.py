@@ -150,8 +150,8 @@ class Prepared:
         """Launch as others do; once the driver took it, the way of :meth:`run` is open."""
         kernel = self.kernel
         launch(device, kernel, *self.where, *self._filled(buffers, numbers))
-        self.sizes = kernel and kernel.sizes.get(self.where)
-        if self.sizes is None:
+        sizes = kernel and kernel.sizes.get(self.where)
+        if sizes is None:
             return
         fixed, self.constants = [], []
         for i, a in enumerate(self.args):
@@ -161,6 +161,7 @@ class Prepared:
                 self.constants.append((i, a))
         self.fixed = tuple(fixed)
         self.checked = any(a is device.checked_buffer for _, a in self.constants if a is not None)
+        self.sizes = sizes                      # last, as other threads look at it
 
 
 _PACKED = {int: _pack_long, float: _pack_float, bytes: bytes}

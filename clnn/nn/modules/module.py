@@ -186,10 +186,10 @@ class Module(HookMixin, StateMixin, ConvertMixin):
     # -- attributes -----------------------------------------------------------------------------------------------------
     def __getattr__(self, name):  # only called when the ordinary lookup failed
         own = self.__dict__
-        for table in ("_parameters", "_buffers", "_modules"):
-            values = own.get(table)
-            if values is not None and name in values:
-                return values[name]
+        if "_modules" in own:  # the table that is made last
+            for values in (own["_parameters"], own["_modules"], own["_buffers"]):
+                if name in values:
+                    return values[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _forget(self, name, keep):
