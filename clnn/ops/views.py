@@ -374,7 +374,7 @@ def to(self, *args, **kwargs):
     dtype, dev, force = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
     for i, a in enumerate(args):
         if isinstance(a, Tensor):
-            dtype, dev = a.dtype, a._storage.device
+            dtype, dev = a.dtype, a._home
         elif isinstance(a, dt.dtype) or a in (float, int, bool, complex):
             dtype = a
         elif isinstance(a, bool):
