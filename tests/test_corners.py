@@ -139,7 +139,39 @@ def _whole_channels(t):
     return [bool((y.amax(2) == y.amin(2)).all()), bool((y.amax((1, 2)) != y.amin((1, 2))).all())]
 
 
+def _results(t):
+    """How results with names print, and which class they are of."""
+    S = t.tensor([[2.0, 1.0], [1.0, 3.0]])
+    found = [t.slogdet(S), t.linalg.slogdet(S), S.max(1), t.linalg.lu_factor(S), S.aminmax()]
+    names = ("slogdet", "linalg_slogdet", "max", "linalg_lu_factor", "aminmax", "frexp", "histogram", "linalg_inv_ex", "svd", "triangular_solve", "topk_out")
+    return [repr(r).replace("torch.", "clnn.") for r in found] + [isinstance(r, getattr(t.return_types, n)) for r, n in zip(found, names)] + [
+        getattr(t.return_types, n).n_fields for n in names]
+
+
+def _rare_methods(t):
+    import warnings
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        x = t.arange(4.0)
+        got = [x.clone().map2_(x + 1, x + 2, lambda a, b, c: a + b * c), (x + 1).polygamma_(1), x.resize(2, 2), x.resize_as(t.ones(2, 2)), x[1:]._is_view(),
+               x._is_view(), x.module_load(t.ones(4)), x, t.ones(2, 3, 4).T.shape, t.ones(2, 3).T.shape, t.functional.stft is t.stft]
+    return [*got, sorted(str(w.message)[:50] for w in seen)]
+
+
+def _trees(t):
+    import importlib
+    from collections import namedtuple
+    m = importlib.import_module(t.__name__ + ".utils._pytree")
+    tree = {"a": [1, (2, 3)], "b": namedtuple("Pair", "x y")(4, 5)}
+    return [[(m.keystr(path), leaf, m.key_get(tree, path)) for path, leaf in m.tree_leaves_with_path(tree)],
+            [list(v) if isinstance(v, tuple) else v for v in m.tree_leaves(m.tree_map_with_path(lambda path, x, y: m.keystr(path) + str(x + y), tree, tree))],
+            m.tree_is_leaf(3), m.tree_is_leaf([3]), len(m.tree_flatten_with_path(tree)[0]), m.tree_map_with_path(print, ())]
+
+
 CALLS = {
+    "paths of trees": _trees,
+    "named results": _results,
+    "rare methods": _rare_methods,
     "factors of integers": _factors,
     "kinds of errors": _kinds,
     "channels of dropout2d": _whole_channels,

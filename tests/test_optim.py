@@ -339,7 +339,7 @@ def test_schedule_errors_and_warning():
     p = clnn.nn.Parameter(clnn.zeros(1))
     opt = clnn.optim.SGD([p], lr=0.1)
     scheduler = lr_scheduler.StepLR(opt, 2)
-    with pytest.warns(UserWarning, match="before optimizer.step"):
+    with pytest.warns(UserWarning, match="before `optimizer.step"):
         scheduler.step()
     for make in (lambda: lr_scheduler.LambdaLR(opt, [lambda e: 1] * 2), lambda: lr_scheduler.SequentialLR(opt, [scheduler], [1]),
                  lambda: lr_scheduler.OneCycleLR(opt, 0.1), lambda: lr_scheduler.ConstantLR(opt, 2.0), lambda: lr_scheduler.ChainedScheduler([]),

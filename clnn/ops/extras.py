@@ -10,6 +10,7 @@ from .._tensor.inplace import apply_inplace
 from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
+from ..core.warn import warn
 from ..graph.op import REGISTRY
 from . import creation
 from .selection import where
@@ -110,6 +111,11 @@ Tensor.renorm = renorm
 Tensor.renorm_ = lambda self, p, dim, maxnorm: apply_inplace(self, renorm(self, p, dim, maxnorm), "renorm")
 Tensor.apply_ = lambda self, fn: _on_host(self, fn)
 Tensor.map_ = lambda self, other, fn: _on_host(self, fn, other)
+Tensor.map2_ = lambda self, x, y, fn: _on_host(self, fn, x, y)
+Tensor.polygamma_ = lambda self, n: apply_inplace(self, self.polygamma(n), "polygamma")
+Tensor._is_view = lambda self: self._base is not None
+Tensor._is_all_true = lambda self: self.all()
+Tensor._is_any_true = lambda self: self.any()
 Tensor.is_same_size = lambda self, other: self.shape == other.shape
 Tensor.is_nonzero = lambda self: bool(self)
 Tensor.new = lambda self, *args, **kw: creation.tensor(*args, dtype=self.dtype, device=self._storage.device) if args and isinstance(
@@ -124,6 +130,30 @@ Tensor.is_distributed = lambda self: False
 Tensor.is_mps = Tensor.is_xpu = Tensor.is_xla = Tensor.is_vulkan = Tensor.is_sparse_csr = Tensor.is_mtia = Tensor.is_maia = Tensor.is_ipu = False
 Tensor.dim_order = lambda self: tuple(sorted(range(self.ndim), key=lambda d: -self._strides[d]))
 Tensor.name = None
+
+
+def _resized(self, *sizes):
+    """The leading elements in another shape of as many (deprecated in PyTorch; use ``reshape`` or ``resize_``)."""
+    warn("non-inplace resize is deprecated")
+    return self.reshape(*sizes)
+
+
+def _resized_as(self, other):
+    """:func:`_resized` to the shape of ``other``."""
+    warn("non-inplace resize_as is deprecated")
+    return self.reshape(other.shape)
+
+
+def _module_load(self, other, assign=False):
+    """What takes the place of ``self`` when ``other`` is loaded into a module that has it: ``other`` itself, or ``self`` with its values."""
+    if not assign:
+        return self.copy_(other).detach()
+    return other if type(self) is type(other) else other.detach()
+
+
+Tensor.resize, Tensor.resize_as = _resized, _resized_as
+Tensor.module_load = _module_load
+Tensor.storage_type = lambda self: TypedStorage
 
 
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):

@@ -415,7 +415,7 @@ def meshgrid(*tensors, indexing=None):
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
     if indexing is None:
-        warn("meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
+        warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'.replace("torch.", ""))
     swap = indexing == "xy" and len(tensors) >= 2

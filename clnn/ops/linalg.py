@@ -142,13 +142,19 @@ def _slogdet(A):
 _slogdet.op.grad_name = "LinalgSlogdetBackward0"
 
 
-@composite("slogdet", complex=True, numpy=lambda a: tuple(np.linalg.slogdet(a)), samples=_square_samples(), dtypes=_REAL,
-           errors=_square_errors("linalg.slogdet"), tolerance=_TOLERANCE)
+@composite("linalg_slogdet", method=False, complex=True, torch="linalg.slogdet", numpy=lambda a: tuple(np.linalg.slogdet(a)), samples=_square_samples(),
+           dtypes=_REAL, errors=_square_errors("linalg.slogdet"), tolerance=_TOLERANCE)
 def slogdet(A):
     """Sign and logarithm of the absolute value of the determinant."""
     matrices("linalg.slogdet", A)
     square("linalg.slogdet", A)
     return _Slogdet(*_slogdet(A))
+
+
+@composite("slogdet", complex=True, dtypes=_REAL, samples=_square_samples())
+def legacy_slogdet(A):
+    """Sign and logarithm of the absolute value of the determinant; see :func:`clnn.linalg.slogdet`."""
+    return named("slogdet", "sign", "logabsdet")(*slogdet(A))
 
 
 @composite("logdet", complex=True, dtypes=_REAL)

@@ -11,6 +11,7 @@ from .._tensor.interop import transfer
 from .._tensor.tensor import Tensor, copy, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides, infer_size, view_strides, wrap_dim
+from ..core.warn import warn
 from . import creation
 from .creation import as_size
 from .selection import cast
@@ -167,7 +168,14 @@ def t(input):
     return input.shape[::-1], input._strides[::-1], input._offset
 
 
-Tensor.T = property(lambda self: self.permute(*range(self.ndim - 1, -1, -1)))
+def _reversed_dimensions(self):
+    if self.ndim not in (0, 2):
+        warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future release. "
+             "Use `x.mT` to transpose batches of matrices, or `x.permute(*range(x.ndim - 1, -1, -1))`.")
+    return self.permute(*range(self.ndim - 1, -1, -1))
+
+
+Tensor.T = property(_reversed_dimensions)
 Tensor.mT = property(lambda self: self.transpose(-2, -1))
 
 

@@ -88,8 +88,8 @@ class LRScheduler:
     def step(self, epoch=None):
         """Go to the next epoch, or to epoch `epoch`, and set the learning rates."""
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn("lr_scheduler.step() was called before optimizer.step(): call them in the opposite order, or the first value of "
-                          "the schedule is skipped", UserWarning, stacklevel=2)
+            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call them in the opposite order: `optimizer.step()` before "
+                          "`lr_scheduler.step()`, or the first value of the schedule is skipped.", UserWarning, stacklevel=2)
         self._step_count += 1
         if epoch is not None:
             warnings.warn("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible; call "

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Any, NamedTuple
 
 _LEAF = object()
 
@@ -26,6 +27,7 @@ class TreeSpec:
 
 
 LEAF = TreeSpec(_LEAF, None, ())
+PyTree = Context = Any
 
 
 def _parts(value):
@@ -84,6 +86,91 @@ def tree_map(func, tree, *rests, is_leaf=None):
     """``func`` of each leaf (and of what stands in its place in the trees of ``rests``), in the same structure."""
     leaves, spec = tree_flatten(tree, is_leaf)
     return tree_unflatten([func(*row) for row in zip(leaves, *[_aligned(r, spec) for r in rests])], spec)
+
+
+class SequenceKey(NamedTuple):
+    """A step into a list or tuple."""
+
+    idx: int
+
+    def __str__(self):
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence):
+        return sequence[self.idx]
+
+
+class MappingKey(NamedTuple):
+    """A step into a dictionary."""
+
+    key: object
+
+    def __str__(self):
+        return f"[{self.key!r}]"
+
+    def get(self, mapping):
+        return mapping[self.key]
+
+
+class GetAttrKey(NamedTuple):
+    """A step into a named tuple."""
+
+    name: str
+
+    def __str__(self):
+        return f".{self.name}"
+
+    def get(self, obj):
+        return getattr(obj, self.name)
+
+
+def _steps(parts):
+    """One key per child of a node."""
+    kind, keys, children = parts
+    if keys is not None:
+        return [MappingKey(k) for k in keys]
+    return [GetAttrKey(f) for f in kind._fields] if hasattr(kind, "_fields") else [SequenceKey(i) for i in range(len(children))]
+
+
+def tree_leaves_with_path(tree, is_leaf=None):
+    """``(path, leaf)`` of each leaf, the path being a tuple of keys."""
+    parts = None if is_leaf is not None and is_leaf(tree) else _parts(tree)
+    if parts is None:
+        return [((), tree)]
+    return [((step, *path), leaf) for step, child in zip(_steps(parts), parts[2]) for path, leaf in tree_leaves_with_path(child, is_leaf)]
+
+
+def tree_flatten_with_path(tree, is_leaf=None):
+    """(list of ``(path, leaf)``, structure)."""
+    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
+
+
+def tree_map_with_path(func, tree, *rests, is_leaf=None):
+    """``func(path, leaf, ...)`` of each leaf, in the same structure.
+
+    Example:
+        >>> clnn.utils._pytree.tree_map_with_path(lambda path, x: clnn.utils._pytree.keystr(path), {"a": [1, 2]})
+        {'a': ["['a'][0]", "['a'][1]"]}
+    """
+    leaves, spec = tree_flatten_with_path(tree, is_leaf)
+    return tree_unflatten([func(path, *row) for (path, *row) in zip(*zip(*leaves), *[_aligned(r, spec) for r in rests])] if leaves else [], spec)
+
+
+def keystr(kp):
+    """A path as text: ``['layers'][0].weight``."""
+    return "".join(map(str, kp))
+
+
+def key_get(obj, kp):
+    """What a path leads to."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj
+
+
+def tree_is_leaf(tree, is_leaf=None):
+    """Whether this is a leaf and no node."""
+    return is_leaf is not None and is_leaf(tree) or _parts(tree) is None
 
 
 def tree_structure(tree, is_leaf=None):
