@@ -3,6 +3,7 @@
 ##   logarithm), above in 1 / (x x) for the amplitudes of cosine and sine; fitted for this file. Without a branch.
 ##   K up to 1 (doubles: 2) by its series with the logarithm, in x x / 4; above in 2 / x - 1 (4 / x - 1). erfcx of floats: in (x - 2) / (x + 2), after
 ##   Shepherd and Laframboise (1981); fitted for this file, without a branch, of floats within 4 ulp
+<%namespace name="math" file="/common/math.cl.mako"/>
 <%!
     OV = "static inline __attribute__((overloadable))"
     # in z = x x / 32 - 1
@@ -78,43 +79,50 @@
                 -3.0305069428642685e-10, -1.1899288235977555e-10, 8.622374542053455e-11))
     TABLES = dict(float=(J_NEAR, Y_NEAR, FAR, I_NEAR, K_NEAR, K_FAR), double=(J_NEAR_D, Y_NEAR_D, (FAR0_D, FAR1_D), I_NEAR_D, K_NEAR_D, K_FAR_D))
 
-    def horner(var, coefficients, s="f"):
-        text = f"{coefficients[-1]!r}{s}"
+    def horner(var, coefficients, s="f", F="F"):
+        text = f"({F})({coefficients[-1]!r}{s})"
         for c in reversed(coefficients[:-1]):
-            text = f"fma({text}, {var}, {c!r}{s})"
+            text = f"fma({text}, {var}, ({F})({c!r}{s}))"
         return text
 %>
-% for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
-<% j_near, y_near, bessel_far, i_near, k_near, k_far = TABLES[F] %>\
 % for name, order, second in (("j0", 0, 0), ("j1", 1, 0), ("y0", 0, 1), ("y1", 1, 1)):
 //@ clnn_${name}
-${OV} ${F} clnn_${name}(${F} x) {
-    const ${F} a = fabs(x), near = a < 8 ? a : 8, far = a > 8 ? a : 8;
-    const ${F} z = fma(near, near * 0.03125${s}, -1.0${s}), w = 8 / far, u = w * w;
-    const ${F} small = ${horner("z", j_near[order], s)}${" * near" if order else ""};
-    const ${F} p = ${horner("u", bessel_far[order][0], s)}, q = w * ${horner("u", bessel_far[order][1], s)};
-    const ${F} c = clnn_cos(far), t = clnn_sin(far), r = ${"0.564189584f" if s else "0.5641895835477563"} / sqrt(far);
-    const ${F} e = ${"t - c, f = -(c + t)" if order else "c + t, f = t - c"};         /* cosine and sine of x - pi/4 or x - 3 pi/4, times sqrt 2 */
+% for types in math.module.VECTORS + (math.module.DOUBLES if USE_FP64 else []):
+<% kind, s = ("float", "f") if "float" in types[0] else ("double", "") %>\
+<% j_near, y_near, bessel_far = TABLES[kind][:3] %>\
+<%math:typed types="${types}">
+${OV} F clnn_${name}(F x) {
+    const F a = fabs(x);
+    const I wide = (I)(a > 8);
+    const F near = select(a, (F)8, wide), far = select((F)8, a, wide), z = fma(near, near * 0.03125${s}, (F)-1.0${s}), w = 8 / far, u = w * w;
+    const F small = ${horner("z", j_near[order], s)}${" * near" if order else ""};
+    const F p = ${horner("u", bessel_far[order][0], s)}, q = w * ${horner("u", bessel_far[order][1], s)};
+    const F c = clnn_cos(far), t = clnn_sin(far), r = ${"0.564189584f" if s else "0.5641895835477563"} / sqrt(far);
+    const F e = ${"t - c, f = -(c + t)" if order else "c + t, f = t - c"};         /* cosine and sine of x - pi/4 or x - 3 pi/4, times sqrt 2 */
 % if second:
 <% half_pi, ln2 = ("0.636619772f", "0.693147181f") if s else ("0.6366197723675814", "0.6931471805599453") %>\
-    const ${F} more = ${horner("z", y_near[order], s)}${" * near" if order else ""};
-    const ${F} series = fma(${half_pi} * (clnn_log(near) - ${ln2}), small, ${f"more - {half_pi} / near" if order else "more"});
-    const ${F} value = a > 8 ? r * (p * f + q * e) : series;
-    return x == 0 ? -INFINITY : x > 0 ? value : NAN;
+    const F more = ${horner("z", y_near[order], s)}${" * near" if order else ""};
+    const F series = fma(${half_pi} * (clnn_log(near) - ${ln2}), small, ${f"more - {half_pi} / near" if order else "more"});
+    const F value = select(series, r * (p * f + q * e), wide);
+    return select(select((F)NAN, value, (I)(x > 0)), (F)-INFINITY, (I)(x == 0));
 % else:
-    const ${F} value = a > 8 ? r * (p * e - q * f) : small;
-    return x != x ? x : ${"x == 0 ? x : x < 0 ? -value : value" if order else "x == 0 ? 1 : value"};
+    const F value = select(small, r * (p * e - q * f), wide);
+    return select(${"copysign(value, value * x)" if order else "value"}, ${"x" if order else "value + x"}, (I)(${"(x == 0) | (x != x)" if order else "x != x"}));
 % endif
 }
+</%math:typed>
 % endfor
+% endfor
+% for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
+<% i_near, k_near, k_far = TABLES[F][3:] %>\
 <% limit = 1 if F == "float" else 2 %>\
 % for order in (0, 1):
 //@ clnn_k${order}e
 ${OV} ${F} clnn_k${order}e(${F} x) {
     const ${F} near = x < ${limit} ? x : ${limit}, far = x > ${limit} ? x : ${limit}, z = near * near * 0.25${s}, u = ${2 * limit} / far - 1;
-    const ${F} l = clnn_log(near * 0.5${s}), i = ${horner("z", i_near[order], s)}, k = ${horner("z", k_near[order], s)};
+    const ${F} l = clnn_log(near * 0.5${s}), i = ${horner("z", i_near[order], s, F)}, k = ${horner("z", k_near[order], s, F)};
     const ${F} small = clnn_exp(near) * ${"fma(l * near, i, k / near)" if order else "fma(-l, i, k)"};
-    const ${F} value = x > ${limit} ? ${horner("u", k_far[order], s)} / sqrt(far) : small;
+    const ${F} value = x > ${limit} ? ${horner("u", k_far[order], s, F)} / sqrt(far) : small;
     return x == 0 ? INFINITY : x > 0 ? value : NAN;
 }
 % endfor
@@ -122,7 +130,7 @@ ${OV} ${F} clnn_k${order}e(${F} x) {
 ${OV} ${F} clnn_erfcx(${F} x) {
 % if F == "float":
     const float a = fabs(x), b = a < 1e18f ? a : 1e18f, t = (b - 2.0f) / (b + 2.0f);
-    const float right = ${horner("t", ERFCX)} / fma(a, 2.0f, 1.0f);
+    const float right = ${horner("t", ERFCX, "f", F)} / fma(a, 2.0f, 1.0f);
     const float c = a < 10.0f ? a : 10.0f, h = c * c, e = clnn_exp(h);                 /* the square's rounding error, times e, would be seen */
     const float left = e < 1e38f ? fma(2.0f * e, fma(c, c, -h), 2.0f * e - right) : 2.0f * e;
     return x != x ? x : x < 0 ? left : right;

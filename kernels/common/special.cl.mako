@@ -2,6 +2,7 @@
 ## digamma and its derivatives trigamma, tetragamma: recurrence up to x >= 6 or 10, then the asymptotic series (Abramowitz & Stegun 6.3.18, 6.4.11; of doubles
 ## coefficients that were fitted to it), reflection below 0.
 ## erfinv: Giles, "Approximating the erfinv function" (2010), refined by Halley's method.
+<%namespace name="math" file="/common/math.cl.mako"/>
 <%!
     OV = "static inline __attribute__((overloadable))"
     DIGAMMA = dict(float=(0.0833333333, -0.00833333333, 0.00396825397, -0.00416666667, 0.00757575758),
@@ -27,21 +28,51 @@ ${OV} ${I} clnn_ipow(${I} base, ${I} exponent) {
     return r;
 }
 % endfor
-% for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
 //@ clnn_digamma
+% for types in math.module.VECTORS + (math.module.DOUBLES if USE_FP64 else []):
+<% s, series = ("f", DIGAMMA["float"]) if "float" in types[0] else ("", DIGAMMA["double"]) %>\
+<%math:typed types="${types}">
 /* without a branch: six steps up where the series needs them, two to a division; doubles have more of the series */
-${OV} ${F} clnn_digamma(${F} x) {
-    const ${F} pi = (${F})3.14159265358979323846${s}, whole = floor(x), part = x - whole, t = part > (${F})0.5${s} ? x - (whole + 1) : part, a = x < 0 ? 1 - x : x;
-    const int up = a < 6;
-    const ${F} b = up ? a : (${F})6, y = up ? a + 6 : a, z = 1 / (y * y);
-    const ${F} steps = (2 * b + 1) / (b * (b + 1)) + (2 * b + 5) / ((b + 2) * (b + 3)) + (2 * b + 9) / ((b + 4) * (b + 5));
-    ${F} series = (${F})${repr(DIGAMMA[F][-1])}${s};
-% for c in DIGAMMA[F][-2::-1]:
-    series = fma(series, z, (${F})${repr(c)}${s});
+${OV} F clnn_digamma(F x) {
+    const F whole = floor(x), part = x - whole, t = select(part, x - (whole + 1), (I)(part > (F)0.5${s}));
+    const I below = (I)(x < 0);
+    const F a = select(x, 1 - x, below);
+    const I up = (I)(a < 6);
+    const F b = select((F)6, a, up), y = select(a, a + 6, up), z = 1 / (y * y);
+    const F steps = (2 * b + 1) / (b * (b + 1)) + (2 * b + 5) / ((b + 2) * (b + 3)) + (2 * b + 9) / ((b + 4) * (b + 5));
+    F sum = (F)${repr(series[-1])}${s};
+% for c in series[-2::-1]:
+    sum = fma(sum, z, (F)${repr(c)}${s});
 % endfor
-    const ${F} r = clnn_log(y) - (${F})0.5${s} / y - z * series - (up ? steps : (${F})0) - (x < 0 ? pi / clnn_tan(pi * (x < 0 ? t : (${F})0.25${s})) : (${F})0);
-    return x == 0 ? copysign((${F})INFINITY, -x) : x < 0 && x == whole ? (${F})NAN : r;
+    const F slope = (F)3.14159265358979323846${s} / clnn_tan((F)3.14159265358979323846${s} * select((F)0.25${s}, t, below));
+    const F r = clnn_log(y) - (F)0.5${s} / y - z * sum - select((F)0, steps, up) - select((F)0, slope, below);
+    return select(select(r, (F)NAN, below & (I)(x == whole)), copysign((F)INFINITY, -x), (I)(x == 0));
 }
+</%math:typed>
+% endfor
+//@ clnn_erfinv
+% for types in math.module.VECTORS + (math.module.DOUBLES if USE_FP64 else []):
+<% kind, s = ("float", "f") if "float" in types[0] else ("double", "") %>\
+<%math:typed types="${types}">
+${OV} F clnn_erfinv(F y) {
+    const F size = fabs(y), l = -clnn_log((1 - y) * (1 + y));
+    const I tail = (I)(l >= 5);
+    const F w = select(l - (F)2.5${s}, sqrt(l) - ${3 if s else 4}, tail);
+    F p = select((F)${MIDDLE[0]}${s}, (F)${TAIL[kind][0]}${s}, tail);
+% for c, t in zip(MIDDLE[1:], TAIL[kind][1:]):
+    p = fma(p, w, select((F)${c}${s}, (F)${t}${s}, tail));
+% endfor
+    F x = p * y;
+% if not s:
+    /* one step of Halley's, as the second derivative of erf is -2 x times the first; what is left of 1 tells more than what there is */
+    const F a = fabs(x), e = select(clnn_erf(a) - size, (1 - size) - clnn_erfc(a), (I)(size > 0.5)), step = e * 0.88622692545275801 * clnn_exp(a * a);
+    x = copysign(a - step / fma(a, step, (F)1), y);
+% endif
+    return select(select((F)NAN, x, (I)(size < 1)), y * (F)INFINITY, (I)(size == 1));
+}
+</%math:typed>
+% endfor
+% for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
 //@ clnn_trigamma
 ${OV} ${F} clnn_trigamma(${F} x) {
     ${F} sign = 1, sum = 0;
@@ -75,24 +106,6 @@ ${OV} ${F} clnn_tetragamma(${F} x) {
     ${F} z = 1 / (x * x);
     return sum - z * (1 + 1 / x + z * ((${F})0.5${s} - z * ((${F})0.166666666666666667${s} - z * ((${F})0.166666666666666667${s}
         - z * ((${F})0.3${s} - z * (${F})0.833333333333333333${s})))));
-}
-//@ clnn_erfinv
-${OV} ${F} clnn_erfinv(${F} y) {
-    ${F} w = -clnn_log((1 - y) * (1 + y));
-    const int tail = w >= 5;
-    w = tail ? sqrt(w) - ${3 if F == "float" else 4} : w - (${F})2.5${s};
-    ${F} p = tail ? (${F})${TAIL[F][0]}${s} : (${F})${MIDDLE[0]}${s};
-% for c, t in zip(MIDDLE[1:], TAIL[F][1:]):
-    p = fma(p, w, tail ? (${F})${t}${s} : (${F})${c}${s});
-% endfor
-    ${F} x = p * y;
-% if F == "double":
-    /* one step of Halley's, as the second derivative of erf is -2 x times the first; what is left of 1 tells more than what there is */
-    const double a = fabs(x), e = fabs(y) > 0.5 ? (1 - fabs(y)) - clnn_erfc(a) : clnn_erf(a) - fabs(y), step = e * 0.88622692545275801 * clnn_exp(a * a);
-    x = copysign(a - step / fma(a, step, 1.0), y);
-% endif
-    x = fabs(y) < 1 ? x : (${F})NAN;
-    return fabs(y) == 1 ? y * (${F})INFINITY : x;
 }
 % endfor
 % for F, I, digits, least, low, mask, half in [("float", "int", 23, "0x1p-126f", "0x1p24f", "0x807fffff", "0x3f000000")] + \
