@@ -7,6 +7,8 @@ explain("det", "Shape (*, N, N) gives (*): the product of the pivots, with the s
         "clnn.det(clnn.tensor([[1., 2.], [3., 4.]]))", "tensor(-2.)")
 explain("slogdet", "``det(A) = sign exp(logabsdet)``, without overflow.",
         "clnn.slogdet(clnn.tensor([[2., 0.], [0., 4.]])).logabsdet", "tensor(2.0794)")
+explain("linalg_slogdet", "``det(A) = sign exp(logabsdet)``, without overflow.",
+        "clnn.linalg.slogdet(clnn.tensor([[2., 0.], [0., 4.]])).sign", "tensor(1.)")
 explain("logdet", "", "clnn.logdet(clnn.tensor([[2., 0.], [0., 4.]]))", "tensor(2.0794)")
 explain("linalg_solve", "", "clnn.linalg.solve(clnn.tensor([[2., 0.], [0., 4.]]), clnn.tensor([2., 4.]))", "tensor([1., 1.])")
 explain("linalg_solve_triangular", "",
