@@ -15,8 +15,9 @@ from .node import Expr
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+\.\d*(?:[eE][-+]?\d+)?f?|\d+f?|[-+*/(),])")
 # Functions that gain by whole vectors on drivers that vectorise loops by themselves, which they do in vectors half as wide, and not where a function
 # branches, as these look at all lanes before they do.
-_LONG = codegen.OWN | frozenset(("clnn_fmod", "clnn_remainder", "clnn_floor_divide", "clnn_digamma", "clnn_erfinv", "clnn_j0", "clnn_j1", "clnn_y0", "clnn_y1"))
-_FUNCTIONS = _LONG | frozenset(("fabs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "rint"))
+_LONG = codegen.OWN | frozenset(("floor", "ceil", "trunc", "rint", "clnn_fmod", "clnn_remainder", "clnn_floor_divide",
+                                  "clnn_digamma", "clnn_erfinv", "clnn_j0", "clnn_j1", "clnn_y0", "clnn_y1"))
+_FUNCTIONS = _LONG | frozenset(("fabs", "sqrt", "rsqrt"))
 _DRAWN = frozenset(("clnn_uniform", "clnn_exponential", "clnn_keep", "clnn_coin", "clnn_scaled", "clnn_less"))      # of words
 _CALL = re.compile(rf"\b(?:{'|'.join(sorted(_LONG))})\(")
 
