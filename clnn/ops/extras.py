@@ -153,7 +153,6 @@ def _module_load(self, other, assign=False):
 
 Tensor.resize, Tensor.resize_as = _resized, _resized_as
 Tensor.module_load = _module_load
-Tensor.storage_type = lambda self: TypedStorage
 
 
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
