@@ -67,7 +67,7 @@ def test_new_sizes_compile_nothing():
     def f(n):
         x = clnn.ones(n)
         return (x * 3 + 2).tanh().numpy()
-    f(10)
+    f(10), f(1 << 18)                 # a few elements and many may have a form each
     before = len(fuse._kernels)
     for n in (11, 1000, 77777):
         f(n)
