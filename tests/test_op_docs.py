@@ -69,7 +69,7 @@ def test_every_operator_is_explained():
     assert not TEXTS, f"explained, but not declared: {list(TEXTS)}"
 
 
-@pytest.mark.parametrize("module", [clnn, clnn.nn.functional, clnn.linalg, clnn.special, clnn.fft], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [clnn, clnn.nn.functional, clnn.linalg, clnn.special, clnn.fft, clnn.Tensor], ids=lambda m: m.__name__)
 def test_other_names_have_the_same_documentation(module):
     silent = [name for name, thing in vars(module).items() if not name.startswith("_") and inspect.isfunction(thing) and not inspect.getdoc(thing)]
     assert not silent, f"without documentation in {module.__name__}: {silent}"

@@ -9,6 +9,7 @@ from . import recurrent  # noqa: F401
 from . import extras, resample, fold, layers, multihead, gamma, bessel, factorisations  # noqa: F401
 from . import fourier, spectral, layouts  # noqa: F401
 from . import symbols  # noqa: F401  (last: the operator symbols of Tensor)
+from . import methods  # noqa: F401,I001  (what is left to document)
 
 
 def __getattr__(name):
