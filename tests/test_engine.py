@@ -277,6 +277,12 @@ def test_repeated_calls_give_fresh_results_of_their_own_operands():
         np.testing.assert_array_equal(t.numpy(), a)
 
 
+def test_repeated_calls_tell_zeros_apart():
+    x = clnn.ones(3)
+    ends = [(1 / clnn.nn.functional.pad(x, (1, 0), value=v))[0].item() for v in (0.0, 0.0, 0.0, -0.0, 0.0)]
+    assert ends == [float("inf")] * 3 + [float("-inf"), float("inf")]
+
+
 def test_repeated_calls_report_bad_indices():
     table = ready(4, 3)
     for bad in (False, False, False, True, False, True):

@@ -79,7 +79,7 @@ def _describe(values, key, buffers, ready):
             if not _describe(v, key, buffers, ready):
                 return False
         else:
-            key += (v, kind)
+            key += (v if v.__class__ is not float or v else str(v), kind)      # 0.0 equals -0.0
     return True
 
 
