@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -265,6 +266,7 @@ def _group(t):
     d.all_gather_object(objects, {"a": 1})
     net = t.nn.parallel.DistributedDataParallel(t.nn.Linear(2, 1))
     got = [before, d.is_initialized(), d.get_rank(), d.get_world_size(), x, parts, objects, sorted(net.state_dict())]
+    time.sleep(0.3)     # torch's own thread drops its tensors, for which it needs the interpreter: while the group is destroyed it would wait for ever
     d.destroy_process_group()
     return got
 
