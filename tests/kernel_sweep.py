@@ -81,6 +81,7 @@ def larger():
     places = rng.integers(0, 9, (2, 40))
     for n in (1, 5, 16, 37):
         yield f"sparse matrix by {n} columns", lambda n=n: clnn.sparse_coo_tensor(places, t(40), (9, 9)) @ t(9, n)
+    yield "places of 5000", lambda: t(50, 100).detach().nonzero()
     yield "median of 300", lambda: t(3, 300).median(1)
     yield "tenth of 300", lambda: t(3, 300).kthvalue(10, 1)
     yield "conv2d with a tiled gradient", lambda: clnn.nn.functional.conv2d(t(2, 3, 14, 14), t(16, 3, 3, 3), t(16))
