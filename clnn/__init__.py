@@ -33,9 +33,7 @@ from .ops.random import normal, rand, rand_like, randint, randint_like, randn, r
 from .random import Generator, default_generator  # noqa: F401
 from .storage import TypedStorage, UntypedStorage  # noqa: F401
 
-__version__ = "0.1.0"
-
-for _row in _dtype_module.ALL:
+for _row in _dtype_module.ALL + _dtype_module.NAMES_ONLY:
     globals()[_row.name.rstrip("_")] = _row
 for _n in ("half", "double", "short", "long", "float", "int", "cfloat", "cdouble"):              # PyTorch's dtype aliases, some of which hide builtins here
     globals()[_n] = _dtype_module.from_name(_n)
@@ -140,7 +138,7 @@ def get_num_threads():
     return _device.resolve(None).compute_units
 
 
-_LAZY = set("""_C _dynamo _inductor accelerator amp autograd backends compiler cpu cuda distributed distributions fft func functional futures fx hub jit library
+_LAZY = set("""_C _custom_ops _dynamo _inductor accelerator amp ao autograd backends compiler cpu cuda distributed distributions fft func functional futures fx hub jit library
                 linalg mps multiprocessing nn onnx optim overrides profiler quasirandom random return_types serialization signal sparse special
                 testing torch_version types utils version xpu""".split())
 _PLACES = {                     # names that are read from a module when they are first used
@@ -160,6 +158,8 @@ _FROM = {name: place for place, names in _PLACES.items() for name in names.split
 
 
 def __getattr__(name):
+    if name == "__version__":
+        return _alias.version()
     if name in _LAZY:
         try:
             return _importlib.import_module("." + name, __name__)
@@ -170,8 +170,14 @@ def __getattr__(name):
     if name in _FROM:
         value = globals()[name] = getattr(_importlib.import_module("." + _FROM[name], __name__), name)
         return value
+    if name.startswith("_foreach_"):
+        from ._foreach import find
+        value = find(name)
+        if value is not None:
+            globals()[name] = value
+            return value
     raise _misc._absent("module 'clnn'", name)
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY, *_FROM})
+    return sorted({*globals(), *_LAZY, *_FROM, "__version__"})

@@ -11,9 +11,28 @@ _PACKAGE = __name__.rpartition(".")[0]
 _ELSEWHERE = {
     "autograd.profiler": "profiler", "autograd.variable": "autograd", "cuda.amp.autocast_mode": "cuda.amp", "cuda.amp.common": "cuda.amp",
     "cuda.amp.grad_scaler": "amp.grad_scaler", "cuda.memory": "cuda", "cuda.random": "cuda", "cuda.streams": "cuda",
+    "_dynamo.utils": "_dynamo", "_subclasses": "_questions", "_subclasses.fake_tensor": "_questions", "fx.experimental": "_questions",
+    "fx.experimental.proxy_tensor": "_questions", "jit.annotations": "_jit_annotations", "ao.nn.quantized": "nn.quantized",
+    "onnx.operators": "onnx", "onnx.symbolic_helper": "onnx", **{f"onnx.symbolic_opset{n}": "onnx" for n in range(7, 24)},
     "nn.parallel.data_parallel": "nn.parallel", "nn.parallel.distributed": "nn.parallel", "utils.data._utils": "utils.data",
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data._worker", "utils.data.distributed": "utils.data.sampler",
 }
+
+
+_OWN, _FOLLOWS = "0.1.0", "2.13.0+clnn"
+
+
+def is_torch() -> bool:
+    """Whether programs that import torch get clnn."""
+    return sys.modules.get("torch") is sys.modules[_PACKAGE]
+
+
+def version():
+    """clnn's version. What imports it as torch asks which names there are, and gets the version of PyTorch that clnn follows."""
+    if not is_torch():
+        return _OWN
+    from .torch_version import TorchVersion
+    return TorchVersion(_FOLLOWS)
 
 
 class _Loader:
@@ -43,6 +62,13 @@ class _Finder:
         if own != name and (own in sys.modules or importlib.util.find_spec(own)):
             return ModuleSpec(name, _Loader(own), is_package=True)
         return None
+
+    @staticmethod
+    def find_distributions(context=None):
+        if getattr(context, "name", None) != "torch" or not is_torch():
+            return []
+        from ._installed import Torch
+        return [Torch(version())]
 
 
 class _Why:

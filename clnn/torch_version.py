@@ -4,8 +4,6 @@ from __future__ import annotations
 import re
 from itertools import zip_longest
 
-from .version import __version__ as _own
-
 __all__ = ["TorchVersion"]
 
 
@@ -65,4 +63,8 @@ class TorchVersion(str):
     __hash__ = str.__hash__
 
 
-__version__ = TorchVersion(_own)
+def __getattr__(name):
+    if name == "__version__":
+        from . import __version__ as own
+        return TorchVersion(own)
+    raise AttributeError(f"module 'clnn.torch_version' has no attribute {name!r}")

@@ -382,6 +382,8 @@ import torch.utils.checkpoint
 assert torch is clnn and nn is again is clnn.nn is sys.modules["clnn.nn"] and F is clnn.nn.functional and Parameter is clnn.nn.Parameter
 assert SGD is clnn.optim.SGD and isinstance(Linear(2, 2).weight, Tensor) and _pair(3) == (3, 3)
 assert sys.modules["torch.nn.parameter"] is sys.modules["clnn.nn.parameter"] and nn.__name__ == nn.__spec__.name == "clnn.nn"
+from importlib.metadata import version
+assert "2.4" < torch.__version__ == version("torch") == torch.version.__version__ and torch.__version__.endswith("+clnn")
 try:
     import torch.nowhere
 except ModuleNotFoundError as error:
