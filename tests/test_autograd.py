@@ -89,6 +89,20 @@ def two_views(T):
 
 
 @scenario
+def views_of_a_base_without_history(T):
+    x = T.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    y = T.zeros(4).reshape(2, 2)
+    early = y.t()[0]
+    y[0] = x[0] * 2
+    z = T.zeros(4)[1:3]
+    z.add_(x[1])
+    (y ** 2).sum().backward(retain_graph=True)
+    (early ** 3).sum().backward()
+    (z ** 2).sum().backward()
+    return x.grad, early.requires_grad, z.requires_grad, y.t()
+
+
+@scenario
 def transpose_written(T):
     x = T.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     y = x.clone()

@@ -16,7 +16,8 @@ from ..graph.node import Node as LazyNode
 from ..graph.node import Storage
 from . import tape
 from .grad_mode import state
-from .tensor import Tensor, accumulator, make, refresh_view
+from .tensor import Tensor, accumulator, make
+from .views import refresh
 
 _MAX_NODES, _MAX_LEAVES = lazy.MAX_NODES, lazy.MAX_LEAVES
 _next_number = tape._counter.__next__
@@ -170,6 +171,11 @@ def align(name, operands):
     return tuple(t.to(home) if isinstance(t, Tensor) and t.device != home else t for t in operands)
 
 
+FREED = ("Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved "
+         "intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+         "backward through the graph a second time or if you need to access saved tensors after calling backward.")
+
+
 class OpNode(tape.Node):
     """The tape entry of one operator call: its values that the gradient rules name, with their versions."""
 
@@ -185,6 +191,16 @@ class OpNode(tape.Node):
 
     def __repr__(self):
         return f"<{self.name()} object at {hex(id(self))}>"
+
+    def __getattr__(self, name):
+        """``_saved_other``, ``_saved_result``: what was kept for backward, ``_saved_self`` being the first operand."""
+        kind, _, what = name.partition("_saved_")
+        what = "input" if what == "self" else what
+        if kind or not what or what not in self.op.position and what not in ("result", *self.op.outputs):
+            raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
+        if self.freed:
+            raise RuntimeError(FREED)
+        return self.lookup(what) if what in self.op.position or self.result is not None else None
 
     def release(self):
         """Only an entry that kept tensors is used up by a backward pass."""
@@ -233,10 +249,7 @@ class OpNode(tape.Node):
 
     def apply(self, grads, needed):
         if self.freed:
-            raise RuntimeError("Trying to backward through the graph a second time (or directly access saved tensors after they have "
-                               "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
-                               "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if "
-                               "you need to access saved tensors after calling backward.")
+            raise RuntimeError(FREED)
         op = self.op
         if state.grad and op.decompose is not None:
             return self._through_decomposition(grads, needed)
@@ -333,7 +346,7 @@ def attach(op, out, values) -> None:
         v = values[i]
         if isinstance(v, Tensor) and v._rg:
             if v._base is not None:
-                refresh_view(v)
+                refresh(v)
             fn = v._grad_fn
             edges[i] = (fn, v._out_nr) if fn is not None else (accumulator(v), 0)
             metas[i] = (v.shape, v.dtype)

@@ -6,6 +6,7 @@ from . import tape
 from .foreign import NoStrides
 from .grad_mode import state
 from .tensor import Tensor, bump, edge, write
+from .views import wake
 
 
 def mark() -> int:
@@ -64,6 +65,9 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
         take_history(target, result)
     node = result._grad_fn
     write(target, result)
+    owner = target._base if target._base is not None else target
+    if owner._rg and "_views" in owner.__dict__:
+        wake(owner)
     if node is not None and node is target._grad_fn and getattr(node, "result", None):
         owner = target._ver or target._storage
         node.result = [r if r is None or type(r) is not tuple else (r[0], owner, owner.version) for r in node.result]

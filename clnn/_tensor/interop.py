@@ -104,7 +104,7 @@ def deepcopy(t: Tensor, memo):
 
 
 _PRIVATE = frozenset(("_rg", "_grad", "_grad_fn", "_out_nr", "_base", "_ver", "_view_version", "_accumulator", "_leaf_hooks",
-                      "_post_accumulate_hooks", "_rewritten", "_inference", "_retain"))
+                      "_post_accumulate_hooks", "_rewritten", "_inference", "_retain", "_views"))
 
 
 def reduce(t: Tensor):

@@ -17,6 +17,7 @@ from ..graph.node import Storage, held, record
 from . import tape
 from .device import public
 from .grad_mode import state
+from .views import refresh, watch
 
 _refcount = sys.getrefcount
 
@@ -193,8 +194,8 @@ class Tensor:
     @property
     def grad_fn(self):
         if self._base is not None:
-            refresh_view(self)
-        return self._grad_fn
+            refresh(self)
+        return self._grad_fn if self._grad_fn is None else self._grad_fn.shown()
 
     @property
     def output_nr(self):
@@ -471,6 +472,8 @@ def make_view(base, shape, strides, offset, dtype=None) -> Tensor:
         t._ver = base._ver
     t._base = base._base if base._base is not None else base
     t._view_version = (t._ver or t._storage).version if base._view_version >= 0 else -1
+    if not base._rg and state.grad and t.dtype.differentiable:
+        watch(t._base, t)
     return t
 
 
@@ -504,23 +507,11 @@ def accumulator(t):
 def edge(t):
     """Where the gradient of ``t`` is to be delivered: (node, output number), or None."""
     if t._base is not None:
-        refresh_view(t)
+        refresh(t)
     fn = t._grad_fn
     if fn is not None:
         return (fn, t._out_nr)
     return (accumulator(t), 0) if t._rg else None
-
-
-def refresh_view(view):
-    """After an in-place write to its base, a view's history is 'this region of the base's new history'."""
-    base = view._base
-    if view._view_version < 0 or not base._rg:
-        return
-    now = (base._ver or base._storage).version
-    if view._view_version != now and base._grad_fn is not None and base.__dict__.get("_rewritten", -1) > view._view_version:
-        from .inplace import region_node
-        view._grad_fn, view._out_nr, view._rg = region_node(base, view), 0, True
-    view._view_version = now
 
 
 def bump(t):
