@@ -1,8 +1,14 @@
 """Handles on the memory behind tensors, as ``torch.UntypedStorage`` (bytes) and ``torch.TypedStorage`` (elements)."""
 from __future__ import annotations
 
+import numpy as np
+
+from ._tensor.device import resolve
+from ._tensor.interop import from_array
+from ._tensor.pointers import address
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
+from .ops import creation
 
 
 class UntypedStorage:
@@ -16,8 +22,24 @@ class UntypedStorage:
 
     _row = dt.uint8
 
-    def __init__(self, tensor):
-        self._tensor, self._held = tensor, tensor._storage
+    def __init__(self, source=0, device=None):
+        """``source``: a number of bytes, the bytes as a sequence of numbers, or a tensor, whose memory is meant."""
+        if isinstance(source, int):
+            source = creation.empty(source, dtype=self._row, device=device)
+        elif not isinstance(source, Tensor):
+            source = creation.tensor(source, dtype=self._row, device=device)
+        self._tensor, self._held = source, source._storage
+
+    @staticmethod
+    def from_file(filename, shared=False, nbytes=0):
+        """The first ``nbytes`` of a file, which are read where they are needed: a slice moves only its own part to a device.
+
+        Raises:
+            RuntimeError: ``shared``, as the memory of a device is not written through to a file.
+        """
+        if shared:
+            raise RuntimeError("UntypedStorage.from_file: clnn writes no files through their memory; leave out shared=True and save the tensors instead")
+        return _FileStorage(np.memmap(filename, np.uint8, "r", shape=(nbytes,)) if nbytes else np.empty(0, np.uint8))
 
     def nbytes(self):
         """Size in bytes."""
@@ -44,10 +66,10 @@ class UntypedStorage:
         return self._tensor.is_cuda
 
     def data_ptr(self):
-        """A number that is the same for all views of this memory."""
-        return id(self._held)
+        """The address of a copy on the host, the same for all views of this memory. It holds the values of now."""
+        return address(self._held, 0, self._held.nbytes)
 
-    _cdata = property(data_ptr)
+    _cdata = property(lambda self: id(self._held))
 
     def _flat(self):
         t = self._tensor.detach()
@@ -57,8 +79,22 @@ class UntypedStorage:
         """The elements, read from the device."""
         return list(self._flat().numpy().tobytes())
 
+    def __array__(self, dtype=None, copy=None):
+        return np.frombuffer(self._flat().numpy().tobytes(), self._row.np).astype(dtype or self._row.np)
+
     def __getitem__(self, index):
-        return self.tolist()[index]
+        """An element, or a slice as a storage with a copy of it."""
+        if not isinstance(index, slice):
+            return self.tolist()[index]
+        return type(self)(from_array(np.asarray(self)[index], resolve(self.device), self._row))
+
+    def clone(self):
+        """A copy."""
+        return self[:]
+
+    def untyped(self):
+        """This storage as bytes."""
+        return self
 
     def __iter__(self):
         return iter(self.tolist())
@@ -77,12 +113,38 @@ class UntypedStorage:
         return "clnn.storage.UntypedStorage"
 
 
+class _FileStorage(UntypedStorage):
+    """A file's bytes, in no device's memory until they are asked for."""
+
+    def __init__(self, array):
+        self._bytes = array
+
+    def __getattr__(self, name):
+        if name in ("_tensor", "_held"):
+            super().__init__(from_array(np.asarray(self._bytes), resolve("cpu"), dt.uint8))
+            return self.__dict__[name]
+        raise AttributeError(f"'UntypedStorage' object has no attribute {name!r}")
+
+    def nbytes(self):
+        """Size in bytes."""
+        return self._bytes.size
+
+    size = __len__ = nbytes
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self._bytes, dtype)
+
+    def __getitem__(self, index):
+        """An element, or a slice as a storage."""
+        return type(self)(self._bytes[index]) if isinstance(index, slice) else int(self._bytes[index])
+
+
 class TypedStorage(UntypedStorage):
     """The memory of a tensor as elements of its dtype."""
 
-    def __init__(self, tensor):
-        super().__init__(tensor)
-        self._row = tensor.dtype
+    def __init__(self, source=0, device=None, dtype=None):
+        self._row = source.dtype if isinstance(source, Tensor) else dtype or dt._default_float
+        super().__init__(source, device)
 
     dtype = property(lambda self: self._row)
 

@@ -1,4 +1,5 @@
 """PyTorch names that programs use and that mean little here: cuda, backends, jit, version, special, hub."""
+import ctypes
 import hashlib
 import importlib
 
@@ -223,3 +224,17 @@ def test_storages():
         assert x.storage().size() == 6 and x[1:].storage().tolist() == [0, 1, 2, 3, 4, 5] and x.storage()[3] == 3
         assert lib.is_storage(view) and x.storage().dtype is lib.float32 and isinstance(view, lib.UntypedStorage)
         assert view.tolist()[4:8] == [0, 0, 128, 63]
+        assert view[4:8].tolist() == [0, 0, 128, 63] and lib.UntypedStorage([1, 2]).tolist() == [1, 2] and lib.UntypedStorage(5).nbytes() == 5
+        assert lib.asarray(view[4:8], dtype=lib.uint8).view(lib.float32).tolist() == [1] and lib.empty(0).data_ptr() == 0
+        assert x[1:].data_ptr() == x.data_ptr() + 4 and x.untyped_storage().data_ptr() == x.data_ptr() != (x + 1).data_ptr()
+        held, x = x.data_ptr(), x.add_(1)
+        assert held == x.data_ptr() and ctypes.string_at(x[1:].data_ptr(), 8) == np.array([2, 3], "float32").tobytes()
+
+
+def test_storage_of_a_file(tmp_path):
+    values = np.arange(6, dtype="float32")
+    (tmp_path / "values").write_bytes(values.tobytes())
+    for lib in (torch, other):
+        stored = lib.UntypedStorage.from_file(str(tmp_path / "values"), False, 24)
+        assert stored.nbytes() == len(stored) == 24 and lib.is_storage(stored) and stored[6] == 128
+        assert lib.asarray(stored[8:16], dtype=lib.uint8).view(dtype=lib.float32).tolist() == [2, 3]

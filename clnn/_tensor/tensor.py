@@ -17,6 +17,7 @@ from ..graph.node import Storage, held, record
 from . import tape
 from .device import public
 from .grad_mode import state
+from .pointers import address
 from .views import refresh, watch
 
 _refcount = sys.getrefcount
@@ -131,8 +132,9 @@ class Tensor:
         return self._numel * self.dtype.itemsize
 
     def data_ptr(self):
-        """A number that is equal for tensors that start at the same element of the same storage."""
-        return 0 if self._numel == 0 else id(self._storage) + self._offset * self.dtype.itemsize
+        """The address of a copy on the host, equal for tensors that start at the same element of the same storage. It holds the values of now."""
+        span = 1 + sum((n - 1) * s for n, s in zip(self.shape, self._strides)) if self._numel else 0
+        return address(self._storage, self._offset * self.dtype.itemsize, (self._offset + span) * self.dtype.itemsize)
 
     def is_contiguous(self, memory_format=None):
         return self._dense or is_contiguous(self.shape, self._strides)
