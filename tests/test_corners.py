@@ -168,7 +168,42 @@ def _trees(t):
             m.tree_is_leaf(3), m.tree_is_leaf([3]), len(m.tree_flatten_with_path(tree)[0]), m.tree_map_with_path(print, ())]
 
 
+def _nodes(t):
+    """What programs that draw or read the graph look at."""
+    class Double(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.factor = 2
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.factor
+    x = t.ones(3, requires_grad=True)
+    mul, exp, own = 2 * x, x.exp(), Double.apply(x)
+    parts = (own * exp + mul).grad_fn
+    names, todo = [], [parts]
+    while todo:
+        node = todo.pop(0)
+        if node is not None:
+            names.append([type(node).__name__, node.name().rpartition(":")[2]])
+            todo += [n for n, _ in node.next_functions]
+    kept = [exp.grad_fn._saved_result.equal(exp), (x * x).grad_fn._saved_other is x, own.grad_fn.factor, own.grad_fn.saved_tensors, hasattr(exp.grad_fn, "_saved_no")]
+    exp.sum().backward()
+    shown = repr(own.grad_fn).partition(" at ")[0]
+    return [names, kept, shown, [f.__class__ for f, _ in mul.grad_fn.next_functions][1], _failing(lambda: exp.grad_fn._saved_result),
+            *[_message(lambda a=a, b=b: t.ones(a) * t.ones(b)) for a, b in (((2, 3), (3, 2)), ((4, 3, 2), (2, 3)))]]
+
+
+def _message(call):
+    with pytest.raises(RuntimeError) as info:
+        call()
+    return str(info.value).partition(" (mul:")[0]
+
+
 CALLS = {
+    "nodes of the graph": _nodes,
     "paths of trees": _trees,
     "named results": _results,
     "rare methods": _rare_methods,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import warnings
+from functools import lru_cache
 
 from .grad_mode import state
 
@@ -33,9 +35,16 @@ class Node:
     def name(self):
         return type(self).__name__
 
+    def shown(self):
+        """The node as a program sees it: its class goes by the name of the operator, which tools that draw graphs print."""
+        name = self.name()
+        if type(self).__name__ != name:
+            self.__class__ = _called(type(self), name)
+        return self
+
     @property
     def next_functions(self):
-        return tuple((e[0], e[1]) if e is not None else (None, 0) for e in self.edges)
+        return tuple((e[0].shown(), e[1]) if e is not None else (None, 0) for e in self.edges)
 
     def register_hook(self, fn):
         """``fn(grad_inputs, grad_outputs)`` runs after the node; a returned tuple replaces grad_inputs."""
@@ -47,6 +56,11 @@ class Node:
 
     def __repr__(self):
         return f"<{self.name()} object at {hex(id(self))}>"
+
+
+@lru_cache(maxsize=None)
+def _called(cls, name):
+    return type(name, (cls,), {"__slots__": (), "__module__": cls.__module__})
 
 
 class Handle:
@@ -156,9 +170,10 @@ def _step(node, slots, needed, keep):
         flags = [e is not None for e in edges]
     else:
         flags = [e is not None and e[0] in needed for e in edges]
-    results = node.apply(slots, flags)
     if state.anomaly:
-        _check_nan(node, results)
+        results = _watched(node, slots, flags)
+    else:
+        results = node.apply(slots, flags)
     if node.hooks:
         for hook in list(node.hooks.values()):
             new = hook(tuple(results), tuple(slots))
@@ -212,10 +227,22 @@ def _leading_to(roots, inputs):
     return leads
 
 
+def _watched(node, slots, flags):
+    """Apply one node in anomaly mode: what goes wrong in it is reported with the forward call that made it."""
+    try:
+        results = node.apply(slots, flags)
+        _check_nan(node, results)
+    except Exception:
+        where = (f"Traceback of forward call that caused the error:\n{node.trace}" if node.trace else
+                 "No forward pass information available. Enable detect anomaly during forward pass for more information.")
+        warnings.warn(f"Error detected in {node.name()}. {where}", UserWarning, stacklevel=5)
+        raise
+    return results
+
+
 def _check_nan(node, results):
     if not state.anomaly_check:
         return
     for i, r in enumerate(results):
         if r is not None and r.dtype.differentiable and bool(r.isnan().any()):
-            where = f"\nTraceback of the forward call that made it:\n{node.trace}" if node.trace else ""
-            raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.{where}")
+            raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")

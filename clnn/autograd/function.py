@@ -6,15 +6,11 @@ import functools
 import traceback
 
 from .._tensor import tape
-from .._tensor.dispatch import _Packed, inference_saved
+from .._tensor.dispatch import FREED, _Packed, inference_saved
 from .._tensor.grad_mode import no_grad, state
 from .._tensor.inplace import take_history
 from .._tensor.tensor import Tensor, edge
 from ..ops import creation
-
-_FREED = ("Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved "
-          "intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
-          "backward through the graph a second time or if you need to access saved tensors after calling backward.")
 
 
 class FunctionCtx:
@@ -61,7 +57,7 @@ class FunctionCtx:
         if self._saved is None:
             node = self._node() if self._node is not None else None
             if node is not None and node.freed:
-                raise RuntimeError(_FREED)
+                raise RuntimeError(FREED)
             return tuple(self._to_save)
         return tuple(s.get() if s is not None else None for s in self._saved)
 
@@ -104,6 +100,15 @@ class FunctionNode(tape.Node):
 
     def name(self):
         return self.cls.__name__ + "Backward"
+
+    def __repr__(self):
+        return f"<{__name__}.{self.name()} object at {hex(id(self))}>"
+
+    def __getattr__(self, name):
+        """In PyTorch the node is the ``ctx`` of its function: what ``forward`` put there is found here, too."""
+        if name.startswith("__") or name in FunctionNode.__slots__:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return self.cls if name == "_forward_cls" else getattr(self.ctx, name)
 
     def release(self):
         self.freed = True

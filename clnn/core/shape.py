@@ -65,8 +65,8 @@ def broadcast_shapes(*shapes: tuple) -> tuple:
     out = [1] * rank
     for shape in shapes:
         lead = rank - len(shape)
-        for i, size in enumerate(shape):
-            have = out[lead + i]
+        for i in range(len(shape) - 1, -1, -1):         # from the last dimension on: the first that differs is the one to name
+            size, have = shape[i], out[lead + i]
             if size != have and size != 1:
                 if have != 1:
                     raise ValueError(f"The size of tensor a ({have}) must match the size of tensor b ({size}) "

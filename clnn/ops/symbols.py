@@ -9,7 +9,7 @@ from .._tensor.tensor import Tensor
 from ..graph.op import REGISTRY
 
 
-def _both(symbol, fn, inplace=None, reflected=True):
+def _both(symbol, fn, inplace=None, reflected=True, commutes=False):
     @answers
     def forward(self, other):
         try:
@@ -27,7 +27,7 @@ def _both(symbol, fn, inplace=None, reflected=True):
     @answers
     def backward(self, other):
         try:
-            return fn(other, self)
+            return fn(self, other) if commutes else fn(other, self)     # self first: the graph shows the operands so
         except TypeError:
             got = late(backward, (self, other))
             if got is not NotImplemented:
@@ -53,9 +53,9 @@ def _install():
     fn = {name: op.fn for name, op in REGISTRY.items()}
     sub_checked = fn["sub"]
     from .arithmetic import _fast_add, _fast_div
-    _both("add", _fast_add, "add_")
+    _both("add", _fast_add, "add_", commutes=True)
     _both("sub", sub_checked, "sub_")
-    _both("mul", fn["mul"].fast, "mul_")
+    _both("mul", fn["mul"].fast, "mul_", commutes=True)
     _both("truediv", _fast_div, "div_")
     _both("floordiv", fn["floor_divide"].fast, "floor_divide_")
     _both("mod", fn["remainder"].fast, "remainder_")
