@@ -7,6 +7,7 @@ import contextlib
 import io
 import os
 import re
+from typing import Any
 
 from clnn._serialization.files import SerializationError, atomic_write, is_path
 from clnn._serialization.safetensors import INDEX_SUFFIX, load_safetensors, load_shards, save_safetensors
@@ -14,6 +15,7 @@ from clnn._serialization.zipread import ZipReader, check_format, resolve_locatio
 from clnn._serialization.zipwrite import write_zip
 
 __all__ = ["save", "load", "save_safetensors", "load_safetensors", "SerializationError"]
+MAP_LOCATION = Any                # what `map_location` may be, for annotations
 
 
 def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_serialization=True):

@@ -77,5 +77,9 @@ def sum_rightmost(value, dim):
     return value if dim == 0 else value.reshape(value.shape[:value.dim() - dim] + (-1,)).sum(-1)
 
 
-def _sum_rightmost(value, dim):
-    return sum_rightmost(value, dim)
+_sum_rightmost = sum_rightmost
+
+
+def _standard_normal(shape, dtype, device):
+    """Standard normal numbers; distributions outside of this package draw them by this name."""
+    return clnn.randn(shape, dtype=dtype, device=device)

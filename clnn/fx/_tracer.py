@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import math
 import sys
 
 from clnn._tensor import override
@@ -62,8 +63,10 @@ class Tracer:
 
     proxy_buffer_attributes = False
 
-    def __init__(self, autowrap_modules=(), autowrap_functions=(), param_shapes_constant=False):
-        self.autowrap_functions = tuple(autowrap_functions)
+    def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False):
+        self._kept_modules = tuple(autowrap_modules)            # their functions stay calls, and so do these functions
+        self._kept = {id(f) for m in autowrap_modules for name, f in vars(m).items() if not name.startswith("_") and callable(f)}
+        self._kept |= {id(f) for f in autowrap_functions}
         self._paths = {}
 
     # -- what subclasses change ---------------------------------------------------------------------------------------------------
@@ -155,7 +158,7 @@ class Tracer:
         before = override.active
         override.activate()
         try:
-            with self._patched():
+            with self._patched(getattr(fn, "__globals__", {})):
                 self.create_node("output", "output", (self.create_arg(fn(*args, **kwargs)),), {})
         finally:
             if not before:
@@ -179,11 +182,12 @@ class Tracer:
         return args, kwargs
 
     @contextlib.contextmanager
-    def _patched(self):
+    def _patched(self, space):
         """Modules called, attributes read and wrapped functions go through the tracer."""
-        plain_call, plain_get, cache, undo = Module.__call__, Module.__getattr__, {}, []
+        plain_call, plain_get, cache, undo, seen = Module.__call__, Module.__getattr__, {}, [], set()
 
         def module_call(m, *args, **kwargs):
+            self._keep(getattr(m.forward, "__globals__", {}), undo, seen)
             return self.call_module(m, lambda *a, **k: plain_call(m, *a, **k), args, kwargs)
 
         def module_get(m, name):
@@ -193,10 +197,8 @@ class Tracer:
             undo.append((space, name, space.get(name, undo)))
             known = space.get(name, getattr(__import__("builtins"), name, None))
             space[name] = _recording(known)
-        for fn in self.autowrap_functions:
-            space = fn.__globals__
-            undo.append((space, fn.__name__, fn))
-            space[fn.__name__] = _recording(fn)
+        for place in (space, *map(vars, self._kept_modules)):
+            self._keep(place, undo, seen)
         try:
             yield
         finally:
@@ -206,6 +208,37 @@ class Tracer:
                     del space[name]
                 else:
                     space[name] = old
+
+    def _keep(self, space, undo, seen):
+        """Let the functions that stay calls be recorded under the names that a module's globals give them."""
+        if id(space) not in seen:
+            seen.add(id(space))
+            for name, value in list(space.items()):
+                if id(value) in self._kept and not name.startswith("_") and callable(value):
+                    undo.append((space, name, value))
+                    space[name] = _recording(value)
+
+
+class GraphAppendingTracer(Tracer):
+    """Writes into a graph that is there what is done with stand-ins for its nodes.
+
+    Example::
+
+        >>> graph = clnn.fx.Graph()
+        >>> y = clnn.fx.Proxy(graph.placeholder("x")) + 1
+        >>> _ = graph.output(y.node)
+        >>> clnn.fx.GraphModule(clnn.nn.Module(), graph)(clnn.zeros(1))
+        tensor([1.])
+    """
+
+    def __init__(self, graph):
+        super().__init__()
+        self.graph = graph
+
+    def _leaf(self, a):
+        if isinstance(a, (Tensor, Module)):
+            raise NotImplementedError(f"argument of type: {type(a)}")       # there is no module to put it into
+        return super()._leaf(a)
 
 
 def symbolic_trace(root, concrete_args=None):

@@ -18,8 +18,8 @@ class TraceError(ValueError):
 class Proxy:
     """A value that a traced program will compute. Operators, methods and functions of it give further stand-ins."""
 
-    def __init__(self, node, tracer):
-        self.node, self.tracer = node, tracer
+    def __init__(self, node, tracer=None):
+        self.node, self.tracer = node, tracer if tracer is not None else __getattr__("GraphAppendingTracer")(node.graph)
 
     def __repr__(self):
         return f"Proxy({self.node.name})"
@@ -106,4 +106,13 @@ for _name in "eq ne lt gt le ge pos neg invert getitem".split():
 _magic("__abs__", abs)
 _magic("__round__", round)
 Proxy.__hash__ = object.__hash__
+
+
+def __getattr__(name):
+    if name in ("GraphAppendingTracer", "TracerBase"):
+        from . import _tracer
+        return getattr(_tracer, name.replace("TracerBase", "Tracer"))
+    raise AttributeError(f"module 'clnn.fx.proxy' has no attribute {name!r}")
+
+
 assert not issubclass(Proxy, Tensor)

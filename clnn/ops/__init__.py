@@ -5,11 +5,22 @@ from . import activation, softmax, loss, criteria, ctc, distance, pooling, norma
 from . import complexes  # noqa: F401
 from . import extremes, linalg, norms, products, random, scans  # noqa: F401
 from . import indexing, scattering, joining, rearrange, padding, triangular, searching, sorting, embedding  # noqa: F401,I001
-from . import recurrent  # noqa: F401
+from . import recurrent, segments  # noqa: F401
 from . import extras, resample, fold, layers, multihead, gamma, bessel, factorisations  # noqa: F401
 from . import fourier, spectral, layouts  # noqa: F401
 from . import symbols  # noqa: F401  (last: the operator symbols of Tensor)
 from . import methods  # noqa: F401,I001  (what is left to document)
+
+loaded_libraries: set = set()
+
+
+def load_library(path):
+    """Refused: a library of operators in C++ is linked with PyTorch's. Declare the operators with ``clnn.library`` instead.
+
+    Raises:
+        OSError: always, as PyTorch does for a library that it cannot load.
+    """
+    raise OSError(f"Could not load this library: {path}: operators compiled for PyTorch do not run on clnn; declare them with clnn.library")
 
 
 def __getattr__(name):
