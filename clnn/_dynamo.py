@@ -1,10 +1,11 @@
 """Switches of ``torch._dynamo`` and ``torch._inductor`` that programs set: accepted, as :func:`clnn.compile` records launches and has none of them."""
 from __future__ import annotations
 
+import contextlib
 import sys
 import types
 
-from .compiler import allow_in_graph, disable, is_compiling, reset  # noqa: F401
+from .compiler import allow_in_graph, assume_constant_result, disable, is_compiling, reset  # noqa: F401
 
 
 class _Config(types.ModuleType):
@@ -15,6 +16,17 @@ class _Config(types.ModuleType):
             raise AttributeError(name)
         return False
 
+    @contextlib.contextmanager
+    def patch(self, *args, **values):
+        """Set switches inside the block, or inside the decorated function: ``patch(name=value)``, ``patch("name", value)`` or ``patch({"name": value})``."""
+        values = {**(args[0] if args and isinstance(args[0], dict) else dict([args]) if args else {}), **values}
+        before = {key: vars(self).get(key, False) for key in values}
+        vars(self).update(values)
+        try:
+            yield
+        finally:
+            vars(self).update(before)
+
 
 def _switches(name):
     module = sys.modules[f"{__package__}.{name}"] = _Config(f"{__package__}.{name}", "Switches that are accepted.")
@@ -23,3 +35,19 @@ def _switches(name):
 
 __path__ = []           # programs import the submodule
 config = _switches("_dynamo.config")
+
+
+def is_compile_supported(device_type) -> bool:
+    """True: :func:`clnn.compile` records launches on any device."""
+    return True
+
+
+def mark_dynamic(t, index, *, hint_override=None, min=None, max=None, specialize_on=None):      # noqa: A002
+    """Accepted: a recording is made for each shape that comes."""
+
+
+maybe_mark_dynamic = mark_static = mark_dynamic
+
+
+class TransformGetItemToIndex(contextlib.nullcontext):
+    """A block that changes nothing: inside ``vmap`` a tensor of one element indexes as it is."""

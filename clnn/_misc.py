@@ -470,8 +470,8 @@ _FAMILIES = {
     "these products of sparse tensors": "hsmm saddmm resize_as_sparse_",
     "quantised dtypes": "qint8 quint8 qint32 quint4x2 quint2x4 qscheme per_tensor_affine per_channel_affine per_tensor_symmetric "
                         "per_channel_symmetric quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
-                        "q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis ao quantization",
-    "dtypes of this width": "complex32 chalf float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu uint16 uint32 uint64",
+                        "q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis quantization",
+    "dtypes of this width": "complex32 chalf",
     "nested tensors": "nested jagged to_padded_tensor",
     "masked tensors": "masked",
     "graphs of Python programs": "export package",

@@ -25,6 +25,7 @@ class dtype:
         # 16-bit floats are stored in 16 bits but computed in float; this rounds an intermediate to what memory would hold.
         self.round_trip = f"round_{name}" if category == FLOAT and self.itemsize == 2 else ""
         self.needs_fp64 = name in ("float64", "complex128")
+        self.index = -1                 # a row of ``ALL`` gets its number there
 
     def __repr__(self):
         return f"clnn.{self.name}"
@@ -74,9 +75,14 @@ ALL = REAL + COMPLEXES
 for _i, _d in enumerate(ALL):
     _d.index = _i
 
+# Names only: programs compare dtypes with these, ask for their limits and use them as defaults. There are no tensors of them (see ``noticed``).
+NAMES_ONLY = tuple([dtype(name, getattr(ml_dtypes, name), "uchar", "float", FLOAT, "", "")
+                    for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")]
+                   + [dtype(name, name, c, c, INT, "0", "", False) for name, c in (("uint16", "ushort"), ("uint32", "uint"), ("uint64", "ulong"))])
+
 FLOATS = (float16, bfloat16, float32, float64)
 INTS = (uint8, int8, int16, int32, int64)
-_BY_NAME = {d.name: d for d in ALL}
+_BY_NAME = {d.name: d for d in ALL + NAMES_ONLY}
 _BY_NAME.update(half=float16, float=float32, double=float64, short=int16, int=int32, long=int64, cfloat=complex64, cdouble=complex128)
 _BY_NP = {d.np: d for d in ALL}
 _BY_PY = {bool: bool_, int: int64, float: float32, complex: complex64}
@@ -117,8 +123,14 @@ complex_in_use = False      # whether this process has made a complex tensor: un
 
 
 def noticed(row: dtype) -> dtype:
-    """``row``, noting that it is used: whatever makes a tensor of a dtype that its caller chose passes it through here."""
+    """``row``, noting that it is used: whatever makes a tensor of a dtype that its caller chose passes it through here.
+
+    Raises:
+        TypeError: the dtype is only a name.
+    """
     global complex_in_use
+    if row.index < 0:
+        raise TypeError(f"clnn has no tensors of dtype {row.name}, only its name; use {'bfloat16 or float16' if row.is_floating_point else 'int64'}")
     if row.is_complex:
         complex_in_use = True
     return row
@@ -135,7 +147,7 @@ def set_float_default(value: dtype) -> None:
     value = as_dtype(value)
     if not isinstance(value, dtype) or not value.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, got {value!r}")
-    _default_float = value
+    _default_float = noticed(value)
 
 
 def _promotion_table():
@@ -165,7 +177,10 @@ PROMOTE = _promotion_table()
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest dtype that both convert to, by PyTorch's lattice."""
-    return PROMOTE[type1, type2]
+    try:
+        return PROMOTE[type1, type2]
+    except KeyError:
+        raise RuntimeError(f"Promotion for {type1.name} and {type2.name} is not supported") from None
 
 
 def scalar_dtype(value) -> dtype:

@@ -65,7 +65,7 @@ def _done(t, requires_grad):
 
 
 def _float_default(dtype):
-    return dt.as_dtype(dtype) or dt._default_float
+    return dt._default_float if dtype is None else dt.noticed(dt.as_dtype(dtype))
 
 
 def factory(fn):
@@ -167,7 +167,7 @@ def arange(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, r
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    row = dt.as_dtype(dtype) or (dt._default_float if any(isinstance(v, float) for v in (start, end, step)) else dt.int64)
+    row = dt.noticed(dt.as_dtype(dtype) or (dt._default_float if any(isinstance(v, float) for v in (start, end, step)) else dt.int64))
     count = max(0, math.ceil((end - start) / step))
     if row.category == dt.INT:
         start, step = int(start), int(step)

@@ -121,7 +121,7 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=N
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
-    row = dt.as_dtype(dtype) or dt.int64
+    row = dt.noticed(dt.as_dtype(dtype) or dt.int64)
     return _done(_integers(int(low), int(high), as_size((tuple(size),)), row, resolve(device), generator), requires_grad)
 
 

@@ -1,7 +1,7 @@
 """Nested tuples, lists and dictionaries: taken apart into leaves and put together again."""
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict, deque
 from typing import Any, NamedTuple
 
 _LEAF = object()
@@ -30,12 +30,75 @@ LEAF = TreeSpec(_LEAF, None, ())
 PyTree = Context = Any
 
 
+def _dict_flatten(d):
+    return list(d.values()), list(d)
+
+
+def _dict_unflatten(values, context):
+    return dict(zip(context, values))
+
+
+def _dict_flatten_with_keys(d):
+    return [(MappingKey(k), v) for k, v in d.items()], list(d)
+
+
+def _list_flatten(d):
+    return list(d), None
+
+
+def _list_unflatten(values, context):
+    return list(values)
+
+
+def _list_flatten_with_keys(d):
+    return [(SequenceKey(i), v) for i, v in enumerate(d)], None
+
+
+_registered = {             # class -> (how it is taken apart, how it is put together, how it is taken apart with the steps to the parts)
+    defaultdict: (lambda d: (list(d.values()), (d.default_factory, tuple(d))), lambda parts, how: defaultdict(how[0], zip(how[1], parts)),
+                  _dict_flatten_with_keys),
+    deque: (lambda d: (list(d), d.maxlen), deque, _list_flatten_with_keys),
+}
+
+
+def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=None, to_dumpable_context=None, from_dumpable_context=None,
+                         flatten_with_keys_fn=None):
+    """Take objects of class ``cls`` apart in trees, which are leaves otherwise.
+
+    Args:
+        flatten_fn: of an object, its parts and whatever else it takes to make one.
+        unflatten_fn: of parts and that, the object.
+        flatten_with_keys_fn: as ``flatten_fn``, with pairs of a step (as :class:`GetAttrKey`) and a part.
+
+    Raises:
+        ValueError: the class is known already.
+
+    Example:
+        >>> class Pair:
+        ...     def __init__(self, a, b):
+        ...         self.a, self.b = a, b
+        >>> clnn.utils._pytree.register_pytree_node(Pair, lambda p: ([p.a, p.b], None), lambda parts, _: Pair(*parts))
+        >>> clnn.utils._pytree.tree_leaves([Pair(1, [2]), 3])
+        [1, 2, 3]
+    """
+    if cls in _registered or cls in (dict, OrderedDict, list, tuple):
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    _registered[cls] = flatten_fn, unflatten_fn, flatten_with_keys_fn
+
+
+_register_pytree_node = register_pytree_node
+
+
 def _parts(value):
-    """(kind, keys, children) of a node, or None of a leaf."""
-    if isinstance(value, (dict, OrderedDict)):
-        return type(value), tuple(value), list(value.values())
-    if isinstance(value, (tuple, list)) and type(value).__module__ != "clnn.core.shape":
-        return type(value), None, list(value)
+    """(kind, keys, children) of a node, or None of a leaf. What is not of one of these very classes is a leaf, but for named tuples."""
+    kind = type(value)
+    if kind is dict or kind is OrderedDict:
+        return kind, tuple(value), list(value.values())
+    if kind is list or kind is tuple or isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return kind, None, list(value)
+    if kind in _registered:
+        children, context = _registered[kind][0](value)
+        return kind, context, list(children)
     return None
 
 
@@ -61,6 +124,8 @@ def _build(leaves, spec):
     if spec.kind is _LEAF:
         return next(leaves)
     children = [_build(leaves, c) for c in spec.children]
+    if spec.kind in _registered:
+        return _registered[spec.kind][1](children, spec.keys)
     if issubclass(spec.kind, dict):
         return spec.kind(zip(spec.keys, children))
     return spec.kind(*children) if hasattr(spec.kind, "_fields") else spec.kind(children)
@@ -71,9 +136,10 @@ def _aligned(tree, spec):
     if spec.kind is _LEAF:
         return [tree]
     parts = _parts(tree)
-    if parts is None or len(parts[2]) != len(spec.children) or parts[1] is not None and set(parts[1]) != set(spec.keys or ()):
+    mapping = parts is not None and parts[0] in (dict, OrderedDict)
+    if parts is None or len(parts[2]) != len(spec.children) or mapping and set(parts[1]) != set(spec.keys or ()):
         raise ValueError(f"a tree of another structure than {spec}: {type(tree).__name__}")
-    children = parts[2] if parts[1] is None else [tree[k] for k in spec.keys]
+    children = [tree[k] for k in spec.keys] if mapping else parts[2]
     return [leaf for child, s in zip(children, spec.children) for leaf in _aligned(child, s)]
 
 
@@ -124,9 +190,11 @@ class GetAttrKey(NamedTuple):
         return getattr(obj, self.name)
 
 
-def _steps(parts):
+def _steps(tree, parts):
     """One key per child of a node."""
     kind, keys, children = parts
+    if kind in _registered:
+        return [step for step, _ in _registered[kind][2](tree)[0]] if _registered[kind][2] else [SequenceKey(i) for i in range(len(children))]
     if keys is not None:
         return [MappingKey(k) for k in keys]
     return [GetAttrKey(f) for f in kind._fields] if hasattr(kind, "_fields") else [SequenceKey(i) for i in range(len(children))]
@@ -137,7 +205,7 @@ def tree_leaves_with_path(tree, is_leaf=None):
     parts = None if is_leaf is not None and is_leaf(tree) else _parts(tree)
     if parts is None:
         return [((), tree)]
-    return [((step, *path), leaf) for step, child in zip(_steps(parts), parts[2]) for path, leaf in tree_leaves_with_path(child, is_leaf)]
+    return [((step, *path), leaf) for step, child in zip(_steps(tree, parts), parts[2]) for path, leaf in tree_leaves_with_path(child, is_leaf)]
 
 
 def tree_flatten_with_path(tree, is_leaf=None):

@@ -17,6 +17,7 @@ from clnn.nn import functional as F
 __all__ = ["AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask", "create_mask", "flex_attention", "noop_mask",
            "or_masks"]
 FlexKernelOptions = dict
+_DEFAULT_SPARSE_BLOCK_SIZE = 128        # rows and columns of a block
 
 
 class AuxRequest(NamedTuple):
@@ -119,8 +120,8 @@ class BlockMask:
         self.full_q_num_blocks, self.full_q_indices = full_q_num_blocks, full_q_indices
 
     @classmethod
-    def from_kv_blocks(cls, kv_num_blocks, kv_indices, full_kv_num_blocks=None, full_kv_indices=None, BLOCK_SIZE=128, mask_mod=None, seq_lengths=None,
-                       compute_q_blocks=True, **orders):
+    def from_kv_blocks(cls, kv_num_blocks, kv_indices, full_kv_num_blocks=None, full_kv_indices=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE,
+                       mask_mod=None, seq_lengths=None, compute_q_blocks=True, **orders):
         """A mask from its rows of blocks; the columns follow."""
         if kv_indices.dim() < 2:
             raise RuntimeError("BlockMask must have at least 2 dimensions")
@@ -218,7 +219,7 @@ def _ordered(dense):
     return dense.sum(-1).to(clnn.int32), order.to(clnn.int32)
 
 
-def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=128, _compile=False, separate_full_blocks=True,
+def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, _compile=False, separate_full_blocks=True,
                       compute_dq_write_order=False, dq_kv_order=True):
     """The :class:`BlockMask` of a mask function.
 

@@ -1,0 +1,81 @@
+"""Answers to questions that programs put to private parts of PyTorch: about stand-ins for tensors, which clnn does not have."""
+from __future__ import annotations
+
+
+def is_fake(x) -> bool:
+    """False: a tensor without memory is one on the meta device."""
+    return False
+
+
+def get_proxy_mode():
+    """None: no program is being traced operator by operator."""
+    return None
+
+
+class FakeTensor:
+    """A class that no tensor is an instance of."""
+
+
+FakeTensorMode = FakeTensor
+__all__ = ["FakeTensor", "FakeTensorMode", "get_proxy_mode", "is_fake"]
+
+
+class _Keys(type):
+    """A class whose attributes are their own names."""
+
+    def __getattr__(cls, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return name
+
+
+class DispatchKey(metaclass=_Keys):
+    """Names of the layers that PyTorch hands a call through."""
+
+
+class DispatchKeySet(frozenset):
+    """A set of them."""
+
+    def __new__(cls, keys):
+        return frozenset.__new__(cls, [keys] if isinstance(keys, str) else keys)
+
+    def __or__(self, other):
+        return DispatchKeySet([*self, *other])
+
+    add = __or__
+
+    def has(self, key):
+        return key in self
+
+
+class ExcludeDispatchKeyGuard:
+    """A block in which the named layers are passed by. Of them clnn has autocast."""
+
+    def __init__(self, keys):
+        self.cast = any(str(k).startswith("Autocast") for k in keys)
+
+    def __enter__(self):
+        from ._tensor.grad_mode import state
+        self.before = state.autocast
+        if self.cast:
+            state.autocast = None
+
+    def __exit__(self, *exc):
+        from ._tensor.grad_mode import state
+        state.autocast = self.before
+
+
+def guard_or_false(a) -> bool:
+    """``bool(a)``: sizes are numbers."""
+    return bool(a)
+
+
+guard_or_true = statically_known_true = guard_or_false
+
+
+def free_symbols(val) -> set:
+    """Empty: sizes are numbers."""
+    return set()
+
+
+free_unbacked_symbols = free_symbols
