@@ -138,7 +138,7 @@ def get_num_threads():
     return _device.resolve(None).compute_units
 
 
-_LAZY = set("""__config__ _C _custom_ops _dynamo _inductor accelerator amp ao autograd backends compiler cpu cuda distributed distributions fft func
+_LAZY = set("""__config__ _C _custom_ops _dynamo _inductor _tensor_str accelerator amp ao autograd backends compiler cpu cuda distributed distributions fft func
                 functional futures fx hub jit library linalg mps multiprocessing nn onnx optim overrides profiler quasirandom random return_types
                 serialization signal sparse special testing torch_version types utils version xpu""".split())
 _PLACES = {                     # names that are read from a module when they are first used
@@ -165,13 +165,13 @@ def __getattr__(name):
         return _alias.version()
     if name in _LAZY:
         try:
-            return _importlib.import_module("." + name, __name__)
+            return _importlib.import_module("." + name, __package__)
         except ModuleNotFoundError as exc:
-            if exc.name != f"{__name__}.{name}":
+            if exc.name != f"{__package__}.{name}":
                 raise
             raise _misc._absent("module 'clnn'", name) from None
     if name in _FROM:
-        value = globals()[name] = getattr(_importlib.import_module("." + _FROM[name], __name__), name)
+        value = globals()[name] = getattr(_importlib.import_module("." + _FROM[name], __package__), name)
         return value
     if name.startswith("_foreach_"):
         from ._foreach import find

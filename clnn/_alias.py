@@ -15,6 +15,8 @@ _ELSEWHERE = {
     "_subclasses": "_questions", "_subclasses.fake_tensor": "_questions", "fx.experimental": "_questions", "fx.experimental.symbolic_shapes": "_questions",
     "fx.experimental.proxy_tensor": "_questions", "jit.annotations": "_jit_annotations", "ao.nn.quantized": "nn.quantized",
     "onnx.operators": "onnx", "onnx.symbolic_helper": "onnx", **{f"onnx.symbolic_opset{n}": "onnx" for n in range(7, 24)},
+    "distributed.distributed_c10d": "distributed", "distributed.constants": "distributed", "distributed.nn.functional": "distributed.nn",
+    "nn.parallel.scatter_gather": "nn.parallel", "nn.parallel.replicate": "nn.parallel", "nn.parallel.parallel_apply": "nn.parallel",
     "nn.parallel.data_parallel": "nn.parallel", "nn.parallel.distributed": "nn.parallel", "utils.data._utils": "utils.data",
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data._worker", "utils.data.distributed": "utils.data.sampler",
 }
@@ -32,6 +34,7 @@ def version():
     """clnn's version. What imports it as torch asks which names there are, and gets the version of PyTorch that clnn follows."""
     if not is_torch():
         return _OWN
+    sys.modules[_PACKAGE].__name__ = "torch"
     from .torch_version import TorchVersion
     return TorchVersion(_FOLLOWS)
 
@@ -59,6 +62,8 @@ class _Finder:
         root, dot, rest = name.partition(".")
         if not dot or root != _PACKAGE and sys.modules.get(root) is not sys.modules.get(_PACKAGE):
             return None
+        if root == "torch":
+            sys.modules[_PACKAGE].__name__ = root               # libraries for several frameworks tell them by this name
         own = f"{_PACKAGE}.{_ELSEWHERE.get(rest, rest)}"
         if own != name and (own in sys.modules or importlib.util.find_spec(own)):
             return ModuleSpec(name, _Loader(own), is_package=True)

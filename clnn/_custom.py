@@ -327,7 +327,11 @@ class Namespace:
             fn = REGISTRY[name].fn if name in REGISTRY else getattr(Tensor, name)
             packet = OpOverloadPacket(qualname, fn, _Aten(name, fn))
         else:
-            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
+            from ._aten import find as elsewhere
+            fn = elsewhere(name) if self.name == "aten" else None
+            if fn is None:
+                raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
+            packet = OpOverloadPacket(qualname, fn, _Aten(name, fn))
         self.__dict__[name] = packet
         return packet
 
@@ -349,9 +353,18 @@ def namespace(name):
     return got
 
 
+expected: dict = {}             # what the results of operators look like that are yet to be declared
+
+
+def known(qualname):
+    """Whether an operator of that name was declared."""
+    return qualname.removesuffix(".default") in _table
+
+
 def enter(op):
     """Make ``op`` known under its name; an operator that had it is gone."""
     _table[op._qualname] = op
+    op.fake = expected.pop(op._qualname, None)
     namespace(op.namespace).__dict__.pop(op._opname, None)
     return op
 
@@ -381,4 +394,4 @@ def find(op):
     return inner
 
 
-__all__ = ["FunctionSchema", "Namespace", "OpOverload", "OpOverloadPacket", "enter", "find", "forget", "namespace"]
+__all__ = ["FunctionSchema", "Namespace", "OpOverload", "OpOverloadPacket", "enter", "expected", "find", "forget", "known", "namespace"]

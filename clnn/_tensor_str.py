@@ -1,0 +1,13 @@
+"""PyTorch's names for the parts of :mod:`clnn._tensor.display`: libraries that print tensors of their own use them."""
+from __future__ import annotations
+
+from ._tensor.display import OPTIONS as PRINT_OPTS, _joined, contents as _tensor_str, tensor_repr as _str_intern
+
+__all__ = ["PRINT_OPTS", "_add_suffixes", "_str_intern", "_tensor_str"]
+
+
+def _add_suffixes(tensor_str, suffixes, indent, force_newline):
+    """A text with what follows it, in lines of the set length."""
+    if force_newline and suffixes:
+        return f"{tensor_str},\n{' ' * indent}{', '.join(suffixes)})"
+    return _joined(tensor_str, suffixes, indent)
