@@ -207,6 +207,9 @@ from torch.cuda.amp.autocast_mode import autocast
 import torch.cuda.nvtx as nvtx
 from torch.cuda.random import manual_seed
 import torch.distributed as dist; assert dist.is_available()
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.distributed.nn.functional import all_gather
+from torch.distributed.distributed_c10d import _get_default_group
 import torch.multiprocessing as mp; mp.get_context("spawn"), mp.spawn, mp.Process, mp.Queue
 from torch.nn.parallel import DataParallel, DistributedDataParallel as DDP, data_parallel
 from torch.utils.data.distributed import DistributedSampler
@@ -230,6 +233,12 @@ from torch.autograd.function import InplaceFunction, once_differentiable
 from torch.serialization import add_safe_globals, safe_globals
 import torch, warnings; warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)
 import torch; torch.cuda.FloatTensor, torch.cuda.LongTensor; assert not isinstance(torch.ones(1), torch.cuda.FloatTensor) or torch.ones(1).is_cuda
+from torch.jit.annotations import BroadcastingList2, List; import torch.jit; torch.jit._script_if_tracing
+from torch.onnx import operators, symbolic_opset11 as opset11; from torch.onnx.symbolic_helper import parse_args; parse_args("v")(len)
+from torch.ao.quantization import DeQuantStub, QuantStub; import torch; q = torch.nn.quantized.FloatFunctional(); assert q.add(QuantStub()(torch.ones(1)), 1).item() == 2
+from torch.hub import HASH_REGEX, _get_torch_home, download_url_to_file, urlparse; from torch.utils.model_zoo import tqdm
+from torch.optim.optimizer import ParamsT, _default_to_fused_or_foreach, required; import torch._custom_ops, torch._subclasses.fake_tensor
+import torch; k = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU); assert torch._dynamo.config.patch(a=1)(lambda: torch._dynamo.config.a)() == 1
 import torch; torch.compiler.set_stance("default"); torch.compiler.cudagraph_mark_step_begin(); torch.accelerator.current_device_idx
 """
 
@@ -266,6 +275,16 @@ def _group(t):
     d.all_gather_object(objects, {"a": 1})
     net = t.nn.parallel.DistributedDataParallel(t.nn.Linear(2, 1))
     got = [before, d.is_initialized(), d.get_rank(), d.get_world_size(), x, parts, objects, sorted(net.state_dict())]
+    store = d.PrefixStore("a", d.HashStore())
+    store.set("k", "v")
+    w = t.nn.Parameter(t.ones(2))
+    optimizer = importlib.import_module(f"{d.__name__}.optim").ZeroRedundancyOptimizer([w], t.optim.SGD, lr=0.1, momentum=0.9)
+    importlib.import_module(f"{d.__name__}.nn.functional").all_reduce(w * w).sum().backward()
+    optimizer.step()
+    got += [store.get("k"), store.add("n", 2), store.add("n", 3), store.check(["k", "z"]), w, optimizer.param_groups[0]["lr"]]
+    optimizer.consolidate_state_dict()
+    got += [sorted(optimizer.state_dict()["state"][0]), d.get_process_group_ranks(d.group.WORLD), d.Backend("NCCL"), d.ReduceOp.SUM is d.ReduceOp.RedOpType.SUM]
+    del store, w, optimizer
     time.sleep(0.3)     # torch's own thread drops its tensors, for which it needs the interpreter: while the group is destroyed it would wait for ever
     d.destroy_process_group()
     return got
@@ -290,13 +309,27 @@ def test_import(line, as_torch):
     exec(re.sub(r"\btorch\b", "clnn", line), {})
 
 
-@pytest.mark.parametrize("name, why", [("nested", "nested tensors"), ("ao.quantization", "quantised"), ("export", "graphs")])
+@pytest.mark.parametrize("name, why", [("nested", "nested tensors"), ("quantization", "quantised"), ("export", "graphs")])
 def test_missing_modules_say_why(name, why):
     with pytest.raises(ModuleNotFoundError, match=why):
         importlib.import_module(f"clnn.{name}")
     with pytest.raises(AttributeError, match=why):
         getattr(clnn, name.partition(".")[0])
     assert not hasattr(clnn, name.partition(".")[0])
+
+
+def test_lists_of_tensors():
+    for t in (clnn, pytest.importorskip("torch")):
+        a, b = [t.tensor([1.0, 4.0]), t.tensor([-9.0])], [t.tensor([2.0, 2.0]), t.tensor([3.0])]
+        got = [t._foreach_add(a, b, alpha=2), t._foreach_mul(a, [2.0, 3.0]), t._foreach_addcmul(a, b, b, 0.5), t._foreach_addcdiv(a, b, b, [1.0, 2.0]),
+               t._foreach_norm(a), t._foreach_maximum(a, 0.0), t._foreach_pow(2.0, b), t._foreach_lerp(a, b, 0.25), t._foreach_clamp_min(a, 2)]
+        assert t._foreach_sqrt_(b)[0] is b[0] and t._foreach_mul_(b, b)[1] is b[1]
+        t._foreach_sub_(a, b, alpha=3)
+        values = [[round(v, 4) for x in row for v in x.reshape(-1).tolist()] for row in (*got, a, b)]
+        assert values == [[5, 8, -3], [2, 8, -27], [3, 6, -4.5], [2, 5, -7], [4.1231, 9], [1, 4, 0], [4, 4, 8], [1.25, 3.5, -6], [2, 4, 2], [-5, -2, -18], [2, 2, 3]]
+        with pytest.raises(RuntimeError, match="same number of tensors"):
+            t._foreach_add(a, b[:1])
+    assert not hasattr(clnn, "_foreach_nothing")
 
 
 def test_groups_of_several_are_refused():

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import datetime
 import enum
+import importlib
 import os
 import types
 
 import clnn
+from .store import FileStore, HashStore, PrefixStore, Store, TCPStore  # noqa: F401
 
 default_pg_timeout = datetime.timedelta(minutes=30)
 _backend = None
@@ -18,13 +20,21 @@ _backend = None
 class ReduceOp(enum.Enum):
     """What is done with the values of all processes."""
 
-    SUM, AVG, PRODUCT, MIN, MAX = range(5)
+    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM, UNUSED = range(10)
+
+
+ReduceOp.RedOpType = ReduceOp
 
 
 class Backend(str):
     """The name of a backend."""
 
-    GLOO, NCCL, MPI, UNDEFINED = "gloo", "nccl", "mpi", "undefined"
+    GLOO, NCCL, MPI, UCC, XCCL, UNDEFINED = "gloo", "nccl", "mpi", "ucc", "xccl", "undefined"
+    backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI]
+    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "gpu": NCCL, "xpu": XCCL, "mps": GLOO}
+
+    def __new__(cls, name):
+        return str.__new__(cls, name.lower())
 
 
 class ProcessGroup:
@@ -51,7 +61,7 @@ class Work:
         return True
 
 
-group = types.SimpleNamespace(WORLD=ProcessGroup())
+group = types.SimpleNamespace(WORLD=ProcessGroup(), NON_GROUP_MEMBER=-100)
 GroupMember = group
 
 
@@ -128,6 +138,33 @@ def get_backend(group=None) -> str:
 
 def new_group(ranks=None, *args, **kwargs):
     """The one group."""
+    _initialized()
+    return group.WORLD
+
+
+def get_process_group_ranks(group=None) -> list:
+    """``[0]``."""
+    return [0]
+
+
+def get_group_rank(group, global_rank) -> int:
+    """0."""
+    return 0
+
+
+get_global_rank = get_group_rank
+
+
+def get_node_local_rank(fallback_rank=None) -> int:
+    """0."""
+    return int(os.environ.get("LOCAL_RANK", 0))
+
+
+def _rank_not_in_group(group):
+    return group is GroupMember.NON_GROUP_MEMBER
+
+
+def _get_default_group():
     _initialized()
     return group.WORLD
 
@@ -216,9 +253,38 @@ def broadcast_object_list(object_list, src=None, group=None, device=None):
     _initialized()
 
 
+def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
+    """Copy ``input_tensor_list[0]`` into ``output_tensor_list[0]``."""
+    _deliver(output_tensor_list, input_tensor_list)
+    return _done(async_op)
+
+
+def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):      # noqa: A002
+    """Copy ``input`` into ``output``."""
+    _deliver([output], [input])
+    return _done(async_op)
+
+
+def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+    """Wait for all processes: there is no other."""
+    _initialized()
+
+
+def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None):
+    """Put the first input object into the output list."""
+    _initialized()
+    scatter_object_output_list[0] = scatter_object_input_list[0]
+
+
 def send(tensor, dst=None, group=None, tag=0):
     """Raises: there is no other process."""
     raise RuntimeError("distributed: clnn trains in one process, there is no other to send to or receive from")
 
 
-recv = isend = irecv = send
+recv = isend = irecv = send_object_list = recv_object_list = send
+
+
+def __getattr__(name):
+    if name in ("optim", "nn"):
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError(f"module 'clnn.distributed' has no attribute {name!r}")
