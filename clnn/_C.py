@@ -3,6 +3,8 @@ from ._tensor.override import all_switched_off as DisableTorchFunction
 from ._tensor.override import disabled as _disabled_torch_function_impl
 from ._tensor.override import local as _local
 from ._tensor.override import switched_off as DisableTorchFunctionSubclass
+from ._questions import DispatchKey, DispatchKeySet
+from ._questions import ExcludeDispatchKeyGuard as _ExcludeDispatchKeyGuard
 from ._tensor.tensor import Tensor as TensorBase
 
 _TensorBase = TensorBase
@@ -18,5 +20,19 @@ def _is_torch_function_mode_enabled() -> bool:
     return bool(_local.modes) and _local.off < 2
 
 
-__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "TensorBase", "_disabled_torch_function_impl", "_is_torch_function_enabled",
-           "_is_torch_function_mode_enabled"]
+
+def _log_api_usage_once(event) -> None:
+    """Nothing is logged."""
+
+
+def _get_tracing_state():
+    """None: no program is being traced operator by operator."""
+
+
+def _are_functorch_transforms_active() -> bool:
+    """False: ``vmap`` and derivatives show functions plain tensors."""
+    return False
+
+
+__all__ = ["DisableTorchFunction", "DispatchKey", "DispatchKeySet", "DisableTorchFunctionSubclass", "TensorBase", "_ExcludeDispatchKeyGuard",
+           "_disabled_torch_function_impl", "_is_torch_function_enabled", "_is_torch_function_mode_enabled"]

@@ -138,9 +138,9 @@ def get_num_threads():
     return _device.resolve(None).compute_units
 
 
-_LAZY = set("""__config__ _C _custom_ops _dynamo _inductor _tensor_str accelerator amp ao autograd backends compiler cpu cuda distributed distributions fft func
-                functional futures fx hub jit library linalg mps multiprocessing nn onnx optim overrides profiler quasirandom random return_types
-                serialization signal sparse special testing torch_version types utils version xpu""".split())
+_LAZY = set("""__config__ __future__ _C _custom_ops _dynamo _higher_order_ops _inductor _tensor_str accelerator amp ao autograd backends compiler cpu cuda
+                distributed distributions fft func functional futures fx hub jit library linalg mps multiprocessing nn onnx optim overrides profiler
+                quasirandom random return_types serialization signal sparse special testing torch_version types utils version xpu""".split())
 _PLACES = {                     # names that are read from a module when they are first used
     "_compile": "compile",
     "serialization": "save load",
@@ -153,7 +153,8 @@ _PLACES = {                     # names that are read from a module when they ar
     "sparse": "smm spmm dsmm hspmm sspaddmm",
     "cuda": "Event Stream",
     "summary_": "summary",
-    "_private": "SymBool SymFloat SymInt while_loop _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_type "
+    "_private": "SymBool SymFloat SymInt while_loop _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all "
+                "_check_tensor_all_with _check_type "
                 "_check_value _check_with _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _sample_dirichlet _segment_reduce _shape_as_tensor "
                 "_standard_gamma " + " ".join(f"_cast_{kind}" for kind in "Byte Char Double Float Half Int Long Short".split()),
 }

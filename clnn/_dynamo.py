@@ -49,5 +49,9 @@ def mark_dynamic(t, index, *, hint_override=None, min=None, max=None, specialize
 maybe_mark_dynamic = mark_static = mark_dynamic
 
 
+def mark_static_address(t, guard=False):
+    """Accepted: memory that is written in place stays where a recording found it."""
+
+
 class TransformGetItemToIndex(contextlib.nullcontext):
     """A block that changes nothing: inside ``vmap`` a tensor of one element indexes as it is."""

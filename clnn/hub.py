@@ -11,7 +11,9 @@ import urllib.request
 
 __all__ = ["get_dir", "set_dir", "download_url_to_file", "load_state_dict_from_url", "load", "list", "help"]
 
-_HASH = re.compile(r"-([a-f0-9]{8,64})\.")
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
+READ_DATA_CHUNK = 128 * 1024
+urlparse, urlopen, Request = urllib.parse.urlparse, urllib.request.urlopen, urllib.request.Request
 _dir = None
 
 
@@ -60,7 +62,7 @@ def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=Tr
     name = file_name or os.path.basename(urllib.parse.urlparse(url).path)
     path = os.path.join(folder, name)
     if not os.path.exists(path):
-        found = _HASH.search(name) if check_hash else None
+        found = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, path, found.group(1) if found else None, progress)
     return load_file(path, map_location=map_location)
 
@@ -71,3 +73,39 @@ def load(*args, **kwargs):
 
 
 list = help = load
+
+
+def _get_torch_home() -> str:
+    """The folder above that of fetched files, where libraries keep more."""
+    return os.path.dirname(get_dir())
+
+
+class _Quiet:
+    """Stands for ``tqdm`` where that is not installed: shows nothing."""
+
+    def __init__(self, iterable=None, *args, **kwargs):
+        self.iterable = iterable
+
+    def __iter__(self):
+        return iter(self.iterable)
+
+    def update(self, n=1):
+        """Nothing."""
+
+    close = set_description = set_postfix = update
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        pass
+
+
+def __getattr__(name):
+    if name == "tqdm":
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            tqdm = _Quiet
+        return tqdm
+    raise AttributeError(f"module 'clnn.hub' has no attribute {name!r}")

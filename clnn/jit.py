@@ -9,6 +9,7 @@ __all__ = ["script", "trace", "ignore", "unused", "export", "is_scripting", "is_
            "annotate", "isinstance", "script_if_tracing", "optimize_for_inference", "interface", "Attribute"]
 
 _isinstance = isinstance
+__path__ = []           # programs import torch.jit.annotations
 
 
 def script(obj=None, *args, **kwargs):
@@ -28,7 +29,7 @@ def _same(obj=None, *args, **kwargs):
     return obj if callable(obj) else _same
 
 
-script_method = script_if_tracing = ignore = unused = export = interface = _same
+script_method = script_if_tracing = _script_if_tracing = _overload = _overload_method = ignore = unused = export = interface = _same
 
 
 def freeze(module, *args, **kwargs):

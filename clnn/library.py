@@ -20,11 +20,11 @@ import types
 import typing
 
 import clnn
-from clnn._custom import FunctionSchema, OpOverload, device_kind, enter, find, forget
+from clnn._custom import FunctionSchema, OpOverload, device_kind, enter, expected, find, forget, known
 from clnn._tensor.tensor import Tensor
 from clnn.amp.autocast_mode import _kind as _autocast_kind
 
-__all__ = ["CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "impl", "infer_schema", "opcheck", "register_autocast",
+__all__ = ["CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "infer_schema", "opcheck", "register_autocast",
            "register_autograd", "register_fake", "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op"]
 
 # -- schemas from signatures ------------------------------------------------------------------------------------------------------------
@@ -220,13 +220,25 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
 
 
 def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=False):
-    """:meth:`CustomOpDef.register_fake` of an operator given by name or object; also as a decorator."""
+    """:meth:`CustomOpDef.register_fake` of an operator given by name or object; also as a decorator. One that is yet to be declared gets it then."""
     def register(func):
+        if isinstance(op, str) and not known(op):
+            expected[op] = func
+            return func
         return _definition(op).register_fake(func)
     return register if func is None else register(func)
 
 
 impl_abstract = register_fake
+
+
+def get_ctx():
+    """Raises: sizes that depend on values are not known to a function that computes for the meta device.
+
+    Raises:
+        RuntimeError: always.
+    """
+    raise RuntimeError("get_ctx(): called where a result's shape depends on values; tensors on the meta device have none, so there is no such result")
 
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):

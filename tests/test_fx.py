@@ -2,6 +2,7 @@
 import copy
 import doctest
 import importlib
+import math
 import operator
 import pickle
 
@@ -111,6 +112,7 @@ def test_own_tracers_and_wrapped_functions():
     graph = tracer.trace(model, concrete_args={"flag": True})
     assert [n.target for n in graph.nodes if n.op == "call_module"] == ["seq"]
     assert fx.GraphModule(model, graph)(clnn.ones(3, 4))["size"] == 3
+    assert [n.target for n in fx.symbolic_trace(lambda x: math.floor(x.size(0) / 2)).graph.nodes][-2] is math.floor
     constant = clnn.tensor([1.0, 2.0])
     traced = fx.symbolic_trace(lambda x: x + constant)
     assert traced(clnn.ones(2)).tolist() == [2.0, 3.0] and traced._tensor_constant0 is constant

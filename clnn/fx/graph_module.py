@@ -132,3 +132,19 @@ class GraphModule(Module):
 
     def __str__(self):
         return "\n".join([super().__str__(), self._code, "# To see more debug info, please use `graph_module.print_readable()`"])
+
+
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"       # in ``meta``: attributes that copies take along
+
+
+class _CodeOnlyModule(Module):
+    """A module that consists of the attributes in a dictionary."""
+
+    def __init__(self, body):
+        super().__init__()
+        self.__dict__ = body
+
+
+def _copy_attr(from_module, to_module, target):
+    """Put what ``from_module`` has at a dotted name at that name of ``to_module``, with modules on the way."""
+    GraphModule._take(to_module, target, _fetch(from_module, target))

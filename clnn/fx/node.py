@@ -2,7 +2,10 @@
 from __future__ import annotations
 
 import operator
+from typing import Any, Callable, Union
 
+Target = Union[Callable[..., Any], str]         # what a node calls or names
+Argument = Any
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 _impure: set = {setattr, operator.setitem}
 

@@ -7,7 +7,7 @@ from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPara
 
 from . import modules, parameter, utils  # noqa: E402, F401  (utils builds on the layers)
 from .modules.lazy import LazyModuleMixin  # noqa: E402, F401
-from . import attention, common_types, grad  # noqa: E402, F401
+from . import attention, common_types, grad, quantized  # noqa: E402, F401
 from .parallel import DataParallel  # noqa: E402
 
 __all__ = [*_layer_names, "Module", "DataParallel", "Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer"]

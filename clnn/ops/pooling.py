@@ -315,7 +315,7 @@ def _adaptive_window(name, input, nd, output_size):
 def _adaptive_samples(nd):
     def make():
         x = np.random.default_rng(nd).permutation(2 * 3 * 7 ** nd).reshape((2, 3) + (7,) * nd) / 7.0
-        return [((x, 1), {}), ((x, 3), {}), ((x, 7), {}), ((x[0], 9), {})]
+        return [((x, 1), {}), ((x, 3), {}), ((x, 7), {}), ((x[0], 9), {}), ((x[(..., *[slice(1)] * nd)], 4), {})]
     return make
 
 
@@ -326,7 +326,7 @@ def _declare_adaptive(nd):
         require_float(name, input)
         window, shape = _adaptive_window(name, input, nd, output_size)
         sizes = tuple(input.shape[input.ndim - nd:])
-        if window.kernel == sizes and input._numel:                # global: a row reduction
+        if window.kernel == sizes and input._numel and not window.adaptive:         # global: a row reduction
             return input.mean(tuple(range(-nd, 0)), keepdim=True)
         if window.adaptive and 0 not in shape:                     # windows of unequal sizes: weighted sums by a table per axis
             from .resample import _resample, window_table

@@ -5,6 +5,7 @@ import warnings
 from collections import OrderedDict, defaultdict
 from copy import deepcopy
 from itertools import chain
+from typing import Any, Dict, Iterable, Tuple, Union
 
 from clnn._tensor.grad_mode import set_grad_enabled
 from clnn._tensor.tensor import Tensor
@@ -17,6 +18,26 @@ class _Required:
 
 
 required = _Required()  # default of an option that each group must give
+ParamsT = _params_t = Union[Iterable[Tensor], Iterable[Dict[str, Any]], Iterable[Tuple[str, Tensor]]]
+
+
+def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
+    """Whether an optimizer should take many tensors at once by itself: no, updates of one tensor fuse and are launched together."""
+    return False, False
+
+
+def _use_grad_for_differentiable(step):
+    """Decorator of `step`: gradients are recorded inside only with the option `differentiable`."""
+    @functools.wraps(step)
+    def run(self, *args, **kwargs):
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
+            return step(self, *args, **kwargs)
+    return run
+
+
+def _get_capturable_supported_devices(supports_xla=True):
+    """Kinds of devices that keep an optimizer's counters: any."""
+    return ["cpu", "cuda", "gpu"]
 
 
 class StepCount(float):

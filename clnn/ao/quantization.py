@@ -1,0 +1,66 @@
+"""What a model that could be quantised holds while it computes in floats: as in ``torch.ao.quantization``, before a conversion."""
+from __future__ import annotations
+
+from .._misc import Absent
+from ..nn import Module
+
+__all__ = ["QuantStub", "DeQuantStub", "QuantWrapper"]
+
+
+class QuantStub(Module):
+    """Returns its input: the place at which a quantised model would leave floats.
+
+    Args:
+        qconfig: kept as an attribute when given.
+
+    Example::
+
+        >>> clnn.ao.quantization.QuantStub()(clnn.ones(2))
+        tensor([1., 1.])
+    """
+
+    def __init__(self, qconfig=None):
+        super().__init__()
+        if qconfig:
+            self.qconfig = qconfig
+
+    def forward(self, x):
+        return x
+
+
+class DeQuantStub(QuantStub):
+    """Returns its input: the place at which a quantised model would come back to floats.
+
+    Example::
+
+        >>> clnn.ao.quantization.DeQuantStub()(clnn.ones(2))
+        tensor([1., 1.])
+    """
+
+
+class QuantWrapper(Module):
+    """A module between the two stubs.
+
+    Example::
+
+        >>> clnn.ao.quantization.QuantWrapper(clnn.nn.ReLU())(clnn.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
+
+    def __init__(self, module):
+        super().__init__()
+        if getattr(module, "qconfig", None):
+            self.qconfig = module.qconfig
+        self.add_module("quant", QuantStub())
+        self.add_module("dequant", DeQuantStub())
+        self.add_module("module", module)
+        self.train(module.training)
+
+    def forward(self, X):
+        return self.dequant(self.module(self.quant(X)))
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise Absent(f"module 'clnn.ao.quantization' has no attribute {name!r}: clnn does not implement quantised dtypes")
