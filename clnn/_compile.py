@@ -15,6 +15,7 @@ from ._tensor.backward import grad as grad_of
 from ._tensor.device import resolve
 from ._tensor.grad_mode import state
 from ._tensor.tensor import Tensor, edge, make
+from .compiler import _inside, _now
 from .graph.node import Storage, held
 from .runtime.capture import Recording
 
@@ -271,6 +272,13 @@ class Compiled:
         return (state.grad, state.inference, state.autocast and (state.autocast.low, state.autocast.kind), tuple([m.training for m in self._watched]))
 
     def __call__(self, *args, **kwargs):
+        stance = _now["stance"]
+        if stance == "force_eager":
+            return self._fn(*args, **kwargs)
+        with _inside():
+            return self._call(args, kwargs, stance)
+
+    def _call(self, args, kwargs, stance):
         inputs = []
         try:
             key = (_flatten(args, inputs), _flatten(kwargs, inputs), self._modes())
@@ -279,6 +287,8 @@ class Compiled:
         got = self._recordings.get(key)
         if got is not None:
             return self._fn(*args, **kwargs) if got.tracked and got.busy() else got.replay(inputs)
+        if stance.endswith("on_recompile") and key not in self._runs:
+            return self._unseen(stance, args, kwargs)
         if key in self.fallbacks:
             return self._fn(*args, **kwargs)
         runs = self._runs[key] = self._runs.get(key, 0) + 1
@@ -300,6 +310,13 @@ class Compiled:
             return captured.result if not any(t._rg for t in inputs) else self._fn(*args, **kwargs)
         self._recordings[key] = captured
         return captured.replay(inputs, refresh=False)
+
+    def _unseen(self, stance, args, kwargs):
+        if stance == "fail_on_recompile":
+            raise RuntimeError(f"Detected recompile of {getattr(self._fn, '__name__', self._fn)} while the stance is 'fail_on_recompile': no call before had "
+                               "inputs of these shapes, dtypes and modes")
+        with _inside(-1):
+            return self._fn(*args, **kwargs)
 
     def _fall_back(self, key, reason, args, kwargs):
         self.fallbacks[key] = reason

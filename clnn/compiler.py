@@ -1,12 +1,27 @@
 """Questions and switches around :func:`clnn.compile`, as in ``torch.compiler``."""
 from __future__ import annotations
 
+import contextlib
+
 from .runtime import capture
+
+_STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile", "aot_eager_then_compile")
+_now = {"stance": "default", "inside": 0}
 
 
 def is_compiling() -> bool:
-    """True while a recording is being made."""
-    return capture.active is not None
+    """True inside a function given to :func:`clnn.compile`: when it is recorded, and in the ordinary runs before that."""
+    return capture.active is not None or _now["inside"] > 0
+
+
+@contextlib.contextmanager
+def _inside(step=1):
+    """The length of one call of a compiled function; of a part that is none, with ``step`` -1."""
+    _now["inside"] += step
+    try:
+        yield
+    finally:
+        _now["inside"] -= step
 
 
 is_dynamo_compiling = is_compiling
@@ -43,17 +58,35 @@ def list_backends(exclude_tags=()):
     return ["replay"]
 
 
-class set_stance:
-    """Accepted, also as a ``with`` block or a decorator."""
+class set_stance(contextlib.ContextDecorator):
+    """What calls of compiled functions do, from here on, inside a ``with`` block, or inside the decorated function.
 
-    def __init__(self, stance="default", **kwargs):
-        self.stance = stance
+    Args:
+        stance: ``"default"``; ``"force_eager"``: run the function as written; ``"eager_on_recompile"``: run it as written for inputs of a kind that was
+            not seen before; ``"fail_on_recompile"``: raise RuntimeError for those. The stances that compile later are the default here, as a recording is
+            made at the third call anyway.
+
+    Example:
+        >>> @clnn.compile
+        ... def compiled():
+        ...     return clnn.compiler.is_compiling()
+        >>> with clnn.compiler.set_stance("force_eager"):
+        ...     compiled()
+        False
+    """
+
+    def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
+        if stance not in _STANCES:
+            raise RuntimeError(f"invalid torch.compile stance '{stance}'; expected one of {', '.join(_STANCES)}")
+        self.stance, self.before, _now["stance"] = stance, _now["stance"], stance
 
     def __enter__(self):
+        _now["stance"] = self.stance
         return self
 
     def __exit__(self, *exc):
-        pass
+        _now["stance"] = self.before
 
     def __call__(self, fn):
-        return fn
+        _now["stance"] = self.before                            # a decorator changes nothing outside of its function
+        return super().__call__(fn)

@@ -124,3 +124,20 @@ def test_train_and_eval_are_recorded_apart():
         compiled.eval()
         for _ in range(4):
             assert np.array_equal(compiled(x).numpy(), model(x).numpy())
+
+
+def test_stances():
+    from clnn.compiler import set_stance
+    f = clnn.compile(lambda a: a + 1 if clnn.compiler.is_compiling() else a - 1)
+    x, y = clnn.zeros(2), clnn.zeros(3)
+    seen = [f(x)[0].item() for _ in range(4)]
+    with set_stance("force_eager"):
+        seen += [f(x)[0].item()]
+    seen += [set_stance("force_eager")(f)(x)[0].item(), f(x)[0].item()]
+    with set_stance("eager_on_recompile"):
+        seen += [f(x)[0].item(), f(y)[0].item()]
+    with set_stance("fail_on_recompile"), pytest.raises(RuntimeError, match="Detected recompile"):
+        f(y)
+    assert seen == [1, 1, 1, 1, -1, -1, 1, 1, -1] and f(y)[0].item() == 1 and not clnn.compiler.is_compiling()
+    with pytest.raises(RuntimeError, match="invalid torch.compile stance"):
+        set_stance("fast")

@@ -4,6 +4,7 @@ import importlib
 import threading
 
 import pytest
+from scenarios import assert_same
 
 import clnn
 from clnn import nn
@@ -93,6 +94,46 @@ def test_swapping():
     assert u.grad.tolist() == [4.0, 4.0]
 
 
+def _parameters_in_place(lib):
+    """What is still the same parameter after a conversion and a load, by the switches of ``__future__``."""
+    switches, seen = lib.__future__, []
+    for swap, overwrite in ((False, False), (True, False), (False, True)):
+        switches.set_swap_module_params_on_conversion(swap), switches.set_overwrite_module_params_on_conversion(overwrite)
+        try:
+            net = lib.nn.Linear(2, 1)
+            old = [net.weight, net.bias]
+            net(lib.ones(1, 2)).sum().backward()
+            net.to(lib.float64)
+            seen += [[a is b for a, b in zip(old, net.parameters())], [p.dtype for p in net.parameters()], [p.grad is not None for p in old], net.weight.grad.dtype]
+            for assign in (False, True):
+                seen.append(str(net.load_state_dict({"weight": lib.ones(1, 2), "bias": lib.zeros(1)}, assign=assign)))
+                seen += [[a is b for a, b in zip(old, net.parameters())], net.weight, net.weight.dtype]
+        finally:
+            switches.set_swap_module_params_on_conversion(False), switches.set_overwrite_module_params_on_conversion(False)
+    return seen
+
+
+def test_parameters_in_place():
+    assert_same(_parameters_in_place)
+
+
+def test_control_flow():
+    from clnn._higher_order_ops import associative_scan, foreach_map, scan
+    from clnn._higher_order_ops import map as each                  # PyTorch's own take seconds each to compile, so nothing is compared with them here
+    x = clnn.arange(12.0).view(3, 4).requires_grad_()
+    carry, rows = scan(lambda c, a: (c + a, c * a), clnn.zeros(3), x, dim=1)
+    assert carry.tolist() == [6, 22, 38] and rows.tolist() == [[0, 0, 2, 9], [0, 20, 54, 105], [0, 72, 170, 297]]
+    carry.sum().backward()
+    assert x.grad.tolist() == [[1.0] * 4] * 3
+    carry, rows = scan(lambda c, a: (c + a["x"], c * a["y"]), clnn.zeros(4), {"x": x, "y": x + 1}, reverse=True)
+    assert carry.tolist() == [12, 15, 18, 21] and rows.shape == (3, 4) and rows[2].tolist() == [0] * 4 and rows[0, 0] == 12
+    assert associative_scan(lambda a, b: a * b, x + 1, 1, reverse=True).equal((x + 1).flip(1).cumprod(1).flip(1))
+    assert each(lambda a, k: a[0] * k + a[1], (x, x), clnn.tensor(2)).equal(x * 3) and len(foreach_map(clnn.add, [x, x], [x, x], alpha=2)) == 2
+    for wrong in (lambda: each(lambda a: a, clnn.zeros(0, 2)), lambda: foreach_map(clnn.add, [x], [x, x]), lambda: scan(3, x, x), lambda: scan(each, x, [])):
+        with pytest.raises(RuntimeError):
+            wrong()
+
+
 def test_one_module_on_several_devices():
     net = nn.Sequential(nn.Linear(2, 1, bias=False), nn.BatchNorm1d(1, affine=False)).eval()
     with clnn.no_grad():
@@ -144,7 +185,8 @@ def test_sobol_engine():
     assert clnn.quasirandom.SobolEngine(3).draw(2, dtype=clnn.float64).dtype is clnn.float64
 
 
-@pytest.mark.parametrize("name", ["clnn.quasirandom", "clnn.torch_version", "clnn.futures", "clnn.utils", "clnn.utils.flop_counter", "clnn.nn.parallel"])
+@pytest.mark.parametrize("name", ["clnn.quasirandom", "clnn.torch_version", "clnn.futures", "clnn.utils", "clnn.utils.flop_counter", "clnn.nn.parallel",
+                                  "clnn.__future__", "clnn._higher_order_ops", "clnn.compiler"])
 def test_documentation(name):
     failed, tried = doctest.testmod(importlib.import_module(name), extraglobs={"clnn": clnn, "nn": nn})
     assert not failed and tried

@@ -2,8 +2,10 @@
 import warnings
 
 import clnn
+from clnn.__future__ import _flags
 from clnn._tensor.tensor import Tensor
-from clnn.nn.parameter import is_lazy
+from clnn.nn.parameter import Parameter, is_lazy
+from clnn.utils import swap_tensors
 
 
 def _parse_to(*args, device=None, dtype=None, non_blocking=False, memory_format=None):
@@ -31,18 +33,28 @@ class ConvertMixin:
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for param in self._parameters.values():
-            if param is None:
-                continue
-            with clnn.no_grad():
-                param.data = fn(param if is_lazy(param) else param.data)
-                if param.grad is not None:
-                    grad_needs_grad = param.grad.requires_grad
-                    param.grad = fn(param.grad).requires_grad_(grad_needs_grad)
+        for name, param in self._parameters.items():
+            if param is not None:
+                with clnn.no_grad():
+                    self._replace(name, param, fn)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
+
+    def _replace(self, name, param, fn):
+        """Give one parameter and its gradient the values ``fn`` makes of them, by the switches of ``clnn.__future__``."""
+        grad = None if param.grad is None else fn(param.grad).requires_grad_(param.grad.requires_grad)
+        if not (_flags["swap"] or _flags["overwrite"]):
+            param.data = fn(param if is_lazy(param) else param.data)
+        else:
+            fresh = Parameter(fn(param), param.requires_grad)
+            if _flags["swap"]:
+                swap_tensors(param, fresh)
+            else:
+                param = self._parameters[name] = fresh
+        if grad is not None:
+            param.grad = grad
 
     def apply(self, fn):
         """Call ``fn(module)`` for every module of the tree, children first, and return the module."""

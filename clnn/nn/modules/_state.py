@@ -4,8 +4,10 @@ import warnings
 from collections import OrderedDict, namedtuple
 
 import clnn
+from clnn.__future__ import _flags
 from clnn._tensor.tensor import Tensor
 from clnn.nn.parameter import Parameter, is_lazy
+from clnn.utils import swap_tensors
 
 from ._hooks import _register
 
@@ -200,7 +202,9 @@ class StateMixin:
                           "is a no-op. (Did you mean to pass `assign=True`?)", stacklevel=2)
         try:
             with clnn.no_grad():
-                if assign:
+                if _flags["swap"]:
+                    _swap_loaded(value, given, assign)
+                elif assign:
                     self._assign_loaded(name, value, given)
                 elif not is_lazy(given):
                     value.copy_(given)
@@ -215,6 +219,17 @@ class StateMixin:
             else:
                 given = Parameter(given, requires_grad=value.requires_grad)
         setattr(self, name, given)
+
+
+def _swap_loaded(value, given, assign):
+    """Exchange *value* with what its class makes of *given*."""
+    fresh = value.module_load(given, assign=assign)
+    if fresh is value or fresh is given:
+        raise RuntimeError(f"module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
+                           f"{type(value).__name__}.module_load")
+    if isinstance(value, Parameter):
+        fresh = fresh.requires_grad_(value.requires_grad) if isinstance(fresh, Parameter) else Parameter(fresh, value.requires_grad)
+    swap_tensors(value, fresh)
 
 
 class _WithModule:
