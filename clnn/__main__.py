@@ -1,4 +1,4 @@
-"""``python -m clnn <command>``: doctor, tune."""
+"""``python -m clnn <command>``: doctor, run, tune."""
 from __future__ import annotations
 
 import importlib
@@ -6,6 +6,7 @@ import sys
 
 _COMMANDS = {
     "doctor": ("clnn.doctor", "show platforms and devices, why one is not used, and how to fix it"),
+    "run": ("clnn.run", "run a program written for PyTorch, unchanged, with clnn in the place of torch"),
     "tune": ("clnn.tune.cli", "time the tunable kernels on a device and keep the best parameters"),
 }
 

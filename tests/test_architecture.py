@@ -13,7 +13,7 @@ PACKAGE = ROOT / "clnn"
 FLOORS = {name: floor for floor, names in enumerate((
     "core", "runtime", "graph", "_tensor", "ops",
     "nn optim utils autograd random types compiler _misc amp func linalg serialization _serialization special return_types",
-    "testing profiler summary_ tune doctor __main__", "__init__")) for name in names.split()}
+    "testing profiler summary_ tune doctor run __main__", "__init__")) for name in names.split()}
 TREES = [d for d in ("clnn", "tests", "benchmarks", "examples") if (ROOT / d).is_dir()]
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 pytestmark = pytest.mark.skipif(not (ROOT / "setup.cfg").is_file(), reason="needs a checkout")

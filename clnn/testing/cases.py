@@ -61,6 +61,11 @@ def operators() -> list[Op]:
     return sorted({id(op): op for op in REGISTRY.values()}.values(), key=lambda op: op.name)
 
 
+def builds_are_dear() -> bool:
+    """Whether kernels are built one after another: what driver-independent code does alike for many dtypes and samples is then left to the other suites."""
+    return not resolve(None).builds_in_parallel
+
+
 def usable_rows(device=None) -> list:
     """The dtypes that the device can compute."""
     device = resolve(device)

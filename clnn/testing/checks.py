@@ -56,16 +56,22 @@ def forward(op):
 def _rows(op):
     """Every declared dtype that the device has; those of the samples when the samples hold no floats.
 
-    Of int8, int16 and int32 each composite operator gets one where kernels are built one after another: the suites of the other drivers take them all.
+    Where builds are dear an operator gets one of the 16-bit floats, and a composite operator one of the small integers.
     """
     rows = [d for d in cases.usable_rows() if not op.dtypes or d in op.dtypes]
     if not cases.has_floats(op):
         return [cases.native_row(op)]
-    if op.kind == "composite" and not resolve(None).builds_in_parallel:
-        alike = [d for d in rows if d in (dt.int8, dt.int16, dt.int32)]
-        turn = zlib.crc32(op.name.encode()) % max(1, len(alike))
-        rows = [d for d in rows if d not in alike or d is alike[turn]]
+    if cases.builds_are_dear():
+        rows = _one_of(op, rows, (dt.float16, dt.bfloat16))
+        rows = _one_of(op, rows, (dt.int8, dt.int16, dt.int32)) if op.kind == "composite" else rows
     return rows
+
+
+def _one_of(op, rows, family):
+    """``rows`` with only one of the dtypes in ``family``, another one from operator to operator."""
+    alike = [d for d in rows if d in family]
+    turn = zlib.crc32(op.name.encode()) % max(1, len(alike))
+    return [d for d in rows if d not in alike or d is alike[turn]]
 
 
 def _few(op, row):
@@ -161,7 +167,7 @@ def _same(op, dtype):
 def layouts(op):
     """Offset, transposed, strided and broadcast inputs give what dense inputs give."""
     row = cases.native_row(op)
-    found = cases.calls(op, row)[:2]
+    found = cases.calls(op, row)[:1 if cases.builds_are_dear() else 2]
     if not any(a.ndim for c in found for a in c.arrays()):
         raise NotApplicable("no arrays in the samples")
     if op.name.strip("_") in RANDOM | MEMORY:
