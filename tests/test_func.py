@@ -293,17 +293,17 @@ def test_a_function_that_changes_is_noticed():
     def run(x):
         calls.append(1)
         return x.exp().sin() if len(calls) == 1 else x.exp()
-    with pytest.raises(CheckpointError, match="second computation"):
+    with pytest.raises(CheckpointError, match="different number of tensors was saved"):
         checkpoint(run, clnn.ones(2, requires_grad=True)).sum().backward()
     sizes = iter([3, 2])
 
     def shrink(x):
         return x[:next(sizes)].exp()
-    with pytest.raises(CheckpointError, match="shape"):
+    with pytest.raises(CheckpointError, match="different metadata"):
         checkpoint(shrink, clnn.ones(4, requires_grad=True)).sum().backward()
     with pytest.raises(ValueError, match="keyword"):
         checkpoint(lambda a, k: a, clnn.ones(1), use_reentrant=True, k=1)
-    with pytest.warns(UserWarning, match="no input requires"):
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad"):
         checkpoint(lambda a: a, clnn.ones(1), use_reentrant=True)
 
 

@@ -2,41 +2,84 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
+from ..core.shape import Size
+from ..graph.op import REGISTRY
 from . import tape
-from .tensor import Tensor, edge
+from .tensor import Tensor, edge, empty
+
+
+class GradientEdge(NamedTuple):
+    """Where the gradient of a tensor arrives: node and output number."""
+
+    node: tape.Node
+    output_nr: int
+    ownership_token: object = None
+
+
+def get_gradient_edge(tensor) -> GradientEdge:
+    """The place on the tape of a tensor that requires a gradient; :func:`backward` and :func:`grad` take it in place of the tensor."""
+    at = edge(tensor)
+    if at is None:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    at[0].__dict__.setdefault("shapes", {})[at[1]] = (tensor.shape, tensor.dtype, tensor._home)
+    return GradientEdge(at[0].shown(), at[1])
 
 
 def _as_tuple(x):
-    return tuple(x) if isinstance(x, Iterable) and not isinstance(x, Tensor) else (x,)
+    return tuple(x) if isinstance(x, Iterable) and not isinstance(x, (Tensor, GradientEdge)) else (x,)
 
 
-def _seed(t, g):
+def _seed(t, g, i, batched):
     """The gradient to start with: given, or ones for a scalar."""
+    if isinstance(t, GradientEdge):
+        shape, dtype, home = t.node.__dict__.get("shapes", {}).get(t.output_nr) or (None, None, None)
+        if shape is None:
+            return _given(g)
+    else:
+        shape, dtype, home = t.shape, t.dtype, t._home
     if g is None:
-        if t._numel != 1:
+        if shape.numel() != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
-        if not t.dtype.is_floating_point:
-            raise RuntimeError(f"grad can be computed only for real scalar outputs but got {t.dtype}")
-        return t.detach().new_ones(t.shape)
-    if not isinstance(g, Tensor):
-        raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
-    if g.shape != t.shape:
-        raise RuntimeError(f"Mismatch in shape: grad_output[0] has a shape of {g.shape} and output[0] has a shape of {t.shape}.")
-    if g.dtype.is_complex != t.dtype.is_complex:
-        raise RuntimeError(f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[0] has a "
-                           f"dtype of {g.dtype} and output[0] has a dtype of {t.dtype}.")
+        if not dtype.is_floating_point:
+            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
+        return (t.detach() if isinstance(t, Tensor) else empty((), dtype, home)).new_ones(shape)
+    if _given(g).shape != shape:
+        if batched:
+            raise RuntimeError(f"If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of the "
+                               f"remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
+                               f"grad_output[{i}] has a shape of {Size((batched, *g.shape))} and output[{i}] has a shape of {shape}.")
+        raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {shape}.")
+    if g.dtype.is_complex != dtype.is_complex:
+        raise RuntimeError(f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[{i}] has a "
+                           f"dtype of {g.dtype} and output[{i}] has a dtype of {dtype}.")
     return g
 
 
-def _roots(outputs, grads):
+def _given(g):
+    if not isinstance(g, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+    return g
+
+
+def _place(t):
+    """Where the gradient of ``t`` arrives; None where it needs none."""
+    if isinstance(t, GradientEdge):
+        return t.node, t.output_nr
+    if not isinstance(t, Tensor) and not hasattr(t, "_bearer"):
+        raise TypeError(f"expected Tensor or GradientEdge, but got {type(t).__name__}")
+    return edge(t._bearer)
+
+
+def _roots(outputs, grads, batched=0):
     roots, seeds = [], []
     for i, (t, g) in enumerate(zip(outputs, grads)):
-        at = edge(t)
+        at = _place(t)
         if at is None:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         roots.append(at)
-        seeds.append(_seed(t, g))
+        seeds.append(_seed(t, g, i, batched))
     return roots, seeds
 
 
@@ -48,7 +91,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         grad_tensors: gradients of the same shapes, or None.
         retain_graph: keep what was saved, for another backward (default: ``create_graph``).
         create_graph: record the backward pass itself.
-        inputs: accumulate only into these leaves.
+        inputs: accumulate only into these tensors; those that are no leaves retain their gradient.
     """
     tensors = _as_tuple(tensors)
     grads = _as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(tensors)
@@ -62,13 +105,15 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     inputs = _as_tuple(inputs)
     if not inputs:
         raise RuntimeError("'inputs' argument to 'backward' cannot be empty.")
-    got = tape.run(roots, seeds, keep, create_graph, [_target(t) for t in inputs], True, accumulate=False)
-    for t, g in zip(inputs, got):
-        tape._accumulate(t, t._dressed(g), create_graph)
+    places = [_target(t) for t in inputs]
+    for t, at in zip(inputs, places):
+        if at[0].__class__ is not tape.AccumulateGrad and not isinstance(t, GradientEdge):
+            t.retain_grad()
+    tape.run(roots, seeds, keep, create_graph, places)
 
 
 def _target(t):
-    at = edge(t._bearer)
+    at = _place(t)
     if at is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return at
@@ -85,22 +130,31 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     """
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     grads = _as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outputs)
-    if is_grads_batched:
-        rows = [grad(outputs, inputs, [g[i] for g in grads], True, create_graph, allow_unused=allow_unused)
-                for i in range(grads[0].shape[0])]
-        import clnn
-        return tuple(clnn.stack(col) for col in zip(*rows))
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
     if not outputs:
         return (None,) * len(inputs)
-    roots, seeds = _roots(outputs, grads)
+    if not inputs:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    if len(grads) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     keep = create_graph if retain_graph is None else retain_graph
-    got = tape.run(roots, seeds, keep, create_graph, [_target(t) for t in inputs], accumulate=False)
+    places = [_target(t) for t in inputs]
+    if not is_grads_batched:
+        got = tape.run(*_roots(outputs, grads), keep, create_graph, places, accumulate=False)
+    else:
+        count = _given(grads[0]).shape[0]
+        rows = [tape.run(*_roots(outputs, [g if g is None else g[k] for g in grads], count), keep or k < count - 1, create_graph, places, accumulate=False)
+                for k in range(count)]
+        got = [None if col[0] is None else REGISTRY["stack"].fn(col) for col in zip(*rows)]
     allow = allow_unused if allow_unused is not None else materialize_grads
     for i, g in enumerate(got):
         if g is not None:
-            got[i] = inputs[i]._dressed(g)
+            got[i] = inputs[i]._dressed(g) if not isinstance(inputs[i], GradientEdge) else g
         else:
             if materialize_grads:
+                if isinstance(inputs[i], GradientEdge):
+                    raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
                 got[i] = inputs[i].new_zeros(inputs[i].shape)
             elif not allow:
                 raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True "

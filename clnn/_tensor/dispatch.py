@@ -16,7 +16,7 @@ from ..graph.node import Node as LazyNode
 from ..graph.node import Storage
 from . import tape
 from .grad_mode import state
-from .tensor import Tensor, accumulator, make
+from .tensor import Tensor, accumulator, edge, make
 from .views import refresh
 
 _MAX_NODES, _MAX_LEAVES = lazy.MAX_NODES, lazy.MAX_LEAVES
@@ -192,10 +192,17 @@ class OpNode(tape.Node):
     def __repr__(self):
         return f"<{self.name()} object at {hex(id(self))}>"
 
+    @property
+    def next_functions(self):
+        edges = [self.edges[i] for i, _ in self.op.masks]
+        return tuple((e[0].shown(), e[1]) if e is not None else (None, 0) for e in edges)
+
     def __getattr__(self, name):
-        """``_saved_other``, ``_saved_result``: what was kept for backward, ``_saved_self`` being the first operand."""
+        """``_saved_other``, ``_saved_result``: what was kept for backward, ``_saved_self`` being the first operand; ``_raw_saved_other`` takes hooks for it."""
         kind, _, what = name.partition("_saved_")
         what = "input" if what == "self" else what
+        if kind == "_raw" and what in (*self.op.position, "result", *self.op.outputs):
+            return _Kept(self, what)
         if kind or not what or what not in self.op.position and what not in ("result", *self.op.outputs):
             raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
         if self.freed:
@@ -328,14 +335,47 @@ def _conjugated(grads):
 class _Packed:
     """A saved tensor that went through saved_tensors_hooks."""
 
-    __slots__ = ("value", "fn", "rest")
+    __slots__ = ("value", "fn", "rest", "edge")
 
     def __init__(self, pack, unpack, value, rest=None):
+        self.edge = edge(value)
+        owner = value._ver or value._storage
+        before = owner.version
         self.value, self.fn, self.rest = pack(value), unpack, rest
+        if owner.version != before:
+            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be modified by "
+                               "in-place operations as this can lead to unexpected side-effects.")
 
     def unpack(self):
         got = self.fn(self.value)
+        if not isinstance(got, Tensor):
+            raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(got).__name__}")
+        if self.edge is not None:                # what comes back has the history of what was saved: it is differentiated for second gradients
+            got = got._alias()
+            (got._grad_fn, got._out_nr), got._rg = self.edge, True
         return got if self.rest is None else (got, *self.rest)
+
+
+class _Kept:
+    """One value that a node keeps, as the place to register hooks for it."""
+
+    def __init__(self, node, name):
+        self.node, self.name = node, name
+
+    def register_hooks(self, pack_hook, unpack_hook):
+        """Keep ``pack_hook(value)`` instead of the value, and call ``unpack_hook`` when it is needed."""
+        node, op = self.node, self.node.op
+        if node.freed:
+            raise RuntimeError(FREED)
+        i, kept = op.position.get(self.name), node.values
+        if i is None:
+            i, kept = op.outputs.index(self.name) if self.name in op.outputs else 0, node.result
+        value = kept[i] if kept else None
+        if type(value) is _Packed:
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.")
+        if value is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        kept[i] = _Packed(pack_hook, unpack_hook, value) if kept is node.values else _Packed(pack_hook, unpack_hook, value[0], (None, 0))
 
 
 def attach(op, out, values) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import warnings
 
 from ..graph import node
 
@@ -16,6 +17,7 @@ class _State(threading.local):
     autocast = None       # set by clnn.amp: an object with .low (dtype)
     pushing = False       # a walk over the tape that only serves to be differentiated (clnn.autograd.forward_ad)
     saved_hooks = ()      # (pack, unpack) pairs of saved_tensors_hooks
+    task = None           # the walk over the tape that is under way (clnn._tensor.tape.Task)
 
 
 state = _State()
@@ -36,19 +38,33 @@ class _Mode:
 
     def __call__(self, fn):
         if inspect.isclass(fn):
-            raise TypeError(f"{type(self).__name__} decorates functions, not classes; decorate the methods")
+            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or methods; "
+                          "to keep what happens now, decorate the `__init__` method and nothing else.", FutureWarning, stacklevel=2)
+            made = fn
+
+            def fn(*args, **kwargs):
+                return made(*args, **kwargs)
         if inspect.isgeneratorfunction(fn):
             @functools.wraps(fn)
             def generator(*args, **kwargs):
                 gen = fn(*args, **kwargs)
-                value = None
-                while True:
-                    with self._clone():
+                step, value = gen.send, None
+                try:
+                    while True:
+                        with self._clone():
+                            try:
+                                item = step(value)
+                            except StopIteration as stop:
+                                return stop.value
                         try:
-                            item = gen.send(value)
-                        except StopIteration as stop:
-                            return stop.value
-                    value = yield item
+                            step, value = gen.send, (yield item)
+                        except GeneratorExit:
+                            raise
+                        except BaseException as e:              # thrown in from outside: the function may catch it
+                            step, value = gen.throw, e
+                finally:
+                    with self._clone():
+                        gen.close()
             return generator
 
         @functools.wraps(fn)

@@ -1,6 +1,9 @@
 """In-place operators: the out-of-place result is written into the target's memory and takes over its place on the tape."""
 from __future__ import annotations
 
+import math
+
+from ..core.shape import is_contiguous
 from ..graph.op import REGISTRY
 from . import tape
 from .foreign import NoStrides
@@ -93,20 +96,25 @@ def take_history(target, result) -> None:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
         if owner._rg or result._rg:
             before = edge(owner)
+            seen = owner._grad_fn, owner._out_nr
             owner._grad_fn, owner._out_nr, owner._rg = WriteRegion(before, edge(result), target), 0, True
             owner._rewritten = (owner._ver or owner._storage).version + 1
+            if owner._retain:
+                tape.move_retained(owner, *seen)
         return
+    seen = target._grad_fn, target._out_nr
     target._grad_fn, target._out_nr, target._rg = result._grad_fn, result._out_nr, result._rg
     target._rewritten = (target._ver or target._storage).version + 1
+    if target._retain:
+        tape.move_retained(target, *seen)
 
 
-def _reinterpreted(base, view):
-    """For a view in another dtype than its base's, the parts of complex numbers or pairs as such: functions that take a gradient of the base to the dtype
-    of the view and back, flat. (None, None) for views in the same dtype."""
+def _reinterpreted(base, view, shape):
+    """For a view in another dtype than its base's, the parts of complex numbers or pairs as such: functions that take an image of the base of ``shape``
+    to the dtype of the view and back, flat. (None, None) for views in the same dtype."""
     if base.dtype is view.dtype:
         return None, None
     apart, together = REGISTRY["view_as_real"].fn, REGISTRY["view_as_complex"].fn
-    shape = base.shape
     if base.dtype.is_complex and view.dtype is base.dtype.to_real():
         return (lambda g: apart(g).reshape(-1)), (lambda g: together(g.reshape(*shape, 2)))
     if view.dtype.is_complex and base.dtype is view.dtype.to_real():
@@ -114,16 +122,39 @@ def _reinterpreted(base, view):
     raise RuntimeError(f"a view in dtype {view.dtype} of a tensor of {base.dtype} cannot be written in place while gradients are recorded")
 
 
+def _cut(image, size, stride, offset):
+    """A region of a dense image, which may itself lie anywhere."""
+    return REGISTRY["as_strided"].fn(image, size, stride, offset + image._offset)
+
+
+def _image(base, view):
+    """How gradients of ``base`` are laid out as its memory is, so that the strides of ``view`` hold for them: (shape, first element, forth, back)."""
+    from .dispatch import memory_order
+    shape, strides, rank = tuple(base.shape), tuple(base._strides), len(base.shape)
+    order = list(range(rank)) if is_contiguous(shape, strides) else memory_order(base, dense=True)
+    old, new = base.dtype.itemsize, view.dtype.itemsize
+    first, end = base._offset * old // new, view._offset + 1 + sum([(n - 1) * s for n, s in zip(view.shape, view._strides)])
+    if order is None or view._offset < first or end > first + base._numel * old // new:      # gaps, or a view that reaches further: all of the memory
+        whole = (base._storage.nbytes // old,)
+        return whole, 0, lambda g: REGISTRY["embed_strided"].fn(g, whole, shape, strides, base._offset), lambda m: _cut(m, shape, strides, base._offset)
+    if order == list(range(rank)):
+        return shape, first, lambda g: g.contiguous(), lambda m: m
+    inverse = [order.index(d) for d in range(rank)]
+    return tuple([shape[d] for d in order]), first, lambda g: g.permute(order).contiguous(), lambda m: m.permute(inverse)
+
+
 class _Region(tape.Node):
-    """A region of a dense base: shape, strides and offset, in elements of the view's dtype."""
+    """A region of the memory of a base: shape, strides and offset, in elements of the view's dtype."""
 
     def __init__(self, edges, view):
         super().__init__(edges, 1)
-        self.geometry = (tuple(view.shape), tuple(view._strides), view._offset)
-        self.base_shape = base_shape = view._base.shape
-        self.into, self.back = _reinterpreted(view._base, view)
-        if self.into is not None:
-            self.base_shape = (base_shape.numel() * view._base.dtype.itemsize // view.dtype.itemsize,)
+        self.shape, first, forth, back = _image(view._base, view)
+        into, out = _reinterpreted(view._base, view, self.shape)
+        self.geometry = (tuple(view.shape), tuple(view._strides), view._offset - first)
+        self.forth, self.back = forth, back
+        if into is not None:
+            self.shape = (math.prod(self.shape) * view._base.dtype.itemsize // view.dtype.itemsize,)
+            self.forth, self.back = (lambda g: into(forth(g))), (lambda m: back(out(m)))
 
 
 class WriteRegion(_Region):
@@ -136,14 +167,12 @@ class WriteRegion(_Region):
         return "CopySlices"
 
     def apply(self, grads, needed):
-        g = grads[0].contiguous()
-        g = g if self.into is None else self.into(g)
-        region = REGISTRY["as_strided"].fn(g, *self.geometry)
+        image = self.forth(grads[0])
+        region = _cut(image, *self.geometry)
         rest = None
         if needed[0]:
-            mask = REGISTRY["embed_strided"].fn(region.detach().new_ones(region.shape), self.base_shape, *self.geometry)
-            rest = REGISTRY["where"].fn(mask != 0, 0.0, g)
-            rest = rest if self.back is None else self.back(rest)
+            mask = REGISTRY["embed_strided"].fn(region.detach().new_ones(region.shape), self.shape, *self.geometry)
+            rest = self.back(REGISTRY["where"].fn(mask != 0, 0.0, image))
         return [rest, region]
 
 
@@ -154,8 +183,7 @@ class ReadRegion(_Region):
         return "AsStridedBackward0"
 
     def apply(self, grads, needed):
-        g = REGISTRY["embed_strided"].fn(grads[0], self.base_shape, *self.geometry)
-        return [g if self.back is None else self.back(g)]
+        return [self.back(REGISTRY["embed_strided"].fn(grads[0], self.shape, *self.geometry))]
 
 
 def region_node(base, view):

@@ -10,7 +10,7 @@ import itertools
 import warnings
 from functools import lru_cache
 
-from .grad_mode import state
+from .grad_mode import no_grad, state
 
 _counter = itertools.count(1)
 
@@ -49,6 +49,23 @@ class Node:
     def register_hook(self, fn):
         """``fn(grad_inputs, grad_outputs)`` runs after the node; a returned tuple replaces grad_inputs."""
         return _add_hook(self, "hooks", fn)
+
+    @property
+    def metadata(self):
+        """A dict that a program may keep with the node."""
+        return self.__dict__.setdefault("notes", {})
+
+    def _sequence_nr(self):
+        return self.seq
+
+    def __call__(self, *grads):
+        """The gradients of the inputs for those of the outputs; one alone if there is but one."""
+        if len(grads) != self.outs:
+            raise TypeError(f"{self.name()} expected {self.outs} arguments, got {len(grads)} instead")
+        with no_grad():
+            got = tuple(self.apply(list(grads), [e is not None for e in self.edges]))
+        got = tuple(g for g, e in zip(got, self.edges) if e is not None) if len(got) > 1 else got
+        return got[0] if len(got) == 1 else got
 
     def register_prehook(self, fn):
         """``fn(grad_outputs)`` runs before the node; a returned tuple replaces grad_outputs."""
@@ -105,16 +122,38 @@ class AccumulateGrad(Node):
         return "AccumulateGrad"
 
 
+class Task:
+    """One walk over the tape: which nodes it comes by, for hooks that wait for several gradients."""
+
+    def __init__(self, roots, inputs, accumulate):
+        self.roots, self.arrive, self.execute, self.notes = roots, None, None, {}
+        if inputs is not None:
+            targets = {node for node, _ in inputs}
+            leads = _leading_to(roots, targets)
+            self.arrive = leads | targets
+            self.execute = self.arrive if accumulate else leads     # what is only looked at need not run
+
+    def comes_by(self, node):
+        """Whether the gradient of ``node``'s output is computed in this walk."""
+        if self.arrive is None:
+            self.arrive, stack = {n for n, _ in self.roots}, [n for n, _ in self.roots]
+            while stack:
+                for e in stack.pop().edges:
+                    if e is not None and e[0] not in self.arrive:
+                        self.arrive.add(e[0])
+                        stack.append(e[0])
+        return node in self.arrive
+
+
 def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accumulate=True):
     """Walk the tape from ``roots`` (list of (node, output number)) with output gradients ``grads``.
 
-    With ``inputs`` (list of (node, output number)) the gradients that arrive there are returned, and only what leads to them is computed.
+    With ``inputs`` (list of (node, output number)) only what leads to them is computed; without ``accumulate`` the gradients that arrive there are returned.
     """
-    needed = _leading_to(roots, inputs) if inputs is not None else None
-    wanted = {}
-    if inputs is not None:
-        for i, at in enumerate(inputs):
-            wanted.setdefault(at, []).append(i)
+    task = Task(roots, inputs, accumulate)
+    needed, execute, wanted = task.arrive, task.execute, {}
+    for i, at in enumerate(inputs or () if not accumulate else ()):
+        wanted.setdefault(tuple(at), []).append(i)
     captured = [None] * len(inputs or ())
     buffers, heap, leaves = {}, [], []
 
@@ -126,7 +165,7 @@ def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accum
         have = slots[nr]
         slots[nr] = grad if have is None else have + grad
 
-    prev, state.grad = state.grad, create_graph
+    prev, state.grad, outer, state.task = state.grad, create_graph, state.task, task
     try:
         for (node, nr), grad in zip(roots, grads):
             deliver(node, nr, grad)
@@ -139,18 +178,17 @@ def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accum
                 for nr in range(node.outs):
                     for i in wanted.get((node, nr), ()):
                         captured[i] = slots[nr]
-            if node.__class__ is AccumulateGrad:
-                if accumulate:
-                    _accumulate(node.variable, slots[0], create_graph)
-                    leaves.append(node.variable)
+            if execute is not None and node not in execute:
                 continue
-            if needed is not None and node not in needed:
+            if node.__class__ is AccumulateGrad:
+                _arrive(node, slots, create_graph)
+                leaves.append(node.variable)
                 continue
             for edge, grad in zip(node.edges, _step(node, slots, needed, keep)):
                 if grad is not None and edge is not None:
                     deliver(edge[0], edge[1], grad)
     finally:
-        state.grad = prev
+        state.grad, state.task = prev, outer
     if not create_graph:
         for leaf in leaves:                 # a gradient left pending would keep its inputs, whole activations, alive
             if leaf._grad is not None:
@@ -158,27 +196,36 @@ def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accum
     return captured
 
 
+def _before(node, slots):
+    """Run the hooks that see the gradients of the outputs first."""
+    for hook in list(node.pre_hooks.values()):
+        new = hook(tuple(slots))
+        if new is not None:
+            slots = list(new) if isinstance(new, (tuple, list)) else [new]
+    return slots
+
+
+def _after(node, results, slots):
+    """Run the hooks that see the gradients of inputs and outputs last."""
+    for hook in list(node.hooks.values()):
+        new = hook(tuple(results), tuple(slots))
+        if new is not None:
+            results = new if isinstance(new, (tuple, list)) else (new,)
+    return results
+
+
 def _step(node, slots, needed, keep):
     """Apply one node: the gradients of its inputs, hooks included."""
     edges = node.edges
     if node.pre_hooks:
-        for hook in list(node.pre_hooks.values()):
-            new = hook(tuple(slots))
-            if new is not None:
-                slots = list(new) if isinstance(new, (tuple, list)) else [new]
+        slots = _before(node, slots)
     if needed is None:
         flags = [e is not None for e in edges]
     else:
         flags = [e is not None and e[0] in needed for e in edges]
-    if state.anomaly:
-        results = _watched(node, slots, flags)
-    else:
-        results = node.apply(slots, flags)
+    results = node.apply(slots, flags) if not state.anomaly else _watched(node, slots, flags)
     if node.hooks:
-        for hook in list(node.hooks.values()):
-            new = hook(tuple(results), tuple(slots))
-            if new is not None:
-                results = new if isinstance(new, (tuple, list)) else (new,)
+        results = _after(node, results, slots)
     if not keep:
         node.release()
     return results
@@ -191,10 +238,23 @@ def _tensor_hooks(node, slots):
             for key, hook in sorted(table.items(), key=lambda kv: kv[0] if isinstance(kv[0], int) else float("inf")):
                 new = hook(slots[nr])
                 if new is not None:
-                    slots[nr] = new
+                    slots[nr] = _replacement(new, slots[nr], hook)
 
 
-def _accumulate(leaf, grad, create_graph):
+def _replacement(new, old, hook):
+    """What a tensor's hook returned, checked to be a gradient of that tensor."""
+    if not hasattr(new, "dtype"):
+        raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
+    if new.shape != old.shape:
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', type(hook).__name__)}' has changed the size of value")
+    return new
+
+
+def _arrive(node, slots, create_graph):
+    """The end of a path: the gradient is added to the leaf's, hooks of the node and of the leaf included."""
+    if node.pre_hooks:
+        slots = _before(node, slots)
+    leaf, grad = node.variable, slots[0]
     if grad is None:
         return
     have = leaf._grad
@@ -204,21 +264,28 @@ def _accumulate(leaf, grad, create_graph):
         leaf._grad = have + grad
     else:
         have._assign(have + grad)
-    hooks = leaf.__dict__.get("_post_accumulate_hooks")
-    if hooks:
-        for hook in list(hooks.values()):
-            hook(leaf)
+    for hook in list(leaf.__dict__.get("_post_accumulate_hooks", {}).values()):
+        if hook(leaf) is not None:
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+    if node.hooks:
+        _after(node, (), slots)
 
 
-def _leading_to(roots, inputs):
-    """Nodes from which some input is reached (iterative post-order)."""
-    targets = {node for node, _ in inputs}
-    leads, done = set(targets), set()
+def move_retained(owner, node, nr):
+    """After an in-place operator: ``.grad`` is to be that of the new value, no longer that of the output ``nr`` of ``node``."""
+    keep = node.retains.get(nr, {}).pop("retain", None) if node is not None and node.retains else None
+    if keep is not None:
+        owner._hook_table()["retain"] = keep
+
+
+def _leading_to(roots, targets):
+    """Nodes with a path to one of ``targets`` (iterative post-order)."""
+    leads, done = set(), set()
     stack = [(node, False) for node, _ in roots]
     while stack:
         node, after = stack.pop()
         if after:
-            if any(e is not None and e[0] in leads for e in node.edges):
+            if any(e is not None and (e[0] in leads or e[0] in targets) for e in node.edges):
                 leads.add(node)
         elif node not in done:
             done.add(node)
@@ -228,21 +295,15 @@ def _leading_to(roots, inputs):
 
 
 def _watched(node, slots, flags):
-    """Apply one node in anomaly mode: what goes wrong in it is reported with the forward call that made it."""
+    """Apply one node in anomaly mode: what fails, or gives NaN, tells where its forward call was."""
     try:
         results = node.apply(slots, flags)
-        _check_nan(node, results)
+        if state.anomaly_check:
+            for i, r in enumerate(results):
+                if r is not None and r.dtype.differentiable and bool(r.isnan().any()):
+                    raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
     except Exception:
-        where = (f"Traceback of forward call that caused the error:\n{node.trace}" if node.trace else
-                 "No forward pass information available. Enable detect anomaly during forward pass for more information.")
-        warnings.warn(f"Error detected in {node.name()}. {where}", UserWarning, stacklevel=5)
+        where = f"Traceback of forward call that caused the error:\n{node.trace}" if node.trace else "No forward pass information available."
+        warnings.warn(f"Error detected in {node.name()}. {where}", UserWarning, stacklevel=2)
         raise
     return results
-
-
-def _check_nan(node, results):
-    if not state.anomaly_check:
-        return
-    for i, r in enumerate(results):
-        if r is not None and r.dtype.differentiable and bool(r.isnan().any()):
-            raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")

@@ -191,13 +191,19 @@ class Tensor:
 
     @property
     def is_leaf(self):
-        return self.grad_fn is None
+        if self._base is not None:
+            refresh(self)
+        return self._grad_fn is None
 
     @property
     def grad_fn(self):
         if self._base is not None:
             refresh(self)
-        return self._grad_fn if self._grad_fn is None else self._grad_fn.shown()
+        node = self._grad_fn
+        if node is None:
+            return None
+        node.__dict__.setdefault("shapes", {})[self._out_nr] = (self.shape, self.dtype, self._home)      # for gradients that start at the node
+        return node.shown()
 
     @property
     def output_nr(self):
@@ -246,9 +252,15 @@ class Tensor:
     def data(self, value):
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self._rg and not value.dtype.differentiable:
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._storage, self.shape, self._strides, self._offset = value._storage, value.shape, value._strides, value._offset
         self.dtype, self._numel, self._dense = value.dtype, value._numel, value._dense
         self._ver = None
+
+    @data.deleter
+    def data(self):
+        raise RuntimeError("cannot delete data")
 
     def detach(self):
         """The same memory without history."""

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import weakref
 
+from .tape import move_retained
+
 
 def watch(base, view) -> None:
     """Let ``base``, which has no history yet, find ``view`` when a write gives it one (see :func:`wake`)."""
@@ -32,5 +34,9 @@ def refresh(view) -> None:
     now = (base._ver or base._storage).version
     if view._view_version != now and base._grad_fn is not None and base.__dict__.get("_rewritten", -1) > view._view_version:
         from .inplace import region_node
+        before = view._grad_fn, view._out_nr
         view._grad_fn, view._out_nr, view._rg = region_node(base, view), 0, True
+        view._view_version = now
+        if view._retain:
+            move_retained(view, *before)
     view._view_version = now

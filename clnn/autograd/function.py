@@ -4,6 +4,7 @@ from __future__ import annotations
 import copy
 import functools
 import traceback
+import warnings
 
 from .._tensor import tape
 from .._tensor.dispatch import FREED, _Packed, inference_saved
@@ -20,6 +21,7 @@ class FunctionCtx:
         self.needs_input_grad = needs
         self._to_save, self._dirty, self._constant, self._materialize = (), (), (), True
         self._saved, self._node, self._for_forward = None, node, None
+        self._materialize_non_diff_grads = True
 
     def save_for_backward(self, *tensors):
         """Keep tensors (inputs, outputs or others) for ``backward``; in-place changes to them are noticed."""
@@ -61,7 +63,11 @@ class FunctionCtx:
             return tuple(self._to_save)
         return tuple(s.get() if s is not None else None for s in self._saved)
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self):
+        """The old name of ``saved_tensors``."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
 
 
 class _Saved:
@@ -96,7 +102,7 @@ class _Saved:
 class FunctionNode(tape.Node):
     """Tape entry of one ``apply``."""
 
-    __slots__ = ("cls", "ctx", "metas", "inputs", "freed")
+    __slots__ = ("cls", "ctx", "metas", "inputs", "freed", "constant")
 
     def name(self):
         return self.cls.__name__ + "Backward"
@@ -109,6 +115,11 @@ class FunctionNode(tape.Node):
         if name.startswith("__") or name in FunctionNode.__slots__:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return self.cls if name == "_forward_cls" else getattr(self.ctx, name)
+
+    @property
+    def next_functions(self):
+        edges = [e for e, meta in zip(self.edges, self.inputs) if meta is not None]
+        return tuple((e[0].shown(), e[1]) if e is not None else (None, 0) for e in edges)
 
     def release(self):
         self.freed = True
@@ -124,7 +135,9 @@ class FunctionNode(tape.Node):
             from .forward_ad import Transposed
             return Transposed(self, grads).results()
         if ctx._materialize:
-            grads = [creation.filled(m[0], 0, m[1], m[2]) if g is None and m is not None else g for g, m in zip(grads, self.metas)]
+            skip = () if ctx._materialize_non_diff_grads else self.constant
+            grads = [creation.filled(m[0], 0, m[1], m[2]) if g is None and m is not None and i not in skip else g
+                     for i, (g, m) in enumerate(zip(grads, self.metas))]
         backward = self.cls.vjp if self.cls.backward is Function.backward else self.cls.backward
         got = backward(ctx, *grads)
         got = tuple(got) if isinstance(got, (tuple, list)) else (got,)
@@ -176,9 +189,20 @@ class Function:
         tensor(1.)
     """
 
+    generate_vmap_rule = False
+
     def __init__(self, *args, **kwargs):
-        raise RuntimeError(f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all static, so you should "
-                           "invoke them on the class itself: call its apply().")
+        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the class "
+                      "itself. Instantiating an autograd function will raise an error in a future version of PyTorch.", DeprecationWarning, stacklevel=2)
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with static "
+                           "forward method.")
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """A rule for :func:`clnn.vmap`; it is not asked for, as each sample is computed by itself."""
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True.")
 
     @staticmethod
     def forward(*args, **kwargs):
@@ -223,13 +247,15 @@ def _wrap(node, ctx, args, outs, tracked):
     node.inputs = [(a.shape, a.dtype) if isinstance(a, Tensor) else None for a in args]
     if state.anomaly:
         node.trace = "".join(traceback.format_stack()[:-3])
-    result, ours = [], {}
+    result, ours, node.constant = [], {}, set()
     for nr, o in enumerate(outs):
         if not isinstance(o, Tensor):
             result.append(o)
             continue
         dirty = any(o is d for d in ctx._dirty)
         constant = any(o is c for c in ctx._constant) or not o.dtype.differentiable
+        if constant:
+            node.constant.add(nr)
         if not dirty and (o._rg or any(o is a for a in args)):
             fresh = o._alias()
         else:

@@ -11,6 +11,10 @@ def _prepare(x, create_graph):
     """(tuple of fresh inputs that require gradients, whether ``x`` was a tuple)."""
     many = isinstance(x, (tuple, list))
     xs = tuple(x) if many else (x,)
+    for i, t in enumerate(xs):
+        if not isinstance(t, Tensor):
+            where = f"The value at index {i} in the inputs" if many else "The inputs"
+            raise TypeError(f"{where} given to the function must be {'a Tensor' if many else 'either a Tensor or a tuple of Tensors'} but got {type(t)}.")
     return tuple(t.view_as(t) if create_graph and t.requires_grad else t.detach().clone().requires_grad_() for t in xs), many
 
 

@@ -2,27 +2,15 @@
 from __future__ import annotations
 
 import contextlib
-from typing import NamedTuple
 
+from .._tensor.backward import GradientEdge, get_gradient_edge
 from .._tensor.grad_mode import state
 from .._tensor.interop import from_array, read
 from .._tensor.tape import Node
-from .._tensor.tensor import Tensor, bump, edge
+from .._tensor.tensor import Tensor, bump
 
-
-class GradientEdge(NamedTuple):
-    """Where the gradient of a tensor arrives: node and output number."""
-
-    node: Node
-    output_nr: int
-
-
-def get_gradient_edge(tensor) -> GradientEdge:
-    """The place on the tape of a tensor that requires a gradient."""
-    at = edge(tensor)
-    if at is None:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    return GradientEdge(*at)
+__all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
+           "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]
 
 
 def increment_version(tensor):
@@ -55,6 +43,33 @@ class saved_tensors_hooks:
         state.saved_hooks = self.before
 
 
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):
+    """Within the block, tensors that were kept for backward may be written in place: backward sees the values that they had.
+
+    That costs a copy of what is written while it is kept, and nothing else.
+
+    Example:
+        >>> x = clnn.ones(2, requires_grad=True)
+        >>> with clnn.autograd.graph.allow_mutation_on_saved_tensors():
+        ...     y = x.clone()
+        ...     z = (y ** 2).sum()
+        ...     y = y.sin_()
+        ...     z.backward()
+        >>> x.grad
+        tensor([2., 2.])
+    """
+
+    def __init__(self):
+        super().__init__(lambda t: t._snapshot(), lambda kept: kept)
+
+    def __enter__(self):
+        super().__enter__()
+        return self
+
+    def clear(self):
+        """There is nothing to clear: each value goes with the graph that keeps it."""
+
+
 _disabled: list = []
 
 
@@ -75,11 +90,14 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(lambda t: (t._storage.device, t.dtype, read(t.detach())), lambda kept: from_array(kept[2], kept[0], kept[1]))
 
 
-class _Handles(tuple):
+class _Handles:
     """Handles that are removed together."""
 
+    def __init__(self, handles):
+        self.handles = handles
+
     def remove(self):
-        for h in self:
+        for h in self.handles:
             h.remove()
 
     def __enter__(self):
@@ -92,22 +110,34 @@ class _Handles(tuple):
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
     """Call ``fn(gradients)`` once the gradients of all ``tensors`` are known, or with ``mode="any"`` ``fn(gradient)`` at the first one.
 
-    Gradients are counted within one backward pass; those that it does not reach must be left out of ``tensors``.
+    Gradients are counted within one backward pass; those of tensors that it does not come by are None.
+
+    Example:
+        >>> a, b = clnn.ones(2, requires_grad=True), clnn.ones(2, requires_grad=True)
+        >>> seen = []
+        >>> handle = clnn.autograd.graph.register_multi_grad_hook((a, b), seen.append)
+        >>> (a * 2).sum().backward()
+        >>> seen
+        [[tensor([2., 2.]), None]]
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    tensors = list(tensors)
-    have = [None] * len(tensors)
+    tensors, key = list(tensors), object()
+    nodes = [get_gradient_edge(t).node for t in tensors]
 
     def hook_of(i):
         def hook(g):
-            first = all(h is None for h in have)
-            have[i] = g
+            task = state.task
+            first = key not in task.notes
+            if first:
+                task.notes[key] = [sum(map(task.comes_by, nodes)), [None] * len(tensors)]
             if mode == "any":
                 if first:
                     fn(g)
-            elif all(h is not None for h in have):
-                got, have[:] = list(have), [None] * len(have)
-                fn(got)
+                return
+            note = task.notes[key]
+            note[0], note[1][i] = note[0] - 1, g
+            if note[0] == 0:
+                fn(note[1])
         return hook
-    return _Handles(t.register_hook(hook_of(i)) for i, t in enumerate(tensors))
+    return _Handles([t.register_hook(hook_of(i)) for i, t in enumerate(tensors)])

@@ -5,6 +5,7 @@ Chen et al., "Training deep nets with sublinear memory cost", 2016.
 from __future__ import annotations
 
 import contextlib
+import enum
 import warnings
 
 import clnn
@@ -13,7 +14,7 @@ from clnn._tensor.grad_mode import state
 from clnn._tensor.tensor import Tensor, edge
 
 __all__ = ["checkpoint", "checkpoint_sequential", "CheckpointError", "noop_context_fn", "set_checkpoint_early_stop",
-           "set_checkpoint_debug_enabled"]
+           "set_checkpoint_debug_enabled", "CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
 
 _early_stop = None              # set_checkpoint_early_stop: overrides the argument of that name
 
@@ -69,7 +70,8 @@ def checkpoint(function, *args, use_reentrant=False, context_fn=None, determinis
     """
     if use_reentrant:
         if kwargs or context_fn is not None:
-            raise ValueError(f"checkpoint: use_reentrant=True takes no keyword arguments for the function; got {sorted(kwargs) or 'context_fn'}")
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs) if kwargs else
+                             "Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return _reentrant(function, args, preserve_rng_state)
     first, second = (context_fn or noop_context_fn)()
     if not state.grad:
@@ -141,14 +143,14 @@ class _Frame:
 
     def _compare(self):
         if len(self.again) != len(self.metas):
-            raise CheckpointError(f"checkpoint: the second computation kept {len(self.again)} tensors for backward, the first {len(self.metas)}; "
-                                  "the function must do the same each time it is called")
+            raise CheckpointError("checkpoint: A different number of tensors was saved during the original forward and recomputation.\nNumber of tensors "
+                                  f"saved during forward: {len(self.metas)}\nNumber of tensors saved during recomputation: {len(self.again)}")
         if self.check == "none":
             return
         for i, (t, (shape, dtype)) in enumerate(zip(self.again, self.metas)):
             if t.shape != shape or t.dtype is not dtype:
-                raise CheckpointError(f"checkpoint: tensor {i} that is kept for backward had shape {tuple(shape)} and {dtype}, but "
-                                      f"{tuple(t.shape)} and {t.dtype} when it was computed again")
+                raise CheckpointError("checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass.\n"
+                                      f"tensor at position {i}:\nsaved metadata: {tuple(shape)}, {dtype}\nrecomputed metadata: {tuple(t.shape)}, {t.dtype}")
 
 
 class _ReentrantNode(tape.Node):
@@ -184,7 +186,7 @@ def _reentrant(function, args, preserve_rng_state):
         return result
     edges = [edge(a) if isinstance(a, Tensor) and a._rg else None for a in args]
     if not any(edges):
-        warnings.warn("checkpoint: no input requires a gradient, so with use_reentrant=True nothing inside gets one", stacklevel=3)
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=3)
         return result
     outs = result if isinstance(result, (tuple, list)) else (result,)
     node = _ReentrantNode(edges, len(outs))
@@ -258,3 +260,41 @@ def set_checkpoint_debug_enabled(enabled):
 def noop_context_fn():
     """Two context managers that do nothing: the default of ``context_fn``."""
     return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+class CheckpointPolicy(enum.Enum):
+    """What a policy of :func:`create_selective_checkpoint_contexts` may answer for an operator."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+
+
+class SelectiveCheckpointContext:
+    """What a policy is called with first: ``is_recompute`` tells the second computation from the first."""
+
+    def __init__(self, *, is_recompute, op_output=None):
+        self.is_recompute, self.op_output = is_recompute, op_output
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
+    """Two context managers for ``context_fn`` of :func:`checkpoint`.
+
+    PyTorch keeps the results of the operators that a policy names, to save time in backward. Here all are computed again: values and gradients are the same.
+
+    Args:
+        policy_fn_or_list: a list of operators to keep, or a function ``(context, op, *args, **kwargs) -> CheckpointPolicy``.
+        allow_cache_entry_mutation: accepted.
+
+    Example::
+
+        >>> keep = lambda: clnn.utils.checkpoint.create_selective_checkpoint_contexts([clnn.ops.aten.mm.default])
+        >>> x = clnn.ones(2, 2, requires_grad=True)
+        >>> clnn.utils.checkpoint.checkpoint(lambda t: (t @ t).exp(), x, use_reentrant=False, context_fn=keep).shape
+        clnn.Size([2, 2])
+    """
+    if not isinstance(policy_fn_or_list, list) and not callable(policy_fn_or_list):
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    return noop_context_fn()

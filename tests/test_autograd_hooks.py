@@ -1,0 +1,150 @@
+"""Hooks on the graph, gradients that start or end at its nodes, and what may be written while it is kept: as PyTorch does."""
+import functools
+
+import pytest
+from scenarios import assert_same
+
+
+def leaf(T, *values):
+    return T.tensor(list(values) if len(values) > 1 else values[0], requires_grad=True)
+
+
+def hooks_in_their_order(T):
+    """Of the tensor, then of the node; at the leaf too, and none that only watch where nothing is accumulated."""
+    log = []
+    a = leaf(T, 1.0)
+    b = a.clone()
+    end = b.grad_fn.next_functions[0][0]
+    b.grad_fn.register_prehook(lambda g: (log.append("node b"), (g[0] * 2,))[1])
+    b.register_hook(lambda g: (log.append("b"), g * 3)[1])
+    end.register_prehook(lambda g: (log.append("node a"), (g[0] * 2,))[1])
+    end.register_hook(lambda inputs, outputs: log.append(("after", len(inputs), len(outputs))))
+    a.register_hook(lambda g: (log.append("a"), g * 3)[1])
+    b.sum().backward(retain_graph=True)
+    log.append(a.grad.item())
+    T.autograd.grad(b.sum(), (a,), retain_graph=True)
+    log.append("|")
+    T.autograd.grad(b.sum(), (b,), retain_graph=True)
+    log.append("|")
+    b.sum().backward(inputs=(b,))
+    return log, b.grad, b.retains_grad
+
+
+def gradients_of_the_newest_value(T):
+    """``retain_grad`` follows a tensor through in-place operators, also through its views."""
+    a = leaf(T, 1.0, 2.0).clone()
+    a.retain_grad()
+    a.mul_(2)
+    a[:1].mul_(3)
+    base = leaf(T, 1.0, 2.0).clone()
+    view, other = base[:], base[:]
+    view.retain_grad()
+    other.retain_grad()
+    view.mul_(2)
+    (a.sum() + (view + other).sum()).backward()
+    return a.grad, view.grad, other.grad
+
+
+def gradients_between_nodes(T):
+    x = leaf(T, 1.0, 2.0)
+    middle = x.sin().sum()
+    out = middle.exp() * 2
+    edge = T.autograd.graph.get_gradient_edge(middle)
+    first, = T.autograd.grad(out, edge)
+    second, = T.autograd.grad(edge, x, grad_outputs=first, retain_graph=True)
+    T.autograd.backward(edge)
+    return first, second, x.grad, T.autograd.grad((x * 3).sum(), T.autograd.graph.get_gradient_edge(x))
+
+
+def hooks_for_several(T):
+    """They count within a pass and tell what it did not come by."""
+    a, b, c = (leaf(T, 1.0, float(i)) for i in range(3))
+    seen = []
+    handle = T.autograd.graph.register_multi_grad_hook((a, b, c), lambda g: seen.append([None if t is None else t.tolist() for t in g]))
+    first = T.autograd.graph.register_multi_grad_hook((a, b), lambda g: seen.append(g.tolist()), mode="any")
+    (a * 2 + b).sum().backward()
+    (c * a).sum().backward(inputs=[c])
+    handle.remove()
+    first.remove()
+    a.sum().backward()
+    return seen
+
+
+def writing_what_is_kept(T):
+    x = leaf(T, 1.0, 2.0)
+    with T.autograd.graph.allow_mutation_on_saved_tensors():
+        y = x.clone()
+        z = y.sin()
+        y.mul_(3)
+        (z.sum() + (y * y).sum()).backward()
+    return x.grad
+
+
+def hooks_for_one_kept_value(T):
+    y = (leaf(T, 1.0, 2.0) * 2).exp()
+    y.grad_fn._raw_saved_result.register_hooks(lambda t: t * 2, lambda t: t)
+    twice, = T.autograd.grad(y.sum(), [y.grad_fn.next_functions[0][0].next_functions[0][0].variable])
+    return twice
+
+
+def decorated_generators_catch(T):
+    @T.enable_grad()
+    def numbers():
+        try:
+            yield T.is_grad_enabled()
+        except ValueError:
+            yield "caught", T.is_grad_enabled()
+    with T.no_grad():
+        g = numbers()
+        return next(g), g.throw(ValueError), T.is_grad_enabled()
+
+
+def custom_outputs(T):
+    """Arguments that are no tensors are no part of the graph; a constant's gradient may stay away."""
+    class Halves(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, factor, x):
+            low, high = x * factor, x.clone()
+            ctx.mark_non_differentiable(high)
+            ctx._materialize_non_diff_grads = False
+            return low, high
+
+        @staticmethod
+        def backward(ctx, low, high):
+            return None, low * (2 if high is None else 3)
+    x = leaf(T, 1.0, 2.0)
+    low, high = Halves.apply(5, x)
+    low.sum().backward()
+    return x.grad, len(low.grad_fn.next_functions), high.requires_grad, low.grad_fn.metadata, len(x.sum().grad_fn.next_functions)
+
+
+def refused(call):
+    @functools.wraps(call)
+    def run(T):
+        x = leaf(T, 1.0, 2.0)
+        return call(T, x, x * 3)
+    return run
+
+
+REFUSED = [refused(f) for f in (
+    lambda T, x, y: T.autograd.grad(y.sum(), []),
+    lambda T, x, y: T.autograd.grad(y, x, T.ones(3, 3), is_grads_batched=True),
+    lambda T, x, y: T.autograd.grad(y.sum(), x, allow_unused=False, materialize_grads=True),
+    lambda T, x, y: T.autograd.grad(T.autograd.graph.get_gradient_edge(y), x),
+    lambda T, x, y: T.autograd.grad(T.autograd.graph.get_gradient_edge(y), x, T.ones(3)),
+    lambda T, x, y: (x.register_post_accumulate_grad_hook(lambda t: t.grad), y.sum().backward()),
+    lambda T, x, y: (y.register_hook(lambda g: g.sum()), y.sum().backward()),
+    lambda T, x, y: (y.register_hook(lambda g: "no"), y.sum().backward()),
+    lambda T, x, y: setattr(x, "data", T.tensor([1, 2])),
+)]
+
+
+@pytest.mark.parametrize("case", [hooks_in_their_order, gradients_of_the_newest_value, gradients_between_nodes, hooks_for_several, writing_what_is_kept,
+                                  hooks_for_one_kept_value, decorated_generators_catch, custom_outputs], ids=lambda f: f.__name__)
+def test_same(case):
+    assert_same(case)
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_refused(number):
+    assert_same(REFUSED[number])
