@@ -277,6 +277,14 @@ def test_repeated_calls_give_fresh_results_of_their_own_operands():
         np.testing.assert_array_equal(t.numpy(), a)
 
 
+def test_repeated_calls_record_gradients_of_tensors_in_lists():
+    a, b = ready(3, 4), ready(4, 2)
+    for step in range(5):
+        a.requires_grad_(step > 2)
+        got = [clnn.einsum("ij,jk->ik", [a, b]), clnn.einsum("ij,jk->ik", (a, b))]
+        assert [g.requires_grad for g in got] == [step > 2] * 2
+
+
 def test_repeated_calls_tell_zeros_apart():
     x = clnn.ones(3)
     ends = [(1 / clnn.nn.functional.pad(x, (1, 0), value=v))[0].item() for v in (0.0, 0.0, 0.0, -0.0, 0.0)]

@@ -144,10 +144,21 @@ def repeated_untracked(body, mode=""):
 
     @functools.wraps(body)
     def call(*args, **kwargs):
-        if state.autocast is not None or state.grad and any([isinstance(v, Tensor) and v._rg for v in (*args, *kwargs.values())]):
+        if state.autocast is not None or state.grad and _tracked((*args, *kwargs.values())):
             return body(*args, **kwargs)
         return brief(args, tuple(kwargs.items()))
     return call
+
+
+def _tracked(values):
+    """Whether a tensor among ``values``, or in a list of them, requires gradients."""
+    for v in values:
+        if isinstance(v, Tensor):
+            if v._rg:
+                return True
+        elif (v.__class__ is tuple or v.__class__ is list) and _tracked(v):
+            return True
+    return False
 
 
 def full_value(t):

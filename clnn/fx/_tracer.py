@@ -234,6 +234,7 @@ class GraphAppendingTracer(Tracer):
     def __init__(self, graph):
         super().__init__()
         self.graph = graph
+        override.activate()                                     # functions that ask stand-ins for values would fail in other ways first
 
     def _leaf(self, a):
         if isinstance(a, (Tensor, Module)):

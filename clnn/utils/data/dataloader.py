@@ -7,13 +7,22 @@ import queue
 import threading
 import time
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 from clnn.utils.data import _worker
 from clnn.utils.data.collate import default_collate, default_convert, from_wire
 from clnn.utils.data.dataset import IterableDataset
 from clnn.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 
+_collate_fn_t = Callable[[list], Any]
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+
+
+class _DatasetKind:
+    """Whether a dataset is read by index or as a stream."""
+
+    Map, Iterable = 0, 1
 
 
 class _Endless(Sampler):
@@ -67,7 +76,7 @@ class DataLoader:
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
         self.timeout, self.worker_init_fn, self.in_order = timeout, worker_init_fn, in_order
         self.multiprocessing_context = multiprocessing_context
-        self._iterable = isinstance(dataset, IterableDataset)
+        self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
         if self._iterable:
             _check_stream(shuffle, sampler, batch_sampler)
         if sampler is not None and shuffle:
@@ -86,7 +95,7 @@ class DataLoader:
         self.generator = generator
         self.collate_fn = collate_fn or (default_collate if batch_sampler is not None else default_convert)
         self.persistent_workers = persistent_workers
-        self._workers = None
+        self._iterator = None
         self._ready = True
 
     def _make_sampler(self, dataset, shuffle, generator):
@@ -103,23 +112,32 @@ class DataLoader:
         return cls
 
     @property
-    def _order(self):
+    def _iterable(self):
+        return self._dataset_kind == _DatasetKind.Iterable
+
+    @property
+    def _auto_collation(self):
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self):
         return self.batch_sampler if self.batch_sampler is not None else self.sampler
 
+    def _get_iterator(self):
+        return _SingleProcessDataLoaderIter(self) if self.num_workers == 0 else _MultiProcessingDataLoaderIter(self)
+
     def __iter__(self):
-        if self.num_workers == 0:
-            return _Serial(self)
-        if not self.persistent_workers:
-            return _Parallel(self)
-        if self._workers is None or self._workers.closed:
-            self._workers = _Parallel(self)
+        if not self.persistent_workers or self.num_workers == 0:
+            return self._get_iterator()
+        if self._iterator is None or self._iterator.closed:
+            self._iterator = self._get_iterator()
         else:
-            self._workers.restart(self)
-        return self._workers
+            self._iterator.restart(self)
+        return self._iterator
 
     def __len__(self):
         if not self._iterable:
-            return len(self._order)
+            return len(self._index_sampler)
         n = len(self.dataset)
         if self.batch_size is None:
             return n
@@ -139,10 +157,14 @@ def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, co
         return
     if num_workers == 0:
         raise ValueError("multiprocessing_context can only be used with num_workers > 0")
-    method = context if isinstance(context, str) else context.get_start_method()
-    if method != "spawn":
-        raise ValueError(f"DataLoader: multiprocessing_context {method!r} is not supported, because a forked process hangs in some OpenCL "
+    if _forks(context):
+        raise ValueError(f"DataLoader: multiprocessing_context {context!r} is not supported, because a forked process hangs in some OpenCL "
                          "drivers; use 'spawn' (processes) or 'thread'")
+
+
+def _forks(context):
+    """Whether a multiprocessing context, given by name, as an object or as the module, is any other than spawn."""
+    return context not in (None, "thread") and (context if isinstance(context, str) else context.get_start_method()) != "spawn"
 
 
 def _check_stream(shuffle, sampler, batch_sampler):
@@ -154,14 +176,18 @@ def _check_stream(shuffle, sampler, batch_sampler):
         raise ValueError("DataLoader with IterableDataset: expected unspecified batch_sampler option")
 
 
-class _Iterator:
-    """What both kinds of iteration share: counting, and a warning when a stream is longer than it said."""
+class _BaseDataLoaderIter:
+    """What both kinds of iteration share: counting, and a warning when a stream is longer than it said.
+
+    Of a loader, which may be a program's own, they ask ``dataset``, ``_dataset_kind``, ``_auto_collation``, ``_index_sampler``, ``collate_fn``, ``drop_last``.
+    """
 
     def __init__(self, loader):
         self._loader_len = None
         self._yielded = 0
-        self._indices = loader._order
-        if loader._iterable:
+        self._dataset, self._dataset_kind, self._index_sampler = loader.dataset, loader._dataset_kind, loader._index_sampler
+        self._iterable = self._dataset_kind == _DatasetKind.Iterable
+        if self._iterable and hasattr(type(loader), "__len__"):
             try:
                 self._loader_len = len(loader)
             except TypeError:
@@ -171,7 +197,7 @@ class _Iterator:
         return self
 
     def __len__(self):
-        return len(self._indices)
+        return len(self._index_sampler)
 
     def __next__(self):
         batch = self._next()
@@ -182,20 +208,32 @@ class _Iterator:
         return batch
 
 
-class _Serial(_Iterator):
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Reads in the calling thread."""
 
     def __init__(self, loader):
         super().__init__(loader)
-        self._order = iter(loader._order)
-        self._fetcher = _worker.Fetcher(loader.dataset, loader._iterable, loader.batch_sampler is not None, loader.collate_fn, loader.drop_last)
+        self._order = _indices(loader)
+        self._fetcher = _worker.Fetcher(loader.dataset, self._iterable, loader._auto_collation, loader.collate_fn, loader.drop_last)
 
     def _next(self):
         return self._fetcher.fetch(next(self._order))
 
 
-class _Parallel(_Iterator):
+def _indices(loader):
+    """An iterator over the indices; programs' own loaders give a function that makes one."""
+    order = loader._index_sampler
+    return iter(order() if callable(order) and not hasattr(order, "__iter__") else order)
+
+
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Reads ahead in worker threads or spawned processes and puts the batches back into order."""
+
+    def __new__(cls, loader):
+        if not _forks(loader.multiprocessing_context):
+            return super().__new__(cls)
+        warnings.warn("worker processes cannot be forked, because some OpenCL drivers hang in them; the data is read in the calling thread instead")
+        return _SingleProcessDataLoaderIter(loader)
 
     def __init__(self, loader):
         self.closed = True  # until the workers run: __del__ must work after a failed start
@@ -205,7 +243,7 @@ class _Parallel(_Iterator):
         self._timeout, self._in_order, self._persistent = loader.timeout, loader.in_order, loader.persistent_workers
         self._ahead = loader.prefetch_factor * self._n
         seed = draw_seed(loader.generator)
-        job = _worker.Job(loader.dataset, loader._iterable, loader.batch_sampler is not None, loader.collate_fn, loader.drop_last,
+        job = _worker.Job(loader.dataset, self._iterable, loader._auto_collation, loader.collate_fn, loader.drop_last,
                           loader.worker_init_fn, self._n)
         self._start(job, seed, loader.multiprocessing_context)
         self._begin(loader)
@@ -227,7 +265,7 @@ class _Parallel(_Iterator):
             self._team.append(worker)
 
     def _begin(self, loader):
-        self._order = iter(loader._order)
+        self._order = _indices(loader)
         self._sent = self._next_number = self._yielded = 0
         self._pending = {}  # number -> worker that has it
         self._done = {}  # results that came before their turn
@@ -344,3 +382,6 @@ class _Parallel(_Iterator):
             self.close()
         except Exception:  # at interpreter exit parts of it may be gone
             pass
+
+
+_BaseDataLoaderIter, _SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter = _Iterator, _Serial, _Parallel     # PyTorch's names
