@@ -33,6 +33,15 @@ def _switches(name):
     return module
 
 
+def __getattr__(name):
+    if name == "OptimizedModule":
+        from ._compile import optimized_module
+        return optimized_module()
+    if name == "eval_frame":
+        return sys.modules[__name__]
+    raise AttributeError(f"module 'clnn._dynamo' has no attribute {name!r}")
+
+
 __path__ = []           # programs import the submodule
 config = _switches("_dynamo.config")
 

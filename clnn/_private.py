@@ -55,11 +55,16 @@ def _check_is_size(i, message=None, *, max=None):       # noqa: A002
     _check(i >= 0 and (max is None or i <= max), message)
 
 
-def _check_tensor_all(cond, message=None):
-    """Raise RuntimeError unless all elements of the bool tensor ``cond`` are True."""
+def _check_tensor_all_with(error_type, cond, message=None):
+    """Raise ``error_type`` unless all elements of the bool tensor ``cond`` are True."""
     if not isinstance(cond, Tensor) or cond.dtype is not dt.bool_:
         raise TypeError(f"cond must be a bool tensor, but got {getattr(cond, 'dtype', type(cond))}")
-    _check_with(RuntimeError, bool(cond.all()), message)
+    _check_with(error_type, bool(cond.all()), message)
+
+
+def _check_tensor_all(cond, message=None):
+    """Raise RuntimeError unless all elements of the bool tensor ``cond`` are True."""
+    _check_tensor_all_with(RuntimeError, cond, message)
 
 
 def _assert_async(input, assert_msg=""):

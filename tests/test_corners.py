@@ -202,7 +202,35 @@ def _message(call):
     return str(info.value).partition(" (mul:")[0]
 
 
+def _registered_trees(t):
+    """Classes that a program registers; subclasses of containers are leaves."""
+    import importlib
+    from collections import OrderedDict, defaultdict, deque
+    m = importlib.import_module(t.__name__ + ".utils._pytree")
+
+    class Output(OrderedDict):
+        pass
+    leaf = m.tree_is_leaf(Output(a=1))
+    m.register_pytree_node(Output, m._dict_flatten, lambda values, keys: Output(zip(keys, values)), flatten_with_keys_fn=m._dict_flatten_with_keys)
+    tree = [Output(a=1, b=(2, 3)), defaultdict(list, c=4), deque([5], 2)]
+    doubled = m.tree_map(lambda v: 2 * v, tree)
+    return [leaf, m.tree_leaves(tree), doubled == [Output(a=2, b=(4, 6)), defaultdict(list, c=8), deque([10], 2)], type(doubled[0]) is Output,
+            doubled[1].default_factory is list, doubled[2].maxlen, [m.keystr(path) for path, _ in m.tree_leaves_with_path(tree)],
+            m.tree_map(lambda a, b: a + b, tree, doubled)[0]["b"], _failing(lambda: m.register_pytree_node(Output, None, None))]
+
+
+def _numbers_and_sizes(t):
+    """Two numbers where an operand may be one; sizes, strides and dimensions that are tensors of one element."""
+    n, x = t.tensor, t.arange(24.0)
+    return [t.add(1, 2), t.sub(1, 2.5), t.mul(2, 3), t.div(7, 2), t.div(7, 2, rounding_mode="trunc"), t.div(-7, 2, rounding_mode="floor"), t.floor_divide(7, 2),
+            t.add(True, 1), t.mul(1j, 2), x.as_strided((n(2), 3), (n(6), 1), n(1)), x.unfold(0, n(4), n(8)), x.view(n(4), 6).sum(n(0)), x.roll(n(2)),
+            x.view(4, 6).diagonal(n(1)), x.view(1, 4, 6).movedim(n(0), n(1)), t.bincount(n([1, 2]), minlength=n(5)),
+            _failing(lambda: t.add(1, None), lambda: t.pow(2, 3), lambda: x.sum(0.5), lambda: t.eq(1, 2))]
+
+
 CALLS = {
+    "classes in trees": _registered_trees,
+    "numbers and sizes": _numbers_and_sizes,
     "nodes of the graph": _nodes,
     "paths of trees": _trees,
     "named results": _results,
@@ -224,3 +252,16 @@ CALLS = {
 def test_call(name):
     mine, theirs = outcome(CALLS[name], clnn), outcome(CALLS[name], torch)
     assert mine == theirs
+
+
+def test_dtypes_that_are_names():
+    """Programs compare dtypes with these and ask for their limits; a tensor of them is refused in words, wherever it would be made."""
+    narrow, x = clnn.float8_e4m3fn, clnn.ones(3)
+    assert (narrow.itemsize, narrow.is_floating_point, x.dtype == narrow, clnn.finfo(narrow).max, clnn.iinfo(clnn.uint32).max) == (1, True, False, 448.0, 2**32 - 1)
+    for call in (lambda: x.to(narrow), lambda: clnn.zeros(3, dtype=narrow), lambda: clnn.tensor([1.0], dtype=narrow), lambda: x.view(clnn.uint32),
+                 lambda: clnn.arange(3, dtype=clnn.uint16), lambda: clnn.rand(3, dtype=narrow), lambda: clnn.randint(3, (2,), dtype=clnn.uint64),
+                 lambda: clnn.empty(3, dtype=narrow, device="meta"), lambda: clnn.set_default_dtype(narrow), lambda: clnn.nn.Linear(2, 2).to(narrow)):
+        with pytest.raises(TypeError, match="only its name"):
+            call()
+    with pytest.raises(RuntimeError, match="Promotion"):
+        clnn.promote_types(narrow, clnn.float32)

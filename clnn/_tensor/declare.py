@@ -211,7 +211,15 @@ def _plain_number(op, x, *args):
 
 import numpy as _np                                              # noqa: E402
 
+
+def _from_number(x):
+    from .device import resolve
+    from .interop import from_array
+    return from_array(_np.asarray(x), resolve(None), dt.scalar_dtype(x))
+
+
 _NUMBER_TYPES = frozenset((int, float, bool, complex))
+_OF_NUMBERS = frozenset(("_add", "_sub", "mul", "true_divide", "floor_divide", "_floor_divide", "_trunc_divide"))    # PyTorch takes two numbers here
 assert dt.int64.index * 3 == 15
 
 
@@ -245,6 +253,8 @@ def _binary(op):
             r = late(op.fn, (a, b), {"out": out} if out is not None else None)
             if r is not NotImplemented:
                 return r
+            if op.name in _OF_NUMBERS and a.__class__ in _NUMBER_TYPES and b.__class__ in _NUMBER_TYPES:
+                return call(_from_number(a), b, out)
             raise (exc if exc.__class__ is TypeError else _wrong(op, a, b)) from None
         except NoStrides as refused:
             r = refused.instead(op.name, (a, b), {})

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from operator import index
 
 
 class Size(tuple):
@@ -142,6 +143,8 @@ def infer_size(shape, numel: int) -> tuple:
 def wrap_dim(dim: int, rank: int) -> int:
     """Turn a possibly negative dimension into 0..rank-1; a 0-d tensor accepts 0 and -1 as PyTorch does."""
     limit = max(rank, 1)
+    if dim.__class__ is not int:
+        dim = index(dim)
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
     return dim + limit if dim < 0 else dim
@@ -151,7 +154,7 @@ def wrap_dims(dims, rank: int) -> tuple:
     """Normalised dimensions; None or () means all. Repeated ones are refused."""
     if dims is None:
         return tuple(range(rank))
-    if isinstance(dims, int):
+    if isinstance(dims, int) or not hasattr(dims, "__len__") or hasattr(dims, "dtype"):      # a number, of whatever class
         dims = (dims,)
     out = tuple(wrap_dim(d, rank) for d in dims)
     if len(set(out)) != len(out):

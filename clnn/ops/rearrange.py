@@ -18,7 +18,7 @@ from .views import _numbers
 def movedim(input, source, destination):
     """Dimensions ``source`` (an int or several) at the positions ``destination``; the others keep their order."""
     rank = len(input.shape)
-    source, destination = ((s,) if isinstance(s, int) else tuple(s) for s in (source, destination))
+    source, destination = ((s,) if not isinstance(s, (tuple, list)) else tuple(s) for s in (source, destination))
     if len(source) != len(destination):
         raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims as "
                            f"destination ({list(destination)} dims)")
@@ -97,8 +97,8 @@ def rot90(input, k=1, dims=(0, 1)):
     ((_values(2, 3), 1), {}), ((_values(2, 3), (1, -4), (0, 1)), {}), ((_values(5), 7, 0), {})])
 def roll(input, shifts, dims=None):
     """Shifted along ``dims``; what leaves at the end comes in at the start. Without ``dims`` the flattened tensor is shifted."""
-    shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    dims = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
+    shifts = tuple([int(s) for s in shifts]) if isinstance(shifts, (tuple, list)) else (int(shifts),)
+    dims = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if not dims:
         if len(shifts) != 1:
             raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")

@@ -321,7 +321,7 @@ def bincount(input, weights=None, minlength=0):
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    device, size = input._storage.device, minlength
+    device, size = input._storage.device, int(minlength)
     if input._numel:
         low, high = bounds(input)
         if low < 0:

@@ -289,15 +289,17 @@ def as_strided(input, size, stride, storage_offset=None):
     """A view with given sizes, strides and offset (in elements of the storage)."""
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
-    offset = input._offset if storage_offset is None else storage_offset
+    size, stride = _numbers(size), _numbers(stride)
+    offset = input._offset if storage_offset is None else int(storage_offset)
     last = offset + 1 + sum((n - 1) * s for n, s in zip(size, stride)) if 0 not in size else 0
     if last * input.dtype.itemsize > input._storage.nbytes:
         raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {input.dtype.itemsize} "
                            f"requiring a storage size of {last * input.dtype.itemsize} are out of bounds for storage of size {input._storage.nbytes}")
-    return tuple(size), tuple(stride), offset
+    return size, stride, offset
 
 
 def _as_strided_grad(g, input, size, stride, storage_offset):
+    size, stride = _numbers(size), _numbers(stride)
     offset = input._offset if storage_offset is None else storage_offset
     span = input._storage.nbytes // input.dtype.itemsize
     flat = embed_strided(g, (span,), size, stride, offset)
@@ -314,7 +316,13 @@ def _overlaps(shape, strides):
     return False
 
 
-@kernel("embed_strided", complex=True, method=False, vjp=dict(input=lambda g, size, stride, offset: g.contiguous().as_strided(size, stride, offset)))
+def _region_of(g, size, stride, offset):
+    """The region of a dense ``g``, which may itself lie anywhere in its memory."""
+    g = g.contiguous()
+    return g.as_strided(size, stride, offset + g._offset)
+
+
+@kernel("embed_strided", complex=True, method=False, vjp=dict(input=_region_of))
 def embed_strided(input, base_shape, size, stride, offset):
     """Zeros of ``base_shape`` whose strided region holds ``input``; the transpose of ``as_strided`` (overlaps are added up)."""
     base_shape = Size(base_shape)
@@ -341,6 +349,7 @@ def _diagonal(shape, strides, base, offset, dim1, dim2):
     a, b = wrap_dim(dim1, len(shape)), wrap_dim(dim2, len(shape))
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    offset = int(offset)
     n = max(0, min(shape[a], shape[b] - offset) if offset >= 0 else min(shape[a] + offset, shape[b]))
     start = base + (offset * strides[b] if offset >= 0 else -offset * strides[a]) * (n > 0)
     keep = [i for i in range(len(shape)) if i not in (a, b)]
@@ -356,7 +365,7 @@ def unfold(input, dimension, size, step):
 
 def _windows(shape, strides, base, dimension, size, step):
     d = wrap_dim(dimension, len(shape))
-    have = shape[d] if shape else 1
+    size, step, have = int(size), int(step), shape[d] if shape else 1
     if size > have:
         raise RuntimeError(f"maximum size for tensor at dimension {d} is {have} but size is {size}")
     if step <= 0:
