@@ -382,6 +382,3 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self.close()
         except Exception:  # at interpreter exit parts of it may be gone
             pass
-
-
-_BaseDataLoaderIter, _SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter = _Iterator, _Serial, _Parallel     # PyTorch's names
