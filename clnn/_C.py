@@ -1,4 +1,6 @@
 """Names that programs take from PyTorch's compiled part."""
+from types import SimpleNamespace as _SimpleNamespace
+
 from ._tensor.override import all_switched_off as DisableTorchFunction
 from ._tensor.override import disabled as _disabled_torch_function_impl
 from ._tensor.override import local as _local
@@ -8,6 +10,17 @@ from ._questions import ExcludeDispatchKeyGuard as _ExcludeDispatchKeyGuard
 from ._tensor.tensor import Tensor as TensorBase
 
 _TensorBase = TensorBase
+_nn = _SimpleNamespace()
+_TensorMeta = type(TensorBase)
+
+
+def _parse_to(*args, **kwargs):
+    """What a call of ``to`` asks for: (device, dtype, non_blocking, memory_format)."""
+    from .nn.modules import _convert
+    return _convert._parse_to(*args, **kwargs)
+
+
+_nn._parse_to = _parse_to
 
 
 def _is_torch_function_enabled() -> bool:

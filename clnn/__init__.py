@@ -31,7 +31,7 @@ from .ops.creation import (arange, as_tensor, asarray, empty, empty_like, eye, f
 
 from .ops.random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm  # noqa: F401
 from .random import Generator, default_generator  # noqa: F401
-from .storage import TypedStorage, UntypedStorage  # noqa: F401
+from .storage import TypedStorage, UntypedStorage, from_file  # noqa: F401
 
 for _row in _dtype_module.ALL + _dtype_module.NAMES_ONLY:
     globals()[_row.name.rstrip("_")] = _row
@@ -138,8 +138,8 @@ def get_num_threads():
     return _device.resolve(None).compute_units
 
 
-_LAZY = set("""__config__ __future__ _C _custom_ops _dynamo _higher_order_ops _inductor _tensor_str accelerator amp ao autograd backends compiler cpu cuda
-                distributed distributions fft func functional futures fx hub jit library linalg mps multiprocessing nn onnx optim overrides profiler
+_LAZY = set("""__config__ __future__ _C _custom_ops _dynamo _higher_order_ops _inductor _tensor_str _utils accelerator amp ao autograd backends compiler cpu
+                cuda distributed distributions fft func functional futures fx hub jit library linalg mps multiprocessing nn onnx optim overrides profiler
                 quasirandom random return_types serialization signal sparse special testing torch_version types utils version xpu""".split())
 _PLACES = {                     # names that are read from a module when they are first used
     "_compile": "compile",
@@ -152,6 +152,9 @@ _PLACES = {                     # names that are read from a module when they ar
     "sparse._build": "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor",
     "sparse": "smm spmm dsmm hspmm sspaddmm",
     "cuda": "Event Stream",
+    "jit": "ScriptModule ScriptFunction",
+    "futures": "Future",
+    "_serialization.records": "PyTorchFileReader",
     "summary_": "summary",
     "_private": "SymBool SymFloat SymInt while_loop _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all "
                 "_check_tensor_all_with _check_type "

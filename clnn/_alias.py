@@ -11,7 +11,7 @@ _PACKAGE = __name__.rpartition(".")[0]
 _ELSEWHERE = {
     "autograd.profiler": "profiler", "autograd.variable": "autograd", "cuda.amp.autocast_mode": "cuda.amp", "cuda.amp.common": "cuda.amp",
     "cuda.amp.grad_scaler": "amp.grad_scaler", "cuda.memory": "cuda", "cuda.random": "cuda", "cuda.streams": "cuda",
-    "_dynamo.utils": "_dynamo", "_dynamo._trace_wrapped_higher_order_op": "_dynamo",
+    "_dynamo.utils": "_dynamo", "_dynamo.eval_frame": "_dynamo", "_dynamo._trace_wrapped_higher_order_op": "_dynamo",
     "_subclasses": "_questions", "_subclasses.fake_tensor": "_questions", "fx.experimental": "_questions", "fx.experimental.symbolic_shapes": "_questions",
     "fx.experimental.proxy_tensor": "_questions", "jit.annotations": "_jit_annotations", "ao.nn.quantized": "nn.quantized",
     "onnx.operators": "onnx", "onnx.symbolic_helper": "onnx", **{f"onnx.symbolic_opset{n}": "onnx" for n in range(7, 24)},

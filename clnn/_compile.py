@@ -349,19 +349,21 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="replay", mode
         return model
     from .nn import Module
     if isinstance(model, Module):
-        return _compiled_module(model)
+        return optimized_module()(model)
     return Compiled(model)
 
 
-def _compiled_module(module):
+@functools.cache
+def optimized_module():
+    """The class of compiled modules."""
     from .nn import Module
 
     class OptimizedModule(Module):
         """The module with a recorded forward pass."""
 
-        def __init__(self):
+        def __init__(self, module, dynamo_ctx=None):
             super().__init__()
-            self._orig_mod = module
+            self._orig_mod, self.dynamo_ctx = module, dynamo_ctx
             object.__setattr__(self, "_compiled", Compiled(module))
 
         def forward(self, *args, **kwargs):
@@ -376,4 +378,4 @@ def _compiled_module(module):
         def train(self, mode=True):
             self._orig_mod.train(mode)
             return super().train(mode)
-    return OptimizedModule()
+    return OptimizedModule

@@ -12,16 +12,31 @@ _isinstance = isinstance
 __path__ = []           # programs import torch.jit.annotations
 
 
+class _Given(type):
+    """``isinstance`` is true of the class's own objects and of modules that :func:`script` or :func:`trace` were given."""
+
+    def __instancecheck__(cls, obj):
+        return type.__instancecheck__(cls, obj) or bool(getattr(obj, "__dict__", {}).get("_scripted"))
+
+
+def _noted(obj):
+    from .nn import Module
+    if _isinstance(obj, Module):
+        for module in obj.modules():
+            module.__dict__["_scripted"] = True
+    return obj
+
+
 def script(obj=None, *args, **kwargs):
     """``obj`` itself: functions and modules run as Python."""
-    return obj if obj is not None else script
+    return _noted(obj) if obj is not None else script
 
 
 def trace(func, example_inputs=None, **kwargs):
     """``func`` itself, called once with the example, as tracing does."""
     if example_inputs is not None:
         func(*(example_inputs if _isinstance(example_inputs, (tuple, list)) else (example_inputs,)))
-    return func
+    return _noted(func)
 
 
 def _same(obj=None, *args, **kwargs):
@@ -99,7 +114,7 @@ class Error(RuntimeError):
 
 def trace_module(mod, inputs, *args, **kwargs):
     """``mod`` itself."""
-    return mod
+    return _noted(mod)
 
 
 def set_fusion_strategy(strategy):
@@ -116,8 +131,15 @@ def optimized_execution(should_optimize):
     yield
 
 
+class ScriptFunction:
+    """PyTorch's compiled functions: there are none."""
+
+
 def __getattr__(name):
     if name in ("ScriptModule", "RecursiveScriptModule", "TracedModule", "TopLevelTracedModule"):
         from .nn import Module
-        return Module
+        made = _Given("ScriptModule", (Module,), {"__module__": __name__, "__doc__": "A module that :func:`script` or :func:`trace` was given, or a base class."})
+        for key in ("ScriptModule", "RecursiveScriptModule", "TracedModule", "TopLevelTracedModule"):
+            globals()[key] = made
+        return made
     raise AttributeError(f"module 'clnn.jit' has no attribute {name!r}")

@@ -20,6 +20,10 @@ def export(*args, **kwargs):
 dynamo_export = export
 
 
+class ONNXProgram:
+    """An exported program: there are none."""
+
+
 def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version):
     """Accepted: how an operator would be exported."""
 

@@ -195,7 +195,7 @@ def test_jit():
             return double(x)
     net = torch.jit.script(Net())
     assert net(3) == 6 and net.extra(1) == 1 and torch.jit.trace(net, torch.ones(1)) is net and not torch.jit.is_scripting()
-    assert issubclass(Net, torch.jit.ScriptModule) and torch.jit.freeze(net) is net and not net.training
+    assert isinstance(net, torch.jit.ScriptModule) and not isinstance(Net(), torch.jit.ScriptModule) and torch.jit.freeze(net) is net and not net.training
     with pytest.raises(RuntimeError, match="state_dict"):
         torch.jit.load("model.pt")
 

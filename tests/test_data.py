@@ -176,7 +176,7 @@ def test_workers(context):
     half = iter(loader)
     next(half)
     assert len(list(loader)) == 4  # a pass that was broken off leaves nothing behind
-    loader._workers.close()
+    loader._iterator.close()
     with pytest.raises(KeyError, match="(?s)Caught KeyError in DataLoader worker.*number seven"):
         list(DataLoader(Squares(bad=7), batch_size=3, num_workers=2, multiprocessing_context=context))
     if context is None:
@@ -235,3 +235,17 @@ def test_timeout_and_threads_end():
 def test_errors_without_workers_pass_unchanged():
     with pytest.raises(KeyError, match="number seven"):
         list(DataLoader(Squares(bad=7), batch_size=3))
+
+
+def test_rules_for_further_types():
+    class Length:
+        def __init__(self, n):
+            self.n = n
+    rules = clnn.utils.data.collate.default_collate_fn_map
+    rules[Length] = lambda batch, *, collate_fn_map: sum(x.n for x in batch)
+    try:
+        assert [b[0] for b in DataLoader([(Length(i), 0) for i in range(4)], batch_size=2)] == [1, 5]
+    finally:
+        del rules[Length]
+    doubled = clnn.utils.data.collate.collate([1, 2], collate_fn_map={int: lambda batch, *, collate_fn_map: [2 * x for x in batch]})
+    assert doubled == [2, 4]

@@ -1,5 +1,6 @@
 """GradScaler: keep small float16 gradients from vanishing by scaling the loss."""
 
+import enum
 import math
 
 from clnn._tensor.grad_mode import no_grad
@@ -7,6 +8,12 @@ from clnn._tensor.tensor import Tensor
 
 _READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
 _MAX_FLOAT32 = 3.4028234663852886e38
+
+
+class OptState(enum.Enum):
+    """What a scaler has done for an optimizer since its last update."""
+
+    READY, UNSCALED, STEPPED = 0, 1, 2
 
 
 class GradScaler:

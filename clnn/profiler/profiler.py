@@ -71,6 +71,11 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     return action
 
 
+def _default_schedule_fn(_):
+    """Record at every step."""
+    return ProfilerAction.RECORD
+
+
 def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
     """An ``on_trace_ready`` that writes each recorded window as ``<worker>.<time>.pt.trace.json`` into a folder."""
     def handler(prof):

@@ -1,7 +1,7 @@
 """Nested tuples, lists and dictionaries: taken apart into leaves and put together again."""
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any, NamedTuple
 
 _LEAF = object()
@@ -86,7 +86,37 @@ def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=
     _registered[cls] = flatten_fn, unflatten_fn, flatten_with_keys_fn
 
 
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+
+
 _register_pytree_node = register_pytree_node
+
+
+class NodeDef(NamedTuple):
+    """How nodes of a class are taken apart and put together."""
+
+    type: type
+    flatten_fn: Any
+    unflatten_fn: Any
+    flatten_with_keys_fn: Any = None
+
+
+SUPPORTED_NODES = {             # class -> NodeDef; named tuples go by the function that makes their classes
+    dict: NodeDef(dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys), list: NodeDef(list, _list_flatten, _list_unflatten, _list_flatten_with_keys),
+    tuple: NodeDef(tuple, _list_flatten, lambda values, context: tuple(values), _list_flatten_with_keys),
+    OrderedDict: NodeDef(OrderedDict, _dict_flatten, lambda values, context: OrderedDict(zip(context, values)), _dict_flatten_with_keys),
+    namedtuple: NodeDef(namedtuple, lambda d: (list(d), type(d)), lambda values, context: context(*values)),
+    **{cls: NodeDef(cls, *fns) for cls, fns in _registered.items()}}
+
+
+def _get_node_type(tree):
+    """The class by which a node is in :data:`SUPPORTED_NODES`."""
+    return namedtuple if isinstance(tree, tuple) and hasattr(tree, "_fields") else type(tree)
+
+
+def LeafSpec():
+    """The structure of a leaf."""
+    return LEAF
 
 
 def _parts(value):
@@ -124,6 +154,8 @@ def _build(leaves, spec):
     if spec.kind is _LEAF:
         return next(leaves)
     children = [_build(leaves, c) for c in spec.children]
+    if spec.kind is namedtuple:
+        return spec.keys(*children)
     if spec.kind in _registered:
         return _registered[spec.kind][1](children, spec.keys)
     if issubclass(spec.kind, dict):
