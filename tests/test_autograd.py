@@ -103,6 +103,34 @@ def views_of_a_base_without_history(T):
 
 
 @scenario
+def written_views_and_layouts(T):
+    w = T.tensor([1.0, 2.0], requires_grad=True)
+    y = T.zeros(4)
+    y[1:3] = w * 2
+    (T.cat([T.zeros(3), y]) * T.arange(7.0)).sum().backward()          # the gradient of y lies inside another tensor
+    x = T.arange(6.0).reshape(2, 3).requires_grad_()
+    y = x.t() * 1                                                       # column-major memory
+    early = y[1]
+    y[0].mul_(3)
+    y[:, 1].mul_(y[:, 0].detach().clone())
+    (y * T.arange(6.0).reshape(3, 2)).sum().backward(retain_graph=True)
+    (early * T.tensor([1.0, 10.0])).sum().backward()
+    z = T.view_as_real((x.t() * 1.5).to(T.complex64))
+    z[0, :, 0] = w
+    (z * T.arange(12.0).reshape(3, 2, 2)).sum().backward()
+    return w.grad, x.grad, y
+
+
+@scenario
+def second_gradients_through_parts(T):
+    x = T.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    g = T.ones(4, requires_grad=True)
+    p = T.stack([x, x * x]).reshape(2, 2, 2)
+    first, = T.autograd.grad((p[0].select(0, 1) * p[1].select(0, 1)).sum() + (p[1][0] * g[2:]).sum(), x, create_graph=True)
+    return T.autograd.grad(first, (x, g), T.tensor([1.0, -2.0, 3.0, 0.5]))
+
+
+@scenario
 def transpose_written(T):
     x = T.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     y = x.clone()

@@ -49,6 +49,22 @@ def test_with_gradients(name):
     check(DIFFERENTIABLE[name], A)
 
 
+HERMITIAN = np.concatenate([S, np.eye(4, dtype="float32")[None]])
+
+
+def test_gradients_of_factors():
+    check(lambda lib, a: lib.linalg.pinv(a), np.eye(3, dtype="float32"))            # no singular value is unique
+    for a in (WIDE, TALL):
+        check(lambda lib, a: lib.linalg.pinv(a), a)
+    check(lambda lib, a: lib.linalg.pinv(a, hermitian=True), HERMITIAN)
+    check(lambda lib, a: tuple(lib.linalg.qr(a)), WIDE)
+    check(lambda lib, a: lib.linalg.qr(a, "complete").R, WIDE)
+    check(lambda lib, a: lib.linalg.svd(a).S, WIDE)
+    for lib in (torch, clnn):
+        with pytest.raises(RuntimeError, match="not differentiable when mode='complete' and nrows > ncols"):
+            lib.linalg.qr(lib.tensor(TALL, requires_grad=True), "complete").R.sum().backward()
+
+
 def test_solvers():
     check(lambda lib, a, b: lib.linalg.solve_ex(a, b).result, A, B)
     check(lambda lib, a, b: lib.linalg.lu_solve(*lib.linalg.lu_factor(a), b), A, B)

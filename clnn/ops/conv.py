@@ -181,23 +181,25 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
         if o >= s and o >= d:
             raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got output_padding: {extra}, stride: {stride}, "
                                f"dilation: {dilation}")
-    # What a dilation allows beyond the stride is out of the reach of any element of the input: zeros, and the bias.
-    beyond = tuple(max(0, o - s + 1) for o, s in zip(extra, stride))
-    spatial = tuple((i - 1) * s - 2 * p + d * (k - 1) + o - more + 1
-                    for i, k, s, p, o, d, more in zip(input.shape[2:], weight.shape[2:], stride, padding, extra, dilation, beyond))
+    # What a dilation allows beyond the stride: less is cut off at the end, and what then remains no element of the input reaches (zeros, and the bias).
+    more = tuple(max(0, o - s + 1) for o, s in zip(extra, stride))
+    beyond = tuple(max(0, m - p) for m, p in zip(more, padding))
+    spatial = tuple((i - 1) * s - 2 * p + d * (k - 1) + o - b + 1
+                    for i, k, s, p, o, d, b in zip(input.shape[2:], weight.shape[2:], stride, padding, extra, dilation, beyond))
+    cut = tuple((p, p - min(p, m)) if m else p for p, m in zip(padding, more))
     if any(s <= 0 for s in spatial):
         raise RuntimeError(f"{name}: the output would have non-positive size {spatial}; got input.shape={tuple(input.shape)}")
     shape = (input.shape[0], weight.shape[1] * groups, *spatial)
     if input.dtype.is_complex:
-        r = _conv_other.complex_conv(lambda x, w: conv_input_grad(x, w, None, (x.shape[0], w.shape[1] * groups, *spatial), stride, padding, dilation, groups),
+        r = _conv_other.complex_conv(lambda x, w: conv_input_grad(x, w, None, (x.shape[0], w.shape[1] * groups, *spatial), stride, cut, dilation, groups),
                                      input, weight, None if any(beyond) else bias, groups, True)
     elif input.dtype.is_floating_point:
-        r = conv_input_grad(input, weight, None if any(beyond) else bias, shape, stride, padding, dilation, groups)
+        r = conv_input_grad(input, weight, None if any(beyond) else bias, shape, stride, cut, dilation, groups)
     else:
         r = _conv_other.integer_conv_transposed(input, weight, None if any(beyond) else bias, stride, padding,
-                                                [o - more for o, more in zip(extra, beyond)], dilation, groups)
+                                                [o - b for o, b in zip(extra, beyond)], dilation, groups)
     if any(beyond):
-        r = pad(r, [v for more in reversed(beyond) for v in (0, more)])
+        r = pad(r, [v for b in reversed(beyond) for v in (0, b)])
         r = r if bias is None else r + bias.reshape(-1, *[1] * n)
     return r.squeeze(0) if single else r
 
@@ -213,6 +215,8 @@ def _sample(n, transposed=False):
         out = [((f(2, 4, *sp), f(*w, *(3, 2, 3)[:n]), f(6)), {}),
                ((f(2, 4, *sp), f(*w, *(3, 2, 3)[:n])), dict(stride=2, padding=1)),
                ((f(2, 4, *sp), f(w[0], w[1] // 2, *(2,) * n) if not transposed else f(4, 3, *(2,) * n)), dict(groups=2, padding=1))]
+        if transposed:                                           # a part of the output that the padding would have cut off
+            out.append(((f(1, 2, *(4,) * n), f(2, 3, *(3,) * n), f(3)), dict(stride=2, padding=2, dilation=4, output_padding=3)))
         return out
     return make
 

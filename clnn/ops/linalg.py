@@ -17,7 +17,8 @@ from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.errors import LinAlgError
 from ..core.shape import wrap_dim
-from .complexes import complex_, real
+from .complexes import real
+from .joining import cat
 from .matmul import matmul
 from .norms import vector_norm
 from .selection import where
@@ -268,8 +269,16 @@ def cholesky_solve(B, L, upper=False):
 _QR = named("linalg_qr", "Q", "R")
 
 
-def _qr_grad(g, Q, R):
+def _qr_grad(g, Q, R, A_shape, mode):
     gq, gr = g
+    m, n = A_shape[-2:]
+    if mode == "r":
+        raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, mode='reduced') if you are "
+                           "going to differentiate through linalg.qr.")
+    if mode == "complete" and m > n:
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+    if m < n:                                                    # the first columns have a factorisation of their own; the others are Q^H times theirs
+        return _wide_qr_grad(gq, gr, Q, R)
     middle = 0
     if gr is not None:
         middle = matmul(R, gr.mH)
@@ -279,6 +288,18 @@ def _qr_grad(g, Q, R):
     gram = lower + lower.mH + real(middle.diagonal(0, -2, -1)).diag_embed()
     total = matmul(Q, gram) if gq is None else gq + matmul(Q, gram)
     return _solve(R, total.mH).mH
+
+
+def _wide_qr_grad(gq, gr, Q, R):
+    k = Q.shape[-1]
+    rest = 0
+    if gr is not None:                                           # R2 = Q^H A2, so A2 = Q R2
+        later = gr.narrow(-1, k, R.shape[-1] - k)
+        part = matmul(Q, matmul(R.narrow(-1, k, R.shape[-1] - k), later.mH))
+        gq = part if gq is None else gq + part
+        rest = matmul(Q, later)
+    first = _qr_grad((gq, None if gr is None else gr.narrow(-1, 0, k)), Q, R.narrow(-1, 0, k), Q.shape, "reduced")
+    return cat([first, rest if gr is not None else R.new_zeros((*Q.shape[:-1], R.shape[-1] - k))], -1)
 
 
 @kernel("_qr", method=False, complex=True, outputs=("Q", "R"), vjp=dict(A=_qr_grad))
@@ -298,13 +319,11 @@ _qr.op.grad_name = "LinalgQrBackward0"
 def qr(A, mode="reduced"):
     """Orthogonal ``Q`` and upper triangular ``R`` with ``A = Q R``; mode ``reduced``, ``complete`` or ``r``.
 
-    Gradients need mode ``reduced`` and matrices that are not wider than high.
+    Gradients need mode ``reduced``, or ``complete`` and matrices that are not higher than wide.
     """
     matrices("linalg.qr", A)
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
-    if A._rg and (mode != "reduced" or A.shape[-2] < A.shape[-1]):
-        raise RuntimeError("linalg.qr: gradients need mode='reduced' and at least as many rows as columns")
     return _QR(*_qr(A, mode))
 
 
@@ -321,6 +340,8 @@ def _svd_grad(g, U, S, Vh):
     """Giles, "An extended collection of matrix derivative results" (2008); singular values must differ."""
     gu, gs, gvh = g
     k = S.shape[-1]
+    U, Vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)              # of the full matrices, what singular values belong to
+    gu, gvh = None if gu is None else gu.narrow(-1, 0, k), None if gvh is None else gvh.narrow(-2, 0, k)
     s, V = S.unsqueeze(-2), Vh.mH
     gaps = s * s - (s * s).mT
     gaps = where(gaps == 0, math.inf, gaps)
@@ -361,10 +382,8 @@ _svd.op.grad_name = "LinalgSvdBackward0"
 
 @composite("linalg_svd", method=False, complex=True, dtypes=_REAL, torch="linalg.svd", gradcheck=False)
 def svd(A, full_matrices=True, *, driver=None):
-    """``A = U diag(S) Vh`` with singular values in descending order. Gradients need ``full_matrices=False``."""
+    """``A = U diag(S) Vh`` with singular values in descending order. Vectors without a singular value pass no gradient on."""
     matrices("linalg.svd", A)
-    if full_matrices and A._rg and A.shape[-1] != A.shape[-2]:
-        raise RuntimeError("linalg.svd: gradients need full_matrices=False")
     return _SVD(*_svd(A, full_matrices))
 
 
@@ -416,6 +435,24 @@ def eigvalsh(A, UPLO="L"):
     return eigh(A, UPLO)[0]
 
 
+def _pinv_grad(g, A, result):
+    """Golub & Pereyra, "The differentiation of pseudo-inverses" (1973), for changes that keep the rank."""
+    P, PH, gH = result, result.mH, g.mH
+    left = matmul(gH - matmul(A, matmul(P, gH)), matmul(P, PH))
+    right = matmul(matmul(PH, P), gH - matmul(matmul(gH, P), A))
+    return left + right - matmul(matmul(PH, g), PH)
+
+
+@kernel("_pinv", method=False, complex=True, holomorphic=False, vjp=dict(A=_pinv_grad))
+def _pinv(A, atol, rtol, hermitian):
+    U, S, Vh = _symmetric_svd(A) if hermitian else svd(A, False)
+    keep = S > _cut(A, S, atol, rtol)
+    return matmul(Vh.mH * where(keep, 1.0 / where(keep, S, 1.0), 0.0).unsqueeze(-2), U.mH)
+
+
+_pinv.op.grad_name = "LinalgPinvBackward0"
+
+
 @composite("pinverse", complex=True, dtypes=_REAL, gradcheck=False, numpy=np.linalg.pinv,
            samples=lambda: [((np.random.default_rng(0).standard_normal(s),), {}) for s in ((3, 4), (4, 3), (2, 3, 3))])
 def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
@@ -424,9 +461,7 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
     ``rtol`` (also ``rcond``) is eps * larger size unless it or ``atol`` is given.
     """
     matrices("linalg.pinv", A)
-    U, S, Vh = _symmetric_svd(A) if hermitian else svd(A, False)
-    keep = S > _cut(A, S, atol, rcond if rtol is None else rtol)
-    return matmul(Vh.mH * where(keep, 1.0 / where(keep, S, 1.0), 0.0).unsqueeze(-2), U.mH)
+    return _pinv(A, atol, rcond if rtol is None else rtol, hermitian)
 
 
 def _symmetric_svd(A):
@@ -531,37 +566,3 @@ def cond(A, p=None):
         S = svdvals(A)
         return S.amax(-1) / S.amin(-1) if p != -2 else S.amin(-1) / S.amax(-1)
     return matrix_norm(A, p) * matrix_norm(inv(A), p)
-
-
-# -- statistics ---------------------------------------------------------------------------------------------------------------------------
-@composite("cov", complex=True, numpy=lambda x, correction=1: np.cov(x, ddof=correction),
-           samples=lambda: [((np.random.default_rng(0).standard_normal(s),), {}) for s in ((3, 8), 8)], dtypes=_REAL)
-def cov(input, *, correction=1, fweights=None, aweights=None):
-    """Covariance matrix of variables in rows and observations in columns."""
-    if len(input.shape) > 2:
-        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {len(input.shape)} dimensions")
-    x = input if input.dtype.differentiable else input.to(dt.float_default())
-    x = x if len(x.shape) == 2 else x.reshape(1, -1)
-    n = x.shape[1]
-    if fweights is None and aweights is None:
-        away = x - x.mean(1, True)
-        got = matmul(away, away.mH) / max(n - correction, 0)
-    else:
-        row = x.dtype.to_real()
-        w = fweights.to(row) if aweights is None else aweights if fweights is None else fweights.to(row) * aweights
-        total = w.sum()
-        norm = total - correction if aweights is None else total - correction * (w * aweights).sum() / total
-        away = x - (x * w).sum(1, True) / total
-        got = matmul(away, (away * w).mH) / norm.clamp(min=0)
-    return got.squeeze()
-
-
-@composite("corrcoef", complex=True, numpy=np.corrcoef, samples=lambda: [((np.random.default_rng(0).standard_normal((3, 8)),), {})], dtypes=_REAL)
-def corrcoef(input):
-    """Correlation coefficients of variables in rows."""
-    c = cov(input)
-    if not c.shape:
-        return c / c
-    d = real(c.diagonal()).sqrt()
-    r = c / d.unsqueeze(1) / d.unsqueeze(0)
-    return complex_(r.real.clamp(-1, 1), r.imag.clamp(-1, 1)) if r.dtype.is_complex else r.clamp(-1, 1)

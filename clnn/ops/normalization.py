@@ -322,6 +322,8 @@ _group_norm.op.grad_name = "NativeGroupNormBackward0"
 def _group_backward(g, input, groups, weight, mean, rstd, needs):
     batch, channels = input.shape[0], input.shape[1]
     g, x = g.to(input.dtype).contiguous(), input.contiguous()
+    if not x._numel:
+        return g, *[x.new_zeros(channels) if n else None for n in needs[1:]]
     per = channels // groups
     a, b = _row_sums(g, x, mean, per, batch * groups)
     a, b = a.reshape(batch, groups, per, 1), b.reshape(batch, groups, per, 1)

@@ -72,16 +72,16 @@ def _edges(g, mode, axis, n, b, a):
     if min(a, b) < 0:
         total = constant_pad(total, [0] * (2 * (len(g.shape) - 1 - axis)) + [max(0, -b), max(0, -a)], 0)
     total = total.clone()
-    for start, size, first in ((0, lo, 1), (g.shape[axis] - hi, hi, n - 1 - hi)):
+    for end, start, size, first in ((False, 0, lo, 1), (True, g.shape[axis] - hi, hi, n - 1 - hi)):
         if not size:
             continue
         part = g.narrow(axis, start, size)
         if mode == "reflect":
             total.narrow(axis, first, size).add_(part.flip(axis))
         elif mode == "replicate":
-            total.narrow(axis, n - 1 if start else 0, 1).add_(part.sum(axis, True))
+            total.narrow(axis, n - 1 if end else 0, 1).add_(part.sum(axis, True))
         else:
-            total.narrow(axis, 0 if start else n - size, size).add_(part)
+            total.narrow(axis, 0 if end else n - size, size).add_(part)
     return total
 
 
@@ -137,7 +137,7 @@ def _np_pad(x, pad, mode="constant", value=0):
 @composite("pad", complex=True, method=False, torch="nn.functional.pad", numpy=_np_pad, samples=lambda: [
     ((_values(2, 3), (1, 2)), {}), ((_values(2, 3), (1, 2, 0, 1), "constant", 5.0), {}), ((_values(2, 3, 4), (2, 1), "reflect"), {}),
     ((_values(2, 3, 4, 4), (2, 1, 1, 3), "reflect"), {}),
-    ((_values(2, 3, 4), (2, 5), "replicate"), {}), ((_values(2, 3, 4), (4, 1), "circular"), {})])
+    ((_values(2, 3, 4), (2, 5), "replicate"), {}), ((_values(2, 3, 4), (-4, 5), "replicate"), {}), ((_values(2, 3, 4), (4, 1), "circular"), {})])
 def pad(input, pad, mode="constant", value=None):
     """Extended at the edges: ``pad = (left, right, top, bottom, front, back)`` for the last, the last two or three dimensions, and so on.
 
