@@ -174,3 +174,25 @@ def storage(self):
 
 Tensor.untyped_storage, Tensor.storage = untyped_storage, storage
 __all__ = ["TypedStorage", "UntypedStorage"]
+
+
+def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """The first ``size`` numbers of a file as a tensor.
+
+    Raises:
+        RuntimeError: ``shared``, as the memory of a device is not written through to a file; or the file is too short.
+
+    Example:
+        >>> import os, tempfile
+        >>> name = os.path.join(tempfile.mkdtemp(), "numbers")
+        >>> _ = open(name, "wb").write(bytes([1, 2, 3]))
+        >>> clnn.from_file(name, size=2, dtype=clnn.uint8)
+        tensor([1, 2], dtype=clnn.uint8)
+    """
+    if shared:
+        raise RuntimeError("from_file: clnn writes no files through their memory; leave out shared=True and save the tensor instead")
+    row = dtype or dt._default_float
+    raw = np.fromfile(filename, np.uint8, size * row.itemsize)
+    if len(raw) < size * row.itemsize:
+        raise RuntimeError(f"from_file: {filename} has {len(raw)} bytes; {size} numbers of {row} take {size * row.itemsize}")
+    return creation.tensor(raw, device=device).view(row).requires_grad_(requires_grad) if size else creation.empty(0, dtype=row, device=device)

@@ -37,6 +37,7 @@ CASES = {
     "Gumbel": lambda D, t: (D.Gumbel(t(C), t(A)), t([0.1, -1, 3])),
     "Weibull": lambda D, t: (D.Weibull(t(A), t(B)), t([0.1, 1, 3])),
     "Pareto": lambda D, t: (D.Pareto(t(A), t([3, 1.5, 0.5])), t([1, 2, 3])),
+    "GeneralizedPareto": lambda D, t: (D.GeneralizedPareto(t(C), t(A), t([0.25, 0, -0.5])), t([1, 0.5, 2])),
     "HalfNormal": lambda D, t: (D.HalfNormal(t(A)), t(B)),
     "HalfCauchy": lambda D, t: (D.HalfCauchy(t(A)), t(B)),
     "LogNormal": lambda D, t: (D.LogNormal(t(C), t(A)), t(B)),

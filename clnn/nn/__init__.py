@@ -11,3 +11,5 @@ from . import attention, common_types, grad, quantized  # noqa: E402, F401
 from .parallel import DataParallel  # noqa: E402
 
 __all__ = [*_layer_names, "Module", "DataParallel", "Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer"]
+
+functional.grad = grad          # PyTorch's other name for it

@@ -139,6 +139,7 @@ def mm(input, mat2, reduce="sum"):
 
 
 def _reduced(input, mat2, reduce):
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, mean, amax or amin, got {reduce}.")
     if not isinstance(input, SparseTensor) or isinstance(mat2, SparseTensor):

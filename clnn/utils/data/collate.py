@@ -86,12 +86,53 @@ def default_collate(batch):
         >>> clnn.utils.data.default_collate([(1, "a"), (2, "b")])
         [tensor([1, 2]), ('a', 'b')]
     """
-    return _collate(batch, _stack_on_device, array_to_tensor)
+    return collate(batch, collate_fn_map=default_collate_fn_map)
 
 
 def host_collate(batch):
     """`default_collate` that leaves `HostArray`s in place of tensors: it touches no device."""
-    return _collate(batch, lambda tensors: HostArray(_stack_arrays([t.numpy() for t in tensors])), HostArray)
+    return _collate(batch, lambda tensors: HostArray(_stack_arrays([t.numpy() for t in tensors])), HostArray, _Rules(default_collate_fn_map))
+
+
+def collate(batch, *, collate_fn_map=None):
+    """`default_collate` with rules for further types.
+
+    Args:
+        batch: the samples.
+        collate_fn_map: a dict from types (or tuples of them) to functions ``(batch, *, collate_fn_map)``; what it does not name is treated as ever.
+            Rules that are put into ``default_collate_fn_map`` serve every `DataLoader`.
+
+    Example::
+
+        >>> from clnn.utils.data.collate import collate
+        >>> collate([1 + 1j, 2 + 2j], collate_fn_map={complex: lambda batch, *, collate_fn_map: sum(batch)})
+        (3+3j)
+    """
+    return _collate(batch, _stack_on_device, array_to_tensor, _Rules(collate_fn_map or {}))
+
+
+def _plain_rule(batch, *, collate_fn_map=None):
+    """The treatment of a type that needs no rule: tensors are stacked, numbers become tensors, texts stay."""
+    return _collate(batch, _stack_on_device, array_to_tensor, _Rules({}))
+
+
+collate_tensor_fn = collate_numpy_array_fn = collate_numpy_scalar_fn = collate_float_fn = collate_int_fn = collate_str_fn = _plain_rule
+default_collate_fn_map = {Tensor: _plain_rule, np.ndarray: _plain_rule, (np.bool_, np.number, np.object_): _plain_rule, float: _plain_rule,
+                          int: _plain_rule, str: _plain_rule, bytes: _plain_rule}
+
+
+class _Rules:
+    """The rules of a map that are not those for types known here."""
+
+    def __init__(self, table):
+        self.table = table
+        self.own = {kind: fn for kind, fn in table.items() if fn is not _plain_rule}
+
+    def find(self, sample):
+        if self.own:
+            if (fn := self.own.get(type(sample))) is not None:
+                return fn
+            return next((fn for kind, fn in self.own.items() if isinstance(sample, kind)), None)
 
 
 def _stack_on_device(tensors):
@@ -108,10 +149,12 @@ def _stack_arrays(arrays):
     return np.stack(arrays)
 
 
-def _collate(batch, stack, make):
+def _collate(batch, stack, make, rules):
     if isinstance(batch, TensorBatch):
         return [t if stack is _stack_on_device else HostArray(t.numpy()) for t in batch.tensors]
     first = batch[0]
+    if (rule := rules.find(first)) is not None:
+        return rule(batch, collate_fn_map=rules.table)
     if isinstance(first, Tensor):
         return stack(list(batch))
     if _is_array(first):
@@ -125,20 +168,20 @@ def _collate(batch, stack, make):
     if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, collections.abc.Mapping):
-        return _rebuild(first, {k: _collate([d[k] for d in batch], stack, make) for k in first}, dict)
+        return _rebuild(first, {k: _collate([d[k] for d in batch], stack, make, rules) for k in first}, dict)
     if _is_namedtuple(first):
-        return type(first)(*(_collate(column, stack, make) for column in zip(*batch)))
+        return type(first)(*(_collate(column, stack, make, rules) for column in zip(*batch)))
     if isinstance(first, collections.abc.Sequence):
-        return _collate_sequences(batch, first, stack, make)
+        return _collate_sequences(batch, first, stack, make, rules)
     raise TypeError("default_collate: samples must hold tensors, NumPy arrays, numbers, dicts or lists; "
                     f"found {type(first)}; give the DataLoader a collate_fn")
 
 
-def _collate_sequences(batch, first, stack, make):
+def _collate_sequences(batch, first, stack, make, rules):
     for sample in batch:
         if len(sample) != len(first):
             raise RuntimeError(f"default_collate: samples of a batch differ in length: {len(first)} and {len(sample)}")
-    columns = [_collate(column, stack, make) for column in zip(*batch)]
+    columns = [_collate(column, stack, make, rules) for column in zip(*batch)]
     return columns if isinstance(first, tuple) else _rebuild(first, columns, list)
 
 
