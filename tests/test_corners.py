@@ -265,3 +265,11 @@ def test_dtypes_that_are_names():
             call()
     with pytest.raises(RuntimeError, match="Promotion"):
         clnn.promote_types(narrow, clnn.float32)
+
+
+def test_the_default_dtype_may_change_between_calls():
+    x = clnn.arange(3)
+    for row in (clnn.float32, clnn.float64, clnn.float32):
+        clnn.set_default_dtype(row)
+        assert [t.dtype for t in (x / 2, x.sqrt(), x * 1.5, clnn.atan2(x, x), x.sigmoid())] == [row] * 5
+    clnn.set_default_dtype(clnn.float32)

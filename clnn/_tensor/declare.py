@@ -160,6 +160,7 @@ def _wrong(op, *args):
 
 def _unary(op):
     expr, known = op.expr, {}
+    dt.default_listeners.append(known.clear)
 
     @answers
     def call(input, *, out=None):

@@ -23,6 +23,7 @@ _MAX_NODES, _MAX_LEAVES = lazy.MAX_NODES, lazy.MAX_LEAVES
 _next_number = tape._counter.__next__
 _shapes: dict = {}          # (shape, shape) -> broadcast Size
 _promoted: dict = {}        # (op index, operand kinds) -> (compute dtype, result dtype)
+dt.default_listeners.append(_promoted.clear)
 
 
 class config:

@@ -138,7 +138,7 @@ def _entry(inner, func, by_arguments=True):
 
     ``by_arguments``: the arguments are asked, not just the modes; else they count as plain tensors.
     """
-    kinds, here = _kinds, local
+    kinds, here, spread = _kinds, local, getattr(func, "spread", None)
 
     def factory(args, kwargs):
         if here.modes and here.off < 2:
@@ -160,7 +160,7 @@ def _entry(inner, func, by_arguments=True):
                 if kwargs:
                     found = overloaded(kwargs.values())
         if found or here.modes:
-            return hand_over(func, args, kwargs, found)
+            return hand_over(func, args if spread is None else spread(args), kwargs, found)
         return inner(*args, **kwargs)
     return entry if by_arguments else factory
 

@@ -9,6 +9,7 @@ import functools
 import operator
 import threading
 
+from ..core import dtype as dt
 from ..core import rng
 from ..core.config import config
 from ..graph import fuse
@@ -97,6 +98,7 @@ def repeated(body, mode=""):
     ready, whole, fresh = "ready" in words, "whole" in words, "fresh" in words
     known = {}
     on_change(known.clear)
+    dt.default_listeners.append(known.clear)
 
     @functools.wraps(body)
     def call(*values):

@@ -141,6 +141,9 @@ def float_default() -> dtype:
     return _default_float
 
 
+default_listeners: list = []            # called when the default float dtype changes: they forget what they derived from it
+
+
 def set_float_default(value: dtype) -> None:
     """Set the dtype of factory functions and of Python floats."""
     global _default_float
@@ -148,6 +151,8 @@ def set_float_default(value: dtype) -> None:
     if not isinstance(value, dtype) or not value.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, got {value!r}")
     _default_float = noticed(value)
+    for forget in default_listeners:
+        forget()
 
 
 def _promotion_table():

@@ -282,6 +282,14 @@ def einsum(equation, *operands):
     return acc.permute(*[labels.index(c) for c in result]) if labels != result else acc
 
 
+def _one_by_one(args):
+    """The arguments with a list of operands taken apart: so classes that take functions over see them."""
+    return (args[0], *args[1]) if len(args) == 2 and isinstance(args[1], (list, tuple)) else args
+
+
+einsum.spread = _one_by_one
+
+
 # -- chains and powers ------------------------------------------------------------------------------------------------------------------
 def _best_order(sizes):
     """Split points of the cheapest order of a chain of matrices of sizes ``sizes[i] x sizes[i + 1]``."""
