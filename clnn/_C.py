@@ -42,6 +42,28 @@ def _get_tracing_state():
     """None: no program is being traced operator by operator."""
 
 
+def _is_tracing() -> bool:
+    """False: no program is being traced operator by operator."""
+    return False
+
+
+def _get_default_device() -> str:
+    """The name of the default device."""
+    from ._tensor.device import get_default_device
+    return str(get_default_device())
+
+
+class _functorch:
+    """Questions about the layers of ``vmap`` and derivatives, of which clnn shows functions none."""
+
+    @staticmethod
+    def is_batchedtensor(tensor) -> bool:
+        """False: ``vmap`` calls functions with plain tensors."""
+        return False
+
+    is_legacy_batchedtensor = is_gradtrackingtensor = is_functorch_wrapped_tensor = is_batchedtensor
+
+
 def _are_functorch_transforms_active() -> bool:
     """False: ``vmap`` and derivatives show functions plain tensors."""
     return False
