@@ -199,6 +199,26 @@ CALLS = {
     "variables": lambda t: [isinstance(t.ones(1), t.autograd.Variable), isinstance(1, t.autograd.Variable)],
 }
 
+def _around(t):
+    """An optimizer that holds another and never calls the base class; parameters made with the attributes of others."""
+    class Around(t.optim.Optimizer):
+        def __init__(self, inner):
+            self.inner = inner
+
+        def step(self, closure=None):
+            return self.inner.step(closure)
+    w = t.nn.Parameter(t.ones(2))
+    w.sum().backward()
+    Around(t.optim.SGD([w], lr=0.5)).step()
+    again = type(w)(w.detach() + 1, **vars(w))
+    return [w, again, again.grad]
+
+
+CALLS.update({
+    "optimizers around others": _around,
+    "kinds of devices": lambda t: [str(t.device("mps")), t.device("xpu:1").index, t.device("mps") == t.device("cpu"), t.device("mps") == t.device("mps")],
+})
+
 IMPORTS = """
 import torch.backends.cudnn as cudnn
 import torch.cuda.amp as amp
@@ -207,6 +227,11 @@ from torch.cuda.amp.autocast_mode import autocast
 import torch.cuda.nvtx as nvtx
 from torch.cuda.random import manual_seed
 import torch.distributed as dist; assert dist.is_available()
+import torch; from torch.distributed.tensor import DTensor, Replicate, Shard; assert Shard(0).is_shard() and Replicate().is_replicate() and not isinstance(torch.ones(1), DTensor)
+from torch.distributed.tensor.placement_types import _StridedShard; from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, MixedPrecision; from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy
+from torch.distributed.algorithms.join import Join; from torch.distributed.elastic.multiprocessing.errors import record
+from torch.distributed.checkpoint.state_dict import get_model_state_dict; import torch.distributed.checkpoint as dcp
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.nn.functional import all_gather
 from torch.distributed.distributed_c10d import _get_default_group
@@ -337,6 +362,12 @@ def test_groups_of_several_are_refused():
         clnn.distributed.init_process_group("nccl", world_size=2, rank=0)
     with pytest.raises(ValueError, match="not been initialized"):
         clnn.distributed.get_rank()
+    with pytest.raises(RuntimeError, match="one process"):
+        clnn.distributed.fsdp.FullyShardedDataParallel(clnn.nn.Linear(1, 1))
+    with pytest.raises(RuntimeError, match="one process"):
+        clnn.distributed.init_device_mesh("cpu", (2, 1))
+    mesh = clnn.distributed.init_device_mesh("cpu", (1, 1), mesh_dim_names=("data", "model"))
+    assert (mesh.size(), mesh["model"].shape, mesh.get_coordinate(), mesh.ndim) == (1, (1,), [0, 0], 2)
     with pytest.raises(NotImplementedError, match="state_dict"):
         clnn.onnx.export(None, ())
 

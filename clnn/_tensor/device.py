@@ -54,6 +54,7 @@ class _Nothing:
 META = MetaDevice()
 _context: list = []         # devices of the enclosing ``with clnn.device(...)`` blocks
 _public: dict = {}
+_ELSEWHERE = frozenset("mps xpu hpu xla npu mlu musa mtia ipu hip vulkan privateuseone maia lazy".split())  # PyTorch's: named, to compare with; used, an error
 
 
 class device:
@@ -85,7 +86,7 @@ class device:
             name, number = f"{name}:{index}", str(index)
         kind = "gpu" if kind == "cuda" else kind
         self._physical = None
-        if kind in ("cpu", "gpu", "meta"):
+        if kind in ("cpu", "gpu", "meta") or kind in _ELSEWHERE:
             if number and not number.isdigit():
                 raise RuntimeError(f"Invalid device string: '{name}'")
             self.type, self.index = kind, int(number) if number else None

@@ -40,7 +40,11 @@ class Parameter(Tensor, metaclass=_MarkedMeta):
 
     _mark = "_is_param"
 
-    def __new__(cls, data=None, requires_grad=True):
+    def __new__(cls, data=None, requires_grad=True, **state):
+        if state:                   # programs copy a parameter by ``Parameter(data, **vars(old))``: in PyTorch there is nothing in it
+            unknown = next((k for k in state if k not in _PRIVATE), None)
+            if unknown is not None:
+                raise TypeError(f"{cls.__name__}.__new__() got an unexpected keyword argument {unknown!r}")
         if data is None:
             data = clnn.empty(0)
         if type(data) is Tensor or type(data) is Parameter:

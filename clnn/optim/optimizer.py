@@ -79,7 +79,8 @@ def _hooked(step):
 
     @functools.wraps(step)
     def run(self, *args, **kwargs):
-        if self.__dict__.get("_stepping"):
+        own = self.__dict__
+        if own.get("_stepping") or "_optimizer_step_pre_hooks" not in own:      # a wrapper that never called ``Optimizer.__init__`` has no hooks
             return step(self, *args, **kwargs)
         self._stepping = True
         try:
@@ -122,8 +123,8 @@ class Optimizer:
         self.defaults = defaults
         self._make_hook_tables()
         if isinstance(params, Tensor):
-            raise TypeError(f"{type(self).__name__}: params must be an iterable of tensors or dicts, got one {type(params).__name__}; "
-                            "pass a list, e.g. [tensor]")
+            raise TypeError(f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {params.type()}; pass a list, "
+                            "e.g. [tensor]")
         self.state = defaultdict(dict)
         self.param_groups = []
         groups = list(params)
@@ -213,7 +214,8 @@ class Optimizer:
         if any(id(p) in ids for group in self.param_groups for p in group["params"]):
             raise ValueError("some parameters appear in more than one parameter group")
         if self.param_groups and ("param_names" in self.param_groups[0]) != ("param_names" in param_group):
-            raise ValueError("either all parameter groups have parameter names or none has")
+            raise ValueError("all optimizer param groups should be with/without names. cannot add param group "
+                             f"{'without' if 'param_names' in self.param_groups[0] else 'with'} names to the optimizer")
         self.param_groups.append(param_group)
 
     def _check_params(self, params):
@@ -315,7 +317,7 @@ def _split_names(params):
     if not any(named):
         return params, None
     if not all(named):
-        raise ValueError("either all parameters of a group come with a name or none does")
+        raise ValueError("all optimizer params should be with/without names. Some param names are missing")
     return [p for _, p in params], [name for name, _ in params]
 
 
