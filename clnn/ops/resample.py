@@ -31,8 +31,6 @@ FUSED_TAPS = 16             # elements per output up to which all axes are done 
 class Table:
     """The windows of one axis: ``span`` (first element and number of elements of each output) and ``weights`` (outputs, taps) or None."""
 
-    __slots__ = ("size", "span", "weights", "transposed", "copies")
-
     def __init__(self, size, span, weights):
         self.size, self.span, self.weights, self.transposed, self.copies = size, span, weights, None, {}
 
@@ -71,6 +69,14 @@ class Table:
             got = self.copies[device, dtype, "turned"] = tensor(np.ascontiguousarray(self.weights.T), dtype=dtype, device=device)
             got._storage.buffer()
         return got
+
+
+    @functools.cached_property
+    def rounded(self):
+        """This table with weights of as many bits as 16-bit integers hold: what images of bytes are resampled with. Sums of them times bytes are exact
+        in float32."""
+        bits = next(b for b in range(23) if b == 22 or int(0.5 + self.weights.max() * 2 ** (b + 1)) >= 1 << 15)
+        return Table(self.size, self.span, np.trunc(self.weights * 2.0 ** bits + np.where(self.weights < 0, -0.5, 0.5)) / 2.0 ** bits)
 
 
 def _table(size, rows, elements, weights, count):
@@ -296,19 +302,29 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     sizes, scales = _output_size(input, size, scale_factor, recompute_scale_factor, rank)
     if min(sizes) <= 0 or 0 in input.shape[1:]:
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got input {list(input.shape)} and output size {list(sizes)}")
-    if input.dtype is dt.uint8 and not mode.startswith("nearest"):
+    if input.dtype is dt.uint8 and not mode.startswith("nearest") and mode not in ("bilinear", "bicubic"):
         wide = interpolate(input.to(dt.float32), size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
         return wide.round().clamp(0, 255).to(dt.uint8)
     if not input.dtype.is_floating_point and input.dtype is not dt.uint8:
         raise NotImplementedError(f'"interpolate" not implemented for {input.dtype}; it takes float tensors and uint8')
     kind = ("smooth-" if antialias else "") + _KINDS.get(mode, mode)
-    double = input.dtype is dt.float64
+    double = input.dtype in (dt.float64, dt.uint8)
     tables = [window_table(kind, s, o, bool(align_corners), scales[k] if scales else None, double)
               for k, (s, o) in enumerate(zip(input.shape[2:], sizes))]
     same = [t.size == len(t.span) and (scales is None or scales[k] == 1.0) for k, t in enumerate(tables)]
     if all(same):
         return input.clone()
-    return _resample(input, tuple(None if s else t for s, t in zip(same, tables)))
+    tables = tuple(None if s else t for s, t in zip(same, tables))
+    return _bytes(input, tables) if input.dtype is dt.uint8 and mode in ("bilinear", "bicubic") else _resample(input, tables)
+
+
+def _bytes(input, tables):
+    """An image of bytes, resampled along rows, rounded, and then along columns, as PyTorch does."""
+    x = input.to(dt.float32)
+    for one in ((None, tables[1]), (tables[0], None)):
+        if one != (None, None):
+            x = (_resample(x, tuple(t and t.rounded for t in one)) + 0.5).floor().clamp(0, 255)
+    return x.to(dt.uint8)
 
 
 @composite("upsample", method=False, torch="nn.functional.upsample")
@@ -494,7 +510,7 @@ def affine_grid(theta, size, align_corners=None):
     for k in range(rank - 1, -1, -1):
         n = shape[k]
         line = linspace(-1, 1, n, dtype=theta.dtype, device=theta.device) if n > 1 else theta.new_zeros(1)
-        line = line if align_corners else line * ((n - 1) / n)
+        line = line if align_corners else line * (n - 1) / n          # PyTorch's roundings: pixels that are hit exactly stay so
         parts.append(line.reshape([-1 if i == k else 1 for i in range(rank)]).expand(shape))
     base = stack([*parts, theta.new_ones(shape)], -1).reshape(1, -1, rank + 1)
     return base.expand(size[0], *base.shape[1:]).bmm(theta.transpose(1, 2)).reshape(size[0], *shape, rank)

@@ -194,8 +194,23 @@ class profile:
 
     def events(self):
         """All host events, in the order in which they ended."""
-        rows = self._rows(self._data().events, "operators")
-        return rows
+        return self._rows(self._data().events, "operators")
+
+    @property
+    def function_events(self):
+        """The same as :meth:`events`, as the profile of ``clnn.autograd.profiler`` names it."""
+        return self.events()
+
+    @property
+    def self_cpu_time_total(self):
+        """Host time of everything, in microseconds."""
+        return self.events().self_cpu_time_total
+
+    def table(self, *args, **kwargs):
+        """All events as a text; see ``key_averages().table()`` for sums per operator."""
+        return self.events().table(*args, **kwargs)
+
+    function_events = property(events)
 
     def launches(self):
         """All kernel launches and copies with their operator, module, times and estimated bytes."""
