@@ -106,8 +106,9 @@ def get_rng_state_all():
 
 
 def set_rng_state_all(new_states):
-    """Undo to what :func:`get_rng_state_all` gave."""
-    set_rng_state(new_states[0])
+    """Undo to what :func:`get_rng_state_all` gave; no states of no devices change nothing."""
+    for state in list(new_states)[:1]:
+        set_rng_state(state)
 
 
 @contextlib.contextmanager
