@@ -197,11 +197,6 @@ class profile:
         return self._rows(self._data().events, "operators")
 
     @property
-    def function_events(self):
-        """The same as :meth:`events`, as the profile of ``clnn.autograd.profiler`` names it."""
-        return self.events()
-
-    @property
     def self_cpu_time_total(self):
         """Host time of everything, in microseconds."""
         return self.events().self_cpu_time_total
