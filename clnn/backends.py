@@ -59,6 +59,16 @@ class _Products:
         self.allow_tf32 = value == "tf32"
 
 
+def _vectors():
+    """The widest vector instructions of the host's processor, by PyTorch's name."""
+    try:
+        with open("/proc/cpuinfo") as text:
+            flags = next((line for line in text if line.startswith("flags")), "").split()
+    except OSError:
+        flags = ()
+    return "AVX512" if {"avx512f", "avx512dq", "avx512bw", "avx512vl"} <= set(flags) else "AVX2" if "avx2" in flags else "DEFAULT"
+
+
 @contextlib.contextmanager
 def _block(*args, **kwargs):
     """A block that changes nothing: attention has one implementation."""
@@ -78,5 +88,5 @@ mkldnn = _Switches("mkldnn", "Not available.", enabled=False, deterministic=True
 openmp = _Switches("openmp", "Not available.")
 opt_einsum = _Switches("opt_einsum", "Accepted.", enabled=False, strategy=None)
 quantized = _Switches("quantized", "Accepted.", engine="none", supported_engines=["none"])
-cpu = _Switches("cpu", "The CPU is an OpenCL device.", available=True, get_cpu_capability=lambda: "OpenCL")
+cpu = _Switches("cpu", "The CPU is an OpenCL device.", available=True, get_cpu_capability=_vectors)
 fp32_precision = "ieee"

@@ -5,6 +5,7 @@ import importlib
 import math
 import operator
 import pickle
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -113,6 +114,16 @@ def test_own_tracers_and_wrapped_functions():
     assert [n.target for n in graph.nodes if n.op == "call_module"] == ["seq"]
     assert fx.GraphModule(model, graph)(clnn.ones(3, 4))["size"] == 3
     assert [n.target for n in fx.symbolic_trace(lambda x: math.floor(x.size(0) / 2)).graph.nodes][-2] is math.floor
+
+    class Kinds(fx.Tracer):
+        def create_proxy(self, kind, *args, **kwargs):
+            kinds.append(kind)
+            return super().create_proxy(kind, *args, **kwargs)
+    kinds = []
+    graph = Kinds().trace(lambda x: (clnn._assert(x.shape[0] == 2, "two rows"), OrderedDict(twice=x * 2))[1])
+    assert kinds[0] == "placeholder" and fx.GraphModule(nn.Module(), graph)(clnn.ones(2))["twice"].tolist() == [2, 2]
+    with pytest.raises(AssertionError, match="two rows"):
+        fx.GraphModule(nn.Module(), graph)(clnn.ones(3))
     constant = clnn.tensor([1.0, 2.0])
     traced = fx.symbolic_trace(lambda x: x + constant)
     assert traced(clnn.ones(2)).tolist() == [2.0, 3.0] and traced._tensor_constant0 is constant

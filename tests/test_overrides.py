@@ -240,6 +240,18 @@ def test_a_class_with_a_shape_of_its_own():
     assert leaf.as_subclass(Image).grad_fn.name() == "AliasBackward0"
 
 
+def test_copies_are_of_the_class_whatever_its_functions_give():
+    for m in (clnn, pytest.importorskip("torch")):
+        class Plain(m.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                with m._C.DisableTorchFunctionSubclass():
+                    return func(*args, **(kwargs or {}))
+        x = m.ones(2).as_subclass(Plain)
+        x.note = "kept"
+        assert type(x + 1) is m.Tensor and type(copy.copy(x)) is Plain and copy.copy(x).note == "kept"
+
+
 def test_own_classes_ask_for_nothing():
     import clnn.nn.attention.bias
     import clnn.sparse  # noqa: F401

@@ -171,8 +171,8 @@ class Tracer:
             star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
             given = concrete.get(name, PH)
             default = () if p.default is p.empty and given is PH else (given if given is not PH else p.default,)
-            node = self.create_node("placeholder", star + name, default, {})
-            value = self.proxy(node) if given is PH else given
+            proxy = self.create_proxy("placeholder", star + name, default, {})
+            value = proxy if given is PH else given
             if star == "*":
                 args.append(value)
             elif star == "**" or p.kind is p.KEYWORD_ONLY:

@@ -287,9 +287,9 @@ class _Writer:
             return value.name
         if type(value) is tuple:
             return f"({', '.join(map(self.value, value))}{',' * (len(value) == 1)})"
-        if type(value) is list:
+        if isinstance(value, list):
             return f"[{', '.join(map(self.value, value))}]"
-        if type(value) is dict:
+        if isinstance(value, dict):
             return "{" + ", ".join(f"{k!r}: {self.value(v)}" for k, v in value.items()) + "}"
         if isinstance(value, slice):
             return f"slice({self.value(value.start)}, {self.value(value.stop)}, {self.value(value.step)})"
