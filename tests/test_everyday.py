@@ -227,7 +227,7 @@ from torch.cuda.amp.autocast_mode import autocast
 import torch.cuda.nvtx as nvtx
 from torch.cuda.random import manual_seed
 import torch.distributed as dist; assert dist.is_available()
-import torch; from torch.distributed.tensor import DTensor, Replicate, Shard; assert Shard(0).is_shard() and Replicate().is_replicate() and not isinstance(torch.ones(1), DTensor)
+import torch; from torch.distributed.tensor import DTensor, Replicate, Shard; assert Shard(0).is_shard() and not isinstance(torch.ones(1), DTensor)
 from torch.distributed.tensor.placement_types import _StridedShard; from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, MixedPrecision; from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy
 from torch.distributed.algorithms.join import Join; from torch.distributed.elastic.multiprocessing.errors import record

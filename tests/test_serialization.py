@@ -1,6 +1,7 @@
 """clnn.save and clnn.load: PyTorch's format both ways, safetensors, and files that must be refused."""
 
 import collections
+import datetime
 import io
 import json
 import os
@@ -163,6 +164,30 @@ def test_big_endian_file():
             new.writestr(n, data)
     swapped.seek(0)
     assert clnn.load(swapped).tolist() == [1.0, 2.0]
+
+
+class Options:
+    """What a program may keep beside its tensors."""
+
+    class Steps(list):
+        pass
+
+    def __init__(self):
+        self.steps, self.weight, self.me = Options.Steps([1, 2]), clnn.ones(2), self
+
+
+def test_objects_of_own_classes_are_written_for_pytorch():
+    file = io.BytesIO()
+    with pytest.warns(UserWarning, match="Options; clnn.load.*refuse"):
+        clnn.save({"options": Options(), "wait": datetime.timedelta(3), "names": collections.deque("ab")}, file)
+    file.seek(0)
+    got = torch.load(file, weights_only=False)
+    options = got["options"]
+    assert type(options) is Options and options.me is options and type(options.steps) is Options.Steps and options.steps == [1, 2]
+    assert options.weight.tolist() == [1, 1] and got["wait"] == datetime.timedelta(3) and got["names"] == collections.deque("ab")
+    file.seek(0)
+    with pytest.raises(SerializationError, match="Options"):
+        clnn.load(file, weights_only=False)
 
 
 def test_objects_that_cannot_be_saved():

@@ -3,12 +3,14 @@
 import collections
 import struct
 import sys
+import warnings
 import zipfile
 
 import numpy as np
 
 from clnn._serialization.allowed import STORAGE_OF
 from clnn._serialization.files import SerializationError
+from clnn._serialization.objects import write_object
 from clnn._tensor.tensor import Tensor
 from clnn.core.layout import strided
 
@@ -28,6 +30,7 @@ class Pickler:
         self.keep = []  # objects whose ids are in the memo must not die
         self.storages = []
         self.keys = {}  # id of a storage -> (record number, dtype)
+        self.foreign = None  # the class of the first object that `clnn.load` will refuse
         self.path = []  # where in the object we are, for messages
         self.open_tuples = set()
 
@@ -44,9 +47,10 @@ class Pickler:
             return
         kind = type(obj)
         writer = _WRITERS.get(kind) or self._writer_of(obj)
-        if writer is None:
+        if writer is not None:
+            writer(self, obj)
+        elif not write_object(self, obj):
             raise self._refusal(obj)
-        writer(self, obj)
 
     def _writer_of(self, obj):
         import clnn
@@ -327,6 +331,9 @@ def write_zip(obj, file, root):
     """Write `obj` to the binary `file`; `root` is the folder's name inside the archive."""
     pickler = Pickler()
     data = pickler.dump(obj)
+    if pickler.foreign:
+        warnings.warn(f"save: the file holds a {pickler.foreign}; clnn.load, which runs no code of a file, will refuse it, PyTorch reads it with "
+                      "weights_only=False", stacklevel=3)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         _add(archive, f"{root}/data.pkl", data)
         _add(archive, f"{root}/byteorder", sys.byteorder.encode())

@@ -1,0 +1,78 @@
+"""Writing objects of a program's own classes, as pickles have them: the class by its name, and the state."""
+
+import sys
+import types
+
+_NO_OBJECTS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type)
+
+
+def _importable(named):
+    """Whether ``named``, a class or a function, is found under its own name."""
+    found = sys.modules.get(named.__module__)
+    for part in named.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is named
+
+
+def _reduced(obj):
+    """(what to call, its arguments, whether that is ``__new__``, state, items, pairs) as ``__reduce_ex__`` tells, or None."""
+    got = obj.__reduce_ex__(2)
+    if not isinstance(got, tuple):
+        return None
+    function, args, state, items, pairs = (*got, None, None, None)[:5]
+    new = getattr(function, "__name__", "") == "__newobj__"
+    if new:
+        function, *args = args
+    return (function, tuple(args), new, state, list(items or ()), list(pairs or ())) if _importable(function) else None
+
+
+def write_object(pickler, obj):
+    """Write ``obj`` with ``pickler``; False where it is not to be: functions, modules of a network (whose ``state_dict`` is), what cannot be pickled."""
+    kind = type(obj)
+    if isinstance(obj, _NO_OBJECTS) or hasattr(obj, "state_dict") or kind.__module__.partition(".")[0] == "numpy" or not _importable(kind):
+        return False
+    try:
+        parts = _reduced(obj)
+    except (TypeError, AttributeError):
+        return False
+    if parts is None:
+        return False
+    function, args, new, state, items, pairs = parts
+    pickler.foreign = pickler.foreign or f"{kind.__module__}.{kind.__qualname__}"
+    _write_name(pickler, function)
+    pickler.out += b"("
+    for value in args:
+        _write_name(pickler, value) if isinstance(value, type) else pickler._save(value)
+    pickler.out += b"t\x81" if new else b"tR"
+    pickler._memoize(obj)
+    for value in items:
+        pickler._save(value)
+        pickler.out += b"a"
+    if pairs:
+        pickler._pairs(dict(pairs))
+    if state is not None:
+        pickler.path.append("state")
+        pickler._save(state)
+        pickler.path.pop()
+        pickler.out += b"b"
+    return True
+
+
+def _write_name(pickler, named):
+    """A class or function by its name, in two steps where it is an attribute of a class."""
+    owner, _, name = named.__qualname__.rpartition(".")
+    if not owner:
+        pickler._global(named.__module__, name)
+        return
+    pickler._global("builtins", "getattr")
+    pickler.out += b"("
+    _write_name(pickler, _owner(named, owner))
+    pickler._save(name)
+    pickler.out += b"tR"
+
+
+def _owner(named, path):
+    found = sys.modules[named.__module__]
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
