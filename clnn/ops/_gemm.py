@@ -246,12 +246,15 @@ def tuned_tile(tuned: dict, M: int, MR: int, NV: int):
 
 
 def cpu_rows(M: int, panels: int, MR: int, units: int, pack_cost: float):
-    """Rows per work-item: the split of M that evens out the units without packing panels again too often."""
+    """Rows per work-item: the split of M that evens out the units without packing panels again too often.
+
+    Half an item more than its share of them is what a unit waits for the others at the end, as none runs undisturbed.
+    """
     best = None
     for parts in range(1, 17):
         MB = -(-(-(-M // parts)) // MR) * MR
         items = panels * -(-M // MB)
-        total = -(-items // units) * (min(MB, M) + pack_cost)
+        total = (-(-items // units) + 0.5) * (min(MB, M) + pack_cost)
         if best is None or total < best[0] * 0.97:
             best = (total, MB)
     return best[1]
