@@ -126,3 +126,31 @@ def test_cosine_similarity():
     for dim in (0, -1):
         compare(lambda lib, f, x, y: f.cosine_similarity(x, y, dim), [floats(4, 5), floats(4, 5, seed=1)])
     compare(lambda lib, f, x, y: f.cosine_similarity(x, y), [floats(4, 5, 2), floats(5, 1, seed=1)])
+
+
+def _padding_of_encoders(lib):
+    """Which rows are zeros, for masks and settings under which PyTorch packs sequences and under which it does not."""
+    import warnings
+    nn = lib.nn
+    ends = lib.tensor([[False, False, False, True], [False, False, True, True]])
+    inside = lib.tensor([[False, True, False, False], [False, False, False, True]])
+    x, seen = lib.ones(2, 4, 8), []
+
+    def zeros(padding, heads=2, mask=None, grad=False, norm_first=False, train=False, **how):
+        layer = nn.TransformerEncoderLayer(8, heads, 16, 0.0, batch_first=True, norm_first=norm_first)
+        encoder = nn.TransformerEncoder(layer, 2, **how).train(train)
+        with lib.set_grad_enabled(grad):
+            seen.append((encoder(x, mask=mask, src_key_padding_mask=padding).abs().sum(-1) == 0).tolist())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for padding in (ends, inside, lib.zeros(2, 4).masked_fill(ends, float("-inf"))):
+            zeros(padding)
+        for how in (dict(heads=1), dict(mask=lib.zeros(4, 4)), dict(grad=True), dict(norm_first=True), dict(train=True), dict(enable_nested_tensor=False),
+                    dict(mask_check=False)):
+            zeros(ends, **how)
+    return seen
+
+
+def test_padding_of_encoders():
+    torch = pytest.importorskip("torch")
+    assert _padding_of_encoders(clnn) == _padding_of_encoders(torch)

@@ -5,6 +5,7 @@ import clnn
 from clnn.nn import functional as F
 from clnn.nn import init
 
+from .activation import GELU, ReLU
 from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
@@ -28,6 +29,15 @@ def _get_clones(module, n):
 def _is_causal(mask, hint):
     """Whether a mask may be taken as the causal one. Only a hint counts: a look at the values would wait for the device."""
     return hint is True and mask is not None
+
+
+def _packs(layer):
+    """Whether PyTorch has a form of an encoder layer for sequences of unequal length without padding."""
+    attention = getattr(layer, "self_attn", None)
+    if not isinstance(layer, TransformerEncoderLayer) or layer.norm_first or attention.in_proj_bias is None or attention.num_heads % 2:
+        return False
+    known = layer.activation in (F.relu, F.gelu) or isinstance(layer.activation, (ReLU, GELU))
+    return known and attention.batch_first and attention._qkv_same_embed_dim and layer.norm1.eps == layer.norm2.eps
 
 
 class _Layer(Module):
@@ -122,6 +132,12 @@ class TransformerDecoderLayer(_Layer):
 class TransformerEncoder(Module):
     """A stack of *num_layers* copies of an encoder layer, with a normalisation at the end if one is given.
 
+    Args:
+        enable_nested_tensor: for inference (evaluation mode, nothing requires gradients) with a padding mask and no other, the rows of padding come out
+            as zeros, as in PyTorch, which then leaves them out of the computation. It does so for ``batch_first`` layers with relu or gelu, biases, an
+            even number of heads and the normalisation last.
+        mask_check: do that only where padding stands at the ends of all sequences.
+
     Example::
 
         >>> layer = nn.TransformerEncoderLayer(16, 4)
@@ -135,12 +151,29 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor = enable_nested_tensor and num_layers > 0 and _packs(self.layers[0])
         self.mask_check = mask_check
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+        whole = src
         for layer in self.layers:
             src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=_is_causal(mask, is_causal))
+        if mask is None and src_key_padding_mask is not None and self.use_nested_tensor and self._leaves_padding_out(whole):
+            src = src.masked_fill(self._padding(src_key_padding_mask).unsqueeze(-1), 0.0)
         return src if self.norm is None else self.norm(src)
+
+    def _leaves_padding_out(self, src):
+        """Whether PyTorch computes only the rows that are no padding: for inference, so that what it returns for padding is 0."""
+        if src.dim() != 3 or self.layers[0].training or clnn.is_autocast_enabled():
+            return False
+        return not clnn.is_grad_enabled() or not (src.requires_grad or any(p.requires_grad for p in self.layers[0].parameters()))
+
+    def _padding(self, mask):
+        """The places of padding, none where it is not at the ends of all sequences (``mask_check``)."""
+        padding = mask if mask.dtype == clnn.bool else mask != 0
+        if not self.mask_check:
+            return padding
+        return padding & (padding[:, 1:] | ~padding[:, :-1]).all()
 
 
 class TransformerDecoder(Module):
