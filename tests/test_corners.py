@@ -228,7 +228,17 @@ def _numbers_and_sizes(t):
             _failing(lambda: t.add(1, None), lambda: t.pow(2, 3), lambda: x.sum(0.5), lambda: t.eq(1, 2))]
 
 
+def _out_of_range(t):
+    """Numbers that a dtype, a range or memory does not hold."""
+    def made(value, name):
+        return lambda: t.tensor(value, dtype=getattr(t, name))
+    return [t.isin(1, t.arange(3)), t.tensor(-255, dtype=t.uint8), t.linspace(0, 1j, 3), t.fake_quantize_per_tensor_affine(t.linspace(-1, 1, 7), 0.2, 1, 0, 4),
+            _failing(made(300, "uint8"), made([2**31], "int32"), made(float("nan"), "int64"), lambda: t.arange(0, float("inf")), lambda: t.logspace(0, 1, -3),
+                     lambda: t.ones(4).as_strided((2,), (-1,)), lambda: t.ones(3).__delitem__(0))]
+
+
 CALLS = {
+    "out of range": _out_of_range,
     "classes in trees": _registered_trees,
     "numbers and sizes": _numbers_and_sizes,
     "nodes of the graph": _nodes,

@@ -258,10 +258,6 @@ class Tensor:
         self.dtype, self._numel, self._dense = value.dtype, value._numel, value._dense
         self._ver = None
 
-    @data.deleter
-    def data(self):
-        raise RuntimeError("cannot delete data")
-
     def detach(self):
         """The same memory without history."""
         t = self._alias()
@@ -393,6 +389,9 @@ class Tensor:
     def __getitem__(self, index):
         from .indexing import getitem
         return getitem(self, index)
+
+    def __delitem__(self, index):
+        raise TypeError("Tensor does not support deleting items")
 
     def __setitem__(self, index, value):
         from .indexing import setitem

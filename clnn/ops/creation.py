@@ -165,12 +165,16 @@ def arange(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, r
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
     if step == 0:
         raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     row = dt.noticed(dt.as_dtype(dtype) or (dt._default_float if any(isinstance(v, float) for v in (start, end, step)) else dt.int64))
-    count = max(0, math.ceil((end - start) / step))
     if row.category == dt.INT:
-        start, step = int(start), int(step)
+        start, end, step = int(start), int(end), int(step)
+        if step == 0:
+            raise ValueError("step must be nonzero")
+    count = max(0, math.ceil((end - start) / step))
     return _done(_range(start, step, count, row, resolve(device)), requires_grad)
 
 
@@ -183,10 +187,22 @@ def _range(start, step, count, row, device):
 @factory
 def linspace(start, end, steps, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """``steps`` evenly spaced values from ``start`` to ``end`` inclusive."""
-    row, steps = _float_default(dtype), int(steps)
+    steps = int(steps)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
+    _check_ends("linspace", start, end)
+    if isinstance(start, complex) or isinstance(end, complex):
+        row = dt.as_dtype(dtype) or dt._default_float.to_complex()
+        return _done(from_array(np.linspace(start, end, steps), resolve(device), row), requires_grad)
+    row = _float_default(dtype)
     return _done(_evenly(float(start), float(end), steps, row, resolve(device)), requires_grad)
+
+
+def _check_ends(name, start, end):
+    ranks = [len(v.shape) if isinstance(v, Tensor) else 0 for v in (start, end)]
+    if any(ranks):
+        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got start with {ranks[0]} dimension(s) and end with {ranks[1]} "
+                           "dimension(s).")
 
 
 def _evenly(start, end, steps, row, device):
@@ -203,7 +219,11 @@ def _evenly(start, end, steps, row, device):
 @factory
 def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """``base`` to the power of ``steps`` evenly spaced exponents."""
-    return _done(from_array(np.logspace(float(start), float(end), int(steps), base=base), resolve(device), _float_default(dtype)), requires_grad)
+    if int(steps) < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    _check_ends("logspace", start, end)
+    row, kind = _float_default(dtype), float if dt.as_dtype(dtype) is None or _float_default(dtype).category != dt.INT else int
+    return _done(from_array(np.logspace(kind(start), kind(end), int(steps), base=base), resolve(device), row), requires_grad)
 
 
 @factory
@@ -291,7 +311,17 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     array = _to_array(data, row)
     if array.dtype.kind == "c" and row is not None and not row.is_complex and not _has_numpy(data) and array.imag.any():
         raise RuntimeError(f"value cannot be converted to type {row.name} without overflow")
+    if row is not None and row.category == dt.INT and not _has_numpy(data) and array.size:
+        _check_range(array, row)
     return _done(from_array(array, resolve(device), row), requires_grad)
+
+
+def _check_range(array, row):
+    """Numbers that an integer dtype cannot hold are refused; an unsigned one also takes those that are negative as often."""
+    info = np.iinfo(row.np)
+    low, high = array.min(), array.max()
+    if not (low >= (info.min or -info.max) and high <= info.max):
+        raise RuntimeError(f"value cannot be converted to type {row.name} without overflow")
 
 
 def as_tensor(data, dtype=None, device=None):

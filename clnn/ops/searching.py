@@ -125,7 +125,7 @@ def nonzero_static(input, *, size, fill_value=-1):
 @composite("unravel_index", method=False, samples=lambda: [((np.array([[3, 7], [11, 0]]), (3, 4)), {})], numpy=lambda i, s: np.unravel_index(i, s))
 def unravel_index(indices, shape):
     """One tensor of coordinates per dimension of ``shape`` for flat positions."""
-    out, rest = [], indices
+    out, rest = [], indices.to(dt.int64)
     for size in reversed((shape,) if isinstance(shape, int) else tuple(shape)):
         out.append(rest % size)
         rest = rest.div(size, rounding_mode="floor")
@@ -288,10 +288,9 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
 @composite("isin", method=False, samples=lambda: [((np.array([[1, 2], [3, 4]]), np.array([2, 4, 9])), {})], numpy=np.isin)
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
     """Whether each element occurs among ``test_elements``."""
-    elements, tests = (t if isinstance(t, Tensor) else None for t in (elements, test_elements))
-    home = (elements if elements is not None else tests)
-    elements = elements if elements is not None else tensor(elements, device=home.device)
-    tests = (tests if tests is not None else tensor(test_elements, device=home.device)).reshape(-1)
+    home = elements if isinstance(elements, Tensor) else test_elements
+    elements, tests = (t if isinstance(t, Tensor) else tensor(t, device=home.device) for t in (elements, test_elements))
+    tests = tests.reshape(-1)
     common = dt.PROMOTE[elements.dtype, tests.dtype]
     elements, tests = cast(elements.detach(), common), cast(tests.detach(), common)
     n = tests._numel

@@ -10,6 +10,7 @@ from .._tensor.grad_mode import state
 from .._tensor.interop import transfer
 from .._tensor.tensor import Tensor, copy, make_view
 from ..core import dtype as dt
+from ..core.config import config
 from ..core.shape import Size, contiguous_strides, infer_size, view_strides, wrap_dim
 from ..core.warn import warn
 from . import creation
@@ -269,7 +270,7 @@ def flatten(input, start_dim=0, end_dim=-1):
 @composite("ravel", complex=True)
 def ravel(input):
     """One dimension."""
-    return input.reshape(-1)
+    return contiguous(input).reshape(-1)
 
 
 @composite("unflatten", complex=True)
@@ -291,6 +292,10 @@ def as_strided(input, size, stride, storage_offset=None):
         raise RuntimeError("mismatch in length of strides and shape")
     size, stride = _numbers(size), _numbers(stride)
     offset = input._offset if storage_offset is None else int(storage_offset)
+    if any(s < 0 for s in stride):
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if offset < 0 or any(n < 0 for n in size):
+        raise RuntimeError(f"as_strided: sizes and offset must not be negative, got sizes {list(size)} and storage offset {offset}")
     last = offset + 1 + sum((n - 1) * s for n, s in zip(size, stride)) if 0 not in size else 0
     if last * input.dtype.itemsize > input._storage.nbytes:
         raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {input.dtype.itemsize} "
@@ -441,7 +446,7 @@ _TYPES = dict(float32="Float", float64="Double", float16="Half", bfloat16="BFloa
 def type_(self, dtype=None, non_blocking=False):
     """Without arguments the type's name; else a conversion."""
     if dtype is None:
-        return f"clnn.{'' if self.device.type == 'cpu' else self.device.type + '.'}{_TYPES[self.dtype.name]}Tensor"
+        return f"{config.spoken}.{'' if self.device.type == 'cpu' else self.device.type + '.'}{_TYPES[self.dtype.name]}Tensor"
     place = getattr(dtype, "place", None)                                # FloatTensor and its like know their dtype and place
     if isinstance(dtype, str):
         place = "cuda" if ".cuda." in dtype else None
