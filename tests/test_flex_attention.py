@@ -114,3 +114,38 @@ def test_causal_masks_for_other_numbers_of_keys():
 def test_documentation(name):
     failed, tried = doctest.testmod(importlib.import_module(f"clnn.nn.attention.{name}"), extraglobs={"clnn": clnn, "nn": nn})
     assert not failed and tried
+
+
+def _alone(q, k, v, seen=None):
+    return nn.functional.scaled_dot_product_attention(*(t.transpose(0, 1) for t in (q, k, v)), attn_mask=seen).transpose(0, 1)
+
+
+@pytest.mark.parametrize("window", [(-1, -1), (-1, 0), (1, 1)], ids=str)
+def test_sequences_of_unequal_length(window):
+    from clnn.nn.attention.varlen import AuxRequest, varlen_attn
+    r = np.random.default_rng(0)
+    q, k, v = (clnn.tensor(r.standard_normal((12, 4, 8)).astype("float32"), requires_grad=True) for _ in range(3))
+    ends = clnn.tensor([0, 3, 3, 8, 12], dtype=clnn.int32)
+    got, lse = varlen_attn(q, k, v, ends, ends, 5, 5, window_size=window, return_aux=AuxRequest(lse=True))
+    expected = []
+    for a, b in ((0, 3), (3, 8), (8, 12)):
+        i, j = np.indices((b - a, b - a))
+        seen = (j <= i + (window[1] if window[1] >= 0 else 9)) & (j >= i - (window[0] if window[0] >= 0 else 9))
+        expected.append(_alone(q[a:b], k[a:b], v[a:b], clnn.tensor(seen)))
+    expected = clnn.cat(expected)
+    assert clnn.allclose(got, expected, atol=1e-6) and lse.shape == (4, 12) and bool(lse.isfinite().all())
+    mine, theirs = (clnn.autograd.grad((o * o).sum(), (q, k, v)) for o in (got, expected))
+    assert all(clnn.allclose(a, b, atol=1e-5) for a, b in zip(mine, theirs))
+
+
+def test_pages_of_keys():
+    from clnn.nn.attention.varlen import varlen_attn
+    r = np.random.default_rng(1)
+    q, k, v = (clnn.tensor(r.standard_normal(s).astype("float32")) for s in ((3, 4, 8), (6, 2, 2, 8), (6, 2, 2, 8)))
+    pages, used = clnn.tensor([[4, 0, 1], [2, 5, 3]], dtype=clnn.int32), clnn.tensor([5, 3], dtype=clnn.int32)
+    got = varlen_attn(q, k, v, clnn.tensor([0, 1, 3], dtype=clnn.int32), None, 2, 6, seqused_k=used, block_table=pages, enable_gqa=True, window_size=(-1, 0))
+    keys, values = (t[pages.long()].reshape(2, 6, 2, 8).repeat_interleave(2, 2) for t in (k, v))
+    last = clnn.tensor([[True, True, False], [True, True, True]])
+    assert clnn.allclose(got, clnn.cat([_alone(q[:1], keys[0, :5], values[0, :5]), _alone(q[1:], keys[1, :3], values[1, :3], last)]), atol=1e-6)
+    with pytest.raises(ValueError, match="enable_gqa"):
+        varlen_attn(q, k[0], v[0], clnn.tensor([0, 3]), clnn.tensor([0, 2]), 3, 2)

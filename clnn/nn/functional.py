@@ -25,7 +25,7 @@ _TABLE = """
     native_channel_shuffle fold pad
     dropout alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout
     linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc
-    scaled_dot_product_attention multi_head_attention_forward
+    scaled_dot_product_attention multi_head_attention_forward grouped_mm
     cosine_similarity pairwise_distance pdist cdist
 """.split()
 # Names that mean something else as Tensor methods stand under a private name in the operator table.

@@ -10,7 +10,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.inplace import type_name
 from .._tensor.tensor import Tensor
 from ..core.shape import wrap_dim
-from .joining import stack
+from .joining import cat, stack
 from .matmul import matmul
 from .reductions import _sum
 
@@ -123,7 +123,8 @@ def tensordot(a, b, dims=2):
         raise RuntimeError(f"both dimension lists should have same length, got {da} and {db}")
     for i, j in zip(da, db):
         if a.shape[i] == 1 or b.shape[j] == 1:              # a size of 1 broadcasts: the other factor is summed by itself
-            a, b = (a if b.shape[j] == 1 and a.shape[i] == 1 else a.sum(i, True) if b.shape[j] == 1 else a), (b.sum(j, True) if a.shape[i] == 1 else b)
+            a, b = (a if b.shape[j] == 1 and a.shape[i] == 1 else a.sum(i, True, dtype=a.dtype) if b.shape[j] == 1 else a), \
+                (b.sum(j, True, dtype=b.dtype) if a.shape[i] == 1 else b)
         if a.shape[i] != b.shape[j]:
             raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has size "
                                f"{b.shape[j]} in dim {j}")
@@ -350,3 +351,64 @@ def matrix_power(input, n):
         if n:
             input = matmul(input, input)
     return result.clone() if result is input else result
+
+
+# -- products of groups -------------------------------------------------------------------------------------------------------------
+def _groups(mat_a, mat_b, offs):
+    """Matrix products by runs of rows, of columns or of both inner dimensions, as NumPy does them."""
+    ends = [*offs]
+    runs = list(zip([0, *ends[:-1]], ends))
+    if mat_a.ndim == 2 and mat_b.ndim == 3:
+        return np.concatenate([mat_a[i:j] @ b for (i, j), b in zip(runs, mat_b)])
+    if mat_a.ndim == 3:
+        return np.concatenate([a @ mat_b[:, i:j] for (i, j), a in zip(runs, mat_a)], 1)
+    return np.stack([mat_a[:, i:j] @ mat_b[i:j] for i, j in runs])
+
+
+def _grouped_samples():
+    r, offs = np.random.default_rng(0), np.array([2, 5, 8], np.int32)
+    return [((r.standard_normal(a), r.standard_normal(b)), dict(offs=offs)) for a, b in (((8, 4), (3, 4, 4)), ((3, 4, 4), (4, 8)), ((4, 8), (8, 4)))]
+
+
+@composite("grouped_mm", method=False, numpy=lambda a, b, offs: _groups(a, b, offs.tolist()), samples=_grouped_samples, torch="nn.functional.grouped_mm",
+           errors=[((np.ones((4, 4)), np.ones((1, 4, 4))), {}, RuntimeError, "Have to provide offsets if there is a 2d matrix"),
+                   ((np.ones((4, 4)), np.ones((2, 4, 4))), dict(offs=np.array([4], np.int32)), RuntimeError, "matrix batch sizes have to match")])
+def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
+    """Products of groups of unequal length, as layers of several experts need them.
+
+    Args:
+        mat_a, mat_b: ``(M, K)`` and ``(G, K, N)``: runs of rows of ``mat_a``, each with a matrix of its own; ``(G, M, K)`` and ``(K, N)``: runs of columns;
+            ``(M, K)`` and ``(K, N)``: runs along K, giving ``(G, M, N)``; ``(G, M, K)`` and ``(G, K, N)``: without ``offs``, as ``bmm``.
+        offs: int32, the end of each run. What lies behind the last one is not computed: 0.
+        bias, out_dtype: nothing but the default and the dtype of ``mat_a``, as in PyTorch.
+
+    The ends are read on the host. Raises RuntimeError where shapes, dtypes or ``offs`` do not fit.
+
+    Example:
+        >>> clnn.nn.functional.grouped_mm(clnn.ones(3, 2), clnn.ones(2, 2, 1), offs=clnn.tensor([1, 3], dtype=clnn.int32)).flatten()
+        tensor([2., 2., 2.])
+    """
+    ranks = len(mat_a.shape), len(mat_b.shape)
+    if not set(ranks) <= {2, 3}:
+        raise RuntimeError(f"mat_a and mat_b have to be 2 or 3 dimensional, got {ranks[0]}D and {ranks[1]}D")
+    if (offs is None) != (ranks == (3, 3)):
+        raise RuntimeError("Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d")
+    if bias is not None:
+        raise RuntimeError("Bias not supported yet")
+    if out_dtype is not None and out_dtype is not mat_a.dtype:
+        raise RuntimeError("Grouped gemm output dtype must match `mat_a` dtype")
+    if offs is None:
+        return matmul(mat_a, mat_b)
+    if offs.dtype.name != "int32":
+        raise RuntimeError("Offsets have to be int32")
+    ends = offs.tolist()
+    if any(rank == 3 and t.shape[0] != len(ends) for rank, t in zip(ranks, (mat_a, mat_b))):
+        raise RuntimeError("matrix batch sizes have to match")
+    runs = list(enumerate(zip([0, *ends[:-1]], ends)))
+    if ranks == (2, 2):
+        return stack([matmul(mat_a[:, i:j], mat_b[i:j]) for _, (i, j) in runs])
+    if ranks == (2, 3):
+        parts = [matmul(mat_a[i:j], mat_b[g]) for g, (i, j) in runs]
+        return cat([*parts, mat_a.new_zeros(mat_a.shape[0] - ends[-1], mat_b.shape[2])] if ends[-1] < mat_a.shape[0] else parts)
+    parts = [matmul(mat_a[g], mat_b[:, i:j]) for g, (i, j) in runs]
+    return cat([*parts, mat_a.new_zeros(mat_a.shape[1], mat_b.shape[1] - ends[-1])] if ends[-1] < mat_b.shape[1] else parts, 1)

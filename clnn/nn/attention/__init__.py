@@ -31,6 +31,6 @@ def sdpa_kernel(backends, set_priority=False):
 
 
 def __getattr__(name):
-    if name in ("bias", "flex_attention"):
+    if name in ("bias", "flex_attention", "varlen"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
