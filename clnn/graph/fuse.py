@@ -88,7 +88,7 @@ def realize(storage: Storage) -> None:
     if root.reduce is not None:
         root.reduce.run(storage, root)
         return
-    if root.count == 1 and 0 < storage.nbytes < _SMALL and _run_alone(storage, root):
+    if root.count == 1 and storage.nbytes and _run_alone(storage, root):
         return
     group = Group()
     group.visit(root)
@@ -136,11 +136,20 @@ def _run_alone(storage: Storage, node: Node) -> bool:
     if found is None:
         return False
     common, reads, numbers = found
-    device = node.device
-    buf = device.alloc(storage.nbytes)
+    device, nbytes = node.device, storage.nbytes
+    buf = nbytes >= _SMALL and _spare(node, nbytes) or device.alloc(nbytes)
     common.launch(device, reads, numbers, [(0, node.dtype, buf, 0, None)])
     finish(node, storage, buf)
     return True
+
+
+def _spare(node: Node, nbytes: int):
+    """The buffer of an operand that only ``node`` refers to and reads in flat order; it may be written over. None if there is none."""
+    for ref in node.args:
+        if (ref.__class__ is tuple and not ref[2] and ref[1].itemsize * node.numel == nbytes
+                and _refcount(ref[0]) <= 2 + (id(ref[0]) in held) and is_contiguous(node.shape, ref[3])):     # the tuple and the call's argument
+            return ref[0]
+    return None
 
 
 def _single(node: Node, dtype, offset, strides):
