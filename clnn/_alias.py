@@ -30,11 +30,18 @@ def is_torch() -> bool:
     return sys.modules.get("torch") is sys.modules[_PACKAGE]
 
 
+def _speak(name):
+    """Libraries for several frameworks tell modules and tensors by the name of the package: give them the one that they import."""
+    package = sys.modules[_PACKAGE]
+    if package.__name__ != name and hasattr(package, "Tensor"):
+        package.__name__ = package.Tensor.__module__ = name
+
+
 def version():
     """clnn's version. What imports it as torch asks which names there are, and gets the version of PyTorch that clnn follows."""
     if not is_torch():
         return _OWN
-    sys.modules[_PACKAGE].__name__ = "torch"
+    _speak("torch")
     from .torch_version import TorchVersion
     return TorchVersion(_FOLLOWS)
 
@@ -63,7 +70,7 @@ class _Finder:
         if not dot or root != _PACKAGE and sys.modules.get(root) is not sys.modules.get(_PACKAGE):
             return None
         if root == "torch":
-            sys.modules[_PACKAGE].__name__ = root               # libraries for several frameworks tell them by this name
+            _speak(root)
         own = f"{_PACKAGE}.{_ELSEWHERE.get(rest, rest)}"
         if own != name and (own in sys.modules or importlib.util.find_spec(own)):
             return ModuleSpec(name, _Loader(own), is_package=True)

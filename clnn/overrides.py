@@ -14,6 +14,7 @@ from ._tensor.overridable import FACTORIES, FIXED, is_setting, namespaces
 from ._tensor.override import local as _local
 from ._tensor.override import overloaded as _overloaded
 from ._tensor.tensor import Tensor
+from .core.config import config
 
 __all__ = ["BaseTorchFunctionMode", "TorchFunctionMode", "enable_reentrant_dispatch", "get_default_nowrap_functions", "get_ignored_functions",
            "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function", "has_torch_function_unary",
@@ -88,7 +89,7 @@ def _tables():
     """({owner: overridable functions}, ignored functions, {function: name})."""
     found, ignored, names = {}, set(), {}
     for owner, members in namespaces():
-        place = f"clnn.{owner.__name__}" if owner is Tensor else owner.__name__
+        place = ".".join([config.spoken, *(["Tensor"] if owner is Tensor else owner.__name__.split(".")[1:])])
         chosen = found.setdefault(owner, [])
         for name, f in members.items():
             if owner is not Tensor and name in FACTORIES:
@@ -101,7 +102,7 @@ def _tables():
     for name in ("shape", "dtype"):
         func = getattr(Tensor, name).__get__
         found[Tensor].append(func)
-        names[func] = f"clnn.Tensor.{name}.__get__"
+        names[func] = f"{config.spoken}.Tensor.{name}.__get__"
     import clnn
     ignored.update(f for n, f in vars(clnn).items() if inspect.isfunction(f) and not n.startswith("_") and is_setting(n))
     ignored.update(vars(Tensor)[n] for n in FIXED if n in vars(Tensor))

@@ -265,6 +265,7 @@ from torch.hub import HASH_REGEX, _get_torch_home, download_url_to_file, urlpars
 from torch.optim.optimizer import ParamsT, _default_to_fused_or_foreach, required; import torch._custom_ops, torch._subclasses.fake_tensor
 import torch; k = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU); assert torch._dynamo.config.patch(a=1)(lambda: torch._dynamo.config.a)() == 1
 import torch; torch.compiler.set_stance("default"); torch.compiler.cudagraph_mark_step_begin(); torch.accelerator.current_device_idx
+import torch; torch.ops.aten.slice.Tensor(torch.ones(3), 0, 1); torch._check(True); torch.segment_reduce
 """
 
 
@@ -326,6 +327,13 @@ def as_torch():
     for n in mine():
         del sys.modules[n]
     sys.modules.update(real)
+    clnn.__name__ = clnn.Tensor.__module__ = "clnn"
+
+
+def test_the_name_is_the_one_that_is_imported(as_torch):
+    t = importlib.import_module("torch.nn") and importlib.import_module("torch")
+    x = t.ones(2)
+    assert (str(x.dtype), x.type(), repr(x.shape), t.__name__, type(x).__module__) == ("torch.float32", "torch.FloatTensor", "torch.Size([2])", "torch", "torch")
 
 
 @pytest.mark.parametrize("line", [line for line in IMPORTS.splitlines() if line])
@@ -348,6 +356,7 @@ def test_lists_of_tensors():
         a, b = [t.tensor([1.0, 4.0]), t.tensor([-9.0])], [t.tensor([2.0, 2.0]), t.tensor([3.0])]
         got = [t._foreach_add(a, b, alpha=2), t._foreach_mul(a, [2.0, 3.0]), t._foreach_addcmul(a, b, b, 0.5), t._foreach_addcdiv(a, b, b, [1.0, 2.0]),
                t._foreach_norm(a), t._foreach_maximum(a, 0.0), t._foreach_pow(2.0, b), t._foreach_lerp(a, b, 0.25), t._foreach_clamp_min(a, 2)]
+        assert t._foreach_maximum_(c := [t.zeros(2)], [t.ones(2)])[0] is c[0] and c[0].tolist() == [1, 1]
         assert t._foreach_sqrt_(b)[0] is b[0] and t._foreach_mul_(b, b)[1] is b[1]
         t._foreach_sub_(a, b, alpha=3)
         values = [[round(v, 4) for x in row for v in x.reshape(-1).tolist()] for row in (*got, a, b)]

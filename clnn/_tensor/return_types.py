@@ -1,6 +1,8 @@
 """Named results of operators with several outputs, such as ``clnn.return_types.sort(values=..., indices=...)``."""
 from __future__ import annotations
 
+from ..core.config import config
+
 _made: dict = {}
 
 
@@ -20,7 +22,7 @@ class _Named(tuple):
 
     def __repr__(self):
         body = ",\n".join(f"{f}={v!r}" for f, v in zip(self._fields, self))
-        return f"clnn.return_types.{self._name}(\n{body})"
+        return f"{config.spoken}.return_types.{self._name}(\n{body})"
 
     def __reduce__(self):
         return (_rebuild, (self._name, self._fields, tuple(self)))

@@ -64,7 +64,7 @@ class Config:
     """Switches that may also be changed while a program runs: ``config.eager``, ``config.debug``.
 
     ``tensor_cores`` is ``auto``, ``off``, ``emulate``, or ``trust`` (without asking the device first). ``matmul_precision`` is what
-    ``clnn.set_float32_matmul_precision`` was given.
+    ``clnn.set_float32_matmul_precision`` was given. ``spoken`` is the package's name in texts.
     """
 
     def __init__(self):
@@ -75,6 +75,12 @@ class Config:
         named = os.environ.get("CLNN_TENSOR_CORES", "").strip().lower()
         self.tensor_cores = named if named in ("emulate", "trust") else "auto" if flag("CLNN_TENSOR_CORES", True) else "off"
         self.matmul_precision = "highest"
+
+    @property
+    def spoken(self) -> str:
+        """``torch`` where that name imports clnn, else ``clnn``."""
+        own = __name__.partition(".")[0]
+        return "torch" if sys.modules.get("torch") is sys.modules.get(own) else own
 
 
 config = Config()

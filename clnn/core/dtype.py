@@ -8,6 +8,8 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
+from .config import config
+
 
 class dtype:
     """One element type. Compare by identity; ``repr`` is ``clnn.<name>``."""
@@ -28,7 +30,7 @@ class dtype:
         self.index = -1                 # a row of ``ALL`` gets its number there
 
     def __repr__(self):
-        return f"clnn.{self.name}"
+        return f"{config.spoken}.{self.name}"
 
     def __reduce__(self):
         return (from_name, (self.name,))

@@ -5,6 +5,8 @@ import math
 from functools import lru_cache
 from operator import index
 
+from .config import config
+
 
 class Size(tuple):
     """The shape of a tensor: a tuple that prints as PyTorch's ``torch.Size`` and counts elements."""
@@ -12,7 +14,7 @@ class Size(tuple):
     __slots__ = ()
 
     def __repr__(self):
-        return f"clnn.Size([{', '.join(map(str, self))}])"
+        return f"{config.spoken}.Size([{', '.join(map(str, self))}])"
 
     def numel(self) -> int:
         return math.prod(self)

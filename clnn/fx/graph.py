@@ -10,6 +10,7 @@ import re
 from collections import namedtuple
 
 import clnn
+from clnn.core.config import config
 
 from .node import Node, map_aggregate, map_arg, qualified_name
 
@@ -37,7 +38,7 @@ class _Names:
         if found and found[1]:
             base, number = found[1], int(found[2])
         name = wish
-        while name in self.used or keyword.iskeyword(name) or hasattr(builtins, name) or name in ("clnn", "inf", "nan", "device", "self"):
+        while name in self.used or keyword.iskeyword(name) or hasattr(builtins, name) or name in ("clnn", "torch", "inf", "nan", "device", "self"):
             number = 1 if number is None else number + 1
             name = f"{base}_{number}"
         self.used.add(name)
@@ -223,7 +224,7 @@ class _Writer:
 
     def __init__(self, graph, root):
         self.graph, self.root, self.names = graph, root, {}
-        self.globals = {"clnn": clnn, "inf": math.inf, "nan": math.nan, "device": clnn.device}
+        self.globals = {"clnn": clnn, config.spoken: clnn, "inf": math.inf, "nan": math.nan, "device": clnn.device}
         self.last = {}
         for node in graph._nodes:
             for n in node.all_input_nodes:
@@ -305,7 +306,7 @@ class _Writer:
         root, *rest = known.split(".")
         if root == "builtins" and len(rest) == 1 and getattr(builtins, rest[0], None) is fn:
             return rest[0]
-        place = {"clnn": clnn, "operator": operator, "math": math}.get(root)
+        place = {"clnn": clnn, config.spoken: clnn, "operator": operator, "math": math}.get(root)
         if place is not None and rest:
             try:
                 if operator.attrgetter(".".join(rest))(place) is fn:
