@@ -141,7 +141,7 @@ def get_num_threads():
     return _device.resolve(None).compute_units
 
 
-_LAZY = set("""__config__ __future__ _C _custom_ops _dynamo _higher_order_ops _inductor _tensor_str _utils accelerator amp ao autograd backends compiler cpu
+_LAZY = set("""__config__ __future__ _C _custom_ops _dynamo _higher_order_ops _inductor _logging _tensor_str _utils accelerator amp ao autograd backends compiler cpu
                 cuda distributed distributions fft func functional futures fx hub jit library linalg mps multiprocessing nn onnx optim overrides profiler
                 quasirandom random return_types serialization signal sparse special testing torch_version types utils version xpu""".split())
 _PLACES = {                     # names that are read from a module when they are first used

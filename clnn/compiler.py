@@ -44,6 +44,68 @@ def allow_in_graph(fn):
 assume_constant_result = allow_in_graph
 
 
+def compile(*args, **kwargs):
+    """:func:`clnn.compile`."""
+    from ._compile import compile as made
+    return made(*args, **kwargs)
+
+
+def nested_compile_region(fn=None, *, options=None, max_reuse_entries=8, reuse_hash_fn=None):
+    """Accepted, also with arguments: a part that repeats costs a recording nothing extra to build."""
+    return (lambda f: f) if fn is None else fn
+
+
+def substitute_in_graph(original_fn, *, can_constant_fold_through=False, skip_signature_check=False):
+    """Accepted: recordings see launches, whatever function made them."""
+    return allow_in_graph
+
+
+def wrap_numpy(fn):
+    """A function of tensors from a function of NumPy arrays; gradients do not pass through it.
+
+    Example:
+        >>> @clnn.compiler.wrap_numpy
+        ... def halves(x):
+        ...     return x / 2
+        >>> halves(clnn.ones(2))
+        tensor([0.5000, 0.5000])
+    """
+    import functools
+
+    import numpy as np
+
+    from ._tensor.interop import from_numpy
+    from ._tensor.tensor import Tensor
+    from .utils._pytree import tree_map
+
+    @functools.wraps(fn)
+    def wrapped(*args, **kwargs):
+        args, kwargs = tree_map(lambda v: v.numpy(force=True) if isinstance(v, Tensor) else v, (args, kwargs))
+        return tree_map(lambda v: from_numpy(np.asarray(v)) if isinstance(v, (np.ndarray, np.generic)) else v, fn(*args, **kwargs))
+    return wrapped
+
+
+def set_enable_guard_collectives(enabled):
+    """Accepted: there is one process. Returns the old value, False."""
+    return False
+
+
+def save_cache_artifacts():
+    """None: built kernels are kept on disk by themselves."""
+
+
+def load_cache_artifacts(serialized_artifacts):
+    """None, as :func:`save_cache_artifacts`."""
+
+
+def _every(guard_entries):
+    return [True] * len(guard_entries)
+
+
+keep_portable_guards_unsafe = keep_tensor_guards_unsafe = skip_guard_on_inbuilt_nn_modules_unsafe = skip_guard_on_all_nn_modules_unsafe = _every
+skip_guard_on_globals_unsafe = skip_all_guards_unsafe = _every
+
+
 def is_exporting() -> bool:
     """False."""
     return False
