@@ -29,6 +29,8 @@ def _call(op, end, tensor, args, kwargs):
         op = _NUMBERS[op]
     if not isinstance(tensor, Tensor):
         return REGISTRY[op].fn(tensor, *args, **kwargs)
+    if end and not hasattr(tensor, op + end):                      # an extreme has no form in place of its own
+        return tensor.copy_(getattr(tensor, op)(*args, **kwargs))
     return getattr(tensor, op + end)(*args, **kwargs)
 
 

@@ -21,6 +21,9 @@ class Future:
         2
     """
 
+    def __class_getitem__(cls, item):
+        return cls
+
     def __init__(self, *, devices=None):
         self._ready, self._lock = threading.Event(), threading.Lock()
         self._value = self._error = None

@@ -45,6 +45,9 @@ class UntypedStorage:
         """Size in bytes."""
         return self._held.nbytes
 
+    def __sizeof__(self):
+        return super().__sizeof__() + self.nbytes()
+
     def element_size(self):
         """Bytes per element."""
         return self._row.itemsize

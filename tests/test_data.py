@@ -1,6 +1,8 @@
 """Datasets, samplers and the DataLoader."""
 
 import collections
+import itertools
+import multiprocessing
 import threading
 import time
 
@@ -249,3 +251,17 @@ def test_rules_for_further_types():
         del rules[Length]
     doubled = clnn.utils.data.collate.collate([1, 2], collate_fn_map={int: lambda batch, *, collate_fn_map: [2 * x for x in batch]})
     assert doubled == [2, 4]
+
+
+def test_loaders_of_a_programs_own():
+    """What libraries that read through PyTorch's iterators give them: any object with these attributes."""
+    from clnn.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
+
+    class Loader:
+        _dataset_kind, _auto_collation, drop_last, num_workers, timeout, multiprocessing_context = _DatasetKind.Iterable, False, False, 1, 0, multiprocessing
+        dataset, _index_sampler, collate_fn = [1, 2], itertools.count, staticmethod(lambda batch: batch)
+
+    assert list(_SingleProcessDataLoaderIter(Loader())) == [1, 2]
+    with pytest.warns(UserWarning, match="calling thread"):
+        assert list(_MultiProcessingDataLoaderIter(Loader())) == [1, 2]
+    assert isinstance(iter(DataLoader([1, 2])), _BaseDataLoaderIter)

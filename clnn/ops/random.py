@@ -135,9 +135,11 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
     return _done(_normal(input.shape, *_like(input, dtype, device), generator), requires_grad)
 
 
-def randint_like(input, low, high=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
+def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Whole numbers in the shape, dtype and device of ``input``."""
-    low, high = (0, low) if high is None else (low, high)
+    if low is None and high is None:
+        raise TypeError("randint_like() missing 1 required positional arguments: \"high\"")
+    low, high = (0, low) if high is None else (low or 0, high)
     return _done(_integers(int(low), int(high), input.shape, *_like(input, dtype, device), generator), requires_grad)
 
 

@@ -170,6 +170,18 @@ class Optimizer:
         """Update the parameters once. `closure` (optional) recomputes the loss and returns it."""
         raise NotImplementedError(f"{type(self).__name__} has to define step(closure=None)")
 
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
+        """Lists of tensors taken apart by the device and dtype of the first list's tensors: `{(device, dtype): (lists, places)}`."""
+        groups = {}
+        for i, first in enumerate(tensorlistlist[0]):
+            lists, places = groups.setdefault((first.device, first.dtype), ([[] for _ in tensorlistlist], []))
+            places.append(i)
+            for group, tensors in zip(lists, tensorlistlist):
+                if tensors:
+                    group.append(tensors[i])
+        return {key: (lists, places if with_indices else []) for key, (lists, places) in groups.items()}
+
     def zero_grad(self, set_to_none=True):
         """Forget the gradients of all parameters: `None` by default, else filled with zeros in place."""
         for group in self.param_groups:
@@ -226,6 +238,9 @@ class Optimizer:
                 raise ValueError("can't optimize a non-leaf Tensor: pass the tensor it was computed from, or detach() it")
 
     # ---- checkpoints
+    def _patch_step_function(self):
+        """Accepted: profiles find the steps of all optimizers. Classes that wrap an optimizer call it."""
+
     def state_dict(self):
         """The state as `{"state": {index: {...}}, "param_groups": [...]}`; parameters are numbered in group order."""
         for hook in list(self._optimizer_state_dict_pre_hooks.values()):
