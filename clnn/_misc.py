@@ -11,6 +11,7 @@ from ._tensor.tensor import Tensor
 from ._tensor.device import resolve
 from .core import dtype as dt
 from .core.config import config
+from .core.shape import wrap_dim
 from .graph.op import REGISTRY
 from .ops import creation
 from .ops import random as _random
@@ -234,9 +235,17 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     dims = (dim,) if isinstance(dim, int) else tuple(dim) if dim is not None else tuple(_range(input.ndim))
     steps = spacing if isinstance(spacing, (list, tuple)) else [1 if spacing is None else spacing] * len(dims)
     if len(steps) != len(dims):
-        raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar or a list of length {len(dims)}, but got a list of length "
-                           f"{len(steps)}".replace("torch.", ""))
-    return tuple(_gradient(input if input.dtype.is_floating_point else input.float(), d, h, edge_order) for d, h in zip(dims, steps))
+        raise RuntimeError("gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same length, but got a spacing "
+                           f"argument of length {len(steps)} and a dim argument of length {len(dims)}.")
+    if edge_order not in (1, 2):
+        raise RuntimeError("gradient only supports edge_order=1 and edge_order=2.")
+    for d in dims:
+        if sum([wrap_dim(o, input.ndim) == wrap_dim(d, input.ndim) for o in dims]) > 1:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+        if input.shape[d] < edge_order + 1:
+            raise RuntimeError("gradient expected each dimension size to be at least edge_order+1")
+    x = input if input.dtype.differentiable else input.float()
+    return tuple(_gradient(x, d, h, edge_order) for d, h in zip(dims, steps))
 
 
 def _gradient(x, d, h, edge_order):
@@ -244,7 +253,7 @@ def _gradient(x, d, h, edge_order):
     n = x.shape[d]
     at = [1] * x.ndim
     at[d] = -1
-    gaps = h.diff() if isinstance(h, Tensor) and h.ndim else creation.full((n - 1,), float(h), dtype=x.dtype, device=x.device)
+    gaps = h.diff() if isinstance(h, Tensor) and h.ndim else creation.full((n - 1,), h if isinstance(h, complex) else float(h), dtype=x.dtype, device=x.device)
     gaps = gaps.to(x.dtype).reshape(at)
     f = [x.narrow(d, k, n - 2) for k in _range(3)]
     l, r = gaps.narrow(d, 0, n - 2), gaps.narrow(d, 1, n - 2)           # noqa: E741
@@ -453,6 +462,8 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):  # noqa
         bins: one number, D numbers, or D 1-d tensors of edges.
         range: lower and upper ends of each dimension, 2 D numbers.
     """
+    if not isinstance(bins, int) and len(bins) != input.shape[-1]:
+        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     points = np.asarray(input.detach().numpy()).reshape(-1, input.shape[-1])
     edges = bins if isinstance(bins, int) else [b.numpy() if isinstance(b, Tensor) else b for b in bins]
     limits = None if range is None else np.reshape(range, (-1, 2))

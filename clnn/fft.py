@@ -77,6 +77,8 @@ def _dims(x, s, dim, last=None):
             raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {rank} dimensions.")
     else:
         dims = [wrap_dim(d, rank) for d in ((dim,) if isinstance(dim, int) else dim)]
+        if dims and not rank:
+            raise IndexError(f"Dimension specified as {dim if isinstance(dim, int) else dim[0]} but tensor has no dimensions")
     if len(set(dims)) < len(dims):
         raise RuntimeError("FFT dims must be unique")
     if s is not None and len(s) != len(dims):

@@ -23,9 +23,7 @@ def _where(condition, a, b):
 
 def entr(input):
     """``-x ln x``, 0 at 0 and -inf below."""
-    inside = _where(input > 0, input, input * 0 + 1)
-    value = _where(input > 0, -inside * inside.log(), input * 0)
-    return _where(input < 0, input * 0 - math.inf, _where(input != input, input, value))
+    return REGISTRY["_entr"].fn(input)
 
 
 def xlog1py(input, other):
@@ -42,8 +40,14 @@ def ndtr(input):
     return (input * -math.sqrt(0.5)).erfc() * 0.5
 
 
+def _float(x):
+    """Integers in the default float dtype: their own arithmetic would wrap round."""
+    return x.to(dt.float_default()) if isinstance(x, Tensor) and x.dtype.category < dt.FLOAT else x
+
+
 def ndtri(input):
     """The inverse of :func:`ndtr`: by erfinv in the middle, in the tails by Newton's method on the logarithm."""
+    input = _float(input)
     middle = (input * 2 - 1).erfinv() * math.sqrt(2)
     low = input < 0.5
     p = _where(low, input, 1 - input)
@@ -125,7 +129,7 @@ def legendre_polynomial_p(input, n):
 
 def _shifted(fn, kind):
     def polynomial(input, n):
-        return fn(2 * input - 1, n)
+        return fn(2 * _float(input) - 1, n)
     polynomial.__name__, polynomial.__doc__ = f"shifted_chebyshev_polynomial_{kind}", f"Chebyshev polynomial {kind.upper()} of ``2 input - 1``."
     return polynomial
 

@@ -122,6 +122,18 @@ def written_views_and_layouts(T):
 
 
 @scenario
+def constants_written_over(T):
+    x = T.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y, z = x * 2, x * 3
+    y.zero_()
+    z.copy_(T.ones(3))
+    (y + z).sum().backward()
+    w = T.tensor([1.5, -0.5], requires_grad=True)
+    steps = T.autograd.grad((w.ceil() + w.round() + w.sign() + T.div(w, 0.3, rounding_mode="floor")).sum() / 0.0, w)
+    return x.grad, y.requires_grad, z.requires_grad, steps, T.tensor(2).repeat_interleave(3).add_(T.arange(3))
+
+
+@scenario
 def second_gradients_through_parts(T):
     x = T.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
     g = T.ones(4, requires_grad=True)

@@ -154,7 +154,7 @@ def test_cross_entropy_errors():
         F.cross_entropy(x, clnn.tensor([0, 1]))
     with pytest.raises(ValueError, match="reduction"):
         F.cross_entropy(x, clnn.tensor([0, 1, 2]), reduction="median")
-    with pytest.raises(RuntimeError, match="Long but found Float"):
+    with pytest.raises(RuntimeError, match="expected target dtype to be Long or Byte, but got Float"):
         F.nll_loss(x, clnn.zeros(3))
 
 

@@ -57,6 +57,7 @@ def test_gradients_of_factors():
     for a in (WIDE, TALL):
         check(lambda lib, a: lib.linalg.pinv(a), a)
     check(lambda lib, a: lib.linalg.pinv(a, hermitian=True), HERMITIAN)
+    check(lambda lib, a: lib.cholesky_inverse(a), S)                                # a gradient of the triangle that is not read, too
     check(lambda lib, a: tuple(lib.linalg.qr(a)), WIDE)
     check(lambda lib, a: lib.linalg.qr(a, "complete").R, WIDE)
     check(lambda lib, a: lib.linalg.svd(a).S, WIDE)

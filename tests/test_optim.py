@@ -151,7 +151,7 @@ def test_groups_and_errors():
         opt.add_param_group({"params": a})
     with pytest.raises(ValueError, match="empty parameter list"):
         clnn.optim.SGD([], lr=0.1)
-    with pytest.raises(TypeError, match="iterable of tensors"):
+    with pytest.raises(TypeError, match="iterable of Tensors"):
         clnn.optim.SGD(a, lr=0.1)
     with pytest.raises(TypeError, match="ordered|order"):
         clnn.optim.SGD([{"params": {a}}], lr=0.1)

@@ -64,6 +64,8 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
     if state.grad and (target._rg or result._rg):
+        if not result._rg and target._grad_fn is not None and (target._base is None or target._view_version < 0):
+            result = _overwritten(target, result, name)
         freeze(target, result, since)
         take_history(target, result)
     node = result._grad_fn
@@ -75,6 +77,27 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
         owner = target._ver or target._storage
         node.result = [r if r is None or type(r) is not tuple else (r[0], owner, owner.version) for r in node.result]
     return target
+
+
+class Overwritten(tape.Node):
+    """A tensor of the graph that holds values from elsewhere now: what it was gets no gradient, but stays part of the graph."""
+
+    def __init__(self, target, name):
+        super().__init__([edge(target)])
+        self.label, self.meta = "CopyBackwards" if name == "copy" else name.capitalize() + "Backward0", (target.shape, target.dtype)
+
+    def name(self):
+        return self.label
+
+    def apply(self, grads, needed):
+        shape, dtype = self.meta
+        return [grads[0].new_zeros(shape, dtype=dtype)]
+
+
+def _overwritten(target, result, name):
+    result = result._alias()
+    result._grad_fn, result._out_nr, result._rg = Overwritten(target, name), 0, True
+    return result
 
 
 _NAMES = dict(float32="Float", float64="Double", float16="Half", bfloat16="BFloat16", int64="Long", int32="Int", int16="Short", int8="Char",

@@ -80,7 +80,7 @@ _fast_div = true_divide.fast
 _FLOOR = dict(bool="input", int="(input / (other ? other : 1) - ((input % (other ? other : 1) != 0) && ((input < 0) != (other < 0))))",
               float="clnn_floor_divide(input, other)")
 _BY_ZERO = dict(bool="(other == 0)", int="(other == 0)", float="0")
-_STEPS = dict(input=lambda g: g * 0, other=lambda g: g * 0)       # rounded quotients are constant between jumps
+_STEPS = dict(input=lambda g: g.new_zeros(g.shape), other=lambda g: g.new_zeros(g.shape))       # rounded quotients are constant between jumps
 floor_divide = elementwise("floor_divide", "input, other", _FLOOR, checked=_BY_ZERO, numpy=np.floor_divide, dtypes=NOT_BOOL,
                            doc="Quotient rounded towards minus infinity. An integer division by zero raises at the next synchronisation.")
 _floor_divide = elementwise("_floor_divide", "input, other", _FLOOR, checked=_BY_ZERO, dtypes=NOT_BOOL, vjp=_STEPS, method=False, inplace=False)
@@ -168,11 +168,14 @@ def pow(input, exponent):
     return _pow(input, exponent)
 
 
-@composite("float_power", inplace=True)
+@composite("float_power", complex=True, inplace=True)
 def float_power(input, exponent):
     """``pow`` computed in float64 (float32 where the device lacks it)."""
     def wide(x):
-        return x.to(dt.float64 if x._storage.device.has_fp64 else dt.float32) if isinstance(x, Tensor) else float(x)
+        if not isinstance(x, Tensor):
+            return x if isinstance(x, complex) else float(x)
+        row = dt.float64 if x._storage.device.has_fp64 else dt.float32
+        return x.to(row.to_complex() if x.dtype.is_complex else row)
     return pow(wide(input), wide(exponent))
 
 

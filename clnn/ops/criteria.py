@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
+from .._tensor.inplace import type_name
 from ..core import dtype as dt
 from ..core.warn import warn
 from ..graph.op import REGISTRY
@@ -104,6 +105,8 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """``0.5 d^2`` where ``|d| <= delta``, else ``delta (|d| - 0.5 delta)``, for ``d = x - y``."""
     _warn_sizes(input, target)
+    if isinstance(delta, complex):
+        raise TypeError(f"delta must be a float or int, got: {type(delta)}")
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     return _weighted(_huber(input - target, float(delta)), weight, reduction)
@@ -265,21 +268,27 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """``sum_{i != y} max(0, w[y] (margin - x_y + x_i))^p / C``."""
     reduction = _legacy(reduction, size_average, reduce)
+    check_reduction(reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     single = input.ndim < 2
     x, y = (input.reshape(1, -1), target.reshape(1)) if single else (input, target)
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
-    if y.shape[0] != x.shape[0]:
-        raise RuntimeError(f"inconsistent target size, expected {x.shape[0]} but got {list(target.shape)}")
+    if not x._numel or x.ndim > 2:
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
+    if y.ndim != 1 or y.shape[0] != x.shape[0]:
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected target "
+                           f"size [{x.shape[0]}], but got {list(target.shape)}. Input has shape {list(input.shape)}.")
+    if y.dtype is not dt.int64:
+        raise RuntimeError(f"expected scalar type Long but found {type_name(y.dtype)}")
     index = y.reshape(-1, 1)
     z = (margin - x.gather(1, index) + x).clamp_min(0)
     z = z * z if p == 2 else z
     if weight is not None:
         z = z * weight[y].reshape(-1, 1)
     loss = where(_classes(x) == index, 0.0, z).sum(1) / x.shape[1]
-    return _reduce(loss.reshape(()) if single else loss, reduction)
+    return _reduce(loss.reshape(target.shape), reduction)
 
 
 def _classes(x):

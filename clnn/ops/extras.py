@@ -26,10 +26,14 @@ def lcm(input, other):
     return where(d == 0, 0, (input // where(d == 0, 1, d) * other).abs())
 
 
-@composite("ldexp", inplace=True)
+@composite("ldexp", complex=True, inplace=True)
 def ldexp(input, other):
     """``input * 2 ** other``."""
-    return input * REGISTRY["exp2"].fn(other.to(input.dtype if input.dtype.is_floating_point else dt.float32) if not other.dtype.is_floating_point else other)
+    if not isinstance(other, Tensor):
+        raise TypeError(f"ldexp(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+    if other.dtype.category < dt.FLOAT:
+        other = other.to(input.dtype if input.dtype.is_floating_point else dt.float32)
+    return input * REGISTRY["exp2"].fn(other)
 
 
 @composite("logaddexp2")
@@ -44,6 +48,9 @@ _i1 = elementwise("_i1", "input", "clnn_i1(input)", result="float", method=False
                   vjp=dict(input=lambda g, input, result: g * (i0(input) - where(input == 0, 0.5, result / input))))
 
 
+_entr = elementwise("_entr", "input", "(isnan(input) ? input : input > 0 ? -input * log(input) : input == 0 ? (ACC)0 : (ACC)-INFINITY)", result="float", method=False,
+                    inplace=False, vjp=dict(input=lambda g, input: g * (-1 - input.log())))
+_entr.op.grad_name = "SpecialEntrBackward0"
 _frexp_exponent = elementwise("_frexp_exponent", "input", "clnn_exponent(input)", result=lambda common, kinds: (common, dt.int32), dtypes=dt.FLOATS, method=False,
                               inplace=False, gradcheck=False)
 _frexp = elementwise("_frexp", "input", "clnn_mantissa(input)", dtypes=dt.FLOATS, method=False, inplace=False, gradcheck=False,
@@ -128,7 +135,17 @@ Tensor.narrow_copy = lambda self, dim, start, length: self.narrow(dim, start, le
 Tensor.record_stream = lambda self, stream: None
 Tensor.is_distributed = lambda self: False
 Tensor.is_mps = Tensor.is_xpu = Tensor.is_xla = Tensor.is_vulkan = Tensor.is_sparse_csr = Tensor.is_mtia = Tensor.is_maia = Tensor.is_ipu = False
-Tensor.dim_order = lambda self: tuple(sorted(range(self.ndim), key=lambda d: -self._strides[d]))
+
+
+def _dim_order(self, ambiguity_check=False):
+    """The dimensions from the outermost to the innermost one in memory; ``ambiguity_check`` refuses tensors that have several such orders."""
+    strides = self._strides
+    if ambiguity_check and len({st for st, n in zip(strides, self.shape) if n > 1}) < self.ndim:
+        raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
+    return tuple(sorted(range(self.ndim), key=lambda d: -strides[d]))
+
+
+Tensor.dim_order = _dim_order
 Tensor.name = None
 
 

@@ -268,13 +268,27 @@ def _cholesky_inverse_np(L, upper=False):
     return np.linalg.inv(L @ L.mT.conj())
 
 
-# The half that is not read has gradient 0 here, and not in PyTorch: hence no comparison with it.
+def _cholesky_inverse_grad(g, L, upper, result):
+    """As in PyTorch that of all of ``L``, of which one half is not read."""
+    common = matmul(matmul(result, g + g.mH), result)
+    return -matmul(L, common) if upper else -matmul(common, L)
+
+
+@kernel("_cholesky_inverse", method=False, complex=True, holomorphic=False, vjp=dict(L=_cholesky_inverse_grad))
+def _cholesky_inverse(L, upper):
+    inverse = solve_triangular(L, _one(L).expand(L.shape), upper=upper)
+    return matmul(inverse, inverse.mH) if upper else matmul(inverse.mH, inverse)
+
+
+_cholesky_inverse.op.grad_name = "CholeskyInverseBackward0"
+
+
+# torch=None: LAPACK takes the diagonal of a factor for real, which that of the complex samples is not.
 @composite("cholesky_inverse", complex=True, dtypes=_REAL, gradcheck=False, samples=_triangle_samples(), numpy=_cholesky_inverse_np, torch=None)
 def cholesky_inverse(L, upper=False):
     """The inverse of ``L L^H`` (``L^H L`` when ``upper``)."""
     square("cholesky_inverse", L)
-    inverse = solve_triangular(L, _one(L).expand(L.shape), upper=upper)
-    return matmul(inverse, inverse.mH) if upper else matmul(inverse.mH, inverse)
+    return _cholesky_inverse(L, upper)
 
 
 @composite("triangular_solve", complex=True, dtypes=_REAL, gradcheck=False, samples=_triangle_samples(_RIGHT))
@@ -311,6 +325,8 @@ def householder_product(input, tau):
 @composite("ormqr", complex=True, dtypes=_REAL, gradcheck=False, samples=_reflection_samples(_RIGHT))
 def ormqr(input, tau, other, left=True, transpose=False):
     """The product of ``other`` with all of ``Q`` of :func:`geqrf`."""
+    if len(input.shape) < 2 or len(other.shape) < 2:
+        raise RuntimeError(f"ormqr: {'input' if len(input.shape) < 2 else 'other'} must have at least 2 dimensions.")
     m, k = input.shape[-2], tau.shape[-1]
     full = input.narrow(-1, 0, k)
     if m > k:
@@ -323,19 +339,35 @@ def ormqr(input, tau, other, left=True, transpose=False):
 # -- functions of matrices, tensor equations ----------------------------------------------------------------------------------------------------
 @composite("matrix_exp", complex=True, dtypes=_REAL, aliases=("linalg_matrix_exp",), samples=lambda: [((np.eye(2) + np.ones((3, 2, 2)) * 0.1,), {})])
 def matrix_exp(input):
-    """The exponential of square matrices, by scaling and squaring of an 18th-order Taylor series."""
+    """The exponential of square matrices: a Taylor polynomial of degree 4, 9 or 16, by scaling and squaring beyond.
+
+    The polynomial of degree s * s takes 2 s - 2 products (Paterson & Stockmeyer, 1973). Waits for the device to learn the norm.
+    """
     matrices("linalg.matrix_exp", input)
     square("linalg.matrix_exp", input)
     meta = input._storage.device.kind == "meta"
     norm = float(input.detach().abs().sum(-1).max()) if input._numel and not meta else 0.0
-    squarings = max(0, math.ceil(math.log2(norm))) + 1 if norm > 0 and math.isfinite(norm) else 0
-    a = input / 2 ** squarings
-    term = total = _one(input).expand(input.shape)
-    for k in range(1, 19):
-        term = matmul(term, a) / k
-        total = total + term
+    eps = 2.0 ** -53 if input.dtype.needs_fp64 else 2.0 ** -24
+    # the greatest norm for which the first term left out is below the rounding error
+    reach = {s: (eps * math.factorial(s * s + 1)) ** (1 / (s * s + 1)) for s in (2, 3, 4)}
+    step = next((s for s in reach if norm <= reach[s]), 4)
+    squarings = math.ceil(math.log2(norm / reach[4])) if math.isfinite(norm) and norm > reach[4] else 0
+    total = _taylor(input / 2 ** squarings if squarings else input, step)
     for _ in range(squarings):
         total = matmul(total, total)
+    return total
+
+
+def _taylor(a, step):
+    """The sum of ``a^k / k!`` up to ``k = step * step``, in blocks of ``step`` terms by Horner's rule in ``a^step``."""
+    powers = [_one(a).expand(a.shape), a]
+    while len(powers) <= step:
+        powers.append(matmul(powers[-1], a))
+    total = powers[step] * (1 / math.factorial(step * step))
+    for first in range(step * (step - 1), -1, -step):
+        total = total if first == step * (step - 1) else matmul(total, powers[step])
+        for k in range(step):
+            total = total + powers[k] * (1 / math.factorial(first + k))
     return total
 
 
@@ -370,9 +402,12 @@ def tensorsolve(A, B, dims=None):
 @composite("linalg_vander", complex=True, method=False, samples=lambda: [((np.linspace(-1, 2, 4),), {}), ((np.ones((2, 3)) * 0.5, 5), {})])
 def vander(x, N=None):
     """Vandermonde matrices: the powers 0 ... N - 1 of the elements of ``x`` as columns."""
+    x = x if x.shape else x.unsqueeze(0)
     n = x.shape[-1] if N is None else N
+    if n <= 1:
+        raise RuntimeError("N must be greater than 1.")
     ones = x.new_ones((*x.shape, 1))
-    return cat([ones, x.unsqueeze(-1).expand(*x.shape, n - 1)], -1).cumprod(-1) if n > 1 else ones.narrow(-1, 0, n)
+    return cat([ones, x.unsqueeze(-1).expand(*x.shape, n - 1)], -1).cumprod(-1)
 
 
 # -- low rank ---------------------------------------------------------------------------------------------------------------------------------------

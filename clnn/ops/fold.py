@@ -141,7 +141,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
 
 
 # -- shuffles -----------------------------------------------------------------------------------------------------------------------
-@composite("pixel_shuffle", method=False, samples=lambda: [((_numbers(2, 8, 3, 4), 2), {}), ((_numbers(9, 2, 2), 3), {})], errors=[
+@composite("pixel_shuffle", complex=True, method=False, samples=lambda: [((_numbers(2, 8, 3, 4), 2), {}), ((_numbers(9, 2, 2), 3), {})], errors=[
     ((np.zeros((1, 3, 2, 2)), 2), {}, RuntimeError, "divisible by the square")])
 def pixel_shuffle(input, upscale_factor):
     """Channels moved into space: ``(*, C r^2, H, W)`` to ``(*, C, H r, W r)``.
@@ -163,7 +163,7 @@ def pixel_shuffle(input, upscale_factor):
     return parts.permute(*range(k), k, k + 3, k + 1, k + 4, k + 2).reshape(*lead, c // (r * r), h * r, w * r)
 
 
-@composite("pixel_unshuffle", method=False, samples=lambda: [((_numbers(2, 2, 6, 4), 2), {}), ((_numbers(1, 3, 6), 3), {})])
+@composite("pixel_unshuffle", complex=True, method=False, samples=lambda: [((_numbers(2, 2, 6, 4), 2), {}), ((_numbers(1, 3, 6), 3), {})])
 def pixel_unshuffle(input, downscale_factor):
     """Space moved into channels, the inverse of :func:`pixel_shuffle`: ``(*, C, H r, W r)`` to ``(*, C r^2, H, W)``.
 
@@ -187,7 +187,7 @@ def pixel_unshuffle(input, downscale_factor):
     return parts.permute(*range(k), k, k + 2, k + 4, k + 1, k + 3).reshape(*lead, c * r * r, h // r, w // r)
 
 
-@composite("channel_shuffle", aliases=("native_channel_shuffle",), method=False, samples=lambda: [
+@composite("channel_shuffle", complex=True, aliases=("native_channel_shuffle",), method=False, samples=lambda: [
     ((_numbers(2, 6, 3), 2), {}), ((_numbers(2, 6, 3, 2), 3), {})], errors=[((np.zeros((1, 3, 2, 2)), 2), {}, RuntimeError, "divisible by groups")])
 def channel_shuffle(input, groups):
     """Channels of ``groups`` groups interleaved: channel ``g C / groups + c`` moves to ``c groups + g``. ``input`` is ``(N, C, *)``.

@@ -14,6 +14,11 @@ from .selection import where
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 
 
+def _nothing(g):
+    """The gradient of what is constant between jumps: zeros, also where ``g`` is infinite."""
+    return g.new_zeros(g.shape)
+
+
 def _acosh_slope(input):
     """1 / sqrt(x^2 - 1), on the branch that the complex function takes."""
     return (input - 1).rsqrt() * (input + 1).rsqrt() if input.dtype.is_complex else (input * input - 1).rsqrt()
@@ -69,7 +74,7 @@ positive = composite("positive", complex=True)(lambda input: input)
 abs = elementwise("abs", "input", dict(bool="input", int="(input < 0 ? -input : input)", float="fabs(input)"), complex=("c_abs(input)", "real"),
                   aliases=("absolute",), vjp=dict(input=lambda g, input: g * input.sgn()), numpy=np.abs)
 sign = elementwise("sign", "input", dict(bool="input", int="((input > 0) - (input < 0))", float="(isnan(input) ? (ACC)0 : (ACC)((input > 0) - (input < 0)))"),
-                   vjp=dict(input=lambda g: g * 0), numpy=np.sign)
+                   vjp=dict(input=_nothing), numpy=np.sign)
 
 
 def _sgn_grad(g, input, result):
@@ -90,13 +95,13 @@ def sgn(input):
 
 
 def _rounding(name, fn, ref):
-    return elementwise(name, "input", dict(bool="input", int="input", float=f"{fn}(input)"), vjp=dict(input=lambda g: g * 0), numpy=ref)
+    return elementwise(name, "input", dict(bool="input", int="input", float=f"{fn}(input)"), vjp=dict(input=_nothing), numpy=ref)
 
 
 floor = _rounding("floor", "floor", np.floor)
 ceil = _rounding("ceil", "ceil", np.ceil)
 trunc = _rounding("trunc", "trunc", np.trunc)
-_round = elementwise("_round", "input", dict(bool="input", int="input", float="rint(input)"), vjp=dict(input=lambda g: g * 0), method=False,
+_round = elementwise("_round", "input", dict(bool="input", int="input", float="rint(input)"), vjp=dict(input=_nothing), method=False,
                      inplace=False)
 fix = composite("fix", inplace=True)(lambda input: trunc(input))
 frac = elementwise("frac", "input", "input - trunc(input)", vjp=dict(input=lambda g: g), dtypes=dt.FLOATS)
@@ -122,7 +127,7 @@ atan2 = elementwise("atan2", "input, other", "atan2(input, other)", result="floa
 hypot = elementwise("hypot", "input, other", "hypot(input, other)", result="float", numpy=np.hypot,
                     vjp=dict(input=lambda g, input, result: g * input / result, other=lambda g, other, result: g * other / result))
 copysign = elementwise("copysign", "input, other", "copysign(input, other)", result="float", numpy=np.copysign,
-                       vjp=dict(input=lambda g, input, result: g * where(input == 0, 0.0, result / input), other=lambda g: g * 0))
+                       vjp=dict(input=lambda g, input, result: g * where(input == 0, 0.0, result / input), other=_nothing))
 nextafter = elementwise("nextafter", "input, other", "nextafter(input, other)", dtypes=(dt.float32, dt.float64), numpy=np.nextafter)
 heaviside = elementwise("heaviside", "input, values", "(input == 0 ? values : (ACC)(input > 0))", numpy=np.heaviside)
 logaddexp = elementwise("logaddexp", "input, other", "(isinf(input) && input == other ? input : fmax(input, other) + log1p(exp(-fabs(input - other))))",

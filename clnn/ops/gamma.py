@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
+from .._tensor.inplace import apply_inplace
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from .functions import digamma, lgamma
@@ -43,17 +44,28 @@ def mvlgamma(input, p):
     return total
 
 
-@composite("polygamma")
+@composite("polygamma", method=False)
 def polygamma(n, input):
     """The n-th derivative of digamma: ``(-1)^(n + 1) n! zeta(n + 1, input)``."""
-    if isinstance(n, Tensor):                                    # the method: x.polygamma(n)
-        n, input = input, n
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     if n < 3:
         from ..graph.op import REGISTRY
         return digamma(input) if n == 0 else REGISTRY["_trigamma"].fn(input) if n == 1 else REGISTRY["_tetragamma"].fn(input)
     return (1 if n % 2 else -1) * math.factorial(n) * zeta(float(n + 1), input)
+
+
+def _polygamma_method(self, n):
+    """See :func:`clnn.polygamma`."""
+    return polygamma(n, self)
+
+
+def _polygamma_in_place(self, n):
+    """In-place form of :func:`clnn.polygamma`."""
+    return apply_inplace(self, polygamma(n, self), "polygamma")
+
+
+Tensor.polygamma, Tensor.polygamma_ = _polygamma_method, _polygamma_in_place
 
 
 # -- random numbers -------------------------------------------------------------------------------------------------------------------------

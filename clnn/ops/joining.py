@@ -231,23 +231,30 @@ atleast_2d = _atleast(2, lambda t: t.reshape(1, -1))
 atleast_3d = _atleast(3, lambda t: t.reshape(1, 1, 1) if not t.shape else t.reshape(1, -1, 1) if len(t.shape) == 1 else t.unsqueeze(-1))
 
 
+def _some(name, tensors):
+    tensors = list(tensors)
+    if not tensors:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    return tensors
+
+
 @composite("hstack", complex=True, numpy=np.hstack, method=False, samples=lambda: [(([_values(2), _values(3)],), {}), (([_values(2, 1), _values(2, 3)],), {})])
 def hstack(tensors, *, out=None):
     """``cat`` along dimension 1 (vectors: 0)."""
-    tensors = atleast_1d(list(tensors))
+    tensors = atleast_1d(_some("hstack", tensors))
     return cat(tensors, 0 if len(tensors[0].shape) == 1 else 1, out=out)
 
 
 @composite("vstack", complex=True, aliases=("row_stack",), numpy=np.vstack, method=False, samples=lambda: [(([_values(3), _values(3)],), {})])
 def vstack(tensors, *, out=None):
     """``cat`` along dimension 0 after ``atleast_2d``."""
-    return cat(atleast_2d(list(tensors)), 0, out=out)
+    return cat(atleast_2d(_some("vstack", tensors)), 0, out=out)
 
 
 @composite("dstack", complex=True, numpy=np.dstack, method=False, samples=lambda: [(([_values(3), _values(3)],), {})])
 def dstack(tensors, *, out=None):
     """``cat`` along dimension 2 after ``atleast_3d``."""
-    return cat(atleast_3d(list(tensors)), 2, out=out)
+    return cat(atleast_3d(_some("dstack", tensors)), 2, out=out)
 
 
 @composite("column_stack", complex=True, numpy=np.column_stack, method=False, samples=lambda: [(([_values(3), _values(3, 2)],), {})])
@@ -371,7 +378,7 @@ dsplit = _named_split("dsplit", lambda t: 2, 3)
 def unbind(input, dim=0):
     """Views without dimension ``dim``, one per position in it."""
     if not input.shape:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     d = wrap_dim(dim, len(input.shape))
     return _pieces(input, d, [1] * input.shape[d], stacked=True)
 

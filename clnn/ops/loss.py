@@ -154,13 +154,15 @@ def _check_classes(name, input, target, weight):
     if input.ndim == 0:
         raise ValueError(f"{name}: expected an input with at least 1 dimension, got a 0-d tensor")
     if target.dtype not in (dt.int64, dt.uint8):
-        raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)} ({name}: targets are class numbers)")
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {type_name(target.dtype)} ({name}: expected scalar type Long: targets are class "
+                           "numbers)")
     require_float(name, input)
     if input.ndim > 1 and (not target.shape or input.shape[0] != target.shape[0]):
         raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0] if target.shape else 1}).")
     if tuple(target.shape) != tuple(input.shape[:1]) * (input.ndim > 1) + tuple(input.shape[2:]):
-        raise RuntimeError(f"{name}: size mismatch (got input: {list(input.shape)}, target: {list(target.shape)}); the target has the shape of the "
-                           "input without its class dimension")
+        size = [*input.shape[:1] * (input.ndim > 1), *input.shape[2:]]
+        raise RuntimeError(f"Expected target size {size}, got {list(target.shape)} ({name}: size mismatch (got input: {list(input.shape)}, target: "
+                           f"{list(target.shape)}); the target has the shape of the input without its class dimension)")
     n = input.shape[1] if input.ndim > 1 else input.shape[0]
     if weight is not None and (weight.ndim != 1 or weight._numel != n):
         raise RuntimeError(f"weight tensor should be defined either for all {n} classes or no classes but got weight tensor of shape: "
@@ -217,6 +219,8 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     _same_device("cross_entropy", input, target, weight)
     if input.shape == target.shape and input.ndim:
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     _check_classes("cross_entropy", input, target, weight)
     return _cross_entropy(input, target.to(dt.int64), weight if weight is None else weight.to(input.dtype).contiguous(), int(ignore_index),

@@ -262,6 +262,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     one fused expression (Ioffe, Szegedy, 2015).
     """
     require_float("batch_norm", input)
+    if eps <= 0 and training or eps < 0:
+        raise ValueError(f"batch_norm eps must be {'positive during training' if training else 'non-negative'}, but got {eps}")
     channels = input.shape[1] if input.ndim > 1 else 0
     if not input._numel:
         return input.clone()

@@ -34,7 +34,7 @@ def _norm_grad(g, input, order, dims, keepdim, result):
     if order == 1:
         return input.sign() * g
     if order == 2:
-        return input * where(norm == 0, 0.0, g / norm)
+        return input * (where(norm == 0, 0.0, g) / where(norm == 0, 1.0, norm))
     if math.isinf(order):
         size = input.abs()
         mask = ((size == norm) | (size.isnan() & norm.isnan())).to(input.dtype)
@@ -43,7 +43,7 @@ def _norm_grad(g, input, order, dims, keepdim, result):
         scaled = where(input == 0, 0.0, input.sign() * input.abs() ** (order - 1))
     else:
         scaled = input * input.abs() ** (order - 2)
-    return scaled * where(norm == 0, 0.0, g / norm ** (order - 1))
+    return scaled * (where(norm == 0, 0.0, g) / where(norm == 0, 1.0, norm) ** (order - 1))
 
 
 @kernel("_vector_norm", method=False, repeat="ready whole", vjp=dict(input=_norm_grad))

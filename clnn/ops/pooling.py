@@ -419,7 +419,7 @@ def _declare_fractional(nd):
         x = input if input.ndim == nd + 2 else input.unsqueeze(0)
         lead = tuple(x.shape[:2])
         u = _random_samples if _random_samples is not None else _random.rand(*lead, nd, dtype=input.dtype, device=input.device)
-        place = None
+        u, place = u[:lead[0]], None
         for d in range(nd):                                      # torch draws one sample per axis, the last axis first
             axis = _fractional_axis(u[:, :, nd - 1 - d] if nd == 2 else u[:, :, d], sizes[d], out[d], kernel_size[d])
             shape = [*lead] + [1] * (2 * nd)

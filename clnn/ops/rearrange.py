@@ -154,7 +154,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
             raise RuntimeError("Repeats must be non-negative")
         size = x.shape[d]
         wide = x.unsqueeze(d + 1).expand((*x.shape[:d + 1], repeats, *x.shape[d + 1:]))
-        return wide.reshape((*x.shape[:d], size * repeats, *x.shape[d + 1:]))
+        return wide.contiguous().reshape((*x.shape[:d], size * repeats, *x.shape[d + 1:]))
     counts = repeats.detach().numpy() if isinstance(repeats, Tensor) else np.asarray(repeats)
     if counts.ndim != 1 or counts.size != x.shape[d]:
         raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "

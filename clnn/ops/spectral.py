@@ -10,6 +10,7 @@ from ..core import dtype as dt
 from ..core.warn import warn
 from ..graph.op import REGISTRY
 from . import creation
+from .complexes import complex_
 from .fold import fold
 from .fourier import fft_c2c, fft_c2r, fft_r2c
 from .padding import constant_pad
@@ -106,6 +107,8 @@ def _spectrum():
 
 def _overlapped(frames, n_fft, hop, length):
     """Windows (B, T, n_fft) added up where they lie: (B, length)."""
+    if frames.dtype.is_complex:
+        return complex_(_overlapped(frames.real, n_fft, hop, length), _overlapped(frames.imag, n_fft, hop, length))
     columns = frames.transpose(1, 2)
     return fold(columns, (1, length), (1, n_fft), stride=(1, hop)).reshape(columns.shape[0], length)
 
@@ -143,15 +146,10 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     window = _window("istft", x, n_fft, win, window)
     x, scale = x.transpose(1, 2), 1.0 / math.sqrt(n_fft) if normalized else 1.0 / n_fft
-    frames = fft_c2r(x, 2, n_fft, scale) if onesided else fft_c2c(x, 2, True, scale)
-    frames = frames if return_complex or not frames.dtype.is_complex else frames.real
+    frames = fft_c2c(x, 2, True, scale) if return_complex else fft_c2r(x.narrow(2, 0, n_fft // 2 + 1), 2, n_fft, scale)
     count = frames.shape[1]
     reach = n_fft + hop * (count - 1)
-    if frames.dtype.is_complex:
-        parts = REGISTRY["stack"].fn([_overlapped(p * window, n_fft, hop, reach) for p in (frames.real, frames.imag)], -1)
-        y = REGISTRY["view_as_complex"].fn(parts)
-    else:
-        y = _overlapped(frames * window, n_fft, hop, reach)
+    y = _overlapped(frames * window, n_fft, hop, reach)
     weight = _overlapped((window * window).expand(1, count, n_fft), n_fft, hop, reach)
     start = n_fft // 2 if center else 0
     end = reach - start if length is None else min(start + length, reach)

@@ -127,6 +127,8 @@ class PerParameterOptimizer(Optimizer):
             for group in self.param_groups:
                 for p in group["params"]:
                     if p.grad is not None:
+                        if p.dtype.is_complex:
+                            raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
                         if p.grad.is_sparse:
                             raise no_sparse_step(self)
                         self.update(p, p.grad, group)
@@ -173,11 +175,27 @@ def check_option(ok, what, value):
 
 def check_common(lr, eps=None, weight_decay=None):
     """Check the options that nearly all algorithms share."""
+    if hasattr(lr, "numel") and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
     check_option(number(lr) >= 0.0, "learning rate", lr)
     if eps is not None:
         check_option(eps >= 0.0, "epsilon value", eps)
     if weight_decay is not None:
         check_option(number(weight_decay) >= 0.0, "weight_decay value", weight_decay)
+
+
+def check_tensors(lr, betas, foreach, capturable):
+    """Check Adam's options that are tensors: PyTorch takes them with few of its implementations, and a program should hear of that here too."""
+    held = [hasattr(beta, "numel") for beta in betas]
+    if hasattr(lr, "numel") and foreach and not capturable:
+        raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+    if any(held) and not all(held):
+        raise ValueError("betas must be either both floats or both Tensors")
+    for i, beta in enumerate(betas if any(held) else ()):
+        if foreach and not capturable:
+            raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
+        if beta.numel() != 1:
+            raise ValueError(f"Tensor betas[{i}] must be 1-element")
 
 
 def check_betas(betas):

@@ -143,8 +143,8 @@ class ReduceLROnPlateau(LRScheduler):
         self.min_lrs = per_group("min_lr", optimizer, min_lr)
         self.patience, self.cooldown, self.eps, self.last_epoch = patience, cooldown, eps, 0
         self._last_lr = self._lrs()
-        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
         self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
         self._reset()
 
     def _reset(self):

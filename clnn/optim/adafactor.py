@@ -1,6 +1,6 @@
 """Adafactor."""
 
-from clnn.optim._rule import PerParameterOptimizer, check_option, number, zeros_like
+from clnn.optim._rule import PerParameterOptimizer, check_common, check_option, number, zeros_like
 from clnn.optim.optimizer import StepCount
 
 
@@ -20,7 +20,7 @@ class Adafactor(PerParameterOptimizer):
     """
 
     def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None, maximize=False):
-        check_option(number(lr) >= 0.0, "learning rate", lr)
+        check_common(lr)
         check_option(beta2_decay <= 0.0, "beta2_decay (it should be <= 0)", beta2_decay)
         check_option((eps[0] is None or eps[0] >= 0.0) and eps[1] >= 0.0, "eps values", eps)
         check_option(d >= 1.0, "clipping threshold d (it should be >= 1)", d)

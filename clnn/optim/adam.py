@@ -1,7 +1,7 @@
 """Adam and its variant with decoupled weight decay."""
 
 from clnn.optim._moments import decay_kind, moments
-from clnn.optim._rule import RuleOptimizer, check_betas, check_common, number
+from clnn.optim._rule import RuleOptimizer, check_betas, check_common, check_tensors, number
 
 
 def adam_rule(p, g, m, v, vmax=None, *, step_size, root_correction2, eps, **options):
@@ -45,6 +45,7 @@ class Adam(RuleOptimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None, maximize=False,
                  capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
         check_common(lr, eps, weight_decay)
+        check_tensors(lr, betas, foreach, capturable)
         check_betas(betas)
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
                                       foreach=foreach, capturable=capturable, differentiable=differentiable, fused=fused,

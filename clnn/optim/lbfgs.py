@@ -2,7 +2,7 @@
 
 from clnn._tensor.grad_mode import no_grad, set_grad_enabled
 from clnn._tensor.multi import foreach_update
-from clnn.optim._rule import number
+from clnn.optim._rule import _parts, check_common, number
 from clnn.optim.optimizer import Optimizer
 
 
@@ -29,6 +29,7 @@ class LBFGS(Optimizer):
         if not 0.0 <= number(lr):
             raise ValueError(f"Invalid learning rate: {lr}")
         max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        check_common(lr)
         super().__init__(params, dict(lr=lr, max_iter=max_iter, max_eval=max_eval, tolerance_grad=tolerance_grad,
                                       tolerance_change=tolerance_change, history_size=history_size, line_search_fn=line_search_fn))
         if len(self.param_groups) != 1:
@@ -38,11 +39,11 @@ class LBFGS(Optimizer):
     # ---- the parameters as one vector
     def _flat_grad(self):
         import clnn
-        return clnn.cat([(clnn.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params])
+        return clnn.cat([_parts(clnn.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params])
 
     def _move(self, length, direction):
         start = 0
-        for p in self._params:
+        for p in map(_parts, self._params):
             p.add_(direction[start:start + p.numel()].reshape(p.shape), alpha=length)
             start += p.numel()
 

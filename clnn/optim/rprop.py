@@ -42,7 +42,8 @@ class Rprop(RuleOptimizer):
 
     def new_slot(self, name, p, group):
         """Step sizes start at the learning rate."""
-        return full_like(p, number(group["lr"])) if name == "step_size" else super().new_slot(name, p, group)
+        lr = number(group["lr"])
+        return full_like(p, complex(lr, lr) if p.dtype.is_complex else lr) if name == "step_size" else super().new_slot(name, p, group)
 
     def plan(self, group, fresh, step):
         """The scalars and flags of step `step + 1`."""

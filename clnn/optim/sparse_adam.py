@@ -1,7 +1,7 @@
 """Adam for sparse gradients."""
 
 from clnn._tensor.grad_mode import no_grad
-from clnn.optim._rule import check_betas, number, zeros_like
+from clnn.optim._rule import check_betas, check_common, number, zeros_like
 from clnn.optim._sparse import add_rows, rows_at
 from clnn.optim.optimizer import Optimizer, run_closure
 
@@ -29,6 +29,7 @@ class SparseAdam(Optimizer):
     """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
+        check_common(lr)
         if not 0.0 < float(lr):
             raise ValueError(f"Invalid learning rate: {lr}")
         if not 0.0 < eps:
@@ -38,6 +39,9 @@ class SparseAdam(Optimizer):
         sparse = [[i, j] for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"]) if p.is_sparse]
         if sparse:
             raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
+        numbers = [[i, j] for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"]) if p.dtype.is_complex]
+        if numbers:
+            raise ValueError(f"Complex params at indices {numbers}: SparseAdam does not support complex parameters")
 
     def step(self, closure=None):
         """Update the rows of every parameter that its gradient has; returns the closure's loss."""

@@ -42,6 +42,10 @@ def general_cosine(n, N, a):
         >>> clnn.signal.windows.general_cosine(3, a=[0.5, 0.5])
         tensor([0., 1., 0.])
     """
+    if not isinstance(a, (list, tuple)):
+        raise TypeError("Coefficients must be a list/tuple")
+    if not a:
+        raise ValueError("Coefficients cannot be empty")
     return _cosines(n, N, a)
 
 

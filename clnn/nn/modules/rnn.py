@@ -13,6 +13,7 @@ from clnn.nn import init
 from clnn.nn.parameter import Parameter
 from clnn.nn.utils.rnn import PackedSequence
 
+from ..._tensor.grad_mode import state as autocast_state
 from ...ops.recurrent import _recurrent, cell
 from .module import Module
 
@@ -101,11 +102,12 @@ class RNNBase(Module):
         if dropout > 0 and self.num_layers == 1:
             warnings.warn("dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
                           f"greater than 1, but got dropout={dropout} and num_layers={self.num_layers}", stacklevel=4)
-        if not isinstance(self.hidden_size, int):
-            raise TypeError(f"hidden_size should be of type int, got: {type(self.hidden_size).__name__}")
+        for name, kind in (("bias", bool), ("batch_first", bool), ("input_size", int), ("hidden_size", int)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(getattr(self, name)).__name__}")
         if self.mode not in _STEPS:
             raise ValueError("Unrecognized RNN mode: " + self.mode)
-        for name in ("hidden_size", "num_layers"):
+        for name in ("input_size", "hidden_size", "num_layers"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be greater than zero")
         if self.proj_size < 0:
@@ -168,6 +170,10 @@ class RNNBase(Module):
 
     def check_input(self, input, batch_sizes):
         """Raise when the input's rows do not have ``input_size`` elements."""
+        row = self._flat_weights[0].dtype
+        if input.dtype is not row and autocast_state.autocast is None:
+            raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({row}). Convert input: input.to({row}), or convert model: "
+                             f"model.to({input.dtype})")
         expected = 2 if batch_sizes is not None else 3
         if input.dim() != expected:
             raise RuntimeError(f"input must have {expected} dimensions, got {input.dim()}")
@@ -403,6 +409,8 @@ class RNNCellBase(Module):
                 raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {part.dim()}D instead")
             if part.shape[-1] != self.hidden_size:
                 raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {part.shape[-1]}, expected {self.hidden_size}")
+            if part.shape[:-1] != input.shape[:-1]:
+                raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {part.shape[0]}")
         if input.shape[-1] != self.input_size:
             raise RuntimeError(f"input has inconsistent input_size: got {input.shape[-1]} expected {self.input_size}")
         return step(F.linear(input, self.weight_ih, self.bias_ih), state, self.weight_hh, self.bias_hh)
