@@ -295,6 +295,6 @@ install(__name__)
 
 
 def __getattr__(name):
-    if name in ("optim", "nn"):
+    if name in ("optim", "nn", "rpc"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module 'clnn.distributed' has no attribute {name!r}")
