@@ -259,7 +259,7 @@ def test_loaders_of_a_programs_own():
 
     class Loader:
         _dataset_kind, _auto_collation, drop_last, num_workers, timeout, multiprocessing_context = _DatasetKind.Iterable, False, False, 1, 0, multiprocessing
-        dataset, _index_sampler, collate_fn = [1, 2], itertools.count, staticmethod(lambda batch: batch)
+        dataset, _index_sampler, collate_fn = [1, 2], itertools.count(), staticmethod(lambda batch: batch)
 
     assert list(_SingleProcessDataLoaderIter(Loader())) == [1, 2]
     with pytest.warns(UserWarning, match="calling thread"):

@@ -213,17 +213,11 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader):
         super().__init__(loader)
-        self._order = _indices(loader)
+        self._order = iter(loader._index_sampler)
         self._fetcher = _worker.Fetcher(loader.dataset, self._iterable, loader._auto_collation, loader.collate_fn, loader.drop_last)
 
     def _next(self):
         return self._fetcher.fetch(next(self._order))
-
-
-def _indices(loader):
-    """An iterator over the indices; programs' own loaders give a function that makes one."""
-    order = loader._index_sampler
-    return iter(order() if callable(order) and not hasattr(order, "__iter__") else order)
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
@@ -265,7 +259,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._team.append(worker)
 
     def _begin(self, loader):
-        self._order = _indices(loader)
+        self._order = iter(loader._index_sampler)
         self._sent = self._next_number = self._yielded = 0
         self._pending = {}  # number -> worker that has it
         self._done = {}  # results that came before their turn
