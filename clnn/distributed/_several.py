@@ -24,6 +24,7 @@ _PACKAGES = {               # module -> the names in it that need several proces
     "tensor.parallel": _PARALLEL + " parallelize_module",
     "tensor.experimental": "implicit_replication local_map",
     "_tensor": "DTensor distribute_tensor distribute_module",
+    "_tensor.experimental": "implicit_replication local_map",
     "device_mesh": "",
     "fsdp": f"FullyShardedDataParallel OptimStateKeyType {_API} {_SHARD}",
     "fsdp.api": _API,
