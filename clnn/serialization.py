@@ -1,6 +1,6 @@
 """Saving and loading checkpoints: PyTorch's zip format and safetensors.
 
-`clnn.load` never runs code of a file: it understands tensors and plain containers, and refuses everything else.
+`clnn.load` never runs code of a file: it understands tensors and plain containers, and refuses everything else but what the program vouched for.
 """
 
 import contextlib
@@ -9,8 +9,10 @@ import os
 import re
 from typing import Any
 
+from clnn._serialization.allowed import trust
 from clnn._serialization.files import SerializationError, atomic_write, is_path
 from clnn._serialization.safetensors import INDEX_SUFFIX, load_safetensors, load_shards, save_safetensors
+from clnn._serialization.unpickle import trusted
 from clnn._serialization.zipread import ZipReader, check_format, resolve_location
 from clnn._serialization.zipwrite import write_zip
 
@@ -66,7 +68,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         f: file name, or a binary file open for reading.
         map_location: where tensors go: a device or its name, a dict from saved to wanted names, or a function
             `(storage, saved name) -> device name or None`. The default device if None.
-        weights_only: accepted; loading is always restricted to tensors and plain containers, also with False.
+        weights_only: accepted; loading is always restricted to tensors, plain containers and what :func:`add_safe_globals` names, also with False.
         pickle_module, mmap: accepted and without effect.
 
     Raises:
@@ -112,19 +114,43 @@ def _load_zip(file, map_location, name):
 
 
 def add_safe_globals(safe_globals):
-    """Accepted: what a file may name is a closed list, as loading runs no code."""
+    """Let :func:`load` make objects of these classes, and call these functions, where a file names them.
+
+    Their code runs with what the file holds: vouch for what you know only.
+
+    Args:
+        safe_globals: classes and functions, or pairs of one and the full name that files have for it.
+
+    Example::
+
+        >>> import argparse, io
+        >>> file = io.BytesIO()
+        >>> with clnn.serialization.safe_globals([argparse.Namespace]):
+        ...     clnn.save({"options": argparse.Namespace(depth=3), "w": clnn.ones(2)}, file)
+        ...     _ = file.seek(0)
+        ...     clnn.load(file)
+        {'options': Namespace(depth=3), 'w': tensor([1., 1.])}
+    """
+    trust(safe_globals)
 
 
 def get_safe_globals():
-    """Empty."""
-    return []
+    """What :func:`add_safe_globals` was given."""
+    return list(trusted.values())
 
 
 def clear_safe_globals():
-    """Nothing to do."""
+    """Trust nothing any more."""
+    trusted.clear()
 
 
 @contextlib.contextmanager
 def safe_globals(safe_globals):
-    """A block that changes nothing."""
-    yield
+    """:func:`add_safe_globals` for the length of a block."""
+    before = dict(trusted)
+    trust(safe_globals)
+    try:
+        yield
+    finally:
+        trusted.clear()
+        trusted.update(before)

@@ -188,6 +188,17 @@ def test_objects_of_own_classes_are_written_for_pytorch():
     file.seek(0)
     with pytest.raises(SerializationError, match="Options"):
         clnn.load(file, weights_only=False)
+    vouched = [Options, Options.Steps, datetime.timedelta, (collections.deque, "collections.deque")]
+    with clnn.serialization.safe_globals(vouched):
+        file.seek(0)
+        got = clnn.load(file)
+        options = got["options"]
+        assert type(options) is Options and options.me is options and type(options.steps) is Options.Steps and options.steps == [1, 2]
+        assert options.weight.tolist() == [1, 1] and got["wait"] == datetime.timedelta(3) and got["names"] == collections.deque("ab")
+        assert clnn.serialization.get_safe_globals()[0] is Options
+    file.seek(0)
+    with pytest.raises(SerializationError, match="add_safe_globals"):
+        clnn.load(file)
 
 
 def test_objects_that_cannot_be_saved():

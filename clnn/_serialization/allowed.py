@@ -2,12 +2,13 @@
 
 import builtins
 import collections
+import functools
 import math
 
 import numpy as np
 
 from clnn._serialization.files import SerializationError
-from clnn._serialization.unpickle import Callable
+from clnn._serialization.unpickle import Callable, trusted, trusts
 
 STORAGES = {"FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
             "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
@@ -55,6 +56,38 @@ def allowed_globals(rebuild_tensor, rebuild_tensor_v3, rebuild_parameter):
     return table
 
 
+def trust(objects):
+    """Let files name these classes and functions: an object, or a pair of an object and the name that files have for it."""
+    for item in objects:
+        kind, name = item if isinstance(item, tuple) else (item, f"{item.__module__}.{item.__qualname__}")
+        trusted[name] = kind
+
+
+def _vouched(own):
+    return Callable(own.__qualname__, own, functools.partial(own.__new__, own) if isinstance(own, type) else None)
+
+
+def _member(owner, name):
+    """How pickles of protocol 2 name a class within a class."""
+    found = getattr(owner, _expect(name, str), None) if trusts(owner) else None
+    if found is None or not trusts(found):
+        raise SerializationError(f"load: the file refers to {name!r} of {owner}, which the program did not vouch for")
+    return _vouched(found)
+
+
+def set_state(obj, state):
+    """What a standard unpickler does with the state of an object, for instances of trusted classes."""
+    if hasattr(obj, "__setstate__"):
+        obj.__setstate__(state)
+        return obj
+    state, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    if state:
+        obj.__dict__.update(state)
+    for key, value in (slots or {}).items():
+        setattr(obj, key, value)
+    return obj
+
+
 def find_global(table, module, name):
     """Resolve one name of a pickle, or raise an error that says what to do about it."""
     if module == "__builtin__":
@@ -64,13 +97,18 @@ def find_global(table, module, name):
         return found
     if module == "builtins" and name in _FACTORIES:
         return Callable(name, _FACTORIES[name]) if name == "set" else _Factory(_FACTORIES[name])
+    if (own := trusted.get(f"{module}.{name}")) is not None:
+        return _vouched(own)
+    if (module, name) == ("builtins", "getattr") and trusted:
+        return Callable(name, _member)
     if module == "torch" and name in _DTYPE_NAMES:
         return dtype_of(name)
     if module == "torch" and (name in _ELSEWHERE or name.endswith("Storage")):
         raise SerializationError(f"load: the file holds data of type torch.{name}, which clnn does not have; convert it in PyTorch before saving")
     raise SerializationError(
         f"load: the file refers to {module}.{name}. clnn.load reads tensors and plain containers only and never imports or runs code of a "
-        "file. If it holds a whole object (say a pickled module), open it where it was made and save its state_dict() instead")
+        "file. If it holds a whole object (say a pickled module), open it where it was made and save its state_dict() instead; or vouch for the "
+        "class with clnn.serialization.add_safe_globals, if you trust its code and the file")
 
 
 class _Factory:

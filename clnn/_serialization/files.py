@@ -2,10 +2,11 @@
 
 import contextlib
 import os
+import pickle
 import secrets
 
 
-class SerializationError(RuntimeError):
+class SerializationError(RuntimeError, pickle.UnpicklingError):
     """A checkpoint cannot be written or read: its content is not allowed, its format is unknown, or it is damaged."""
 
 

@@ -3,6 +3,8 @@
 import sys
 import types
 
+from clnn._serialization.unpickle import trusts
+
 _NO_OBJECTS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type)
 
 
@@ -38,7 +40,8 @@ def write_object(pickler, obj):
     if parts is None:
         return False
     function, args, new, state, items, pairs = parts
-    pickler.foreign = pickler.foreign or f"{kind.__module__}.{kind.__qualname__}"
+    if not trusts(kind):
+        pickler.foreign = pickler.foreign or f"{kind.__module__}.{kind.__qualname__}"
     _write_name(pickler, function)
     pickler.out += b"("
     for value in args:

@@ -6,9 +6,9 @@ import zipfile
 
 import numpy as np
 
-from clnn._serialization.allowed import NumpyDtype, StorageType, allowed_globals, fill_array, find_global
+from clnn._serialization.allowed import NumpyDtype, StorageType, allowed_globals, fill_array, find_global, set_state
 from clnn._serialization.files import SerializationError
-from clnn._serialization.unpickle import Machine
+from clnn._serialization.unpickle import Machine, trusts
 
 _OLD_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"  # how files of PyTorch before 1.6 begin
 
@@ -144,7 +144,7 @@ class ZipReader:
         return clnn.nn.Parameter(data, requires_grad=requires_grad is True)
 
     def _build(self, obj, state):
-        """Only a state dict's `_metadata`, a NumPy dtype's byte order and an empty array's contents may be set."""
+        """Only a state dict's `_metadata`, a NumPy dtype's byte order, an empty array's contents and what was vouched for may be set."""
         if type(obj) is collections.OrderedDict and type(state) is dict and set(state) <= {"_metadata"}:
             obj.__dict__.update(state)
             return obj
@@ -152,6 +152,8 @@ class ZipReader:
             return obj.set_state(state)
         if type(obj) is np.ndarray:
             return fill_array(obj, state)
+        if trusts(type(obj)):
+            return set_state(obj, state)
         raise SerializationError(f"load: the file sets attributes of a {type(obj).__name__}, which plain data never needs")
 
 
