@@ -89,6 +89,19 @@ def test_integers():
     assert clnn.rand_like(clnn.zeros(2, 3)).shape == (2, 3) and clnn.randn_like(clnn.zeros(2), dtype=clnn.float16).dtype is clnn.float16
 
 
+def test_multinomial_by_rows():
+    weights = np.zeros((50, 3000), np.float32)
+    weights[:, 7::100] = np.arange(1, 31)
+    for replacement, count in ((False, 1), (False, 30), (True, 40)):
+        got = clnn.tensor(weights).multinomial(count, replacement).numpy()
+        assert got.shape == (50, count) and (got % 100 == 7).all()
+        assert replacement or all(len(set(row)) == count for row in got.tolist())
+    several = clnn.tensor(weights).double().multinomial(4000, True).numpy()
+    assert abs(np.mean(several // 100 + 1) - 61 / 3) < 0.1           # the mean of 1..30 by these weights
+    with pytest.raises(RuntimeError, match="inf"):
+        clnn.tensor([1.0, float("nan")]).multinomial(1)
+
+
 def test_multinomial():
     clnn.manual_seed(4)
     p = clnn.tensor([[0.1, 0.0, 0.9], [0.5, 0.5, 0.0]])

@@ -18,6 +18,7 @@ from ..core import dtype as dt
 from ..core import rng
 from ..core.shape import Size
 from ..graph.node import Expr
+from ..graph.op import REGISTRY
 from .creation import _done, _float_default, _like, as_size, factory
 
 _STREAM = ("seed", "first")
@@ -145,10 +146,14 @@ def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layo
 
 @factory
 def randperm(n, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """A random order of ``0 .. n - 1`` (made on the host, from the same stream as device draws)."""
+    """A random order of ``0 .. n - 1`` (made on the host)."""
     if n < 0:
         raise RuntimeError(f"n must be non-negative, got {n}")
-    order = np.argsort(rng.words(generator or rng.default, int(n)), kind="stable").astype(np.int64)
+    # Random high bits over each number, then sorted as a whole: cheaper than sorting the places, and no ties.
+    low = np.uint64(int(n).bit_length())
+    keys = (_host_bits(generator, int(n)).random_raw(int(n)) << low) | np.arange(n, dtype=np.uint64)
+    keys.sort()
+    order = (keys & ((np.uint64(1) << low) - np.uint64(1))).astype(np.int64)
     return _done(from_array(order, resolve(device), dt.as_dtype(dtype) or dt.int64), requires_grad)
 
 
@@ -203,7 +208,10 @@ def _coins(shape, p, row, device, generator=None) -> Tensor:
 
 @composite("multinomial")
 def multinomial(input, num_samples, replacement=False, *, generator=None):
-    """Indices drawn with probabilities proportional to the rows of ``input`` (chosen on the host).
+    """Indices drawn with probabilities proportional to the rows of ``input``.
+
+    One draw, or several without replacement, are the first of exponential waiting times ``q / weight`` (Efraimidis & Spirakis, 2006); several with
+    replacement are looked for among the running sums. Waits for the device to check the weights.
 
     Args:
         input: weights, shape (C) or (N, C), not negative; rows need not sum to one.
@@ -218,32 +226,40 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > input.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    weights = read(input.detach()).astype(np.float64).reshape(-1, input.shape[-1])
-    ends = np.cumsum(weights, 1)
-    if not np.isfinite(ends[:, -1:]).all() or weights.min(initial=0.0) < 0:
+    weights = input.detach()
+    weights = weights if weights.dtype.needs_fp64 else weights.float()
+    faults = ~((weights >= 0) & (weights < math.inf)).all() + 2 * (weights.sum(-1) <= 0).any()
+    fault = int(faults)
+    if fault & 1:
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if not input.shape[-1] or not ends[:, -1:].all():
+    if fault:
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    if replacement or num_samples == 1:
-        u = _host_uniform(generator, (len(weights), num_samples))
-        got = np.empty(u.shape, np.int64)
-        for row, (e, v) in enumerate(zip(ends, u * ends[:, -1:])):
-            # beyond the last positive weight only by rounding
-            got[row] = np.minimum(e.searchsorted(v, side="right"), e.searchsorted(e[-1]))
-    else:                                                        # the order of exponential waiting times is such a draw
-        with np.errstate(divide="ignore"):
-            got = np.argsort(-np.log1p(-_host_uniform(generator, weights.shape)) / weights, 1, kind="stable")[:, :num_samples]
-    return from_array(got if len(input.shape) == 2 else got[0], input._storage.device)
+    if replacement and num_samples > 1:
+        return _from_sums(weights, num_samples, generator)
+    draws = _sample(_EXPONENTIAL, (1.0,), weights.shape, weights.dtype, weights._storage.device, generator)
+    waits = (draws + 2.0 ** -100) / weights             # a draw of 0 must not win where the weight is 0, too
+    return waits.argmin(-1, True) if num_samples == 1 else waits.topk(num_samples, -1, False)[1]
 
 
-def _host_uniform(generator, shape):
-    count = math.prod(shape)
-    return ((rng.words(generator or rng.default, count) >> np.uint64(11)) * 2.0 ** -53).reshape(shape)
+def _from_sums(weights, count, generator):
+    """``count`` independent draws per row: where a uniform share of the row's sum falls among its running sums."""
+    device = weights._storage.device
+    wide = dt.float64 if device.has_fp64 else dt.float32
+    ends = weights.to(wide).cumsum(-1)
+    whole = ends.narrow(-1, weights.shape[-1] - 1, 1)
+    find = REGISTRY["searchsorted"].fn
+    found = find(ends, _uniform(Size((*weights.shape[:-1], count)), wide, device, generator) * whole, right=True)
+    return found.minimum(find(ends, whole.contiguous()))             # beyond the last positive weight only by rounding
+
+
+def _host_bits(generator, blocks):
+    """NumPy's generator of the same family, on ``blocks`` blocks of the stream; its raw numbers are part of its interface."""
+    seed, first = (generator or rng.default).take(blocks)
+    return np.random.Philox(key=seed & rng.MASK, counter=[first & rng.MASK, 0, 0, 1])
 
 
 def _host_generator(generator, count):
-    seed, first = (generator or rng.default).take(count)
-    return np.random.Generator(np.random.Philox(key=seed & rng.MASK, counter=[first & rng.MASK, 0, 0, 1]))
+    return np.random.Generator(_host_bits(generator, count))
 
 
 @composite("poisson")

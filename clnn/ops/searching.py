@@ -388,8 +388,8 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     return _deliver(named("histogram", "hist", "bin_edges")(hist, edges), out)
 
 
-# IDX is the place in the result, whose last dimension has ``classes`` elements.
-_one_hot = elementwise("_one_hot", "input, classes", dict(bool="0", int="(IDX % classes == input)", float="0"), method=False, inplace=False,
+# ``place`` counts the classes: a division of IDX by their number would cost more than all the rest.
+_one_hot = elementwise("_one_hot", "input, place, classes", dict(bool="0", int="(place == input)", float="0"), method=False, inplace=False,
                        checked=dict(bool="0", int="(input < 0 || input >= classes)", float="0"),
                        failure=(RuntimeError, "Class values must be non-negative and smaller than num_classes."))
 
@@ -415,4 +415,4 @@ def one_hot(tensor, num_classes=-1):
     shape = (*tensor.shape, num_classes)
     if tensor._numel == 0:
         return filled(Size(shape), 0, dt.int64, tensor._storage.device)
-    return _one_hot(tensor.unsqueeze(-1).expand(shape), num_classes)
+    return _one_hot(tensor.unsqueeze(-1), arange(num_classes, device=tensor._storage.device), num_classes)
