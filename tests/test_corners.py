@@ -130,7 +130,8 @@ def _kinds(t):
                     lambda: F.linear(x, t.ones(2, 4), t.ones(3)), lambda: F.gaussian_nll_loss(x, x, -x), lambda: t.tensor({}), lambda: t.as_tensor(object()),
                     lambda: F.pad(x, (1, 1), mode="reflect", value=1), lambda: t.eye(-1), lambda: t.full((2,), "a"), lambda: x.unflatten(1, (3, 2)),
                     lambda: t.cholesky_solve(x, x), lambda: F.dropout1d(t.ones(2, 2, 2, 2)), lambda: F.dropout2d(t.ones(2, 3)), lambda: F.dropout3d(t.ones(2, 3, 4)),
-                    lambda: x.gather(0, t.zeros(4, 4, dtype=l) + 5).sum().item(), lambda: x.masked_scatter(x > 3, t.ones(2)).sum().item())
+                    lambda: x.gather(0, t.zeros(4, 4, dtype=l) + 5).sum().item(), lambda: x.masked_scatter(x > 3, t.ones(2)).sum().item(),
+                    lambda: x["a"], lambda: x[{}], lambda: x[:, :1].expand(3, -2), lambda: t.utils.data.DistributedSampler(x))
 
 
 def _whole_channels(t):

@@ -105,6 +105,8 @@ def _as_item(item, x):
         return int(item)
     if isinstance(item, (list, tuple, range, np.ndarray)):
         return _from_host(item, x)
+    if isinstance(item, (str, bytes)):                          # sequences that hold no indices
+        raise TypeError(f"new(): invalid data type '{type(item).__name__}'")
     try:
         return operator.index(item)
     except TypeError:

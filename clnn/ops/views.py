@@ -196,6 +196,8 @@ def _expand(input, size):
         if have != want and have != 1:
             raise RuntimeError(f"The expanded size of the tensor ({want}) must match the existing size ({have}) at non-singleton dimension {i}.  "
                                f"Target sizes: {list(size)}.  Tensor sizes: {list(input.shape)}")
+        if want < 0:
+            raise RuntimeError(f"expand: size {want} of dimension {i} is negative; only -1, which keeps a size, may be")
         out.append(want)
         strides.append(stride if have == want and i >= lead else 0)
     return tuple(out), tuple(strides), input._offset

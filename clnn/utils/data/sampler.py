@@ -182,14 +182,17 @@ class DistributedSampler(Sampler):
     """The share of a dataset that one of several training processes reads.
 
     Args:
-        dataset: anything with a length. num_replicas, rank: number of processes and which one this is (both needed).
+        dataset: anything with a length. num_replicas, rank: number of processes and which one this is; those of the default process group
+            where they are left out (ValueError if there is none).
         shuffle: permute all indices first, equally in all processes, by `seed` and the epoch given to `set_epoch`.
         seed: seed of the permutation. drop_last: drop samples instead of repeating some to make the shares equal.
     """
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
         if num_replicas is None or rank is None:
-            raise RuntimeError("DistributedSampler: give num_replicas and rank")
+            from clnn import distributed
+            num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+            rank = distributed.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"DistributedSampler: rank must lie between 0 and {num_replicas - 1}, got {rank}")
         self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
