@@ -194,3 +194,19 @@ def test_bessel_functions_of_doubles(dev):
     end = clnn.tensor([0.0, -1.0, np.inf, np.nan], dtype=clnn.float64)
     np.testing.assert_array_equal(clnn.special.bessel_y0(end)[:2].numpy(), [-np.inf, np.nan])
     np.testing.assert_array_equal(clnn.special.modified_bessel_k1(end).numpy(), [np.inf, np.nan, 0, np.nan])
+
+
+def test_results_that_programs_overwrite():
+    """Functions whose gradient PyTorch computes from the operand: the result may be written in place."""
+    torch = pytest.importorskip("torch")
+    calls = [lambda x, e=e: x.pow_(e) for e in (-1, -0.5, 0.5, 1, 2, 3, 0.3)] + [lambda x: x.erfinv(), lambda x: x.sinc()]
+    for call in calls:
+        found = []
+        for lib in (clnn, torch):
+            w = lib.tensor([0.1, 0.4, 0.6], requires_grad=True)
+            y = call(w * 1)
+            y.masked_fill_(y > 2, 0.0)
+            g, = lib.autograd.grad((y * y).sum(), w, create_graph=True)
+            found.append((g.detach().numpy(), lib.autograd.grad(g.sum(), w)[0].numpy()))
+        np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-4)
+        np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-3)

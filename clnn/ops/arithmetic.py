@@ -141,7 +141,15 @@ _pow = elementwise("_pow", "input, exponent", dict(bool="(input | !exponent)", i
 _square = elementwise("_square", "input", "input * input", complex="c_mul(input, input)", method=False, inplace=False, vjp=dict(input=lambda g, input: g * (2 * input)))
 _cube = elementwise("_cube", "input", "input * input * input", complex="c_cube(input)", method=False, inplace=False,
                     vjp=dict(input=lambda g, input: g * (3 * input * input)))
-_pow.op.grad_name = _square.op.grad_name = _cube.op.grad_name = "PowBackward0"
+# Unlike the functions of these names they keep their operand for the gradient: programs overwrite the result, as in x.pow_(-0.5).masked_fill_(...).
+_root = elementwise("_pow_root", "input", "sqrt(input)", complex="c_sqrt(input)", result="float", method=False, inplace=False,
+                    vjp=dict(input=lambda g, input: g * (0.5 * input.rsqrt())))
+_inverse_root = elementwise("_pow_inverse_root", "input", "1.0f / sqrt(input)", complex="c_rsqrt(input)", result="float", method=False, inplace=False,
+                            vjp=dict(input=lambda g, input: g * (-0.5 * input.rsqrt() / input)))
+_inverse = elementwise("_pow_inverse", "input", "1.0f / input", complex="c_reciprocal(input)", result="float", method=False, inplace=False,
+                       vjp=dict(input=lambda g, input: g * -(input * input).reciprocal()))
+for _f in (_pow, _square, _cube, _root, _inverse_root, _inverse):
+    _f.op.grad_name = "PowBackward0"
 
 
 @composite("pow", complex=True, inplace=True, numpy=np.power)
@@ -156,13 +164,13 @@ def pow(input, exponent):
             return _cube(input)
         if input.dtype.differentiable:
             if exponent == 0.5:
-                return input.sqrt()
+                return _root(input)
             if exponent == 1:
                 return input.clone()
             if exponent == -1:
-                return input.reciprocal()
+                return _inverse(input)
             if exponent == -0.5:
-                return input.rsqrt()
+                return _inverse_root(input)
         elif isinstance(exponent, int) and exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
     return _pow(input, exponent)

@@ -57,11 +57,11 @@ lgamma = _function("lgamma", "lgamma(input)", lambda g, input: g * input.digamma
 sigmoid = _function("sigmoid", "1.0f / (1.0f + exp(-input))", (lambda g, result: g * (result * (1 - result)), "g * (result * (1 - result))"),
                     lambda x: 1 / (1 + np.exp(-x)), ("expit",), doc="1 / (1 + exp(-x)).", complex="c_sigmoid(input)")
 sinc = _function("sinc", "(input == 0 ? (ACC)1 : sin((ACC)3.14159265358979f * input) / ((ACC)3.14159265358979f * input))",
-                 lambda g, input, result: g * where(input == 0, 0.0, ((math.pi * input).cos() - result) / input), np.sinc, complex="c_sinc(input)")
+                 lambda g, input: g * where(input == 0, 0.0, ((math.pi * input).cos() - input.sinc()) / input), np.sinc, complex="c_sinc(input)")
 digamma = _function("digamma", "clnn_digamma(input)", lambda g, input: g * _trigamma(input))
 _trigamma = _function("_trigamma", "clnn_trigamma(input)", lambda g, input: g * _tetragamma(input), method=False, inplace=False)
 _tetragamma = _function("_tetragamma", "clnn_tetragamma(input)", lambda g, input: g * _polygamma(3, input), method=False, inplace=False)
-erfinv = _function("erfinv", "clnn_erfinv(input)", lambda g, result: g * (0.5 * math.sqrt(math.pi) * (result * result).exp()))
+erfinv = _function("erfinv", "clnn_erfinv(input)", lambda g, input: g * (0.5 * math.sqrt(math.pi) * input.erfinv().square().exp()))
 deg2rad = _function("deg2rad", "input * 0.017453292519943295f", lambda g: g * (math.pi / 180), np.deg2rad)
 rad2deg = _function("rad2deg", "input * 57.29577951308232f", lambda g: g * (180 / math.pi), np.rad2deg)
 logit = composite("logit", inplace=True)(lambda input, eps=None: _logit(input if eps is None else input.clamp(eps, 1 - eps)))
