@@ -395,6 +395,17 @@ def test_damaged_cache_entries_are_built_again(dev, tmp_path, monkeypatch):
     assert entry.stat().st_mtime_ns == stamp  # a good entry is used as it is
 
 
+def test_the_oldest_cache_entries_go(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLNN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(diskcache, "_LIMIT", 250)
+    for left in (["00", "11"], ["00", "11", "22", "33"]):    # the second time is soon after the first: nobody looks
+        monkeypatch.setattr(diskcache, "_trimmed", False)
+        for age, path in enumerate(diskcache.path_of(2 * digit) for digit in "0123"):
+            os.utime(path if path.write_bytes(b"x" * 100) else None, (1e9 - age, 1e9 - age))
+        diskcache._trim_once()
+        assert sorted(p.stem for p in tmp_path.rglob("*.bin")) == left
+
+
 def test_kernels_that_wait_are_built_together(dev, tmp_path, monkeypatch):
     monkeypatch.setenv("CLNN_CACHE_DIR", str(tmp_path))
     builds = []

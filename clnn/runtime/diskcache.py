@@ -13,6 +13,7 @@ import os
 import struct
 import tempfile
 import threading
+import time
 import zlib
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from ..core.config import cache_dir, config
 
 MAGIC = b"clnn-bin3"
 _LIMIT = 1 << 30  # bytes; beyond it the oldest entries go
+_INTERVAL = 3600  # seconds between two looks at the whole folder, which may hold very many entries
 _trimmed = False
 
 
@@ -117,16 +119,24 @@ def discard(path) -> None:
 
 
 def _trim_once():
-    """Keep the folder bounded: the first write of a process removes the entries that were written longest ago."""
+    """Keep the folder bounded: the first write of a process removes the entries that were written longest ago, unless another just did."""
     global _trimmed
     if _trimmed:
         return
     _trimmed = True
-    found = []
-    for path in cache_dir("kernels").rglob("*.bin"):
-        with contextlib.suppress(OSError):
-            stat = path.stat()
-            found.append((stat.st_mtime, stat.st_size, path))
+    root = cache_dir("kernels")
+    stamp, found = root / "trimmed", []
+    with contextlib.suppress(OSError):
+        if 0 <= time.time() - stamp.stat().st_mtime < _INTERVAL:
+            return
+    with contextlib.suppress(OSError):
+        stamp.touch()
+        for folder in os.scandir(root):
+            for entry in os.scandir(folder) if folder.is_dir() else ():
+                if entry.name.endswith(".bin"):
+                    with contextlib.suppress(OSError):
+                        stat = entry.stat()
+                        found.append((stat.st_mtime, stat.st_size, entry.path))
     excess = sum(size for _, size, _ in found) - _LIMIT
     for _, size, path in sorted(found):
         if excess <= 0:
