@@ -142,7 +142,7 @@ def get_num_threads():
 
 
 _LAZY = set("""__config__ __future__ _C _custom_ops _dynamo _higher_order_ops _inductor _logging _tensor_str _utils accelerator amp ao autograd backends compiler cpu
-                cuda distributed distributions fft func functional futures fx hub jit library linalg mps multiprocessing nn onnx optim overrides profiler
+                cuda distributed distributions fft func functional futures fx hub jit library linalg masked mps multiprocessing nn onnx optim overrides profiler
                 quasirandom random return_types serialization signal sparse special testing torch_version types utils version xpu""".split())
 _PLACES = {                     # names that are read from a module when they are first used
     "_compile": "compile",
@@ -180,6 +180,8 @@ def __getattr__(name):
     if name in _FROM:
         value = globals()[name] = getattr(_importlib.import_module("." + _FROM[name], __package__), name)
         return value
+    if name in ("torch", __name__):                         # programs spell torch.torch.Tensor now and then
+        return _importlib.import_module(__name__)
     if name.startswith("_foreach_"):
         from ._foreach import find
         value = find(name)

@@ -264,6 +264,7 @@ from torch.ao.quantization import DeQuantStub, QuantStub; import torch; q = torc
 from torch.hub import HASH_REGEX, _get_torch_home, download_url_to_file, urlparse; from torch.utils.model_zoo import tqdm
 from torch.optim.optimizer import ParamsT, _default_to_fused_or_foreach, required; import torch._custom_ops, torch._subclasses.fake_tensor
 import torch; k = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU); assert torch._dynamo.config.patch(a=1)(lambda: torch._dynamo.config.a)() == 1
+import torch; torch.torch.Tensor; assert torch.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
 import torch; torch.compiler.set_stance("default"); torch.compiler.cudagraph_mark_step_begin(); torch.accelerator.current_device_idx
 import torch; torch.ops.aten.slice.Tensor(torch.ones(3), 0, 1); torch._check(True); torch.segment_reduce
 """
@@ -361,6 +362,9 @@ def test_lists_of_tensors():
         t._foreach_sub_(a, b, alpha=3)
         values = [[round(v, 4) for x in row for v in x.reshape(-1).tolist()] for row in (*got, a, b)]
         assert values == [[5, 8, -3], [2, 8, -27], [3, 6, -4.5], [2, 5, -7], [4.1231, 9], [1, 4, 0], [4, 4, 8], [1.25, 3.5, -6], [2, 4, 2], [-5, -2, -18], [2, 2, 3]]
+        groups = t.optim.Optimizer._group_tensors_by_device_and_dtype([[a[0], b[0].double(), a[1]], [], b * 2], with_indices=True)
+        assert [(len(lists[0]), lists[1], [x.tolist() for x in lists[2]], at) for lists, at in groups.values()] == [
+            (2, [], [b[0].tolist(), b[0].tolist()], [0, 2]), (1, [], [b[1].tolist()], [1])]
         with pytest.raises(RuntimeError, match="same number of tensors"):
             t._foreach_add(a, b[:1])
     assert not hasattr(clnn, "_foreach_nothing")
