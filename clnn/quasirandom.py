@@ -39,7 +39,7 @@ class SobolEngine:
         self._directions, self._shift = _sobol.directions(dimension), np.zeros(dimension, np.int64)
         if scramble:
             self._scramble()
-        self.num_generated = 0
+        self.num_generated, self._first = 0, dt._default_float.np          # the first point is kept in the dtype of this moment
 
     def _scramble(self):
         seed = self.seed
@@ -68,7 +68,10 @@ class SobolEngine:
     def draw(self, n=1, out=None, dtype=None):
         """The next ``n`` points ``(n, dimension)``."""
         row = dt.as_dtype(dtype) or dt._default_float
-        points = from_array(self._integers(self.num_generated, n) / float(1 << self.MAXBIT), resolve(None), row)
+        values = self._integers(self.num_generated, n) / float(1 << self.MAXBIT)
+        if not self.num_generated and n:
+            values[0] = values[0].astype(self._first)
+        points = from_array(values, resolve(None), row)
         self.num_generated += n
         return points if out is None else set_out(out, points)
 

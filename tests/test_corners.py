@@ -252,6 +252,9 @@ CALLS = {
     "pools of integers": _pooled,
     "convolutions of integers": _integer_convolutions,
     "inference mode": _inference,
+    "the old constructors": lambda t: [c(a) for c in (t.Tensor, t.FloatTensor, t.ones(1).new) for a in ((2, 3), range(3), [1.5], np.ones(2, "f"))]
+    + [t.ones(1).new(t.ones(2)), t.ones(1).new(t.Size([0])), t.ones(1).new()],
+    "Sobol points in double": lambda t: [t.quasirandom.SobolEngine(3, scramble=True, seed=5).draw(4, dtype=t.float64)],
     "names of views": lambda t: [v.grad_fn.name() for x in [t.ones(2, 3, 4, requires_grad=True)] for v in (
         x[0], x[0, 1], x[:, 0], x[0, :], x[1:], x[0, 1:], x[1:, 0], x[..., 0], x[..., :2], x[None], x[0, None], x[:, 1:, None], x[:, None, :, 0], x[::2])],
     "gradients of any iterable": lambda t: [t.autograd.grad((x * x).sum(), {"x": x}.values()) for x in [t.ones(2, requires_grad=True)]]

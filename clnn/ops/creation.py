@@ -355,14 +355,16 @@ def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False):
 
 def legacy_constructor(cls, args, device=None):
     """``Tensor(2, 3)`` (uninitialised) or ``Tensor(data)``."""
-    row = dt._default_float
+    return Tensor._make_subclass(cls, legacy_new(args, dt._default_float, device))
+
+
+def legacy_new(args, row, device):
+    """Before there was ``tensor``: a tensor itself, data in a sequence, or the sizes of one that is not filled (but zeros here)."""
     if len(args) == 1 and isinstance(args[0], Tensor):
-        t = args[0]
-    elif len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)) and not isinstance(args[0], Size):
-        t = tensor(np.asarray(_nested(args[0])), dtype=row, device=device)
-    else:
-        t = zeros(*args, dtype=row, device=device) if args else empty(0, dtype=row, device=device)
-    return Tensor._make_subclass(cls, t)
+        return args[0]
+    if len(args) == 1 and isinstance(args[0], (list, tuple, range, np.ndarray)) and not isinstance(args[0], Size):
+        return tensor(np.asarray(_nested(args[0])), dtype=row, device=device)
+    return zeros(*args, dtype=row, device=device) if args else empty(0, dtype=row, device=device)
 
 
 class _Info:

@@ -125,8 +125,7 @@ Tensor._is_all_true = lambda self: self.all()
 Tensor._is_any_true = lambda self: self.any()
 Tensor.is_same_size = lambda self, other: self.shape == other.shape
 Tensor.is_nonzero = lambda self: bool(self)
-Tensor.new = lambda self, *args, **kw: creation.tensor(*args, dtype=self.dtype, device=self._storage.device) if args and isinstance(
-    args[0], (list, np.ndarray)) else creation.empty(*args or (0,), dtype=self.dtype, device=self._storage.device)
+Tensor.new = lambda self, *args, **kw: creation.legacy_new(args, self.dtype, self._storage.device)
 Tensor.new_empty_strided = lambda self, size, stride, dtype=None, device=None, **kw: empty_strided(size, stride, dtype=dtype or self.dtype,
                                                                                                device=device or self.device)
 Tensor.unsafe_chunk = lambda self, chunks, dim=0: self.chunk(chunks, dim)

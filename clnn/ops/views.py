@@ -184,8 +184,8 @@ Tensor.mT = property(lambda self: self.transpose(-2, -1))
 def _expand(input, size):
     lead = len(size) - len(input.shape)
     if lead < 0:
-        raise RuntimeError(f"expand({type_of(input)}, size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal to the "
-                           f"number of dimensions in the tensor ({len(input.shape)})")
+        raise RuntimeError(f"expand({type_of(input)}{{{list(input.shape)}}}, size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal to "
+                           f"the number of dimensions in the tensor ({len(input.shape)})")
     out, strides = [], []
     for i, want in enumerate(size):
         have, stride = (input.shape[i - lead], input._strides[i - lead]) if i >= lead else (1, 0)
