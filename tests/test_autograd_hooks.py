@@ -118,6 +118,14 @@ def custom_outputs(T):
     return x.grad, len(low.grad_fn.next_functions), high.requires_grad, low.grad_fn.metadata, len(x.sum().grad_fn.next_functions)
 
 
+def names_of_the_modes(T):
+    """Where programs import them from."""
+    import importlib
+    modes = importlib.import_module(T.__name__ + ".autograd.grad_mode")
+    with modes.set_multithreading_enabled(False), modes.no_grad():
+        return T.is_grad_enabled(), modes.enable_grad is T.enable_grad
+
+
 def refused(call):
     @functools.wraps(call)
     def run(T):
@@ -140,7 +148,7 @@ REFUSED = [refused(f) for f in (
 
 
 @pytest.mark.parametrize("case", [hooks_in_their_order, gradients_of_the_newest_value, gradients_between_nodes, hooks_for_several, writing_what_is_kept,
-                                  hooks_for_one_kept_value, decorated_generators_catch, custom_outputs], ids=lambda f: f.__name__)
+                                  hooks_for_one_kept_value, decorated_generators_catch, custom_outputs, names_of_the_modes], ids=lambda f: f.__name__)
 def test_same(case):
     assert_same(case)
 

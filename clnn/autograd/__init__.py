@@ -4,9 +4,10 @@ from __future__ import annotations
 from .._tensor.backward import backward, grad
 from .._tensor.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .._tensor.tensor import Tensor as _Tensor
-from . import anomaly_mode, forward_ad, function, functional, graph
+from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph
 from .anomaly_mode import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from .function import Function
+from .grad_mode import set_multithreading_enabled
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 
@@ -24,9 +25,9 @@ class Variable(metaclass=_VariableType):
 
 
 __all__ = ["Function", "GradcheckError", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad",
-           "function", "functional", "grad",
+           "function", "functional", "grad", "grad_mode",
            "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_enabled", "is_grad_enabled", "no_grad", "set_detect_anomaly",
-           "set_grad_enabled"]
+           "set_grad_enabled", "set_multithreading_enabled"]
 
 
 def _profiler_enabled() -> bool:

@@ -71,7 +71,8 @@ def _parts(draw, shape, row, *rest) -> Tensor:
 def _uniform(shape, row, device, generator, low=0.0, high=1.0):
     if row.is_complex:
         return _parts(_uniform, shape, row, device, generator, low, high)
-    return _sample(_UNIFORM, (_BITS[row], low, high), shape, _float_only("uniform", row), device, generator)
+    row = _float_only("uniform", row)
+    return _sample(_UNIFORM, (_BITS[row], low, high), shape, row, device, generator)
 
 
 def _normal(shape, row, device, generator, mean=0.0, std=1.0):
@@ -338,14 +339,14 @@ def _cauchy_(shape, row, device, generator, median=0.0, sigma=1.0):
 
 
 @_fill("random_")
-def _random_(shape, row, device, generator, from_=0, to=None, **kw):
+def _random_(shape, row, device, generator, from_=None, to=None, **kw):
     """Overwrite with whole numbers from [from, to); by default all that the dtype holds exactly."""
     from_ = kw.pop("from", from_)
     if to is None:
-        if from_:
+        if from_ is not None:
             return _integers(0, from_, shape, row, device, generator)
         to = 2 if row is dt.bool_ else 2 ** (_BITS[row]) + 1 if row.is_floating_point else int(np.iinfo(row.np).max) + 1
-    return _integers(from_, to, shape, row, device, generator)
+    return _integers(from_ or 0, to, shape, row, device, generator)
 
 
 def bernoulli_(self, p=0.5, *, generator=None):
