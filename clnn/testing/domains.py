@@ -44,7 +44,8 @@ WEIGHT = Domain(0.1, 0.9, 0, 1)
 OVER_MINUS_ONE = Domain(-0.9, 4.0, 0, 9)
 
 DOMAINS = {
-    "log": (POSITIVE,), "log2": (POSITIVE,), "log10": (POSITIVE,), "sqrt": (POSITIVE,), "rsqrt": (POSITIVE,), "_pow_root": (POSITIVE,), "_pow_inverse_root": (POSITIVE,), "lgamma": (POSITIVE,),
+    "log": (POSITIVE,), "log2": (POSITIVE,), "log10": (POSITIVE,), "sqrt": (POSITIVE,), "rsqrt": (POSITIVE,),
+    "_pow_root": (POSITIVE,), "_pow_inverse_root": (POSITIVE,), "lgamma": (POSITIVE,),
     "digamma": (POSITIVE,), "log1p": (OVER_MINUS_ONE,), "asin": (UNIT,), "acos": (UNIT,), "atanh": (UNIT,), "erfinv": (UNIT,),
     "acosh": (ABOVE_ONE,), "reciprocal": (NONZERO,), "true_divide": (ANY, NONZERO), "trunc_divide": (ANY, NONZERO), "logit": (PROBABILITY,),
     "floor_divide": (ANY, NONZERO), "remainder": (ANY, NONZERO), "fmod": (ANY, NONZERO), "pow": (POSITIVE, EXPONENT), "xlogy": (ANY, POSITIVE),
