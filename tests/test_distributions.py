@@ -106,7 +106,7 @@ def test_as_in_pytorch(name):
         assert bool(d.support.check(d.sample((50,))).all())
 
 
-PAIRS = {"Beta": "Normal Exponential Gamma Uniform", "Exponential": "Gamma Gumbel", "Gamma": "Normal Beta",
+PAIRS = {"Beta": "Normal Exponential Gamma Uniform ContinuousBernoulli", "Exponential": "Gamma Gumbel", "Gamma": "Normal Beta Gumbel",
          "Gumbel": "Exponential", "Laplace": "Gamma", "Normal": "Gumbel Laplace Uniform", "Pareto": "Gamma Normal",
          "Uniform": "Gumbel Gamma Beta", "Bernoulli": "Poisson", "Poisson": "Bernoulli",
          "MultivariateNormal": "LowRankMultivariateNormal", "LowRankMultivariateNormal": "MultivariateNormal"}

@@ -244,3 +244,27 @@ def test_comparisons():
     assert not clnn.allclose(x, x) and clnn.allclose(x, x, equal_nan=True) and not clnn.equal(x, x)
     assert clnn.equal(clnn.zeros(0), clnn.zeros(0)) and not clnn.equal(clnn.zeros(2), clnn.zeros(3))
     assert clnn.isclose(clnn.tensor([1, 100]), clnn.tensor([1, 101]), rtol=0.02).tolist() == [True, True]
+
+
+@pytest.mark.parametrize("name, kwargs", [
+    ("sum", {}), ("prod", dict(dim=1)), ("cumsum", dict(dim=1)), ("cumprod", dict(dim=0)), ("amax", dict(dim=(0,))), ("amin", dict(dim=1, keepdim=True)),
+    ("argmax", dict(dim=1)), ("argmin", {}), ("mean", dict(dim=1)), ("median", dict(dim=1)), ("logsumexp", dict(dim=1)), ("norm", dict(ord=3.0, dim=1)),
+    ("var", dict(dim=1)), ("std", dict(unbiased=False)), ("softmax", dict(dim=1)), ("log_softmax", dict(dim=1)), ("softmin", dict(dim=0)),
+    ("normalize", dict(ord=2.0, dim=1))])
+def test_masked(name, kwargs):
+    x = np.random.default_rng(8).standard_normal((3, 5)).astype("f")
+    mask = np.array([[1, 0, 1, 1, 0], [0, 0, 1, 0, 0], [1, 1, 1, 1, 1]], bool)
+    if name in ("argmax", "argmin"):
+        kwargs = {"dim": None, **kwargs}
+    found = []
+    for lib in (torch, clnn):
+        a = lib.tensor(x, requires_grad=True)
+        masked = __import__(lib.__name__ + ".masked", fromlist=["sum"])
+        out = getattr(masked, name)(a, mask=lib.tensor(mask), **kwargs)
+        found.append([out.detach().numpy()])
+        if out.requires_grad:
+            kept = out.masked_fill(~lib.tensor(mask), 0.0) if out.shape == a.shape else out
+            found[-1].append(lib.autograd.grad((kept * lib.arange(1.0, 1.0 + out.numel()).reshape(out.shape)).sum(), a)[0].numpy())
+    for want, got in zip(*found):
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-5)

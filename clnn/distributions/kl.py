@@ -397,6 +397,26 @@ def _uniform_pareto(p, q):
     return clnn.where(p.low < q.support.lower_bound, math.inf, value)
 
 
+def _to_continuous_bernoulli(p, q):
+    """``-H(p) - E[log q]`` where the logarithm of q's density is linear in the value."""
+    return -p.entropy() - p.mean * q.logits - clnn.log1p(-q.probs) - q._cont_bern_log_norm()
+
+
+register_kl(Beta, ContinuousBernoulli)(_to_continuous_bernoulli)
+
+
+@register_kl(Uniform, ContinuousBernoulli)
+def _uniform_continuous_bernoulli(p, q):
+    return _to_continuous_bernoulli(p, q).masked_fill((p.high >= 1) | (p.low <= 0), math.inf)
+
+
+@register_kl(Gamma, Gumbel)
+def _gamma_gumbel(p, q):
+    a, b, m = p.concentration, p.rate * q.scale, q.loc / q.scale            # x / scale has the rate b; E[exp(-x / scale)] = (1 + 1 / b)^-a
+    known = (a - 1) * a.digamma() - a.lgamma() - a + b.log() + a / b
+    return known + (m - a * clnn.log1p(1 / b)).exp() - m
+
+
 @register_kl(Exponential, Gumbel)
 def _exponential_gumbel(p, q):
     scale = q.scale * p.rate

@@ -296,6 +296,8 @@ def _group_view(t, groups):
 
 
 def _group_decomposed(input, groups, weight, bias, eps):
+    if not input._numel:
+        return input * 1
     x = input.to(input.dtype.acc_dtype).reshape(input.shape[0], groups, input.shape[1] // groups, -1)
     x = x - x.mean((2, 3), keepdim=True)
     out = x * ((x * x).mean((2, 3), keepdim=True) + eps).rsqrt()

@@ -89,7 +89,7 @@ def shift(x, dim, reverse=False):
     strides, n = contiguous_strides(x.shape), x.shape[dim]
     size = x.shape[:dim] + (n - 1,) + x.shape[dim + 1:]
     step = strides[dim]
-    if n == 1:
+    if n <= 1:
         return x * 0
     return embed_strided(x.as_strided(size, strides, x._offset + (step if reverse else 0)), x.shape, size, strides, 0 if reverse else step)
 
