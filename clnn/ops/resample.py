@@ -432,7 +432,9 @@ def _grid_sample(input, grid, mode, padding, align):
     count, channels = input.shape[:2]
     points, chunk = out._numel // (count * channels), min(channels, 16)
     groups = -(-channels // chunk)
-    run(device, "resample/grid", dict(T=input.dtype, RANK=rank, MODE=mode, PAD=padding, ALIGN=int(align)), (points, count * groups), (64, 1),
+    each, local = (64, (1, 1)) if device.loops else (1, (64, 1))
+    params = dict(T=input.dtype, RANK=rank, MODE=mode, PAD=padding, ALIGN=int(align), POINTS=each)
+    run(device, "resample/grid", params, (-(-points // each), count * groups), local,
         input.contiguous(), grid.contiguous(), out, points, channels, groups, chunk, *(1,) * (3 - rank), *input.shape[2:])
     return out
 

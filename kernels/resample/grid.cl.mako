@@ -2,18 +2,21 @@
 ## Sampling at the points of a grid: y[n, c, p] = sum over the taps around grid[n, p] of their weights times x[n, c, tap].
 ##
 ## x (N, C, SD, SH, SW), grid (N, P, RANK) with the coordinate of the last axis first, y (N, C, P), contiguous. SD is 1 for two axes.
-## Geometry: global (P, N * groups); a work-item does `chunk` channels of its point.
+## Geometry: global (ceil(P / POINTS), N * groups); a work-item does `chunk` channels of its points.
 ##
 ## Parameter  legal values
 ## T          dtype row (float) of all three
 ## RANK       2 | 3
 ## MODE       bilinear nearest bicubic (two axes)
 ## PAD        zeros border reflection
+## POINTS     points of a work-item: 1, or many where the compiler makes vectors of loops: channel by channel it goes over them and stays in one plane
 ## ALIGN      1: -1 and 1 are the centres of the outermost elements | 0: their outer edges
 <%
+    import itertools
     ACC = T.acc
     AXES = "HW" if RANK == 2 else "DHW"
     TAPS = {"bilinear": 2, "nearest": 1, "bicubic": 4}[MODE]
+    taps = list(itertools.product(range(TAPS), repeat=RANK))
 %>\
 /* The coordinate of an element for a point outside of [0, n - 1]. */
 static inline ${ACC} inside(${ACC} x, const int n) {
@@ -37,8 +40,16 @@ __kernel void grid(IN(${T.c}, x), IN(${T.c}, g), OUT(${T.c}, y), const long poin
     PTR_IN(${T.c}, x);
     PTR_IN(${T.c}, g);
     PTR_OUT(${T.c}, y);
-    const long p = get_global_id(0), image = get_global_id(1) / groups, first = get_global_id(1) % groups * chunk;
-    if (p >= points) return;
+    const long begin = get_global_id(0) * ${POINTS}, image = get_global_id(1) / groups, first = get_global_id(1) % groups * chunk;
+    if (begin >= points) return;
+    const int some = (int)min((long)${POINTS}, points - begin);
+    /* The taps of each point: where they lie in a plane, -1 outside of it, and their weights. */
+% for n in range(len(taps)):
+    int o${n}[${POINTS}];
+    ${ACC} w${n}[${POINTS}];
+% endfor
+    for (int q = 0; q < some; q++) {
+    const long p = begin + q;
 % for k, a in enumerate(reversed(AXES)):
     int i${a}[${TAPS}];
     ${ACC} w${a}[${TAPS}];
@@ -74,19 +85,24 @@ __kernel void grid(IN(${T.c}, x), IN(${T.c}, g), OUT(${T.c}, y), const long poin
 % endif
     }
 % endfor
+% for n, tap in enumerate(taps):
+    o${n}[q] = ${" && ".join(f"i{a}[{k}] >= 0 && i{a}[{k}] < S{a}" for a, k in zip(AXES, tap))} ? (int)(${"iD[%d] * SH * SW + " % tap[0] if RANK == 3 else ""}iH[${tap[-2]}] * SW + iW[${tap[-1]}]) : -1;
+    w${n}[q] = ${" * ".join(f"w{a}[{k}]" for a, k in zip(AXES, tap))};
+% endfor
+    }
     const long last = min(channels, first + chunk);
     for (long ch = first; ch < last; ch++) {
-        const long plane = (image * channels + ch) * SD * SH * SW;
-        ${ACC} sum = 0;
-% for a in AXES:
-        for (int k${a} = 0; k${a} < ${TAPS}; k${a}++) {
-            if (i${a}[k${a}] < 0 || i${a}[k${a}] >= S${a}) continue;
+        __global const ${T.c}* restrict plane = x + (image * channels + ch) * SD * SH * SW;
+        __global ${T.c}* restrict to = y + (image * channels + ch) * points + begin;
+        for (int q = 0; q < some; q++) {
+            ${ACC} sum = 0;
+% for n in range(len(taps)):
+            {
+                const ${ACC} v = w${n}[q] * ${T.load}(plane, max(o${n}[q], 0));
+                sum += o${n}[q] < 0 ? (${ACC})0 : v;
+            }
 % endfor
-            const long i = ${"iD[kD] * SH * SW + " if RANK == 3 else ""}iH[kH] * SW + iW[kW];
-            sum += ${" * ".join(f"w{a}[k{a}]" for a in AXES)} * ${T.load}(x, plane + i);
-% for a in AXES:
+            ${T.store}(to, q, sum);
         }
-% endfor
-        ${T.store}(y, (image * channels + ch) * points + p, sum);
     }
 }
