@@ -416,6 +416,9 @@ def _declare_fractional(nd):
             ratio = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * nd
             output_size = tuple(int(s * r) for s, r in zip(sizes, ratio))
         out, kernel_size = ntuple(output_size, nd), ntuple(kernel_size, nd)
+        for what, o, k, s in zip(("time", "height", "width")[3 - nd:], out, kernel_size, sizes):
+            if o + k - 1 > s:
+                raise RuntimeError(f"{name}(): pool {what} {k} too large relative to input {what} {s}")
         x = input if input.ndim == nd + 2 else input.unsqueeze(0)
         lead = tuple(x.shape[:2])
         u = _random_samples if _random_samples is not None else _random.rand(*lead, nd, dtype=input.dtype, device=input.device)
