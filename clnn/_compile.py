@@ -10,6 +10,7 @@ import gc
 import warnings
 import weakref
 
+from ._results import keeps_tensors, map_tensors
 from ._tensor import tape
 from ._tensor.backward import grad as grad_of
 from ._tensor.device import resolve
@@ -35,8 +36,15 @@ def _flatten(value, leaves):
     try:
         hash(value)
     except TypeError:
-        return ("object", id(value))
-    return ("V", type(value), value)
+        return ("object", id(value), keeps_tensors(value))
+    return ("V", type(value), value, keeps_tensors(value))
+
+
+def _hidden(key):
+    """Whether a key of :func:`_flatten` tells of an object that keeps tensors: a recording would go on with those it found there."""
+    if key.__class__ is not tuple or not key:
+        return False
+    return key[0] in ("object", "V") and key[-1] is True or key[0] not in ("T", "V", "object") and any(map(_hidden, key))
 
 
 def _swap(value, swapped):
@@ -46,9 +54,7 @@ def _swap(value, swapped):
     if isinstance(value, (list, tuple)):
         items = [_swap(v, swapped) for v in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    if isinstance(value, dict):
-        return {k: _swap(v, swapped) for k, v in value.items()}
-    return value
+    return map_tensors(lambda t: swapped.get(id(t), t), value) if isinstance(value, dict) else value
 
 
 def _modules_of(fn):
@@ -140,7 +146,7 @@ class Captured:
         self.homes = [(ref, held[home]) for ref, home in homes if ref() is not None and held[home].int_ptr in self.recording.raw]
         self.outs = []
         outs = []
-        _flatten(self.result, outs)
+        map_tensors(lambda t: outs.append(t) or t, self.result)
         for t in outs:
             kept = any(ref() is t._storage for ref, _ in self.homes)
             self.outs.append((t, None if kept else self.recording.handle(t._storage.buf)))
@@ -173,24 +179,18 @@ class Captured:
         if self.tracked:
             walk = Replayed(self, inputs)
             self.walk = weakref.ref(walk)
-        return self._rebuild(self.result, iter(self.outs), walk)
+        outs = iter(self.outs)
+        return map_tensors(lambda t: self._renewed(*next(outs), walk), self.result)
 
-    def _rebuild(self, value, outs, walk):
-        if isinstance(value, Tensor):
-            t, handle = next(outs)
-            if handle is None:
-                return t
-            got = _fresh(self.device, t, handle)
-            for nr, tracked in enumerate(self.tracked):
-                if tracked is t:
-                    got._grad_fn, got._out_nr, got._rg = walk, nr, True
-            return got
-        if isinstance(value, (list, tuple)):
-            items = [self._rebuild(v, outs, walk) for v in value]
-            return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-        if isinstance(value, dict):
-            return {k: self._rebuild(v, outs, walk) for k, v in value.items()}
-        return value
+    def _renewed(self, t, handle, walk):
+        """What stands for the recorded output ``t`` after a replay."""
+        if handle is None:
+            return t
+        got = _fresh(self.device, t, handle)
+        for nr, tracked in enumerate(self.tracked):
+            if tracked is t:
+                got._grad_fn, got._out_nr, got._rg = walk, nr, True
+        return got
 
     def gradients(self, grads):
         """Gradients of the leaves for output gradients ``grads``, by the recorded backward pass."""
@@ -297,6 +297,8 @@ class Compiled:
             return self._fn(*args, **kwargs)
         if len(self._recordings) >= MAX_RECORDINGS:
             return self._fall_back(key, "too many different inputs were seen", args, kwargs)
+        if _hidden(key[:2]):
+            return self._fall_back(key, "an argument is an object that keeps tensors", args, kwargs)
         if device.kind == "meta" or any(t._storage.device is not device or not t._dense or t._base is not None and t._base._rg for t in inputs):
             return self._fall_back(key, "inputs lie on several devices or are views", args, kwargs)
         proxies = [t.detach().requires_grad_() if t._rg else t for t in inputs]

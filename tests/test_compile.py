@@ -141,3 +141,37 @@ def test_stances():
     assert seen == [1, 1, 1, 1, -1, -1, 1, 1, -1] and f(y)[0].item() == 1 and not clnn.compiler.is_compiling()
     with pytest.raises(RuntimeError, match="invalid torch.compile stance"):
         set_stance("fast")
+
+
+class Output(dict):
+    """A dictionary whose entries are attributes, too."""
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        setattr(self, key, value)
+
+
+class Cache:
+    """An object that keeps tensors and grows when it is used."""
+
+    def __init__(self):
+        self.seen = []
+
+    def add(self, x):
+        self.seen.append(x)
+        return sum(self.seen)
+
+
+def test_results_and_arguments_of_own_classes():
+    """Results keep their classes, their tensors are new at every call; a recording never goes on with the tensors of an object that came as an argument."""
+    def step(x):
+        cache, out = Cache(), Output()
+        out["total"], out["cache"] = cache.add(x * 2), cache
+        return out
+    compiled = clnn.compile(step)
+    got = [compiled(clnn.full((3,), float(i))) for i in range(5)]
+    assert [type(g) for g in got] == [Output] * 5 and all(g.total is g["total"] for g in got)
+    assert [g.total[0].item() for g in got] == [g.cache.seen[0][0].item() for g in got] == [0, 2, 4, 6, 8]
+    cache, grow = Cache(), clnn.compile(lambda x, cache: cache.add(x))
+    assert [grow(clnn.ones(2), cache)[0].item() for _ in range(5)] == [1, 2, 3, 4, 5] and len(cache.seen) == 5
+    assert list(grow.fallbacks.values()) == ["an argument is an object that keeps tensors"]

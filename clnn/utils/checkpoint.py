@@ -257,6 +257,15 @@ def set_checkpoint_debug_enabled(enabled):
     yield
 
 
+def get_device_states(*args):
+    """(devices, states) of the generators of other devices than the CPU: none, as one generator serves all devices."""
+    return [], []
+
+
+def set_device_states(devices, states, *, device_type=None):
+    """Nothing to restore: see :func:`get_device_states`."""
+
+
 def noop_context_fn():
     """Two context managers that do nothing: the default of ``context_fn``."""
     return contextlib.nullcontext(), contextlib.nullcontext()
