@@ -145,6 +145,8 @@ _LAZY = set("""__config__ __future__ _C _custom_ops _dynamo _higher_order_ops _i
                 cuda distributed distributions fft func functional futures fx hub jit library linalg masked mps multiprocessing nn onnx optim overrides profiler
                 quasirandom random return_types serialization signal sparse special testing torch_version types utils version xpu""".split())
 _PLACES = {                     # names that are read from a module when they are first used
+    "_copies": """alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy
+        t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy view_copy view_as_complex_copy view_as_real_copy""",
     "_compile": "compile",
     "serialization": "save load",
     "_serialization.files": "SerializationError",

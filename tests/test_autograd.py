@@ -122,6 +122,17 @@ def written_views_and_layouts(T):
 
 
 @scenario
+def copies_in_place_of_views(T):
+    x = T.arange(6.0).reshape(2, 3).requires_grad_()
+    y = T.t_copy(x)
+    y.add_(1)
+    first, second = T.unbind_copy(x)
+    part = T.slice_copy(x, 1, 0, 2)
+    (y[1] * 2 + first[0] + second[2] + part.sum()).sum().backward()
+    return x.grad, y, T.view_copy(x, (3, 2)), T.detach_copy(x).requires_grad, T.squeeze_copy(x[:, None]).stride()
+
+
+@scenario
 def constants_written_over(T):
     x = T.tensor([1.0, 2.0, 3.0], requires_grad=True)
     y, z = x * 2, x * 3
