@@ -1,4 +1,4 @@
-"""Functions that view a tensor, as copies: ``clnn.<name>_copy(...)`` is ``clnn.<name>(...)`` with memory of its own."""
+"""Functions that view a tensor, as copies: ``clnn.<name>_copy(...)`` is ``clnn.<name>(...)`` with memory of its own.""" All of them pass gradients on.
 from __future__ import annotations
 
 from ._tensor.inplace import set_out
@@ -12,7 +12,7 @@ def _slice(input, dim=0, start=None, end=None, step=1):
     return input[(slice(None),) * (dim % len(input.shape)) + (slice(start, end, step),)]
 
 
-_OWN = dict(alias=lambda input: input, slice=_slice, view_as_complex=None, view_as_real=None)
+_OWN = dict(alias=lambda input: input, detach=lambda input: input, slice=_slice, view_as_complex=None, view_as_real=None)
 
 
 def _copying(name):
