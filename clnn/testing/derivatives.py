@@ -138,12 +138,18 @@ def _torch_gradient(op, fn, call, got, seeds, row):
 
 @two_parts
 def double_gradient(op):
-    """The gradient of the gradient against finite differences of the gradient."""
+    """The gradient of the gradient against finite differences of the gradient.
+
+    It is made of operators whose values are compared on every driver, so where builds are dear every second operator does.
+    """
     row, found = _differentiable(op)
     if not op.gradcheck:
         raise NotApplicable("gradcheck=False")
+    dear = cases.builds_are_dear()
+    if dear and zlib.crc32(op.name.encode()) & 1:
+        raise NotApplicable("left to the suites of drivers that build faster")
     rng, jobs = _rng(op), []
-    for call in found[:2]:
+    for call in found[:1 if dear else 2]:
         outs, leaves = _outputs_with_grad(op, call)
         if not outs or not leaves:
             continue
