@@ -276,11 +276,6 @@ _range = __builtins__["range"] if isinstance(__builtins__, dict) else __builtins
 # -- function forms of methods ----------------------------------------------------------------------------------------------------------
 
 
-def as_subclass(input, cls):
-    """``input`` as an object of a class derived from Tensor, with the same memory and history."""
-    return input.as_subclass(cls)
-
-
 def detach(input):
     """The same memory without history."""
     return input.detach()

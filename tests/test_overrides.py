@@ -258,3 +258,27 @@ def test_own_classes_ask_for_nothing():
     for cls in (clnn.nn.Parameter, clnn.nn.UninitializedBuffer, clnn.nn.attention.bias.CausalBias):
         assert cls.__torch_function__ is override.disabled
     assert not override.active
+
+
+def test_attributes_may_be_replaced_as_a_whole():
+    """A program that copies one tensor's attributes to another leaves the history of both alone, also in methods that it adds to Tensor."""
+    class Tagged(clnn.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            result = super().__torch_function__(func, types, args, kwargs or {})
+            if isinstance(result, Tagged):
+                result.take(args[0])
+            return result
+
+    clnn.Tensor.take = lambda self, other: setattr(self, "__dict__", dict(other.__dict__))
+    clnn.alias_of = clnn.Tensor.as_subclass
+    try:
+        x = clnn.ones(3, requires_grad=True)
+        t = x.as_subclass(Tagged)
+        t.tag = "a"
+        y = (t * 2).sum()
+        assert type(y) is Tagged and y.tag == "a" and y.requires_grad and type(clnn.alias_of(y, clnn.Tensor)) is clnn.Tensor
+        y.backward()
+        assert x.grad.tolist() == [2, 2, 2]
+    finally:
+        del clnn.Tensor.take, clnn.alias_of

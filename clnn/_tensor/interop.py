@@ -10,6 +10,7 @@ from ..core.shape import Size
 from ..graph.node import Storage
 from .device import resolve
 from .grad_mode import state
+from .handle import HISTORY
 from .tensor import Tensor, contiguous_strides, make
 
 
@@ -103,8 +104,7 @@ def deepcopy(t: Tensor, memo):
     return new
 
 
-_PRIVATE = frozenset(("_rg", "_grad", "_grad_fn", "_out_nr", "_base", "_ver", "_view_version", "_accumulator", "_leaf_hooks",
-                      "_post_accumulate_hooks", "_rewritten", "_inference", "_retain", "_views"))
+_PRIVATE = HISTORY
 
 
 def reduce(t: Tensor):

@@ -38,8 +38,13 @@ def namespaces():
                  and (f.__module__ or "").startswith("clnn")}
         yield owner, names
     yield autograd, {"backward": autograd.backward, "grad": autograd.grad}
-    yield Tensor, {n: f for n, f in vars(Tensor).items() if (type(f) is FunctionType or type(f) is property) and n not in FIXED
-                   and (not n.startswith("_") or n.startswith("__"))}
+    yield Tensor, {n: f for n, f in vars(Tensor).items() if n not in FIXED and (not n.startswith("_") or n.startswith("__")) and _own(f)}
+
+
+def _own(f):
+    """Whether a member of Tensor is a method or property of clnn's, not one that a program put there."""
+    f = f.fget if type(f) is property else f
+    return type(f) is FunctionType and f.__globals__.get("__name__", "").startswith("clnn")
 
 
 def is_setting(name):
@@ -49,7 +54,8 @@ def is_setting(name):
 
 def functions():
     """(function, what the classes are told, whether its arguments are asked), each function once."""
-    seen = set()
+    from .override import as_subclass
+    seen = {id(as_subclass)}                    # fixed under any name that a program gives it
     for owner, names in namespaces():
         for name, f in names.items():
             for fn, func in _parts(owner, name, f):

@@ -17,20 +17,22 @@ from ..graph.node import Storage, held, record
 from . import tape
 from .device import public
 from .grad_mode import state
+from .handle import Handle, attributes
 from .pointers import address
 from .views import refresh, watch
 
 _refcount = sys.getrefcount
 
 
-class Tensor:
+class Tensor(Handle):
     """A multi-dimensional array on an OpenCL device, with gradients.
 
     Make one with ``clnn.tensor``, ``clnn.zeros``, ``clnn.randn`` or ``clnn.from_numpy``.
     """
 
     __module__ = "clnn"             # where it is public
-    __slots__ = ("_storage", "shape", "_strides", "_offset", "dtype", "_numel", "_dense", "__dict__", "__weakref__")
+    __slots__ = ("_storage", "shape", "_strides", "_offset", "dtype", "_numel", "_dense")
+    __dict__ = attributes
 
     # Rarely set: class-level defaults keep fresh tensors cheap.
     _rg = False
