@@ -273,8 +273,32 @@ def _one_hots(like):
     return [row.reshape(like.shape) for row in eye.unbind(0)] if like.numel() else []
 
 
+def _by_rows(outputs, variables, linked):
+    """The table [output][variable] of Jacobians by one backward pass per element of the outputs."""
+    table = []
+    for o in outputs:
+        rows = [_gradients([o], variables, [seed], linked, True) for seed in _one_hots(o)]
+        table.append([clnn.stack(column).reshape(*o.shape, *v.shape) for column, v in zip(zip(*rows), variables)] if rows else
+                     [v.new_zeros(*o.shape, *v.shape) for v in variables])
+    return table
+
+
+def _by_columns(outputs, variables, linked):
+    """The same by one forward pass per element of the variables."""
+    push = _pushforward(outputs, variables)
+    table = [[None] * len(variables) for _ in outputs]
+    for j, v in enumerate(variables):
+        columns = []
+        for seed in _one_hots(v):
+            tangents = [seed if k == j else clnn.zeros_like(w) for k, w in enumerate(variables)]
+            columns.append(push(tangents, linked))
+        for i, o in enumerate(outputs):
+            table[i][j] = clnn.stack([c[i] for c in columns], -1).reshape(*o.shape, *v.shape) if columns else o.new_zeros(*o.shape, *v.shape)
+    return table
+
+
 def _jacobian(func, argnums, has_aux, name, fill):
-    """What jacrev and jacfwd share; ``fill(outputs, variables, linked)`` gives a table [output][variable] of Jacobians."""
+    """What they all share; ``fill(outputs, variables, linked)`` gives the table [output][variable]."""
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
         outer_grad = state.grad
@@ -309,14 +333,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
         tensor([[2., 0.],
                 [0., 4.]])
     """
-    def fill(outputs, variables, linked):
-        table = []
-        for o in outputs:
-            rows = [_gradients([o], variables, [seed], linked, True) for seed in _one_hots(o)]
-            table.append([clnn.stack(column).reshape(*o.shape, *v.shape) for column, v in zip(zip(*rows), variables)] if rows else
-                         [v.new_zeros(*o.shape, *v.shape) for v in variables])
-        return table
-    return _jacobian(func, argnums, has_aux, "jacrev", fill)
+    return _jacobian(func, argnums, has_aux, "jacrev", _by_rows)
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error", chunk_size=None):
@@ -324,22 +341,13 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error", chunk_size=Non
 
     Arguments, result and example as for :func:`jacrev`.
     """
-    def fill(outputs, variables, linked):
-        push = _pushforward(outputs, variables)
-        table = [[None] * len(variables) for _ in outputs]
-        for j, v in enumerate(variables):
-            columns = []
-            for seed in _one_hots(v):
-                tangents = [seed if k == j else clnn.zeros_like(w) for k, w in enumerate(variables)]
-                columns.append(push(tangents, linked))
-            for i, o in enumerate(outputs):
-                table[i][j] = clnn.stack([c[i] for c in columns], -1).reshape(*o.shape, *v.shape) if columns else o.new_zeros(*o.shape, *v.shape)
-        return table
-    return _jacobian(func, argnums, has_aux, "jacfwd", fill)
+    return _jacobian(func, argnums, has_aux, "jacfwd", _by_columns)
 
 
 def hessian(func, argnums=0):
-    """A function that gives the matrix of second derivatives of a scalar function: the Jacobian of its gradient.
+    """A function that gives the matrix of second derivatives of a function: the Jacobian of its gradient, or of its Jacobian.
+
+    The outer Jacobian takes one backward pass per element of the inner one, or one forward pass per element of the argument, whichever is less.
 
     Example::
 
@@ -347,7 +355,10 @@ def hessian(func, argnums=0):
         tensor([[ 6.,  0.],
                 [ 0., 12.]])
     """
-    return jacrev(jacrev(func, argnums), argnums)
+    def fill(outputs, variables, linked):
+        fewer = sum(v.numel() for v in variables) < sum(o.numel() for o in outputs)
+        return (_by_columns if fewer else _by_rows)(outputs, variables, linked)
+    return _jacobian(jacrev(func, argnums), argnums, False, "hessian", fill)
 
 
 # -- modules --------------------------------------------------------------------------------------------------------------------
