@@ -25,7 +25,8 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_seriali
 
     Args:
         obj: tensors, parameters, numbers, text, bytes, None, dtypes, devices, sizes, NumPy's numbers and arrays, and dicts, lists,
-            tuples and sets of them. Objects of other classes are written, too, with a warning: `clnn.load` will refuse the file.
+            tuples and sets of them. Objects of other classes are written, too, with a warning: `clnn.load` wants them
+            named by :func:`add_safe_globals`.
         f: file name, or a binary file open for writing. A name that ends in `.safetensors` writes that format (a flat dict of
             tensors). A file of that name is replaced only when the new one is complete.
         pickle_module, pickle_protocol, _use_new_zipfile_serialization: accepted as in PyTorch; only the zip format is written.
@@ -33,7 +34,7 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_seriali
     Tensors that share memory share it again after loading; views and strides are kept.
 
     Raises:
-        SerializationError: `obj` holds something else; the message names the place.
+        SerializationError: `obj` holds a function, a module or what cannot be pickled; the message names the place.
 
     Example::
 

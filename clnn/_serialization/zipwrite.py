@@ -332,8 +332,8 @@ def write_zip(obj, file, root):
     pickler = Pickler()
     data = pickler.dump(obj)
     if pickler.foreign:
-        warnings.warn(f"save: the file holds a {pickler.foreign}; clnn.load, which runs no code of a file, will refuse it, PyTorch reads it with "
-                      "weights_only=False", stacklevel=3)
+        warnings.warn(f"save: the file holds a {pickler.foreign}; clnn.load, which runs no code of a file, will refuse it unless "
+                      "serialization.add_safe_globals names the class; PyTorch reads it with weights_only=False", stacklevel=3)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         _add(archive, f"{root}/data.pkl", data)
         _add(archive, f"{root}/byteorder", sys.byteorder.encode())
