@@ -1,4 +1,4 @@
-"""Functions that view a tensor, as copies: ``clnn.<name>_copy(...)`` is ``clnn.<name>(...)`` with memory of its own.""" All of them pass gradients on.
+"""Functions that view a tensor, as copies: ``clnn.<name>_copy(...)`` is ``clnn.<name>(...)`` with memory of its own. All of them pass gradients on."""
 from __future__ import annotations
 
 from ._tensor.inplace import set_out
