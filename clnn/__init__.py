@@ -36,7 +36,7 @@ from .storage import TypedStorage, UntypedStorage, from_file  # noqa: F401
 
 for _row in _dtype_module.ALL + _dtype_module.NAMES_ONLY:
     globals()[_row.name.rstrip("_")] = _row
-for _n in ("half", "double", "short", "long", "float", "int", "cfloat", "cdouble"):              # PyTorch's dtype aliases, some of which hide builtins here
+for _n in ("half", "double", "short", "long", "float", "int", "cfloat", "cdouble", "chalf"):              # PyTorch's dtype aliases, some of which hide builtins here
     globals()[_n] = _dtype_module.from_name(_n)
 inf, nan, pi, e = __import__("math").inf, __import__("math").nan, __import__("math").pi, __import__("math").e
 newaxis = None

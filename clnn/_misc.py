@@ -482,7 +482,6 @@ _FAMILIES = {
     "quantised dtypes": "qint8 quint8 qint32 quint4x2 quint2x4 qscheme per_tensor_affine per_channel_affine per_tensor_symmetric "
                         "per_channel_symmetric quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
                         "q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis quantization",
-    "dtypes of this width": "complex32 chalf",
     "nested tensors": "nested jagged to_padded_tensor",
     "masked tensors": "masked",
     "graphs of Python programs": "export package",

@@ -271,6 +271,7 @@ def test_call(name):
 def test_dtypes_that_are_names():
     """Programs compare dtypes with these and ask for their limits; a tensor of them is refused in words, wherever it would be made."""
     narrow, x = clnn.float8_e4m3fn, clnn.ones(3)
+    assert (clnn.complex32 is clnn.chalf, clnn.complex32.is_complex, clnn.complex32.itemsize) == (True, True, 4)
     assert (narrow.itemsize, narrow.is_floating_point, x.dtype == narrow, clnn.finfo(narrow).max, clnn.iinfo(clnn.uint32).max) == (1, True, False, 448.0, 2**32 - 1)
     for call in (lambda: x.to(narrow), lambda: clnn.zeros(3, dtype=narrow), lambda: clnn.tensor([1.0], dtype=narrow), lambda: x.view(clnn.uint32),
                  lambda: clnn.arange(3, dtype=clnn.uint16), lambda: clnn.rand(3, dtype=narrow), lambda: clnn.randint(3, (2,), dtype=clnn.uint64),

@@ -436,3 +436,12 @@ def test_device_blocks_at_construction():
         m = clnn.nn.LSTM(2, 3)
         inner = clnn.nn.Linear(2, 2, device=here)
     assert {p.device for p in m.parameters()} == {there} and inner.weight.device == here and clnn.ones(1).device == here
+
+
+def test_operators_as_attributes_of_a_class_take_no_self():
+    class Net(clnn.nn.Module):
+        act, helper = clnn.nn.functional.relu, lambda self, x: self.act(x) + 1
+
+        def forward(self, x):
+            return self.helper(x)
+    assert Net()(clnn.tensor([-1.0, 2.0])).tolist() == [1, 3]

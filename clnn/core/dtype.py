@@ -80,12 +80,13 @@ for _i, _d in enumerate(ALL):
 # Names only: programs compare dtypes with these, ask for their limits and use them as defaults. There are no tensors of them (see ``noticed``).
 NAMES_ONLY = tuple([dtype(name, getattr(ml_dtypes, name), "uchar", "float", FLOAT, "", "")
                     for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")]
-                   + [dtype(name, name, c, c, INT, "0", "", False) for name, c in (("uint16", "ushort"), ("uint32", "uint"), ("uint64", "ulong"))])
+                   + [dtype(name, name, c, c, INT, "0", "", False) for name, c in (("uint16", "ushort"), ("uint32", "uint"), ("uint64", "ulong"))]
+                   + [dtype("complex32", "V4", "uint", "float2", COMPLEX, "", "")])
 
 FLOATS = (float16, bfloat16, float32, float64)
 INTS = (uint8, int8, int16, int32, int64)
 _BY_NAME = {d.name: d for d in ALL + NAMES_ONLY}
-_BY_NAME.update(half=float16, float=float32, double=float64, short=int16, int=int32, long=int64, cfloat=complex64, cdouble=complex128)
+_BY_NAME.update(half=float16, float=float32, double=float64, short=int16, int=int32, long=int64, cfloat=complex64, cdouble=complex128, chalf=NAMES_ONLY[-1])
 _BY_NP = {d.np: d for d in ALL}
 _BY_PY = {bool: bool_, int: int64, float: float32, complex: complex64}
 _OF_ACC = {"int": int32, "long": int64, "float": float32, "double": float64, "float2": complex64, "double2": complex128}

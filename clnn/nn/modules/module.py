@@ -1,4 +1,6 @@
 """Module: the base class of all layers and models."""
+from types import FunctionType
+
 from clnn._tensor.tensor import Tensor
 from clnn.nn.parameter import Buffer, Parameter
 
@@ -63,6 +65,13 @@ class Module(HookMixin, StateMixin, ConvertMixin):
     call_super_init = False  # True: pass the constructor's arguments on along the inheritance chain
     dump_patches = False
     _repr_fields = ""  # see extra_repr
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.partition(".")[0] != "clnn":
+            for name, value in list(vars(cls).items()):         # an operator as an attribute takes no self: PyTorch's are no Python functions
+                if type(value) is FunctionType and hasattr(value, "op"):
+                    setattr(cls, name, staticmethod(value))
 
     def __init__(self, *args, **kwargs):
         if not self.call_super_init:
