@@ -20,7 +20,7 @@ def blocks():
             yield pytest.param(found.group(1), line, id=f"{name}-{n}")
 
 
-@pytest.mark.parametrize("code, line", blocks())
+@pytest.mark.parametrize("code, line", list(blocks()))
 def test_python_block(code, line, capsys):
     before = set(REGISTRY)
     try:
