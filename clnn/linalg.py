@@ -1,4 +1,4 @@
-"""``clnn.linalg``: linear algebra under PyTorch's names. What needs a factorisation runs on the host (see ``clnn.ops.linalg``)."""
+"""``clnn.linalg``: linear algebra under PyTorch's names. Most of what needs a factorisation runs on the host (see ``clnn.ops.linalg``)."""
 from __future__ import annotations
 
 from .core.errors import LinAlgError

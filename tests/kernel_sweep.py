@@ -78,6 +78,10 @@ def larger():
         yield "few columns", lambda: (few.argmax(0), few.sum(0), few.cumsum(0), few.cumsum(1), few.flip(0).cumsum(0), few * few[0] + few[:, :1])
         yield "draws of vectors", lambda: (clnn.rand(4133), clnn.randn(4133), clnn.rand(4133, dtype=clnn.float64), clnn.randint(0, 9, (4133,)))
         yield "blocks as columns", lambda: clnn.nn.functional.unfold(t(1, 2, 9, 70), 3, padding=1)
+    for n in (5, 20):
+        yield f"equations of order {n}", lambda n=n: clnn.linalg.solve(t(3, n, n), t(3, n, 18 if cpu else 3))
+        yield f"factors of order {n}", lambda n=n: (clnn.linalg.inv(t(2, n, n)), clnn.linalg.slogdet(t(2, n, n)), clnn.linalg.det(t(n, n)),
+                                                    clnn.linalg.cholesky(clnn.ones(2, n, n) + n * clnn.eye(n)), clnn.linalg.lu_factor(t(n, n + 2).detach()))
     places = rng.integers(0, 9, (2, 40))
     for n in (1, 5, 16, 37):
         yield f"sparse matrix by {n} columns", lambda n=n: clnn.sparse_coo_tensor(places, t(40), (9, 9)) @ t(9, n)

@@ -91,6 +91,51 @@ def test_status():
     assert clnn.linalg.inv_ex(clnn.tensor(BROKEN)).inverse[1].isnan().all()
 
 
+@pytest.mark.parametrize("n", [19, 70, 140])          # one vector and a part; the host's on a GPU; the host's
+def test_larger_matrices(n):
+    """Values and gradients, batches that broadcast, matrices that stand as columns, float64."""
+    a = (R.standard_normal((2, n, n)) + n ** 0.5 * 3 * np.eye(n)).astype("float32")
+    b = R.standard_normal((3, 1, n, 5)).astype("float32")
+    check(lambda lib, a, b: (lib.linalg.solve(a, b), lib.linalg.solve(a[0], b.mT, left=False), lib.linalg.solve_triangular(a.mT, b[0], upper=False)), a, b)
+    check(lambda lib, a: (lib.linalg.inv(a.mT), lib.linalg.slogdet(a).logabsdet, lib.linalg.lu(a).L), a.astype("float64"))
+
+    def factors(lib, a, b):
+        L = lib.linalg.cholesky(a @ a.mT)
+        return L, lib.cholesky_solve(b[:, 0], L[0]), lib.cholesky_inverse(L.mT, upper=True)
+    check(factors, a, b)
+
+
+def texts(lib, m):
+    found, many = [], lib.tensor(m)
+    calls = [lib.linalg.inv, lambda a: lib.linalg.solve(a, a), lib.linalg.cholesky, lib.linalg.lu_factor, lib.cholesky_inverse]
+    calls += [lambda a, f=f: f(a, check_errors=True) for f in (lib.linalg.inv_ex, lib.linalg.cholesky_ex, lib.linalg.lu_factor_ex)]
+    for call in calls + [lambda a: lib.linalg.solve_ex(a, a, check_errors=True)]:
+        for a in (many, many[1]):
+            with pytest.raises(RuntimeError) as caught:
+                call(a)
+            found.append((isinstance(caught.value, lib.linalg.LinAlgError), str(caught.value)))
+    return found
+
+
+@pytest.mark.parametrize("n", [4, 130])
+def test_singular_matrices(n):
+    """Errors in PyTorch's words, and what needs none: zero determinants, triangles with a zero on the diagonal."""
+    m = np.stack([np.eye(n), np.eye(n)]).astype("float32")
+    m[1, 2, 2] = 0
+    assert texts(clnn, m) == texts(torch, m)
+    check(lambda lib, a: (lib.linalg.det(a), *lib.linalg.slogdet(a), lib.linalg.solve_ex(a, a).info), m, grad=False)
+    assert not clnn.linalg.solve_triangular(clnn.tensor(m), clnn.tensor(m), upper=True)[1].isfinite().all()
+    a = clnn.tensor(BROKEN, requires_grad=True)
+    clnn.linalg.det(a).sum().backward()
+    np.testing.assert_allclose(a.grad[1].numpy(), np.diag([0.0, 0, 2, 0]), atol=1e-5)          # right where PyTorch gives zeros
+
+
+def test_one_triangle_is_read():
+    full = S + np.triu(np.ones((4, 4), "float32"), 1)
+    for upper in (False, True):
+        check(lambda lib, a, upper=upper: (lib.linalg.cholesky(a, upper=upper), lib.linalg.cholesky_ex(a, upper=upper).L), full, grad=False)
+
+
 def test_reflections():
     check(lambda lib, a: lib.geqrf(a), TALL, grad=False)
     check(lambda lib, a: lib.linalg.householder_product(*lib.geqrf(a)), TALL, grad=False)

@@ -1,6 +1,7 @@
 """Factorisations beyond those of ``linalg.py``, status-returning forms, matrix exponentials, tensor equations and low-rank approximations.
 
-Like there, what LAPACK would do runs on the host with NumPy; gradients are matrix products on the device.
+Like there, what LAPACK would do runs on the host with NumPy, but for LU and Cholesky factors of small matrices; gradients are matrix products on the
+device.
 """
 from __future__ import annotations
 
@@ -9,14 +10,16 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite, kernel
+from .._tensor.grad_mode import state
 from .._tensor.interop import from_array, read
 from .._tensor.return_types import named
 from .._tensor.tensor import empty
 from ..core import dtype as dt
-from ..core.errors import LinAlgError
+from . import _factors, _small
+from ._factors import INDEFINITE, SINGULAR, UNSOLVED, raise_where
 from .creation import arange, eye, zeros
 from .joining import cat
-from .linalg import _on_host, _positive_samples, _REAL, _solve, _square_samples, cholesky, inv, matrices, qr, solve, solve_triangular, square, svd
+from .linalg import _compatible, _on_host, _positive_samples, _REAL, _solve, _square_samples, inv, matrices, qr, solve, solve_triangular, square, svd
 from .matmul import matmul
 from .random import randn
 from .selection import where
@@ -59,51 +62,16 @@ def _one(A):
     return eye(A.shape[-1], dtype=A.dtype, device=A._storage.device)
 
 
-def _raise_where(name, info, text):
-    """LinAlgError naming the first matrix of a batch whose status is not 0."""
-    bad = np.flatnonzero(read(info.detach()))
-    if len(bad):
-        where_ = f"(Batch element {bad[0]}): " if len(info.shape) else ""
-        raise LinAlgError(f"{name}: {where_}{text}")
-
-
 # -- forms that return a status -----------------------------------------------------------------------------------------------------------
-def _minor_info(a):
-    """Per matrix 0, or the order of the first leading minor that is not positive definite."""
-    def of(m):
-        try:
-            np.linalg.cholesky(m)
-            return 0
-        except np.linalg.LinAlgError:
-            for k in range(1, len(m) + 1):
-                try:
-                    np.linalg.cholesky(m[:k, :k])
-                except np.linalg.LinAlgError:
-                    return k
-            return len(m)
-    lead = a.shape[:-2]
-    return (np.array([of(m) for m in a.reshape(math.prod(lead), *a.shape[-2:])], np.int32).reshape(lead),)
-
-
 @composite("linalg_cholesky_ex", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_positive_samples)
 def cholesky_ex(A, *, upper=False, check_errors=False):
     """Cholesky factor and a status per matrix: 0, or the order of the leading minor that is not positive definite (the factor is NaN there)."""
     matrices("linalg.cholesky_ex", A)
     square("linalg.cholesky_ex", A)
-    info, = _host(_minor_info, (A,), [(A.shape[:-2], dt.int32)])
+    L, info = _factors.cholesky_ex(A.mH if upper else A)
     if check_errors:
-        _raise_where("linalg.cholesky_ex", info, "The factorization could not be completed because the input is not positive-definite.")
-    good = (info == 0).unsqueeze(-1).unsqueeze(-1)
-    return named("linalg_cholesky_ex", "L", "info")(where(good, cholesky(where(good, A, _one(A)), upper=upper), math.nan), info)
-
-
-def _singular_info(a):
-    """Per matrix 0, or the first zero pivot, counted from 1."""
-    if not a.shape[-1]:
-        return (np.zeros(a.shape[:-2], np.int32),)
-    lu, _ = _factor(a, True)
-    diagonal = np.diagonal(lu, 0, -2, -1) == 0
-    return (np.where(diagonal.any(-1), diagonal.argmax(-1) + 1, 0),)
+        raise_where("linalg.cholesky_ex", info, INDEFINITE)
+    return named("linalg_cholesky_ex", "L", "info")(L.mH if upper else L, info)
 
 
 @composite("linalg_inv_ex", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_square_samples())
@@ -111,11 +79,15 @@ def inv_ex(A, *, check_errors=False):
     """Inverse and a status per matrix: 0, or the number of a zero pivot (the inverse is NaN there)."""
     matrices("linalg.inv_ex", A)
     square("linalg.inv_ex", A)
-    info, = _host(_singular_info, (A,), [(A.shape[:-2], dt.int32)])
+    inverse, info = _factors.inv_ex(A)
     if check_errors:
-        _raise_where("linalg.inv_ex", info, "The diagonal element is zero, the inversion could not be completed because the input matrix is singular.")
-    good = (info == 0).unsqueeze(-1).unsqueeze(-1)
-    return named("linalg_inv_ex", "inverse", "info")(where(good, inv(where(good, A, _one(A))), math.nan), info)
+        raise_where("linalg.inv_ex", info, SINGULAR)
+    return named("linalg_inv_ex", "inverse", "info")(_nan_where(info, inverse), info)
+
+
+def _nan_where(info, result):
+    """NaN for matrices that the status rules out."""
+    return where((info == 0).reshape(info.shape + (1, 1)), result, math.nan)
 
 
 @composite("linalg_solve_ex", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_equation_samples)
@@ -123,35 +95,16 @@ def solve_ex(A, B, *, left=True, check_errors=False):
     """Solution of ``A X = B`` and a status per matrix as of :func:`inv_ex`."""
     matrices("linalg.solve_ex", A)
     square("linalg.solve_ex", A)
-    info, = _host(_singular_info, (A,), [(A.shape[:-2], dt.int32)])
-    if check_errors:
-        _raise_where("linalg.solve_ex", info, "The solver failed because the input matrix is singular.")
-    good = (info == 0).unsqueeze(-1).unsqueeze(-1)
-    X = solve(where(good, A, _one(A)), B, left=left)
     vector = len(B.shape) == 1 or B.shape == A.shape[:-1]
-    return named("linalg_solve_ex", "result", "info")(where(good.squeeze(-1) if vector else good, X, math.nan), info)
+    _compatible("linalg.solve_ex", A, B.unsqueeze(-1) if vector else B, left)
+    X, info = _factors.solve_ex(*((A, B.unsqueeze(-1) if vector else B) if left or vector else (A.mT, B.mT)))
+    if check_errors:
+        raise_where("torch.linalg.solve_ex", info, UNSOLVED)
+    X = _nan_where(info, X)
+    return named("linalg_solve_ex", "result", "info")(X.squeeze(-1) if vector else X if left else X.mT, info)
 
 
 # -- LU -------------------------------------------------------------------------------------------------------------------------------------
-def _factor(a, pivot):
-    """L and U in one matrix, and the row exchanges counted from 1: Gauss elimination of a batch with the largest pivot of each column."""
-    lu = np.array(a).reshape(math.prod(a.shape[:-2]), *a.shape[-2:])
-    m, n = lu.shape[-2:]
-    k, rows = min(m, n), np.arange(len(lu))
-    exchanges = np.tile(np.arange(1, k + 1, dtype=np.int32), (len(lu), 1))
-    for j in range(k):
-        if pivot:
-            best = j + np.abs(lu[:, j:, j]).argmax(1) if len(lu) else rows
-            exchanges[:, j] = best + 1
-            taken = lu[rows, best].copy()
-            lu[rows, best] = lu[:, j]
-            lu[:, j] = taken
-        head = lu[:, j, j][:, None]
-        lu[:, j + 1:, j] = np.where(head != 0, lu[:, j + 1:, j] / np.where(head == 0, 1, head), lu[:, j + 1:, j])
-        lu[:, j + 1:, j + 1:] -= lu[:, j + 1:, j, None] * lu[:, j, None, j + 1:]
-    return lu.reshape(a.shape), exchanges.reshape(*a.shape[:-2], k)
-
-
 def _order(pivots, m):
     """Row exchanges as permutations: row i of P^T A is row order[i] of A."""
     flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
@@ -163,11 +116,14 @@ def _order(pivots, m):
     return order.reshape(*pivots.shape[:-1], m)
 
 
-def _permutation(pivots, m, row):
+def _permutation(pivots, LU):
     """P of ``A = P L U``."""
+    m = LU.shape[-2]
+    if LU.shape[-1] == m and _small.suits(LU):
+        return _small.permutation(LU.detach(), pivots)
     lead = tuple(pivots.shape[:-1])
     order, = _host(lambda p: (_order(p, m),), (pivots,), [(lead + (m,), dt.int64)])
-    return (order.unsqueeze(-2) == arange(m, device=pivots._storage.device).unsqueeze(-1)).to(row)
+    return (order.unsqueeze(-2) == arange(m, device=pivots._storage.device).unsqueeze(-1)).to(LU.dtype)
 
 
 def _lower(LU):
@@ -188,26 +144,26 @@ def _lu_grad(g, LU, pivots):
     L, U = _lower(LU), _upper(LU)
     middle = matmul(L.mH, g.tril(-1)).tril(-1) + matmul(g.triu(), U.mH).triu()
     left = solve_triangular(L.mH, middle, upper=True, unitriangular=True)
-    return matmul(_permutation(pivots, LU.shape[-1], LU.dtype), solve_triangular(U, left.mH, upper=True).mH)
+    return matmul(_permutation(pivots, LU), solve_triangular(U, left.mH, upper=True).mH)
 
 
-@kernel("_lu_factor", method=False, complex=True, outputs=("LU", "pivots"), vjp=dict(A=_lu_grad))
+@kernel("_lu_factor", method=False, complex=True, outputs=("LU", "pivots", "info"), vjp=dict(A=_lu_grad))
 def _lu_factor(A, pivot):
-    lead, k = tuple(A.shape[:-2]), min(A.shape[-2:])
-    return _host(lambda a: _factor(a, pivot), (A,), [(A.shape, A.dtype), (lead + (k,), dt.int32)])
+    return _factors.lu(A, pivot)
 
 
 _lu_factor.op.grad_name = "LinalgLuFactorExBackward0"
+
+
+_ZERO_PIVOT = ("U[%d,%d] is zero and using it on lu_solve would result in a division by zero. If you still want to perform the factorization, consider "
+               "calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
 
 
 @composite("linalg_lu_factor", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def lu_factor(A, *, pivot=True):
     """L and U of ``A = P L U`` packed into one matrix, and the row exchanges (int32, counted from 1). LinAlgError when U is singular."""
     LU, pivots, info = lu_factor_ex(A, pivot=pivot)
-    zero = info.max().item() if info._numel and info._storage.device.kind != "meta" else 0
-    if zero:
-        _raise_where("linalg.lu_factor", info, f"U[{zero},{zero}] is zero and using it on lu_solve would result in a division by zero. If you still "
-                     "want to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
+    raise_where("torch.linalg.lu_factor", info, _ZERO_PIVOT, RuntimeError)
     return named("linalg_lu_factor", "LU", "pivots")(LU, pivots)
 
 
@@ -215,11 +171,9 @@ def lu_factor(A, *, pivot=True):
 def lu_factor_ex(A, *, pivot=True, check_errors=False):
     """:func:`lu_factor` and a status per matrix: 0, or the number of a zero on the diagonal of U."""
     matrices("linalg.lu_factor_ex", A)
-    LU, pivots = _lu_factor(A, pivot)
-    zero = (LU.detach().diagonal(0, -2, -1) == 0).to(dt.int32)
-    info = where(zero.amax(-1) > 0, zero.argmax(-1) + 1, 0).to(dt.int32) if min(A.shape[-2:]) else zeros(A.shape[:-2], dtype=dt.int32)
+    LU, pivots, info = _lu_factor(A, pivot)
     if check_errors:
-        _raise_where("linalg.lu_factor_ex", info, "U has a zero on its diagonal, the input matrix is singular.")
+        raise_where("torch.linalg.lu_factor_ex", info, _ZERO_PIVOT, RuntimeError)
     return named("linalg_lu_factor_ex", "LU", "pivots", "info")(LU, pivots, info)
 
 
@@ -227,7 +181,7 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False):
 def lu(A, *, pivot=True):
     """``P``, ``L`` and ``U`` with ``A = P L U``: a permutation, lower triangular with ones on the diagonal, upper triangular."""
     matrices("linalg.lu", A)
-    return named("linalg_lu", "P", "L", "U")(*lu_unpack(*_lu_factor(A, pivot)))
+    return named("linalg_lu", "P", "L", "U")(*lu_unpack(*_lu_factor(A, pivot)[:2]))
 
 
 @composite("lu", complex=True, dtypes=_REAL, gradcheck=False, samples=_square_samples())
@@ -241,7 +195,7 @@ def legacy_lu(A, pivot=True, get_infos=False):
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     """``P``, ``L`` and ``U`` from a packed factorisation; parts that were not asked for are empty."""
     none = empty((0,), LU_data.dtype, LU_data._storage.device)
-    P = _permutation(LU_pivots, LU_data.shape[-2], LU_data.dtype) if unpack_pivots else none
+    P = _permutation(LU_pivots, LU_data) if unpack_pivots else none
     return named("lu_unpack", "P", "L", "U")(P, _lower(LU_data) if unpack_data else none, _upper(LU_data) if unpack_data else none)
 
 
@@ -250,6 +204,8 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     """``X`` with ``A X = B`` (``X A = B`` when not ``left``, the conjugate transpose of ``A`` when ``adjoint``), from :func:`lu_factor`."""
     if not left:
         return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
+    if _small.suits(LU, B) and not (state.grad and (LU._rg or B._rg)):
+        return _small.lu_solve(LU, pivots, B, adjoint)
     P, L, U = lu_unpack(LU, pivots)
     if adjoint:
         return matmul(P, solve_triangular(L.mH, solve_triangular(U.mH, B, upper=False), upper=True, unitriangular=True))
@@ -276,6 +232,10 @@ def _cholesky_inverse_grad(g, L, upper, result):
 
 @kernel("_cholesky_inverse", method=False, complex=True, holomorphic=False, vjp=dict(L=_cholesky_inverse_grad))
 def _cholesky_inverse(L, upper):
+    zeros_ = (L.diagonal(0, -2, -1) == 0).to(dt.int32)
+    raise_where("cholesky_inverse", where(zeros_.amax(-1) > 0, zeros_.argmax(-1) + 1, 0) if L._numel else zeros_, SINGULAR)
+    if _small.suits(L):
+        return _small.cholesky_solve(L, None, upper)
     inverse = solve_triangular(L, _one(L).expand(L.shape), upper=upper)
     return matmul(inverse, inverse.mH) if upper else matmul(inverse.mH, inverse)
 

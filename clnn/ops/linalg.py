@@ -1,7 +1,7 @@
 """Matrix norms, inverses and factorisations.
 
-The factorisations have no kernels: they run on the host with NumPy (LAPACK) and wait for the device; their gradients are made of
-matrix products on the device. float32 and float64, and complex numbers of these. All take batches of matrices in leading dimensions.
+LU and Cholesky factors of small matrices have kernels (``_factors.py``); all others run on the host with NumPy (LAPACK) and wait for the device. Gradients
+are made of matrix products on the device. float32 and float64, and complex numbers of these. All take batches of matrices in leading dimensions.
 """
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.inplace import type_name
-from .._tensor.interop import from_array, read
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
-from ..core.errors import LinAlgError
 from ..core.shape import wrap_dim
+from . import _factors
+from ._factors import INDEFINITE, inverse, raise_where
+from ._factors import on_host as _on_host
+from ._factors import solution as _solve
 from .complexes import real
 from .joining import cat
 from .matmul import matmul
@@ -45,21 +47,6 @@ def square(name, A):
         raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
 
 
-def _on_host(fn, inputs, shapes, failure=None, rows=None):
-    """Results of a NumPy function as tensors of the dtype of ``inputs``, or of the dtypes ``rows``; on the meta device only shapes."""
-    device = inputs[0]._storage.device
-    rows = rows or (inputs[0].dtype,) * len(shapes)
-    if device.kind == "meta":
-        return tuple(empty(s, row, device) for s, row in zip(shapes, rows))
-    try:
-        with np.errstate(all="ignore"):
-            got = fn(*[read(t.detach()) for t in inputs])
-    except np.linalg.LinAlgError as exc:
-        raise LinAlgError(failure or f"linalg: {exc}") from None
-    got = got if isinstance(got, tuple) else (got,)
-    return tuple(from_array(np.ascontiguousarray(a, row.np).reshape(s), device, row) for a, s, row in zip(got, shapes, rows))
-
-
 def _square_samples(*more):
     def make():
         r = np.random.default_rng(0)
@@ -73,47 +60,13 @@ def _square_errors(name):
 
 
 # -- inverse, determinant, solve ------------------------------------------------------------------------------------------------------
-@kernel("_inv", method=False, complex=True, vjp=dict(A=lambda g, result: -matmul(matmul(result.mT, g), result.mT)))
-def _inv(A):
-    return _on_host(np.linalg.inv, (A,), (A.shape,), "linalg.inv: the inversion could not be completed because the input matrix is singular.")[0]
-
-
-_inv.op.grad_name = "LinalgInvExBackward0"
-
-
 @composite("inverse", complex=True, numpy=np.linalg.inv, samples=_square_samples(), dtypes=_REAL, tolerance=_TOLERANCE,
            errors=[*_square_errors("linalg.inv"), ((np.zeros((2, 2)),), {}, RuntimeError, "singular")])
 def inv(A):
     """Inverse of square matrices. LinAlgError when one is singular."""
     matrices("linalg.inv", A)
     square("linalg.inv", A)
-    return _inv(A)
-
-
-def _cofactors(a):
-    """d det(A) / dA, also for singular A: from the singular values."""
-    u, s, vh = np.linalg.svd(a)
-    others = np.stack([np.prod(np.delete(s, i, -1), -1) for i in range(s.shape[-1])], -1)
-    sign = np.linalg.det(u) * np.linalg.det(vh)
-    return sign[..., None, None] * ((u * others[..., None, :]) @ vh)
-
-
-def _det_grad(g, A, result):
-    from .._tensor.grad_mode import state
-    g = g.unsqueeze(-1).unsqueeze(-1)
-    if not A._numel:
-        return A * 0
-    if not state.grad and not A.dtype.is_complex:
-        return g * _on_host(_cofactors, (A,), (A.shape,))[0]
-    return g * result.unsqueeze(-1).unsqueeze(-1) * _inv(A).mT
-
-
-@kernel("_det", method=False, complex=True, vjp=dict(A=_det_grad))
-def _det(A):
-    return _on_host(np.linalg.det, (A,), (A.shape[:-2],))[0]
-
-
-_det.op.grad_name = "LinalgDetBackward0"
+    return inverse(A)
 
 
 @composite("det", complex=True, numpy=np.linalg.det, samples=_square_samples(), errors=_square_errors("linalg.det"), dtypes=_REAL,
@@ -122,25 +75,10 @@ def det(A):
     """Determinant of square matrices."""
     matrices("linalg.det", A)
     square("linalg.det", A)
-    return _det(A)
+    return _factors.det(A)
 
 
 _Slogdet = named("linalg_slogdet", "sign", "logabsdet")
-
-
-def _slogdet_grad(g, A, sign):
-    """The real part of tr(A^-1 dA) moves the logarithm, its imaginary part turns a complex sign."""
-    turn = (g[0] * sign.conj()).imag * 1j if g[0] is not None and sign.dtype.is_complex else None
-    g = g[1] if turn is None else turn if g[1] is None else g[1] + turn
-    return None if g is None else g.unsqueeze(-1).unsqueeze(-1) * _inv(A).mH
-
-
-@kernel("_slogdet", method=False, complex=True, outputs=("sign", "logabsdet"), vjp=dict(A=_slogdet_grad))
-def _slogdet(A):
-    return _on_host(lambda a: tuple(np.linalg.slogdet(a)), (A,), (A.shape[:-2],) * 2, rows=(A.dtype, A.dtype.to_real()))
-
-
-_slogdet.op.grad_name = "LinalgSlogdetBackward0"
 
 
 @composite("linalg_slogdet", method=False, complex=True, torch="linalg.slogdet", numpy=lambda a: tuple(np.linalg.slogdet(a)), samples=_square_samples(),
@@ -149,7 +87,7 @@ def slogdet(A):
     """Sign and logarithm of the absolute value of the determinant."""
     matrices("linalg.slogdet", A)
     square("linalg.slogdet", A)
-    return _Slogdet(*_slogdet(A))
+    return _Slogdet(*_factors.slogdet(A))
 
 
 @composite("slogdet", complex=True, dtypes=_REAL, samples=_square_samples())
@@ -163,21 +101,6 @@ def logdet(A):
     """Logarithm of the determinant (NaN where it is a negative real number)."""
     sign, log = slogdet(A)
     return log + (sign if sign.dtype.is_complex else sign.detach()).log()
-
-
-def _solve_grad(g, A, result, needs):
-    gb = _solve(A.mT, g)
-    return (-matmul(gb, result.mT) if needs[0] else None), gb
-
-
-@kernel("_solve", method=False, complex=True, vjp={"A, B": _solve_grad})
-def _solve(A, B):
-    lead = np.broadcast_shapes(tuple(A.shape[:-2]), tuple(B.shape[:-2]))
-    return _on_host(np.linalg.solve, (A, B), (tuple(lead) + tuple(B.shape[-2:]),),
-                    "linalg.solve: The solver failed because the input matrix is singular.")[0]
-
-
-_solve.op.grad_name = "LinalgSolveExBackward0"
 
 
 def _compatible(name, A, B, left):
@@ -207,30 +130,12 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     """``X`` with ``A X = B`` for triangular ``A``; only that triangle is read."""
     square("linalg.solve_triangular", A)
     _compatible("linalg.solve_triangular", A, B, left)
-    T = A.triu() if upper else A.tril()
-    if unitriangular:
-        from .creation import eye
-        one = eye(A.shape[-1], dtype=A.dtype, device=A._storage.device)
-        T = T * (1 - one) + one
-    return solve(T, B, left=left)
+    if not left:
+        return _factors.solve_triangular(A.mT, B.mT, not upper, unitriangular).mT
+    return _factors.solve_triangular(A, B, upper, unitriangular)
 
 
 # -- factorisations ---------------------------------------------------------------------------------------------------------------------
-def _cholesky_grad(g, result):
-    L = result
-    half, inverse = 0.5 * matmul(L.mH, g), _inv(L)
-    return matmul(matmul(inverse.mH, half.tril() + half.tril(-1).mH), inverse)
-
-
-@kernel("_cholesky", method=False, complex=True, holomorphic=False, vjp=dict(A=_cholesky_grad))
-def _cholesky(A):
-    return _on_host(np.linalg.cholesky, (A,), (A.shape,),
-                    "linalg.cholesky: The factorization could not be completed because the input is not positive-definite.")[0]
-
-
-_cholesky.op.grad_name = "LinalgCholeskyExBackward0"
-
-
 def _positive_samples():
     r = np.random.default_rng(0).standard_normal((2, 3, 3))
     return [((r @ r.swapaxes(-1, -2) + np.eye(3),), {})]
@@ -242,7 +147,8 @@ def cholesky(A, *, upper=False):
     """Lower triangular ``L`` with ``A = L L^H`` (or ``L^H`` when ``upper``) of positive-definite matrices."""
     matrices("linalg.cholesky", A)
     square("linalg.cholesky", A)
-    L = _cholesky(A)
+    L, info = _factors.cholesky_ex(A.mH if upper else A)         # one triangle is read
+    raise_where("linalg.cholesky", info, INDEFINITE)
     return L.mH if upper else L
 
 
@@ -251,7 +157,7 @@ def _cholesky_solve_np(B, L, upper=False):
     return np.linalg.solve(L @ L.mT.conj(), B)
 
 
-# One triangle is read, and yet the gradient is that of all of L, as in PyTorch (``test_linear_algebra`` compares): it is not what differences show.
+# The gradient is that of all of L, of which one triangle is read, as in PyTorch (``test_linear_algebra`` compares): it is not what differences show.
 @composite("cholesky_solve", complex=True, numpy=_cholesky_solve_np, torch=None, gradcheck=False,
            samples=lambda: [((np.arange(6.0).reshape(3, 2), np.eye(3) * 2 + np.ones((3, 3)) * 0.1), {"upper": u}) for u in (False, True)])
 def cholesky_solve(B, L, upper=False):
@@ -261,9 +167,7 @@ def cholesky_solve(B, L, upper=False):
     if len(L.shape) < 2:
         raise RuntimeError(f"u should have at least 2 dimensions, but has {len(L.shape)} dimensions instead")
     square("cholesky_solve", L)
-    L = L + ((L.triu() if upper else L.tril()) - L).detach()
-    A = matmul(L.mH, L) if upper else matmul(L, L.mH)
-    return solve(A, B)
+    return _factors.cholesky_solve(B, L, upper)
 
 
 _QR = named("linalg_qr", "Q", "R")

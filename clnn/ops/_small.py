@@ -1,0 +1,136 @@
+"""Small matrices on the device: LU and Cholesky factors and triangular solves, one work-group per matrix (``kernels/linalg``).
+
+Functions take float32 or float64 tensors and allocate their results; :func:`suits` says for which sizes that is better than LAPACK on the host.
+"""
+from __future__ import annotations
+
+import math
+import struct
+
+from .._tensor.dispatch import run
+from .._tensor.tensor import empty
+from ..core import dtype as dt
+
+_DTYPES = (dt.float32, dt.float64)
+_MOST = {True: 128, False: 64}      # rows on CPUs, from where on LAPACK is better, and on other devices, where local memory is short
+_COLUMNS = 32           # columns of a right side that a work-group of a GPU takes
+
+
+def suits(A, B=None):
+    """Whether the matrices ``A`` (and right sides ``B``) are for the kernels."""
+    if A.dtype not in _DTYPES or not A._numel or B is not None and (B.dtype is not A.dtype or not B._numel):
+        return False
+    device = A._storage.device
+    if device.kind == "meta":
+        return False
+    most = _MOST[device.is_cpu]
+    return max(A.shape[-2:]) <= most and (most + 4) * most * A.dtype.itemsize < device.local_mem
+
+
+def _lanes(A):
+    return 64 // A.dtype.itemsize if A._storage.device.is_cpu else 1
+
+
+def _size(A):
+    """Rows that the kernel has room for, in few steps, so that few are built; group size."""
+    device, (m, n) = A._storage.device, A.shape[-2:]
+    if device.is_cpu:
+        return _MOST[True], 1
+    small = max(m, n) <= _MOST[False] // 2
+    most = _MOST[False] // 2 if small else _MOST[False]
+    return most, min(device.max_work_group, 64 if small else 256)
+
+
+def _layout(t):
+    """``t``, or a copy, whose matrices are evenly spaced; distances of matrices, rows and columns."""
+    m, n = t.shape[-2:]
+    if len(t.shape) == 2 and not t.is_contiguous():
+        return (t, m * n, *t._strides)
+    if t.mT.is_contiguous() and not t.is_contiguous():
+        return t, m * n, 1, m
+    return t.contiguous(), m * n, n, 1
+
+
+def lu(A, pivot=True):
+    """L and U packed, row exchanges counted from 1, and per matrix 0 or the number of the first zero pivot."""
+    lead, (m, n), device = tuple(A.shape[:-2]), A.shape[-2:], A._storage.device
+    LU, pivots, info = empty(A.shape, A.dtype, device), empty(lead + (min(m, n),), dt.int32, device), empty(lead, dt.int32, device)
+    x, batch, rs, cs = _layout(A)
+    most, group = _size(A)
+    run(device, "linalg/lu", dict(T=A.dtype, W=_lanes(A), MOST=most), (math.prod(lead) * group,), (group,), x, LU, pivots, info, m, n, batch, rs, cs, int(pivot))
+    return LU, pivots, info
+
+
+def cholesky(A):
+    """The lower factor and per matrix 0 or the order of the first leading minor that is not positive definite (where the factor is NaN)."""
+    lead, n, device = tuple(A.shape[:-2]), A.shape[-1], A._storage.device
+    L, info = empty(A.shape, A.dtype, device), empty(lead, dt.int32, device)
+    x, batch, rs, cs = _layout(A)
+    most, group = _size(A)
+    run(device, "linalg/cholesky", dict(T=A.dtype, W=_lanes(A), MOST=most), (math.prod(lead) * group,), (group,), x, L, info, n, batch, rs, cs)
+    return L, info
+
+
+def substitute(A, B, passes, pivots=None, exchange=0):
+    """``X``: ``B`` solved with the triangles ``passes`` of ``A``, in turn.
+
+    Args:
+        A: (*, n, n), a batch that broadcasts with that of ``B``.
+        B: (*, n, r), or None: identity matrices.
+        passes: up to two (turned, upper, unit): of ``A`` or of its transpose, which triangle, and whether its diagonal is taken as ones.
+        pivots: row exchanges, carried out before (``exchange`` 1) or backwards afterwards (2).
+    """
+    device, n = A._storage.device, A.shape[-1]
+    lead = tuple(A.shape[:-2])
+    if B is not None and tuple(B.shape[:-2]) != lead:
+        from ..core.shape import broadcast_shapes
+        lead = tuple(broadcast_shapes(lead, tuple(B.shape[:-2])))
+        A = _spread(A, lead, 2)
+        pivots = pivots if pivots is None else _spread(pivots, lead, 1)
+        B = _spread(B, lead, 2)
+    r, one = n if B is None else B.shape[-1], math.prod(lead) == 1
+    X = empty(lead + (n, r), A.dtype, device)
+    a, ba, ra, ca = _layout(A)
+    b, bb, rb, cb = (a, 0, 0, 0) if B is None else _layout(B)
+    ba, bb = ba if one or A.shape[:-2].numel() > 1 else 0, bb if one or B is None or B.shape[:-2].numel() > 1 else 0
+    how = []
+    for turned, upper, unit in passes:
+        how += [ca, ra, int(upper), int(unit)] if turned else [ra, ca, int(upper), int(unit)]
+    W = _lanes(A)
+    group = 1 if device.is_cpu else min(_COLUMNS, device.max_work_group, 1 << (r - 1).bit_length())
+    run(device, "linalg/substitute", dict(T=A.dtype, W=W, N=_MOST[device.is_cpu], LOCAL=1 if device.is_cpu else _COLUMNS), (-(-r // W), math.prod(lead)), (group, 1),
+        a, a if pivots is None else pivots.contiguous(), b, X, n, r, ba, n if ba or one else 0, bb, rb, cb, int(B is None), exchange, len(passes),
+        struct.pack("8q", *how, *[0] * (8 - len(how))))
+    return X
+
+
+def _spread(t, lead, own):
+    """``t`` with the batch ``lead``, unless it has one matrix, which all share."""
+    return t if math.prod(t.shape[:-own]) == 1 else t.expand(lead + tuple(t.shape[len(t.shape) - own:])).contiguous()
+
+
+_FORWARD = ((False, False, True), (False, True, False))
+_ADJOINT = ((True, False, False), (True, True, True))
+
+
+def lu_solve(LU, pivots, B, adjoint=False):
+    """``X`` with ``A X = B`` (``A^T X = B`` when ``adjoint``) from :func:`lu`; ``B`` None: the inverse."""
+    return substitute(LU, B, _ADJOINT if adjoint else _FORWARD, pivots, 2 if adjoint else 1)
+
+
+def cholesky_solve(L, B, upper=False):
+    """``X`` with ``L L^T X = B`` (``L^T L X = B`` when ``upper``); ``B`` None: the inverse."""
+    return substitute(L, B, ((upper, False, False), (not upper, True, False)))
+
+
+def permutation(LU, pivots):
+    """``P`` of ``A = P L U``."""
+    return substitute(LU, None, (), pivots, 2)
+
+
+def determinant(LU, pivots, log=False):
+    """The determinants, or their signs and the logarithms of their sizes."""
+    lead, device, n = tuple(LU.shape[:-2]), LU._storage.device, LU.shape[-1]
+    found = [empty(lead, LU.dtype, device) for _ in range(1 + log)]
+    run(device, "linalg/determinant", dict(T=LU.dtype, LOG=bool(log)), (math.prod(lead),), None, LU, pivots, *found, math.prod(lead), n)
+    return tuple(found) if log else found[0]
