@@ -141,6 +141,7 @@ REFUSED = [refused(f) for f in (
     lambda T, x, y: T.autograd.grad(T.autograd.graph.get_gradient_edge(y), x),
     lambda T, x, y: T.autograd.grad(T.autograd.graph.get_gradient_edge(y), x, T.ones(3)),
     lambda T, x, y: (x.register_post_accumulate_grad_hook(lambda t: t.grad), y.sum().backward()),
+    lambda T, x, y: (x.register_post_accumulate_grad_hook(lambda t: t.add_(t.grad)), y.sum().backward(), x)[2],
     lambda T, x, y: (y.register_hook(lambda g: g.sum()), y.sum().backward()),
     lambda T, x, y: (y.register_hook(lambda g: "no"), y.sum().backward()),
     lambda T, x, y: setattr(x, "data", T.tensor([1, 2])),

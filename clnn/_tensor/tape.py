@@ -13,6 +13,7 @@ from functools import lru_cache
 from .grad_mode import no_grad, state
 
 _counter = itertools.count(1)
+_LAST = 1 << 62
 
 
 class Node:
@@ -115,7 +116,7 @@ class AccumulateGrad(Node):
 
     def __init__(self, variable):
         super().__init__((), 1)
-        self.seq = 0
+        self.seq -= _LAST                           # after all that computes; the leaves that were used last come first
         self.variable = variable
 
     def name(self):
@@ -265,7 +266,7 @@ def _arrive(node, slots, create_graph):
     else:
         have._assign(have + grad)
     for hook in list(leaf.__dict__.get("_post_accumulate_hooks", {}).values()):
-        if hook(leaf) is not None:
+        if (got := hook(leaf)) is not None and got is not leaf:
             raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     if node.hooks:
         _after(node, (), slots)

@@ -139,7 +139,9 @@ Tensor.is_mps = Tensor.is_xpu = Tensor.is_xla = Tensor.is_vulkan = Tensor.is_spa
 def _dim_order(self, ambiguity_check=False):
     """The dimensions from the outermost to the innermost one in memory; ``ambiguity_check`` refuses tensors that have several such orders."""
     strides = self._strides
-    if ambiguity_check and len({st for st, n in zip(strides, self.shape) if n > 1}) < self.ndim:
+    if not isinstance(ambiguity_check, (bool, list)):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    if ambiguity_check is True and len({st for st, n in zip(strides, self.shape) if n > 1}) < self.ndim:
         raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
     return tuple(sorted(range(self.ndim), key=lambda d: -strides[d]))
 
