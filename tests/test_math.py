@@ -210,3 +210,11 @@ def test_results_that_programs_overwrite():
             found.append((g.detach().numpy(), lib.autograd.grad(g.sum(), w)[0].numpy()))
         np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-4)
         np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-3, atol=1e-5)
+
+
+def test_a_remainder_beside_its_mirror():
+    """A kernel that Intel's compiler once failed on: a remainder that is stored and goes into a minimum of two expressions."""
+    h, c = np.random.default_rng(0).random((2, 1, 4, 20)).astype(np.float32), np.array([[[0.0]], [[8.0]], [[4.0]]], np.float32)
+    k = (clnn.tensor(h) + clnn.tensor(c)) % 12
+    got, want = clnn.minimum(k - 3.0, 9.0 - k).numpy(), (h + c) % 12
+    np.testing.assert_allclose(got, np.minimum(want - 3, 9 - want), atol=1e-5)

@@ -11,9 +11,8 @@
 static inline __attribute__((overloadable)) ${F} clnn_fmod(${F} x, ${F} y) {
 #if defined(CLNN_OWN_MATH) || defined(CLNN_INTEL_CPU)
     const ${F} a = fabs(x), b = fabs(y);
-    if (${"any" if lanes > 1 else ""}((b > 0) & (b < ${"1.17549435e-38f" if s else "2.2250738585072014e-308"})))     /* its exponent would not tell its size */
-        return ${"fmod(x, y)" if lanes == 1 else f"({F})(" + ", ".join(f"fmod(x.s{i:x}, y.s{i:x})" for i in range(lanes)) + ")"};
-    const ${I} less = (${I})(a < b), work = (${I})((a < INFINITY) & (b > 0)) & ~less;
+    const ${I} tiny = (${I})((b > 0) & (b < ${"1.17549435e-38f" if s else "2.2250738585072014e-308"}));      /* its exponent does not tell its size */
+    const ${I} less = (${I})(a < b), work = (${I})((a < INFINITY) & (b > 0)) & ~less & ~tiny;
     const ${F} d = select((${F})1, b, work);
     ${F} r = select((${F})0, a, work);
     ${I} k;
@@ -24,7 +23,10 @@ static inline __attribute__((overloadable)) ${F} clnn_fmod(${F} x, ${F} y) {
         const ${F} q = (r / c + 0x1.8p${digits}${s}) - 0x1.8p${digits}${s}, t = fma(-q, c, r);        /* the quotient rounded to nearest */
         r = select(t, t + c, (${I})(t < 0));
     } while (${"any" if lanes > 1 else ""}(k > 0));
-    return copysign(select(select((${F})NAN, r, work), a, less), x);
+    const ${F} got = copysign(select(select((${F})NAN, r, work), a, less), x);
+    if (${"any(tiny)" if lanes > 1 else "tiny"})          /* at the end: a return ahead of the loop crashes Intel's compiler in some kernels */
+        return ${"fmod(x, y)" if lanes == 1 else f"({F})(" + ", ".join(f"fmod(x.s{i:x}, y.s{i:x})" for i in range(lanes)) + ")"};
+    return got;
 #else
     return fmod(x, y);
 #endif
