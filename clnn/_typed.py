@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
+from .core.shape import Size
 from .ops import creation
 
 _ROWS = dict(Float="float32", Double="float64", Half="float16", BFloat16="bfloat16", Long="int64", Int="int32", Short="int16", Char="int8", Byte="uint8",
@@ -13,6 +14,8 @@ class Typed(type):
     """A call makes a tensor of the dtype, ``isinstance`` asks for it."""
 
     def __call__(cls, *args):
+        if len(args) == 1 and isinstance(args[0], Size):                # a shape; any other sequence is data
+            args = args[0]
         if args and all(isinstance(a, int) for a in args):
             return creation.empty(*args, dtype=cls.dtype, device=cls.place)
         return creation.tensor(*(args or ([],)), dtype=cls.dtype, device=cls.place)

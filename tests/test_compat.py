@@ -233,6 +233,11 @@ def test_storages():
         assert held == x.data_ptr() and ctypes.string_at(x[1:].data_ptr(), 8) == np.array([2, 3], "float32").tobytes()
 
 
+def test_typed_constructors_take_shapes():
+    for lib in (torch, other):
+        assert lib.FloatTensor(lib.ones(2, 3).shape).shape == (2, 3) and lib.LongTensor([2, 3]).tolist() == [2, 3] and lib.FloatTensor(2, 1).shape == (2, 1)
+
+
 def test_storage_of_a_file(tmp_path):
     values = np.arange(6, dtype="float32")
     (tmp_path / "values").write_bytes(values.tobytes())
