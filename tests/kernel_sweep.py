@@ -82,6 +82,8 @@ def larger():
         yield f"equations of order {n}", lambda n=n: clnn.linalg.solve(t(3, n, n), t(3, n, 18 if cpu else 3))
         yield f"factors of order {n}", lambda n=n: (clnn.linalg.inv(t(2, n, n)), clnn.linalg.slogdet(t(2, n, n)), clnn.linalg.det(t(n, n)),
                                                     clnn.linalg.cholesky(clnn.ones(2, n, n) + n * clnn.eye(n)), clnn.linalg.lu_factor(t(n, n + 2).detach()))
+    if cpu:
+        yield "inverse of order 129", lambda: clnn.linalg.inv(t(129, 129).detach())
     places = rng.integers(0, 9, (2, 40))
     for n in (1, 5, 16, 37):
         yield f"sparse matrix by {n} columns", lambda n=n: clnn.sparse_coo_tensor(places, t(40), (9, 9)) @ t(9, n)

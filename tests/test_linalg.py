@@ -91,7 +91,7 @@ def test_status():
     assert clnn.linalg.inv_ex(clnn.tensor(BROKEN)).inverse[1].isnan().all()
 
 
-@pytest.mark.parametrize("n", [19, 70, 140])          # one vector and a part; the host's on a GPU; the host's
+@pytest.mark.parametrize("n", [19, 70, 140])          # vectors and a part; on a GPU the host's; in global memory, or the host's where columns are few
 def test_larger_matrices(n):
     """Values and gradients, batches that broadcast, matrices that stand as columns, float64."""
     a = (R.standard_normal((2, n, n)) + n ** 0.5 * 3 * np.eye(n)).astype("float32")

@@ -116,7 +116,7 @@ def _wide(A, B):
 @kernel("_inv_ex", method=False, complex=True, outputs=("inverse", "info"),
         vjp=dict(A=lambda g, inverse: -matmul(matmul(inverse.mH, g[0]), inverse.mH)))
 def inv_ex(A):
-    if _small.suits(A):
+    if _small.suits(A, columns=A.shape[-1]):
         LU, pivots, info = _small.lu(A)
         return _small.lu_solve(LU, pivots, None), info
     return on_host(lambda a: _checked(np.linalg.inv, _singular, a), (A,), (A.shape, A.shape[:-2]), rows=(A.dtype, dt.int32))

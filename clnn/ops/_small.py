@@ -13,17 +13,22 @@ from ..core import dtype as dt
 
 _DTYPES = (dt.float32, dt.float64)
 _MOST = {True: 128, False: 64}      # rows on CPUs, from where on LAPACK is better, and on other devices, where local memory is short
+_LARGE = 256            # rows on CPUs where many columns are solved for: LAPACK as NumPy carries it is slow at that
 _COLUMNS = 32           # columns of a right side that a work-group of a GPU takes
 
 
-def suits(A, B=None):
-    """Whether the matrices ``A`` (and right sides ``B``) are for the kernels."""
+def suits(A, B=None, columns=0):
+    """Whether the matrices ``A`` are for the kernels, with right sides ``B``, or as many ``columns``."""
     if A.dtype not in _DTYPES or not A._numel or B is not None and (B.dtype is not A.dtype or not B._numel):
         return False
     device = A._storage.device
     if device.kind == "meta":
         return False
     most = _MOST[device.is_cpu]
+    if B is not None:
+        columns = B.shape[-1]
+    if device.is_cpu and max(A.shape[-2:]) <= _LARGE and columns >= _LARGE // 4:
+        return True
     return max(A.shape[-2:]) <= most and (most + 4) * most * A.dtype.itemsize < device.local_mem
 
 
@@ -35,7 +40,7 @@ def _size(A):
     """Rows that the kernel has room for, in few steps, so that few are built; group size."""
     device, (m, n) = A._storage.device, A.shape[-2:]
     if device.is_cpu:
-        return _MOST[True], 1
+        return _MOST[True] if max(m, n) <= _MOST[True] else _LARGE, 1
     small = max(m, n) <= _MOST[False] // 2
     most = _MOST[False] // 2 if small else _MOST[False]
     return most, min(device.max_work_group, 64 if small else 256)
@@ -56,8 +61,11 @@ def lu(A, pivot=True):
     lead, (m, n), device = tuple(A.shape[:-2]), A.shape[-2:], A._storage.device
     LU, pivots, info = empty(A.shape, A.dtype, device), empty(lead + (min(m, n),), dt.int32, device), empty(lead, dt.int32, device)
     x, batch, rs, cs = _layout(A)
-    most, group = _size(A)
-    run(device, "linalg/lu", dict(T=A.dtype, W=_lanes(A), MOST=most), (math.prod(lead) * group,), (group,), x, LU, pivots, info, m, n, batch, rs, cs, int(pivot))
+    (most, group), W = _size(A), _lanes(A)
+    large = most == _LARGE
+    room = (empty((math.prod(lead) * m, -(-n // W) * W), A.dtype, device),) if large else ()
+    run(device, "linalg/lu", dict(T=A.dtype, W=W, MOST=most, LARGE=large), (math.prod(lead) * group,), (group,), x, LU, pivots, info, *room, m, n, batch,
+        rs, cs, int(pivot))
     return LU, pivots, info
 
 
@@ -96,9 +104,9 @@ def substitute(A, B, passes, pivots=None, exchange=0):
     how = []
     for turned, upper, unit in passes:
         how += [ca, ra, int(upper), int(unit)] if turned else [ra, ca, int(upper), int(unit)]
-    W = _lanes(A)
+    W, most = _lanes(A), _size(A)[0] if device.is_cpu else _MOST[False]
     group = 1 if device.is_cpu else min(_COLUMNS, device.max_work_group, 1 << (r - 1).bit_length())
-    run(device, "linalg/substitute", dict(T=A.dtype, W=W, N=_MOST[device.is_cpu], LOCAL=1 if device.is_cpu else _COLUMNS), (-(-r // W), math.prod(lead)), (group, 1),
+    run(device, "linalg/substitute", dict(T=A.dtype, W=W, N=most, LOCAL=1 if device.is_cpu else _COLUMNS), (-(-r // W), math.prod(lead)), (group, 1),
         a, a if pivots is None else pivots.contiguous(), b, X, n, r, ba, n if ba or one else 0, bb, rb, cb, int(B is None), exchange, len(passes),
         struct.pack("8q", *how, *[0] * (8 - len(how))))
     return X

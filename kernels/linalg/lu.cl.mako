@@ -3,7 +3,8 @@
 ## LU of small matrices by Gauss elimination, with the largest element of each column as pivot: A = P L U, L and U in one matrix.
 ##
 ## A (count, m, n) with strides batch, rs and cs; LU (count, m, n); pivots (count, min(m, n)), row numbers counted from 1;
-## info (count), 0 or the number of the first zero on the diagonal of U.
+## info (count), 0 or the number of the first zero on the diagonal of U. room: where LARGE, memory for
+## count matrices with rows rounded up to a multiple of W.
 ##
 ## Geometry: one work-group per matrix; of one work-item where W > 1, of any size where W is 1.
 ##
@@ -11,23 +12,31 @@
 ## T          float32 float64
 ## W          1 8 16         lanes of a vector along rows
 ## MOST       number         most rows and columns, a multiple of W
+## LARGE      bool           matrices are worked on in global memory, not in local
 ## limits: of equal candidates the first becomes the pivot; a column of zeros is left as it is
 <%
     C, V = T.c, T.c + (str(W) if W > 1 else "")
     G = W == 1
-    barrier = "barrier(CLK_LOCAL_MEM_FENCE);" if G else ""
+    barrier = "barrier(CLK_LOCAL_MEM_FENCE%s);" % (" | CLK_GLOBAL_MEM_FENCE" if LARGE else "") if G else ""
 %>\
 __kernel ${mat.attr.alone(W)}
-void linalg_lu(IN(${C}, A), OUT(${C}, LU), OUT(int, pivots), OUT(int, info), const long m, const long n, const long batch,
+void linalg_lu(IN(${C}, A), OUT(${C}, LU), OUT(int, pivots), OUT(int, info)${", OUT(%s, room)" % C if LARGE else ""}, const long m, const long n, const long batch,
                   const long rs, const long cs, const long pivot) {
     PTR_IN(${C}, A);
     PTR_OUT(${C}, LU);
     PTR_OUT(int, pivots);
     PTR_OUT(int, info);
-    __local ${C} w[${MOST * MOST}], head[${MOST + W}];
+    __local ${C} head[${MOST + W}];
+% if not LARGE:
+    __local ${C} w[${MOST * MOST}];
+% endif
     const long z = get_group_id(0), few = min(m, n);
     const int s = (int)((n + ${W - 1}) / ${W} * ${W}), rows = (int)m, l = get_local_id(0), all = get_local_size(0);
     int bad = 0;
+% if LARGE:
+    PTR_OUT(${C}, room);
+    __global ${C}* w = room + z * m * s;
+% endif
 ${mat.read(T, W, "A + z * batch", "rows", "(int)n")}
     ${barrier}
     for (int k = 0; k < few; k++) {

@@ -1,4 +1,4 @@
-## Parts of kernels that keep one matrix per work-group in local memory: w, rows of s elements; work-item l of all.
+## Parts of kernels that keep one matrix per work-group in w, mostly local memory: rows of s elements; work-item l of all.
 <%!
     def alone(W):
         return "__attribute__((reqd_work_group_size(1, 1, 1)))" if W > 1 else ""
