@@ -45,20 +45,19 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     """The sum, mean, product, maximum or minimum of runs of neighbouring elements along ``axis``.
 
     Args:
-        data: (\\*B, N, \\*) floats, with ``axis`` as the dimension of N.
+        data: (*B, N, *) floats, with ``axis`` as the dimension of N.
         reduce: ``"sum"``, ``"mean"``, ``"prod"``, ``"max"`` or ``"min"``.
-        lengths: (\\*B, S) integers: the lengths of the S runs, which add up to N.
-        offsets: (\\*B, S + 1) integers in place of ``lengths``: where each run starts, and N.
+        lengths: (*B, S) integers: the lengths of the S runs, which add up to N.
+        offsets: (*B, S + 1) integers in place of ``lengths``: where each run starts, and N.
         initial: what each run starts from; without it a run of no elements gives 0, NaN, 1, -inf and inf.
 
     Returns:
-        (\\*B, S, \\*).
+        (*B, S, *).
 
     Raises:
         RuntimeError: neither lengths nor offsets, another dimension than their last, negative lengths, or lengths that do not add up to N.
 
-    Example::
-
+    Example:
         >>> clnn.segment_reduce(clnn.tensor([1., 2., 3.]), "sum", lengths=clnn.tensor([2, 1]))
         tensor([3., 3.])
     """
