@@ -13,7 +13,7 @@ from ..core import dtype as dt
 
 _DTYPES = (dt.float32, dt.float64)
 _MOST = {True: 128, False: 64}      # rows on CPUs, from where on LAPACK is better, and on other devices, where local memory is short
-_LARGE = 256            # rows on CPUs where many columns are solved for: LAPACK as NumPy carries it is slow at that
+_LARGE = 256            # float32 rows on CPUs where many columns are solved for: LAPACK as NumPy carries it is slow at that
 _COLUMNS = 32           # columns of a right side that a work-group of a GPU takes
 
 
@@ -27,7 +27,7 @@ def suits(A, B=None, columns=0):
     most = _MOST[device.is_cpu]
     if B is not None:
         columns = B.shape[-1]
-    if device.is_cpu and max(A.shape[-2:]) <= _LARGE and columns >= _LARGE // 4:
+    if device.is_cpu and A.dtype is dt.float32 and max(A.shape[-2:]) <= _LARGE and columns >= _LARGE // 4:
         return True
     return max(A.shape[-2:]) <= most and (most + 4) * most * A.dtype.itemsize < device.local_mem
 
