@@ -26,6 +26,8 @@ def dev(request):
 def gpu(request, monkeypatch):
     """The default device, treated as a GPU whose work-groups are limited."""
     device = DEVICES[0]
+    if request.param != 64 and not device.builds_in_parallel:
+        pytest.skip("left to drivers that build faster: this one never takes these forms by itself")
     monkeypatch.setattr(device, "is_cpu", False)
     monkeypatch.setattr(device, "max_work_group", min(request.param, device.max_work_group))
     monkeypatch.setattr(_gemm, "_plans", {})

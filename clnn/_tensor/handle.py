@@ -22,3 +22,10 @@ def _put(self, attributes):
 
 
 attributes = property(_place.__get__, _put, doc="A program's own attributes, and the history.")
+
+
+def swap(a, b):
+    """Exchange all attributes of two tensors, the history included."""
+    first, second = _place.__get__(a), _place.__get__(b)
+    _place.__set__(a, second)
+    _place.__set__(b, first)

@@ -178,15 +178,17 @@ def solve_triangular(A, B, upper, unit):
 solve_triangular.op.grad_name = "LinalgSolveTriangularBackward0"
 
 
-def _cholesky_grad(g, L):
+def _cholesky_grad(g, L, turned):
     half = 0.5 * matmul(L.mH, g[0])
     upper = L.mH
     left = solve_triangular(upper, half.tril() + half.tril(-1).mH, True, False)
-    return solve_triangular(upper, left.mH, True, False).mH
+    grad = solve_triangular(upper, left.mH, True, False)
+    return grad if turned else grad.mH          # as in PyTorch the same for both halves, though it need not be Hermitian
 
 
 @kernel("_cholesky_ex", method=False, complex=True, holomorphic=False, outputs=("L", "info"), vjp=dict(A=_cholesky_grad))
-def cholesky_ex(A):
+def cholesky_ex(A, turned):
+    """The lower factor of ``A``, which is the conjugate transpose of what the caller was given where ``turned``."""
     if _small.suits(A):
         return _small.cholesky(A)
     return on_host(lambda a: _checked(np.linalg.cholesky, _minor, a), (A,), (A.shape, A.shape[:-2]), rows=(A.dtype, dt.int32))

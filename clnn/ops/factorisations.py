@@ -68,7 +68,7 @@ def cholesky_ex(A, *, upper=False, check_errors=False):
     """Cholesky factor and a status per matrix: 0, or the order of the leading minor that is not positive definite (the factor is NaN there)."""
     matrices("linalg.cholesky_ex", A)
     square("linalg.cholesky_ex", A)
-    L, info = _factors.cholesky_ex(A.mH if upper else A)
+    L, info = _factors.cholesky_ex(A.mH if upper else A, bool(upper))
     if check_errors:
         raise_where("linalg.cholesky_ex", info, INDEFINITE)
     return named("linalg_cholesky_ex", "L", "info")(L.mH if upper else L, info)

@@ -147,7 +147,7 @@ def cholesky(A, *, upper=False):
     """Lower triangular ``L`` with ``A = L L^H`` (or ``L^H`` when ``upper``) of positive-definite matrices."""
     matrices("linalg.cholesky", A)
     square("linalg.cholesky", A)
-    L, info = _factors.cholesky_ex(A.mH if upper else A)         # one triangle is read
+    L, info = _factors.cholesky_ex(A.mH if upper else A, bool(upper))         # one triangle is read
     raise_where("linalg.cholesky", info, INDEFINITE)
     return L.mH if upper else L
 

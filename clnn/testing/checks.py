@@ -56,14 +56,14 @@ def forward(op):
 def _rows(op):
     """Every declared dtype that the device has; those of the samples when the samples hold no floats.
 
-    Where builds are dear an operator gets one of the 16-bit floats, and a composite operator one of the small integers.
+    Where builds are dear an operator gets one of the 16-bit floats and one of the small integers.
     """
     rows = [d for d in cases.usable_rows() if not op.dtypes or d in op.dtypes]
     if not cases.has_floats(op):
         return [cases.native_row(op)]
     if cases.builds_are_dear():
         rows = _one_of(op, rows, (dt.float16, dt.bfloat16))
-        rows = _one_of(op, rows, (dt.int8, dt.int16, dt.int32)) if op.kind == "composite" else rows
+        rows = _one_of(op, rows, (dt.int8, dt.int16, dt.int32))
     return rows
 
 

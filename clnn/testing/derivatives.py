@@ -57,7 +57,7 @@ def gradient(op):
     """The gradient against finite differences, and against PyTorch's."""
     row, found = _differentiable(op)
     rng, torch_fn, jobs = _rng(op), cases.torch_function(op), []
-    for i, call in enumerate(found):
+    for i, call in enumerate(found[:2] if cases.builds_are_dear() else found):
         outs, leaves = _outputs_with_grad(op, call)
         if not outs or not leaves:
             continue
@@ -138,16 +138,11 @@ def _torch_gradient(op, fn, call, got, seeds, row):
 
 @two_parts
 def double_gradient(op):
-    """The gradient of the gradient against finite differences of the gradient.
-
-    It is made of operators whose values are compared on every driver, so where builds are dear every second operator does.
-    """
+    """The gradient of the gradient against finite differences of the gradient."""
     row, found = _differentiable(op)
     if not op.gradcheck:
         raise NotApplicable("gradcheck=False")
     dear = cases.builds_are_dear()
-    if dear and zlib.crc32(op.name.encode()) & 1:
-        raise NotApplicable("left to the suites of drivers that build faster")
     rng, jobs = _rng(op), []
     for call in found[:1 if dear else 2]:
         outs, leaves = _outputs_with_grad(op, call)

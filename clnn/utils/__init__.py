@@ -13,6 +13,7 @@ def swap_tensors(t1, t2):
         >>> a
         tensor([0., 0.])
     """
+    from clnn._tensor import handle
     from clnn._tensor.tensor import Tensor
     if t1 is t2:
         return
@@ -20,7 +21,7 @@ def swap_tensors(t1, t2):
         if t.__dict__.get("_post_accumulate_hooks"):
             raise RuntimeError("Cannot swap tensors that have post accumulate grad hooks")
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
-    t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
+    handle.swap(t1, t2)
     for name in ("_storage", "shape", "_strides", "_offset", "dtype", "_numel", "_dense"):
         slot = vars(Tensor)[name]
         first, second = slot.__get__(t1), slot.__get__(t2)
