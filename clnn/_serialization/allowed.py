@@ -14,8 +14,9 @@ STORAGES = {"FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage"
             "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
             "BoolStorage": "bool", "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128"}  # PyTorch's storage classes -> dtype names
 STORAGE_OF = {dtype: name for name, dtype in STORAGES.items()}
-_DTYPE_NAMES = frozenset(STORAGES.values())
-_ELSEWHERE = frozenset("complex32 uint16 uint32 uint64 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz "
+UNTYPED = frozenset(("uint16", "uint32", "uint64"))  # dtypes without a storage class: their bytes are stored, and the dtype beside them
+_DTYPE_NAMES = frozenset(STORAGES.values()) | UNTYPED
+_ELSEWHERE = frozenset("complex32 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz "
                        "quint8 qint8 qint32".split())  # dtypes of PyTorch that clnn has not
 _DEVICES = {"cpu": "cpu", "meta": "meta", **dict.fromkeys(("gpu", "cuda", "hip", "xpu", "mps", "opencl"), "gpu")}
 _FACTORIES = {"dict": dict, "list": list, "int": int, "float": float, "set": set}

@@ -13,7 +13,7 @@ from clnn._serialization.zipread import numpy_dtype
 from clnn._tensor.tensor import Tensor
 
 _CODES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32", "I16": "int16",
-          "I8": "int8", "U8": "uint8", "BOOL": "bool", "C64": "complex64"}
+          "I8": "int8", "U8": "uint8", "BOOL": "bool", "C64": "complex64", "U16": "uint16", "U32": "uint32", "U64": "uint64"}
 _CODE_OF = {name: code for code, name in _CODES.items()}
 _MAX_HEADER = 100_000_000  # the format's own limit
 INDEX_SUFFIX = ".safetensors.index.json"

@@ -8,7 +8,7 @@ import zipfile
 
 import numpy as np
 
-from clnn._serialization.allowed import STORAGE_OF
+from clnn._serialization.allowed import STORAGE_OF, UNTYPED
 from clnn._serialization.files import SerializationError
 from clnn._serialization.objects import write_object
 from clnn._tensor.tensor import Tensor
@@ -262,12 +262,12 @@ class Pickler:
         self.out += b"R"
 
     def _tensor(self, obj):
-        self._global("torch._utils", "_rebuild_tensor_v2")
         storage_key, kind, numel = self._storage_of(obj)
+        self._global("torch._utils", "_rebuild_tensor_v2" if kind else "_rebuild_tensor_v3")
         self.out += b"(("
         for text in ("storage", None, storage_key, "cpu"):
             if text is None:
-                self._global("torch", kind)
+                self._global(*("torch", kind) if kind else ("torch.storage", "UntypedStorage"))
             else:
                 self._save(text)
         self._int(numel)
@@ -277,7 +277,10 @@ class Pickler:
         self._plain_tuple(tuple(obj.stride()))
         self._bool(bool(obj.requires_grad))
         self._global("collections", "OrderedDict")
-        self.out += b")RtR"
+        self.out += b")R"
+        if kind is None:
+            self._dtype(obj.dtype)
+        self.out += b"tR"
         self._memoize(obj)
 
     def _sparse(self, obj):
@@ -303,11 +306,11 @@ class Pickler:
         self._memoize(obj)
 
     def _storage_of(self, tensor):
-        """(record name, storage class name, number of elements) of a tensor's storage; views of one storage share it."""
+        """(record name, storage class name, number of elements) of a tensor's storage; views of one storage share it. Without a class: None, and bytes."""
         import clnn
         storage = tensor._storage
         name = str(tensor.dtype).rpartition(".")[2]
-        if name not in STORAGE_OF:
+        if name not in STORAGE_OF and name not in UNTYPED:
             raise SerializationError(f"save: tensors of dtype {tensor.dtype} cannot be stored")
         if id(storage) not in self.keys:
             numel = storage.nbytes // tensor.element_size()
@@ -318,7 +321,8 @@ class Pickler:
         number, first_name = self.keys[id(storage)]
         if first_name != name:
             raise SerializationError(f"save: two tensors see the same memory as {first_name} and as {name}; clone() one of them")
-        return str(number), STORAGE_OF[name], self.storages[number].numel()
+        stored = self.storages[number]
+        return str(number), STORAGE_OF.get(name), stored.numel() if name in STORAGE_OF else stored.nbytes
 
 
 _WRITERS = {type(None): Pickler._none, bool: Pickler._bool, int: Pickler._int, float: Pickler._float, str: Pickler._str, bytes: Pickler._bytes,

@@ -34,7 +34,7 @@ def _facts(op) -> str:
         parts.append(f"Other names: {', '.join(op.aliases)}.")
     if op.inplace:
         parts.append(f"In place: ``Tensor.{op.name}_``.")
-    kinds = frozenset(op.dtypes).difference(dt.COMPLEXES)
+    kinds = frozenset(op.dtypes).difference(dt.COMPLEXES, dt.UNSIGNED)
     words = _KINDS.get(kinds)
     if words is None:
         words = ", ".join(d.name for d in dt.REAL if d in kinds)

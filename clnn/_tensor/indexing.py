@@ -89,6 +89,9 @@ def take_slice(s, size):
 
 
 # -- understanding an index -----------------------------------------------------------------------------------------------------------
+_NO_INDICES = (dt.int8, dt.int16, *dt.UNSIGNED)
+
+
 def _as_item(item, x):
     """An index part in canonical form: int, slice, None, Ellipsis or a Tensor on the device of ``x``."""
     if item is None or item is Ellipsis or isinstance(item, slice):
@@ -96,7 +99,9 @@ def _as_item(item, x):
     if isinstance(item, Tensor):
         if item._storage.device is not x._storage.device:
             item = item.to(public(x._storage.device))
-        if item.dtype.differentiable or item.dtype in (dt.int8, dt.int16):
+        if item.dtype.differentiable or item.dtype in _NO_INDICES:
+            if not item.shape and item.dtype.category == dt.INT:
+                return item.item()
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return item != 0 if item.dtype is dt.uint8 else item
     if isinstance(item, (bool, np.bool_)):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+from ..core import dtype as dt
 from ..core.shape import is_contiguous
 from ..graph.op import REGISTRY
 from . import tape
@@ -100,12 +101,8 @@ def _overwritten(target, result, name):
     return result
 
 
-_NAMES = dict(float32="Float", float64="Double", float16="Half", bfloat16="BFloat16", int64="Long", int32="Int", int16="Short", int8="Char",
-              uint8="Byte", bool="Bool", complex64="ComplexFloat", complex128="ComplexDouble")
-
-
 def type_name(dtype) -> str:
-    return _NAMES[dtype.name]
+    return dt.SPOKEN[dtype.name]
 
 
 def take_history(target, result) -> None:

@@ -71,25 +71,32 @@ float64 = dtype("float64", np.float64, "double", "double", FLOAT, "(-INFINITY)",
 complex64 = dtype("complex64", np.complex64, "float2", "float2", COMPLEX, "", "")
 complex128 = dtype("complex128", np.complex128, "double2", "double2", COMPLEX, "", "")
 
+# What NumPy calls uint16, uint32 and uint64. As in PyTorch they promote with floats alone, and few operators take them.
+uint16 = dtype("uint16", np.uint16, "ushort", "int", INT, "0", "65535", False)
+uint32 = dtype("uint32", np.uint32, "uint", "long", INT, "0", "4294967295L", False)
+uint64 = dtype("uint64", np.uint64, "ulong", "ulong", INT, "0", "ULONG_MAX", False)
+
 REAL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
 COMPLEXES = (complex64, complex128)
-ALL = REAL + COMPLEXES
+UNSIGNED = (uint16, uint32, uint64)
+ALL = REAL + COMPLEXES + UNSIGNED
 for _i, _d in enumerate(ALL):
     _d.index = _i
 
 # Names only: programs compare dtypes with these, ask for their limits and use them as defaults. There are no tensors of them (see ``noticed``).
 NAMES_ONLY = tuple([dtype(name, getattr(ml_dtypes, name), "uchar", "float", FLOAT, "", "")
                     for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")]
-                   + [dtype(name, name, c, c, INT, "0", "", False) for name, c in (("uint16", "ushort"), ("uint32", "uint"), ("uint64", "ulong"))]
                    + [dtype("complex32", "V4", "uint", "float2", COMPLEX, "", "")])
 
+SPOKEN = dict(float32="Float", float64="Double", float16="Half", bfloat16="BFloat16", int64="Long", int32="Int", int16="Short", int8="Char", uint8="Byte",
+              bool="Bool", complex64="ComplexFloat", complex128="ComplexDouble", uint16="UInt16", uint32="UInt32", uint64="UInt64")    # PyTorch's names in types
 FLOATS = (float16, bfloat16, float32, float64)
 INTS = (uint8, int8, int16, int32, int64)
 _BY_NAME = {d.name: d for d in ALL + NAMES_ONLY}
 _BY_NAME.update(half=float16, float=float32, double=float64, short=int16, int=int32, long=int64, cfloat=complex64, cdouble=complex128, chalf=NAMES_ONLY[-1])
 _BY_NP = {d.np: d for d in ALL}
 _BY_PY = {bool: bool_, int: int64, float: float32, complex: complex64}
-_OF_ACC = {"int": int32, "long": int64, "float": float32, "double": float64, "float2": complex64, "double2": complex128}
+_OF_ACC = {"int": int32, "long": int64, "float": float32, "double": float64, "ulong": uint64, "float2": complex64, "double2": complex128}
 
 
 def from_name(name: str) -> dtype:
@@ -101,7 +108,7 @@ def from_name(name: str) -> dtype:
 
 
 def from_numpy(np_dtype) -> dtype:
-    """The clnn dtype of a NumPy dtype. Raises TypeError for those that clnn has not (strings, uint16...)."""
+    """The clnn dtype of a NumPy dtype. Raises TypeError for those that clnn has not (strings, dates...)."""
     key = np.dtype(np_dtype)
     row = _BY_NP.get(key) or _BY_NP.get(key.newbyteorder("="))
     if row is None:
@@ -133,7 +140,7 @@ def noticed(row: dtype) -> dtype:
     """
     global complex_in_use
     if row.index < 0:
-        raise TypeError(f"clnn has no tensors of dtype {row.name}, only its name; use {'bfloat16 or float16' if row.is_floating_point else 'int64'}")
+        raise TypeError(f"clnn has no tensors of dtype {row.name}, only its name; use {'bfloat16 or float16' if row.is_floating_point else 'complex64'}")
     if row.is_complex:
         complex_in_use = True
     return row
@@ -165,6 +172,11 @@ def _promotion_table():
         for b in ALL:
             if a is b:
                 r = a
+            elif a in UNSIGNED or b in UNSIGNED:
+                other = b if a in UNSIGNED else a
+                if other.category != FLOAT:
+                    continue
+                r = other
             elif COMPLEX in (a.category, b.category):
                 r = complex128 if any(d.needs_fp64 for d in (a, b)) else complex64
             elif a.category != b.category:
@@ -188,7 +200,9 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     try:
         return PROMOTE[type1, type2]
     except KeyError:
-        raise RuntimeError(f"Promotion for {type1.name} and {type2.name} is not supported") from None
+        a, b = (SPOKEN.get(d.name, d.name) for d in (type1, type2))
+        raise RuntimeError(f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {a} and {b}" if type1.index >= 0 <= type2.index
+                           else f"Promotion for {a} and {b} is not supported") from None
 
 
 def scalar_dtype(value) -> dtype:
@@ -211,7 +225,7 @@ def result_type(*operands) -> dtype:
         here = None
         for d, r in operands:
             if r == rank:
-                here = d if here is None else PROMOTE[here, d]
+                here = d if here is None else promote_types(here, d)
         if here is None:
             continue
         if best is None:

@@ -34,7 +34,14 @@ def convert(value: str, source: dt.dtype, target: dt.dtype) -> str:
         return value if source.category == dt.BOOL else f"({value} != 0)"
     if source.acc == target.acc:
         return value
-    return f"clnn_f2l({value})" if source.acc == "float" and target.acc == "long" else f"(({target.acc}){value})"
+    return _from_float(value, source.acc, target.acc) or f"(({target.acc}){value})"
+
+
+def _from_float(value, acc, target):
+    """C text of a float as a 64-bit integer, None where it is something else."""
+    if target == "ulong" and acc in ("float", "double"):
+        return f"clnn_{acc[0]}2ul({value})"
+    return f"clnn_f2l({value})" if acc == "float" and target == "long" else None
 
 
 def _convert_complex(value, source, target):
@@ -62,7 +69,8 @@ def as_stored(value: str, compute: dt.dtype, target: dt.dtype) -> str:
         if compute.category == dt.FLOAT:
             return f"((int)({target.c})(int)({value}))"
         return f"((int)({target.c})({value}))"
-    return f"clnn_f2l({value})" if compute.acc == "float" and target.acc == "long" else f"(({target.acc})({value}))"
+    got = _from_float(value, compute.acc, target.acc) or f"(({target.acc})({value}))"
+    return f"((long)(uint){got})" if target is dt.uint32 else got
 
 
 def expression(expr: Expr, compute: dt.dtype, operands: list[str], own: frozenset, text=None) -> str:

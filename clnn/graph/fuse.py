@@ -283,7 +283,7 @@ def _facing(sizes, walks, leaves):
     return tuple([sizes[j] for j in order]), [tuple([w[j] for j in order]) for w in walks]
 
 
-_PACK_D, _PACK_FF, _PACK_DD = struct.Struct("d").pack, struct.Struct("2f").pack, struct.Struct("2d").pack
+_PACK_D, _PACK_Q, _PACK_FF, _PACK_DD = struct.Struct("d").pack, struct.Struct("Q").pack, struct.Struct("2f").pack, struct.Struct("2d").pack
 
 
 def _packed(value, kind):
@@ -292,6 +292,8 @@ def _packed(value, kind):
         return float(value)
     if kind == "double":
         return _PACK_D(float(value))
+    if kind == "ulong":
+        return _PACK_Q(int(value) % (1 << 64))
     return int(value) if kind in ("int", "long") else (_PACK_FF if kind == "float2" else _PACK_DD)(value.real, value.imag)
 
 
@@ -300,7 +302,7 @@ def pack_scalars(group: Group) -> list:
     return [_packed(value, kind) for value, kind in zip(group.scalars, group.kinds)]
 
 
-_SCALAR_C = {"float": "float", "double": "double", "int": "long", "long": "long", "float2": "float2", "double2": "double2"}
+_SCALAR_C = {"float": "float", "double": "double", "int": "long", "long": "long", "ulong": "ulong", "float2": "float2", "double2": "double2"}
 _kernels: dict = {}
 
 

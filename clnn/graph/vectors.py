@@ -104,7 +104,7 @@ def _operand(program, o, types, compute, width):
 def _instruction(program, n, types, own, width, part):
     e, c, d, *operands = program.code[n]
     compute, out, expr = dt.ALL[c], dt.ALL[d], Expr.all[e]
-    if compute.is_complex or out.is_complex or expr.uses_index and part is None or compute.category in expr.failing:
+    if compute.is_complex or out.is_complex or compute in dt.UNSIGNED or out in dt.UNSIGNED or expr.uses_index and part is None or compute.category in expr.failing:
         raise _Scalar
     if expr.name == "cast":
         o = operands[0]
@@ -133,7 +133,7 @@ def values(program, leaf_at, own, width, indent, part=None):
     try:
         for k, (d, _, _) in enumerate(program.leaves):
             row = dt.ALL[d]
-            if row.is_complex:
+            if row.is_complex or row in dt.UNSIGNED:
                 raise _Scalar
             pointer, single = leaf_at(k)
             text = pointer if single is None else f"({row.acc}{width})({row.load}({pointer}, 0))" if single else load(row, width, pointer)

@@ -441,18 +441,16 @@ Tensor.is_pinned = lambda self: False
 Tensor.share_memory_ = lambda self: self
 Tensor.is_shared = lambda self: False
 Tensor.type_as = lambda self, other: self.to(other)
-_TYPES = dict(float32="Float", float64="Double", float16="Half", bfloat16="BFloat16", int64="Long", int32="Int", int16="Short", int8="Char",
-              uint8="Byte", bool="Bool", complex64="ComplexFloat", complex128="ComplexDouble")
 
 
 def type_(self, dtype=None, non_blocking=False):
     """Without arguments the type's name; else a conversion."""
     if dtype is None:
-        return f"{config.spoken}.{'' if self.device.type == 'cpu' else self.device.type + '.'}{_TYPES[self.dtype.name]}Tensor"
+        return f"{config.spoken}.{'' if self.device.type == 'cpu' else self.device.type + '.'}{dt.SPOKEN[self.dtype.name]}Tensor"
     place = getattr(dtype, "place", None)                                # FloatTensor and its like know their dtype and place
     if isinstance(dtype, str):
         place = "cuda" if ".cuda." in dtype else None
-        dtype = next((dt.from_name(k) for k, v in _TYPES.items() if dtype.endswith("." + v + "Tensor")), None) or dt.as_dtype(dtype)
+        dtype = next((dt.from_name(k) for k, v in dt.SPOKEN.items() if dtype.endswith("." + v + "Tensor")), None) or dt.as_dtype(dtype)
     return self.to(device=place, dtype=getattr(dtype, "dtype", dtype))
 
 

@@ -45,6 +45,13 @@ def check_complex(path: str, params: dict) -> None:
             raise NotImplementedError(f"\"{path}\" not implemented for '{'ComplexFloat' if row.itemsize == 8 else 'ComplexDouble'}'")
 
 
+def check_unsigned(path: str, params: dict) -> None:
+    """Refuse uint16, uint32 and uint64 for templates that compute: only those that move and sort elements take them."""
+    row = next((v for v in params.values() if getattr(v, "name", None) in ("uint16", "uint32", "uint64")), None)
+    if row is not None and path.partition("/")[0] not in ("indexing", "sorting"):
+        raise NotImplementedError(f"\"{path}\" not implemented for 'UInt{8 * row.itemsize}'")
+
+
 def render(path: str, params: dict, device=None) -> str:
     """The OpenCL C of ``kernels/<path>.cl.mako`` for these parameters, with only those functions of the base that it uses.
 
@@ -54,6 +61,7 @@ def render(path: str, params: dict, device=None) -> str:
     """
     from mako import exceptions
     check_complex(path, params)
+    check_unsigned(path, params)
     context = dict(params)
     context.setdefault("USE_FP64", needs_fp64(params))
     context.setdefault("DEV", device)

@@ -16,7 +16,7 @@
     (err)[1] = (int)(uint)(ulong)(long)(value); (err)[2] = (int)(uint)(((ulong)(long)(value)) >> 32); } } while (0)
 
 % for name, ctype, acc in [("int8", "char", "int"), ("int16", "short", "int"), ("uint8", "uchar", "int"), ("int32", "int", "int"), \
-        ("int64", "long", "long"), ("float32", "float", "float")]:
+        ("int64", "long", "long"), ("float32", "float", "float"), ("uint16", "ushort", "int"), ("uint32", "uint", "long"), ("uint64", "ulong", "ulong")]:
 #define load_${name}(p, i) ((${acc})(p)[i])
 #define store_${name}(p, i, v) ((p)[i] = (${ctype})(v))
 % endfor
@@ -107,6 +107,12 @@ static inline void clnn_store_bfloat16_${W}(__global ushort* p, float${W} v) { v
 #else
 #define FETCH(p)
 #endif
+//@ clnn_f2ul
+static inline ulong clnn_f2ul(float v) { return v < 0.0f ? (ulong)(long)v : (ulong)v; }
+% if USE_FP64:
+//@ clnn_d2ul
+static inline ulong clnn_d2ul(double v) { return v < 0.0 ? (ulong)(long)v : (ulong)v; }
+% endif
 //@ clnn_f2l
 #ifdef CLNN_INTEL_CPU
 /* Its conversion to long is scalar: high and low 32 bits apart instead. What does not fit becomes LONG_MIN, as on x86. */

@@ -25,7 +25,7 @@ static inline ${U} clnn_key(${T.c} v) {
 % endif
 % if T.name == "bool":
     ${U} k = min(${raw}, (${U})1);
-% elif T.name == "uint8":
+% elif not T.is_signed:
     ${U} k = ${raw};
 % elif inf:
     ${U} k = ${raw};
@@ -45,7 +45,7 @@ static inline ${T.c} clnn_unkey(${U} k, __global const ${T.c}* p) {
 % if DESC:
     k = ~k & ${mask};
 % endif
-% if T.name in ("bool", "uint8"):
+% if not T.is_signed:
     return (${T.c})k;
 % elif inf:
     if (k == ${top} || k == ${mask}) return *p;               /* zeros of both signs, every NaN */
