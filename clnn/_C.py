@@ -5,7 +5,7 @@ from ._tensor.override import all_switched_off as DisableTorchFunction
 from ._tensor.override import disabled as _disabled_torch_function_impl
 from ._tensor.override import local as _local
 from ._tensor.override import switched_off as DisableTorchFunctionSubclass
-from ._questions import DispatchKey, DispatchKeySet
+from ._questions import DispatchKey, DispatchKeySet, Graph, Node, TensorType, Value  # noqa: F401
 from ._questions import ExcludeDispatchKeyGuard as _ExcludeDispatchKeyGuard
 from ._tensor.tensor import Tensor as TensorBase
 
@@ -54,19 +54,43 @@ def _get_default_device() -> str:
 
 
 class _functorch:
-    """Questions about the layers of ``vmap`` and derivatives, of which clnn shows functions none."""
+    """Questions about the layers of ``vmap`` and derivatives. Derivatives come from the tape and have no layers."""
 
     @staticmethod
     def is_batchedtensor(tensor) -> bool:
-        """False: ``vmap`` calls functions with plain tensors."""
+        """Whether the tensor stands for one sample of a :func:`clnn.vmap`."""
+        from ._vmap.batched import BatchedTensor
+        return isinstance(tensor, BatchedTensor)
+
+    is_functorch_wrapped_tensor = is_batchedtensor
+
+    @staticmethod
+    def is_gradtrackingtensor(tensor) -> bool:
+        """False: derivatives show functions plain tensors."""
         return False
 
-    is_legacy_batchedtensor = is_gradtrackingtensor = is_functorch_wrapped_tensor = is_batchedtensor
+    is_legacy_batchedtensor = is_gradtrackingtensor
+
+    @staticmethod
+    def get_unwrapped(tensor):
+        """The tensor behind one that stands for a sample."""
+        return tensor.part
+
+    @staticmethod
+    def maybe_get_level(tensor) -> int:
+        """The level of nested maps that a tensor belongs to; -1 for a plain one."""
+        return getattr(tensor, "level", -1)
+
+    @staticmethod
+    def maybe_get_bdim(tensor) -> int:
+        """The dimension of the samples behind a tensor; -1 for a plain one."""
+        return 0 if _functorch.is_batchedtensor(tensor) else -1
 
 
 def _are_functorch_transforms_active() -> bool:
-    """False: ``vmap`` and derivatives show functions plain tensors."""
-    return False
+    """Whether a :func:`clnn.vmap` is under way."""
+    from ._vmap.levels import active
+    return bool(active)
 
 
 __all__ = ["DisableTorchFunction", "DispatchKey", "DispatchKeySet", "DisableTorchFunctionSubclass", "TensorBase", "_ExcludeDispatchKeyGuard",

@@ -7,9 +7,11 @@ from __future__ import annotations
 import ast
 from collections import namedtuple
 
-from ._tensor import override
+from ._tensor import foreign, override
 from ._tensor.grad_mode import no_grad, state
 from ._tensor.tensor import Tensor
+from ._vmap.calls import by_rule
+from ._vmap.forms import has_batched, sample_by_sample
 from .autograd.function import Function
 from .graph.op import REGISTRY
 from .utils._pytree import tree_leaves
@@ -104,6 +106,7 @@ class OpOverload:
         self._schema = schema
         self._qualname = f"{namespace}::{name}"
         self.kernels, self.off, self.fake, self.backward, self.setup_context, self.low = {}, set(), None, None, None, {}
+        self.batched = None                                     # the rule for vmap
         self.__name__ = f"{name}.{self._overloadname}"
         self.__qualname__, self.__module__ = self.__name__, f"clnn.ops.{namespace}"
 
@@ -132,6 +135,11 @@ class OpOverload:
         if override.asked(args, kwargs):
             return override.hand_over(self, args, kwargs, [] if override.local.off else override.overloaded((*args, *kwargs.values())))
         args, kwargs = self._schema.bind(args, kwargs)
+        if foreign.early is not None and has_batched((*args, *kwargs.values())):
+            return by_rule(self.batched, args, kwargs) if self.batched is not None else sample_by_sample(self._computed, *args, **kwargs)
+        return self._computed(*args, **kwargs)
+
+    def _computed(self, *args, **kwargs):
         tensors = [t for t in tree_leaves((list(args), kwargs)) if isinstance(t, Tensor)]
         if state.autocast is not None and state.autocast.kind in self.low:
             return self._cast(args, kwargs)

@@ -12,6 +12,8 @@ from clnn._tensor.backward import grad as _tape_grad
 from clnn._tensor.grad_mode import state
 from clnn._tensor.tensor import Tensor, edge
 from clnn._vmap import vmap
+from clnn._vmap.batched import spread, stripped, wrap
+from clnn._vmap.levels import active, entered
 from clnn.autograd.forward_ad import pushforward
 from clnn.nn.utils.stateless import functional_call
 from clnn.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -31,6 +33,7 @@ def _variables(tree, name):
             raise ValueError(f"{name}: arguments to differentiate are tensors, got {type(t).__name__}")
         if not t.dtype.is_floating_point:
             raise RuntimeError(f"{name}: only float tensors can be differentiated, got {t.dtype}")
+        t = spread(t, active) if active else t                  # each sample has a gradient of its own
         if t._rg:
             with clnn.enable_grad():
                 fresh.append(t.view_as(t))
@@ -43,6 +46,7 @@ def _variables(tree, name):
 
 def _outer(outputs, variables) -> bool:
     """True when the graph behind ``outputs`` also reaches leaves that are not among ``variables``."""
+    outputs, variables = [t._bearer for t in outputs], [v._bearer for v in variables]
     own = {id(v) for v in variables if v._grad_fn is None}
     seen, stack = set(), [t._grad_fn for t in outputs if t._grad_fn is not None]
     if any(t._grad_fn is None and t._rg and id(t) not in own for t in outputs):
@@ -216,7 +220,11 @@ def vjp(func, *primals, has_aux=False):
 
 def _pushforward(outputs, variables):
     """A function from tangents of the variables to tangents of the outputs."""
-    return pushforward(outputs, [edge(v) for v in variables])
+    push = pushforward([o._bearer for o in outputs], [edge(v._bearer) for v in variables])
+
+    def dressed(tangents, create):
+        return [o._dressed(t) for o, t in zip(outputs, push([v._bared(t) for v, t in zip(variables, tangents)], create))]
+    return dressed
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
@@ -267,38 +275,42 @@ def linearize(func, *primals):
 
 # -- Jacobians ------------------------------------------------------------------------------------------------------------------
 
-def _one_hots(like):
-    """Each unit vector in the shape of ``like``."""
-    eye = clnn.eye(like.numel(), dtype=like.dtype, device=like.device)
-    return [row.reshape(like.shape) for row in eye.unbind(0)] if like.numel() else []
+def _over_unit_vectors(like, chunk_size, differentiate):
+    """``differentiate(seed)``, a list of tensors, for each unit vector in the shape of ``like``, ``chunk_size`` of them at once: along a new first dimension."""
+    count = like.numel()
+    eye = clnn.eye(count, dtype=like.dtype, device=like.device).reshape(count, *like.shape)
+    parts = []
+    for seeds in eye.split(chunk_size or max(1, count)):
+        with entered(seeds.shape[0]) as level:
+            parts.append([stripped(t, level, seeds.shape[0]) for t in differentiate(wrap(seeds, level))])
+    return parts[0] if len(parts) == 1 else [clnn.cat(column) for column in zip(*parts)]
 
 
-def _by_rows(outputs, variables, linked):
-    """The table [output][variable] of Jacobians by one backward pass per element of the outputs."""
+def _by_rows(outputs, variables, linked, chunk_size=None):
+    """The table [output][variable] of Jacobians by one backward pass for all elements of an output."""
     table = []
     for o in outputs:
-        rows = [_gradients([o], variables, [seed], linked, True) for seed in _one_hots(o)]
-        table.append([clnn.stack(column).reshape(*o.shape, *v.shape) for column, v in zip(zip(*rows), variables)] if rows else
-                     [v.new_zeros(*o.shape, *v.shape) for v in variables])
+        rows = _over_unit_vectors(o, chunk_size, lambda seed: _gradients([o], variables, [seed], linked, True))
+        table.append([r.reshape(*o.shape, *v.shape) for r, v in zip(rows, variables)])
     return table
 
 
-def _by_columns(outputs, variables, linked):
-    """The same by one forward pass per element of the variables."""
+def _by_columns(outputs, variables, linked, chunk_size=None):
+    """The same by one forward pass for all elements of a variable."""
     push = _pushforward(outputs, variables)
     table = [[None] * len(variables) for _ in outputs]
     for j, v in enumerate(variables):
-        columns = []
-        for seed in _one_hots(v):
-            tangents = [seed if k == j else clnn.zeros_like(w) for k, w in enumerate(variables)]
-            columns.append(push(tangents, linked))
+        columns = _over_unit_vectors(v, chunk_size, lambda seed: push([seed if k == j else clnn.zeros_like(w) for k, w in enumerate(variables)], linked))
         for i, o in enumerate(outputs):
-            table[i][j] = clnn.stack([c[i] for c in columns], -1).reshape(*o.shape, *v.shape) if columns else o.new_zeros(*o.shape, *v.shape)
+            table[i][j] = columns[i].movedim(0, -1).reshape(*o.shape, *v.shape)
     return table
 
 
-def _jacobian(func, argnums, has_aux, name, fill):
-    """What they all share; ``fill(outputs, variables, linked)`` gives the table [output][variable]."""
+def _jacobian(func, argnums, has_aux, name, fill, chunk_size=None):
+    """What they all share; ``fill(outputs, variables, linked, chunk_size)`` gives the table [output][variable]."""
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"{name}: `chunk_size` should be greater than 0.")
+
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
         outer_grad = state.grad
@@ -308,7 +320,7 @@ def _jacobian(func, argnums, has_aux, name, fill):
             result, aux = _with_aux(func(*put(fresh), **kwargs), has_aux, name)
             outputs, spec = _outputs(result, name)
             linked = outer_grad and _outer(outputs, variables)
-            table = fill(outputs, variables, linked)
+            table = fill(outputs, variables, linked, chunk_size)
         inner = tree_flatten(picked)[1]
         jacobian = tree_unflatten([tree_unflatten(row, inner) for row in table], spec)
         jacobian = _plain(jacobian, linked)
@@ -317,12 +329,12 @@ def _jacobian(func, argnums, has_aux, name, fill):
 
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
-    """A function that gives the Jacobian of ``func``, one backward pass per element of the output: right for few outputs.
+    """A function that gives the Jacobian of ``func`` by one backward pass with as many gradients as the output has elements: right for few outputs.
 
     Args:
         func: returns tensors (in any structure), or with ``has_aux`` a pair of them and ``aux``.
         argnums: which argument(s) to differentiate; a tuple gives a tuple per output.
-        chunk_size: accepted.
+        chunk_size: at most so many rows at once, which takes less memory; None for all.
 
     Shape:
         each Jacobian has the shape of the output followed by the shape of the argument.
@@ -333,21 +345,21 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
         tensor([[2., 0.],
                 [0., 4.]])
     """
-    return _jacobian(func, argnums, has_aux, "jacrev", _by_rows)
+    return _jacobian(func, argnums, has_aux, "jacrev", _by_rows, chunk_size)
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error", chunk_size=None):
-    """A function that gives the Jacobian of ``func``, one pass per element of the input: right for few inputs.
+    """A function that gives the Jacobian of ``func`` by one forward pass with as many tangents as the input has elements: right for few inputs.
 
     Arguments, result and example as for :func:`jacrev`.
     """
-    return _jacobian(func, argnums, has_aux, "jacfwd", _by_columns)
+    return _jacobian(func, argnums, has_aux, "jacfwd", _by_columns, chunk_size)
 
 
 def hessian(func, argnums=0):
     """A function that gives the matrix of second derivatives of a function: the Jacobian of its gradient, or of its Jacobian.
 
-    The outer Jacobian takes one backward pass per element of the inner one, or one forward pass per element of the argument, whichever is less.
+    The outer Jacobian goes backward from the elements of the inner one, or forward from those of the argument, whichever are fewer.
 
     Example::
 
@@ -355,9 +367,9 @@ def hessian(func, argnums=0):
         tensor([[ 6.,  0.],
                 [ 0., 12.]])
     """
-    def fill(outputs, variables, linked):
+    def fill(outputs, variables, linked, chunk_size):
         fewer = sum(v.numel() for v in variables) < sum(o.numel() for o in outputs)
-        return (_by_columns if fewer else _by_rows)(outputs, variables, linked)
+        return (_by_columns if fewer else _by_rows)(outputs, variables, linked, chunk_size)
     return _jacobian(jacrev(func, argnums), argnums, False, "hessian", fill)
 
 

@@ -160,8 +160,14 @@ class CustomOpDef:
         self._opoverload.low[_autocast_kind(device_type)] = cast_inputs
 
     def register_vmap(self, func=None):
-        """Accepted: ``vmap`` calls the operator for each sample."""
-        return func if func is not None else lambda f: f
+        """The rule for :func:`clnn.vmap`, also as a decorator: ``func(info, in_dims, *args)`` takes all samples and returns outputs and their ``out_dims``.
+
+        Without one the operator is called for each sample.
+        """
+        def register(func):
+            self._opoverload.batched = func
+            return func
+        return register if func is None else register(func)
 
     def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
         """Accepted: clnn has no ``__torch_dispatch__``."""
@@ -252,7 +258,7 @@ def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
 
 
 def register_vmap(op, func=None, /, *, lib=None):
-    """Accepted: ``vmap`` calls the operator for each sample."""
+    """:meth:`CustomOpDef.register_vmap` of an operator given by name or object."""
     return _definition(op).register_vmap(func)
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..core.shape import Size
-from ..graph.op import REGISTRY
 from . import tape
 from .tensor import Tensor, edge, empty
 
@@ -79,7 +78,8 @@ def _roots(outputs, grads, batched=0):
         if at is None:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         roots.append(at)
-        seeds.append(_seed(t, g, i, batched))
+        seed = _seed(t, g, i, batched)
+        seeds.append(t._bared(seed) if isinstance(t, Tensor) else seed)
     return roots, seeds
 
 
@@ -119,6 +119,16 @@ def _target(t):
     return at
 
 
+def _all_at_once(outputs, grads, count, keep, create_graph, places):
+    """The gradients for ``count`` gradients of the outputs, which lie along the first dimension of each."""
+    from .._vmap.batched import stripped, wrap
+    from .._vmap.levels import entered
+    with entered(count) as level:
+        roots, seeds = _roots(outputs, [g if g is None else wrap(g, level) for g in grads], count)
+        got = tape.run(roots, seeds, keep, create_graph, places, accumulate=False)
+        return [None if g is None else stripped(g, level, count) for g in got]
+
+
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
          is_grads_batched=False, materialize_grads=False):
     """Gradients of ``outputs`` with respect to ``inputs``, as a tuple; nothing is accumulated.
@@ -143,10 +153,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if not is_grads_batched:
         got = tape.run(*_roots(outputs, grads), keep, create_graph, places, accumulate=False)
     else:
-        count = _given(grads[0]).shape[0]
-        rows = [tape.run(*_roots(outputs, [g if g is None else g[k] for g in grads], count), keep or k < count - 1, create_graph, places, accumulate=False)
-                for k in range(count)]
-        got = [None if col[0] is None else REGISTRY["stack"].fn(col) for col in zip(*rows)]
+        got = _all_at_once(outputs, grads, _given(grads[0]).shape[0], keep, create_graph, places)
     allow = allow_unused if allow_unused is not None else materialize_grads
     for i, g in enumerate(got):
         if g is not None:

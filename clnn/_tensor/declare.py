@@ -18,6 +18,7 @@ from . import tape
 from .autocast import cast_floats, with_autocast
 from .dispatch import _promoted, attach, broadcast, config, elementwise_call, promote, record_elementwise, record_in_layout
 from .explain import described
+from . import foreign
 from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import apply_inplace, mark, set_out, type_name
@@ -57,6 +58,8 @@ def _entry(name, kind, fn, params, *, vjp=None, together=None, outputs=("out",),
     n = len(op.params)
     if op.complex and op.dtypes:
         op.dtypes += tuple([d for d in dt.COMPLEXES if d not in op.dtypes])
+    if kind == "elementwise" and set(op.dtypes).issuperset(dt.INTS):
+        op.dtypes += dt.UNSIGNED
     op.masks = tuple([(i, sum({1 << (j if j >= 0 else n - 1 - j) for j in op.saves[i]})) for i in sorted(op.differentiable)])
     op.all_inputs = (1 << n) - 1
     register(op)
@@ -352,6 +355,10 @@ def _with_common_names(op, body, params, old=()):
     def call(*args, **kwargs):
         target = None
         try:
+            if foreign.early is not None:
+                got = foreign.early(op.name, args, kwargs)
+                if got is not NotImplemented:
+                    return got
             if real_only and dt.complex_in_use:
                 _refuse_complex(op, (*args, *kwargs.values()))
             if not kwargs:
@@ -441,6 +448,10 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
 
         @answers
         def call(*args, **kwargs):
+            if foreign.early is not None:
+                got = foreign.early(op.name, args, kwargs)
+                if got is not NotImplemented:
+                    return got
             target = kwargs.pop("out", None) if kwargs else None
             values = bind(args, kwargs)
             if real_only and dt.complex_in_use:
@@ -544,6 +555,10 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, **field
         @answers
         def call(*args, **kwargs):
             try:
+                if foreign.early is not None:
+                    got = foreign.early(op.name, args, kwargs)
+                    if got is not NotImplemented:
+                        return got
                 values = bind(args, kwargs)
                 base = values[0]
                 got = body(*values)

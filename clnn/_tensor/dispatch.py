@@ -15,6 +15,7 @@ from ..graph import node as lazy
 from ..graph.node import Node as LazyNode
 from ..graph.node import Storage
 from . import tape
+from .foreign import NoStrides
 from .grad_mode import state
 from .tensor import Tensor, accumulator, edge, make
 from .views import refresh
@@ -148,7 +149,8 @@ def kind_of(x):
 
 def promote(op, kinds):
     """(compute dtype, result dtype) of ``op`` for operand kinds, by its result rule."""
-    common = dt.result_type(*[(dt.ALL[k // 3], k % 3) for k in kinds])
+    first = getattr(op.rule, "first", 0)
+    common = dt.result_type(*[(dt.ALL[k // 3], k % 3) for k in (kinds[first:] if first else kinds)])
     if common not in op.dtypes:
         from .declare import unsupported
         raise unsupported(op, common)
@@ -266,10 +268,13 @@ class OpNode(tape.Node):
         turn = self.outs == 1 and op.holomorphic and g.dtype.is_complex
         if op.together is not None and not state.grad and not turn and state.autocast is None \
                 and not any([e is not None and not flag for e, flag in zip(self.edges, needed)]):
-            for i, grad in zip(op.together.targets, op.together.call(self, g, needed)):
-                if grad is not None:
-                    out[i] = self._fit(i, grad)
-            return out
+            try:
+                for i, grad in zip(op.together.targets, op.together.call(self, g, needed)):
+                    if grad is not None:
+                        out[i] = self._fit(i, grad)
+                return out
+            except NoStrides:                                    # one rule after another is made of operators
+                pass
         for rule in op.rules:
             if not rule.joint:
                 i = rule.target
@@ -406,6 +411,9 @@ def attach(op, out, values) -> None:
                     raise inference_saved()
             else:
                 kept[i] = None
+    first = out[0] if out.__class__ is tuple else out
+    if first.__class__ is not Tensor and first is not None:
+        edges = first._edges_of(edges, values)
     node = OpNode(op, edges, op.public, kept, versions, metas, keeps)
     save >>= len(op.params)
     if save:

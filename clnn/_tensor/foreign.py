@@ -8,6 +8,9 @@ from __future__ import annotations
 from .tensor import Tensor
 
 
+early = None            # asked first by operators, once there are tensors that stand for others: early(name, args, kwargs) gives a result or NotImplemented
+
+
 class NoStrides(NotImplementedError):
     """An operator asked a tensor without strides for its memory. What remains uncaught says which operator that was."""
 
@@ -31,9 +34,10 @@ class NoStrides(NotImplementedError):
         return self
 
 
-# What tensors with strides answer where both kinds differ: their device, the tensor whose history theirs is, a gradient of that as one of theirs; and
-# computing what is pending.
+# What tensors with strides answer where both kinds differ: their device, the tensor whose history theirs is, a gradient of that as one of theirs and the
+# reverse; the edges of an operator that gave them; and computing what is pending.
 Tensor._home = property(lambda self: self._storage.device)
 Tensor._bearer = property(lambda self: self)
-Tensor._dressed = lambda self, g: g
+Tensor._dressed = Tensor._bared = lambda self, g: g
+Tensor._edges_of = lambda self, edges, values: edges
 Tensor._settle = lambda self: self._storage.buffer()

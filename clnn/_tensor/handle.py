@@ -1,6 +1,8 @@
 """What a tensor's ``__dict__`` is: a program's own attributes beside the history that the tape keeps there."""
 from __future__ import annotations
 
+from collections.abc import MutableMapping
+
 HISTORY = frozenset(("_rg", "_grad", "_grad_fn", "_out_nr", "_base", "_ver", "_view_version", "_accumulator", "_leaf_hooks", "_post_accumulate_hooks",
                      "_rewritten", "_inference", "_retain", "_views"))
 _OWN = HISTORY | {"_is_param", "_is_buffer"}
@@ -12,7 +14,35 @@ class Handle:
     __slots__ = ("__dict__", "__weakref__")
 
 
-_place = Handle.__dict__["__dict__"]
+_place = Handle._all = Handle.__dict__["__dict__"]
+
+
+class _Attributes(dict):
+    """A program's attributes of a tensor that has a history too: without it, and what is changed here is changed there."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of):
+        super().__init__((k, v) for k, v in of.items() if k not in HISTORY)
+        self.of = of
+
+    def __reduce_ex__(self, protocol):
+        return dict, (dict(self),)
+
+    def __delitem__(self, name):
+        super().__delitem__(name)
+        del self.of[name]
+
+    def __setitem__(self, name, value):
+        if name not in HISTORY:
+            super().__setitem__(name, value)
+            self.of[name] = value
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
+
+    setdefault, update, pop, popitem, clear = (getattr(MutableMapping, name) for name in ("setdefault", "update", "pop", "popitem", "clear"))
 
 
 def _put(self, attributes):
@@ -21,7 +51,12 @@ def _put(self, attributes):
     _place.__set__(self, {**{k: v for k, v in attributes.items() if k not in _OWN}, **kept})
 
 
-attributes = property(_place.__get__, _put, doc="A program's own attributes, and the history.")
+def _get(self):
+    place = _place.__get__(self)
+    return place if HISTORY.isdisjoint(place) else _Attributes(place)
+
+
+attributes = property(_get, _put, doc="A program's own attributes. The tape's are in ``_all`` as well.")
 
 
 def swap(a, b):

@@ -72,7 +72,7 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
     node = result._grad_fn
     write(target, result)
     owner = target._base if target._base is not None else target
-    if owner._rg and "_views" in owner.__dict__:
+    if owner._rg and "_views" in owner._all:
         wake(owner)
     if node is not None and node is target._grad_fn and getattr(node, "result", None):
         owner = target._ver or target._storage

@@ -287,10 +287,10 @@ def as_subclass(self, cls):
             self = self.view_as(self)
         self._grad_fn.label = "AliasBackward0"
     t = Tensor._make_subclass(cls, self)
-    theirs = self.__dict__
+    theirs = self._all
     for name in _HISTORY:
         if name in theirs:
-            t.__dict__[name] = theirs[name]
+            t._all[name] = theirs[name]
     return t
 
 

@@ -18,6 +18,7 @@ from ..runtime import launch as launcher
 from ..runtime.device import Device
 from ..runtime.launch import BUFFER, Prepared
 from ..runtime.params import on_change
+from .foreign import NoStrides
 from .grad_mode import state
 from .tensor import Tensor
 
@@ -110,7 +111,10 @@ def repeated(body, mode=""):
             if constant is not None:
                 key += (values[0].shape, values[0].dtype, values[0]._storage.device, repr(constant))
                 rest = values[1:]
-        if not _describe(rest, key, buffers, ready):
+        try:
+            if not _describe(rest, key, buffers, ready):
+                return body(*values)
+        except NoStrides:                                       # the body finds that out, too, or asks for no memory
             return body(*values)
         n = len(buffers)
         if n > 1 and (buffers[0] is buffers[1] if n == 2 else len(set(map(id, buffers))) < n):

@@ -224,7 +224,13 @@ def _step(node, slots, needed, keep):
         flags = [e is not None for e in edges]
     else:
         flags = [e is not None and e[0] in needed for e in edges]
-    results = node.apply(slots, flags) if not state.anomaly else _watched(node, slots, flags)
+    try:
+        results = node.apply(slots, flags) if not state.anomaly else _watched(node, slots, flags)
+    except NotImplementedError as refused:
+        by_samples = getattr(refused, "by_samples", None)        # gradients without memory of their own
+        if by_samples is None:
+            raise
+        results = by_samples(node, slots, flags)
     if node.hooks:
         results = _after(node, results, slots)
     if not keep:
@@ -265,7 +271,7 @@ def _arrive(node, slots, create_graph):
         leaf._grad = have + grad
     else:
         have._assign(have + grad)
-    for hook in list(leaf.__dict__.get("_post_accumulate_hooks", {}).values()):
+    for hook in list(leaf._all.get("_post_accumulate_hooks", {}).values()):
         if (got := hook(leaf)) is not None and got is not leaf:
             raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     if node.hooks:

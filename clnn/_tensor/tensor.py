@@ -139,6 +139,9 @@ class Tensor(Handle):
         return address(self._storage, self._offset * self.dtype.itemsize, (self._offset + span) * self.dtype.itemsize)
 
     def is_contiguous(self, memory_format=None):
+        if memory_format is not None:
+            from .formats import follows
+            return follows(self, memory_format)
         return self._dense or is_contiguous(self.shape, self._strides)
 
     def is_floating_point(self):
@@ -299,7 +302,7 @@ class Tensor(Handle):
     def _hook_table(self):
         fn = self.grad_fn
         if fn is None:
-            hooks = self.__dict__.setdefault("_leaf_hooks", {0: {}})
+            hooks = self._all.setdefault("_leaf_hooks", {0: {}})
             accumulator(self).retains = hooks
             return hooks[0]
         if fn.retains is None:
@@ -321,7 +324,7 @@ class Tensor(Handle):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._grad_fn is not None:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-        table = self.__dict__.setdefault("_post_accumulate_hooks", {})
+        table = self._all.setdefault("_post_accumulate_hooks", {})
         handle = tape.Handle(table)
         table[handle.id] = hook
         return handle
@@ -510,12 +513,12 @@ def empty(shape, dtype, device) -> Tensor:
 
 def accumulator(t):
     """The AccumulateGrad node of a leaf, made once."""
-    known = t.__dict__.get("_accumulator")
+    known = t._all.get("_accumulator")
     acc = known() if known is not None else None
     if acc is None:
         acc = tape.AccumulateGrad(t)
         t._accumulator = weakref.ref(acc)           # the graph owns it; a strong reference would make a cycle per leaf
-        acc.retains = t.__dict__.get("_leaf_hooks")
+        acc.retains = t._all.get("_leaf_hooks")
     return acc
 
 

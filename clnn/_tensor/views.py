@@ -8,7 +8,7 @@ from .tape import move_retained
 
 def watch(base, view) -> None:
     """Let ``base``, which has no history yet, find ``view`` when a write gives it one (see :func:`wake`)."""
-    known = base.__dict__.get("_views")
+    known = base._all.get("_views")
     if known is None:
         known = base._views = [8]
     known.append(weakref.ref(view))
@@ -19,7 +19,7 @@ def watch(base, view) -> None:
 
 def wake(base) -> None:
     """After a write that gave ``base`` a history: its views, until now without one, have one too."""
-    for ref in base.__dict__.pop("_views", (0,))[1:]:
+    for ref in base._all.pop("_views", (0,))[1:]:
         view = ref()
         if view is not None and view._base is base and view._view_version >= 0:
             view._rg = True
@@ -32,7 +32,7 @@ def refresh(view) -> None:
     if view._view_version < 0 or not base._rg:
         return
     now = (base._ver or base._storage).version
-    if view._view_version != now and base._grad_fn is not None and base.__dict__.get("_rewritten", -1) > view._view_version:
+    if view._view_version != now and base._grad_fn is not None and base._all.get("_rewritten", -1) > view._view_version:
         from .inplace import region_node
         before = view._grad_fn, view._out_nr
         view._grad_fn, view._out_nr, view._rg = region_node(base, view), 0, True

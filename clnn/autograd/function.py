@@ -6,11 +6,13 @@ import functools
 import traceback
 import warnings
 
-from .._tensor import tape
+from .._tensor import foreign, tape
 from .._tensor.dispatch import FREED, _Packed, inference_saved
 from .._tensor.grad_mode import no_grad, state
 from .._tensor.inplace import take_history
 from .._tensor.tensor import Tensor, edge
+from .._vmap.calls import as_they_are, by_rule
+from .._vmap.forms import has_batched
 from ..ops import creation
 
 
@@ -201,7 +203,13 @@ class Function:
 
     @staticmethod
     def vmap(info, in_dims, *args):
-        """A rule for :func:`clnn.vmap`; it is not asked for, as each sample is computed by itself."""
+        """A rule for :func:`clnn.vmap`: gives the outputs of all samples, and the dimension of the samples in each (or None).
+
+        Args:
+            info: ``batch_size``, the number of samples, and ``randomness``.
+            in_dims: the dimension of the samples in each argument, or None.
+            *args: what ``forward`` takes, all samples of it. Without such a rule ``forward`` gets tensors that stand for one sample and hold all of them.
+        """
         raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True.")
 
     @staticmethod
@@ -222,6 +230,12 @@ class Function:
     @classmethod
     def apply(cls, *args, **kwargs):
         """Compute ``forward`` and put this function on the tape."""
+        if foreign.early is not None and has_batched(args):
+            return as_they_are(cls._apply, args, kwargs) if cls.vmap is Function.vmap else by_rule(cls.vmap, args, kwargs)
+        return cls._apply(*args, **kwargs)
+
+    @classmethod
+    def _apply(cls, *args, **kwargs):
         import weakref
         needs = tuple(isinstance(a, Tensor) and a._rg for a in args)
         tracked = state.grad and any(needs)

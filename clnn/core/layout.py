@@ -1,4 +1,4 @@
-"""Names of memory layouts and formats, which programs pass on and compare. Memory is laid out by strides, densely when copied; ``clnn.sparse`` has the
+"""Names of memory layouts and formats, which programs pass on and compare. ``clnn._tensor.formats`` has the strides of formats, ``clnn.sparse`` the
 tensors of other layouts."""
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class layout(str):
 
 
 class memory_format(str):
-    """An order of dimensions in memory, as an argument of ``to``, ``contiguous`` and others. Accepted; all formats mean the dense order."""
+    """An order of dimensions in memory, as an argument of ``to``, ``contiguous`` and others."""
 
     __slots__ = ()
     __repr__ = str.__str__

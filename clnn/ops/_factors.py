@@ -36,6 +36,7 @@ def raise_where(name, info, text, kind=LinAlgError):
     """An error that names the first matrix of a batch whose status is not 0; the status takes the place of ``%d`` in ``text``."""
     if info._storage.device.kind == "meta":
         return
+    info = info._bearer
     status = read(info.detach())
     bad = np.flatnonzero(status)
     if len(bad):

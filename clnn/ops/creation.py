@@ -8,6 +8,7 @@ from operator import index
 
 import numpy as np
 
+from .._tensor import formats
 from .._tensor.device import resolve
 from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before the first record)
 from .._tensor.foreign import NoStrides
@@ -90,7 +91,8 @@ def factory(fn):
 @factory
 def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Uninitialised memory of shape ``size``."""
-    return _done(_empty(as_size(size), _float_default(dtype), resolve(device)), requires_grad)
+    r = _empty(as_size(size), _float_default(dtype), resolve(device))
+    return _done(r if memory_format is None else formats.with_strides(r, formats.strides_of(memory_format, r.shape)), requires_grad)
 
 
 @factory
@@ -122,34 +124,49 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_gra
 
 
 def _like(input, dtype, device):
+    input._strides                                              # what has none makes another like itself
     return dt.as_dtype(dtype) or input.dtype, (input._storage.device if device is None else resolve(device))
 
 
+def _alike(r, input, memory_format):
+    """The fresh ``r`` with its dimensions in the order of a format, that of ``input`` where none is given."""
+    return r if memory_format is None and input._dense else formats.with_strides(r, formats.like(input, memory_format))
+
+
+def _like_another(body):
+    """``body``, which makes a tensor like its first argument, or that tensor's own form of it (decorator)."""
+    @functools.wraps(body)
+    def call(input, *args, **kwargs):
+        try:
+            return body(input, *args, **kwargs)
+        except NoStrides as refused:
+            return refused.instead(body.__name__, (input, *args), kwargs)
+    return call
+
+
+@_like_another
 def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Uninitialised memory of the shape, dtype and device of ``input``."""
-    try:
-        return _done(_empty(input.shape, *_like(input, dtype, device)), requires_grad)
-    except NoStrides as refused:
-        return refused.instead("empty_like", (input,), dict(dtype=dtype, layout=layout, device=device, requires_grad=requires_grad))
+    return _done(_alike(_empty(input.shape, *_like(input, dtype, device)), input, memory_format), requires_grad)
 
 
+@_like_another
 def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Zeros of the shape, dtype and device of ``input``."""
-    try:
-        return _done(filled(input.shape, 0, *_like(input, dtype, device)), requires_grad)
-    except NoStrides as refused:
-        return refused.instead("zeros_like", (input,), dict(dtype=dtype, layout=layout, device=device, requires_grad=requires_grad))
+    return _done(_alike(filled(input.shape, 0, *_like(input, dtype, device)), input, memory_format), requires_grad)
 
 
+@_like_another
 def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Ones of the shape, dtype and device of ``input``."""
-    return _done(filled(input.shape, 1, *_like(input, dtype, device)), requires_grad)
+    return _done(_alike(filled(input.shape, 1, *_like(input, dtype, device)), input, memory_format), requires_grad)
 
 
+@_like_another
 def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """``fill_value`` in the shape, dtype and device of ``input``."""
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    return _done(filled(input.shape, value, *_like(input, dtype, device)), requires_grad)
+    return _done(_alike(filled(input.shape, value, *_like(input, dtype, device)), input, memory_format), requires_grad)
 
 
 @factory
@@ -264,6 +281,8 @@ def _to_array(data, dtype):
     if isinstance(data, np.ndarray) or isinstance(data, np.generic):
         return np.asarray(data)
     array = np.asarray(_nested(data))
+    if (array.dtype == object or array.dtype == np.uint64 and dtype is not dt.uint64) and not _has_numpy(data) and array.size:
+        array = _long_numbers(array, dtype)
     if array.dtype in (np.float64, np.complex128) and dtype is None:
         default = dt._default_float if array.dtype == np.float64 else dt._default_float.to_complex()
         array = array.astype((_common(data) if _has_numpy(data) else default).np)
@@ -277,6 +296,15 @@ def _to_array(data, dtype):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if array.size == 0 and dtype is None and not _has_numpy(data):
         array = array.astype(dt._default_float.np)
+    return array
+
+
+def _long_numbers(array, dtype):
+    """Whole numbers beyond int64: floats can hold them, integers cannot."""
+    if all(isinstance(v, int) for v in array.ravel().tolist()):
+        if dtype is None or dtype.category == dt.INT:
+            raise OverflowError("int too big to convert") if dtype is dt.uint64 else ValueError("Overflow when unpacking long long")
+        return array.astype(np.float64)
     return array
 
 
@@ -320,6 +348,8 @@ def _check_range(array, row):
     """Numbers that an integer dtype cannot hold are refused; an unsigned one also takes those that are negative as often."""
     info = np.iinfo(row.np)
     low, high = array.min(), array.max()
+    if row is dt.uint64 and low < 0 and array.dtype.kind == "i":
+        raise OverflowError("can't convert negative int to unsigned")
     if not (low >= (info.min or -info.max) and high <= info.max):
         raise RuntimeError(f"value cannot be converted to type {row.name} without overflow")
 

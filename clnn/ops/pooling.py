@@ -128,7 +128,7 @@ def _first(g):
 @kernel("_max_pool_backward", method=False, repeat=True, vjp=dict(grad=lambda g, at, window: pick(g, at, window.nd)))
 def _max_pool_backward(grad, at, window, shape):
     gx = empty(shape, grad.dtype, grad._storage.device)
-    _launch("pooling/max_backward", window, [grad.contiguous(), at], [gx], shape, grad.shape, backward=True)
+    _launch("pooling/max_backward", window, [grad.contiguous(), at.contiguous()], [gx], shape, grad.shape, backward=True)
     return gx
 
 

@@ -5,6 +5,7 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
+from .._tensor.foreign import NoStrides
 from .._tensor.inplace import set_out
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
@@ -288,7 +289,10 @@ def cummin(input, dim, *, out=None):
 # -- differences and integrals --------------------------------------------------------------------------------------------------------
 def _slice(x, dim, start, length):
     """Elements ``start .. start + length`` of a dimension, as a view."""
-    return x.as_strided(x.shape[:dim] + (length,) + x.shape[dim + 1:], x._strides, x._offset + start * x._strides[dim])
+    try:
+        return x.as_strided(x.shape[:dim] + (length,) + x.shape[dim + 1:], x._strides, x._offset + start * x._strides[dim])
+    except NoStrides:
+        return x.narrow(dim, start, length)
 
 
 @composite("diff", complex=True, numpy=lambda x, n=1, dim=-1: np.diff(x, n, dim),

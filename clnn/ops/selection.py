@@ -4,10 +4,13 @@ from __future__ import annotations
 import numpy as np
 
 from .._tensor.declare import attach, composite, elementwise
+from .._tensor import formats
 from .._tensor.dispatch import record_in_layout
+from .._tensor.foreign import NoStrides
 from .._tensor.grad_mode import state
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
+from ..core.layout import preserve_format
 from ..core.warn import warn
 from ..graph import fuse
 from ..graph.op import REGISTRY
@@ -17,9 +20,10 @@ def _rule_where(common, kinds):
     """The condition does not take part in promotion."""
     if kinds[0] // 3 != dt.bool_.index:
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {dt.ALL[kinds[0] // 3]}")
-    common = dt.result_type(*[(dt.ALL[k // 3], k % 3) for k in kinds[1:]])
     return common, common
 
+
+_rule_where.first = 1                                            # operand from which on promotion looks
 
 _where = elementwise("_where", "condition, input, other", "(condition != 0 ? input : other)", result=_rule_where, method=False, inplace=False,
                      complex="((condition).x != 0 ? input : other)",
@@ -71,7 +75,10 @@ def cast(input, dtype):
     if input.dtype.is_complex and not dtype.is_complex and dtype is not dt.bool_:
         warn("Casting complex values to real discards the imaginary part")
     dt.noticed(dtype)
-    r = record_in_layout(fuse.CAST, input.dtype, dtype, input.shape, input._numel, (input,))
+    try:
+        r = record_in_layout(fuse.CAST, input.dtype, dtype, input.shape, input._numel, (input,))
+    except NoStrides:
+        return input.to(dtype)
     if input._rg and state.grad and dtype.differentiable:
         attach(_CAST_OP, r, (input,))
     return r
@@ -85,11 +92,13 @@ _clone_entry.op.grad_name = "CloneBackward0"
 
 
 @composite("clone", complex=True)
-def clone(input, *, memory_format=None):
-    """A copy with its own memory (made when one side is written), part of the graph."""
+def clone(input, *, memory_format=None, strides=None):
+    """A copy with its own memory (made when one side is written), part of the graph; in another order of dimensions with ``memory_format``."""
     r = input.detach()
     r._base, r._view_version = None, 0
-    r = r._snapshot()
+    if memory_format is not None and memory_format is not preserve_format:
+        strides = formats.strides_of(memory_format, input.shape)
+    r = r._snapshot() if strides is None or strides == input._strides else formats.reordered(r, strides)
     if input._rg and state.grad:
         attach(_clone_entry.op, r, (input,))
     return r

@@ -15,6 +15,7 @@ from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.errors import KernelBuildError, LaunchError
 from . import cases
+from .batching import batched
 from .basics import NotApplicable, close, limits, same_bits, two_parts
 from .cases import Call, flatten, to_tensor, values
 from .complexes import complex_numbers
@@ -420,4 +421,4 @@ def undeclared_dtypes(op):
 
 
 CHECKS = {fn.__name__: fn for fn in (forward, layouts, scalars_and_empty, special_values, gradient, double_gradient, fusion, forms, errors,
-                                     undeclared_dtypes, complex_numbers)}
+                                     undeclared_dtypes, complex_numbers, batched)}

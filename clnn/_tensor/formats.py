@@ -1,0 +1,88 @@
+"""Memory formats: which strides a format means for a shape, and tensors with these strides.
+
+Kernels read and write row-major order; a tensor in another format is one whose dimensions lie in another order, like a transposed one.
+"""
+from __future__ import annotations
+
+from ..core.layout import channels_last, channels_last_3d, contiguous_format, preserve_format
+from ..core.shape import Size, contiguous_strides, is_contiguous
+from .tensor import copy
+
+_ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1)}          # dimensions from the outermost to the innermost
+
+
+def strides_of(format, shape):
+    """The strides that ``shape`` has in a format; RuntimeError where there are none."""
+    order = _ORDERS.get(format)
+    if order is None:
+        if format is preserve_format:
+            raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+        if format is not contiguous_format:
+            raise TypeError(f"memory_format must be clnn.memory_format, not {type(format).__name__}")
+        return contiguous_strides(shape)
+    if len(shape) != len(order):
+        raise RuntimeError(f"required rank {len(order)} tensor to use {format.rpartition('.')[2]} format")
+    strides, step = [0] * len(order), 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= max(1, shape[d])
+    return tuple(strides)
+
+
+def follows(t, format) -> bool:
+    """Whether the elements of ``t`` lie densely in the order of a format."""
+    order = _ORDERS.get(format)
+    if order is None:
+        return t._dense or is_contiguous(t.shape, t._strides)
+    if len(t.shape) != len(order):
+        return False
+    step = 1
+    for d in reversed(order):
+        if t.shape[d] != 1:
+            if t._strides[d] != step:
+                return False
+            step *= t.shape[d]
+    return True
+
+
+def preserved(t):
+    """The strides of a copy of ``t`` that keeps its order of dimensions; None where these are row-major."""
+    strides, shape = t._strides, t.shape
+    if t._dense or len(shape) < 2 or not t._numel or 0 in strides:
+        return None
+    order = _by_stride(shape, strides)
+    inner = contiguous_strides(tuple([shape[d] for d in order]))
+    found = [0] * len(order)
+    for i, d in enumerate(order):
+        found[d] = inner[i]
+    if all(n == 1 or a == b for n, a, b in zip(shape, found, strides)):
+        return strides                                           # without gaps: as they are, also where a size of 1 makes them arbitrary
+    return None if is_contiguous(shape, tuple(found)) else tuple(found)
+
+
+def like(t, format):
+    """The strides of another tensor like ``t`` in a format, ``preserve_format`` where none is given; None: row-major."""
+    if format is None or format is preserve_format:
+        return None if t._dense else preserved(t)
+    strides = strides_of(format, t.shape)
+    return None if strides == contiguous_strides(t.shape) else strides
+
+
+def _by_stride(shape, strides):
+    return sorted(range(len(strides)), key=lambda d: (-strides[d], shape[d] == 1, d))
+
+
+def with_strides(t, strides):
+    """The fresh dense tensor ``t``, whose order of elements in memory does not matter, with other dense strides (None: as it is)."""
+    if strides is not None:
+        t._strides, t._dense = strides, is_contiguous(t.shape, strides)
+    return t
+
+
+def reordered(t, strides, fn=copy):
+    """A copy of ``t``, made by ``fn``, in the order of dense ``strides``; without history."""
+    from .dispatch import _permuted
+    order = _by_stride(t.shape, strides)
+    r = fn(_permuted(t, t.shape, order))
+    r.shape = Size(t.shape)
+    return with_strides(r, strides)
