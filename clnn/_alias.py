@@ -19,6 +19,7 @@ _ELSEWHERE = {
     "nn.parallel.scatter_gather": "nn.parallel", "nn.parallel.replicate": "nn.parallel", "nn.parallel.parallel_apply": "nn.parallel",
     "nn.parallel.data_parallel": "nn.parallel", "nn.parallel.distributed": "nn.parallel", "utils.data._utils": "utils.data",
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data._worker", "utils.data.distributed": "utils.data.sampler",
+    "utils.data._utils.pin_memory": "utils.data._pinning",
 }
 
 

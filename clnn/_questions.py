@@ -20,6 +20,22 @@ FakeTensorMode = FakeTensor
 __all__ = ["FakeTensor", "FakeTensorMode", "get_proxy_mode", "is_fake"]
 
 
+class Value:
+    """A value of a TorchScript program: a class for annotations that nothing is an instance of."""
+
+
+class Graph(Value):
+    """As :class:`Value`, a program."""
+
+
+class Node(Value):
+    """As :class:`Value`, a step."""
+
+
+class TensorType(Value):
+    """As :class:`Value`, the type of tensors."""
+
+
 class _Keys(type):
     """A class whose attributes are their own names."""
 

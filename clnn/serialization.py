@@ -17,6 +17,7 @@ from clnn._serialization.zipread import ZipReader, check_format, resolve_locatio
 from clnn._serialization.zipwrite import write_zip
 
 __all__ = ["save", "load", "save_safetensors", "load_safetensors", "SerializationError"]
+DEFAULT_PROTOCOL = 2              # of pickles, as `save` takes it
 MAP_LOCATION = Any                # what `map_location` may be, for annotations
 
 

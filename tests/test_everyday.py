@@ -216,10 +216,18 @@ def _around(t):
 
 CALLS.update({
     "optimizers around others": _around,
+    "losses of one's own": lambda t: [kind(reduction="none").reduction for m in [t.nn.modules.loss] for kind in (m._Loss, m._WeightedLoss)]
+    + [_kinds(lambda: t.nn.modules.loss._Loss(1, 2, 3, 4)), t.nn.modules.loss._WeightedLoss(t.ones(2)).weight],
+    "pinned batches": lambda t: [pin({"a": [t.ones(2), ("b", 1)], "c": None}) for pin in
+                                 [importlib.import_module(f"{t.__name__}.utils.data._utils.pin_memory").pin_memory if t is clnn or t.cuda.is_available()
+                                  else lambda batch: batch]],
     "kinds of devices": lambda t: [str(t.device("mps")), t.device("xpu:1").index, t.device("mps") == t.device("cpu"), t.device("mps") == t.device("mps")],
 })
 
 IMPORTS = """
+from torch import TensorType; from torch._C import Value, Graph; import torch.utils.data._utils.pin_memory; from torch.serialization import DEFAULT_PROTOCOL
+from torch.utils._pytree import _namedtuple_flatten; from torch.distributions.transforms import _clipped_sigmoid
+from torch.utils.data._utils.collate import np_str_obj_array_pattern as p; assert p.search("<U3") and not p.search("<f4")
 import torch.backends.cudnn as cudnn
 import torch.cuda.amp as amp
 from torch.cuda.amp import GradScaler, autocast, custom_bwd, custom_fwd

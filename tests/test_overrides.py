@@ -270,6 +270,19 @@ def test_attributes_may_be_replaced_as_a_whole():
                 result.take(args[0])
             return result
 
+    class Tags:
+        def copy_tags(self, other):
+            self.__dict__.update({k: copy.deepcopy(v) for k, v in other.__dict__.items()})
+
+    class Copying(Tags, clnn.Tensor):
+        take = Tags.copy_tags
+
+    x = clnn.ones(2, requires_grad=True).as_subclass(Copying)
+    x.__dict__["tags"] = [1]
+    y = x * 3
+    y.take(x)
+    assert (y.tags, vars(y), y.requires_grad) == ([1], {"tags": [1]}, True) and vars(y).pop("tags") == [1] and not hasattr(y, "tags")
+    assert clnn.autograd.grad(y.sum(), x)[0].tolist() == [3, 3]
     clnn.Tensor.take = lambda self, other: setattr(self, "__dict__", dict(other.__dict__))
     clnn.alias_of = clnn.Tensor.as_subclass
     try:

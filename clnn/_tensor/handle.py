@@ -8,7 +8,16 @@ HISTORY = frozenset(("_rg", "_grad", "_grad_fn", "_out_nr", "_base", "_ver", "_v
 _OWN = HISTORY | {"_is_param", "_is_buffer"}
 
 
-class Handle:
+class Kind(type):
+    """The class of tensors' classes."""
+
+    def __new__(kind, name, bases, namespace, **kwargs):
+        if len(bases) > 1:                          # a class beside Tensor would show all
+            namespace.setdefault("__dict__", attributes)
+        return super().__new__(kind, name, bases, namespace, **kwargs)
+
+
+class Handle(metaclass=Kind):
     """The place for attributes."""
 
     __slots__ = ("__dict__", "__weakref__")
@@ -42,7 +51,12 @@ class _Attributes(dict):
         self.update(other)
         return self
 
-    setdefault, update, pop, popitem, clear = (getattr(MutableMapping, name) for name in ("setdefault", "update", "pop", "popitem", "clear"))
+    def pop(self, name, *default):
+        if name in self:
+            del self.of[name]
+        return super().pop(name, *default)
+
+    setdefault, update, popitem, clear = MutableMapping.setdefault, MutableMapping.update, MutableMapping.popitem, MutableMapping.clear
 
 
 def _put(self, attributes):

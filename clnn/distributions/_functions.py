@@ -68,14 +68,18 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
+def _clipped_sigmoid(x):
+    info = clnn.finfo(x.dtype)
+    return clnn.sigmoid(x).clamp(min=info.tiny, max=1.0 - info.eps)
+
+
 class SigmoidTransform(_Simple):
     """``y = 1 / (1 + exp(-x))`` and the logit."""
 
     domain, codomain, bijective, sign = constraints.real, constraints.unit_interval, True, 1
 
     def _call(self, x):
-        info = clnn.finfo(x.dtype)
-        return clnn.sigmoid(x).clamp(min=info.tiny, max=1.0 - info.eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y):
         info = clnn.finfo(y.dtype)

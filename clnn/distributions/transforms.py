@@ -398,7 +398,7 @@ identity_transform = ComposeTransform([])
 
 from ._functions import (AbsTransform, AffineTransform, CorrCholeskyTransform, CumulativeDistributionTransform, ExpTransform,  # noqa: E402
                          LowerCholeskyTransform, PositiveDefiniteTransform, PowerTransform, SigmoidTransform, SoftmaxTransform, SoftplusTransform,
-                         StickBreakingTransform, TanhTransform)
+                         StickBreakingTransform, TanhTransform, _clipped_sigmoid)  # noqa: F401
 
 __all__ = ["AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform",
            "ExpTransform", "IndependentTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform",

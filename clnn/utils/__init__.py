@@ -18,7 +18,7 @@ def swap_tensors(t1, t2):
     if t1 is t2:
         return
     for t in (t1, t2):
-        if t.__dict__.get("_post_accumulate_hooks"):
+        if t._all.get("_post_accumulate_hooks"):
             raise RuntimeError("Cannot swap tensors that have post accumulate grad hooks")
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
     handle.swap(t1, t2)
@@ -28,7 +28,7 @@ def swap_tensors(t1, t2):
         slot.__set__(t1, second)
         slot.__set__(t2, first)
     for t in (t1, t2):                                      # where gradients of a leaf arrive names the leaf
-        arrival = t.__dict__.get("_accumulator")
+        arrival = t._all.get("_accumulator")
         arrival = arrival() if arrival is not None else None
         if arrival is not None:
             arrival.variable = t

@@ -26,6 +26,14 @@ class TreeSpec:
         return "*" if self.kind is _LEAF else f"{self.kind.__name__}{self.keys or ''}({', '.join(map(repr, self.children))})"
 
 
+def _namedtuple_flatten(d):
+    return list(d), type(d)
+
+
+def _namedtuple_unflatten(values, context):
+    return context(*values)
+
+
 LEAF = TreeSpec(_LEAF, None, ())
 PyTree = Context = Any
 
@@ -105,7 +113,7 @@ SUPPORTED_NODES = {             # class -> NodeDef; named tuples go by the funct
     dict: NodeDef(dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys), list: NodeDef(list, _list_flatten, _list_unflatten, _list_flatten_with_keys),
     tuple: NodeDef(tuple, _list_flatten, lambda values, context: tuple(values), _list_flatten_with_keys),
     OrderedDict: NodeDef(OrderedDict, _dict_flatten, lambda values, context: OrderedDict(zip(context, values)), _dict_flatten_with_keys),
-    namedtuple: NodeDef(namedtuple, lambda d: (list(d), type(d)), lambda values, context: context(*values)),
+    namedtuple: NodeDef(namedtuple, _namedtuple_flatten, _namedtuple_unflatten),
     **{cls: NodeDef(cls, *fns) for cls, fns in _registered.items()}}
 
 

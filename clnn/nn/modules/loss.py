@@ -22,6 +22,11 @@ class _Loss(Module):
     _no_repr = True
     _tensors = ()  # fields that are buffers: they move with the module
 
+    def __init__(self, size_average=None, reduce=None, reduction="mean", **tensors):
+        super().__init__()      # for losses of programs' own: those here are declared
+        self.__dict__.update(tensors, size_average=size_average, reduce=reduce, reduction=reduction)
+        self._post_init()
+
     def _post_init(self):
         own = self.__dict__
         size_average, reduce = own.pop("size_average", None), own.pop("reduce", None)
@@ -35,6 +40,9 @@ class _Loss(Module):
 
 class _WeightedLoss(_Loss):
     _tensors = ("weight",)
+
+    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean"):
+        super().__init__(size_average, reduce, reduction, weight=weight)
 
 
 @declare

@@ -1,11 +1,14 @@
 """Making a batch out of samples."""
 
 import collections.abc
+import re
 
 import numpy as np
 
 from clnn._tensor.tensor import Tensor
 from clnn.utils.data.dataset import TensorBatch
+
+np_str_obj_array_pattern = re.compile("[SaUO]")     # kinds of NumPy arrays that tensors cannot hold
 
 
 class HostArray:
