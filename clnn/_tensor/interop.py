@@ -8,6 +8,7 @@ import numpy as np
 from ..core import dtype as dt
 from ..core.shape import Size
 from ..graph.node import Storage
+from . import formats
 from .device import resolve
 from .grad_mode import state
 from .handle import HISTORY
@@ -63,9 +64,11 @@ def item(t: Tensor):
 
 def transfer(t: Tensor, device) -> Tensor:
     """The values on another device, through host memory (contexts of different platforms share nothing)."""
+    strides = None if t._dense else formats.preserved(t)
     if device.kind == "meta":
-        return make(Storage(device, t._numel * t.dtype.itemsize, device.alloc(0)), t.shape, t.dtype, t._numel)
-    return from_array(read(t.detach()), device, t.dtype)
+        return formats.with_strides(make(Storage(device, t._numel * t.dtype.itemsize, device.alloc(0)), t.shape, t.dtype, t._numel), strides)
+    t = t.detach()
+    return from_array(read(t), device, t.dtype) if strides is None else formats.reordered(t, strides, lambda v: from_array(read(v), device, v.dtype))
 
 
 def shallow(t: Tensor) -> Tensor:

@@ -50,10 +50,10 @@ def contiguous_strides(shape: tuple) -> tuple:
 
 @lru_cache(maxsize=65536)
 def is_contiguous(shape: tuple, strides: tuple) -> bool:
+    if 0 in shape:
+        return True
     step = 1
     for size, stride in zip(reversed(shape), reversed(strides)):
-        if size == 0:
-            return True
         if size != 1:
             if stride != step:
                 return False

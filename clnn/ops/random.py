@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from .._tensor import foreign
 from .._tensor.declare import composite, elementwise
 from .._tensor.device import resolve
 from .._tensor.inplace import apply_inplace
@@ -19,7 +20,7 @@ from ..core import rng
 from ..core.shape import Size
 from ..graph.node import Expr
 from ..graph.op import REGISTRY
-from .creation import _done, _float_default, _like, as_size, factory
+from .creation import _alike, _done, _float_default, _like, as_size, factory
 
 _STREAM = ("seed", "first")
 
@@ -47,6 +48,12 @@ def _stream(generator, numel, per_block=4):
 
 def _sample(expr, args, shape, row, device, generator, compute=None, wide=None) -> Tensor:
     """Record a draw of ``shape``; results are computed in ``compute`` and stored as ``row``."""
+    if foreign.maps:
+        return foreign.fresh(lambda whole: _sampled(expr, args, whole, row, device, generator, compute, wide), shape)
+    return _sampled(expr, args, shape, row, device, generator, compute, wide)
+
+
+def _sampled(expr, args, shape, row, device, generator, compute, wide):
     numel = shape.numel()
     compute = compute or row
     wide = compute.acc == "double" if wide is None else wide
@@ -65,7 +72,7 @@ def _float_only(name, row):
 def _parts(draw, shape, row, *rest) -> Tensor:
     """Complex numbers whose real and imaginary parts are drawn independently."""
     pairs = draw(Size((*shape, 2)), row.to_real(), *rest)
-    return make(pairs._storage, shape, dt.noticed(row), shape.numel())
+    return make(pairs._storage, shape, dt.noticed(row), shape.numel()) if pairs.__class__ is Tensor else REGISTRY["view_as_complex"].fn(pairs)
 
 
 def _uniform(shape, row, device, generator, low=0.0, high=1.0):
@@ -129,12 +136,12 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=N
 
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Uniform numbers in the shape, dtype and device of ``input``."""
-    return _done(_uniform(input.shape, *_like(input, dtype, device), generator), requires_grad)
+    return _done(_alike(_uniform(input.shape, *_like(input, dtype, device), generator), input, memory_format), requires_grad)
 
 
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Normal numbers in the shape, dtype and device of ``input``."""
-    return _done(_normal(input.shape, *_like(input, dtype, device), generator), requires_grad)
+    return _done(_alike(_normal(input.shape, *_like(input, dtype, device), generator), input, memory_format), requires_grad)
 
 
 def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
@@ -142,7 +149,7 @@ def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layo
     if low is None and high is None:
         raise TypeError("randint_like() missing 1 required positional arguments: \"high\"")
     low, high = (0, low) if high is None else (low or 0, high)
-    return _done(_integers(int(low), int(high), input.shape, *_like(input, dtype, device), generator), requires_grad)
+    return _done(_alike(_integers(int(low), int(high), input.shape, *_like(input, dtype, device), generator), input, memory_format), requires_grad)
 
 
 @factory
@@ -193,6 +200,8 @@ def bernoulli(input, p=None, *, generator=None):
         return _coins(input.shape, float(p), input.dtype, input._storage.device, generator)
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"bernoulli: expected a float tensor of probabilities, got {input.dtype}")
+    if foreign.maps:
+        return (_uniform(input.shape, dt.float32, input._storage.device, generator) < input.detach()).to(input.dtype)
     return _bernoulli(*_stream(generator, input._numel), input.float() if input.dtype is not dt.float32 else input).to(input.dtype)
 
 
@@ -384,6 +393,8 @@ def dropout(input, p=0.5, training=True, inplace=False):
         return input
     if p == 1.0:
         out = input * 0.0
+    elif foreign.maps:
+        out = input * (bernoulli_mask(input.shape, 1.0 - p, input.dtype, input._storage.device) * (1.0 / (1.0 - p)))
     else:
         out = _dropout(input, *_stream(None, input._numel), _limit(1.0 - p), 1.0 / (1.0 - p))
     return apply_inplace(input, out, "dropout") if inplace else out

@@ -92,12 +92,15 @@ _clone_entry.op.grad_name = "CloneBackward0"
 
 
 @composite("clone", complex=True)
-def clone(input, *, memory_format=None, strides=None):
+def clone(input, *, memory_format=None):
     """A copy with its own memory (made when one side is written), part of the graph; in another order of dimensions with ``memory_format``."""
+    return clone_in(input, None if memory_format is None or memory_format is preserve_format else formats.strides_of(memory_format, input.shape))
+
+
+def clone_in(input, strides):
+    """``clone`` with these dense strides; None: those of ``input``."""
     r = input.detach()
     r._base, r._view_version = None, 0
-    if memory_format is not None and memory_format is not preserve_format:
-        strides = formats.strides_of(memory_format, input.shape)
     r = r._snapshot() if strides is None or strides == input._strides else formats.reordered(r, strides)
     if input._rg and state.grad:
         attach(_clone_entry.op, r, (input,))

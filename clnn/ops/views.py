@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 
+from .._tensor import formats
 from .._tensor.declare import composite, kernel, view, with_list
 from .._tensor.device import device as device_type
 from .._tensor.device import resolve
@@ -11,11 +12,12 @@ from .._tensor.interop import transfer
 from .._tensor.tensor import Tensor, copy, make_view
 from ..core import dtype as dt
 from ..core.config import config
+from ..core.layout import contiguous_format, preserve_format
 from ..core.shape import Size, contiguous_strides, infer_size, view_strides, wrap_dim
 from ..core.warn import warn
 from . import creation
 from .creation import as_size
-from .selection import cast
+from .selection import cast, clone_in
 
 _dense_copy_op = None
 
@@ -114,7 +116,10 @@ _copy_contiguous = contiguous
 
 @composite("_contiguous", complex=True, method=False)
 def contiguous(input, memory_format=None):          # noqa: F811
-    """The tensor itself when its elements lie in row-major order, else a copy that does."""
+    """The tensor itself when its elements lie in row-major order (or that of ``memory_format``), else a copy that does."""
+    if memory_format is not None and memory_format is not contiguous_format:
+        strides = formats.strides_of(memory_format, input.shape)
+        return input if formats.follows(input, memory_format) else clone_in(input, strides)
     return input if input._dense or input.is_contiguous() else _copy_contiguous(input)
 
 
@@ -416,6 +421,9 @@ def to(self, *args, **kwargs):
             r = _move(r, target, self._storage.device)
     if row is not None and row is not r.dtype:
         r = cast(r, row)
+    form = kwargs.get("memory_format")
+    if form is not None and form is not preserve_format and r._strides != (strides := formats.strides_of(form, r.shape)):
+        return clone_in(r, strides)
     return r.clone() if force and r is self else r
 
 
@@ -424,7 +432,7 @@ Tensor.to = to
 
 def _shortcut(name, row):
     def method(self, memory_format=None):
-        return cast(self, row)
+        return cast(self, row) if memory_format is None else to(self, row, memory_format=memory_format)
     method.__name__, method.__doc__ = name, f"``to(clnn.{row.name})``."
     setattr(Tensor, name, method)
 
@@ -433,9 +441,9 @@ for _name, _row in dict(float=dt.float32, double=dt.float64, half=dt.float16, bf
                         short=dt.int16, char=dt.int8, byte=dt.uint8, bool=dt.bool_, cfloat=dt.complex64, cdouble=dt.complex128).items():
     _shortcut(_name, _row)
 
-Tensor.cpu = lambda self, memory_format=None: self.to("cpu")
-Tensor.cuda = lambda self, device=None, non_blocking=False, memory_format=None: self.to("gpu" if device is None else f"gpu:{device}"
-                                                                                        if isinstance(device, int) else device)
+Tensor.cpu = lambda self, memory_format=None: self.to("cpu", memory_format=memory_format)
+Tensor.cuda = lambda self, device=None, non_blocking=False, memory_format=None: self.to(
+    "gpu" if device is None else f"gpu:{device}" if isinstance(device, int) else device, memory_format=memory_format)
 Tensor.pin_memory = lambda self, device=None: self
 Tensor.is_pinned = lambda self: False
 Tensor.share_memory_ = lambda self: self
