@@ -97,12 +97,13 @@ def _input(input, name):
 
 # -- several dimensions, of which the others are cases --------------------------------------------------------------------------------
 def _c2c(input, s, dim, norm, back, name):
-    x = _number(_input(input, name), name, True)
+    x = _number(_input(input, name), name, back)
     dims, sizes = _dims(x, s, dim)
     scale = _scale(norm, math.prod(sizes), back)
     for i, (d, n) in enumerate(zip(dims, sizes)):
-        x = fft_c2c(_resized(x, d, n), d, back, scale if i == len(dims) - 1 else 1.0)
-    return x
+        x, by = _resized(x, d, n), scale if i == len(dims) - 1 else 1.0
+        x = fft_c2c(x, d, back, by) if x.dtype.is_complex else fft_r2c(x, d, by, False)
+    return x if dims else _number(x, name, True)
 
 
 def _r2c(input, s, dim, norm, back, name):

@@ -30,10 +30,11 @@ def test_lengths(n):
     half = clnn.fft.rfft(clnn.tensor(x.real.copy()))
     near(half, np.fft.rfft(x.real))
     near(clnn.fft.irfft(half, n=n), x.real)
+    near(clnn.fft.fft(clnn.tensor(x.real.copy())), np.fft.fft(x.real))
 
 
 def test_long_rows():
-    """More than two steps, by a small limit; the last one in another order."""
+    """More than two steps, by a small limit; the last one in another order. Long rows of reals as pairs, from an odd place in memory, too."""
     from clnn.ops import fourier
     x = numbers(2, 360)
     limit = fourier.limit_of
@@ -42,6 +43,8 @@ def test_long_rows():
         near(clnn.fft.fft(clnn.tensor(x)), np.fft.fft(x))
         near(clnn.fft.ifft(clnn.tensor(x.T.copy()), dim=0), np.fft.ifft(x.T, axis=0))
         near(clnn.fft.irfft(clnn.fft.rfft(clnn.tensor(x.real.copy()))), x.real)
+        near(clnn.fft.fft(clnn.tensor(x.real.copy())), np.fft.fft(x.real))
+        near(clnn.fft.rfft(clnn.tensor(x[0].real.copy())[1:199]), np.fft.rfft(x[0].real[1:199]))
     finally:
         fourier.limit_of = limit
 
@@ -55,6 +58,17 @@ def test_dimensions(shape, dim):
     assert clnn.fft.rfft(clnn.tensor(x.real.copy()), dim=dim).shape[dim] == shape[dim] // 2 + 1
 
 
+@pytest.mark.parametrize("dim", [0, 1])
+def test_many_sequences(dim):
+    """Whole vectors of sequences and a rest, side by side and as rows; real ones as half as many pairs."""
+    x = numbers(*((37, 12), (12, 48))[1 - dim])
+    t, r = clnn.tensor(x), clnn.tensor(x.real.copy())
+    near(clnn.fft.fft(t, dim=dim), np.fft.fft(x, axis=dim))
+    near(clnn.fft.fft(r, dim=dim), np.fft.fft(x.real, axis=dim))
+    near(clnn.fft.rfft(r, dim=dim), np.fft.rfft(x.real, axis=dim))
+    near(clnn.fft.irfft(t, n=12, dim=dim), np.fft.irfft(x, n=12, axis=dim))
+
+
 @pytest.mark.skipif(not FP64, reason="needs fp64")
 def test_double():
     x = numbers(3, 60).astype(np.complex128)
@@ -62,6 +76,7 @@ def test_double():
     assert got.dtype is clnn.complex128
     near(got, np.fft.fft(x), 1e-14)
     near(clnn.fft.irfft(clnn.fft.rfft(clnn.tensor(x.real.copy()))), x.real, 1e-14)
+    near(clnn.fft.fft(clnn.tensor(np.tile(x.real, (6, 1)))), np.fft.fft(np.tile(x.real, (6, 1))), 1e-14)
     t = clnn.tensor(x[0, :6], requires_grad=True)
     assert clnn.autograd.gradcheck(lambda a: clnn.fft.irfft(clnn.fft.fft(a), n=7), t) and clnn.autograd.gradgradcheck(lambda a: clnn.fft.fft(a).abs(), t)
 
@@ -70,7 +85,7 @@ def test_double():
 def test_norms_and_gradients(norm):
     for name in ("fft", "ifft", "irfft", "hfft"):
         both(lambda m, a: getattr(m.fft, name)(a, n=7, dim=0, norm=norm), numbers(6, 3))       # noqa: B023
-    for name in ("rfft", "ihfft", "fft"):
+    for name in ("rfft", "ihfft", "fft", "ifft"):
         both(lambda m, a: getattr(m.fft, name)(a, n=7, dim=0, norm=norm), reals(6, 3))         # noqa: B023
     for name in ("fft2", "ifftn", "irfft2", "hfftn"):
         both(lambda m, a: getattr(m.fft, name)(a, s=(5, 9), dim=(0, 2), norm=norm), numbers(3, 2, 8))      # noqa: B023

@@ -102,7 +102,7 @@ def limit_of(device, row):
 
 
 def _launch(x, y, n, walk, form, scale, back, turns=None, span=1):
-    device, row = x._storage.device, (y if form == "real_in" else x).dtype
+    device, row = x._storage.device, (x if x.dtype.is_complex else y).dtype
     part = row.to_real()
     W, C, local = 1, 1, 1
     if device.is_cpu:
@@ -113,9 +113,10 @@ def _launch(x, y, n, walk, form, scale, back, turns=None, span=1):
         C = 1 << (C.bit_length() - 1)
         local = min(device.max_work_group, max(16, min(256, 1 << max(0, (n * C // 8 - 1)).bit_length())))
         gs, ls = (-(-walk.count // C) * local,), (local,)
-    whole = W > 1 and walk.I % W == 0
-    params = dict(T=part, N=n, RADICES=radices(n), FORM=form, W=W, C=C, VIN=whole and walk.x[2] == 1, VOUT=whole and walk.y[2] == 1,
-                  RIN=W > 1 and walk.x[3] == 1, ROUT=W > 1 and walk.y[3] == 1, TURN=turns is not None)
+    whole, half = W > 1 and walk.I % W == 0, form != "complex" and n % 2 == 0 and n > 2
+    turn = "none" if turns is None else "lanes" if whole and span == 1 else "one" if whole and span % W == 0 else "any"
+    params = dict(T=part, N=n, RADICES=radices(n // 2 if half else n), FORM=form, HALF=half, W=W, C=C, VIN=whole and walk.x[2] == 1,
+                  VOUT=whole and walk.y[2] == 1, RIN=W > 1 and walk.x[3] == 1, ROUT=W > 1 and walk.y[3] == 1, TURN=turn)
     roots = _table(device, row, ("roots", n))
     amount = float(scale) if part is dt.float32 else struct.pack("d", scale)
     run(device, "fourier/rows", params, gs, ls, x, y, roots, roots if turns is None else turns, walk.count, walk.A, walk.I, *walk.x, *walk.y, span,
@@ -171,18 +172,40 @@ def _bluestein(x, dim, back, scale):
     return r.conj() if back else r
 
 
-def _half(x, dim, scale):
-    """The first n // 2 + 1 results of the forward transform of real ``x``."""
+def _pairs(x, shape, back, full=False):
+    """The step between the transform of pairs and that of the reals that they are, along the last dimension: a result of this shape."""
+    device, row = x._storage.device, x.dtype
+    m = x.shape[-1] - back
+    W = 64 // row.to_real().itemsize if device.is_cpu else 1
+    y, run_of = empty(Size(shape), row, device), 2048 if device.is_cpu else 1
+    rows = x._numel // (m + back)
+    run(device, "fourier/pairs", dict(T=row.to_real(), W=W, RUN=run_of, BACK=back, FULL=full), (-(-(m // 2 + 1) // run_of), rows),
+        (1, 1) if device.is_cpu else None, x, y, _table(device, row, ("roots", 2 * m)), m, rows)
+    return y
+
+
+def _as_pairs(n, inner, device, row):
+    """Whether ``n`` real numbers that do not fit one launch are done as half as many pairs."""
+    return n % 2 == 0 and inner == 1 and radices(n) is not None and n > limit_of(device, row)
+
+
+def _half(x, dim, scale, full):
+    """The first n // 2 + 1 results of the forward transform of real ``x``, or all n."""
     outer, n, inner = _extents(x.shape, dim)
     device, row = x._storage.device, x.dtype.to_complex()
-    h = n // 2 + 1
-    y = empty(Size((*x.shape[:dim], h, *x.shape[dim + 1:])), row, device)
-    if y._numel == 0:
-        return y
+    h = n if full else n // 2 + 1
+    shape = Size((*x.shape[:dim], h, *x.shape[dim + 1:]))
+    if 0 in shape:
+        return empty(shape, row, device)
+    if _as_pairs(n, inner, device, row):
+        x = (x.clone() if x._offset % 2 else x).reshape(outer, n // 2, 2)
+        return _pairs(_complex(REGISTRY["view_as_complex"].fn(x), 1, False, scale), shape, False, full)
     if n == 1 or radices(n) is None or n > limit_of(device, row):
-        return _complex(cast(x, row), dim, False, scale).narrow(dim, 0, h).contiguous()
+        r = _complex(cast(x, row), dim, False, scale)
+        return r if full else r.narrow(dim, 0, h).contiguous()
+    y = empty(shape, row, device)
     places = [(k * inner, 0, 1, inner) if inner > 1 else (0, 0, k, 1) for k in (n, h)]
-    _launch(x, y, n, Walk(outer * inner, 1, inner if inner > 1 else outer, *places), "real_in", scale, False)
+    _launch(x, y, n, Walk(outer * inner, 1, inner if inner > 1 else outer, *places), "real_full" if full else "real_in", scale, False)
     return y
 
 
@@ -190,12 +213,15 @@ def _from_half(x, dim, n, scale):
     """The real backward transform of length ``n`` of the first n // 2 + 1 of conjugate symmetric numbers."""
     outer, h, inner = _extents(x.shape, dim)
     device, row = x._storage.device, x.dtype
-    y = empty(Size((*x.shape[:dim], n, *x.shape[dim + 1:])), row.to_real(), device)
-    if y._numel == 0:
-        return y
+    shape = Size((*x.shape[:dim], n, *x.shape[dim + 1:]))
+    if 0 in shape:
+        return empty(shape, row.to_real(), device)
+    if _as_pairs(n, inner, device, row):
+        return REGISTRY["view_as_real"].fn(_complex(_pairs(x, (outer, n // 2), True), 1, True, scale)).reshape(shape)
     if n == 1 or radices(n) is None or n > limit_of(device, row):
         rest = x.narrow(dim, 1, n - h).flip(dim).conj() if n > h else x.narrow(dim, 0, 0)
         return _complex(REGISTRY["cat"].fn([x, rest], dim).contiguous(), dim, True, scale).real.contiguous()
+    y = empty(shape, row.to_real(), device)
     places = [(k * inner, 0, 1, inner) if inner > 1 else (0, 0, k, 1) for k in (h, n)]
     _launch(x, y, n, Walk(outer * inner, 1, inner if inner > 1 else outer, *places), "real_out", scale, True)
     return y
@@ -218,10 +244,15 @@ def fft_c2c(input, dim, back, scale):
     return _complex(input.contiguous(), dim, back, scale)
 
 
-@kernel("_fft_r2c", method=False, vjp=dict(input=lambda g, input_shape, dim, scale: fft_c2r(_weights(g, dim, input_shape[dim], 0.5), dim, input_shape[dim], scale)))
-def fft_r2c(input, dim, scale):
-    """The forward transform of real numbers: its first n // 2 + 1 results."""
-    return _half(input.contiguous(), dim, scale)
+def _r2c_gradient(g, input_shape, dim, scale, onesided):
+    n = input_shape[dim]
+    return fft_c2r(_weights(g, dim, n, 0.5), dim, n, scale) if onesided else fft_c2c(g, dim, True, scale).real
+
+
+@kernel("_fft_r2c", method=False, vjp=dict(input=_r2c_gradient))
+def fft_r2c(input, dim, scale, onesided=True):
+    """The forward transform of real numbers: its first n // 2 + 1 results, or all n."""
+    return _half(input.contiguous(), dim, scale, not onesided)
 
 
 @kernel("_fft_c2r", complex=True, method=False, vjp=dict(input=lambda g, dim, n, scale: _weights(fft_r2c(g, dim, scale), dim, n, 2.0)))
