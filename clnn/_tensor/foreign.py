@@ -11,6 +11,10 @@ from .tensor import Tensor
 early = None            # asked first by operators, once there are tensors that stand for others: early(name, args, kwargs) gives a result or NotImplemented
 
 
+maps: list = []         # the maps over samples that are under way, the innermost last: (number, samples, what becomes of random numbers)
+fresh = None            # while there are: fresh(draw, shape) gives each sample its numbers, from draw(shape)
+
+
 class NoStrides(NotImplementedError):
     """An operator asked a tensor without strides for its memory. What remains uncaught says which operator that was."""
 
@@ -35,9 +39,10 @@ class NoStrides(NotImplementedError):
 
 
 # What tensors with strides answer where both kinds differ: their device, the tensor whose history theirs is, a gradient of that as one of theirs and the
-# reverse; the edges of an operator that gave them; and computing what is pending.
+# reverse; the edges of an operator that gave them; whether they can be written into another; and computing what is pending.
 Tensor._home = property(lambda self: self._storage.device)
 Tensor._bearer = property(lambda self: self)
 Tensor._dressed = Tensor._bared = lambda self, g: g
+Tensor._check_fits = lambda self, target, name: None
 Tensor._edges_of = lambda self, edges, values: edges
 Tensor._settle = lambda self: self._storage.buffer()

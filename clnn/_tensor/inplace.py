@@ -50,6 +50,8 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
 
     Raises RuntimeError when the shape would change, the dtype cannot hold the result, or a leaf that requires grad would lose its value.
     """
+    if result.__class__ is not Tensor:
+        result._check_fits(target, name)
     if result.shape != target.shape:
         if target._numel == 1 or len(result.shape) > len(target.shape) or result._numel != target._numel:
             raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)} ({name}_)")

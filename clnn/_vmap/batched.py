@@ -20,9 +20,7 @@ class NotBatched(NoStrides):
 
     def __init__(self, tensor):
         super().__init__(tensor)
-        self.args = ("vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
-                     "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over at the same time. "
-                     "Use out-of-place operators instead; or make `self` of a batched tensor, with new_zeros for example.",)
+        self.args = ("vmap: this operation asks for the memory of a tensor that stands for one sample and holds all of them",)
 
     def by_samples(self, node, grads, needed):
         """The gradients that a node of the tape gives for batched ones, where its rule needs their memory."""
@@ -34,7 +32,7 @@ class NotBatched(NoStrides):
         return self
 
 
-class ValueAsked(NotBatched):
+class Refused(NotBatched):
     """A program asked a batched tensor for a number, on which its course may depend."""
 
     def __init__(self, tensor, text):
@@ -106,6 +104,13 @@ class BatchedTensor(Tensor):
 
     def _assign(self, value):
         self.part._assign(stripped(value, self.level, self.part.shape[0]))
+
+    def _check_fits(self, target, name):
+        """Whether in-place results like this one can be written into ``target``: it must hold a value for each sample, too."""
+        if not set(levels_of(self)) <= set(levels_of(target)):
+            raise RuntimeError(f"vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
+                               f"elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over. ({name}_) Use "
+                               "out-of-place operators instead; or make `self` of a tensor that is vmapped over, with new_zeros for example.")
 
     # -- history: that of all samples -------------------------------------------------------------------------------------------------
     @property
@@ -215,21 +220,21 @@ class BatchedTensor(Tensor):
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
     def item(self):
-        raise ValueAsked(self, "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try "
+        raise Refused(self, "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try "
                          "to rewrite what you're doing with other operations.")
 
     def __bool__(self):
-        raise ValueAsked(self, "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet; "
+        raise Refused(self, "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet; "
                          "use clnn.where.")
 
     def __index__(self):
         self.item()
 
     def numpy(self, *, force=False):
-        raise ValueAsked(self, "vmap: a batched tensor has no NumPy array: only the result of the map has")
+        raise Refused(self, "vmap: a batched tensor has no NumPy array: only the result of the map has")
 
     def tolist(self):
-        raise ValueAsked(self, "vmap: It looks like you're calling .tolist() on a Tensor, whose values differ between the samples")
+        raise Refused(self, "vmap: It looks like you're calling .tolist() on a Tensor, whose values differ between the samples")
 
     # -- other dtypes and places ------------------------------------------------------------------------------------------------------
     def to(self, *args, **kwargs):

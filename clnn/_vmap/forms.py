@@ -130,8 +130,22 @@ def _signature(name):
     return inspect.signature(REGISTRY[name].fn)
 
 
+@functools.lru_cache(maxsize=None)
+def _defaults(name):
+    """(name, default) of each parameter, and whether the operator takes any number of arguments: then of those that are given by name only."""
+    parameters = _signature(name).parameters.values()
+    several = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    return tuple((p.name, p.default) for p in parameters if not several or p.kind is p.KEYWORD_ONLY), several
+
+
 def _bound(name, args, kwargs):
     """The arguments by place, with defaults."""
+    defaults, several = _defaults(name)
+    if several and not kwargs:
+        return (*args, *[d for _, d in defaults])
+    if not several and (len(args) == len(defaults) or all(d is not inspect.Parameter.empty or n in kwargs for n, d in defaults[len(args):])) \
+            and not kwargs.keys() - {n for n, _ in defaults[len(args):]}:
+        return (*args, *[kwargs.get(n, d) for n, d in defaults[len(args):]])
     bound = _signature(name).bind(*args, **kwargs)
     bound.apply_defaults()
     return (*bound.args, *bound.kwargs.values())

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+from .._tensor.grad_mode import no_grad
 from ..ops import creation
 from .forms import fn
 from .rules import form_of
@@ -100,6 +101,27 @@ def _group_norm(samples, input, groups, weight, bias, eps):
     place = (-1, *(1,) * (input.ndim - 2))
     r = r if weight is None else r * weight.reshape(place)
     return r if bias is None else r + bias.reshape(place)
+
+
+@form_of("_batch_norm")
+def _batch_norm(samples, input, weight, bias, running, eps):
+    """Each sample's channels as channels of their own."""
+    x = _as_groups(samples.all(input))
+    scales = [None if t is None else samples.all(t).reshape(-1) for t in (weight, bias)]
+    if running[0] is None:
+        return _from_groups(fn("_batch_norm")(x, *scales, running, eps), samples.size)
+    kept = running[:2]
+    for t in kept:
+        if not samples.has(t):
+            raise RuntimeError("vmap: batch_norm would write the statistics of each sample into running_mean and running_var, which are not vmapped over. "
+                               "Map over them, or use clnn.func.replace_all_batch_norm_modules_ to do without them.")
+    with no_grad():
+        flat = [t.part.reshape(-1).clone() for t in kept]
+    got = fn("_batch_norm")(x, *scales, (*flat, running[2]), eps)
+    with no_grad():
+        for t, new in zip(kept, flat):
+            t.part.copy_(new.reshape(t.part.shape))
+    return _from_groups(got, samples.size)
 
 
 # -- tables and attention ---------------------------------------------------------------------------------------------------------------
@@ -217,6 +239,24 @@ def _index_put_into(samples, base, indices, values):
 
 
 # -- losses -----------------------------------------------------------------------------------------------------------------------------
+@form_of("_cross_entropy")
+def _cross_entropy(samples, input, target, weight, ignore_index, smoothing, reduction):
+    call, size = fn("_cross_entropy"), samples.size
+    if samples.has(weight):
+        return call.op.decompose(input, target, weight, ignore_index, smoothing, reduction)
+    x, t = samples.all(input), samples.all(target)
+    x, t = (x, t) if input.ndim == 1 else (_joined(x), _joined(t))
+    loss = call(x, t, weight, ignore_index, smoothing, "none").reshape(size, *target.shape)
+    if reduction == "none":
+        return loss
+    loss = loss.reshape(size, -1).sum(1)
+    if reduction == "sum":
+        return loss
+    counted = t != ignore_index
+    counted = counted.to(input.dtype) if weight is None else weight[t.clamp(min=0)] * counted
+    return loss / counted.reshape(size, -1).sum(1)
+
+
 @form_of("_nll")
 def _nll(samples, input, target, weight, ignore_index, reduction):
     axis = 1 if input.ndim > 1 else 0

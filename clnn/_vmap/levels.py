@@ -6,24 +6,41 @@ import itertools
 
 from .._tensor import foreign
 from ..core import rng
+from ..core.shape import Size
+from .batched import wrap
 
-active: list = []                       # (number, samples, randomness)
+active = foreign.maps
 _numbers = itertools.count(1)
 _drawn = [0]
+RANDOM = ("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap (each sample "
+          "gets the same numbers, or its own) or perform the randomness operation out of vmap")
 
 
 @contextlib.contextmanager
-def entered(size, randomness="different"):
+def entered(size, randomness="same"):
     """A level of ``size`` samples for the block; gives its number."""
     if foreign.early is None:
         from .forms import ready
         ready()
+        foreign.fresh = fresh
     number = next(_numbers)
     active.append((number, size, randomness))
     try:
         yield number
     finally:
         active.pop()
+
+
+def fresh(draw, shape):
+    """Random numbers of ``shape``, by ``draw(shape)``: each sample's own in levels that want them different."""
+    if any(how == "error" for _, _, how in active):
+        raise RuntimeError(RANDOM)
+    levels, start = [(number, size) for number, size, how in active if how == "different"], rng.default.offset
+    r = draw(Size((*[size for _, size in levels], *shape)))
+    _drawn[0] += rng.default.offset - start
+    for number, _ in levels:
+        r = wrap(r, number)
+    return r
 
 
 def drawn():

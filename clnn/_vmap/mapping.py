@@ -9,10 +9,7 @@ from clnn.core import rng
 from clnn.utils._pytree import broadcast_prefix, tree_flatten, tree_unflatten
 
 from . import levels
-from .batched import NotBatched, ValueAsked, stripped, wrap
-
-_RANDOM = ("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap (each sample "
-           "gets the same numbers, or its own) or perform the randomness operation out of vmap")
+from .batched import NotBatched, Refused, stripped, wrap
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
@@ -66,12 +63,12 @@ def _mapped(func, leaves, dims, size, spec, kwargs, randomness):
             flat, spec_out = tree_flatten(func(*args, **kwargs))
             results = [_result(t, number, size) for t in flat]
         except NotBatched as refused:
-            if isinstance(refused, ValueAsked) or not size:
+            if isinstance(refused, Refused) or not size:
                 raise
             results = None                                      # something that has no batched form, outside of any operator
     moved = levels.position() != before
     if moved and randomness == "error":
-        raise RuntimeError(_RANDOM)
+        raise RuntimeError(levels.RANDOM)
     alike = (stream.offset - before[1]) - (levels.drawn() - counted)            # numbers that were drawn once for all samples
     if results is None or moved and randomness == "different" and alike:
         stream.key, stream.offset = before

@@ -285,7 +285,7 @@ def _into_samples(name):
         return fn(name)(wrap(samples.all(input).clone(), samples.level), **dict(zip(names, rest)))
 
 
-for _name in ("index_put", "scatter", "scatter_add", "select_scatter", "slice_scatter", "diagonal_scatter", "masked_scatter"):
+for _name in ("index_put", "scatter", "scatter_add", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "masked_scatter"):
     _into_samples(_name)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from .._tensor import foreign
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.tensor import Tensor, empty
@@ -90,12 +91,7 @@ def _decompose(query, key, value, mask, dropout_p, causal, scale, groups, seed, 
     if dropout_p:
         raise NotImplementedError("scaled_dot_product_attention: second derivatives with dropout are not available; use dropout_p=0")
     k, v = (t.repeat_interleave(groups, 1) if groups > 1 else t for t in (key, value))
-    scores = (query * scale) @ k.transpose(2, 3)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf) if mask.dtype is dt.bool_ else scores + mask
-    if causal:
-        keep = filled(Size(scores.shape[2:]), 1, dt.bool_, query._storage.device).tril()
-        scores = scores.masked_fill(~keep, -math.inf)
+    scores = _masked((query * scale) @ k.transpose(2, 3), mask, causal)
     out = scores.softmax(-1) @ v
     return out, scores.logsumexp(-1)
 
@@ -243,8 +239,10 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         full = (*lead, query.shape[-2], key.shape[-2])
         mask = attn_mask.expand(full)
         if mask._rg:
-            return _learned_bias(query, key, value, mask, dropout_p, scale, groups)
+            return _composed(query, key, value, mask, dropout_p, is_causal, scale, groups)
         mask = mask.reshape(-1, heads, *full[-2:]) if mask.ndim != 4 else mask
+    if dropout_p and foreign.maps:                               # each sample its own numbers, or the same for all
+        return _composed(query, key, value, mask if mask is None else attn_mask, dropout_p, is_causal, scale, groups)
     seed, first = _stream(query, key, dropout_p)
     q, k, v = (t if t.ndim == 4 else t.reshape(-1, n, *t.shape[-2:]) for t, n in ((query, heads), (key, heads // groups), (value, heads // groups)))
     out = _attention(q, k, v, mask, float(dropout_p), is_causal, scale, groups, seed, first)
@@ -258,13 +256,22 @@ def _stream(query, key, dropout_p):
     return stream(None, query._numel // max(1, query.shape[-1]) * key.shape[-2])
 
 
-def _learned_bias(query, key, value, mask, dropout_p, scale, groups):
-    """A bias that is learned needs its own gradient of the size of the scores: composed of operators."""
+def _composed(query, key, value, mask, dropout_p, causal, scale, groups):
+    """The same of operators: a bias that is learned needs its own gradient of the size of the scores."""
     from .random import dropout
     if groups > 1:
         key, value = (t.repeat_interleave(groups, -3) for t in (key, value))
-    weights = ((query * scale) @ key.transpose(-2, -1) + mask).softmax(-1)
-    return dropout(weights, dropout_p, True) @ value
+    scores = _masked((query * scale) @ key.transpose(-2, -1), mask, causal)
+    return dropout(scores.softmax(-1), dropout_p, True) @ value
+
+
+def _masked(scores, mask, causal):
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf) if mask.dtype is dt.bool_ else scores + mask
+    if causal:
+        keep = filled(Size(scores.shape[-2:]), 1, dt.bool_, scores._storage.device).tril()
+        scores = scores.masked_fill(~keep, -math.inf)
+    return scores
 
 
 __all__ = ["Tensor"]

@@ -150,13 +150,15 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
     return _layer_norm(input, _check_shape("layer_norm", input, normalized_shape, weight, bias), weight, bias, eps, False)
 
 
-@composite("rms_norm", repeat=True, method=False, torch="nn.functional.rms_norm", samples=lambda: [s for s in (
+@composite("rms_norm", complex=True, repeat=True, method=False, torch="nn.functional.rms_norm", samples=lambda: [s for s in (
     ((a[0], a[1], *a[2:3]), k) for a, k in _layer_samples()[:3])])
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """``x / sqrt(mean(x^2) + eps) * weight`` over the last dimensions (Zhang, Sennrich, 2019); eps defaults to the dtype's epsilon."""
-    shape = _check_shape("rms_norm", input, normalized_shape, weight)
+    shape = _check_shape("rms_norm", input.real if input.dtype.is_complex else input, normalized_shape, weight)
     if eps is None:
         eps = float(np.finfo(input.dtype.acc_dtype.np).eps)
+    if input.dtype.is_complex:
+        return _layer_decomposed(input, shape, weight, None, eps, True)
     return _layer_norm(input, shape, weight, None, eps, True)
 
 
@@ -166,7 +168,7 @@ def _channels(t, rank):
     if not isinstance(t, Tensor):
         return t
     ones = (1,) * (rank - 2)
-    if t._rg and state.grad:
+    if t._rg and state.grad or t.__class__ is not Tensor:
         return t.reshape((-1,) + ones)
     return make_view(t, (t.shape[0], *ones), (t._strides[0], *ones), t._offset)    # without history, which costs more than the view
 
