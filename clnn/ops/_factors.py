@@ -51,6 +51,11 @@ INDEFINITE = ("The factorization could not be completed because the input is not
 
 
 # -- on the host ------------------------------------------------------------------------------------------------------------------------------
+def sizes(z):
+    """By which LAPACK chooses: of complex numbers the sum of the sizes of their parts."""
+    return np.abs(z.real) + np.abs(z.imag) if z.dtype.kind == "c" else np.abs(z)
+
+
 def factor(a, pivot):
     """L and U in one matrix, and the row exchanges counted from 1: Gauss elimination of a batch with the largest pivot of each column."""
     lu = np.array(a).reshape(math.prod(a.shape[:-2]), *a.shape[-2:])
@@ -59,7 +64,7 @@ def factor(a, pivot):
     exchanges = np.tile(np.arange(1, k + 1, dtype=np.int32), (len(lu), 1))
     for j in range(k):
         if pivot:
-            best = j + np.abs(lu[:, j:, j]).argmax(1) if len(lu) else rows
+            best = j + sizes(lu[:, j:, j]).argmax(1) if len(lu) else rows
             exchanges[:, j] = best + 1
             taken = lu[rows, best].copy()
             lu[rows, best] = lu[:, j]

@@ -240,6 +240,8 @@ def gelu(input, approximate="none"):
 
 def silu(input, inplace=False):
     """``x * sigmoid(x)``, also called swish."""
+    if input.dtype.is_complex:
+        return input.mul_(input.sigmoid()) if inplace else input * input.sigmoid()
     return _apply(_silu, input, inplace)
 
 
@@ -290,7 +292,7 @@ def _np_softplus(x, b=1.0, t=20.0):
 
 
 gelu = _publish("gelu", gelu, samples=lambda: [((_POINTS,), {}), ((_POINTS,), {"approximate": "tanh"})])
-silu = _publish("silu", silu, numpy=lambda x: x / (1 + np.exp(-x)))
+silu = _publish("silu", silu, complex=True, numpy=lambda x: x / (1 + np.exp(-x)))
 mish = _publish("mish", mish, numpy=lambda x: x * np.tanh(_np_softplus(x)))
 softplus = _publish("softplus", softplus, numpy=_np_softplus, samples=lambda: [((_POINTS,), {}), ((_POINTS, 2.0, 3.0), {})])
 logsigmoid = _publish("logsigmoid", logsigmoid, numpy=lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))))

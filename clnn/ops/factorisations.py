@@ -138,13 +138,23 @@ def _upper(LU):
 
 
 def _lu_grad(g, LU, pivots):
-    g = g[0]
-    if LU.shape[-1] != LU.shape[-2]:
-        raise NotImplementedError("linalg.lu_factor: gradients need square matrices")
-    L, U = _lower(LU), _upper(LU)
-    middle = matmul(L.mH, g.tril(-1)).tril(-1) + matmul(g.triu(), U.mH).triu()
-    left = solve_triangular(L.mH, middle, upper=True, unitriangular=True)
-    return matmul(_permutation(pivots, LU), solve_triangular(U, left.mH, upper=True).mH)
+    """L1 and U1, the square parts, are as free as the factors of a square matrix; what is left of the longer factor follows them."""
+    (m, n), g = LU.shape[-2:], g[0]
+    k = min(m, n)
+    L, U, gL, gU = _lower(LU), _upper(LU), g.narrow(-1, 0, k).tril(-1), g.narrow(-2, 0, k).triu()
+    L1, U1 = L.narrow(-2, 0, k), U.narrow(-1, 0, k)
+    low, up = matmul(L1.mH, gL.narrow(-2, 0, k)), matmul(gU.narrow(-1, 0, k), U1.mH)
+    if n > k:
+        rest = gU.narrow(-1, k, n - k)
+        low = low - matmul(rest, U.narrow(-1, k, n - k).mH)
+        rest = solve_triangular(L1.mH, rest, upper=True, unitriangular=True)
+    if m > k:
+        rest = gL.narrow(-2, k, m - k)
+        up = up - matmul(L.narrow(-2, k, m - k).mH, rest)
+        rest = solve_triangular(U1, rest.mH, upper=True).mH
+    left = solve_triangular(L1.mH, low.tril(-1) + up.triu(), upper=True, unitriangular=True)
+    grad = solve_triangular(U1, left.mH, upper=True).mH
+    return matmul(_permutation(pivots, LU), grad if m == n else cat([grad, rest], -1 if n > k else -2))
 
 
 @kernel("_lu_factor", method=False, complex=True, outputs=("LU", "pivots", "info"), vjp=dict(A=_lu_grad))
@@ -303,6 +313,8 @@ def matrix_exp(input):
 
     The polynomial of degree s * s takes 2 s - 2 products (Paterson & Stockmeyer, 1973). Waits for the device to learn the norm.
     """
+    if input.dtype in (dt.float16, dt.bfloat16):                     # PyTorch's overflows from norm 1 on
+        return matrix_exp(input.to(dt.float32)).to(input.dtype)
     matrices("linalg.matrix_exp", input)
     square("linalg.matrix_exp", input)
     meta = input._storage.device.kind == "meta"
@@ -403,12 +415,15 @@ def pca_lowrank(A, q=None, center=True, niter=2):
 _Eig = named("linalg_eig", "eigenvalues", "eigenvectors")
 
 
-def _eig_grad(g, L, V):
+def _eig_grad(g, A, L, V):
     """Gradients of values and vectors; that of a vector's length, which is 1, is taken out first (Giles 2008, for complex numbers)."""
     gl, gv = g
     Vh, middle = V.mT.conj(), None
     if gv is not None:
         part = matmul(Vh, gv)
+        if A.dtype.is_complex and part._numel and float(part.detach().diagonal(0, -2, -1).imag.abs().max()) > 1e-2:
+            raise RuntimeError("linalg_eig_backward: The eigenvectors in the complex case are specified up to multiplication by e^{i phi}. The specified "
+                               "loss function depends on this quantity, so it is ill-defined.")
         part = part - matmul(Vh, V) * part.diagonal(0, -2, -1).real.unsqueeze(-2)
         same = eye(L.shape[-1], dtype=dt.bool_, device=L.device)
         middle = where(same, 0.0, part / where(same, 1.0, (L.unsqueeze(-2) - L.unsqueeze(-1)).conj()))

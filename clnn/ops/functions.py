@@ -131,7 +131,7 @@ copysign = elementwise("copysign", "input, other", "copysign(input, other)", res
 nextafter = elementwise("nextafter", "input, other", "nextafter(input, other)", dtypes=(dt.float32, dt.float64), numpy=np.nextafter)
 heaviside = elementwise("heaviside", "input, values", "(input == 0 ? values : (ACC)(input > 0))", numpy=np.heaviside)
 logaddexp = elementwise("logaddexp", "input, other", "(isinf(input) && input == other ? input : fmax(input, other) + log1p(exp(-fabs(input - other))))",
-                        result="float", numpy=np.logaddexp, inplace=False,
+                        result="float", numpy=np.logaddexp, inplace=False, complex="c_logaddexp(input, other)",
                         vjp=dict(input=lambda g, input, result: g * (input - result).exp(), other=lambda g, other, result: g * (other - result).exp()))
 
 

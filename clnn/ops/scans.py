@@ -159,7 +159,7 @@ def _logcumsumexp_grad(g, input, dim, reverse, result):
     return where(input == result, 0.0, input - result).exp() * recurrence(falls.exp(), g, dim, not reverse, 0)
 
 
-@kernel("_logcumsumexp", method=False, repeat="whole", vjp=dict(input=_logcumsumexp_grad))
+@kernel("_logcumsumexp", complex=True, method=False, repeat="whole", vjp=dict(input=_logcumsumexp_grad))
 def _logcumsumexp(input, dim, reverse):
     return scan("logaddexp", input, dim, reverse)
 
@@ -201,10 +201,10 @@ def cumprod(input, dim, *, dtype=None):
     return _running("cumprod", _cumprod, input, dim, dtype)
 
 
-@composite("logcumsumexp", numpy=lambda x, dim: np.logaddexp.accumulate(x, dim), samples=_samples, errors=_BAD_DIM, dtypes=dt.FLOATS)
+@composite("logcumsumexp", complex=True, numpy=lambda x, dim: np.logaddexp.accumulate(x, dim), samples=_samples, errors=_BAD_DIM, dtypes=dt.FLOATS)
 def logcumsumexp(input, dim):
     """Logarithm of the running sum of exponentials along ``dim``, without overflow."""
-    if not input.dtype.is_floating_point:
+    if not input.dtype.differentiable:
         raise NotImplementedError(f'"logcumsumexp" not implemented for {input.dtype}')
     return _logcumsumexp(input, wrap_dim(dim, len(input.shape)), False)
 

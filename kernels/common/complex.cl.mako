@@ -74,6 +74,15 @@ static inline ${C} clnn_c_log1p_${S}(${C} a) {
     const ${R} shift = near ? a.x * (2.0${F} + a.x) + a.y * a.y : 0.0${F};
     return (${C})(near ? 0.5${F} * clnn_log1p(shift) : clnn_log(size), clnn_atan2(a.y, x));
 }
+//@ clnn_c_logaddexp_${S}
+static __attribute__((noinline)) ${C} clnn_c_logaddexp_${S}(${C} a, ${C} b) {
+    const int turned = a.x < b.x;                           /* the one with the greater size is taken out */
+    const ${C} big = turned ? b : a, small = turned ? a : b;
+    if (a.x != a.x || a.y != a.y) return a;
+    if (b.x != b.x || b.y != b.y) return b;
+    if (isinf(a.x) && a.x == b.x) return a.x < 0 ? small : clnn_c_log_${S}(clnn_c_exp_${S}(a) + clnn_c_exp_${S}(b));
+    return big + clnn_c_log1p_${S}(clnn_c_exp_${S}(small - big));
+}
 //@ clnn_c_sqrt_${S}
 static inline ${C} clnn_c_sqrt_${S}(${C} z) {
     const ${R} m = fmax(fabs(z.x), fabs(z.y));

@@ -22,13 +22,13 @@
 ## OP         sum prod logaddexp    how elements combine
 ## REVERSE    bool                  from the last element to the first
 ## PHASE FORM see above
-## complex    OP in ("sum", "prod") and FORM == "array"
+## complex    FORM == "array"
 ## COLUMNS    multiple of 64        columns per work-item of form columns
 ## COUNT      1 ... 15              of forms beside and rows (rows: at most the lanes of a vector)
 <%!
     def nothing(OP, T):
         """What combines with anything to that; for sums the zero that keeps the sign of zeros."""
-        return dict(sum=f"({T.acc})(-0.0f)" if T.is_complex else "-0.0f" if T.acc == "float" else "-0.0" if T.acc == "double" else "0", prod=T.one, logaddexp="-INFINITY")[OP]
+        return dict(sum=f"({T.acc})(-0.0f)" if T.is_complex else "-0.0f" if T.acc == "float" else "-0.0" if T.acc == "double" else "0", prod=T.one, logaddexp=f"({T.acc})(-INFINITY, 0)" if T.is_complex else "-INFINITY")[OP]
 %>\
 <%
     A = T.acc
@@ -45,7 +45,8 @@
 % elif OP == "prod":
 #define COMBINE(a, b) ${f"clnn_c_mul_{'d' if A == 'double2' else 'f'}((a), (b))" if T.is_complex else "((a) * (b))"}
 % else:
-#define COMBINE(a, b) ((a) == (b) && isinf(a) ? (a) : fmax(a, b) + clnn_log1p(clnn_exp(-fabs((a) - (b)))))
+#define COMBINE(a, b) ${f"clnn_c_logaddexp_{'d' if A == 'double2' else 'f'}((a), (b))" if T.is_complex else \
+                        "((a) == (b) && isinf(a) ? (a) : fmax(a, b) + clnn_log1p(clnn_exp(-fabs((a) - (b)))))"}
 % endif
 % if FORM != "array":
 ${vec.vector_io(T, W)}

@@ -41,6 +41,12 @@ explain("linalg_inv_ex", "",
         "clnn.linalg.inv_ex(clnn.tensor([[2., 0.], [0., 4.]])).inverse", "tensor([[0.5000, 0.0000],\n        [0.0000, 0.2500]])")
 explain("linalg_solve_ex", "",
         "clnn.linalg.solve_ex(clnn.tensor([[2., 0.], [0., 4.]]), clnn.tensor([[2.], [4.]])).result", "tensor([[1.],\n        [1.]])")
+explain("linalg_ldl_factor_ex", "",
+        "clnn.linalg.ldl_factor_ex(clnn.zeros(2, 2)).info", "tensor(1, dtype=clnn.int32)")
+explain("linalg_ldl_solve", "",
+        "clnn.linalg.ldl_solve(*clnn.linalg.ldl_factor(clnn.tensor([[0., 1.], [1., 0.]])), clnn.tensor([[2.], [3.]])).flatten()", "tensor([3., 2.])")
+explain("lobpcg", "",
+        "clnn.lobpcg(clnn.diag(clnn.arange(9.)), k=2)[0].round(decimals=3)", "tensor([8., 7.])")
 explain("linalg_lu_factor", "",
         "clnn.linalg.lu_factor(clnn.tensor([[4., 2.], [2., 5.]])).LU", "tensor([[4.0000, 2.0000],\n        [0.5000, 4.0000]])")
 explain("linalg_lu_factor_ex", "",
