@@ -175,3 +175,19 @@ def test_results_and_arguments_of_own_classes():
     cache, grow = Cache(), clnn.compile(lambda x, cache: cache.add(x))
     assert [grow(clnn.ones(2), cache)[0].item() for _ in range(5)] == [1, 2, 3, 4, 5] and len(cache.seen) == 5
     assert list(grow.fallbacks.values()) == ["an argument is an object that keeps tensors"]
+
+
+def test_gradients_of_each_sample():
+    """Detached parameters are views of variables, and no reason to compute as written."""
+    model = clnn.nn.Linear(4, 3)
+    params = {k: v.detach() for k, v in model.named_parameters()}
+
+    def loss(p, x):
+        return clnn.func.functional_call(model, p, (x,)).exp().sum()
+    each = clnn.func.vmap(clnn.func.grad(loss), in_dims=(None, 0))
+    compiled = clnn.compile(each)
+    for seed in range(5):
+        x = clnn.full((5, 4), float(seed)) * clnn.arange(4.0)
+        got, want = compiled(params, x), each(params, x)
+        assert all(clnn.equal(got[k], want[k]) for k in want)
+    assert not compiled.fallbacks
