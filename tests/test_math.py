@@ -212,6 +212,23 @@ def test_results_that_programs_overwrite():
         np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-3, atol=1e-5)
 
 
+def test_quotients_of_large_integers():
+    """64 bits are divided by way of doubles on some drivers: ends of the range, neighbours of multiples, divisors of all lengths."""
+    ends = np.array([0, 1, -1, 3, -7, 2**31, 1 - 2**32, 2**53 + 1, -2**53 - 1, 2**62 + 1, 2**63 - 1025, 2**63 - 1, 1 - 2**63, -2**63])
+    rng = np.random.default_rng(0)
+    b = rng.integers(-2**63, 2**63 - 1, 3000) >> rng.integers(0, 63, 3000)
+    b[b == 0] = 3
+    multiples = rng.integers(-(2**62 // np.abs(b)) - 1, 2**62 // np.abs(b) + 1) * b // 2 * 2 + rng.integers(-1, 2, 3000)
+    a, b = np.concatenate([np.repeat(ends, 13), multiples]), np.concatenate([np.tile(ends[1:], 14), b])
+    b[(a == -2**63) & (b == -1)] = 1                              # this quotient is no integer
+    down = [(int(n) // int(d), int(n) % int(d)) for n, d in zip(a, b)]
+    x, y = clnn.tensor(a), clnn.tensor(b)
+    assert (x // y).tolist() == [q for q, _ in down] and (x % y).tolist() == [r for _, r in down]
+    toward = [q + (q < 0 and r != 0) for q, r in down]
+    assert clnn.div(x, y, rounding_mode="trunc").tolist() == toward
+    assert clnn.fmod(x, y).tolist() == [int(n) - q * int(d) for n, d, q in zip(a, b, toward)]
+
+
 def test_a_remainder_beside_its_mirror():
     """A kernel that Intel's compiler once failed on: a remainder that is stored and goes into a minimum of two expressions."""
     h, c = np.random.default_rng(0).random((2, 1, 4, 20)).astype(np.float32), np.array([[[0.0]], [[8.0]], [[4.0]]], np.float32)

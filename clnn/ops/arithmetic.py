@@ -77,22 +77,21 @@ true_divide = elementwise("true_divide", "input, other", "input / other", comple
 true_divide.op.grad_name = "DivBackward0"
 _fast_div = true_divide.fast
 
-_FLOOR = dict(bool="input", int="(input / (other ? other : 1) - ((input % (other ? other : 1) != 0) && ((input < 0) != (other < 0))))",
+_FLOOR = dict(bool="input", int="clnn_ifloor(input, other)",
               float="clnn_floor_divide(input, other)")
 _BY_ZERO = dict(bool="(other == 0)", int="(other == 0)", float="0")
 _STEPS = dict(input=lambda g: g.new_zeros(g.shape), other=lambda g: g.new_zeros(g.shape))       # rounded quotients are constant between jumps
 floor_divide = elementwise("floor_divide", "input, other", _FLOOR, checked=_BY_ZERO, numpy=np.floor_divide, dtypes=NOT_BOOL,
                            doc="Quotient rounded towards minus infinity. An integer division by zero raises at the next synchronisation.")
 _floor_divide = elementwise("_floor_divide", "input, other", _FLOOR, checked=_BY_ZERO, dtypes=NOT_BOOL, vjp=_STEPS, method=False, inplace=False)
-_trunc_divide = elementwise("_trunc_divide", "input, other", dict(bool="input", int="input / (other ? other : 1)", float="trunc(input / other)"),
+_trunc_divide = elementwise("_trunc_divide", "input, other", dict(bool="input", int="clnn_idiv(input, other)", float="trunc(input / other)"),
                             checked=_BY_ZERO, vjp=_STEPS, method=False, inplace=False)
 remainder = elementwise(
-    "remainder", "input, other", dict(bool="0", int="((input % (other ? other : 1)) + (((input % (other ? other : 1)) != 0 && ((input < 0) != "
-                                      "(other < 0))) ? other : 0))", float="clnn_remainder(input, other)"),
+    "remainder", "input, other", dict(bool="0", int="clnn_imod(input, other)", float="clnn_remainder(input, other)"),
     checked=dict(bool="(other == 0)", int="(other == 0)", float="0"), numpy=np.remainder, dtypes=NOT_BOOL,
     vjp=dict(input=lambda g: g, other=lambda g, input, other: -g * floor_divide(input, other)),
     doc="Remainder with the sign of the divisor: ``input - other * floor(input / other)``.")
-fmod = elementwise("fmod", "input, other", dict(bool="0", int="input % (other ? other : 1)", float="clnn_fmod(input, other)"),
+fmod = elementwise("fmod", "input, other", dict(bool="0", int="clnn_irem(input, other)", float="clnn_fmod(input, other)"),
                    checked=dict(bool="(other == 0)", int="(other == 0)", float="0"), numpy=np.fmod, dtypes=NOT_BOOL,
                    vjp=dict(input=lambda g: g, other=lambda g, input, other: -g * _trunc_divide(input, other)),
                    doc="Remainder with the sign of the dividend.")

@@ -1,6 +1,9 @@
 ## clnn_fmod, clnn_remainder, clnn_floor_divide: of float, float4, float8, float16 and, with doubles, of double and double8.
 ## Exact like fmod of OpenCL C. Where CLNN_OWN_MATH is defined (PoCL: its fmod takes a bit per step) or by Intel's CPU driver (slow for large quotients),
 ## each step takes 20 or 50 bits of the quotient: the rest a - q * b is exact where q is a whole number with a few bits less than they have.
+## clnn_idiv, clnn_imod, clnn_ifloor, clnn_irem of whole numbers: quotients towards zero and down, remainders with the sign of the divisor and of the dividend;
+## a divisor of 0 counts as 1. CPUs divide 64 bits one by one: where they convert vectors to doubles, these give the nearest quotient in two steps, the
+## second from what the first left.
 <%!
     VECTORS = [("float", "int", 23, 20), ("float4", "int4", 23, 20), ("float8", "int8", 23, 20), ("float16", "int16", 23, 20)]
     DOUBLES = [("double", "long", 52, 50), ("double8", "long8", 52, 50)]
@@ -46,5 +49,60 @@ static inline __attribute__((overloadable)) ${F} clnn_floor_divide(${F} x, ${F} 
     const ${F} q = select(t, t - 1, (${I})(t - v >= ${"0.5" if "double" in F else "0.5f"}));                /* but ties go down */
     const ${F} down = select(q, q - 1, (${I})((r != 0) & ((r < 0) != (y < 0))));
     return select(select(down, copysign((${F})0, x / y), (${I})(down == 0)), x / y, (${I})(y == 0));
+}
+% endfor
+//@ clnn_nearest clnn_idiv clnn_imod clnn_ifloor clnn_irem
+#if defined(__AVX512DQ__) && defined(cl_khr_fp64)      /* PoCL; Intel's compiler makes calls of these conversions */
+#define CLNN_NEAREST
+/* q with a - q * b in the middle between -b and b */
+static inline long clnn_nearest(long a, long b) {
+    const double d = (double)b, m = 0x1.8p52;      /* adding m rounds; a quotient too large for that is mended by the second step */
+    const ulong q = (ulong)(long)fmin(((double)a / d + m) - m, 0x1.fffffffffffffp62);
+    const long r = (long)((ulong)a - q * (ulong)b);
+    return (long)(q + (ulong)(long)(((double)r / d + m) - m));
+}
+#endif
+% for I, near in (("int", False), ("long", True), ("ulong", False)):
+static inline __attribute__((overloadable)) ${I} clnn_ifloor(${I} a, ${I} b) {
+    const ${I} d = b ? b : 1;
+% if near:
+#ifdef CLNN_NEAREST
+    const long n = clnn_nearest(a, d), rest = (long)((ulong)a - (ulong)n * (ulong)d);
+    return n - ((rest != 0) & ((rest ^ d) < 0));
+#endif
+% endif
+    const ${I} q = a / d;
+    return ${"q" if I == "ulong" else "q - (((a ^ d) < 0) & (q * d != a))"};
+}
+static inline __attribute__((overloadable)) ${I} clnn_imod(${I} a, ${I} b) {
+    const ${I} d = b ? b : 1;
+% if near:
+#ifdef CLNN_NEAREST
+    const long rest = (long)((ulong)a - (ulong)clnn_nearest(a, d) * (ulong)d);
+    return rest + ((rest != 0) & ((rest ^ d) < 0) ? d : 0);
+#endif
+% endif
+    const ${I} r = a % d;
+    return ${"r" if I == "ulong" else "r + ((r != 0) & ((r ^ d) < 0) ? d : 0)"};
+}
+static inline __attribute__((overloadable)) ${I} clnn_idiv(${I} a, ${I} b) {
+    const ${I} d = b ? b : 1;
+% if near:
+#ifdef CLNN_NEAREST
+    const long n = clnn_nearest(a, d), rest = (long)((ulong)a - (ulong)n * (ulong)d);
+    return n - ((rest != 0) & ((rest ^ a) < 0) ? ((a ^ d) < 0 ? -1 : 1) : 0);
+#endif
+% endif
+    return a / d;
+}
+static inline __attribute__((overloadable)) ${I} clnn_irem(${I} a, ${I} b) {
+    const ${I} d = b ? b : 1;
+% if near:
+#ifdef CLNN_NEAREST
+    const long rest = (long)((ulong)a - (ulong)clnn_nearest(a, d) * (ulong)d);
+    return rest + ((rest != 0) & ((rest ^ a) < 0) ? ((a ^ d) < 0 ? -d : d) : 0);
+#endif
+% endif
+    return a % d;
 }
 % endfor
