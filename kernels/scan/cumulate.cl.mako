@@ -45,8 +45,7 @@
 % elif OP == "prod":
 #define COMBINE(a, b) ${f"clnn_c_mul_{'d' if A == 'double2' else 'f'}((a), (b))" if T.is_complex else "((a) * (b))"}
 % else:
-#define COMBINE(a, b) ${f"clnn_c_logaddexp_{'d' if A == 'double2' else 'f'}((a), (b))" if T.is_complex else \
-                        "((a) == (b) && isinf(a) ? (a) : fmax(a, b) + clnn_log1p(clnn_exp(-fabs((a) - (b)))))"}
+#define COMBINE(a, b) ${f"clnn_c_logaddexp_{A[0]}((a), (b))" if T.is_complex else "((a) == (b) && isinf(a) ? (a) : fmax(a, b) + clnn_log1p(clnn_exp(-fabs((a) - (b)))))"}
 % endif
 % if FORM != "array":
 ${vec.vector_io(T, W)}
