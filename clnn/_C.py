@@ -11,6 +11,7 @@ from ._tensor.tensor import Tensor as TensorBase
 
 _TensorBase = TensorBase
 _nn = _SimpleNamespace()
+__path__ = []                       # programs import torch._C._functorch
 _TensorMeta = type(TensorBase)
 
 

@@ -19,7 +19,7 @@ _ELSEWHERE = {
     "nn.parallel.scatter_gather": "nn.parallel", "nn.parallel.replicate": "nn.parallel", "nn.parallel.parallel_apply": "nn.parallel",
     "nn.parallel.data_parallel": "nn.parallel", "nn.parallel.distributed": "nn.parallel", "utils.data._utils": "utils.data",
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data._worker", "utils.data.distributed": "utils.data.sampler",
-    "utils.data._utils.pin_memory": "utils.data._pinning",
+    "_C._functorch": "_functorch", "_functorch.vmap": "_functorch", "utils.data._utils.pin_memory": "utils.data._pinning",
 }
 
 
@@ -68,6 +68,8 @@ class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
         root, dot, rest = name.partition(".")
+        if name == "functorch" and is_torch():              # a package of PyTorch's distribution
+            return ModuleSpec(name, _Loader(f"{_PACKAGE}.functorch"), is_package=True)
         if not dot or root != _PACKAGE and sys.modules.get(root) is not sys.modules.get(_PACKAGE):
             return None
         if root == "torch":

@@ -23,6 +23,34 @@ def _gradient(t, f, values):
     return x.grad
 
 
+def _weak(weak, t):
+    """A dictionary whose keys are tensors themselves."""
+    x, d = t.ones(2), weak.WeakIdKeyDictionary()
+    d[x], d[t] = "a", "b"
+    other, ref, found = d.copy(), weak.TensorWeakRef(x), [d[x], x in d, t.ones(2) in d, len(d), weak.WeakIdRef(x) == weak.WeakIdRef(x)]
+    del x
+    return [found, list(d.values()), len(other), ref() is None, _kinds(lambda: d[t.ones(2)])]
+
+
+def _decorated(place):
+    """A block as a decorator of a function and of a generator."""
+    seen = []
+
+    class block(place._DecoratorContextManager):
+        def __enter__(self):
+            seen.append("in")
+
+        def __exit__(self, *error):
+            seen.append("out")
+
+    @block()
+    def steps():
+        yield seen.append("step")
+
+    list(steps())
+    return [block()(len)("abc"), seen[:4]]
+
+
 def _texts(*calls):
     """What the error of each call says, or else that there was none."""
     texts = []
@@ -218,13 +246,19 @@ CALLS.update({
     "optimizers around others": _around,
     "losses of one's own": lambda t: [kind(reduction="none").reduction for m in [t.nn.modules.loss] for kind in (m._Loss, m._WeightedLoss)]
     + [_kinds(lambda: t.nn.modules.loss._Loss(1, 2, 3, 4)), t.nn.modules.loss._WeightedLoss(t.ones(2)).weight],
-    "pinned batches": lambda t: [pin({"a": [t.ones(2), ("b", 1)], "c": None}) for pin in
-                                 [importlib.import_module(f"{t.__name__}.utils.data._utils.pin_memory").pin_memory if t is clnn or t.cuda.is_available()
-                                  else lambda batch: batch]],
+    "weak keys": lambda t: _weak(importlib.import_module(f"{t.__name__}.utils.weak"), t),
+    "blocks that decorate": lambda t: _decorated(importlib.import_module(f"{t.__name__}.utils._contextlib")),
+    "seeds of workers": lambda t: [importlib.import_module(f"{t.__name__}.utils.data._utils.worker")._generate_state(2 ** 40 + 7, 3)],
+    "structures of C": lambda t: [t.utils._pytree.is_structseq_instance(x) for x in (time.localtime(0), (1, 2), time.struct_time)],
+    "pinned batches": lambda t: [importlib.import_module(f"{t.__name__}.utils.data._utils.pin_memory").pin_memory({"a": [1, ("b", 2.0)], "c": None})],
     "kinds of devices": lambda t: [str(t.device("mps")), t.device("xpu:1").index, t.device("mps") == t.device("cpu"), t.device("mps") == t.device("mps")],
 })
 
 IMPORTS = """
+from torch._C._functorch import is_batchedtensor, get_unwrapped, _add_batch_dim, _remove_batch_dim; from torch._functorch.vmap import _maybe_remove_batch_dim
+from torch.nn.utils._named_member_accessor import swap_tensor; from torch.nn.parameter import _ParameterMeta; from torch.distributions.kl import _KL_REGISTRY
+from torch.nn.modules.module import _global_parameter_registration_hooks; from torch._ops import HigherOrderOperator, OpOverload
+import torch; assert torch.qint8.itemsize == torch.quint8.itemsize == 1 and torch.qint32.is_signed and not torch.quint8.is_signed
 from torch import TensorType; from torch._C import Value, Graph; import torch.utils.data._utils.pin_memory; from torch.serialization import DEFAULT_PROTOCOL
 from torch.utils._pytree import _namedtuple_flatten; from torch.distributions.transforms import _clipped_sigmoid
 from torch.utils.data._utils.collate import np_str_obj_array_pattern as p; assert p.search("<U3") and not p.search("<f4")

@@ -86,6 +86,8 @@ for _i, _d in enumerate(ALL):
 # Names only: programs compare dtypes with these, ask for their limits and use them as defaults. There are no tensors of them (see ``noticed``).
 NAMES_ONLY = tuple([dtype(name, getattr(ml_dtypes, name), "uchar", "float", FLOAT, "", "")
                     for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")]
+                   + [dtype(name, f"V{size}", "uchar", "int", INT, "", "", name[:2] == "qi")
+                      for name, size in dict(qint8=1, quint8=1, qint32=4, quint4x2=1, quint2x4=1).items()]
                    + [dtype("complex32", "V4", "uint", "float2", COMPLEX, "", "")])
 
 SPOKEN = dict(float32="Float", float64="Double", float16="Half", bfloat16="BFloat16", int64="Long", int32="Int", int16="Short", int8="Char", uint8="Byte",
@@ -140,7 +142,8 @@ def noticed(row: dtype) -> dtype:
     """
     global complex_in_use
     if row.index < 0:
-        raise TypeError(f"clnn has no tensors of dtype {row.name}, only its name; use {'bfloat16 or float16' if row.is_floating_point else 'complex64'}")
+        raise TypeError(f"clnn has no tensors of dtype {row.name}, only its name; use "
+                        + ("bfloat16 or float16" if row.is_floating_point else "complex64" if row.is_complex else "integers and a scale"))
     if row.is_complex:
         complex_in_use = True
     return row

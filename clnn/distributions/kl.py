@@ -33,7 +33,7 @@ from .uniform import Uniform
 from .wishart import Wishart
 from .utils import euler_constant, sum_rightmost
 
-_REGISTRY = {}
+_REGISTRY = _KL_REGISTRY = {}
 _known = {}
 
 

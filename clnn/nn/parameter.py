@@ -16,6 +16,9 @@ class _MarkedMeta(type(Tensor)):
         return cls._mark is not None and isinstance(instance, Tensor) and cls._mark in getattr(instance, "__dict__", ())
 
 
+_ParameterMeta = _MarkedMeta
+
+
 def _rebuild_parameter(data, requires_grad, state):
     """Unpickle a Parameter."""
     param = Parameter(data, requires_grad)

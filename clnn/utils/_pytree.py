@@ -100,6 +100,12 @@ def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=
 _register_pytree_node = register_pytree_node
 
 
+def is_structseq_instance(obj):
+    """Whether an object is one of the named sequences that Python makes of C structures, as ``time.localtime()`` gives."""
+    return isinstance(obj, tuple) and type(obj).__bases__ == (tuple,) and all(
+        isinstance(getattr(type(obj), name, None), int) for name in ("n_fields", "n_sequence_fields", "n_unnamed_fields"))
+
+
 class NodeDef(NamedTuple):
     """How nodes of a class are taken apart and put together."""
 

@@ -29,6 +29,12 @@ def get_worker_info():
     return getattr(_local, "info", None)
 
 
+def _generate_state(base_seed, worker_id):
+    """Four numbers that seed NumPy in a worker: those of NumPy's own ``SeedSequence``."""
+    import numpy as np
+    return np.random.SeedSequence([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]).generate_state(4).tolist()
+
+
 class WorkerError:
     """An exception of a worker, with its traceback as text, on the way to the training loop."""
 
