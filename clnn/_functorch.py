@@ -1,6 +1,10 @@
 """Names of PyTorch's private ``_functorch``: what containers of tensors ask about the samples of a :func:`clnn.vmap`, and how they take part in one."""
 from __future__ import annotations
 
+import functools
+import sys
+import types
+
 from ._C import _functorch as _questions
 from ._tensor.tensor import Tensor  # noqa: F401
 from .utils._pytree import broadcast_prefix as _broadcast_to_and_flatten  # noqa: F401
@@ -39,3 +43,44 @@ def _maybe_remove_batch_dim(name, output, level, size, dim):
     if getattr(output, "level", None) == level:
         raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
     return output
+
+
+# -- maps over what is no tensor: containers bring functions that take them apart, and put them in the places of PyTorch's ---------------------------------
+
+class _Place(types.ModuleType):
+    """This module: once a container's functions are set here, ``vmap`` hands arguments that it is one of to them."""
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name == "_unwrap_batched":
+            import clnn
+            from . import func, functorch
+            made = _for_containers(func.vmap)
+            for place in (clnn, func, functorch):
+                place.vmap = made
+
+
+def _knows_maps(value):
+    return hasattr(value, "_add_batch_dim")
+
+
+def _for_containers(vmap):
+    @functools.wraps(vmap)
+    def outer(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+        plain = vmap(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
+
+        @functools.wraps(func)
+        def mapped(*args, **kwargs):
+            if not any([_knows_maps(x) for x in tree_flatten(args, is_leaf=_knows_maps)[0]]):
+                return plain(*args, **kwargs)
+            from ._vmap import levels
+            place = sys.modules[__name__]
+            size, dims, leaves, spec = place._process_batched_inputs(in_dims, args, func)
+            with levels.entered(size, randomness) as level:
+                results = func(*place._create_batched_inputs(dims, leaves, level, spec), **kwargs)
+                return place._unwrap_batched(results, out_dims, level, size, func)
+        return mapped
+    return outer
+
+
+sys.modules[__name__].__class__ = _Place

@@ -37,3 +37,41 @@ assert torch.allclose(vmap(h, (0, 0, None))(params, buffers, x), net(x).expand(2
 """)
     done = subprocess.run([sys.executable, "-m", "clnn", "run", str(program)], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr
+
+
+def test_maps_over_containers(tmp_path):
+    """A container of tensors brings its own functions to take itself apart, as ``tensordict`` does."""
+    program = tmp_path / "program.py"
+    program.write_text("""
+import torch
+import torch._functorch.vmap as place
+from torch._functorch.vmap import _add_batch_dim, _maybe_remove_batch_dim, tree_flatten, tree_unflatten
+
+class Box:
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def _add_batch_dim(self, dim, level):
+        return Box(_add_batch_dim(self.tensor, dim, level))
+
+def flat(tree):
+    return tree_flatten(tree, is_leaf=lambda x: isinstance(x, Box))
+
+def inputs(in_dims, args, func):
+    leaves, spec = flat(args)
+    dims = place._broadcast_to_and_flatten(in_dims, spec)
+    return next(getattr(x, "tensor", x).size(d) for x, d in zip(leaves, dims) if d is not None), dims, leaves, spec
+
+def create(dims, leaves, level, spec):
+    return tree_unflatten([x if d is None else x._add_batch_dim(d, level) if isinstance(x, Box) else _add_batch_dim(x, d, level)
+                           for x, d in zip(leaves, dims)], spec)
+
+place._process_batched_inputs, place._create_batched_inputs = inputs, create
+place._unwrap_batched = lambda out, dim, level, size, func: Box(_maybe_remove_batch_dim("f", out.tensor, level, size, dim))
+x = torch.arange(6.0).view(2, 3)
+got = torch.vmap(lambda b, y: Box(torch.dot(b.tensor, y)), (0, None))(Box(x), torch.ones(3))
+assert got.tensor.tolist() == [3, 12], got.tensor
+assert torch.func.vmap(torch.dot)(x, x).tolist() == [5, 50]
+""")
+    done = subprocess.run([sys.executable, "-m", "clnn", "run", str(program)], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stderr
