@@ -184,3 +184,17 @@ def test_what_is_absent_says_so():
         clnn.ones(2).to_sparse_bsr()
     with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'nothing'"):
         clnn.ones(2).nothing
+
+
+@pytest.mark.parametrize("name", ["svdvals", "eigvalsh"])
+def test_values_without_vectors(name):
+    """Values are found alone where nothing else is asked for, and with vectors for gradients: the same, also through functions of functions."""
+    a = np.random.default_rng(0).standard_normal((2, 4, 4)).astype("f")
+    a, fn = a + a.swapaxes(1, 2), getattr(clnn.linalg, name)
+    alone, tracked = fn(clnn.tensor(a)), fn(clnn.tensor(a, requires_grad=True))
+    np.testing.assert_allclose(alone.numpy(), tracked.detach().numpy(), atol=1e-5)
+    slope = clnn.tensor(a, requires_grad=True)
+    fn(slope).pow(3).sum().backward()
+    got = clnn.func.grad(lambda x: fn(x).pow(3).sum())(clnn.tensor(a))
+    np.testing.assert_allclose(got.numpy(), slope.grad.numpy(), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(clnn.func.jvp(fn, (clnn.tensor(a),), (clnn.tensor(a),))[1].numpy(), alone.numpy(), atol=1e-4)     # of degree one

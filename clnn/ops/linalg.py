@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite, kernel
+from .._tensor.grad_mode import is_grad_enabled
 from .._tensor.inplace import type_name
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
@@ -281,7 +282,21 @@ def _svd(A, full_matrices):
                     rows=(A.dtype, A.dtype.to_real(), A.dtype))
 
 
-_svd.op.grad_name = "LinalgSvdBackward0"
+@kernel("_svdvals", method=False, complex=True, vjp=dict(A=lambda g, A: _from_values(g, *_svd(A, False)[::2])))
+def _svdvals(A):
+    return _on_host(lambda a: np.linalg.svd(a, compute_uv=False), (A,), ((*A.shape[:-2], min(A.shape[-2:])),), rows=(A.dtype.to_real(),))[0]
+
+
+def _from_values(g, left, right):
+    return matmul(left * g.unsqueeze(-2), right)
+
+
+def _tracked(A):
+    """Whether ``A`` comes with more than its values, as for gradients: vectors are found with the values then."""
+    return type(A) is not Tensor or A.requires_grad and is_grad_enabled()
+
+
+_svd.op.grad_name = _svdvals.op.grad_name = "LinalgSvdBackward0"
 
 
 @composite("linalg_svd", method=False, complex=True, dtypes=_REAL, torch="linalg.svd", gradcheck=False)
@@ -296,7 +311,7 @@ def svd(A, full_matrices=True, *, driver=None):
 def svdvals(A, *, driver=None):
     """Singular values in descending order."""
     matrices("linalg.svdvals", A)
-    return _svd(A, False)[1]
+    return _svd(A, False)[1] if _tracked(A) else _svdvals(A)
 
 
 @composite("svd", complex=True, dtypes=_REAL, gradcheck=False)
@@ -322,7 +337,12 @@ def _eigh(A, uplo):
     return _on_host(lambda a: tuple(np.linalg.eigh(a, uplo)), (A,), (A.shape[:-1], A.shape), rows=(A.dtype.to_real(), A.dtype))
 
 
-_eigh.op.grad_name = "LinalgEighBackward0"
+@kernel("_eigvalsh", method=False, complex=True, vjp=dict(A=lambda g, A, uplo: _from_values(g, *(lambda V: (V, V.mH))(_eigh(A, uplo)[1]))))
+def _eigvalsh(A, uplo):
+    return _on_host(lambda a: np.linalg.eigvalsh(a, uplo), (A,), (A.shape[:-1],), rows=(A.dtype.to_real(),))[0]
+
+
+_eigh.op.grad_name = _eigvalsh.op.grad_name = "LinalgEighBackward0"
 
 
 @composite("linalg_eigh", method=False, complex=True, dtypes=_REAL, torch="linalg.eigh", gradcheck=False)
@@ -336,7 +356,9 @@ def eigh(A, UPLO="L"):
 @composite("linalg_eigvalsh", method=False, complex=True, dtypes=_REAL, torch="linalg.eigvalsh", gradcheck=False)
 def eigvalsh(A, UPLO="L"):
     """Eigenvalues of symmetric matrices in ascending order."""
-    return eigh(A, UPLO)[0]
+    matrices("linalg.eigvalsh", A)
+    square("linalg.eigvalsh", A)
+    return _eigh(A, UPLO)[0] if _tracked(A) else _eigvalsh(A, UPLO)
 
 
 def _pinv_grad(g, A, result):
