@@ -16,12 +16,13 @@ from ..graph.node import Expr
 from ..graph.op import REGISTRY, Op, register
 from . import tape
 from .autocast import cast_floats, with_autocast
-from .dispatch import _promoted, attach, broadcast, config, elementwise_call, promote, record_elementwise, record_in_layout
+from .dispatch import attach, config
+from .elementwise import binary, nary, taken_over, unary, unsupported
 from .explain import described
 from . import foreign
 from .foreign import NoStrides
 from .grad_mode import state
-from .inplace import apply_inplace, mark, set_out, type_name
+from .inplace import apply_inplace, mark, set_out
 from .override import answers, late
 from .repeat import repeated, repeated_untracked
 from .rules import Rule
@@ -89,7 +90,7 @@ def _inplace_form(op, fn, name):
         try:
             return apply_inplace(self, fn(self, *args, **kwargs), name, since)
         except (AttributeError, TypeError):
-            return _taken_over(inplace, (self, *args), kwargs)
+            return taken_over(inplace, (self, *args), kwargs)
     inplace.__name__ = inplace.__qualname__ = name + "_"
     inplace.__doc__ = f"In-place form of :func:`clnn.{name}`."
     return inplace
@@ -144,181 +145,8 @@ def elementwise(name, params, expr, *, result="promote", vjp=None, aliases=(), i
     if isinstance(complex, tuple):
         complex, op.rule = complex[0], _real_result(op.rule)
     op.expr = Expr(name, names, expr, checked, failure=failure, complex=complex)
-    maker = {1: _unary, 2: _binary}.get(len(names), _nary)
+    maker = {1: unary, 2: binary}.get(len(names), nary)
     return _finish(op, maker(op), method, inplace)
-
-
-def _taken_over(fn, args, kwargs=None):
-    """While an error is handled: what an argument that takes functions over answers (see :func:`late`); else the error goes on."""
-    got = late(fn, args, kwargs)
-    if got is NotImplemented:
-        raise                                                   # noqa: PLE0704
-    return got
-
-
-def _wrong(op, *args):
-    kinds = ", ".join(type(a).__name__ for a in args)
-    return TypeError(f"{op.name}(): expected {', '.join(op.params)} with at least one Tensor, got ({kinds})")
-
-
-def _unary(op):
-    expr, known = op.expr, {}
-    dt.default_listeners.append(known.clear)
-
-    @answers
-    def call(input, *, out=None):
-        try:
-            got = known.get((input.dtype, not input.shape))
-        except AttributeError:
-            got = late(op.fn, (input,), {"out": out} if out is not None else None)
-            if got is not NotImplemented:
-                return got
-            raise _wrong(op, input) from None
-        if got is None:
-            if input.dtype not in op.dtypes:
-                raise unsupported(op, input.dtype)
-            got = known[input.dtype, not input.shape] = promote(op, (input.dtype.index * 3 + (2 if input.shape else 1),))
-        try:
-            r = (record_elementwise if input._dense else record_in_layout)(expr, got[0], got[1], input.shape, input._numel, (input,))
-        except NoStrides as refused:
-            r = refused.instead(op.name, (input,), {})
-            return r if out is None else set_out(out, r)
-        if input._rg and state.grad:
-            attach(op, r, (input,))
-        return r if out is None else set_out(out, r)
-    return call
-
-
-def unsupported(op, dtype):
-    if dtype.is_complex:
-        return NotImplementedError(f'"{op.name.lstrip("_")}" not implemented for \'{type_name(dtype)}\'')
-    return NotImplementedError(f'"{op.name}" not implemented for {dtype}; it takes {", ".join(d.name for d in op.dtypes)}{op.hint}')
-
-
-def _number_kind(x):
-    c = x.__class__
-    if c is float:
-        return dt._default_float.index * 3
-    if c is int:
-        return 15                                               # int64 * 3: a Python number
-    return dt.scalar_dtype(x).index * 3
-
-
-def _plain_number(op, x, *args):
-    """A NumPy scalar as a Python number; an instance of a subclass of a Python number stays what it is."""
-    if isinstance(x, (_np.number, _np.bool_)):
-        return x.item()
-    if isinstance(x, (int, float, complex)):
-        return x
-    raise _wrong(op, *args)
-
-
-import numpy as _np                                              # noqa: E402
-
-
-def _from_number(x):
-    from .device import resolve
-    from .interop import from_array
-    return from_array(_np.asarray(x), resolve(None), dt.scalar_dtype(x))
-
-
-_NUMBER_TYPES = frozenset((int, float, bool, complex))
-_OF_NUMBERS = frozenset(("_add", "_sub", "mul", "true_divide", "floor_divide", "_floor_divide", "_trunc_divide"))    # PyTorch takes two numbers here
-assert dt.int64.index * 3 == 15
-
-
-def _binary(op):
-    expr, number, (first_name, second_name) = op.expr, op.number, op.params
-
-    @answers
-    def call(a, b, out=None):
-        try:
-            if isinstance(b, Tensor):
-                if isinstance(a, Tensor):
-                    kinds = (a.dtype.index * 3 + (2 if a.shape else 1), b.dtype.index * 3 + (2 if b.shape else 1))
-                    if a._storage.device is not b._storage.device:
-                        r = elementwise_call(op, (a, b))
-                        return r if out is None else set_out(out, r)
-                    shape, numel = a.shape, a._numel
-                    if b.shape != shape:
-                        shape = broadcast(op.name, a, b)
-                        numel = shape.numel()
-                else:
-                    if a.__class__ not in _NUMBER_TYPES:
-                        a = _plain_number(op, a, a, b)
-                    kinds = (_number_kind(a), b.dtype.index * 3 + (2 if b.shape else 1))
-                    shape, numel = b.shape, b._numel
-            else:
-                if b.__class__ not in _NUMBER_TYPES:
-                    b = _plain_number(op, b, a, b)
-                kinds = (a.dtype.index * 3 + (2 if a.shape else 1), _number_kind(b))
-                shape, numel = a.shape, a._numel
-        except (AttributeError, TypeError) as exc:
-            r = late(op.fn, (a, b), {"out": out} if out is not None else None)
-            if r is not NotImplemented:
-                return r
-            if op.name in _OF_NUMBERS and a.__class__ in _NUMBER_TYPES and b.__class__ in _NUMBER_TYPES:
-                return call(_from_number(a), b, out)
-            raise (exc if exc.__class__ is TypeError else _wrong(op, a, b)) from None
-        except NoStrides as refused:
-            r = refused.instead(op.name, (a, b), {})
-            return r if out is None else set_out(out, r)
-        got = _promoted.get((number, kinds))
-        if got is None:
-            got = promote(op, kinds)
-        flat = (a if isinstance(a, Tensor) and a.shape == shape else b)
-        try:
-            r = (record_elementwise if flat.__class__ in _NUMBER_TYPES or flat._dense else record_in_layout)(
-                expr, got[0], got[1], shape, numel, (a, b))
-        except NoStrides as refused:                            # a sparse tensor and a number
-            r = refused.instead(op.name, (a, b), {})
-            return r if out is None else set_out(out, r)
-        if state.grad and ((isinstance(a, Tensor) and a._rg) or (isinstance(b, Tensor) and b._rg)):
-            attach(op, r, (a, b))
-        return r if out is None else set_out(out, r)
-    names = {first_name: 0, second_name: 1}
-
-    def named(*args, out=None, **kwargs):
-        if kwargs:
-            full = list(args) + [None] * (2 - len(args))
-            for k, v in kwargs.items():
-                if k not in names or names[k] < len(args):
-                    raise TypeError(f"{op.name}() got an unexpected keyword argument {k!r}")
-                full[names[k]] = v
-            return call(full[0], full[1], out)
-        return call(*args, out=out)
-    named.fast = call
-    return named
-
-
-def _nary(op):
-    names = op.params
-    count = len(names)
-
-    @answers
-    def call(*args, out=None, **kwargs):
-        if kwargs or len(args) != count:
-            full = list(args)
-            for n in names[len(args):]:
-                if n in kwargs:
-                    full.append(kwargs.pop(n))
-                elif n in op.defaults:
-                    full.append(op.defaults[n])
-                else:
-                    raise TypeError(f"{op.name}() missing required argument: {n!r}")
-            if kwargs or len(full) != count:
-                raise TypeError(f"{op.name}() takes ({', '.join(names)}), got {len(args)} positional and {sorted(kwargs)}")
-            args = tuple(full)
-        try:
-            if not any(isinstance(a, Tensor) for a in args):
-                raise _wrong(op, *args)
-            r = elementwise_call(op, args)
-        except (AttributeError, TypeError):
-            return _taken_over(op.fn, args, {"out": out} if out is not None else None)
-        except NoStrides as refused:
-            r = refused.instead(op.name, args, {})
-        return r if out is None else set_out(out, r)
-    return call
 
 
 # -- kernels --------------------------------------------------------------------------------------------------------------------
@@ -372,7 +200,7 @@ def _with_common_names(op, body, params, old=()):
             if got is not NotImplemented:
                 return got
             if exc.__class__ is not TypeError and isinstance(exc, AttributeError):
-                no_tensor(body, params, args)
+                no_tensor(body, params, args, kwargs, exc)
                 raise
             if not old or len(args) != len(old):
                 raise
@@ -391,10 +219,16 @@ def with_list(args, kwargs):
     return args
 
 
-def no_tensor(body, params, args):
-    """Raise TypeError in PyTorch's words when the cause of an AttributeError is a first argument that is no tensor."""
-    if args and params[0] in ("input", "A") and not isinstance(args[0], Tensor):
-        raise TypeError(f"{body.__name__}(): argument 'input' (position 1) must be Tensor, not {type(args[0]).__name__}") from None
+def no_tensor(body, params, args, kwargs, exc):
+    """Raise TypeError in PyTorch's words when the cause of the AttributeError ``exc`` is an argument that is no tensor."""
+    for at, (name, value) in enumerate([*zip(params, args), *kwargs.items()]):
+        first = at == 0 and name in ("input", "A")
+        if not isinstance(value, Tensor) and (first or exc.obj is value and isinstance(value, _NO_TENSORS)):
+            raise TypeError(f"{body.__name__}(): argument '{name if name != 'A' else 'input'}' (position {at + 1}) must be Tensor, "
+                            f"not {type(value).__name__}") from None
+
+
+_NO_TENSORS = int, float, complex, str, list, tuple, dict, type(None)
 
 
 def _binder(body):
@@ -470,7 +304,7 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
                 if r is not NotImplemented:
                     return r
                 if isinstance(exc, AttributeError):
-                    no_tensor(body, params, args)
+                    no_tensor(body, params, args, kwargs, exc)
                 raise
             except NoStrides as refused:
                 state.grad, grad = prev, False
@@ -565,8 +399,13 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, **field
                 if got.__class__ is not tuple:
                     return got
                 r = make_view(base, *got)
-            except (AttributeError, TypeError):
-                return _taken_over(op.fn, args, kwargs)
+            except (AttributeError, TypeError) as exc:
+                r = late(op.fn, args, kwargs)
+                if r is NotImplemented:
+                    if isinstance(exc, AttributeError):
+                        no_tensor(body, params, args, kwargs, exc)
+                    raise
+                return r
             except NoStrides as refused:
                 return refused.instead(op.name, args, kwargs)
             if base._rg and state.grad:

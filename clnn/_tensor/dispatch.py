@@ -9,7 +9,7 @@ import traceback
 
 
 from ..core import dtype as dt
-from ..core.shape import Size, broadcast_shapes, broadcast_strides, is_contiguous
+from ..core.shape import Size, broadcast_shapes, broadcast_strides, contiguous_strides, is_contiguous
 from ..graph import fuse
 from ..graph import node as lazy
 from ..graph.node import Node as LazyNode
@@ -21,6 +21,7 @@ from .tensor import Tensor, accumulator, edge, make
 from .views import refresh
 
 _MAX_NODES, _MAX_LEAVES = lazy.MAX_NODES, lazy.MAX_LEAVES
+_new = object.__new__
 _next_number = tape._counter.__next__
 _shapes: dict = {}          # (shape, shape) -> broadcast Size
 _promoted: dict = {}        # (op index, operand kinds) -> (compute dtype, result dtype)
@@ -91,6 +92,40 @@ def record_elementwise(expr, compute, result, shape, numel, operands) -> Tensor:
     return out
 
 
+plain = {Tensor}            # classes whose instances are no more than tensors: the short way serves them
+
+
+def record_briefly(expr, compute, result, a, b, place):
+    """``record_elementwise`` for the operands that most calls have: a dense tensor ``a``, and beside it nothing (``place`` 0), a number ``b`` (1) or a dense
+    tensor ``b`` of the same shape on the same device (2). The same in fewer steps; None where it is not that simple."""
+    st, shape, numel = a._storage, a.shape, a._numel
+    node = st.node
+    if node is None:
+        ref, count, leaves, linear = (st.buf, a.dtype, a._offset, a._strides), 1, 1, True
+    elif node.buf is None and node.reduce is None and numel == node.numel and a.dtype is node.dtype and (node.shape == shape or node.linear):
+        ref, count, leaves, linear = (node, a.dtype, 0, a._strides), node.count + 1, node.leaves, node.linear
+    else:
+        return None
+    if place == 2:
+        other = b._storage
+        node = other.node
+        if node is None:
+            refs, leaves = (ref, (other.buf, b.dtype, b._offset, b._strides)), leaves + 1
+        elif node.buf is None and node.reduce is None and numel == node.numel and b.dtype is node.dtype and (node.shape == shape or node.linear):
+            refs, count, leaves = (ref, (node, b.dtype, 0, b._strides)), count + node.count, leaves + node.leaves
+            linear = linear and node.linear
+        else:
+            return None
+    else:
+        refs = (ref, b) if place else (ref,)
+    if count > _MAX_NODES or leaves > _MAX_LEAVES or config.eager:
+        return None
+    t = _new(Tensor)
+    t._storage = lazy.record(expr, refs, compute, result, shape, numel, st.device, count, leaves, linear)
+    t.shape, t._strides, t._offset, t.dtype, t._numel, t._dense = shape, contiguous_strides(shape), 0, result, numel, True
+    return t
+
+
 def record_in_layout(expr, compute, result, shape, numel, operands) -> Tensor:
     """``record_elementwise`` with PyTorch's layout rule: the first operand of full shape passes the order of its dimensions on."""
     order = None
@@ -152,7 +187,7 @@ def promote(op, kinds):
     first = getattr(op.rule, "first", 0)
     common = dt.result_type(*[(dt.ALL[k // 3], k % 3) for k in (kinds[first:] if first else kinds)])
     if common not in op.dtypes:
-        from .declare import unsupported
+        from .elementwise import unsupported
         raise unsupported(op, common)
     got = op.rule(common, kinds)
     dt.noticed(got[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import struct
 import sys
+from collections import Counter
 
 from ..core import dtype as dt
 from ..core.errors import IntegerDivisionError
@@ -21,10 +22,10 @@ _launch = launcher.launch
 class Group:
     """The nodes fused into one kernel, as instructions over de-duplicated leaves and scalars."""
 
-    __slots__ = ("order", "index", "uses", "code", "leaves", "layout", "leaf_index", "scalars", "kinds", "linear", "checked")
+    __slots__ = ("order", "index", "code", "leaves", "layout", "leaf_index", "scalars", "kinds", "linear", "checked")
 
     def __init__(self):
-        self.order, self.index, self.uses = [], {}, {}
+        self.order, self.index = [], {}
         self.code, self.leaves, self.layout, self.leaf_index = [], [], [], {}
         self.scalars, self.kinds = [], []
         self.linear, self.checked = True, []
@@ -52,7 +53,6 @@ class Group:
             if source.__class__ is Node:
                 if source.buf is None:
                     at = self.index.get(source)
-                    self.uses[source] = self.uses.get(source, 0) + 1
                     operands.append(self.visit(source) if at is None else at)
                     continue
                 source = source.buf
@@ -203,10 +203,13 @@ def allocate(device, group: Group, outs) -> list:
 
 def _dying(group: Group, written) -> list:
     """(buffer, bytes) of leaves that only nodes which end here refer to, and that every reader walks in flat order."""
-    counts, spoiled, outlives = {}, set(), set()
+    counts, spoiled, outlives, uses = {}, set(), set(), Counter()
+    for n in group.order:
+        uses.update([ref[0] for ref in n.args if ref.__class__ is tuple and ref[0].__class__ is Node])
+    n = None
     for n in reversed(group.order):                              # readers first: what a surviving node reads survives too
         # order list, index key, loop variable, call argument, and one per reference inside the group (args tuples)
-        ends = n in written or (_refcount(n) <= group.uses.get(n, 0) + 5 and id(n) not in outlives)
+        ends = n in written or (_refcount(n) <= uses[n] + 5 and id(n) not in outlives)
         if not ends:
             outlives.update([id(ref[0]) for ref in n.args if ref.__class__ is tuple])
         for ref in n.args:

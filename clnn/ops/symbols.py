@@ -6,6 +6,7 @@ import numpy as np
 from .._tensor.interop import from_array
 from .._tensor.override import answers, late
 from .._tensor.tensor import Tensor
+from ..core import dtype as dt
 from ..graph.op import REGISTRY
 
 
@@ -51,8 +52,12 @@ def _invert(self):
 
 def _install():
     fn = {name: op.fn for name, op in REGISTRY.items()}
-    sub_checked = fn["sub"]
-    from .arithmetic import _fast_add, _fast_div
+    from .arithmetic import _fast_add, _fast_div, _fast_sub
+
+    def sub_checked(a, b):
+        if a.__class__ is bool or b.__class__ is bool or getattr(a, "dtype", None) is dt.bool_ or getattr(b, "dtype", None) is dt.bool_:
+            return fn["sub"](a, b)                              # which says why not
+        return _fast_sub(a, b)
     _both("add", _fast_add, "add_", commutes=True)
     _both("sub", sub_checked, "sub_")
     _both("mul", fn["mul"].fast, "mul_", commutes=True)
