@@ -11,6 +11,7 @@ import weakref
 from ..core import dtype as dt
 from ..core.layout import strided
 from ..core.shape import Size, contiguous_strides, is_contiguous
+from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Node as LazyNode
 from ..graph.node import Storage, held, record
@@ -125,13 +126,8 @@ class Tensor(Handle):
     def element_size(self):
         return self.dtype.itemsize
 
-    @property
-    def itemsize(self):
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self):
-        return self._numel * self.dtype.itemsize
+    itemsize = property(lambda self: self.dtype.itemsize)
+    nbytes = property(lambda self: self._numel * self.dtype.itemsize)
 
     def data_ptr(self):
         """The address of a copy on the host, equal for tensors that start at the same element of the same storage. It holds the values of now."""
@@ -378,6 +374,8 @@ class Tensor(Handle):
         return value
 
     def __float__(self):
+        if self._rg and state.grad:
+            warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using tensor.detach() first.")
         return float(self._real_scalar("double"))
 
     def __int__(self):
