@@ -159,7 +159,9 @@ _PLACES = {                     # names that are read from a module when they ar
     "cuda": "Event Stream",
     "jit": "ScriptModule ScriptFunction",
     "futures": "Future",
-    "_questions": "TensorType",
+    "_questions": """AggregationType AnyType AwaitType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType FutureType InferredType IntType
+        InterfaceType ListType NoneType NumberType OptionalType PyObjectType RRefType StreamObjType StringType SymBoolType SymIntType TensorType TupleType Type
+        UnionType""",
     "_serialization.records": "PyTorchFileReader",
     "summary_": "summary",
     "_private": "SymBool SymFloat SymInt while_loop _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all "

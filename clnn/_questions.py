@@ -1,6 +1,10 @@
 """Answers to questions that programs put to private parts of PyTorch: about stand-ins for tensors, which clnn does not have."""
 from __future__ import annotations
 
+import contextlib
+
+import clnn
+
 
 def is_fake(x) -> bool:
     """False: a tensor without memory is one on the meta device."""
@@ -17,6 +21,7 @@ class FakeTensor:
 
 
 FakeTensorMode = FakeTensor
+unset_fake_temporarily = contextlib.nullcontext         # a block without such stand-ins
 __all__ = ["FakeTensor", "FakeTensorMode", "get_proxy_mode", "is_fake"]
 
 
@@ -32,8 +37,8 @@ class Node(Value):
     """As :class:`Value`, a step."""
 
 
-class TensorType(Value):
-    """As :class:`Value`, the type of tensors."""
+for _name in clnn._PLACES["_questions"].split():
+    globals()[_name] = type(_name, (Value,), {"__doc__": "As :class:`Value`, the type of values.", "__module__": __name__})
 
 
 class _Keys(type):

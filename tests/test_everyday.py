@@ -259,7 +259,7 @@ from torch._C._functorch import is_batchedtensor, get_unwrapped, _add_batch_dim,
 from torch.nn.utils._named_member_accessor import swap_tensor; from torch.nn.parameter import _ParameterMeta; from torch.distributions.kl import _KL_REGISTRY
 from torch.nn.modules.module import _global_parameter_registration_hooks; from torch._ops import HigherOrderOperator, OpOverload
 import torch; assert torch.qint8.itemsize == torch.quint8.itemsize == 1 and torch.qint32.is_signed and not torch.quint8.is_signed
-from torch import TensorType; from torch._C import Value, Graph; import torch.utils.data._utils.pin_memory; from torch.serialization import DEFAULT_PROTOCOL
+from torch import DeviceObjType, TensorType; from torch._subclasses.fake_tensor import unset_fake_temporarily; from torch._C import Value, Graph; import torch.utils.data._utils.pin_memory; from torch.serialization import DEFAULT_PROTOCOL
 from torch.utils._pytree import _namedtuple_flatten; from torch.distributions.transforms import _clipped_sigmoid
 from torch.utils.data._utils.collate import np_str_obj_array_pattern as p; assert p.search("<U3") and not p.search("<f4")
 import torch.backends.cudnn as cudnn
