@@ -2,7 +2,8 @@
 ## needs more moves between the quarters of a register, which is what they cost most).
 ##
 ## def                                           gives
-## rows_to_lanes(T, W, each, length, to)         the W rows at x + xb[l], each of `length` elements of `each` parts, into to_r (and to_i)
+## rows_to_lanes(T, W, each, length, to, out)    the W rows at x + xb[l], each of `length` elements of `each` parts, into to_r (and to_i); asks for the lines of
+##                                               the next W rows and of those at y + yb[l], where as many elements have `out` parts (0: none)
 ## lanes_to_rows(T, W, each, length, left, to)   left_r (and left_i) into the rows at y + yb[l]; only the first `some` of them
 <%!
     def halves(E, W):
@@ -21,7 +22,7 @@
         return lines + [f"const {V} {t}{2 * j + k} = {interleaved(V, t + n + '0', t + n + '1', part)};"
                         for j, n in enumerate("lh") for k, part in enumerate((low, high))]
 %>
-<%def name="rows_to_lanes(T, W, each, length, to)">
+<%def name="rows_to_lanes(T, W, each, length, to, out)">
 <%
     R, V = T.acc, f"{T.acc}{W}"
     E = W // 4
@@ -33,6 +34,9 @@
         if ((at & ${W // each - 1}) == 0) {
 % for l in range(W):
             FETCH((__global const ${R}*)(x + xb[${l}] + next) + ${each} * at);
+% if out:
+            FETCH((__global const ${R}*)(y + yb[${l}]) + ${out} * at);
+% endif
 % endfor
         }
 % for j in range(E):

@@ -184,7 +184,7 @@ void fourier_rows(IN(${X}, x), OUT(${Y}, y), IN(${P}, roots), IN(${P}, turns), c
     const long first = (long)get_group_id(0) * ${C};
 % endif
 % if RIN:
-${turned.rows_to_lanes(T, W, 1 if REAL_IN and not HALF else 2, H + 1 if REAL_OUT else M, "two")}
+${turned.rows_to_lanes(T, W, 1 if REAL_IN and not HALF else 2, H + 1 if REAL_OUT else M, "two", 2 if ROUT else 0)}
 % endif
 % if PREPARED:
 ${split()}
