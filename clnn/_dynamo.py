@@ -62,5 +62,10 @@ def mark_static_address(t, guard=False):
     """Accepted: memory that is written in place stays where a recording found it."""
 
 
+def is_dynamo_supported() -> bool:
+    """False: there is no compiler of Python."""
+    return False
+
+
 class TransformGetItemToIndex(contextlib.nullcontext):
     """A block that changes nothing: inside ``vmap`` a tensor of one element indexes as it is."""

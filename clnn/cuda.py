@@ -349,7 +349,7 @@ class _CudaGradScaler(GradScaler):
 
 
 amp = _submodule("amp", autocast=_CudaAutocast, GradScaler=_CudaGradScaler, custom_fwd=functools.partial(_custom_fwd, device_type="cuda"),
-                 custom_bwd=functools.partial(_custom_bwd, device_type="cuda"))
+                 custom_bwd=functools.partial(_custom_bwd, device_type="cuda"), amp_definitely_not_available=lambda: not is_available())
 nvtx = _submodule("nvtx", range_push=lambda msg: 0, range_pop=lambda: 0, mark=lambda msg: None,
                   range=lambda msg, *a, **k: clnn.profiler.record_function(msg))
 
@@ -357,6 +357,17 @@ nvtx = _submodule("nvtx", range_push=lambda msg: 0, range_pop=lambda: 0, mark=la
 # -- the rest: constructors, and answers of a device that records no graphs --------------------------------------------------------
 globals().update(_types_of(__name__, "cuda"))
 StreamContext = Stream
+
+
+def _lazy_init():
+    """Nothing: a device is opened when it is first used."""
+
+
+def _lazy_call(callable, **kwargs):     # noqa: A002
+    """``callable()``, at once."""
+    callable()
+
+
 default_generators = ()
 has_half = True
 

@@ -250,16 +250,21 @@ CALLS.update({
     "blocks that decorate": lambda t: _decorated(importlib.import_module(f"{t.__name__}.utils._contextlib")),
     "seeds of workers": lambda t: [importlib.import_module(f"{t.__name__}.utils.data._utils.worker")._generate_state(2 ** 40 + 7, 3)],
     "structures of C": lambda t: [t.utils._pytree.is_structseq_instance(x) for x in (time.localtime(0), (1, 2), time.struct_time)],
+    "without history": lambda t: [(x.requires_grad, x.is_leaf) if isinstance(x, t.Tensor) else x for x in
+                                  t.utils.checkpoint.detach_variable((t.ones(2, requires_grad=True) * 2, t.ones(1, dtype=t.int64), "a"))],
     "pinned batches": lambda t: [importlib.import_module(f"{t.__name__}.utils.data._utils.pin_memory").pin_memory({"a": [1, ("b", 2.0)], "c": None})],
     "kinds of devices": lambda t: [str(t.device("mps")), t.device("xpu:1").index, t.device("mps") == t.device("cpu"), t.device("mps") == t.device("mps")],
 })
 
 IMPORTS = """
+from torch.utils.data.dataloader import T_co; from torch._dynamo.eval_frame import is_dynamo_supported; from torch.utils._triton import has_triton
+from torch.cuda.amp.common import amp_definitely_not_available; from torch.cuda import _lazy_call; from torch.utils.checkpoint import detach_variable
 from torch._C._functorch import is_batchedtensor, get_unwrapped, _add_batch_dim, _remove_batch_dim; from torch._functorch.vmap import _maybe_remove_batch_dim
 from torch.nn.utils._named_member_accessor import swap_tensor; from torch.nn.parameter import _ParameterMeta; from torch.distributions.kl import _KL_REGISTRY
 from torch.nn.modules.module import _global_parameter_registration_hooks; from torch._ops import HigherOrderOperator, OpOverload
 import torch; assert torch.qint8.itemsize == torch.quint8.itemsize == 1 and torch.qint32.is_signed and not torch.quint8.is_signed
-from torch import DeviceObjType, TensorType; from torch._subclasses.fake_tensor import unset_fake_temporarily; from torch._C import Value, Graph; import torch.utils.data._utils.pin_memory; from torch.serialization import DEFAULT_PROTOCOL
+from torch import DeviceObjType, TensorType; from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch._C import Value, Graph; import torch.utils.data._utils.pin_memory; from torch.serialization import DEFAULT_PROTOCOL
 from torch.utils._pytree import _namedtuple_flatten; from torch.distributions.transforms import _clipped_sigmoid
 from torch.utils.data._utils.collate import np_str_obj_array_pattern as p; assert p.search("<U3") and not p.search("<f4")
 import torch.backends.cudnn as cudnn

@@ -178,6 +178,13 @@ class _ReentrantNode(tape.Node):
         return [t._grad if isinstance(t, Tensor) else None for t in inputs]
 
 
+def detach_variable(inputs):
+    """The tensors of a tuple without their history, asking for gradients where they did; the rest as it is."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
+    return tuple(t.detach().requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t for t in inputs)
+
+
 def _reentrant(function, args, preserve_rng_state):
     surroundings = _Surroundings(preserve_rng_state)
     with clnn.no_grad():

@@ -8,13 +8,14 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from clnn.utils.data import _worker
 from clnn.utils.data.collate import default_collate, default_convert, from_wire
 from clnn.utils.data.dataset import IterableDataset
 from clnn.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 
+T, T_co = TypeVar("T"), TypeVar("T_co", covariant=True)
 _collate_fn_t = Callable[[list], Any]
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
