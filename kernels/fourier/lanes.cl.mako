@@ -1,5 +1,6 @@
 ## Rows to lanes of vectors and back, for fourier/rows: element e of W rows becomes one vector, in squares of 16-byte pieces (a transpose of whole vectors
-## needs more moves between the quarters of a register, which is what they cost most).
+## needs more moves between the quarters of a register, which is what they cost most), four pieces of a row at a time: rows whose distance is a power of 2
+## share few places of the first cache, so a line should not be needed twice.
 ##
 ## def                                           gives
 ## rows_to_lanes(T, W, each, length, to, out)    the W rows at x + xb[l], each of `length` elements of `each` parts, into to_r (and to_i); asks for the lines of
@@ -30,25 +31,31 @@
     {
     int at = 0;
     const long next = ${W} * (xb[1] - xb[0]);
-    for (; at + ${E // each} <= ${length}; at += ${E // each}) {
-        if ((at & ${W // each - 1}) == 0) {
+% for many in (4, 1):
+    for (; at + ${many * E // each} <= ${length}; at += ${many * E // each}) {
+% if many == 4:
 % for l in range(W):
-            FETCH((__global const ${R}*)(x + xb[${l}] + next) + ${each} * at);
+        FETCH((__global const ${R}*)(x + xb[${l}] + next) + ${each} * at);
 % if out:
-            FETCH((__global const ${R}*)(y + yb[${l}]) + ${out} * at);
+        FETCH((__global const ${R}*)(y + yb[${l}]) + ${out} * at);
 % endif
 % endfor
-        }
+% endif
 % for j in range(E):
-        const ${V} v${j} = (${V})(${", ".join(f"vload{E}(0, (__global const {R}*)(x + xb[{k * E + j}]) + {each} * at)" for k in range(4))});
+% for c in range(many):
+        const ${V} v${c}_${j} = (${V})(${", ".join(f"vload{E}(0, (__global const {R}*)(x + xb[{k * E + j}]) + {each} * at + {c * E})" for k in range(4))});
 % endfor
-% for line in turn(V, E, W, "v", "t"):
+% endfor
+% for c in range(many):
+% for line in turn(V, E, W, f"v{c}_", f"t{c}_"):
         ${line}
 % endfor
 % for e in range(E):
-        ${to}_${"ri"[e % each]}[at + ${e // each}] = t${e};
+        ${to}_${"ri"[e % each]}[at + ${(c * E + e) // each}] = t${c}_${e};
+% endfor
 % endfor
     }
+% endfor
     for (; at < ${length}; at++)
         for (int l = 0; l < ${W}; l++) {
             __global const ${R}* from = (__global const ${R}*)(x + xb[l]) + ${each} * at;
@@ -62,20 +69,26 @@
     E = W // 4
 %>\
     int at = 0;
+% for many in (4, 1):
     if (some == ${W})
-        for (; at + ${E // each} <= ${length}; at += ${E // each}) {
+        for (; at + ${many * E // each} <= ${length}; at += ${many * E // each}) {
+% for c in range(many):
 % for e in range(E):
-            const ${V} v${e} = ${left}_${"ri"[e % each]}[at + ${e // each}];
+            const ${V} v${c}_${e} = ${left}_${"ri"[e % each]}[at + ${(c * E + e) // each}];
 % endfor
-% for line in turn(V, E, W, "v", "t"):
+% for line in turn(V, E, W, f"v{c}_", f"t{c}_"):
             ${line}
+% endfor
 % endfor
 % for j in range(E):
 % for k in range(4):
-            vstore${E}(t${j}.s${"".join(f"{k * E + i:x}" for i in range(E))}, 0, (__global ${R}*)(y + yb[${k * E + j}]) + ${each} * at);
+% for c in range(many):
+            vstore${E}(t${c}_${j}.s${"".join(f"{k * E + i:x}" for i in range(E))}, 0, (__global ${R}*)(y + yb[${k * E + j}]) + ${each} * at + ${c * E});
+% endfor
 % endfor
 % endfor
         }
+% endfor
     for (; at < ${length}; at++)
         for (int l = 0; l < some; l++) {
             __global ${R}* to = (__global ${R}*)(y + yb[l]) + ${each} * at;
