@@ -12,6 +12,7 @@ from ._tensor.device import resolve
 from .core import dtype as dt
 from .core.config import config
 from .core.shape import wrap_dim
+from .core.warn import warn
 from .graph.op import REGISTRY
 from .ops import creation
 from .ops import random as _random
@@ -184,6 +185,8 @@ def adjoint(input):
 
 def range(start, end=None, step=1, **kwargs):       # noqa: A001
     """``start, start + step, ...`` up to and including ``end`` (deprecated in PyTorch; use ``arange``)."""
+    warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. Instead, use "
+         "torch.arange, which produces values in [start, end).")
     if end is None:
         start, end = 0, start
     return creation.arange(start, end + step / 2, step, dtype=kwargs.pop("dtype", None) or dt._default_float, **kwargs)

@@ -59,8 +59,6 @@ def _entry(name, kind, fn, params, *, vjp=None, together=None, outputs=("out",),
     n = len(op.params)
     if op.complex and op.dtypes:
         op.dtypes += tuple([d for d in dt.COMPLEXES if d not in op.dtypes])
-    if kind == "elementwise" and set(op.dtypes).issuperset(dt.INTS):
-        op.dtypes += dt.UNSIGNED
     op.masks = tuple([(i, sum({1 << (j if j >= 0 else n - 1 - j) for j in op.saves[i]})) for i in sorted(op.differentiable)])
     op.all_inputs = (1 << n) - 1
     register(op)
@@ -145,6 +143,9 @@ def elementwise(name, params, expr, *, result="promote", vjp=None, aliases=(), i
     if isinstance(complex, tuple):
         complex, op.rule = complex[0], _real_result(op.rule)
     op.expr = Expr(name, names, expr, checked, failure=failure, complex=complex)
+    text = expr["int"] if isinstance(expr, dict) else expr
+    if set(op.dtypes).issuperset(dt.INTS) and (result == "float" or "clnn_" not in text):         # functions of integers are those of signed ones
+        op.dtypes += dt.UNSIGNED
     maker = {1: unary, 2: binary}.get(len(names), nary)
     return _finish(op, maker(op), method, inplace)
 

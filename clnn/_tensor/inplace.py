@@ -5,6 +5,7 @@ import math
 
 from ..core import dtype as dt
 from ..core.shape import is_contiguous
+from ..core.warn import warn
 from ..graph.op import REGISTRY
 from . import tape
 from .foreign import NoStrides
@@ -212,18 +213,31 @@ def region_node(base, view):
     return ReadRegion([edge(base)], view)
 
 
+_C_NAMES = {dt.float32: "float", dt.float64: "double", dt.int32: "int", dt.int16: "short int", dt.int8: "signed char", dt.uint8: "unsigned char"}
+
+
 def set_out(out, result):
     """Deliver ``result`` into the tensor given as ``out=``: resized when the shape differs, never tracked."""
     if out is None:
         return result
     if isinstance(out, (tuple, list)):
+        for o, r in zip(out, result):
+            if r.dtype is dt.int64 is not o.dtype:
+                raise RuntimeError(f"Expected out tensor to have dtype long int, but got {_C_NAMES.get(o.dtype, o.dtype.name)} instead")
         return type(out)(set_out(o, r) for o, r in zip(out, result))
     if state.grad and (out._rg or result._rg):
         raise RuntimeError("functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
     if result.dtype.category > out.dtype.category:
         raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type {type_name(out.dtype)}")
     result = result.to(out.dtype)
+    if 0 in out._strides and any(s == 0 and n > 1 for s, n in zip(out._strides, out.shape)):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                           "Please clone() the tensor before performing the operation.")
     if out.shape != result.shape:
+        if out._numel:
+            warn(f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match the required output shape "
+                 f"{list(result.shape)}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have zero "
+                 "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).")
         fresh = result.contiguous()._snapshot()
         out.data = fresh
         bump(out)

@@ -53,7 +53,7 @@ def _add_rows(g, index, shape, first, count, wrap):
 def check_index(name, index, dtypes=(dt.int64, dt.int32)):
     if not isinstance(index, Tensor):
         raise TypeError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
-    if index.dtype not in dtypes:
+    if index.dtype not in dtypes and index._numel:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {index.dtype}")
 
 

@@ -11,6 +11,7 @@ from .._tensor.inplace import type_name
 from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
+from ..core.warn import warn
 from .selection import where
 from .softmax import _log_softmax, row_plan
 
@@ -173,6 +174,8 @@ def _legacy(reduction, size_average, reduce):
     """The reduction that the old flags ask for."""
     if size_average is None and reduce is None:
         return reduction
+    warn(f"size_average and reduce args will be deprecated, please use reduction='{'none' if reduce is False else 'sum' if size_average is False else 'mean'}' "
+         "instead.")
     if reduce is False:
         return "none"
     return "sum" if size_average is False else "mean"

@@ -10,6 +10,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.inplace import type_name
 from .._tensor.tensor import Tensor
 from ..core.shape import wrap_dim
+from ..core.warn import warn
 from .joining import cat, stack
 from .matmul import matmul
 from .reductions import _sum
@@ -92,6 +93,8 @@ def cross(input, other, dim=None):
         if not sizes:
             raise RuntimeError("no dimension of size 3 in input")
         dim = sizes[0]
+        warn("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply use torch.linalg.cross.\n"
+             "The default value of dim will change to agree with that of linalg.cross in a future release.")
     return linalg_cross(input, other, dim=dim)
 
 

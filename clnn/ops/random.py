@@ -183,14 +183,30 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, layout=None,
     from .._tensor.dispatch import broadcast
     shape = broadcast("normal", *tensors)
     first = tensors[0]
+    std = _not_negative(std) if isinstance(std, Tensor) else std
     return _placed(mean, std, _normal(shape, first.dtype, first._storage.device, generator))
+
+
+_not_negative = elementwise("_not_negative", "input", "input", checked=dict(bool="0", int="(input < 0)", float="(input < 0)"), method=False, inplace=False,
+                            failure=(RuntimeError, "normal expects all elements of std >= 0.0"), vjp=dict(input=lambda g: g))
 
 
 # -- sampling ---------------------------------------------------------------------------------------------------------------------
 _bernoulli = elementwise("_bernoulli", "seed, first, input", "clnn_less(clnn_uniform(clnn_random_word(seed, first, IDX), 24), input)", method=False, inplace=False,
                          vjp=dict(input=lambda g: g * 0))
 _bernoulli.op.expr.longs = frozenset((0, 1))
+_probability = elementwise("_probability", "input", "input", checked="!(input >= 0 && input <= 1)", method=False, inplace=False, vjp=dict(input=lambda g: g),
+                           failure=(RuntimeError, "Expected p_in >= 0 && p_in <= 1 to be true, but got false."))
+_probability.op.expr.name, _not_negative.op.expr.name = "bernoulli", "normal"      # whose errors these are
 _bernoulli.op.grad_name = "BernoulliBackward0"
+
+
+def _checked_probabilities(p):
+    """``p``, of which a value beyond [0, 1] is an error: looked for by the kernel that draws, or, where that would be too slow a form, before it."""
+    if p._numel <= 1 << 14:
+        return _probability(p)
+    _probability((p.detach() - 0.5).abs().amax() + 0.5)._storage.buffer()
+    return p
 
 
 @composite("bernoulli")
@@ -202,6 +218,7 @@ def bernoulli(input, p=None, *, generator=None):
         raise RuntimeError(f"bernoulli: expected a float tensor of probabilities, got {input.dtype}")
     if foreign.maps:
         return (_uniform(input.shape, dt.float32, input._storage.device, generator) < input.detach()).to(input.dtype)
+    input = _checked_probabilities(input)
     return _bernoulli(*_stream(generator, input._numel), input.float() if input.dtype is not dt.float32 else input).to(input.dtype)
 
 
@@ -276,6 +293,8 @@ def _host_generator(generator, count):
 def poisson(input, generator=None):
     """Poisson numbers with the rate that each element gives (drawn on the host)."""
     rates = read(input.detach()).astype(np.float64)
+    if not (rates >= 0).all():
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     return from_array(np.asarray(_host_generator(generator, rates.size).poisson(rates), np.float64), input._storage.device, input.dtype)
 
 

@@ -449,6 +449,13 @@ def _grid_samples():
         ("bicubic", "reflection", True))]
 
 
+def _told_corners(align_corners):
+    if align_corners is None:
+        warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify align_corners=True if the old "
+             "behavior is desired. See the documentation of grid_sample for details.")
+
+
+
 @composite("grid_sample", method=False, torch="nn.functional.grid_sample", samples=_grid_samples, dtypes=dt.FLOATS)
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """``input`` read at the points of ``grid``, whose coordinates run from -1 to 1 over the image.
@@ -463,6 +470,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     Raises:
         ValueError: unknown modes. RuntimeError: shapes that do not fit.
     """
+    _told_corners(align_corners)
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
     if padding_mode not in ("zeros", "border", "reflection"):
@@ -497,6 +505,7 @@ def affine_grid(theta, size, align_corners=None):
     Raises:
         ValueError: theta is not float or does not fit the size. NotImplementedError: a size of another length.
     """
+    _told_corners(align_corners)
     if not theta.dtype.is_floating_point:
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     rank = len(size) - 2

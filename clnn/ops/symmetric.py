@@ -75,7 +75,8 @@ def _factor(a, turn):
 def _each(fn, *arrays):
     """``fn`` over the matrices of batches, its results stacked."""
     lead = arrays[0].shape[:-2]
-    rows = [fn(*parts) for parts in zip(*[a.reshape(-1, *a.shape[len(lead):]) for a in arrays])]
+    count = math.prod(lead)
+    rows = [fn(*parts) for parts in zip(*[a.reshape(count, *a.shape[len(lead):]) for a in arrays])]
     return lead, rows
 
 
