@@ -45,6 +45,12 @@ PROGRAMS = {
         m.tensor([[0, 2, 1, 1], [0, -100, 2, 1]])),
     "convolution with kernels of each": lambda m, f, a: m.vmap(lambda k: m.nn.functional.conv1d(a[None], k.reshape(1, 1, 3).expand(2, 4, 3)))(a),
     "tables of each": lambda m, f, a: m.vmap(lambda w: m.nn.functional.embedding(m.tensor([1, 0]), w.reshape(3, 1)))(a),
+    "numbers along a dimension": lambda m, f, a: m.vmap(lambda r: (r.any(0), r.all(), r.logsumexp(0), m.linalg.vector_norm(r), r.unfold(0, 1, 1), r.sort(0).values,
+                                                              m.nn.functional.normalize(r, dim=0), r.cumsum(0), r.softmax(-1), r.amax((0,))))(a[0]),
+    "nothing in a dimension": lambda m, f, a: m.vmap(lambda r: (r[:, None] @ m.zeros(1, 0), m.zeros(0, 3) @ r, r[:0].sum()))(a),
+    "means of what is scattered": lambda m, f, a: m.vmap(lambda r, i: r.scatter_reduce(0, i, r[:2], "mean", include_self=False))(
+        a, m.tensor([[0, 0], [1, 2], [2, 2], [0, 1]])),
+    "masked scatter": lambda m, f, a: m.vmap(lambda r: r.masked_scatter(m.tensor([True, False, True]), r * 2))(a),
     "einsum": lambda m, f, a: m.vmap(lambda r: m.einsum("i,jk->ijk", r, a))(a),
     "linear algebra": lambda m, f, a: m.vmap(lambda r: m.linalg.solve(m.eye(3) * 4 + m.outer(r, r), r))(a),
     "sorting": lambda m, f, a: m.vmap(lambda r: (r.sort().values, r.argmax(), r.topk(2).indices, r.median(), r.cumsum(0)))(a),

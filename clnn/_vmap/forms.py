@@ -69,8 +69,10 @@ class Samples:
 def form(name, outermost):
     """The batched form of the operator ``name``, or None: then the operator that called it is the one to ask, unless it is the outermost."""
     rule, op = FORMS.get(name), REGISTRY.get(name)
-    if rule is not None:
+    if rule is not None and op is None:
         return functools.partial(_formed, name, rule)
+    if rule is not None:
+        return functools.partial(_formed_or_sampled, op, rule)
     if op is not None and op.kind == "elementwise" and not op.expr.uses_index:
         return functools.partial(_elementwise, op)
     if op is not None and op.decompose is not None:
@@ -123,6 +125,12 @@ def _formed(name, rule, *args, **kwargs):
     samples = samples_of((*args, *kwargs.values()))
     result = rule(samples, *_bound(name, args, kwargs)) if name in REGISTRY else rule(samples, *args, **kwargs)
     return result if result is NotImplemented else samples.wrapped(result)
+
+
+def _formed_or_sampled(op, rule, *args, **kwargs):
+    """By the form, or sample by sample: what has one was asked for it before, so that it is the operator itself that lacks strides."""
+    result = _formed(op.name, rule, *args, **kwargs)
+    return result if result is not NotImplemented else sample_by_sample(op.fn, *args, **kwargs)
 
 
 @functools.lru_cache(maxsize=None)

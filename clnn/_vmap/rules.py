@@ -25,8 +25,8 @@ _DIMS = frozenset(("dim", "dims", "dim0", "dim1", "dim2", "dimension"))
 _SHAPES = frozenset(("shape", "out_shape", "old"))
 _ALONG = """_sum _mean _nansum _prod _var _std _amax _amin _aminmax _max_dim _min_dim _vector_norm _logsumexp _softmax _log_softmax _softmax_backward
     _log_softmax_backward _cumsum _cumprod _logcumsumexp _cummax _cummin _recurrence _flip _sort _topk _order _mode _fft_c2c _fft_r2c _fft_c2r _gather _scatter
-    _scatter_fold contiguous _inv_ex _solve_ex _solve_triangular _cholesky_ex _cholesky_solve _det _slogdet _qr _svd _eigh _lu_factor
-    _cholesky_inverse _real _imag view_as_real view_as_complex unfold _squeeze _max_pool _max_pool_backward _avg_pool _avg_pool_backward diagonal
+    _scatter_fold _inv_ex _solve_ex _solve_triangular _cholesky_ex _cholesky_solve _det _slogdet _qr _svd _eigh _lu_factor
+    _cholesky_inverse _real _imag view_as_real view_as_complex _squeeze _max_pool _max_pool_backward _avg_pool _avg_pool_backward diagonal
     transpose _move""".split()
 
 
@@ -42,14 +42,14 @@ def _along(name):
 
     def rule(samples, *values):
         rank = max([v.ndim for v in values if isinstance(v, Tensor)])
-        flat = not rank and any(n in _DIMS and v != () for n, v in zip(names, values))       # a number as a vector of one
+        flat = not rank and not _DIMS.isdisjoint(names)         # a number as a vector of one
         out = []
         for n, v in zip(names, values):
             if isinstance(v, Tensor):
                 v = samples.all(v)
                 v = v.unsqueeze(1) if flat else v
             elif n in _DIMS:
-                v = _next(v, rank or 1)
+                v = (1,) if flat and v == () else _next(v, rank or 1)
             elif n in _SHAPES:
                 v = (samples.size, *v, *((1,) if flat else ()))
             out.append(v)
@@ -101,7 +101,7 @@ def _truth_of(name):
     def rule(samples, input, dim=None, keepdim=False, out=None):
         dims = tuple(range(input.ndim)) if dim is None or isinstance(dim, (list, tuple)) and not dim else dim
         x = samples.of(input)
-        return fn(name)(x, _next(dims, input.ndim), keepdim) if dims != () else fn(name)(x.unsqueeze(1), 1)
+        return fn(name)(x, _next(dims, input.ndim), keepdim) if input.ndim else fn(name)(x.unsqueeze(1), 1)
 
 
 _truth_of("any")
@@ -136,6 +136,17 @@ def _view(samples, input, *size):
 @form_of("_reshape_view")
 def _reshape_view(samples, input, size, strides):
     return samples.of(input).reshape(samples.size, *size)
+
+
+@form_of("contiguous")
+def _contiguous(samples, input):
+    return samples.of(input).contiguous()
+
+
+@form_of("unfold")
+def _unfold(samples, input, dimension, size, step):
+    x = samples.of(input)
+    return x.unfold(_next(dimension, input.ndim), size, step) if input.ndim else x.unsqueeze(1).unfold(1, size, step).squeeze(2)
 
 
 @form_of("permute")
@@ -220,7 +231,7 @@ def _mm(samples, input, mat2):
     a, b = samples.of(input), samples.of(mat2)
     if b.ndim == 3 or not samples.has(input):
         return fn("matmul")(a, b)
-    return fn("mm")(a.reshape(-1, a.shape[2]), b).reshape(*a.shape[:2], b.shape[1])
+    return fn("mm")(a.reshape(a.shape[0] * a.shape[1], a.shape[2]), b).reshape(*a.shape[:2], b.shape[1])
 
 
 @form_of("_bmm")
@@ -285,7 +296,7 @@ def _into_samples(name):
         return fn(name)(wrap(samples.all(input).clone(), samples.level), **dict(zip(names, rest)))
 
 
-for _name in ("index_put", "scatter", "scatter_add", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "masked_scatter"):
+for _name in ("index_put", "scatter", "scatter_add", "scatter_reduce", "select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter", "masked_scatter"):
     _into_samples(_name)
 
 

@@ -464,7 +464,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     r = _elements("scatter_reduce", base, dim, index, src, _FOLDS[reduce])
     if reduce == "mean":
         ones = filled(index.shape, 1, input.dtype, input._storage.device)
-        count = filled(input.shape, 1 if include_self else 0, input.dtype, input._storage.device)
+        count = input.detach().new_full(input.shape, 1 if include_self else 0)
         count = _elements("scatter_reduce", count, dim, index, ones, "add")
         count = where(count < 1, 1, count)
         r = r / count if input.dtype.is_floating_point else r.div(count, rounding_mode="floor")
