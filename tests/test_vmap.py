@@ -39,6 +39,10 @@ PROGRAMS = {
     "jacfwd of a structure": lambda m, f, a: f.jacfwd(lambda z: {"s": z.sum(), "p": z.outer(z)})(a[0]),
     "Jacobian through layers": lambda m, f, a: f.jacrev(lambda z: _layers(m, z))(a.reshape(1, 3, 4)),
     "gradients of many outputs": lambda m, f, a: _rows_of_a_jacobian(m, a),
+    "autograd.functional in one pass": lambda m, f, a: [m.autograd.functional.jacobian(lambda u, v: (m.stack([(u * v).sum(), u[0]]), u.outer(v)), (a[0], a[1]), **how)
+                                                        for how in ({}, {"vectorize": True}, {"vectorize": True, "strategy": "forward-mode"})],
+    "autograd.functional.hessian in one pass": lambda m, f, a: [m.autograd.functional.hessian(lambda u: (u ** 3).sum() * u[0], a[0], vectorize=True,
+                                                                outer_jacobian_strategy=how) for how in ("reverse-mode", "forward-mode")],
     "softmax and loss": lambda m, f, a: m.vmap(lambda r, t: m.nn.functional.cross_entropy(r.unsqueeze(0), t.unsqueeze(0), label_smoothing=0.1))(
         a, m.tensor([0, 2, 1, 1])),
     "loss of ignored classes": lambda m, f, a: m.vmap(lambda t: m.nn.functional.cross_entropy(a, t, m.tensor([1.0, 2.0, 3.0])), out_dims=0)(
@@ -104,6 +108,9 @@ ERRORS = {
     "out_dims": lambda m, a: m.vmap(lambda r: r, out_dims=None)(a),
     "out_dims differ": lambda m, a: m.vmap(lambda r: (r, r), out_dims=(0, 0, 0))(a),
     "sizes": lambda m, a: m.vmap(lambda r, s: r)(a, a[:3]),
+    "strict in one pass": lambda m, a: m.autograd.functional.jacobian(lambda r: r, a, strict=True, vectorize=True),
+    "forward one by one": lambda m, a: m.autograd.functional.jacobian(lambda r: r, a, strategy="forward-mode"),
+    "no strategy": lambda m, a: m.autograd.functional.jacobian(lambda r: r, a, strategy="sideways"),
     "shape": lambda m, a: m.vmap(lambda r: r.reshape(2, 2))(a),
     "mask": lambda m, a: m.vmap(lambda r: r[r > 0])(a),
 }

@@ -5,6 +5,7 @@ from .._tensor.backward import grad
 from .._tensor.grad_mode import enable_grad
 from .._tensor.tensor import Tensor
 from ..graph.op import REGISTRY
+from ..ops.creation import eye
 
 
 def _prepare(x, create_graph):
@@ -62,34 +63,66 @@ def _vectors(v, like, name, many):
     return vs
 
 
+def _rows(o, xs, create_graph, strict, vectorize):
+    """The Jacobian of one output, per input: by one backward pass per element, or by one for all elements."""
+    flat, count = o.reshape(-1), o.numel()
+    if vectorize:
+        got = grad((flat,), xs, (eye(count, dtype=o.dtype, device=o.device),), retain_graph=True, create_graph=create_graph, allow_unused=True,
+                   is_grads_batched=True) if flat.requires_grad and count else (None,) * len(xs)
+        return tuple(x.new_zeros(o.shape + x.shape) if g is None else g.reshape(o.shape + x.shape) for g, x in zip(got, xs))
+    columns = [[] for _ in xs]
+    for j in range(count):
+        seed = flat.detach().new_zeros(count)
+        seed[j] = 1.0
+        for k, g in enumerate(_fill(_grads((flat,), xs, (seed,), create_graph), xs, strict, "jacobian")):
+            columns[k].append(g)
+    return tuple(REGISTRY["stack"].fn(c, 0).reshape(o.shape + x.shape) if c else x.new_zeros(o.shape + x.shape) for c, x in zip(columns, xs))
+
+
+def _forward(func, inputs, create_graph, strict, vectorize):
+    """The Jacobian by one forward pass for all elements of an input."""
+    from ..func import jacfwd
+    if create_graph:
+        raise NotImplementedError("jacobian: create_graph=True and strategy=\"forward-mode\" are not supported together. Set create_graph=False or "
+                                  "strategy=\"reverse-mode\".")
+    if strict:
+        raise RuntimeError("jacobian: strict=True and strategy=\"forward-mode\" are not supported together. Set strict=False or strategy=\"reverse-mode\".")
+    if not vectorize:
+        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for `vectorize=True`.")
+    xs, many = _prepare(inputs, False)
+    return jacfwd(func, tuple(range(len(xs))) if many else 0)(*[x.detach() for x in xs])
+
+
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     """All first derivatives: for output of shape O and input of shape I a tensor of shape O + I; tuples nest as (outputs, inputs).
+
+    Args:
+        create_graph: the derivatives can be differentiated themselves.
+        strict: raise where an output does not depend on an input.
+        vectorize: one pass for all elements, which takes their number of times the memory, instead of one per element.
+        strategy: ``"reverse-mode"``, or with ``vectorize`` ``"forward-mode"``, for functions with more outputs than inputs.
 
     Example:
         >>> clnn.autograd.functional.jacobian(lambda x: x * x, clnn.tensor([1., 3.]))
         tensor([[2., 0.],
                 [0., 6.]])
     """
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError(f"Expected strategy to be either \"forward-mode\" or \"reverse-mode\", got {strategy!r}. Hint: If your function has more outputs "
+                             "than inputs, \"forward-mode\" tends to be more performant. Otherwise, prefer to use \"reverse-mode\".")
+    if strategy == "forward-mode":
+        return _forward(func, inputs, create_graph, strict, vectorize)
+    if strict and vectorize:
+        raise RuntimeError("jacobian: strict=True and vectorized=True are not supported together. Set one of them to False.")
     with enable_grad():
         xs, many_in = _prepare(inputs, create_graph)
         outs, many_out = _call(func, xs, "jacobian")
-        rows = []
-        for o in outs:
-            columns = [[] for _ in xs]
-            flat = o.reshape(-1)
-            for j in range(o.numel()):
-                seed = flat.detach().new_zeros(o.numel())
-                seed[j] = 1.0
-                for k, g in enumerate(_fill(_grads((flat,), xs, (seed,), create_graph), xs, strict, "jacobian")):
-                    columns[k].append(g)
-            row = tuple(REGISTRY["stack"].fn(c, 0).reshape(tuple(o.shape) + tuple(x.shape)) if c else x.new_zeros(tuple(o.shape) + tuple(x.shape))
-                        for c, x in zip(columns, xs))
-            rows.append(_settle(row, many_in, create_graph))
+        rows = [_settle(_rows(o, xs, create_graph, strict, vectorize), many_in, create_graph) for o in outs]
     return tuple(rows) if many_out else rows[0]
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
-    """All second derivatives of a scalar function: shape I + I; tuples nest as (inputs, inputs)."""
+    """All second derivatives of a scalar function: shape I + I; tuples nest as (inputs, inputs). ``vectorize``: as for :func:`jacobian`."""
     many = isinstance(inputs, (tuple, list))
 
     def first(*xs):
@@ -98,7 +131,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
             raise RuntimeError("The Tensor returned by the function given to hessian should contain a single element")
         got = _fill(_grads((outs[0].reshape(()),), xs, (outs[0].new_ones(()),), True), xs, strict, "hessian")
         return got if many else got[0]
-    return jacobian(first, inputs, create_graph=create_graph, strict=strict)
+    return jacobian(first, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
 
 
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
