@@ -1,6 +1,7 @@
 """Parameters and buffers: the tensors a module registers when they are assigned to it."""
 
 import clnn
+from clnn._tensor.dispatch import plain
 from clnn._tensor.interop import _PRIVATE
 from clnn._tensor.tensor import Tensor
 
@@ -72,6 +73,9 @@ class Parameter(Tensor, metaclass=_MarkedMeta):
 
     def __reduce_ex__(self, protocol):
         return _rebuild_parameter, (self.data, self.requires_grad, {k: v for k, v in self.__dict__.items() if k not in _PRIVATE})
+
+
+plain.add(Parameter)                                            # computes as any tensor does
 
 
 class Buffer(Tensor, metaclass=_MarkedMeta):
