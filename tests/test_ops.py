@@ -70,7 +70,7 @@ NO_SAMPLES = {
     "bernoulli", "binomial", "gumbel_softmax", "multinomial", "pca_lowrank", "poisson", "svd_lowrank", "fractional_max_pool2d", "fractional_max_pool2d_with_indices",
     "fractional_max_pool3d", "fractional_max_pool3d_with_indices",
     # factors that are unique only up to signs or order
-    "linalg_eig", "linalg_eigvals", "linalg_eigh", "linalg_svd", "svd", "qr", "linalg_lstsq",
+    "linalg_eig", "linalg_eigvals", "linalg_eigh", "linalg_svd", "svd", "qr", "linalg_lstsq", "lobpcg",
     # take the result of another operator, or many parameters at once
     "max_unpool1d", "max_unpool2d", "max_unpool3d", "multi_head_attention_forward",
     # parts of other operators: their gradients, copies, the region of a view; another name of interpolate

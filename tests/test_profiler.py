@@ -222,12 +222,13 @@ def test_trace_handler(tmp_path):
 # -- life cycle -----------------------------------------------------------------------------------------------------------------
 
 def test_nothing_stays_behind(step):
-    from clnn._tensor import declare, dispatch, tape
+    from clnn._tensor import dispatch, elementwise, tape
     from clnn.graph import fuse, node
     from clnn.nn.modules import _hooks
     from clnn.runtime import launch
     from clnn.runtime.device import Device
-    watched = [(dispatch, "record_elementwise"), (declare, "record_elementwise"), (node, "record"), (fuse, "run"), (fuse, "allocate"),
+    watched = [(dispatch, "record_elementwise"), (elementwise, "record_elementwise"), (elementwise, "record_briefly"),
+               (node, "record"), (fuse, "run"), (fuse, "allocate"),
                (tape, "_step"), (Device, "read"), (Device, "_call"), (_hooks.HookMixin, "_maybe_hooked"), (clnn, "matmul"),
                (clnn.Tensor, "matmul"), (launch, "recorders")]
     before = [getattr(owner, name) for owner, name in watched]

@@ -125,8 +125,8 @@ class Instruments:
             storage = plain(expr, refs, *rest)
             c.note(storage.node, expr.name if expr is not None else "")
             return storage
-        elementwise, plain = dispatch.record_elementwise, lazy.record
-        self._everywhere(elementwise, record_elementwise, plain, record)
+        elementwise, plain, short_way = dispatch.record_elementwise, lazy.record, dispatch.record_briefly
+        self._everywhere(elementwise, record_elementwise, plain, record, short_way, lambda *operands: None)
 
     # -- computing what was recorded ------------------------------------------------------------------------------------
     def _fused(self):
