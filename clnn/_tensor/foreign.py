@@ -5,6 +5,7 @@ form of the operator. So no operator looks for sparse operands, and dense ones c
 """
 from __future__ import annotations
 
+from . import tape
 from .tensor import Tensor
 
 
@@ -46,3 +47,42 @@ Tensor._dressed = Tensor._bared = lambda self, g: g
 Tensor._check_fits = lambda self, target, name: None
 Tensor._edges_of = lambda self, edges, values: edges
 Tensor._settle = lambda self: self._storage.buffer()
+
+
+class Dressing(tape.Node):
+    """Stands behind the part of a tensor that a custom function returned: hands that function a gradient of the tensor."""
+
+
+class OfPart(Tensor):
+    """A tensor made of another, ``part``, that has the memory and the history. Subclasses say which nodes stand before and behind that history."""
+
+    __slots__ = ("part",)
+
+    @property
+    def _rg(self):
+        return self.part._rg
+
+    @_rg.setter
+    def _rg(self, value):
+        if value is not self.part._rg:
+            self.part = self.part._alias()
+            self.part._rg = value
+
+    @property
+    def _grad_fn(self):
+        return self._node_before()
+
+    @_grad_fn.setter
+    def _grad_fn(self, node):
+        self.part = self.part._alias()
+        if node is not None:
+            self.part._grad_fn, self.part._rg = self._node_behind(node), True
+
+    @property
+    def _out_nr(self):
+        return 0
+
+    @_out_nr.setter
+    def _out_nr(self, number):
+        if isinstance(self.part._grad_fn, Dressing):
+            self.part._grad_fn.edges = [(self.part._grad_fn.edges[0][0], number)]

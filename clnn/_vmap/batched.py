@@ -9,9 +9,9 @@ import sys
 
 from .._tensor import tape
 from .._tensor.device import public
-from .._tensor.foreign import NoStrides
+from .._tensor.foreign import Dressing, NoStrides, OfPart
 from .._tensor.override import _wrappers
-from .._tensor.tensor import Tensor, edge
+from .._tensor.tensor import edge
 from ..core.shape import Size
 
 
@@ -59,10 +59,10 @@ def _refused(self):
     raise NotBatched(self)
 
 
-class BatchedTensor(Tensor):
+class BatchedTensor(OfPart):
     """A tensor that stands for one sample while it holds them all, in level ``level`` of nested maps. Made by ``clnn.vmap``."""
 
-    __slots__ = ("part", "level")
+    __slots__ = ("level",)
 
     _storage = property(_Memory)
     _strides = property(_refused)
@@ -113,34 +113,11 @@ class BatchedTensor(Tensor):
                                "out-of-place operators instead; or make `self` of a tensor that is vmapped over, with new_zeros for example.")
 
     # -- history: that of all samples -------------------------------------------------------------------------------------------------
-    @property
-    def _rg(self):
-        return self.part._rg
-
-    @_rg.setter
-    def _rg(self, value):
-        if value is not self.part._rg:
-            self.part = self.part._alias()
-            self.part._rg = value
-
-    @property
-    def _grad_fn(self):
+    def _node_before(self):
         return ToSamples(self) if self.part._rg else None
 
-    @_grad_fn.setter
-    def _grad_fn(self, node):
-        self.part = self.part._alias()
-        if node is not None:
-            self.part._grad_fn, self.part._rg = FromSamples(self, node), True
-
-    @property
-    def _out_nr(self):
-        return 0
-
-    @_out_nr.setter
-    def _out_nr(self, number):
-        if isinstance(self.part._grad_fn, FromSamples):
-            self.part._grad_fn.edges = [(self.part._grad_fn.edges[0][0], number)]
+    def _node_behind(self, node):
+        return FromSamples(self, node)
 
     @property
     def requires_grad(self):
@@ -388,7 +365,7 @@ class Summed(tape.Node):
         return [g]
 
 
-class FromSamples(tape.Node):
+class FromSamples(Dressing):
     """Stands behind the samples of a batched tensor that a custom function returned: hands that function a batched gradient."""
 
     def __init__(self, t, node):

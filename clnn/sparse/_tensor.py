@@ -10,9 +10,9 @@ import math
 from .._tensor import tape
 from .._tensor.declare import view
 from .._tensor.device import public
-from .._tensor.foreign import NoStrides
+from .._tensor.foreign import Dressing, NoStrides, OfPart
 from .._tensor.grad_mode import state
-from .._tensor.tensor import Tensor, edge
+from .._tensor.tensor import edge
 from ..core.layout import sparse_coo as COO, sparse_csc as CSC, sparse_csr as CSR
 from ..core.shape import Size
 
@@ -32,10 +32,10 @@ def _no_strides(self):
     raise NoStrides(self)
 
 
-class SparseTensor(Tensor):
+class SparseTensor(OfPart):
     """A tensor of which only some elements are stored. Made by ``clnn.sparse_coo_tensor``, ``clnn.sparse_csr_tensor`` and ``Tensor.to_sparse``."""
 
-    __slots__ = ("pattern", "part", "layout")
+    __slots__ = ("pattern", "layout")
 
     _storage = _strides = _offset = property(_no_strides)
     _dense = False
@@ -97,34 +97,11 @@ class SparseTensor(Tensor):
         self._become(value)
 
     # -- history: that of the values --------------------------------------------------------------------------------------------------
-    @property
-    def _rg(self):
-        return self.part._rg
-
-    @_rg.setter
-    def _rg(self, value):
-        if value is not self.part._rg:
-            self.part = self.part._alias()
-            self.part._rg = value
-
-    @property
-    def _grad_fn(self):
+    def _node_before(self):
         return None if self.part.grad_fn is None else ToValues(self)
 
-    @_grad_fn.setter
-    def _grad_fn(self, node):
-        self.part = self.part._alias()
-        if node is not None:
-            self.part._grad_fn, self.part._rg = FromValues(self, node), True
-
-    @property
-    def _out_nr(self):
-        return 0
-
-    @_out_nr.setter
-    def _out_nr(self, number):
-        if isinstance(self.part._grad_fn, FromValues):
-            self.part._grad_fn.edges = [(self.part._grad_fn.edges[0][0], number)]
+    def _node_behind(self, node):
+        return FromValues(self, node)
 
     @property
     def _grad(self):
@@ -407,7 +384,7 @@ class ToValues(tape.Node):
         return [on_pattern(grads[0], self.target).part]
 
 
-class FromValues(tape.Node):
+class FromValues(Dressing):
     """Stands behind the values of a sparse tensor that a custom function returned: hands that function a sparse gradient."""
 
     def __init__(self, t, node):
