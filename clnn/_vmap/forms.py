@@ -184,7 +184,7 @@ def sample_by_sample(call, *args, **kwargs):
     results = []
     for i in handled(samples):
         results.append(call(*_sample(args, samples, i), **{k: _sample(v, samples, i) for k, v in kwargs.items()}))
-    return samples.wrapped(_side_by_side(results, samples.size))
+    return samples.wrapped(_side_by_side(results))
 
 
 def _sample(value, samples, i):
@@ -195,20 +195,16 @@ def _sample(value, samples, i):
     return value
 
 
-def _side_by_side(results, size):
+def _side_by_side(results):
     if not results:
-        raise NotBatchedEmpty("vmap: an operator without a batched form cannot tell what it would give for no samples")
+        raise RuntimeError("vmap: an operator without a batched form cannot tell what it would give for no samples")
     first = results[0]
     if isinstance(first, Tensor):
         return fn("stack")(results)
     if isinstance(first, (tuple, list)):
-        items = [_side_by_side([r[k] for r in results], size) for k in range(len(first))]
+        items = [_side_by_side([r[k] for r in results]) for k in range(len(first))]
         return type(first)(items) if type(first) in (tuple, list) else type(first)(*items)
     return first
-
-
-class NotBatchedEmpty(RuntimeError):
-    """There are no samples to learn the shape of a result from."""
 
 
 def by_samples(node, grads, needed):
