@@ -63,7 +63,7 @@ class Result:
                     best_seconds=self.best, median_seconds=self.median, rates={n: self.rate(n) for n in self.best})
 
 
-PAUSE = 0.05        # seconds before each turn: the worker threads of the contender before spin for a while (OpenBLAS: 2^26 cycles)
+PAUSE = 0.15        # seconds before each turn: the worker threads of the contender before spin for a while (OpenBLAS: more than 50 ms)
 
 
 def _once(contender, calls):

@@ -8,7 +8,7 @@ import importlib as _importlib
 
 from ._tensor import device as _device
 from ._tensor import dispatch as _dispatch
-from ._tensor import override as _override
+from ._tensor import override as _override, wrapped as _wrapped
 from ._tensor.device import META as _META  # noqa: F401
 from ._tensor.display import get_printoptions, printoptions, set_printoptions  # noqa: F401
 from ._tensor.device import device, devices, get_default_device, set_default_device, synchronize  # noqa: F401
@@ -21,15 +21,16 @@ from .core.config import config as _config
 from .core.dtype import dtype, float_default as get_default_dtype, promote_types, set_float_default as set_default_dtype  # noqa: F401
 from .core.errors import *  # noqa: F401,F403
 from .core.layout import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, strided  # noqa: F401
-from .core.layout import sparse_coo, sparse_csc, sparse_csr  # noqa: F401
+from .core.layout import jagged, sparse_coo, sparse_csc, sparse_csr  # noqa: F401
 from .core.shape import Size  # noqa: F401
 from .graph.op import REGISTRY as _REGISTRY
 from . import ops as _ops  # noqa: F401
-from . import _alias, _misc  # noqa: F401
+from . import _absent, _alias, _factories, _function_forms, _misc  # noqa: F401
+from ._function_forms import celu_, relu_, rrelu_, selu_, threshold_  # noqa: F401
 from ._typed import types_of as _types_of
 from .ops.creation import (arange, as_tensor, asarray, empty, empty_like, eye, finfo, full, full_like, iinfo, linspace, logspace,  # noqa: F401
                            ones, ones_like, scalar_tensor, tensor, zeros, zeros_like)
-
+from .ops.extras import empty_strided  # noqa: F401
 from .ops.random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm  # noqa: F401
 from .random import Generator, default_generator  # noqa: F401
 from .storage import TypedStorage, UntypedStorage, from_file  # noqa: F401
@@ -41,8 +42,10 @@ for _n in ("half", "double", "short", "long", "float", "int", "cfloat", "cdouble
 inf, nan, pi, e = __import__("math").inf, __import__("math").nan, __import__("math").pi, __import__("math").e
 newaxis = None
 
-for _name, _fn in _misc.public().items():
-    globals().setdefault(_name, _fn)
+for _part in (_misc, _factories, _function_forms):
+    for _name, _fn in vars(_part).items():
+        if not _name.startswith("_") and getattr(_fn, "__module__", None) == _part.__name__:
+            globals().setdefault(_name, _fn)
 
 for _name, _op in _REGISTRY.items():
     if not _name.startswith("_") and _name not in ("view", "contiguous", "copy", "embed_strided"):
@@ -64,43 +67,83 @@ def _assert(condition, message):
 
 
 def is_tensor(obj) -> "bool":
-    """True for a clnn tensor."""
+    """True for a clnn tensor.
+
+    Example:
+        >>> clnn.is_tensor([1, 2]), clnn.is_tensor(clnn.ones(2))
+        (False, True)
+    """
     return isinstance(obj, Tensor)
 
 
 def is_floating_point(input):
-    """True when the dtype of ``input`` is a float."""
+    """True when the dtype of ``input`` is a float.
+
+    Example:
+        >>> clnn.is_floating_point(clnn.ones(2))
+        True
+    """
     return input.dtype.is_floating_point
 
 
 def is_complex(input):
-    """True when the dtype of ``input`` is complex."""
+    """True when the dtype of ``input`` is complex.
+
+    Example:
+        >>> clnn.is_complex(clnn.ones(2))
+        False
+    """
     return input.dtype.is_complex
 
 
 def is_nonzero(input):
-    """The truth of a one-element tensor."""
+    """The truth of a one-element tensor.
+
+    Example:
+        >>> clnn.is_nonzero(clnn.tensor([0.0]))
+        False
+    """
     return input.__bool__()
 
 
 def numel(input):
-    """Number of elements."""
+    """Number of elements.
+
+    Example:
+        >>> clnn.numel(clnn.ones(2, 3))
+        6
+    """
     return input.numel()
 
 
 def result_type(tensor, other):
-    """The dtype that an arithmetic operator on ``tensor`` and ``other``, tensors or numbers, gives."""
+    """The dtype that an arithmetic operator on ``tensor`` and ``other``, tensors or numbers, gives.
+
+    Example:
+        >>> clnn.result_type(clnn.ones(2, dtype=clnn.int32), 1.5)
+        clnn.float32
+    """
     pairs = [(x.dtype, 2 if x.shape else 1) if isinstance(x, Tensor) else (_dtype_module.scalar_dtype(x), 0) for x in (tensor, other)]
     return _dtype_module.result_type(*pairs)
 
 
 def can_cast(from_, to):
-    """Whether PyTorch's rules allow a result of dtype ``from_`` to be written to ``to``."""
+    """Whether PyTorch's rules allow a result of dtype ``from_`` to be written to ``to``.
+
+    Example:
+        >>> clnn.can_cast(clnn.int64, clnn.float32), clnn.can_cast(clnn.float32, clnn.int64)
+        (True, False)
+    """
     return from_.category <= to.category
 
 
 def broadcast_shapes(*shapes):
-    """The common shape of ``shapes``."""
+    """The common shape of ``shapes``.
+
+    Example:
+        >>> clnn.broadcast_shapes((2, 1), (3,), (1, 1))
+        clnn.Size([2, 3])
+    """
     from .core.shape import broadcast_shapes as common
     try:
         return Size(common(*(tuple(s) if isinstance(s, (tuple, list)) else (s,) for s in shapes)))
@@ -142,8 +185,8 @@ def get_num_threads():
 
 
 _LAZY = set("""__config__ __future__ _C _custom_ops _dynamo _higher_order_ops _inductor _logging _tensor_str _utils accelerator amp ao autograd backends compiler cpu
-                cuda distributed distributions fft func functional futures fx hub jit library linalg masked mps multiprocessing nn onnx optim overrides profiler
-                quasirandom random return_types serialization signal sparse special testing torch_version types utils version xpu""".split())
+                cuda distributed distributions export fft func functional futures fx hub jit library linalg masked mps multiprocessing nested nn onnx optim overrides
+                profiler quasirandom random return_types serialization signal sparse special testing torch_version types utils version xpu""".split())
 _PLACES = {                     # names that are read from a module when they are first used
     "_copies": """alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy
         t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy view_copy view_as_complex_copy view_as_real_copy""",
@@ -164,6 +207,9 @@ _PLACES = {                     # names that are read from a module when they ar
         UnionType""",
     "_serialization.records": "PyTorchFileReader",
     "summary_": "summary",
+    "_natives": "native_layer_norm native_batch_norm _native_batch_norm_legit native_group_norm native_dropout grid_sampler grid_sampler_2d grid_sampler_3d "
+                "affine_grid_generator _softmax _log_softmax _safe_softmax _softmax_backward_data _log_softmax_backward_data norm_except_dim _weight_norm _int_mm "
+                "hash_tensor _is_all_true _is_any_true sym_sum sym_ite sym_sqrt",
     "_private": "SymBool SymFloat SymInt while_loop _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all "
                 "_check_tensor_all_with _check_type "
                 "_check_value _check_with _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _sample_dirichlet _segment_reduce _shape_as_tensor "
@@ -181,7 +227,7 @@ def __getattr__(name):
         except ModuleNotFoundError as exc:
             if exc.name != f"{__package__}.{name}":
                 raise
-            raise _misc._absent("module 'clnn'", name) from None
+            raise _absent.absent("module 'clnn'", name) from None
     if name in _FROM:
         value = globals()[name] = getattr(_importlib.import_module("." + _FROM[name], __package__), name)
         return value
@@ -193,7 +239,7 @@ def __getattr__(name):
         if value is not None:
             globals()[name] = value
             return value
-    raise _misc._absent("module 'clnn'", name)
+    raise _absent.absent("module 'clnn'", name)
 
 
 def __dir__():

@@ -19,6 +19,7 @@ _ELSEWHERE = {
     "nn.parallel.scatter_gather": "nn.parallel", "nn.parallel.replicate": "nn.parallel", "nn.parallel.parallel_apply": "nn.parallel",
     "nn.parallel.data_parallel": "nn.parallel", "nn.parallel.distributed": "nn.parallel", "utils.data._utils": "utils.data",
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data._worker", "utils.data.distributed": "utils.data.sampler",
+    "utils.tensorboard.writer": "utils.tensorboard",
     "_C._functorch": "_functorch", "_functorch.vmap": "_functorch", "utils.data._utils.pin_memory": "utils.data._pinning",
 }
 
@@ -94,7 +95,7 @@ class _Why:
     def find_spec(name, path=None, target=None):
         root, _, rest = name.partition(".")
         if rest and sys.modules.get(root) is sys.modules.get(_PACKAGE) is not None:
-            from ._misc import reason
+            from ._absent import reason
             family = reason(rest.partition(".")[0])
             if family:
                 raise ModuleNotFoundError(f"No module named {name!r}: clnn does not implement {family}", name=name)

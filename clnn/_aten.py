@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import clnn
 
+from . import _natives
 from .graph.op import REGISTRY
 
 
@@ -75,18 +76,27 @@ def _unique2(input, sorted=True, return_inverse=False, return_counts=False):    
     return values, inverse if return_inverse else inverse.new_empty(0), counts if return_counts else counts.new_empty(0)
 
 
-def native_layer_norm(input, normalized_shape, weight, bias, eps):
-    dims = tuple(range(-len(normalized_shape), 0))
-    var, mean = clnn.var_mean(input, dims, correction=0, keepdim=True)
-    return clnn.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps), mean, (var + eps).rsqrt()
-
-
 def im2col(input, kernel_size, dilation, padding, stride):
     return clnn.nn.functional.unfold(input, kernel_size, dilation, padding, stride)
 
 
 def col2im(input, output_size, kernel_size, dilation, padding, stride):
     return clnn.nn.functional.fold(input, output_size, kernel_size, dilation, padding, stride)
+
+
+def threshold_backward(grad_output, input, threshold):
+    return clnn.where(input <= threshold, 0, grad_output)
+
+
+def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    if transposed:
+        kind = getattr(clnn.nn.functional, f"conv_transpose{input.dim() - 2}d")
+        return kind(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return REGISTRY["convolution"].fn(input, weight, bias, tuple(stride), tuple(padding), tuple(dilation), groups)
+
+
+def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    return clnn.nn.functional.embedding(indices, weight, padding_idx if padding_idx >= 0 else None, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
 
 
 _OTHER = {"_adaptive_avg_pool2d": "adaptive_avg_pool2d", "_adaptive_avg_pool3d": "adaptive_avg_pool3d"}
@@ -97,7 +107,12 @@ def find(name):
     own = globals().get(name)
     if getattr(own, "__module__", None) == __name__ and name != "find":
         return own
+    own = getattr(_natives, name, None)
+    if getattr(own, "__module__", None) == _natives.__name__ and name != "_fn":
+        return own
     if name in _OTHER:
         return REGISTRY[_OTHER[name]].fn
+    if name in REGISTRY or hasattr(clnn.Tensor, name):
+        return REGISTRY[name].fn if name in REGISTRY else getattr(clnn.Tensor, name)
     public = getattr(clnn, name, None)
     return public if callable(public) and not isinstance(public, type) else None

@@ -1,19 +1,18 @@
 """Operators by qualified name: ``clnn.ops.<namespace>.<operator>``, with a schema, kernels by device type and a gradient.
 
-``clnn.library`` registers them. The namespace ``aten`` holds clnn's own operators under PyTorch's names.
+The module ``library`` registers them. The namespace ``aten`` holds clnn's own operators under PyTorch's names.
 """
 from __future__ import annotations
 
 import ast
 from collections import namedtuple
 
-from ._tensor import foreign, override
+from ._tensor import foreign, override, wrapped
 from ._tensor.grad_mode import no_grad, state
 from ._tensor.tensor import Tensor
 from ._vmap.calls import by_rule
 from ._vmap.forms import has_batched, sample_by_sample
 from .autograd.function import Function
-from .graph.op import REGISTRY
 from .utils._pytree import tree_leaves
 
 Argument = namedtuple("Argument", "name type default_value kwarg_only mutated")
@@ -106,7 +105,7 @@ class OpOverload:
         self._schema = schema
         self._qualname = f"{namespace}::{name}"
         self.kernels, self.off, self.fake, self.backward, self.setup_context, self.low = {}, set(), None, None, None, {}
-        self.batched = None                                     # the rule for vmap
+        self.batched, self.rules = None, {}                     # the rule for vmap; those of classes with __torch_dispatch__
         self.__name__ = f"{name}.{self._overloadname}"
         self.__qualname__, self.__module__ = self.__name__, f"clnn.ops.{namespace}"
 
@@ -135,6 +134,8 @@ class OpOverload:
         if override.asked(args, kwargs):
             return override.hand_over(self, args, kwargs, [] if override.local.off else override.overloaded((*args, *kwargs.values())))
         args, kwargs = self._schema.bind(args, kwargs)
+        if wrapped.local.modes or foreign.dispatched is not None and wrapped.found((*args, *kwargs.values())):
+            return wrapped.asked(self, args, kwargs)
         if foreign.early is not None and has_batched((*args, *kwargs.values())):
             return by_rule(self.batched, args, kwargs) if self.batched is not None else sample_by_sample(self._computed, *args, **kwargs)
         return self._computed(*args, **kwargs)
@@ -289,10 +290,17 @@ class OpOverloadPacket:
     def overloads(self):
         return ["default"]
 
+    def __reduce__(self):
+        space, _, name = self._qualname.partition("::")
+        return getattr, (namespace(space), name)
+
     def __getattr__(self, name):
-        if name.startswith("_"):
+        if name.startswith("__"):
             raise AttributeError(name)
-        return self._overload
+        if self._overload is not None or not self._qualname.startswith("aten::"):
+            return self._overload
+        made = self.__dict__[name] = _Aten(self, self._call, name)
+        return made
 
     def __repr__(self):
         return f"<OpOverloadPacket(op='{self}')>"
@@ -301,21 +309,22 @@ class OpOverloadPacket:
         return self._qualname.replace("::", ".")
 
 
-class _Aten:
-    """The overload of one of clnn's operators: it goes by PyTorch's name."""
+class _Aten(OpOverload):
+    """An overload of one of clnn's operators: it goes by PyTorch's name."""
 
-    def __init__(self, name, fn):
-        self.__name__, self.fn, self.__module__ = f"{name}.default", fn, "clnn.ops.aten"
-        self.name = f"aten::{name}"
+    def __init__(self, packet, fn, overload):
+        self.overloadpacket, self.fn, self._overloadname, self.namespace = packet, fn, overload, "aten"
+        self._opname = packet.__name__
+        self.__name__ = self.__qualname__ = f"{self._opname}.{overload}"
+        self.__module__, self._qualname = "clnn._ops.aten", f"aten::{self._opname}"
+        self.kernels, self.off, self.fake, self.backward, self.setup_context, self.low, self.batched = {}, set(), None, None, None, {}, None
+        self.tags, self.rules = (), {}
 
     def __call__(self, *args, **kwargs):
         return self.fn(*args, **kwargs)
 
-    def __repr__(self):
-        return f"<OpOverload(op='aten.{self.__name__.partition('.')[0]}', overload='default')>"
-
-    def __str__(self):
-        return f"aten.{self.__name__}"
+    def __reduce__(self):
+        return getattr, (self.overloadpacket, self._overloadname)
 
 
 class Namespace:
@@ -331,15 +340,12 @@ class Namespace:
         op = _table.get(qualname)
         if op is not None:
             packet = OpOverloadPacket(qualname, op, op)
-        elif self.name == "aten" and (name in REGISTRY or hasattr(Tensor, name)):
-            fn = REGISTRY[name].fn if name in REGISTRY else getattr(Tensor, name)
-            packet = OpOverloadPacket(qualname, fn, _Aten(name, fn))
         else:
-            from ._aten import find as elsewhere
-            fn = elsewhere(name) if self.name == "aten" else None
+            from . import _aten
+            fn = _aten.find(name) if self.name == "aten" else None
             if fn is None:
                 raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
-            packet = OpOverloadPacket(qualname, fn, _Aten(name, fn))
+            packet = OpOverloadPacket(qualname, fn, None)
         self.__dict__[name] = packet
         return packet
 
@@ -395,7 +401,7 @@ def find(op):
     if isinstance(op, OpOverload):
         return op
     if isinstance(op, OpOverloadPacket):
-        return op._overload
+        return op._overload or op.default
     inner = getattr(op, "_opoverload", None)
     if inner is None:
         raise ValueError(f"expected an operator: its name, clnn.ops.<namespace>.<name> or the result of custom_op; got {type(op).__name__}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 import types
 
-from ._misc import cond  # noqa: F401
+from ._function_forms import cond  # noqa: F401
 from ._private import while_loop  # noqa: F401
 from .utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 

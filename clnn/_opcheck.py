@@ -1,4 +1,4 @@
-"""The tests of ``clnn.library.opcheck``."""
+"""The tests of ``opcheck`` in the module ``library``."""
 from __future__ import annotations
 
 import clnn

@@ -16,6 +16,12 @@ def get_proxy_mode():
     return None
 
 
+def make_fx(f, *args, **kwargs):
+    """The graph of what a function calls, operator by operator."""
+    from clnn.fx._by_operator import make_fx as make
+    return make(f, *args, **kwargs)
+
+
 class FakeTensor:
     """A class that no tensor is an instance of."""
 

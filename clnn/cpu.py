@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import clnn
+from clnn.amp._by_device import module_for as _amp
 
 from .cuda import Event, Stream, current_stream, stream  # noqa: F401
 
@@ -33,3 +34,7 @@ def set_device(device) -> None:
 def synchronize(device=None) -> None:
     """Wait until the default device has finished."""
     clnn.synchronize()
+
+
+__path__: list = []      # so that "import clnn.cpu.amp" looks for the module made here
+amp = _amp(__name__, "cpu")

@@ -6,7 +6,6 @@ per device, so streams change nothing; events take the host's time when the devi
 from __future__ import annotations
 
 import contextlib
-import functools
 import sys
 import time
 import types
@@ -15,7 +14,7 @@ import clnn
 from clnn import random as _random
 from clnn._typed import types_of as _types_of
 from clnn._tensor import device as _names
-from clnn.amp import GradScaler, autocast as _autocast, custom_bwd as _custom_bwd, custom_fwd as _custom_fwd
+from clnn.amp._by_device import module_for as _amp
 from clnn.core.errors import DeviceError, OutOfMemoryError  # noqa: F401
 from clnn.graph.node import realize_all
 from clnn.runtime import device as _physical
@@ -226,14 +225,24 @@ get_rng_state_all, set_rng_state_all = _random.get_rng_state_all, _random.set_rn
 # -- streams and events -----------------------------------------------------------------------------------------------------------
 
 class Event:
-    """A point in a device's work. ``elapsed_time`` gives the milliseconds between two that were made with ``enable_timing``."""
+    """A point in a device's work. ``elapsed_time`` gives the milliseconds between two that were made with ``enable_timing``.
+
+    Example:
+        >>> start, end = clnn.Event(enable_timing=True), clnn.Event(enable_timing=True)
+        >>> start.record()
+        >>> y = clnn.ones(2) * 2
+        >>> end.record()
+        >>> clnn.synchronize()
+        >>> start.elapsed_time(end) >= 0
+        True
+    """
 
     def __init__(self, enable_timing=False, blocking=False, interprocess=False):
-        self.enable_timing, self._marker, self._time = enable_timing, None, None
+        self.enable_timing, self._marker, self._time, self._recorded = enable_timing, None, None, 0.0
 
     def record(self, stream=None):
         """Mark the work up to here."""
-        self._time, device = None, _device()
+        self._time, self._recorded, device = None, time.perf_counter(), _device()
         realize_all(device)
         self._marker = marker = device.marker()
 
@@ -268,11 +277,20 @@ class Event:
             raise ValueError("elapsed_time: both events need to be recorded before")
         self.synchronize()
         end.synchronize()
-        return 1e3 * (end._time - self._time)
+        elapsed = 1e3 * (end._time - self._time)
+        return max(elapsed, 0.0) if end._recorded >= self._recorded else elapsed    # a driver calls back for two close marks in any order
 
 
 class Stream:
-    """The device's one queue under another name."""
+    """The device's one queue under another name.
+
+    Example:
+        >>> s = clnn.Stream()
+        >>> y = clnn.ones(2) * 2
+        >>> s.synchronize()
+        >>> s.query()
+        True
+    """
 
     def __init__(self, device=None, priority=0, **kwargs):
         self.device, self.priority, self.cuda_stream = device, priority, 0
@@ -334,22 +352,8 @@ def _submodule(name, **members):
     return module
 
 
-class _CudaAutocast(_autocast):
-    """``autocast("cuda", ...)``."""
-
-    def __init__(self, enabled=True, dtype=None, cache_enabled=True):
-        super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
-
-
-class _CudaGradScaler(GradScaler):
-    """``amp.GradScaler("cuda", ...)``."""
-
-    def __init__(self, init_scale=2.0 ** 16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
-        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
-
-
-amp = _submodule("amp", autocast=_CudaAutocast, GradScaler=_CudaGradScaler, custom_fwd=functools.partial(_custom_fwd, device_type="cuda"),
-                 custom_bwd=functools.partial(_custom_bwd, device_type="cuda"), amp_definitely_not_available=lambda: not is_available())
+amp = _amp(__name__, "cuda")
+amp.amp_definitely_not_available = lambda: not is_available()
 nvtx = _submodule("nvtx", range_push=lambda msg: 0, range_pop=lambda: 0, mark=lambda msg: None,
                   range=lambda msg, *a, **k: clnn.profiler.record_function(msg))
 

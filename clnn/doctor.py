@@ -1,6 +1,7 @@
 """``python -m clnn doctor``: every OpenCL platform and device, why one is not used, what each can do, and a fix per problem."""
 from __future__ import annotations
 
+import os
 import platform
 import sys
 
@@ -44,7 +45,12 @@ def _versions():
             lines.append(f"{name.lower():<12}{version(name)}")
         except Exception:
             lines.append(f"{name.lower():<12}missing: pip install {name.lower()}")
-    return lines + [f"cache       {cache_dir()}"]
+    used, wanted = str(cache_dir()), os.environ.get("CLNN_CACHE_DIR", "")
+    if not os.access(used, os.W_OK):
+        used += " (it cannot be written: what is built is lost)"
+    elif wanted and not os.path.isdir(wanted):
+        used += f" (CLNN_CACHE_DIR={wanted} cannot be made)"
+    return lines + [f"cache       {used}"]
 
 
 def _driver_entries(lines, found):
@@ -126,10 +132,13 @@ def _default(lines, problems):
 
 
 def main(args=()) -> int:
-    """Print the report; the exit status is 0 when a device is usable."""
-    if any(a in ("-h", "--help") for a in args):
+    """Print the report; the exit status is 0 when a device is usable, 1 when none is, 2 for an unknown option."""
+    unknown = [a for a in args if a not in ("-h", "--help", "--cached")]
+    if unknown:
+        print(f"doctor: unknown option {unknown[0]!r}", file=sys.stderr)
+    if unknown or "-h" in args or "--help" in args:
         print("usage: python -m clnn doctor [--cached]\n\n--cached   trust remembered verdicts instead of proving every device again")
-        return 0
+        return 2 if unknown else 0
     text, usable = report(refresh="--cached" not in args)
     print(text)
     return 0 if usable else 1

@@ -261,7 +261,13 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
 
 
 def linearize(func, *primals):
-    """The value of ``func`` at ``primals`` and its linear part there: ``(output, jvp_fn)`` with ``jvp_fn(*tangents)``."""
+    """The value of ``func`` at ``primals`` and its linear part there: ``(output, jvp_fn)`` with ``jvp_fn(*tangents)``.
+
+    Example:
+        >>> output, jvp = clnn.func.linearize(lambda x: x ** 2, clnn.tensor([1.0, 2.0]))
+        >>> output, jvp(clnn.ones(2))
+        (tensor([1., 4.]), tensor([2., 4.]))
+    """
     with clnn.enable_grad():
         fresh, variables = _variables(primals, "linearize")
         outputs, spec = _outputs(func(*fresh), "linearize")
@@ -352,6 +358,11 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error", chunk_size=Non
     """A function that gives the Jacobian of ``func`` by one forward pass with as many tangents as the input has elements: right for few inputs.
 
     Arguments, result and example as for :func:`jacrev`.
+
+    Example:
+        >>> clnn.func.jacfwd(lambda x: x ** 2)(clnn.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
     """
     return _jacobian(func, argnums, has_aux, "jacfwd", _by_columns, chunk_size)
 
@@ -376,12 +387,23 @@ def hessian(func, argnums=0):
 # -- modules --------------------------------------------------------------------------------------------------------------------
 
 def functionalize(func, *, remove="mutations"):
-    """``func`` itself: clnn's operators compute out of place underneath."""
+    """``func`` itself: clnn's operators compute out of place underneath.
+
+    Example:
+        >>> clnn.func.functionalize(lambda x: x.add_(1))(clnn.ones(2))
+        tensor([2., 2.])
+    """
     return func
 
 
 def replace_all_batch_norm_modules_(root):
-    """Switch off the running statistics of all batch norms below ``root``, in place, as transformations need; returns ``root``."""
+    """Switch off the running statistics of all batch norms below ``root``, in place, as transformations need; returns ``root``.
+
+    Example:
+        >>> net = clnn.func.replace_all_batch_norm_modules_(nn.Sequential(nn.BatchNorm1d(2)))
+        >>> net[0].running_mean is None
+        True
+    """
     from clnn.nn.modules.batchnorm import _BatchNorm
     for module in root.modules():
         if isinstance(module, _BatchNorm):

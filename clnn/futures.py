@@ -118,5 +118,12 @@ def collect_all(futures):
 
 
 def wait_all(futures):
-    """The values of all ``futures``; the first error is raised."""
+    """The values of all ``futures``; the first error is raised.
+
+    Example:
+        >>> f = clnn.futures.Future()
+        >>> f.set_result(3)
+        >>> clnn.futures.wait_all([f])
+        [3]
+    """
     return [f.wait() for f in collect_all(futures).wait()]

@@ -28,12 +28,24 @@ def _noted(obj):
 
 
 def script(obj=None, *args, **kwargs):
-    """``obj`` itself: functions and modules run as Python."""
+    """``obj`` itself: functions and modules run as Python.
+
+    Example:
+        >>> net = clnn.jit.script(nn.Linear(2, 1))
+        >>> net(clnn.ones(1, 2)).shape
+        clnn.Size([1, 1])
+    """
     return _noted(obj) if obj is not None else script
 
 
 def trace(func, example_inputs=None, **kwargs):
-    """``func`` itself, called once with the example, as tracing does."""
+    """``func`` itself, called once with the example, as tracing does.
+
+    Example:
+        >>> net = clnn.jit.trace(nn.Linear(2, 1), clnn.ones(1, 2))
+        >>> net(clnn.ones(1, 2)).shape
+        clnn.Size([1, 1])
+    """
     if example_inputs is not None:
         func(*(example_inputs if _isinstance(example_inputs, (tuple, list)) else (example_inputs,)))
     return _noted(func)

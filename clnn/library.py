@@ -1,4 +1,4 @@
-"""Operators of a program's own, as in ``torch.library``: kernels by device type, gradients, and what the results look like.
+"""Operators of a program's own, as in PyTorch's module of this name: kernels by device type, gradients, and what the results look like.
 
 Example::
 
@@ -72,6 +72,7 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
 
     Example::
 
+        >>> import typing
         >>> def crop(x: clnn.Tensor, box: typing.Sequence[int], *, fill: float = 0.0) -> clnn.Tensor: ...
         >>> clnn.library.infer_schema(crop, mutates_args=())
         '(Tensor x, SymInt[] box, *, float fill=0.0) -> Tensor'
@@ -170,8 +171,12 @@ class CustomOpDef:
         return register if func is None else register(func)
 
     def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
-        """Accepted: clnn has no ``__torch_dispatch__``."""
-        return fn if fn is not None else lambda f: f
+        """What a class of tensors, ``fn(func, types, args, kwargs)``, or a mode, ``fn(mode, func, types, args, kwargs)``, makes of the operator, in
+        place of its ``__torch_dispatch__``; also as a decorator."""
+        def register(fn):
+            self._opoverload.rules[torch_dispatch_class] = fn
+            return fn
+        return register if fn is None else register(fn)
 
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type, enabled=True):
@@ -200,6 +205,13 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
     Raises:
         ValueError: the name has no namespace, or a type hint is missing.
         RuntimeError: in a call: an argument is returned as the result, or the arguments do not fit the schema.
+
+    Example:
+        >>> @clnn.library.custom_op("example::double", mutates_args=())
+        ... def double(x: clnn.Tensor) -> clnn.Tensor:
+        ...     return x * 2
+        >>> double(clnn.ones(2))
+        tensor([2., 2.])
     """
     def decorate(fn):
         space, opname = _check_name(name)
@@ -248,7 +260,18 @@ def get_ctx():
 
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):
-    """:meth:`CustomOpDef.register_autograd` of an operator given by name or object."""
+    """:meth:`CustomOpDef.register_autograd` of an operator given by name or object.
+
+    Example:
+        >>> @clnn.library.custom_op("example::twice", mutates_args=())
+        ... def twice(x: clnn.Tensor) -> clnn.Tensor:
+        ...     return x * 2
+        >>> clnn.library.register_autograd("example::twice", lambda ctx, g: g * 2)
+        >>> x = clnn.ones(2, requires_grad=True)
+        >>> twice(x).sum().backward()
+        >>> x.grad
+        tensor([2., 2.])
+    """
     _definition(op).register_autograd(backward, setup_context=setup_context)
 
 
@@ -258,12 +281,21 @@ def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
 
 
 def register_vmap(op, func=None, /, *, lib=None):
-    """:meth:`CustomOpDef.register_vmap` of an operator given by name or object."""
+    """:meth:`CustomOpDef.register_vmap` of an operator given by name or object.
+
+    Example:
+        >>> @clnn.library.custom_op("example::third", mutates_args=())
+        ... def third(x: clnn.Tensor) -> clnn.Tensor:
+        ...     return x / 3
+        >>> _ = clnn.library.register_vmap("example::third", lambda info, in_dims, x: (x / 3, in_dims[0]))
+        >>> clnn.vmap(third)(clnn.tensor([3.0, 6.0]))
+        tensor([1., 2.])
+    """
     return _definition(op).register_vmap(func)
 
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None, allow_override=False):
-    """Accepted: clnn has no ``__torch_dispatch__``."""
+    """:meth:`CustomOpDef.register_torch_dispatch` of an operator given by name or object."""
     return _definition(op).register_torch_dispatch(torch_dispatch_class, *(() if func is None else (func,)))
 
 
@@ -289,7 +321,17 @@ def define(qualname, schema, *, lib=None, tags=()):
 
 def impl(qualname, types, func=None, *, lib=None):
     """A kernel of a declared operator, by device type (``"cpu"``, ``"cuda"``, ``"default"``); also as a decorator. The older form is
-    ``impl(library, name, dispatch_key)``."""
+    ``impl(library, name, dispatch_key)``.
+
+    Example:
+        >>> library = clnn.library.Library("example", "DEF")
+        >>> _ = library.define("plus_one(Tensor x) -> Tensor")
+        >>> @clnn.library.impl(library, "plus_one", "CPU")
+        ... def plus_one(x):
+        ...     return x + 1
+        >>> clnn.ops.example.plus_one(clnn.ones(2))
+        tensor([2., 2.])
+    """
     if isinstance(qualname, Library):
         return lambda f: qualname.impl(types, f, func or "") or f
 
@@ -375,6 +417,14 @@ def opcheck(op, args, kwargs=None, *, test_utils=("test_schema", "test_autograd_
 
     Raises:
         OpCheckError: a test fails, with ``raise_exception``.
+
+    Example:
+        >>> @clnn.library.custom_op("example::half", mutates_args=())
+        ... def half(x: clnn.Tensor) -> clnn.Tensor:
+        ...     return x / 2
+        >>> _ = half.register_fake(lambda x: clnn.empty_like(x))
+        >>> sorted(set(clnn.library.opcheck(half, (clnn.ones(2),)).values()))
+        ['SUCCESS']
     """
     from clnn import _opcheck
     names = [test_utils] if isinstance(test_utils, str) else list(test_utils)

@@ -1,6 +1,9 @@
 """``clnn.linalg``: linear algebra under PyTorch's names. Most of what needs a factorisation runs on the host (see ``clnn.ops.linalg``)."""
 from __future__ import annotations
 
+from ._tensor.inplace import set_out as _set_out
+from ._tensor.inplace import type_name as _type_name
+from ._tensor.tensor import Tensor as _Tensor
 from .core.errors import LinAlgError
 from .ops.factorisations import (cholesky_ex, eig, eigvals, householder_product, inv_ex, lu, lu_factor, lu_factor_ex, lu_solve, matrix_exp, solve_ex, tensorinv,
                                  tensorsolve, vander)
@@ -13,13 +16,31 @@ from .ops.products import matrix_power, multi_dot
 from .ops.symmetric import ldl_factor, ldl_factor_ex, ldl_solve
 
 
-def vecdot(x, y, *, dim=-1):
-    """Sums of products along ``dim``."""
-    return (x.conj() * y).sum(dim)
+def vecdot(x, y, *, dim=-1, out=None):
+    """Sums of products along ``dim``.
+
+    Example:
+        >>> clnn.linalg.vecdot(clnn.tensor([1.0, 2.0]), clnn.tensor([3.0, 4.0]))
+        tensor(11.)
+    """
+    for t in (x, y):
+        if not isinstance(t, _Tensor):
+            raise TypeError(f"linalg_vecdot(): arguments must be Tensors, not {type(t).__name__}")
+    if not (x.dtype.differentiable and y.dtype.differentiable):
+        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {_type_name(x.dtype)}")
+    r = (x.conj() * y).sum(dim)
+    if out is not None and out.dtype is not r.dtype:
+        raise RuntimeError(f"linalg.vecdot: Expected out of dtype{_type_name(r.dtype)} but found {_type_name(out.dtype)}")
+    return _set_out(out, r, (x, y))
 
 
 def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
-    """Diagonals of matrices."""
+    """Diagonals of matrices.
+
+    Example:
+        >>> clnn.linalg.diagonal(clnn.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4])
+    """
     return A.diagonal(offset, dim1, dim2)
 
 

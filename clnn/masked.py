@@ -68,12 +68,22 @@ def _cast(input, dtype, whole=None):
 
 
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):                     # noqa: A001
-    """Sum of the selected elements over ``dim`` (all dimensions by default); integers are added up as int64."""
+    """Sum of the selected elements over ``dim`` (all dimensions by default); integers are added up as int64.
+
+    Example:
+        >>> clnn.masked.sum(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([5.])
+    """
     return _cast(_filled(_cast(input, dtype, dt.int64), mask, 0).sum(_dims(input, dim), keepdim), dtype)
 
 
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Product of the selected elements over ``dim`` (all dimensions by default)."""
+    """Product of the selected elements over ``dim`` (all dimensions by default).
+
+    Example:
+        >>> clnn.masked.prod(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([6.])
+    """
     r = _filled(_cast(input, dtype, dt.int64), mask, 1)
     for d in sorted(_dims(input, dim), reverse=True):
         r = r.prod(d, keepdim)
@@ -81,35 +91,65 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 
 def cumsum(input, dim, *, dtype=None, mask=None):
-    """Running sums along ``dim`` in which what is masked out counts as 0."""
+    """Running sums along ``dim`` in which what is masked out counts as 0.
+
+    Example:
+        >>> clnn.masked.cumsum(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([[3., 3., 5.]])
+    """
     return _filled(_cast(input, dtype, dt.int64), mask, 0).cumsum(dim)
 
 
 def cumprod(input, dim, *, dtype=None, mask=None):
-    """Running products along ``dim`` in which what is masked out counts as 1."""
+    """Running products along ``dim`` in which what is masked out counts as 1.
+
+    Example:
+        >>> clnn.masked.cumprod(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([[3., 3., 6.]])
+    """
     return _filled(_cast(input, dtype, dt.int64), mask, 1).cumprod(dim)
 
 
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Largest selected element over ``dim`` (all dimensions by default)."""
+    """Largest selected element over ``dim`` (all dimensions by default).
+
+    Example:
+        >>> clnn.masked.amax(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([3.])
+    """
     x = _cast(input, dtype)
     return _filled(x, mask, _worst(x.dtype, True)).amax(_dims(input, dim), keepdim)
 
 
 def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Smallest selected element over ``dim`` (all dimensions by default)."""
+    """Smallest selected element over ``dim`` (all dimensions by default).
+
+    Example:
+        >>> clnn.masked.amin(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([2.])
+    """
     x = _cast(input, dtype)
     return _filled(x, mask, _worst(x.dtype, False)).amin(_dims(input, dim), keepdim)
 
 
 def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Place of the largest selected element along ``dim``, or in the flat tensor, as a number of the dtype of the input, as in PyTorch."""
+    """Place of the largest selected element along ``dim``, or in the flat tensor, as a number of the dtype of the input, as in PyTorch.
+
+    Example:
+        >>> clnn.masked.argmax(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([0.])
+    """
     x = _cast(input, dtype)
     return _filled(x, mask, _worst(x.dtype, True)).argmax(dim, bool(keepdim)).to(x.dtype)
 
 
 def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Place of the smallest selected element along ``dim``, or in the flat tensor."""
+    """Place of the smallest selected element along ``dim``, or in the flat tensor.
+
+    Example:
+        >>> clnn.masked.argmin(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([2.])
+    """
     x = _cast(input, dtype)
     return _filled(x, mask, _worst(x.dtype, False)).argmin(dim, bool(keepdim)).to(x.dtype)
 
@@ -125,6 +165,10 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
     Raises:
         ValueError: the result would be of integers.
+
+    Example:
+        >>> clnn.masked.mean(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([2.5000])
     """
     x = _cast(input, dtype)
     _needs_float("mean", x.dtype, dtype is not None)
@@ -136,7 +180,12 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 
 def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
-    """Median of the selected elements along ``dim``, the lower one of two; NaN where there is none."""
+    """Median of the selected elements along ``dim``, the lower one of two; NaN where there is none.
+
+    Example:
+        >>> clnn.masked.median(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([2.])
+    """
     x = _cast(input, dtype)
     if not x.dtype.is_floating_point:
         raise ValueError(f"input dtype {x.dtype} not supported for masked median; it takes floats")
@@ -144,17 +193,32 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
 
 
 def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """``log(sum(exp(x)))`` of the selected elements over ``dim``."""
+    """``log(sum(exp(x)))`` of the selected elements over ``dim``.
+
+    Example:
+        >>> clnn.masked.logsumexp(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([3.3133])
+    """
     return _filled(_cast(input, dtype, dt.float_default()), mask, -math.inf).logsumexp(_dims(input, dim), keepdim)
 
 
 def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
-    """``log(exp(x) + exp(y))`` in which a masked element of either counts as ``exp(-inf)``."""
+    """``log(exp(x) + exp(y))`` in which a masked element of either counts as ``exp(-inf)``.
+
+    Example:
+        >>> clnn.masked.logaddexp(clnn.zeros(2), clnn.zeros(2), input_mask=clnn.tensor([True, False]))
+        tensor([0.6931, 0.0000])
+    """
     return REGISTRY["logaddexp"].fn(_filled(_cast(input, dtype), input_mask, -math.inf), _filled(_cast(other, dtype), other_mask, -math.inf))
 
 
 def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):           # noqa: A002
-    """Vector norm of the selected elements over ``dim`` (all dimensions by default)."""
+    """Vector norm of the selected elements over ``dim`` (all dimensions by default).
+
+    Example:
+        >>> clnn.masked.norm(clnn.tensor([[3.0, 1.0, 2.0]]), 2, 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([3.6056])
+    """
     x = _cast(input, dtype)
     return REGISTRY["linalg_vector_norm"].fn(_filled(x, mask, math.inf if ord < 0 else 0), ord, _dims(input, dim), keepdim)
 
@@ -173,32 +237,62 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
 
 
 def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
-    """Variance of the selected elements over ``dim`` (all dimensions by default); ``correction`` is taken from their number, 1 by default."""
+    """Variance of the selected elements over ``dim`` (all dimensions by default); ``correction`` is taken from their number, 1 by default.
+
+    Example:
+        >>> clnn.masked.var(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([0.5000])
+    """
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
-    """Standard deviation of the selected elements: the square root of :func:`var`."""
+    """Standard deviation of the selected elements: the square root of :func:`var`.
+
+    Example:
+        >>> clnn.masked.std(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([0.7071])
+    """
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 
 def softmax(input, dim, *, dtype=None, mask=None):
-    """Softmax of the selected elements along ``dim``; the others are 0, and NaN where none is selected."""
+    """Softmax of the selected elements along ``dim``; the others are 0, and NaN where none is selected.
+
+    Example:
+        >>> clnn.masked.softmax(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([[0.7311, 0.0000, 0.2689]])
+    """
     return _filled(_cast(input, dtype), mask, -math.inf).softmax(dim)
 
 
 def log_softmax(input, dim, *, dtype=None, mask=None):
-    """Logarithm of :func:`softmax`."""
+    """Logarithm of :func:`softmax`.
+
+    Example:
+        >>> clnn.masked.log_softmax(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([[-0.3133,    -inf, -1.3133]])
+    """
     return _filled(_cast(input, dtype), mask, -math.inf).log_softmax(dim)
 
 
 def softmin(input, dim, *, dtype=None, mask=None):
-    """Softmax of the negative of the selected elements along ``dim``."""
+    """Softmax of the negative of the selected elements along ``dim``.
+
+    Example:
+        >>> clnn.masked.softmin(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([[0.2689, 0.0000, 0.7311]])
+    """
     return (-_filled(_cast(input, dtype), mask, math.inf)).softmax(dim)
 
 
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):                   # noqa: A002
-    """The selected elements divided by their norm along ``dim``, which counts as at least ``eps``; the others are 0."""
+    """The selected elements divided by their norm along ``dim``, which counts as at least ``eps``; the others are 0.
+
+    Example:
+        >>> clnn.masked.normalize(clnn.tensor([[3.0, 1.0, 2.0]]), 2, 1, mask=clnn.tensor([[True, False, True]]))
+        tensor([[0.8321, 0.0000, 0.5547]])
+    """
     x = _cast(input, dtype)
     size = norm(x, ord, dim, keepdim=True, mask=mask)
     return _filled(x, mask, 0) / REGISTRY["maximum"].fn(size, size.new_full((), eps))

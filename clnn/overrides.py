@@ -25,7 +25,12 @@ _override.activate()            # who imports this module means to take somethin
 
 
 def has_torch_function(relevant_args) -> bool:
-    """Whether a call with these arguments is to be handed over: one of them has ``__torch_function__``, or a mode is active."""
+    """Whether a call with these arguments is to be handed over: one of them has ``__torch_function__``, or a mode is active.
+
+    Example:
+        >>> clnn.overrides.has_torch_function((clnn.ones(1), 2))
+        False
+    """
     return _override.asked(tuple(relevant_args))
 
 
@@ -120,7 +125,13 @@ def get_ignored_functions():
 
 
 def get_testing_overrides():
-    """For each overridable function, one of the same signature that returns -1."""
+    """For each overridable function, one of the same signature that returns -1.
+
+    Example:
+        >>> import inspect
+        >>> inspect.signature(clnn.overrides.get_testing_overrides()[clnn.relu])
+        <Signature (input, inplace=False)>
+    """
     def stand_in(func):
         def dummy(*args, **kwargs):
             return -1
@@ -149,7 +160,12 @@ def resolve_name(f):
 
 
 def is_tensor_method_or_property(func) -> bool:
-    """Whether ``func`` is a member of ``Tensor``, as a class is told of it."""
+    """Whether ``func`` is a member of ``Tensor``, as a class is told of it.
+
+    Example:
+        >>> clnn.overrides.is_tensor_method_or_property(clnn.Tensor.add)
+        True
+    """
     return func in _members() or getattr(func, "__name__", None) in ("__get__", "__set__", "__delete__")
 
 
@@ -159,7 +175,12 @@ def _members():
 
 
 def is_tensor_like(inp) -> bool:
-    """Whether ``inp`` is a tensor or has ``__torch_function__``."""
+    """Whether ``inp`` is a tensor or has ``__torch_function__``.
+
+    Example:
+        >>> clnn.overrides.is_tensor_like(clnn.ones(1)), clnn.overrides.is_tensor_like([1.0])
+        (True, False)
+    """
     return isinstance(inp, Tensor) or hasattr(inp, "__torch_function__")
 
 

@@ -76,7 +76,15 @@ rng.default = default_generator = Generator()
 
 
 def manual_seed(seed):
-    """Seed the default generator, which every device uses; returns it."""
+    """Seed the default generator, which every device uses; returns it.
+
+    Example:
+        >>> _ = clnn.manual_seed(3)
+        >>> a = clnn.randn(2)
+        >>> _ = clnn.manual_seed(3)
+        >>> clnn.equal(a, clnn.randn(2))
+        True
+    """
     return default_generator.manual_seed(seed)
 
 
@@ -86,17 +94,39 @@ def seed():
 
 
 def initial_seed():
-    """The seed of the default generator."""
+    """The seed of the default generator.
+
+    Example:
+        >>> _ = clnn.manual_seed(3)
+        >>> clnn.initial_seed()
+        3
+    """
     return default_generator.initial_seed()
 
 
 def get_rng_state(device=None):
-    """State of the default generator, for :func:`set_rng_state`."""
+    """State of the default generator, for :func:`set_rng_state`.
+
+    Example:
+        >>> state = clnn.get_rng_state()
+        >>> a = clnn.randn(2)
+        >>> clnn.set_rng_state(state)
+        >>> clnn.equal(a, clnn.randn(2))
+        True
+    """
     return default_generator.get_state()
 
 
 def set_rng_state(new_state, device=None):
-    """Return the default generator to a state that :func:`get_rng_state` gave."""
+    """Return the default generator to a state that :func:`get_rng_state` gave.
+
+    Example:
+        >>> state = clnn.get_rng_state()
+        >>> a = clnn.randn(2)
+        >>> clnn.set_rng_state(state)
+        >>> clnn.equal(a, clnn.randn(2))
+        True
+    """
     default_generator.set_state(new_state)
 
 

@@ -4,6 +4,7 @@ Whatever the program or a library it uses imports as ``torch`` is clnn then; PyT
 """
 from __future__ import annotations
 
+import importlib.util
 import os
 import runpy
 import sys
@@ -12,6 +13,16 @@ _USAGE = """usage: python -m clnn run [-m] PROGRAM [arguments]
 
 Runs a Python file (or, with -m, a module) as python itself would, with clnn in the place of torch.
 CLNN_DEVICE names the device."""
+
+
+def _finds(module) -> bool:
+    """Whether ``module`` is there; its packages are imported, and what they raise is the program's own."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError as exc:
+        if exc.name and (module + ".").startswith(exc.name + "."):
+            return False
+        raise
 
 
 def main(args) -> int:
@@ -30,6 +41,9 @@ def main(args) -> int:
     sys.argv = list(args)
     if as_module:
         sys.path.insert(0, "")
+        if not _finds(program):
+            print(f"there is no module {program!r} to run", file=sys.stderr)
+            return 2
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     else:
         sys.path.insert(0, os.path.dirname(os.path.abspath(program)))

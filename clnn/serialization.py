@@ -1,6 +1,7 @@
 """Saving and loading checkpoints: PyTorch's zip format and safetensors.
 
-`clnn.load` never runs code of a file: it understands tensors and plain containers, and refuses everything else but what the program vouched for.
+`clnn.load` never runs code of a file: it understands tensors and plain containers, modules whose classes the program has imported
+(`weights_only=False`), and refuses everything else but what the program vouched for.
 """
 
 import contextlib
@@ -70,7 +71,8 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         f: file name, or a binary file open for reading.
         map_location: where tensors go: a device or its name, a dict from saved to wanted names, or a function
             `(storage, saved name) -> device name or None`. The default device if None.
-        weights_only: accepted; loading is always restricted to tensors, plain containers and what :func:`add_safe_globals` names, also with False.
+        weights_only: False also takes whole modules whose classes the program has imported: their attributes are set, nothing of the file is run.
+            Else, and for all other objects, loading is restricted to tensors, plain containers and what :func:`add_safe_globals` names.
         pickle_module, mmap: accepted and without effect.
 
     Raises:
@@ -91,17 +93,17 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
             raise TypeError(f"load: f must be a file name or a file open for reading, got {type(f).__name__}")
         if not (hasattr(f, "seek") and (not hasattr(f, "seekable") or f.seekable())):
             f = io.BytesIO(f.read())
-        return _load_zip(f, map_location, "the file")
+        return _load_zip(f, map_location, "the file", weights_only is False)
     name = os.fsdecode(f)
     if name.endswith((".safetensors", INDEX_SUFFIX)):
         return load_safetensors(name, resolve_location(map_location, "cpu"))
     if name.endswith(".bin.index.json"):
         return load_shards(name, lambda shard: load(shard, map_location))[0]
     with open(name, "rb") as file:
-        return _load_zip(file, map_location, name)
+        return _load_zip(file, map_location, name, weights_only is False)
 
 
-def _load_zip(file, map_location, name):
+def _load_zip(file, map_location, name, modules):
     start = file.tell()
     head = file.read(262)
     file.seek(start)
@@ -112,7 +114,7 @@ def _load_zip(file, map_location, name):
     if head[8:9] == b"{" and head[:4] != b"PK\x03\x04":  # safetensors under another name
         return load_safetensors(file, resolve_location(map_location, "cpu"))
     check_format(head, head[257:262], name)
-    return ZipReader(file, map_location, name).read()
+    return ZipReader(file, map_location, name, modules).read()
 
 
 def add_safe_globals(safe_globals):
@@ -148,7 +150,14 @@ def clear_safe_globals():
 
 @contextlib.contextmanager
 def safe_globals(safe_globals):
-    """:func:`add_safe_globals` for the length of a block."""
+    """:func:`add_safe_globals` for the length of a block.
+
+    Example:
+        >>> import datetime
+        >>> with clnn.serialization.safe_globals([datetime.date]):
+        ...     print(len(clnn.serialization.get_safe_globals()))
+        1
+    """
     before = dict(trusted)
     trust(safe_globals)
     try:

@@ -1,8 +1,10 @@
 """PyTorch's ``special`` functions: names of clnn's operators, and functions composed of them. Gradients follow by themselves."""
 from __future__ import annotations
 
+import functools
 import math
 
+from ._tensor.inplace import set_out
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
 from .graph.op import REGISTRY
@@ -21,13 +23,37 @@ def _where(condition, a, b):
     return REGISTRY["where"].fn(condition, a, b)
 
 
+def _with_out(fn):
+    """``fn``, taking ``out=`` and refusing calls without a tensor."""
+    @functools.wraps(fn)
+    def call(*args, out=None, **kwargs):
+        if all(isinstance(a, (int, float, complex)) for a in (*args, *kwargs.values())):
+            raise TypeError(f"special_{fn.__name__}() received an invalid combination of arguments - got ({', '.join(type(a).__name__ for a in args)}), "
+                            "but expected at least one Tensor")
+        r = fn(*args, **kwargs)
+        return r if out is None else set_out(out, r, args)
+    return call
+
+
+@_with_out
 def entr(input):
-    """``-x ln x``, 0 at 0 and -inf below."""
+    """``-x ln x``, 0 at 0 and -inf below.
+
+    Example:
+        >>> clnn.special.entr(clnn.tensor([0.0, 0.5]))
+        tensor([0.0000, 0.3466])
+    """
     return REGISTRY["_entr"].fn(input)
 
 
+@_with_out
 def xlog1py(input, other):
-    """``input * log1p(other)``, and 0 where ``input`` is 0 (unless ``other`` is NaN)."""
+    """``input * log1p(other)``, and 0 where ``input`` is 0 (unless ``other`` is NaN).
+
+    Example:
+        >>> clnn.special.xlog1py(clnn.tensor([0.0, 2.0]), clnn.tensor([-1.0, 1.0]))
+        tensor([0.0000, 1.3863])
+    """
     import clnn
     input = input if isinstance(input, clnn.Tensor) else clnn.full_like(other, input)
     other = other if isinstance(other, clnn.Tensor) else clnn.full_like(input, other)
@@ -35,8 +61,14 @@ def xlog1py(input, other):
     return _where((input == 0) & (other == other), value.new_zeros(()), value)
 
 
+@_with_out
 def ndtr(input):
-    """The standard normal distribution function: half of ``erfc(-x / sqrt 2)``."""
+    """The standard normal distribution function: half of ``erfc(-x / sqrt 2)``.
+
+    Example:
+        >>> clnn.special.ndtr(clnn.tensor([0.0, 1.0]))
+        tensor([0.5000, 0.8413])
+    """
     return (input * -math.sqrt(0.5)).erfc() * 0.5
 
 
@@ -45,8 +77,14 @@ def _float(x):
     return x.to(dt.float_default()) if isinstance(x, Tensor) and x.dtype.category < dt.FLOAT else x
 
 
+@_with_out
 def ndtri(input):
-    """The inverse of :func:`ndtr`: by erfinv in the middle, in the tails by Newton's method on the logarithm."""
+    """The inverse of :func:`ndtr`: by erfinv in the middle, in the tails by Newton's method on the logarithm.
+
+    Example:
+        >>> clnn.special.ndtri(clnn.tensor([0.5, 0.975]))
+        tensor([0.0000, 1.9600])
+    """
     input = _float(input)
     middle = (input * 2 - 1).erfinv() * math.sqrt(2)
     low = input < 0.5
@@ -60,8 +98,14 @@ def ndtri(input):
     return _where(inside, _where(low, x, -x), middle)
 
 
+@_with_out
 def log_ndtr(input):
-    """The logarithm of :func:`ndtr`, also where the function itself underflows."""
+    """The logarithm of :func:`ndtr`, also where the function itself underflows.
+
+    Example:
+        >>> clnn.special.log_ndtr(clnn.tensor([-20.0, 0.0]))
+        tensor([-203.9172,   -0.6931])
+    """
     left = input < -1
     far, near = _where(left, input, -1.0), _where(left, -1.0, input)
     near = _where(near < 1, ndtr(near).log(), (-ndtr(-near)).log1p())
@@ -77,8 +121,7 @@ def _recurrence(input, n, second, step):
         for k in sorted(set(n.flatten().tolist())):                 # one recurrence per degree that occurs
             got = _where(n == k, _recurrence(values, int(k), second, step), got)
         return got
-    if not isinstance(n, int):
-        raise TypeError(f"the degree of a polynomial is an int, got {type(n).__name__}")
+    n, input = int(n), _float(input)
     before, now = input * 0 + 1, second(input)
     if n <= 0:
         return before * (n == 0)
@@ -87,54 +130,104 @@ def _recurrence(input, n, second, step):
     return now
 
 
+@_with_out
 def chebyshev_polynomial_t(input, n):
-    """Chebyshev polynomial of the first kind."""
+    """Chebyshev polynomial of the first kind: ``cos(n t)`` of ``x = cos t``.
+
+    Example:
+        >>> clnn.special.chebyshev_polynomial_t(clnn.tensor([0.0, 0.5]), 2)
+        tensor([-1.0000, -0.5000])
+    """
     return _recurrence(input, n, lambda x: x, lambda x, k, a, b: 2 * x * a - b)
 
 
+@_with_out
 def chebyshev_polynomial_u(input, n):
-    """Chebyshev polynomial of the second kind."""
+    """Chebyshev polynomial of the second kind: ``sin((n + 1) t) / sin t`` of ``x = cos t``.
+
+    Example:
+        >>> clnn.special.chebyshev_polynomial_u(clnn.tensor([0.0, 0.5]), 2)
+        tensor([-1.,  0.])
+    """
     return _recurrence(input, n, lambda x: 2 * x, lambda x, k, a, b: 2 * x * a - b)
 
 
+@_with_out
 def chebyshev_polynomial_v(input, n):
-    """Chebyshev polynomial of the third kind."""
+    """Chebyshev polynomial of the third kind: ``cos((n + 1/2) t) / cos(t / 2)`` of ``x = cos t``.
+
+    Example:
+        >>> clnn.special.chebyshev_polynomial_v(clnn.tensor([0.0, 0.5]), 2)
+        tensor([-1., -1.])
+    """
     return _recurrence(input, n, lambda x: 2 * x - 1, lambda x, k, a, b: 2 * x * a - b)
 
 
+@_with_out
 def chebyshev_polynomial_w(input, n):
-    """Chebyshev polynomial of the fourth kind."""
+    """Chebyshev polynomial of the fourth kind: ``sin((n + 1/2) t) / sin(t / 2)`` of ``x = cos t``.
+
+    Example:
+        >>> clnn.special.chebyshev_polynomial_w(clnn.tensor([0.0, 0.5]), 2)
+        tensor([-1.,  1.])
+    """
     return _recurrence(input, n, lambda x: 2 * x + 1, lambda x, k, a, b: 2 * x * a - b)
 
 
+@_with_out
 def hermite_polynomial_h(input, n):
-    """Hermite polynomial of physics."""
+    """Hermite polynomial of physics: ``(-1)^n exp(x^2)`` times the n-th derivative of ``exp(-x^2)``.
+
+    Example:
+        >>> clnn.special.hermite_polynomial_h(clnn.tensor([0.0, 0.5]), 2)
+        tensor([-2., -1.])
+    """
     return _recurrence(input, n, lambda x: 2 * x, lambda x, k, a, b: 2 * x * a - 2 * k * b)
 
 
+@_with_out
 def hermite_polynomial_he(input, n):
-    """Hermite polynomial of probability."""
+    """Hermite polynomial of probability: ``(-1)^n exp(x^2 / 2)`` times the n-th derivative of ``exp(-x^2 / 2)``.
+
+    Example:
+        >>> clnn.special.hermite_polynomial_he(clnn.tensor([0.0, 0.5]), 2)
+        tensor([-1.0000, -0.7500])
+    """
     return _recurrence(input, n, lambda x: x, lambda x, k, a, b: x * a - k * b)
 
 
+@_with_out
 def laguerre_polynomial_l(input, n):
-    """Laguerre polynomial."""
+    """Laguerre polynomial: ``exp(x) / n!`` times the n-th derivative of ``exp(-x) x^n``.
+
+    Example:
+        >>> clnn.special.laguerre_polynomial_l(clnn.tensor([0.0, 0.5]), 2)
+        tensor([1.0000, 0.1250])
+    """
     return _recurrence(input, n, lambda x: 1 - x, lambda x, k, a, b: ((2 * k + 1 - x) * a - k * b) / (k + 1))
 
 
+@_with_out
 def legendre_polynomial_p(input, n):
-    """Legendre polynomial."""
+    """Legendre polynomial: ``1 / (2^n n!)`` times the n-th derivative of ``(x^2 - 1)^n``.
+
+    Example:
+        >>> clnn.special.legendre_polynomial_p(clnn.tensor([0.0, 0.5]), 2)
+        tensor([-0.5000, -0.1250])
+    """
     return _recurrence(input, n, lambda x: x, lambda x, k, a, b: ((2 * k + 1) * x * a - k * b) / (k + 1))
 
 
-def _shifted(fn, kind):
+def _shifted(fn, kind, shown):
     def polynomial(input, n):
         return fn(2 * _float(input) - 1, n)
-    polynomial.__name__, polynomial.__doc__ = f"shifted_chebyshev_polynomial_{kind}", f"Chebyshev polynomial {kind.upper()} of ``2 input - 1``."
-    return polynomial
+    name = polynomial.__name__ = f"shifted_chebyshev_polynomial_{kind}"
+    polynomial.__doc__ = (f"Chebyshev polynomial {kind.upper()} of ``2 input - 1``.\n\nExample:\n"
+                          f"    >>> clnn.special.{name}(clnn.tensor([0.0, 0.5]), 2)\n    tensor({shown})")
+    return _with_out(polynomial)
 
 
-shifted_chebyshev_polynomial_t = _shifted(chebyshev_polynomial_t, "t")
-shifted_chebyshev_polynomial_u = _shifted(chebyshev_polynomial_u, "u")
-shifted_chebyshev_polynomial_v = _shifted(chebyshev_polynomial_v, "v")
-shifted_chebyshev_polynomial_w = _shifted(chebyshev_polynomial_w, "w")
+shifted_chebyshev_polynomial_t = _shifted(chebyshev_polynomial_t, "t", "[ 1., -1.]")
+shifted_chebyshev_polynomial_u = _shifted(chebyshev_polynomial_u, "u", "[ 3., -1.]")
+shifted_chebyshev_polynomial_v = _shifted(chebyshev_polynomial_v, "v", "[ 5., -1.]")
+shifted_chebyshev_polynomial_w = _shifted(chebyshev_polynomial_w, "w", "[ 1., -1.]")

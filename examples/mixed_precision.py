@@ -20,10 +20,10 @@ def make(dtype=torch.float32):
 def with_scaler():
     """Small float16 gradients would vanish, so the loss is scaled up and the gradients down again."""
     net, optimizer = make()
-    scaler = torch.amp.GradScaler()
+    scaler = torch.amp.GradScaler("gpu")
     for _ in range(STEPS):
         optimizer.zero_grad()
-        with torch.autocast("cuda", dtype=torch.float16):
+        with torch.autocast("gpu", dtype=torch.float16):
             output = net(X)
             loss = nn.functional.mse_loss(output, Y)
         assert output.dtype is torch.float16 and loss.dtype is torch.float32

@@ -33,6 +33,7 @@ def larger():
     yield "matmul 70x40x66", lambda: t(70, 40) @ t(40, 66)
     yield "bmm", lambda: clnn.bmm(t(3, 20, 33), t(3, 33, 18))
     yield "matvec", lambda: t(300, 200) @ t(200) if cpu else t(150, 130) @ t(130)
+    yield "vecmat", lambda: t(17) @ t(17, 600)
     yield "sum of 70000", lambda: t(70000).sum()
     yield "column sums", lambda: t(3000, 5).sum(0)
     yield "mean over the middle", lambda: t(4, 200, 6).mean(1)
@@ -41,6 +42,9 @@ def larger():
     yield "sort of a long row", lambda: t(1, 17000 if cpu else 5000).detach().sort(1)[0]
     yield "sort of integers", lambda: clnn.tensor(rng.integers(-9, 999, (2, 200))).sort(1)[0]
     yield "topk of 140", lambda: t(1, 600).topk(140)
+    yield "sort many rows", lambda: t(515, 10).detach().sort(1)[0]
+    yield "median of many rows", lambda: t(515, 10).detach().nanmedian(1)[0]
+    yield "larger image", lambda: clnn.nn.functional.interpolate(t(1, 2, 9, 20), size=(10, 33), mode="bilinear")
     yield "sort 3000", lambda: t(2, 3000).sort(1)[0]
     yield "cumsum 5000", lambda: t(2, 5000).cumsum(1)
     yield "conv2d", lambda: clnn.nn.functional.conv2d(t(2, 8, *(14, 14) if cpu else (9, 9)), t(16, 8, 3, 3), t(16), padding=1)
@@ -75,6 +79,7 @@ def larger():
         yield "places of largest in many short rows", lambda: t(rows, 5).detach().argmax(1)
         yield "sums of many short rows", lambda: t(515, 17).detach().sum(1)
         few = t(1371, 3).detach()
+        yield "columns", lambda: (t(40, 33).cumsum(0), clnn.stack([t(1400).detach(), t(1400).detach(), t(1400).detach()], -1))
         yield "few columns", lambda: (few.argmax(0), few.sum(0), few.cumsum(0), few.cumsum(1), few.flip(0).cumsum(0), few * few[0] + few[:, :1])
         yield "draws of vectors", lambda: (clnn.rand(4133), clnn.randn(4133), clnn.rand(4133, dtype=clnn.float64), clnn.randint(0, 9, (4133,)))
         yield "blocks as columns", lambda: clnn.nn.functional.unfold(t(1, 2, 9, 70), 3, padding=1)

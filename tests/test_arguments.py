@@ -20,6 +20,54 @@ REFUSED = {
     "out of topk": lambda t: t.topk(t.ones(2), 1, out=(t.ones(1), t.ones(1))),
     "out that repeats itself": lambda t: t.add(t.ones(3), 1, out=t.ones(1).expand(3)),
     "in place that repeats itself": lambda t: t.ones(1).expand(3).add_(1),
+    "in place on a part of itself": lambda t: (lambda x: x[1:].add_(x[:-1]))(t.ones(4)),
+    "in place on its transpose": lambda t: (lambda x: x.mul_(x.t()))(t.ones(2, 2)),
+    "copy of a part of itself": lambda t: (lambda x: x[1:].copy_(x[:-1]))(t.ones(4)),
+    "index on a part of itself": lambda t: (lambda x: x.__setitem__(t.tensor([1, 2, 3]), x[:3]))(t.ones(4)),
+    "scatter of a part of itself": lambda t: (lambda x: x[1:].scatter_(0, t.tensor([0, 1]), x[:2]))(t.ones(4)),
+    "out that is a part of the input": lambda t: (lambda x: t.exp(x[1:], out=x[:-1]))(t.ones(4)),
+    "out that is a part of an input of a list": lambda t: (lambda x: t.cat([x[:2], x[2:4]], out=x[1:5]))(t.ones(6)),
+    "maximum of a number": lambda t: t.maximum(t.ones(2), 1.0),
+    "logical_and of a number": lambda t: t.ones(2).logical_and(1),
+    "eq of a number and a tensor": lambda t: t.eq(1, t.ones(2)),
+    "atan2 of numbers": lambda t: t.atan2(1.0, 2.0),
+    "logaddexp2 of a number": lambda t: t.logaddexp2(t.ones(2), 1.0),
+    "hypot of integers": lambda t: t.hypot(t.ones(2, dtype=t.int32), t.ones(2, dtype=t.int32)),
+    "mse_loss of integers": lambda t: t.nn.functional.mse_loss(t.ones(2, dtype=t.int64), t.ones(2, dtype=t.int64)),
+    "floor of bool": lambda t: t.ones(2, dtype=t.bool).floor(),
+    "bag of integers": lambda t: t.nn.functional.embedding_bag(t.tensor([[0, 1]]), t.ones(2, 2, dtype=t.int64)),
+    "kthvalue of bool": lambda t: t.ones(2, dtype=t.bool).kthvalue(1),
+    "bool powers": lambda t: t.ones(2, dtype=t.bool).pow(t.ones(2, dtype=t.bool)),
+    "unravel_index of floats": lambda t: t.unravel_index(t.ones(2), (2, 2)),
+    "tril_indices of floats": lambda t: t.tril_indices(2, 2, dtype=t.float32),
+    "linspace of bool": lambda t: t.linspace(0, 1, 3, dtype=t.bool),
+    "linspace of 2.5 steps": lambda t: t.linspace(0, 1, 2.5),
+    "vecdot of integers": lambda t: t.linalg.vecdot(t.ones(2, dtype=t.int64), t.ones(2, dtype=t.int64)),
+    "negative rtol": lambda t: t.isclose(t.ones(2), t.ones(2), rtol=-1.0),
+    "renorm of a vector": lambda t: t.renorm(t.ones(2), 2, 0, 1.0),
+    "negative weights": lambda t: t.cov(t.ones(2, 3), fweights=t.tensor([1, -1, 2])),
+    "out of another dtype": lambda t: t.norm(t.ones(2), out=t.zeros((), dtype=t.float64)),
+    "out of positions": lambda t: t.argmax(t.ones(2), out=t.zeros(())),
+    "out of all": lambda t: t.all(t.ones(2), out=t.zeros((), dtype=t.int64)),
+    "floor out of another dtype": lambda t: t.floor(t.ones(2), out=t.zeros(2, dtype=t.float64)),
+    "mv out of another dtype": lambda t: t.mv(t.ones(2, 2), t.ones(2), out=t.zeros(2, dtype=t.float64)),
+    "arange out of another dtype": lambda t: t.arange(3, dtype=t.int32, out=t.zeros(3)),
+    **{f"{n} out of another dtype": lambda t, n=n: getattr(t, n)(t.ones(2), out=t.zeros(2, dtype=t.float64)) for n in ("neg", "sign", "trunc", "nan_to_num")},
+    "softmax out of another dtype": lambda t: t.softmax(t.ones(2), 0, out=t.zeros(2, dtype=t.float64)),
+    "take out of another dtype": lambda t: t.take(t.ones(2), t.tensor([0]), out=t.zeros(1, dtype=t.float64)),
+    "cat out of another dtype": lambda t: t.cat([t.ones(2)], out=t.zeros(2, dtype=t.int32)),
+    "sort out of another dtype": lambda t: t.sort(t.ones(2), out=(t.zeros(2, dtype=t.float64), t.zeros(2, dtype=t.int64))),
+    "renorm out of another dtype": lambda t: t.renorm(t.ones(2, 2), 2, 0, 1.0, out=t.zeros(2, 2, dtype=t.float64)),
+    "no shape with an open size": lambda t: t.ones(1).reshape(0, -1),
+    "float_power_ of single precision": lambda t: t.ones(2).float_power_(2),
+    "narrow from a list": lambda t: t.ones(3).narrow(0, t.tensor([1]), 1),
+    "no groups": lambda t: t.nn.functional.conv1d(t.ones(1, 2, 4), t.ones(2, 2, 2), groups=0),
+    "pooling of too few dimensions": lambda t: t.nn.functional.adaptive_avg_pool2d(t.ones(2, 2), (2, 2)),
+    "linear_cross_entropy of a vector": lambda t: t.nn.functional.linear_cross_entropy(t.ones(2, 3), t.ones(3), t.tensor([0, 1])),
+    "ndtr of a number": lambda t: t.special.ndtr(1.0),
+    "dropout of integers": lambda t: t.nn.functional.dropout(t.ones(2, dtype=t.int32)),
+    "in place to another empty shape": lambda t: t.ones(0, 1, 3).add_(t.ones(0, 4, 3)),
+    "digits of integers": lambda t: t.round(t.ones(2, dtype=t.int32), decimals=1),
     "dot": lambda t: t.dot(t.ones(2), 1),
     "outer": lambda t: t.outer(t.ones(2), [1]),
     "equal": lambda t: t.equal(t.ones(1), 1),
@@ -48,6 +96,62 @@ def test_refused(name):
         kinds.append(caught.value)
     mine, theirs = kinds
     assert type(mine).__name__ == type(theirs).__name__, (mine, theirs)
+
+
+def test_complex_means_of_what_is_scattered():
+    x, index, src = [1 + 1j, 2.0, 3j], [0, 0, 2], [2j, 4.0, 1.0]
+    for reduce in ("sum", "mean", "prod"):
+        got, want = (lib.tensor(x).scatter_reduce(0, lib.tensor(index), lib.tensor(src), reduce, include_self=False).tolist() for lib in (clnn, torch))
+        assert got == want
+    f = [lib.nn.functional.dropout(lib.ones(2, dtype=lib.int32), 1.0) for lib in (clnn, torch)]
+    assert str(f[0].dtype)[5:] == str(f[1].dtype)[6:] == "int32" and f[0].tolist() == [0, 0]
+
+
+def test_the_same_memory_is_no_overlap():
+    """Inputs that are what is written, element by element, and interleaved or separate regions."""
+    x = clnn.arange(6.0)
+    clnn.add(x, 1, out=x)
+    x.view(2, 3).mul_(x.reshape(2, 3))
+    x[:3].add_(x[3:])
+    x[::2].add_(x[1::2])
+    assert x.tolist() == [17.0 + 29, 29.0, 45.0 + 16, 16.0, 25.0 + 36, 36.0]
+
+
+@pytest.mark.parametrize("name", ["qr", "cholesky", "lu", "chain_matmul"])
+def test_deprecated(name):
+    texts = []
+    for lib in (clnn, torch):
+        before = lib.is_warn_always_enabled()
+        lib.set_warn_always(True)
+        try:
+            with pytest.warns(UserWarning) as got:
+                getattr(lib, name)(lib.eye(2))
+        finally:
+            lib.set_warn_always(before)
+        texts.append(str(got[0].message)[:60])
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("name", ["qr", "cholesky", "lu", "lu_factor"])
+def test_not_deprecated(name):
+    """What replaces them is another entry."""
+    before = clnn.is_warn_always_enabled()
+    clnn.set_warn_always(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            getattr(clnn.linalg, name)(clnn.eye(2))
+    finally:
+        clnn.set_warn_always(before)
+
+
+def test_factors_before_operands_are_old():
+    clnn.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="overload of add is deprecated"):
+            assert clnn.ones(1).add(2, clnn.ones(1)).tolist() == [3.0]
+    finally:
+        clnn.set_warn_always(False)
 
 
 @pytest.mark.parametrize("name", WARNED)

@@ -562,3 +562,18 @@ def test_hooks_can_be_disabled():
     with clnn.autograd.graph.disable_saved_tensors_hooks("not now"):
         with pytest.raises(RuntimeError, match="not now"), clnn.autograd.graph.saved_tensors_hooks(None, None):
             pass
+
+SHOWN = {
+    "masked_fill": lambda t, x: x.masked_fill(x > 0, 0.0), "index_add": lambda t, x: t.zeros(3, 4).index_add(0, t.tensor([0, 1, 0]), x),
+    "index_select": lambda t, x: x.index_select(0, t.tensor([1])), "addmm": lambda t, x: t.addmm(x, x, t.ones(4, 4)), "repeat": lambda t, x: x.repeat(2, 1),
+    "matmul of vectors": lambda t, x: x[0] @ x[1], "matmul of stacks": lambda t, x: x[None] @ t.ones(4, 4), "linear": lambda t, x: t.nn.functional.linear(x, x),
+    "squeeze": lambda t, x: x[:1].squeeze(0), "power of a number": lambda t, x: 2.0 ** x, "tril": lambda t, x: x.tril(),
+    "tensor as it is": lambda t, x: x.view(3, 4), "median": lambda t, x: x.median(1).values, "reflected": lambda t, x: t.nn.functional.pad(x, (1, 1), "reflect"),
+}
+
+
+@pytest.mark.parametrize("case", SHOWN)
+def test_names_of_operators_made_of_others(case):
+    """``grad_fn`` names the operator that the program called."""
+    names = [SHOWN[case](lib, lib.ones(3, 4, requires_grad=True)).grad_fn.name() for lib in (clnn, pytest.importorskip("torch"))]
+    assert names[0] == names[1]

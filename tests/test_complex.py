@@ -150,6 +150,7 @@ def test_products():
     both(lambda m, a, w: m.einsum("bixy,ioxy->boxy", a, w), numbers(2, 3, 4, 5), numbers(3, 2, 4, 5))
     both(lambda m, a, w, b: m.nn.functional.linear(a, w, b), numbers(2, 4, 5), numbers(3, 5), numbers(3))
     both(lambda m, a: a @ a.mH, numbers(2, 3, 4))
+    both(lambda m, a: m.frobenius_norm(a, (-2, -1)), numbers(2, 3, 4))
 
 
 @pytest.mark.parametrize("name, options", [("SGD", dict(lr=0.01, momentum=0.9)), ("Adam", dict(lr=0.1)), ("AdamW", dict(lr=0.1, amsgrad=True))])

@@ -231,3 +231,7 @@ def test_constraints_lead_to_transforms():
     assert repr(D.constraints.interval(0, 2)) == repr(T.constraints.interval(0, 2)) and D.constraints.is_dependent(D.constraints.dependent)
     with pytest.raises(NotImplementedError, match="Cannot transform"):
         D.biject_to(D.constraints.boolean)
+    low, high, x = [-1.0, 0.0], [1.0, 3.0], [0.5, -0.2]
+    for kind, bounds in (("interval", (low, high)), ("greater_than", (low,)), ("less_than", (high,))):
+        got, want = (m.biject_to(getattr(m.constraints, kind)(*map(lib.tensor, bounds)))(lib.tensor(x)).tolist() for m, lib in ((D, clnn), (T, torch)))
+        assert got == pytest.approx(want, rel=1e-5)

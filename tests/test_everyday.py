@@ -101,6 +101,13 @@ CALLS = {
     "input by name": lambda t: [t.inverse(input=t.eye(2)), t.logdet(input=t.eye(2)), t.det(input=t.eye(2)), t.relu(input=t.ones(1))],
     "axes": lambda t: [t.tensor(A).sum(axis=0), t.swapaxes(t.tensor(A), axis0=0, axis1=1), t.cat([t.tensor(A)] * 2, axis=1), t.tensor(A).max(axis=1)[1]],
     "no inner elements": lambda t: [t.matmul(t.ones(5, 5, 0), t.ones(0, 5)), t.matmul(t.ones(0, 5, 2), t.ones(2, 3)).shape],
+    "norms of nothing": lambda t: [t.linalg.norm(t.ones(0, 3), o) for o in (1, 2, float("inf"), "nuc")] + [t.linalg.matrix_norm(t.ones(2, 0, 3), 1, keepdim=True)],
+    "sums in the dtype of the target": lambda t: [t.cumsum(t.ones(3), 0, out=t.empty(3, dtype=t.int64)), t.cumprod(t.ones(3) * 1.5, 0, out=t.empty(3, dtype=t.int64))],
+    "out of renorm": lambda t: [t.renorm(t.tensor(A), 2, 0, 1.0, out=t.empty(3, 2)), t.linalg.vecdot(t.tensor(A), t.tensor(A), out=t.empty(3))],
+    "bounds of bool": lambda t: [t.clamp(t.tensor([True, False]), max=t.tensor(False)), t.tensor([True, False]).clamp_min(t.tensor(True))],
+    "an index of nothing": lambda t: t.gather(t.ones(5), 0, t.ones(2, 0, dtype=t.int64)),
+    "runs that leave rows out": lambda t: [t._segment_reduce(t.arange(20.0).reshape(10, 2), "sum", unsafe=True, **k) for k in (
+        {"lengths": t.tensor([2, 3])}, {"offsets": t.tensor([1, 2, 5])})],
     "norms of no rows": lambda t: [_gradient(t, lambda w, f=f: f(t.ones(0, 1), (1,), w), [2.0]) for f in (t.nn.functional.layer_norm, t.nn.functional.rms_norm)],
     "last by -1": lambda t: [_gradient(t, lambda x: t.take_along_dim(x, t.tensor([-1, 0, -1]), 0) * t.tensor([1.0, 2.0, 4.0]), [0.0, 1.0, 2.0])],
     "output padding beyond the stride": lambda t: [t.nn.functional.conv_transpose2d(t.ones(2, 2, 4, 4), t.ones(2, 2, 4, 5), t.tensor([1.0, 2.0]), stride=2,
@@ -390,7 +397,7 @@ def test_import(line, as_torch):
     exec(re.sub(r"\btorch\b", "clnn", line), {})
 
 
-@pytest.mark.parametrize("name, why", [("nested", "nested tensors"), ("quantization", "quantised"), ("export", "graphs")])
+@pytest.mark.parametrize("name, why", [("package", "graphs"), ("quantization", "quantised")])
 def test_missing_modules_say_why(name, why):
     with pytest.raises(ModuleNotFoundError, match=why):
         importlib.import_module(f"clnn.{name}")

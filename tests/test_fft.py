@@ -143,6 +143,13 @@ def test_spectral_loss():
     both(loss, reals(2, 50), reals(2, 50))
 
 
+def test_spectra_warn():
+    with pytest.warns(UserWarning, match="window was not provided"):
+        clnn.stft(clnn.ones(2, 64), 16, return_complex=True)
+    with pytest.warns(UserWarning, match="return_complex=False is deprecated"):
+        clnn.stft(clnn.ones(2, 64), 16, window=clnn.hann_window(16), return_complex=False)
+
+
 def test_signals_come_back():
     x, w = clnn.tensor(reals(2, 64)), clnn.hann_window(16)
     assert clnn.allclose(clnn.istft(clnn.stft(x, 16, 4, window=w, return_complex=True), 16, 4, window=w), x, atol=1e-5)

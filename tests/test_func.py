@@ -255,6 +255,11 @@ def test_checkpoint_twice_through_one_graph(net):
     assert clnn.allclose(x.grad, 2 * first)
 
 
+def test_checkpoint_asks_for_its_kind():
+    with pytest.warns(UserWarning, match="use_reentrant parameter should be passed explicitly"):
+        checkpoint(clnn.sin, clnn.ones(2, 4))
+
+
 def test_second_derivatives_through_a_checkpoint():
     x = clnn.tensor(X, requires_grad=True)
     g, = clnn.autograd.grad(checkpoint(lambda a: (a.exp() * a.tanh()).sum(), x), x, create_graph=True)

@@ -199,6 +199,19 @@ def test_pooling_indices_and_unpooling(nd):
     close(many[1], getattr(TF, f"adaptive_max_pool{nd}d")(torch.tensor(x), 3, return_indices=True)[1], 0)
 
 
+@pytest.mark.parametrize("size", [4, 5, 8])
+def test_pooling_of_narrow_rows(size):
+    """Two and four outputs to a row: vectors of as many lanes."""
+    x = np.random.default_rng(size).permutation(6 * size * size).reshape(2, 3, size, size).astype("f")
+    for name in ("max_pool2d", "avg_pool2d"):
+        a, b = clnn.tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
+        got, want = getattr(F, name)(a, 2), getattr(TF, name)(b, 2)
+        (got * got).sum().backward()
+        (want * want).sum().backward()
+        close(got, want, 1e-6)
+        close(a.grad, b.grad, 1e-6)
+
+
 def test_overlapping_max_pool_adds_gradients():
     x = np.zeros((1, 1, 5, 5), "f")
     x[0, 0, 2, 2] = 1
@@ -308,6 +321,9 @@ def test_ctc_loss(target_form):
     got.backward()
     want.backward()
     close(a.grad, b.grad, 1e-5)
+    for lengths, sizes in (((12, 13, 3), sizes), ((12, 10, 3), (4, 2, 5))):      # on the device they are only known while the kernel runs
+        with pytest.raises(RuntimeError, match="length 13 of a sample|length 5 of a sample|target lengths, 11"):
+            F.ctc_loss(F.log_softmax(a, 2), clnn.tensor(targets), clnn.tensor(lengths), clnn.tensor(sizes)).item()
 
 
 def test_every_name_of_pytorch_exists():

@@ -99,6 +99,44 @@ def test_options(dev, options):
             product(dev, dt.float32, *size, tb=tb, **options)
 
 
+@pytest.mark.parametrize("size", [(1, 1100, 530), (1, 40, 17000), (1, 600, 4200), (700, 1, 37), (3, 1, 17000)], ids=str)
+def test_vectors(dev, size):
+    """By rows and by columns of the matrix, split sums, lengths that fill no vector."""
+    for tb in (False, True):
+        product(dev, dt.float32, *size, tb=tb)
+
+
+@pytest.mark.parametrize("size", [(3, 600, 70), (100, 3, 70), (100, 7, 200), (70, 12, 2100)], ids=str)
+def test_few_rows_or_columns(dev, size):
+    """Columns laid out as rows first, column-major operands turned, some rows at a time."""
+    for ta, tb in itertools.product((False, True), repeat=2):
+        product(dev, dt.float32, *size, ta, tb)
+    product(dev, dt.float32, *size, True, bias="n", alpha=0.5, beta=2.0)
+    product(dev, dt.float32, *size, batch=3)
+    product(dev, dt.float16, *size)
+
+
+@pytest.mark.parametrize("options", [dict(bias="n", epilogue="exp(v)", alpha=0.01), dict(bias="m", epilogue="relu", batch=3), dict(alpha=0.5, beta=2.0)], ids=str)
+def test_options_of_vectors(dev, options):
+    product(dev, dt.float32, 1, 700, 45, **options)
+    product(dev, dt.float32, 700, 1, 45, **options)
+
+
+def test_dtypes_of_vectors(dev):
+    for T in (dt.float16, dt.int8):
+        for size in ((1, 1100, 530), (700, 1, 37)):
+            product(dev, T, *size, out=dt.int32 if T is dt.int8 else None)
+
+
+def test_a_vector_does_not_spread_infinities(dev):
+    """Lanes of a row's last vector that were read before are left out, not multiplied by 0."""
+    a, x = np.ones((40, 37), "f"), np.ones(37, "f")
+    a[3, 25] = x[30] = np.inf
+    buf = put(dev, np.zeros(40, "f"))
+    _gemm.gemm(dev, dt.float32, 40, 1, 37, put(dev, a), PAD, (37, 1), put(dev, x), PAD, (1, 1), buf, PAD, 1)
+    np.testing.assert_array_equal(get(dev, buf, (40,), dt.float32), np.full(40, np.inf, "f"))
+
+
 @pytest.mark.parametrize("T", [dt.float64, dt.float16, dt.bfloat16, dt.int32, dt.int64, dt.int8, dt.uint8], ids=str)
 def test_dtypes(dev, T):
     if T.needs_fp64 and not dev.has_fp64:

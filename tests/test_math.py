@@ -235,3 +235,22 @@ def test_a_remainder_beside_its_mirror():
     k = (clnn.tensor(h) + clnn.tensor(c)) % 12
     got, want = clnn.minimum(k - 3.0, 9.0 - k).numpy(), (h + c) % 12
     np.testing.assert_allclose(got, np.minimum(want - 3, 9 - want), atol=1e-5)
+
+
+def test_numbers_keep_their_digits(dev):
+    """Python numbers that kernels of doubles take as arguments: epsilons, scales, smoothing."""
+    f, rng = clnn.nn.functional, np.random.default_rng(0)
+    x = rng.normal(size=(3, 4, 6))
+    t = clnn.tensor(x)
+
+    def normed(a, axes):
+        return (a - a.mean(axes, keepdims=True)) / np.sqrt(a.var(axes, keepdims=True) + 0.6)
+    scores = 0.3 * x @ x.transpose(0, 2, 1)
+    p = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    lp = (x[0] - np.log(np.exp(x[0]).sum(-1, keepdims=True)))
+    pairs = [(f.layer_norm(t, (6,), eps=0.6), normed(x, -1)), (f.batch_norm(t, None, None, training=True, eps=0.6), normed(x, (0, 2))),
+             (f.group_norm(t, 4, eps=0.6), normed(x, -1)), (f.scaled_dot_product_attention(t, t, t, scale=0.3), p @ x),
+             (f.cross_entropy(t[0], clnn.tensor([0, 1, 2, 3]), label_smoothing=0.1), -0.9 * lp[range(4), range(4)].mean() - 0.1 * lp.mean()),
+             (clnn.angle(-t.abs()), np.full_like(x, math.pi))]
+    for got, want in pairs:
+        np.testing.assert_allclose(got.numpy(), want, 1e-13, 1e-14)

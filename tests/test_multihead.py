@@ -154,3 +154,11 @@ def _padding_of_encoders(lib):
 def test_padding_of_encoders():
     torch = pytest.importorskip("torch")
     assert _padding_of_encoders(clnn) == _padding_of_encoders(torch)
+
+
+def test_warnings_of_masks_and_layers():
+    attention, x = clnn.nn.MultiheadAttention(8, 2), clnn.ones(3, 2, 8)
+    with pytest.warns(UserWarning, match="mismatched key_padding_mask and attn_mask"):
+        attention(x, x, x, key_padding_mask=clnn.zeros(2, 3, dtype=clnn.bool), attn_mask=clnn.zeros(3, 3))
+    with pytest.warns(UserWarning, match="self_attn.batch_first was not True"):
+        assert not clnn.nn.TransformerEncoder(clnn.nn.TransformerEncoderLayer(8, 2), 1).use_nested_tensor

@@ -411,3 +411,11 @@ def test_linear_cross_entropy_loss():
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     with pytest.raises(RuntimeError, match="weight shape"):
         nn.LinearCrossEntropyLoss(3, 5, weight=clnn.ones(4))
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss"])
+def test_weights_of_elements_average_as_in_torch(name):
+    x, w = np.array([[0.5, -2.0], [3.0, 0.1]], "f4"), np.array([[1.0, 2.0], [0.5, 4.0]], "f4")
+    got = getattr(nn.functional, name)(clnn.tensor(x), clnn.zeros(2, 2), weight=clnn.tensor(w))
+    want = getattr(torch.nn.functional, name)(torch.tensor(x), torch.zeros(2, 2), weight=torch.tensor(w))
+    np.testing.assert_allclose(got.item(), want.item(), rtol=1e-6)

@@ -120,9 +120,29 @@ def test_lbfgs(options):
             return loss
         for _ in range(2):
             loss = opt.step(closure)
-        results.append((p, float(loss), opt.state_dict()["state"][0]["n_iter"]))
+        results.append((p, float(loss), list(opt.state_dict()["state"][0])))
+    assert results[0][2] == results[1][2]
     assert_same(results[0][0], results[1][0], rtol=1e-3, atol=1e-3)
     assert results[0][1] == pytest.approx(results[1][1], rel=1e-3)
+
+
+@pytest.mark.parametrize("f", [lambda p: (p.cos() + 0.1 * p ** 2).sum(), lambda p: p.abs().sum()])
+def test_lbfgs_without_tolerances(f):
+    """The line search ends by a tolerance of its own; a function of straight lines has no cubic."""
+    ends = []
+    for lib in (clnn, torch):
+        p = lib.nn.Parameter(lib.linspace(-1, 1.5, 6))
+        opt = lib.optim.LBFGS([p], max_iter=20, tolerance_grad=0, tolerance_change=0, line_search_fn="strong_wolfe")
+
+        def closure():
+            opt.zero_grad()
+            loss = f(p)
+            loss.backward()
+            return loss
+        for _ in range(3):
+            opt.step(closure)
+        ends.append((f(p).item(), opt.state_dict()["state"][0]["func_evals"]))
+    assert ends[0][0] <= ends[1][0] + 1e-3 and ends[0][1] <= ends[1][1] + 40       # the limit alone would allow 75 more
 
 
 @pytest.mark.parametrize("options", [{}, dict(nesterov=False, adjust_lr_fn="match_rms_adamw")])
@@ -139,6 +159,16 @@ def test_muon(options):
     assert_same(*results, rtol=0.03, atol=0.03)  # PyTorch iterates in bfloat16
     with pytest.raises(ValueError, match="2D"):
         clnn.optim.Muon([clnn.nn.Parameter(clnn.ones(3))])
+
+
+def test_adagrad_of_complex_numbers_starts_with_both_parts():
+    ends = []
+    for lib in (clnn, torch):
+        w = lib.nn.Parameter(lib.tensor([1 + 2j, -1j]))
+        w.grad = lib.tensor([0.5 - 1j, 2 + 0j])
+        lib.optim.Adagrad([w], initial_accumulator_value=0.5).step()
+        ends.append(w.detach().numpy())
+    np.testing.assert_allclose(*ends, rtol=1e-6)
 
 
 def test_groups_and_errors():
@@ -165,6 +195,14 @@ def test_groups_and_errors():
                  lambda: clnn.optim.SGD([a], lr=0.1, momentum=-1), lambda: clnn.optim.SGD([a], lr=0.1, nesterov=True)):
         with pytest.raises(ValueError):
             make()
+    for make in (lambda lib, p: lib.optim.Adafactor([p], d=0.5), lambda lib, p: lib.optim.Adafactor([p], eps=(-1.0, 1.0)), lambda lib, p: lib.optim.Muon([p], lr=-1),
+                 lambda lib, p: lib.optim.Muon([p], adjust_lr_fn="no"), lambda lib, p: lib.optim.Muon([p]), lambda lib, p: lib.optim.LBFGS([p], lr=lib.ones(2))):
+        texts = []
+        for lib in (clnn, torch):
+            with pytest.raises(ValueError) as caught:
+                make(lib, lib.nn.Parameter(lib.ones(3)))
+            texts.append(str(caught.value))
+        assert texts[0].replace("clnn", "torch") == texts[1]
     named = clnn.optim.Adam([("a", a), ("b", b)])
     assert named.state_dict()["param_groups"][0]["param_names"] == ["a", "b"]
     other = clnn.optim.SGD([a], lr=0.1)
@@ -426,7 +464,7 @@ def test_grad_scaler_equals_torch():
 def test_grad_scaler_protocol():
     p = clnn.nn.Parameter(clnn.ones(2))
     opt = clnn.optim.SGD([p], lr=0.1)
-    scaler = clnn.amp.GradScaler(init_scale=4.0)
+    scaler = clnn.amp.GradScaler("cpu", init_scale=4.0)
     with pytest.raises(AssertionError):
         scaler.update()
     scaler.scale((p * 1).sum()).backward()
@@ -441,6 +479,17 @@ def test_grad_scaler_protocol():
     assert scaler.get_scale() == 2.0 and [t.item() for t in scaler.scale([clnn.ones(()), clnn.ones(())])] == [2.0, 2.0]
     off = clnn.amp.GradScaler(enabled=False)
     assert off.state_dict() == {} and off.get_scale() == 1.0 and off.scale(p) is p
+
+
+@pytest.mark.skipif(clnn.cuda.is_available(), reason="there is a GPU")
+def test_cuda_without_gpu_turns_mixed_precision_off():
+    with pytest.warns(UserWarning, match="not available. Disabling autocast"), clnn.autocast("cuda"):
+        assert (clnn.ones(4, 4) @ clnn.ones(4, 4)).dtype is clnn.float32
+    with pytest.warns(UserWarning, match="not available.  Disabling"):
+        scaler = clnn.amp.GradScaler()
+    assert not scaler.is_enabled() and scaler.get_scale() == 1.0 and scaler.state_dict() == {}
+    with pytest.warns(FutureWarning, match=r"amp.autocast\('cpu', args...\)"), clnn.cpu.amp.autocast():
+        assert (clnn.ones(4, 4) @ clnn.ones(4, 4)).dtype is clnn.bfloat16
 
 
 def test_autocast():

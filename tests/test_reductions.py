@@ -106,6 +106,19 @@ def test_scans_are_the_same_for_every_layout():
     assert clnn.equal(x.cumsum(0)[:, 3], x[:, 3].cumsum(0))
 
 
+def test_scans_are_the_same_however_many_go_at_once():
+    """A scan in one pass and one in parts give the same bits; the last of many columns are not lost."""
+    a = R.standard_normal((1500, 1031)).astype(F4)
+    x, y = clnn.from_numpy(a), clnn.from_numpy(a.T.copy())
+    for reverse in (False, True):
+        scan = clnn.ops.scans._cumsum
+        assert clnn.equal(scan(x, 0, reverse)[:, 1010:], scan(x[:, 1010:], 0, reverse))
+        assert clnn.equal(scan(y, 1, reverse)[1030:], scan(y[1030:], 1, reverse))
+        assert clnn.equal(scan(x, 0, reverse).t(), scan(y, 1, reverse))
+    for text in ("cummax(0)", "max(0)", "argmin(0)", "half().argmax(0)"):
+        check("x." + text, a)
+
+
 GRADIENTS = """norm()|norm(1, 1)|norm(3, 0)|norm(1.5)|norm(inf, 1)|norm(-inf, 1)|norm(dim=(0, 1), keepdim=True)|logsumexp(0)
 logsumexp((0, 1))|cumsum(0)|cumsum(1)|cumprod(0)|cumprod(1)|cummax(0)[0]|cummin(1)[0]|logcumsumexp(1)|diff()|diff(2)|max()|min(1)[0]
 max(0, True)[0]|amax()|amax(0)|amin((0, 1))|aminmax()[0]|aminmax(dim=1)[1]|prod()|prod(1)|var()|var(1)|std()|std(1, False)|nansum()|nanmean(1)

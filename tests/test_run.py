@@ -4,7 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from clnn import run
+import pytest
+
+from clnn import doctor, run
+from clnn.runtime import icd
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -17,7 +20,11 @@ def test_run_takes_the_place_of_torch(tmp_path):
         done = subprocess.run([sys.executable, "-m", "clnn", "run", *how, "a"], cwd=where, capture_output=True, text=True,
                               env={**os.environ, "PYTHONPATH": str(ROOT)})
         assert (done.returncode, done.stdout) == (3, "True ['a'] [0.0, 2.0]\n"), done.stderr
-    assert run.main(["nowhere.py"]) == 2 and run.main([]) == 2 and run.main(["--help"]) == 0
+    assert doctor.main(["--chached"]) == 2
+    assert run.main(["nowhere.py"]) == run.main([]) == 2 and run.main(["--help"]) == 0
+    code = "from clnn import run; print([run.main(['-m', name]) for name in ('nowhere', 'nowhere.sub')])"     # not here: torch is clnn from then on
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.stdout == "[2, 2]\n" and "there is no module 'nowhere.sub' to run" in done.stderr
 
 
 def test_functorch_is_there(tmp_path):
@@ -75,3 +82,24 @@ assert torch.func.vmap(torch.dot)(x, x).tolist() == [5, 50]
 """)
     done = subprocess.run([sys.executable, "-m", "clnn", "run", str(program)], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="vendors folders are Linux's")
+def test_driver_entries_survive_a_bad_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLNN_CACHE_DIR", str(tmp_path))
+    for name in ("OCL_ICD_VENDORS", "CLNN_VENDORS"):
+        monkeypatch.setenv(name, "")                # set again when the test ends
+    monkeypatch.setattr(icd, "icd_files", lambda: {"a.icd": "/nowhere/liba.so"})
+    entry = icd.prepare() / "a.icd"
+    entry.write_bytes(b"\x85damaged")
+    assert icd.prepare() == entry.parent and entry.read_text() == "/nowhere/liba.so\n"
+    entry.unlink()
+    filled, tries = icd._filled, []
+
+    def full(folder, files):
+        tries.append(folder)
+        if len(tries) == 1:
+            raise OSError(28, "No space left on device")
+        return filled(folder, files)
+    monkeypatch.setattr(icd, "_filled", full)
+    assert (icd.prepare() / "a.icd").is_file() and icd.prepare(only="a.icd") == entry.parent

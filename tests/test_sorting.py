@@ -178,3 +178,13 @@ def test_named_results():
     v, i = clnn.zeros(0), clnn.zeros(0, dtype=clnn.int64)
     clnn.sort(clnn.tensor([2.0, 1.0]), out=(v, i))
     assert v.tolist() == [1, 2] and i.tolist() == [1, 0]
+
+
+def test_unique_slices_in_the_order_of_the_other_dimensions():
+    x = np.array([[[1, 0], [0, 1]], [[0, 1], [1, 0]], [[0, 0], [0, 1]]])               # (3, 2, 2): the slices along the last one differ in [0, 0]
+    values, inverse = clnn.unique(clnn.tensor(x), return_inverse=True, dim=-1)
+    want, places = np.unique(np.moveaxis(x, -1, 0).reshape(2, -1), axis=0, return_inverse=True)
+    assert np.moveaxis(values.numpy(), -1, 0).reshape(2, -1).tolist() == want.tolist() and inverse.tolist() == places.ravel().tolist()
+    y = np.random.default_rng(0).integers(0, 2, (3, 4, 6))
+    got = clnn.unique(clnn.tensor(y), dim=-1).numpy()
+    assert np.moveaxis(got, -1, 0).reshape(got.shape[-1], -1).tolist() == np.unique(np.moveaxis(y, -1, 0).reshape(6, -1), axis=0).tolist()

@@ -117,3 +117,27 @@ def test_command_line(cache, capsys, tmp_path):
     assert cli.main(["merge", str(tmp_path / "missing.json")]) == 1
     assert cli.main(["search", "--op", "nothing"]) == 1
     assert "no tunable operator" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments, text", [
+    (["--budget", "0"], "positive number of seconds"), (["show", "rows.json"], "show takes no file"),
+    ('{"gem": [[1, 2, 3]]}', "no tunable operator 'gem'"), ('{"gemm": [[1, 2]]}', "lists of 3 sizes"), ('{"gemm": 3}', "lists of 3 sizes"),
+    ("[]", "expected {"), ("{", "is not JSON")])
+def test_command_line_says_what_is_wrong(arguments, text, capsys, tmp_path):
+    if isinstance(arguments, str):
+        (tmp_path / "sizes.json").write_text(arguments)
+        assert cli.main(["--shapes", str(tmp_path / "sizes.json")]) == 1
+    else:
+        with pytest.raises(SystemExit):
+            cli.main(arguments)
+    assert text in capsys.readouterr().err
+
+
+def test_an_interrupted_search_keeps_what_it_measured(cache, monkeypatch):
+    monkeypatch.setattr(search.Worker, "measure", lambda self, op, problem, candidate, left=iter(range(3)): {"ms": 1.0, "key": "k"} if next(left) < 2 else 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        search.tune(ops=["gemm"], shapes={"gemm": [(8, 8, 8)]})
+    name = device().name
+    assert len(search.State(name).seen["gemm"]["k"]) == 1
+    search.State(name).path.write_text("[]")
+    assert search.State(name).seen == {}

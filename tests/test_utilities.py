@@ -190,3 +190,10 @@ def test_sobol_engine():
 def test_documentation(name):
     failed, tried = doctest.testmod(importlib.import_module(name), extraglobs={"clnn": clnn, "nn": nn})
     assert not failed and tried
+
+
+def test_the_older_comparison_takes_numbers_and_other_dtypes():
+    clnn.testing.assert_allclose(clnn.tensor([1.0, float("nan")]), [1.00005, float("nan")])
+    clnn.testing.assert_allclose(clnn.ones(2), clnn.ones(2, dtype=clnn.int64))
+    with pytest.raises(AssertionError):
+        clnn.testing.assert_allclose(clnn.tensor([1.0]), [1.001])

@@ -85,6 +85,22 @@ def test_order_of_rows(n):
     np.testing.assert_array_equal(x.median(1).values.numpy(), np.float32(want))
 
 
+@pytest.mark.parametrize("n", [13, 20])
+def test_order_of_many_rows(n):
+    a = R.integers(-9, 9, (517, n)).astype(np.float32)
+    a[R.random(a.shape) < 0.02], a[R.random(a.shape) < 0.1] = np.nan, -0.0
+    x, order = clnn.tensor(a), np.argsort(a, 1, kind="stable")
+    ordered = np.take_along_axis(a, order, 1)
+    values, at = x.sort(1)
+    np.testing.assert_array_equal(at.numpy(), order)
+    np.testing.assert_array_equal(values.numpy().view(np.uint32), ordered.view(np.uint32))
+    if n == 13:
+        np.testing.assert_array_equal(x.kthvalue(5, 1).indices.numpy(), order[:, 4])
+        values, at = x.median(1)
+        np.testing.assert_array_equal(values.numpy(), np.where(np.isnan(a).any(1), np.nan, ordered[:, 6]))
+        np.testing.assert_array_equal(np.take_along_axis(a, at.numpy()[:, None], 1)[:, 0], values.numpy())
+
+
 def test_writes_and_reads_by_index_of_vectors():
     n, size = 5000, 700
     at, a = R.integers(0, size, n), R.standard_normal(n).astype(np.float32)
@@ -94,6 +110,10 @@ def test_writes_and_reads_by_index_of_vectors():
     index = clnn.tensor(at)
     np.testing.assert_array_equal(clnn.zeros(size).scatter_add(0, index, clnn.tensor(a)).numpy(), want)
     np.testing.assert_array_equal(clnn.bincount(index, minlength=size).numpy(), np.bincount(at, minlength=size))
+    far = np.append(at, [2 * 4096, 4095])                        # beyond what is counted before the greatest is known
+    np.testing.assert_array_equal(clnn.tensor(far).bincount().numpy(), np.bincount(far))
+    with pytest.raises(RuntimeError, match="non-negative"):
+        clnn.tensor(np.append(at, [-1])).bincount()
     np.testing.assert_array_equal(clnn.tensor(want)[index].numpy(), want[at])
     at[n // 2] = size
     with pytest.raises(RuntimeError, match="out of bounds"):
@@ -141,6 +161,13 @@ def test_running_sums_of_very_short_rows(n):
     a = R.integers(-9, 9, (1501, n)).astype(np.float32)
     np.testing.assert_array_equal(clnn.tensor(a).cumsum(1).numpy(), a.cumsum(1))
     np.testing.assert_array_equal(clnn.ops.scans._cumsum(clnn.tensor(a), 1, True).numpy(), a[:, ::-1].cumsum(1)[:, ::-1])
+
+
+def test_columns_side_by_side():
+    a = R.integers(-99, 99, (3, 1801)).astype(np.float32)
+    x = clnn.tensor(a)
+    np.testing.assert_array_equal(clnn.stack([x[0], x[1], x[2]], -1).numpy(), a.T)
+    np.testing.assert_array_equal(clnn.cat([x[2, 7:].unsqueeze(1), x[0, 7:].unsqueeze(1), x[1, 7:].unsqueeze(1)], 1).numpy(), a[[2, 0, 1], 7:].T)
 
 
 def test_blocks_as_columns_in_rows_of_vectors():

@@ -36,9 +36,11 @@ def atomic_write(path):
         with contextlib.suppress(OSError):  # an existing file keeps its permissions
             os.chmod(temporary, os.stat(target).st_mode & 0o7777)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as exc:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+        if isinstance(exc, OSError) and exc.errno and exc.filename in (None, temporary):     # a full disk does not say which
+            raise OSError(exc.errno, exc.strerror, target) from exc
         raise
     _sync_folder(folder)
 

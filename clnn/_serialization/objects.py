@@ -3,6 +3,7 @@
 import sys
 import types
 
+from clnn._serialization import whole
 from clnn._serialization.unpickle import trusts
 
 _NO_OBJECTS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type)
@@ -29,9 +30,13 @@ def _reduced(obj):
 
 
 def write_object(pickler, obj):
-    """Write ``obj`` with ``pickler``; False where it is not to be: functions, modules of a network (whose ``state_dict`` is), what cannot be pickled."""
+    """Write ``obj`` with ``pickler``; False where it is not to be: functions of a program, optimizers (whose ``state_dict`` is), what cannot be pickled."""
     kind = type(obj)
-    if isinstance(obj, _NO_OBJECTS) or hasattr(obj, "state_dict") or kind.__module__.partition(".")[0] == "numpy" or not _importable(kind):
+    if isinstance(obj, types.FunctionType | types.BuiltinFunctionType) and whole.own_function(obj.__name__) is obj:
+        pickler._global("torch.nn.functional", obj.__name__)
+        return True
+    module = whole.is_module(obj)
+    if isinstance(obj, _NO_OBJECTS) or hasattr(obj, "state_dict") and not module or kind.__module__.partition(".")[0] == "numpy" or not _importable(kind):
         return False
     try:
         parts = _reduced(obj)
@@ -40,7 +45,7 @@ def write_object(pickler, obj):
     if parts is None:
         return False
     function, args, new, state, items, pairs = parts
-    if not trusts(kind):
+    if not trusts(kind) and not module:
         pickler.foreign = pickler.foreign or f"{kind.__module__}.{kind.__qualname__}"
     _write_name(pickler, function)
     pickler.out += b"("
@@ -65,7 +70,7 @@ def _write_name(pickler, named):
     """A class or function by its name, in two steps where it is an attribute of a class."""
     owner, _, name = named.__qualname__.rpartition(".")
     if not owner:
-        pickler._global(named.__module__, name)
+        pickler._global(whole.written_name(named), name)
         return
     pickler._global("builtins", "getattr")
     pickler.out += b"("

@@ -6,6 +6,7 @@ import zipfile
 
 import numpy as np
 
+from clnn._serialization import whole
 from clnn._serialization.allowed import NumpyDtype, StorageType, allowed_globals, fill_array, find_global, set_state
 from clnn._serialization.files import SerializationError
 from clnn._serialization.unpickle import Machine, trusts
@@ -43,11 +44,11 @@ class ZipReader:
     """Reads the object of one zip checkpoint.
 
     Args:
-        file: seekable binary file. map_location: as for `clnn.load`. name: the file's name for messages.
+        file: seekable binary file. map_location: as for `clnn.load`. name: the file's name for messages. modules: whether it may hold whole modules.
     """
 
-    def __init__(self, file, map_location, name):
-        self.name, self.map_location = name, map_location
+    def __init__(self, file, map_location, name, modules=False):
+        self.name, self.map_location, self.modules = name, map_location, modules
         try:
             self.zip = zipfile.ZipFile(file)
             names = self.zip.namelist()
@@ -67,7 +68,7 @@ class ZipReader:
 
     def read(self):
         """The stored object."""
-        machine = Machine(lambda module, name: find_global(self.table, module, name), self._storage, self._build)
+        machine = Machine(self._find, self._storage, self._build)
         with self.zip:
             try:
                 return machine.run(self._record("data.pkl"))
@@ -93,6 +94,10 @@ class ZipReader:
         return data
 
     # ---- what the pickle may do
+    def _find(self, module, name):
+        found = whole.find(module, name) if self.modules and f"{module}.{name}" not in self.table else None
+        return find_global(self.table, module, name) if found is None else found
+
     def _storage(self, pid):
         if not (type(pid) is tuple and len(pid) == 5 and pid[0] == "storage" and type(pid[1]) is StorageType):
             raise SerializationError("load: the file refers to something other than a storage")
@@ -152,7 +157,7 @@ class ZipReader:
             return obj.set_state(state)
         if type(obj) is np.ndarray:
             return fill_array(obj, state)
-        if trusts(type(obj)):
+        if trusts(type(obj)) or self.modules and whole.is_module(obj):
             return set_state(obj, state)
         raise SerializationError(f"load: the file sets attributes of a {type(obj).__name__}, which plain data never needs")
 

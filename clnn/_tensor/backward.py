@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..core.shape import Size
+from ..graph.node import Storage
+from ..runtime.device import Device
 from . import tape
-from .tensor import Tensor, edge, empty
+from .tensor import Tensor, edge, empty, make
 
 
 class GradientEdge(NamedTuple):
@@ -18,7 +20,14 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor) -> GradientEdge:
-    """The place on the tape of a tensor that requires a gradient; :func:`backward` and :func:`grad` take it in place of the tensor."""
+    """The place on the tape of a tensor that requires a gradient; :func:`backward` and :func:`grad` take it in place of the tensor.
+
+    Example:
+        >>> x = clnn.ones(2, requires_grad=True)
+        >>> edge = clnn.autograd.graph.get_gradient_edge(x)
+        >>> clnn.autograd.grad((x * 3).sum(), edge)
+        (tensor([3., 3.]),)
+    """
     at = edge(tensor)
     if at is None:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
@@ -43,6 +52,8 @@ def _seed(t, g, i, batched):
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         if not dtype.is_floating_point:
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
+        if t.__class__ is Tensor and home.__class__ is Device:
+            return _one(home, dtype, shape)
         return (t.detach() if isinstance(t, Tensor) else empty((), dtype, home)).new_ones(shape)
     if _given(g).shape != shape:
         if batched:
@@ -54,6 +65,19 @@ def _seed(t, g, i, batched):
         raise RuntimeError(f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[{i}] has a "
                            f"dtype of {g.dtype} and output[{i}] has a dtype of {dtype}.")
     return g
+
+
+_ones: dict = {}         # (device, dtype) -> a buffer with a one, which nobody writes: whoever writes a tensor on it copies it, as it is shared
+
+
+def _one(device, dtype, shape):
+    """A one of its own storage, without a launch."""
+    buf = _ones.get((device, dtype))
+    if buf is None:
+        if device.recording is not None:                        # its memory would be a part of the recording
+            return empty((), dtype, device).new_ones(shape)
+        buf = _ones[device, dtype] = empty((), dtype, device).new_ones(())._storage.buffer()
+    return make(Storage(device, dtype.itemsize, buf), shape, dtype, 1)
 
 
 def _given(g):
@@ -92,6 +116,12 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         retain_graph: keep what was saved, for another backward (default: ``create_graph``).
         create_graph: record the backward pass itself.
         inputs: accumulate only into these tensors; those that are no leaves retain their gradient.
+
+    Example:
+        >>> x = clnn.ones(2, requires_grad=True)
+        >>> clnn.autograd.backward([(x * 3).sum(), (x * 4).sum()])
+        >>> x.grad
+        tensor([7., 7.])
     """
     tensors = _as_tuple(tensors)
     grads = _as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(tensors)

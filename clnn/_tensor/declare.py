@@ -22,10 +22,12 @@ from .explain import described
 from . import foreign
 from .foreign import NoStrides
 from .grad_mode import state
-from .inplace import apply_inplace, mark, set_out
+from .inplace import apply_inplace, mark, refuse_overlap, set_out
 from .override import answers, late
+from .refusals import EXACT, declared, guarded, of_tensors, old_form, same_dtype
 from .repeat import repeated, repeated_untracked
 from .rules import Rule
+from .shown import labelled
 from .tensor import Tensor, make_view
 
 _FLOAT_ARGS = dt.FLOATS
@@ -34,7 +36,8 @@ _FLOAT_ARGS = dt.FLOATS
 class Entry(Op):
     """An Op with what the driver precomputes from its declaration."""
 
-    __slots__ = ("number", "position", "rules", "saves", "differentiable", "public", "rule", "variadic", "masks", "all_inputs", "together")
+    __slots__ = ("number", "position", "rules", "saves", "differentiable", "public", "rule", "variadic", "masks", "all_inputs", "together",
+                 "plain")
 
 
 _numbers = iter(range(1 << 30))
@@ -61,13 +64,15 @@ def _entry(name, kind, fn, params, *, vjp=None, together=None, outputs=("out",),
         op.dtypes += tuple([d for d in dt.COMPLEXES if d not in op.dtypes])
     op.masks = tuple([(i, sum({1 << (j if j >= 0 else n - 1 - j) for j in op.saves[i]})) for i in sorted(op.differentiable)])
     op.all_inputs = (1 << n) - 1
+    declared(op)
     register(op)
     return op
 
 
 def _finish(op, fn, method, inplace, method_name=None):
     """Publish the function and derive the Tensor method and in-place form."""
-    plain, fn = fn, with_autocast(op, fn)
+    op.plain = plain = fn                                       # below autocast
+    fn = with_autocast(op, fn)
     for f in {plain, fn}:
         f.__name__ = f.__qualname__ = op.name
     fn.op = op
@@ -84,8 +89,14 @@ def _finish(op, fn, method, inplace, method_name=None):
 def _inplace_form(op, fn, name):
     @answers
     def inplace(self, *args, **kwargs):
+        if foreign.dispatched is not None:
+            got = foreign.dispatched(fn, name, self, args, kwargs)
+            if got is not NotImplemented:
+                return got
         since = mark() if state.grad else None
         try:
+            if args:
+                refuse_overlap(self, args)
             return apply_inplace(self, fn(self, *args, **kwargs), name, since)
         except (AttributeError, TypeError):
             return taken_over(inplace, (self, *args), kwargs)
@@ -142,6 +153,7 @@ def elementwise(name, params, expr, *, result="promote", vjp=None, aliases=(), i
     op.rule = _RULES.get(result, result)
     if isinstance(complex, tuple):
         complex, op.rule = complex[0], _real_result(op.rule)
+    op.rule = of_tensors(op, op.rule)
     op.expr = Expr(name, names, expr, checked, failure=failure, complex=complex)
     text = expr["int"] if isinstance(expr, dict) else expr
     if set(op.dtypes).issuperset(dt.INTS) and (result == "float" or "clnn_" not in text):         # functions of integers are those of signed ones
@@ -177,7 +189,8 @@ def _refuse_complex(op, values):
 
 def _with_common_names(op, body, params, old=()):
     """``body``, taking ``out=`` as every operator does, and other names of its arguments."""
-    own_out, real_only = "out" in params, not op.complex
+    exact, real_only = op.name in EXACT, not op.complex
+    own_out = "out" in params and not exact
     listed = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(body).parameters.values())
 
     @answers
@@ -189,9 +202,11 @@ def _with_common_names(op, body, params, old=()):
                 if got is not NotImplemented:
                     return got
             if real_only and dt.complex_in_use:
-                _refuse_complex(op, (*args, *kwargs.values()))
+                _refuse_complex(op, (*args, *[v for k, v in kwargs.items() if k != "out"]))
             if not kwargs:
                 return body(*args)
+            if own_out and isinstance(kwargs.get("out"), Tensor):
+                refuse_overlap(kwargs["out"], args)
             if listed:
                 args = with_list(args, kwargs)
             target = None if own_out else kwargs.pop("out", None)
@@ -205,10 +220,13 @@ def _with_common_names(op, body, params, old=()):
                 raise
             if not old or len(args) != len(old):
                 raise
+            old_form(op)
             r, target = body(**dict(zip(old, args))), kwargs.get("out")
         except NoStrides as refused:
             r = refused.instead(op.name, args, common_names(kwargs, params) or kwargs)
-        return r if target is None else set_out(target, r)
+        if exact and target is not None:
+            same_dtype(op, target, r)
+        return r if target is None else set_out(target, r, args)
     return functools.wraps(body)(call)
 
 
@@ -279,6 +297,7 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
         params, bind = _binder(body)
         op = _entry(name or body.__name__, "kernel", body, params, vjp=vjp, together=together, outputs=outputs, public=public, aliases=tuple(aliases),
                     variadic=variadic, autocast=autocast, doc=body.__doc__ or "", **fields)
+        body = guarded(op, body)
         single, real_only = op.public == 1, not op.complex
 
         @answers
@@ -316,7 +335,9 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
                 (attach_list if variadic else attach)(op, r, values)
             if r.__class__ is tuple:
                 r = r[0] if single else r[:op.public]
-            return r if target is None else set_out(target, r)
+            if target is not None and op.name in EXACT:
+                same_dtype(op, target, r)
+            return r if target is None else set_out(target, r, values)
         functools.update_wrapper(call, body, updated=())
         return _finish(op, call, method, inplace)
     return decorate
@@ -335,9 +356,10 @@ class ListNode(tape.Node):
     """Tape entry of an operator over a list of tensors; its one rule returns one gradient per list element."""
 
     __slots__ = ("op", "attrs", "metas", "kept", "versions", "freed")
+    label = ""                  # as that of OpNode
 
     def name(self):
-        return self.op.grad_name
+        return self.label or self.op.grad_name
 
     def release(self):
         self.kept, self.freed = None, True
@@ -428,10 +450,11 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repe
     ``repeat``: as for :func:`kernel`; it serves calls that record no gradients.
     """
     def decorate(body):
+        body = labelled(name or body.__name__, body)
         body = repeated_untracked(body, repeat) if repeat else body
         params = tuple(inspect.signature(body).parameters)
         op = _entry(name or body.__name__, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
-        return _finish(op, _with_common_names(op, body, params, old.split()), method, inplace)
+        return _finish(op, _with_common_names(op, guarded(op, body), params, old.split()), method, inplace)
     return decorate
 
 

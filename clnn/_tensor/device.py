@@ -14,7 +14,7 @@ class MetaDevice:
     compute_units = max_work_group = 1
     local_mem = 32768
     max_alloc = global_mem = 1 << 62
-    error_buffer, err_dirty, default_local = None, False, 1
+    error_buffer, err_dirty, default_local, inline, waiting = None, False, 1, None, False
 
     def alloc(self, nbytes):
         return _Nothing()
@@ -182,7 +182,14 @@ def _named(spec):
 
 
 def set_default_device(device):
-    """Make ``device`` the device of new tensors; None returns to CLNN_DEVICE or the best ranked one."""
+    """Make ``device`` the device of new tensors; None returns to CLNN_DEVICE or the best ranked one.
+
+    Example:
+        >>> clnn.set_default_device("meta")
+        >>> clnn.ones(2).device
+        device(type='meta')
+        >>> clnn.set_default_device(None)
+    """
     _public.clear()
     if device is not None and resolve(device) is META:
         _context[:] = [public(META)]

@@ -210,6 +210,7 @@ def tensor_repr(t, tensor_contents=None) -> str:
         text = contents(t, len(prefix)) if tensor_contents is None else tensor_contents
     if t.dtype not in hidden:
         suffixes.append(f"dtype={t.dtype}")
-    return _joined(prefix + (tensor_contents or text), suffixes + _history(t), len(prefix))
+    text = _joined(prefix + (tensor_contents or text), suffixes + _history(t), len(prefix))
+    return f"Parameter({text})" if not plain and "_is_param" in t._all else text
 
 

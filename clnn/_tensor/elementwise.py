@@ -9,6 +9,7 @@ from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import set_out, type_name
 from .override import answers, late
+from .refusals import EXACT, TENSORS, same_dtype
 from .tensor import Tensor
 
 
@@ -20,9 +21,19 @@ def taken_over(fn, args, kwargs=None):
     return got
 
 
+def _delivered(op, out, r, inputs):
+    if op.name in EXACT:
+        same_dtype(op, out, r)
+    return set_out(out, r, inputs)
+
+
 def _wrong(op, *args):
-    kinds = ", ".join(type(a).__name__ for a in args)
-    return TypeError(f"{op.name}(): expected {', '.join(op.params)} with at least one Tensor, got ({kinds})")
+    name = op.name.lstrip("_")
+    if TENSORS.get(name) == 2 or not any(isinstance(a, (int, float, complex)) for a in args):
+        at = next(i for i, a in enumerate(args) if not isinstance(a, Tensor))
+        return TypeError(f"{name}(): argument '{op.params[at]}' (position {at + 1}) must be Tensor, not {type(args[at]).__name__}")
+    return TypeError(f"{name}() received an invalid combination of arguments - got ({', '.join(type(a).__name__ for a in args)}), but expected "
+                     f"({', '.join(op.params)}) with at least one Tensor")
 
 
 def unary(op):
@@ -55,7 +66,7 @@ def unary(op):
             return r if out is None else set_out(out, r)
         if input._rg and state.grad:
             attach(op, r, (input,))
-        return r if out is None else set_out(out, r)
+        return r if out is None else _delivered(op, out, r, (input,))
     return call
 
 
@@ -160,7 +171,7 @@ def binary(op):
             return r if out is None else set_out(out, r)
         if state.grad and ((isinstance(a, Tensor) and a._rg) or (isinstance(b, Tensor) and b._rg)):
             attach(op, r, (a, b))
-        return r if out is None else set_out(out, r)
+        return r if out is None else _delivered(op, out, r, (a, b))
     names = {first_name: 0, second_name: 1}
 
     def named(*args, out=None, **kwargs):
@@ -202,5 +213,5 @@ def nary(op):
             return taken_over(op.fn, args, {"out": out} if out is not None else None)
         except NoStrides as refused:
             r = refused.instead(op.name, args, {})
-        return r if out is None else set_out(out, r)
+        return r if out is None else _delivered(op, out, r, args)
     return call

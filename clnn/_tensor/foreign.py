@@ -10,6 +10,21 @@ from .tensor import Tensor
 
 
 early = None            # asked first by operators, once there are tensors that stand for others: early(name, args, kwargs) gives a result or NotImplemented
+dispatched = None       # asked first by in-place operators, once classes have __torch_dispatch__: dispatched(function, name, self, args, kwargs)
+
+
+def ask_early(fn):
+    """Have operators ask ``fn``, too, before they compute."""
+    global early
+    before = early
+    if before is None:
+        early = fn
+        return
+
+    def chain(name, args, kwargs):
+        got = fn(name, args, kwargs)
+        return before(name, args, kwargs) if got is NotImplemented else got
+    early = chain
 
 
 maps: list = []         # the maps over samples that are under way, the innermost last: (number, samples, what becomes of random numbers)

@@ -24,12 +24,24 @@ state = _State()
 
 
 def is_grad_enabled() -> bool:
-    """True while operators record what backward needs."""
+    """True while operators record what backward needs.
+
+    Example:
+        >>> with clnn.no_grad():
+        ...     print(clnn.is_grad_enabled())
+        False
+    """
     return state.grad
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether the code runs inside :class:`inference_mode`."""
+    """Whether the code runs inside :class:`inference_mode`.
+
+    Example:
+        >>> with clnn.inference_mode():
+        ...     print(clnn.is_inference_mode_enabled())
+        True
+    """
     return state.inference
 
 
@@ -101,7 +113,16 @@ class no_grad(_Mode):
 
 
 class enable_grad(no_grad):
-    """Operators inside record for backward again, also within ``no_grad``."""
+    """Operators inside record for backward again, also within ``no_grad``.
+
+    Example:
+        >>> x = clnn.ones(2, requires_grad=True)
+        >>> with clnn.no_grad():
+        ...     with clnn.enable_grad():
+        ...         y = x * 2
+        >>> y.requires_grad
+        True
+    """
 
     def __enter__(self):
         self.prev = state.grad
@@ -109,7 +130,15 @@ class enable_grad(no_grad):
 
 
 class set_grad_enabled(_Mode):
-    """Switch recording on or off, as a function or for the length of a ``with`` block."""
+    """Switch recording on or off, as a function or for the length of a ``with`` block.
+
+    Example:
+        >>> x = clnn.ones(2, requires_grad=True)
+        >>> with clnn.set_grad_enabled(False):
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
+    """
 
     def __init__(self, mode: bool):
         self.prev, self.mode = state.grad, bool(mode)
@@ -130,7 +159,15 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """Like ``no_grad``; tensors made inside can never be part of a graph."""
+    """Like ``no_grad``; tensors made inside can never be part of a graph.
+
+    Example:
+        >>> x = clnn.ones(2, requires_grad=True)
+        >>> with clnn.inference_mode():
+        ...     y = x * 2
+        >>> y.requires_grad, y.is_inference()
+        (False, True)
+    """
 
     def __new__(cls, mode=True):
         self = super().__new__(cls)

@@ -1,6 +1,7 @@
 """``x[index]`` and ``x[index] = value``: what each part of an index means, then a view (ints, slices, None, ...) or a gather (tensors, masks)."""
 from __future__ import annotations
 
+import math
 import operator
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..graph.op import REGISTRY
 from .declare import view
 from .device import public
 from .grad_mode import state
-from .inplace import apply_inplace
+from .inplace import apply_inplace, refuse_overlap
 from .tensor import Tensor
 
 
@@ -41,6 +42,8 @@ def region(spec, shape, strides, offset):
 
 
 def _grad(g, spec, shape):
+    if g._numel == math.prod(shape):            # nothing was left out
+        return g.reshape(shape)
     return REGISTRY["embed_strided"].fn(g, shape, *region(spec, shape, contiguous_strides(shape), 0))
 
 
@@ -276,7 +279,9 @@ def setitem(x, index, value):
         value = REGISTRY["_host_value"].fn(np.asarray(value) if not isinstance(value, (list, tuple)) else value, x)
     if indices is None:
         _assign(base, value)
-    elif not _assign_mask(base, indices, value):
+        return
+    refuse_overlap(base, (value, indices))
+    if not _assign_mask(base, indices, value):
         if not isinstance(value, Tensor):
             value = REGISTRY["_host_value"].fn(value, x)
         REGISTRY["_index_put_into"].fn(base, indices, value)

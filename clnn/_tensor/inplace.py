@@ -54,7 +54,7 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
     if result.__class__ is not Tensor:
         result._check_fits(target, name)
     if result.shape != target.shape:
-        if target._numel == 1 or len(result.shape) > len(target.shape) or result._numel != target._numel:
+        if target._numel < 2 or len(result.shape) > len(target.shape) or result._numel != target._numel:
             raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)} ({name}_)")
     if result.dtype is not target.dtype:
         if result.dtype.category > target.dtype.category:
@@ -213,18 +213,46 @@ def region_node(base, view):
     return ReadRegion([edge(base)], view)
 
 
+def _span(t):
+    """(first byte, end) of a tensor that fills a block of memory; None of one with gaps or repetitions."""
+    order = sorted(range(len(t.shape)), key=lambda d: -t._strides[d])
+    if not t._numel or not is_contiguous(tuple([t.shape[d] for d in order]), tuple([t._strides[d] for d in order])):
+        return None
+    size = t.dtype.itemsize
+    return t._offset * size, (t._offset + t._numel) * size
+
+
+def refuse_overlap(target: Tensor, inputs) -> None:
+    """Raise when one of ``inputs`` shares a part of the memory of ``target``, which is written: the same region in the same order is no harm."""
+    for t in inputs:
+        if t.__class__ is list or t.__class__ is tuple:
+            refuse_overlap(target, t)
+        elif isinstance(t, Tensor) and t is not target:
+            try:
+                if t._storage is not target._storage:
+                    continue
+                mine, theirs = _span(target), _span(t)
+            except NoStrides:
+                continue
+            if mine and theirs and mine[0] < theirs[1] and theirs[0] < mine[1] and (mine != theirs or t._strides != target._strides):
+                raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+                                   "Please clone() the tensor before performing the operation.")
+
+
 _C_NAMES = {dt.float32: "float", dt.float64: "double", dt.int32: "int", dt.int16: "short int", dt.int8: "signed char", dt.uint8: "unsigned char"}
 
 
-def set_out(out, result):
-    """Deliver ``result`` into the tensor given as ``out=``: resized when the shape differs, never tracked."""
+def set_out(out, result, inputs=()):
+    """Deliver ``result`` into the tensor given as ``out=``: resized when the shape differs, never tracked. ``inputs``: what it was computed from."""
     if out is None:
         return result
     if isinstance(out, (tuple, list)):
         for o, r in zip(out, result):
             if r.dtype is dt.int64 is not o.dtype:
                 raise RuntimeError(f"Expected out tensor to have dtype long int, but got {_C_NAMES.get(o.dtype, o.dtype.name)} instead")
-        return type(out)(set_out(o, r) for o, r in zip(out, result))
+        return type(out)(set_out(o, r, inputs) for o, r in zip(out, result))
+    if inputs:
+        refuse_overlap(out, inputs)
     if state.grad and (out._rg or result._rg):
         raise RuntimeError("functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
     if result.dtype.category > out.dtype.category:

@@ -111,20 +111,25 @@ _PRIVATE = HISTORY
 
 
 def reduce(t: Tensor):
-    """Pickle support for trusted channels (multiprocessing): values, geometry and device name travel."""
+    """Pickle support for trusted channels (multiprocessing): values, geometry and device name travel; of a tensor with strides of its own all its memory."""
     extra = {k: v for k, v in t.__dict__.items() if k not in _PRIVATE}
     if t._grad_fn is not None:
         raise RuntimeError("cannot pickle a tensor that is not a leaf of the graph; detach() it first")
     name = str(t.device)
-    return (rebuild, (type(t), None if name == "meta" else read(t.detach()), t.dtype, tuple(t.shape), name, t._rg, extra))
+    if name == "meta" or t.is_contiguous():
+        return (rebuild, (type(t), None if name == "meta" else read(t.detach()), t.dtype, tuple(t.shape), name, t._rg, extra))
+    all_of_it = t.detach().as_strided((t._storage.nbytes // t.dtype.itemsize,), (1,), 0)
+    return (rebuild, (type(t), read(all_of_it), t.dtype, tuple(t.shape), name, t._rg, extra, (tuple(t._strides), t._offset)))
 
 
-def rebuild(cls, array, dtype, shape, name, requires_grad, extra):
+def rebuild(cls, array, dtype, shape, name, requires_grad, extra, geometry=None):
     if array is None:
         from .tensor import empty
         t = empty(shape, dtype, resolve("meta"))
     else:
-        t = from_array(array.reshape(shape), resolve(name if name != "cpu" else None), dtype)
+        t = from_array(array if geometry else array.reshape(shape), resolve(name if name != "cpu" else None), dtype)
+    if geometry:
+        t = t.as_strided(shape, *geometry)
     t = Tensor._make_subclass(cls, t, False)
     t._rg = requires_grad
     t.__dict__.update(extra)
@@ -132,6 +137,7 @@ def rebuild(cls, array, dtype, shape, name, requires_grad, extra):
 
 
 def to_dlpack(t: Tensor, **kwargs):
+    """A DLPack capsule with a host copy of the values (the keywords of the protocol are accepted)."""
     if t._rg:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     array = read(t)
@@ -141,7 +147,13 @@ def to_dlpack(t: Tensor, **kwargs):
 
 
 def from_dlpack(source) -> Tensor:
-    """A tensor with a copy of the values that ``source`` exports on the CPU."""
+    """A tensor with a copy of the values that ``source`` exports on the CPU.
+
+    Example:
+        >>> import numpy as np
+        >>> clnn.from_dlpack(np.arange(3.0))
+        tensor([0., 1., 2.], dtype=clnn.float64)
+    """
     if isinstance(source, Tensor):
         return source
     return from_array(np.from_dlpack(source if hasattr(source, "__dlpack__") else _Capsule(source)), resolve(None))
@@ -164,6 +176,7 @@ def from_numpy(array) -> Tensor:
     """A tensor with the values of a NumPy array, same dtype. The memory is not shared (a device has its own).
 
     Example:
+        >>> import numpy as np
         >>> clnn.from_numpy(np.arange(3))
         tensor([0, 1, 2])
     """

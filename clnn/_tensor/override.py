@@ -298,6 +298,9 @@ def _init_subclass(cls, **kwargs):
     super(Tensor, cls).__init_subclass__(**kwargs)
     if cls.__module__.partition(".")[0] == __package__.partition(".")[0] and "__torch_function__" not in cls.__dict__:
         cls.__torch_function__ = staticmethod(disabled)         # clnn's own classes take nothing over
+    if "__torch_dispatch__" in cls.__dict__:
+        from .wrapped import adopt
+        adopt(cls)
     for name in ("shape", "dtype"):                             # slots of Tensor: a property in their place must let them be set
         own = cls.__dict__.get(name)
         if type(own) is property and own.fset is None:

@@ -45,7 +45,7 @@ def named(name: str, *fields: str):
     """
     cls = _made.get(name)
     if cls is None:
-        body = {"__slots__": (), "_fields": fields, "_name": name, "n_fields": len(fields)}
+        body = {"__doc__": f"What :func:`clnn.{name}` returns: ``({', '.join(fields)})``.", "__slots__": (), "_fields": fields, "_name": name, "n_fields": len(fields)}
         for i, field in enumerate(fields):
             body[field] = property(lambda self, i=i: self[i], doc=f"Item {i}.")
         cls = _made[name] = type(name, (_Named,), body)

@@ -257,6 +257,21 @@ def _replacement(new, old, hook):
     return new
 
 
+def _laid_out(grad, leaf):
+    """``grad`` in the memory order of its leaf, as optimizers read both."""
+    from .dispatch import memory_order
+    from .foreign import NoStrides
+    try:
+        if grad._dense and leaf._dense or grad._strides == leaf._strides:
+            return grad
+        order = memory_order(leaf, dense=True)
+        if order is not None:
+            return grad.permute(order).contiguous().permute([order.index(d) for d in range(len(order))])
+        return grad.contiguous() if leaf.is_contiguous() else grad
+    except NoStrides:
+        return grad
+
+
 def _arrive(node, slots, create_graph):
     """The end of a path: the gradient is added to the leaf's, hooks of the node and of the leaf included."""
     if node.pre_hooks:
@@ -266,7 +281,7 @@ def _arrive(node, slots, create_graph):
         return
     have = leaf._grad
     if have is None:
-        leaf._grad = grad if create_graph else grad._snapshot()
+        leaf._grad = grad if create_graph else _laid_out(grad, leaf)._snapshot()
     elif create_graph or have.is_sparse is not grad.is_sparse:      # a sum of both kinds is dense: another tensor
         leaf._grad = have + grad
     else:

@@ -43,8 +43,7 @@ class Tensor(Handle):
     _base = None
     _ver = None
     _view_version = 0
-    _retain = False
-    is_leaf_forced = False
+    _retain = _wrapped = False
 
     def __new__(cls, *args, device=None, dtype=None, **kwargs):
         from ..ops import creation
@@ -57,6 +56,9 @@ class Tensor(Handle):
     @staticmethod
     def _make_subclass(cls, data, require_grad=False):
         """A tensor of class ``cls`` that shares the memory of ``data`` and has no history."""
+        if cls._wrapped:
+            from .wrapped import made_of
+            return made_of(cls, data, require_grad)
         t = object.__new__(cls)
         t._storage, t.shape, t._strides, t._offset = data._storage, data.shape, data._strides, data._offset
         t.dtype, t._numel, t._dense = data.dtype, data._numel, data._dense
@@ -346,7 +348,7 @@ class Tensor(Handle):
 
     def __repr__(self, *, tensor_contents=None):
         from .display import tensor_repr
-        return tensor_repr(self)
+        return tensor_repr(self, tensor_contents)
 
     def __format__(self, spec):
         if not self.shape and type(self) is Tensor and self._storage.device.kind != "meta":

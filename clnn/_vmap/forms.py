@@ -101,7 +101,7 @@ def has_batched(values) -> bool:
 def ready():
     """Load the forms, for which ``import clnn`` need not wait, and have operators ask for them."""
     from . import layers, rules  # noqa: F401
-    foreign.early = early
+    foreign.ask_early(early)
 
 
 def samples_of(values):

@@ -19,7 +19,7 @@ RANDOM = ("vmap: called random operation while in randomness error mode. Please 
 @contextlib.contextmanager
 def entered(size, randomness="same"):
     """A level of ``size`` samples for the block; gives its number."""
-    if foreign.early is None:
+    if foreign.fresh is None:
         from .forms import ready
         ready()
         foreign.fresh = fresh

@@ -6,6 +6,7 @@ import warnings
 
 from clnn._tensor.grad_mode import state
 from clnn.core.dtype import as_dtype, bfloat16, float16, float32
+from clnn.core.warn import warn
 
 _LOW = (float16, bfloat16)
 _defaults = {"cpu": bfloat16, "gpu": float16}  # as in PyTorch
@@ -20,6 +21,11 @@ def _kind(device_type):
     if kind not in _defaults:
         raise RuntimeError(f"autocast: unknown device type {device_type!r}; use 'gpu' (or 'cuda') or 'cpu'")
     return kind
+
+
+def _cuda_is_available():
+    from clnn import cuda               # imports this package
+    return cuda.is_available()
 
 
 class CastPolicy:
@@ -57,7 +63,8 @@ class autocast:
 
     Args:
         device_type: "gpu" (or "cuda") or "cpu"; it chooses the default of `dtype` and the lists of
-            operators, PyTorch's for that type. The casts act on tensors of all devices.
+            operators, PyTorch's for that type. The casts act on tensors of all devices. Where there is no GPU, "cuda"
+            turns autocast off with a warning, as in PyTorch, so that programs compute the same; "gpu" does not.
         dtype: float16 or bfloat16; float16 for "gpu" and bfloat16 for "cpu" if None.
         enabled: False turns autocast off inside. cache_enabled: cast a parameter once, not at every use.
 
@@ -77,6 +84,9 @@ class autocast:
         self.device = _kind(device_type)
         self.fast_dtype = as_dtype(dtype) or _defaults[self.device]
         self._cache_enabled = True if cache_enabled is None else cache_enabled
+        if enabled and device_type == "cuda" and not _cuda_is_available():
+            warn("CUDA is not available. Disabling autocast.")
+            enabled = False
         if enabled and self.fast_dtype not in _LOW:
             warnings.warn(f"autocast: {self.fast_dtype} is not a 16-bit float dtype; autocast is disabled")
             enabled = False
@@ -110,17 +120,33 @@ class autocast:
 
 
 def is_autocast_available(device_type):
-    """Whether autocast knows this type of device."""
+    """Whether autocast knows this type of device.
+
+    Example:
+        >>> clnn.amp.is_autocast_available("cpu")
+        True
+    """
     return isinstance(device_type, str) and _ALIASES.get(device_type, device_type) in _defaults
 
 
 def is_autocast_enabled(device_type=None):
-    """Whether autocast is on in this thread."""
+    """Whether autocast is on in this thread.
+
+    Example:
+        >>> with clnn.autocast("cpu"):
+        ...     print(clnn.is_autocast_enabled("cpu"))
+        True
+    """
     return state.autocast is not None
 
 
 def get_autocast_dtype(device_type):
-    """The 16-bit dtype in use, or the default for this type of device."""
+    """The 16-bit dtype in use, or the default for this type of device.
+
+    Example:
+        >>> clnn.get_autocast_dtype("cpu")
+        clnn.bfloat16
+    """
     return state.autocast.low if state.autocast is not None else _defaults[_kind(device_type)]
 
 
@@ -158,6 +184,20 @@ def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
     Args:
         device_type: as for `autocast`. cast_inputs: a dtype; under autocast the float inputs are cast to it and `forward` runs with
             autocast off. None: `forward` runs under the caller's autocast.
+
+    Example:
+        >>> class Double(clnn.autograd.Function):
+        ...     @staticmethod
+        ...     @clnn.amp.custom_fwd(device_type="cpu", cast_inputs=clnn.float32)
+        ...     def forward(ctx, x):
+        ...         return x * 2
+        ...     @staticmethod
+        ...     @clnn.amp.custom_bwd(device_type="cpu")
+        ...     def backward(ctx, g):
+        ...         return g * 2
+        >>> with clnn.autocast("cpu"):
+        ...     print(Double.apply(clnn.ones(2, dtype=clnn.bfloat16)).dtype)
+        clnn.float32
     """
     kind = _kind(device_type)
     if fwd is None:

@@ -3,8 +3,10 @@
 import enum
 import math
 
+from clnn.amp.autocast_mode import _cuda_is_available
 from clnn._tensor.grad_mode import no_grad
 from clnn._tensor.tensor import Tensor
+from clnn.core.warn import warn
 
 _READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
 _MAX_FLOAT32 = 3.4028234663852886e38
@@ -20,14 +22,17 @@ class GradScaler:
     """Scales the loss, unscales the gradients, and skips steps whose gradients are not finite.
 
     Args:
-        device: accepted as in PyTorch. init_scale: first scale. growth_factor: what the scale grows by after `growth_interval` steps
-            without overflow. backoff_factor: what it shrinks by after an overflow. enabled: False makes all methods pass through.
+        device: "cuda" (the default) turns the scaler off with a warning where there is no GPU, as in PyTorch; "gpu" and "cpu" do not.
+        init_scale: first scale.
+        growth_factor: what the scale grows by after `growth_interval` steps without overflow.
+        backoff_factor: what it shrinks by after an overflow.
+        enabled: False makes all methods pass through.
 
     Example::
 
         >>> w = clnn.ones(2, requires_grad=True)
         >>> opt = clnn.optim.SGD([w], lr=0.25)
-        >>> scaler = clnn.amp.GradScaler()
+        >>> scaler = clnn.amp.GradScaler("gpu")
         >>> scaler.scale((w * w).sum()).backward()
         >>> scaler.step(opt)
         >>> scaler.update()
@@ -38,6 +43,9 @@ class GradScaler:
     """
 
     def __init__(self, device="cuda", init_scale=2.0 ** 16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
+        if enabled and device == "cuda" and not _cuda_is_available():
+            warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.")
+            enabled = False
         self._device, self._enabled = device, enabled
         if enabled:
             if growth_factor <= 1.0:

@@ -1,7 +1,7 @@
 """What a model that could be quantised holds while it computes in floats: as in ``torch.ao.quantization``, before a conversion."""
 from __future__ import annotations
 
-from .._misc import Absent
+from .._absent import Absent
 from ..nn import Module
 
 __all__ = ["QuantStub", "DeQuantStub", "QuantWrapper"]

@@ -17,7 +17,12 @@ class _VariableType(type):
 
 
 class Variable(metaclass=_VariableType):
-    """Tensors are differentiable themselves; ``Variable(t)`` returns ``t`` with ``requires_grad`` set as asked."""
+    """Tensors are differentiable themselves; ``Variable(t)`` returns ``t`` with ``requires_grad`` set as asked.
+
+    Example:
+        >>> clnn.autograd.Variable(clnn.ones(2), requires_grad=True).requires_grad
+        True
+    """
 
     def __new__(cls, data=None, requires_grad=False, volatile=None):
         t = data.detach() if isinstance(data, _Tensor) and data._grad_fn is None and requires_grad != data.requires_grad else data

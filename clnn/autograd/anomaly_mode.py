@@ -12,6 +12,11 @@ class set_detect_anomaly:
     Args:
         mode: on or off.
         check_nan: also look for NaN in every gradient (waits for the device at each operator).
+
+    Example:
+        >>> with clnn.autograd.set_detect_anomaly(True):
+        ...     print(clnn.is_anomaly_enabled())
+        True
     """
 
     def __init__(self, mode: bool, check_nan: bool = True):

@@ -84,6 +84,13 @@ def make_dual(tensor, tangent, *, level=None):
     Raises:
         ValueError: one of them is neither float nor complex.
         RuntimeError: outside of a level, or the shapes differ.
+
+    Example:
+        >>> import clnn.autograd.forward_ad as fwad
+        >>> with fwad.dual_level():
+        ...     x = fwad.make_dual(clnn.tensor([2.0]), clnn.tensor([1.0]))
+        ...     print(fwad.unpack_dual(x ** 3).tangent)
+        tensor([12.])
     """
     if (_current_level if level is None else level) < 0:
         raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
@@ -104,6 +111,13 @@ def unpack_dual(tensor, *, level=None):
 
     The tangent is None outside of a level, and where ``tensor`` depends on no dual. Primal and tangent have a history where other tensors that require
     gradients took part, so that they can be differentiated backward in turn.
+
+    Example:
+        >>> import clnn.autograd.forward_ad as fwad
+        >>> with fwad.dual_level():
+        ...     x = fwad.make_dual(clnn.tensor([2.0]), clnn.tensor([1.0]))
+        ...     print(fwad.unpack_dual(x ** 3))
+        UnpackedDualTensor(primal=tensor([8.]), tangent=tensor([12.]))
     """
     at = edge(tensor) if (_current_level if level is None else level) >= 0 and _duals else None
     if at is None:

@@ -304,7 +304,22 @@ class _Twice(tape.Node):
 
 
 def once_differentiable(fn):
-    """Decorator for a ``backward`` that does not support being differentiated itself."""
+    """Decorator for a ``backward`` that does not support being differentiated itself.
+
+    Example:
+        >>> class Double(clnn.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return x * 2
+        ...     @staticmethod
+        ...     @clnn.autograd.function.once_differentiable
+        ...     def backward(ctx, g):
+        ...         return g * 2
+        >>> x = clnn.ones(2, requires_grad=True)
+        >>> Double.apply(x).sum().backward()
+        >>> x.grad
+        tensor([2., 2.])
+    """
     @functools.wraps(fn)
     def wrapper(ctx, *grads):
         with no_grad():

@@ -122,7 +122,13 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
-    """All second derivatives of a scalar function: shape I + I; tuples nest as (inputs, inputs). ``vectorize``: as for :func:`jacobian`."""
+    """All second derivatives of a scalar function: shape I + I; tuples nest as (inputs, inputs). ``vectorize``: as for :func:`jacobian`.
+
+    Example:
+        >>> clnn.autograd.functional.hessian(lambda x: (x ** 3).sum(), clnn.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
+    """
     many = isinstance(inputs, (tuple, list))
 
     def first(*xs):
@@ -135,7 +141,12 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 
 
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
-    """(outputs, vector-Jacobian product ``v^T J``)."""
+    """(outputs, vector-Jacobian product ``v^T J``).
+
+    Example:
+        >>> clnn.autograd.functional.vjp(lambda x: x ** 3, clnn.tensor([1.0, 2.0]), clnn.ones(2))
+        (tensor([1., 8.]), tensor([ 3., 12.]))
+    """
     with enable_grad():
         xs, many_in = _prepare(inputs, create_graph)
         outs, many_out = _call(func, xs, "vjp")
@@ -144,7 +155,12 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
-    """(outputs, Jacobian-vector product ``J v``), by differentiating the vector-Jacobian product with respect to its vector."""
+    """(outputs, Jacobian-vector product ``J v``), by differentiating the vector-Jacobian product with respect to its vector.
+
+    Example:
+        >>> clnn.autograd.functional.jvp(lambda x: x ** 3, clnn.tensor([1.0, 2.0]), clnn.ones(2))
+        (tensor([1., 8.]), tensor([ 3., 12.]))
+    """
     with enable_grad():
         xs, _ = _prepare(inputs, create_graph)
         vs = _vectors(v, xs, "jvp", False)
@@ -165,7 +181,12 @@ def _scalar_gradient(func, inputs, create_graph, name):
 
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
-    """(output, ``v^T H``) of a scalar function."""
+    """(output, ``v^T H``) of a scalar function.
+
+    Example:
+        >>> clnn.autograd.functional.vhp(lambda x: (x ** 3).sum(), clnn.tensor([1.0, 2.0]), clnn.ones(2))
+        (tensor(9.), tensor([ 6., 12.]))
+    """
     with enable_grad():
         xs, many, out, first = _scalar_gradient(func, inputs, create_graph, "vhp")
         got = _fill(_grads(first, xs, _vectors(v, xs, "vhp", many), create_graph), xs, strict, "vhp")
@@ -173,5 +194,10 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
-    """(output, ``H v``) of a scalar function; the Hessian is symmetric, so this is :func:`vhp`."""
+    """(output, ``H v``) of a scalar function; the Hessian is symmetric, so this is :func:`vhp`.
+
+    Example:
+        >>> clnn.autograd.functional.hvp(lambda x: (x ** 3).sum(), clnn.tensor([1.0, 2.0]), clnn.ones(2))
+        (tensor(9.), tensor([ 6., 12.]))
+    """
     return vhp(func, inputs, v, create_graph, strict)

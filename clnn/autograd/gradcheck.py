@@ -156,7 +156,13 @@ def _compare_forward(func, inputs, wanted, eps, atol, rtol):
 def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, gen_non_contig_grad_outputs=False,
                   raise_exception=True, nondet_tol=0.0, check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
                   check_fwd_over_rev=False, check_rev_over_rev=True, fast_mode=False, masked=False):
-    """Compare second derivatives of ``func`` with central differences of the first; True, or GradcheckError."""
+    """Compare second derivatives of ``func`` with central differences of the first; True, or GradcheckError.
+
+    Example:
+        >>> x = clnn.tensor([0.5, 1.5], dtype=clnn.float64, requires_grad=True)
+        >>> clnn.autograd.gradgradcheck(lambda x: x ** 3, (x,))
+        True
+    """
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     if grad_outputs is None:
         outs = [o for o in _outputs(func(*inputs)) if o.requires_grad]

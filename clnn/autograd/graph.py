@@ -14,7 +14,14 @@ __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_s
 
 
 def increment_version(tensor):
-    """Tell autograd that the memory of ``tensor`` (or of each of several) was changed behind its back."""
+    """Tell autograd that the memory of ``tensor`` (or of each of several) was changed behind its back.
+
+    Example:
+        >>> x = clnn.ones(2)
+        >>> clnn.autograd.graph.increment_version(x)
+        >>> x._version
+        1
+    """
     for t in [tensor] if isinstance(tensor, Tensor) else tensor:
         bump(t)
 
@@ -75,7 +82,12 @@ _disabled: list = []
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message):
-    """Within the block, entering :class:`saved_tensors_hooks` raises RuntimeError with this message."""
+    """Within the block, entering :class:`saved_tensors_hooks` raises RuntimeError with this message.
+
+    Example:
+        >>> with clnn.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
+        ...     y = clnn.ones(2, requires_grad=True) * 2
+    """
     _disabled.append(error_message)
     try:
         yield
@@ -84,7 +96,16 @@ def disable_saved_tensors_hooks(error_message):
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Within the block, what operators keep for backward is moved to host memory and comes back when it is needed."""
+    """Within the block, what operators keep for backward is moved to host memory and comes back when it is needed.
+
+    Example:
+        >>> x = clnn.ones(2, requires_grad=True)
+        >>> with clnn.autograd.graph.save_on_cpu():
+        ...     y = (x * x).sum()
+        >>> y.backward()
+        >>> x.grad
+        tensor([2., 2.])
+    """
 
     def __init__(self, pin_memory=False, device_type="gpu"):
         super().__init__(lambda t: (t._storage.device, t.dtype, read(t.detach())), lambda kept: from_array(kept[2], kept[0], kept[1]))

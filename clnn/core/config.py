@@ -8,6 +8,8 @@ variable                  meaning
 ``CLNN_NO_CACHE``         ``1``: neither read nor write built kernels on disk
 ``CLNN_EAGER``            ``1``: run each operator at once instead of fusing (the oracle for fusion, and for debugging)
 ``CLNN_DEBUG``            ``1``: wait after each launch, so that an error names the launch that caused it
+``CLNN_INLINE``           ``0``: short launches on CPUs wake the driver's threads like long ones instead of running in the calling thread
+``CLNN_AFFINITY``         ``0``: worker threads of CPU drivers are not given a core each
 ``CLNN_TENSOR_CORES``     ``0``: no tensor cores for matrix products (``emulate``: their kernels without the instruction, on any device, for tests)
 ``CLNN_PROBE_TIMEOUT``    seconds that a driver gets to prove itself on its first sight (default 60)
 ========================= ==========================================================================================
@@ -54,9 +56,15 @@ def cache_dir(*parts: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError:
-        owner = os.getuid() if hasattr(os, "getuid") else "user"
-        path = Path(tempfile.gettempdir(), f"clnn-{owner}", *parts)
-        path.mkdir(parents=True, exist_ok=True)
+        return spare_dir(*parts)
+    return path
+
+
+def spare_dir(*parts: str) -> Path:
+    """A folder among the temporary ones, for what does not fit into :func:`cache_dir`."""
+    owner = os.getuid() if hasattr(os, "getuid") else "user"
+    path = Path(tempfile.gettempdir(), f"clnn-{owner}", *parts)
+    path.mkdir(parents=True, exist_ok=True)
     return path
 
 
@@ -70,6 +78,8 @@ class Config:
     def __init__(self):
         self.eager = flag("CLNN_EAGER")
         self.debug = flag("CLNN_DEBUG")
+        self.inline = flag("CLNN_INLINE", True)
+        self.affinity = flag("CLNN_AFFINITY", True)
         self.no_cache = flag("CLNN_NO_CACHE")
         self.probe_timeout = number("CLNN_PROBE_TIMEOUT", 60.0)
         named = os.environ.get("CLNN_TENSOR_CORES", "").strip().lower()

@@ -5,6 +5,8 @@ type, limits, load/store helpers of ``kernels/base.cl.mako``).
 """
 from __future__ import annotations
 
+from struct import pack
+
 import ml_dtypes
 import numpy as np
 
@@ -42,6 +44,10 @@ class dtype:
     def acc_dtype(self) -> "dtype":
         """The dtype whose C type is this row's accumulate type (float32 for the 16-bit floats)."""
         return _OF_ACC[self.acc]
+
+    def number(self, value):
+        """``value`` as an argument of kernels whose parameter has the accumulate type: 64-bit floats would lose digits as a ``float``."""
+        return pack("d", value) if self.needs_fp64 else float(value)
 
     def to_real(self) -> "dtype":
         """The dtype of the real and imaginary parts; any other dtype is its own."""
@@ -150,7 +156,12 @@ def noticed(row: dtype) -> dtype:
 
 
 def float_default() -> dtype:
-    """The dtype of tensors made from Python floats."""
+    """The dtype of tensors made from Python floats.
+
+    Example:
+        >>> clnn.get_default_dtype()
+        clnn.float32
+    """
     return _default_float
 
 
@@ -158,7 +169,14 @@ default_listeners: list = []            # called when the default float dtype ch
 
 
 def set_float_default(value: dtype) -> None:
-    """Set the dtype of factory functions and of Python floats."""
+    """Set the dtype of factory functions and of Python floats.
+
+    Example:
+        >>> clnn.set_default_dtype(clnn.float16)
+        >>> clnn.tensor(1.5).dtype
+        clnn.float16
+        >>> clnn.set_default_dtype(clnn.float32)
+    """
     global _default_float
     value = as_dtype(value)
     if not isinstance(value, dtype) or not value.is_floating_point:
@@ -199,7 +217,12 @@ PROMOTE = _promotion_table()
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """The smallest dtype that both convert to, by PyTorch's lattice."""
+    """The smallest dtype that both convert to, by PyTorch's lattice.
+
+    Example:
+        >>> clnn.promote_types(clnn.int64, clnn.float16)
+        clnn.float16
+    """
     try:
         return PROMOTE[type1, type2]
     except KeyError:

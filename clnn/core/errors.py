@@ -3,7 +3,15 @@ from __future__ import annotations
 
 
 class DeviceError(RuntimeError):
-    """A device is missing, unknown, unusable, or used in a process where it cannot work."""
+    """A device is missing, unknown, unusable, or used in a process where it cannot work.
+
+    Example:
+        >>> try:
+        ...     clnn.ones(1, device="nowhere")
+        ... except clnn.DeviceError as error:
+        ...     print(str(error).split(";")[0])
+        no OpenCL device 'nowhere' here
+    """
 
 
 class OutOfMemoryError(RuntimeError):

@@ -17,6 +17,6 @@ class memory_format(str):
     __repr__ = str.__str__
 
 
-strided, sparse_coo, sparse_csr, sparse_csc = (layout("clnn." + n) for n in ("strided", "sparse_coo", "sparse_csr", "sparse_csc"))
+strided, sparse_coo, sparse_csr, sparse_csc, jagged = (layout("clnn." + n) for n in ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "jagged"))
 contiguous_format, preserve_format, channels_last, channels_last_3d = (
     memory_format("clnn." + n) for n in ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d"))

@@ -9,7 +9,13 @@ from .config import config
 
 
 class Size(tuple):
-    """The shape of a tensor: a tuple that prints as PyTorch's ``torch.Size`` and counts elements."""
+    """The shape of a tensor: a tuple that prints as PyTorch's ``torch.Size`` and counts elements.
+
+    Example:
+        >>> s = clnn.Size((2, 3))
+        >>> s, s.numel(), s[:1]
+        (clnn.Size([2, 3]), 6, clnn.Size([2]))
+    """
 
     __slots__ = ()
 
@@ -134,6 +140,8 @@ def infer_size(shape, numel: int) -> tuple:
         if known != numel:
             raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
         return tuple(shape)
+    if known == 0 and numel:
+        raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
     if known == 0:
         raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified "
                            "dimension size -1 can be any value and is ambiguous")

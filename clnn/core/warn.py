@@ -4,6 +4,15 @@ import sys
 import warnings
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_DRIVER = _PACKAGE + "_tensor" + os.sep
+
+
+def called_by_program():
+    """Whether the operator that asks was called by the program itself, not by another part of the package."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_DRIVER):
+        frame = frame.f_back
+    return frame is not None and not frame.f_code.co_filename.startswith(_PACKAGE)
 
 
 def warn(message, category=UserWarning):

@@ -181,7 +181,16 @@ def barrier(group=None, async_op=False, device_ids=None):
 
 
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
-    """The sum over one process: ``tensor`` stays as it is."""
+    """The sum over one process: ``tensor`` stays as it is.
+
+    Example:
+        >>> clnn.distributed.init_process_group("gloo", rank=0, world_size=1)
+        >>> x = clnn.ones(2)
+        >>> clnn.distributed.all_reduce(x)
+        >>> x
+        tensor([1., 1.])
+        >>> clnn.distributed.destroy_process_group()
+    """
     return _done(async_op)
 
 

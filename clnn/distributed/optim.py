@@ -17,6 +17,7 @@ class ZeroRedundancyOptimizer(Optimizer):
     Example::
 
         >>> w = clnn.nn.Parameter(clnn.ones(2))
+        >>> from clnn.distributed.optim import ZeroRedundancyOptimizer
         >>> optimizer = ZeroRedundancyOptimizer([w], clnn.optim.SGD, lr=0.5)
         >>> w.sum().backward()
         >>> optimizer.step()

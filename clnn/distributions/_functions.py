@@ -20,7 +20,14 @@ class _Simple(Transform):
 
 
 class ExpTransform(_Simple):
-    """``y = exp(x)``."""
+    """``y = exp(x)``.
+
+    Example:
+        >>> f = clnn.distributions.ExpTransform()
+        >>> y = f(clnn.tensor([0.0, 1.0]))
+        >>> y, f.inv(y)
+        (tensor([1.0000, 2.7183]), tensor([0.0000, 1.0000]))
+    """
 
     domain, codomain, bijective, sign = constraints.real, constraints.positive, True, 1
 
@@ -35,7 +42,14 @@ class ExpTransform(_Simple):
 
 
 class PowerTransform(Transform):
-    """``y = x ** exponent`` of positive numbers."""
+    """``y = x ** exponent`` of positive numbers.
+
+    Example:
+        >>> f = clnn.distributions.PowerTransform(clnn.tensor(2.0))
+        >>> y = f(clnn.tensor([2.0, 3.0]))
+        >>> y, f.inv(y)
+        (tensor([4., 9.]), tensor([2., 3.]))
+    """
 
     domain, codomain, bijective = constraints.positive, constraints.positive, True
 
@@ -74,7 +88,14 @@ def _clipped_sigmoid(x):
 
 
 class SigmoidTransform(_Simple):
-    """``y = 1 / (1 + exp(-x))`` and the logit."""
+    """``y = 1 / (1 + exp(-x))`` and the logit.
+
+    Example:
+        >>> f = clnn.distributions.SigmoidTransform()
+        >>> y = f(clnn.tensor([0.0, 1.0]))
+        >>> y, f.inv(y)
+        (tensor([0.5000, 0.7311]), tensor([0.0000, 1.0000]))
+    """
 
     domain, codomain, bijective, sign = constraints.real, constraints.unit_interval, True, 1
 
@@ -92,7 +113,14 @@ class SigmoidTransform(_Simple):
 
 
 class SoftplusTransform(_Simple):
-    """``y = log(1 + exp(x))``."""
+    """``y = log(1 + exp(x))``.
+
+    Example:
+        >>> f = clnn.distributions.SoftplusTransform()
+        >>> y = f(clnn.tensor([0.0, 1.0]))
+        >>> y, f.inv(y)
+        (tensor([0.6931, 1.3133]), tensor([0.0000, 1.0000]))
+    """
 
     domain, codomain, bijective, sign = constraints.real, constraints.positive, True, 1
 
@@ -107,7 +135,14 @@ class SoftplusTransform(_Simple):
 
 
 class TanhTransform(_Simple):
-    """``y = tanh(x)``, with a Jacobian that does not lose digits where tanh is flat."""
+    """``y = tanh(x)``, with a Jacobian that does not lose digits where tanh is flat.
+
+    Example:
+        >>> f = clnn.distributions.TanhTransform()
+        >>> y = f(clnn.tensor([0.0, 1.0]))
+        >>> y, f.inv(y)
+        (tensor([0.0000, 0.7616]), tensor([0., 1.]))
+    """
 
     domain, codomain, bijective, sign = constraints.real, constraints.interval(-1.0, 1.0), True, 1
 
@@ -122,7 +157,14 @@ class TanhTransform(_Simple):
 
 
 class AbsTransform(_Simple):
-    """``y = |x|``; as inverse it takes the positive number."""
+    """``y = |x|``; as inverse it takes the positive number.
+
+    Example:
+        >>> f = clnn.distributions.AbsTransform()
+        >>> y = f(clnn.tensor([-1.0, 2.0]))
+        >>> y, f.inv(y)
+        (tensor([1., 2.]), tensor([1., 2.]))
+    """
 
     domain, codomain = constraints.real, constraints.positive
 
@@ -138,6 +180,12 @@ class AffineTransform(Transform):
 
     Args:
         event_dim: 0 for numbers, 1 for vectors, and so on.
+
+    Example:
+        >>> f = clnn.distributions.AffineTransform(1.0, 2.0)
+        >>> y = f(clnn.tensor([0.0, 3.0]))
+        >>> y, f.inv(y)
+        (tensor([1., 7.]), tensor([0., 3.]))
     """
 
     bijective = True
@@ -198,6 +246,13 @@ class CorrCholeskyTransform(Transform):
     """Vectors of ``D (D - 1) / 2`` numbers to Cholesky factors of correlation matrices of size ``D``.
 
     Each number becomes a partial correlation by tanh; the rows of the factor follow by stick breaking of their squares.
+
+    Example:
+        >>> f = clnn.distributions.CorrCholeskyTransform()
+        >>> y = f(clnn.tensor([0.5]))
+        >>> y, f.inv(y)
+        (tensor([[1.0000, 0.0000],
+                [0.4621, 0.8868]]), tensor([0.5000]))
     """
 
     domain, codomain, bijective = constraints.real_vector, constraints.corr_cholesky, True
@@ -239,7 +294,14 @@ class CorrCholeskyTransform(Transform):
 
 
 class SoftmaxTransform(_Simple):
-    """Logits to probabilities; not one to one, so it has no Jacobian."""
+    """Logits to probabilities; not one to one, so it has no Jacobian.
+
+    Example:
+        >>> f = clnn.distributions.SoftmaxTransform()
+        >>> y = f(clnn.tensor([0.0, 1.0]))
+        >>> y, f.inv(y)
+        (tensor([0.2689, 0.7311]), tensor([-1.3133, -0.3133]))
+    """
 
     domain, codomain = constraints.real_vector, constraints.simplex
 
@@ -259,7 +321,14 @@ class SoftmaxTransform(_Simple):
 
 
 class StickBreakingTransform(_Simple):
-    """K - 1 real numbers to K probabilities: each breaks its share (a sigmoid) off what is left of the stick."""
+    """K - 1 real numbers to K probabilities: each breaks its share (a sigmoid) off what is left of the stick.
+
+    Example:
+        >>> f = clnn.distributions.StickBreakingTransform()
+        >>> y = f(clnn.tensor([0.0, 1.0]))
+        >>> y, f.inv(y)
+        (tensor([0.3333, 0.4874, 0.1793]), tensor([0.0000, 1.0000]))
+    """
 
     domain, codomain, bijective = constraints.real_vector, constraints.simplex, True
 
@@ -293,7 +362,16 @@ class StickBreakingTransform(_Simple):
 
 
 class LowerCholeskyTransform(_Simple):
-    """Square matrices to lower triangular ones with a positive diagonal (its exponential)."""
+    """Square matrices to lower triangular ones with a positive diagonal (its exponential).
+
+    Example:
+        >>> f = clnn.distributions.LowerCholeskyTransform()
+        >>> y = f(clnn.tensor([[0.0, 5.0], [1.0, 0.0]]))
+        >>> y, f.inv(y)
+        (tensor([[1., 0.],
+                [1., 1.]]), tensor([[0., 0.],
+                [1., 0.]]))
+    """
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.lower_cholesky
 
@@ -305,7 +383,16 @@ class LowerCholeskyTransform(_Simple):
 
 
 class PositiveDefiniteTransform(_Simple):
-    """Square matrices to positive-definite ones: ``L L^T`` of :class:`LowerCholeskyTransform`."""
+    """Square matrices to positive-definite ones: ``L L^T`` of :class:`LowerCholeskyTransform`.
+
+    Example:
+        >>> f = clnn.distributions.PositiveDefiniteTransform()
+        >>> y = f(clnn.tensor([[0.0, 5.0], [1.0, 0.0]]))
+        >>> y, f.inv(y)
+        (tensor([[1., 1.],
+                [1., 2.]]), tensor([[0., 0.],
+                [1., 0.]]))
+    """
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.positive_definite
 
@@ -318,7 +405,14 @@ class PositiveDefiniteTransform(_Simple):
 
 
 class CumulativeDistributionTransform(Transform):
-    """``y = F(x)`` with the distribution function of a given distribution."""
+    """``y = F(x)`` with the distribution function of a given distribution.
+
+    Example:
+        >>> f = clnn.distributions.CumulativeDistributionTransform(clnn.distributions.Normal(0.0, 1.0))
+        >>> y = f(clnn.tensor([0.0, 1.0]))
+        >>> y, f.inv(y)
+        (tensor([0.5000, 0.8413]), tensor([0.0000, 1.0000]))
+    """
 
     codomain, bijective, sign = constraints.unit_interval, True, 1
 

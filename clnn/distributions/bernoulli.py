@@ -36,7 +36,8 @@ class Bernoulli(Binary, ExponentialFamily):
             return clnn.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value):
-        logits, value = clnn.broadcast_tensors(self.logits, self._checked(value))
+        value = self._checked(value)            # before logits are there, which an error would list
+        logits, value = clnn.broadcast_tensors(self.logits, value)
         return -cross_entropy_of(logits, value)
 
     def entropy(self):

@@ -8,7 +8,13 @@ from .utils import broadcast_all, scalar_shape
 
 
 class Beta(ExponentialFamily):
-    """Numbers between 0 and 1 with a density proportional to ``x^(a - 1) (1 - x)^(b - 1)``: ``concentration1`` and ``concentration0``."""
+    """Numbers between 0 and 1 with a density proportional to ``x^(a - 1) (1 - x)^(b - 1)``: ``concentration1`` and ``concentration0``.
+
+    Example:
+        >>> d = clnn.distributions.Beta(2.0, 3.0)
+        >>> d.log_prob(clnn.tensor(0.5)), d.mean
+        (tensor(0.4055), tensor(0.4000))
+    """
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval

@@ -6,7 +6,13 @@ from ._binary import Binary
 
 
 class Binomial(Binary):
-    """Successes in ``total_count`` independent trials of probability ``probs`` (or log-odds ``logits``)."""
+    """Successes in ``total_count`` independent trials of probability ``probs`` (or log-odds ``logits``).
+
+    Example:
+        >>> d = clnn.distributions.Binomial(4, probs=clnn.tensor(0.5))
+        >>> d.log_prob(clnn.tensor(2.0)), d.mean
+        (tensor(-0.9808), tensor(2.))
+    """
 
     arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real}
     has_enumerate_support = True

@@ -8,7 +8,13 @@ from .distribution import Scalars
 
 
 class Cauchy(Scalars):
-    """The ratio of two independent normal numbers, moved by ``loc`` and stretched by ``scale``; it has no mean."""
+    """The ratio of two independent normal numbers, moved by ``loc`` and stretched by ``scale``; it has no mean.
+
+    Example:
+        >>> d = clnn.distributions.Cauchy(0.0, 1.0)
+        >>> d.log_prob(clnn.tensor(0.0)), d.entropy()
+        (tensor(-1.1447), tensor(2.5310))
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

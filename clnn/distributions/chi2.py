@@ -4,7 +4,13 @@ from .gamma import Gamma
 
 
 class Chi2(Gamma):
-    """Sums of the squares of ``df`` independent standard normal numbers."""
+    """Sums of the squares of ``df`` independent standard normal numbers.
+
+    Example:
+        >>> d = clnn.distributions.Chi2(2.0)
+        >>> d.log_prob(clnn.tensor(1.0)), d.mean
+        (tensor(-1.1931), tensor(2.))
+    """
 
     arg_constraints = {"df": constraints.positive}
 

@@ -49,6 +49,11 @@ def _real(constraint):
     return transforms.identity_transform
 
 
+def _is(bound, number):
+    """Whether a bound is that number; a tensor of bounds is none."""
+    return isinstance(bound, (int, float)) and bound == number
+
+
 @_both(constraints.positive, constraints.nonnegative)
 def _exp(constraint):
     return transforms.ExpTransform()
@@ -56,7 +61,7 @@ def _exp(constraint):
 
 @_both(constraints.greater_than, constraints.greater_than_eq)
 def _above(constraint):
-    if constraint.lower_bound == 0:
+    if _is(constraint.lower_bound, 0):
         return transforms.ExpTransform()
     return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)])
 
@@ -68,7 +73,7 @@ def _below(constraint):
 
 @_both(constraints.interval, constraints.half_open_interval)
 def _between(constraint):
-    if constraint.lower_bound == 0 and constraint.upper_bound == 1:
+    if _is(constraint.lower_bound, 0) and _is(constraint.upper_bound, 1):
         return transforms.SigmoidTransform()
     low = constraint.lower_bound
     return transforms.ComposeTransform([transforms.SigmoidTransform(), transforms.AffineTransform(low, constraint.upper_bound - low)])

@@ -10,6 +10,10 @@ class Constraint:
     Attributes:
         is_discrete: whether it holds whole numbers.
         event_dim: how many of the rightmost dimensions make up one event; ``check`` gives one truth value per event.
+
+    Example:
+        >>> clnn.distributions.constraints.positive.check(clnn.tensor([-1.0, 2.0]))
+        tensor([False,  True])
     """
 
     is_discrete = False
@@ -61,7 +65,12 @@ def satisfied(constraint, value):
 
 
 def is_dependent(constraint):
-    """Whether a constraint can be read from an instance only."""
+    """Whether a constraint can be read from an instance only.
+
+    Example:
+        >>> clnn.distributions.constraints.is_dependent(clnn.distributions.constraints.real)
+        False
+    """
     return isinstance(constraint, _Dependent)
 
 
@@ -77,7 +86,12 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """``base`` with more dimensions that make up an event, all of which must be valid."""
+    """``base`` with more dimensions that make up an event, all of which must be valid.
+
+    Example:
+        >>> clnn.distributions.constraints.independent(clnn.distributions.constraints.positive, 1).check(clnn.tensor([-1.0, 2.0]))
+        tensor(False)
+    """
 
     def __init__(self, base_constraint, reinterpreted_batch_ndims):
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
@@ -148,6 +162,13 @@ class _Bounded(Constraint):
 
 
 class _IntegerInterval(_Bounded):
+    """Whole numbers from ``lower_bound`` to ``upper_bound``.
+
+    Example:
+        >>> clnn.distributions.constraints.integer_interval(0, 2).check(clnn.tensor([1.0, 1.5, 3.0]))
+        tensor([ True, False, False])
+    """
+
     is_discrete = True
 
     def __init__(self, lower_bound, upper_bound):
@@ -158,6 +179,8 @@ class _IntegerInterval(_Bounded):
 
 
 class _IntegerLessThan(_Bounded):
+    """Whole numbers up to ``upper_bound``."""
+
     is_discrete = True
 
     def __init__(self, upper_bound):
@@ -168,6 +191,8 @@ class _IntegerLessThan(_Bounded):
 
 
 class _IntegerGreaterThan(_Bounded):
+    """Whole numbers from ``lower_bound`` on."""
+
     is_discrete = True
 
     def __init__(self, lower_bound):
@@ -183,6 +208,13 @@ class _Real(Constraint):
 
 
 class _GreaterThan(_Bounded):
+    """Numbers above ``lower_bound``.
+
+    Example:
+        >>> clnn.distributions.constraints.greater_than(1.0).check(clnn.tensor([1.0, 2.0]))
+        tensor([False,  True])
+    """
+
     def __init__(self, lower_bound):
         self.lower_bound = lower_bound
 
@@ -191,11 +223,25 @@ class _GreaterThan(_Bounded):
 
 
 class _GreaterThanEq(_GreaterThan):
+    """Numbers from ``lower_bound`` on.
+
+    Example:
+        >>> clnn.distributions.constraints.greater_than_eq(1.0).check(clnn.tensor([1.0, 2.0]))
+        tensor([True, True])
+    """
+
     def check(self, value):
         return self.lower_bound <= value
 
 
 class _LessThan(_Bounded):
+    """Numbers below ``upper_bound``.
+
+    Example:
+        >>> clnn.distributions.constraints.less_than(1.0).check(clnn.tensor([1.0, 0.0]))
+        tensor([False,  True])
+    """
+
     def __init__(self, upper_bound):
         self.upper_bound = upper_bound
 
@@ -204,6 +250,13 @@ class _LessThan(_Bounded):
 
 
 class _Interval(_Bounded):
+    """Numbers from ``lower_bound`` to ``upper_bound``.
+
+    Example:
+        >>> clnn.distributions.constraints.interval(0.0, 1.0).check(clnn.tensor([1.0, 2.0]))
+        tensor([ True, False])
+    """
+
     def __init__(self, lower_bound, upper_bound):
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
@@ -212,6 +265,13 @@ class _Interval(_Bounded):
 
 
 class _HalfOpenInterval(_Interval):
+    """Numbers from ``lower_bound`` up to, but without, ``upper_bound``.
+
+    Example:
+        >>> clnn.distributions.constraints.half_open_interval(0.0, 1.0).check(clnn.tensor([1.0, 0.0]))
+        tensor([False,  True])
+    """
+
     def check(self, value):
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
@@ -224,6 +284,13 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(Constraint):
+    """Counts whose sum along the last dimension is at most ``upper_bound``.
+
+    Example:
+        >>> clnn.distributions.constraints.multinomial(3).check(clnn.tensor([[1.0, 2.0], [2.0, 2.0]]))
+        tensor([ True, False])
+    """
+
     is_discrete, event_dim = True, 1
 
     def __init__(self, upper_bound):
@@ -294,6 +361,13 @@ class _Joined(Constraint):
 
 
 class _Cat(_Joined):
+    """Constraints of consecutive parts of a tensor along ``dim``, each ``lengths[i]`` long.
+
+    Example:
+        >>> clnn.distributions.constraints.cat([clnn.distributions.constraints.positive] * 2).check(clnn.tensor([1.0, -1.0]))
+        tensor([ True, False])
+    """
+
     def __init__(self, cseq, dim=0, lengths=None):
         self.cseq, self.dim = list(cseq), dim
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
@@ -304,6 +378,13 @@ class _Cat(_Joined):
 
 
 class _Stack(_Joined):
+    """One constraint for each slice of a tensor along ``dim``.
+
+    Example:
+        >>> clnn.distributions.constraints.stack([clnn.distributions.constraints.positive] * 2).check(clnn.tensor([1.0, -1.0]))
+        tensor([ True, False])
+    """
+
     def __init__(self, cseq, dim=0):
         self.cseq, self.dim = list(cseq), dim
 

@@ -12,6 +12,11 @@ class ContinuousBernoulli(Binary):
     """Numbers between 0 and 1 with a density proportional to ``p^x (1 - p)^(1 - x)``.
 
     Near ``p = 1/2`` (inside ``lims``) the normaliser and moments come from Taylor series. Loaiza-Ganem & Cunningham, 2019.
+
+    Example:
+        >>> d = clnn.distributions.ContinuousBernoulli(probs=clnn.tensor(0.3))
+        >>> d.log_prob(clnn.tensor(0.5)), d.mean
+        (tensor(-0.0297), tensor(0.4302))
     """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}

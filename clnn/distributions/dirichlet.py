@@ -11,6 +11,11 @@ class Dirichlet(ExponentialFamily):
 
     Args:
         concentration: positive, shape (*batch, K) with K categories.
+
+    Example:
+        >>> d = clnn.distributions.Dirichlet(clnn.tensor([1.0, 2.0, 3.0]))
+        >>> d.log_prob(clnn.tensor([0.2, 0.3, 0.5])), d.mean
+        (tensor(1.5041), tensor([0.1667, 0.3333, 0.5000]))
     """
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}

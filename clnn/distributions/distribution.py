@@ -26,8 +26,8 @@ class Distribution:
         >>> d = clnn.distributions.Normal(clnn.zeros(2), clnn.ones(2))
         >>> d.sample((3,)).shape
         clnn.Size([3, 2])
-        >>> float(d.log_prob(clnn.zeros(2)).sum())  # doctest: +ELLIPSIS
-        -1.837...
+        >>> float(d.log_prob(clnn.zeros(2)).sum())
+        -1.8379
     """
 
     has_rsample = False

@@ -10,6 +10,10 @@ class ExponentialFamily(Distribution):
     """Densities ``exp(<t(x), theta> - F(theta) + k(x))``: subclasses name the natural parameters and the log normaliser.
 
     The entropy follows from ``F`` by differentiation: ``F(theta) - <theta, grad F(theta)> - E[k(x)]``.
+
+    Example:
+        >>> isinstance(clnn.distributions.Normal(0.0, 1.0), clnn.distributions.ExponentialFamily)
+        True
     """
 
     @property

@@ -7,7 +7,13 @@ from .exp_family import ExponentialFamily
 
 
 class Exponential(Scalars, ExponentialFamily):
-    """Waiting times between events that happen at ``rate`` per unit of time."""
+    """Waiting times between events that happen at ``rate`` per unit of time.
+
+    Example:
+        >>> d = clnn.distributions.Exponential(2.0)
+        >>> d.log_prob(clnn.tensor(1.0)), d.mean
+        (tensor(-1.3069), tensor(0.5000))
+    """
 
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative

@@ -9,7 +9,13 @@ from .distribution import Scalars
 
 
 class FisherSnedecor(Scalars):
-    """The ratio of two independent chi-squared numbers, each divided by its degrees of freedom."""
+    """The ratio of two independent chi-squared numbers, each divided by its degrees of freedom.
+
+    Example:
+        >>> d = clnn.distributions.FisherSnedecor(2.0, 4.0)
+        >>> d.log_prob(clnn.tensor(1.0)), d.mean
+        (tensor(-1.2164), tensor(2.))
+    """
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive

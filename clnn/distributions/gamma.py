@@ -8,7 +8,13 @@ from .exp_family import ExponentialFamily
 
 
 class Gamma(Scalars, ExponentialFamily):
-    """Positive numbers with the density ``rate^a x^(a - 1) exp(-rate x) / Gamma(a)``, ``a`` being the ``concentration``."""
+    """Positive numbers with the density ``rate^a x^(a - 1) exp(-rate x) / Gamma(a)``, ``a`` being the ``concentration``.
+
+    Example:
+        >>> d = clnn.distributions.Gamma(2.0, 3.0)
+        >>> d.log_prob(clnn.tensor(1.0)), d.mean
+        (tensor(-0.8028), tensor(0.6667))
+    """
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative

@@ -6,7 +6,13 @@ from ._binary import Binary, cross_entropy_of
 
 
 class Geometric(Binary):
-    """Failures before the first success of probability ``probs`` (or log-odds ``logits``)."""
+    """Failures before the first success of probability ``probs`` (or log-odds ``logits``).
+
+    Example:
+        >>> d = clnn.distributions.Geometric(probs=clnn.tensor(0.5))
+        >>> d.log_prob(clnn.tensor(2.0)), d.mean
+        (tensor(-2.0794), tensor(1.))
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer

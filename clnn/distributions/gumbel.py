@@ -11,7 +11,13 @@ from .utils import broadcast_all, euler_constant, scalar_shape
 
 
 class Gumbel(TransformedDistribution):
-    """Limits of maxima: ``loc - scale log(-log u)`` of uniform ``u``."""
+    """Limits of maxima: ``loc - scale log(-log u)`` of uniform ``u``.
+
+    Example:
+        >>> d = clnn.distributions.Gumbel(0.0, 1.0)
+        >>> d.log_prob(clnn.tensor(0.0)), d.mean
+        (tensor(-1.), tensor(0.5772))
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

@@ -10,7 +10,13 @@ from .transforms import AbsTransform
 
 
 class HalfCauchy(TransformedDistribution):
-    """Absolute values of Cauchy numbers of the given ``scale``."""
+    """Absolute values of Cauchy numbers of the given ``scale``.
+
+    Example:
+        >>> d = clnn.distributions.HalfCauchy(1.0)
+        >>> d.log_prob(clnn.tensor(1.0)), d.entropy()
+        (tensor(-1.1447), tensor(1.8379))
+    """
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative

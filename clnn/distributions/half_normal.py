@@ -10,7 +10,13 @@ from .transforms import AbsTransform
 
 
 class HalfNormal(TransformedDistribution):
-    """Absolute values of normal numbers of mean 0 and standard deviation ``scale``."""
+    """Absolute values of normal numbers of mean 0 and standard deviation ``scale``.
+
+    Example:
+        >>> d = clnn.distributions.HalfNormal(1.0)
+        >>> d.log_prob(clnn.tensor(1.0)), d.mean
+        (tensor(-0.7258), tensor(0.7979))
+    """
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative

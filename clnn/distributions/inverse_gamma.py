@@ -10,7 +10,13 @@ from .transforms import PowerTransform
 
 
 class InverseGamma(TransformedDistribution):
-    """Reciprocals of gamma numbers of the given ``concentration`` and ``rate``."""
+    """Reciprocals of gamma numbers of the given ``concentration`` and ``rate``.
+
+    Example:
+        >>> d = clnn.distributions.InverseGamma(3.0, 2.0)
+        >>> d.log_prob(clnn.tensor(1.0)), d.mean
+        (tensor(-0.6137), tensor(1.))
+    """
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive

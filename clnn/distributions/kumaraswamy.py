@@ -15,7 +15,13 @@ def _moment(a, b, n):
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Numbers between 0 and 1 with the distribution function ``1 - (1 - x^a)^b``: ``concentration1`` and ``concentration0``."""
+    """Numbers between 0 and 1 with the distribution function ``1 - (1 - x^a)^b``: ``concentration1`` and ``concentration0``.
+
+    Example:
+        >>> d = clnn.distributions.Kumaraswamy(2.0, 3.0)
+        >>> d.log_prob(clnn.tensor(0.5)), d.mean
+        (tensor(0.5232), tensor(0.4571))
+    """
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval

@@ -8,7 +8,13 @@ from .distribution import Scalars
 
 
 class Laplace(Scalars):
-    """Numbers with the density ``exp(-|x - loc| / scale) / (2 scale)``."""
+    """Numbers with the density ``exp(-|x - loc| / scale) / (2 scale)``.
+
+    Example:
+        >>> d = clnn.distributions.Laplace(0.0, 1.0)
+        >>> d.log_prob(clnn.tensor(1.0)), d.mean
+        (tensor(-1.6931), tensor(0.))
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

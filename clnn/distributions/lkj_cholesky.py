@@ -13,6 +13,12 @@ class LKJCholesky(Distribution):
     """Lower Cholesky factors of correlation matrices ``M`` of size ``dim`` with a density proportional to ``det(M)^(concentration - 1)``.
 
     Samples are made row by row ("onion" method). Lewandowski, Kurowicka & Joe, 2009.
+
+    Example:
+        >>> d = clnn.distributions.LKJCholesky(3, 1.5)
+        >>> f = d.sample()
+        >>> clnn.allclose((f @ f.T).diagonal(), clnn.ones(3))
+        True
     """
 
     arg_constraints = {"concentration": constraints.positive}

@@ -6,7 +6,13 @@ from .transforms import ExpTransform
 
 
 class LogNormal(TransformedDistribution):
-    """Numbers whose logarithm is normal with mean ``loc`` and standard deviation ``scale``."""
+    """Numbers whose logarithm is normal with mean ``loc`` and standard deviation ``scale``.
+
+    Example:
+        >>> d = clnn.distributions.LogNormal(0.0, 1.0)
+        >>> d.log_prob(clnn.tensor(1.0)), d.mean
+        (tensor(-0.9189), tensor(1.6487))
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive

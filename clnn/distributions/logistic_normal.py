@@ -7,7 +7,13 @@ from .transforms import StickBreakingTransform
 
 
 class LogisticNormal(TransformedDistribution):
-    """Probability vectors of K categories: K - 1 normal numbers mapped by stick breaking."""
+    """Probability vectors of K categories: K - 1 normal numbers mapped by stick breaking.
+
+    Example:
+        >>> d = clnn.distributions.LogisticNormal(clnn.zeros(2), clnn.ones(2))
+        >>> d.event_shape, clnn.allclose(d.sample().sum(), clnn.tensor(1.0))
+        (clnn.Size([3]), True)
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex

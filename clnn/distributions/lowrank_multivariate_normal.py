@@ -33,6 +33,11 @@ class LowRankMultivariateNormal(Distribution):
         loc: shape (*batch, n).
         cov_factor: shape (*batch, n, rank), rank being much smaller than n.
         cov_diag: positive, shape (*batch, n).
+
+    Example:
+        >>> d = clnn.distributions.LowRankMultivariateNormal(clnn.zeros(2), clnn.ones(2, 1), clnn.ones(2))
+        >>> d.log_prob(clnn.zeros(2)), d.variance
+        (tensor(-2.3872), tensor([2., 2.]))
     """
 
     arg_constraints = {"loc": constraints.real_vector, "cov_factor": constraints.independent(constraints.real, 2),

@@ -13,6 +13,11 @@ class Multinomial(Distribution):
     Args:
         total_count: an int, the same for the whole batch.
         probs, logits: as for :class:`Categorical`, shape (*batch, K).
+
+    Example:
+        >>> d = clnn.distributions.Multinomial(3, probs=clnn.tensor([0.5, 0.5]))
+        >>> d.log_prob(clnn.tensor([1.0, 2.0])), d.mean
+        (tensor(-0.9808), tensor([1.5000, 1.5000]))
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}

@@ -7,7 +7,13 @@ from ._binary import Binary
 
 
 class NegativeBinomial(Binary):
-    """Successes of probability ``probs`` (or log-odds ``logits``) before ``total_count`` failures have happened."""
+    """Successes of probability ``probs`` (or log-odds ``logits``) before ``total_count`` failures have happened.
+
+    Example:
+        >>> d = clnn.distributions.NegativeBinomial(3, probs=clnn.tensor(0.5))
+        >>> d.log_prob(clnn.tensor(2.0)), d.mean
+        (tensor(-1.6740), tensor(3.))
+    """
 
     arg_constraints = {"total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0), "logits": constraints.real}
     support = constraints.nonnegative_integer

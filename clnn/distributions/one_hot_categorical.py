@@ -7,7 +7,13 @@ from .distribution import Distribution
 
 
 class OneHotCategorical(Distribution):
-    """A :class:`Categorical` whose samples are one-hot vectors."""
+    """A :class:`Categorical` whose samples are one-hot vectors.
+
+    Example:
+        >>> d = clnn.distributions.OneHotCategorical(probs=clnn.tensor([0.2, 0.8]))
+        >>> d.log_prob(clnn.tensor([0.0, 1.0])), d.mean
+        (tensor(-0.2231), tensor([0.2000, 0.8000]))
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
@@ -50,7 +56,15 @@ class OneHotCategorical(Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """:class:`OneHotCategorical` whose draws pass gradients on to the probabilities as they are. Bengio et al., 2013."""
+    """:class:`OneHotCategorical` whose draws pass gradients on to the probabilities as they are. Bengio et al., 2013.
+
+    Example:
+        >>> p = clnn.tensor([0.2, 0.8], requires_grad=True)
+        >>> d = clnn.distributions.OneHotCategoricalStraightThrough(probs=p)
+        >>> d.rsample().sum().backward()
+        >>> p.grad.shape
+        clnn.Size([2])
+    """
 
     has_rsample = True
 

@@ -8,7 +8,13 @@ from .utils import broadcast_all
 
 
 class Pareto(TransformedDistribution):
-    """Numbers above ``scale`` that exceed ``x`` with probability ``(scale / x)^alpha``."""
+    """Numbers above ``scale`` that exceed ``x`` with probability ``(scale / x)^alpha``.
+
+    Example:
+        >>> d = clnn.distributions.Pareto(1.0, 2.0)
+        >>> d.log_prob(clnn.tensor(2.0)), d.mean
+        (tensor(-1.3863), tensor(2.))
+    """
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
 

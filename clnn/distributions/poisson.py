@@ -7,7 +7,13 @@ from .exp_family import ExponentialFamily
 
 
 class Poisson(Scalars, ExponentialFamily):
-    """Counts of events that happen at ``rate`` on average."""
+    """Counts of events that happen at ``rate`` on average.
+
+    Example:
+        >>> d = clnn.distributions.Poisson(3.0)
+        >>> d.log_prob(clnn.tensor(2.0)), d.mean
+        (tensor(-1.4959), tensor(3.))
+    """
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer

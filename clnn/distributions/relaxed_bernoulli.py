@@ -9,7 +9,13 @@ from .utils import clamp_probs
 
 
 class LogitRelaxedBernoulli(Binary):
-    """Logits of :class:`RelaxedBernoulli`. Maddison et al., "The Concrete Distribution", 2016."""
+    """Logits of :class:`RelaxedBernoulli`. Maddison et al., "The Concrete Distribution", 2016.
+
+    Example:
+        >>> d = clnn.distributions.LogitRelaxedBernoulli(clnn.tensor(0.5), probs=clnn.tensor([0.3, 0.7]))
+        >>> d.rsample().shape
+        clnn.Size([2])
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
@@ -36,7 +42,13 @@ class LogitRelaxedBernoulli(Binary):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """Numbers between 0 and 1 that approach Bernoulli draws as ``temperature`` falls, with gradients to the probabilities."""
+    """Numbers between 0 and 1 that approach Bernoulli draws as ``temperature`` falls, with gradients to the probabilities.
+
+    Example:
+        >>> d = clnn.distributions.RelaxedBernoulli(clnn.tensor(0.5), probs=clnn.tensor([0.3, 0.7]))
+        >>> d.rsample().shape
+        clnn.Size([2])
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval

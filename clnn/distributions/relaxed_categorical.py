@@ -10,7 +10,13 @@ from .utils import clamp_probs
 
 
 class ExpRelaxedCategorical(Distribution):
-    """Logarithms of :class:`RelaxedOneHotCategorical`. Maddison et al., 2016; Jang et al., 2016."""
+    """Logarithms of :class:`RelaxedOneHotCategorical`. Maddison et al., 2016; Jang et al., 2016.
+
+    Example:
+        >>> d = clnn.distributions.ExpRelaxedCategorical(clnn.tensor(0.5), probs=clnn.tensor([0.2, 0.8]))
+        >>> clnn.allclose(d.rsample().exp().sum(), clnn.tensor(1.0))
+        True
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
@@ -45,7 +51,13 @@ class ExpRelaxedCategorical(Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Probability vectors that approach one-hot draws as ``temperature`` falls, with gradients to the probabilities."""
+    """Probability vectors that approach one-hot draws as ``temperature`` falls, with gradients to the probabilities.
+
+    Example:
+        >>> d = clnn.distributions.RelaxedOneHotCategorical(clnn.tensor(0.5), probs=clnn.tensor([0.2, 0.3, 0.5]))
+        >>> clnn.allclose(d.rsample().sum(), clnn.tensor(1.0))
+        True
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex

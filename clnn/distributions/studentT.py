@@ -9,7 +9,13 @@ from .distribution import Scalars
 
 
 class StudentT(Scalars):
-    """A normal number divided by the root of an independent ``Chi2(df) / df``, stretched by ``scale`` and moved by ``loc``."""
+    """A normal number divided by the root of an independent ``Chi2(df) / df``, stretched by ``scale`` and moved by ``loc``.
+
+    Example:
+        >>> d = clnn.distributions.StudentT(3.0)
+        >>> d.log_prob(clnn.tensor(0.5)), d.mean
+        (tensor(-1.1610), tensor(0.))
+    """
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

@@ -15,6 +15,12 @@ class Transform:
 
     Args:
         cache_size: 1 keeps the last pair (x, y), so that ``inv(f(x))`` is ``x`` itself; 0 keeps none.
+
+    Example:
+        >>> x = clnn.tensor([0.0, 1.0])
+        >>> f = clnn.distributions.ExpTransform()
+        >>> f(x), f.inv(f(x)), f.log_abs_det_jacobian(x, f(x))
+        (tensor([1.0000, 2.7183]), tensor([0.0000, 1.0000]), tensor([0., 1.]))
     """
 
     bijective = False
@@ -150,7 +156,14 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """Several transforms, applied from the first to the last."""
+    """Several transforms, applied from the first to the last.
+
+    Example:
+        >>> f = clnn.distributions.ComposeTransform([clnn.distributions.ExpTransform(), clnn.distributions.AffineTransform(1.0, 2.0)])
+        >>> y = f(clnn.tensor([0.0, 1.0]))
+        >>> y, f.inv(y)
+        (tensor([3.0000, 6.4366]), tensor([0.0000, 1.0000]))
+    """
 
     def __init__(self, parts, cache_size=0):
         self.parts = [p.with_cache(cache_size) for p in parts] if cache_size else list(parts)
@@ -231,7 +244,14 @@ class ComposeTransform(Transform):
 
 
 class IndependentTransform(Transform):
-    """``base_transform`` with more dimensions, from the right, that count as one event."""
+    """``base_transform`` with more dimensions, from the right, that count as one event.
+
+    Example:
+        >>> f = clnn.distributions.IndependentTransform(clnn.distributions.ExpTransform(), 1)
+        >>> x = clnn.tensor([0.0, 1.0])
+        >>> f.log_abs_det_jacobian(x, f(x))
+        tensor(1.)
+    """
 
     def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
         super().__init__(cache_size=cache_size)
@@ -276,7 +296,15 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """Events of ``in_shape`` read as events of ``out_shape`` with as many elements."""
+    """Events of ``in_shape`` read as events of ``out_shape`` with as many elements.
+
+    Example:
+        >>> f = clnn.distributions.ReshapeTransform((4,), (2, 2))
+        >>> y = f(clnn.arange(4.0))
+        >>> y, f.inv(y)
+        (tensor([[0., 1.],
+                [2., 3.]]), tensor([0., 1., 2., 3.]))
+    """
 
     bijective = True
 
@@ -323,7 +351,14 @@ class ReshapeTransform(Transform):
 
 
 class CatTransform(Transform):
-    """Transforms for consecutive parts of a tensor along ``dim``, each ``lengths[i]`` long."""
+    """Transforms for consecutive parts of a tensor along ``dim``, each ``lengths[i]`` long.
+
+    Example:
+        >>> f = clnn.distributions.CatTransform([clnn.distributions.ExpTransform(), clnn.distributions.AffineTransform(1.0, 2.0)], lengths=[1, 1])
+        >>> y = f(clnn.tensor([0.0, 1.0]))
+        >>> y, f.inv(y)
+        (tensor([1., 3.]), tensor([0., 1.]))
+    """
 
     def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
         super().__init__(cache_size=cache_size)
@@ -364,7 +399,14 @@ class CatTransform(Transform):
 
 
 class StackTransform(Transform):
-    """One transform for each slice of a tensor along ``dim``."""
+    """One transform for each slice of a tensor along ``dim``.
+
+    Example:
+        >>> f = clnn.distributions.StackTransform([clnn.distributions.ExpTransform(), clnn.distributions.AffineTransform(1.0, 2.0)])
+        >>> y = f(clnn.tensor([0.0, 1.0]))
+        >>> y, f.inv(y)
+        (tensor([1., 3.]), tensor([0., 1.]))
+    """
 
     def __init__(self, tseq, dim=0, cache_size=0):
         super().__init__(cache_size=cache_size)

@@ -8,7 +8,13 @@ from .distribution import Scalars
 
 
 class Uniform(Scalars):
-    """Numbers from [low, high), all equally likely."""
+    """Numbers from [low, high), all equally likely.
+
+    Example:
+        >>> d = clnn.distributions.Uniform(0.0, 2.0)
+        >>> d.log_prob(clnn.tensor(1.5)), d.mean
+        (tensor(-0.6931), tensor(1.))
+    """
 
     has_rsample = True
 

@@ -7,7 +7,12 @@ euler_constant = 0.57721566490153286060
 
 
 def broadcast_all(*values):
-    """Numbers and tensors as tensors of one shape; numbers take the dtype and device of the tensors, else the default float dtype."""
+    """Numbers and tensors as tensors of one shape; numbers take the dtype and device of the tensors, else the default float dtype.
+
+    Example:
+        >>> clnn.distributions.utils.broadcast_all(clnn.tensor([1.0, 2.0]), 3.0)
+        (tensor([1., 2.]), tensor([3., 3.]))
+    """
     if not all(isinstance(v, clnn.Tensor) or isinstance(v, (int, float, bool)) for v in values):
         raise ValueError("Input arguments must all be instances of Number, clnn.Tensor or objects implementing __torch_function__.")
     like = next((v for v in values if isinstance(v, clnn.Tensor)), None)
@@ -21,18 +26,33 @@ def scalar_shape(*values):
 
 
 def clamp_probs(probs):
-    """Probabilities kept away from 0 and 1 by the machine epsilon."""
+    """Probabilities kept away from 0 and 1 by the machine epsilon.
+
+    Example:
+        >>> clnn.distributions.utils.clamp_probs(clnn.tensor([0.5, 0.25]))
+        tensor([0.5000, 0.2500])
+    """
     eps = clnn.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def logits_to_probs(logits, is_binary=False):
-    """Probabilities from log-odds (binary) or from unnormalised log-probabilities in the last dimension."""
+    """Probabilities from log-odds (binary) or from unnormalised log-probabilities in the last dimension.
+
+    Example:
+        >>> clnn.distributions.utils.logits_to_probs(clnn.tensor([0.0, 0.0]))
+        tensor([0.5000, 0.5000])
+    """
     return clnn.sigmoid(logits) if is_binary else clnn.softmax(logits, -1)
 
 
 def probs_to_logits(probs, is_binary=False):
-    """The inverse of :func:`logits_to_probs`."""
+    """The inverse of :func:`logits_to_probs`.
+
+    Example:
+        >>> clnn.distributions.utils.probs_to_logits(clnn.tensor([0.5, 0.5]))
+        tensor([-0.6931, -0.6931])
+    """
     safe = clamp_probs(probs)
     return clnn.log(safe) - clnn.log1p(-safe) if is_binary else clnn.log(safe)
 
@@ -55,7 +75,13 @@ class lazy_property:
 
 
 def vec_to_tril_matrix(vec, diag=0):
-    """Lower triangular matrices whose elements, row by row, are the last dimension of ``vec``."""
+    """Lower triangular matrices whose elements, row by row, are the last dimension of ``vec``.
+
+    Example:
+        >>> clnn.distributions.utils.vec_to_tril_matrix(clnn.tensor([1, 2, 3]))
+        tensor([[1, 0],
+                [2, 3]])
+    """
     count = vec.shape[-1]
     n = round(((1 + 8 * count) ** 0.5 - 1) / 2) - diag
     rows, columns = clnn.tril_indices(n, n, diag, device=vec.device)
@@ -64,7 +90,12 @@ def vec_to_tril_matrix(vec, diag=0):
 
 
 def tril_matrix_to_vec(mat, diag=0):
-    """The elements of lower triangles, row by row."""
+    """The elements of lower triangles, row by row.
+
+    Example:
+        >>> clnn.distributions.utils.tril_matrix_to_vec(clnn.tensor([[1, 0], [2, 3]]))
+        tensor([1, 2, 3])
+    """
     n = mat.shape[-1]
     if diag < -n or diag >= n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")

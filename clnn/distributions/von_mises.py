@@ -13,7 +13,13 @@ def _log_bessel(x, order):
 
 
 class VonMises(Scalars):
-    """Angles with a density proportional to ``exp(concentration cos(x - loc))``; samples lie in [-pi, pi)."""
+    """Angles with a density proportional to ``exp(concentration cos(x - loc))``; samples lie in [-pi, pi).
+
+    Example:
+        >>> d = clnn.distributions.VonMises(clnn.tensor(0.0), clnn.tensor(2.0))
+        >>> d.log_prob(clnn.tensor(0.5)), d.variance
+        (tensor(-0.9067), tensor(0.3022))
+    """
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real

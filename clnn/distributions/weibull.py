@@ -10,7 +10,13 @@ from .utils import broadcast_all
 
 
 class Weibull(TransformedDistribution):
-    """``scale * e^(1 / concentration)`` of standard exponential ``e``: life times whose hazard is a power of the age."""
+    """``scale * e^(1 / concentration)`` of standard exponential ``e``: life times whose hazard is a power of the age.
+
+    Example:
+        >>> d = clnn.distributions.Weibull(1.0, 2.0)
+        >>> d.log_prob(clnn.tensor(1.0)), d.mean
+        (tensor(-0.3069), tensor(0.8862))
+    """
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive

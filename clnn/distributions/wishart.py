@@ -16,6 +16,12 @@ class Wishart(ExponentialFamily):
     Args:
         df: degrees of freedom, above n - 1; a number or shape (*batch).
         covariance_matrix, precision_matrix, scale_tril: one of them, shape (*batch, n, n).
+
+    Example:
+        >>> d = clnn.distributions.Wishart(3.0, covariance_matrix=clnn.eye(2))
+        >>> d.mean
+        tensor([[3., 0.],
+                [0., 3.]])
     """
 
     support = constraints.positive_definite

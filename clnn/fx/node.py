@@ -185,7 +185,11 @@ def _text(value):
 
 def qualified_name(fn):
     """The dotted name of a function, as programs write it."""
+    from clnn._custom import OpOverload
+    from clnn.core.config import config
     from clnn.overrides import resolve_name
+    if isinstance(fn, OpOverload):
+        return f"{config.spoken}.ops.{fn}"
     known = resolve_name(fn)
     if known is not None:
         return known

@@ -449,7 +449,7 @@ def run(device, group: Group, shape, numel, targets) -> None:
 def check_args(device, group: Group) -> list:
     """The error word and one registered code per checking operator."""
     device.err_dirty = True
-    codes = [device.error_code(e.name, *reversed(e.failure or _DIVISION)) for e in group.checked]
+    codes = [device.error_code(e.name.lstrip("_"), *reversed(e.failure or _DIVISION)) for e in group.checked]
     return [device.error_buffer] + [struct.pack("i", code) for code in codes]
 
 
@@ -515,10 +515,6 @@ def store_into(device, node: Node, buf, offset, shape, strides, dtype) -> None:
     group = Group()
     value = group.visit(node)
     run(device, group, shape, node.numel, [(value, dtype, buf, offset, strides)])
-
-
-def expr_cast() -> Expr:
-    return CAST
 
 
 CAST = Expr("cast", ("input",), "input", complex="input")

@@ -26,6 +26,8 @@ ROWS = 1024             # rows per first-stage segment of a column
 LONG = 8                # instructions of a prologue from which on kept intermediate values are stored first
 SLIM = 16               # fewer columns are added up in so many interleaved partial results each
 TINY = 128              # elements per output of reductions that are all done by the shortest kernel: a better one takes longer to build than it ever saves
+PAGE = 4096             # bytes
+NEAR = 1 << 19          # elements up to which columns are read in short runs: all are in nearer caches
 CHUNK = 64              # columns per work-item in loop form; kernels for fewer lack what only a whole chunk runs
 
 
@@ -132,7 +134,7 @@ class Plan:
             raise AssertionError("empty reductions are handled by the operator")
         final = geo.parts == 1
         self.kernel, form = _kernel(device, call, group, geo, out_dtype if final else call.acc, final)
-        self.global_size, self.local_size, chunk = _grid(device, geo, geo.kind, form)
+        self.global_size, self.local_size, chunk = _grid(device, group, geo, geo.kind, form)
         self.head = (geo.outputs, geo.rows, geo.inner, geo.parts, geo.part_rows, geo.part_inner, chunk, *geo.kept, *geo.reduced)
         self.walks = [(*geo.kept_walks[k], *geo.reduced_walks[k]) for k in range(len(group.leaves))]
         self.scratch, self.rest, self.prepared = 0, None, None
@@ -250,14 +252,27 @@ def _kernel(device, call, group, geo, out_dtype, final):
     return found
 
 
-def _grid(device, geo, kind, form):
+def _span(device, geo, group):
+    """Columns per work-item: runs of a page where that leaves each unit two work-items, short runs of what lies in nearer caches."""
+    inner = geo.kept[-1]
+    size = max(leaf[1].itemsize for leaf in group.leaves)
+    if geo.total * geo.outputs <= NEAR or inner * size < PAGE // 2:         # several rows share a page
+        return CHUNK
+    most = min(reduce_vector.WIDEST, PAGE // size)
+    most = max(CHUNK, min(most, geo.outputs * geo.parts // (2 * device.compute_units)))
+    pieces = -(-inner // most)
+    return -(-inner // pieces) + CHUNK - 1 & -CHUNK
+
+
+def _grid(device, group, geo, kind, form):
     """(global size, local size, outputs per work-item)."""
     if geo.column:
         inner = geo.kept[-1]
         outer = geo.outputs // inner
         if form == "item":
             return (inner, outer, geo.parts), (64 if inner >= 64 else 16, 1, 1), 1
-        return (-(-inner // CHUNK), outer, geo.parts), (1, 1, 1), 1
+        span = _span(device, geo, group) if form == "vector" else CHUNK
+        return (-(-inner // span), outer, geo.parts), (1, 1, 1), span
     if kind == "short" or kind == "brief" and form not in ("vector", "many"):
         return ((geo.outputs,), (64,), 1) if form == "item" else ((-(-geo.outputs // 64),), (1,), 64)
     if form == "item":
@@ -447,7 +462,8 @@ def _column_vector(call, program, value, out_dtype, nk, nr, final, own, narrow=F
         return None
     head, per_row, where = _column_parts(program, nk, nr)
     scalar = _element(call, program, value, own, _index(program, "i", "k", nk - 1), "                ")
-    return _offsets(program) + reduce_vector.column(writer, head, f"k{nk - 1}", per_row, scalar, _store(call, out_dtype, final, where + "i"), narrow)
+    ahead = [(k, f"x{k}_r0") for k, (_, cls, _) in enumerate(program.leaves) if cls == "1"] if nr == 1 else ()
+    return _offsets(program) + reduce_vector.column(writer, head, f"k{nk - 1}", per_row, scalar, _store(call, out_dtype, final, where + "i"), narrow, ahead)
 
 
 def _column(call, program, value, out_dtype, nk, nr, loop, final, own, narrow=False):

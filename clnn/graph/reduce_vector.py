@@ -7,6 +7,8 @@ from __future__ import annotations
 from . import vectors
 
 LANES = 64
+WIDEST = 2048           # columns per work-item
+AHEAD = 8               # rows that are asked for ahead of use
 
 
 class Writer:
@@ -102,20 +104,44 @@ def row(writer, head, per_row, scalar, store, brief, many=False):
             "    for (int g = 0; g < some; g++) {", "        const long o = first + g;", f"        const {w.acc} total = all[g];", "        " + store, "    }", "    }"]
 
 
-def column(writer, head, size, per_row, scalar, store, narrow=False):
-    """Statements of the column form: 64 columns of ``size`` per work-item; ``store`` stores ``total`` of column ``i``. ``narrow``: there are never 64."""
-    w, acc = writer, writer.acc
+def _by_vectors(w, per_row, scalar, first):
+    """``m`` columns from ``first`` on, fewer than there are lanes: vector after vector, then column after column."""
     rows = "for (long row = row0; row < row1; row++) {"
-    whole = [f"    if (m == {LANES}) {{", *w.start("        "), "        " + rows, *per_row, *w.step("first", "            "), "        }",
-             *[f"        vstore{w.width}(a{q}, {q}, part);" for q in range(w.count)], "    } else {"]
-    return [*head, f"    const long first = (long)get_global_id(0) * {LANES};", f"    const int m = (int)min((long){LANES}, {size} - first);",
-            f"    {acc} part[{LANES}];", *(["    {"] if narrow else whole),
-            "        int q = 0;", f"        for (; q + {w.width} <= m; q += {w.width}) {{", f"            {w.vector} a0 = ({w.vector})({w.identity});",
-            "            " + rows, *per_row, *w.element("first + q", "                "), f"                a0 = {w.fold('a0', 'e')};", "            }",
-            f"            vstore{w.width}(a0, 0, part + q);", "        }", "        for (; q < m; q++) {", "            const long i = first + q;",
-            f"            {acc} sum = {w.identity};", "            " + rows, *per_row, *scalar, f"                sum = {w.fold('sum', 'e')};", "            }",
-            "            part[q] = sum;", "        }", "    }",
-            "    for (int l = 0; l < m; l++) {", "        const long i = first + l;", f"        const {acc} total = part[l];", "        " + store, "    }"]
+    return ["        int q = 0;", f"        for (; q + {w.width} <= m; q += {w.width}) {{", f"            {w.vector} a0 = ({w.vector})({w.identity});",
+            "            " + rows, *per_row, *w.element(f"{first}q", "                "), f"                a0 = {w.fold('a0', 'e')};", "            }",
+            f"            vstore{w.width}(a0, 0, part + q);", "        }", "        for (; q < m; q++) {", f"            const long i = {first}q;",
+            f"            {w.acc} sum = {w.identity};", "            " + rows, *per_row, *scalar, f"                sum = {w.fold('sum', 'e')};", "            }",
+            "            part[q] = sum;", "        }"]
+
+
+def column(writer, head, size, per_row, scalar, store, narrow=False, ahead=()):
+    """Statements of the column form: ``chunk`` of ``size`` columns per work-item; ``store`` stores ``total`` of column ``i``. ``narrow``: there are never 64.
+
+    ``ahead``: per leaf that lies along the columns its number and the step of its rows. Runs are as long as a page where rows are that long and there is
+    enough to do (``reduce._span``): rows lie in pages of their own then, and the first lines of each cost as much as many more.
+    """
+    w, acc, most = writer, writer.acc, WIDEST + writer.width
+    if narrow:
+        return [*head, f"    const int m = (int){size};", f"    {acc} part[{LANES}];", "    {", *_by_vectors(w, per_row, scalar, ""), "    }",
+                "    for (int l = 0; l < m; l++) {", "        const long i = l;", f"        const {acc} total = part[l];", "        " + store, "    }"]
+    rows = "for (long row = row0; row < row1; row++) {"
+    fetch = [f"                FETCH(x{k} + first + c + {AHEAD} * {step});" for k, step in ahead]
+    return [*head, "    const long first = (long)get_global_id(0) * chunk;",
+            f"    if (first && chunk > {LANES} && {size} - first < {w.width}) return;",           # so few are left to the work-item before
+            f"    const int more = chunk > {LANES} ? {w.width} : 1;",
+            f"    const int m = (int)({size} - first < chunk + more ? {size} - first : chunk);",
+            "    int whole = m;              // part[l] is column l up to here; the last vector ends with the last column",
+            f"    {acc} part[{most}];",
+            f"    if (m == {LANES}) {{", *w.start("        "), "        " + rows, *per_row, *w.step("first", "            "), "        }",
+            *[f"        vstore{w.width}(a{q}, {q}, part);" for q in range(w.count)],
+            f"    }} else if (m < {LANES}) {{", *_by_vectors(w, per_row, scalar, "first + "), "    } else {", f"        whole = m / {w.width} * {w.width};",
+            f"        for (int d = 0; d < m; d += {w.width}) vstore{w.width}(({w.vector})({w.identity}), 0, part + d);",
+            "        " + rows, *per_row, f"            for (int d = 0; d < m; d += {w.width}) {{",
+            f"                const int c = min(d, m - {w.width});", *fetch, *w.element("first + c", "                "),
+            f"                const {w.vector} a = vload{w.width}(0, part + d);",
+            f"                vstore{w.width}({w.fold('a', 'e')}, 0, part + d);", "            }", "        }", "    }",
+            "    for (int l = 0; l < m; l++) {", "        const long i = first + l;",
+            f"        const {acc} total = part[l < whole ? l : l + whole + {w.width} - m];", "        " + store, "    }"]
 
 
 def slim(writer, count, rows, scalar, store):

@@ -65,7 +65,7 @@ def _load_turned(program, k, wide):
     v = f"{row.acc}{wide}"
     places = [f"x{k} + (i + {q}) * {step}" for q in range(wide)]
     return [*[f"            {v} a{k}_{q} = {vectors.load(row, wide, place)};" for q, place in enumerate(places)],
-            *[f"            FETCH({place} + {2 * wide} * {step});" for place in places],
+            *[f"            FETCH({place} + {wide});" for place in places],           # the next rows' lines: used after this block of rows
             *["            " + re.sub(r"\bV\b", v, text) for text in _turn(f"a{k}_", wide)],
             f"            const {v} t{k}[{wide}] = {{{', '.join(f'a{k}_{q}' for q in range(wide))}}};"]
 

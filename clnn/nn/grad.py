@@ -5,7 +5,7 @@ from clnn.nn import functional as F
 __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]
 
 
-def _input_gradient(name, convolution):
+def _input_gradient(name, convolution, dims):
     def gradient(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
         with clnn.enable_grad():
             x = clnn.zeros(input_size, dtype=weight.dtype, device=weight.device, requires_grad=True)
@@ -18,11 +18,15 @@ def _input_gradient(name, convolution):
         input_size: shape of the input, ``(N, C, *)``.
         weight: ``(C_out, C / groups, *kernel)``. grad_output: gradient of the output.
         stride, padding, dilation, groups: those of the convolution.
+
+    Example:
+        >>> clnn.nn.grad.{name}((1, 1{", 2" * dims}), clnn.ones(1, 1{", 1" * dims}), clnn.ones(1, 1{", 2" * dims})).shape
+        clnn.Size([1, 1{", 2" * dims}])
     """
     return gradient
 
 
-def _weight_gradient(name, convolution):
+def _weight_gradient(name, convolution, dims):
     def gradient(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
         with clnn.enable_grad():
             w = clnn.zeros(weight_size, dtype=input.dtype, device=input.device, requires_grad=True)
@@ -35,10 +39,14 @@ def _weight_gradient(name, convolution):
         input: ``(N, C, *)``.
         weight_size: shape of the weight, ``(C_out, C / groups, *kernel)``. grad_output: gradient of the output.
         stride, padding, dilation, groups: those of the convolution.
+
+    Example:
+        >>> clnn.nn.grad.{name}(clnn.ones(1, 1{", 2" * dims}), (1, 1{", 1" * dims}), clnn.ones(1, 1{", 2" * dims})).shape
+        clnn.Size([1, 1{", 1" * dims}])
     """
     return gradient
 
 
-conv1d_input, conv1d_weight = _input_gradient("conv1d_input", F.conv1d), _weight_gradient("conv1d_weight", F.conv1d)
-conv2d_input, conv2d_weight = _input_gradient("conv2d_input", F.conv2d), _weight_gradient("conv2d_weight", F.conv2d)
-conv3d_input, conv3d_weight = _input_gradient("conv3d_input", F.conv3d), _weight_gradient("conv3d_weight", F.conv3d)
+conv1d_input, conv1d_weight = _input_gradient("conv1d_input", F.conv1d, 1), _weight_gradient("conv1d_weight", F.conv1d, 1)
+conv2d_input, conv2d_weight = _input_gradient("conv2d_input", F.conv2d, 2), _weight_gradient("conv2d_weight", F.conv2d, 2)
+conv3d_input, conv3d_weight = _input_gradient("conv3d_input", F.conv3d, 3), _weight_gradient("conv3d_weight", F.conv3d, 3)

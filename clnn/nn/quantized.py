@@ -52,5 +52,5 @@ class FloatFunctional(Module):
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    from .._misc import Absent
+    from .._absent import Absent
     raise Absent(f"module 'clnn.nn.quantized' has no attribute {name!r}: clnn does not implement quantised dtypes")

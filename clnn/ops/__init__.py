@@ -15,7 +15,7 @@ loaded_libraries: set = set()
 
 
 def load_library(path):
-    """Refused: a library of operators in C++ is linked with PyTorch's. Declare the operators with ``clnn.library`` instead.
+    """Refused: a library of operators in C++ is linked with PyTorch's. Declare the operators with the module ``library`` instead.
 
     Raises:
         OSError: always, as PyTorch does for a library that it cannot load.
@@ -24,7 +24,7 @@ def load_library(path):
 
 
 def __getattr__(name):
-    """``clnn.ops.<namespace>``: operators of a program's own (``clnn.library``), and clnn's under ``aten``."""
+    """``clnn.ops.<namespace>``: operators of a program's own (module ``library``), and clnn's under ``aten``."""
     if name.startswith("_"):
         raise AttributeError(name)
     from .._custom import namespace

@@ -73,11 +73,11 @@ class Problem:
 class Plan:
     """Kernel and launch geometry of a problem on a device; ``run`` binds the buffers."""
 
-    def __init__(self, device, p: Problem):
-        self.device, self.problem = device, p
+    def __init__(self, device, p: Problem, turned=False):
+        self.device, self.problem, self.turned = device, p, turned      # turned: the caller's A and B are given to ``run`` as B and A
         self.scratch = 0
-        self.before, self.reduce = [], None     # passes over A, each over what the one before it wrote
-        p = self._convert_a(p) if device.is_cpu else p
+        self.before, self.reduce = dict(a=[], b=[]), None       # passes over A and over B, each over what the one before it wrote
+        p = self._prepare(p) if device.is_cpu else p
         p = self._partial(p) if self._needs_partial(p) else p
         variant, params, self.gs, self.ls, words = (_plan_cpu if device.is_cpu else _plan_gpu)(device, p, self.chunk)
         if params.get("ASTEP") == "panel":
@@ -91,26 +91,40 @@ class Plan:
 
     # ---- steps around the product -------------------------------------------------------------------------------------------
 
-    def _convert_a(self, p):
-        """The CPU tile broadcasts A as it is stored, so a 16-bit or small integer A is widened first."""
-        if p.ta.c == p.ta.acc or _use_dot(p):
-            return p
-        (s0, s1), (b0, b1) = p.steps, p.batch
-        columns = p.a[0] == 1 and p.a[1] != 1      # copied in the order it lies in memory: by columns
-        (M, K), a = ((p.K, p.M), p.a[::-1]) if columns else ((p.M, p.K), p.a)
-        across, down, rows = _strips(M, K)
-        dims = _DIMS.pack(M, 0, K, *a, 0, 0, 0, 0, rows, *[0] * 6)
-        self.before.append((self.device.kernel("matmul/convert", T=p.ta, W=p.lanes, CHUNK=_CHUNK), (across, down, b0 * b1), dims,
-                            _BATCH.pack(b1, s0[0], 0, 0, s1[0], 0, 0, 0), p.M * p.K * b0 * b1 * p.ta.acc_dtype.itemsize))
-        flat = p.M * p.K
-        return _replace(p, ta=p.ta.acc_dtype, a=(1, p.M) if columns else (p.K, 1), steps=((flat * b1, *s0[1:]), (flat, *s1[1:])))
+    def _prepare(self, p):
+        """Copy an operand first where that pays, in the compute type."""
+        if p.ta.c != p.ta.acc and not _use_dot(p) and not _gemv_mode(p):
+            # The tile broadcasts A as it is stored. It is copied in the order it lies in memory.
+            columns = p.a[0] == 1 and p.a[1] != 1
+            steps = self._copied("a", p.ta, *((p.K, p.M, p.a[::-1]) if columns else (p.M, p.K, p.a)), p)
+            p = _replace(p, ta=p.ta.acc_dtype, a=(1, p.M) if columns else (p.K, 1), steps=steps)
+        if not p.table and p.a[1] == 1 and p.b[0] != 1 and p.N <= _DOT_MOST and p.M >= 32 and p.K >= 64 and p.M > 4 * p.N:
+            # A few columns side by side would leave most lanes of the tile empty: each is laid out as a row.
+            turned = _replace(p, tb=p.tb.acc_dtype, b=(1, p.K))
+            if _use_dot(turned) or _gemv_mode(turned):
+                p = _replace(turned, steps=self._copied("b", p.tb, p.N, p.K, p.b[::-1], p))
+        return p
+
+    def _copied(self, which, T, rows, columns, strides, p):
+        """Note that an operand is copied row by row before the product; the steps of all operands from then on."""
+        at, (s0, s1), (b0, b1) = "ab".index(which), p.steps, p.batch
+        own = (s0[at], s1[at])
+        if own == (0, 0):       # one matrix for all products
+            b0 = b1 = 1
+        across, down, each = _strips(rows, columns)
+        dims = _DIMS.pack(rows, 0, columns, *strides, 0, 0, 0, 0, each, *[0] * 6)
+        self.before[which].append((self.device.kernel("matmul/convert", T=T, W=p.lanes, CHUNK=_CHUNK), (across, down, b0 * b1), dims,
+                                   _BATCH.pack(b1, own[0], 0, 0, own[1], 0, 0, 0), rows * columns * b0 * b1 * T.acc_dtype.itemsize))
+        flat = rows * columns
+        new = (0, 0) if own == (0, 0) else (flat * b1, flat)
+        return tuple(s[:at] + (n,) + s[at + 1:] for s, n in zip(p.steps, new))
 
     def _panel_a(self, p, MR):
         """Lay a column-major A out in panels first: a walk along K through its columns would miss the caches at each step."""
         (s0, s1), (b0, b1) = p.steps, p.batch
         dims = _DIMS.pack(p.M, 0, p.K, *p.a, *[0] * 11)
-        self.before.append((self.device.kernel("matmul/panels", T=p.ta, MR=MR, STEPS=16), (-(-p.K // 16), 1, b0 * b1), dims,
-                            _BATCH.pack(b1, s0[0], 0, 0, s1[0], 0, 0, 0), -(-p.M // MR) * MR * p.K * b0 * b1 * p.ta.itemsize))
+        self.before["a"].append((self.device.kernel("matmul/panels", T=p.ta, MR=MR, STEPS=16), (-(-p.K // 16), 1, b0 * b1), dims,
+                                 _BATCH.pack(b1, s0[0], 0, 0, s1[0], 0, 0, 0), -(-p.M // MR) * MR * p.K * b0 * b1 * p.ta.itemsize))
 
     chunk = 0
 
@@ -126,11 +140,16 @@ class Plan:
             self.chunk = -(-(-(-p.K // self.splits)) // 16) * 16
             self.splits = -(-p.K // self.chunk)
             return True
-        return p.ccs != 1 or (self.device.is_cpu and p.tc.c != p.acc and p.K > _most_steps(self.device, p, 4) and not _use_dot(p))
+        return p.ccs != 1 or (self.device.is_cpu and p.tc.c != p.acc and p.K > _most_steps(self.device, p, 4)
+                              and not (_use_dot(p) or _gemv_mode(p)))
 
     def _splits(self, p) -> int:
         units = self.device.compute_units
         if self.device.is_cpu:
+            mode = _gemv_mode(p)
+            if mode:
+                blocks, shortest = (max(p.M, p.N) // 4, 8192) if mode == "rows" else (p.N // _GEMV_COLUMNS, 2048)
+                return max(1, min(-(-2 * units // max(1, blocks)), p.K // shortest)) if blocks < units else 1
             if _use_dot(p):
                 return 1
             panels, shortest = -(-p.N // 64), 2048
@@ -164,10 +183,14 @@ class Plan:
 
     def run(self, A, a_off, B, b_off, C, c_off, bias=None, bias_off=0, *table):
         device = self.device
-        for kernel, gs, dims, batch, nbytes in self.before:
+        for kernel, gs, dims, batch, nbytes in self.before["a"]:
             laid_out = device.alloc(nbytes)
             launch(device, kernel, gs, (1, 1, 1), A, a_off, laid_out, 0, dims, batch)
             A, a_off = laid_out, 0
+        for kernel, gs, dims, batch, nbytes in self.before["b"]:
+            laid_out = device.alloc(nbytes)
+            launch(device, kernel, gs, (1, 1, 1), B, b_off, laid_out, 0, dims, batch)
+            B, b_off = laid_out, 0
         product = self.kernel
         if self.even and (a_off | b_off) & self.even:
             product = device.kernel(self.narrow[0], **self.narrow[1])
@@ -206,11 +229,34 @@ def _replace(p, **changes):
 
 # ---- choices -----------------------------------------------------------------------------------------------------------------
 
+_DOT_MOST = 8       # rows or columns that are better summed one by one than packed, whatever the other sizes
+
+
 def _use_dot(p) -> bool:
-    """Both operands contiguous along K and few rows or columns to share a packed panel among."""
+    """Both operands contiguous along K, for a vector at least, and few rows or columns to share a packed panel among."""
     if p.table:
         return p.table == "b" and p.M <= 4
-    return p.a[1] == 1 and p.b[0] == 1 and (p.M <= 4 or p.N <= 4 or (192 <= p.K <= 2048 and (p.M <= 96 or p.N <= 16)))
+    if p.a[1] != 1 or p.b[0] != 1 or p.K < p.lanes:
+        return False
+    few = min(p.M, p.N)
+    return few <= 4 or few <= _DOT_MOST and p.K >= 32 or p.M <= 16 and p.K >= 160 or p.K >= 192 and (p.M <= 64 or p.M <= 96 and p.K <= 2048) \
+        or p.N <= 12 and p.K >= 2048
+
+
+_GEMV_COLUMNS = 512     # of a matrix that a work-item takes at least: shorter runs of a row are read more slowly
+_GEMV_ROWS = 4
+
+
+def _gemv_mode(p) -> str:
+    """How ``matmul/gemv`` reads the matrix of a product with a vector, or a few: by its rows, by its columns; "" where it is none or neither lies in a row."""
+    if p.table or p.M > _GEMV_ROWS and p.N > 1:
+        return ""
+    if p.M > 1 and p.N > 1:
+        return "cols" if p.b[1] == 1 and p.N >= _GEMV_COLUMNS else ""
+    (along, across), vector = ((p.b[0], p.b[1]), p.a[1]) if p.M == 1 else ((p.a[1], p.a[0]), p.b[0])
+    if along == 1 and vector == 1:
+        return "rows"
+    return "cols" if p.M == 1 and across == 1 and p.N >= _GEMV_COLUMNS else ""
 
 
 _TILES = ((6, 4, 1.0), (8, 3, 1.03), (8, 2, 1.06), (12, 2, 1.08), (24, 1, 1.3))  # rows, vectors, relative cost of an element
@@ -285,12 +331,16 @@ def _plan_cpu(device, p, chunk):
         # One kernel for all of them, whatever their sizes and strides: to build another would cost a program more than it ever saved.
         return ("matmul/cpu", dict(W=W, NV=1, MR=4, KB=256, MODE="any", ASTEP="any", GROUP=4), (-(-p.N // W), 1, z), (1, 1, 1),
                 p.pack(-(-p.M // 4) * 4, 0, chunk, 256))
+    mode = _gemv_mode(p)
+    if mode:
+        matrix, size = ("a", p.M) if p.N == 1 < p.M else ("b", p.N)
+        least = W if mode == "rows" else max(_GEMV_COLUMNS, min(2 * _GEMV_COLUMNS, size // units))
+        MB = max(least, -(-(-(-size // max(1, 2 * units // z))) // W) * W)
+        return ("matmul/gemv", dict(W=W, P=matrix, MODE=mode, MR=p.M if mode == "cols" else 1), (-(-size // MB), 1, z), (1, 1, 1),
+                p.pack(MB, 0, chunk))
     if _use_dot(p):
-        DM = {"pocl": 2}.get(device.flavour, 4) if p.N > 1 and W == 16 else 1 if p.M == 1 else 2
-        if p.N == 1:
-            DM = W
-        elif p.M == 1:
-            DM = 1
+        DM = {"pocl": 2}.get(device.flavour, 4) if W == 16 else 2
+        DM = W // 2 if p.N <= 2 else 2 if p.M <= 2 else DM
         DN = W // DM
         MB = p.M
         NB = max(DN, min(64, -(-(-(-p.N // max(1, 2 * units // z))) // DN) * DN))
@@ -378,6 +428,8 @@ def gemm(device, dtype, M, N, K, A, a_off, a_strides, B, b_off, b_strides, C, c_
         if len(_plans) > 8192:
             _plans.clear()
         _plans[key] = plan
+    if plan.turned:
+        A, a_off, B, b_off = B, b_off, A, a_off
     if bias is None:
         plan.run(A, a_off, B, b_off, C, c_off)
     else:
@@ -399,5 +451,9 @@ def _make(device, dtype, out_dtype, M, N, K, a, b, rcs, batch, steps, alpha, bet
     rbs = 1 if K == 1 and cbs != 1 else rbs
     cbs = 1 if N == 1 and rbs != 1 else cbs
     ras = 1 if M == 1 and cas != 1 else ras
+    ccs, turned = 1, device.is_cpu and ras == 1 != cas and 1 < N <= 16 and M > 4 * N and K >= 64 and batch == (1, 1)
+    if turned:      # few columns of a column-major A: as C.T = B.T @ A.T it streams A by rows
+        M, N, ta, tb, (ras, cas), (rbs, cbs) = N, M, tb, ta, (cbs, rbs), (cas, ras)
+        rcs, ccs, steps, bias = 1, rcs, tuple((s[1], s[0], s[2]) for s in steps), {"n": "m", "m": "n"}.get(bias, "")
     return Plan(device, Problem(ta, tb, tc, M, N, K, (ras, cas), (rbs, cbs), rcs, batch, tuple(map(tuple, steps)), alpha, beta, bias,
-                                EPILOGUES.get(epilogue, epilogue), tf32=precision != "highest"))
+                                EPILOGUES.get(epilogue, epilogue), ccs=ccs, tf32=precision != "highest"), turned)

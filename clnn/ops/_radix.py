@@ -9,8 +9,9 @@ from .._tensor.dispatch import run
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 
-FEW = 64                   # rows up to this are sorted to find one element of them
+_SORTED = 64               # rows up to this are sorted to find one element of them
 _FEW = 128                 # rows up to this are sorted without passes over bytes (kernels/sorting/rows.cl.mako)
+_LANES = 64, 512           # rows up to this, so many of them, are sorted in the lanes of vectors (kernels/sorting/lanes.cl.mako)
 _LONG_ROW = 16384          # on CPUs: rows longer than this are shared by work-items when there are fewer rows than units
 _FEW_TOP = 128
 _TILE = 1024
@@ -44,7 +45,10 @@ def sort_rows(x, rows, length, descending=False):
 
 
 def _sort_each(device, x, rows, length, descending, values, indices):
-    """A work-item per row at a time."""
+    """A work-item per row at a time, or eight short rows."""
+    if _in_lanes(x, rows, length):
+        _sort_lanes(device, x, rows, length, values, indices, "sort", descending)
+        return
     items = min(rows, 4 * device.compute_units)
     params = dict(T=x.dtype, DESC=descending)
     if length <= _FEW:
@@ -53,6 +57,21 @@ def _sort_each(device, x, rows, length, descending, values, indices):
     wide = key_dtype(x.dtype) if x.dtype.is_floating_point else dt.int64
     keys, places = empty((items * 2 * length,), wide, device), empty((items * 2 * length,), dt.int32, device)
     run(device, "sorting/rows:sort_rows", dict(params, FEW=0), (items,), (1,), x, values, indices, keys, places, rows, length, items)
+
+
+def picks(x, rows, length):
+    """True where `select_rows` finds an element sooner than a sort of the rows."""
+    return x._storage.device.is_cpu and x._numel > 0 and (_SORTED < length < 2 ** 31 or _in_lanes(x, rows, length))
+
+
+def _in_lanes(x, rows, length):
+    return length <= _LANES[0] and rows >= _LANES[1] and x.dtype.itemsize <= 4
+
+
+def _sort_lanes(device, x, rows, length, values, indices, what, descending=False, place=0):
+    chunk = -(-rows // (8 * device.compute_units)) + 7 & ~7
+    run(device, "sorting/lanes", dict(T=x.dtype, DESC=descending, N=max(8, 1 << (length - 1).bit_length()), WHAT=what), (-(-rows // chunk),), (1,),
+        x, values, indices, rows, length, place, chunk)
 
 
 def _sort_long(device, x, rows, length, descending, values, indices):
@@ -100,11 +119,14 @@ def select_rows(x, rows, length, what):
     """The element at place ``what`` (a number, ``median`` or ``nanmedian``) of each sorted row and its position, (rows,) each; on CPUs only."""
     device = x._storage.device
     values, indices = empty((rows,), x.dtype, device), empty((rows,), dt.int64, device)
-    items = min(rows, 4 * device.compute_units)
     number = isinstance(what, int)
-    kind = "place" if number else what if x.dtype.is_floating_point else "place"
-    run(device, "sorting/select", dict(T=x.dtype, DESC=False, WHAT=kind), (items,), (1,), x, values, indices, empty((items * length,), key_dtype(x.dtype), device),
-        rows, length, what if number else (length - 1) // 2, items)
+    kind, place = "place" if number or not x.dtype.is_floating_point else what, what if number else (length - 1) // 2
+    if _in_lanes(x, rows, length):
+        _sort_lanes(device, x, rows, length, values, indices, kind, False, place)
+    else:
+        items = min(rows, 4 * device.compute_units)
+        run(device, "sorting/select", dict(T=x.dtype, DESC=False, WHAT=kind), (items,), (1,), x, values, indices,
+            empty((items * length,), key_dtype(x.dtype), device), rows, length, place, items)
     return values, indices
 
 

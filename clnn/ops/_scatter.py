@@ -145,16 +145,21 @@ def _in_parts(device, out, index, src, B, D, N, R, params, tail):
     run(device, "indexing/scatter_parts:scatter_join", params, (-(-n // per),), (1,), out, parts, n, chunks, per)
 
 
-def counts(index, D, err):
-    """How often each of 0 .. D - 1 occurs in the contiguous vector ``index``: int64 (D,)."""
+def counts(index, D):
+    """How often each of 0 .. D - 1 occurs in the contiguous vector ``index``, int64 (D,), and tensors with smallest and greatest elements, (n, 2).
+
+    None where counts of parts of the vector would not be made in one pass, or would take more memory than it has.
+    """
     device, N = index._storage.device, index._numel
-    chunks = 4 * device.compute_units
-    if not on_cpu(device) or D * chunks > max(N, 1 << 16) or N >= 2 ** 31:
-        one = filled(Size(()), 1, dt.int64, device).expand(index.shape)
-        return write_rows(filled(Size((D,)), 0, dt.int64, device), index, one, 1, D, 1, "add", False, err)
-    parts = filled(Size((chunks, D)), 0, dt.int32, device)
-    run(device, "indexing/count", dict(TI=index.dtype), (chunks,), (1,), index, parts, N, D, -(-N // chunks), device.error_buffer, err)
-    return parts.sum(0)
+    if not on_cpu(device) or not 0 < N < 2 ** 31:
+        return None
+    chunk = -(-N // (4 * device.compute_units))
+    chunks = -(-N // chunk)
+    if D * chunks > max(N, 1 << 16):
+        return None
+    parts, ends = empty((chunks, D + 1), dt.int32, device), empty((chunks, 2), dt.int64, device)
+    run(device, "indexing/count", dict(TI=index.dtype), (chunks,), (1,), index, parts, ends, N, D, chunk)
+    return parts[:, :D].sum(0), ends
 
 
 def _write(device, out, index, src, win, B, D, N, R, params, tail):

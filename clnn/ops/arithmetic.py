@@ -105,6 +105,8 @@ def div(input, other, *, rounding_mode=None):
     if rounding_mode == "floor":
         return _floor_divide(input, other)
     if rounding_mode == "trunc":
+        if isinstance(input, Tensor) and input.dtype.itemsize == 2 and input.dtype.is_floating_point:      # the quotient is rounded, too
+            return _fast_div(input, other).trunc()
         return _trunc_divide(input, other)
     raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
 
@@ -175,7 +177,7 @@ def pow(input, exponent):
     return _pow(input, exponent)
 
 
-@composite("float_power", complex=True, inplace=True)
+@composite("float_power", complex=True)
 def float_power(input, exponent):
     """``pow`` computed in float64 (float32 where the device lacks it)."""
     def wide(x):
@@ -252,28 +254,40 @@ for _op in (_clamp_min, _clamp_max, _clamp_both):
     _op.op.grad_name = "ClampBackward1"
 
 
+def _low(input, min):
+    if isinstance(min, Tensor) and input.dtype is dt.bool_ is min.dtype:            # numbers are no bounds of bool in PyTorch, tensors are
+        return input | min
+    return _clamp_min(input, min)
+
+
+def _high(input, max):
+    if isinstance(max, Tensor) and input.dtype is dt.bool_ is max.dtype:
+        return input & max
+    return _clamp_max(input, max)
+
+
 @composite("clamp", aliases=("clip",), inplace=True, numpy=np.clip)
 def clamp(input, min=None, max=None):
     """Every element limited to ``[min, max]``; numbers or tensors, either may be None."""
     if min is None and max is None:
         raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
     if max is None:
-        return _clamp_min(input, min)
+        return _low(input, min)
     if min is None:
-        return _clamp_max(input, max)
+        return _high(input, max)
     return _clamp_both(input, min, max)
 
 
 @composite("clamp_min", inplace=True)
 def clamp_min(input, min):
     """Every element at least ``min``."""
-    return _clamp_min(input, min)
+    return _low(input, min)
 
 
 @composite("clamp_max", inplace=True)
 def clamp_max(input, max):
     """Every element at most ``max``."""
-    return _clamp_max(input, max)
+    return _high(input, max)
 
 
 # -- comparison and logic -----------------------------------------------------------------------------------------------------------

@@ -56,8 +56,8 @@ def _mask_args(s, mask):
     return (mask, *mask._strides)
 
 
-def _drop_args(seed, first, p):
-    return seed, first, round((1.0 - p) * 2.0 ** 32), 1.0 / (1.0 - p) if p < 1 else 0.0
+def _drop_args(seed, first, p, acc=dt.float32):
+    return seed, first, round((1.0 - p) * 2.0 ** 32), acc.number(1.0 / (1.0 - p) if p < 1 else 0.0)
 
 
 def _row_launch(device, rows, n):
@@ -73,7 +73,7 @@ def _weights(s, scores, lse, mask, causal, scale, drop, first, rows, n):
     extra = (_mask_args(s, mask) if mask is not None else ()) + (drop or ())
     run(device, "attention/weights", dict(T=s.acc, FORM=form, LANES=lanes, MASK=None if mask is None else mask.dtype, CAUSAL=int(causal),
                                           DROP=int(drop is not None)), gs, ls,
-        scores, lse, s.z * s.groups * rows, n, chunk, scale, rows, first, s.length, s.heads, *extra)
+        scores, lse, s.z * s.groups * rows, n, chunk, s.acc.number(scale), rows, first, s.length, s.heads, *extra)
 
 
 def _blocks(s, causal):
@@ -110,6 +110,9 @@ def _attention(query, key, value, mask, dropout_p, causal, scale, groups, seed, 
     return out.reshape(shape), lse
 
 
+_attention.op.grad_name = "ScaledDotProductFlashAttentionForCpuBackward0"
+
+
 @kernel("_attention_backward", method=False, repeat=True, outputs=("dq", "dk", "dv"), public=3)
 def _attention_backward(grad, query, key, value, out, lse, mask, dropout_p, causal, scale, groups, seed, first):
     """Gradients of query, key and value."""
@@ -138,7 +141,7 @@ def _forward_blocks(query, key, value, mask, dropout_p, causal, scale, groups, h
     if not out._numel or not s.keys:
         return filled(out.shape, 0, low, device), lse
     scores = empty(Size((s.z * groups * s.block * s.keys,)), s.acc, device)
-    drop = (*_drop_args(seed, first, dropout_p), s.keys) if dropout_p else None
+    drop = (*_drop_args(seed, first, dropout_p, s.acc), s.keys) if dropout_p else None
     qb, kb, vb, ob = _operands(s, query, key, value)
     for at, rows, n in _blocks(s, causal):
         sb = (groups * rows * n, rows * n)
@@ -165,7 +168,7 @@ def _backward_blocks(grad, query, key, value, out, lse, mask, dropout_p, causal,
     for t in (dk, dv):
         t._storage.buffer()
     scores, dp = (empty(Size((s.z * groups * s.block * s.keys,)), s.acc, device) for _ in range(2))
-    drop = (*_drop_args(seed, first, dropout_p), s.keys) if dropout_p else ()
+    drop = (*_drop_args(seed, first, dropout_p, s.acc), s.keys) if dropout_p else ()
     qb, kb, vb, ob = _operands(s, query, key, value)
     dkb, dvb = ((groups * s.keys * d, s.keys * d) for d in (s.dim, s.out_dim))
     z = (s.z, groups)
@@ -189,7 +192,7 @@ def _backward_rows(s, scores, dp, lse, delta, mask, causal, scale, drop, first, 
     extra = (_mask_args(s, mask) if mask is not None else ()) + tuple(drop)
     run(device, "attention/gradients", dict(T=s.acc, LOOP=int(loop), MASK=None if mask is None else mask.dtype, CAUSAL=int(causal),
                                            DROP=int(bool(drop))), gs, ls,
-        scores, dp, lse, delta, total, n, scale, rows, first, s.length, s.heads, *extra)
+        scores, dp, lse, delta, total, n, s.acc.number(scale), rows, first, s.length, s.heads, *extra)
 
 
 def _check(query, key, value, attn_mask, is_causal, groups):

@@ -167,7 +167,7 @@ def angle(input):
     if input.dtype.is_complex:
         return _angle(input)
     if input.dtype.is_floating_point:
-        return where(input.isnan(), input, where(input < 0, math.pi, 0.0).to(input.dtype))
+        return where(input.isnan(), input, where(input < 0, math.pi, input.new_zeros(())))
     return where(input < 0, math.pi, 0.0)
 
 

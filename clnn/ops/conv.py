@@ -131,6 +131,8 @@ def _check(name, input, weight, bias, n):
 @functools.lru_cache(maxsize=4096)
 def _geometry(name, n, shape, weight_shape, bias_shape, stride, padding, dilation, groups):
     """(stride, padding, dilation) with one entry per spatial dimension of a batched input of ``shape``, checked."""
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
     stride, dilation = _per_dim(stride, n, "stride"), _per_dim(dilation, n, "dilation")
     if any(s <= 0 for s in stride) or any(d <= 0 for d in dilation):
         raise RuntimeError(f"non-positive stride or dilation is not supported ({name}: stride={stride}, dilation={dilation})")

@@ -69,6 +69,20 @@ def _float_default(dtype):
     return dt._default_float if dtype is None else dt.noticed(dt.as_dtype(dtype))
 
 
+def _real_row(name, dtype):
+    """The dtype of numbers that are spaced evenly: not bool."""
+    row = _float_default(dtype)
+    if row is dt.bool_:
+        raise NotImplementedError(f'"{name}" not implemented for \'Bool\'')
+    return row
+
+
+def _steps(name, steps):
+    if isinstance(steps, float):
+        raise TypeError(f"{name}(): argument 'steps' (position 3) must be int, not float")
+    return int(steps)
+
+
 def factory(fn):
     """``fn``, taking its ``*size`` by name too, and ``out=``, whose dtype and device it then has."""
     by_size = any(p.kind is p.VAR_POSITIONAL for p in signature(fn).parameters.values())
@@ -84,13 +98,20 @@ def factory(fn):
             return fn(*args, **kwargs)
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = out.dtype
+        elif dt.as_dtype(kwargs["dtype"]) is not out.dtype:
+            raise RuntimeError(f"dtype {dt.SPOKEN[dt.as_dtype(kwargs['dtype']).name]} does not match dtype of out parameter ({dt.SPOKEN[out.dtype.name]})")
         return set_out(out, fn(*args, **{"device": out.device, **kwargs}))
     return call
 
 
 @factory
 def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
-    """Uninitialised memory of shape ``size``."""
+    """Uninitialised memory of shape ``size``.
+
+    Example:
+        >>> clnn.empty(2, 3).shape
+        clnn.Size([2, 3])
+    """
     r = _empty(as_size(size), _float_default(dtype), resolve(device))
     return _done(r if memory_format is None else formats.with_strides(r, formats.strides_of(memory_format, r.shape)), requires_grad)
 
@@ -109,13 +130,25 @@ def zeros(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_
 
 @factory
 def ones(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """Ones of shape ``size``."""
+    """Ones of shape ``size``.
+
+    Example:
+        >>> clnn.ones(2, 3)
+        tensor([[1., 1., 1.],
+                [1., 1., 1.]])
+    """
     return _done(filled(as_size(size), 1, _float_default(dtype), resolve(device)), requires_grad)
 
 
 @factory
 def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """``fill_value`` in every element; the dtype is that of the value unless given."""
+    """``fill_value`` in every element; the dtype is that of the value unless given.
+
+    Example:
+        >>> clnn.full((2, 2), 7)
+        tensor([[7, 7],
+                [7, 7]])
+    """
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     if isinstance(value, (str, bytes, list, tuple, dict)) or value is None:
         raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(value).__name__}")
@@ -146,25 +179,45 @@ def _like_another(body):
 
 @_like_another
 def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
-    """Uninitialised memory of the shape, dtype and device of ``input``."""
+    """Uninitialised memory of the shape, dtype and device of ``input``.
+
+    Example:
+        >>> clnn.empty_like(clnn.ones(2, 3)).shape
+        clnn.Size([2, 3])
+    """
     return _done(_alike(_empty(input.shape, *_like(input, dtype, device)), input, memory_format), requires_grad)
 
 
 @_like_another
 def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
-    """Zeros of the shape, dtype and device of ``input``."""
+    """Zeros of the shape, dtype and device of ``input``.
+
+    Example:
+        >>> clnn.zeros_like(clnn.tensor([3, 4]))
+        tensor([0, 0])
+    """
     return _done(_alike(filled(input.shape, 0, *_like(input, dtype, device)), input, memory_format), requires_grad)
 
 
 @_like_another
 def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
-    """Ones of the shape, dtype and device of ``input``."""
+    """Ones of the shape, dtype and device of ``input``.
+
+    Example:
+        >>> clnn.ones_like(clnn.tensor([3, 4]))
+        tensor([1, 1])
+    """
     return _done(_alike(filled(input.shape, 1, *_like(input, dtype, device)), input, memory_format), requires_grad)
 
 
 @_like_another
 def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
-    """``fill_value`` in the shape, dtype and device of ``input``."""
+    """``fill_value`` in the shape, dtype and device of ``input``.
+
+    Example:
+        >>> clnn.full_like(clnn.ones(2), 7)
+        tensor([7., 7.])
+    """
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     return _done(_alike(filled(input.shape, value, *_like(input, dtype, device)), input, memory_format), requires_grad)
 
@@ -187,11 +240,14 @@ def arange(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, r
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     row = dt.noticed(dt.as_dtype(dtype) or (dt._default_float if any(isinstance(v, float) for v in (start, end, step)) else dt.int64))
-    if row.category == dt.INT:
+    if row.category not in (dt.INT, dt.FLOAT):
+        raise NotImplementedError(f'"arange" not implemented for \'{dt.SPOKEN[row.name]}\'')
+    count = max(0, math.ceil((end - start) / step)) if row is not dt.int64 else None
+    if row.category == dt.INT:                                       # the count of narrow integers is that of the numbers as they were given
         start, end, step = int(start), int(end), int(step)
         if step == 0:
             raise ValueError("step must be nonzero")
-    count = max(0, math.ceil((end - start) / step))
+    count = max(0, math.ceil((end - start) / step)) if count is None else count
     return _done(_range(start, step, count, row, resolve(device)), requires_grad)
 
 
@@ -203,16 +259,22 @@ def _range(start, step, count, row, device):
 
 @factory
 def linspace(start, end, steps, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """``steps`` evenly spaced values from ``start`` to ``end`` inclusive."""
-    steps = int(steps)
+    """``steps`` evenly spaced values from ``start`` to ``end`` inclusive.
+
+    Example:
+        >>> clnn.linspace(0, 1, 5)
+        tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
+    steps = _steps("linspace", steps)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     _check_ends("linspace", start, end)
     if isinstance(start, complex) or isinstance(end, complex):
         row = dt.as_dtype(dtype) or dt._default_float.to_complex()
         return _done(from_array(np.linspace(start, end, steps), resolve(device), row), requires_grad)
-    row = _float_default(dtype)
-    return _done(_evenly(float(start), float(end), steps, row, resolve(device)), requires_grad)
+    row = _real_row("linspace", dtype)
+    kind = int if row.category == dt.INT else float
+    return _done(_evenly(float(kind(start)), float(kind(end)), steps, row, resolve(device)), requires_grad)
 
 
 def _check_ends(name, start, end):
@@ -235,17 +297,28 @@ def _evenly(start, end, steps, row, device):
 
 @factory
 def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """``base`` to the power of ``steps`` evenly spaced exponents."""
-    if int(steps) < 0:
+    """``base`` to the power of ``steps`` evenly spaced exponents.
+
+    Example:
+        >>> clnn.logspace(0, 2, 3)
+        tensor([  1.,  10., 100.])
+    """
+    if _steps("logspace", steps) < 0:
         raise RuntimeError("number of steps must be non-negative")
     _check_ends("logspace", start, end)
-    row, kind = _float_default(dtype), float if dt.as_dtype(dtype) is None or _float_default(dtype).category != dt.INT else int
+    row, kind = _real_row("logspace", dtype), float if dt.as_dtype(dtype) is None or _float_default(dtype).category != dt.INT else int
     return _done(from_array(np.logspace(kind(start), kind(end), int(steps), base=base), resolve(device), row), requires_grad)
 
 
 @factory
 def eye(n, m=None, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """The identity matrix, ``n`` by ``m``."""
+    """The identity matrix, ``n`` by ``m``.
+
+    Example:
+        >>> clnn.eye(2, 3)
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]])
+    """
     for name, size in (("n", n), ("m", m)):
         if size is not None and size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
@@ -355,7 +428,13 @@ def _check_range(array, row):
 
 
 def as_tensor(data, dtype=None, device=None):
-    """``data`` as a tensor; a tensor of the right dtype and device is returned as it is."""
+    """``data`` as a tensor; a tensor of the right dtype and device is returned as it is.
+
+    Example:
+        >>> x = clnn.tensor([1.0, 2.0])
+        >>> clnn.as_tensor(x) is x, clnn.as_tensor([3, 4])
+        (True, tensor([3, 4]))
+    """
     if isinstance(data, Tensor):
         return data.to(device=device, dtype=dtype) if device is not None or dtype is not None else data
     return tensor(data, dtype=dtype, device=device)
@@ -379,7 +458,12 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
 
 
 def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False):
-    """A 0-d tensor."""
+    """A 0-d tensor.
+
+    Example:
+        >>> clnn.scalar_tensor(3.0)
+        tensor(3.)
+    """
     return tensor(value, dtype=_float_default(dtype), device=device, requires_grad=requires_grad)
 
 

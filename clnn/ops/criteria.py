@@ -109,7 +109,10 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
         raise TypeError(f"delta must be a float or int, got: {type(delta)}")
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    return _weighted(_huber(input - target, float(delta)), weight, reduction)
+    loss = _huber(input - target, float(delta))
+    if weight is None or reduction != "mean":
+        return _weighted(loss, weight, reduction)
+    return _weighted(loss, weight, "none").mean()                       # over all elements, not by the sum of the weights as in mse_loss
 
 
 # -- probabilities ------------------------------------------------------------------------------------------------------------------
@@ -332,7 +335,7 @@ def _three():
     return (*_two(), _two(9)[0])
 
 
-@_loss("triplet_margin_loss", samples=lambda: [(_three(), {}), (_three(), {"swap": True, "p": 1.0, "margin": 0.5})])
+@_loss("triplet_margin_loss", complex=True, samples=lambda: [(_three(), {}), (_three(), {"swap": True, "p": 1.0, "margin": 0.5})])
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
     """``max(0, d(a, p) - d(a, n) + margin)``; with ``swap`` the smaller of ``d(a, n)`` and ``d(p, n)`` counts."""
     if margin <= 0:
@@ -344,7 +347,7 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
                                              reduction=_legacy(reduction, size_average, reduce))
 
 
-@_loss("triplet_margin_with_distance_loss", samples=lambda: [(_three(), {})])
+@_loss("triplet_margin_with_distance_loss", complex=True, samples=lambda: [(_three(), {})])
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
     """:func:`triplet_margin_loss` with any distance between rows (default: ``pairwise_distance``)."""
     check_reduction(reduction)

@@ -1,6 +1,8 @@
 """Connectionist temporal classification: the loss of unaligned label sequences."""
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 
 from .._tensor.declare import composite, kernel
@@ -11,6 +13,8 @@ from .creation import tensor
 from .loss import check_reduction, require_float
 from .selection import where
 
+_LENGTHS = "length {value} of a sample: input_lengths go from 0 to the steps of log_probs, target_lengths from 0 to the labels of targets"
+
 
 def _launch(x, labels, starts, input_lengths, label_lengths, alpha, loss, g, gx, states, blank, backward, zero):
     device = x._storage.device
@@ -18,7 +22,8 @@ def _launch(x, labels, starts, input_lengths, label_lengths, alpha, loss, g, gx,
     beta = empty((n * 2 * states if backward else 0,), loss.dtype, device)
     if n:
         params = dict(T=x.dtype, BACKWARD=backward, ZERO=zero)
-        run(device, "loss/ctc", params, (n,), (1,), x, labels, starts, input_lengths, label_lengths, alpha, loss, g, beta, gx, steps, n, classes, states, blank)
+        run(device, "loss/ctc", params, (n,), (1,), x, labels, starts, input_lengths, label_lengths, alpha, loss, g, beta, gx, steps, n, classes, states, blank,
+            device.error_buffer, struct.pack("i", device.error_code("ctc_loss", _LENGTHS, RuntimeError)))
 
 
 @kernel("_ctc_loss", method=False, outputs=("out", "alpha"), public=1, vjp=dict(

@@ -24,7 +24,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
 
 
-@composite("cosine_similarity", method=False, torch="nn.functional.cosine_similarity", samples=lambda: [((*_two(),), {}), ((*_two(), 0), {}), (
+@composite("cosine_similarity", repeat="whole", method=False, torch="nn.functional.cosine_similarity", samples=lambda: [((*_two(),), {}), ((*_two(), 0), {}), (
     (_two()[0], _two(1, (4, 1))[0]), {})])
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """``x1 . x2 / (max(|x1|, eps) max(|x2|, eps))`` along ``dim``, after broadcasting."""

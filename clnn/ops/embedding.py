@@ -133,6 +133,9 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     ``per_sample_weights`` (mode ``"sum"``) scale the rows; the row ``padding_idx`` is left out. Empty bags give zeros.
     """
     _check("embedding_bag", input, weight)
+    if not weight.dtype.is_floating_point:
+        raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got "
+                           f"{weight.type()} instead (while checking arguments for embedding_bag)")
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"mode has to be one of sum, mean or max; got {mode!r}")
     if mode == "max" and sparse:

@@ -6,8 +6,9 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
-from .._tensor.inplace import apply_inplace
+from .._tensor.inplace import apply_inplace, set_out, type_name
 from .._tensor.interop import from_array, read
+from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.warn import warn
@@ -99,11 +100,26 @@ def fill_diagonal_(self, fill_value, wrap=False):
     return self
 
 
-def renorm(self, p, dim, maxnorm):
+def float_power_(self, exponent):
+    """In-place form of :func:`clnn.float_power`, of tensors that can hold its result."""
+    r = REGISTRY["float_power"].fn(self, exponent)
+    if r.dtype is not self.dtype:
+        raise RuntimeError(f"the base given to float_power_ has dtype {type_name(self.dtype)} but the operation's result requires dtype {type_name(r.dtype)}")
+    return apply_inplace(self, r, "float_power")
+
+
+def renorm(self, p, dim, maxnorm, *, out=None):
     """Sub-tensors along ``dim`` scaled down to a p-norm of at most ``maxnorm``."""
+    if self.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
+    if not self.dtype.differentiable:
+        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {type_name(self.dtype)}")
     dims = tuple(d for d in range(self.ndim) if d != dim % self.ndim)
     norm = self.abs().amax(dims, keepdim=True) if p == math.inf else (self.abs() ** p).sum(dims, keepdim=True) ** (1.0 / p)
-    return where(norm > maxnorm, self * (maxnorm / (norm + 1e-7)), self)
+    r = where(norm > maxnorm, self * (maxnorm / (norm + 1e-7)), self)
+    if out is not None and out.dtype is not r.dtype:
+        raise RuntimeError(f"Expected out tensor to have dtype {spoken(r.dtype)}, but got {spoken(out.dtype)} instead")
+    return set_out(out, r, (self,))
 
 
 def _on_host(self, fn, *others):
@@ -114,7 +130,7 @@ def _on_host(self, fn, *others):
 
 
 Tensor.fill_diagonal_ = fill_diagonal_
-Tensor.renorm = renorm
+Tensor.renorm, Tensor.float_power_ = renorm, float_power_
 Tensor.renorm_ = lambda self, p, dim, maxnorm: apply_inplace(self, renorm(self, p, dim, maxnorm), "renorm")
 Tensor.apply_ = lambda self, fn: _on_host(self, fn)
 Tensor.map_ = lambda self, other, fn: _on_host(self, fn, other)
@@ -174,7 +190,12 @@ Tensor.module_load = _module_load
 
 
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """Uninitialised memory with given sizes and strides."""
+    """Uninitialised memory with given sizes and strides.
+
+    Example:
+        >>> clnn.empty_strided((2, 3), (1, 2)).stride()
+        (1, 2)
+    """
     n = 1 + sum((s - 1) * t for s, t in zip(size, stride)) if 0 not in tuple(size) else 0
     base = creation.empty(n, dtype=dtype, device=device)
     t = base.as_strided(tuple(size), tuple(stride), 0)

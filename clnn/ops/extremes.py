@@ -12,6 +12,7 @@ from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import wrap_dim
+from ._columns import part_of, span_of
 from .arithmetic import maximum, minimum
 from .reductions import MAX, MIN, dims_of, fold, reduced_shape, reference, samples_of, widen
 from .selection import where
@@ -121,8 +122,8 @@ def positions(input, dim, largest):
     n, device = shape[dim], input._storage.device
     x, j = input.contiguous(), None
     while True:
-        parts = -(-n // PART) if n > 2 * PART else 1
-        part = PART if parts > 1 else n
+        part = part_of(device, outer, n, inner, input.dtype) if device.is_cpu and inner >= 16 else PART if n > 2 * PART else n
+        parts = -(-n // part)
         values = empty((outer, parts, inner), input.dtype, device)
         at = empty((outer, parts, inner), dt.int64, device)
         _launch_arg(device, x, j, values, at, outer, n, inner, part, parts, largest)
@@ -141,13 +142,14 @@ def _launch_arg(device, x, j, values, at, outer, n, inner, part, parts, largest)
         run(device, "reduction/arg_slim", dict(T=x.dtype, SIGN=">" if largest else "<", COLUMNS=inner, POSITIONS=j is not None), (1, outer, parts), (1, 1, 1),
             x, at if j is None else j, values, at, outer, n, part, parts)
         return
-    style, rows, lanes, gsize, lsize = _arg_plan(device, outer, n, inner, part, parts)
-    params = dict(T=x.dtype, SIGN=">" if largest else "<", STYLE=style, LANES=lanes, CHUNK=CHUNK, ROWS=rows, POSITIONS=j is not None,
-                  FLAT=style == "serial" and inner == 1)
-    run(device, "reduction/arg", params, gsize, lsize, x, at if j is None else j, values, at, outer, n, inner, part, parts)
+    span = span_of(x.dtype, inner, outer * n)
+    style, rows, lanes, gsize, lsize = _arg_plan(device, outer, n, inner, part, parts, span)
+    params = dict(T=x.dtype, SIGN=">" if largest else "<", STYLE=style, LANES=lanes, CHUNK=span_of(x.dtype) if style == "block" else CHUNK, ROWS=rows,
+                  POSITIONS=j is not None, FLAT=style == "serial" and inner == 1)
+    run(device, "reduction/arg", params, gsize, lsize, x, at if j is None else j, values, at, outer, n, inner, part, parts, span)
 
 
-def _arg_plan(device, outer, n, inner, part, parts):
+def _arg_plan(device, outer, n, inner, part, parts, span):
     """(STYLE, ROWS, LANES, global size, local size) of kernels/reduction/arg.cl.mako."""
     loop = device.loops
     if device.is_cpu and inner == 1 and n >= 8:
@@ -155,7 +157,7 @@ def _arg_plan(device, outer, n, inner, part, parts):
         rows = 1 << rows.bit_length() - 1                                # few distinct kernels
         return "vector", rows, LANES, (-(-outer // rows), parts), (1, 1)
     if device.is_cpu and inner >= 8:
-        return "block", 1, LANES, (-(-inner // CHUNK), outer, parts), (1, 1, 1)
+        return "block", 1, LANES, (-(-inner // span), outer, parts), (1, 1, 1)
     if inner == 1 and n > SHORT:
         lanes = LANES if loop or device.max_work_group >= LANES else 1
         return ("lanes", 1, lanes, (outer, parts), (1, 1)) if loop else ("group", 1, lanes, (outer * lanes, parts), (lanes, 1))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import struct
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from .._tensor.declare import kernel
 from .._tensor.dispatch import run
 from .._tensor.interop import from_array
 from .._tensor.tensor import empty, make_view
-from ..core import dtype as dt
 from ..core.shape import Size
 from ..graph.op import REGISTRY
 from .selection import cast
@@ -118,9 +116,8 @@ def _launch(x, y, n, walk, form, scale, back, turns=None, span=1):
     params = dict(T=part, N=n, RADICES=radices(n // 2 if half else n), FORM=form, HALF=half, W=W, C=C, VIN=whole and walk.x[2] == 1,
                   VOUT=whole and walk.y[2] == 1, RIN=W > 1 and walk.x[3] == 1, ROUT=W > 1 and walk.y[3] == 1, TURN=turn)
     roots = _table(device, row, ("roots", n))
-    amount = float(scale) if part is dt.float32 else struct.pack("d", scale)
     run(device, "fourier/rows", params, gs, ls, x, y, roots, roots if turns is None else turns, walk.count, walk.A, walk.I, *walk.x, *walk.y, span,
-        amount, int(back))
+        part.number(scale), int(back))
 
 
 # -- one dimension ----------------------------------------------------------------------------------------------------------------------

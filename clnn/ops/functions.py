@@ -36,6 +36,7 @@ log = _function("log", "log(input)", lambda g, input: g / input, np.log, doc="Na
 log2 = _function("log2", "log2(input)", lambda g, input: g / (input * math.log(2)), np.log2, complex="c_log2(input)")
 log10 = _function("log10", "log10(input)", lambda g, input: g / (input * math.log(10)), np.log10, complex="c_log10(input)")
 log1p = _function("log1p", "log1p(input)", lambda g, input: g / (input + 1), np.log1p, complex="c_log1p(input)")
+log1p.op.grad_name = "Log1PBackward0"
 sqrt = _function("sqrt", "sqrt(input)", (lambda g, result: g / (2 * result), "g / (2 * result)"), np.sqrt, doc="Square root.", complex="c_sqrt(input)")
 rsqrt = _function("rsqrt", "1.0f / sqrt(input)", lambda g, result: g * (-0.5 * result * result * result), lambda x: 1 / np.sqrt(x), complex="c_rsqrt(input)")
 reciprocal = _function("reciprocal", "1.0f / input", lambda g, result: -g * result * result, np.reciprocal, complex="c_reciprocal(input)")
@@ -112,6 +113,8 @@ def round(input, *, decimals=0):
     """To the nearest integer (ties to even), or to ``decimals`` places."""
     if decimals == 0:
         return _round(input)
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(f'"round" with decimals not implemented for \'{dt.SPOKEN[input.dtype.name]}\'')
     scale = 10.0 ** decimals
     return _round(input * scale) / scale
 
@@ -128,7 +131,21 @@ hypot = elementwise("hypot", "input, other", "hypot(input, other)", result="floa
                     vjp=dict(input=lambda g, input, result: g * input / result, other=lambda g, other, result: g * other / result))
 copysign = elementwise("copysign", "input, other", "copysign(input, other)", result="float", numpy=np.copysign,
                        vjp=dict(input=lambda g, input, result: g * where(input == 0, 0.0, result / input), other=_nothing))
-nextafter = elementwise("nextafter", "input, other", "nextafter(input, other)", dtypes=(dt.float32, dt.float64), numpy=np.nextafter)
+_nextafter = elementwise("_nextafter", "input, other", "nextafter(input, other)", dtypes=(dt.float32, dt.float64), method=False, inplace=False)
+
+
+@composite("nextafter", inplace=True, dtypes=dt.FLOATS, numpy=np.nextafter, gradcheck=False, samples=lambda: [
+    ((np.array([1.0, 0.0, -2.0, 3.0]), np.array([2.0, -1.0, 5.0, 3.0])), {})])
+def nextafter(input, other):
+    if input.dtype is not other.dtype or input.dtype.itemsize != 2:
+        return _nextafter(input, other)
+    input, other = REGISTRY["broadcast_tensors"].fn(input.detach(), other.detach())
+    bits = input.contiguous().view(dt.int16).to(dt.int32)           # 16 bits are computed in float: the steps are those of the bits instead
+    bits = bits + ((input > 0) == (input < other)) * 2 - 1
+    bits = where(input == 0, where(other < 0, -0x7FFF, 1), bits).to(dt.int16).view(input.dtype)
+    return where(input == other, other, where(input.isnan() | other.isnan(), math.nan, bits))
+
+
 heaviside = elementwise("heaviside", "input, values", "(input == 0 ? values : (ACC)(input > 0))", numpy=np.heaviside)
 logaddexp = elementwise("logaddexp", "input, other", "(isinf(input) && input == other ? input : fmax(input, other) + log1p(exp(-fabs(input - other))))",
                         result="float", numpy=np.logaddexp, inplace=False, complex="c_logaddexp(input, other)",

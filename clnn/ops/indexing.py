@@ -9,6 +9,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.device import public
 from .._tensor.dispatch import broadcast, run
 from .._tensor.interop import from_array
+from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes, wrap_dim
@@ -142,6 +143,9 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     if not input.shape or not index.shape:
         r = _gather(input.reshape(-1), 0, index.reshape(-1), input.reshape(-1).shape, False)
         return _deliver(r if index.shape else r.reshape(()), out)
+    if not index._numel and index.ndim != input.ndim:
+        flat = input.reshape(-1)
+        return _deliver(_gather(flat, 0, index.reshape(-1), flat.shape, False).reshape(index.shape), out)
     cut = fit("gather", input, d, index)
     return _deliver(_gather(cut, d, index, cut.shape, False), out)
 
@@ -241,7 +245,7 @@ class Plan:
         self.order = None if adjacent else at + [d for d in range(len(base.shape)) if d not in at]
         self.first, self.count = (at[0] if adjacent else 0), len(at)
         sizes = [base.shape[d] for d in at]
-        self.rows, self.wrap = _row_numbers(base._storage.device, [indices[d] for d in at], sizes, at)
+        self.rows, self.wrap = _row_numbers([indices[d] for d in at], sizes, at)
         left = base.shape if adjacent else [base.shape[d] for d in self.order]
         self.shape = Size((*left[:self.first], *self.rows.shape, *left[self.first + self.count:]))
 
@@ -252,7 +256,7 @@ class Plan:
         return x if self.order is None else x.permute([self.order.index(d) for d in range(len(self.order))])
 
 
-def _row_numbers(device, tensors, sizes, dims):
+def _row_numbers(tensors, sizes, dims):
     """(one tensor of row numbers into the flattened ``sizes``, whether it may hold negative ones)."""
     if len(tensors) == 1:
         _scatter.check_rows("index", dims[0], sizes[0], tensors[0]._numel)
@@ -265,12 +269,19 @@ def _row_numbers(device, tensors, sizes, dims):
     n = shape.numel()
     for size, d in zip(sizes, dims):
         _scatter.check_rows("index", d, size, n)
+    return _combined(tensors, shape, tuple(sizes), tuple(dims)), False
+
+
+@repeated
+def _combined(tensors, shape, sizes, dims):
+    """The row numbers of several index tensors, which broadcast to ``shape``."""
+    device, n = tensors[0]._storage.device, shape.numel()
     out = empty(shape, dt.int64, device)
     wide = [t.to(dt.int64).expand(shape).contiguous() for t in tensors]
     codes = [_scatter.code(device, "index", d, s) for d, s in zip(dims, sizes)]
     if n:
         run(device, "indexing/linear", dict(K=len(wide)), (n,), (_scatter.local_of(n, device),), *wide, out, *sizes, n, device.error_buffer, *codes)
-    return out, False
+    return out
 
 
 def _only_mask(indices):

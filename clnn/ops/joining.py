@@ -11,7 +11,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import broadcast, run
 from .._tensor.grad_mode import state
 from .._tensor.indexing import basic_index, take_int
-from .._tensor.inplace import set_out
+from .._tensor.inplace import set_out, type_name
 from .._tensor.tensor import Tensor, edge, empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides, wrap_dim
@@ -80,6 +80,10 @@ def _write_side_by_side(out, tensors, dim, lengths):
     pitch = shape[dim] * inner
     if rows * pitch == 0:
         return True
+    if device.is_cpu and pitch == len(tensors) and 1 < pitch < 16 and rows * pitch >= 4096:
+        chunk = max(256, min(8192, -(-rows // (4 * device.compute_units)) + 15 & ~15))
+        run(device, "indexing/interleave", dict(U=_scatter.width(dtype), K=pitch), (-(-rows // chunk),), (1,), *tensors, out, rows, chunk)
+        return True
     if pitch < fuse.NARROW * len(tensors) and rows >= 256:        # interleaving: strided stores of long vectors do better
         return False
     loop, at = device.is_cpu, 0
@@ -144,6 +148,12 @@ def _stack(tensors, dim, dtype):
 _stack.op.grad_name = "StackBackward0"
 
 
+def _placed(out, r, tensors):
+    if out is not None and r.dtype.category > out.dtype.category:
+        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {type_name(out.dtype)}")
+    return set_out(out, r, tensors if out is not None else ())
+
+
 def _common(name, tensors):
     """A list of at least one tensor, all on one device, and their common dtype."""
     if isinstance(tensors, Tensor) or not isinstance(tensors, (list, tuple)):
@@ -199,7 +209,7 @@ def cat(tensors, dim=0, *, axis=None, out=None):
             if k != d and t.shape[k] != first.shape[k]:
                 raise RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size {first.shape[k]} but got size "
                                    f"{t.shape[k]} for tensor number {i} in the list.")
-    return set_out(out, _cat(tensors, d, tuple(t.shape[d] for t in tensors), dtype))
+    return _placed(out, _cat(tensors, d, tuple(t.shape[d] for t in tensors), dtype), tensors)
 
 
 @composite("stack", complex=True, numpy=np.stack, method=False, samples=lambda: [(([_values(2, 3)] * 3, 0), {}), (([_values(2, 3)] * 2, -1), {})])
@@ -210,7 +220,7 @@ def stack(tensors, dim=0, *, out=None):
     for i, t in enumerate(tensors):
         if t.shape != first.shape:
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and {list(t.shape)} at entry {i}")
-    return set_out(out, _stack(tensors, wrap_dim(dim, len(first.shape) + 1), dtype))
+    return _placed(out, _stack(tensors, wrap_dim(dim, len(first.shape) + 1), dtype), tensors)
 
 
 # -- at least so many dimensions ----------------------------------------------------------------------------------------------------------
@@ -392,6 +402,8 @@ def narrow(input, dim, start, length):
     """The view of ``length`` elements of dimension ``dim`` from ``start`` on."""
     if not input.shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if isinstance(start, Tensor) and (start.shape or start.dtype.is_floating_point or start.dtype is dt.bool_):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     d, start = wrap_dim(dim, len(input.shape)), int(start)
     size = input.shape[d]
     if length < 0:

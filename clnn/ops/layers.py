@@ -15,7 +15,7 @@ def _numbers(*shape, seed=0):
     return np.random.default_rng(seed).normal(0, 1, shape)
 
 
-@composite("bilinear", method=False, samples=lambda: [
+@composite("bilinear", complex=True, method=False, samples=lambda: [
     ((_numbers(5, 3), _numbers(5, 4, seed=1), _numbers(2, 3, 4, seed=2), _numbers(2, seed=3)), {}),
     ((_numbers(2, 3, 3), _numbers(2, 3, 4, seed=1), _numbers(2, 3, 4, seed=2)), {})])
 def bilinear(input1, input2, weight, bias=None):
@@ -80,14 +80,21 @@ def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weig
         >>> clnn.nn.functional.linear_cross_entropy(clnn.zeros(1, 3), clnn.ones(2, 3), clnn.tensor([1]))
         tensor(0.6931)
     """
+    if input.ndim not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
+    if linear_weight.ndim < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}")
     classes, *extra, features = linear_weight.shape
     if input.shape[-1] != features:
-        raise RuntimeError(f"linear_cross_entropy: in_features differ; got input.shape={tuple(input.shape)}, linear_weight.shape={tuple(linear_weight.shape)}")
+        raise RuntimeError(f"expected equal input and linear_weight last dimensions (in_features), got {input.shape[-1]} and {features}, respectively")
+    if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
+        raise RuntimeError(f"expected linear_bias shape {tuple(linear_weight.shape[:-1])}, got {tuple(linear_bias.shape)}")
     if extra and input.ndim != 2:
-        raise RuntimeError(f"linear_cross_entropy: a weight of more than two dimensions needs an input (N, in_features), got {tuple(input.shape)}")
+        raise RuntimeError(f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, (N, {features}), got "
+                           f"unbatched input with shape {tuple(input.shape)}")
     rows = math.prod(extra, start=classes)
     logits = linear(input, linear_weight.reshape(rows, features), None if linear_bias is None else linear_bias.reshape(rows))
     if target.dtype.is_floating_point and ignore_index is not None:
-        raise RuntimeError("linear_cross_entropy: ignore_index is for class numbers, the target holds probabilities")
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     return cross_entropy(logits.reshape(*input.shape[:-1], classes, *extra), target, weight=weight, ignore_index=-100 if ignore_index is None else ignore_index,
                          reduction=reduction, label_smoothing=label_smoothing)

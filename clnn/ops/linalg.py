@@ -142,8 +142,8 @@ def _positive_samples():
     return [((r @ r.swapaxes(-1, -2) + np.eye(3),), {})]
 
 
-@composite("cholesky", complex=True, numpy=lambda a: np.linalg.cholesky(a), samples=_positive_samples, dtypes=_REAL, gradcheck=False,
-           tolerance=_TOLERANCE, errors=[*_square_errors("linalg.cholesky"), ((-np.eye(2),), {}, RuntimeError, "not positive-definite")])
+@composite("linalg_cholesky", method=False, torch="linalg.cholesky", complex=True, numpy=lambda a: np.linalg.cholesky(a), samples=_positive_samples,
+           dtypes=_REAL, gradcheck=False, tolerance=_TOLERANCE, errors=[*_square_errors("linalg.cholesky"), ((-np.eye(2),), {}, RuntimeError, "not positive-definite")])
 def cholesky(A, *, upper=False):
     """Lower triangular ``L`` with ``A = L L^H`` (or ``L^H`` when ``upper``) of positive-definite matrices."""
     matrices("linalg.cholesky", A)
@@ -151,6 +151,12 @@ def cholesky(A, *, upper=False):
     L, info = _factors.cholesky_ex(A.mH if upper else A, bool(upper))         # one triangle is read
     raise_where("linalg.cholesky", info, INDEFINITE)
     return L.mH if upper else L
+
+
+@composite("cholesky", complex=True, dtypes=_REAL, gradcheck=False, samples=_positive_samples)
+def legacy_cholesky(input, upper=False):
+    """:func:`clnn.linalg.cholesky`: lower triangular ``L`` with ``A = L L^H``, or ``L^H``."""
+    return cholesky(input, upper=upper)
 
 
 def _cholesky_solve_np(B, L, upper=False):
@@ -456,7 +462,7 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     A = A.to(dtype) if dtype is not None else A
     rank = len(A.shape)
     r, c = wrap_dim(dim[0], rank), wrap_dim(dim[1], rank)
-    if ord == "fro":
+    if ord == "fro" or ord in ("nuc", 1, 2, math.inf) and not A.shape[r] * A.shape[c]:          # nothing has the norm 0
         return vector_norm(A, 2, (r, c), keepdim)
     if ord in (1, -1, math.inf, -math.inf):
         summed, other = (r, c) if abs(ord) == 1 else (c, r)

@@ -94,7 +94,7 @@ def _cross_entropy(input, target, weight, ignore_index, smoothing, reduction):
         form, lanes, chunk, gs, ls = row_plan(device, rows, n, inner)
         run(device, "loss/cross_entropy", dict(T=input.dtype, FORM=form, LANES=lanes, WEIGHT=int(weight is not None), SMOOTH=int(smoothing > 0)),
             gs, ls, input.contiguous(), target.contiguous(), weight if weight is not None else _unused(device, input.dtype), part, used, lse,
-            rows, n, inner, chunk, ignore_index, float(smoothing), device.error_buffer, _code(device))
+            rows, n, inner, chunk, ignore_index, input.dtype.number(smoothing), device.error_buffer, _code(device))
     if reduction == "none":
         return part.to(input.dtype), lse, None
     out, total = _reduced(part, used, reduction, input.dtype)
@@ -114,7 +114,7 @@ def _ce_backward(g, input, target, weight, ignore_index, smoothing, reduction, l
         params = dict(T=input.dtype, FORM=form, LANES=lanes, WEIGHT=int(weight is not None), SMOOTH=int(smoothing > 0), REDUCTION=reduction)
         run(device, "loss/cross_entropy_backward", params, gs, ls, g.to(input.dtype).contiguous(),
             total if reduction == "mean" else _unused(device, lse.dtype), input.contiguous(), target.contiguous(),
-            weight if weight is not None else _unused(device, input.dtype), lse, gx, rows, n, inner, chunk, ignore_index, float(smoothing))
+            weight if weight is not None else _unused(device, input.dtype), lse, gx, rows, n, inner, chunk, ignore_index, input.dtype.number(smoothing))
     return gx
 
 

@@ -178,10 +178,6 @@ def matmul(input, other):
     return r.squeeze(-1) if nb == 1 else r
 
 
-def _linear_bias(g):
-    return g.sum(tuple(range(g.ndim - 1))) if g.ndim > 1 else g
-
-
 @functools.partial(repeated, mode="whole")
 def _linear_grads(g, input, weight, needs):
     return product(g, weight) if needs[0] else None, product(g.t(), input) if needs[1] else None, g.sum(0) if needs[2] else None

@@ -5,6 +5,7 @@ import math
 
 from .._tensor.declare import composite
 from ..core import dtype as dt
+from ..core.warn import warn
 from .attention import scaled_dot_product_attention
 from .joining import cat
 from .matmul import linear
@@ -183,6 +184,8 @@ def _masks(attn_mask, key_padding_mask, is_causal, need_weights, query, keys, he
     """(attn_mask of 3 dimensions or None, key_padding_mask, is_causal), both masks to add to the scores."""
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+    if key_padding_mask is not None and attn_mask is not None and key_padding_mask.dtype is not attn_mask.dtype:
+        warn("Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.")
     key_padding_mask = _additive(key_padding_mask, "key_padding_mask", query.dtype)
     if is_causal and key_padding_mask is None and not need_weights:
         return None, None, True                                  # the attention kernel needs no mask for that

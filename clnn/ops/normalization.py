@@ -5,6 +5,7 @@ lazy elementwise expression, which fuses with the activation that follows; backw
 """
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.dispatch import run
 from .._tensor.grad_mode import state
+from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty, make_view, write
 from ..core import dtype as dt
 from .loss import require_float
@@ -38,6 +40,7 @@ _fixed = elementwise("_fixed", "input, mean, var, weight, bias, eps", "(input - 
                               mean=lambda g, var, weight, eps: -g * ((var + eps).rsqrt() * weight),
                               var=lambda g, input, mean, var, weight, eps: g * (input - mean) * ((var + eps) ** -1.5 * weight * -0.5),
                               weight=lambda g, input, mean, var, eps: g * (input - mean) * (var + eps).rsqrt(), bias=lambda g: g))
+_fixed.op.grad_name = "NativeBatchNormBackward0"
 _norm_grad = elementwise("_norm_grad", "grad, input, mean, rstd, weight, sa, sb, inverse",
                          "rstd * (grad * weight - inverse * (sa + (input - mean) * (rstd * rstd * sb)))", result=_first, method=False, inplace=False,
                          gradcheck=False)
@@ -78,7 +81,7 @@ def _layer_norm(input, shape, weight, bias, eps, rms):
     kind = weight.dtype if weight is not None else bias.dtype if bias is not None else input.dtype
     if rows:
         _rows("normalization/layer", device, dict(T=input.dtype, W=kind, WEIGHT=int(weight is not None), BIAS=int(bias is not None), RMS=int(rms)), n,
-              rows, input.contiguous(), _dense(weight, device, kind), _dense(bias, device, kind), out, mean, rstd, None, float(eps))
+              rows, input.contiguous(), _dense(weight, device, kind), _dense(bias, device, kind), out, mean, rstd, None, input.dtype.number(eps))
     return out, mean, rstd
 
 
@@ -89,6 +92,7 @@ def _dense(t, device, dtype):
     return _none(device, dtype) if t is None else t.to(dtype).contiguous()
 
 
+@functools.partial(repeated, mode="whole")
 def _layer_backward(g, input, shape, weight, bias, rms, mean, rstd, needs):
     device, rows = input._storage.device, rstd._numel
     n = math.prod(shape)
@@ -183,17 +187,29 @@ def _batch_decomposed(input, weight, bias, running, eps):
 
 
 @kernel("_batch_norm", method=False, outputs=("out", "mean", "rstd"), public=1, decompose=_batch_decomposed, vjp={
-    "input, weight, bias": lambda g, input, weight, mean, rstd, needs: _batch_backward(g, input, weight, mean, rstd, needs)})
+    "input, weight, bias": lambda g, input, weight, mean, rstd, needs: (_batch_backward if input._numel > _FEW else _small_batch_backward)(
+        g, input, weight, mean, rstd, needs)})
 def _batch_norm(input, weight, bias, running, eps):
-    device, acc, rank = input._storage.device, input.dtype.acc_dtype, input.ndim
-    x = input.contiguous()
+    rank, x = input.ndim, input.contiguous()
+    mean, rstd, *new = _batch_moments(x, *running, eps)
+    if running[0] is not None:
+        write(running[0], new[0])
+        write(running[1], new[1])
+    one = 1.0 if weight is None else _channels(weight, rank)
+    return _affine(x, _channels(mean, rank), _channels(rstd, rank), one, 0.0 if bias is None else _channels(bias, rank)), mean, rstd
+
+
+@repeated
+def _batch_moments(x, old_mean, old_var, momentum, eps):
+    """(mean, 1 / standard deviation) per channel of the contiguous ``x``, and the running statistics moved towards them or None."""
+    device, acc = x._storage.device, x.dtype.acc_dtype
     n_batch, channels = x.shape[0], x.shape[1]
     inner = x._numel // (n_batch * channels) if x._numel else 0
     mean, rstd = empty((channels,), acc, device), empty((channels,), acc, device)
     if inner >= 8:
         rows = n_batch * channels
         part, m2 = empty((rows,), acc, device), empty((rows,), acc, device)
-        _rows("normalization/moments", device, dict(T=x.dtype, RSTD=0), inner, rows, x, part, m2, None, 0.0)
+        _rows("normalization/moments", device, dict(T=x.dtype, RSTD=0), inner, rows, x, part, m2, None, x.dtype.number(0))
     elif inner == 1 and n_batch <= 2048:                          # few enough to be added one after the other
         part, m2 = x, mean
     else:                                                         # short rows: columns of (N * inner, C) instead
@@ -204,18 +220,15 @@ def _batch_norm(input, weight, bias, running, eps):
         d = flat - part
         m2 = (d * d).sum(dims)
         n_batch, inner = 1, n_batch * inner
-    stats = running[0].dtype if running[0] is not None else acc
-    old = [t.contiguous() if t is not None else _none(device, stats) for t in running[:2]]
-    new = [empty((channels if running[0] is not None else 0,), stats, device) for _ in range(2)]
-    params = dict(T=acc, X=part.dtype, R=stats, RUNNING=int(running[0] is not None), ELEMENTS=int(part is x),
-                  W=64 // acc.itemsize if device.is_cpu and part.dtype is acc else 1)
+    moves = old_mean is not None
+    stats = old_mean.dtype if moves else acc
+    old = [t.contiguous() if moves else _none(device, stats) for t in (old_mean, old_var)]
+    new = [empty((channels,), stats, device) if moves else None for _ in range(2)]
+    params = dict(T=acc, X=part.dtype, R=stats, RUNNING=int(moves), ELEMENTS=int(part is x), W=64 // acc.itemsize if device.is_cpu and part.dtype is acc else 1)
     gs, ls = (-(-channels // params["W"]),), (1 if params["W"] > 1 else 16,)
-    run(device, "normalization/combine", params, gs, ls, part, m2, mean, rstd, *old, *new, n_batch, channels, inner, float(eps), float(running[2]))
-    if running[0] is not None:
-        write(running[0], new[0])
-        write(running[1], new[1])
-    one = 1.0 if weight is None else _channels(weight, rank)
-    return _affine(x, _channels(mean, rank), _channels(rstd, rank), one, 0.0 if bias is None else _channels(bias, rank)), mean, rstd
+    run(device, "normalization/combine", params, gs, ls, part, m2, mean, rstd, *old, *(t if moves else _none(device, stats) for t in new), n_batch, channels,
+        inner, acc.number(eps), stats.number(momentum))
+    return mean, rstd, *new
 
 
 _batch_norm.op.grad_name = "NativeBatchNormBackward0"
@@ -245,6 +258,10 @@ def _batch_backward(g, input, weight, mean, rstd, needs):
         w = 1.0 if weight is None else weight
         gx = _norm_grad(g, x, *(_channels(t, rank) for t in (mean, rstd, w, a * w, b * w)), channels / x._numel)
     return gx, b * rstd if needs[1] else None, a if needs[2] else None
+
+
+_FEW = 1 << 15          # elements whose gradient is not worth fusing into what reads it
+_small_batch_backward = repeated(_batch_backward, "whole")
 
 
 def _bn_samples():
@@ -316,7 +333,7 @@ def _group_norm(input, groups, weight, bias, eps):
     mean, rstd = empty((batch, groups, 1, 1), acc, device), empty((batch, groups, 1, 1), acc, device)
     if not x._numel:
         return x, mean, rstd
-    _rows("normalization/moments", device, dict(T=x.dtype, RSTD=1), x._numel // rows, rows, x, mean, rstd, None, float(eps))
+    _rows("normalization/moments", device, dict(T=x.dtype, RSTD=1), x._numel // rows, rows, x, mean, rstd, None, x.dtype.number(eps))
     out = _affine(x.reshape(batch, groups, channels // groups, -1), mean, rstd, 1.0 if weight is None else _group_view(weight, groups),
                   0.0 if bias is None else _group_view(bias, groups))
     return out.reshape(tuple(input.shape)), mean, rstd

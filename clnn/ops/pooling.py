@@ -73,11 +73,12 @@ def _width(device, window, dtype, size, out, backward):
         return 1
     if backward and s > 4:
         return 8
-    for width in (16, 8, 4):
+    met = [(r + p - i * d) // s for r in range(s) for i in range(k) if (r + p - i * d) % s == 0] or [0]    # windows that hold input s m + r: m + each
+    for width in (16, 8, 4, 2):
         if width == 16 and dtype.acc in ("double", "long"):
             continue
-        if backward:                                             # lanes m with all outputs (s m + r + p - d i) / s that are whole numbers
-            first, last = max(0, -((p - (k - 1) * d) // s)), min(size // s, out - (s - 1 + p) // s) - width
+        if backward:
+            first, last = max(0, -min(met)), min(size // s, out - max(met)) - width
         else:
             beyond = max((k - 1) * d, s - 1 if s in (2, 4) else 0)
             first, last = -(-p // s), (size + p - beyond - (width - 1) * s - 1) // s
@@ -294,6 +295,8 @@ avg_pool1d, avg_pool2d, avg_pool3d = _declare_avg(1), _declare_avg(2), _declare_
 # -- adaptive -----------------------------------------------------------------------------------------------------------------------
 def _adaptive_window(name, input, nd, output_size):
     """(Window, output shape): a plain window where the sizes divide, else windows whose bounds are computed per output."""
+    if nd > 1 and isinstance(output_size, (tuple, list)) and input.ndim <= len(output_size):
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     if input.ndim not in (nd + 1, nd + 2):
         raise RuntimeError(f"{name}(): Expected {nd + 1}D or {nd + 2}D tensor, but got {list(input.shape)}")
     sizes = tuple(input.shape[input.ndim - nd:])

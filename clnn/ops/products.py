@@ -32,7 +32,7 @@ def _dot(input, tensor):
 _dot.op.grad_name = "DotBackward0"
 
 
-@composite("dot", complex=True, numpy=np.dot, samples=_pairs((5, 5), (1, 1)),
+@composite("dot", repeat="whole", complex=True, numpy=np.dot, samples=_pairs((5, 5), (1, 1)),
            errors=[((np.ones(3), np.ones(4)), {}, RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
                    ((np.ones((3, 1)), np.ones(3)), {}, RuntimeError, "1D tensors expected, but got 2D and 1D tensors")])
 def dot(input, tensor):
@@ -73,7 +73,7 @@ def inner(input, other):
     return dot(input, other) if len(input.shape) == len(other.shape) == 1 else tensordot(input, other, ((-1,), (-1,)))
 
 
-@composite("linalg_cross", complex=True, method=False, numpy=lambda a, b, dim=-1: np.cross(a, b, axis=dim), torch="linalg.cross",
+@composite("linalg_cross", repeat="whole", complex=True, method=False, numpy=lambda a, b, dim=-1: np.cross(a, b, axis=dim), torch="linalg.cross",
            samples=_pairs((3, 3), ((4, 3), (4, 3)), ((4, 3), (1, 3))))
 def linalg_cross(input, other, *, dim=-1):
     """Cross product of vectors of length 3 along ``dim``, with broadcasting."""
@@ -85,7 +85,7 @@ def linalg_cross(input, other, *, dim=-1):
     return stack([a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)], wrap_dim(dim, len(input.shape)))
 
 
-@composite("cross", complex=True)
+@composite("cross", repeat="whole", complex=True)
 def cross(input, other, dim=None):
     """Cross product along ``dim``, by default the first dimension of size 3."""
     if dim is None:
@@ -159,6 +159,8 @@ def _labels(text, i, rank):
 
 def _parse(equation, operands):
     """(labels of each operand, labels of the result)."""
+    if not operands:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
@@ -172,6 +174,8 @@ def _parse(equation, operands):
     for c in right.replace("...", "."):
         result += dots if c == "." else [c]
     for c in result:
+        if isinstance(c, str) and not c.isalpha():
+            raise RuntimeError(f"einsum(): invalid subscript given at index {equation.rindex(c)} in the equation string, subscripts must be in [a-zA-Z]")
         if c not in flat:
             raise RuntimeError(f"einsum(): output subscript {c} does not appear in the equation for any input operand")
         if result.count(c) > 1:

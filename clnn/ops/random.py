@@ -20,7 +20,7 @@ from ..core import rng
 from ..core.shape import Size
 from ..graph.node import Expr
 from ..graph.op import REGISTRY
-from .creation import _alike, _done, _float_default, _like, as_size, factory
+from .creation import _alike, _done, _float_default, _like, _like_another, as_size, factory
 
 _STREAM = ("seed", "first")
 
@@ -114,7 +114,12 @@ def rand(*size, generator=None, dtype=None, layout=None, device=None, requires_g
 
 @factory
 def randn(*size, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """Normal numbers of mean 0 and variance 1 (Box & Muller, 1958)."""
+    """Normal numbers of mean 0 and variance 1 (Box & Muller, 1958).
+
+    Example:
+        >>> clnn.randn(2, 3).shape
+        clnn.Size([2, 3])
+    """
     return _done(_normal(as_size(size), _float_default(dtype), resolve(device), generator), requires_grad)
 
 
@@ -134,18 +139,37 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=N
     return _done(_integers(int(low), int(high), as_size((tuple(size),)), row, resolve(device), generator), requires_grad)
 
 
+@_like_another
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
-    """Uniform numbers in the shape, dtype and device of ``input``."""
+    """Uniform numbers in the shape, dtype and device of ``input``.
+
+    Example:
+        >>> clnn.rand_like(clnn.ones(2, 3)).shape
+        clnn.Size([2, 3])
+    """
     return _done(_alike(_uniform(input.shape, *_like(input, dtype, device), generator), input, memory_format), requires_grad)
 
 
+@_like_another
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
-    """Normal numbers in the shape, dtype and device of ``input``."""
+    """Normal numbers in the shape, dtype and device of ``input``.
+
+    Example:
+        >>> clnn.randn_like(clnn.ones(2, 3)).shape
+        clnn.Size([2, 3])
+    """
     return _done(_alike(_normal(input.shape, *_like(input, dtype, device), generator), input, memory_format), requires_grad)
 
 
+@_like_another
 def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
-    """Whole numbers in the shape, dtype and device of ``input``."""
+    """Whole numbers in the shape, dtype and device of ``input``.
+
+    Example:
+        >>> x = clnn.randint_like(clnn.ones(2, 3), 5, 8)
+        >>> ((x >= 5) & (x < 8)).all()
+        tensor(True)
+    """
     if low is None and high is None:
         raise TypeError("randint_like() missing 1 required positional arguments: \"high\"")
     low, high = (0, low) if high is None else (low or 0, high)
@@ -154,7 +178,12 @@ def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layo
 
 @factory
 def randperm(n, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """A random order of ``0 .. n - 1`` (made on the host)."""
+    """A random order of ``0 .. n - 1`` (made on the host).
+
+    Example:
+        >>> clnn.randperm(5).sort().values
+        tensor([0, 1, 2, 3, 4])
+    """
     if n < 0:
         raise RuntimeError(f"n must be non-negative, got {n}")
     # Random high bits over each number, then sorted as a whole: cheaper than sorting the places, and no ties.
@@ -172,7 +201,12 @@ _placed.op.grad_name = "NormalBackward3"
 
 @factory
 def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """Normal numbers with the given means and standard deviations (numbers or tensors)."""
+    """Normal numbers with the given means and standard deviations (numbers or tensors).
+
+    Example:
+        >>> clnn.normal(0.0, clnn.ones(2, 3)).shape
+        clnn.Size([2, 3])
+    """
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
     if not isinstance(std, Tensor) and std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
@@ -401,17 +435,32 @@ def _check_p(p):
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
+def _nothing_left(input, p):
+    """What is left when all is dropped, in the dtype of ``input``; None of a part, which integers cannot hold."""
+    if p == 1.0:
+        return input * input.new_zeros(())
+    if not input.dtype.differentiable:
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {dt.SPOKEN[input.dtype.name]}")
+    return None
+
+
 def dropout(input, p=0.5, training=True, inplace=False):
     """Zero each element with probability ``p`` and scale the rest by ``1 / (1 - p)``; the identity when not training.
 
     The mask is a function of (seed, position in the stream, element number): backward draws it again, nothing is stored.
     Srivastava et al., "Dropout", 2014.
+
+    Example:
+        >>> x = nn.functional.dropout(clnn.ones(1000), 0.5)
+        >>> sorted(x.unique().tolist())
+        [0.0, 2.0]
     """
     _check_p(p)
     if not training or p == 0.0:
         return input
-    if p == 1.0:
-        out = input * 0.0
+    out = _nothing_left(input, p)
+    if out is not None:
+        pass
     elif foreign.maps:
         out = input * (bernoulli_mask(input.shape, 1.0 - p, input.dtype, input._storage.device) * (1.0 / (1.0 - p)))
     else:
@@ -435,8 +484,9 @@ def feature_dropout(input, p=0.5, training=True, inplace=False):
         return input
     if len(input.shape) < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    mask = bernoulli_mask(_channel_shape(input), 1.0 - p, input.dtype, input._storage.device)
-    out = input * (mask * (0.0 if p == 1.0 else 1.0 / (1.0 - p)))
+    out = _nothing_left(input, p)
+    if out is None:
+        out = input * (bernoulli_mask(_channel_shape(input), 1.0 - p, input.dtype, input._storage.device) * (1.0 / (1.0 - p)))
     return apply_inplace(input, out, "feature_dropout") if inplace else out
 
 
@@ -444,19 +494,28 @@ _ALPHA = 1.7580993408473766         # -(SELU's limit for x -> -inf), Klambauer e
 
 
 def alpha_dropout(input, p=0.5, training=False, inplace=False, *, channels=False):
-    """Dropout that keeps mean and variance of SELU networks: dropped elements take the negative limit of SELU."""
+    """Dropout that keeps mean and variance of SELU networks: dropped elements take the negative limit of SELU.
+
+    Example:
+        >>> nn.functional.alpha_dropout(clnn.ones(2), 0.5, training=False)
+        tensor([1., 1.])
+    """
     _check_p(p)
     if not training or p == 0.0:
         return input
-    if p == 1.0:
-        return input * 0.0
-    shape = _channel_shape(input) if channels else input.shape
-    mask = bernoulli_mask(shape, 1.0 - p, input.dtype, input._storage.device)
-    a = 1.0 / math.sqrt((_ALPHA * _ALPHA * p + 1.0) * (1.0 - p))
-    out = input * (mask * a) + ((mask - 1.0) * (_ALPHA * a) + _ALPHA * a * p)
+    out = _nothing_left(input, p)
+    if out is None:
+        mask = bernoulli_mask(_channel_shape(input) if channels else input.shape, 1.0 - p, input.dtype, input._storage.device)
+        a = 1.0 / math.sqrt((_ALPHA * _ALPHA * p + 1.0) * (1.0 - p))
+        out = input * (mask * a) + ((mask - 1.0) * (_ALPHA * a) + _ALPHA * a * p)
     return apply_inplace(input, out, "alpha_dropout") if inplace else out
 
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
-    """:func:`alpha_dropout` of whole channels."""
+    """:func:`alpha_dropout` of whole channels.
+
+    Example:
+        >>> nn.functional.feature_alpha_dropout(clnn.ones(1, 2), 0.5, training=False)
+        tensor([[1., 1.]])
+    """
     return alpha_dropout(input, p, training, inplace, channels=True)

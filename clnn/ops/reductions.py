@@ -78,7 +78,7 @@ def fold(spec, input, dims, keepdim, acc, out_dtype, constant=0.0) -> Tensor:
 
 def restore(g, input_shape, dims, keepdim):
     """A reduced gradient (or result) as a view that broadcasts over ``input_shape``."""
-    if not keepdim and dims:
+    if not keepdim and dims and g.shape:        # a scalar broadcasts as it is
         g = g.reshape(tuple(1 if i in dims else s for i, s in enumerate(input_shape)))
     return g.expand(input_shape)
 
@@ -366,6 +366,9 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """``|input - other| <= atol + rtol * |other|``, element by element; equal infinities are close."""
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{type_name(input.dtype)} did not match {type_name(other.dtype)}")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value}")
     input, other = input.detach(), other.detach()
     close = input == other
     if not input.dtype.differentiable:
@@ -395,6 +398,8 @@ def sum_to_size(input, *size):
     """Sum over whatever broadcasting to this shape from ``size`` repeated."""
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = size[0]
+    if not size:
+        return input.sum()
     if tuple(size) == tuple(input.shape):
         return input
     lead = len(input.shape) - len(size)

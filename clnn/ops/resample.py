@@ -62,15 +62,6 @@ class Table:
             got = self.copies[device, dtype] = span, weights
         return got
 
-    def turned_weights(self, device, dtype):
-        """The weights as a tensor (taps, outputs) of a device."""
-        got = self.copies.get((device, dtype, "turned"))
-        if got is None:
-            got = self.copies[device, dtype, "turned"] = tensor(np.ascontiguousarray(self.weights.T), dtype=dtype, device=device)
-            got._storage.buffer()
-        return got
-
-
     @functools.cached_property
     def rounded(self):
         """This table with weights of as many bits as 16-bit integers hold: what images of bytes are resampled with. Sums of them times bytes are exact
@@ -186,18 +177,18 @@ def _by_rows(input, out, tables, sizes, outs, wide):
     """Launch the form that adds up rows first."""
     device, acc, last = input._storage.device, input.dtype.acc_dtype, tables[-1]
     rows, rank = out._numel // out.shape[-1], len(tables)
-    taps = last.taps if last is not None and last.taps <= UNROLLED else 0
-    lanes = wide if taps and outs[-1] >= wide else 1
+    lanes = 1 if last is None else 8 if acc is dt.float64 else 16
     names, args = "", []
     for a, t in zip("DHW"[3 - rank:], tables):
         if t is not None:
             span, weights = t.on(input.device, acc)
             names += a
-            args += [span, t.turned_weights(input.device, acc) if a == "W" and taps else weights, t.taps]
+            args += [span, weights, t.taps]
     chunk = max(1, min(8192 // max(sizes[-1], outs[-1]), -(-rows // (4 * device.compute_units))))
+    chunk = -(-chunk // lanes) * lanes
     items = -(-rows // chunk)
-    line = empty((items * (sizes[-1] + 16) if last is not None else 1,), acc, device)
-    run(device, "resample/rows", dict(T=input.dtype, AXES=names, W=wide, LANES=lanes, TAPS=taps), (items,), (1,), input.contiguous(), out, line,
+    line = empty((items * (2 * sizes[-1] + outs[-1]) * lanes if last is not None else 1,), acc, device)
+    run(device, "resample/rows", dict(T=input.dtype, AXES=names, W=wide, LANES=lanes), (items,), (1,), input.contiguous(), out, line,
         rows, chunk, *(1,) * (3 - rank), *sizes, *(1,) * (3 - rank), *outs, *args)
     return out
 

@@ -17,7 +17,7 @@ from .views import embed_strided
 SHORT = 1024            # longer sequences are cut into parts
 PART = 256
 LARGE = 4096            # elements from which on kernels are made for one short length, or few columns (CPUs)
-COLUMNS = 64            # columns per work-item on CPUs
+COLUMNS = 512           # the most columns per work-item on CPUs
 _Max, _Min = named("cummax", "values", "indices"), named("cummin", "values", "indices")
 
 
@@ -60,7 +60,15 @@ def _form(device, numel, acc, n, inner):
         return "rows", n
     if numel >= LARGE and 1 < inner < 16 and n >= width:
         return "beside", inner
-    return "vector" if inner == 1 else "columns" if inner >= 8 else "array", 0
+    return "vector" if inner == 1 else "columns" if inner >= width else "array", 0
+
+
+def _columns_grid(device, outer, inner, part, parts):
+    """(global size, local size, parts and columns per work-item) of scan/columns: runs as long as leaves each unit some work-items."""
+    span = min(COLUMNS, max(64, inner * outer * parts // (2 * device.compute_units) + 63 & ~63))
+    units = outer * parts
+    chunk = max(1, min(16384 // (part * min(span, inner)), units // (8 * device.compute_units)))
+    return (-(-inner // span), -(-units // chunk)), (1, 1), chunk, span
 
 
 def _scan(op, x, out, outer, n, inner, reverse):
@@ -68,16 +76,23 @@ def _scan(op, x, out, outer, n, inner, reverse):
     form, count = _form(device, x._numel, acc, n, inner)
 
     def phase(name, z, y, part, parts):
-        gs, ls, chunk = _grid(device, outer, inner, part, parts, dict(columns=COLUMNS, vector=1, beside=COLUMNS, rows=1).get(form, 0))
+        params, beside = dict(T=x.dtype, R=y.dtype, OP=op, REVERSE=reverse, PHASE=name), 1 if name == "through" else parts
+        if form == "columns":
+            gs, ls, chunk, span = _columns_grid(device, outer, inner, part, beside)
+            run(device, "scan/columns", dict(params, COLUMNS=COLUMNS), gs, ls, x, z, y, outer, n, inner, part, parts, chunk, span)
+            return
+        gs, ls, chunk = _grid(device, outer, inner, part, beside, dict(vector=1, beside=64, rows=1).get(form, 0))
         if form == "rows":
             chunk = -(-chunk // 16) * 16
             gs = 1, -(-outer // chunk)
-        run(device, "scan/cumulate", dict(T=x.dtype, R=y.dtype, OP=op, REVERSE=reverse, PHASE=name, FORM=form, COLUMNS=COLUMNS, COUNT=count), gs, ls,
-            x, z, y, outer, n, inner, part, parts, chunk)
+        run(device, "scan/cumulate", dict(params, FORM=form, COUNT=count), gs, ls, x, z, y, outer, n, inner, part, parts, chunk)
     if n <= SHORT:
         phase("whole", out, out, n, 1)
         return
     parts = -(-n // PART)
+    if parts <= SHORT and form in ("vector", "columns") and outer * (-(-inner // 128)) >= 2 * device.compute_units:      # each element is read once
+        phase("through", out, out, PART, parts)
+        return
     totals, scanned = empty((outer, parts, inner), acc, device), empty((outer, parts, inner), acc, device)
     phase("total", totals, totals, PART, parts)
     _scan(op, totals, scanned, outer, parts, inner, False)
@@ -175,30 +190,32 @@ def _samples():
 _BAD_DIM = [((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range")]
 
 
-def _running(name, op, input, dim, dtype):
+def _running(name, op, input, dim, dtype, out):
+    if dtype is None and out is not None:                         # PyTorch sums in the dtype of the target
+        dtype = out.dtype
     if dtype is not None:
         input = input.to(dtype)
     elif not input.dtype.differentiable:
         input = input.to(dt.int64)
-    return op(input, wrap_dim(dim, len(input.shape)), False)
+    return set_out(out, op(input, wrap_dim(dim, len(input.shape)), False), (input,))
 
 
 @composite("cumsum", complex=True, inplace=True, numpy=lambda x, dim, dtype=None: np.cumsum(x, dim, dtype=dtype), samples=_samples, errors=_BAD_DIM)
-def cumsum(input, dim, *, dtype=None):
+def cumsum(input, dim, *, dtype=None, out=None):
     """Running sum along ``dim``. Integers become int64.
 
     Example:
         >>> clnn.tensor([1, 2, 3]).cumsum(0)
         tensor([1, 3, 6])
     """
-    return _running("cumsum", _cumsum, input, dim, dtype)
+    return _running("cumsum", _cumsum, input, dim, dtype, out)
 
 
 @composite("cumprod", complex=True, inplace=True, numpy=lambda x, dim, dtype=None: np.cumprod(x, dim, dtype=dtype), samples=lambda: _samples()[:4],
            errors=_BAD_DIM)
-def cumprod(input, dim, *, dtype=None):
+def cumprod(input, dim, *, dtype=None, out=None):
     """Running product along ``dim``. Integers become int64."""
-    return _running("cumprod", _cumprod, input, dim, dtype)
+    return _running("cumprod", _cumprod, input, dim, dtype, out)
 
 
 @composite("logcumsumexp", complex=True, numpy=lambda x, dim: np.logaddexp.accumulate(x, dim), samples=_samples, errors=_BAD_DIM, dtypes=dt.FLOATS)
@@ -221,18 +238,19 @@ def _extreme(input, dim, sign):
 
 def _scan_extreme(x, j, values, at, outer, n, inner, sign):
     device = x._storage.device
-    form = "item" if j is not None or not device.is_cpu or n >= 2 ** 31 else "vector" if inner == 1 else "columns" if inner >= 8 else "item"
     width = 8 if x.dtype.itemsize == 8 else 16
+    form = "item" if j is not None or not device.is_cpu or n >= 2 ** 31 else "vector" if inner == 1 else "columns" if inner >= width else "item"
 
     def phase(name, zv, zi, v, i, part, parts):
-        gs, ls, chunk = _grid(device, outer, inner, part, parts, dict(columns=width, vector=1).get(form, 0))
-        run(device, "scan/extreme", dict(T=x.dtype, SIGN=sign, PHASE=name, FORM=form, POSITIONS=j is not None and name != "apply"), gs, ls,
-            x, zv, zi, v, i, outer, n, inner, part, parts, chunk)
-    if n <= SHORT:
+        if form == "columns":
+            gs, ls, chunk, span = _columns_grid(device, outer, inner, part, parts)
+        else:
+            (gs, ls, chunk), span = _grid(device, outer, inner, part, parts, 1 if form == "vector" else 0), 1
+        run(device, "scan/extreme", dict(T=x.dtype, SIGN=sign, PHASE=name, FORM=form, POSITIONS=j is not None and name != "apply", COLUMNS=COLUMNS), gs, ls,
+            x, zv, zi, v, i, outer, n, inner, part, parts, chunk, span)
+    alone = form != "item" and outer * -(-inner // 128) >= 2 * device.compute_units                   # enough to do without parts
+    if n <= SHORT or alone or j is not None:                     # a million parts: one work-item each is enough
         phase("whole", x, at if j is None else j, values, at, n, 1)
-        return
-    if j is not None:                                            # a million parts: one work-item each is enough
-        phase("whole", x, j, values, at, n, 1)
         return
     parts = -(-n // PART)
     tv, sv = (empty((outer, parts, inner), x.dtype, device) for _ in range(2))

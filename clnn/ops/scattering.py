@@ -9,7 +9,7 @@ import numpy as np
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import broadcast
 from .._tensor.indexing import tracked
-from .._tensor.inplace import apply_inplace
+from .._tensor.inplace import apply_inplace, refuse_overlap
 from .._tensor.repeat import full_value
 from .._tensor.tensor import Tensor, bump, copy
 from ..core import dtype as dt
@@ -136,7 +136,8 @@ def index_fill(input, dim, index, value):
     return _put_rows(x, index, s, x.shape, s.shape, d, 1, True, "set", "index_fill").reshape(input.shape)
 
 
-@composite("index_reduce", inplace=True, samples=lambda: [((_values(4, 3), 0, np.array([0, 2, 2]), _values(3, 3), "amax"), {})])
+@composite("index_reduce", complex=True, inplace=True, samples=lambda: [
+    ((_values(4, 3), 0, np.array([0, 2, 2]), _values(3, 3), r), {}) for r in ("mean", "amax")])
 def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
     """Like ``index_add`` with ``reduce``: ``'prod'``, ``'mean'``, ``'amax'`` or ``'amin'``."""
     if reduce not in ("prod", "mean", "amax", "amin"):
@@ -255,6 +256,7 @@ def _write_rows_into(base, index, values, first, count, wrap, op, what):
 
 
 def _rows_in_place(self, name, dim, index, source, op):
+    refuse_overlap(self, (index, source))
     x, d, index, s = _prepare_rows(name, self, dim, index, source)
     if _write_rows_into(x, index, s, d, 1, False, op, name):
         return self
@@ -425,6 +427,7 @@ def _scatter_in_place(name):
         src = value if src is None else src
         op = "add" if name == "scatter_add" else {None: "set", "add": "add", "multiply": "mul"}.get(reduce, "?")
         d = wrap_dim(dim, len(self.shape))
+        refuse_overlap(self, (index, src))
         if isinstance(src, Tensor) and src.dtype is self.dtype and src.shape == index.shape and index._numel and op in ("set", "add") \
                 and index.dtype is dt.int64 and len(index.shape) == len(self.shape) and fit(name, self, d, index) is self:
             own = _own_memory(self, index, src, op)
@@ -447,7 +450,7 @@ _scatter_in_place("scatter_add")
 _FOLDS = dict(sum="add", prod="mul", mean="add", amax="max", amin="min")
 
 
-@composite("scatter_reduce", inplace=True, samples=lambda: [
+@composite("scatter_reduce", complex=True, inplace=True, samples=lambda: [
     ((_values(3, 5), 1, _numbers(5, 3, 7), _values(3, 7), r), {}) for r in ("sum", "prod", "mean", "amax", "amin")])
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
     """Like ``scatter_add`` with ``reduce``: ``'sum'``, ``'prod'``, ``'mean'``, ``'amax'`` or ``'amin'``.
@@ -457,17 +460,20 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     """
     if reduce not in _FOLDS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}.")
+    if input.dtype.is_complex and reduce in ("amax", "amin"):
+        raise NotImplementedError(f'"scatter_reduce" by {reduce} not implemented for \'{dt.SPOKEN[input.dtype.name]}\'')
     base = input
     if not include_self:
-        start = dict(sum=0, mean=0, prod=1).get(reduce, _extreme(input.dtype, reduce))
+        start = dict(sum=0, mean=0, prod=1)[reduce] if reduce in ("sum", "mean", "prod") else _extreme(input.dtype, reduce)
         base = _elements("scatter_reduce", input, dim, index, start, "set")
     r = _elements("scatter_reduce", base, dim, index, src, _FOLDS[reduce])
     if reduce == "mean":
-        ones = filled(index.shape, 1, input.dtype, input._storage.device)
-        count = input.detach().new_full(input.shape, 1 if include_self else 0)
+        row = input.dtype.to_real()
+        ones = filled(index.shape, 1, row, input._storage.device)
+        count = input.detach().new_full(input.shape, 1 if include_self else 0, dtype=row)
         count = _elements("scatter_reduce", count, dim, index, ones, "add")
         count = where(count < 1, 1, count)
-        r = r / count if input.dtype.is_floating_point else r.div(count, rounding_mode="floor")
+        r = r / count if input.dtype.differentiable else r.div(count, rounding_mode="floor")
     return _deliver(r, out)
 
 

@@ -18,7 +18,7 @@ from .selection import cast, where
 
 
 # -- nonzero ----------------------------------------------------------------------------------------------------------------------------
-def _counted(x):
+def _counted(x, rank=1):
     """(contiguous x, chunk counts added up, a tensor with the total, geometry)."""
     x = x.detach().contiguous()
     x = x != 0 if x.dtype.is_complex else x
@@ -27,7 +27,7 @@ def _counted(x):
     chunks = -(-n // chunk)
     counts = empty((chunks,), dt.int32, device)
     geometry = (chunks,), (1 if device.is_cpu else 64,)
-    run(device, "indexing/compact:count_nonzero", dict(T=x.dtype), *geometry, x, counts, n, chunk, chunks)
+    run(device, "indexing/compact:count_nonzero", dict(T=x.dtype, RANK=rank), *geometry, x, counts, n, chunk, chunks)
     return x, counts, _radix.scan(counts, 1, chunks), (*geometry, chunk, chunks)
 
 
@@ -50,10 +50,16 @@ def flat_nonzero(x):
     found = _found(x, np.flatnonzero)
     if found is not None:
         return found[0]
-    x, counts, total, (gs, ls, chunk, chunks) = _counted(x)
-    out = empty((item(total),), dt.int64, device)
+    return _positions(x, (n,)).reshape(-1)
+
+
+def _positions(x, shape):
+    """(count, ndim) indices of the elements of ``x`` as a tensor of ``shape`` that are not zero."""
+    device, rank = x._storage.device, len(shape)
+    x, counts, total, (gs, ls, chunk, chunks) = _counted(x, rank)
+    out = empty((item(total), rank), dt.int64, device)
     if out._numel:
-        run(device, "indexing/compact:find_nonzero", dict(T=x.dtype), gs, ls, x, counts, total, out, n, chunk, chunks)
+        run(device, "indexing/compact:find_nonzero", dict(T=x.dtype, RANK=rank), gs, ls, x, counts, total, out, chunk, chunks, *shape)
     return out
 
 
@@ -63,7 +69,7 @@ def ranks(x):
     out = empty(x.shape, dt.int64, device)
     if n:
         x, counts, _, (gs, ls, chunk, chunks) = _counted(x)
-        run(device, "indexing/compact:rank_nonzero", dict(T=x.dtype), gs, ls, x, counts, out, n, chunk, chunks)
+        run(device, "indexing/compact:rank_nonzero", dict(T=x.dtype, RANK=1), gs, ls, x, counts, out, n, chunk, chunks)
     return out
 
 
@@ -73,11 +79,9 @@ def _table(x):
     found = _found(x, np.argwhere)
     if found is not None:
         return found[0]
-    flat, rank = flat_nonzero(x), len(x.shape)
-    out = empty((flat._numel, rank), dt.int64, device)
-    if out._numel:
-        run(device, "indexing/unravel", dict(RANK=rank), (flat._numel,), (_scatter.local_of(flat._numel, device),), flat, out, flat._numel, *x.shape)
-    return out
+    if x._numel == 0 or not x.shape:
+        return empty((flat_nonzero(x)._numel, len(x.shape)), dt.int64, device)
+    return _positions(x, tuple(x.shape))
 
 
 def coordinates(x):
@@ -125,6 +129,8 @@ def nonzero_static(input, *, size, fill_value=-1):
 @composite("unravel_index", method=False, samples=lambda: [((np.array([[3, 7], [11, 0]]), (3, 4)), {})], numpy=lambda i, s: np.unravel_index(i, s))
 def unravel_index(indices, shape):
     """One tensor of coordinates per dimension of ``shape`` for flat positions."""
+    if indices.dtype.category != dt.INT:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     out, rest = [], indices.to(dt.int64)
     for size in reversed((shape,) if isinstance(shape, int) else tuple(shape)):
         out.append(rest % size)
@@ -192,7 +198,7 @@ def _row_order(rows):
 
 def _unique_rows(input, dim, ordered, return_inverse, return_counts):
     d = wrap_dim(dim, len(input.shape))
-    moved = input.detach().transpose(0, d).contiguous()
+    moved = input.detach().movedim(d, 0).contiguous()
     n, device = moved.shape[0], moved._storage.device
     if moved._numel == 0 and n > 0:
         raise RuntimeError("unique(): there are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
@@ -203,7 +209,7 @@ def _unique_rows(input, dim, ordered, return_inverse, return_counts):
         rows = _index_rows(rows, order, rows.shape, 0, 1, False, "unique")
     flags = _starts(cast(rows[1:] != rows[:-1], dt.int32).sum(1) != 0, n, device) if n else empty((0,), dt.bool_, device)
     at, counts = _runs(flags, n, device, return_counts)
-    values = _index_rows(rows, at, rows.shape, 0, 1, False, "unique").reshape(at._numel, *moved.shape[1:]).transpose(0, d)
+    values = _index_rows(rows, at, rows.shape, 0, 1, False, "unique").reshape(at._numel, *moved.shape[1:]).movedim(0, d)
     return _results(values, _invert(flags, order, (n,)) if return_inverse else None, counts)
 
 
@@ -303,6 +309,9 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
 
 
 # -- histograms ---------------------------------------------------------------------------------------------------------------------------
+_BINS = 4096            # counted before the greatest element is known
+
+
 def bounds(x):
     """(smallest, greatest) element as numbers. Waits for the device."""
     x = x.detach()
@@ -320,17 +329,37 @@ def bincount(input, weights=None, minlength=0):
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    device, size = input._storage.device, int(minlength)
-    if input._numel:
-        low, high = bounds(input)
-        if low < 0:
-            raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-        size = max(size, high + 1)
-    index, err = cast(input, dt.int64).contiguous(), _scatter.code(device, "bincount", 0, size)
+    size, negative = int(minlength), "bincount only supports 1-d non-negative integral inputs."
+    got = _scatter.counts(input.detach().contiguous(), max(size, _BINS)) if weights is None else None
+    if got is not None:                                    # mostly all are below _BINS: then they were counted in the pass that finds the greatest
+        ends = read(got[1])
+        if ends.min() < 0:
+            raise RuntimeError(negative)
+        if ends.max() < max(size, _BINS):
+            return got[0][:max(size, int(ends.max()) + 1)]
+    return _bincount(input, weights, size, negative, (0, int(ends.max())) if got is not None else bounds(input) if input._numel else (0, -1))
+
+
+def _bincount(input, weights, size, negative, ends):
+    """The counts or sums where the smallest and the greatest element are known."""
+    device, size = input._storage.device, max(size, ends[1] + 1)
+    if ends[0] < 0:
+        raise RuntimeError(negative)
     if weights is None:
-        return _scatter.counts(index, size, err)
+        return _tally(input.detach().contiguous(), size, "bincount")
     kind = dt.float32 if weights.dtype is dt.float32 else dt.float64
+    index, err = cast(input, dt.int64).contiguous(), _scatter.code(device, "bincount", 0, size)
     return _scatter.write_rows(filled(Size((size,)), 0, kind, device), index, cast(weights.detach(), kind), 1, size, 1, "add", False, err)
+
+
+def _tally(index, size, name):
+    """How often each of 0 .. size - 1 occurs in a contiguous vector of them, int64."""
+    device, got = index._storage.device, _scatter.counts(index, size)
+    if got is not None:
+        return got[0]
+    one = filled(Size(()), 1, dt.int64, device).expand(index.shape)
+    return _scatter.write_rows(filled(Size((size,)), 0, dt.int64, device), cast(index, dt.int64), one, 1, size, 1, "add", False,
+                               _scatter.code(device, name, 0, size))
 
 
 @composite("histc", samples=lambda: [((_values(40), 5, -1, 1), {}), ((_values(40),), dict(bins=4))])
@@ -341,8 +370,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
         raise NotImplementedError(f'"histogram_cpu" not implemented for {input.dtype}')
     if bins <= 0:
         raise RuntimeError("torch.histc(): bins must be > 0".replace("torch.", ""))
-    low, high = float(min), float(max)
-    x, device = input.detach().reshape(-1), input._storage.device
+    low, high, x = float(min), float(max), input.detach().reshape(-1)
     if low == high and x._numel:
         low, high = bounds(x)
         if not (np.isfinite(low) and np.isfinite(high)):
@@ -355,8 +383,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     x = cast(x, work)
     place = ((x - low) / (high - low) * bins).floor().clamp(0, bins - 1)
     place = cast(where((x >= low) & (x <= high), place, float(bins)), dt.int32)            # one bin more, for what lies outside
-    counts = _scatter.counts(place.contiguous(), bins + 1, _scatter.code(device, "histc", 0, bins))
-    return _deliver(cast(counts[:bins], input.dtype), out)
+    return _deliver(cast(_tally(place.contiguous(), bins + 1, "histc")[:bins], input.dtype), out)
 
 
 @composite("histogram", samples=lambda: [((_values(40), 5), {}), ((_values(40), 4), dict(range=(-1.0, 1.0), density=True))],

@@ -69,7 +69,11 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     device, rest = data._storage.device, tuple(data.shape[axis + 1:])
     index = tensor(np.repeat(np.arange(counts.size), counts.ravel()), device=device)
     start = full((counts.size, *rest), _STARTS[how] if initial is None else initial, dtype=data.dtype, device=device)
-    rows = data.reshape((index._numel, *rest))
+    rows = data.reshape((math.prod(data.shape[:axis + 1]), *rest))
+    if index._numel != len(rows):                                  # ``unsafe``: elements outside of the runs are left out
+        begins = np.zeros(counts.shape[:-1], np.int64) if offsets is None else offsets.detach().numpy()[..., 0]
+        places = [k * data.shape[axis] + b + np.arange(n) for k, (b, n) in enumerate(zip(begins.ravel(), counts.sum(-1).ravel()))]
+        rows = rows[tensor(np.concatenate(places), device=device)]
     if how in ("sum", "mean"):
         found = index_add(start, 0, index, rows)
     else:

@@ -22,7 +22,7 @@ def row_plan(device, rows, n, inner=1, vector=True, few=0):
     chunk = max(1, min(max(4096 // max(n, 1), -(-rows // 256)), -(-rows // (4 * device.compute_units))))
     if vector and device.is_cpu and inner == 1 and n >= 16:
         return "vector", 1, chunk, (-(-rows // chunk),), (1,)
-    if device.loops and inner == 1 and FEW <= n <= few:
+    if device.is_cpu and inner == 1 and FEW <= n <= few:
         chunk = max(1, min(64, rows // (64 * device.compute_units))) * 16
         return "few", 1, chunk, (-(-rows // chunk),), (1,)
     if device.loops:

@@ -9,6 +9,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.inplace import set_out
 from .._tensor.interop import from_array
+from .._tensor.refusals import spoken
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
@@ -55,7 +56,14 @@ _sort.op.grad_name = "SortBackward0"
 
 
 def _deliver(result, out):
-    return result if out is None else type(result)(*set_out(tuple(out), tuple(result)))
+    if out is None:
+        return result
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"{type(result).__name__}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+    for o, r in zip(out, result):
+        if o.dtype is not r.dtype:
+            raise RuntimeError(f"Expected out tensor to have dtype {spoken(r.dtype)}, but got {spoken(o.dtype)} instead")
+    return type(result)(*set_out(tuple(out), tuple(result)))
 
 
 def _np_sort(x, dim=-1, descending=False, **_):
@@ -161,7 +169,7 @@ def _reduced(t, input, dim, keepdim):
 def _order(input, dim, keepdim, what, shape):
     """The element of each row at a place of the sorted row: a number, ``median`` or ``nanmedian``."""
     x, rows, length = _rows(input, dim)
-    if x._storage.device.is_cpu and x._numel and _radix.FEW < length < 2 ** 31:
+    if _radix.picks(x, rows, length):
         picked = _radix.select_rows(x, rows, length, what)
         return tuple(_reduced(t.reshape((*x.shape[:-1], 1)), input, dim, keepdim) for t in picked)
     values, indices = _radix.sort_rows(x, rows, length)

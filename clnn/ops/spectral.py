@@ -78,6 +78,11 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
             raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further require that return_complex=True in a "
                                "future PyTorch release.")
         return_complex = True
+    if not return_complex:
+        warn("stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex tensors for all inputs.")
+    if window is None:
+        warn("A window was not provided. A rectangular window will be applied, which is known to cause spectral leakage. Other windows such as "
+             "torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage.")
     if len(input.shape) not in (1, 2):
         raise RuntimeError(f"stft: expected a 1D or 2D tensor, but got {len(input.shape)}D")
     x = input if len(input.shape) == 2 else input.unsqueeze(0)

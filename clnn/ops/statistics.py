@@ -18,6 +18,8 @@ def _check_weights(w, what, integral, count):
         raise RuntimeError(f"cov(): expected {what} to have {'integral' if integral else 'floating point'} dtype but got {what} with {type_name(w.dtype)} dtype")
     if w._numel != count:
         raise RuntimeError(f"cov(): expected {what} to have the same numel as there are observations in the input but got {w._numel} != {count}")
+    if count and w.min().item() < 0:
+        raise RuntimeError(f"cov(): {what} cannot be negative")
 
 
 @composite("cov", complex=True, numpy=lambda x, correction=1: np.cov(x, ddof=correction),
@@ -37,7 +39,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         got = matmul(away, away.mH) / max(n - correction, 0)
     else:
         row = x.dtype.to_real()
-        w = fweights.to(row) if aweights is None else aweights if fweights is None else fweights.to(row) * aweights
+        w = fweights.to(row) if aweights is None else aweights if fweights is None else fweights * aweights
         total = w.sum()
         norm = total - correction if aweights is None else total - correction * (w * aweights).sum() / total
         away = x - (x * w).sum(1, True) / total

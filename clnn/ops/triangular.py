@@ -8,26 +8,26 @@ from .._tensor.device import resolve
 from .._tensor.interop import from_array
 from .._tensor.tensor import from_node
 from ..core import dtype as dt
-from ..core.shape import contiguous_strides, wrap_dim
+from ..core.shape import Size, contiguous_strides, wrap_dim
 from ..graph.node import Expr
 from .indexing import _values
 from .selection import where
 from .views import _diagonal, embed_strided
 
 _BELOW = Expr("below", ("rows", "cols", "diagonal"), "((IDX % cols) - (IDX / cols) % rows <= diagonal)")
-
-
-_LARGE = 1 << 16        # elements from which on comparing row and column numbers pays: no division per element
+_NUMBERS = Expr("numbers", ("first",), "((int)IDX + (int)first)")
+_LARGE = 1 << 13        # elements from which on comparing row and column numbers pays: no division per element, but two more nodes
 
 
 def _mask(input, diagonal):
     """True up to the diagonal, lazily, broadcastable to ``input``: it fuses into the choice that uses it."""
-    rows, cols = input.shape[-2:]
-    if input._numel >= _LARGE and max(rows, cols) + abs(int(diagonal)) < 1 << 31:
-        from .creation import arange
-        device = input._storage.device
-        return arange(cols, dtype=dt.int32, device=device) <= arange(int(diagonal), rows + int(diagonal), dtype=dt.int32, device=device).reshape(rows, 1)
-    return from_node(_BELOW, (rows, cols, int(diagonal)), dt.int64, dt.bool_, input.shape, input._numel, input._storage.device, 1, 0, True)
+    (rows, cols), device = input.shape[-2:], input._storage.device
+    diagonal = max(-rows, min(cols, int(diagonal)))
+    if input._numel < _LARGE:
+        return from_node(_BELOW, (rows, cols, diagonal), dt.int64, dt.bool_, input.shape, input._numel, device, 1, 0, True)
+    row, column = (from_node(_NUMBERS, (first,), dt.int32, dt.int32, shape, shape.numel(), device, 1, 0, True)
+                   for first, shape in ((diagonal, Size((rows, 1))), (0, Size((cols,)))))
+    return column <= row
 
 
 def _matrix(name, input):
@@ -49,14 +49,21 @@ def triu(input, diagonal=0):
     return where(_mask(input, diagonal - 1), False, input)
 
 
+def _index_row(name, dtype):
+    row = dt.as_dtype(dtype)
+    if row not in (dt.int32, dt.int64):
+        raise NotImplementedError(f'"{name}" not implemented for \'{dt.SPOKEN[row.name]}\'')
+    return row
+
+
 def tril_indices(row, col, offset=0, *, dtype=dt.int64, device=None, layout=None):
     """Row and column numbers (2, count) of the lower triangle of a ``row`` by ``col`` matrix."""
-    return from_array(np.stack(np.tril_indices(row, offset, col)), resolve(device), dt.as_dtype(dtype))
+    return from_array(np.stack(np.tril_indices(row, offset, col)), resolve(device), _index_row("tril_indices", dtype))
 
 
 def triu_indices(row, col, offset=0, *, dtype=dt.int64, device=None, layout=None):
     """Row and column numbers (2, count) of the upper triangle of a ``row`` by ``col`` matrix."""
-    return from_array(np.stack(np.triu_indices(row, offset, col)), resolve(device), dt.as_dtype(dtype))
+    return from_array(np.stack(np.triu_indices(row, offset, col)), resolve(device), _index_row("triu_indices", dtype))
 
 
 tril_indices = composite("tril_indices", method=False, samples=lambda: [((3, 4, 1), {})])(tril_indices)
@@ -91,7 +98,7 @@ def diagflat(input, offset=0):
     return diag_embed(input.reshape(-1), offset)
 
 
-@composite("trace", complex=True, numpy=np.trace, samples=lambda: [((_values(3, 4),), {})])
+@composite("trace", repeat="whole", complex=True, numpy=np.trace, samples=lambda: [((_values(3, 4),), {})])
 def trace(input):
     """The sum of the main diagonal of a matrix."""
     if len(input.shape) != 2:

@@ -22,10 +22,6 @@ from .selection import cast, clone_in
 _dense_copy_op = None
 
 
-def _like_shape(g, input):
-    return g.reshape(input.shape)
-
-
 @view("_reshape_view", method=False, vjp=dict(input=lambda g, input_shape: g.reshape(input_shape)))
 def _reshape_view(input, size, strides):
     return size, strides, input._offset
@@ -468,9 +464,10 @@ Tensor.type = type_
 @composite("copy", complex=True, method=False)
 def copy_(self, src, non_blocking=False):
     """Overwrite with ``src`` (broadcast, converted, from any device)."""
-    from .._tensor.inplace import apply_inplace
+    from .._tensor.inplace import apply_inplace, refuse_overlap
     if not isinstance(src, Tensor):
         src = creation.tensor(src, device=self._storage.device)
+    refuse_overlap(self, (src,))
     if src._storage.device is not self._storage.device:
         src = src.to(self.device)
     src = cast(src, self.dtype)

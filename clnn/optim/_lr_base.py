@@ -32,6 +32,17 @@ class LRScheduler:
 
     A subclass defines `next_lr(lr, base)`, the next learning rate of one group, or overrides `get_lr()` for all groups. Call `step()`
     once an epoch (or once a batch), after `optimizer.step()`.
+
+    Example:
+        >>> class Halves(clnn.optim.lr_scheduler.LRScheduler):
+        ...     def get_lr(self):
+        ...         return [group["lr"] * (0.5 if self.last_epoch else 1) for group in self.optimizer.param_groups]
+        >>> optimizer = clnn.optim.SGD([clnn.zeros(1)], lr=1.0)
+        >>> schedule = Halves(optimizer)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.5]
     """
 
     _is_initial = _get_lr_called_within_step = False

@@ -173,10 +173,15 @@ def check_option(ok, what, value):
         raise ValueError(f"Invalid {what}: {value}")
 
 
-def check_common(lr, eps=None, weight_decay=None):
-    """Check the options that nearly all algorithms share."""
+def check_size(lr):
+    """Check that a learning rate that is a tensor is one number."""
     if hasattr(lr, "numel") and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
+
+
+def check_common(lr, eps=None, weight_decay=None):
+    """Check the options that nearly all algorithms share."""
+    check_size(lr)
     check_option(number(lr) >= 0.0, "learning rate", lr)
     if eps is not None:
         check_option(eps >= 0.0, "epsilon value", eps)

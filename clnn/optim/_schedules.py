@@ -96,6 +96,15 @@ class ChainedScheduler(_Combined):
 
     Args:
         schedulers: list of schedules of one optimizer. optimizer: that optimizer; taken from the first if None.
+
+    Example:
+        >>> optimizer = clnn.optim.SGD([clnn.zeros(1)], lr=1.0)
+        >>> half, tenth = (clnn.optim.lr_scheduler.ExponentialLR(optimizer, gamma) for gamma in (0.5, 0.1))
+        >>> schedule = clnn.optim.lr_scheduler.ChainedScheduler([half, tenth])
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.05]
     """
 
     def __init__(self, schedulers, optimizer=None):
@@ -218,6 +227,18 @@ class CyclicLR(LRScheduler):
         cycle_momentum, base_momentum, max_momentum: move the momentum between these, opposite to the learning rate.
 
     Source: Smith, "Cyclical Learning Rates for Training Neural Networks", 2017.
+
+    Example:
+        >>> optimizer = clnn.optim.SGD([clnn.zeros(1)], lr=1.0)
+        >>> schedule = clnn.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=0.3, step_size_up=2)
+        >>> for epoch in range(4):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     print(schedule.get_last_lr())
+        [0.2]
+        [0.3]
+        [0.2]
+        [0.1]
     """
 
     def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0, scale_fn=None,
@@ -296,6 +317,17 @@ class OneCycleLR(LRScheduler):
         three_phase: come down to the first learning rate as fast as it rose, and only then to the last.
 
     Source: Smith and Topin, "Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates", 2018.
+
+    Example:
+        >>> optimizer = clnn.optim.SGD([clnn.zeros(1)], lr=1.0)
+        >>> schedule = clnn.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=4)
+        >>> for epoch in range(3):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     print(schedule.get_last_lr())
+        [0.811745653949763]
+        [0.28306099820869923]
+        [4e-06]
     """
 
     def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3, anneal_strategy="cos",

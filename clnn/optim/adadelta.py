@@ -25,6 +25,14 @@ class Adadelta(RuleOptimizer):
         foreach, capturable, differentiable: accepted as in PyTorch.
 
     Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
+
+    Example:
+        >>> w = clnn.tensor([[1.0, -2.0]], requires_grad=True)
+        >>> optimizer = clnn.optim.Adadelta([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([[ 0.9997, -1.9997]], requires_grad=True)
     """
 
     rule = staticmethod(adadelta_rule)

@@ -1,6 +1,6 @@
 """Adafactor."""
 
-from clnn.optim._rule import PerParameterOptimizer, check_common, check_option, number, zeros_like
+from clnn.optim._rule import PerParameterOptimizer, check_size, number, zeros_like
 from clnn.optim.optimizer import StepCount
 
 
@@ -17,14 +17,23 @@ class Adafactor(PerParameterOptimizer):
         d: clipping threshold. weight_decay: decoupled weight decay. maximize: climb. foreach: accepted as in PyTorch.
 
     Source: Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", 2018.
+
+    Example:
+        >>> w = clnn.tensor([[1.0, -2.0]], requires_grad=True)
+        >>> optimizer = clnn.optim.Adafactor([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([[ 0.8419, -1.8419]], requires_grad=True)
     """
 
     def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None, maximize=False):
-        check_common(lr)
-        check_option(beta2_decay <= 0.0, "beta2_decay (it should be <= 0)", beta2_decay)
-        check_option((eps[0] is None or eps[0] >= 0.0) and eps[1] >= 0.0, "eps values", eps)
-        check_option(d >= 1.0, "clipping threshold d (it should be >= 1)", d)
-        check_option(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        check_size(lr)
+        for good, text, value in ((number(lr) >= 0, "Learning rate should be >= 0", lr), (beta2_decay <= 0, "beta2_decay should be <= 0", beta2_decay),
+                                  (eps[0] is None or eps[0] >= 0, "epsilon1 should be >= 0", eps[0]), (eps[1] >= 0, "epsilon2 should be >= 0", eps[1]),
+                                  (d >= 1, "Clipping threshold d should be >= 1", d), (weight_decay >= 0, "weight_decay should be >= 0", weight_decay)):
+            if not good:
+                raise ValueError(f"{text} but is: {value}")
         super().__init__(params, dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach, maximize=maximize))
 
     def _start(self, p, g):

@@ -26,6 +26,14 @@ class Adagrad(RuleOptimizer):
         foreach, differentiable, fused: accepted as in PyTorch.
 
     Source: Duchi, Hazan and Singer, "Adaptive Subgradient Methods", 2011.
+
+    Example:
+        >>> w = clnn.tensor([[1.0, -2.0]], requires_grad=True)
+        >>> optimizer = clnn.optim.Adagrad([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([[ 0.9000, -1.9000]], requires_grad=True)
     """
 
     rule = staticmethod(adagrad_rule)
@@ -51,7 +59,8 @@ class Adagrad(RuleOptimizer):
 
     def new_slot(self, name, p, group):
         """The sum starts at `initial_accumulator_value`."""
-        return full_like(p, group["initial_accumulator_value"])
+        start = group["initial_accumulator_value"]
+        return full_like(p, complex(start, start) if p.dtype.is_complex else start)
 
     def sparse_step(self, p, g, group):
         """A step that moves the rows of `g` only."""

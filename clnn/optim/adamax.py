@@ -24,6 +24,14 @@ class Adamax(RuleOptimizer):
         foreach, differentiable, capturable: accepted as in PyTorch.
 
     Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015, section 7.
+
+    Example:
+        >>> w = clnn.tensor([[1.0, -2.0]], requires_grad=True)
+        >>> optimizer = clnn.optim.Adamax([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([[ 0.9000, -1.9000]], requires_grad=True)
     """
 
     rule = staticmethod(adamax_rule)

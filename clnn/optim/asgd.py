@@ -26,6 +26,14 @@ class ASGD(RuleOptimizer):
         foreach, differentiable, capturable: accepted as in PyTorch.
 
     Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992.
+
+    Example:
+        >>> w = clnn.tensor([[1.0, -2.0]], requires_grad=True)
+        >>> optimizer = clnn.optim.ASGD([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([[ 0.8000, -1.6000]], requires_grad=True)
     """
 
     rule = staticmethod(asgd_rule)

@@ -22,14 +22,24 @@ class LBFGS(Optimizer):
     `step` needs a closure that clears the gradients, computes the loss, calls `backward()` and returns the loss.
 
     Source: Nocedal and Wright, "Numerical Optimization", chapters 3 and 7.
+
+    Example:
+        >>> w = clnn.tensor([1.0, -2.0], requires_grad=True)
+        >>> optimizer = clnn.optim.LBFGS([w])
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = ((w - 3) ** 2).sum()
+        ...     loss.backward()
+        ...     return loss
+        >>> _ = optimizer.step(closure)
+        >>> w
+        tensor([3.0000, 3.0000], requires_grad=True)
     """
 
     def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9, history_size=100,
                  line_search_fn=None):
-        if not 0.0 <= number(lr):
-            raise ValueError(f"Invalid learning rate: {lr}")
-        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
         check_common(lr)
+        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
         super().__init__(params, dict(lr=lr, max_iter=max_iter, max_eval=max_eval, tolerance_grad=tolerance_grad,
                                       tolerance_change=tolerance_change, history_size=history_size, line_search_fn=line_search_fn))
         if len(self.param_groups) != 1:
@@ -90,6 +100,8 @@ class _Run:
 
     def save(self):
         """Keep what the next call continues from."""
+        if self.state["n_iter"] > 1:
+            self.state.setdefault("al", [None] * self.group["history_size"])        # PyTorch's notes of one direction, which states list
         self.state.update(d=self.d, t=self.t, old_dirs=self.dirs, old_stps=self.steps, ro=self.ro, H_diag=self.scale,
                           prev_flat_grad=self.prev_grad, prev_loss=self.prev_loss)
 
@@ -149,8 +161,8 @@ class _Run:
                 grad = self.opt._flat_grad()
                 self.opt._restore(start)
                 return loss, grad
-            self.loss, self.grad, self.t, used = strong_wolfe(at, self.t, self.d, self.loss, self.grad, slope,
-                                                              tolerance_change=group["tolerance_change"], max_ls=group["max_eval"] - self.evals)
+            # The search keeps its own tolerance, as in PyTorch: with tolerance_change=0 it would halve a bracket down to nothing.
+            self.loss, self.grad, self.t, used = strong_wolfe(at, self.t, self.d, self.loss, self.grad, slope, max_ls=group["max_eval"] - self.evals)
             self.opt._move(self.t, self.d)
         else:
             self.opt._move(self.t, self.d)
@@ -188,16 +200,19 @@ def _norm1(g):
 def cubic_minimum(x1, f1, g1, x2, f2, g2, bounds=None):
     """Where the cubic with these values and slopes at `x1` and `x2` is smallest, within `bounds` (Nocedal and Wright, eq. 3.59)."""
     low, high = bounds if bounds is not None else (min(x1, x2), max(x1, x2))
+    if x1 == x2:
+        return (low + high) / 2.0
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
     square = d1 ** 2 - g1 * g2
     if square < 0:
         return (low + high) / 2.0
     d2 = square ** 0.5
-    if x1 <= x2:
-        best = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
-    else:
-        best = x1 - (x1 - x2) * ((g1 + d2 - d1) / (g1 - g2 + 2 * d2))
-    return min(max(best, low), high)
+    if x1 > x2:
+        x1, g1, x2, g2 = x2, g2, x1, g1
+    below = g2 - g1 + 2 * d2
+    if not below:               # a straight line
+        return (low + high) / 2.0
+    return min(max(x2 - (x2 - x1) * ((g2 + d2 - d1) / below), low), high)
 
 
 class _Point:

@@ -79,6 +79,16 @@ class MultiplicativeLR(_Lambdas):
 
     Args:
         optimizer, last_epoch: as for `LRScheduler`. lr_lambda: a function of the epoch, or a list with one a group.
+
+    Example:
+        >>> optimizer = clnn.optim.SGD([clnn.zeros(1)], lr=1.0)
+        >>> schedule = clnn.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+        >>> for epoch in range(2):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     print(schedule.get_last_lr())
+        [0.5]
+        [0.25]
     """
 
     def get_lr(self):
@@ -93,6 +103,17 @@ class StepLR(_Closed):
 
     Args:
         optimizer, last_epoch: as for `LRScheduler`. step_size: epochs between drops. gamma: factor of a drop.
+
+    Example:
+        >>> optimizer = clnn.optim.SGD([clnn.zeros(1)], lr=1.0)
+        >>> schedule = clnn.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.1)
+        >>> for epoch in range(3):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     print(schedule.get_last_lr())
+        [1.0]
+        [0.1]
+        [0.1]
     """
 
     def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
@@ -113,6 +134,17 @@ class MultiStepLR(_Closed):
 
     Args:
         optimizer, last_epoch: as for `LRScheduler`. milestones: epochs of the drops. gamma: factor of a drop.
+
+    Example:
+        >>> optimizer = clnn.optim.SGD([clnn.zeros(1)], lr=1.0)
+        >>> schedule = clnn.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[2], gamma=0.1)
+        >>> for epoch in range(3):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     print(schedule.get_last_lr())
+        [1.0]
+        [0.1]
+        [0.1]
     """
 
     def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
@@ -133,6 +165,17 @@ class ConstantLR(_Closed):
 
     Args:
         optimizer, last_epoch: as for `LRScheduler`. factor: between 0 and 1. total_iters: epochs it lasts.
+
+    Example:
+        >>> optimizer = clnn.optim.SGD([clnn.zeros(1)], lr=1.0)
+        >>> schedule = clnn.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+        >>> for epoch in range(3):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     print(schedule.get_last_lr())
+        [0.5]
+        [1.0]
+        [1.0]
     """
 
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
@@ -157,6 +200,16 @@ class LinearLR(_Closed):
 
     Args:
         optimizer, last_epoch: as for `LRScheduler`. start_factor: in (0, 1]. end_factor: in [0, 1]. total_iters: epochs it takes.
+
+    Example:
+        >>> optimizer = clnn.optim.SGD([clnn.zeros(1)], lr=1.0)
+        >>> schedule = clnn.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
+        >>> for epoch in range(2):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     print(schedule.get_last_lr())
+        [0.75]
+        [1.0]
     """
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
@@ -187,6 +240,16 @@ class ExponentialLR(_Closed):
 
     Args:
         optimizer, last_epoch: as for `LRScheduler`. gamma: the factor.
+
+    Example:
+        >>> optimizer = clnn.optim.SGD([clnn.zeros(1)], lr=1.0)
+        >>> schedule = clnn.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> for epoch in range(2):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     print(schedule.get_last_lr())
+        [0.5]
+        [0.25]
     """
 
     def __init__(self, optimizer, gamma, last_epoch=-1):
@@ -207,6 +270,16 @@ class PolynomialLR(_Closed):
 
     Args:
         optimizer, last_epoch: as for `LRScheduler`. total_iters: epochs until 0. power: the exponent.
+
+    Example:
+        >>> optimizer = clnn.optim.SGD([clnn.zeros(1)], lr=1.0)
+        >>> schedule = clnn.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
+        >>> for epoch in range(2):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     print(schedule.get_last_lr())
+        [0.75]
+        [0.5]
     """
 
     def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
@@ -234,6 +307,16 @@ class CosineAnnealingLR(_Closed):
         optimizer, last_epoch: as for `LRScheduler`. T_max: epochs of half a period. eta_min: smallest learning rate.
 
     Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017 (without the restarts).
+
+    Example:
+        >>> optimizer = clnn.optim.SGD([clnn.zeros(1)], lr=1.0)
+        >>> schedule = clnn.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
+        >>> for epoch in range(2):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     print(schedule.get_last_lr())
+        [0.5]
+        [0.0]
     """
 
     def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
@@ -267,6 +350,17 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     `step` also takes a fractional epoch, for steps within an epoch.
 
     Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
+
+    Example:
+        >>> optimizer = clnn.optim.SGD([clnn.zeros(1)], lr=1.0)
+        >>> schedule = clnn.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+        >>> for epoch in range(3):
+        ...     optimizer.step()
+        ...     schedule.step()
+        ...     print(schedule.get_last_lr())
+        [0.5]
+        [1.0]
+        [0.5]
     """
 
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):

@@ -2,7 +2,7 @@
 
 import math
 
-from clnn.optim._rule import PerParameterOptimizer, check_common, check_option, number, zeros_like
+from clnn.optim._rule import PerParameterOptimizer, check_option, check_size, number, zeros_like
 
 
 class Muon(PerParameterOptimizer):
@@ -19,20 +19,31 @@ class Muon(PerParameterOptimizer):
             :math:`0.2\sqrt{\max(rows, columns)}`.
 
     Source: Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024.
+
+    Example:
+        >>> w = clnn.tensor([[1.0, -2.0]], requires_grad=True)
+        >>> optimizer = clnn.optim.Muon([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([[ 0.9589, -1.9177]], requires_grad=True)
     """
 
     def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, ns_coefficients=(3.4445, -4.775, 2.0315), eps=1e-7,
                  ns_steps=5, adjust_lr_fn=None):
-        check_common(lr, weight_decay=weight_decay)
-        check_option(momentum >= 0.0, "momentum value", momentum)
-        check_option(adjust_lr_fn in (None, "original", "match_rms_adamw"), "adjust_lr_fn", adjust_lr_fn)
+        check_size(lr)
+        for text, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):
+            if number(value) < 0:
+                raise ValueError(f"{text} should be >= 0 but is: {value}")
+        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+            raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
         check_option(ns_steps < 100, "ns_steps (it should be below 100)", ns_steps)
         super().__init__(params, dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov, ns_coefficients=ns_coefficients,
                                       eps=eps, ns_steps=ns_steps, adjust_lr_fn=adjust_lr_fn))
         for group in self.param_groups:
             for p in group["params"]:
                 if p.dim() != 2:
-                    raise ValueError(f"Muon only supports 2D parameters; got one of shape {tuple(p.shape)}")
+                    raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}")
 
     def update(self, p, g, group):
         """One step of one parameter."""

@@ -24,6 +24,14 @@ class NAdam(RuleOptimizer):
         foreach, capturable, differentiable: accepted as in PyTorch.
 
     Source: Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
+
+    Example:
+        >>> w = clnn.tensor([[1.0, -2.0]], requires_grad=True)
+        >>> optimizer = clnn.optim.NAdam([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([[ 0.8944, -1.8944]], requires_grad=True)
     """
 
     rule = staticmethod(nadam_rule)

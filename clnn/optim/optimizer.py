@@ -65,12 +65,26 @@ _global_post_hooks = OrderedDict()
 
 
 def register_optimizer_step_pre_hook(hook):
-    """Run `hook(optimizer, args, kwargs)` before each step of every optimizer; returns a handle with `remove()`."""
+    """Run `hook(optimizer, args, kwargs)` before each step of every optimizer; returns a handle with `remove()`.
+
+    Example:
+        >>> handle = clnn.optim.optimizer.register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: print("step"))
+        >>> clnn.optim.SGD([clnn.zeros(1)], lr=1.0).step()
+        step
+        >>> handle.remove()
+    """
     return _register(_global_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook):
-    """Run `hook(optimizer, args, kwargs)` after each step of every optimizer; returns a handle with `remove()`."""
+    """Run `hook(optimizer, args, kwargs)` after each step of every optimizer; returns a handle with `remove()`.
+
+    Example:
+        >>> handle = clnn.optim.optimizer.register_optimizer_step_post_hook(lambda optimizer, args, kwargs: print("step"))
+        >>> clnn.optim.SGD([clnn.zeros(1)], lr=1.0).step()
+        step
+        >>> handle.remove()
+    """
     return _register(_global_post_hooks, hook)
 
 
@@ -117,6 +131,21 @@ class Optimizer:
         defaults: dict of option values used by groups that do not give their own.
 
     A subclass defines `step(closure=None)`; the step hooks are added to it by themselves.
+
+    Example:
+        >>> class Sign(clnn.optim.Optimizer):
+        ...     def __init__(self, params, lr):
+        ...         super().__init__(params, {"lr": lr})
+        ...     @clnn.no_grad()
+        ...     def step(self, closure=None):
+        ...         for group in self.param_groups:
+        ...             for p in group["params"]:
+        ...                 p.sub_(p.grad.sign() * group["lr"])
+        >>> w = clnn.tensor([1.0, -2.0], requires_grad=True)
+        >>> (w * w).sum().backward()
+        >>> Sign([w], lr=0.5).step()
+        >>> w
+        tensor([ 0.5000, -1.5000], requires_grad=True)
     """
 
     def __init__(self, params, defaults):
@@ -222,7 +251,8 @@ class Optimizer:
             param_group.setdefault(name, default)
         ids = {id(p) for p in params}
         if len(ids) != len(params):
-            warnings.warn("optimizer contains a parameter group with duplicate parameters; each is updated once per mention", stacklevel=3)
+            warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; see "
+                          "github.com/pytorch/pytorch/issues/40967 for more information", stacklevel=3)
         if any(id(p) in ids for group in self.param_groups for p in group["params"]):
             raise ValueError("some parameters appear in more than one parameter group")
         if self.param_groups and ("param_names" in self.param_groups[0]) != ("param_names" in param_group):

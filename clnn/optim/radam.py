@@ -26,6 +26,14 @@ class RAdam(RuleOptimizer):
         foreach, capturable, differentiable: accepted as in PyTorch.
 
     Source: Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2020.
+
+    Example:
+        >>> w = clnn.tensor([[1.0, -2.0]], requires_grad=True)
+        >>> optimizer = clnn.optim.RAdam([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([[ 0.8000, -1.6000]], requires_grad=True)
     """
 
     rule = staticmethod(radam_rule)

@@ -37,6 +37,14 @@ class RMSprop(RuleOptimizer):
         capturable, foreach, differentiable: accepted as in PyTorch.
 
     Source: Tieleman and Hinton, Coursera lecture 6.5, 2012; Graves, 2013 (centered).
+
+    Example:
+        >>> w = clnn.tensor([[1.0, -2.0]], requires_grad=True)
+        >>> optimizer = clnn.optim.RMSprop([w], lr=0.01)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([[ 0.9000, -1.9000]], requires_grad=True)
     """
 
     rule = staticmethod(rmsprop_rule)

@@ -25,6 +25,14 @@ class Rprop(RuleOptimizer):
         capturable, foreach, differentiable: accepted as in PyTorch.
 
     Source: Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning", 1993.
+
+    Example:
+        >>> w = clnn.tensor([[1.0, -2.0]], requires_grad=True)
+        >>> optimizer = clnn.optim.Rprop([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([[ 0.9000, -1.9000]], requires_grad=True)
     """
 
     rule = staticmethod(rprop_rule)

@@ -60,7 +60,7 @@ class SparseAdam(Optimizer):
         state, (beta1, beta2) = self.state[p], map(number, group["betas"])
         if not state:
             state.update(step=0, exp_avg=zeros_like(p), exp_avg_sq=zeros_like(p))
-        state["step"] += 1
+        state["step"] = int(state["step"]) + 1
         g = (-g if group["maximize"] else g).coalesce()
         if not g._nnz():
             return

@@ -18,7 +18,12 @@ def _check_decay(decay):
 
 
 def get_ema_avg_fn(decay=0.999):
-    """The averaging function `decay * average + (1 - decay) * new`, for one tensor."""
+    """The averaging function `decay * average + (1 - decay) * new`, for one tensor.
+
+    Example:
+        >>> clnn.optim.swa_utils.get_ema_avg_fn(0.9)(clnn.zeros(1), clnn.ones(1), 1)
+        tensor([0.1000])
+    """
     _check_decay(decay)
 
     @no_grad()
@@ -28,7 +33,12 @@ def get_ema_avg_fn(decay=0.999):
 
 
 def get_swa_avg_fn():
-    """The averaging function of equal weights, for one tensor."""
+    """The averaging function of equal weights, for one tensor.
+
+    Example:
+        >>> clnn.optim.swa_utils.get_swa_avg_fn()(clnn.zeros(1), clnn.ones(1), 1)
+        tensor([0.5000])
+    """
 
     @no_grad()
     def swa_update(averaged_param, current_param, num_averaged):
@@ -37,7 +47,14 @@ def get_swa_avg_fn():
 
 
 def get_ema_multi_avg_fn(decay=0.999):
-    """`decay * average + (1 - decay) * new`, in place for a list of tensors."""
+    """`decay * average + (1 - decay) * new`, in place for a list of tensors.
+
+    Example:
+        >>> a = [clnn.zeros(1)]
+        >>> clnn.optim.swa_utils.get_ema_multi_avg_fn(0.9)(a, [clnn.ones(1)], 1)
+        >>> a
+        [tensor([0.1000])]
+    """
     _check_decay(decay)
 
     @no_grad()
@@ -48,7 +65,14 @@ def get_ema_multi_avg_fn(decay=0.999):
 
 
 def get_swa_multi_avg_fn():
-    """The average of equal weights, in place for a list of tensors."""
+    """The average of equal weights, in place for a list of tensors.
+
+    Example:
+        >>> a = [clnn.zeros(1)]
+        >>> clnn.optim.swa_utils.get_swa_multi_avg_fn()(a, [clnn.ones(1)], 1)
+        >>> a
+        [tensor([0.5000])]
+    """
 
     @no_grad()
     def swa_update(averaged_param_list, current_param_list, num_averaged):
@@ -123,6 +147,12 @@ def update_bn(loader, model, device=None):
 
     Args:
         loader: gives batches, or lists and tuples whose first entry is the batch. model: the model. device: where batches go first.
+
+    Example:
+        >>> net = nn.BatchNorm1d(1)
+        >>> clnn.optim.swa_utils.update_bn([clnn.tensor([[1.0], [3.0]])], net)
+        >>> net.running_mean
+        tensor([2.])
     """
     from clnn.nn.modules.batchnorm import _BatchNorm
     momenta = {}
@@ -151,6 +181,14 @@ class SWALR(LRScheduler):
     Args:
         optimizer, last_epoch: as for `LRScheduler`. swa_lr: the final learning rate, one or a list with one a group.
         anneal_epochs: epochs of the transition. anneal_strategy: "cos" or "linear".
+
+    Example:
+        >>> optimizer = clnn.optim.SGD([clnn.zeros(1)], lr=1.0)
+        >>> schedule = clnn.optim.swa_utils.SWALR(optimizer, swa_lr=0.5, anneal_epochs=1)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.5]
     """
 
     def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):

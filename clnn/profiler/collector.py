@@ -13,7 +13,6 @@ import weakref
 from bisect import bisect_right
 
 from .._tensor.device import synchronize
-from ..graph.node import Expr
 from ..runtime import drivers
 from ..runtime import launch as launcher
 from ..runtime.device import default_device
@@ -233,11 +232,6 @@ def squeeze(names, limit=24):
             out.append([name, 1])
     texts = [name if count == 1 else f"{name}×{count}" for name, count in out]
     return texts if len(texts) <= limit else [*texts[:limit], f"({len(texts) - limit} more)"]
-
-
-def expr_name(index):
-    """The operator name of an instruction of a fused program."""
-    return Expr.all[index].name
 
 
 def _calling_operator():

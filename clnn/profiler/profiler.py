@@ -22,7 +22,12 @@ class ProfilerActivity(enum.Enum):
 
 
 def supported_activities():
-    """Both activities."""
+    """Both activities.
+
+    Example:
+        >>> len(clnn.profiler.supported_activities())
+        2
+    """
     return {ProfilerActivity.CPU, ProfilerActivity.GPU}
 
 

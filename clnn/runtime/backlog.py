@@ -20,25 +20,34 @@ class Backlog:
 
     def __init__(self, device):
         self.device = device
-        self.entries, self.missing, self.bytes = [], {}, 0
+        self.entries, self.missing, self.bytes = [], {}, 0      # missing: kernels that no queue has yet
+        self.short = True                                       # all launches are short enough for the calling thread
         self.lock, self.owner = threading.RLock(), None
 
-    def takes_launch(self, kernel, global_size, local_size, args) -> bool:
-        """True: it will be launched later. False: the kernel is ready and nothing is before it."""
+    def takes_launch(self, kernel, ran, global_size, local_size, args) -> bool:
+        """True: it will be launched later. False: the kernel is ready and nothing is before it.
+
+        ``ran`` is the kernel that runs in its place, None where that is not decided yet.
+        """
         if self.owner == threading.get_ident():     # work that waited is being enqueued
             return False
         with self.lock:
-            if kernel.last_args is None:
-                if kernel.program.cl is not None:
-                    kernel.bind()
+            side = self.device.inline
+            short = side is not None and side.small(args)
+            if ran is None:
+                ran = side.kernel(kernel) if short and kernel.last_args is None else kernel
+            if ran.last_args is None:
+                if ran.program.cl is not None:
+                    ran.bind()
                 elif launcher.recorders is not None or config.debug:    # who listens wants to know the operator that launches
                     self.flush()
-                    kernel.bind()
+                    ran.bind()
                     return False
                 else:
-                    self.missing[kernel.program] = None
-            if kernel.last_args is not None and not self.entries:
+                    self.missing[kernel] = ran
+            if ran.last_args is not None and not self.entries:
                 return False
+            self.short = self.short and short
             self._add(launcher.launch, (self.device, kernel, global_size, local_size, *args))
             return True
 
@@ -53,6 +62,7 @@ class Backlog:
             return True
 
     def _add(self, call, args):
+        self.device.check_process()
         self.entries.append((call, args))
         self.device.waiting = True
         checked = self.device.checked_buffer
@@ -73,17 +83,20 @@ class Backlog:
         if self.owner == threading.get_ident():
             return
         with self.lock:
-            entries, missing = self.entries, list(self.missing)
-            self.entries, self.missing, self.bytes = [], {}, 0
+            # short launches among long ones mostly find these running: they go to the same queue
+            entries, missing = self.entries, [ran if self.short else kernel for kernel, ran in self.missing.items()]
+            self.entries, self.missing, self.bytes, self.short = [], {}, 0, True
             self.owner = threading.get_ident()
             failure = None
             try:
                 try:
-                    program.build(self.device, missing)
+                    program.build(self.device, dict.fromkeys(kernel.program for kernel in missing))
+                    for kernel in missing:
+                        kernel.bind()
                 except KernelBuildError as exc:
                     failure = exc
                 for call, args in entries:
-                    if failure is not None and call is launcher.launch and args[1].program.cl is None:
+                    if failure is not None and call is launcher.launch and not args[1].ready:
                         continue
                     try:
                         call(*args)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core import rng
 from . import launch as launcher, program
+from .inline import clock
 from .memory import Memory
 
 active = None           # the Recording of this process, if one is under way
@@ -97,87 +98,133 @@ class Recording:
 
     # -- replaying --------------------------------------------------------------------------------------------------------
     def finish(self):
-        """Bind every launch to a kernel object of its own."""
+        """Settle sizes and bind every launch to a kernel object of its own."""
         launcher.bind()
-        program.build(self.device, dict.fromkeys(call[0].program for call in self.calls if not isinstance(call[0], str)))
-        queue = self.queue = self.device.queue
-        self.kernels, self.users = {}, {}
+        self.bound, self.scalars = {}, {}
         for n, call in enumerate(self.calls):
-            if isinstance(call[0], str):
-                self.entries.append((_TRANSFERS[call[0]], (queue, *call[1])))
-                continue
-            kernel, gs, ls, args = call
-            gs, ls = launcher._settle(self.device, kernel, gs, ls)
-            self.calls[n] = (kernel, gs, ls, args)
-            twin = kernel.clone().cl
-            for i, a in enumerate(args):
-                if type(a) in (int, float, bytes):
-                    twin._set_arg_buf(i, packed(a))
-                else:
-                    twin.set_arg(i, a)
-                    if a is not None:
-                        self.users.setdefault(a.int_ptr, []).append((twin, i))
-            self.kernels[n] = twin
-            self.entries.append((launcher._enqueue, (queue, twin, gs, ls)))
-        self.bound = {}
+            if not isinstance(call[0], str):
+                kernel, gs, ls, args = call
+                self.calls[n] = (kernel, *launcher._settle(self.device, kernel, gs, ls), args)
+        side = self.device.inline
+        self.cost = side.cost_of_all([call[-1] for call in self.calls]) if side is not None else None
+        self.ways, self.way = {}, None
+        self._go(self.cost is not None)
+
+    def _go(self, at_once):
+        """Replay in the calling thread from now on, or by the device's threads."""
+        side = self.device.inline
+        twin = side.twin if at_once else None       # what the kernels are built for
+        way = self.ways.get(twin)
+        if way is None:
+            pick = side.kernel if at_once else lambda kernel: kernel
+            program.build(self.device, dict.fromkeys(pick(call[0]).program for call in self.calls if not isinstance(call[0], str)))
+            way = self.ways[twin] = Way(self.calls, pick)
+        if way is not self.way:
+            self.way = way
+            for address, buf in self.bound.items():
+                way.bind(address, buf)
+            for (call, argument), value in self.scalars.items():
+                way.set_scalar(call, argument, value)
+        return way
 
     def bind(self, address, buf):
         """Let every launch that used the memory at ``address`` use ``buf`` from now on."""
-        if self.bound.get(address) is buf:
-            return
-        for twin, i in self.users.get(address, ()):
-            twin.set_arg(i, buf)
         self.bound[address] = buf
+        self.way.bind(address, buf)
 
     def set_scalar(self, call, argument, value):
-        self.kernels[call]._set_arg_buf(argument, packed(value))
+        self.scalars[call, argument] = value
+        self.way.set_scalar(call, argument, value)
 
     def replay(self, refresh=True):
         """Enqueue the whole list again, with random numbers and refreshed scalars advanced."""
+        device = self.device
+        at_once = launcher.recorders is None and device.inline is not None and device.inline.takes_list(self.cost, self.way is self.ways.get(None))
+        way = self._go(at_once)
         if refresh:
             for fn in self.refreshers:
                 fn()
         if self._random:
             start = self.start = self.follows.start if self.follows else rng.default.offset
             for call, argument, relative in self._random:
-                self.kernels[call]._set_arg_buf(argument, _pack_long(rng.signed((start + relative) & rng.MASK)))
+                way.kernels[call]._set_arg_buf(argument, _pack_long(rng.signed((start + relative) & rng.MASK)))
         if self.follows is None:
             rng.default.offset = (rng.default.offset + self.blocks) & rng.MASK
         if self.checked:
-            self.device.err_dirty = True
-        if self.queue is not self.device.queue:
-            self.queue = self.device.queue
-            self.entries = [(fn, (self.queue, *args[1:])) for fn, args in self.entries]
+            device.err_dirty = True
         if launcher.recorders is not None:
             return self._replay_seen()
-        held = self.device.holds_back
-        for fn, args in self.entries:
-            fn(*args)
+        if at_once:
+            queue, start = device.inline.queue, clock()
+            for fn, args in way.entries:
+                fn(queue, *args)
+            return device.inline.took(self.cost, (clock() - start) / len(way.entries))
+        held, queue, event = device.holds_back, device.queue, device.last
+        for fn, args in way.entries:
+            event = fn(queue, *args)
             if held:
-                self.device.submit()
+                device.submit()
+        device.last = event
 
     def _replay_seen(self):
         """Enqueue the list and tell the recorders of each kernel."""
-        for (fn, args), call in zip(self.entries, self.calls):
-            event = fn(*args)
+        for (fn, args), call in zip(self.way.entries, self.calls):
+            event = self.device.last = fn(self.device.queue, *args)
             if not isinstance(call[0], str):
                 for record in launcher.recorders:
                     record(self.device, *call, event)
 
 
+class Way:
+    """The calls of a recording with kernel objects of its own.
+
+    Args:
+        calls: of the recording.
+        pick: the kernel that is launched in place of a recorded one.
+    """
+
+    def __init__(self, calls, pick):
+        self.entries, self.kernels, self.users, self.bound = [], {}, {}, {}
+        for n, call in enumerate(calls):
+            if isinstance(call[0], str):
+                self.entries.append((_TRANSFERS[call[0]], call[1]))
+                continue
+            kernel, gs, ls, args = call
+            own = pick(kernel).clone().cl
+            for i, a in enumerate(args):
+                if type(a) in (int, float, bytes):
+                    own._set_arg_buf(i, packed(a))
+                else:
+                    own.set_arg(i, a)
+                    if a is not None:
+                        self.users.setdefault(a.int_ptr, []).append((own, i))
+            self.kernels[n] = own
+            self.entries.append((launcher._enqueue, (own, gs, ls)))
+
+    def bind(self, address, buf):
+        if self.bound.get(address) is buf:
+            return
+        for kernel, i in self.users.get(address, ()):
+            kernel.set_arg(i, buf)
+        self.bound[address] = buf
+
+    def set_scalar(self, call, argument, value):
+        self.kernels[call]._set_arg_buf(argument, packed(value))
+
+
 def _write(queue, buf, host, offset):
     import pyopencl as cl
-    cl.enqueue_copy(queue, buf, host, dst_offset=offset, is_blocking=False)
+    return cl.enqueue_copy(queue, buf, host, dst_offset=offset, is_blocking=False)
 
 
 def _copy(queue, src, dst, nbytes, src_off, dst_off):
     import pyopencl as cl
-    cl.enqueue_copy(queue, dst, src, byte_count=nbytes, src_offset=src_off, dst_offset=dst_off)
+    return cl.enqueue_copy(queue, dst, src, byte_count=nbytes, src_offset=src_off, dst_offset=dst_off)
 
 
 def _fill(queue, buf, pattern, nbytes, offset):
     import pyopencl as cl
-    cl.enqueue_fill_buffer(queue, buf, pattern, offset, nbytes)
+    return cl.enqueue_fill_buffer(queue, buf, pattern, offset, nbytes)
 
 
 _TRANSFERS = {"write": _write, "copy": _copy, "fill": _fill}

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.config import device_name
 from ..core.errors import DeviceError, OutOfMemoryError
-from . import drivers, program, templates
+from . import affinity, drivers, inline, program, templates
 from .backlog import Backlog
 from .memory import Memory, human
 
@@ -61,6 +61,7 @@ class Device:
         self._kernels, self._programs, self.loaded = {}, {}, {}    # loaded: programs by their name on disk
         self.waiting, self.backlog = False, Backlog(self)
         self._context = self._queue = self._memory = self._plain_queue = None
+        self.last = None         # event of what was enqueued last
         self._pending = deque()  # (event, host array) of writes that may still run
         self.transfers = 0       # how many there were
 
@@ -73,18 +74,21 @@ class Device:
                 import pyopencl as cl
                 from . import launch
                 launch.bind()
-                self._context = cl.Context([self.cl_device])
+                companion, watch = self.record.companion, affinity.Watch()
+                self._context = cl.Context([self.cl_device] if companion is None else [self.cl_device, companion])
                 self._queue = cl.CommandQueue(self._context, self.cl_device)
+                watch.place(self.flavour, self.compute_units)
                 self._memory = Memory(self, self._queue)
                 # what cl.enqueue_copy calls in the end, without its choice among all kinds of copies
                 self._to_host, self._to_device = cl._cl._enqueue_read_buffer, cl._cl._enqueue_write_buffer
                 self.alloc = self._memory.alloc  # hot: skip one call
                 self.queue = self._queue         # likewise: an instance attribute hides __getattr__
+                self.inline = inline.open_for(self)
                 drivers.opened.append(self)
 
     def __getattr__(self, key):
         # Only missing attributes come here: what exists after opening is made on first use.
-        if key in ("queue", "alloc"):
+        if key in ("queue", "alloc", "inline"):
             self._open()
             return self.__dict__[key]
         raise AttributeError(f"Device has no attribute {key!r}")
@@ -133,7 +137,7 @@ class Device:
         import ctypes
         for keep in (self._queue, self._context, self._memory):  # never destroyed: a driver's destructors hang here, too
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(keep))
-        self._queue = self.__dict__["queue"] = None
+        self._queue = self.__dict__["queue"] = self.inline = None
         self.waiting = False
         self.__dict__["alloc"] = lambda nbytes: self.check_process()
 
@@ -162,13 +166,16 @@ class Device:
             self.recording.transfer("write", buf, host, offset_bytes)
             return
         small = nbytes <= _SMALL_WRITE
-        if small:
-            host = host.copy()
         if self.waiting:
-            if small and self.backlog.takes(self.write, buf, host, offset_bytes):
+            if small and self.backlog.takes(self.write, buf, host.copy(), offset_bytes):
                 return
             self.flush()
-        event = self._call(self._to_device, self.queue, buf, host, offset_bytes, None, not small)
+        if self.inline is not None and self.inline.idle():
+            self._call(self._to_device, self.inline.queue, buf, host, offset_bytes, None, True)
+            return
+        if small:
+            host = host.copy()
+        event = self.last = self._call(self._to_device, self.queue, buf, host, offset_bytes, None, not small)
         if small:
             self._pending.append((event, host))
             while len(self._pending) > 64:
@@ -182,7 +189,8 @@ class Device:
         self.flush()
         out = np.empty(nbytes, np.uint8)
         if nbytes:
-            self._call(self._to_host, self.queue, buf, out, offset_bytes, None, True)
+            at_once = self.inline is not None and self.inline.idle()
+            self._call(self._to_host, self.inline.queue if at_once else self.queue, buf, out, offset_bytes, None, True)
             self._pending.clear()
         if self.err_dirty:
             self.check_errors()
@@ -195,7 +203,7 @@ class Device:
         if self.recording is not None:
             self.recording.transfer("copy", src, dst, nbytes, src_off, dst_off)
         elif nbytes and not (self.waiting and self.backlog.takes(self.copy, src, dst, nbytes, src_off, dst_off)):
-            self._call(cl.enqueue_copy, self.queue, dst, src, byte_count=nbytes, src_offset=src_off, dst_offset=dst_off)
+            self._enqueue(nbytes, cl.enqueue_copy, dst, src, byte_count=nbytes, src_offset=src_off, dst_offset=dst_off)
 
     def fill(self, buf, pattern: bytes, nbytes: int, offset_bytes: int = 0) -> None:
         """Enqueue a fill with a pattern of 1, 2, 4, 8 or 16 bytes."""
@@ -204,7 +212,14 @@ class Device:
         if self.recording is not None:
             self.recording.transfer("fill", buf, np.frombuffer(pattern, np.uint8), nbytes, offset_bytes)
         elif nbytes and not (self.waiting and self.backlog.takes(self.fill, buf, pattern, nbytes, offset_bytes)):
-            self._call(cl.enqueue_fill_buffer, self.queue, buf, np.frombuffer(pattern, np.uint8), offset_bytes, nbytes)
+            self._enqueue(nbytes, cl.enqueue_fill_buffer, buf, np.frombuffer(pattern, np.uint8), offset_bytes, nbytes)
+
+    def _enqueue(self, nbytes, function, *args, **kwargs):
+        """A transfer inside of the device: in the calling thread where it is short and nothing runs before it."""
+        if nbytes <= inline.BYTES and self.inline is not None and self.inline.idle():
+            self._call(function, self.inline.queue, *args, **kwargs)
+        else:
+            self.last = self._call(function, self.queue, *args, **kwargs)
 
     def synchronize(self) -> None:
         """Wait for all that was enqueued, then raise what a kernel reported."""

@@ -4,6 +4,7 @@ Nothing here runs before the first use of a device. Verdicts are kept in the use
 """
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -13,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.config import cache_dir, config
-from . import icd
+from . import affinity, icd
 from .probe import device_key
 
 forked = False   # True in a child that was forked after a device was opened
 opened = []      # devices with a queue
 _SIMULATOR, _EMULATOR = 90, 95  # ranks that are never chosen on their own
+_POCL_DEVICES = {"pthread": "pthread basic", "cpu": "cpu cpu-minimal"}     # PoCL before 4 and since: the usual device, and one without threads
+_COMPANIONS = ("basic", "cpu-minimal")
 _FAILURE_LIFETIME = 24 * 3600.0  # a failed probe is repeated after a day: the machine may only have been busy
 
 
@@ -35,6 +38,7 @@ class Record:
     rank: int
     key: str
     problem: str = ""
+    companion: object = None    # a second device of the driver that runs in the calling thread
 
 
 @dataclass
@@ -60,10 +64,10 @@ if hasattr(os, "register_at_fork"):
 
 # ---- probing ---------------------------------------------------------------------------------------------------------------
 
-def _run_probe(skip, folder=None):
+def _run_probe(skip, folder=None, **variables):
     """One probe process: (verdicts, platforms, blamed key or None, error text)."""
     import subprocess
-    env = dict(os.environ)
+    env = {**os.environ, **variables}
     if folder is not None:
         env["OCL_ICD_VENDORS"] = str(folder)
     env.pop("PYTHONWARNINGS", None)
@@ -118,7 +122,26 @@ def _probe_all() -> dict:
             if not found:
                 break  # a driver of the user's own vendors folder, or pyopencl itself, is at fault
             bad_icds.update(found)
-    return {"verdicts": {**verdicts, **blamed}, "platforms": platforms, "bad_icds": bad_icds, "error": error, "time": time.time()}
+    table = {"verdicts": {**verdicts, **blamed}, "platforms": platforms, "bad_icds": bad_icds, "error": error, "time": time.time()}
+    if not error:
+        _probe_companion(table, icd.prepare(exclude=bad_icds))
+    return table
+
+
+def _probe_companion(table, folder):
+    """Ask PoCL for the device that runs in the calling thread next to its usual one; ``pocl_devices`` is what to ask with, if it works."""
+    own = [key.split("|")[2] for key, problem in table["verdicts"].items() if _is_pocl(key) and not problem]
+    wanted = next((w for start, w in _POCL_DEVICES.items() if len(own) == 1 and own[0].startswith(start)), None)
+    if wanted is None or "POCL_DEVICES" in os.environ:
+        return
+    found, _, _, error = _run_probe(list(table["verdicts"]), folder, POCL_DEVICES=wanted)
+    if not error and len([key for key, problem in found.items() if _is_pocl(key) and not problem]) == 2:
+        table["pocl_devices"] = wanted
+        table["verdicts"].update(found)
+
+
+def _is_pocl(name):
+    return "portable computing" in name.lower()
 
 
 def _bad_entries(known):
@@ -141,9 +164,10 @@ def verdicts(refresh: bool = False) -> dict:
         table = None if refresh else _load(path)
         if table is None:
             table = _probe_all() if sys.executable else {"verdicts": {}, "platforms": [], "bad_icds": {}, "error": "", "time": time.time()}
-            temp = path.with_suffix(f".{os.getpid()}")
-            temp.write_text(json.dumps(table))
-            os.replace(temp, path)
+            with contextlib.suppress(OSError):      # a read-only or full disk: the next process probes again
+                temp = path.with_suffix(f".{os.getpid()}")
+                temp.write_text(json.dumps(table))
+                os.replace(temp, path)
     return table
 
 
@@ -169,28 +193,48 @@ def survey(refresh: bool = False) -> Survey:
         import pyopencl as cl
     except ImportError as exc:
         return Survey([], [], table["bad_icds"], f"pyopencl cannot be imported: {exc}")
+    result = Survey([], [], table["bad_icds"], "")
+    asked = table.get("pocl_devices", "") if config.inline and "POCL_DEVICES" not in os.environ else ""
+    if asked:
+        os.environ["POCL_DEVICES"] = asked
+    watch = affinity.Watch()
     try:
-        platforms = cl.get_platforms()
+        listed = _listed(cl)
     except cl.Error as exc:
         return Survey([], [], table["bad_icds"], f"the OpenCL loader finds no driver ({exc})")
-    result = Survey([], [], table["bad_icds"], "")
-    for p, platform in enumerate(platforms):
-        try:
-            devices = platform.get_devices()
-        except cl.Error:
-            devices = []
+    finally:
+        if asked:
+            del os.environ["POCL_DEVICES"]
+    for p, (platform, devices) in enumerate(listed):
         if not devices:
             result.empty_platforms.append(f"{platform.name.strip()} ({platform.version.strip()})")
-        for d, device in enumerate(devices):
-            result.records.append(_record(p, d, platform, device, table["verdicts"]))
+        companion = [d for d in devices if asked and _is_pocl(platform.name) and d.name.startswith(_COMPANIONS)]
+        for d, device in enumerate(d for d in devices if d not in companion):
+            record = _record(p, d, platform, device, devices.index(device), table["verdicts"])
+            record.companion = companion[0] if companion else None
+            result.records.append(record)
+    for record in result.records:
+        if record.flavour == "pocl":        # it starts its threads when it is listed
+            watch.place(record.flavour, record.cl_device.max_compute_units)
     _mark_twins(result.records)
     result.records.sort(key=lambda r: (r.rank, r.platform_index, r.device_index))
     return result
 
 
-def _record(p, d, platform, device, known):
+def _listed(cl):
+    """(platform, its devices) in the loader's order."""
+    listed = []
+    for platform in cl.get_platforms():
+        try:
+            listed.append((platform, platform.get_devices()))
+        except cl.Error:
+            listed.append((platform, []))
+    return listed
+
+
+def _record(p, d, platform, device, ordinal, known):
     flavour, kind, rank = classify(platform, device)
-    key = device_key(platform, device, d)
+    key = device_key(platform, device, ordinal)
     return Record(p, d, device, platform.name.strip(), device.name.strip(), kind, flavour, rank, key,
                   known.get(key, ""))
 

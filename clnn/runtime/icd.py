@@ -8,7 +8,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from ..core.config import cache_dir
+from ..core.config import cache_dir, spare_dir
 
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 _ENVIRONMENT = ("POCL_DEVICES", "RUSTICL_ENABLE", "LD_PRELOAD", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
@@ -62,6 +62,17 @@ def icd_files() -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
+def _filled(folder, files):
+    """``folder``, holding ``files``: name -> content."""
+    for name, text in files.items():
+        path, wanted = folder / name, (text + "\n").encode()
+        if not path.exists() or path.read_bytes() != wanted:
+            temp = folder / f".{name}.{os.getpid()}"
+            temp.write_bytes(wanted)
+            os.replace(temp, path)
+    return folder
+
+
 def prepare(exclude=(), only=None) -> Path | None:
     """Point the loader at a vendors folder of our own with all entries; None where the user chose one or the system has no such folders.
 
@@ -71,13 +82,10 @@ def prepare(exclude=(), only=None) -> Path | None:
         return None
     files = {n: t for n, t in icd_files().items() if n not in exclude and (only is None or n == only)}
     digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
-    folder = cache_dir("vendors", digest)
-    for name, text in files.items():
-        path = folder / name
-        if not path.exists() or path.read_text().strip() != text:
-            temp = folder / f".{name}.{os.getpid()}"
-            temp.write_text(text + "\n")
-            os.replace(temp, path)
+    try:
+        folder = _filled(cache_dir("vendors", digest), files)
+    except OSError:         # a read-only or full disk
+        folder = _filled(spare_dir("vendors", digest), files)
     if only is None:
         os.environ["OCL_ICD_VENDORS"] = os.environ[_PREPARED] = str(folder)
     return folder
@@ -85,7 +93,7 @@ def prepare(exclude=(), only=None) -> Path | None:
 
 def fingerprint() -> str:
     """Changes when a driver is added, removed or replaced, or when a variable changes what drivers show."""
-    parts = [sys.prefix, user_vendors() or ""] + [f"{k}={os.environ.get(k, '')}" for k in _ENVIRONMENT]
+    parts = ["2", sys.prefix, user_vendors() or ""] + [f"{k}={os.environ.get(k, '')}" for k in _ENVIRONMENT]
     for name, text in sorted(icd_files().items()):
         library = Path(text.split("\n")[0])
         stamps = [p.stat().st_mtime_ns for p in (SYSTEM_VENDORS / name, library) if p.is_file()]

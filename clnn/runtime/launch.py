@@ -10,6 +10,7 @@ import struct
 
 from ..core.config import config
 from ..core.errors import DeviceError, LaunchError, OutOfMemoryError
+from .inline import clock
 
 # None almost always; a list of callables f(device, kernel, global_size, local_size, args, event) while somebody listens.
 recorders = None
@@ -46,14 +47,38 @@ def launch(device, kernel, global_size, local_size, *args):
         return None
     if recording is not None and recording.device is device:
         return recording.launch(kernel, global_size, local_size, args)
-    last = kernel.last_args
-    if last is None or device.waiting:
-        if device.backlog.takes_launch(kernel, global_size, local_size, args):
+    if device.waiting and device.backlog.takes_launch(kernel, None, global_size, local_size, args):
+        return None
+    ran, queue, cost, side = kernel, device.queue, None, device.inline
+    if side is not None and recorders is None:
+        cost = side.takes(kernel, (global_size, local_size), args)
+        if cost is not None:
+            ran, queue = side.kernel(kernel), side.queue
+    last = ran.last_args
+    if last is None:
+        if device.backlog.takes_launch(kernel, ran, global_size, local_size, args):
             return None
-        last = kernel.bind().last_args
-    checked = device.checked_buffer
+        last = ran.bind().last_args
     if len(args) != len(last):
         raise LaunchError(f"{kernel.name}: takes {len(last)} arguments, got {len(args)}")
+    event = _run(device, queue, ran, global_size, local_size, args, cost)
+    if cost is None:
+        device.last = event
+        if device.holds_back:
+            device.submit()
+    if recorders is not None:
+        sizes = ran.sizes[(global_size, local_size)]
+        for record in recorders:
+            record(device, kernel, sizes[0], sizes[1], args, event)
+    if config.debug:
+        event.wait()
+        device.check_errors()
+    return event
+
+
+def _run(device, queue, kernel, global_size, local_size, args, cost):
+    """Set the arguments that changed, and enqueue."""
+    last, checked = kernel.last_args, device.checked_buffer
     with kernel.lock:
         try:
             if kernel.owner is not None:
@@ -78,20 +103,16 @@ def launch(device, kernel, global_size, local_size, *args):
                 i += 1
             sizes = kernel.sizes.get((global_size, local_size))
             if sizes is None:
-                return _first_launch(device, kernel, global_size, local_size, args)
-            event = _enqueue(device.queue, kernel.cl, sizes[0], sizes[1])
+                sizes = _sizes(device, kernel, global_size, local_size)
+            if cost is None:
+                return _enqueue(queue, kernel.cl, sizes[0], sizes[1])
+            start = clock()
+            event = _enqueue(queue, kernel.cl, sizes[0], sizes[1])
+            device.inline.took(cost, clock() - start)
+            return event
         except Exception as exc:
             kernel.forget_args()
             raise _explain(device, kernel, global_size, local_size, args, exc) from exc
-    if device.holds_back:
-        device.submit()
-    if recorders is not None:
-        for record in recorders:
-            record(device, kernel, sizes[0], sizes[1], args, event)
-    if config.debug:
-        event.wait()
-        device.check_errors()
-    return event
 
 
 BUFFER, NUMBER = object(), object()      # stand for the arguments of a Prepared launch that vary
@@ -105,18 +126,42 @@ class Prepared:
             ``buffers`` and ``numbers`` are the positions of these.
     """
 
-    __slots__ = ("kernel", "where", "args", "buffers", "numbers", "sizes", "fixed", "constants", "checked", "last")
+    __slots__ = ("kernel", "where", "args", "buffers", "numbers", "sizes", "fixed", "constants", "checked", "last", "cost", "twin")
 
     def __init__(self, kernel, global_size, local_size, args):
         self.kernel, self.where, self.args, self.sizes = kernel, (global_size, local_size), args, None
         self.buffers = [i for i, a in enumerate(args) if a is BUFFER]
         self.numbers = [i for i, a in enumerate(args) if a is NUMBER]
+        self.cost, self.twin = None, self
 
     def run(self, device, buffers, numbers=()):
         """Launch with ``buffers``, a tuple (position, buffer, position, buffer, ...), and ``numbers``, one per position."""
-        kernel, sizes = self.kernel, self.sizes
-        if sizes is None or recorders is not None or recording is not None or device.waiting or config.debug:
+        if recorders is not None or recording is not None or device.waiting or config.debug:
             return self._plainly(device, buffers, numbers)
+        way, cost, side = self, self.cost, device.inline
+        if cost is not None:
+            if cost.skip:
+                cost.skip -= 1
+                cost = None
+            elif side is not None and side.free(self.kernel):
+                way = self.twin
+            else:
+                cost = None
+        if way.sizes is None:
+            return self._plainly(device, buffers, numbers)
+        if cost is not None:
+            start = clock()
+            way.enqueue(device, side.queue, buffers, numbers)
+            return side.took(cost, clock() - start)
+        device.last = self.enqueue(device, device.queue, buffers, numbers)
+        if device.holds_back:
+            device.submit()
+
+    def enqueue(self, device, queue, buffers, numbers):
+        """Set what differs from the last run, and enqueue."""
+        kernel = self.kernel
+        if self.checked:
+            device.err_dirty = True
         with kernel.lock:
             try:
                 if kernel.owner is not self:
@@ -131,14 +176,10 @@ class Prepared:
                             kernel.set_bytes(self.numbers[k], _PACKED[type(a)](a))
                             last[k] = a
                 kernel.set_buffers(buffers)
-                _enqueue(device.queue, kernel.cl, *sizes)
+                return _enqueue(queue, kernel.cl, *self.sizes)
             except Exception as exc:
                 kernel.forget_args()
                 raise _explain(device, kernel, *self.where, self._filled(buffers, numbers), exc) from exc
-        if self.checked:
-            device.err_dirty = True
-        if device.holds_back:
-            device.submit()
 
     def _filled(self, buffers, numbers):
         args = self.args.copy()
@@ -148,10 +189,20 @@ class Prepared:
 
     def _plainly(self, device, buffers, numbers):
         """Launch as others do; once the driver took it, the way of :meth:`run` is open."""
-        kernel = self.kernel
-        launch(device, kernel, *self.where, *self._filled(buffers, numbers))
-        sizes = kernel and kernel.sizes.get(self.where)
-        if sizes is None:
+        kernel, side, args = self.kernel, device.inline, self._filled(buffers, numbers)
+        launch(device, kernel, *self.where, *args)
+        if kernel is None:
+            return
+        if side is not None and self.cost is None and self.sizes is None:
+            self.cost = side.cost_of(args)
+            if self.cost is not None and side.twin is not None:
+                self.twin = Prepared(side.kernel(kernel), *self.where, self.args)
+        for way in (self, self.twin):
+            way._open(device.checked_buffer)
+
+    def _open(self, checked):
+        sizes = self.kernel.sizes.get(self.where)
+        if sizes is None or self.sizes is not None:
             return
         fixed, self.constants = [], []
         for i, a in enumerate(self.args):
@@ -160,29 +211,21 @@ class Prepared:
             elif a is not BUFFER and a is not NUMBER:
                 self.constants.append((i, a))
         self.fixed = tuple(fixed)
-        self.checked = any(a is device.checked_buffer for _, a in self.constants if a is not None)
+        self.checked = any(a is checked for _, a in self.constants if a is not None)
         self.sizes = sizes                      # last, as other threads look at it
 
 
 _PACKED = {int: _pack_long, float: _pack_float, bytes: bytes}
 
 
-def _first_launch(device, kernel, global_size, local_size, args):
-    """Settle the sizes of a (kernel, global, local) triple, then launch it."""
+def _sizes(device, kernel, global_size, local_size):
+    """Settle the sizes of a (kernel, global, local) triple, once."""
     if _enqueue is None:
         bind()
-    sizes = _settle(device, kernel, tuple(global_size), local_size)
     if len(kernel.sizes) > 4096:  # a loop over ever new shapes must not grow without bound
         kernel.sizes.clear()
-    event = _enqueue(device.queue, kernel.cl, *sizes)
-    kernel.sizes[(global_size, local_size)] = sizes
-    if recorders is not None:
-        for record in recorders:
-            record(device, kernel, sizes[0], sizes[1], args, event)
-    if config.debug:
-        event.wait()
-        device.check_errors()
-    return event
+    found = kernel.sizes[(global_size, local_size)] = _settle(device, kernel, tuple(global_size), local_size)
+    return found
 
 
 def _settle(device, kernel, gs, ls):

@@ -16,15 +16,22 @@ _TOGETHER = 24     # kernels in one build; more would only make the others wait
 class Program:
     """A source with one or several kernels. It has a driver's program once it was loaded from the disk cache or built."""
 
-    __slots__ = ("device", "source", "label", "params", "cl", "names")
+    __slots__ = ("device", "source", "label", "params", "cl", "names", "twins")
 
     def __init__(self, device, source, label, params=None):
         self.device, self.source, self.label, self.params = device, source, label, params
         self.cl, self.names = None, {}      # names: what a kernel is called in a program that it shares with others
+        self.twins = {}                     # device -> the same source for it
         load(self)
 
     def attach(self, program, names=None):
         self.cl, self.names = program, names or {}
+
+    def twin(self, device):
+        """The same source for another device of the context."""
+        if device not in self.twins:
+            self.twins.setdefault(device, Program(device, self.source, self.label, self.params))
+        return self.twins[device]
 
     def kernel_object(self, name):
         """A new pyopencl kernel; builds first where that was put off."""
@@ -38,14 +45,17 @@ class Kernel:
     """One kernel of one device, with what :func:`~clnn.runtime.launch.launch` remembers between launches.
 
     ``last_args`` is None until it is bound to a built program; ``owner`` is the prepared launch whose arguments it has, if one was last.
+    ``costs``, ``twin`` and ``lost`` belong to :mod:`~clnn.runtime.inline`.
     """
 
-    __slots__ = ("cl", "name", "device", "set_arg", "set_bytes", "set_buffers", "set_numbers", "last_args", "owner", "lock", "sizes", "_limits", "program")
+    __slots__ = ("cl", "name", "device", "set_arg", "set_bytes", "set_buffers", "set_numbers", "last_args", "owner", "lock", "sizes", "_limits", "program",
+                 "costs", "twin", "lost")
 
     def __init__(self, program, name):
         self.program, self.name, self.device = program, name, program.device
         self.lock = threading.Lock()  # arguments are state of the kernel object: bind + enqueue must not interleave
         self.sizes, self._limits, self.last_args, self.cl, self.owner = {}, None, None, None, None
+        self.costs, self.twin, self.lost = {}, None, 0.0
         if program.cl is not None:
             self.bind()
 
@@ -58,6 +68,11 @@ class Kernel:
             self.last_args = [_UNSET] * cl.num_args
         return self
 
+    @property
+    def ready(self) -> bool:
+        """Built, for one of the queues that may run it."""
+        return self.program.cl is not None or self.twin is not None and self.twin.program.cl is not None
+
     def forget_args(self):
         self.last_args[:] = [_UNSET] * len(self.last_args)
         self.owner = None
@@ -67,6 +82,13 @@ class Kernel:
         twin = Kernel(self.program, self.name).bind()
         twin.sizes = self.sizes
         return twin
+
+    def twin_for(self, device) -> "Kernel":
+        """The same kernel for another device of the context, not built yet."""
+        with self.lock:
+            if self.twin is None:
+                self.twin = Kernel(self.program.twin(device), self.name)
+        return self.twin
 
     @property
     def source(self) -> str:
@@ -154,6 +176,10 @@ def build(device, programs) -> None:
         KernelBuildError: one of them is faulty; the others were built.
     """
     programs = [p for p in programs if p.cl is None]
+    others = dict.fromkeys(p.device for p in programs if p.device is not device)
+    for other in others:
+        build(other, [p for p in programs if p.device is other])
+    programs = [p for p in programs if p.device is device]
     parallel = device.builds_in_parallel and len(programs) > 3
     groups = list(assemble.groups(programs, min(_TOGETHER, -(-len(programs) // 2)) if parallel else _TOGETHER))
     with _quiet():

@@ -80,6 +80,8 @@ def _shortest(device, work, times):
     """Seconds per call of ``work``, the best of a few rounds of ``times`` calls."""
     best = float("inf")
     listening, launcher.recorders = launcher.recorders, None      # these launches belong to no profile
+    device.queue
+    at_once, device.inline = device.inline, None
     try:
         work()
         for _ in range(12):
@@ -90,5 +92,5 @@ def _shortest(device, work, times):
             device.synchronize()
             best = min(best, (time.perf_counter() - start) / times)
     finally:
-        launcher.recorders = listening
+        launcher.recorders, device.inline = listening, at_once
     return best

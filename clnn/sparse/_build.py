@@ -178,7 +178,14 @@ def nothing(like, dtype, device):
 
 def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None, device=None, pin_memory=False,
                              requires_grad=False, check_invariants=None):
-    """A matrix by compressed rows (``layout=clnn.sparse_csr``) or columns (``clnn.sparse_csc``): where each starts, and the others' numbers."""
+    """A matrix by compressed rows (``layout=clnn.sparse_csr``) or columns (``clnn.sparse_csc``): where each starts, and the others' numbers.
+
+    Example:
+        >>> m = clnn.sparse_compressed_tensor([0, 1, 2], [1, 0], [3.0, 4.0], (2, 2), layout=clnn.sparse_csr)
+        >>> m.to_dense()
+        tensor([[0., 3.],
+                [4., 0.]])
+    """
     if layout not in (CSR, CSC):
         raise RuntimeError(f"sparse_compressed_tensor: the layout is clnn.sparse_csr or clnn.sparse_csc; got {layout}")
     side, start_name, other_name = (0, "crow_indices", "col_indices") if layout == CSR else (1, "ccol_indices", "row_indices")
@@ -234,7 +241,14 @@ def sparse_csr_tensor(crow_indices, col_indices, values, size=None, *, dtype=Non
 
 def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
                       check_invariants=None):
-    """A matrix by compressed columns: where each starts, (columns + 1), and the row of each element."""
+    """A matrix by compressed columns: where each starts, (columns + 1), and the row of each element.
+
+    Example:
+        >>> m = clnn.sparse_csc_tensor([0, 1, 2], [1, 0], [3.0, 4.0], (2, 2))
+        >>> m.to_dense()
+        tensor([[0., 4.],
+                [3., 0.]])
+    """
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, dtype=dtype, layout=CSC, device=device, requires_grad=requires_grad,
                                     check_invariants=check_invariants)
 

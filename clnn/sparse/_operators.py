@@ -235,7 +235,13 @@ def softmax(input, dim, dtype=None):
 
 
 def log_softmax(input, dim, dtype=None):
-    """The logarithm of :func:`softmax`."""
+    """The logarithm of :func:`softmax`.
+
+    Example:
+        >>> clnn.sparse.log_softmax(clnn.tensor([[1.0, 0.0], [2.0, 2.0]]).to_sparse(), 1).to_dense()
+        tensor([[ 0.0000,  0.0000],
+                [-0.6931, -0.6931]])
+    """
     return _softmax(input, dim, dtype, True)
 
 

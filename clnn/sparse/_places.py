@@ -167,11 +167,6 @@ def t(input):
     return transpose(input, 0, 1) if input.ndim == 2 else input
 
 
-def reversed_dims(input):
-    """All dimensions in reverse order."""
-    return permute(input, tuple(range(input.ndim))[::-1])
-
-
 def squeeze(input, dim=None):
     """Without dimensions of size 1 (``dim``: that one, a number or several)."""
     dims = range(input.ndim) if dim is None else [wrap_dim(d, input.ndim) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]

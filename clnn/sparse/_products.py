@@ -264,12 +264,24 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
 
 
 def smm(input, mat):
-    """The product of a sparse and a dense matrix as a sparse one."""
+    """The product of a sparse and a dense matrix as a sparse one.
+
+    Example:
+        >>> clnn.smm(clnn.eye(2).to_sparse(), clnn.ones(2, 2)).to_dense()
+        tensor([[1., 1.],
+                [1., 1.]])
+    """
     return mm(input, mat).to_sparse()
 
 
 def hspmm(mat1, mat2):
-    """The product of a sparse and a dense matrix with its rows that have elements as blocks."""
+    """The product of a sparse and a dense matrix with its rows that have elements as blocks.
+
+    Example:
+        >>> clnn.hspmm(clnn.eye(2).to_sparse(), clnn.ones(2, 2)).to_dense()
+        tensor([[1., 1.],
+                [1., 1.]])
+    """
     t = coalesce(mat1)
     rows = fn("unique_consecutive")(t.pattern.indices[0])
     r = mm(t, mat2)
@@ -277,7 +289,14 @@ def hspmm(mat1, mat2):
 
 
 def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
-    """``beta * input + alpha * mat1 @ mat2`` with all results sparse."""
+    """``beta * input + alpha * mat1 @ mat2`` with all results sparse.
+
+    Example:
+        >>> a = clnn.eye(2).to_sparse()
+        >>> clnn.sspaddmm(a, a, clnn.ones(2, 2)).to_dense()
+        tensor([[2., 1.],
+                [1., 2.]])
+    """
     return (input if beta == 1 else input * beta) + smm(mat1, mat2) * alpha
 
 

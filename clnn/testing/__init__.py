@@ -5,7 +5,7 @@ every check on every entry. A new operator gets all of them by being declared.
 """
 from __future__ import annotations
 
-from .compare import assert_close
+from .compare import assert_allclose, assert_close
 from .create import make_tensor
 
-__all__ = ["assert_close", "make_tensor"]
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]

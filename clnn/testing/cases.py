@@ -11,6 +11,7 @@ import numpy as np
 from .._tensor.device import resolve
 from .._tensor.interop import from_array
 from .._tensor.tensor import Tensor
+from .._tensor.refusals import TENSORS
 from ..core import dtype as dt
 from ..core.errors import DeviceError, KernelBuildError, LaunchError, OutOfMemoryError
 from ..graph.op import REGISTRY, Op
@@ -89,7 +90,7 @@ def declared(op) -> list[Call] | None:
 
 
 def automatic(op, row, count=None) -> list[Call]:
-    """Calls of an elementwise operator: equal shapes, broadcasting, a Python number on either side."""
+    """Calls of an elementwise operator: equal shapes, broadcasting, a Python number on one side, or one element."""
     rng = np.random.default_rng(zlib.crc32(op.name.encode()))
     doms = domains_of(op)
     n = len(doms)
@@ -107,7 +108,7 @@ def automatic(op, row, count=None) -> list[Call]:
     if n - len(first) >= 2:
         shapes = [(SHAPE[0], 1), (SHAPE[1],)] + [SHAPE] * n
         calls.append(Call(first + tuple(draw(d, shapes[i]) for i, d in enumerate(rest))))
-        number = _number(rest[1], row)
+        number = _number(rest[1], row) if TENSORS.get(op.name) != 2 else draw(rest[1], (1,))
         calls.append(Call(first + (draw(rest[0], SHAPE), number) + tuple(draw(d, SHAPE) for d in rest[2:])))
     return calls[:count]
 

@@ -162,3 +162,20 @@ def _report(a, b, close, gap, relative, rtol, atol):
     first = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(bad)))
     lines.append(f"First mismatch: {np.atleast_1d(a)[first]!s} instead of {np.atleast_1d(b)[first]!s} at index {first}")
     return "\n".join(lines)
+
+
+def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
+    """The older form of :func:`assert_close`: numbers and lists are taken for tensors, dtypes may differ, and NaN equals NaN.
+
+    Example::
+
+        >>> clnn.testing.assert_allclose(clnn.ones(2), [1.0, 1.0])
+    """
+    import clnn
+    actual = actual if isinstance(actual, clnn.Tensor) else clnn.tensor(actual)
+    expected = expected if isinstance(expected, clnn.Tensor) else clnn.tensor(expected, dtype=actual.dtype)
+    if rtol is None and atol is None:
+        known = {clnn.float16: (1e-3, 1e-3), clnn.float32: (1e-4, 1e-5), clnn.float64: (1e-5, 1e-8)}
+        of = [known.get(t.dtype, (0.0, 0.0)) for t in (actual, expected)]
+        rtol, atol = (max(pair) for pair in zip(*of))
+    assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)

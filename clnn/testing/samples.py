@@ -95,7 +95,8 @@ _IMAGE, _LINE, _CUBE = _grid(2, 3, 6, 6), _grid(2, 3, 8), _grid(1, 2, 4, 4, 4)
 EXTRA |= {
     "angle": _one(_a()), "conj": _one(_a()), "conj_physical": _one(_a()), "real": _one(_a()), "resolve_conj": _one(_a()), "resolve_neg": _one(_a()),
     "sgn": _one(_a()), "isreal": _one(_a()),
-    "ldexp": _calls(_a(X, np.arange(5))), "lcm": _calls(_a(np.arange(1, 7), np.array([4, 6, 9, 2, 10, 15]))), "logaddexp2": _BINARY, "frexp": _one(_a()),
+    "ldexp": _calls(_a(X, np.arange(5))), "lcm": _calls(_a(np.arange(1, 7), np.array([4, 6, 9, 2, 10, 15]))), "logaddexp2": _calls(_a(X, Y), _a(X, ROW)),
+    "frexp": _one(_a()),
     "fill": _one(_a(0.5)), "polygamma": _calls(_a(1, P), _a(0, P)), "cumulative_trapezoid": _calls(_a(M45), _a(M45, dx=0.5)),
     "as_strided": _calls(_a(M45, (2, 3), (5, 2)), _a(M45, (2, 3), (5, 2), 1)), "upsample_nearest": _calls(_a(_IMAGE, scale_factor=2)),
     "upsample": _calls(_a(_IMAGE, scale_factor=2)),

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -10,21 +11,22 @@ from ..runtime import params
 
 
 class Bar:
-    """A progress line: tqdm where it is installed, else one line that rewrites itself (or plain lines in a log)."""
+    """A progress line: tqdm where it is installed, else one line that rewrites itself; in a log a line per problem."""
 
     def __init__(self):
-        try:
+        self.bar, self.live = None, sys.stderr.isatty()
+        with contextlib.suppress(ImportError):
             from tqdm import tqdm
-            self.bar = tqdm(total=100, unit="%", bar_format="{l_bar}{bar}| {elapsed}<{remaining} {postfix}")
-        except ImportError:
-            self.bar = None
+            self.bar = tqdm(total=100, unit="%", bar_format="{l_bar}{bar}| {elapsed}<{remaining} {postfix}") if self.live else None
 
     def __call__(self, text, share):
         if self.bar is not None:
             self.bar.update(max(0, int(share * 100) - self.bar.n))
             self.bar.set_postfix_str(text)
-        elif sys.stderr.isatty():
+        elif self.live:
             print(f"\r{share:4.0%} {text:<90.90}", end="", file=sys.stderr, flush=True)
+        elif text.endswith("done"):
+            print(f"{share:4.0%} {text}", file=sys.stderr, flush=True)
 
     def close(self):
         if self.bar is not None:
@@ -57,16 +59,39 @@ def main(argv) -> int:
     parser.add_argument("--budget", type=float, default=600.0, metavar="SECONDS")
     parser.add_argument("--shapes", metavar="FILE", help='JSON: {"gemm": [[M, N, K], ...], ...}')
     args = parser.parse_args(argv)
+    if args.files and args.action not in ("export", "merge"):
+        parser.error(f"{args.action} takes no file, got {args.files[0]}")
+    if not args.budget > 0:
+        parser.error(f"--budget takes a positive number of seconds, got {args.budget:g}")
     try:
         return _ACTIONS[args.action](args)
     except (ValueError, OSError, RuntimeError) as exc:
-        print(f"tune: {exc}", file=sys.stderr)
+        print(f"tune: {str(exc).removeprefix('tune: ')}", file=sys.stderr)
         return 1
+
+
+def _shapes(file):
+    """The problems in a file of ``--shapes``; ValueError says what is wrong with it."""
+    from .spaces import SPACES
+    try:
+        shapes = json.loads(Path(file).read_text())
+    except ValueError as exc:
+        raise ValueError(f"{file} is not JSON: {exc}") from None
+    if not isinstance(shapes, dict):
+        raise ValueError(f'{file}: expected {{"operator": [sizes, ...], ...}}, e.g. {{"gemm": [[64, 512, 784]]}}')
+    for op, problems in shapes.items():
+        if op not in SPACES:
+            raise ValueError(f"{file}: no tunable operator {op!r}; there are {', '.join(SPACES)}")
+        known = SPACES[op].problems[0]
+        for p in problems if isinstance(problems, list) else [problems]:
+            if not isinstance(p, list) or len(p) != len(known) or not all(isinstance(n, type(k)) and n >= 0 for n, k in zip(p, known)):
+                raise ValueError(f"{file}: {op} takes lists of {len(known)} sizes, such as {list(known)}; got {p}")
+    return shapes
 
 
 def _search(args):
     from .search import tune
-    shapes = json.loads(Path(args.shapes).read_text()) if args.shapes else None
+    shapes = _shapes(args.shapes) if args.shapes else None
     bar = Bar()
     try:
         found = tune(args.device, args.op.split(",") if args.op else None, args.budget, shapes, bar)
@@ -75,8 +100,9 @@ def _search(args):
         return 130
     finally:
         bar.close()
-    print(table(found))
-    print(f"kept in {params.user_file()}")
+    print(table(found) if found else "nothing was faster than the parameters in use")
+    if found:
+        print(f"kept in {params.user_file()}")
     return 0
 
 

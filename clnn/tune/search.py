@@ -82,6 +82,8 @@ class State:
         try:
             self.seen = json.loads(self.path.read_text())
         except (OSError, ValueError):
+            self.seen = None
+        if not isinstance(self.seen, dict):
             self.seen = {}
 
     def get(self, op, key, candidate):
@@ -167,6 +169,7 @@ def tune(device=None, ops=None, budget=600.0, shapes=None, progress=lambda text,
             progress(f"{space.name} {'x'.join(map(str, problem))} done", (n + 1) / len(jobs))
     finally:
         worker.stop()
+        state.save()        # also what was measured of a problem that was interrupted
     return found
 
 

@@ -12,6 +12,7 @@ import clnn
 from clnn._tensor import tape
 from clnn._tensor.grad_mode import state
 from clnn._tensor.tensor import Tensor, edge
+from clnn.core.warn import warn
 
 __all__ = ["checkpoint", "checkpoint_sequential", "CheckpointError", "noop_context_fn", "set_checkpoint_early_stop",
            "set_checkpoint_debug_enabled", "CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
@@ -43,14 +44,14 @@ class _Surroundings:
             state.autocast = before
 
 
-def checkpoint(function, *args, use_reentrant=False, context_fn=None, determinism_check="default", debug=False, early_stop=True,
+def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default", debug=False, early_stop=True,
                preserve_rng_state=True, **kwargs):
     """Call ``function(*args, **kwargs)`` without keeping what its backward pass needs; that is computed again then.
 
     Args:
         function: the part of the model; called a second time, it must do the same.
         use_reentrant: the older way: gradients reach only tensors among ``args`` and leaves that the function uses, and
-            ``clnn.autograd.grad`` does not work through it. Default: ``False``.
+            ``clnn.autograd.grad`` does not work through it. Default: ``False``, with a warning.
         context_fn: returns two context managers, for the first and the second computation.
         determinism_check: ``"default"`` compares shapes and dtypes of what both computations keep; ``"none"`` does not.
         debug: accepted.
@@ -68,6 +69,8 @@ def checkpoint(function, *args, use_reentrant=False, context_fn=None, determinis
         >>> x.grad.shape
         clnn.Size([2, 4])
     """
+    if use_reentrant is None:
+        warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly; use_reentrant=False is taken, PyTorch may take True.")
     if use_reentrant:
         if kwargs or context_fn is not None:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs) if kwargs else
@@ -179,7 +182,13 @@ class _ReentrantNode(tape.Node):
 
 
 def detach_variable(inputs):
-    """The tensors of a tuple without their history, asking for gradients where they did; the rest as it is."""
+    """The tensors of a tuple without their history, asking for gradients where they did; the rest as it is.
+
+    Example:
+        >>> x = clnn.ones(1, requires_grad=True) * 2
+        >>> clnn.utils.checkpoint.detach_variable((x, 3))[0].is_leaf
+        True
+    """
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     return tuple(t.detach().requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t for t in inputs)
@@ -207,7 +216,7 @@ def _reentrant(function, args, preserve_rng_state):
     return type(result)(fresh) if isinstance(result, (tuple, list)) else fresh[0]
 
 
-def checkpoint_sequential(functions, segments, input, use_reentrant=False, **kwargs):
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
     """Run modules one after the other, in ``segments`` parts of which all but the last are checkpointed.
 
     Args:

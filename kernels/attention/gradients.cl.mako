@@ -8,16 +8,15 @@
 ## LOOP       0 | 1: a work-item takes a row, or an element
 ## MASK       None, or the dtype row of the mask; CAUSAL 0 | 1; DROP 0 | 1: as in weights
 <% ACC = T.acc %>\
-__kernel void backward(OUT(${T.c}, s), OUT(${T.c}, dp), IN(${T.c}, lse), IN(${T.c}, delta), const long rows, const long n, const float scale_,
+__kernel void backward(OUT(${T.c}, s), OUT(${T.c}, dp), IN(${T.c}, lse), IN(${T.c}, delta), const long rows, const long n, const ${ACC} scale,
         const long block, const long first, const long length, const long heads
 % if MASK:
         , IN(${MASK.c}, mask), const long m0, const long m1, const long m2, const long m3
 % endif
 % if DROP:
-        , const long seed, const long draw, const long limit, const float gain, const long keys
+        , const long seed, const long draw, const long limit, const ${ACC} gain, const long keys
 % endif
         ) {
-    const ${ACC} scale = scale_;
     const long row = get_global_id(${0 if LOOP else 1});
     if (row >= rows) return;
     __global ${T.c}* restrict s = s_p + s_o + row * n;

@@ -27,18 +27,17 @@ static inline ${ACC} score(__global const ${T.c}* s, long base, long i, ${ACC} s
 % else:
 static inline ${ACC} score(__global const ${T.c}* s, long base, long i, ${ACC} scale) { return s[base + i] * scale; }
 % endif
-__kernel void weights(OUT(${T.c}, s), OUT(${T.c}, lse), const long rows, const long n, const long chunk, const float scale_, const long block,
+__kernel void weights(OUT(${T.c}, s), OUT(${T.c}, lse), const long rows, const long n, const long chunk, const ${ACC} scale, const long block,
         const long first, const long length, const long heads
 % if MASK:
         , IN(${MASK.c}, mask), const long m0, const long m1, const long m2, const long m3
 % endif
 % if DROP:
-        , const long seed, const long draw, const long limit, const float gain, const long keys
+        , const long seed, const long draw, const long limit, const ${ACC} gain, const long keys
 % endif
         ) {
     __global ${T.c}* s = s_p + s_o;
     __global ${T.c}* lse = lse_p + lse_o;
-    const ${ACC} scale = scale_;
 % if MASK:
     __global const ${MASK.c}* mask = mask_p + mask_o;
 % endif

@@ -84,12 +84,9 @@ static inline float${W} clnn_load_float16_${W}(__global const ushort* p) { retur
 static inline void clnn_store_float16_${W}(__global ushort* p, float${W} v) { vstore_half${W}_rte(v, 0, (__global half*)p); }
 //@ clnn_round_float16_${W}
 static inline float${W} clnn_round_float16_${W}(float${W} v) {
-    uint${W} u = as_uint${W}(v), s = u & 0x80000000u, a = u ^ s;
-    uint${W} normal = (a + 0xfffu + ((a >> 13) & 1u)) & 0xffffe000u;
-    uint${W} r = a < (uint${W})0x38800000u ? as_uint${W}((as_float${W}(a) + 0.5f) - 0.5f) : normal;
-    r = (r >= (uint${W})0x47800000u) & (a <= (uint${W})0x7f800000u) ? (uint${W})0x7f800000u : r;
-    r = a > (uint${W})0x7f800000u ? (a | 0x400000u) : r;
-    return as_float${W}(r | s);
+    ushort${W} h;
+    vstore_half${W}_rte(v, 0, (half*)&h);
+    return vload_half${W}(0, (const half*)&h);
 }
 //@ clnn_load_bfloat16_${W}
 static inline float${W} clnn_load_bfloat16_${W}(__global const ushort* p) { return as_float${W}(convert_uint${W}(vload${W}(0, p)) << 16); }

@@ -4,11 +4,12 @@
 ## x (n) contiguous; counts (chunks) int32. Geometry: global (chunks), any local size.
 ## Kernel         what it does
 ## count_nonzero  counts[c] = how many in chunk c
-## find_nonzero   out[k] = flat position of the k-th, int64; counts were added up
+## find_nonzero   out[k, d] = index of the k-th along dimension d, int64; counts were added up
 ## rank_nonzero   out[i] = how many in x[0..i], int64; counts were added up
 ##
 ## Parameter  legal values
 ## T          dtype row of x
+## RANK       dimensions of x, whose sizes s0.. find_nonzero takes; 1: positions in flat x
 __kernel void count_nonzero(IN(${T.c}, x), OUT(int, counts), const long n, const long chunk, const long chunks) {
     const long c = get_global_id(0);
     if (c >= chunks) return;
@@ -19,13 +20,32 @@ __kernel void count_nonzero(IN(${T.c}, x), OUT(int, counts), const long n, const
     counts_p[counts_o + c] = k;
 }
 
-__kernel void find_nonzero(IN(${T.c}, x), IN(int, counts), IN(int, total), OUT(long, out), const long n, const long chunk, const long chunks) {
+__kernel void find_nonzero(IN(${T.c}, x), IN(int, counts), IN(int, total), OUT(long, out), const long chunk, const long chunks,
+                           ${", ".join(f"const long s{d}" for d in range(RANK))}) {
     const long c = get_global_id(0);
     if (c >= chunks) return;
     PTR_IN(${T.c}, x); PTR_OUT(long, out);
     const long end = c + 1 < chunks ? counts_p[counts_o + c + 1] : total_p[total_o];
-    long k = counts_p[counts_o + c];
-    for (long i = c * chunk; k < end; i++) { out[k] = i; k += ${T.load}(x, i) != 0; }    /* no branch to mispredict */
+    long k = counts_p[counts_o + c], i = c * chunk;
+% if RANK == 1:
+    for (; k < end; i++) { out[k] = i; k += ${T.load}(x, i) != 0; }    /* no branch to mispredict */
+% else:
+    long i0 = i;
+% for d in range(RANK - 1, 0, -1):
+    long i${d} = i0 % s${d};
+    i0 /= s${d};
+% endfor
+    while (k < end) {
+        for (; k < end && i${RANK - 1} < s${RANK - 1}; i++) {
+            ${" ".join(f"out[k * {RANK} + {d}] = i{d};" for d in range(RANK))}
+            i${RANK - 1}++;
+            k += ${T.load}(x, i) != 0;
+        }
+% for d in range(RANK - 1, 0, -1):
+        if (i${d} == s${d}) { i${d} = 0; i${d - 1}++; }
+% endfor
+    }
+% endif
 }
 
 __kernel void rank_nonzero(IN(${T.c}, x), IN(int, counts), OUT(long, out), const long n, const long chunk, const long chunks) {

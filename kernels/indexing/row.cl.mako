@@ -36,6 +36,7 @@ static inline void clnn_pick(__global ${U}* APART to, __global const ${U}* APART
 </%def>
 ##
 ## fold(OP, T)  the C expression that folds value s into destination value d; names d, s
-<%def name="fold(OP)" filter="trim">
-<% text = dict(add="d + s", mul="d * s", max="(s > d || s != s) ? s : d", min="(s < d || s != s) ? s : d", set="s")[OP] %>${text}
+<%def name="fold(OP, T)" filter="trim">
+<% times = f"clnn_c_mul_{'d' if 'double' in T.acc else 'f'}(d, s)" if T.is_complex else "d * s" %>\
+<% text = dict(add="d + s", mul=times, max="(s > d || s != s) ? s : d", min="(s < d || s != s) ? s : d", set="s")[OP] %>${text}
 </%def>

@@ -9,7 +9,7 @@
 ## Parameter  legal values
 ## T TI       dtype rows of out/src and of the index
 ## OP         add mul max min set
-## complex    OP in ("add", "set")
+## complex    OP in ("add", "mul", "set")
 ## WRAP       bool: negative indices count from the end
 ## SHARED     bool: one index per n for all columns
 __kernel void scatter_columns(OUT(${T.c}, out), IN(${TI.c}, index), IN(${T.c}, src), const long D, const long N, const long R,
@@ -28,7 +28,7 @@ __kernel void scatter_columns(OUT(${T.c}, out), IN(${TI.c}, index), IN(${T.c}, s
             const ulong place = (ulong)(row - lo);
             if (place < mine) {
                 const ${T.acc} d = ${T.load}(to, place), s = ${T.load}(from, n * sn);
-                ${T.store}(to, place, (${ix.fold(OP)}));
+                ${T.store}(to, place, (${ix.fold(OP, T)}));
             } else if ((ulong)row >= (ulong)D) CLNN_FAIL(err, code, v);
         }
         return;
@@ -43,6 +43,6 @@ __kernel void scatter_columns(OUT(${T.c}, out), IN(${TI.c}, index), IN(${T.c}, s
             }
             const long at = (b * D + row) * R + r;
             const ${T.acc} d = ${T.load}(out, at), s = ${T.load}(src, b * sb + n * sn + r * sr);
-            ${T.store}(out, at, (${ix.fold(OP)}));
+            ${T.store}(out, at, (${ix.fold(OP, T)}));
         }
 }

@@ -11,7 +11,7 @@
 ## Parameter  legal values
 ## T TI       dtype rows of out/src, whose C type is its compute type, and of the index
 ## OP         add mul max min
-## complex    OP == "add"
+## complex    OP in ("add", "mul")
 ## WRAP       bool: negative indices count from the end
 ## ONE        bool: R is 1
 ${ix.row(WRAP)}
@@ -28,7 +28,7 @@ __kernel void scatter_parts(OUT(${T.c}, out), OUT(${T.c}, parts), IN(${TI.c}, in
 % if ONE:
         __global ${T.c}* to = mine + clnn_row(at[n], D, err, code);
         const ${T.c} d = *to, s = from[n * sn];
-        *to = ${ix.fold(OP)};
+        *to = ${ix.fold(OP, T)};
 % else:
         __global ${T.c}* restrict to = mine + clnn_row(at[n], D, err, code) * R;
         __global const ${T.c}* restrict row = from + n * sn;
@@ -36,7 +36,7 @@ __kernel void scatter_parts(OUT(${T.c}, out), OUT(${T.c}, parts), IN(${TI.c}, in
 % if OP == "add" and not T.is_complex:
         if (sr == 1) for (; r + 16 <= R; r += 16) vstore16(vload16(0, to + r) + vload16(0, row + r), 0, to + r);
 % endif
-        for (; r < R; r++) { const ${T.c} d = to[r], s = row[r * sr]; to[r] = ${ix.fold(OP)}; }
+        for (; r < R; r++) { const ${T.c} d = to[r], s = row[r * sr]; to[r] = ${ix.fold(OP, T)}; }
 % endif
     }
 }
@@ -47,6 +47,6 @@ __kernel void scatter_join(OUT(${T.c}, out), IN(${T.c}, parts), const long n, co
     PTR_OUT(${T.c}, out);
     for (long c = 1; c < chunks; c++) {
         __global const ${T.c}* restrict part = parts_p + parts_o + (c - 1) * n;
-        for (long i = lo; i < hi; i++) { const ${T.c} d = out[i], s = part[i]; out[i] = ${ix.fold(OP)}; }
+        for (long i = lo; i < hi; i++) { const ${T.c} d = out[i], s = part[i]; out[i] = ${ix.fold(OP, T)}; }
     }
 }

@@ -10,7 +10,7 @@
 ## Parameter  legal values
 ## T TI       dtype rows of out/src and of the index
 ## OP         add mul max min set
-## complex    OP in ("add", "set")
+## complex    OP in ("add", "mul", "set")
 ## WRAP       bool: negative indices count from the end
 ## ONE        bool
 ${ix.row(WRAP)}
@@ -29,7 +29,7 @@ __kernel void scatter_rows(OUT(${T.c}, out), IN(${TI.c}, index), IN(${T.c}, src)
         const int owner = row < mine;
         const ulong at = owner ? row : 0;
         const ${T.acc} d = ${T.load}(to, at), s = ${T.load}(from, n * sn);
-        ${T.store}(to, at, owner ? (${ix.fold(OP)}) : d);
+        ${T.store}(to, at, owner ? (${ix.fold(OP, T)}) : d);
     }
 % else:
     for (long n = 0; n < N; n++) {
@@ -43,7 +43,7 @@ __kernel void scatter_rows(OUT(${T.c}, out), IN(${TI.c}, index), IN(${T.c}, src)
 % endif
         for (; r < R; r++) {
             const ${T.acc} d = ${T.load}(to, r), s = ${T.load}(from, r * sr);
-            ${T.store}(to, r, (${ix.fold(OP)}));
+            ${T.store}(to, r, (${ix.fold(OP, T)}));
         }
     }
 % endif

@@ -9,7 +9,7 @@
 ## Parameter  legal values
 ## T          dtype row of out and src
 ## OP         add mul max min set
-## complex    OP in ("add", "set")
+## complex    OP in ("add", "mul", "set")
 __kernel void segments(OUT(${T.c}, out), IN(int, key), IN(int, order), IN(${T.c}, src), const long D, const long N, const long R,
                        const long sb, const long sn, const long sr) {
     const long r = get_global_id(0), n = get_global_id(1), b = get_global_id(2);
@@ -21,7 +21,7 @@ __kernel void segments(OUT(${T.c}, out), IN(int, key), IN(int, order), IN(${T.c}
     ${T.acc} d = ${T.load}(out, at);
     for (long m = n; m < N && key[m] == mine; m++) {
         const ${T.acc} s = ${T.load}(src, b * sb + order[m] * sn + r * sr);
-        d = ${ix.fold(OP)};
+        d = ${ix.fold(OP, T)};
     }
     ${T.store}(out, at, d);
 }

@@ -28,7 +28,7 @@ static inline long checked(const long t, const long n, const long ignore, __glob
     return t == ignore || t < 0 || t >= n ? -1 : t;
 }
 __kernel void cross_entropy(IN(${T.c}, x), IN(long, target), IN(${T.c}, weight), OUT(${ACC}, part), OUT(${ACC}, used), OUT(${ACC}, lse_out),
-                            const long rows, const long n, const long inner, const long chunk, const long ignore, const float eps_f,
+                            const long rows, const long n, const long inner, const long chunk, const long ignore, const ${ACC} eps,
                             __global int* err, const int code) {
     PTR_IN(${T.c}, x);
     PTR_IN(long, target);
@@ -36,7 +36,6 @@ __kernel void cross_entropy(IN(${T.c}, x), IN(long, target), IN(${T.c}, weight),
     PTR_OUT(${ACC}, part);
     PTR_OUT(${ACC}, used);
     PTR_OUT(${ACC}, lse_out);
-    const ${ACC} eps = eps_f;
 ${rows.begin(FORM)}
 ${rows.fold(FORM, LANES, ACC, "m", "-INFINITY", MAX, lambda i: f"const E_T e = {load(i)};")}
 ${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = rows_exp({load(i)} - {m});")}

@@ -22,7 +22,7 @@ ${rows.vectors(FORM, T)}
 ${rows.expo(FORM, T)}
 __kernel void cross_entropy_backward(IN(${T.c}, g), IN(${ACC}, total), IN(${T.c}, x), IN(long, target), IN(${T.c}, weight), IN(${ACC}, lse_in),
                                      OUT(${T.c}, gx), const long rows, const long n, const long inner, const long chunk, const long ignore,
-                                     const float eps_f) {
+                                     const ${ACC} eps) {
     PTR_IN(${T.c}, g);
     PTR_IN(${ACC}, total);
     PTR_IN(${T.c}, x);
@@ -30,7 +30,6 @@ __kernel void cross_entropy_backward(IN(${T.c}, g), IN(${ACC}, total), IN(${T.c}
     PTR_IN(${T.c}, weight);
     PTR_IN(${ACC}, lse_in);
     PTR_OUT(${T.c}, gx);
-    const ${ACC} eps = eps_f;
 ${rows.begin(FORM)}
 % if SMOOTH and WEIGHT:
 ${rows.fold(FORM, LANES, ACC, "ws", T.zero, ADD, lambda i: f"const E_T e = {w(i)};")}

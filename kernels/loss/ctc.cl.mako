@@ -16,7 +16,7 @@ static inline ${ACC} log_add(const ${ACC} a, const ${ACC} b, const ${ACC} c) {
 #define X(t, c) ${T.load}(x, ((t) * N + n) * C + (c))
 __kernel void ctc(IN(${T.c}, x), IN(long, labels), IN(long, starts), IN(long, input_lengths), IN(long, label_lengths), OUT(${ACC}, alpha_all),
                   OUT(${ACC}, loss), IN(${T.c}, g), OUT(${ACC}, beta_all), OUT(${T.c}, gx), const long TT, const long N, const long C,
-                  const long states, const long blank) {
+                  const long states, const long blank, __global int* err, const int code) {
     PTR_IN(${T.c}, x);
     PTR_IN(long, labels);
     PTR_IN(long, starts);
@@ -27,6 +27,8 @@ __kernel void ctc(IN(${T.c}, x), IN(long, labels), IN(long, starts), IN(long, in
     const long n = get_global_id(0);
     if (n >= N) return;
     const long length = clamp(input_lengths[n], 0L, TT), count = clamp(2 * label_lengths[n] + 1, 1L, states);
+    if (length != input_lengths[n]) CLNN_FAIL(err, code, input_lengths[n]);
+    if (count != 2 * label_lengths[n] + 1) CLNN_FAIL(err, code, label_lengths[n]);
     __global const long* y = labels + starts[n];
     __global ${ACC}* alpha = alpha_all + n * TT * states;
 % if not BACKWARD:

@@ -38,49 +38,56 @@ void matmul_dot(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
 % endif
     const long i_begin = get_group_id(1) * MB, i_end = min(M, i_begin + MB);
     const long j_begin = get_group_id(0) * NB, j_end = min(N, j_begin + NB);
-    for (long j0 = j_begin; j0 < j_end; j0 += ${DN}) {
+    const bool by_rows = i_end - i_begin > j_end - j_begin;    /* the longer side is walked once, with the other one in the caches */
+    long i0 = i_begin, j0 = j_begin;
+    while (i0 < i_end && j0 < j_end) {
         // Rows and columns past the end repeat the last one; their sums are not stored.
 % for c in range(DN):
         __global const ${TB.c}* b${c} = B + ${"table[min(j0 + %d, N - 1)]" % c if TABLE else "min(j0 + %d, N - 1) * cbs" % c};
 % endfor
-        for (long i0 = i_begin; i0 < i_end; i0 += ${DM}) {
 % for r in range(DM):
-            __global const ${TA.c}* a${r} = A + min(i0 + ${r}, M - 1) * ras;
+        __global const ${TA.c}* a${r} = A + min(i0 + ${r}, M - 1) * ras;
 % endfor
 % for s in range(W):
-            ${V} s${s} = 0;
+        ${V} s${s} = 0;
 % endfor
-            long k = 0;
-            for (; k + ${W} <= K; k += ${W}) {
+        long k = 0;
+        for (; k + ${W} <= K; k += ${W}) {
 % for c in range(DN):
-                const ${V} y${c} = ldv_${TB.name}(b${c} + k);
+            const ${V} y${c} = ldv_${TB.name}(b${c} + k);
 % endfor
 % for r in range(DM):
-                { const ${V} x = ldv_${TA.name}(a${r} + k); ${" ".join(f"s{r * DN + c} = MAC(x, y{c}, s{r * DN + c});" for c in range(DN))} }
+            { const ${V} x = ldv_${TA.name}(a${r} + k); ${" ".join(f"s{r * DN + c} = MAC(x, y{c}, s{r * DN + c});" for c in range(DN))} }
 % endfor
-            }
-            ${ACC} tail[${W}];
+        }
+        ${ACC} tail[${W}];
 % for s in range(W):
-            tail[${s}] = 0;
+        tail[${s}] = 0;
 % endfor
-            for (; k < K; k++) {
+        for (; k < K; k++) {
 % for r in range(DM):
-                { const ${ACC} x = ${TA.load}(a${r}, k);
-                  ${" ".join(f"tail[{r * DN + c}] = MAC(x, {TB.load}(b{c}, k), tail[{r * DN + c}]);" for c in range(DN))} }
+            { const ${ACC} x = ${TA.load}(a${r}, k);
+              ${" ".join(f"tail[{r * DN + c}] = MAC(x, {TB.load}(b{c}, k), tail[{r * DN + c}]);" for c in range(DN))} }
 % endfor
+        }
+        ${vec.lane_sums(V, W, "s")}
+        ${ACC} sums[${W}];
+        vstore${W}(s0 + vload${W}(0, tail), 0, sums);
+        for (long r = 0; r < ${DM} && i0 + r < i_end; r++)
+            for (long q = 0; q < ${DN} && j0 + q < j_end; q++) {
+                const long row = i0 + r;
+                __global ${TC.c}* p = C + row * rcs + j0 + q;
+                ${ACC} v = sums[r * ${DN} + q] * alpha;
+                const bool first = true, last = true;
+                ${tile.finish(TC, ACC, ACC, BIAS, BETA, EPI, "p", "j0 + q", False)}
+                ${TC.store}(p, 0, v);
             }
-            ${vec.lane_sums(V, W, "s")}
-            ${ACC} sums[${W}];
-            vstore${W}(s0 + vload${W}(0, tail), 0, sums);
-            for (long r = 0; r < ${DM} && i0 + r < i_end; r++)
-                for (long q = 0; q < ${DN} && j0 + q < j_end; q++) {
-                    const long row = i0 + r;
-                    __global ${TC.c}* p = C + row * rcs + j0 + q;
-                    ${ACC} v = sums[r * ${DN} + q] * alpha;
-                    const bool first = true, last = true;
-                    ${tile.finish(TC, ACC, ACC, BIAS, BETA, EPI, "p", "j0 + q", False)}
-                    ${TC.store}(p, 0, v);
-                }
+        if (by_rows) {
+            j0 += ${DN};
+            if (j0 >= j_end) { j0 = j_begin; i0 += ${DM}; }
+        } else {
+            i0 += ${DM};
+            if (i0 >= i_end) { i0 = i_begin; j0 += ${DN}; }
         }
     }
 }

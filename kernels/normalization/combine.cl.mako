@@ -9,7 +9,7 @@
 ## R          dtype row of the running statistics; RUNNING, ELEMENTS 0 | 1
 ## W          channels of a work-item, in a vector: 1; 4, 8 or 16 where X is T
 __kernel void combine(IN(${X.c}, mean_in), IN(${T.c}, m2_in), OUT(${T.c}, mean), OUT(${T.c}, rstd), IN(${R.c}, rm), IN(${R.c}, rv),
-                      OUT(${R.c}, rm_new), OUT(${R.c}, rv_new), const long N, const long C, const long count, const float eps, const float momentum) {
+                      OUT(${R.c}, rm_new), OUT(${R.c}, rv_new), const long N, const long C, const long count, const ${T.acc} eps, const ${R.acc} momentum) {
     PTR_IN(${X.c}, mean_in);
 % if not ELEMENTS:
     PTR_IN(${T.c}, m2_in);
@@ -54,7 +54,7 @@ ${V} s = 0, q = 0, m2 = 0;
 </%def>
 <%def name="write()">\
 mean[c] = m;
-        rstd[c] = 1 / sqrt(m2 / total + (${T.acc})eps);
+        rstd[c] = 1 / sqrt(m2 / total + eps);
 % if RUNNING:
         ${R.store}(rm_new, c, (1 - f) * ${R.load}(rm, c) + f * m);
         ${R.store}(rv_new, c, (1 - f) * ${R.load}(rv, c) + f * (m2 / (total - 1)));

@@ -16,7 +16,7 @@
 %>\
 ${rows.vectors(FORM, T, W)}
 __kernel void layer(IN(${T.c}, x), IN(${W.c}, weight), IN(${W.c}, bias), OUT(${T.c}, y), OUT(${ACC}, mean_out), OUT(${ACC}, rstd_out),
-                    const long rows, const long n, const long chunk, const float eps) {
+                    const long rows, const long n, const long chunk, const ${ACC} eps) {
     PTR_IN(${T.c}, x);
     PTR_IN(${W.c}, weight);
     PTR_IN(${W.c}, bias);
@@ -31,7 +31,7 @@ ${rows.each_row(FORM, ACC, "mean", "s_ / n")}
 ${rows.store_row(FORM, "mean_out[row_at] = mean_;")}
 % endif
 ${rows.fold(FORM, LANES, ACC, "q", T.zero, ADD, lambda i: f"const E_T d = {x(i)}, e = d * d;")}
-${rows.each_row(FORM, ACC, "rstd", f"1 / sqrt(q_ / n + ({ACC})eps)")}
+${rows.each_row(FORM, ACC, "rstd", f"1 / sqrt(q_ / n + eps)")}
 ${rows.store_row(FORM, "rstd_out[row_at] = rstd_;")}
 ${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(y, {at(i)}, ({x(i)}) * {V('rstd')}{w(i)});")}
 ${rows.end(FORM)}

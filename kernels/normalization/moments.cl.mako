@@ -13,7 +13,7 @@
     V = (lambda name: name + "[l]") if FORM == "block" else (lambda name: name)
 %>\
 ${rows.vectors(FORM, T)}
-__kernel void moments(IN(${T.c}, x), OUT(${ACC}, mean_out), OUT(${ACC}, spread), const long rows, const long n, const long chunk, const float eps) {
+__kernel void moments(IN(${T.c}, x), OUT(${ACC}, mean_out), OUT(${ACC}, spread), const long rows, const long n, const long chunk, const ${ACC} eps) {
     PTR_IN(${T.c}, x);
     PTR_OUT(${ACC}, mean_out);
     PTR_OUT(${ACC}, spread);
@@ -22,6 +22,6 @@ ${rows.begin(FORM)}
 ${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = LD_{T.name}(x, {at(i)});")}
 ${rows.each_row(FORM, ACC, "mean", "s_ / n")}
 ${rows.fold(FORM, LANES, ACC, "q", T.zero, ADD, lambda i: f"const E_T d = LD_{T.name}(x, {at(i)}) - {V('mean')}, e = d * d;")}
-${rows.store_row(FORM, f"mean_out[row_at] = mean_; spread[row_at] = {f'1 / sqrt(q_ / n + ({ACC})eps)' if RSTD else 'q_'};")}
+${rows.store_row(FORM, f"mean_out[row_at] = mean_; spread[row_at] = {f'1 / sqrt(q_ / n + eps)' if RSTD else 'q_'};")}
 ${rows.end(FORM)}
 }

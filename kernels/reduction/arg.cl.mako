@@ -7,7 +7,7 @@
 ##   serial   one work-item per (i, o, p): columns, and short rows; with FLAT, inner = 1 and global (outer, 1, parts)
 ##   (many short rows on CPUs: reduction/arg_few; few columns: reduction/arg_slim)
 ##   vector   one work-item per (ROWS values of o, p), inner = 1: candidates in the lanes of vectors (CPUs)
-##   block    one work-item per (CHUNK values of i, o, p): the same for columns (CPUs)
+##   block    one work-item per (span values of i, o, p): the same for columns, row by row in long runs (CPUs)
 ##   lanes    one work-item per (o, p), inner = 1: LANES interleaved candidates in a loop that compilers vectorise
 ##   group    one work-group of LANES per (o, p), inner = 1
 ##   columns  one work-item per (CHUNK values of i, o, p): loop over columns inside
@@ -17,7 +17,7 @@
 ## SIGN       ">" "<"           largest or smallest
 ## STYLE      see above
 ## LANES      power of two      candidates per row part (local size of style group)
-## CHUNK      1..               columns per work-item; of style block a multiple of 64
+## CHUNK      1..               columns per work-item; of style block the most that span may be, a multiple of 64
 ## ROWS       1..               rows per work-item of style vector; FLAT bool
 ## POSITIONS  bool              X comes with positions J of an earlier stage, else a position is the index along n
 ## Limits: a part has fewer than 2^31 elements.
@@ -33,7 +33,7 @@
 ${vec.vector_io(T, W)}
 % endif
 __kernel void reduction_arg(IN(${T.c}, X), IN(long, J), OUT(${T.c}, V), OUT(long, I), const long outer, const long n, const long inner,
-                            const long part, const long parts) {
+                            const long part, const long parts, const long span) {
     PTR_IN(${T.c}, X);
     PTR_IN(long, J);
     PTR_OUT(${T.c}, V);
@@ -47,7 +47,7 @@ __kernel void reduction_arg(IN(${T.c}, X), IN(long, J), OUT(${T.c}, V), OUT(long
 % elif STYLE == "lanes":
     const long o = get_global_id(0), p = get_global_id(1);
 % else:
-    const long i = ${"0" if FLAT else "get_global_id(0)"}${" * " + str(CHUNK) if STYLE in ("columns", "block") else ""}, \
+    const long i = ${"0" if FLAT else "get_global_id(0)"}${" * span" if STYLE == "block" else f" * {CHUNK}" if STYLE == "columns" else ""}, \
 o = get_global_id(${0 if FLAT else 1}), p = get_global_id(2);
 % endif
 % if STYLE == "serial":
@@ -105,46 +105,49 @@ o = get_global_id(${0 if FLAT else 1}), p = get_global_id(2);
     I[to] = ${"J[base + at]" if POSITIONS else "first + at"};
     }
 % elif STYLE == "block":
-    const int w = (int)min((long)${CHUNK}, inner - i);
-    int c = 0;
+    const int w = (int)min(span, inner - i);
+    ${A} best[${CHUNK}];
+    ${P} at[${CHUNK}];
+    if (w < ${W}) {
+        for (int c = 0; c < w; c++) { best[c] = ${T.load}(X, base + i + c); at[c] = 0; }
+        for (int k = 1; k < m; k++)
+            for (int c = 0; c < w; c++) {
+                const ${A} v = ${T.load}(X, base + i + c + k * inner);
+                if (BETTER(v, best[c])) { best[c] = v; at[c] = k; }
+            }
+    } else {
+        for (int d = 0; d < w; d += ${W}) {                       /* the last vector may have columns of the one before it */
+            const int c = min(d, w - ${W});
+            vstore${W}(ldv_${T.name}(X + base + i + c), 0, best + c);
+            vstore${W}((${P}${W})(0), 0, at + c);
+        }
+        int k = 1;
 <% K = 4 %>\
 % for group in (K, 1):
-    for (; c + ${group * W} <= w; c += ${group * W}) {
-        const long corner = base + i + c;
-        ${A}${W} ${", ".join(f"b{q} = ldv_{T.name}(X + corner + {q * W})" for q in range(group))};
-        ${P}${W} ${", ".join(f"a{q} = 0" for q in range(group))};
-        for (int k = 1; k < m; k++) {
-            const long row = corner + k * inner;
+        for (; k + ${group} <= m; k += ${group}) {
+            __global const ${T.c}* row = X + base + i + k * inner;
+            for (int d = 0; d < w; d += ${W}) {
+                const int c = min(d, w - ${W});
+                ${A}${W} b = vload${W}(0, best + c);
+                ${P}${W} a = vload${W}(0, at + c);
 % for q in range(group):
-            {
-                const ${A}${W} v = ldv_${T.name}(X + row + ${q * W});
-                const ${P}${W} take = BETTER(v, b${q});
-                b${q} = take ? v : b${q};
-                a${q} = take ? (${P}${W})(k) : a${q};
+                {
+                    const ${A}${W} v = ldv_${T.name}(row + ${q} * inner + c);
+                    FETCH(row + ${q + 2 * group} * inner + c);
+                    const ${P}${W} take = BETTER(v, b);
+                    b = take ? v : b;
+                    a = take ? (${P}${W})(k + ${q}) : a;
+                }
+% endfor
+                vstore${W}(b, 0, best + c);
+                vstore${W}(a, 0, at + c);
             }
-% endfor
         }
-        ${A} best[${group * W}];
-        ${P} at[${group * W}];
-% for q in range(group):
-        vstore${W}(b${q}, ${q}, best);
-        vstore${W}(a${q}, ${q}, at);
 % endfor
-        for (int l = 0; l < ${group * W}; l++) {
-            ${T.store}(V, to + c + l, best[l]);
-            I[to + c + l] = ${"J[corner + l + at[l] * inner]" if POSITIONS else "first + at[l]"};
-        }
     }
-% endfor
-    for (; c < w; c++) {
-        ${A} best = ${T.load}(X, base + i + c);
-        int at = 0;
-        for (int k = 1; k < m; k++) {
-            const ${A} v = ${T.load}(X, base + i + c + k * inner);
-            if (BETTER(v, best)) { best = v; at = k; }
-        }
-        ${T.store}(V, to + c, best);
-        I[to + c] = ${"J[base + i + c + at * inner]" if POSITIONS else "first + at"};
+    for (int c = 0; c < w; c++) {
+        ${T.store}(V, to + c, best[c]);
+        I[to + c] = ${"J[base + i + c + at[c] * inner]" if POSITIONS else "first + at[c]"};
     }
 % elif STYLE == "serial":
     ${A} best = ${T.load}(X, base + i);

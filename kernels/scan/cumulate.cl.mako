@@ -1,18 +1,20 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="vec" file="/matmul/vec.cl.mako"/>\
 <%namespace name="lanes" file="/scan/lanes.cl.mako"/>\
+<%namespace name="op" file="/scan/combine.cl.mako"/>\
 ## Running sums, products or log-sum-exps along the middle dimension of X (outer, n, inner), in fixed blocks: the order of operations
 ## depends on the sizes only, so every device gives the same sums and products.
 ##   PHASE whole   Y = scan of X (one part)
 ##   PHASE total   Y (outer, parts, inner) = result of each part of PART elements, in the accumulate type
 ##   PHASE apply   Y = scan of X, each part continued from Z[part - 1], the scanned totals
+##   PHASE through Y = scan of X, part after part: the totals are scanned on the way, as the other phases do it (form vector)
+## (many neighbouring columns on CPUs: scan/columns)
 ##
 ## Within a part, blocks of BLOCK elements (16; 8 of 64-bit types) are scanned in log2 steps, then continued from what came before.
 ##
 ## FORM      geometry
 ## array     global (inner, outer, parts)                                     a block in an array (GPUs)
 ## vector    global (1, outer * parts / chunk), inner = 1, local size 1       a block in the lanes of a vector (CPUs)
-## columns   global (inner / COLUMNS, outer * parts / chunk), local size 1    a block in vectors of neighbouring columns (CPUs)
 ## beside    global (1, outer * parts / chunk), inner = COUNT, local size 1   a block's rows as they lie, in COUNT vectors (CPUs)
 ## rows      global (1, outer / chunk), inner = 1, n = COUNT, local size 1    a vector's number of sequences as they lie, in COUNT vectors (CPUs)
 ## Sizes are rounded up; all but the first take `chunk` parts (rows: sequences), one after another.
@@ -23,30 +25,18 @@
 ## REVERSE    bool                  from the last element to the first
 ## PHASE FORM see above
 ## complex    FORM == "array"
-## COLUMNS    multiple of 64        columns per work-item of form columns
 ## COUNT      1 ... 15              of forms beside and rows (rows: at most the lanes of a vector)
-<%!
-    def nothing(OP, T):
-        """What combines with anything to that; for sums the zero that keeps the sign of zeros."""
-        return dict(sum=f"({T.acc})(-0.0f)" if T.is_complex else "-0.0f" if T.acc == "float" else "-0.0" if T.acc == "double" else "0", prod=T.one, logaddexp=f"({T.acc})(-INFINITY, 0)" if T.is_complex else "-INFINITY")[OP]
-%>\
 <%
     A = T.acc
     W = 8 if A in ("double", "long", "double2") else 16
     V = f"{A}{W}"
-    NOTHING = nothing(OP, T)
+    NOTHING = op.attr.nothing(OP, T)
     last = "0" if REVERSE else "%x" % (W - 1)
     gathered, SPAN = lanes.attr.gathered, range(COUNT * W)
     vectors = lambda source: lanes.attr.places(COUNT, W, source)
     moved = lambda s: lanes.attr.moved(COUNT, W, s, FORM == "rows", REVERSE)
 %>
-% if OP == "sum":
-#define COMBINE(a, b) ((a) + (b))
-% elif OP == "prod":
-#define COMBINE(a, b) ${f"clnn_c_mul_{'d' if A == 'double2' else 'f'}((a), (b))" if T.is_complex else "((a) * (b))"}
-% else:
-#define COMBINE(a, b) ${f"clnn_c_logaddexp_{A[0]}((a), (b))" if T.is_complex else "((a) == (b) && isinf(a) ? (a) : fmax(a, b) + clnn_log1p(clnn_exp(-fabs((a) - (b)))))"}
-% endif
+${op.combine(OP, T)}
 % if FORM != "array":
 ${vec.vector_io(T, W)}
 % if R is not T:
@@ -83,10 +73,16 @@ __kernel void scan_cumulate(IN(${T.c}, X), IN(${A}, Z), OUT(${R.c}, Y), const lo
         int k = 0;
         ${rest("at", A)}
 % else:
-    const long i = get_global_id(0) * ${COLUMNS if FORM == "columns" else 1}, end = min(outer * parts, (long)(get_global_id(1) + 1) * chunk);
-    if (i >= inner) return;
+    const long i = 0, end = min(outer${"" if PHASE == "through" else " * parts"}, (long)(get_global_id(1) + 1) * chunk);
     for (long unit = get_global_id(1) * chunk; unit < end; unit++) {
+% if PHASE == "through":
+    const long o = unit;
+    ${V} totals = (${V})(0);
+    ${A} past = ${NOTHING}, earlier = past;
+    for (long p = 0; p < parts; p++) {
+% else:
     const long o = unit / parts, p = unit - o * parts;
+% endif
 % endif
 % if FORM != "rows":
     const long first = p * part;
@@ -105,12 +101,23 @@ __kernel void scan_cumulate(IN(${T.c}, X), IN(${A}, Z), OUT(${R.c}, Y), const lo
         const ${V} v = COMBINE((${V})(run), scan_block(ldv_${T.name}(X + here)));
         run = v.s${last};
 % if PHASE != "total":
-        stv_${R.name}(Y + here, ${f"COMBINE(({V})(past), v)" if PHASE == "apply" else "v"});
+        stv_${R.name}(Y + here, ${f"COMBINE(({V})(past), v)" if PHASE in ("apply", "through") else "v"});
 % endif
     }
     ${rest("at", A)}
 % if PHASE == "total":
     ${R.store}(Y, to, run);
+% elif PHASE == "through":
+    ## the total of part p in a lane of its own: a block of W totals is scanned as theirs is where they are stored
+    const int q = (int)(p % ${W}), place = ${f"{W - 1} - q" if REVERSE else "q"};
+    ${A} t[${W}];
+    vstore${W}(totals, 0, t);
+    t[place] = run;
+    totals = vload${W}(0, t);
+    vstore${W}(scan_block(totals), 0, t);
+    past = COMBINE(earlier, t[place]);
+    if (q == ${W - 1}) earlier = past;
+    }
 % endif
 % elif FORM == "beside":
 % for q in range(COUNT):
@@ -132,49 +139,6 @@ __kernel void scan_cumulate(IN(${T.c}, X), IN(${A}, Z), OUT(${R.c}, Y), const lo
         int k = done;
 % if PHASE == "apply":
         const ${A} past = p ? Z[to + c - inner] : ${NOTHING};
-% endif
-        ${rest("at + c", A)}
-% if PHASE == "total":
-        ${R.store}(Y, to + c, run);
-% endif
-    }
-% elif FORM == "columns":
-    const int w = (int)min((long)${COLUMNS}, inner - i), whole = w / ${W} * ${W};
-    ${A} kept[${COLUMNS}], before[${COLUMNS}];
-    for (int c = 0; c < w; c++) {
-        kept[c] = ${NOTHING};
-% if PHASE == "apply":
-        before[c] = p ? Z[to + c - inner] : ${NOTHING};
-% endif
-    }
-    int done = 0;
-    for (; done + ${W} <= m; done += ${W})
-        for (int c = 0; c < whole; c += ${W}) {
-% for l in range(W):
-            ${V} b${l} = ldv_${T.name}(X + at + c + step * (done + ${l}));
-% endfor
-% for s in lanes.attr.steps(W):
-% for l in range(W - 1, s - 1, -1):
-            b${l} = COMBINE(b${l - s}, b${l});
-% endfor
-% endfor
-            const ${V} run = vload${W}(0, kept + c);
-% if PHASE == "apply":
-            const ${V} past = vload${W}(0, before + c);
-% endif
-% for l in range(W):
-            b${l} = COMBINE(run, b${l});
-% if PHASE != "total":
-            stv_${R.name}(Y + at + c + step * (done + ${l}), ${f"COMBINE(past, b{l})" if PHASE == "apply" else f"b{l}"});
-% endif
-% endfor
-            vstore${W}(b${W - 1}, 0, kept + c);
-        }
-    for (int c = 0; c < w; c++) {
-        ${A} run = kept[c];
-        int k = c < whole ? done : 0;
-% if PHASE == "apply":
-        const ${A} past = before[c];
 % endif
         ${rest("at + c", A)}
 % if PHASE == "total":
@@ -230,7 +194,7 @@ __kernel void scan_cumulate(IN(${T.c}, X), IN(${A}, Z), OUT(${R.c}, Y), const lo
 <%def name="rest(begin, A)">
 <%
     W = 8 if A in ("double", "long", "double2") else 16
-    NOTHING = nothing(OP, T)
+    NOTHING = op.attr.nothing(OP, T)
 %>\
     for (; k < m; k += ${W}) {
         const int some = min(${W}, m - k);
@@ -242,7 +206,7 @@ __kernel void scan_cumulate(IN(${T.c}, X), IN(${A}, Z), OUT(${R.c}, Y), const lo
         for (int l = 0; l < ${W}; l++) {
             b[l] = COMBINE(run, b[l]);
 % if PHASE != "total":
-            if (l < some) ${R.store}(Y, ${begin} + step * (k + l), ${"COMBINE(past, b[l])" if PHASE == "apply" else "b[l]"});
+            if (l < some) ${R.store}(Y, ${begin} + step * (k + l), ${"COMBINE(past, b[l])" if PHASE in ("apply", "through") else "b[l]"});
 % endif
         }
         run = b[some - 1];

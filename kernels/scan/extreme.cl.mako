@@ -9,7 +9,7 @@
 ## FORM      geometry
 ## item      global (inner, outer, parts)
 ## vector    global (1, outer * parts / chunk), inner = 1, local size 1: blocks of a vector's width are scanned in log2 steps (CPUs)
-## columns   global (inner / W, outer * parts / chunk), local size 1: vectors of W neighbouring columns, W = 8 for 64-bit types, else 16 (CPUs)
+## columns   global (inner / span, outer * parts / chunk), local size 1: vectors of W neighbouring columns, W = 8 for 64-bit types, else 16 (CPUs)
 ## Sizes are rounded up; the last two forms take `chunk` parts, one after another.
 ## A stage above the first gets the positions of its elements in ZI (POSITIONS, form item). Limit of the other forms: n < 2^31.
 ##
@@ -18,6 +18,7 @@
 ## SIGN       ">=" "<="   maxima or minima
 ## PHASE      see above
 ## POSITIONS  bool        an element's position is ZI[element], not its index
+## COLUMNS    multiple of 64   the most columns of a work-item of form columns (span)
 <%
     A = T.acc
     W = 8 if A in ("double", "long") else 16
@@ -25,13 +26,14 @@
     V, PV = f"{A}{W}", f"{P}{W}"
     NOTHING = T.lowest if SIGN == ">=" else T.highest
     last = "%x" % (W - 1)
+    SLOTS = COLUMNS + W
 %>
 #define TAKE(v, best) (((v) != (v)) | (((best) == (best)) & ((v) ${SIGN} (best))))
 % if FORM != "item":
 ${vec.vector_io(T, W)}
 % endif
 __kernel void scan_extreme(IN(${T.c}, X), IN(${T.c}, ZV), IN(long, ZI), OUT(${T.c}, V), OUT(long, I), const long outer, const long n,
-                           const long inner, const long part, const long parts, const long chunk) {
+                           const long inner, const long part, const long parts, const long chunk, const long span) {
     PTR_IN(${T.c}, X);
     PTR_IN(${T.c}, ZV);
     PTR_IN(long, ZI);
@@ -42,8 +44,11 @@ __kernel void scan_extreme(IN(${T.c}, X), IN(${T.c}, ZV), IN(long, ZI), OUT(${T.
     if (i >= inner || o >= outer) return;
     {
 % else:
-    const long i = get_global_id(0) * ${W if FORM == "columns" else 1}, end = min(outer * parts, (long)(get_global_id(1) + 1) * chunk);
-    if (i >= inner) return;
+    const long i = ${"get_global_id(0) * span" if FORM == "columns" else "0"}, end = min(outer * parts, (long)(get_global_id(1) + 1) * chunk);
+% if FORM == "columns":
+    if (i && inner - i < ${W}) return;                             /* so few columns are left to the work-item before */
+    const int w = (int)(inner - i < span + ${W} ? inner - i : span), slots = (w + ${W - 1}) / ${W} * ${W};
+% endif
     for (long unit = get_global_id(1) * chunk; unit < end; unit++) {
     const long o = unit / parts, p = unit - o * parts;
 % endif
@@ -94,36 +99,53 @@ __kernel void scan_extreme(IN(${T.c}, X), IN(${T.c}, ZV), IN(long, ZI), OUT(${T.
     I[to] = at;
 % endif
 % elif FORM == "columns":
-    if (inner - i >= ${W}) {
-        ${V} best = ldv_${T.name}(X + base + first * inner);
+    ${A} kept[${SLOTS}];
+    ${P} places[${SLOTS}];
+    for (int d = 0; d < slots; d += ${W}) {
+        const int c = min(d, w - ${W});
+        ${V} best = ldv_${T.name}(X + base + c + first * inner);
         ${PV} at = (${PV})((${P})first);
 % if PHASE == "apply":
         if (p) {
-            const ${V} past = ldv_${T.name}(ZV + to - inner);
+            const ${V} past = ldv_${T.name}(ZV + to + c - inner);
             const ${PV} keep = TAKE(best, past);
             best = keep ? best : past;
-            at = keep ? at : convert_${P}${W}(vload${W}(0, ZI + to - inner));
+            at = keep ? at : convert_${P}${W}(vload${W}(0, ZI + to + c - inner));
         }
 % endif
-        for (long k = first; k < last; k++) {
+        vstore${W}(best, 0, kept + d);
+        vstore${W}(at, 0, places + d);
+    }
+    ## the last vector may have columns of the one before it: what was met so far has its own place then
+    for (long k = first; k < last; k++)
+        for (int d = 0; d < slots; d += ${W}) {
+            const int c = min(d, w - ${W});
+            const long here = base + c + k * inner;
+            ${V} best = vload${W}(0, kept + d);
+            ${PV} at = vload${W}(0, places + d);
             if (k > first) {
-                const ${V} v = ldv_${T.name}(X + base + k * inner);
+                const ${V} v = ldv_${T.name}(X + here);
                 const ${PV} take = TAKE(v, best);
                 best = take ? v : best;
                 at = take ? (${PV})((${P})k) : at;
+                vstore${W}(best, 0, kept + d);
+                vstore${W}(at, 0, places + d);
             }
+            FETCH(X + here + 4 * inner);
 % if PHASE != "total":
-            stv_${T.name}(V + base + k * inner, best);
-            vstore${W}(${"at" if P == "long" else f"convert_long{W}(at)"}, 0, I + base + k * inner);
+            FETCH(V + here + 4 * inner);
+            FETCH(I + here + 4 * inner);
+            FETCH(I + here + 4 * inner + 8);
+            stv_${T.name}(V + here, best);
+            vstore${W}(${"at" if P == "long" else f"convert_long{W}(at)"}, 0, I + here);
 % endif
         }
 % if PHASE == "total":
-        stv_${T.name}(V + to, best);
-        vstore${W}(convert_long${W}(at), 0, I + to);
-% endif
-    } else for (int c = 0; c < (int)(inner - i); c++) {
-        ${alone("base + c", "to + c")}
+    for (int d = 0; d < slots; d += ${W}) {
+        stv_${T.name}(V + to + min(d, w - ${W}), vload${W}(0, kept + d));
+        vstore${W}(convert_long${W}(vload${W}(0, places + d)), 0, I + to + min(d, w - ${W}));
     }
+% endif
 % else:
     ${alone("base", "to")}
 % endif

@@ -3,7 +3,7 @@
 ##   vector local size 1, inner 1: a work-item takes `chunk` rows one after another in vectors of 16 (double: 8) elements (CPUs)
 ##   loop   local size 1, inner 1: a work-item takes `chunk` rows one after another; LANES partial results keep loops vectorised (PoCL)
 ##   block  local size 1: a work-item takes 64 rows side by side, one per vector lane: short rows and columns (PoCL)
-##   few    local size 1, inner 1: rows that fit a vector, 16 of them side by side; `chunk` is a multiple of 16 (PoCL)
+##   few    local size 1, inner 1: rows that fit a vector, 16 of them side by side; `chunk` is a multiple of 16 (CPUs)
 ##   group  inner 1: one work-group of LANES work-items per row, combined in local memory (GPUs, Intel)
 ##   item   inner 1: one work-item per row, for short rows
 ##   column one work-item per row, neighbouring work-items on neighbouring columns; global (inner, outer)

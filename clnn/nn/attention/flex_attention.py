@@ -42,7 +42,15 @@ def noop_mask(batch, head, token_q, token_kv):
 
 
 def or_masks(*mask_mods):
-    """True where one of the masks is."""
+    """True where one of the masks is.
+
+    Example:
+        >>> from clnn.nn.attention.flex_attention import create_mask, or_masks
+        >>> mask = or_masks(lambda b, h, q, kv: q > kv, lambda b, h, q, kv: q == kv)
+        >>> create_mask(mask, None, None, 2, 2)
+        tensor([[[[ True, False],
+                  [ True,  True]]]])
+    """
     return _combined(mask_mods, "or_masks", lambda a, b: a | b)
 
 
@@ -90,6 +98,12 @@ def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None):
     """What a mask or score function gives for all indices: ``(B, H, Q_LEN, KV_LEN)``; B and H may be None for 1.
 
     Of a score function: False where it makes a score of 0 minus infinity.
+
+    Example:
+        >>> from clnn.nn.attention.flex_attention import create_mask
+        >>> create_mask(lambda b, h, q, kv: q >= kv, None, None, 2, 2)
+        tensor([[[[ True, False],
+                  [ True,  True]]]])
     """
     B, H = B or 1, H or 1
     at, full = _indices(B, H, Q_LEN, KV_LEN, device), (B, H, Q_LEN, KV_LEN)

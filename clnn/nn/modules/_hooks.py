@@ -46,17 +46,39 @@ def register_module_module_registration_hook(hook):
 
 
 def register_module_parameter_registration_hook(hook):
-    """Call ``hook(module, name, param)`` at every ``register_parameter``; a returned parameter replaces it."""
+    """Call ``hook(module, name, param)`` at every ``register_parameter``; a returned parameter replaces it.
+
+    Example:
+        >>> handle = nn.modules.module.register_module_parameter_registration_hook(lambda module, name, param: print(name))
+        >>> layer = nn.Linear(1, 1)
+        weight
+        bias
+        >>> handle.remove()
+    """
     return _register(_global_parameter_registration_hooks, hook)
 
 
 def register_module_forward_pre_hook(hook):
-    """Call ``hook(module, args)`` before every forward of every module, ahead of the module's own pre-hooks."""
+    """Call ``hook(module, args)`` before every forward of every module, ahead of the module's own pre-hooks.
+
+    Example:
+        >>> handle = nn.modules.module.register_module_forward_pre_hook(lambda module, args: print(type(module).__name__))
+        >>> y = nn.ReLU()(clnn.ones(1))
+        ReLU
+        >>> handle.remove()
+    """
     return _register_global_call_hook(_global_forward_pre_hooks, hook)
 
 
 def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
-    """Call ``hook(module, args, output)`` after every forward of every module, ahead of the module's own hooks."""
+    """Call ``hook(module, args, output)`` after every forward of every module, ahead of the module's own hooks.
+
+    Example:
+        >>> handle = nn.modules.module.register_module_forward_hook(lambda module, args, output: print(type(module).__name__))
+        >>> y = nn.ReLU()(clnn.ones(1))
+        ReLU
+        >>> handle.remove()
+    """
     flags = [_global_forward_hooks_with_kwargs] * with_kwargs + [_global_forward_hooks_always_called] * always_call
     return _register_global_call_hook(_global_forward_hooks, hook, *flags)
 
@@ -81,7 +103,14 @@ def register_module_full_backward_pre_hook(hook):
 
 
 def register_module_full_backward_hook(hook):
-    """Call ``hook(module, grad_input, grad_output)`` when the gradients of any module's inputs were computed."""
+    """Call ``hook(module, grad_input, grad_output)`` when the gradients of any module's inputs were computed.
+
+    Example:
+        >>> handle = nn.modules.module.register_module_full_backward_hook(lambda module, grad_input, grad_output: print(grad_output))
+        >>> nn.ReLU()(clnn.ones(1, requires_grad=True)).sum().backward()
+        (tensor([1.]),)
+        >>> handle.remove()
+    """
     _set_global_backward_kind(True)
     return _register_global_call_hook(_global_backward_hooks, hook)
 

@@ -2,6 +2,7 @@
 import copy
 
 import clnn
+from clnn.core.warn import warn
 from clnn.nn import functional as F
 from clnn.nn import init
 
@@ -31,13 +32,20 @@ def _is_causal(mask, hint):
     return hint is True and mask is not None
 
 
-def _packs(layer):
-    """Whether PyTorch has a form of an encoder layer for sequences of unequal length without padding."""
+def _no_packing(layer):
+    """Why PyTorch has no form of an encoder layer for sequences of unequal length without padding; empty where it has one."""
     attention = getattr(layer, "self_attn", None)
-    if not isinstance(layer, TransformerEncoderLayer) or layer.norm_first or attention.in_proj_bias is None or attention.num_heads % 2:
-        return False
-    known = layer.activation in (F.relu, F.gelu) or isinstance(layer.activation, (ReLU, GELU))
-    return known and attention.batch_first and attention._qkv_same_embed_dim and layer.norm1.eps == layer.norm2.eps
+    known = isinstance(layer, TransformerEncoderLayer)
+    reasons = (("encoder_layer was not TransformerEncoderLayer", lambda: not known),
+               ("encoder_layer.norm_first was True", lambda: layer.norm_first),
+               ("encoder_layer.self_attn.batch_first was not True(use batch_first for better inference performance)", lambda: not attention.batch_first),
+               ("encoder_layer.self_attn._qkv_same_embed_dim was not True", lambda: not attention._qkv_same_embed_dim),
+               ("encoder_layer.self_attn was passed bias=False", lambda: attention.in_proj_bias is None),
+               ("encoder_layer.activation_relu_or_gelu was not True",
+                lambda: layer.activation not in (F.relu, F.gelu) and not isinstance(layer.activation, (ReLU, GELU))),
+               ("encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps", lambda: layer.norm1.eps != layer.norm2.eps),
+               ("encoder_layer.self_attn.num_heads is odd", lambda: attention.num_heads % 2))
+    return next((text for text, holds in reasons if holds()), "")
 
 
 class _Layer(Module):
@@ -151,7 +159,10 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        self.use_nested_tensor = enable_nested_tensor and num_layers > 0 and _packs(self.layers[0])
+        why_not = _no_packing(encoder_layer) if enable_nested_tensor else ""
+        if why_not:
+            warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why_not}")
+        self.use_nested_tensor = enable_nested_tensor and not why_not
         self.mask_check = mask_check
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):

@@ -40,6 +40,12 @@ def consume_prefix_in_state_dict_if_present(state_dict, prefix):
     """Strip *prefix* from the keys (and the metadata keys) of a state dict, in place.
 
     Useful for a checkpoint that was saved from a wrapper: ``consume_prefix_in_state_dict_if_present(sd, "module.")``.
+
+    Example:
+        >>> state = {"module.weight": 1}
+        >>> nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+        >>> state
+        {'weight': 1}
     """
     for key in list(state_dict.keys()):
         if key.startswith(prefix):

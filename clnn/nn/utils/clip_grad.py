@@ -48,7 +48,15 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
 
 
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
-    """Multiply all gradients by ``min(1, max_norm / (total_norm + 1e-6))``, in place. Nothing is read back to the host."""
+    """Multiply all gradients by ``min(1, max_norm / (total_norm + 1e-6))``, in place. Nothing is read back to the host.
+
+    Example:
+        >>> w = clnn.ones(2, requires_grad=True)
+        >>> (w * clnn.tensor([3.0, 4.0])).sum().backward()
+        >>> clnn.nn.utils.clip_grads_with_norm_([w], 1.0, clnn.tensor(5.0))
+        >>> w.grad
+        tensor([0.6000, 0.8000])
+    """
     with clnn.no_grad():
         scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
         grads = _grads(parameters)
@@ -86,7 +94,15 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
 
 
 def clip_grad_value_(parameters, clip_value, foreach=None):
-    """Limit every element of the gradients to ``[-clip_value, clip_value]``, in place."""
+    """Limit every element of the gradients to ``[-clip_value, clip_value]``, in place.
+
+    Example:
+        >>> w = clnn.ones(2, requires_grad=True)
+        >>> (w * clnn.tensor([3.0, -0.5])).sum().backward()
+        >>> clnn.nn.utils.clip_grad_value_([w], 1.0)
+        >>> w.grad
+        tensor([ 1.0000, -0.5000])
+    """
     clip_value = float(clip_value)
     with clnn.no_grad():
         for grad in _grads(parameters):

@@ -24,7 +24,14 @@ def parameters_to_vector(parameters):
 
 
 def vector_to_parameters(vec, parameters):
-    """Set the parameters to the parts of *vec*, the reverse of :func:`parameters_to_vector`."""
+    """Set the parameters to the parts of *vec*, the reverse of :func:`parameters_to_vector`.
+
+    Example:
+        >>> layer = nn.Linear(2, 1)
+        >>> clnn.nn.utils.vector_to_parameters(clnn.tensor([1.0, 2.0, 3.0]), layer.parameters())
+        >>> layer.weight.tolist(), layer.bias.tolist()
+        ([[1.0, 2.0]], [3.0])
+    """
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected Tensor, but got: {type(vec).__name__}")
     start = 0

@@ -19,14 +19,26 @@ def _fused(weight, bias, mean, var, eps, gamma, beta, channel_shape):
 
 
 def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
-    """Weight and bias of the convolution that equals a convolution followed by the normalisation."""
+    """Weight and bias of the convolution that equals a convolution followed by the normalisation.
+
+    Example:
+        >>> w, b = clnn.nn.utils.fuse_conv_bn_weights(clnn.ones(1, 1, 1, 1), None, clnn.zeros(1), clnn.ones(1), 0.0, clnn.tensor([2.0]), clnn.tensor([1.0]))
+        >>> w.item(), b.item()
+        (2.0, 1.0)
+    """
     channel = 1 if transpose else 0
     shape = [-1 if d == channel else 1 for d in range(conv_w.dim())]
     return _fused(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape)
 
 
 def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
-    """Weight and bias of the linear layer that equals a linear layer followed by the normalisation."""
+    """Weight and bias of the linear layer that equals a linear layer followed by the normalisation.
+
+    Example:
+        >>> w, b = clnn.nn.utils.fuse_linear_bn_weights(clnn.ones(1, 1), None, clnn.zeros(1), clnn.ones(1), 0.0, clnn.tensor([2.0]), clnn.tensor([1.0]))
+        >>> w.item(), b.item()
+        (2.0, 1.0)
+    """
     return _fused(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
 
 

@@ -276,6 +276,12 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
 
     Args:
         leave_parametrized: keep its present value; ``False`` goes back to the original. Default: ``True``.
+
+    Example:
+        >>> layer = clnn.nn.utils.parametrizations.weight_norm(nn.Linear(2, 1))
+        >>> _ = clnn.nn.utils.parametrize.remove_parametrizations(layer, "weight")
+        >>> clnn.nn.utils.parametrize.is_parametrized(layer)
+        False
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -301,7 +307,13 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
 
 
 def type_before_parametrizations(module):
-    """The class the module had before its first parametrization."""
+    """The class the module had before its first parametrization.
+
+    Example:
+        >>> layer = clnn.nn.utils.parametrizations.weight_norm(nn.Linear(2, 1))
+        >>> clnn.nn.utils.parametrize.type_before_parametrizations(layer).__name__
+        'Linear'
+    """
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 

@@ -164,7 +164,14 @@ def _zero_at(mask, positions):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing but makes the mask."""
+    """Prunes nothing but makes the mask.
+
+    Example:
+        >>> layer = nn.Linear(2, 1, bias=False)
+        >>> _ = clnn.nn.utils.prune.Identity.apply(layer, "weight")
+        >>> layer.weight_mask
+        tensor([[1., 1.]])
+    """
 
     def compute_mask(self, t, default_mask):
         return default_mask
@@ -175,7 +182,14 @@ class Identity(BasePruningMethod):
 
 
 class RandomUnstructured(BasePruningMethod):
-    """Random entries. *amount*: a share (float) or number (int) of entries."""
+    """Random entries. *amount*: a share (float) or number (int) of entries.
+
+    Example:
+        >>> layer = nn.Linear(2, 2, bias=False)
+        >>> _ = clnn.nn.utils.prune.RandomUnstructured.apply(layer, "weight", amount=1)
+        >>> int(layer.weight_mask.sum())
+        3
+    """
 
     def __init__(self, amount):
         _validate_pruning_amount_init(amount)
@@ -191,7 +205,14 @@ class RandomUnstructured(BasePruningMethod):
 
 
 class L1Unstructured(BasePruningMethod):
-    """The entries with the smallest absolute values. *amount*: a share (float) or number (int) of entries."""
+    """The entries with the smallest absolute values. *amount*: a share (float) or number (int) of entries.
+
+    Example:
+        >>> layer = nn.Linear(2, 2, bias=False)
+        >>> _ = clnn.nn.utils.prune.L1Unstructured.apply(layer, "weight", amount=1)
+        >>> int(layer.weight_mask.sum())
+        3
+    """
 
     def __init__(self, amount):
         _validate_pruning_amount_init(amount)
@@ -231,7 +252,14 @@ class _Channels(BasePruningMethod):
 
 
 class RandomStructured(_Channels):
-    """Random channels along *dim*. *amount*: a share (float) or number (int) of channels."""
+    """Random channels along *dim*. *amount*: a share (float) or number (int) of channels.
+
+    Example:
+        >>> layer = nn.Linear(2, 2, bias=False)
+        >>> _ = clnn.nn.utils.prune.RandomStructured.apply(layer, "weight", amount=1, dim=0)
+        >>> int(layer.weight_mask.sum())
+        2
+    """
 
     def __init__(self, amount, dim=-1):
         _validate_pruning_amount_init(amount)
@@ -246,7 +274,14 @@ class RandomStructured(_Channels):
 
 
 class LnStructured(_Channels):
-    """The channels along *dim* with the smallest n-norms. *amount*: a share (float) or number (int) of channels."""
+    """The channels along *dim* with the smallest n-norms. *amount*: a share (float) or number (int) of channels.
+
+    Example:
+        >>> layer = nn.Linear(2, 2, bias=False)
+        >>> _ = clnn.nn.utils.prune.LnStructured.apply(layer, "weight", amount=1, n=2, dim=0)
+        >>> int(layer.weight_mask.sum())
+        2
+    """
 
     def __init__(self, amount, n, dim=-1):
         _validate_pruning_amount_init(amount)
@@ -261,7 +296,14 @@ class LnStructured(_Channels):
 
 
 class CustomFromMask(BasePruningMethod):
-    """A mask that is given."""
+    """A mask that is given.
+
+    Example:
+        >>> layer = nn.Linear(2, 1, bias=False)
+        >>> _ = clnn.nn.utils.prune.CustomFromMask.apply(layer, "weight", clnn.tensor([[1.0, 0.0]]))
+        >>> layer.weight_mask
+        tensor([[1., 0.]])
+    """
 
     PRUNING_TYPE = "global"
 
@@ -347,6 +389,12 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
         pruning_method: an unstructured method class.
         importance_scores: dictionary from pairs to tensors that decide instead of the values.
         kwargs: arguments of the method, such as ``amount``.
+
+    Example:
+        >>> net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+        >>> clnn.nn.utils.prune.global_unstructured([(net[0], "weight"), (net[1], "weight")], clnn.nn.utils.prune.L1Unstructured, amount=3)
+        >>> int(net[0].weight_mask.sum() + net[1].weight_mask.sum())
+        5
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")

@@ -17,6 +17,11 @@ class PackedSequence(_Fields):
         data: ``(sum of lengths, *)``.
         batch_sizes: how many sequences have each step.
         sorted_indices, unsorted_indices: the order of the sequences by falling length, and back (``None``: as they came).
+
+    Example:
+        >>> packed = nn.utils.rnn.pack_sequence([clnn.tensor([1, 2, 3]), clnn.tensor([4])])
+        >>> packed.data, packed.batch_sizes
+        (tensor([1, 4, 2, 3]), tensor([2, 1, 1]))
     """
 
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):

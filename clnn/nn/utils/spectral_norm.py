@@ -139,7 +139,13 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 
 
 def remove_spectral_norm(module, name="weight"):
-    """Undo :func:`spectral_norm`."""
+    """Undo :func:`spectral_norm`.
+
+    Example:
+        >>> layer = clnn.nn.utils.spectral_norm(nn.Linear(2, 2))
+        >>> sorted(name for name, _ in clnn.nn.utils.remove_spectral_norm(layer).named_parameters())
+        ['bias', 'weight']
+    """
     found = [(key, hook) for key, hook in module._forward_pre_hooks.items() if isinstance(hook, SpectralNorm) and hook.name == name]
     if not found:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")

@@ -80,7 +80,13 @@ def weight_norm(module, name="weight", dim=0):
 
 
 def remove_weight_norm(module, name="weight"):
-    """Undo :func:`weight_norm`."""
+    """Undo :func:`weight_norm`.
+
+    Example:
+        >>> layer = clnn.nn.utils.weight_norm(nn.Linear(2, 2))
+        >>> sorted(name for name, _ in clnn.nn.utils.remove_weight_norm(layer).named_parameters())
+        ['bias', 'weight']
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)

@@ -17,6 +17,8 @@ explain("cholesky", "LinAlgError when one is not positive definite.",
         "clnn.cholesky(clnn.tensor([[4., 2.], [2., 5.]]))", "tensor([[2., 0.],\n        [1., 2.]])")
 explain("cholesky_solve", "",
         "clnn.cholesky_solve(clnn.tensor([[8.], [9.]]), clnn.tensor([[2., 0.], [1., 2.]]))", "tensor([[1.3750],\n        [1.2500]])")
+explain("linalg_cholesky", "LinAlgError when one is not positive definite.",
+        "clnn.linalg.cholesky(clnn.tensor([[4., 2.], [2., 5.]]))", "tensor([[2., 0.],\n        [1., 2.]])")
 explain("linalg_qr", "", "clnn.linalg.qr(clnn.tensor([[2., 0.], [0., 3.]])).R.abs()", "tensor([[2., 0.],\n        [0., 3.]])")
 explain("qr", "", "clnn.qr(clnn.tensor([[2., 0.], [0., 3.]]))[1].abs()", "tensor([[2., 0.],\n        [0., 3.]])")
 explain("linalg_svd", "", "clnn.linalg.svd(clnn.tensor([[3., 0.], [0., 2.]])).S", "tensor([3., 2.])")

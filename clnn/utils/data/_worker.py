@@ -25,6 +25,10 @@ def get_worker_info():
     """The current worker's `WorkerInfo`, or None outside a `DataLoader` worker.
 
     An `IterableDataset` uses it to give every worker its share of the stream.
+
+    Example:
+        >>> clnn.utils.data.get_worker_info() is None
+        True
     """
     return getattr(_local, "info", None)
 

@@ -57,6 +57,7 @@ def default_convert(data):
 
     Example::
 
+        >>> import numpy as np
         >>> clnn.utils.data.default_convert([np.array([0, 1]), "text"])
         [tensor([0, 1]), 'text']
     """

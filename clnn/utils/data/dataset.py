@@ -36,6 +36,13 @@ class IterableDataset(Dataset):
     """A dataset that is a stream: a subclass defines `__iter__`.
 
     With several workers every worker iterates over its own copy; use `get_worker_info()` in `__iter__` to give each its share.
+
+    Example:
+        >>> class Count(clnn.utils.data.IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter(range(4))
+        >>> list(clnn.utils.data.DataLoader(Count(), batch_size=2))
+        [tensor([0, 1]), tensor([2, 3])]
     """
 
     def __iter__(self):
@@ -76,6 +83,11 @@ class TensorDataset(Dataset):
         *tensors: tensors whose first sizes are equal.
 
     Batches of a `DataLoader` are gathered on the tensors' device, without going through single samples.
+
+    Example:
+        >>> d = clnn.utils.data.TensorDataset(clnn.arange(4), clnn.arange(4) * 10)
+        >>> len(d), d[2]
+        (4, (tensor(2), tensor(20)))
     """
 
     def __init__(self, *tensors):
@@ -122,6 +134,10 @@ class StackDataset(Dataset):
 
     Args:
         *args: datasets, for tuple samples. **kwargs: named datasets, for dict samples. Not both.
+
+    Example:
+        >>> clnn.utils.data.StackDataset(x=[1, 2], y=[3, 4])[1]
+        {'x': 2, 'y': 4}
     """
 
     def __init__(self, *args, **kwargs):
@@ -166,6 +182,11 @@ class ConcatDataset(Dataset):
 
     Args:
         datasets: iterable of map-style datasets.
+
+    Example:
+        >>> d = clnn.utils.data.ConcatDataset([[1, 2], [3]])
+        >>> len(d), d[2]
+        (3, 3)
     """
 
     def __init__(self, datasets):
@@ -195,6 +216,13 @@ class ChainDataset(IterableDataset):
 
     Args:
         datasets: iterable of `IterableDataset`s.
+
+    Example:
+        >>> class Count(clnn.utils.data.IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter(range(2))
+        >>> list(clnn.utils.data.ChainDataset([Count(), Count()]))
+        [0, 1, 0, 1]
     """
 
     def __init__(self, datasets):
@@ -220,6 +248,10 @@ class Subset(Dataset):
 
     Args:
         dataset: a map-style dataset. indices: sequence of positions in it.
+
+    Example:
+        >>> list(clnn.utils.data.Subset(["a", "b", "c"], [2, 0]))
+        ['c', 'a']
     """
 
     def __init__(self, dataset, indices):

@@ -19,7 +19,19 @@ def host_rng(generator=None):
 
 
 class Sampler:
-    """Base of all samplers: a subclass defines `__iter__`, giving indices or lists of indices, and usually `__len__`."""
+    """Base of all samplers: a subclass defines `__iter__`, giving indices or lists of indices, and usually `__len__`.
+
+    Example:
+        >>> class Backwards(clnn.utils.data.Sampler):
+        ...     def __init__(self, source):
+        ...         self.source = source
+        ...     def __iter__(self):
+        ...         return iter(range(len(self.source))[::-1])
+        ...     def __len__(self):
+        ...         return len(self.source)
+        >>> list(clnn.utils.data.DataLoader([1, 2, 3], sampler=Backwards([1, 2, 3])))
+        [tensor([3]), tensor([2]), tensor([1])]
+    """
 
     def __init__(self, data_source=None):
         pass
@@ -36,6 +48,10 @@ class SequentialSampler(Sampler):
 
     Args:
         data_source: anything with a length.
+
+    Example:
+        >>> list(clnn.utils.data.SequentialSampler(["a", "b", "c"]))
+        [0, 1, 2]
     """
 
     def __init__(self, data_source):
@@ -56,6 +72,10 @@ class RandomSampler(Sampler):
         replacement: draw each index independently, so that it may come more than once.
         num_samples: how many indices; all by default.
         generator: source of randomness.
+
+    Example:
+        >>> sorted(clnn.utils.data.RandomSampler(["a", "b", "c"]))
+        [0, 1, 2]
     """
 
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
@@ -98,6 +118,10 @@ class SubsetRandomSampler(Sampler):
 
     Args:
         indices: sequence of indices. generator: source of randomness.
+
+    Example:
+        >>> sorted(clnn.utils.data.SubsetRandomSampler([5, 3]))
+        [3, 5]
     """
 
     def __init__(self, indices, generator=None):
@@ -119,6 +143,10 @@ class WeightedRandomSampler(Sampler):
         weights: sequence of non-negative weights, one an index.
         num_samples: how many indices. replacement: whether an index may come more than once.
         generator: source of randomness.
+
+    Example:
+        >>> list(clnn.utils.data.WeightedRandomSampler([0.0, 1.0], 3))
+        [1, 1, 1]
     """
 
     def __init__(self, weights, num_samples, replacement=True, generator=None):
@@ -186,6 +214,10 @@ class DistributedSampler(Sampler):
             where they are left out (ValueError if there is none).
         shuffle: permute all indices first, equally in all processes, by `seed` and the epoch given to `set_epoch`.
         seed: seed of the permutation. drop_last: drop samples instead of repeating some to make the shares equal.
+
+    Example:
+        >>> list(clnn.utils.data.DistributedSampler(["a", "b", "c", "d"], num_replicas=2, rank=1, shuffle=False))
+        [1, 3]
     """
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):

@@ -1,0 +1,168 @@
+"""Factories of the top-level namespace that are no operators: from buffers, windows, powers; and functions that read several dimensions on the host."""
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+
+from ._tensor.device import resolve
+from ._tensor.interop import from_array
+from ._tensor.return_types import named
+from ._tensor.tensor import Tensor
+from .core import dtype as dt
+from .core.shape import wrap_dim
+from .core.warn import warn
+from .graph.op import REGISTRY
+from .ops import creation
+def range(start, end=None, step=1, **kwargs):       # noqa: A001
+    """``start, start + step, ...`` up to and including ``end`` (deprecated in PyTorch; use ``arange``).
+
+    Example:
+        >>> clnn.range(1, 2, 0.5)
+        tensor([1.0000, 1.5000, 2.0000])
+    """
+    warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. Instead, use "
+         "torch.arange, which produces values in [start, end).")
+    if end is None:
+        start, end = 0, start
+    return creation.arange(start, end + step / 2, step, dtype=kwargs.pop("dtype", None) or dt._default_float, **kwargs)
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """A 1-d tensor with a copy of the elements in a Python buffer.
+
+    Example:
+        >>> clnn.frombuffer(bytearray([1, 2, 3]), dtype=clnn.uint8)
+        tensor([1, 2, 3], dtype=clnn.uint8)
+    """
+    return creation._done(from_array(np.frombuffer(buffer, dtype.np, count, offset), resolve(None)), requires_grad)
+
+
+def _window(name, fn, doc, shown):
+    def window(window_length, periodic=True, *args, dtype=None, layout=None, device=None, requires_grad=False, **kw):
+        n = window_length + 1 if periodic and window_length > 1 else window_length
+        values = fn(n, *args, **kw)[:window_length]
+        return creation._done(from_array(np.asarray(values, np.float64), resolve(device), dt.as_dtype(dtype) or dt._default_float), requires_grad)
+    window.__name__, window.__doc__ = name, f"{doc}\n\nExample:\n    >>> clnn.{name}(5, periodic=False)\n    tensor({shown})"
+    return window
+
+
+def _cosine(a, b=None):
+    def fn(n, alpha=a, beta=None):
+        beta = 1 - alpha if beta is None and b is None else b if beta is None else beta
+        return alpha - beta * np.cos(2 * np.pi * np.arange(n) / max(1, n - 1)) if n > 1 else np.ones(n)
+    return fn
+
+
+hann_window = _window("hann_window", _cosine(0.5), "Hann window: ``0.5 - 0.5 cos(2 pi n / N)``.", "[0.0000, 0.5000, 1.0000, 0.5000, 0.0000]")
+hamming_window = _window("hamming_window", _cosine(0.54, 0.46), "Hamming window: ``alpha - beta cos(2 pi n / N)``.", "[0.0800, 0.5400, 1.0000, 0.5400, 0.0800]")
+bartlett_window = _window("bartlett_window", np.bartlett, "Bartlett (triangular) window.", "[0.0000, 0.5000, 1.0000, 0.5000, 0.0000]")
+blackman_window = _window("blackman_window", np.blackman, "Blackman window: ``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``.",
+                          "[-1.3878e-17,  3.4000e-01,  1.0000e+00,  3.4000e-01, -1.3878e-17]")
+kaiser_window = _window("kaiser_window", lambda n, beta=12.0: np.kaiser(n, beta), "Kaiser window ``I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta)``.",
+                        "[5.2773e-05, 2.1567e-01, 1.0000e+00, 2.1567e-01, 5.2773e-05]")
+
+
+def vander(x, N=None, increasing=False):
+    """Vandermonde matrix: powers of the elements of ``x`` as columns.
+
+    Example:
+        >>> clnn.vander(clnn.tensor([1, 2, 3]))
+        tensor([[1, 1, 1],
+                [4, 2, 1],
+                [9, 3, 1]])
+    """
+    n = x.shape[-1] if N is None else N
+    powers = creation.arange(n, device=x.device) if increasing else creation.arange(n - 1, -1, -1, device=x.device)
+    return x.unsqueeze(-1) ** powers
+
+
+def gradient(input, *, spacing=1, dim=None, edge_order=1):
+    """Second-order estimates of the derivative along dimensions, as a tuple.
+
+    Args:
+        spacing: the distance of neighbours, a number for all dimensions or one for each; or, for each dimension, a 1-d tensor of coordinates.
+        dim: one dimension, or several; all of them by default.
+        edge_order: order of the estimates at the two ends, 1 or 2.
+
+    Example:
+        >>> clnn.gradient(clnn.tensor([1.0, 4.0, 9.0, 16.0]))
+        (tensor([3., 4., 6., 7.]),)
+    """
+    if input.dtype is dt.bool_:
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.")
+    dims = (dim,) if isinstance(dim, int) else tuple(dim) if dim is not None else tuple(builtins.range(input.ndim))
+    steps = spacing if isinstance(spacing, (list, tuple)) else [1 if spacing is None else spacing] * len(dims)
+    if len(steps) != len(dims):
+        raise RuntimeError("gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same length, but got a spacing "
+                           f"argument of length {len(steps)} and a dim argument of length {len(dims)}.")
+    if edge_order not in (1, 2):
+        raise RuntimeError("gradient only supports edge_order=1 and edge_order=2.")
+    for d in dims:
+        if sum([wrap_dim(o, input.ndim) == wrap_dim(d, input.ndim) for o in dims]) > 1:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+        if input.shape[d] < edge_order + 1:
+            raise RuntimeError("gradient expected each dimension size to be at least edge_order+1")
+    x = input if input.dtype.differentiable else input.float()
+    return tuple(_gradient(x, d, h, edge_order) for d, h in zip(dims, steps))
+
+
+def _gradient(x, d, h, edge_order):
+    """One dimension of :func:`gradient`: finite differences with distances ``l`` to the left and ``r`` to the right."""
+    n = x.shape[d]
+    at = [1] * x.ndim
+    at[d] = -1
+    gaps = h.diff() if isinstance(h, Tensor) and h.ndim else creation.full((n - 1,), h if isinstance(h, complex) else float(h), dtype=x.dtype, device=x.device)
+    gaps = gaps.to(x.dtype).reshape(at)
+    f = [x.narrow(d, k, n - 2) for k in builtins.range(3)]
+    l, r = gaps.narrow(d, 0, n - 2), gaps.narrow(d, 1, n - 2)           # noqa: E741
+    inner = (f[2] * l * l + f[1] * (r * r - l * l) - f[0] * r * r) / (l * r * (l + r))
+    ends = []
+    for i, j, sign in ((0, 1, 1), (n - 1, n - 2, -1)):                  # each end, its neighbour, and which way it looks
+        a = gaps.narrow(d, min(i, n - 2), 1)
+        u, v = x.narrow(d, i, 1), x.narrow(d, j, 1)
+        if edge_order == 1:
+            ends.append((v - u) * sign / a)
+        else:
+            b, w = gaps.narrow(d, min(i, n - 3) if sign < 0 else 1, 1), x.narrow(d, j + sign, 1)
+            ends.append(sign * (v * (a + b) / (a * b) - u * (2 * a + b) / (a * (a + b)) - w * a / (b * (a + b))))
+    return REGISTRY["cat"].fn([ends[0], inner, ends[1]], d)
+
+
+def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """Uninitialised memory of shape ``size`` that is dense in the order of dimensions ``physical_layout``, outermost first.
+
+    Example:
+        >>> clnn.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
+        (12, 1, 3)
+    """
+    if sorted(physical_layout) != list(builtins.range(len(size))):
+        raise RuntimeError(f"Duplicate dim not allowed, or wrong number of dimensions: size={list(size)}, physical_layout={list(physical_layout)}")
+    t = creation.empty([size[d] for d in physical_layout], dtype=dtype, device=device)
+    return creation._done(t.permute(*(list(physical_layout).index(d) for d in builtins.range(len(size)))), requires_grad)
+
+
+def histogramdd(input, bins, *, range=None, weight=None, density=False):  # noqa: A002
+    """Histogram of points (rows of ``input``) in several dimensions, and the edges of the bins (on the host).
+
+    Args:
+        input: shape (N, D).
+        bins: one number, D numbers, or D 1-d tensors of edges.
+        range: lower and upper ends of each dimension, 2 D numbers.
+
+    Example:
+        >>> hist, edges = clnn.histogramdd(clnn.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), bins=[2, 2])
+        >>> hist
+        tensor([[0., 1.],
+                [1., 1.]])
+    """
+    if not isinstance(bins, int) and len(bins) != input.shape[-1]:
+        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
+    points = np.asarray(input.detach().numpy()).reshape(-1, input.shape[-1])
+    edges = bins if isinstance(bins, int) else [b.numpy() if isinstance(b, Tensor) else b for b in bins]
+    limits = None if range is None else np.reshape(range, (-1, 2))
+    with np.errstate(all="ignore"):
+        counts, ends = np.histogramdd(points, edges, limits, weights=None if weight is None else weight.numpy().reshape(-1), density=density)
+    device = input._storage.device
+    return named("histogramdd", "hist", "bin_edges")(from_array(counts, device, input.dtype),
+                                                     tuple(from_array(np.asarray(e), device, input.dtype) for e in ends))

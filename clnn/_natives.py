@@ -1,0 +1,178 @@
+"""PyTorch's functions under its layers: ``native_layer_norm`` and its like, as graphs and older programs call them, with the statistics that they return."""
+from __future__ import annotations
+
+from ._tensor.tensor import Tensor
+from .core import dtype as dt
+from .core.shape import wrap_dim
+from .graph.op import REGISTRY
+
+
+def _fn(name):
+    return REGISTRY[name].fn
+
+
+def native_layer_norm(input, normalized_shape, weight, bias, eps):
+    """(layer_norm, mean, 1 / standard deviation) of ``input``; the statistics keep the normalised dimensions as 1.
+
+    Example::
+
+        >>> clnn.native_layer_norm(clnn.tensor([[0., 2.]]), (2,), None, None, 0.0)
+        (tensor([[-1.,  1.]]), tensor([[1.]]), tensor([[1.]]))
+    """
+    dims = tuple(range(-len(normalized_shape), 0))
+    var, mean = _fn("var_mean")(input.detach(), dims, correction=0, keepdim=True)
+    return _fn("layer_norm")(input, normalized_shape, weight, bias, eps), mean, (var + eps).rsqrt()
+
+
+def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """(batch_norm, mean, 1 / standard deviation of the batch per channel); the statistics are empty unless ``training``."""
+    out = _fn("batch_norm")(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    if not training:
+        return out, input.new_empty(0), input.new_empty(0)
+    var, mean = _fn("var_mean")(input.detach().to(input.dtype.acc_dtype), (0, *range(2, input.ndim)), correction=0)
+    return out, mean, (var + eps).rsqrt()
+
+
+def _native_batch_norm_legit(input, weight, bias, *rest):
+    return native_batch_norm(input, weight, bias, *(rest if len(rest) == 5 else (None, None, *rest)))
+
+
+def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
+    """(group_norm, mean, 1 / standard deviation) of ``input`` as (N, C, HxW); the statistics have the shape (N, group)."""
+    var, mean = _fn("var_mean")(input.reshape(N, group, -1), 2, correction=0)
+    out = _fn("group_norm")(input.reshape(N, C, HxW), group, weight, bias, eps)
+    return out.reshape(input.shape), mean, (var + eps).rsqrt()
+
+
+def native_dropout(input, p, train):
+    """(dropout, which elements were kept) of ``input``."""
+    if not train or p == 0:
+        return input.clone(), input.new_ones(input.shape, dtype=dt.bool_)
+    from .ops.random import rand_like
+    mask = rand_like(input, dtype=dt.float32) >= p
+    return input * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
+
+
+def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
+    """``grid_sample`` with numbers for its modes: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+    return _fn("grid_sample")(input, grid, ("bilinear", "nearest", "bicubic")[interpolation_mode], ("zeros", "border", "reflection")[padding_mode],
+                              bool(align_corners))
+
+
+grid_sampler_2d = grid_sampler_3d = grid_sampler
+
+
+def affine_grid_generator(theta, size, align_corners):
+    """``affine_grid`` under its old name."""
+    return _fn("affine_grid")(theta, size, bool(align_corners))
+
+
+def _softmax(input, dim, half_to_float=False):
+    return _fn("softmax")(input, dim, dt.float32 if half_to_float else None)
+
+
+def _log_softmax(input, dim, half_to_float=False):
+    return _fn("log_softmax")(input, dim, dt.float32 if half_to_float else None)
+
+
+def _safe_softmax(input, dim, dtype=None):
+    """softmax where rows of nothing but -inf give zeros."""
+    empty = (input == -float("inf")).all(dim, keepdim=True)
+    out = _fn("softmax")(_fn("where")(empty, 0.0, input), dim, dtype)          # not of -inf alone: its gradient would be NaN
+    return _fn("where")(empty, 0.0, out)
+
+
+def _backward_data(name):
+    def backward(grad_output, output, dim, input_dtype):
+        if grad_output.shape != output.shape:
+            raise RuntimeError(f"{name}_data: grad_output and output differ in shape; got {tuple(grad_output.shape)} and {tuple(output.shape)}")
+        at, shape = wrap_dim(dim, output.ndim), output.shape or (1,)        # the kernel takes neither -1 nor 0 dimensions
+        return _fn(name)(grad_output.to(output.dtype).reshape(shape), output.reshape(shape), at).reshape(output.shape).to(input_dtype)
+    backward.__name__ = f"{name}_data"
+    return backward
+
+
+_softmax_backward_data, _log_softmax_backward_data = _backward_data("_softmax_backward"), _backward_data("_log_softmax_backward")
+
+
+def norm_except_dim(v, pow=2, dim=0):               # noqa: A002
+    """The norm of ``v`` over all dimensions but ``dim``, which stays.
+
+    Example::
+
+        >>> clnn.norm_except_dim(clnn.tensor([[3., 4.], [0., 1.]]))
+        tensor([[5.],
+                [1.]])
+    """
+    if pow == 2:
+        from .nn.utils.weight_norm import norm_except_dim
+        return norm_except_dim(v, dim)
+    if dim == -1:
+        return v.norm(pow)
+    dim %= v.ndim
+    out = _fn("norm")(v, pow, tuple(d for d in range(v.ndim) if d != dim), True) if v.ndim > 1 else v.abs()
+    return out
+
+
+def _weight_norm(v, g, dim=0):
+    return v * (g / norm_except_dim(v, 2, dim))
+
+
+def _int_mm(input, mat2):
+    """The product of matrices of int8, in int32."""
+    for t in (input, mat2):
+        if t.dtype is not dt.int8:
+            raise RuntimeError(f"Expected self.dtype() to be of type int8, got {t.dtype}")
+    return _fn("matmul")(input.to(dt.int32), mat2.to(dt.int32))
+
+
+def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
+    """All elements, as the bits of float64 or int64, combined by exclusive or: a uint64 that differs where the data does.
+
+    Args:
+        dim: dimensions to combine; all by default.
+        mode: 0, the only one.
+    """
+    if mode != 0:
+        raise ValueError("Unknown hash_tensor mode")
+    dims = sorted({d % max(1, input.ndim) for d in ((dim,) if isinstance(dim, int) else dim)} or range(input.ndim))
+    if any(not input.shape[d] for d in dims):
+        raise IndexError(f"hash_tensor: Expected reduction dim {dims[0]} to have non-zero size.")
+    bits = input.to(dt.float64).view(dt.int64) if input.dtype.is_floating_point else input.to(dt.int64)
+    if not input.ndim:
+        return bits.view(dt.uint64)
+    kept = [d for d in range(input.ndim) if d not in dims]
+    rows = bits.permute(*kept, *dims).reshape([input.shape[d] for d in kept] + [-1])
+    while rows.shape[-1] > 1:                                   # halves on each other; the odd element stays
+        n = rows.shape[-1] // 2
+        low = rows[..., :n] ^ rows[..., n:2 * n]
+        rows = _fn("cat")((low, rows[..., 2 * n:]), -1) if rows.shape[-1] % 2 else low
+    out = rows[..., 0].contiguous().view(dt.uint64)
+    return out.reshape([1 if d in dims else n for d, n in enumerate(input.shape)]) if keepdim else out
+
+
+def _is_all_true(input):
+    return input.all()
+
+
+def _is_any_true(input):
+    return input.any()
+
+
+def sym_sum(args):
+    """The sum of numbers or of sizes that a trace holds as symbols."""
+    return sum(args)
+
+
+def sym_ite(b, t, f):
+    """``t`` if ``b`` else ``f``."""
+    return t if b else f
+
+
+def sym_sqrt(a):
+    """The square root of a number."""
+    import math
+    return math.sqrt(a)
+
+
+Tensor.hash_tensor = hash_tensor

@@ -1,0 +1,68 @@
+"""Whole modules in files: which of their classes and functions a file may name, and under which names they are written.
+
+A file can make an instance of a module's class without calling its ``__init__`` and set its attributes, no more: of a class that the running program
+has imported itself. Functions that modules keep (an activation, say) are operators of this library; a file can name them but not call them.
+"""
+import functools
+import sys
+
+from clnn._serialization.files import SerializationError
+from clnn._serialization.unpickle import Callable
+
+_OWN = __name__.partition(".")[0]
+_ELSEWHERE = {"ChannelShuffle": "channelshuffle", "MultiheadAttention": "activation"}       # files of PyTorch's nn.modules, where ours have other names
+_SAME = {"NonDynamicallyQuantizableLinear": "Linear"}
+_FUNCTIONS = ("torch", "torch.nn.functional", "torch._C._nn", "torch._C._VariableFunctions")
+
+
+def _base():
+    import clnn
+    return clnn.nn.Module
+
+
+def is_module(obj) -> bool:
+    """Whether ``obj`` is a module (of a network)."""
+    return isinstance(obj, _base())
+
+
+def written_name(named):
+    """The name of the module that a file gives for a class or function: PyTorch's, where it is one of this library."""
+    where, name = named.__module__, named.__name__
+    if isinstance(named, type) and where.partition(".")[0] == _OWN:
+        return f"torch.nn.modules.{_ELSEWHERE[name]}" if name in _ELSEWHERE else "torch" + where[len(_OWN):]
+    return where
+
+
+def own_function(name):
+    """The operator or function of ``nn.functional`` called ``name``, or None."""
+    import clnn
+    from clnn.graph.op import REGISTRY
+    found = getattr(clnn.nn.functional, name, None)
+    if found is None and name in REGISTRY:
+        found = REGISTRY[name].fn
+    return found if callable(found) and not isinstance(found, type) and not name.startswith("_") else None
+
+
+def _class(module, name):
+    """The class of modules that the program has under this name, or None."""
+    import clnn
+    places = [sys.modules.get(module)]
+    if module.partition(".")[0] == "torch":
+        places = [sys.modules.get(_OWN + module[len("torch"):]), clnn.nn if module.startswith("torch.nn.") else None]
+    for place in places:
+        found = getattr(place, _SAME.get(name, name) if place is clnn.nn else name, None)
+        if isinstance(found, type) and issubclass(found, clnn.nn.Module):
+            return found
+    return None
+
+
+def _not_called(name, *args):
+    raise SerializationError(f"load: the file calls {name}, where a saved module only has its attributes set")
+
+
+def find(module, name):
+    """What a file with whole modules may name beyond plain data, or None."""
+    kind = _class(module, name)
+    if kind is not None:
+        return Callable(name, functools.partial(_not_called, name), functools.partial(kind.__new__, kind))
+    return own_function(name) if module in _FUNCTIONS else None

@@ -1,0 +1,176 @@
+"""Modes of ``__torch_dispatch__``: while one is entered, operators ask it instead of computing.
+
+The question is written into the operators, in place, when a mode is entered, and taken out when the last one is left: no call asks for modes otherwise.
+What the mode computes is recorded for gradients as anything else.
+"""
+from __future__ import annotations
+
+import functools
+import threading
+from types import FunctionType
+
+from ..graph.op import REGISTRY
+from . import override, repeat
+from .tensor import Tensor
+from .wrapped import _aten, _bound, changes, found, local
+
+_FACTORIES = "arange empty empty_strided eye full linspace logspace ones rand randint randn randperm scalar_tensor zeros".split()
+_LIKE = "empty_like full_like ones_like rand_like randint_like randn_like zeros_like".split()
+_METHODS = dict(detach="detach", item="_local_scalar_dense", copy_="copy_", zero_="zero_", new_empty="new_empty", new_zeros="new_zeros", new_ones="new_ones",
+                new_full="new_full")
+_CASTS = dict(float="float32", double="float64", half="float16", bfloat16="bfloat16", long="int64", int="int32", short="int16", char="int8", byte="uint8",
+              bool="bool")
+_lock = threading.Lock()
+_entered, _recipes = [0], [True]
+_undo: list = []
+_shortcuts: list = []
+
+
+def ask(func, args, kwargs, otherwise):
+    """What the innermost mode makes of ``func``, with the mode left meanwhile; ``otherwise()`` where it answers NotImplemented."""
+    modes = local.modes
+    types = tuple([type(t) for t in found((*args, *kwargs.values()))])
+    local.modes = modes[:-1]
+    try:
+        rule = func.rules.get(type(modes[-1]))
+        got = rule(modes[-1], func, types, args, kwargs) if rule else modes[-1].__torch_dispatch__(func, types, args, kwargs)
+        return otherwise() if got is NotImplemented else got
+    finally:
+        local.modes = modes
+
+
+def push(mode):
+    """Enter ``mode`` in this thread."""
+    with _lock:
+        if not _entered[0]:
+            override.activate()                                 # so that its changes lie around these
+            _install()
+            repeat.on, _recipes[0] = False, repeat.on           # operators that are repeated from a recipe do not call those they are made of
+        _entered[0] += 1
+    local.modes = (*local.modes, mode)
+
+
+def pop():
+    """Leave the innermost mode."""
+    local.modes = local.modes[:-1]
+    with _lock:
+        _entered[0] -= 1
+        if not _entered[0]:
+            repeat.on = _recipes[0]
+            while _shortcuts:
+                op, op.together = _shortcuts.pop()
+            while _undo:
+                fn, fn.__code__, fn.__defaults__, fn.__kwdefaults__ = _undo.pop()
+
+
+def _put(fn, maker):
+    """Have ``fn`` do what ``maker`` makes of the function that it was."""
+    if fn.__code__.co_filename == override.__file__ and isinstance(getattr(fn, "__wrapped__", None), FunctionType):
+        fn = fn.__wrapped__                                     # inside of the question for __torch_function__
+    inner = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    inner.__kwdefaults__, inner.__dict__ = fn.__kwdefaults__, dict(fn.__dict__)
+    _undo.append((fn, fn.__code__, fn.__defaults__, fn.__kwdefaults__))
+    fn.__code__, fn.__defaults__ = override._code(fn.__code__.co_freevars).replace(co_name=fn.__code__.co_name), None
+    fn.__kwdefaults__ = {"_entry": maker(inner)}
+
+
+def _install():
+    from .. import _aten_calls as calls
+    import clnn
+    seen = set()
+    for op in {id(op): op for op in REGISTRY.values()}.values():
+        plain = getattr(op, "plain", None)
+        if plain is None:
+            continue
+        if op.together is not None:                             # gradients by the operators that their rules are made of
+            _shortcuts.append((op, op.together))
+            op.together = None
+        if op.kind != "composite":
+            target = getattr(plain, "fast", plain)
+            _put(target, functools.partial(_leaf, op))
+        elif op.name in calls.EXPLICIT or op.name == "clone":
+            _put(plain, functools.partial(_whole, op.name, calls.EXPLICIT.get(op.name, lambda args, kwargs: "default")))
+        if op.inplace:
+            for name in (op.name, *op.aliases):
+                method = Tensor.__dict__.get(name + "_")
+                if type(method) is FunctionType and id(method) not in seen:
+                    seen.add(id(method))
+                    _put(method, functools.partial(_whole, op.name + "_", lambda args, kwargs, name=op.name: calls.overload_of(name, args[1:])))
+    for name in (*_FACTORIES, *_LIKE):
+        _put(getattr(clnn, name), functools.partial(_whole, name, _factory_overload(name)))
+    _put(clnn.tensor, _lifted)
+    for name, aten in _METHODS.items():
+        if type(Tensor.__dict__.get(name)) is FunctionType:
+            _put(Tensor.__dict__[name], functools.partial(_whole, aten, lambda args, kwargs: "default"))
+    for name in ("to", *_CASTS):
+        _put(Tensor.__dict__[name], functools.partial(_cast, name))
+
+
+def _factory_overload(name):
+    if name == "arange":
+        return lambda args, kwargs: ("default", "start", "start_step")[max(0, min(len(args), 3) - 1)]
+    if name == "randint":
+        return lambda args, kwargs: "low" if len(args) > 2 or "low" in kwargs else "default"
+    return lambda args, kwargs: "memory_format" if name == "empty" else "default"
+
+
+def _lifted(inner):
+    """The entry of ``tensor``, which makes one of a program's numbers."""
+    def entry(args, kwargs):
+        r = inner(*args, **kwargs)
+        return ask(_aten("lift_fresh"), (r,), {}, lambda: r) if local.modes else r
+    return entry
+
+
+def _leaf(op, inner):
+    """The entry of an operator that computes by itself."""
+    from .._aten_calls import call_for, steps_of
+
+    def entry(args, kwargs):
+        if not local.modes:
+            return inner(*args, **kwargs)
+        out = kwargs.get("out")
+        if op.kind == "elementwise" and len(args) == len(op.params) + 1:
+            args, out = args[:-1], args[-1]
+        values = _bound(op, args, kwargs)
+        if op.name == "_basic_index":
+            r = values[0]
+            for name, overload, given in steps_of(values[1], values[0]):
+                r = ask(_aten(name, overload), (r, *given), {}, lambda: inner(*args, **kwargs))
+            return r
+        func, its_args, its_kwargs = call_for(op, values)
+        r = ask(func, its_args, its_kwargs, lambda: inner(*args, **kwargs))
+        if op.public == 1 and isinstance(r, (tuple, list)) and r and not op.variadic:
+            r = r[0]
+        if out is not None:
+            from .inplace import set_out
+            return set_out(out, r)
+        return r
+    return entry
+
+
+def _whole(name, overload, inner):
+    """The entry of a function that one operator of aten stands for."""
+    def entry(args, kwargs):
+        if not local.modes:
+            return inner(*args, **kwargs)
+        out = kwargs.pop("out", None)
+        r = ask(_aten(name, overload(args, kwargs)), args, kwargs, lambda: inner(*args, **kwargs))
+        if out is not None:
+            from .inplace import set_out
+            return set_out(out, r)
+        return r
+    return entry
+
+
+
+def _cast(name, inner):
+    """The entry of ``to`` and of the methods named after dtypes."""
+    from ..core import dtype as dt
+
+    def entry(args, kwargs):
+        if not local.modes:
+            return inner(*args, **kwargs)
+        wanted = changes(args[0], args[1:] if name == "to" else (dt.from_name(_CASTS[name]),), kwargs)
+        return args[0] if wanted is None else ask(_aten("_to_copy"), (args[0],), wanted, lambda: inner(*args, **kwargs))
+    return entry

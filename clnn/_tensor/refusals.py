@@ -1,0 +1,122 @@
+"""What PyTorch refuses though the kernels here could compute it, in one table: dtypes of the first tensor, and numbers where it wants tensors.
+
+``declare.py`` reads it: an entry need not say it, and a program that runs here runs there.
+"""
+from __future__ import annotations
+
+import functools
+
+from ..core import dtype as dt
+from ..core.warn import called_by_program, warn
+from .tensor import Tensor
+
+_BOOL = (dt.bool_,)
+_WHOLE = (dt.bool_, *dt.INTS)
+_DTYPES = ((_BOOL, """floor ceil trunc round positive dot vdot inner addcmul _clamp_min _clamp_max _clamp_both _trunc_divide _pow bitwise_left_shift
+                      bitwise_right_shift corrcoef cov isin kthvalue median nanmedian topk threshold hardtanh relu6 index_reduce bucketize
+                      searchsorted trapezoid cumulative_trapezoid linalg_vander max_pool1d max_pool2d max_pool3d"""),
+           (_WHOLE, """hypot logaddexp logaddexp2 igamma igammac lerp stft glu gaussian_nll_loss soft_margin_loss multi_margin_loss
+                       multilabel_margin_loss adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d segment_reduce orgqr
+                       mse_loss"""),
+           (dt.INTS, "max_unpool1d max_unpool2d max_unpool3d _im2col linalg_solve_triangular"))
+REFUSED = {name: dtypes for dtypes, names in _DTYPES for name in names.split()}
+
+# By operator, which of the first two arguments may be a number: none, or the second one.
+_TENSORS = dict.fromkeys("""atan2 fmax fmin gcd lcm heaviside hypot igamma igammac logaddexp logaddexp2 logical_and logical_or logical_xor maximum minimum
+                            nextafter complex polar ldexp dist kl_div soft_margin_loss poisson_nll_loss pairwise_distance""".split(), 2)
+_FIRST = dict.fromkeys("eq ne lt le gt ge fmod copysign rsub clamp_min clamp_max clamp".split(), 1)
+TENSORS = {**_TENSORS, **_FIRST}
+# Whose ``out=`` has to have the dtype of the result; all others convert.
+EXACT = frozenset("""abs addbmm addmm addmv all aminmax any amax amin argmax argmin baddbmm bitwise_not bmm bucketize ceil cross det diag diff dot
+                     floor frac gather heaviside inner inverse isin linalg_cholesky_ex linalg_cross linalg_eigh linalg_eigvalsh
+                     linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve
+                     linalg_matrix_norm linalg_multi_dot linalg_norm linalg_qr linalg_slogdet linalg_solve linalg_solve_ex linalg_solve_triangular
+                     linalg_svd linalg_svdvals linalg_vector_norm logcumsumexp lu_solve linear masked_select matmul matrix_power mm msort multinomial mv
+                     nonzero norm qr scatter_add scatter_reduce searchsorted slogdet svd take_along_dim tensordot tril triu vdot
+                     avg_pool2d avg_pool3d complex conj_physical float_power frexp gelu hardshrink histc histogram index_add index_copy index_reduce
+                     index_select isneginf isposinf log_softmax logsigmoid lu_unpack nan_to_num nanquantile narrow_copy neg ormqr polar quantile
+                     round scatter sgn sign signbit slice_scatter softmax softplus softshrink take triangular_solve trunc where""".split())
+_KINDS = {dt.bool_: "bool", dt.int64: "int"}
+_C_NAMES = {dt.float32: "float", dt.float64: "double", dt.int64: "long int", dt.int32: "int", dt.int16: "short int", dt.int8: "signed char",
+            dt.uint8: "unsigned char", dt.complex64: "c10::complex<float>", dt.complex128: "c10::complex<double>"}
+
+
+# Functions that give way to others: PyTorch says so once to a program that calls them.
+_GOING = dict(qr="linalg.qr", cholesky="linalg.cholesky", lu="linalg.lu_factor / torch.linalg.lu_factor_ex", triangular_solve="linalg.solve_triangular",
+              lu_solve="linalg.lu_solve")
+DEPRECATED = {name: f"torch.{name} is deprecated in favor of torch.{new} and will be removed in a future PyTorch release."
+              for name, new in _GOING.items()}
+DEPRECATED["chain_matmul"] = ("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, which accepts "
+                              "a list of two or more tensors rather than multiple parameters.")
+
+
+_said = set()
+always = False               # what has been said is said again (set_warn_always)
+
+
+def old_form(op) -> None:
+    """Say once that a factor before the operands it scales is PyTorch's way of before 1.5."""
+    if always or op.name not in _said:
+        _said.add(op.name)
+        factor = "alpha" if "alpha" in op.params else "value"
+        warn(f"This overload of {op.name} is deprecated: give the factor by name, {op.name}(..., {factor}=...)")
+
+
+def no_number(op, at: int, kind: str):
+    name = op.params[at]
+    return TypeError(f"{op.name}(): argument '{name}' (position {at + 1}) must be Tensor, not {kind}")
+
+
+def declared(op) -> None:
+    """Take the dtypes that the table refuses from those that ``op`` declares."""
+    less = REFUSED.get(op.name)
+    if less:
+        op.dtypes = tuple([d for d in op.dtypes or dt.REAL + (dt.COMPLEXES if op.complex else ()) if d not in less])
+
+
+def of_tensors(op, rule):
+    """The result rule of an elementwise operator, which refuses numbers where the table does."""
+    count = TENSORS.get(op.name)
+    if not count:
+        return rule
+
+    def call(common, kinds):
+        for at in range(count):
+            if kinds[at] % 3 == 0:
+                row = dt.ALL[kinds[at] // 3]
+                raise no_number(op, at, _KINDS.get(row, "complex" if row.is_complex else "float"))
+        return rule(common, kinds)
+    return call
+
+
+def same_dtype(op, out, result) -> None:
+    """Raise when the target ``out`` of an operator in ``EXACT`` has another dtype than its result."""
+    for o, r in zip(out, result) if isinstance(out, (tuple, list)) else ((out, result),):
+        if isinstance(o, Tensor) and isinstance(r, Tensor) and o.dtype is not r.dtype:
+            raise RuntimeError(f"Expected out tensor to have dtype {spoken(r.dtype)}, but got {spoken(o.dtype)} instead ({op.name})")
+
+
+def spoken(row) -> str:
+    return _C_NAMES.get(row, row.name)
+
+
+def guarded(op, body):
+    """The body of an operator, which refuses what the table does before it computes."""
+    less, count, waiting = REFUSED.get(op.name), TENSORS.get(op.name, 0), op.name in DEPRECATED
+    if not less and not count and not waiting:
+        return body
+
+    @functools.wraps(body)
+    def call(*args, **kwargs):
+        if waiting and (always or op.name not in _said) and called_by_program():
+            _said.add(op.name)
+            warn(DEPRECATED[op.name])
+        for at in range(min(count, len(args))):
+            if isinstance(args[at], (int, float, complex)):
+                raise no_number(op, at, type(args[at]).__name__)
+        first = args[0] if args else kwargs.get(op.params[0])
+        if less and isinstance(first, Tensor) and first.dtype in less:
+            from .elementwise import unsupported
+            raise unsupported(op, first.dtype)
+        return body(*args, **kwargs)
+    return call

@@ -1,0 +1,83 @@
+"""What ``grad_fn`` shows of operators made of others, where PyTorch has one operator: the name of the whole, not of its last part."""
+from __future__ import annotations
+
+import functools
+
+from .tensor import Tensor
+
+_WHOLE = set("""masked_fill masked_scatter masked_select index_add index_copy index_fill index_reduce index_select index_put scatter scatter_add scatter_reduce put take
+    glu repeat roll tril triu trace addmm addmv addr addbmm baddbmm addcmul addcdiv lerp nan_to_num dist pixel_shuffle pixel_unshuffle channel_shuffle
+    slice_scatter select_scatter diagonal_scatter block_diag embedding_bag segment_reduce cdist ldexp select diag_embed rot90 kthvalue var_mean std_mean""".split())
+_UPSAMPLE = {"nearest": "UpsampleNearest{0}D", "nearest-exact": "UpsampleNearestExact{0}D", "linear": "UpsampleLinear1D", "bilinear": "UpsampleBilinear2D",
+             "trilinear": "UpsampleTrilinear3D", "bicubic": "UpsampleBicubic2D", "area": "AdaptiveAvgPool{0}D"}
+
+
+def _interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False, **_):
+    return _UPSAMPLE[mode].format(input.ndim - 2) + ("Aa" if antialias else "")
+
+
+def _matmul(input, other, **_):
+    a, b = input, other
+    low, high = sorted((a.ndim, b.ndim))
+    if high == 1:
+        return "Dot"
+    if low == high == 2:
+        return "Mm"
+    return ("Mv" if a.ndim == 2 else "Squeeze") if high == 2 else "UnsafeView" if a.ndim >= b.ndim or low != 2 else "Clone"
+
+
+def _linear(input, weight, bias=None, **_):
+    if input.ndim == 2:
+        return "Mm" if bias is None else "Addmm"
+    return "View" if bias is not None or input.ndim == 1 else "UnsafeView"
+
+
+def _squeeze(input, dim=None, **_):
+    return "Squeeze", 0 if dim is None else 1 if isinstance(dim, int) else 2
+
+
+def _pow(input, exponent, **_):
+    return "Pow", 0 if not isinstance(exponent, Tensor) else 1 if isinstance(input, Tensor) else 2
+
+
+def _pad(input, pad, mode="constant", value=None, **_):
+    return {"reflect": f"ReflectionPad{len(pad) // 2}D", "replicate": f"ReplicationPad{len(pad) // 2}D"}.get(mode, "ConstantPadNd")
+
+
+def _median(input, dim=None, keepdim=False, **_):
+    return "Median", 0 if dim is None else 1
+
+
+_BY_CALL = {"pad": _pad, "median": _median, "interpolate": _interpolate, "matmul": _matmul, "linear": _linear, "squeeze": _squeeze, "pow": _pow}
+_OTHERS = {"matrix_exp": "LinalgMatrixExp", "affine_grid": "AffineGridGenerator", "cross": "LinalgCross", "linalg_cross": "LinalgCross", "rms_norm": "Mul",
+           "linalg_solve": "LinalgSolveEx", "adaptive_max_pool2d": "AdaptiveMaxPool2D", "adaptive_max_pool3d": "AdaptiveMaxPool3D"}
+
+
+def _rule(name):
+    """The name, or a function of the arguments that gives it; None where the last part is what PyTorch shows, too."""
+    known = _OTHERS.get(name) or ("".join(part.capitalize() for part in name.split("_")) if name in _WHOLE else None)
+    return _BY_CALL.get(name) if known is None else f"{known}Backward0"
+
+
+def _text(got):
+    name, number = got if isinstance(got, tuple) else (got, 0)
+    return f"{name}Backward{number}"
+
+
+def labelled(name, body):
+    """``body``, whose results show the operator's name in their ``grad_fn``."""
+    rule = _rule(name)
+    if rule is None:
+        return body
+
+    @functools.wraps(body)
+    def call(*args, **kwargs):
+        result = body(*args, **kwargs)
+        for r in result if isinstance(result, tuple) else (result,):
+            if r.__class__ is not Tensor or not r._rg:
+                continue
+            node = r._grad_fn
+            if hasattr(node, "label") and not any(getattr(a, "_grad_fn", None) is node for a in args):
+                node.label = rule if rule.__class__ is str else _text(rule(*args, **kwargs))
+        return result
+    return call

@@ -1,0 +1,168 @@
+"""Short launches in the calling thread.
+
+Waking a CPU driver's threads takes 5-30 microseconds, and a host that waits for their result sleeps and wakes as long. Work that is shorter
+than that is done at once by the thread that asks for it, where the driver can: Intel's CPU runtime has queues of that kind, PoCL has a second
+device in its platform. A launch goes there only when nothing enqueued before it is still running, so the order of all work stays what
+it was, and only while launches of its kind take less time there than the threads' wake-up is worth.
+"""
+from __future__ import annotations
+
+from time import perf_counter as clock
+
+import numpy as np
+
+from ..core.config import config
+
+__all__ = ["Inline", "clock", "open_for"]
+
+BYTES = 320 << 10           # of all buffers of a launch together: more is never tried
+_LIMIT = {"intel-cpu": 8e-6, "pocl": 14e-6}     # seconds that a launch may take, by flavour
+_LOCAL_THREAD = 1 << 31     # CL_QUEUE_THREAD_LOCAL_EXEC_ENABLE_INTEL of cl_intel_exec_by_local_thread
+_WAKE = 60e-6               # seconds that PoCL's threads take to wake up
+_BUILD = 0.1                # seconds that a kernel's build for another queue takes
+_PATIENCE = 1000            # times that a recorded list waits for the device rather than be built for its queue, too
+_LIST = 512                 # launches of a recorded list that may run here
+_SCALARS = frozenset((int, float, bytes, str, type(None), np.ndarray))
+
+
+class Cost:
+    """What launches of one kernel and size take in the calling thread.
+
+    ``seconds`` is a running mean; ``skip`` launches go to the threads before the next try, ``penalty`` after the next failure; ``slow`` runs in a
+    row took far too long.
+    """
+
+    __slots__ = ("seconds", "skip", "penalty", "slow", "waits")
+
+    def __init__(self):
+        self.seconds, self.skip, self.penalty, self.slow, self.waits = -1.0, 0, 4, 0, 0
+
+
+class Inline:
+    """The way of short launches of one device.
+
+    Args:
+        device: the :class:`~clnn.runtime.device.Device`.
+        queue: runs each command in the calling thread before the call returns.
+        twin: the device that builds for this queue, or None where it takes the kernels of ``device``.
+    """
+
+    def __init__(self, device, queue, twin=None):
+        self.device, self.queue, self.twin = device, queue, twin
+        self.limit = _LIMIT[device.flavour]
+
+    def idle(self) -> bool:
+        """Nothing that was enqueued before is still running."""
+        last = self.device.last
+        return last is None or last.command_execution_status == 0
+
+    def cost_of(self, args):
+        """A new Cost, or None where the buffers are too large for a try."""
+        return Cost() if self.small(args) else None
+
+    def cost_of_all(self, lists):
+        """A new Cost of a recorded list of launches, given the arguments of each; None where one of them or all together are too much."""
+        return Cost() if 0 < len(lists) <= _LIST and all(map(self.small, lists)) else None
+
+    def takes_list(self, cost, built_for_threads) -> bool:
+        """Whether a recorded list runs here now. ``built_for_threads``: its kernels are not built for this queue."""
+        if cost is None:
+            return False
+        if cost.skip:
+            cost.skip -= 1
+            return False
+        if self.idle():
+            return True
+        if self.twin is None or built_for_threads or cost.waits > _PATIENCE:
+            return False
+        cost.waits += 1
+        self.device.last.wait()
+        return True
+
+    @staticmethod
+    def small(args) -> bool:
+        nbytes = 0
+        for a in args:
+            if type(a) not in _SCALARS:
+                nbytes += getattr(a, "size", 0)      # what is no buffer is refused by the launch
+                if nbytes > BYTES:
+                    return False
+        return True
+
+    def takes(self, kernel, key, args):
+        """The Cost of a launch of ``kernel`` with sizes ``key`` if it shall run here now, else None."""
+        cost = kernel.costs.get(key)
+        if cost is None:
+            if len(kernel.costs) > 4096:
+                kernel.costs.clear()
+            cost = kernel.costs[key] = Cost()
+        if cost.skip:
+            cost.skip -= 1
+            return None
+        return cost if self.small(args) and self.free(kernel) else None
+
+    def free(self, kernel) -> bool:
+        """Whether a short launch of ``kernel`` runs here now."""
+        idle = self.idle()
+        if self.twin is None:
+            return idle
+        here, there = self.kernel(kernel).last_args is not None, kernel.last_args is not None
+        if here is idle or here and there:
+            return idle
+        if not here and not there:
+            return True
+        # it would have to be built for the other queue: only where that is worth it
+        if kernel.lost > _BUILD:
+            return idle
+        if there:
+            kernel.lost += _WAKE
+            return False
+        start = clock()
+        self.device.last.wait()
+        kernel.lost += clock() - start
+        return True
+
+    def kernel(self, kernel):
+        """The kernel that this queue takes in place of ``kernel``."""
+        return kernel if self.twin is None else kernel.twin or kernel.twin_for(self.twin)
+
+    def took(self, cost, seconds):
+        """Learn from a run."""
+        limit = self.limit
+        if cost.seconds < 0.0:          # the first run may have waited for the driver's compiler, or for memory
+            cost.seconds = 0.0
+            return
+        # a single long run may be another process's fault: it counts as twice the limit at most
+        mean = cost.seconds = 0.75 * cost.seconds + 0.25 * min(seconds, 2 * limit)
+        cost.slow = cost.slow + 1 if seconds > 4 * limit else 0
+        if mean > limit or cost.slow > 1:
+            cost.skip, cost.seconds = cost.penalty * (64 if cost.slow > 1 else 1), limit
+            cost.penalty = min(2 * cost.penalty, 4096)
+        elif cost.penalty > 4:
+            cost.penalty -= 1
+
+
+class Twin:
+    """A second device of the same context, as programs see it: all else is that of the first."""
+
+    def __init__(self, device, cl_device):
+        self.main, self.cl_device, self.name = device, cl_device, cl_device.name.strip()
+        self.declares_builtins = device.declares_builtins
+
+    def __getattr__(self, key):
+        return getattr(self.main, key)
+
+
+def open_for(device):
+    """The inline way of an opened device, or None where its driver has none."""
+    import pyopencl as cl
+    if not config.inline:
+        return None
+    if device.record.companion is not None:
+        return Inline(device, cl.CommandQueue(device.context, device.record.companion), Twin(device, device.record.companion))
+    if device.flavour == "intel-cpu" and "cl_intel_exec_by_local_thread" in device.extensions:
+        try:
+            return Inline(device, cl.CommandQueue(device.context, device.cl_device, properties=_LOCAL_THREAD))
+        except cl.Error:
+            return None
+    return None

@@ -1,0 +1,37 @@
+"""Worker threads of CPU drivers have a core each; all other threads of the process stay free."""
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from clnn.runtime.device import default_device
+
+_PROGRAM = """
+import json, os
+import clnn
+assert clnn.ones(5).sum().item() == 5
+cores = [os.sched_getaffinity(int(t)) for t in os.listdir("/proc/self/task")]
+print(json.dumps([sorted(min(c) for c in cores if len(c) == 1), len(os.sched_getaffinity(0))]))
+"""
+
+
+def pinned(**settings):
+    """(cores of the threads that have one to themselves, how many the program's own thread may use) in a new process."""
+    done = subprocess.run([sys.executable, "-c", _PROGRAM], env={**os.environ, **settings}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs Linux and two cores")
+@pytest.mark.skipif(default_device().flavour not in ("pocl", "intel-cpu"), reason="drivers of CPUs")
+def test_workers_have_a_core_each():
+    all_cores = sorted(os.sched_getaffinity(0))
+    if default_device().compute_units != len(all_cores):
+        pytest.skip("the driver does not use all cores of this process, or more")
+    cores, own = pinned()
+    own_threads = all_cores if default_device().flavour == "pocl" else all_cores[1:]      # Intel's calling thread works, too
+    assert own == len(all_cores) and set(own_threads) <= set(cores)
+    if default_device().flavour == "pocl":      # Intel's runtime may do the same of its own accord
+        assert pinned(CLNN_AFFINITY="0") == [[], len(all_cores)]

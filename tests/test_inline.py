@@ -1,0 +1,148 @@
+"""Short launches in the calling thread: the same order and the same bits as those of the driver's threads."""
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import clnn
+from clnn.runtime import inline
+from clnn.runtime.device import default_device
+
+
+@pytest.fixture
+def side():
+    device = default_device()
+    device.queue                                        # opened
+    if device.inline is None:
+        pytest.skip("this driver runs nothing in the calling thread")
+    return device.inline
+
+
+def count_inline(side, monkeypatch):
+    """A list that grows by one with each launch in the calling thread, none of which seems long however busy the machine is."""
+    seen = []
+    plain = side.took
+    monkeypatch.setattr(side, "took", lambda cost, seconds: seen.append(seconds) or plain(cost, 0.0))
+    return seen
+
+
+def test_small_work_runs_here_and_large_work_does_not(side, monkeypatch):
+    def chain(x):                                       # of no other test: nothing is known of its kernel, for no queue is it built
+        return clnn.cosh(x * 1.21875) - x.abs() * 0.8125
+    x, large = clnn.randn(100), clnn.randn(1 << 20)
+    clnn.synchronize()
+    seen = count_inline(side, monkeypatch)
+    for _ in range(3):
+        chain(x).tolist()
+    assert len(seen) == 3
+    chain(large)[:3].tolist()
+    assert len(seen) <= 4                               # the three values that are read, at most
+
+
+@pytest.mark.parametrize("reads", [False, True], ids=["free", "read"])
+def test_order_of_large_and_small_work(side, reads):
+    rng = np.random.default_rng(3)
+    a = rng.integers(-4, 5, (700, 700)).astype(np.float32)
+    small = rng.integers(-4, 5, 64).astype(np.float32)
+    X, s, x, t = clnn.tensor(a), clnn.tensor(small), a.copy(), small.copy()
+    for n in range(12):
+        X[n] += s.sum() % 7                              # large after small
+        x[n] += t.sum() % 7
+        X = clnn.remainder(X @ X.T, 7) if n % 3 == 0 else X + 1
+        x = np.mod(x @ x.T, 7) if n % 3 == 0 else x + 1
+        s = s + X[n, :64]                               # small after large
+        t = t + x[n, :64]
+        s[n] = X[n].amax()
+        t[n] = x[n].max()
+        if reads:
+            assert s[n].item() == t[n]
+    assert np.array_equal(s.numpy(), t) and np.array_equal(X.numpy(), x)
+
+
+def test_bits_are_those_of_the_threads(side, monkeypatch):
+    def results():
+        clnn.manual_seed(5)
+        x = clnn.randn(33, 17)
+        y = clnn.softmax(x, 1) @ clnn.tanh(x).T
+        return y.sum(0).numpy(), clnn.rand(7).numpy(), x.var().item()
+    here = results()
+    monkeypatch.setattr(side.device, "inline", None)
+    there = results()
+    assert all(np.array_equal(a, b) for a, b in zip(here, there))
+
+
+def test_what_takes_long_goes_to_the_threads(side):
+    cost = inline.Cost()
+    side.took(cost, 1.0)                                # the first run may have built something
+    assert cost.skip == 0
+    side.took(cost, side.limit / 2)
+    side.took(cost, 1.0)                                # once: another process's fault
+    assert cost.skip == 0
+    side.took(cost, side.limit / 2)
+    for _ in range(9):
+        side.took(cost, 1.5 * side.limit)               # a little too long: soon tried again
+    first = cost.skip
+    assert first > 0
+    side.took(cost, 1.0)
+    side.took(cost, 1.0)
+    assert cost.skip > 4 * first
+    for _ in range(5000):
+        side.took(cost, side.limit / 2)
+    assert cost.penalty == inline.Cost().penalty
+
+
+def test_recorded_lists_run_here_or_there(side, monkeypatch):
+    @clnn.compile
+    def fn(x, y):
+        return (x @ y).softmax(0), clnn.rand(3)
+    x, y = clnn.randn(6, 6), clnn.randn(6, 6)
+    expected = (x @ y).softmax(0).numpy()
+    seen = count_inline(side, monkeypatch)
+    for _ in range(4):
+        fn(x, y)
+    clnn.synchronize()
+    seen.clear()
+    assert np.array_equal(fn(x, y)[0].numpy(), expected) and len(seen) == 1
+    with monkeypatch.context() as m:
+        m.setattr(side.device, "inline", None)
+        clnn.manual_seed(1)
+        got, draw = fn(x, y)
+        assert np.array_equal(got.numpy(), expected) and len(seen) == 1
+    clnn.manual_seed(1)
+    z = clnn.randn(6, 6)
+    clnn.manual_seed(1)
+    got, again = fn(x, z)
+    assert np.array_equal(again.numpy(), draw.numpy())
+    assert np.array_equal(got.numpy(), (x @ z).softmax(0).numpy())
+
+
+def test_threads_of_the_program(side):
+    failures = []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(40):
+            a = rng.integers(-9, 9, (rng.integers(2, 300), 8)).astype(np.float32)
+            if not np.array_equal((clnn.tensor(a) + seed).sum(0).numpy(), (a + seed).sum(0)):
+                failures.append(seed)
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+
+
+@pytest.mark.parametrize("on", ["0", "1"])
+def test_the_switch(side, on):
+    code = ("import os, clnn\nfrom clnn.runtime.device import default_device, list_devices\n"
+            "assert clnn.ones(5).sum().item() == 5\n"
+            "print(default_device().inline is not None, 'POCL_DEVICES' in os.environ, [d.name for d in list_devices()])")
+    env = {k: v for k, v in os.environ.items() if k != "POCL_DEVICES"}
+    done = subprocess.run([sys.executable, "-c", code], env={**env, "CLNN_INLINE": on}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    used, left, names = done.stdout.split(" ", 2)
+    assert used == str(on == "1") and left == "False" and "basic-" not in names
