@@ -99,10 +99,12 @@ def test_copies_are_seen(prof):
 
 
 def test_device_and_host_share_a_clock(prof):
-    window = prof._finished
+    window, noted = prof._finished, prof._finished.started
     for x in prof.launches():
         assert x.start is not None and x.end >= x.start
-        assert x.start > x.queued - 20e6 and window.started - 20e6 < x.start and x.end < window.stopped + 20e6
+        # not its own x.queued: the host notes that after the call, however long others had the core in between
+        assert noted - 20e6 < x.start and x.end < window.stopped + 20e6
+        noted = x.queued
     ends = [x.start for x in prof.launches()]
     assert ends == sorted(ends), "an in-order queue runs launches in order"
 
