@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import functools
 import gc
+import sys
 import warnings
 import weakref
+from collections import Counter
 
 from ._results import keeps_tensors, map_tensors
 from ._tensor import tape
 from ._tensor.backward import grad as grad_of
 from ._tensor.device import resolve
 from ._tensor.grad_mode import state
-from ._tensor.tensor import Tensor, edge, make
+from ._tensor.tensor import Tensor, edge, make, make_view
 from .compiler import _inside, _now
 from .graph.node import Storage, held
 from .runtime.capture import Recording
 
+_refcount = sys.getrefcount
 WARMUP = 2              # ordinary runs first: they build kernels, fill caches and create optimizer state
 MAX_RECORDINGS = 32
 
@@ -28,7 +31,7 @@ def _flatten(value, leaves):
     """Tensors go to ``leaves``; the returned key describes everything else."""
     if isinstance(value, Tensor):
         leaves.append(value)
-        return ("T", tuple(value.shape), value.dtype, id(value._storage.device), value._rg)
+        return ("T", value.shape, value.dtype, id(value._storage.device), value._rg)
     if isinstance(value, (list, tuple)):
         return (type(value).__name__, *[_flatten(v, leaves) for v in value])
     if isinstance(value, dict):
@@ -147,9 +150,12 @@ class Captured:
         self.outs = []
         outs = []
         map_tensors(lambda t: outs.append(t) or t, self.result)
+        moving, kept = self._moving(outs), {id(ref()) for ref, _ in self.homes}
+        given = {id(t._storage): k for k, t in enumerate(self.inputs)}
         for t in outs:
-            kept = any(ref() is t._storage for ref, _ in self.homes)
-            self.outs.append((t, None if kept else self.recording.handle(t._storage.buf)))
+            st = t._storage
+            self.outs.append((t, given[id(st)] if id(st) in given else None if id(st) in kept else self.recording.handle(st.buf)))
+        self.moving = {id(t): (handle.int_ptr, handle.size) for t, handle in self.outs if id(t) in moving}
         # a graph that backward() already walked is finished business; another one can be walked later
         self.tracked = [t for t in outs if t._grad_fn is not None and not getattr(t._grad_fn, "freed", False)]
         self.backward, self.walk = None, None
@@ -157,6 +163,20 @@ class Captured:
             self.leaves = _leaves(self.tracked)
         self.recording.finish()
         self.memory = self.recording.memory
+
+    def _moving(self, outs):
+        """The ids of the outputs that replays write to fresh memory at once: those that nothing but the result refers to."""
+        times = Counter([t._storage.buf.int_ptr for t in outs])
+        launches = self.recording.launches_by_address()
+        found = set()
+        for t in outs:
+            st, address = t._storage, t._storage.buf.int_ptr
+            # the result, the list, the loop and the call; the tensor, the loop and the call; the storage and the call
+            alone = _refcount(t) <= 4 and _refcount(st) <= 3 and _refcount(st.buf) <= 2
+            # binding a kernel to other memory takes less than a copy does, unless many kernels use it
+            if alone and times[address] == 1 and address not in self.addresses and 0 < launches.get(address, 0) <= 8 + (st.nbytes >> 14):
+                found.add(id(t))
+        return found
 
     def busy(self):
         """True while a forward replay waits for its backward: its saved values must not be overwritten."""
@@ -174,19 +194,28 @@ class Captured:
         self.last = [t._storage.buffer() for t in inputs]
         for address, buf in zip(self.addresses, self.last):
             recording.bind(address, buf)
-        recording.replay(refresh)
+        fresh = {key: device.alloc(nbytes) for key, (_, nbytes) in self.moving.items()}
+        recording.replay(refresh, [(address, fresh[key]) for key, (address, _) in self.moving.items()])
         walk = None
         if self.tracked:
             walk = Replayed(self, inputs)
             self.walk = weakref.ref(walk)
         outs = iter(self.outs)
-        return map_tensors(lambda t: self._renewed(*next(outs), walk), self.result)
+        return map_tensors(lambda t: self._renewed(*next(outs), walk, fresh, inputs), self.result)
 
-    def _renewed(self, t, handle, walk):
-        """What stands for the recorded output ``t`` after a replay."""
-        if handle is None:
+    def _renewed(self, t, where, walk, fresh, inputs):
+        """What stands for the recorded output ``t`` after a replay. ``where`` its value is: None in ``t`` itself, the number of an input, or a handle of
+        the recorded memory, for which there may be a buffer in ``fresh``."""
+        if where is None:
             return t
-        got = _fresh(self.device, t, handle)
+        if where.__class__ is int:
+            got = _part(inputs[where], t)
+        else:
+            buf = fresh.get(id(t))
+            if buf is None:
+                buf = self.device.alloc(t._storage.nbytes)
+                self.device.copy(where, buf, t._storage.nbytes)
+            got = _on(buf, t)
         for nr, tracked in enumerate(self.tracked):
             if tracked is t:
                 got._grad_fn, got._out_nr, got._rg = walk, nr, True
@@ -207,15 +236,20 @@ class Captured:
         return self.backward.replay(seeds, refresh=False)
 
 
-def _fresh(device, t, handle):
-    """A tensor of its own with the value that a replay left in ``t``'s memory."""
+def _on(buf, t):
+    """A tensor like ``t`` on memory of its own."""
     st = t._storage
-    buf = device.alloc(st.nbytes)
-    device.copy(handle, buf, st.nbytes)
-    got = make(Storage(device, st.nbytes, buf), t.shape, t.dtype, t._numel)
+    got = make(Storage(st.device, st.nbytes, buf), t.shape, t.dtype, t._numel)
     if not t._dense:
         got._strides, got._offset, got._dense = t._strides, t._offset, False
     return got
+
+
+def _part(given, t):
+    """The input ``given``, or the part of its memory that ``t`` is of the recorded one's."""
+    if (given.shape, given._strides, given._offset, given.dtype) == (t.shape, t._strides, t._offset, t.dtype):
+        return given
+    return make_view(given, t.shape, t._strides, t._offset, t.dtype)
 
 
 def _leaves(outputs):
@@ -275,18 +309,19 @@ class Compiled:
         stance = _now["stance"]
         if stance == "force_eager":
             return self._fn(*args, **kwargs)
-        with _inside():
-            return self._call(args, kwargs, stance)
-
-    def _call(self, args, kwargs, stance):
         inputs = []
         try:
-            key = (_flatten(args, inputs), _flatten(kwargs, inputs), self._modes())
+            key = (_flatten(args, inputs), _flatten(kwargs, inputs) if kwargs else (), self._modes())
         except RecursionError:
-            return self._fn(*args, **kwargs)
+            key = None
         got = self._recordings.get(key)
-        if got is not None:
-            return self._fn(*args, **kwargs) if got.tracked and got.busy() else got.replay(inputs)
+        if got is not None and not (got.tracked and got.busy()):
+            return got.replay(inputs)
+        with _inside():
+            return self._fn(*args, **kwargs) if key is None or got is not None else self._unrecorded(args, kwargs, stance, key, inputs)
+
+    def _unrecorded(self, args, kwargs, stance, key, inputs):
+        """A call that no recording serves yet."""
         if stance.endswith("on_recompile") and key not in self._runs:
             return self._unseen(stance, args, kwargs)
         if key in self.fallbacks:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections import Counter
 
 import numpy as np
 
@@ -129,18 +130,34 @@ class Recording:
 
     def bind(self, address, buf):
         """Let every launch that used the memory at ``address`` use ``buf`` from now on."""
-        self.bound[address] = buf
-        self.way.bind(address, buf)
+        if self.bound.get(address) is not buf:
+            self.bound[address] = buf
+            self.way.bind(address, buf)
 
     def set_scalar(self, call, argument, value):
         self.scalars[call, argument] = value
         self.way.set_scalar(call, argument, value)
 
-    def replay(self, refresh=True):
-        """Enqueue the whole list again, with random numbers and refreshed scalars advanced."""
+    def launches_by_address(self):
+        """How many launches use each buffer; none that a transfer uses, too."""
+        found, elsewhere = Counter(), set()
+        for call in self.calls:
+            if isinstance(call[0], str):
+                elsewhere.update(a.int_ptr for a in call[1] if hasattr(a, "int_ptr"))
+            else:
+                found.update([a.int_ptr for a in call[-1] if hasattr(a, "int_ptr")])
+        return {address: n for address, n in found.items() if address not in elsewhere}
+
+    def replay(self, refresh=True, results=()):
+        """Enqueue the whole list again, with random numbers and refreshed scalars advanced.
+
+        ``results``: (address, buffer) of memory that is to be replaced this time.
+        """
         device = self.device
         at_once = launcher.recorders is None and device.inline is not None and device.inline.takes_list(self.cost, self.way is self.ways.get(None))
         way = self._go(at_once)
+        for address, buf in results:
+            way.bind(address, buf)
         if refresh:
             for fn in self.refreshers:
                 fn()
@@ -184,7 +201,7 @@ class Way:
     """
 
     def __init__(self, calls, pick):
-        self.entries, self.kernels, self.users, self.bound = [], {}, {}, {}
+        self.entries, self.kernels, self.users = [], {}, {}
         for n, call in enumerate(calls):
             if isinstance(call[0], str):
                 self.entries.append((_TRANSFERS[call[0]], call[1]))
@@ -202,11 +219,8 @@ class Way:
             self.entries.append((launcher._enqueue, (own, gs, ls)))
 
     def bind(self, address, buf):
-        if self.bound.get(address) is buf:
-            return
         for kernel, i in self.users.get(address, ()):
             kernel.set_arg(i, buf)
-        self.bound[address] = buf
 
     def set_scalar(self, call, argument, value):
         self.kernels[call]._set_arg_buf(argument, packed(value))
