@@ -13,12 +13,14 @@ import json, os
 import clnn
 assert clnn.ones(5).sum().item() == 5
 cores = [os.sched_getaffinity(int(t)) for t in os.listdir("/proc/self/task")]
-print(json.dumps([sorted(min(c) for c in cores if len(c) == 1), len(os.sched_getaffinity(0))]))
+batch = [os.sched_getscheduler(int(t)) == os.SCHED_BATCH for t in os.listdir("/proc/self/task")]
+print(json.dumps([sorted(min(c) for c in cores if len(c) == 1), len(os.sched_getaffinity(0)), sum(batch), os.sched_getscheduler(0)]))
 """
 
 
 def pinned(**settings):
-    """(cores of the threads that have one to themselves, how many the program's own thread may use) in a new process."""
+    """(cores of the threads that have one to themselves, how many the program's own thread may use, how many threads do not take a core from others when
+    they wake up, the program's own policy) in a new process."""
     done = subprocess.run([sys.executable, "-c", _PROGRAM], env={**os.environ, **settings}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -30,8 +32,8 @@ def test_workers_have_a_core_each():
     all_cores = sorted(os.sched_getaffinity(0))
     if default_device().compute_units != len(all_cores):
         pytest.skip("the driver does not use all cores of this process, or more")
-    cores, own = pinned()
+    cores, own, patient, policy = pinned()
     own_threads = all_cores if default_device().flavour == "pocl" else all_cores[1:]      # Intel's calling thread works, too
-    assert own == len(all_cores) and set(own_threads) <= set(cores)
+    assert own == len(all_cores) and set(own_threads) <= set(cores) and patient == len(own_threads) and policy == os.SCHED_OTHER
     if default_device().flavour == "pocl":      # Intel's runtime may do the same of its own accord
-        assert pinned(CLNN_AFFINITY="0") == [[], len(all_cores)]
+        assert pinned(CLNN_AFFINITY="0") == [[], len(all_cores), 0, os.SCHED_OTHER]

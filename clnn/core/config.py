@@ -9,7 +9,7 @@ variable                  meaning
 ``CLNN_EAGER``            ``1``: run each operator at once instead of fusing (the oracle for fusion, and for debugging)
 ``CLNN_DEBUG``            ``1``: wait after each launch, so that an error names the launch that caused it
 ``CLNN_INLINE``           ``0``: short launches on CPUs wake the driver's threads like long ones instead of running in the calling thread
-``CLNN_AFFINITY``         ``0``: worker threads of CPU drivers are not given a core each
+``CLNN_AFFINITY``         ``0``: worker threads of CPU drivers are not given a core each and the batch policy
 ``CLNN_TENSOR_CORES``     ``0``: no tensor cores for matrix products (``emulate``: their kernels without the instruction, on any device, for tests)
 ``CLNN_PROBE_TIMEOUT``    seconds that a driver gets to prove itself on its first sight (default 60)
 ========================= ==========================================================================================

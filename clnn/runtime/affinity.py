@@ -1,8 +1,11 @@
-"""A core for each worker thread of a CPU driver.
+"""A core for each worker thread of a CPU driver, and the policy by which it gets it.
 
 Linux wakes a thread near the one that wakes it. On a machine of few cores two workers that slept between launches then often share a core for tens of
 milliseconds while the other idles, and products take twice their time. PoCL starts its threads when platforms are listed, Intel's runtime, whose
 calling thread works as well, all but one with the context. The program's own threads stay free.
+
+A worker that wakes up also takes the core from the thread that woke it, at every launch, so that the program could not go on while the device works.
+Threads of the batch policy wait for their turn instead; the others have begun meanwhile.
 """
 from __future__ import annotations
 
@@ -49,5 +52,6 @@ class Watch:
         with contextlib.suppress(OSError):      # a thread that ended, or a sandbox that refuses
             for thread, core in zip(started, cores[callers:]):
                 os.sched_setaffinity(thread, {core})
+                os.sched_setscheduler(thread, os.SCHED_BATCH, os.sched_param(0))
             return True
         return False
