@@ -34,6 +34,6 @@ def test_workers_have_a_core_each():
         pytest.skip("the driver does not use all cores of this process, or more")
     cores, own, patient, policy = pinned()
     own_threads = all_cores if default_device().flavour == "pocl" else all_cores[1:]      # Intel's calling thread works, too
-    assert own == len(all_cores) and set(own_threads) <= set(cores) and patient == len(own_threads) and policy == os.SCHED_OTHER
+    assert own == len(all_cores) and set(own_threads) <= set(cores) and patient >= len(own_threads) and policy == os.SCHED_OTHER
     if default_device().flavour == "pocl":      # Intel's runtime may do the same of its own accord
         assert pinned(CLNN_AFFINITY="0") == [[], len(all_cores), 0, os.SCHED_OTHER]
