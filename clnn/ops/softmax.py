@@ -14,17 +14,18 @@ from ..core.warn import warn
 
 
 FEW = 5                     # elements of a row from which on a vector serves it
+SEVERAL = 128               # elements up to which rows are worked on together (kernels/softmax/few.cl.mako)
 
 
-def row_plan(device, rows, n, inner=1, vector=True, few=0):
+def row_plan(device, rows, n, inner=1, vector=True, lanes=0):
     """How rows are given to work-items (see kernels/softmax/rows.cl.mako): (FORM, LANES, chunk, global size, local size).
-    ``few``: lanes of a vector for rows that fit one, where the template has that form."""
+    ``lanes``: of a vector, where the template works on short rows together."""
     chunk = max(1, min(max(4096 // max(n, 1), -(-rows // 256)), -(-rows // (4 * device.compute_units))))
+    if lanes and device.is_cpu and inner == 1 and FEW <= n <= SEVERAL and (n < lanes or rows >= lanes):
+        chunk = lanes * max(1, min(16384 // (n * lanes), rows // (4 * lanes * device.compute_units)))
+        return "few" if n < lanes else "several", 1, chunk, (-(-rows // chunk),), (1,)
     if vector and device.is_cpu and inner == 1 and n >= 16:
         return "vector", 1, chunk, (-(-rows // chunk),), (1,)
-    if device.is_cpu and inner == 1 and FEW <= n <= few:
-        chunk = max(1, min(64, rows // (64 * device.compute_units))) * 16
-        return "few", 1, chunk, (-(-rows // chunk),), (1,)
     if device.loops:
         if inner > 1 or n < 32:
             return "block", 1, 1, (rows // inner * -(-inner // 64) if inner > 1 else -(-rows // 64),), (1,)
@@ -50,7 +51,7 @@ def _launch(path, tensors, out, dim, log):
     shape, device = out.shape, out._storage.device
     outer, n, inner = _split(shape, dim)
     if out._numel:
-        form, lanes, chunk, gs, ls = row_plan(device, outer * inner, n, inner, few=8 if out.dtype is dt.float64 else 16)
+        form, lanes, chunk, gs, ls = row_plan(device, outer * inner, n, inner, lanes=64 // out.dtype.acc_dtype.itemsize)
         run(device, path, dict(T=out.dtype, FORM=form, LANES=lanes, LOG=log), gs, ls, *tensors, out, outer * inner, n, inner, chunk)
     return out
 
@@ -111,7 +112,7 @@ def _np_softmax(x, dim=-1, **_):
 
 def _samples():
     x = np.random.default_rng(0).normal(0, 2, (3, 5, 70))
-    return [((x, 1), {}), ((x, -1), {}), ((x[:, :, :9], 2), {}), ((x[0, 0], 0), {}), ((x, 0), {})]
+    return [((x, 1), {}), ((x, -1), {}), ((x[:, :, :9], 2), {}), ((x.reshape(50, 21), 1), {}), ((x[0, 0], 0), {}), ((x, 0), {})]
 
 
 _ERRORS = (((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range"),)

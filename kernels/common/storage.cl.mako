@@ -121,3 +121,5 @@ static inline long clnn_f2l(float v) {
 #else
 #define clnn_f2l(v) ((long)(v))
 #endif
+//@ CLNN_SHUFFLE
+#define CLNN_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)     /* one instruction, which (float16)(a.s0, b.s0, ...) may not become */

@@ -10,7 +10,7 @@
     gy = lambda i: f"LD_{T.name}(g, {at(i)})"
     yy = lambda i: f"LD_{T.name}(y, {at(i)})"
     ADD = lambda a, b: f"{a} + {b}"
-    S = "s[l]" if rows.attr.per_row(FORM) else "s"
+    S = rows.attr.value(FORM)("s")
 %>\
 ${rows.vectors(FORM, T)}
 ${rows.expo(FORM, T)}
@@ -18,7 +18,7 @@ __kernel void softmax_backward(IN(${T.c}, g), IN(${T.c}, y), OUT(${T.c}, gx), co
     PTR_IN(${T.c}, g);
     PTR_IN(${T.c}, y);
     PTR_OUT(${T.c}, gx);
-${rows.begin(FORM)}
+${rows.begin(FORM, ACC=ACC)}
 % if LOG:
 ${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = {gy(i)};")}
 ${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(gx, {at(i)}, {gy(i)} - rows_exp({yy(i)}) * {S});")}

@@ -1,36 +1,43 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="rows" file="/softmax/rows.cl.mako"/>\
+<%namespace name="few" file="/softmax/few.cl.mako"/>\
 ## y = softmax or log-softmax of x along one dimension: x and y are dense (outer, n, inner).
 ##
 ## Parameter  legal values
 ## T          dtype row of x and y (float)
-## FORM       vector | loop | block | few | group | item | column, see rows.cl.mako
+## FORM       vector | loop | block | few | several | group | item | column, see rows.cl.mako
 ## LANES      1 | 16 | 64; LOG  0 | 1
 ## Per row: the largest element m, the sum s of exp(x - m), then exp(x - m) / s, or x - m - log(s).
-## Where rows are contiguous, 32- and 64-bit floats keep exp(x - m) in y between the passes; else it is computed again.
+## Where rows are contiguous, 32- and 64-bit floats keep exp(x - m) in y between the passes, rows that are worked on together keep it in registers or next to them; else it is computed again.
 <%
     ACC = T.acc
-    KEEP = T.itemsize > 2 and not LOG and FORM in ("vector", "loop", "group")
+    TOGETHER, W = FORM in rows.attr.TOGETHER, rows.attr.width(ACC)
+    KEEP = not LOG and (TOGETHER or T.itemsize > 2 and FORM in ("vector", "loop", "group"))
     at = rows.attr.place(FORM)
     load = lambda i: f"LD_{T.name}(x, {at(i)})"
     MAX = lambda a, b: f"({b} > {a} ? {b} : {a})"
     ADD = lambda a, b: f"{a} + {b}"
     # per-row values: scalars, or arrays over the rows of a block
-    V = (lambda name: name + "[l]") if rows.attr.per_row(FORM) else (lambda name: name)
+    V = rows.attr.value(FORM)
     expo = lambda i: f"rows_exp({load(i)} - {V('m')})"
-    keep = f"ST_{T.name}(y, PLACE, e);" if KEEP else ""
+    aside = few.attr.kept(FORM, W)
+    keep = lambda i: "" if not KEEP else f"vstore{W}(e, 0, {aside(i)});" if TOGETHER else f"ST_{T.name}(y, {at(i)}, e);"
+    kept = lambda i: f"vload{W}(0, {aside(i)})" if TOGETHER else f"LD_{T.name}(y, {at(i)})"
 %>\
 ${rows.vectors(FORM, T)}
 ${rows.expo(FORM, T)}
 __kernel void softmax(IN(${T.c}, x), OUT(${T.c}, y), const long rows, const long n, const long inner, const long chunk) {
     PTR_IN(${T.c}, x);
     PTR_OUT(${T.c}, y);
-${rows.begin(FORM)}
+% if KEEP and TOGETHER:
+    ${ACC} kept[${few.attr.room(FORM, W)}];
+% endif
+${rows.begin(FORM, ACC=ACC)}
 ${rows.fold(FORM, LANES, ACC, "m", "-INFINITY", MAX, lambda i: f"const E_T e = {load(i)};")}
-${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = {expo(i)}; {keep.replace('PLACE', at(i))}")}
+${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = {expo(i)}; {keep(i)}")}
 ${rows.each_row(FORM, ACC, "r", ("clnn_log(s_)" if ACC == "float" else "log(s_)") if LOG else "1 / s_")}
 % if KEEP:
-${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(y, {at(i)}, LD_{T.name}(y, {at(i)}) * {V('r')});")}
+${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(y, {at(i)}, {kept(i)} * {V('r')});")}
 % elif LOG:
 ${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(y, {at(i)}, {load(i)} - {V('m')} - {V('r')});")}
 % else:

@@ -3,29 +3,33 @@
 ##   vector local size 1, inner 1: a work-item takes `chunk` rows one after another in vectors of 16 (double: 8) elements (CPUs)
 ##   loop   local size 1, inner 1: a work-item takes `chunk` rows one after another; LANES partial results keep loops vectorised (PoCL)
 ##   block  local size 1: a work-item takes 64 rows side by side, one per vector lane: short rows and columns (PoCL)
-##   few    local size 1, inner 1: rows that fit a vector, 16 of them side by side; `chunk` is a multiple of 16 (CPUs)
+##   few    local size 1, inner 1: rows of fewer elements than a vector has lanes, as many together; `chunk` is a multiple of that (CPUs)
+##   several  the same for longer rows, of up to 128 elements
 ##   group  inner 1: one work-group of LANES work-items per row, combined in local memory (GPUs, Intel)
 ##   item   inner 1: one work-item per row, for short rows
 ##   column one work-item per row, neighbouring work-items on neighbouring columns; global (inner, outer)
-## In each form partial results are folded in a fixed order. Statements given to fold and each are written with LD_<dtype>(p, i),
-## ST_<dtype>(p, i, v) and the type E_T, which stand for one element, or for a vector of them in vector form.
+## In each form partial results are folded in a fixed order. Statements given to fold and each are written with LD_<dtype>(p, i) and
+## ST_<dtype>(p, i, v) for elements of rows, LC_<dtype>(p, i) for those of operands that all rows share and the type E_T, which stand for one element,
+## or for a vector of them in the forms vector, few and several. Values of the row are called value(FORM)(name). An element may be visited twice.
 <%!
     import re
 
     def one(text, ACC):
         """The statements for a single element."""
-        return re.sub(r"\bE_T\b", ACC, re.sub(r"\bST_(\w+)\(", r"store_\1(", re.sub(r"\bLD_(\w+)\(", r"load_\1(", text)))
+        return re.sub(r"\bE_T\b", ACC, re.sub(r"\bST_(\w+)\(", r"store_\1(", re.sub(r"\b(?:LD|LC)_(\w+)\(", r"load_\1(", text)))
 
     def many(text, ACC):
         """The statements for a vector."""
-        return re.sub(r"\bE_T\b", ACC + str(width(ACC)), re.sub(r"\b(LD|ST)_(\w+)\(", r"\1V_\2(", text))
+        return re.sub(r"\bE_T\b", ACC + str(width(ACC)), re.sub(r"\b(LD|LC|ST)_(\w+)\(", r"\1V_\2(", text))
 
     def width(ACC):
         return 8 if ACC == "double" else 16
 
-    def per_row(FORM):
-        """How many rows the values that belong to rows are kept of; 0: of one, in a scalar."""
-        return dict(block=64, few=16).get(FORM, 0)
+    TOGETHER = ("few", "several")
+
+    def value(FORM):
+        """How statements of fold and each name a value that belongs to the row."""
+        return (lambda name: name + "[l]") if FORM == "block" or FORM in TOGETHER else (lambda name: name)
 
     def place(FORM):
         if FORM == "block":
@@ -40,33 +44,35 @@
 % for T in {d.name: d for d in dtypes}.values():
 ${vec.vector_io(T, width(T.acc))}
 #define LDV_${T.name}(p, i) ldv_${T.name}((p) + (i))
+#define LCV_${T.name}(p, i) ldv_${T.name}((p) + (i))
 #define STV_${T.name}(p, i, v) stv_${T.name}((p) + (i), v)
 % endfor
-% elif FORM == "few":
+% elif FORM in TOGETHER:
 % for T in {d.name: d for d in dtypes}.values():
-${few.functions(T, width(T.acc))}
+${few.functions(FORM, T, width(T.acc))}
 % endfor
 % endif
 </%def>
 ## expo: rows_exp, exp for arguments <= 0 (x less its maximum), 2 ulp. Where the driver's exp does not vectorise well (PoCL), and for vectors,
-## branch-free code: 2^k * e^r with k rounded by adding a large number, whose low bits then are the exponent; results below 3e-38 become 0.
+## branch-free code: 2^k * e^r with k rounded by adding a large number, whose low bits then are the exponent; results below 8e-39 become 0.
 <%def name="expo(FORM, T)">
 % if T.acc == "float":
-% for F, I in [("float", "int")] + ([("float16", "int16")] if FORM in ("vector", "few") else []):
+% for F, I in [("float", "int")] + ([("float16", "int16")] if FORM in ("vector", *TOGETHER) else []):
 ${"#ifdef CLNN_OWN_MATH" if F == "float" else ""}
-static inline ${"__attribute__((overloadable))" if FORM in ("vector", "few") else ""} ${F} rows_exp(const ${F} x) {
-    const ${F} c = x < -86.5f ? (${F})-86.5f : x;
-    const ${F} t = fma(c, (${F})1.44269504f, (${F})12582912.0f), k = t - 12582912.0f;
+static inline ${"__attribute__((overloadable))" if FORM in ("vector", *TOGETHER) else ""} ${F} rows_exp(const ${F} x) {
+    const ${F} c = -104.0f > x ? (${F})-104.0f : x;                           /* a NaN stays one */
+    const ${F} t = fma(c, (${F})1.44269504f, (${F})12583039.0f), k = t - 12583039.0f;
     ${F} r = fma(k, (${F})-0.693359375f, c);
     r = fma(k, (${F})2.12194440e-4f, r);
     ${F} q = fma(r, fma(r, (${F})0.001394644786f, (${F})0.008366582376f), (${F})0.04166628206f);
     q = fma(r, fma(r, q, (${F})0.1666654300f), (${F})0.5000000062f);
     q = fma(r * r, q, r);
-    return x < -86.5f ? (${F})0.0f : (1.0f + q) * as_${F}((as_${I}(t) << 23) + 0x3f800000);     /* a NaN stays one, whatever its bits */
+    const ${F} s = as_${F}(max(as_${I}(t), (${I})0x4b400000) << 23);
+    return fma(q, s, s);
 }
 % if F == "float":
 #else
-${"static inline __attribute__((overloadable)) float rows_exp(const float x) { return exp(x); }" if FORM in ("vector", "few") else "#define rows_exp exp"}
+${"static inline __attribute__((overloadable)) float rows_exp(const float x) { return exp(x); }" if FORM in ("vector", *TOGETHER) else "#define rows_exp exp"}
 #endif
 % endif
 % endfor
@@ -74,16 +80,19 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
 #define rows_exp exp
 % endif
 </%def>
-<%def name="begin(FORM, rows='rows')">
+<%def name="begin(FORM, rows='rows', ACC='float')">
 % if FORM in ("loop", "vector"):
     const long row_begin = get_global_id(0) * chunk, row_end = min(${rows}, row_begin + chunk);
     for (long row = row_begin; row < row_end; row++) {
     const long base = row * n;
 #define row_at row
-% elif FORM == "few":
+% elif FORM in TOGETHER:
     const long row_begin = get_global_id(0) * chunk, row_end = min(${rows}, row_begin + chunk);
-    for (long first = row_begin; first < row_end; first += ${per_row(FORM)}) {
-    const int width = (int)min(${per_row(FORM)}L, row_end - first);
+    for (long first = row_begin; first < row_end; first += ${width(ACC)}) {
+    const int width = (int)min(${width(ACC)}L, row_end - first);
+% if FORM == "few":
+    const int inside = (int)min((long)width, max(0L, row_end - first - (${width(ACC)} + n - 1) / n + 1));      /* rows whose vectors are */
+% endif
 #define row_at (first + l)
 % elif FORM == "block":
     ## side by side: the columns of one outer index, or, with inner 1, consecutive rows
@@ -110,7 +119,7 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
 % endif
 </%def>
 <%def name="end(FORM)">
-% if FORM in ("loop", "vector", "few"):
+% if FORM in ("loop", "vector", *TOGETHER):
     }
 % endif
 </%def>
@@ -158,8 +167,8 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
     for (int s = ${LANES // 2}; s > 0; s >>= 1)
         for (int l = 0; l < s; l++) part_${name}[l] = ${combine(f"part_{name}[l]", f"part_{name}[l + s]")};
     const ${ACC} ${name} = part_${name}[0];
-% elif FORM == "few":
-${few.fold(ACC, width(ACC), per_row(FORM), name, init, combine, many(element("0"), ACC), n)}
+% elif FORM in TOGETHER:
+${few.fold(FORM, ACC, width(ACC), name, init, combine, lambda i: many(element(i), ACC), n)}
 % elif FORM == "block":
     ${ACC} ${name}[64];
     for (int l = 0; l < 64; l++) ${name}[l] = ${init};
@@ -192,19 +201,29 @@ ${few.fold(ACC, width(ACC), per_row(FORM), name, init, combine, many(element("0"
     }
 % endif
 </%def>
-## each_row: a value per row from others; in `text` a name with an underscore at its end is such a value and row_at the row's number.
+## each_row: a value per row from others; in `text` a name with an underscore at its end is such a value and row_at the row's number. Rows that are
+## worked on together get it at once unless it reads something.
 <%def name="each_row(FORM, ctype, name, text)">
-% if per_row(FORM):
-    ${ctype} ${name}[${per_row(FORM)}];
-    for (int l = 0; l < width; l++) ${name}[l] = ${one(re.sub(r"\b(\w+?)_\b", r"\1[l]", text), ctype)};
+% if FORM in TOGETHER and ctype in ("float", "double") and not re.search(r"row_at|\[|_\w+\(\w+,", text):
+    ${ctype} ${name}[${width(ctype)}];
+    vstore${width(ctype)}(${re.sub(r"\b(\w+?)_\b", rf"vload{width(ctype)}(0, \1)", text)}, 0, ${name});
+% elif FORM == "block" or FORM in TOGETHER:
+    ${ctype} ${name}[${64 if FORM == "block" else 16}];
+    for (int l = 0; l < width; l++) {
+        ${"" if FORM == "block" else "const long base = (first + l) * n;"}
+        ${name}[l] = ${one(re.sub(r"\b(\w+?)_\b", r"\1[l]", text), ctype)};
+    }
 % else:
     const ${ctype} ${name} = ${one(re.sub(r"\b(\w+?)_\b", r"\1", text), ctype)};
 % endif
 </%def>
 ## store_row: `statement` once per row, with names as in each_row.
 <%def name="store_row(FORM, statement)">
-% if per_row(FORM):
-    for (int l = 0; l < width; l++) { ${one(re.sub(r"\b(\w+?)_\b", r"\1[l]", statement), "")} }
+% if FORM == "block" or FORM in TOGETHER:
+    for (int l = 0; l < width; l++) {
+        ${"" if FORM == "block" else "const long base = (first + l) * n;"}
+        ${one(re.sub(r"\b(\w+?)_\b", r"\1[l]", statement), "")}
+    }
 % else:
     ${"if (lane == 0) " if FORM == "group" else ""}{ ${one(re.sub(r"\b(\w+?)_\b", r"\1", statement), "")} }
 % endif
@@ -218,11 +237,8 @@ ${few.fold(ACC, width(ACC), per_row(FORM), name, init, combine, many(element("0"
         for (; i + ${W} <= ${n}; i += ${W}) { ${many(body("i"), ACC)} }
         for (; i < ${n}; i++) { ${one(body("i"), ACC)} }
     }
-% elif FORM == "few":
-    for (int l = 0; l < width; l++) {
-        const long base = (first + l) * n, left = row_end * n - base;
-        ${many(body("0"), ACC)}
-    }
+% elif FORM in TOGETHER:
+${few.each(FORM, width(ACC), lambda i: many(body(i), ACC), n)}
 % elif FORM == "group":
     for (long i = lane; i < ${n}; i += ${LANES}) {
         ${one(body("i"), ACC)}
