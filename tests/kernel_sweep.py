@@ -53,6 +53,10 @@ def larger():
         yield "conv2d for winograd", lambda: clnn.nn.functional.conv2d(t(2, 32, 10, 14), t(32, 32, 3, 3), None, padding=1)
     else:
         yield "conv2d of many channels", lambda: clnn.nn.functional.conv2d(t(1, 3, 9, 9), t(40, 3, 3, 3), None, padding=1)
+    yield "conv2d transposed, with empty phases", lambda: clnn.nn.functional.conv_transpose2d(t(5, 3, 5, 4), t(3, 9, 1, 1), t(9), stride=3)
+    if cpu:
+        deep = dict(padding=(4, 0, 0), dilation=(2, 1, 1))
+        yield "conv3d with depths that meet few taps", lambda: clnn.nn.functional.conv3d(t(1, 4, 8, 8, 8), t(34, 4, 5, 1, 1), t(34), **deep)
     yield "conv2d depthwise", lambda: clnn.nn.functional.conv2d(t(2, 4, 7, 7), t(4, 1, 3, 3), t(4), padding=1, groups=4)
     yield "matmul of halves", lambda: t(40, 64).half() @ t(64, 48).half()
     yield "matmul of turned floats", lambda: t(64, 40).t() @ t(48, 64).t()

@@ -7,7 +7,7 @@ import pytest
 
 from clnn._tensor import repeat
 from clnn.core import dtype as dt
-from clnn.ops import _conv, _conv_weight, _gemm
+from clnn.ops import _conv, _conv_grid, _conv_weight, _gemm
 from clnn.runtime.device import default_device, list_devices
 
 if not list_devices():
@@ -216,7 +216,7 @@ def reference(x, w, g_of, stride, padding, dilation, groups):
     n = x.ndim - 2
     pads = [p if isinstance(p, tuple) else (p, p) for p in padding]
     xp = np.pad(x, [(0, 0), (0, 0)] + pads)
-    out = _conv.output_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    out = _conv_grid.output_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
     y, dxp, dw = np.zeros((x.shape[0], w.shape[0], *out)), np.zeros_like(xp), np.zeros_like(w)
     g = g_of(y.shape)
     cg, og = w.shape[1], w.shape[0] // groups
@@ -275,6 +275,12 @@ CONVS = {
     "padding over kernel": ((2, 3, 8, 8), (5, 3, 3, 3), (1, 1), (4, 4), (1, 1), 1),
     "stride over kernel": ((2, 3, 8, 8), (5, 3, 2, 2), (3, 3), (0, 0), (1, 1), 1),
     "uneven padding": ((2, 3, 8, 9), (5, 3, 2, 4), (1, 1), ((0, 1), (1, 2)), (1, 1), 1),
+    "taps that meet nothing": ((3, 8, 4, 4), (20, 8, 3, 3), (1, 1), (4, 4), (4, 4), 1),
+    "depths that meet few taps": ((2, 16, 8, 8, 8), (17, 16, 5, 5, 5), (1, 1, 1), (4, 4, 4), (2, 2, 2), 1),
+    "rows that meet few taps": ((2, 16, 40, 32), (64, 8, 5, 1), (2, 1), (16, 0), (8, 1), 2),
+    "short rows, stride 3": ((9, 8, 7, 7, 4), (24, 8, 2, 2, 2), (3, 3, 3), (1, 1, 1), (1, 1, 1), 1),
+    "long rows, stride 3": ((5, 4, 6, 100), (9, 4, 3, 5), (3, 3), (1, 2), (1, 1), 1),
+    "few pixels": ((2, 7, 12, 12), (150, 7, 5, 5), (3, 3), (2, 2), (2, 2), 1),
     "many steps": ((1, 90, 16, 16), (40, 90, 3, 3), (1, 1), (1, 1), (2, 2), 1),
 }
 WINOGRAD = {
@@ -319,6 +325,22 @@ def test_conv_dtypes(dev, T):
         pytest.skip("no fp64")
     for case in (CONVS["groups, uneven"], CONVS["many steps"], DEPTHWISE["stride 2"]):
         convolve(dev, T, *case, bias=True, epilogue="relu")
+
+
+@pytest.mark.parametrize("case", ["1x1 stride 2", "stride over kernel", "depths that meet few taps"])
+def test_transposed_bias(dev, case):
+    """A transposed convolution adds its bias where no tap meets an element, too."""
+    x, w, *geometry = CONVS[case]
+    rng = np.random.default_rng(1)
+    b, v, box = rng.standard_normal(x[1]).astype("f"), rng.standard_normal(w).astype("f"), []
+
+    def g_of(shape):
+        box.append(rng.standard_normal(shape).astype("f"))
+        return box[0].astype(float)
+    dx = reference(np.zeros(x), v.astype(float), g_of, *geometry)[1] + b.reshape(-1, *[1] * (len(x) - 2))
+    out = put(dev, np.full(x, np.nan, "f"))
+    _conv.conv_backward_input(dev, dt.float32, put(dev, box[0]), PAD, put(dev, v), PAD, out, PAD, x, w, *geometry, (put(dev, b), PAD), "relu")
+    close(get(dev, out, x, dt.float32), np.maximum(dx, 0), dt.float32)
 
 
 def test_conv_epilogue_on_scalars(dev):

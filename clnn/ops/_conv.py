@@ -17,104 +17,12 @@ import numpy as np
 
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change
+from ._conv_grid import Grid, Reach, Shape, _input_grid, _live_taps, _met, _table, _words8, _words16
 from ._gemm import EPILOGUES, SMALL, adding, cpu_rows, cpu_tile, even_steps, small_tile, tuned_tile, tuning_key
 from ._gemm_tensor import plan_conv
 
-_W16, _W8 = struct.Struct("<16q"), struct.Struct("<8q")
 _plans: dict = {}
 on_change(_plans.clear)
-
-
-def output_size(size, kernel, stride, padding, dilation):
-    """Spatial output sizes: (I + pads - D * (K - 1) - 1) // S + 1 per dimension. ``padding`` holds numbers or (before, after) pairs."""
-    return tuple((i + sum(_pair(p)) - d * (k - 1) - 1) // s + 1 for i, k, s, p, d in zip(size, kernel, stride, padding, dilation))
-
-
-def _pair(p):
-    return p if isinstance(p, tuple) else (p, p)
-
-
-def _words16(*values):
-    return _W16.pack(*values, *[0] * (16 - len(values)))
-
-
-def _words8(*values):
-    return _W8.pack(*values, *[0] * (8 - len(values)))
-
-
-class Shape:
-    """A convolution's sizes, brought to three spatial dimensions."""
-
-    def __init__(self, x_shape, w_shape, stride, padding, dilation, groups):
-        fill = 3 - (len(x_shape) - 2)
-        self.N, self.C = x_shape[:2]
-        self.O, self.groups = w_shape[0], groups
-        self.I = (1,) * fill + tuple(x_shape[2:])
-        self.k = (1,) * fill + tuple(w_shape[2:])
-        self.s = (1,) * fill + tuple(stride)
-        self.p = ((0, 0),) * fill + tuple(map(_pair, padding))
-        self.d = (1,) * fill + tuple(dilation)
-        self.Y = output_size(self.I, self.k, self.s, self.p, self.d)
-        self.Cg, self.Og, self.taps = self.C // groups, self.O // groups, prod(self.k)
-
-
-class Grid:
-    """Where the elements of an (N, C, *size) image lie, so that taps are constant offsets.
-
-    Args:
-        size: the image; ``before``: zeros in front, per dimension; ``stride``: it is split into phases of this step.
-        taps: per dimension, a list of (phase, shift) that are read at positions 0..count - 1.
-        plain: an image that needs no zeros may be its own grid.
-    """
-
-    def __init__(self, device, T, N, C, size, before, stride, counts, taps, plain=True):
-        self.device, self.T, self.N, self.C = device, T, N, C
-        need = [count + max(shift for _, shift in t) for count, t in zip(counts, taps)]
-        self.plain = (plain and T.c == T.acc and stride == (1, 1, 1) and before == (0, 0, 0) and all(n <= i for n, i in zip(need, size)))
-        if self.plain:  # the image is its own grid
-            self.dims, self.P, self.CS, self.phases = size, C * prod(size), prod(size), {(0, 0, 0): 0}
-            self.kernel = None
-            return
-        if stride == (1, 1, 1):  # the zeros in front of a row also serve as those behind the row before it
-            for a in (1, 2):
-                need[a] = max(counts[a], min(need[a], before[a] + size[a]), need[a] - max(before[a], 0))
-        self.dims, self.P = tuple(need), prod(need)
-        found = list(dict.fromkeys(product(*[[f for f, _ in t] for t in taps])))
-        self.phases = {f: i for i, f in enumerate(found)}
-        self.CS = len(found) * N * self.P
-        shift = [max(s for _, s in t) if n else max(b, 0) for t, n, b in zip(taps, counts, before)]
-        slack = (shift[0] * need[1] + shift[1]) * need[2] + shift[2] + 64
-        self.nbytes = (C * self.CS + slack) * T.acc_dtype.itemsize
-        W = 8 if T.acc == "double" else 16
-        rows = device.is_cpu
-        self.kernel = device.kernel("conv/grid", T=T, ROWS=rows, W=W, SW=stride[2] if stride[2] <= 2 else 0)
-        self.table = _table(device, np.array(found, np.int32))
-        images = max(1, min(N, 4096 // max(self.P, 1)))  # small planes are not worth a work-item each
-        self.gs = (-(-N // images), C * len(found)) if rows else (self.P, N, C * len(found))
-        self.ls = (1, 1) if rows else None
-        self.words = (_words16(N, C, *size, *self.dims, len(found), slack), _words16(*stride, *before, C * prod(size), prod(size), images))
-
-    def offset(self, phases, shifts) -> int:
-        """Where a tap's plane starts, without its channel."""
-        return self.phases[phases] * self.N * self.P + (shifts[0] * self.dims[1] + shifts[1]) * self.dims[2] + shifts[2]
-
-    def fill(self, x, x_off):
-        """(buffer, offset) of the grid of image ``x``."""
-        if self.kernel is None:
-            return x, x_off
-        buf = self.device.alloc(self.nbytes)
-        launch(self.device, self.kernel, self.gs, self.ls, x, x_off, buf, 0, self.table, *self.words)
-        return buf, 0
-
-
-def _table(device, array):
-    """An int32 table in device memory; it must be addressable by the kernels' 32-bit offsets."""
-    array = np.ascontiguousarray(array)
-    if array.size and int(array.max()) > 2**31 - 1:
-        raise ValueError("conv: the input has more elements than 32-bit offsets can address; split the batch")
-    buf = device.alloc(max(array.size, 1) * 4)
-    device.write(buf, array.astype(np.int32))
-    return buf
 
 
 def most_steps(device, nbytes: int) -> int:
@@ -151,18 +59,25 @@ class Taps:
         out: (start, (n, d, h, w strides), row stride, group stride).
     """
 
-    def __init__(self, device, T, grid, M, channels, groups, taps, weight, counts, out, bias, epilogue, steps=0):
+    def __init__(self, device, T, grid, M, channels, groups, taps, weight, counts, out, bias, epilogue, steps=0, reach=None):
         self.device, self.groups = device, groups
         K = channels * len(taps)
-        c, t = np.divmod(np.arange(K), max(len(taps), 1))
+        self.small = M * K * grid.N * prod(counts) * groups <= SMALL
+        epilogue = EPILOGUES.get(epilogue, epilogue)
+        few = self._are_few(M, K, grid, counts, epilogue)
+        self.reach = reach if reach and device.is_cpu and not few and reach.pays(grid.N * prod(counts), self.small) else None
+        blocks = len(reach.first) if self.reach else 1          # taps of one depth (or row) and all channels follow each other
+        b, c, t = np.unravel_index(np.arange(K), (blocks, channels, max(len(taps) // blocks, 1)))
+        t = b * (len(taps) // blocks) + t
         offsets, places = np.array([t[0] for t in taps] or [0], np.int64), np.array([t[1] for t in taps] or [0], np.int64)
         koff, index = c * grid.CS + offsets[t], c * weight[2] + places[t]
-        self.koff = _table(device, koff)
+        self.koff = _table(device, np.concatenate([koff, self.reach.steps(K // blocks)]) if self.reach else koff)
         size = T.acc_dtype.itemsize
         self.gather = None
         if T.c != T.acc or weight[:2] != (M * K, K) or not np.array_equal(index, np.arange(K)):
-            self.gather = (device.kernel("conv/weights", T=T), (K, M, groups), _table(device, index), _words8(K, M, 0, weight[0], weight[1]),
-                           max(groups * M * K * size, 1))
+            size_of = (-(-K // 256), -(-M // 8), groups) if device.is_cpu else (K, M, groups)
+            self.gather = (device.kernel("conv/weights", T=T, BLOCK=device.is_cpu), size_of, _table(device, index),
+                           _words8(K, M, 0, weight[0], weight[1]), max(groups * M * K * size, 1))
         self.start, strides, rcs, group_out = out
         D, H, Wd = grid.dims
         self.pixels = grid.N * prod(counts)
@@ -170,24 +85,24 @@ class Taps:
         self.y = _words8(*strides, rcs, group_out)
         limit = grid.N * grid.P - (groups - 1) * channels * grid.CS
         tail = (M * K, channels * grid.CS, limit)
-        common = dict(TC=T, BIAS="m" if bias else "", EPI=EPILOGUES.get(epilogue, epilogue))
-        self.small = M * K * self.pixels * groups <= SMALL
-        make = self._few if self._are_few(M, K, grid, common["EPI"]) else self._cpu if device.is_cpu else self._gpu
+        common = dict(TC=T, BIAS="m" if bias else "", EPI=epilogue)
+        make = self._few if few else self._cpu if device.is_cpu else self._gpu
         self.steps = steps or K
         make(T, M, K, head, tail, common, grid.plain)
 
-    def _are_few(self, M, K, grid, epilogue) -> bool:
+    def _are_few(self, M, K, grid, counts, epilogue) -> bool:
         """Few output channels, steps enough to pay for stores by parts of rows, and a grid with few positions that are no pixels."""
+        pixels = grid.N * prod(counts)
         return (self.device.is_cpu and not self.small and (M <= 8 or M <= 32 and K >= 96) and not grid.plain
-                and grid.N * grid.P <= 1.7 * self.pixels and self.pixels >= 16 and (not epilogue or "VT" in epilogue))
+                and grid.N * grid.P <= 1.7 * pixels and pixels >= 16 and (not epilogue or "VT" in epilogue))
 
     def _few(self, T, M, K, head, tail, common, plain):
         device = self.device
         W = 8 if T.acc == "double" else 16
-        MR = M if M <= 6 else -(-M // -(-M // 6))
-        NV = 4                                                  # the grid has room for that many vectors past its end
         common["TC"] = out_dtype(device, T, self.steps)
         positions = head[2] // prod(head[3:6]) * head[6]
+        MR = M if M <= 8 else -(-M // -(-M // 8))
+        NV = 4 if M <= 6 else 3 if positions >= 4096 else 2     # the grid has room for 4 vectors past its end
         panels = -(-positions // (NV * W))
         share = max(1, panels // (16 * device.compute_units))
         self.kernel = device.kernel("conv/few", TB=T, W=W, NV=NV, MR=MR, **common)
@@ -206,7 +121,7 @@ class Taps:
         panels = -(-self.pixels // (NV * W))
         MB = cpu_rows(M, panels * self.groups, MR, device.compute_units, 6)
         common["TC"] = out_dtype(device, T, self.steps)
-        self.kernel = device.kernel("conv/cpu", TB=T, W=W, NV=NV, MR=MR, KB=KB, GUARD=plain, **common)
+        self.kernel = device.kernel("conv/cpu", TB=T, W=W, NV=NV, MR=MR, KB=KB, GUARD=plain, REACH=self.reach.axis if self.reach else None, **common)
         self.gs, self.ls = (panels, -(-M // MB), self.groups), (1, 1, 1)
         self.words = _words16(*head, MB, *tail, even_steps(K, KB))
 
@@ -331,18 +246,6 @@ class Depthwise:
 
 # ---- plans -------------------------------------------------------------------------------------------------------------------
 
-def _forward_taps(s: Shape, a: int):
-    """Per tap of dimension ``a``: (phase, shift) in the grid of the input."""
-    return [(k * s.d[a] % s.s[a], k * s.d[a] // s.s[a]) for k in range(s.k[a])]
-
-
-def _input_grid(device, T, s: Shape, plain=True, counts=None):
-    taps = [_forward_taps(s, a) for a in range(3)]
-    grid = Grid(device, T, s.N, s.C, s.I, tuple(p[0] for p in s.p), s.s, counts or s.Y, taps, plain)
-    where = [grid.offset(tuple(t[0] for t in tap), tuple(t[1] for t in tap)) for tap in product(*taps)]
-    return grid, where
-
-
 def _forward(device, T, s: Shape, bias, epilogue):
     if Depthwise.suits(device, T, s, epilogue, s.Y[1:], s.s[1:]):
         before = [p[0] for p in s.p[1:]]
@@ -365,10 +268,12 @@ class Forward:
             self.grid, _ = _input_grid(device, T, s, False, Winograd.counts(s.Y))
             self.taps = Winograd(device, T, self.grid, s, s.Og, s.Cg, (s.Og * s.Cg * 9, s.Cg * 9, 9), 0, s.Y, bias, epilogue)
             return
-        self.grid, where = _input_grid(device, T, s)
-        taps = [(offset, i) for i, offset in enumerate(where)]
+        live = _live_taps(s)
+        self.grid, where = _input_grid(device, T, s, live=live)
+        taps = [(offset, (d * s.k[1] + h) * s.k[2] + w) for offset, (d, h, w) in zip(where, product(*live))]
+        reach = Reach.of([[k * s.d[a] - s.p[a][0] for k in live[a]] for a in range(3)], s.s, s.I, s.Y)
         self.taps = Taps(device, T, self.grid, s.Og, s.Cg, s.groups, taps, (s.Og * s.Cg * s.taps, s.Cg * s.taps, s.taps), s.Y,
-                         (0, (s.O * row, H * W, W, 1), row, s.Og * row), bias, epilogue)
+                         (0, (s.O * row, H * W, W, 1), row, s.Og * row), bias, epilogue, s.Cg * s.taps, reach)
         if out_dtype(device, T, s.Cg * s.taps) is not T:
             self.narrow = Narrow(device, T, s.N * s.O * row)
 
@@ -381,47 +286,64 @@ class Forward:
         self.narrow.finish(wide, y, y_off)
 
 
-def _phases(size, kernel, stride, before, dilation):
-    """Per phase of one dimension of the input: (first index, count, [(tap, output index - position)])."""
+def _phases(size, kernel, stride, before, dilation, outputs):
+    """Per phase of one dimension of the input: (first index, count, [(tap, output index - position)]) of the taps that meet an output at all."""
     found = []
     for a in range(stride):
         first = (a - before) % stride
         count = -(-(size - first) // stride)
         taps = [(k, (first + before - k * dilation) // stride) for k in range(kernel) if (first + before - k * dilation) % stride == 0]
         if count > 0:
-            found.append((first, count, taps))
+            found.append((first, count, [(k, e) for k, e in taps if _met(e, 1, count, outputs)]))
     return found
+
+
+class Fill:
+    """What phases of the input that no tap meets are left with, written to all of it."""
+
+    def __init__(self, device, TC, TB, N, C, row, bias, epilogue):
+        self.device, self.words = device, _words8(C, row)
+        self.kernel = device.kernel("conv/fill", TC=TC, TB=TB, BIAS="m" if bias else "", EPI=EPILOGUES.get(epilogue, epilogue))
+        self.gs = (-(-row // 4096), N * C)
+
+    def run(self, y, y_off, bias):
+        launch(self.device, self.kernel, self.gs, (1, 1), y, y_off, *(bias if bias is not None else (y, 0)), self.words)
 
 
 class BackwardInput:
     def __init__(self, device, T, s: Shape, bias, epilogue):
-        self.narrow = None
+        self.narrow = self.empty = None
         if Winograd.suits(device, T, s, s.Cg, s.Og, s.I, epilogue) and all(p[0] <= 2 for p in s.p):
             taps = [[(0, k) for k in range(n)] for n in s.k]
             self.grid = Grid(device, T, s.N, s.O, s.Y, (0, 2 - s.p[1][0], 2 - s.p[2][0]), (1, 1, 1), Winograd.counts(s.I), taps, False)
             self.parts = [Winograd(device, T, self.grid, s, s.Cg, s.Og, (s.Og * s.Cg * 9, 9, s.Cg * 9), 1, s.I, bias, epilogue)]
             return
-        phases = [_phases(s.I[a], s.k[a], s.s[a], s.p[a][0], s.d[a]) for a in range(3)]
+        phases = [_phases(s.I[a], s.k[a], s.s[a], s.p[a][0], s.d[a], s.Y[a]) for a in range(3)]
         lowest = [min(min((e for _, e in taps), default=0) for _, _, taps in dim) for dim in phases]
         reads = [[(0, max(e - low + count for _, count, taps in dim for _, e in taps or [(0, low)]))] for dim, low in zip(phases, lowest)]
         # One grid serves all phases: it must reach as far as the furthest tap of any of them.
         self.grid = Grid(device, T, s.N, s.O, s.Y, tuple(-low for low in lowest), (1, 1, 1), (0, 0, 0), reads)
         row, (_, H, W) = prod(s.I), s.I
         weight = (s.Og * s.Cg * s.taps, s.taps, s.Cg * s.taps)
-        self.parts = []
+        self.parts, steps = [], s.Og * s.taps                   # one answer for all phases, so that they write one buffer
         for combo in product(*phases):
             first, counts = [c[0] for c in combo], tuple(c[1] for c in combo)
             taps = [(self.grid.offset((0, 0, 0), tuple(e - low for (_, e), low in zip(tap, lowest))),
                      (tap[0][0] * s.k[1] + tap[1][0]) * s.k[2] + tap[2][0]) for tap in product(*[c[2] for c in combo])]
             out = ((first[0] * H + first[1]) * W + first[2], (s.C * row, s.s[0] * H * W, s.s[1] * W, s.s[2]), row, s.Cg * row)
-            steps = s.Og * s.taps  # one answer for all phases, so that they write one buffer
-            self.parts.append(Taps(device, T, self.grid, s.Cg, s.Og, s.groups, taps, weight, counts, out, bias, epilogue, steps))
-        if out_dtype(device, T, s.Og * s.taps) is not T:
+            if not taps and device.is_cpu:
+                self.empty = Fill(device, out_dtype(device, T, steps), T, s.N, s.C, row, bias, epilogue)
+                continue
+            reach = Reach.of([[e for _, e in tap] for tap in (c[2] for c in combo)], (1, 1, 1), s.Y, counts)
+            self.parts.append(Taps(device, T, self.grid, s.Cg, s.Og, s.groups, taps, weight, counts, out, bias, epilogue, steps, reach))
+        if out_dtype(device, T, steps) is not T:
             self.narrow = Narrow(device, T, s.N * s.C * row)
 
     def run(self, dy, dy_off, w, w_off, dx, dx_off, bias):
         grid = self.grid.fill(dy, dy_off)
         out, off = (dx, dx_off) if self.narrow is None else (self.narrow.wide(), 0)
+        if self.empty is not None:
+            self.empty.run(out, off, bias)
         for part in self.parts:
             part.run(part.weights(w, w_off), grid, out, off, bias)
         if self.narrow is not None:

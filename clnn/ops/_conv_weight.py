@@ -7,7 +7,8 @@ import numpy as np
 
 from ..runtime.launch import launch
 from . import _gemm
-from ._conv import Depthwise, Grid, Shape, Winograd, _input_grid, _plan, _table, _words8, _words16
+from ._conv import Depthwise, Winograd, _plan
+from ._conv_grid import Grid, Shape, _input_grid, _table, _words8, _words16
 from ._gemm import Problem
 
 
@@ -110,30 +111,44 @@ class TiledWeight:
             NV = 3
         MR = min({1: 12, 2: 12, 3: 8}.get(NV, 6), M)
         if M <= 48:                                             # few rows: a tile that divides them
-            MR = min(range(MR * 2 // 3, MR + 1), key=lambda m: (-(-M // m) * (m + 1), -m))
+            MR = min(range(max(1, MR * 2 // 3), MR + 1), key=lambda m: (-(-M // m) * (m + 1), -m))
         panels, rows = -(-s.Og // (NV * W)), s.Y[0] * s.Y[1]
         room = min(512, device.local_mem * 3 // 4 // (NV * W * size) - W)
-        block = max(1, room // s.Y[2])
-        splits = max(1, min(-(-2 * device.compute_units // (panels * s.groups)), s.N * rows // block))
-        share = -(-s.N * rows // splits)
-        splits, block = -(-s.N * rows // share), -(-share // -(-share // block))
+        self.direct = s.N * rows * s.Y[2] <= room
+        splits, share, block, MB = self._parts(device, s, M, panels, room)
         pitch = panels * NV * W
         self.nbytes = splits * s.groups * M * pitch * size
-        self.kernel = device.kernel("conv/gradient", T=T, W=W, NV=NV, MR=MR, KB=max(room, s.Y[2]), ROWS=max(room, 1))
-        self.gs = (panels, 1, s.groups * splits)
+        self.kernel = device.kernel("conv/gradient", T=T, W=W, NV=NV, MR=MR, KB=max(room, s.Y[2]), ROWS=max(room, 1), DIRECT=self.direct)
+        self.gs = (panels, -(-M // MB), s.groups * splits)
         D, H, Wd = self.grid.dims
-        self.words = (_words16(M, s.Og, s.N, rows, s.Y[2], s.Y[1], self.grid.P, H * Wd, Wd, M, share, block, s.Cg * self.grid.CS),
+        self.words = (_words16(M, s.Og, s.N, rows, s.Y[2], s.Y[1], self.grid.P, H * Wd, Wd, MB, share, block, s.Cg * self.grid.CS),
                       _words8(s.O * prod(s.Y), pitch, s.groups))
         self.sum = device.kernel("conv/gradient_sum", T=T, W=W)
         self.sum_gs, self.sum_words = (-(-M // W), -(-s.Og // W), s.groups), _words8(M, s.Og, pitch, splits)
 
+    def _parts(self, device, s, M, panels, room):
+        """(splits of the rows of pixels, rows of each, rows per pass, rows of the product per work-item): work for all units."""
+        rows, wanted = s.N * s.Y[0] * s.Y[1], -(-2 * device.compute_units // (panels * s.groups))
+        if self.direct:
+            return 1, rows, rows, -(-M // (min(wanted, -(-M // 96)) * 48)) * 48
+        block = max(1, room // s.Y[2])
+        splits = max(1, min(wanted, rows // block))
+        share = -(-rows // splits)
+        return -(-rows // share), share, -(-share // -(-share // block)), M
+
     @staticmethod
     def suits(device, s: Shape) -> bool:
-        """Rows of the output that fit a block, output channels to fill lanes, and enough pixels to pay for writing the sums twice."""
-        return device.is_cpu and s.Y[2] <= 256 and s.Og >= 4 and device.local_mem >= 1 << 17 and s.N * prod(s.Y) > 256
+        """Rows of the output that fit a block, lanes of which few are idle, and more than a handful of pixels where no zeros lie between them."""
+        pixels = s.N * prod(s.Y)
+        dense = pixels <= 32 and prod(s.k) * prod(s.Y) <= prod(s.I)
+        return device.is_cpu and s.Y[2] <= 256 and (s.Og >= 4 or s.groups == 1) and device.local_mem >= 1 << 17 and not dense
 
     def run(self, x, x_off, dy, dy_off, dw, dw_off):
-        image, part = self.grid.fill(x, x_off), self.device.alloc(self.nbytes)
+        image = self.grid.fill(x, x_off)
+        if self.direct:
+            launch(self.device, self.kernel, self.gs, (1, 1, 1), *image, dy, dy_off, dw, dw_off, self.table, *self.words)
+            return
+        part = self.device.alloc(self.nbytes)
         launch(self.device, self.kernel, self.gs, (1, 1, 1), *image, dy, dy_off, part, 0, self.table, *self.words)
         launch(self.device, self.sum, self.sum_gs, (1, 1, 1), part, 0, dw, dw_off, self.sum_words)
 
@@ -146,13 +161,14 @@ class BackwardWeight:
         columns = (np.arange(s.Cg)[:, None] * g.CS + np.array(where)[None, :]).reshape(-1)
         self.columns = _table(device, columns)
         K, n, acc = s.N * g.P, s.Cg * s.taps, T.acc_dtype
-        steps = (s.Og * K, s.Cg * g.CS, s.Og * n)
+        row = self.y_grid.CS
+        steps = (s.Og * row, s.Cg * g.CS, s.Og * n)
         # Packing transposes the columns: with few output channels to share a panel, those are the smaller operand.
         self.turned = device.is_cpu and s.groups == 1 and s.Og <= 128 and n > s.Og
         if self.turned:
-            problem = Problem(acc, acc, T, n, s.Og, K, (0, 1), (1, K), 1, (1, 1), ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", "a", n)
+            problem = Problem(acc, acc, T, n, s.Og, K, (0, 1), (1, row), 1, (1, 1), ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", "a", n)
         else:
-            problem = Problem(acc, acc, T, s.Og, n, K, (K, 1), (1, 0), n, (1, s.groups), ((0, 0, 0), steps), 1.0, 0.0, "", "", "b")
+            problem = Problem(acc, acc, T, s.Og, n, K, (row, 1), (1, 0), n, (1, s.groups), ((0, 0, 0), steps), 1.0, 0.0, "", "", "b")
         self.plan = _gemm.Plan(device, problem)
 
     def run(self, x, x_off, dy, dy_off, dw, dw_off):

@@ -11,7 +11,8 @@ from .._tensor.inplace import type_name
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size
-from ._conv import conv_backward_input, conv_forward, output_size
+from ._conv import conv_backward_input, conv_forward
+from ._conv_grid import output_size
 from ._conv_weight import conv_backward_weight
 from . import _conv_other, creation
 from .padding import pad

@@ -14,6 +14,8 @@
 ## TC TB      dtype rows of Y and of bias; wt and grid hold its compute type
 ## W NV MR KB as in matmul/cpu; M >= MR
 ## GUARD      True: the grid is the input itself, of d.sc elements, and must not be read past its end
+## REACH      None | 0 | 1: after koff lie the first step and the end of those that meet the image, for every depth (0) or row (1) of the output;
+##            a panel takes the steps of any of its pixels
 ## BIAS       "" | m; EPI as in matmul/tile
 <%
     ACC = TC.acc
@@ -38,21 +40,32 @@ void conv_cpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TB.c}, bia
     int from[${NR}], to[${NR}], runs = 0, n_end = 0;
     long place[${NR}];
     long ow = j0 % OW, oh = j0 / OW % OH, od = j0 / (OW * OH) % OD, n = j0 / (OW * OH * OD);
+% if REACH is not None:
+    int k_low = (int)K, k_high = 0;
+% endif
     while (n_end < ${NR} && j0 + n_end < pixels) {
         const int run = (int)min(OW - ow, min((long)(${NR} - n_end), pixels - j0 - n_end));
         const long src = n * P + od * GHW + oh * GW + ow, dst = n * y.s0 + od * y.s1 + oh * y.s2 + ow * y.s3;
         for (int q = 0; q < run; q += ${W}) { from[runs] = (int)(src + q); to[runs++] = n_end + q; }
         for (int q = 0; q < run; q++) place[n_end + q] = dst + q * y.s3;
+% if REACH is not None:
+        { __global const int* s = koff + K + 2 * ${"oh" if REACH else "od"}; k_low = min(k_low, s[0]); k_high = max(k_high, s[1]); }
+% endif
         n_end += run;
         ow += run;
         if (ow == OW) { ow = 0; if (++oh == OH) { oh = 0; if (++od == OD) { od = 0; n++; } } }
     }
     const bool dense = n_end == ${NR} && place[${NR - 1}] - place[0] == ${NR - 1};
     const long i_begin = get_group_id(1) * MB, i_end = min(M, i_begin + MB), j_new = 0;
-    long k0 = 0;
+% if REACH is not None:
+    const long k_end = k_high, k_begin = min(k_low, k_high);
+% else:
+    const long k_end = K, k_begin = 0;
+% endif
+    long k0 = k_begin;
     do {
-        const long kc = min(KB, K - k0);
-        const bool first = k0 == 0, last = k0 + kc == K;
+        const long kc = min(KB, k_end - k0);
+        const bool first = k0 == k_begin, last = k0 + kc == k_end;
         for (long k = 0; k < kc; k++) {
             __global const ${ACC}* s = G + koff[k0 + k];
 % if GUARD:
@@ -82,5 +95,5 @@ void conv_cpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TB.c}, bia
             ${tile.store(MR, NV, W, V, ACC, TC, BIAS, False, EPI, "out + row * rcs + place[j]", TB)}
         }
         k0 += KB;
-    } while (k0 < K);
+    } while (k0 < k_end);
 }

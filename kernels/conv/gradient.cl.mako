@@ -5,29 +5,37 @@
 ##
 ## grid: the padded input of conv/grid; dY (N, groups * O, OD, OH, OW) contiguous; table (M): where a (channel, tap) starts in the grid; Y
 ## (splits, groups, M, e.s1) contiguous, columns padded to whole panels; conv/gradient_sum makes the weights of it.
+## DIRECT: Y is dW (groups, O, M) itself, for pixels that fit one block: rows are turned while they are in cache, and no sums are written twice.
 ## Geometry: global (panels of NV * W output channels, blocks of MB rows, groups * splits), local (1, 1, 1). A work-item takes d.sa rows of dY
 ## (rows of all images count on), d.sb at a time: it packs its channels of them by W x W transposes into local memory, then multiplies with
 ## the grid read in place, row by row, so that the zeros around the image cost nothing.
 ##
 ## Parameter  legal values
 ## T          dtype row of dY
+## DIRECT     True: T is also the dtype row of Y, splits and passes are one; e.s1 is the pitch otherwise
 ## W NV MR    as in matmul/cpu; KB: most pixels of d.sb rows (local memory: (KB + W) * NV * W elements); ROWS: most rows, d.sb <= ROWS
 <%
     ACC = T.acc
     V = f"{ACC}{W}"
     NR = NV * W
+    RUN = 48                # rows that are turned at once: a multiple of W and of most MR
 %>\
 ${tile.macros(ACC)}
 ${vec.vector_io(T, W)}
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv_gradient(IN(${ACC}, grid), IN(${T.c}, dY), OUT(${ACC}, Y), __global const int* restrict table, const long16 d, const long8 e) {
+void conv_gradient(IN(${ACC}, grid), IN(${T.c}, dY), OUT(${T.c if DIRECT else ACC}, Y), __global const int* restrict table, const long16 d, const long8 e) {
     __local ${V} pk[${(KB + W) * NV}];
     int from[${ROWS}];
     const long M = d.s0, O = d.s1, N = d.s2, rows = d.s3, OW = d.s4, OH = d.s5, P = d.s6, GHW = d.s7, GW = d.s8, MB = d.s9;
     const long groups = e.s2, g = get_group_id(2) % groups, split = get_group_id(2) / groups, plane = rows * OW, o0 = get_group_id(0) * ${NR};
     __global const ${ACC}* restrict G = grid_p + grid_o + g * d.sc;
     __global const ${T.c}* restrict end = dY_p + dY_o + N * e.s0;
+% if DIRECT:
+    __global ${T.c}* restrict Y = Y_p + Y_o + (g * O + o0) * M;
+    ${V} turned[${(RUN + MR) * NV}];
+% else:
     __global ${ACC}* restrict Y = Y_p + Y_o + get_group_id(2) % groups * M * e.s1 + split * groups * M * e.s1 + o0;
+% endif
     const long q_end = min(N * rows, (split + 1) * d.sa), i_begin = get_group_id(1) * MB, i_end = min(M, i_begin + MB);
     bool first = true;
     for (long q0 = split * d.sa; q0 < q_end; q0 += d.sb) {
@@ -55,7 +63,56 @@ void conv_gradient(IN(${ACC}, grid), IN(${T.c}, dY), OUT(${ACC}, Y), __global co
             for (long r = row; r < row + more; r++) from[q++ - q0] = (int)(n * P + r / OH * GHW + r % OH * GW);
             at += steps;
         }
+% if DIRECT:
+        for (long run = i_begin; run < i_end; run += ${RUN}) {
+            for (long i = run; i < min(run + ${RUN}, i_end); i += ${MR}) {
+                ${rows_of()}
+% for r in range(MR):
+                ${" ".join(f"turned[(i - run + {r}) * {NV} + {j}] = c{r}_{j};" for j in range(NV))}
+% endfor
+            }
+            for (long m = run; m < min(run + ${RUN}, i_end); m += ${W})
+                for (int j = 0; j < ${NV}; j++) {
+% for c in range(W):
+                    ${V} t${c} = turned[(m - run + ${c}) * ${NV} + j];
+% endfor
+                    ${vec.transpose(V, W, "t")}
+                    const int left = (int)clamp(O - o0 - j * ${W}, 0L, ${W}L), more = (int)min(${W}L, i_end - m);
+                    __global ${T.c}* o = Y + j * ${W} * M + m;
+                    if (more == ${W}) {
+% for c in range(W):
+                        if (${c} < left) stv_${T.name}(o + ${c} * M, t${c});
+% endfor
+                    } else {
+                        ${V} t[${W}];
+% for c in range(W):
+                        t[${c}] = t${c};
+% endfor
+                        const ${ACC}* s = (const ${ACC}*)t;
+                        for (int c = 0; c < left; c++)
+                            for (int r = 0; r < more; r++) ${T.store}(o, c * M + r, s[c * ${W} + r]);
+                    }
+                }
+        }
+% else:
         for (long i = i_begin; i < i_end; i += ${MR}) {
+            ${rows_of()}
+            ${V} t[${MR * NV}];
+% for r in range(MR):
+            ${" ".join(f"t[{r * NV + j}] = c{r}_{j};" for j in range(NV))}
+% endfor
+            for (int r = 0; r < ${MR} && i + r < i_end; r++) {
+                __global ${ACC}* o = Y + (i + r) * e.s1;
+% for j in range(NV):
+                vstore${W}(first ? t[r * ${NV} + ${j}] : t[r * ${NV} + ${j}] + vload${W}(${j}, o), ${j}, o);
+% endfor
+            }
+        }
+% endif
+        first = false;
+    }
+}
+<%def name="rows_of()">
 % for r in range(MR):
             __global const ${ACC}* a${r} = G + table[min(i + ${r}, M - 1)];
             ${V} ${", ".join(f"c{r}_{j} = 0" for j in range(NV))};
@@ -72,17 +129,4 @@ void conv_gradient(IN(${ACC}, grid), IN(${T.c}, dY), OUT(${ACC}, Y), __global co
 % endfor
                 }
             }
-            ${V} t[${MR * NV}];
-% for r in range(MR):
-            ${" ".join(f"t[{r * NV + j}] = c{r}_{j};" for j in range(NV))}
-% endfor
-            for (int r = 0; r < ${MR} && i + r < i_end; r++) {
-                __global ${ACC}* o = Y + (i + r) * e.s1;
-% for j in range(NV):
-                vstore${W}(first ? t[r * ${NV} + ${j}] : t[r * ${NV} + ${j}] + vload${W}(${j}, o), ${j}, o);
-% endfor
-            }
-        }
-        first = false;
-    }
-}
+</%def>

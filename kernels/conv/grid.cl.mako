@@ -3,13 +3,14 @@
 ## The padded grid of an image: zeros around it, channels outermost, one plane per phase of the stride, in the compute type.
 ##
 ## X (N, C, ID, IH, IW) -> Y[c][phase][n][gd][gh][gw] = X[n, c, gd * SD + fd - pd, gh * SH + fh - ph, gw * SW + fw - pw], 0 outside.
-## phase (fd, fh, fw) comes from `phases`, three ints each. After the last plane `slack` zeros follow.
+## phase (fd, fh, fw) comes from `phases`, three ints each. Phases start e.s9 elements apart, with zeros between; after the last one `slack` zeros follow.
 ## Geometry: ROWS: a work-item lays out the planes of e.s8 images, global (ceil(N / e.s8), C * phases);
 ## else global (elements of a plane, N, C * phases).
 ##
 ## Parameter  legal values
 ## T          dtype row of X
 ## ROWS       True on CPUs: a work-item copies whole rows with vectors of W elements
+## TABLE      True: `phases` says of every element of a phase's plane which one of the image it is, or -1; for short rows, with ROWS
 ## W          lanes of a vector
 ## SW         1: rows are copied as they are; 2: every other element; 0: the stride is a run-time value
 <% V = f"{T.acc}{W}" %>\
@@ -19,12 +20,34 @@ __kernel void conv_grid(IN(${T.c}, X), OUT(${T.acc}, Y), __global const int* res
     const long SD = e.s0, SH = e.s1, SW = ${SW or "e.s2"};
     const long cf = get_global_id(${"1" if ROWS else "2"}), c = cf / F, f = cf % F, P = GD * GH * GW;
     if (cf >= C * F) return;
+    __global ${T.acc}* restrict planes = Y_p + Y_o + cf * e.s9;
+    const long behind = e.s9 - N * P + (cf == C * F - 1 ? slack : 0);
+% if not TABLE:
     const long pd = e.s3 - phases[3 * f], ph = e.s4 - phases[3 * f + 1], pw = e.s5 - phases[3 * f + 2];
+% endif
 % if ROWS:
     const long n_begin = get_global_id(0) * e.s8, n_end = min(N, n_begin + e.s8);
+% if TABLE:
+    __global const int* restrict from = phases + f * P;
+    __global const ${T.c}* restrict src = X_p + X_o + c * e.s7;
+    long n = n_begin;
+    for (; n + 4 <= n_end; n += 4) {            // four images at a time share the table
+        __global const ${T.c}* restrict s = src + n * e.s6;
+        __global ${T.acc}* restrict o = planes + n * P;
+        for (int q = 0; q < (int)P; q++) {
+            const int at = max(from[q], 0);
+            const bool keep = from[q] >= 0;
+% for r in range(4):
+            o[q + ${r} * P] = keep ? ${T.load}(s + ${r} * e.s6, at) : 0;
+% endfor
+        }
+    }
+    for (; n < n_end; n++)
+        for (int q = 0; q < (int)P; q++) planes[n * P + q] = from[q] >= 0 ? ${T.load}(src + n * e.s6, max(from[q], 0)) : 0;
+% else:
     for (long n = n_begin; n < n_end; n++) {
     __global const ${T.c}* restrict src = X_p + X_o + n * e.s6 + c * e.s7;
-    __global ${T.acc}* restrict dst = Y_p + Y_o + (cf * N + n) * P;
+    __global ${T.acc}* restrict dst = planes + n * P;
     // columns first..last - 1 of a row lie inside the image
     const long first = min(GW, max(0L, (pw + SW - 1) / SW)), last = max(first, min(GW, (IW + pw + SW - 1) / SW));
     for (long gd = 0; gd < GD; gd++)
@@ -54,17 +77,17 @@ __kernel void conv_grid(IN(${T.c}, X), OUT(${T.acc}, Y), __global const int* res
             for (; w < last; w++) o[w] = ${T.load}(s, w * SW - pw);
             for (; w < GW; w++) o[w] = 0;
         }
-    if (n == N - 1 && cf == C * F - 1)
-        for (long w = 0; w < slack; w++) dst[P + w] = 0;
     }
+% endif
+    if (n_end == N) for (long w = 0; w < behind; w++) planes[N * P + w] = 0;
 % else:
     const long n = get_global_id(1);
     if (n >= N) return;
     __global const ${T.c}* restrict src = X_p + X_o + n * e.s6 + c * e.s7;
-    __global ${T.acc}* restrict dst = Y_p + Y_o + (cf * N + n) * P;
+    __global ${T.acc}* restrict dst = planes + n * P;
     const long q = get_global_id(0);
-    if (n == N - 1 && cf == C * F - 1)
-        for (long w = q; w < slack; w += get_global_size(0)) dst[P + w] = 0;
+    if (n == N - 1)
+        for (long w = q; w < behind; w += get_global_size(0)) dst[P + w] = 0;
     if (q >= P) return;
     const long z = q / (GW * GH) * SD - pd, y = q / GW % GH * SH - ph, x = q % GW * SW - pw;
     const bool inside = z >= 0 && z < ID && y >= 0 && y < IH && x >= 0 && x < IW;

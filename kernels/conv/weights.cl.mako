@@ -1,11 +1,22 @@
 <%inherit file="/base.cl.mako"/>\
 ## Weights in the order that a product needs: Y[g, m, k] = X[g * d.s3 + m * d.s4 + index[k]], in the compute type.
 ##
-## Geometry: global (K, M, groups), any local size. T: dtype row of X.
+## Geometry: BLOCK: a work-item takes 256 steps k of 8 rows m, whose elements are neighbours in memory: global (ceil(K / 256), ceil(M / 8), groups);
+## else global (K, M, groups). Any local size.
+##
+## Parameter  legal values
+## T          dtype row of X
+## BLOCK      True on CPUs
 __kernel void conv_weights(IN(${T.c}, X), OUT(${T.acc}, Y), __global const int* restrict index, const long8 d) {
-    const long K = d.s0, M = d.s1, k = get_global_id(0), m = get_global_id(1), g = get_global_id(2);
-    if (k >= K || m >= M) return;
-    PTR_IN(${T.c}, X);
-    PTR_OUT(${T.acc}, Y);
-    Y[(g * M + m) * K + k] = ${T.load}(X, g * d.s3 + m * d.s4 + index[k]);
+    const long K = d.s0, M = d.s1, g = get_global_id(2);
+    __global const ${T.c}* restrict from = X_p + X_o + g * d.s3;
+    __global ${T.acc}* restrict to = Y_p + Y_o + g * M * K;
+% if BLOCK:
+    const long k_begin = get_global_id(0) * 256, m_begin = get_global_id(1) * 8, k_end = min(K, k_begin + 256), m_end = min(M, m_begin + 8);
+    for (long m = m_begin; m < m_end; m++)
+        for (long k = k_begin; k < k_end; k++) to[m * K + k] = ${T.load}(from + m * d.s4, index[k]);
+% else:
+    const long k = get_global_id(0), m = get_global_id(1);
+    if (k < K && m < M) to[m * K + k] = ${T.load}(from + m * d.s4, index[k]);
+% endif
 }
