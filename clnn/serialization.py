@@ -14,7 +14,7 @@ from clnn._serialization.allowed import trust
 from clnn._serialization.files import SerializationError, atomic_write, is_path
 from clnn._serialization.safetensors import INDEX_SUFFIX, load_safetensors, load_shards, save_safetensors
 from clnn._serialization.unpickle import trusted
-from clnn._serialization.zipread import ZipReader, check_format, resolve_location
+from clnn._serialization.zipread import check_format, resolve_location
 from clnn._serialization.zipwrite import write_zip
 
 __all__ = ["save", "load", "save_safetensors", "load_safetensors", "SerializationError"]
@@ -31,7 +31,8 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_seriali
             named by :func:`add_safe_globals`.
         f: file name, or a binary file open for writing. A name that ends in `.safetensors` writes that format (a flat dict of
             tensors). A file of that name is replaced only when the new one is complete.
-        pickle_module, pickle_protocol, _use_new_zipfile_serialization: accepted as in PyTorch; only the zip format is written.
+        pickle_module, pickle_protocol: accepted as in PyTorch.
+        _use_new_zipfile_serialization: False writes PyTorch's format before version 1.6.
 
     Tensors that share memory share it again after loading; views and strides are kept.
 
@@ -47,12 +48,10 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_seriali
         >>> clnn.load(file)
         {'weight': tensor([1., 1.]), 'epoch': 3}
     """
-    if not _use_new_zipfile_serialization:
-        raise SerializationError("save: PyTorch's format before version 1.6 is not written; leave _use_new_zipfile_serialization=True")
     if not is_path(f):
         if not hasattr(f, "write"):
             raise TypeError(f"save: f must be a file name or a file open for writing, got {type(f).__name__}")
-        write_zip(obj, f, "archive")
+        _write(obj, f, "archive", _use_new_zipfile_serialization)
         return
     name = os.fsdecode(f)
     if name.endswith((".safetensors", INDEX_SUFFIX)):
@@ -60,7 +59,14 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_seriali
         return
     root = re.sub(r"[^\w.-]", "_", os.path.basename(name).rpartition(".")[0] or os.path.basename(name)) or "archive"
     with atomic_write(name) as file:
-        write_zip(obj, file, root)
+        _write(obj, file, root, _use_new_zipfile_serialization)
+
+
+def _write(obj, file, root, zipped):
+    if zipped:
+        return write_zip(obj, file, root)
+    from clnn._serialization.sequence import write_sequence
+    return write_sequence(obj, file)
 
 
 def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
@@ -113,8 +119,8 @@ def _load_zip(file, map_location, name, modules):
         file = io.BytesIO(file.read())
     if head[8:9] == b"{" and head[:4] != b"PK\x03\x04":  # safetensors under another name
         return load_safetensors(file, resolve_location(map_location, "cpu"))
-    check_format(head, head[257:262], name)
-    return ZipReader(file, map_location, name, modules).read()
+    reader = check_format(head, head[257:262], name)
+    return reader(file, map_location, name, modules).read()
 
 
 def add_safe_globals(safe_globals):

@@ -10,6 +10,10 @@ class SerializationError(RuntimeError, pickle.UnpicklingError):
     """A checkpoint cannot be written or read: its content is not allowed, its format is unknown, or it is damaged."""
 
 
+class EmptyFile(SerializationError, EOFError):
+    """There is nothing to read."""
+
+
 def is_path(f):
     """Whether `f` names a file (str, bytes or os.PathLike) rather than being an open one."""
     return isinstance(f, (str, bytes, os.PathLike))

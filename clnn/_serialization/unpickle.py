@@ -48,9 +48,9 @@ class Machine:
         self.stack, self.memo = [], {}
 
     def run(self, data):
-        """The object that the pickle `data` (bytes) describes."""
+        """The object that the pickle `data` describes: bytes, or a binary file, which is left behind the pickle's end."""
         try:
-            for opcode, argument, _ in pickletools.genops(io.BytesIO(data)):
+            for opcode, argument, _ in pickletools.genops(io.BytesIO(data) if isinstance(data, bytes) else data):
                 if opcode.name == "STOP":
                     result = self._pop()
                     return result

@@ -8,7 +8,7 @@ import numpy as np
 
 from clnn._serialization import whole
 from clnn._serialization.allowed import NumpyDtype, StorageType, allowed_globals, fill_array, find_global, set_state
-from clnn._serialization.files import SerializationError
+from clnn._serialization.files import EmptyFile, SerializationError
 from clnn._serialization.unpickle import Machine, trusts
 
 _OLD_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"  # how files of PyTorch before 1.6 begin
@@ -107,9 +107,7 @@ class ZipReader:
         dtype_name = kind.dtype_name or "uint8"
         if key not in self.storages:
             dtype = numpy_dtype(dtype_name)
-            data = self._record("data/" + key)
-            if len(data) != numel * dtype.itemsize:
-                raise SerializationError(f"load: storage {key} of {self.name} has {len(data)} bytes, expected {numel * dtype.itemsize}")
+            data = self._bytes(key, numel * dtype.itemsize)
             array = np.frombuffer(data, np.uint8)
             self.storages[key] = LoadedStorage(array, dtype_name, resolve_location(self.map_location, location))
             if self.swap and kind.dtype_name and dtype.itemsize > 1:
@@ -118,6 +116,12 @@ class ZipReader:
         if storage.dtype_name != dtype_name:
             raise SerializationError(f"load: storage {key} of {self.name} is used with two dtypes")
         return storage
+
+    def _bytes(self, key, nbytes):
+        data = self._record("data/" + key)
+        if len(data) != nbytes:
+            raise SerializationError(f"load: storage {key} of {self.name} has {len(data)} bytes, expected {nbytes}")
+        return data
 
     def _rebuild_tensor(self, storage, offset, size, stride, requires_grad, hooks=None, metadata=None):
         return self._tensor(storage, storage.dtype_name, offset, size, stride, requires_grad)
@@ -204,13 +208,16 @@ def _ask(function, location):
 
 
 def check_format(head, tail_of_tar, name):
-    """Raise for files that are no zip archive, with the reason."""
+    """The reader for a file that begins with ``head``; raises for what is no checkpoint, with the reason."""
     if head[:4] == b"PK\x03\x04":
-        return
-    if head.startswith(_OLD_MAGIC) or head[:1] == b"\x80":
-        raise SerializationError(f"load: {name} is in PyTorch's format before version 1.6 or a bare pickle; load it in PyTorch and save it again "
-                                 "with torch.save(obj, path)")
+        return ZipReader
+    if head.startswith(_OLD_MAGIC):
+        from clnn._serialization.sequence import SequenceReader
+        return SequenceReader
+    if head[:1] == b"\x80":
+        raise SerializationError(f"load: {name} is a pickle, but not a checkpoint; save its content with torch.save(obj, path)")
+    if not head:
+        raise EmptyFile(f"load: {name} is empty")
     if tail_of_tar == b"ustar":
         raise SerializationError(f"load: {name} is a tar archive (a very old PyTorch format); load it in PyTorch and save it again")
-    what = "is empty" if not head else "is not a checkpoint (neither a zip archive nor .safetensors)"
-    raise SerializationError(f"load: {name} {what}")
+    raise SerializationError(f"load: {name} is not a checkpoint (neither a zip archive nor .safetensors)")

@@ -30,6 +30,7 @@ class Pickler:
         self.keep = []  # objects whose ids are in the memo must not die
         self.storages = []
         self.keys = {}  # id of a storage -> (record number, dtype)
+        self.reference_end = b"tQ"  # of a reference to a storage
         self.foreign = None  # the class of the first object that `clnn.load` will refuse
         self.path = []  # where in the object we are, for messages
         self.open_tuples = set()
@@ -271,7 +272,7 @@ class Pickler:
             else:
                 self._save(text)
         self._int(numel)
-        self.out += b"tQ"
+        self.out += self.reference_end
         self._int(obj.storage_offset())
         self._plain_tuple(tuple(obj.shape))
         self._plain_tuple(tuple(obj.stride()))
@@ -335,9 +336,7 @@ def write_zip(obj, file, root):
     """Write `obj` to the binary `file`; `root` is the folder's name inside the archive."""
     pickler = Pickler()
     data = pickler.dump(obj)
-    if pickler.foreign:
-        warnings.warn(f"save: the file holds a {pickler.foreign}; clnn.load, which runs no code of a file, will refuse it unless "
-                      "serialization.add_safe_globals names the class; PyTorch reads it with weights_only=False", stacklevel=3)
+    warn_of(pickler)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         _add(archive, f"{root}/data.pkl", data)
         _add(archive, f"{root}/byteorder", sys.byteorder.encode())
@@ -345,6 +344,13 @@ def write_zip(obj, file, root):
             array = tensor.numpy() if tensor.numel() else None
             _add(archive, f"{root}/data/{i}", b"" if array is None else memoryview(array.view("u1")))
         _add(archive, f"{root}/version", b"3\n")
+
+
+def warn_of(pickler):
+    """Say that a file will not be read here, where it will not."""
+    if pickler.foreign:
+        warnings.warn(f"save: the file holds a {pickler.foreign}; clnn.load, which runs no code of a file, will refuse it unless "
+                      "serialization.add_safe_globals names the class; PyTorch reads it with weights_only=False", stacklevel=4)
 
 
 def _add(archive, name, data):
