@@ -180,6 +180,22 @@ def test_blocks_as_columns_in_rows_of_vectors():
         np.testing.assert_array_equal(clnn.nn.functional.fold(mine, (9, 70), **options).numpy(), torch.nn.functional.fold(columns, (9, 70), **options).numpy())
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int64", "float16", "uint8"])
+@pytest.mark.parametrize("shape", [(2, 3, 1801), (5, 2, 60), (3, 7, 40, 33), (1, 15, 700), (70, 3, 32)], ids=str)
+def test_columns_apart_and_side_by_side(shape, dtype):
+    """Channels first and channels last, with operands of both kinds, one row for all and one element per row."""
+    a = R.integers(0, 90, shape).astype(dtype)
+    last = np.ascontiguousarray(np.moveaxis(a, 1, -1))
+    x, y = clnn.tensor(a), clnn.tensor(last)
+    np.testing.assert_array_equal(x.movedim(1, -1).contiguous().numpy(), last)
+    np.testing.assert_array_equal(y.movedim(-1, 1).contiguous().numpy(), a)
+    row, column = R.integers(0, 9, shape[1]).astype(dtype), R.integers(0, 9, (*last.shape[:-1], 1)).astype(dtype)
+    got = (x.movedim(1, -1) + y * clnn.tensor(row) + clnn.tensor(column)).contiguous()
+    np.testing.assert_array_equal(got.numpy(), last + last * row + column)
+    np.testing.assert_array_equal((y.movedim(-1, 1).float() * 0.5 + x).contiguous().numpy(), a.astype(np.float32) * 0.5 + a)
+    np.testing.assert_array_equal((y[..., :2].movedim(-1, 1) + x[:, :2]).contiguous().numpy(), a[:, :2] + a[:, :2])
+
+
 @pytest.mark.parametrize("count", [3, 10])
 def test_rows_of_a_few_elements(count):
     """A row for all, an element per row and whole arrays, in one kernel and into memory that is written over."""

@@ -213,6 +213,14 @@ def with_checks(program, body: list[str]) -> list[str]:
     return [*[f"    int bad{n} = 0;" for n in found], *body, *[f"    if (bad{n}) *err = *err ? *err : e{n};" for n in found]]
 
 
+def leaf_class(strides) -> str:
+    """Per-dimension access class: '0' repeated, '1' unit stride in the innermost dimension, or in the one before it where that is not
+    the innermost one's, 'm' minus one in the innermost dimension, 's' a run-time stride."""
+    last = len(strides) - 1
+    unit = last - 1 if last and strides[last] not in (0, 1) else last
+    return "".join("0" if s == 0 else "1" if s == 1 and j == unit else "m" if s == -1 and j == last else "s" for j, s in enumerate(strides))
+
+
 def strided_dims(cls: str):
     """Dimensions whose stride is a run-time argument ('s' in the class string)."""
     return [j for j, c in enumerate(cls) if c == "s"] if cls not in ("l", "0") else []
@@ -247,10 +255,10 @@ def _stores(program, out_index, indent, loop=False):
 
 def elementwise_source(program: Program, own: frozenset) -> str:
     """The whole source of a fused elementwise kernel called ``fused``."""
-    from . import slim, tiles, vectors
-    body = slim.source if program.form.startswith(slim.FORM) else {"linear-vector": vectors.linear, "rows-vector": vectors.rows, "tiles-vector": tiles.source,
-            "linear-loop": _linear_loop, "linear-item": _linear_item, "rows-loop": _rows_loop, "rows-item": _rows_item,
-            "flat-loop": _flat_loop, "flat-item": _flat_item}[program.form]
+    from . import planes, slim, tiles, vectors
+    body = next((module.source for module in (slim, planes) if program.form.startswith(module.FORM)), None) or {
+        "linear-vector": vectors.linear, "rows-vector": vectors.rows, "tiles-vector": tiles.source, "linear-loop": _linear_loop, "linear-item": _linear_item,
+        "rows-loop": _rows_loop, "rows-item": _rows_item, "flat-loop": _flat_loop, "flat-item": _flat_item}[program.form]
     geometry, lines = body(program, own)
     params = ",\n    ".join(geometry + parameters(program))
     return "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void fused(\n    {params})", "{",
@@ -281,12 +289,28 @@ def _dims(program):
 
 def _row_bases(program, indent):
     """Split the row number into outer indices and move every pointer to the start of its row."""
-    r = program.rank
-    lines = [f"{indent}long rest = row;"]
-    for j in range(r - 2, -1, -1):
-        lines.append(f"{indent}const long i{j} = {'rest' if j == 0 else f'rest % d{j}'};")
+    return _outer_indices(program, "row", "const long", indent) + _row_pointers(program, indent)
+
+
+def _outer_indices(program, row, kind, indent):
+    lines = [f"{indent}long rest = {row};"]
+    for j in range(program.rank - 2, -1, -1):
+        lines.append(f"{indent}{kind} i{j} = {'rest' if j == 0 else f'rest % d{j}'};")
         if j:
             lines.append(f"{indent}rest /= d{j};")
+    return lines
+
+
+def _carry(program, indent):
+    """Statements that bring the outer indices in order after the last of them was raised: divisions per row would cost as much as short rows do."""
+    lines, r = [], program.rank
+    for j in range(r - 2, 0, -1):
+        lines.append(f"{indent}if (i{j} == d{j}) {{ i{j} = 0; i{j - 1}++; }}")
+    return lines
+
+
+def _row_pointers(program, indent):
+    r, lines = program.rank, []
     outer = [f"i{j}" for j in range(r - 1)]
 
     def base(name, cls):
@@ -320,8 +344,8 @@ def rows_start(program):
     r = program.rank
     lines = [*_rename_bases(program), "    const long first = (long)get_global_id(0) * chunk;",
              "    const long last = min(first + chunk, rows);", "    const long lo = (long)get_global_id(1) * seg;",
-             f"    const int m = (int)(min(seg, d{r - 1} - lo));", "    for (long row = first; row < last; row++) {",
-             *_row_bases(program, "        ")]
+             f"    const int m = (int)(min(seg, d{r - 1} - lo));", *_outer_indices(program, "first", "long", "    "),
+             f"    for (long row = first; row < last; row++{f', i{r - 2}++' if r > 1 else ''}) {{", *_carry(program, "        "), *_row_pointers(program, "        ")]
     return _dims(program) + ["const long rows", "const long chunk", "const long seg"], lines
 
 

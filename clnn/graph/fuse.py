@@ -12,7 +12,7 @@ from ..core.shape import collapse, contiguous_strides, is_contiguous
 from ..runtime import launch as launcher
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER
-from . import codegen, draws, node as node_module, slim, tiles, vectors
+from . import codegen, draws, node as node_module, planes, slim, tiles, vectors
 from .node import Expr, Node, Storage, held
 
 _refcount = sys.getrefcount
@@ -236,14 +236,6 @@ def _dying(group: Group, written) -> list:
     return out
 
 
-def leaf_class(strides, sizes) -> str:
-    """Per-dimension access class: '0' repeated, '1' unit stride in the innermost dimension, or in the one before it where that is not
-    the innermost one's, 'm' minus one in the innermost dimension, 's' a run-time stride."""
-    last = len(strides) - 1
-    unit = last - 1 if last and strides[last] not in (0, 1) else last
-    return "".join("0" if s == 0 else "1" if s == 1 and j == unit else "m" if s == -1 and j == last else "s" for j, s in enumerate(strides))
-
-
 def geometry(group: Group, shape, targets, widen=True):
     """(sizes, leaf classes, leaf strides, target classes, target strides); sizes is None when everything is flat.
 
@@ -260,8 +252,8 @@ def geometry(group: Group, shape, targets, widen=True):
     if widen and len(sizes) > 1 and sizes[-1] < NARROW:
         sizes, walks = _widen(sizes, walks)
     if widen:
-        sizes, walks = _facing(sizes, walks, len(group.leaves))
-    classes = [leaf_class(w, sizes) for w in walks]
+        sizes, walks = _facing(*_in_reading_order(sizes, walks, len(group.leaves)), len(group.leaves))
+    classes = [codegen.leaf_class(w) for w in walks]
     k = len(group.leaves)
     return sizes, classes[:k], walks[:k], classes[k:], walks[k:]
 
@@ -274,6 +266,16 @@ def _widen(sizes, walks):
     if best is None:
         return sizes, walks
     order = [j for j in range(len(sizes)) if j != best] + [best]
+    return tuple([sizes[j] for j in order]), [tuple([w[j] for j in order]) for w in walks]
+
+
+def _in_reading_order(sizes, walks, leaves):
+    """The dimensions but the innermost one in the order in which they are read, where all go along rows: to write rows here and there costs less than to
+    read them so."""
+    last = len(sizes) - 1
+    if any(w[last] not in (0, 1) for w in walks):
+        return sizes, walks
+    order = sorted(range(last), key=lambda j: -sum(abs(w[j]) for w in walks[:leaves])) + [last]
     return tuple([sizes[j] for j in order]), [tuple([w[j] for j in order]) for w in walks]
 
 
@@ -366,17 +368,16 @@ class _Launch:
             self._general(device, group, shape, numel, targets)
 
     def _few_columns(self, device, group, shape, targets) -> bool:
-        """Choose the kernel for rows of a few elements; False where it does not serve."""
-        walk = geometry(group, shape, targets, False)
-        count = slim.columns(*walk)
-        program = count and _program(group, targets, walk, slim.FORM + str(count))
-        if not count or slim.source(program, codegen.OWN) is None:
-            return False
-        rows = walk[0][0]
-        chunk = max(16, min(16384 // count, -(-rows // (4 * device.compute_units))) + 15 & ~15)
-        self.geometry, self.global_size, self.local_size = [*walk[0], chunk], (-(-rows // chunk),), (1,)
-        self._finish(device, program, walk)
-        return True
+        """Choose the kernel for rows of a few elements, or for a few columns of many; False where neither serves."""
+        walk, units = geometry(group, shape, targets, False), 4 * device.compute_units
+        for module in (slim, planes):
+            plan = module.plan(walk, units)
+            program = plan and _program(group, targets, plan[1], plan[0])
+            if program and module.source(program, codegen.OWN) is not None:
+                self.geometry, self.global_size, self.local_size = plan[2], plan[3], (1,)
+                self._finish(device, program, plan[1])
+                return True
+        return False
 
     def _general(self, device, group, shape, numel, targets):
         walk = sizes, _, walks, _, out_walks = geometry(group, shape, targets)

@@ -13,7 +13,7 @@ from ..core.shape import collapse, contiguous_strides
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER, Prepared
 from . import codegen, reduce_vector
-from .fuse import CAST, Group, check_args, finish, leaf_class, pack_scalars, realize, reshape_node
+from .fuse import CAST, Group, check_args, finish, pack_scalars, realize, reshape_node
 from .fuse import _SCALAR_C
 from .node import Node
 
@@ -240,7 +240,7 @@ def _kernel(device, call, group, geo, out_dtype, final):
     """(kernel, form) that reduces what ``group`` computes; shapes with the same walks share it."""
     nk, nr = len(geo.kept), len(geo.reduced)
     inner_dim = geo.kept_walks if geo.column else geo.reduced_walks
-    classes = [leaf_class(w[-1:], None) for w in inner_dim[:len(group.leaves)]]
+    classes = [codegen.leaf_class(w[-1:]) for w in inner_dim[:len(group.leaves)]]
     leaves = tuple([(leaf[1].index, c, True) for leaf, c in zip(group.leaves, classes)])
     program = codegen.Program(tuple(group.code), leaves, tuple([_SCALAR_C[k] for k in group.kinds]), (), "", nk)
     value = group.order[-1].dtype

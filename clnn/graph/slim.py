@@ -18,6 +18,16 @@ def columns(sizes, classes, walks, out_classes, out_walks) -> int:
     return sizes[1] if all(tuple(w) == whole for w in out_walks) and all(tuple(w) in kinds for w in walks) else 0
 
 
+def plan(walk, units):
+    """(form, walk, leading arguments, global size) of this form for about ``units`` tasks, None where it does not serve."""
+    count = columns(*walk)
+    if not count:
+        return None
+    rows = walk[0][0]
+    chunk = max(16, min(16384 // count, -(-rows // units)) + 15 & ~15)
+    return FORM + str(count), walk, [*walk[0], chunk], (-(-rows // chunk),)
+
+
 def _leaves(program, count, wide):
     """(statements before the loop, statements per block of rows, function of a vector's number that gives the function of a leaf)."""
     before, block, texts = [], [], {}

@@ -10,6 +10,7 @@ from . import codegen, vectors
 
 TILE = 64               # rows of a work-item
 SEGMENT = 512           # columns of a work-item
+UNROLLED = 16           # statements per row up to which the rows of a square are written out
 
 
 def turned_leaves(program):
@@ -24,21 +25,37 @@ def suits(program) -> bool:
             and all((cls == "l" or cls[-1] == "1") and dt.ALL[d].category != dt.BOOL for _, d, cls, _ in program.outs))
 
 
-def _turn(name, width):
-    """Statements that transpose the square of vectors ``name0``, ``name1``, ...: log2(width) rounds of exchanges at half the distance."""
-    lanes, lines, h = "0123456789abcdef", [], width // 2
-    while h:
-        for i in range(width):
-            if not i & h:
-                low, high = ([f"{v}.s{lanes[b + shift:b + shift + h]}" for b in range(0, width, 2 * h) for v in (f"{name}{i}", f"{name}{i + h}")]
-                             for shift in (0, h))
-                lines.append(f"{{ const V lo = (V)({', '.join(low)}), hi = (V)({', '.join(high)}); {name}{i} = lo; {name}{i + h} = hi; }}")
-        h //= 2
-    return lines
+def _shuffled(name, v, i, j, low, high):
+    """Statement that leaves two selections of the elements of vectors i and j in their places; one shuffle each, which compilers keep as they are."""
+    a, b = f"{name}{i}", f"{name}{j}"
+    first, second = (f"CLNN_SHUFFLE({a}, {b}, {', '.join(map(str, places))})" for places in (low, high))
+    return f"{{ const {v} lo = {first}, hi = {second}; {a} = lo; {b} = hi; }}"
+
+
+def _turn(name, v, width, size):
+    """(statements that transpose the square of vectors ``name0``, ``name1``, ... of type ``v``, the names of its columns in order).
+
+    Elements are exchanged within pieces of 16 bytes first, then whole pieces: each step is one cheap instruction of a processor's.
+    """
+    each = min(16 // size, width)
+    pieces, lines, columns, h = width // each, [], [0], 1
+    while h < each:                                     # halves of each piece of two rows, in turn
+        def half(start, h=h):
+            return [r * width + p * each + start + q + e for p in range(pieces) for q in range(0, each // 2, h) for r in (0, 1) for e in range(h)]
+        lines += [_shuffled(name, v, i, i + h, half(0), half(each // 2)) for i in range(width) if not i & h]
+        columns += [c + each // 2 // h for c in columns]
+        h *= 2
+    h = 1
+    while h < pieces:                                   # every other piece of two vectors
+        def other(start):
+            return [r * width + p * each + e for r in (0, 1) for p in range(start, pieces, 2) for e in range(each)]
+        lines += [_shuffled(name, v, i, i + h * each, other(0), other(1)) for i in range(width) if not i // each & h]
+        h *= 2
+    return lines, [f"{name}{p * each + c}" for p in range(pieces) for c in columns]
 
 
 class _Walk:
-    """Pointer texts of a program's operands: at row ``q`` of a block, whose first row the pointers stand on, and column ``i``."""
+    """Pointer texts of a program's operands: at row ``q`` of a tile, whose first row the pointers stand on, and column ``i``."""
 
     def __init__(self, program):
         self.program, self.rank = program, program.rank
@@ -58,28 +75,34 @@ class _Walk:
     def out(self, k):
         return self.row(f"y{k}", self.program.outs[k][2]) + " + i"
 
+    def flat(self, turned):
+        """The pointers that go along row q."""
+        found = [self.leaf(k) for k in range(len(self.program.leaves)) if k not in turned]
+        return [text for text, one in found if not one] + [self.out(k) for k in range(len(self.program.outs))]
+
 
 def _load_turned(program, k, wide):
-    """Statements that leave rows 0, 1, ... of leaf k, columns i and on, in ``t<k>``."""
+    """Statements that leave rows at, at + 1, ... of leaf k, columns i and on, in ``t<k>``."""
     row, step = dt.ALL[program.leaves[k][0]], f"x{k}_s{program.rank - 1}"
     v = f"{row.acc}{wide}"
-    places = [f"x{k} + (i + {q}) * {step}" for q in range(wide)]
-    return [*[f"            {v} a{k}_{q} = {vectors.load(row, wide, place)};" for q, place in enumerate(places)],
-            *[f"            FETCH({place} + {wide});" for place in places],           # the next rows' lines: used after this block of rows
-            *["            " + re.sub(r"\bV\b", v, text) for text in _turn(f"a{k}_", wide)],
-            f"            const {v} t{k}[{wide}] = {{{', '.join(f'a{k}_{q}' for q in range(wide))}}};"]
+    turn, columns = _turn(f"a{k}_", v, wide, row.acc_dtype.itemsize)
+    places = [f"x{k} + at + (i + {q}) * {step}" for q in range(wide)]
+    lines = [*[f"{v} a{k}_{q} = {vectors.load(row, wide, place)};" for q, place in enumerate(places)],
+             *[f"FETCH({place} + {wide} * {step});" for place in places], *turn,            # the lines of the next columns
+             f"const {v} t{k}[{wide}] = {{{', '.join(columns)}}};"]
+    return ["            " + line for line in lines]
 
 
-def _edges(program, walk, own):
-    """Statements for the columns that are left, and for blocks of fewer rows, element by element."""
-    lines = ["        for (int q = 0; q < rows; q++) {"]
+def _edges(program, walk, own, first, last, begin):
+    """Statements for the rows of the tile from ``first`` to ``last`` and their columns from ``begin`` on, element by element."""
+    lines = [f"    for (int q = {first}; q < {last}; q++) {{"]
     for k, (d, cls, _) in enumerate(program.leaves):
-        lines.append(f"            __global const {dt.ALL[d].c}* z{k} = {walk.row(f'x{k}', cls)};")
-    lines.append("            for (long i = edge; i < hi; i++) {")
-    body = codegen.values(program, "0", lambda k: codegen._inner(f"x{k}", program.leaves[k][1], "i"), own, "                ")
+        lines.append(f"        __global const {dt.ALL[d].c}* z{k} = {walk.row(f'x{k}', cls)};")
+    lines.append(f"        for (long i = {begin}; i < hi; i++) {{")
+    body = codegen.values(program, "0", lambda k: codegen._inner(f"x{k}", program.leaves[k][1], "i"), own, "            ")
     lines += [re.sub(r"\bx(\d+),", r"z\1,", text) for text in body]
-    lines += [f"                {dt.ALL[d].store}({walk.out(k)}, 0, v{v});" for k, (v, d, *_) in enumerate(program.outs)]
-    return [*lines, "            }", "        }"]
+    lines += [f"            {dt.ALL[d].store}({walk.out(k)}, 0, v{v});" for k, (v, d, *_) in enumerate(program.outs)]
+    return [*lines, "        }", "    }"]
 
 
 def source(program, own):
@@ -87,18 +110,19 @@ def source(program, own):
     if not suits(program):
         return None
     r, wide, turned, walk = program.rank, vectors.width(program), turned_leaves(program), _Walk(program)
-    body = vectors.values(program, lambda k: (f"t{k}[q]", None) if k in turned else walk.leaf(k), own, wide, "                ")
+    body = vectors.values(program, lambda k: (f"t{k}[q - at]", None) if k in turned else walk.leaf(k), own, wide, "                ")
     if body is None:
         return None
     lines = [*codegen._rename_bases(program), "    const long batch = get_global_id(0) / across, lo = (long)get_global_id(1) * seg;",
-             f"    const long hi = min(lo + seg, d{r - 1}), first = (long)(get_global_id(0) % across) * {TILE}, last = min(first + {TILE}, d{r - 2});",
-             f"    for (long at = first; at < last; at += {wide}) {{", f"        const int rows = (int)min(last - at, {wide}L);",
-             f"        const long row = batch * d{r - 2} + at;", *codegen._row_bases(program, "        "), "        long edge = lo;",
-             f"        if (rows == {wide}) for (; edge + {wide} <= hi; edge += {wide}) {{", "            const long i = edge;"]
+             f"    const long hi = min(lo + seg, d{r - 1}), first = (long)(get_global_id(0) % across) * {TILE}, row = batch * d{r - 2} + first;",
+             f"    const int rows = (int)min({TILE}L, d{r - 2} - first), whole = rows / {wide} * {wide};",
+             "    {", *codegen._row_bases(program, "    "), "    long edge = lo;", f"    for (; edge + {wide} <= hi; edge += {wide})",
+             f"        for (int at = 0; at < whole; at += {wide}) {{", "            const long i = edge;"]
     for k in turned:
         lines += _load_turned(program, k, wide)
-    lines.append(f"            for (int q = 0; q < {wide}; q++) {{")
-    lines += [f"                FETCH({walk.out(k)} + {wide});" for k in range(len(program.outs))]
+    lines += ["            #pragma unroll"] * (len(body) <= UNROLLED) + [f"            for (int q = at; q < at + {wide}; q++) {{"]
+    lines += [f"                FETCH({place} + {wide});" for place in walk.flat(turned)]
     stores = [vectors.store(dt.ALL[d], wide, walk.out(k), f"v{v}") for k, (v, d, *_) in enumerate(program.outs)]
-    lines += [*body, *["                " + text for text in stores], "            }", "        }", *_edges(program, walk, own), "    }"]
+    lines += [*body, *["                " + text for text in stores], "            }", "        }",
+              *_edges(program, walk, own, "0", "whole", "edge"), *_edges(program, walk, own, "whole", "rows", "lo"), "    }"]
     return codegen._dims(program) + ["const long across", "const long seg"], lines
