@@ -48,7 +48,9 @@ _norm_grad = elementwise("_norm_grad", "grad, input, mean, rstd, weight, sa, sb,
 
 def _rows(path, device, params, n, rows, *args):
     same = params.get("W", params["T"]).acc == params["T"].acc    # vectors of one width
-    form, lanes, chunk, gs, ls = row_plan(device, rows, n, vector=same)
+    lanes = 64 // params["T"].acc_dtype.itemsize
+    shared = params.get("WEIGHT") or params.get("BIAS")           # operands of one row, which vectors of short rows would read beyond
+    form, lanes, chunk, gs, ls = row_plan(device, rows, n, vector=same, lanes=lanes if same and (n >= lanes or not shared) else 0)
     split = next(i for i, a in enumerate(args) if a is None)      # None stands for (rows, n, chunk)
     run(device, path, dict(FORM=form, LANES=lanes, **params), gs, ls, *args[:split], rows, n, chunk, *args[split + 1:])
 
@@ -139,7 +141,7 @@ def _layer_samples():
     rng = np.random.default_rng(3)
     x = rng.normal(1, 2, (3, 4, 70))
     return [((x, (70,)), {}), ((x, (70,), rng.normal(1, 1, 70), rng.normal(0, 1, 70)), {}), ((x, (4, 70), rng.normal(1, 1, (4, 70))), {"eps": 1e-3}),
-            ((x[:, :, :6], (6,), None, rng.normal(0, 1, 6)), {})]
+            ((x[:, :, :6], (6,), None, rng.normal(0, 1, 6)), {}), ((x.reshape(40, 21), (21,), rng.normal(1, 1, 21), rng.normal(0, 1, 21)), {})]
 
 
 @composite("layer_norm", repeat=True, method=False, torch="nn.functional.layer_norm", samples=_layer_samples, errors=(
@@ -269,7 +271,7 @@ def _bn_samples():
     x = rng.normal(1, 2, (4, 3, 5, 4))
     mean, var, w, b = rng.normal(0, 1, 3), rng.random(3) + 0.5, rng.normal(1, 1, 3), rng.normal(0, 1, 3)
     return [((x, mean, var), {}), ((x, mean, var, w, b), {}), ((x, None, None, w, b, True), {}), ((x, None, None, None, None, True), {"eps": 1e-2}),
-            ((x[:, :, 0, 0], None, None, w, b, True), {})]
+            ((x[:, :, 0, 0], None, None, w, b, True), {}), ((rng.normal(1, 2, (6, 3, 3, 3)), None, None, w, b, True), {})]
 
 
 @composite("batch_norm", method=False, torch="nn.functional.batch_norm", samples=_bn_samples, errors=(

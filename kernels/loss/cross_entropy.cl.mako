@@ -16,8 +16,8 @@
     load = lambda i: f"LD_{T.name}(x, {at(i)})"
     MAX = lambda a, b: f"({b} > {a} ? {b} : {a})"
     ADD = lambda a, b: f"{a} + {b}"
-    m = "m[l]" if FORM == "block" else "m"
-    w = lambda i: f"LD_{T.name}(weight, {i})" if WEIGHT else "1"
+    m = rows.attr.value(FORM)("m")
+    w = lambda i: f"LC_{T.name}(weight, {i})" if WEIGHT else "1"
     smooth = f" + (w_ ? eps / n * ({'ws_' if WEIGHT else 'n'} * lse_ - xs_) : 0)" if SMOOTH else ""
     keep = "(1 - eps) * " if SMOOTH else ""
 %>\
@@ -36,7 +36,7 @@ __kernel void cross_entropy(IN(${T.c}, x), IN(long, target), IN(${T.c}, weight),
     PTR_OUT(${ACC}, part);
     PTR_OUT(${ACC}, used);
     PTR_OUT(${ACC}, lse_out);
-${rows.begin(FORM)}
+${rows.begin(FORM, ACC=ACC)}
 ${rows.fold(FORM, LANES, ACC, "m", "-INFINITY", MAX, lambda i: f"const E_T e = {load(i)};")}
 ${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = rows_exp({load(i)} - {m});")}
 % if SMOOTH:
@@ -45,7 +45,7 @@ ${rows.fold(FORM, LANES, ACC, "xs", T.zero, ADD, lambda i: f"const E_T e = {load
 ${rows.fold(FORM, LANES, ACC, "ws", T.zero, ADD, lambda i: f"const E_T e = {w(i)};")}
 % endif
 % endif
-${rows.each_row(FORM, ACC, "lse", "m_ + log(s_)")}
+${rows.each_row(FORM, ACC, "lse", "m_ + clnn_log(s_)" if ACC == "float" else "m_ + log(s_)")}
 ${rows.each_row(FORM, "long", "t", "checked(target[row_at], n, ignore, err, code)")}
 ${rows.each_row(FORM, ACC, "w", f"t_ < 0 ? 0 : {w('t_')}")}
 <% valid = "(t_ >= 0 ? lse_ - " + load("max(t_, 0L)") + " : 0)" %>

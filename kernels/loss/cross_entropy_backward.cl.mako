@@ -10,9 +10,9 @@
 <%
     ACC = T.acc
     at = rows.attr.place(FORM)
-    V = (lambda name: name + "[l]") if FORM == "block" else (lambda name: name)
+    V = rows.attr.value(FORM)
     ADD = lambda a, b: f"{a} + {b}"
-    w = lambda i: f"LD_{T.name}(weight, {i})" if WEIGHT else "1"
+    w = lambda i: f"LC_{T.name}(weight, {i})" if WEIGHT else "1"
     p = lambda i: f"rows_exp(LD_{T.name}(x, {at(i)}) - {V('lse')})"
     k = {"none": f"{T.load}(g, row_at)", "sum": f"{T.load}(g, 0)", "mean": f"{T.load}(g, 0) / total[0]"}[REDUCTION]
     total = (V("ws") if WEIGHT else "n")
@@ -30,7 +30,7 @@ __kernel void cross_entropy_backward(IN(${T.c}, g), IN(${ACC}, total), IN(${T.c}
     PTR_IN(${T.c}, weight);
     PTR_IN(${ACC}, lse_in);
     PTR_OUT(${T.c}, gx);
-${rows.begin(FORM)}
+${rows.begin(FORM, ACC=ACC)}
 % if SMOOTH and WEIGHT:
 ${rows.fold(FORM, LANES, ACC, "ws", T.zero, ADD, lambda i: f"const E_T e = {w(i)};")}
 % endif
@@ -39,6 +39,6 @@ ${rows.each_row(FORM, "int", "t", "tl_ == ignore || tl_ < 0 || tl_ >= n ? -1 : (
 ${rows.each_row(FORM, ACC, "lse", "lse_in[row_at]")}
 ${rows.each_row(FORM, ACC, "k", f"t_ < 0 ? 0 : {k}")}
 ${rows.each_row(FORM, ACC, "kw", f"t_ < 0 ? 0 : {'(1 - eps) * ' if SMOOTH else ''}k_ * {w('t_')}")}
-${rows.each(FORM, LANES, ACC, lambda i: f"const E_T p = {p(i)}; ST_{T.name}(gx, {at(i)}, {V('kw')} * (p - (int)({i} == {V('t')})){smooth(i)});")}
+${rows.each(FORM, LANES, ACC, lambda i: f"const E_T p = {p(i)}; ST_{T.name}(gx, {at(i)}, {V('kw')} * (p - HIT_{T.acc}({i}, {V('t')})){smooth(i)});")}
 ${rows.end(FORM)}
 }

@@ -10,9 +10,9 @@
     ACC = T.acc
     at = rows.attr.place(FORM)
     ADD = lambda a, b: f"{a} + {b}"
-    V = (lambda name: name + "[l]") if FORM == "block" else (lambda name: name)
+    V = rows.attr.value(FORM)
     x = lambda i: f"LD_{T.name}(x, {at(i)})" + ("" if RMS else f" - {V('mean')}")
-    w = lambda i: (f" * LD_{W.name}(weight, {i})" if WEIGHT else "") + (f" + LD_{W.name}(bias, {i})" if BIAS else "")
+    w = lambda i: (f" * LC_{W.name}(weight, {i})" if WEIGHT else "") + (f" + LC_{W.name}(bias, {i})" if BIAS else "")
 %>\
 ${rows.vectors(FORM, T, W)}
 __kernel void layer(IN(${T.c}, x), IN(${W.c}, weight), IN(${W.c}, bias), OUT(${T.c}, y), OUT(${ACC}, mean_out), OUT(${ACC}, rstd_out),
@@ -24,7 +24,7 @@ __kernel void layer(IN(${T.c}, x), IN(${W.c}, weight), IN(${W.c}, bias), OUT(${T
     PTR_OUT(${ACC}, mean_out);
     PTR_OUT(${ACC}, rstd_out);
     const long inner = 1;
-${rows.begin(FORM)}
+${rows.begin(FORM, ACC=ACC)}
 % if not RMS:
 ${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = LD_{T.name}(x, {at(i)});")}
 ${rows.each_row(FORM, ACC, "mean", "s_ / n")}

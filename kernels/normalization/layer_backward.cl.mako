@@ -8,8 +8,8 @@
     ACC = T.acc
     at = rows.attr.place(FORM)
     ADD = lambda a, b: f"{a} + {b}"
-    V = (lambda name: name + "[l]") if FORM == "block" else (lambda name: name)
-    h = lambda i: f"LD_{T.name}(g, {at(i)})" + (f" * LD_{W.name}(weight, {i})" if WEIGHT else "")
+    V = rows.attr.value(FORM)
+    h = lambda i: f"LD_{T.name}(g, {at(i)})" + (f" * LC_{W.name}(weight, {i})" if WEIGHT else "")
     z = lambda i: (f"LD_{T.name}(x, {at(i)})" if RMS else f"(LD_{T.name}(x, {at(i)}) - {V('mean')})") + f" * {V('rstd')}"
 %>\
 ${rows.vectors(FORM, T, W, T.acc_dtype)}
@@ -27,7 +27,7 @@ __kernel void layer_backward(IN(${T.c}, g), IN(${T.c}, x), IN(${W.c}, weight), I
     __global ${ACC}* sb = db_p + db_o + get_global_id(0) * n;
     for (long i = 0; i < n; i++) sw[i] = sb[i] = 0;
 % endif
-${rows.begin(FORM)}
+${rows.begin(FORM, ACC=ACC)}
 ${rows.each_row(FORM, ACC, "rstd", "rstd_in[row_at]")}
 % if not RMS:
 ${rows.each_row(FORM, ACC, "mean", "mean_in[row_at]")}
@@ -38,8 +38,10 @@ ${rows.fold(FORM, LANES, ACC, "q", T.zero, ADD, lambda i: f"const E_T e = {h(i)}
 ${rows.each_row(FORM, ACC, "k", "q_ / n")}
 <%
     A = T.acc_dtype.name
-    sums = lambda i: f" ST_{A}(sw, {i}, LD_{A}(sw, {i}) + LD_{T.name}(g, {at(i)}) * ({z(i)})); ST_{A}(sb, {i}, LD_{A}(sb, {i}) + LD_{T.name}(g, {at(i)}));"
+    sums = lambda i, once="": (f" ST_{A}(sw, {i}, LC_{A}(sw, {i}) + LD_{T.name}(g, {at(i)}) * ({z(i)}) {once});"
+                               f" ST_{A}(sb, {i}, LC_{A}(sb, {i}) + LD_{T.name}(g, {at(i)}) {once});")
 %>\
-${rows.each(FORM, LANES, ACC, lambda i: (sums(i) if WEIGHTS else "") + f" ST_{T.name}(gx, {at(i)}, {V('rstd')} * ({h(i)}{'' if RMS else ' - ' + V('c')} - {z(i)} * {V('k')}));")}
+<% gx = lambda i: f" ST_{T.name}(gx, {at(i)}, {V('rstd')} * ({h(i)}{'' if RMS else ' - ' + V('c')} - {z(i)} * {V('k')}));" %>\
+${rows.each(FORM, LANES, ACC, lambda i: (sums(i) if WEIGHTS else "") + gx(i), lambda i: (sums(i, "* one") if WEIGHTS else "") + gx(i))}
 ${rows.end(FORM)}
 }

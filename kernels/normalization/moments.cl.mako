@@ -10,7 +10,7 @@
     ACC = T.acc
     at = rows.attr.place(FORM)
     ADD = lambda a, b: f"{a} + {b}"
-    V = (lambda name: name + "[l]") if FORM == "block" else (lambda name: name)
+    V = rows.attr.value(FORM)
 %>\
 ${rows.vectors(FORM, T)}
 __kernel void moments(IN(${T.c}, x), OUT(${ACC}, mean_out), OUT(${ACC}, spread), const long rows, const long n, const long chunk, const ${ACC} eps) {
@@ -18,7 +18,7 @@ __kernel void moments(IN(${T.c}, x), OUT(${ACC}, mean_out), OUT(${ACC}, spread),
     PTR_OUT(${ACC}, mean_out);
     PTR_OUT(${ACC}, spread);
     const long inner = 1;
-${rows.begin(FORM)}
+${rows.begin(FORM, ACC=ACC)}
 ${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = LD_{T.name}(x, {at(i)});")}
 ${rows.each_row(FORM, ACC, "mean", "s_ / n")}
 ${rows.fold(FORM, LANES, ACC, "q", T.zero, ADD, lambda i: f"const E_T d = LD_{T.name}(x, {at(i)}) - {V('mean')}, e = d * d;")}

@@ -10,7 +10,7 @@
     ACC = T.acc
     at = rows.attr.place(FORM)
     ADD = lambda a, b: f"{a} + {b}"
-    V = (lambda name: name + "[l]") if FORM == "block" else (lambda name: name)
+    V = rows.attr.value(FORM)
 %>\
 ${rows.vectors(FORM, T)}
 __kernel void sums(IN(${T.c}, g), IN(${T.c}, x), IN(${ACC}, mean_in), OUT(${ACC}, a), OUT(${ACC}, b), const long rows, const long n, const long chunk,
@@ -21,7 +21,7 @@ __kernel void sums(IN(${T.c}, g), IN(${T.c}, x), IN(${ACC}, mean_in), OUT(${ACC}
     PTR_OUT(${ACC}, a);
     PTR_OUT(${ACC}, b);
     const long inner = 1;
-${rows.begin(FORM)}
+${rows.begin(FORM, ACC=ACC)}
 ${rows.each_row(FORM, ACC, "mean", "mean_in[row_at / divide % modulo]")}
 ${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = LD_{T.name}(g, {at(i)});")}
 ${rows.fold(FORM, LANES, ACC, "q", T.zero, ADD, lambda i: f"const E_T e = LD_{T.name}(g, {at(i)}) * (LD_{T.name}(x, {at(i)}) - {V('mean')});")}

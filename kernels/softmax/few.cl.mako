@@ -1,6 +1,6 @@
-## Short rows, as many together as a vector has lanes, whose folds end together (forms `few` and `several` of rows.cl.mako, where names are explained).
+## Short rows, as many together as a vector has lanes, whose folds end together (forms `few` and `several` of rows.cl.mako, which explains the names).
 ## Each row is folded to a vector, and these are folded to the one vector of all rows' values.
-##   few      a row fits a vector: it reads on into the next row and writes on into it before that is written, but never beyond the work-item's last row
+##   few      a row fits a vector: that reads on into the next row and writes on into it before it is written, but never beyond the work-item's last
 ##   several  longer rows: the last vector ends with the row, so it overlaps the one before
 <%!
     import re
@@ -52,7 +52,7 @@ static inline void few_store_${T.name}(__global ${T.c}* p, const ${T.acc}${W} v,
     ${ACC} ${name}[${W}];
     {
         const ${V} none = (${V})(${init});
-        const ${I} lane = (${I})(${", ".join(map(str, range(W)))}), rest = (${I})((int)${n} % ${W});
+        const ${I} lane = lanes_${ACC}, rest = (${I})((int)${n} % ${W});
         ${ACC} part[${W * W}];
 % if FORM == "few":
         int l = 0;

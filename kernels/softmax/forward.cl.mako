@@ -8,7 +8,8 @@
 ## FORM       vector | loop | block | few | several | group | item | column, see rows.cl.mako
 ## LANES      1 | 16 | 64; LOG  0 | 1
 ## Per row: the largest element m, the sum s of exp(x - m), then exp(x - m) / s, or x - m - log(s).
-## Where rows are contiguous, 32- and 64-bit floats keep exp(x - m) in y between the passes, rows that are worked on together keep it in registers or next to them; else it is computed again.
+## Where rows are contiguous, 32- and 64-bit floats keep exp(x - m) in y between the passes, and rows that are worked on together keep it in an array;
+## else it is computed again. Long rows ask for the next one meanwhile.
 <%
     ACC = T.acc
     TOGETHER, W = FORM in rows.attr.TOGETHER, rows.attr.width(ACC)
@@ -21,6 +22,7 @@
     V = rows.attr.value(FORM)
     expo = lambda i: f"rows_exp({load(i)} - {V('m')})"
     aside = few.attr.kept(FORM, W)
+    ahead = lambda i: f"FETCH(x + {at(i)} + n); " if FORM == "vector" else ""
     keep = lambda i: "" if not KEEP else f"vstore{W}(e, 0, {aside(i)});" if TOGETHER else f"ST_{T.name}(y, {at(i)}, e);"
     kept = lambda i: f"vload{W}(0, {aside(i)})" if TOGETHER else f"LD_{T.name}(y, {at(i)})"
 %>\
@@ -34,10 +36,11 @@ __kernel void softmax(IN(${T.c}, x), OUT(${T.c}, y), const long rows, const long
 % endif
 ${rows.begin(FORM, ACC=ACC)}
 ${rows.fold(FORM, LANES, ACC, "m", "-INFINITY", MAX, lambda i: f"const E_T e = {load(i)};")}
-${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = {expo(i)}; {keep(i)}")}
+${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: ahead(i) + f"const E_T e = {expo(i)}; {keep(i)}")}
 ${rows.each_row(FORM, ACC, "r", ("clnn_log(s_)" if ACC == "float" else "log(s_)") if LOG else "1 / s_")}
 % if KEEP:
-${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(y, {at(i)}, {kept(i)} * {V('r')});")}
+${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(y, {at(i)}, {kept(i)} * {V('r')});",
+            None if TOGETHER else lambda i: f"ST_{T.name}(y, {at(i)}, {kept(i)} * (fresh ? (E_T)({V('r')}) : (E_T)1));")}
 % elif LOG:
 ${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(y, {at(i)}, {load(i)} - {V('m')} - {V('r')});")}
 % else:

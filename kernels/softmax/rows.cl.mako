@@ -10,20 +10,25 @@
 ##   column one work-item per row, neighbouring work-items on neighbouring columns; global (inner, outer)
 ## In each form partial results are folded in a fixed order. Statements given to fold and each are written with LD_<dtype>(p, i) and
 ## ST_<dtype>(p, i, v) for elements of rows, LC_<dtype>(p, i) for those of operands that all rows share and the type E_T, which stand for one element,
-## or for a vector of them in the forms vector, few and several. Values of the row are called value(FORM)(name). An element may be visited twice.
+## or for a vector of them in the forms vector, few and several; HIT_<compute type>(i, t) is 1 for element t, else 0. Values of the row are called
+## value(FORM)(name). Forms of vectors may visit an element twice, as their last vector of longer rows ends with the row.
 <%!
     import re
 
     def one(text, ACC):
         """The statements for a single element."""
+        text = re.sub(r"\bHIT_\w+\(([^,]*), ([^()]*)\)", r"(int)((\1) == (\2))", text)
         return re.sub(r"\bE_T\b", ACC, re.sub(r"\bST_(\w+)\(", r"store_\1(", re.sub(r"\b(?:LD|LC)_(\w+)\(", r"load_\1(", text)))
 
     def many(text, ACC):
         """The statements for a vector."""
-        return re.sub(r"\bE_T\b", ACC + str(width(ACC)), re.sub(r"\b(LD|LC|ST)_(\w+)\(", r"\1V_\2(", text))
+        return re.sub(r"\bE_T\b", ACC + str(width(ACC)), re.sub(r"\b(LD|LC|ST|HIT)_(\w+)\(", r"\1V_\2(", text))
 
     def width(ACC):
         return 8 if ACC == "double" else 16
+
+    def index(ACC):
+        return "long8" if ACC == "double" else "int16"
 
     TOGETHER = ("few", "several")
 
@@ -37,9 +42,16 @@
         return (lambda i: f"base + {i} * inner") if FORM == "column" else (lambda i: f"base + {i}")
 %>
 <%namespace name="vec" file="/matmul/vec.cl.mako"/>
+<%namespace name="whole" file="/softmax/vector.cl.mako"/>
 <%namespace name="few" file="/softmax/few.cl.mako"/>
 ## vectors: LDV_<dtype> and STV_<dtype> for each of the dtypes, where the form needs them.
 <%def name="vectors(FORM, *dtypes)">
+% if FORM == "vector" or FORM in TOGETHER:
+% for ACC in {d.acc for d in dtypes}:
+constant ${index(ACC)} lanes_${ACC} = (${index(ACC)})(${", ".join(map(str, range(width(ACC))))});
+#define HITV_${ACC}(i, t) ((lanes_${ACC} + (${index(ACC)})(i)) == (${index(ACC)})(t) ? (${ACC}${width(ACC)})1 : (${ACC}${width(ACC)})0)
+% endfor
+% endif
 % if FORM == "vector":
 % for T in {d.name: d for d in dtypes}.values():
 ${vec.vector_io(T, width(T.acc))}
@@ -126,28 +138,7 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
 ## fold: `name` becomes combine over i of the value that the statements element(i) leave in `e` (in block form an array over l).
 <%def name="fold(FORM, LANES, ACC, name, init, combine, element, n='n')">
 % if FORM == "vector":
-<% W = width(ACC) %>
-    ${ACC} ${name};
-    {
-        ${ACC}${W} v0 = (${ACC}${W})(${init}), v1 = v0, v2 = v0, v3 = v0;
-        long i = 0;
-        for (; i + ${4 * W} <= ${n}; i += ${4 * W}) {
-% for k in range(4):
-            { ${many(element(f"(i + {k * W})"), ACC)} v${k} = ${combine(f"v{k}", "e")}; }
-% endfor
-        }
-        for (; i + ${W} <= ${n}; i += ${W}) { ${many(element("i"), ACC)} v0 = ${combine("v0", "e")}; }
-        v0 = ${combine("v0", "v1")};
-        v2 = ${combine("v2", "v3")};
-        v0 = ${combine("v0", "v2")};
-<% h, last = W // 2, "v0" %>\
-% while h > 1:
-        const ${ACC}${h} h${h} = ${combine(f"{last}.lo", f"{last}.hi")};
-<% h, last = h // 2, f"h{h}" %>\
-% endwhile
-        ${name} = ${combine("h2.x", "h2.y")};
-        for (; i < ${n}; i++) { ${one(element("i"), ACC)} ${name} = ${combine(name, "e")}; }
-    }
+${whole.fold(ACC, width(ACC), name, init, combine, lambda i: many(element(i), ACC), n)}
 % elif FORM == "loop" and LANES > 1:
     ${ACC} part_${name}[${LANES}];
     for (int l = 0; l < ${LANES}; l++) part_${name}[l] = ${init};
@@ -204,7 +195,7 @@ ${few.fold(FORM, ACC, width(ACC), name, init, combine, lambda i: many(element(i)
 ## each_row: a value per row from others; in `text` a name with an underscore at its end is such a value and row_at the row's number. Rows that are
 ## worked on together get it at once unless it reads something.
 <%def name="each_row(FORM, ctype, name, text)">
-% if FORM in TOGETHER and ctype in ("float", "double") and not re.search(r"row_at|\[|_\w+\(\w+,", text):
+% if FORM in TOGETHER and ctype in ("float", "double") and not re.search(r"row_at|[?\[]|load_", text):
     ${ctype} ${name}[${width(ctype)}];
     vstore${width(ctype)}(${re.sub(r"\b(\w+?)_\b", rf"vload{width(ctype)}(0, \1)", text)}, 0, ${name});
 % elif FORM == "block" or FORM in TOGETHER:
@@ -228,15 +219,11 @@ ${few.fold(FORM, ACC, width(ACC), name, init, combine, lambda i: many(element(i)
     ${"if (lane == 0) " if FORM == "group" else ""}{ ${one(re.sub(r"\b(\w+?)_\b", r"\1", statement), "")} }
 % endif
 </%def>
-## each: the statements body(i) for every i of the row.
-<%def name="each(FORM, LANES, ACC, body, n='n')">
+## each: the statements body(i) for every i of the row. `last`: those for the last vector of a row where body may not be repeated; lanes of `fresh` are
+## set and those of `one` 1 for elements that were not visited yet.
+<%def name="each(FORM, LANES, ACC, body, last=None, n='n')">
 % if FORM == "vector":
-<% W = width(ACC) %>
-    {
-        long i = 0;
-        for (; i + ${W} <= ${n}; i += ${W}) { ${many(body("i"), ACC)} }
-        for (; i < ${n}; i++) { ${one(body("i"), ACC)} }
-    }
+${whole.each(ACC, width(ACC), lambda i: many(body(i), ACC), lambda i: many((last or body)(i), ACC), n)}
 % elif FORM in TOGETHER:
 ${few.each(FORM, width(ACC), lambda i: many(body(i), ACC), n)}
 % elif FORM == "group":
