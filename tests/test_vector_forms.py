@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import clnn
+from clnn.graph.op import REGISTRY
 
 R = np.random.default_rng(5)
 
@@ -207,3 +208,39 @@ def test_rows_of_a_few_elements(count):
     x._storage.buffer()
     x -= y
     np.testing.assert_array_equal(x.numpy(), a + 1 - b)
+
+
+def _choosing():
+    """Operators whose text for floats chooses between values."""
+    for name, op in REGISTRY.items():
+        text = getattr(op.expr, "text", None)
+        text = text["float"] if isinstance(text, dict) else text
+        if text and "?" in text and not (op.expr.uses_index or op.expr.longs) and clnn.float32 in op.dtypes:
+            yield name
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", sorted(set(_choosing())))
+def test_choices_of_whole_vectors_are_those_of_numbers(name, dtype):
+    op, kind = REGISTRY[name], getattr(clnn, dtype)
+    n, special = 4500, [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -3.0, 3.0, 6.0]
+    first = [np.concatenate([np.roll(special, k), R.standard_normal(n - 9) * 4]).astype(np.float32) for k in range(2)]
+    rest = [0.5, 2.0, 1.5, 0.25][:max(len(op.params) - 2, 0)]
+    operands = [clnn.tensor(a).to(kind) for a in first[:len(op.params)]]
+    if name == "_where":
+        operands[0] = operands[0] > 0
+    whole = op.fn(*operands, *rest).float().numpy()
+    parts = [op.fn(*[t[a:a + 1500].clone() for t in operands], *rest).float().numpy() for a in range(0, n, 1500)]
+    np.testing.assert_array_equal(whole, np.concatenate(parts))
+
+
+def test_long_integers_become_floats_rounded_once(device):
+    ends = np.array([0, 1, -1, 2**24 + 1, 2**31, -2**31 - 1, 2**53 + 1, 2**54 + 2**30 + 1, 2**55 - 2**30 - 1, 2**63 - 1, -2**63, 1 - 2**63])
+    a = np.concatenate([ends, -ends[1:9], R.integers(-2**63, 2**63 - 1, 5000) >> R.integers(0, 63, 5000)])
+    x = clnn.tensor(a)
+    np.testing.assert_array_equal(x.float().numpy(), a.astype(np.float32))
+    if not device.has_fp64:
+        return
+    np.testing.assert_array_equal(x.double().numpy(), a.astype(np.float64))
+    b = np.concatenate([[0.5, -0.5, 1.5, -1.5, 2.0**31, -2.0**32 - 1, 2.0**62 + 2.0**31, -2.0**63], R.standard_normal(5000) * 2.0 ** R.integers(-3, 61, 5000)])
+    np.testing.assert_array_equal(clnn.tensor(b).long().numpy(), b.astype(np.int64))

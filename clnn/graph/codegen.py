@@ -34,14 +34,17 @@ def convert(value: str, source: dt.dtype, target: dt.dtype) -> str:
         return value if source.category == dt.BOOL else f"({value} != 0)"
     if source.acc == target.acc:
         return value
-    return _from_float(value, source.acc, target.acc) or f"(({target.acc}){value})"
+    return _converted(value, source.acc, target.acc)
 
 
-def _from_float(value, acc, target):
-    """C text of a float as a 64-bit integer, None where it is something else."""
-    if target == "ulong" and acc in ("float", "double"):
-        return f"clnn_{acc[0]}2ul({value})"
-    return f"clnn_f2l({value})" if acc == "float" and target == "long" else None
+# conversions that the template base does itself, as C or a driver's compiler does them otherwise or slowly
+_CONVERSIONS = {("float", "ulong"): "clnn_f2ul", ("double", "ulong"): "clnn_d2ul", ("float", "long"): "clnn_f2l", ("double", "long"): "clnn_d2l",
+                ("long", "float"): "clnn_l2f", ("long", "double"): "clnn_l2d"}
+
+
+def _converted(value, acc, target):
+    """C text of ``value`` of accumulate type ``acc`` as one of type ``target``."""
+    return f"{_CONVERSIONS.get((acc, target), f'({target})')}({value})" if acc != target else f"(({acc})({value}))"
 
 
 def _convert_complex(value, source, target):
@@ -69,7 +72,7 @@ def as_stored(value: str, compute: dt.dtype, target: dt.dtype) -> str:
         if compute.category == dt.FLOAT:
             return f"((int)({target.c})(int)({value}))"
         return f"((int)({target.c})({value}))"
-    got = _from_float(value, compute.acc, target.acc) or f"(({target.acc})({value}))"
+    got = _converted(value, compute.acc, target.acc)
     return f"((long)(uint){got})" if target is dt.uint32 else got
 
 

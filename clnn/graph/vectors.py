@@ -1,7 +1,7 @@
 """Fused computations written with OpenCL vector types, for CPU drivers: one instruction then serves 8 or 16 elements, whatever the
 driver's own vectoriser makes of the loops around it.
 
-Only programs whose text means the same for vectors qualify: arithmetic and some functions, no comparisons, branches or rounding to a
+Only programs whose text means the same for vectors qualify: arithmetic, some functions and choices between floats, no branches or rounding to a
 narrower storage type. ``form`` says whether a program does; the callers keep a scalar form for all others.
 """
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ..core import dtype as dt
-from . import codegen, draws
+from . import choices, codegen, draws
 from .node import Expr
 
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+\.\d*(?:[eE][-+]?\d+)?f?|\d+f?|[-+*/(),])")
@@ -116,7 +116,8 @@ def _instruction(program, n, types, own, width, part):
         text = draws.replaced(program, n, text, part, width)
         if text is None:
             raise _Scalar
-    if not _plain(_DRAWN_VECTOR.sub("1", text) if expr.uses_index else text, expr.names, _DRAWN if expr.uses_index else ()):
+    if not (_plain(_DRAWN_VECTOR.sub("1", text) if expr.uses_index else text, expr.names, _DRAWN if expr.uses_index else ())
+            or compute.category == dt.FLOAT and not (expr.uses_index or expr.longs) and choices.vectorial(text, expr.names, _FUNCTIONS)):
         raise _Scalar
     names = [f"s{-o // 2 - 1}" if at in expr.longs else _operand(program, o, types, compute, width) for at, o in enumerate(operands)]
     text = codegen.expression(expr, compute, names, own, text)

@@ -80,6 +80,14 @@ CLNN_FN ${F} clnn_${name}(${f"{F} x" if operands == 1 else f"{F} x, {F} y"}) { r
 % endfor
 % endfor
 </%def>
+//@ floor ceil trunc rint
+#if defined(CLNN_POCL) && defined(__has_builtin)    /* its own are calls for scalars and go by parts for vectors; these are instructions for both */
+% for name, builtin in (("floor", "floor"), ("ceil", "ceil"), ("trunc", "trunc"), ("rint", "roundeven")):
+#if __has_builtin(__builtin_elementwise_${builtin})
+#define ${name} __builtin_elementwise_${builtin}
+#endif
+% endfor
+#endif
 //@ clnn_exp clnn_sigmoid
 <%self:own names="exp">
 CLNN_FN F clnn_exp(F x) {

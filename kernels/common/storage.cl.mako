@@ -77,7 +77,7 @@ static inline float round_float16(float f) {
     return as_float(r | s);
 }
 ## Vectors of 16-bit floats, for kernels of CPU drivers, whose built-in conversions are instructions.
-% for W in (8, 16):
+% for W in (2, 4, 8, 16):
 //@ clnn_load_float16_${W}
 static inline float${W} clnn_load_float16_${W}(__global const ushort* p) { return vload_half${W}(0, (__global const half*)p); }
 //@ clnn_store_float16_${W}
@@ -88,15 +88,24 @@ static inline float${W} clnn_round_float16_${W}(float${W} v) {
     vstore_half${W}_rte(v, 0, (half*)&h);
     return vload_half${W}(0, (const half*)&h);
 }
+//@ clnn_read_ushort_${W} clnn_write_ushort_${W}
+#ifdef CLNN_POCL    /* its vload and vstore of short elements go one by one */
+typedef ushort${W} __attribute__((aligned(2))) clnn_ushort_${W};
+#define clnn_read_ushort_${W}(p) (*(__global const clnn_ushort_${W}*)(p))
+#define clnn_write_ushort_${W}(v, p) (*(__global clnn_ushort_${W}*)(p) = (v))
+#else
+#define clnn_read_ushort_${W}(p) vload${W}(0, p)
+#define clnn_write_ushort_${W}(v, p) vstore${W}(v, 0, p)
+#endif
 //@ clnn_load_bfloat16_${W}
-static inline float${W} clnn_load_bfloat16_${W}(__global const ushort* p) { return as_float${W}(convert_uint${W}(vload${W}(0, p)) << 16); }
+static inline float${W} clnn_load_bfloat16_${W}(__global const ushort* p) { return as_float${W}(convert_uint${W}(clnn_read_ushort_${W}(p)) << 16); }
 //@ clnn_round_bfloat16_${W} clnn_store_bfloat16_${W}
 static inline uint${W} clnn_bfloat16_bits_${W}(float${W} v) {
     uint${W} u = as_uint${W}(v), r = u + 0x7fffu + ((u >> 16) & 1u);
     return (u & 0x7fffffffu) > (uint${W})0x7f800000u ? (u | 0x400000u) : r;
 }
 static inline float${W} clnn_round_bfloat16_${W}(float${W} v) { return as_float${W}(clnn_bfloat16_bits_${W}(v) & 0xffff0000u); }
-static inline void clnn_store_bfloat16_${W}(__global ushort* p, float${W} v) { vstore${W}(convert_ushort${W}(clnn_bfloat16_bits_${W}(v) >> 16), 0, p); }
+static inline void clnn_store_bfloat16_${W}(__global ushort* p, float${W} v) { clnn_write_ushort_${W}(convert_ushort${W}(clnn_bfloat16_bits_${W}(v) >> 16), p); }
 % endfor
 //@ FETCH
 #if defined(CLNN_POCL) || defined(CLNN_INTEL_CPU)
@@ -120,6 +129,35 @@ static inline long clnn_f2l(float v) {
 }
 #else
 #define clnn_f2l(v) ((long)(v))
+#endif
+% if USE_FP64:
+//@ clnn_d2l
+#ifdef CLNN_INTEL_CPU
+static inline long clnn_d2l(double v) {
+    const double whole = trunc(v), high = floor(whole * 0x1p-32), low = fma(high, -0x1p32, whole);
+    const long all = ((long)(int)high << 32) + (long)(int)(low - 0x1p31) + 0x80000000L;
+    return fabs(v) < 0x1p63 ? all : LONG_MIN;
+}
+#else
+#define clnn_d2l(v) ((long)(v))
+#endif
+% endif
+//@ clnn_l2d
+#ifdef CLNN_INTEL_CPU
+/* Likewise from long: both parts are exact in double, their sum is rounded once. */
+static inline double clnn_l2d(long v) { return (double)(int)(v >> 32) * 0x1p32 + (double)(uint)v; }
+#else
+#define clnn_l2d(v) ((double)(v))
+#endif
+//@ clnn_l2f
+#ifdef CLNN_INTEL_CPU
+/* What double cannot hold gives up its last bits for one that says whether they were 0, so that rounding twice is rounding once. */
+static inline float clnn_l2f(long v) {
+    const long large = (v ^ (v >> 63)) >> 53, odd = (v & ~2047L) | ((v & 2047L) ? 1024L : 0L);
+    return (float)clnn_l2d(large ? odd : v);
+}
+#else
+#define clnn_l2f(v) ((float)(v))
 #endif
 //@ CLNN_SHUFFLE
 #define CLNN_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)     /* one instruction, which (float16)(a.s0, b.s0, ...) may not become */

@@ -28,13 +28,8 @@ inline void stv_float16(__global ushort* p, float${W} f) {
 }
 #endif
 % elif T.name == "bfloat16":
-inline float${W} ldv_bfloat16(__global const ushort* p) { return as_float${W}(convert_uint${W}(vload${W}(0, p)) << 16); }
-inline void stv_bfloat16(__global ushort* p, float${W} f) {
-    uint${W} u = as_uint${W}(f);
-    uint${W} r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-    r = (u & 0x7fffffffu) > (uint${W})0x7f800000u ? ((u >> 16) | 0x40u) : r;
-    vstore${W}(convert_ushort${W}(r), 0, p);
-}
+#define ldv_bfloat16(p) clnn_load_bfloat16_${W}(p)
+#define stv_bfloat16(p, v) clnn_store_bfloat16_${W}(p, v)
 % elif T.c == T.acc:
 #define ldv_${T.name}(p) vload${W}(0, p)
 #define stv_${T.name}(p, v) vstore${W}(v, 0, p)
