@@ -235,11 +235,24 @@ def _out_of_range(t):
         return lambda: t.tensor(value, dtype=getattr(t, name))
     return [t.isin(1, t.arange(3)), t.tensor(-255, dtype=t.uint8), t.linspace(0, 1j, 3), t.fake_quantize_per_tensor_affine(t.linspace(-1, 1, 7), 0.2, 1, 0, 4),
             _failing(made(300, "uint8"), made([2**31], "int32"), made(float("nan"), "int64"), lambda: t.arange(0, float("inf")), lambda: t.logspace(0, 1, -3),
-                     lambda: t.ones(4).as_strided((2,), (-1,)), lambda: t.ones(3).__delitem__(0))]
+                     lambda: t.ones(4).as_strided((2,), (-1,)), lambda: t.ones(3).__delitem__(0))] + [
+        f(t.ones(2)) for f in (lambda x: x * 1e40, lambda x: x - 1e40, lambda x: x / 1e40, lambda x: x < 1e300, lambda x: x.half() * 1e6, lambda x: 1e40 - x)]
+
+
+def _shown(t):
+    """Texts of classes, of dual tensors and of samples of a map."""
+    ad, x, texts = t.autograd.forward_ad, t.ones(2), []
+    with ad.dual_level():
+        dual = ad.make_dual(x, x * 3)
+        texts += [repr(v) for v in (dual, dual * dual, x)]
+    t.func.vmap(lambda v: (texts.append(repr(v)), v)[1])(t.ones(2, 3))
+    return texts + [str(c) for c in (t.Size, t.device, t.dtype, t.finfo, t.iinfo, t.layout, t.memory_format, t.optim.lr_scheduler.CyclicLR)] + [
+        str(x.storage()).splitlines()[-1]]
 
 
 CALLS = {
     "out of range": _out_of_range,
+    "texts of classes": _shown,
     "classes in trees": _registered_trees,
     "numbers and sizes": _numbers_and_sizes,
     "nodes of the graph": _nodes,
@@ -266,6 +279,22 @@ CALLS = {
 def test_call(name):
     mine, theirs = outcome(CALLS[name], clnn), outcome(CALLS[name], torch)
     assert mine == theirs
+
+
+def _small_mistakes(t):
+    """Calls with an index or a divisor that kernels find out of range; nothing of their results is read."""
+    n, f, x, one = t.tensor, t.nn.functional, t.ones(3, 4), t.ones(1, 1)
+    return _failing(lambda: x[n([5])], lambda: x.gather(1, n([[9]])), lambda: x.scatter(1, n([[9]]), 1.0), lambda: x.scatter_add(1, n([[9]]), one),
+                    lambda: x.index_select(0, n([7])), lambda: x.take(n([99])), lambda: x.index_fill(0, n([7]), 1.0), lambda: t.nn.Embedding(3, 2)(n([5])),
+                    lambda: f.cross_entropy(t.ones(2, 3), n([0, 5])), lambda: n([1]) // n([0]), lambda: n([1]) // 0, lambda: n([1]) % 0, lambda: n([3]) // 2)
+
+
+@pytest.mark.skipif(not clnn.get_default_device().physical.is_cpu, reason="kernels run later there")
+def test_small_mistakes_show_at_once():
+    expected = _small_mistakes(torch)
+    for _ in range(3):                              # built, observed and repeated
+        assert _small_mistakes(clnn) == expected
+    assert clnn.ones(2).sum() == 2                  # nothing is left over
 
 
 def test_dtypes_that_are_names():

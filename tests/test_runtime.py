@@ -298,9 +298,9 @@ def test_error_word(dev):
     k = kernel(dev, f"if (i == 3) CLNN_FAIL(err, {code}, bad);", params="const long bad, __global int* err")
     other = kernel(dev, "if (i < n) y[i] = x[i];")
     for value in (-7, 1 << 40):
-        launch(dev, k, (8,), (8,), value, dev.error_buffer)
-        assert dev.err_dirty
         with pytest.raises(IndexError, match=f"gather: index {value} is out of bounds for size 10"):
+            launch(dev, k, (8,), (8,), value, dev.error_buffer)      # raises at once where it runs in the calling thread
+            assert dev.err_dirty and dev.inline is None
             dev.synchronize()
         dev.synchronize()  # reported once
     buf = dev.alloc(64)

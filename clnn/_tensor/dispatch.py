@@ -21,6 +21,7 @@ from .tensor import Tensor, accumulator, edge, make
 from .views import refresh
 
 _MAX_NODES, _MAX_LEAVES = lazy.MAX_NODES, lazy.MAX_LEAVES
+_FEW = 1024                 # elements
 _new = object.__new__
 _next_number = tape._counter.__next__
 _shapes: dict = {}          # (shape, shape) -> broadcast Size
@@ -87,9 +88,15 @@ def record_elementwise(expr, compute, result, shape, numel, operands) -> Tensor:
                 fuse.realize(t._storage)
             return record_elementwise(expr, compute, result, shape, numel, operands)
     out = make(lazy.record(expr, tuple(refs), compute, result, shape, numel, device, count, leaves, linear), shape, result, numel)
-    if config.eager:
+    if config.eager or expr.failing and _shows_at_once(expr, compute, numel, device, refs):
         fuse.realize(out._storage)
     return out
+
+
+def _shows_at_once(expr, compute, numel, device, refs):
+    """Whether a division of few integers is computed now, so that a zero shows where it is divided by."""
+    return (expr.failure is None and numel <= _FEW and compute.category in expr.failing and device.is_cpu
+            and (refs[1].__class__ is tuple or not refs[1]))
 
 
 plain = {Tensor}            # classes whose instances are no more than tensors: the short way serves them
@@ -118,7 +125,7 @@ def record_briefly(expr, compute, result, a, b, place):
             return None
     else:
         refs = (ref, b) if place else (ref,)
-    if count > _MAX_NODES or leaves > _MAX_LEAVES or config.eager:
+    if count > _MAX_NODES or leaves > _MAX_LEAVES or config.eager or expr.failing and _shows_at_once(expr, compute, numel, st.device, refs):
         return None
     t = _new(Tensor)
     t._storage = lazy.record(expr, refs, compute, result, shape, numel, st.device, count, leaves, linear)

@@ -209,6 +209,8 @@ def _observe(body, values, inputs, whole):
                     fuse.realize(t._storage)
     finally:
         device.alloc, launcher.recorders = plain, None
+    if device.err_dirty and device.word is not None:
+        device.settle()                     # it did not run in the calling thread, which would show an error at once
     if device.waiting or (device.transfers, rng.default.offset) != before or any([where is not device for where, *_ in launches]):
         return result, None
     return result, _recipe(device, result, inputs, made, launches)

@@ -12,6 +12,7 @@ from . import launch as launcher, program
 
 _KERNELS = 48           # that wait for a build
 _ENTRIES = 1024
+_FEW = 24               # that wait: a short launch that may fail does not wait with them, so that its error shows at once
 _BYTES = 1 << 30        # that waiting launches mention: their buffers cannot be reused before they ran
 
 
@@ -49,6 +50,9 @@ class Backlog:
                 return False
             self.short = self.short and short
             self._add(launcher.launch, (self.device, kernel, global_size, local_size, *args))
+            if short and self.device.word is not None and len(self.entries) < _FEW and self._checked(args):
+                self.flush()
+                self.device.settle()
             return True
 
     def takes(self, call, *args) -> bool:
@@ -65,14 +69,17 @@ class Backlog:
         self.device.check_process()
         self.entries.append((call, args))
         self.device.waiting = True
-        checked = self.device.checked_buffer
+        if self._checked(args):
+            self.device.err_dirty = True
         for a in args:
-            if a is checked:
-                self.device.err_dirty = True
             if hasattr(a, "int_ptr"):
                 self.bytes += a.size
         if len(self.missing) >= _KERNELS or len(self.entries) >= _ENTRIES or self.bytes >= _BYTES:
             self.flush()
+
+    def _checked(self, args):
+        checked = self.device.checked_buffer
+        return checked is not None and any([a is checked for a in args])
 
     def flush(self) -> None:
         """Build what is missing and enqueue all that waits.

@@ -20,12 +20,11 @@ from .memory import Memory
 
 active = None           # the Recording of this process, if one is under way
 _pack_long = struct.Struct("=q").pack
-_pack_float = struct.Struct("=f").pack
 
 
 def packed(value):
     """A scalar argument as bytes."""
-    return _pack_long(value) if type(value) is int else _pack_float(value) if type(value) is float else value
+    return _pack_long(value) if type(value) is int else launcher._pack_float(value) if type(value) is float else value
 
 
 class Recording:
@@ -175,7 +174,10 @@ class Recording:
             queue, start = device.inline.queue, clock()
             for fn, args in way.entries:
                 fn(queue, *args)
-            return device.inline.took(self.cost, (clock() - start) / len(way.entries))
+            device.inline.took(self.cost, (clock() - start) / len(way.entries))
+            if device.err_dirty and device.word is not None:
+                device.look()
+            return
         held, queue, event = device.holds_back, device.queue, device.last
         for fn, args in way.entries:
             event = fn(queue, *args)

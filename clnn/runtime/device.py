@@ -55,7 +55,7 @@ class Device:
         self.builds_in_parallel = self.flavour in ("intel-cpu", "intel-gpu", "nvidia", "amd")   # others compile under one lock, or crash
         self.caches_binaries = self.flavour in ("pocl", "intel-cpu", "intel-gpu", "nvidia", "amd")  # rusticl dies on a bad binary
         self.build_options = drivers.build_options(self)
-        self.err_dirty, self.checked_buffer = False, None
+        self.err_dirty, self.checked_buffer, self.word = False, None, None
         self.recording = None    # a capture.Recording that takes transfers instead of the queue
         self._lock = threading.RLock()
         self._kernels, self._programs, self.loaded = {}, {}, {}    # loaded: programs by their name on disk
@@ -286,9 +286,12 @@ class Device:
     def error_buffer(self):
         """The ``__global int err[4]`` that checked kernels report through; passing it to a launch arms the check."""
         if self.checked_buffer is None:
-            buf = self.alloc(16)
-            self.write(buf, np.zeros(4, np.int32))
-            self.checked_buffer = buf
+            self._open()
+            buf, word = _host_words(self) if self.is_cpu else (None, None)
+            if buf is None:
+                buf = self.alloc(16)
+                self.write(buf, np.zeros(4, np.int32))
+            self.checked_buffer, self.word = buf, word
         return self.checked_buffer
 
     def error_code(self, op_name: str, message: str, exc=IndexError) -> int:
@@ -302,6 +305,9 @@ class Device:
         """Raise the failure that a kernel reported since the last check, if any."""
         if self.checked_buffer is None or not self.err_dirty:
             return
+        if self.word is not None and not self.word[0] and not self.waiting:
+            self.err_dirty = self.last is not None and self.last.command_execution_status != 0      # another thread's
+            return
         self.flush()
         self.err_dirty = False
         words = self.read(self.checked_buffer, 16).view(np.int32)
@@ -311,6 +317,20 @@ class Device:
         value = int(words[1:3].copy().view(np.int64)[0])
         op_name, message, exc = _errors.get(int(words[0]), ("kernel", f"unknown error code {int(words[0])}, value {{value}}", RuntimeError))
         raise exc(f"{op_name}: {message.format(value=value)}")
+
+    def look(self) -> None:
+        """After a launch in the calling thread, which finds nothing else running: raise at once what it reported."""
+        self.err_dirty = False
+        if self.word[0]:
+            self.err_dirty = True
+            self.check_errors()
+
+    def settle(self) -> None:
+        """Wait for what was enqueued, and raise what it reported."""
+        if self.last is not None:
+            self.last.wait()
+        if self.err_dirty:
+            self.look()
 
     # ---- names --------------------------------------------------------------------------------------------------------
 
@@ -325,6 +345,20 @@ class Device:
 
     def __deepcopy__(self, memo):
         return self
+
+
+def _host_words(device):
+    """A buffer of four zeros in memory of the host, and a view of it; (None, None) where the driver works in a copy."""
+    import pyopencl as cl
+    memory = np.zeros(2048, np.int32)
+    start = -memory.ctypes.data % 4096 // 4         # drivers work in aligned memory itself
+    words = memory[start:start + 4]
+    buf = cl.Buffer(device.context, cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=words)
+    seen = []
+    for value in (1, 0):
+        cl.enqueue_fill_buffer(device._queue, buf, np.int32(value), 0, 16).wait()
+        seen.append(words.tolist() == [value] * 4)
+    return (buf, memoryview(words)) if all(seen) else (None, None)
 
 
 _devices: list[Device] | None = None

@@ -19,7 +19,8 @@ BYTES = 320 << 10           # of all buffers of a launch together: more is never
 _LIMIT = {"intel-cpu": 8e-6, "pocl": 14e-6}     # seconds that a launch may take, by flavour
 _LOCAL_THREAD = 1 << 31     # CL_QUEUE_THREAD_LOCAL_EXEC_ENABLE_INTEL of cl_intel_exec_by_local_thread
 _WAKE = 60e-6               # seconds that PoCL's threads take to wake up
-_BUILD = 0.1                # seconds that a kernel's build for another queue takes
+BUILD = 0.1                # seconds that a kernel's build for another queue takes
+_TRIES = 16                 # short launches of a kernel that may report an error that are waited for where they did not run here
 _PATIENCE = 1000            # times that a recorded list waits for the device rather than be built for its queue, too
 _LIST = 512                 # launches of a recorded list that may run here
 _SCALARS = frozenset((int, float, bytes, str, type(None), np.ndarray))
@@ -112,7 +113,7 @@ class Inline:
         if not here and not there:
             return True
         # it would have to be built for the other queue: only where that is worth it
-        if kernel.lost > _BUILD:
+        if kernel.lost > BUILD:
             return idle
         if there:
             kernel.lost += _WAKE
@@ -121,6 +122,12 @@ class Inline:
         self.device.last.wait()
         kernel.lost += clock() - start
         return True
+
+    def settle(self, kernel):
+        """Wait for a short launch that did not run here, and raise what it reported as if it had: the first few times, after which it is built for here."""
+        kernel.lost += BUILD / _TRIES
+        if self.device.word is not None:
+            self.device.settle()
 
     def kernel(self, kernel):
         """The kernel that this queue takes in place of ``kernel``."""

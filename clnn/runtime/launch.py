@@ -10,17 +10,25 @@ import struct
 
 from ..core.config import config
 from ..core.errors import DeviceError, LaunchError, OutOfMemoryError
-from .inline import clock
+from .inline import BUILD, clock
 
 # None almost always; a list of callables f(device, kernel, global_size, local_size, args, event) while somebody listens.
 recorders = None
 recording = None    # a capture.Recording that takes launches instead of the queue
 
 _pack_long = struct.Struct("=q").pack
-_pack_float = struct.Struct("=f").pack
+_pack_small = struct.Struct("=f").pack
 _MANY = 2048    # work-items
 _OOM_CODES = (-4, -5, -6, -61)
 _enqueue = None
+
+
+def _pack_float(a):
+    """A float in four bytes; a number beyond their range is infinite there."""
+    try:
+        return _pack_small(a)
+    except OverflowError:
+        return _pack_small(math.copysign(math.inf, a))
 
 
 def bind():
@@ -62,10 +70,15 @@ def launch(device, kernel, global_size, local_size, *args):
     if len(args) != len(last):
         raise LaunchError(f"{kernel.name}: takes {len(last)} arguments, got {len(args)}")
     event = _run(device, queue, ran, global_size, local_size, args, cost)
-    if cost is None:
+    if cost is not None:
+        if device.err_dirty and device.word is not None:
+            device.look()
+    else:
         device.last = event
         if device.holds_back:
             device.submit()
+        if kernel.checks and side is not None and kernel.lost <= BUILD and side.small(args):
+            side.settle(kernel)
     if recorders is not None:
         sizes = ran.sizes[(global_size, local_size)]
         for record in recorders:
@@ -99,7 +112,7 @@ def _run(device, queue, kernel, global_size, local_size, args, cost):
                     else:
                         kernel.set_arg(i, a)
                         if a is checked:
-                            device.err_dirty = True
+                            device.err_dirty = kernel.checks = True
                 i += 1
             sizes = kernel.sizes.get((global_size, local_size))
             if sizes is None:
@@ -152,10 +165,15 @@ class Prepared:
         if cost is not None:
             start = clock()
             way.enqueue(device, side.queue, buffers, numbers)
-            return side.took(cost, clock() - start)
+            side.took(cost, clock() - start)
+            if device.err_dirty and device.word is not None:
+                device.look()
+            return
         device.last = self.enqueue(device, device.queue, buffers, numbers)
         if device.holds_back:
             device.submit()
+        if self.checked and self.cost is not None and self.kernel.lost <= BUILD:
+            side.settle(self.kernel)
 
     def enqueue(self, device, queue, buffers, numbers):
         """Set what differs from the last run, and enqueue."""

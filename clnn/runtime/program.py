@@ -45,17 +45,17 @@ class Kernel:
     """One kernel of one device, with what :func:`~clnn.runtime.launch.launch` remembers between launches.
 
     ``last_args`` is None until it is bound to a built program; ``owner`` is the prepared launch whose arguments it has, if one was last.
-    ``costs``, ``twin`` and ``lost`` belong to :mod:`~clnn.runtime.inline`.
+    ``checks``: it may report an error. ``costs``, ``twin`` and ``lost`` belong to :mod:`~clnn.runtime.inline`.
     """
 
     __slots__ = ("cl", "name", "device", "set_arg", "set_bytes", "set_buffers", "set_numbers", "last_args", "owner", "lock", "sizes", "_limits", "program",
-                 "costs", "twin", "lost")
+                 "costs", "twin", "lost", "checks")
 
     def __init__(self, program, name):
         self.program, self.name, self.device = program, name, program.device
         self.lock = threading.Lock()  # arguments are state of the kernel object: bind + enqueue must not interleave
         self.sizes, self._limits, self.last_args, self.cl, self.owner = {}, None, None, None, None
-        self.costs, self.twin, self.lost = {}, None, 0.0
+        self.costs, self.twin, self.lost, self.checks = {}, None, 0.0, False
         if program.cl is not None:
             self.bind()
 
