@@ -218,6 +218,10 @@ _PLACES = {                     # names that are read from a module when they ar
 _FROM = {name: place for place, names in _PLACES.items() for name in names.split()}
 
 
+for _kind in (Size, device, dtype, finfo, iinfo, layout, memory_format):       # ``type(x.shape)`` shows where PyTorch has it
+    _kind.__module__ = __name__
+
+
 def __getattr__(name):
     if name == "__version__":
         return _alias.version()

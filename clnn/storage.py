@@ -110,10 +110,10 @@ class UntypedStorage:
 
     def __repr__(self):
         lines = "".join(f" {v}\n" for v in self.tolist())
-        return f"{lines}[{self._title()}(device={self.device}) of size {self.size()}]"
+        return f"{lines}[{self._title()}device={self.device}) of size {self.size()}]"
 
     def _title(self):
-        return "clnn.storage.UntypedStorage"
+        return "clnn.storage.UntypedStorage("
 
 
 class _FileStorage(UntypedStorage):
@@ -162,7 +162,7 @@ class TypedStorage(UntypedStorage):
         self._flat()[index] = value
 
     def _title(self):
-        return "clnn.storage.TypedStorage"
+        return f"clnn.storage.TypedStorage(dtype={self.dtype}, "
 
 
 def untyped_storage(self):

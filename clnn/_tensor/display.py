@@ -171,7 +171,13 @@ def contents(t, indent: int) -> str:
 
 # -- the whole text -------------------------------------------------------------------------------------------------------------
 
+dual_of = None              # forward_ad.unpack_dual while a level of forward differentiation is open
+
+
 def _history(t) -> list:
+    tangent = None if dual_of is None else dual_of(t).tangent
+    if tangent is not None:
+        return (["grad_fn=<" + t.grad_fn.name() + ">"] if tangent.requires_grad else []) + [f"tangent={tangent}"]
     fn = t.grad_fn
     if fn is not None:
         return [f"grad_fn=<{fn.name()}>"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from .._tensor import tape
+from .._tensor import foreign, tape
 from .._tensor.device import public
 from .._tensor.foreign import Dressing, NoStrides, OfPart
 from .._tensor.override import _wrappers
@@ -225,7 +225,8 @@ class BatchedTensor(OfPart):
     # -- Python's protocols -----------------------------------------------------------------------------------------------------------
     def __repr__(self, *, tensor_contents=None):
         inner = "\n".join("    " + line for line in repr(self.part).split("\n"))
-        return f"BatchedTensor(lvl={self.level}, bdim=0, value=\n{inner}\n)"
+        depth = next((i for i, (number, *_) in enumerate(foreign.maps, 1) if number == self.level), self.level)
+        return f"BatchedTensor(lvl={depth}, bdim=0, value=\n{inner}\n)"
 
     __str__ = __format__ = lambda self, spec="": repr(self)
 

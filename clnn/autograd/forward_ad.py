@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from .._tensor import tape
+from .._tensor import display, tape
 from .._tensor.grad_mode import enable_grad, state
 from .._tensor.tensor import Tensor, edge
 from ..ops import creation
@@ -43,7 +43,7 @@ def enter_dual_level():
     global _current_level
     if _current_level >= 0:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    _current_level = 0
+    _current_level, display.dual_of = 0, unpack_dual
     return _current_level
 
 
@@ -53,7 +53,7 @@ def exit_dual_level(*, level=None):
     level = _current_level if level is None else level
     if level != _current_level or level < 0:
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
-    _current_level = -1
+    _current_level, display.dual_of = -1, None
     for node in _duals:
         node.tangent = None
     _duals.clear()

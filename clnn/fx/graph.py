@@ -239,7 +239,7 @@ class _Writer:
                     lines.append(f"{node.name} = {node.target.lstrip('*')}")
                 continue
             text = self.line(node)
-            gone = [n.name for n in self.graph._nodes if self.last.get(n) is node] if node.op != "output" else []
+            gone = [n.name for n in node.all_input_nodes if self.last.get(n) is node] if node.op != "output" else []
             unused = [node.name] if node not in self.last and node.op != "output" else []
             lines.append(text + (f";  {' = '.join(gone + unused)} = None" if gone or unused else ""))
         body = "\n".join("    " + line for line in lines) or "    pass"

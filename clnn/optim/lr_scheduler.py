@@ -15,6 +15,9 @@ __all__ = ["LRScheduler", "LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR
            "CosineAnnealingLR", "SequentialLR", "ChainedScheduler", "ReduceLROnPlateau", "CyclicLR", "OneCycleLR",
            "CosineAnnealingWarmRestarts"]
 
+for _kind in (LRScheduler, ChainedScheduler, CyclicLR, OneCycleLR, ReduceLROnPlateau, SequentialLR):
+    _kind.__module__ = __name__
+
 _LRScheduler = LRScheduler  # its name before PyTorch 2.0, which much code still imports
 
 
