@@ -216,7 +216,8 @@ class Depthwise:
         W = 8 if T.acc == "double" else 16
         slab = self.slab(device, T)
         pitch, band = self.fit(slab, out, k, stride, dilation)
-        self.kernel = device.kernel("conv/depthwise", T=T, W=W, KH=k[0], KW=k[1], STRIDE=stride[1], SLAB=slab, BIAS=bias,
+        rows = 1 if k[0] == 1 or stride[0] > 1 or dilation[0] > 1 or out[0] < 4 else 4 if k[0] * k[1] <= 9 and out[1] <= W else 2
+        self.kernel = device.kernel("conv/depthwise", T=T, W=W, KH=k[0], KW=k[1], STRIDE=stride[1], ROWS=rows, SLAB=slab, BIAS=bias,
                                     EPI=EPILOGUES.get(epilogue, epilogue))
         self.words = (_words16(*size, *out, 0, 0, stride[0], *before, *dilation, band, pitch, flip), _words8(O, mult))
         self.gs = (N * O,)

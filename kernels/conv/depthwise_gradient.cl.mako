@@ -21,6 +21,7 @@ void conv_depthwise_gradient(IN(${T.c}, X), IN(${T.c}, dY), OUT(${T.c}, dW), con
     const ${I} lane = (${I})(${", ".join(map(str, range(W)))});
     const long end = N * O * OH * OW;
     __global const ${T.c}* restrict G = dY_p + dY_o;
+    __global const ${T.c}* x_end = X_p + X_o + N * (O / mult) * IH * IW;
 % for t in range(len(TAPS)):
     ${V} t${t} = 0;
 % endfor
