@@ -244,3 +244,24 @@ def test_long_integers_become_floats_rounded_once(device):
     np.testing.assert_array_equal(x.double().numpy(), a.astype(np.float64))
     b = np.concatenate([[0.5, -0.5, 1.5, -1.5, 2.0**31, -2.0**32 - 1, 2.0**62 + 2.0**31, -2.0**63], R.standard_normal(5000) * 2.0 ** R.integers(-3, 61, 5000)])
     np.testing.assert_array_equal(clnn.tensor(b).long().numpy(), b.astype(np.int64))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64", "float64", "bfloat16"])
+@pytest.mark.parametrize("shape", [(300, 16), (40, 17), (600, 100), (3, 5000)], ids=str)
+def test_reductions_of_comparisons(device, shape, dtype):
+    if dtype == "float64" and not device.has_fp64:
+        pytest.skip("no doubles here")
+    a = R.integers(-3, 4, shape)
+    a[a.shape[0] // 2] = 1
+    x = clnn.tensor(a).to(getattr(clnn, dtype))
+    for dim in (0, 1):
+        np.testing.assert_array_equal((x > 0).sum(dim).numpy(), (a > 0).sum(dim))
+        np.testing.assert_array_equal((x == 1).all(dim).numpy(), (a == 1).all(dim))
+        np.testing.assert_array_equal((x > 2).any(dim).numpy(), (a > 2).any(dim))
+        np.testing.assert_array_equal(x.any(dim).numpy(), a.any(dim))
+        np.testing.assert_array_equal((x <= 0).float().sum(dim).numpy(), (a <= 0).sum(dim))
+        np.testing.assert_array_equal(((x != 0) & (x < 2)).sum(dim).numpy(), ((a != 0) & (a < 2)).sum(dim))
+    assert (x.to(clnn.uint8) > 100).sum().item() == (a < 0).sum()
+    if x.is_floating_point():
+        x[1, 3] = float("nan")
+        assert x.isnan().any(1).tolist() == [i == 1 for i in range(len(a))] and x.isnan().sum().item() == 1

@@ -1,6 +1,6 @@
-"""Whether a C expression with choices (``a < b ? c : d``) means the same for vectors as for numbers.
+"""Whether a C expression with comparisons and choices (``a < b ? c : d``) means the same for vectors as for numbers.
 
-A comparison of vectors gives -1 for true, so it may decide a choice, and nothing else. What a choice is between must be vectors, or one and a number
+A comparison of vectors gives -1 for true, so it may decide a choice or be all that there is. What a choice is between must be vectors, or one and a number
 that is certain to become one of the same type.
 """
 from __future__ import annotations
@@ -18,13 +18,16 @@ class _Other(Exception):
     """It does not, or nobody can tell."""
 
 
-def vectorial(text, names, functions) -> bool:
-    """True when ``text`` over vectors called ``names``, with ``functions`` of vectors, gives a vector of what it gives for numbers."""
+def kind(text, names, functions):
+    """What ``text`` over vectors called ``names``, with ``functions`` of vectors, gives: ``VECTOR``, of what it gives for numbers; ``MASK``, of -1 where it
+    is true for numbers; None where it gives something else.
+    """
     try:
         reader = _Reader(text, names, functions)
-        return reader.choice() == VECTOR and reader.at == len(reader.tokens)
+        found = reader.choice()
+        return found if found in (VECTOR, MASK) and reader.at == len(reader.tokens) else None
     except _Other:
-        return False
+        return None
 
 
 def _require(true):
@@ -76,6 +79,10 @@ class _Reader:
         kind = self.arithmetic()
         if self.peek() not in _COMPARISONS:
             return kind
+        if kind == MASK:
+            self.take("!=")
+            self.take("0")
+            return MASK
         self.take()
         both = {kind, self.arithmetic()}
         _require(VECTOR in both and MASK not in both)

@@ -76,14 +76,19 @@ def store(row, width, pointer, value):
     return f"vstore{width}({value if row.c == row.acc else f'convert_{row.c}{width}({value})'}, 0, {pointer});"
 
 
+def _truth(mask, acc, width):
+    """C text of 1 where a comparison of vectors of type ``acc`` is true and 0 elsewhere."""
+    return f"convert_int{width}(-({mask}))" if acc in ("double", "long") else f"(-({mask}))"
+
+
 def _convert(value, source, target, width):
     if target.category == dt.BOOL and source.category != dt.BOOL:
-        raise _Scalar
+        return _truth(f"{value} != ({source.acc}{width})0", source.acc, width)
     return value if source.acc == target.acc else f"convert_{target.acc}{width}({value})"
 
 
 def _stored(value, compute, target, width):
-    if (target.acc == "int" and target.itemsize < 4) or (target.category == dt.BOOL) != (compute.category == dt.BOOL):
+    if target.acc == "int" and target.itemsize < 4:        # numbers wrap around there, and truth is 1
         raise _Scalar
     if target.round_trip:
         return f"clnn_round_{target.name}_{width}({value if compute.acc == 'float' else f'convert_float{width}({value})'})"
@@ -116,12 +121,14 @@ def _instruction(program, n, types, own, width, part):
         text = draws.replaced(program, n, text, part, width)
         if text is None:
             raise _Scalar
-    if not (_plain(_DRAWN_VECTOR.sub("1", text) if expr.uses_index else text, expr.names, _DRAWN if expr.uses_index else ())
-            or compute.category == dt.FLOAT and not (expr.uses_index or expr.longs) and choices.vectorial(text, expr.names, _FUNCTIONS)):
+    kind = choices.VECTOR if _plain(_DRAWN_VECTOR.sub("1", text) if expr.uses_index else text, expr.names, _DRAWN if expr.uses_index else ()) else None
+    if kind is None and not (expr.uses_index or expr.longs) and compute.category in (dt.INT, dt.FLOAT):
+        kind = choices.kind(text, expr.names, _FUNCTIONS)
+    if kind is None or (kind == choices.MASK) != (out.category == dt.BOOL and compute.category != dt.BOOL):
         raise _Scalar
     names = [f"s{-o // 2 - 1}" if at in expr.longs else _operand(program, o, types, compute, width) for at, o in enumerate(operands)]
     text = codegen.expression(expr, compute, names, own, text)
-    return out, _stored(text, compute, out, width)
+    return out, _truth(text, compute.acc, width) if kind == choices.MASK else _stored(text, compute, out, width)
 
 
 def values(program, leaf_at, own, width, indent, part=None):
@@ -215,7 +222,7 @@ def rows(program, own):
 def element(program, value, acc, leaf_at, own, width, indent):
     """Statements that leave the vector, in the accumulate type ``acc``, in ``e``; None without a vector form."""
     lines = values(program, leaf_at, own, width, indent)
-    if lines is None or acc.category == dt.BOOL or acc.is_complex:
+    if lines is None or acc.is_complex:
         return None
     try:
         text = _convert(f"v{len(program.code) - 1}", value, acc, width)
