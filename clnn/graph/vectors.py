@@ -1,7 +1,7 @@
 """Fused computations written with OpenCL vector types, for CPU drivers: one instruction then serves 8 or 16 elements, whatever the
 driver's own vectoriser makes of the loops around it.
 
-Only programs whose text means the same for vectors qualify: arithmetic, some functions and choices between floats, no branches or rounding to a
+Only programs whose text means the same for vectors qualify: arithmetic, some functions, comparisons and choices, no other branches and no rounding to a
 narrower storage type. ``form`` says whether a program does; the callers keep a scalar form for all others.
 """
 from __future__ import annotations
