@@ -106,8 +106,7 @@ MODELS = [
 
 
 def stepper(lib, build, data, optimizer):
-    """(function that does one step, its arguments)."""
-    lib.manual_seed(0)
+    """(function that does one step, its arguments, the network)."""
     net = build(lib)
     inputs, labels = (lib.tensor(d) for d in data)
     kind = getattr(lib.optim, optimizer)
@@ -122,20 +121,28 @@ def stepper(lib, build, data, optimizer):
     return step, (inputs, labels), net
 
 
+def compare(name, make):
+    """One line: ``make(library)`` gives what ``stepper`` gives; as written, recorded with ``clnn.compile``, and PyTorch."""
+    def made(library):
+        library.manual_seed(0)
+        return make(library)
+    step, args, net = made(clnn)
+
+    def run():
+        loss = step(*args)
+        return [loss, *[p.detach() for p in net.parameters()]]
+    found = contenders(run)
+    compiled_step, compiled_args, _ = made(clnn)
+    compiled = clnn.compile(compiled_step)
+    found.append(ours(lambda: compiled(*compiled_args), "compiled"))
+    if torch is not None:
+        theirs, targs, _ = made(torch)
+        found += contenders(lambda: None, lambda: theirs(*targs))[1:]
+    return Case(name, "ms", 1, found)
+
+
 def training():
     """Milliseconds per step, as written and recorded with ``clnn.compile``."""
     for name, build, make, optimizer in MODELS:
         data = make()
-        step, args, net = stepper(clnn, build, data, optimizer)
-
-        def run(step=step, args=args, net=net):
-            loss = step(*args)
-            return [loss, *[p.detach() for p in net.parameters()]]
-        found = contenders(run)
-        compiled_step, compiled_args, _ = stepper(clnn, build, data, optimizer)
-        compiled = clnn.compile(compiled_step)
-        found.append(ours(lambda f=compiled, a=compiled_args: f(*a), "compiled"))
-        if torch is not None:
-            theirs, targs, _ = stepper(torch, build, data, optimizer)
-            found += contenders(lambda: None, lambda f=theirs, a=targs: f(*a))[1:]
-        yield Case(name, "ms", 1, found)
+        yield compare(name, lambda lib, build=build, data=data, optimizer=optimizer: stepper(lib, build, data, optimizer))
