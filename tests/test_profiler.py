@@ -124,6 +124,7 @@ def test_events_nest(prof):
 
 
 def test_tables(prof):
+    assert prof.events().devices == (clnn.get_default_device().physical,), "a device that the program opened but did not use has no line"
     text = prof.key_averages().table(sort_by="self_device_time_total", row_limit=3)
     assert "Self device %" in text and "GFLOP/s (of peak)" in text and "Memory" in text and "computes" in text
     assert len([line for line in text.splitlines() if line and not line.startswith(("-", "Self", "Name"))]) == 4

@@ -195,7 +195,7 @@ class profile:
         return data
 
     def _rows(self, rows, view, options=()):
-        return Rows(rows, view, self._data().clocks, options)
+        return Rows(rows, view, dict.fromkeys(launch.device for launch in self._data().launches), options)
 
     def events(self):
         """All host events, in the order in which they ended."""
