@@ -60,7 +60,7 @@ class Device:
         self._lock = threading.RLock()
         self._kernels, self._programs, self.loaded = {}, {}, {}    # loaded: programs by their name on disk
         self.waiting, self.backlog = False, Backlog(self)
-        self._context = self._queue = self._memory = self._plain_queue = None
+        self._context = self._queue = self._memory = self._untimed = None
         self.last = None         # event of what was enqueued last
         self._pending = deque()  # (event, host array) of writes that may still run
         self.transfers = 0       # how many there were
@@ -106,18 +106,18 @@ class Device:
     def profile(self, on: bool) -> None:
         """Let the events of later launches carry device times, or not; waits for what was enqueued, as it changes the queue.
 
-        Launches on a timed queue cost more host time on some drivers, hence two queues.
+        Launches on a timed queue cost more host time on some drivers, hence two queues. What the calling thread runs itself has no times: nothing is.
         """
         self._open()
-        if on is (self._plain_queue is not None):
+        if on is (self._untimed is not None):
             return
         import pyopencl as cl
         self.synchronize()
         if on:
-            self._plain_queue = self._queue
+            self._untimed, self.inline = (self._queue, self.inline), None
             self._queue = cl.CommandQueue(self._context, self.cl_device, properties=cl.command_queue_properties.PROFILING_ENABLE)
         else:
-            self._queue, self._plain_queue = self._plain_queue, None
+            (self._queue, self.inline), self._untimed = self._untimed, None
         self.queue = self._queue
 
     def marker(self):
