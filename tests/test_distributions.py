@@ -156,6 +156,26 @@ def test_refusals():
         D.Cauchy(0.0, 1.0).enumerate_support()
 
 
+def _counts_and_scores_that_are_integers(lib):
+    D, t = lib.distributions, lib.tensor
+    several = D.Binomial(t([4, 9]), t([0.2, 0.5]))
+    scores = D.Categorical(logits=t([1, 2, 3]))
+    kinds = [d.sample((3,)).dtype for d in (several, D.NegativeBinomial(t(3), t([0.2, 0.5])))] + [several.total_count.dtype, scores.logits.dtype]
+    return [str(k).split(".")[1] for k in kinds], several.log_prob(t([1.0, 2.0])).tolist() + scores.probs.tolist()
+
+
+def test_counts_and_scores_that_are_integers():
+    (kinds, values), (others, found) = map(_counts_and_scores_that_are_integers, (torch, clnn))
+    assert others == kinds and found == pytest.approx(values, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["cat", "stack"])
+def test_constraints_of_parts_want_the_dimension(kind):
+    for D in (torch.distributions, clnn.distributions):
+        with pytest.raises(AssertionError, match="dim 1 out of range for value with 1 dimensions"):
+            getattr(D.constraints, kind)([D.constraints.real] * 2, dim=1).check(D.Normal(0.0, 1.0).sample((2,)))
+
+
 MOMENTS = ["Normal", "Laplace", "Gamma", "Beta", "Dirichlet", "Poisson", "Bernoulli", "Binomial", "Geometric", "OneHotCategorical", "Multinomial", "Gumbel",
            "MultivariateNormal", "LowRankMultivariateNormal", "Mixture", "Wishart"]
 

@@ -23,8 +23,10 @@ class Binary(Scalars):
         name = one_of(probs, logits)
         given = probs if name == "probs" else logits
         plain = scalar_shape(given, *others.values())
-        for key, value in zip((*others, name), broadcast_all(*others.values(), given)):
-            setattr(self, key, value)
+        *wide, value = broadcast_all(*others.values(), given)
+        setattr(self, name, value)
+        for key, other in zip(others, wide):
+            setattr(self, key, other.type_as(value))   # counts may be integers
         self._parameters = (*others, name)
         Distribution.__init__(self, () if plain else value.shape, validate_args=validate_args)
 

@@ -31,7 +31,7 @@ class Categorical(Distribution):
         if name == "probs":
             self.probs = self._param = probs / probs.sum(-1, keepdim=True)
         else:
-            self.logits = self._param = clnn.log_softmax(logits, -1)
+            self.logits = self._param = clnn.log_softmax(logits if logits.is_floating_point() else logits.to(clnn.get_default_dtype()), -1)
         self._num_events = self._param.shape[-1]
         super().__init__(self._param.shape[:-1], validate_args=validate_args)
 

@@ -359,6 +359,10 @@ class _Joined(Constraint):
     def event_dim(self):
         return max(c.event_dim for c in self.cseq)
 
+    def _reached(self, value):
+        if not -value.dim() <= self.dim < value.dim():
+            raise AssertionError(f"dim {self.dim} out of range for value with {value.dim()} dimensions")
+
 
 class _Cat(_Joined):
     """Constraints of consecutive parts of a tensor along ``dim``, each ``lengths[i]`` long.
@@ -373,6 +377,7 @@ class _Cat(_Joined):
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
 
     def check(self, value):
+        self._reached(value)
         parts = value.split(self.lengths, self.dim)
         return clnn.cat([c.check(v) for c, v in zip(self.cseq, parts)], self.dim)
 
@@ -394,6 +399,7 @@ class _Stack(_Joined):
         return d + 1 if self.dim + d < 0 else d
 
     def check(self, value):
+        self._reached(value)
         return clnn.stack([c.check(v) for c, v in zip(self.cseq, value.unbind(self.dim))], self.dim)
 
 
