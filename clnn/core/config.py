@@ -10,6 +10,7 @@ variable                  meaning
 ``CLNN_DEBUG``            ``1``: wait after each launch, so that an error names the launch that caused it
 ``CLNN_INLINE``           ``0``: short launches on CPUs wake the driver's threads like long ones instead of running in the calling thread
 ``CLNN_AFFINITY``         ``0``: worker threads of CPU drivers are not given a core each and the batch policy
+``CLNN_HUGE_PAGES``       ``0``: large buffers of CPU drivers are not backed by huge pages
 ``CLNN_TENSOR_CORES``     ``0``: no tensor cores for matrix products (``emulate``: their kernels without the instruction, on any device, for tests)
 ``CLNN_PROBE_TIMEOUT``    seconds that a driver gets to prove itself on its first sight (default 60)
 ========================= ==========================================================================================
@@ -80,6 +81,7 @@ class Config:
         self.debug = flag("CLNN_DEBUG")
         self.inline = flag("CLNN_INLINE", True)
         self.affinity = flag("CLNN_AFFINITY", True)
+        self.huge_pages = flag("CLNN_HUGE_PAGES", True)
         self.no_cache = flag("CLNN_NO_CACHE")
         self.probe_timeout = number("CLNN_PROBE_TIMEOUT", 60.0)
         named = os.environ.get("CLNN_TENSOR_CORES", "").strip().lower()
