@@ -95,7 +95,7 @@ def test_topk(k, shape, dim, largest):
     sorted_like(a.topk(k, dim, largest), b.topk(k, dim, largest))
 
 
-@pytest.mark.parametrize("k, shape", [(3, (70000,)), (500, (70001,)), (130, (3, 1000)), (5, (20, 3000))], ids=str)
+@pytest.mark.parametrize("k, shape", [(3, (70000,)), (500, (70001,)), (130, (3, 1000)), (5, (20, 3000)), (2, (600, 8)), (5, (515, 40))], ids=str)
 @pytest.mark.parametrize("largest", [True, False])
 def test_topk_of_long_rows_and_of_many(k, shape, largest):
     """In chunks, and by the last element; ties go to the lower position, as a stable sort has them."""

@@ -46,8 +46,8 @@ def sort_rows(x, rows, length, descending=False):
 
 def _sort_each(device, x, rows, length, descending, values, indices):
     """A work-item per row at a time, or eight short rows."""
-    if _in_lanes(x, rows, length):
-        _sort_lanes(device, x, rows, length, values, indices, "sort", descending)
+    if in_lanes(x, rows, length):
+        _sort_lanes(device, x, rows, length, values, indices, "sort", descending, length)
         return
     items = min(rows, 4 * device.compute_units)
     params = dict(T=x.dtype, DESC=descending)
@@ -61,11 +61,12 @@ def _sort_each(device, x, rows, length, descending, values, indices):
 
 def picks(x, rows, length):
     """True where `select_rows` finds an element sooner than a sort of the rows."""
-    return x._storage.device.is_cpu and x._numel > 0 and (_SORTED < length < 2 ** 31 or _in_lanes(x, rows, length))
+    return x._storage.device.is_cpu and x._numel > 0 and (_SORTED < length < 2 ** 31 or in_lanes(x, rows, length))
 
 
-def _in_lanes(x, rows, length):
-    return length <= _LANES[0] and rows >= _LANES[1] and x.dtype.itemsize <= 4
+def in_lanes(x, rows, length):
+    """True where many short rows are sorted in the lanes of vectors."""
+    return x._storage.device.is_cpu and length <= _LANES[0] and rows >= _LANES[1] and x.dtype.itemsize <= 4
 
 
 def _sort_lanes(device, x, rows, length, values, indices, what, descending=False, place=0):
@@ -94,10 +95,14 @@ def _sort_long(device, x, rows, length, descending, values, indices):
 def top_rows(x, rows, length, k, largest):
     """The ``k`` first elements of each sorted row and their positions, (rows, k) each; on CPUs only.
 
-    A few rows are cut into chunks, whose first ``k`` are sorted together. Up to ``_FEW_TOP`` elements are kept in order while the row passes by;
+    Many short rows are sorted. A few rows are cut into chunks, whose first ``k`` are sorted together. Up to ``_FEW_TOP`` elements are kept in order while the row passes by;
     more are found by the last one of them.
     """
     device = x._storage.device
+    if in_lanes(x, rows, length):
+        values, indices = empty((rows, k), x.dtype, device), empty((rows, k), dt.int64, device)
+        _sort_lanes(device, x, rows, length, values, indices, "sort", largest, k)
+        return values, indices
     units = 2 * device.compute_units
     chunks = max(1, min(units // rows, length // max(_LONG_ROW, 8 * k)))
     chunk, items, few = length // chunks, min(rows * chunks, 2 * units), k <= _FEW_TOP
@@ -121,7 +126,7 @@ def select_rows(x, rows, length, what):
     values, indices = empty((rows,), x.dtype, device), empty((rows,), dt.int64, device)
     number = isinstance(what, int)
     kind, place = "place" if number or not x.dtype.is_floating_point else what, what if number else (length - 1) // 2
-    if _in_lanes(x, rows, length):
+    if in_lanes(x, rows, length):
         _sort_lanes(device, x, rows, length, values, indices, kind, False, place)
     else:
         items = min(rows, 4 * device.compute_units)

@@ -103,7 +103,7 @@ def _topk(input, dim, k, largest, shape):
     x, rows, length = _rows(input, dim)
     device = x._storage.device
     shape = (*x.shape[:-1], k)
-    if not k or not x._numel or k * 4 > length or (k > _TOPK_GPU and not device.is_cpu):
+    if not k or not x._numel or k * 4 > length and not _radix.in_lanes(x, rows, length) or (k > _TOPK_GPU and not device.is_cpu):
         values, indices = (t[..., :k] for t in _radix.sort_rows(x, rows, length, largest))
     elif device.is_cpu:
         values, indices = (t.reshape(shape) for t in _radix.top_rows(x, rows, length, k, largest))

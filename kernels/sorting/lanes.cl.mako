@@ -4,7 +4,8 @@
 ## Sorts many short rows, eight at a time in the lanes of vectors, by Batcher's odd-even merge network: 64-bit words of a key and its position have an
 ## order without ties, so the sort is stable. Or gives the element at one place of each sorted row, and its position. Made for CPUs.
 ##
-## x (rows, L), L <= N, contiguous; values, indices int64: (rows, L), or (rows) where an element is picked. place: which one, 0 .. L - 1.
+## x (rows, L), L <= N, contiguous; values, indices int64: (rows, place), the first elements of each sorted row, or (rows) where one is picked.
+## place: how many are kept, 1 .. L, or which one, 0 .. L - 1.
 ## Geometry: global (rows / chunk rounded up), local (1); chunk is a multiple of 8.
 ##
 ## Parameter  legal values
@@ -78,12 +79,12 @@ ${vec.transpose("ulong8", 8, "t")}
         }
 % endfor
         for (int r = 0; r < some; r++) {
-            __global ${T.c}* restrict to = values_p + values_o + (row + r) * L;
-            __global long* restrict where = indices_p + indices_o + (row + r) * L;
+            __global ${T.c}* restrict to = values_p + values_o + (row + r) * place;
+            __global long* restrict where = indices_p + indices_o + (row + r) * place;
             int i = 0;
-            for (; i + 8 <= L; i += 8) vstore8(convert_long8(vload8(0, at + r * ${N} + i)), 0, where + i);
-            for (; i < L; i++) where[i] = at[r * ${N} + i];
-            for (i = 0; i < L; i++) to[i] = from[r * L + at[r * ${N} + i]];
+            for (; i + 8 <= place; i += 8) vstore8(convert_long8(vload8(0, at + r * ${N} + i)), 0, where + i);
+            for (; i < place; i++) where[i] = at[r * ${N} + i];
+            for (i = 0; i < place; i++) to[i] = from[r * L + at[r * ${N} + i]];
         }
 % else:
         long8 want = place;
