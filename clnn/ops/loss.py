@@ -149,11 +149,18 @@ _nll.op.grad_name = "NllLossBackward0"
 def _nll_backward(grad, target, weight, ignore_index, reduction, total, shape):
     device, dtype = grad._storage.device, grad.dtype
     gx = empty(shape, dtype, device)
-    _, n, inner = _geometry(gx)
+    rows, n, inner = _geometry(gx)
     if gx._numel:
-        run(device, "loss/nll_backward", dict(T=dtype, WEIGHT=int(weight is not None), REDUCTION=reduction), (gx._numel,), (64,), grad.contiguous(),
-            total if reduction == "mean" else _unused(device, dtype.acc_dtype), target.contiguous(),
-            weight if weight is not None else _unused(device, dtype), gx, gx._numel, n, inner, ignore_index)
+        form, gs, chunk = "item", (gx._numel,), 1
+        if device.is_cpu and inner == 1:
+            form, chunk = "rows", max(1, min(65536 // n, -(-rows // (4 * device.compute_units))))
+            gs = (-(-rows // chunk),)
+        elif device.is_cpu:
+            form, chunk = "plane", min(inner, 2048)              # targets that stay in cache while they are compared with each class
+            gs = (rows // inner * -(-inner // chunk),)
+        run(device, "loss/nll_backward", dict(T=dtype, WEIGHT=int(weight is not None), REDUCTION=reduction, FORM=form), gs, (1 if device.is_cpu else 64,),
+            grad.contiguous(), total if reduction == "mean" else _unused(device, dtype.acc_dtype), target.contiguous(),
+            weight if weight is not None else _unused(device, dtype), gx, rows, n, inner, chunk, ignore_index)
     return gx
 
 
@@ -258,7 +265,9 @@ def _nll_samples():
     rng = np.random.default_rng(2)
     x, t = rng.normal(-2, 1, (6, 5)), np.array([0, 4, 2, 2, 1, 3])
     return [((x, t), {}), ((x, t, rng.random(5)), {"ignore_index": 2}),
-            ((rng.normal(0, 1, (2, 5, 3)), rng.integers(0, 5, (2, 3))), {"reduction": "none"})]
+            ((rng.normal(0, 1, (2, 5, 3)), rng.integers(0, 5, (2, 3))), {"reduction": "none"}),
+            ((rng.normal(0, 1, (2, 3, 7, 5)), rng.integers(0, 3, (2, 7, 5)), rng.random(3)), {"ignore_index": 1}),
+            ((rng.normal(0, 1, (2, 3, 35)), rng.integers(0, 3, (2, 35))), {"reduction": "none"})]
 
 
 @composite("nll_loss", method=False, torch="nn.functional.nll_loss", samples=_nll_samples)

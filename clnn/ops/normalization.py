@@ -118,7 +118,24 @@ def _layer_backward(g, input, shape, weight, bias, rms, mean, rstd, needs):
             gs, ls = ((-(-n // 64), parts), (1, 1)) if loop else ((n, parts), (64, 1))
             run(device, "normalization/layer_weight", dict(T=input.dtype, RMS=int(rms), FORM="loop" if loop else "item"), gs, ls, g, x, mean, rstd, dw, db,
                 rows, n, part)
-    return gx, dw.sum(0).reshape(tuple(shape)) if needs[1] else None, db.sum(0).reshape(tuple(shape)) if needs[2] else None
+    if sums:
+        dw, db = _gradients("layer", db, dw, None, None)[:2]
+    return gx, dw.reshape(tuple(shape)) if needs[1] else None, db.reshape(tuple(shape)) if needs[2] else None
+
+
+def _gradients(mode, a, b, rstd, weight, groups=1):
+    """(gradient of the weight, of the bias, sums of a and of b with the weight) from partial sums (N, C): see kernels/normalization/gradients."""
+    device, acc = a._storage.device, a.dtype
+    n, channels = a.shape
+    dw, db = empty((channels,), acc, device), empty((channels,), acc, device)
+    sums = (0,) if mode == "layer" else (channels,) if mode == "batch" else (n, groups)
+    sa, sb = empty(sums, acc, device), empty(sums, acc, device)
+    kind = weight.dtype if weight is not None else acc
+    lanes = 64 // acc.itemsize if device.is_cpu else 1
+    items = -(-channels // lanes) + (-(-n * groups // lanes) if mode == "group" else 0)
+    run(device, "normalization/gradients", dict(T=acc, X=kind, MODE=mode, WEIGHT=int(weight is not None), W=lanes), (items,), (1 if lanes > 1 else 16,),
+        a, b, _none(device, acc) if rstd is None else rstd, _dense(weight, device, kind), dw, db, sa, sb, n, channels, groups)
+    return dw, db, sa, sb
 
 
 def _check_shape(name, input, shape, *parameters):
@@ -246,20 +263,28 @@ def _row_sums(g, x, mean, divide, modulo):
     return a, b
 
 
-def _batch_backward(g, input, weight, mean, rstd, needs):
-    rank, channels = input.ndim, input.shape[1]
-    g, x = g.to(input.dtype).contiguous(), input.contiguous()
+@repeated
+def _batch_sums(g, x, weight, mean, rstd):
+    """What the gradients of a batch normalisation need, see ``_gradients``."""
+    channels = x.shape[1]
     if x._numel < 8 * x.shape[0] * channels:                      # short rows: columns instead
-        dims = (0, *range(2, rank))
-        a, b = g.to(mean.dtype).sum(dims), (g.to(mean.dtype) * (x - _channels(mean, rank))).sum(dims)
+        dims = (0, *range(2, x.ndim))
+        a, b = g.to(mean.dtype).sum(dims), (g.to(mean.dtype) * (x - _channels(mean, x.ndim))).sum(dims)
+        a, b = a.reshape(1, channels), b.reshape(1, channels)
     else:
         a, b = _row_sums(g, x, mean, 1, channels)
-        a, b = a.sum(0), b.sum(0)
+    return _gradients("batch", a, b, rstd, weight)
+
+
+def _batch_backward(g, input, weight, mean, rstd, needs):
+    rank = input.ndim
+    g, x = g.to(input.dtype).contiguous(), input.contiguous()
+    dw, db, sa, sb = _batch_sums(g, x, weight, mean, rstd)
     gx = None
     if needs[0]:
         w = 1.0 if weight is None else weight
-        gx = _norm_grad(g, x, *(_channels(t, rank) for t in (mean, rstd, w, a * w, b * w)), channels / x._numel)
-    return gx, b * rstd if needs[1] else None, a if needs[2] else None
+        gx = _norm_grad(g, x, *(_channels(t, rank) for t in (mean, rstd, w, sa, sb)), input.shape[1] / x._numel)
+    return gx, dw if needs[1] else None, db if needs[2] else None
 
 
 _FEW = 1 << 15          # elements whose gradient is not worth fusing into what reads it
@@ -271,7 +296,8 @@ def _bn_samples():
     x = rng.normal(1, 2, (4, 3, 5, 4))
     mean, var, w, b = rng.normal(0, 1, 3), rng.random(3) + 0.5, rng.normal(1, 1, 3), rng.normal(0, 1, 3)
     return [((x, mean, var), {}), ((x, mean, var, w, b), {}), ((x, None, None, w, b, True), {}), ((x, None, None, None, None, True), {"eps": 1e-2}),
-            ((x[:, :, 0, 0], None, None, w, b, True), {}), ((rng.normal(1, 2, (6, 3, 3, 3)), None, None, w, b, True), {})]
+            ((x[:, :, 0, 0], None, None, w, b, True), {}), ((rng.normal(1, 2, (6, 3, 3, 3)), None, None, w, b, True), {}),
+            ((rng.normal(1, 2, (2, 20, 3, 3)), None, None, rng.normal(1, 1, 20), rng.normal(0, 1, 20), True), {})]
 
 
 @composite("batch_norm", method=False, torch="nn.functional.batch_norm", samples=_bn_samples, errors=(
@@ -329,13 +355,11 @@ def _group_decomposed(input, groups, weight, bias, eps):
 @kernel("_group_norm", method=False, outputs=("out", "mean", "rstd"), public=1, decompose=_group_decomposed, vjp={
     "input, weight, bias": lambda g, input, groups, weight, mean, rstd, needs: _group_backward(g, input, groups, weight, mean, rstd, needs)})
 def _group_norm(input, groups, weight, bias, eps):
-    device, acc, batch, channels = input._storage.device, input.dtype.acc_dtype, input.shape[0], input.shape[1]
+    batch, channels = input.shape[0], input.shape[1]
     x = input.contiguous()
-    rows = batch * groups
-    mean, rstd = empty((batch, groups, 1, 1), acc, device), empty((batch, groups, 1, 1), acc, device)
+    mean, rstd = _group_moments(x, groups, eps)
     if not x._numel:
         return x, mean, rstd
-    _rows("normalization/moments", device, dict(T=x.dtype, RSTD=1), x._numel // rows, rows, x, mean, rstd, None, x.dtype.number(eps))
     out = _affine(x.reshape(batch, groups, channels // groups, -1), mean, rstd, 1.0 if weight is None else _group_view(weight, groups),
                   0.0 if bias is None else _group_view(bias, groups))
     return out.reshape(tuple(input.shape)), mean, rstd
@@ -344,28 +368,43 @@ def _group_norm(input, groups, weight, bias, eps):
 _group_norm.op.grad_name = "NativeGroupNormBackward0"
 
 
+@repeated
+def _group_moments(x, groups, eps):
+    """(mean, 1 / standard deviation) per sample and group of the contiguous ``x``."""
+    device, acc, rows = x._storage.device, x.dtype.acc_dtype, x.shape[0] * groups
+    mean, rstd = empty((x.shape[0], groups, 1, 1), acc, device), empty((x.shape[0], groups, 1, 1), acc, device)
+    if x._numel:
+        _rows("normalization/moments", device, dict(T=x.dtype, RSTD=1), x._numel // rows, rows, x, mean, rstd, None, x.dtype.number(eps))
+    return mean, rstd
+
+
 def _group_backward(g, input, groups, weight, mean, rstd, needs):
     batch, channels = input.shape[0], input.shape[1]
     g, x = g.to(input.dtype).contiguous(), input.contiguous()
     if not x._numel:
         return g, *[x.new_zeros(channels) if n else None for n in needs[1:]]
-    per = channels // groups
-    a, b = _row_sums(g, x, mean, per, batch * groups)
-    a, b = a.reshape(batch, groups, per, 1), b.reshape(batch, groups, per, 1)
+    dw, db, sa, sb = _group_sums(g, x, weight, mean, rstd, groups)
     gx = None
     if needs[0]:
         w = 1.0 if weight is None else _group_view(weight, groups)
-        sa, sb = (a * w).sum(2, keepdim=True), (b * w).sum(2, keepdim=True)
-        shape = (batch, groups, per, -1)
+        shape = (batch, groups, channels // groups, -1)
+        sa, sb = (t.reshape(batch, groups, 1, 1) for t in (sa, sb))
         gx = _norm_grad(g.reshape(shape), x.reshape(shape), mean, rstd, w, sa, sb, batch * groups / x._numel).reshape(tuple(input.shape))
-    gw = (b * rstd).sum(0).reshape(channels) if needs[1] else None
-    return gx, gw, a.sum(0).reshape(channels) if needs[2] else None
+    return gx, dw if needs[1] else None, db if needs[2] else None
+
+
+@repeated
+def _group_sums(g, x, weight, mean, rstd, groups):
+    """What the gradients of a group normalisation need, see ``_gradients``."""
+    a, b = _row_sums(g, x, mean, x.shape[1] // groups, mean._numel)
+    return _gradients("group", a, b, rstd, weight, groups)
 
 
 def _gn_samples():
     rng = np.random.default_rng(5)
     x, w, b = rng.normal(1, 2, (2, 6, 5, 4)), rng.normal(1, 1, 6), rng.normal(0, 1, 6)
-    return [((x, 3), {}), ((x, 2, w, b), {}), ((x, 6, w), {"eps": 1e-2}), ((x[:, :, 0, 0], 2, w, b), {})]
+    return [((x, 3), {}), ((x, 2, w, b), {}), ((x, 6, w), {"eps": 1e-2}), ((x[:, :, 0, 0], 2, w, b), {}),
+            ((rng.normal(1, 2, (2, 20, 3, 3)), 5, rng.normal(1, 1, 20), rng.normal(0, 1, 20)), {})]
 
 
 @composite("group_norm", repeat=True, method=False, torch="nn.functional.group_norm", samples=_gn_samples, errors=(
