@@ -225,6 +225,11 @@ def _mode_pad(samples, input, mode, before, after, shape, rank):
     return fn("_mode_pad")(samples.of(input), mode, (0, *before), (0, *after), (samples.size, *shape), rank)
 
 
+@form_of("_mode_pad_backward")
+def _mode_pad_backward(samples, grad, mode, before, after, shape, rank):
+    return fn("_mode_pad_backward")(samples.of(grad), mode, (0, *before), (0, *after), (samples.size, *shape), rank)
+
+
 # -- products ---------------------------------------------------------------------------------------------------------------------------
 @form_of("mm")
 def _mm(samples, input, mat2):

@@ -65,49 +65,38 @@ def constant_pad(input, pad, value=0):
 
 
 # -- the tensor's own values ----------------------------------------------------------------------------------------------------------------
-def _edges(g, mode, axis, n, b, a):
-    """The gradient of one dimension: the inner part plus what the extensions took from the edges."""
-    lo, hi = max(b, 0), max(a, 0)
-    total = g.narrow(axis, lo, g.shape[axis] - lo - hi)
-    if min(a, b) < 0:
-        total = constant_pad(total, [0] * (2 * (len(g.shape) - 1 - axis)) + [max(0, -b), max(0, -a)], 0)
-    total = total.clone()
-    for end, start, size, first in ((False, 0, lo, 1), (True, g.shape[axis] - hi, hi, n - 1 - hi)):
-        if not size:
-            continue
-        part = g.narrow(axis, start, size)
-        if mode == "reflect":
-            total.narrow(axis, first, size).add_(part.flip(axis))
-        elif mode == "replicate":
-            total.narrow(axis, n - 1 if end else 0, 1).add_(part.sum(axis, True))
-        else:
-            total.narrow(axis, 0 if end else n - size, size).add_(part)
-    return total
-
-
-def _mode_grad(g, mode, before, after, shape):
-    for d in range(len(shape)):
-        if before[d] or after[d]:
-            g = _edges(g, mode, d, shape[d], before[d], after[d])
-    return g
-
-
-@kernel("_mode_pad", complex=True, method=False, vjp=dict(input=_mode_grad))
+@kernel("_mode_pad", complex=True, method=False, repeat=True, vjp=dict(
+    input=lambda g, mode, before, after, shape, rank: _mode_pad_backward(g, mode, before, after, shape, rank)))
 def _mode_pad(input, mode, before, after, shape, rank):
     out_shape = Size(b + s + a for b, s, a in zip(before, shape, after))
     x, device = input.contiguous(), input._storage.device
     out = empty(out_shape, input.dtype, device)
     if out._numel == 0:
         return out
-    tail = range(len(shape) - rank, len(shape))
-    last = out_shape[-1]
-    rows = math.prod(out_shape[:-1])
-    geometry = [v for d in tail for v in (shape[d], out_shape[d], before[d])]
-    loop = device.is_cpu
+    gs, ls, chunk, geometry = _launch_of(device, shape, out_shape, before, rank, out_shape, device.is_cpu)
+    run(device, "indexing/pad", dict(U=_scatter.width(x.dtype), RANK=rank, MODE=mode, LOOP=device.is_cpu), gs, ls, x, out, math.prod(out_shape[:-1]), chunk,
+        *geometry)
+    return out
+
+
+def _launch_of(device, shape, out_shape, before, rank, over, loop):
+    """(global size, local size, rows of a work-item, sizes and paddings of the last ``rank`` dimensions) of a launch over the rows of ``over``."""
+    rows, last = math.prod(over[:-1]), over[-1]
     chunk = max(1, min(8192 // last, rows // (8 * device.compute_units))) if loop else 1
     gs, ls = ((-(-rows // chunk),), (1,)) if loop else ((last, rows), (64 if last >= 64 else 16, 1))
-    run(device, "indexing/pad", dict(U=_scatter.width(x.dtype), RANK=rank, MODE=mode, LOOP=loop), gs, ls, x, out, rows, chunk, *geometry)
-    return out
+    return gs, ls, chunk, [v for d in range(len(shape) - rank, len(shape)) for v in (shape[d], out_shape[d], before[d])]
+
+
+@kernel("_mode_pad_backward", complex=True, method=False, repeat=True, vjp=dict(
+    grad=lambda g, mode, before, after, shape, rank: _mode_pad(g, mode, before, after, shape, rank)))
+def _mode_pad_backward(grad, mode, before, after, shape, rank):
+    device, gx = grad._storage.device, empty(shape, grad.dtype, grad._storage.device)
+    if gx._numel:
+        loop = device.is_cpu and grad.dtype.acc_dtype is grad.dtype
+        gs, ls, chunk, geometry = _launch_of(device, shape, grad.shape, before, rank, gx.shape, loop)
+        run(device, "indexing/pad_backward", dict(T=grad.dtype, RANK=rank, MODE=mode, LOOP=loop), gs, ls, grad.contiguous(), gx, math.prod(shape[:-1]), chunk,
+            *geometry)
+    return gx
 
 
 _NAMES = dict(reflect="ReflectionPadBackward0", replicate="ReplicationPadBackward0", circular="PadCircularBackward0")
@@ -137,7 +126,9 @@ def _np_pad(x, pad, mode="constant", value=0):
 @composite("pad", complex=True, method=False, torch="nn.functional.pad", numpy=_np_pad, samples=lambda: [
     ((_values(2, 3), (1, 2)), {}), ((_values(2, 3), (1, 2, 0, 1), "constant", 5.0), {}), ((_values(2, 3, 4), (2, 1), "reflect"), {}),
     ((_values(2, 3, 4, 4), (2, 1, 1, 3), "reflect"), {}),
-    ((_values(2, 3, 4), (2, 5), "replicate"), {}), ((_values(2, 3, 4), (-4, 5), "replicate"), {}), ((_values(2, 3, 4), (4, 1), "circular"), {})])
+    ((_values(2, 3, 4), (2, 5), "replicate"), {}), ((_values(2, 3, 4), (-4, 5), "replicate"), {}), ((_values(2, 3, 4), (4, 1), "circular"), {}),
+    ((_values(2, 2, 37), (30, 5), "reflect"), {}), ((_values(1, 2, 5, 19), (3, 2, 1, 4), "circular"), {}),
+    ((_values(1, 2, 3, 20), (-2, 3, 2, -1), "replicate"), {})])
 def pad(input, pad, mode="constant", value=None):
     """Extended at the edges: ``pad = (left, right, top, bottom, front, back)`` for the last, the last two or three dimensions, and so on.
 
