@@ -478,3 +478,15 @@ def test_meta():
     with warnings.catch_warnings():
         assert x[1:, [0, 2]].shape == (2, 2)
         assert clnn.cat([x, x]).shape == (6, 4)
+
+
+@pytest.mark.parametrize("shape, rows", [((2, 7, 11), 5), ((300, 20), 400)], ids=str)
+def test_gather_in_blocks_of_columns(monkeypatch, shape, rows):
+    from clnn._tensor import repeat
+    from clnn.ops import _scatter
+    monkeypatch.setattr(repeat, "on", False)
+    monkeypatch.setattr(_scatter, "_COLUMNS", 4)
+    monkeypatch.setattr(_scatter, "_CACHE", 0)
+    dim = len(shape) - 2
+    a, i = floats(*shape), ints(shape[dim], *shape[:dim], rows, shape[-1])
+    same(host(clnn.tensor(a).gather(dim, clnn.tensor(i))), host(torch.tensor(a).gather(dim, torch.tensor(i))))

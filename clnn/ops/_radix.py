@@ -95,8 +95,8 @@ def _sort_long(device, x, rows, length, descending, values, indices):
 def top_rows(x, rows, length, k, largest):
     """The ``k`` first elements of each sorted row and their positions, (rows, k) each; on CPUs only.
 
-    Many short rows are sorted. A few rows are cut into chunks, whose first ``k`` are sorted together. Up to ``_FEW_TOP`` elements are kept in order while the row passes by;
-    more are found by the last one of them.
+    Many short rows are sorted. A few rows are cut into chunks, whose first ``k`` are sorted together. Up to ``_FEW_TOP`` elements are kept in order
+    while the row passes by; more are found by the last one of them.
     """
     device = x._storage.device
     if in_lanes(x, rows, length):

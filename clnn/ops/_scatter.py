@@ -17,6 +17,8 @@ from .creation import filled
 
 _WIDTH = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 _LONG = 1 << 16            # CPUs: elements from which on the source is cut into chunks
+_COLUMNS = 128             # CPUs: columns whose elements are read by index together
+_CACHE = 1 << 21           # bytes from which on that pays
 _codes: dict = {}
 force = None                # tests set "gpu" or "cpu" to run the other family's algorithm
 
@@ -85,9 +87,11 @@ def read_elements(x, index, B, D, N, R, wrap, err):
     if out._numel == 0:
         return out
     loop = device.is_cpu
-    chunk = max(1, 16384 // R) if loop else 0
-    gs, ls = ((-(-B * N // chunk),), (1,)) if loop else ((N * R, B), (local_of(N * R, device), 1))
-    run(device, "indexing/gather", dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=loop), gs, ls, x, index, out, B, D, N, R, chunk,
+    # Of a block of columns, what all rows read stays in a cache.
+    wide = _COLUMNS if loop and R >= 2 * _COLUMNS and N * 8 >= D and D * R * x.dtype.itemsize >= _CACHE else R
+    chunk = max(1, 16384 // wide) if loop else 0
+    gs, ls = ((-(-B * N // chunk), -(-R // wide)), (1, 1)) if loop else ((N * R, B), (local_of(N * R, device), 1))
+    run(device, "indexing/gather", dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=loop), gs, ls, x, index, out, B, D, N, R, chunk, wide,
         device.error_buffer, err)
     return out
 

@@ -3,7 +3,7 @@
 ## out[b, n, r] = x[b, index[b, n, r], r]: one index per element, whatever the dtype.
 ##
 ## x (B, D, R), index and out (B, N, R), all contiguous. Out-of-range indices report through err and read row 0.
-## Geometry: LOOP global (ceil(B * N / chunk)), one work-item does chunk rows of R; else global (N * R, B). Any local size.
+## Geometry: LOOP global (ceil(B * N / chunk), ceil(R / wide)), one work-item does wide columns of chunk rows of R; else global (N * R, B). Any local size.
 ##
 ## Parameter  legal values
 ## U          C type of the element's width: uchar ushort uint ulong
@@ -14,7 +14,7 @@ ${ix.row(WRAP)}
 ${ix.pick(U, TI, WRAP)}
 % endif
 __kernel void gather(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const long B, const long D, const long N, const long R,
-                     const long chunk, __global int* err, const int code) {
+                     const long chunk, const long wide, __global int* err, const int code) {
     PTR_IN(${U}, x); PTR_IN(${TI.c}, index); PTR_OUT(${U}, out);
 % if LOOP:
     const long first = get_global_id(0) * chunk, last = min(B * N, first + chunk);
@@ -23,11 +23,12 @@ __kernel void gather(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const long
         clnn_pick(out + first, x + first * D, index + first, last - first, D, 1, D, err, code);
         return;
     }
+    const long left = get_global_id(1) * wide, columns = min(wide, R - left);
     long b = first / N, n = first - b * N;
     for (long row = first; row < last; b++, n = 0) {
         const long m = min(last - row, N - n);      /* the rest of this b, as far as the work-item goes */
         if (R == 1) clnn_pick(out + row, x + b * D, index + row, m, D, 1, 0, err, code);
-        else for (long q = row; q < row + m; q++) clnn_pick(out + q * R, x + b * D * R, index + q * R, R, D, R, 1, err, code);
+        else for (long q = row; q < row + m; q++) clnn_pick(out + q * R + left, x + b * D * R + left, index + q * R + left, columns, D, R, 1, err, code);
         row += m;
     }
 % else:
