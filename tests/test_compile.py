@@ -206,3 +206,17 @@ def test_results_of_replays_stay(results):
         want = [want] if isinstance(want, clnn.Tensor) else want
         for a, b in zip(*[v.values() if isinstance(v, dict) else v for v in (want, r)]):
             assert np.array_equal(a.numpy(), b.numpy())
+
+
+def test_arguments_of_distributions_are_checked_before_the_recording():
+    def update(logits, action):
+        dist = clnn.distributions.Categorical(logits=logits)
+        return dist.log_prob(action).sum() - dist.entropy().mean()
+    f = clnn.compile(update)
+    action = clnn.tensor([0, 2, 1, 1])
+    for seed in range(6):
+        logits = data(4, 3, seed=seed)
+        assert float(f(logits, action)) == pytest.approx(float(update(logits, action)), rel=1e-5)
+    assert len(f._recordings) == 1
+    with pytest.raises(ValueError, match="within the support"):
+        clnn.compile(update)(data(4, 3), clnn.tensor([0, 3, 1, 1]))

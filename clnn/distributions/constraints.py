@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import clnn
 
+from ..runtime import capture
+
 
 class Constraint:
     """A region over which a variable is valid.
@@ -54,7 +56,12 @@ class _Dependent(Constraint):
 
 
 def satisfied(constraint, value):
-    """Whether all of ``value`` lies inside. Reads from the device; few values are read as they are and compared on the host, which saves a launch."""
+    """Whether all of ``value`` lies inside. Reads from the device; few values are read as they are and compared on the host, which saves a launch.
+
+    While :func:`clnn.compile` records, nothing may be read: the ordinary runs before have checked, a recording does not.
+    """
+    if capture.active is not None:
+        return True
     inner = constraint
     if value.dim() >= constraint.event_dim:
         while type(inner) is _IndependentConstraint:

@@ -19,7 +19,7 @@ class Geometric(Binary):
 
     def __init__(self, probs=None, logits=None, validate_args=None):
         self._start_binary(validate_args, probs, logits)
-        if self._validate_args and probs is not None and not (self.probs > 0).all():
+        if self._validate_args and probs is not None and not constraints.satisfied(constraints.positive, self.probs):
             raise ValueError(f"Expected parameter probs ({type(self.probs).__name__} of shape {tuple(self.probs.shape)}) of distribution {self!r} "
                              f"to be positive but found invalid values:\n{self.probs}")
 
