@@ -334,7 +334,7 @@ class Compiled:
             return self._fall_back(key, "too many different inputs were seen", args, kwargs)
         if _hidden(key[:2]):
             return self._fall_back(key, "an argument is an object that keeps tensors", args, kwargs)
-        if device.kind == "meta" or any(t._storage.device is not device or not t._dense or t._base is not None and t._base._rg and t._view_version >= 0
+        if device.kind == "meta" or any(t._storage.device is not device or not t._dense or t._base is not None and t._base._rg
                                         for t in inputs):                   # a view of a variable; detached ones have no history
             return self._fall_back(key, "inputs lie on several devices or are views", args, kwargs)
         proxies = [t.detach().requires_grad_() if t._rg else t for t in inputs]

@@ -39,7 +39,6 @@ def _variables(tree, name):
                 fresh.append(t.view_as(t))
         else:
             v = t.detach()
-            v._base = None                  # a variable of its own: in-place use of the argument is no change of it
             fresh.append(v.requires_grad_())
     return tree_unflatten(fresh, spec), fresh
 

@@ -22,7 +22,7 @@ from .explain import described
 from . import foreign
 from .foreign import NoStrides
 from .grad_mode import state
-from .inplace import apply_inplace, mark, refuse_overlap, set_out
+from .inplace import apply_inplace, mark, own_results, refuse_overlap, set_out
 from .override import answers, late
 from .refusals import EXACT, declared, guarded, of_tensors, old_form, same_dtype
 from .repeat import repeated, repeated_untracked
@@ -204,7 +204,11 @@ def _with_common_names(op, body, params, old=()):
             if real_only and dt.complex_in_use:
                 _refuse_complex(op, (*args, *[v for k, v in kwargs.items() if k != "out"]))
             if not kwargs:
-                return body(*args)
+                r = body(*args)
+                first = r[0] if r.__class__ is tuple and r else r
+                if first.__class__ is Tensor and first._base is not None and first._base is not args[0]:
+                    own_results(r, args)
+                return r
             if own_out and isinstance(kwargs.get("out"), Tensor):
                 refuse_overlap(kwargs["out"], args)
             if listed:
@@ -224,9 +228,12 @@ def _with_common_names(op, body, params, old=()):
             r, target = body(**dict(zip(old, args))), kwargs.get("out")
         except NoStrides as refused:
             r = refused.instead(op.name, args, common_names(kwargs, params) or kwargs)
-        if exact and target is not None:
+        if target is None:
+            own_results(r, (*args, *kwargs.values()))
+            return r
+        if exact:
             same_dtype(op, target, r)
-        return r if target is None else set_out(target, r, args)
+        return set_out(target, r, args)
     return functools.wraps(body)(call)
 
 
@@ -315,7 +322,7 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
             grad = state.grad
             if grad and not _tracks(values, variadic):
                 grad = False
-            prev, state.grad = state.grad, False
+            prev, state.grad = state.grad, None
             try:
                 r = body(*values)
             except (AttributeError, TypeError) as exc:
@@ -433,8 +440,6 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, **field
                 return refused.instead(op.name, args, kwargs)
             if base._rg and state.grad:
                 attach(op, r, values)
-            elif not state.grad:
-                r._view_version = -1 if not base._rg else r._view_version
             return r
         functools.update_wrapper(call, body, updated=())
         return _finish(op, call, method, inplace)

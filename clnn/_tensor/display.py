@@ -178,7 +178,10 @@ def _history(t) -> list:
     tangent = None if dual_of is None else dual_of(t).tangent
     if tangent is not None:
         return (["grad_fn=<" + t.grad_fn.name() + ">"] if tangent.requires_grad else []) + [f"tangent={tangent}"]
-    fn = t.grad_fn
+    try:
+        fn = t.grad_fn
+    except RuntimeError:                                         # of a view whose base was changed
+        return ["grad_fn=<Invalid>"]
     if fn is not None:
         return [f"grad_fn=<{fn.name()}>"]
     return ["requires_grad=True"] if t.requires_grad else []

@@ -10,7 +10,7 @@ from ..graph import node
 
 
 class _State(threading.local):
-    grad = True
+    grad = True           # whether operators are recorded; None within an operator's body, where views are nothing that a program sees
     inference = False
     anomaly = False
     anomaly_check = True
@@ -31,7 +31,7 @@ def is_grad_enabled() -> bool:
         ...     print(clnn.is_grad_enabled())
         False
     """
-    return state.grad
+    return bool(state.grad)
 
 
 def is_inference_mode_enabled() -> bool:

@@ -272,6 +272,8 @@ def setitem(x, index, value):
     base, indices = _basic(x, index), None
     if base is None:
         base, indices = parse(x, index)
+    if base._strides == x._strides and base.shape == x.shape and base._offset == x._offset:
+        base = x                                                # all of it: no view of a view
     if isinstance(value, Tensor):
         if value._storage.device is not x._storage.device:
             value = value.to(public(x._storage.device))

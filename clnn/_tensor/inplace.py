@@ -11,7 +11,7 @@ from . import tape
 from .foreign import NoStrides
 from .grad_mode import state
 from .tensor import Tensor, bump, edge, write
-from .views import wake
+from .views import refuse, wake
 
 
 def mark() -> int:
@@ -68,7 +68,9 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
     if state.grad and (target._rg or result._rg):
-        if not result._rg and target._grad_fn is not None and (target._base is None or target._view_version < 0):
+        if target._origin is not None:
+            refuse(target)
+        if not result._rg and target._grad_fn is not None and target._base is None:
             result = _overwritten(target, result, name)
         freeze(target, result, since)
         take_history(target, result)
@@ -110,12 +112,12 @@ def type_name(dtype) -> str:
 
 def take_history(target, result) -> None:
     """Record that ``target`` is now ``result``; a view also rewrites the history of its base."""
-    base = target._base if target._view_version >= 0 else None
+    base = target._base
     owner = base if base is not None else target
     if edge(target) is not None and target._grad_fn is None and base is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if base is not None:
-        if owner._rg and owner._grad_fn is None:
+        if owner._grad_fn is None and (owner._rg or target._rg):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
         if owner._rg or result._rg:
             before = edge(owner)
@@ -237,6 +239,26 @@ def refuse_overlap(target: Tensor, inputs) -> None:
             if mine and theirs and mine[0] < theirs[1] and theirs[0] < mine[1] and (mine != theirs or t._strides != target._strides):
                 raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
                                    "Please clone() the tensor before performing the operation.")
+
+
+def own_results(results, given) -> None:
+    """Views of memory that none of the tensors ``given`` has are results like any others: nobody else sees a write to them."""
+    for r in results if results.__class__ is tuple else (results,):
+        try:
+            if getattr(r, "_base", None) is not None and not _has(given, r._storage):
+                r._base = r._origin = None
+        except NoStrides:
+            pass
+
+
+def _has(given, storage):
+    for t in given:
+        if t.__class__ is list or t.__class__ is tuple:
+            if _has(t, storage):
+                return True
+        elif getattr(t, "_storage", None) is storage:
+            return True
+    return False
 
 
 _C_NAMES = {dt.float32: "float", dt.float64: "double", dt.int32: "int", dt.int16: "short int", dt.int8: "signed char", dt.uint8: "unsigned char"}

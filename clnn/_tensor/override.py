@@ -269,7 +269,7 @@ def _kept():
     return (Tensor.grad.__get__,)
 
 
-_HISTORY = ("_rg", "_grad_fn", "_out_nr", "_base", "_ver", "_view_version", "_rewritten", "_inference")
+_HISTORY = ("_rg", "_grad_fn", "_out_nr", "_base", "_ver", "_view_version", "_origin", "_rewritten", "_inference")
 
 
 def as_subclass(self, cls):

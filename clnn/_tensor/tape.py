@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import warnings
+import weakref
 from functools import lru_cache
 
 from .grad_mode import no_grad, state
@@ -123,6 +124,17 @@ class AccumulateGrad(Node):
         return "AccumulateGrad"
 
 
+def accumulator(t):
+    """The AccumulateGrad node of a leaf, made once."""
+    known = t._all.get("_accumulator")
+    acc = known() if known is not None else None
+    if acc is None:
+        acc = AccumulateGrad(t)
+        t._accumulator = weakref.ref(acc)           # the graph owns it; a strong reference would make a cycle per leaf
+        acc.retains = t._all.get("_leaf_hooks")
+    return acc
+
+
 class Task:
     """One walk over the tape: which nodes it comes by, for hooks that wait for several gradients."""
 
@@ -166,7 +178,7 @@ def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accum
         have = slots[nr]
         slots[nr] = grad if have is None else have + grad
 
-    prev, state.grad, outer, state.task = state.grad, create_graph, state.task, task
+    prev, state.grad, outer, state.task = state.grad, create_graph or None, state.task, task    # None: what rules make are no views to a program
     try:
         for (node, nr), grad in zip(roots, grads):
             deliver(node, nr, grad)

@@ -20,6 +20,7 @@ from .device import public
 from .grad_mode import state
 from .handle import Handle, attributes
 from .pointers import address
+from .tape import accumulator
 from .views import refresh, watch
 
 _refcount = sys.getrefcount
@@ -43,6 +44,7 @@ class Tensor(Handle):
     _base = None
     _ver = None
     _view_version = 0
+    _origin = None                  # how a view came to be that may not be written while gradients are recorded (see views.refuse)
     _retain = _wrapped = False
 
     def __new__(cls, *args, device=None, dtype=None, **kwargs):
@@ -248,7 +250,7 @@ class Tensor(Handle):
     @property
     def data(self):
         t = self._alias()
-        t._ver = _Version()
+        t._ver = Version()
         return t
 
     @data.setter
@@ -263,10 +265,7 @@ class Tensor(Handle):
 
     def detach(self):
         """The same memory without history."""
-        t = self._alias()
-        t._base = self._base if self._base is not None else self
-        t._view_version = -1                                     # never gets a history from its base
-        return t
+        return self._alias()
 
     def detach_(self):
         if self._base is not None:
@@ -455,7 +454,7 @@ class Tensor(Handle):
 _new = object.__new__
 
 
-class _Version:
+class Version:
     __slots__ = ("version",)
 
     def __init__(self):
@@ -488,9 +487,18 @@ def make_view(base, shape, strides, offset, dtype=None) -> Tensor:
     t._dense = offset == 0 and is_contiguous(shape, strides)
     if base._ver is not None:
         t._ver = base._ver
-    t._base = base._base if base._base is not None else base
-    t._view_version = (t._ver or t._storage).version if base._view_version >= 0 else -1
-    if not base._rg and state.grad and t.dtype.differentiable:
+    recording = state.grad
+    if recording is None:                                       # within an operator's body: no view to the program
+        return t
+    t._base, t._view_version = base, (t._ver or t._storage).version
+    if base._base is not None:
+        t._base = base._base
+        if base._origin is not None:
+            t._origin = base._origin
+    if not recording:
+        if t.dtype.differentiable:
+            t._origin, t._rg = "inference" if state.inference else "no_grad", base._rg
+    elif not base._rg and t.dtype.differentiable:
         watch(t._base, t)
     return t
 
@@ -509,17 +517,6 @@ def empty(shape, dtype, device) -> Tensor:
     dt.noticed(dtype)
     nbytes = numel * dtype.itemsize
     return make(Storage(device, nbytes, device.alloc(nbytes)), shape, dtype, numel)
-
-
-def accumulator(t):
-    """The AccumulateGrad node of a leaf, made once."""
-    known = t._all.get("_accumulator")
-    acc = known() if known is not None else None
-    if acc is None:
-        acc = tape.AccumulateGrad(t)
-        t._accumulator = weakref.ref(acc)           # the graph owns it; a strong reference would make a cycle per leaf
-        acc.retains = t._all.get("_leaf_hooks")
-    return acc
 
 
 def edge(t):

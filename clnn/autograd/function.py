@@ -281,6 +281,7 @@ def _wrap(node, ctx, args, outs, tracked):
                 mark._grad_fn, mark._out_nr, mark._rg = node, nr, True
                 take_history(o, mark)
             else:
+                fresh._origin = _origin(o, args, outs)
                 fresh._base, fresh._view_version = None, 0
                 fresh._grad_fn, fresh._out_nr, fresh._rg = node, nr, True
         result.append(fresh)
@@ -289,6 +290,13 @@ def _wrap(node, ctx, args, outs, tracked):
         ctx._saved = [None if t is None else _Saved(t, ours.get(id(t)), ref) for t in ctx._to_save]
     ctx._to_save = () if tracked else ctx._to_save
     return tuple(result)
+
+
+def _origin(output, args, outs):
+    """How an output of a function came to be, where it is a view: a write would bypass ``backward``."""
+    if output._base is None and not any(output is a for a in args):
+        return None
+    return "multiple" if sum(isinstance(o, Tensor) for o in outs) > 1 else "function"
 
 
 class _Twice(tape.Node):

@@ -407,7 +407,6 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                       "sourceTensor.detach().clone().requires_grad_(True), rather than clnn.tensor(sourceTensor).")
         t = data.detach().to(device=device or data.device, dtype=row or data.dtype).clone()
-        t._base, t._view_version = None, 0
         return _done(t, requires_grad)
     array = _to_array(data, row)
     if array.dtype.kind == "c" and row is not None and not row.is_complex and not _has_numpy(data) and array.imag.any():

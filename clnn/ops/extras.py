@@ -144,8 +144,6 @@ Tensor.is_nonzero = lambda self: bool(self)
 Tensor.new = lambda self, *args, **kw: creation.legacy_new(args, self.dtype, self._storage.device)
 Tensor.new_empty_strided = lambda self, size, stride, dtype=None, device=None, **kw: empty_strided(size, stride, dtype=dtype or self.dtype,
                                                                                                device=device or self.device)
-Tensor.unsafe_chunk = lambda self, chunks, dim=0: self.chunk(chunks, dim)
-Tensor.unsafe_split = lambda self, size, dim=0: self.split(size, dim)
 Tensor.narrow_copy = lambda self, dim, start, length: self.narrow(dim, start, length).clone()
 Tensor.record_stream = lambda self, stream: None
 Tensor.is_distributed = lambda self: False
@@ -198,6 +196,4 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
     """
     n = 1 + sum((s - 1) * t for s, t in zip(size, stride)) if 0 not in tuple(size) else 0
     base = creation.empty(n, dtype=dtype, device=device)
-    t = base.as_strided(tuple(size), tuple(stride), 0)
-    t._base = None
-    return creation._done(t, requires_grad)
+    return creation._done(base.as_strided(tuple(size), tuple(stride), 0).detach(), requires_grad)

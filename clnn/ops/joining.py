@@ -12,7 +12,7 @@ from .._tensor.dispatch import broadcast, run
 from .._tensor.grad_mode import state
 from .._tensor.indexing import basic_index, take_int
 from .._tensor.inplace import set_out, type_name
-from .._tensor.tensor import Tensor, edge, empty, make_view
+from .._tensor.tensor import Tensor, Version, edge, empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides, wrap_dim
 from ..core.warn import warn
@@ -277,13 +277,13 @@ def column_stack(tensors, *, out=None):
 class _Pieces(tape.Node):
     """Views that together cover a dimension: their gradients are joined once, instead of one full-size gradient per view."""
 
-    def __init__(self, base, dim, sizes, stacked):
+    def __init__(self, label, base, dim, sizes, stacked):
         super().__init__([edge(base)], len(sizes))
-        self.dim, self.sizes, self.stacked = dim, sizes, stacked
+        self.label, self.dim, self.sizes, self.stacked = label, dim, sizes, stacked
         self.shape, self.dtype, self.device = base.shape, base.dtype, base._storage.device
 
     def name(self):
-        return "UnbindBackward0" if self.stacked else "SplitBackward0"
+        return self.label
 
     def apply(self, grads, needed):
         d, whole = self.dim, self.shape
@@ -296,7 +296,8 @@ class _Pieces(tape.Node):
         return [stack(parts, d) if self.stacked else cat(parts, d)]
 
 
-def _pieces(input, dim, sizes, stacked=False):
+def _pieces(name, input, dim, sizes, stacked=False):
+    """Views of the lengths ``sizes`` along ``dim``. Those of one function with several results may not be written while gradients are recorded."""
     strides, at, out = input._strides, 0, []
     for n in sizes:
         shape = (*input.shape[:dim], *(() if stacked else (n,)), *input.shape[dim + 1:])
@@ -304,16 +305,23 @@ def _pieces(input, dim, sizes, stacked=False):
         out.append(make_view(input, shape, steps, input._offset + at * strides[dim]))
         at += 1 if stacked else n
     if state.grad and input._rg and out:
-        node = _Pieces(input, dim, tuple(sizes), stacked)
+        node = _Pieces(name + "Backward0", input, dim, tuple(sizes), stacked)
         for nr, t in enumerate(out):
             t._grad_fn, t._out_nr, t._rg = node, nr, True
-    elif not state.grad and not input._rg:
+    if state.grad and name != "Slice":
         for t in out:
-            t._view_version = -1
+            t._origin = "multiple"
     return tuple(out)
 
 
-@composite("split_with_sizes", complex=True, aliases=("unsafe_split_with_sizes",), samples=lambda: [
+def _apart(pieces):
+    """The pieces as tensors of their own: each may be written, although they share the memory."""
+    for t in pieces:
+        t._base, t._origin, t._ver, t._rg = None, None, Version(), t._grad_fn is not None
+    return pieces
+
+
+@composite("split_with_sizes", complex=True, samples=lambda: [
     ((_values(5, 3), [2, 3]), {}), ((_values(2, 4), [1, 0, 3], 1), {})])
 def split_with_sizes(input, split_sizes, dim=0):
     """Views of the given lengths along ``dim``, which must add up to its size."""
@@ -321,10 +329,16 @@ def split_with_sizes(input, split_sizes, dim=0):
     if sum(split_sizes) != input.shape[d] or any(s < 0 for s in split_sizes):
         raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {input.shape[d]} (input tensor's size at dimension {d}), "
                            f"but got split_sizes={list(split_sizes)}")
-    return _pieces(input, d, [int(s) for s in split_sizes])
+    return _pieces("SplitWithSizes", input, d, [int(s) for s in split_sizes])
 
 
-@composite("split", complex=True, aliases=("unsafe_split",))
+@composite("unsafe_split_with_sizes", complex=True)
+def unsafe_split_with_sizes(input, split_sizes, dim=0):
+    """``split_with_sizes`` whose results are no views to autograd: each may be written as long as the others and ``input`` are no longer used."""
+    return _apart(split_with_sizes(input, split_sizes, dim))
+
+
+@composite("split", complex=True)
 def split(tensor, split_size_or_sections, dim=0):
     """Views of length ``split_size_or_sections`` along ``dim`` (the last may be shorter), or of the lengths in that list."""
     if isinstance(split_size_or_sections, (list, tuple)):
@@ -337,17 +351,29 @@ def split(tensor, split_size_or_sections, dim=0):
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}" if step < 0 else
                            f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
     count = max(1, -(-size // step)) if step else 1
-    return _pieces(tensor, d, [min(step, size - i * step) for i in range(count)])
+    return _pieces("Split", tensor, d, [min(step, size - i * step) for i in range(count)])
 
 
-@composite("chunk", complex=True, aliases=("unsafe_chunk",))
+@composite("unsafe_split", complex=True)
+def unsafe_split(tensor, split_size, dim=0):
+    """``split`` whose results are no views to autograd: each may be written as long as the others and ``tensor`` are no longer used."""
+    return _apart(split(tensor, split_size, dim))
+
+
+@composite("chunk", complex=True)
 def chunk(input, chunks, dim=0):
     """At most ``chunks`` views of equal length along ``dim`` (the last may be shorter)."""
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     d = wrap_dim(dim, len(input.shape))
     size = input.shape[d]
-    return split(input, -(-size // chunks), d) if size else _pieces(input, d, [0] * chunks)
+    return split(input, -(-size // chunks), d) if size else _pieces("SplitWithSizes", input, d, [0] * chunks)
+
+
+@composite("unsafe_chunk", complex=True)
+def unsafe_chunk(input, chunks, dim=0):
+    """``chunk`` whose results are no views to autograd: each may be written as long as the others and ``input`` are no longer used."""
+    return _apart(chunk(input, chunks, dim))
 
 
 @composite("tensor_split", complex=True)
@@ -360,7 +386,7 @@ def tensor_split(input, indices_or_sections, dim=0):
         if cuts <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {cuts}")
         base, extra = divmod(size, cuts)
-        return _pieces(input, d, [base + (i < extra) for i in range(cuts)])
+        return _pieces("Slice", input, d, [base + (i < extra) for i in range(cuts)])
     marks = [0, *[min(max(c + size if c < 0 else c, 0), size) for c in cuts], size]
     return tuple(input.narrow(d, a, max(0, b - a)) for a, b in itertools.pairwise(marks))
 
@@ -390,7 +416,7 @@ def unbind(input, dim=0):
     if not input.shape:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     d = wrap_dim(dim, len(input.shape))
-    return _pieces(input, d, [1] * input.shape[d], stacked=True)
+    return _pieces("Unbind", input, d, [1] * input.shape[d], stacked=True)
 
 
 def _whole(shape, d):

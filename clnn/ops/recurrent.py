@@ -170,7 +170,6 @@ def _steps(gates, h0, c0, weight, bias, mode, reverse, y, cells, act):
 def _slice(t, step):
     shape = Size(t.shape[1:])
     v = make_view(t, shape, contiguous_strides(shape), step * t.shape[1] * t.shape[2])
-    v._base, v._view_version = None, 0
     return v._snapshot()
 
 

@@ -100,7 +100,6 @@ def clone(input, *, memory_format=None):
 def clone_in(input, strides):
     """``clone`` with these dense strides; None: those of ``input``."""
     r = input.detach()
-    r._base, r._view_version = None, 0
     r = r._snapshot() if strides is None or strides == input._strides else formats.reordered(r, strides)
     if input._rg and state.grad:
         attach(_clone_entry.op, r, (input,))

@@ -80,9 +80,7 @@ def _places(t, name):
         if t._numel:
             raise RuntimeError(f"{name} must be an int64 tensor, but got {t.dtype}")
         t = t.detach().to(dt.int64)
-    t = t.detach()._snapshot()
-    t._base = None
-    return t
+    return t.detach()._snapshot()
 
 
 def _finish(pattern, values, kind, shape, requires_grad):

@@ -211,7 +211,7 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
         [tensor([1, 2]), tensor([3])]
     """
     x = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
-    return [row[:n] for row, n in zip(x.unbind(0), _as_list(lengths))]
+    return [row[:n].clone() for row, n in zip(x.unbind(0), _as_list(lengths))]
 
 
 def pack_sequence(sequences, enforce_sorted=True):
