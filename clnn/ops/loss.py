@@ -206,6 +206,7 @@ def _ce_samples():
     x, t = rng.normal(0, 2, (6, 5)), np.array([0, 4, 2, 2, 1, 3])
     return [((x, t), {}), ((x, t), {"reduction": "sum"}), ((x, t), {"ignore_index": 2, "label_smoothing": 0.1}),
             ((x, t, rng.random(5)), {"label_smoothing": 0.2}), ((rng.normal(0, 1, (2, 5, 3)), rng.integers(0, 5, (2, 3))), {"reduction": "none"}),
+            ((rng.normal(0, 2, (2, 5, 35)), rng.integers(0, 5, (2, 35)), rng.random(5)), {"ignore_index": 2, "label_smoothing": 0.1}),
             ((x, np.abs(x)), {}), ((x[0], np.array(4)), {}),
             ((rng.normal(0, 2, (20, 19)), rng.integers(0, 19, 20), rng.random(19)), {"ignore_index": 3, "label_smoothing": 0.1})]
 

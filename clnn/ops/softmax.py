@@ -14,6 +14,7 @@ from ..core.warn import warn
 
 
 FEW = 5                     # elements of a row from which on a vector serves it
+WIDE = 256                  # columns side by side that a work-item takes, at most (kernels/softmax/rows.cl.mako)
 SEVERAL = 128               # elements up to which rows are worked on together (kernels/softmax/few.cl.mako)
 
 
@@ -26,6 +27,11 @@ def row_plan(device, rows, n, inner=1, vector=True, lanes=0):
         return "few" if n < lanes else "several", 1, chunk, (-(-rows // chunk),), (1,)
     if vector and device.is_cpu and inner == 1 and n >= 16:
         return "vector", 1, chunk, (-(-rows // chunk),), (1,)
+    if device.is_cpu and inner >= 16:
+        cols = max(16, min(WIDE, -(-rows // (2 * device.compute_units))))      # runs of memory as long as may be, but something for all units
+        even = -(-inner // -(-inner // cols))
+        cols = min(WIDE, -(-even // 16) * 16)
+        return "wide", 1, cols, (rows // inner * -(-inner // cols),), (1,)
     if device.loops:
         if inner > 1 or n < 32:
             return "block", 1, 1, (rows // inner * -(-inner // 64) if inner > 1 else -(-rows // 64),), (1,)

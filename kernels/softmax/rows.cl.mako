@@ -5,24 +5,32 @@
 ##   block  local size 1: a work-item takes 64 rows side by side, one per vector lane: short rows and columns (PoCL)
 ##   few    local size 1, inner 1: rows of fewer elements than a vector has lanes, as many together; `chunk` is a multiple of that (CPUs)
 ##   several  the same for longer rows, of up to 128 elements
+##   wide   local size 1, inner > 1: a work-item takes `chunk` neighbouring columns (at most 256), in vectors of them (CPUs)
 ##   group  inner 1: one work-group of LANES work-items per row, combined in local memory (GPUs, Intel)
 ##   item   inner 1: one work-item per row, for short rows
 ##   column one work-item per row, neighbouring work-items on neighbouring columns; global (inner, outer)
 ## In each form partial results are folded in a fixed order. Statements given to fold and each are written with LD_<dtype>(p, i) and
 ## ST_<dtype>(p, i, v) for elements of rows, LC_<dtype>(p, i) for those of operands that all rows share and the type E_T, which stand for one element,
-## or for a vector of them in the forms vector, few and several; HIT_<compute type>(i, t) is 1 for element t, else 0. Values of the row are called
+## or for a vector of them in the forms vector, few, several and wide; HIT_<compute type>(i, t) is 1 for element t, else 0. Values of the row are called
 ## value(FORM)(name). Forms of vectors may visit an element twice, as their last vector of longer rows ends with the row.
 <%!
     import re
 
     def one(text, ACC):
         """The statements for a single element."""
+        text = re.sub(r"\bRV\((\w+)\)", r"\1[l]", text)
         text = re.sub(r"\bHIT_\w+\(([^,]*), ([^()]*)\)", r"(int)((\1) == (\2))", text)
         return re.sub(r"\bE_T\b", ACC, re.sub(r"\bST_(\w+)\(", r"store_\1(", re.sub(r"\b(?:LD|LC)_(\w+)\(", r"load_\1(", text)))
 
     def many(text, ACC):
         """The statements for a vector."""
+        text = re.sub(r"(\bHIT_\w+\([^,]*, )RV\((\w+)\)", r"\1\2", text)
+        text = re.sub(r"\bRV\((\w+)\)", lambda m: lanes_of(m[1], ACC), text)
         return re.sub(r"\bE_T\b", ACC + str(width(ACC)), re.sub(r"\b(LD|LC|ST|HIT)_(\w+)\(", r"\1V_\2(", text))
+
+    def lanes_of(name, ACC):
+        """The vector of a private array from l on, in the form wide: what vload and vstore make of these is taken apart by PoCL."""
+        return f"(*({ACC}{width(ACC)}*)({name} + l))"
 
     def width(ACC):
         return 8 if ACC == "double" else 16
@@ -31,14 +39,20 @@
         return "long8" if ACC == "double" else "int16"
 
     TOGETHER = ("few", "several")
+    VECTORS = ("vector", "wide", *TOGETHER)
+    COLUMNS = 256           # of a work-item in the form wide, at most
 
     def value(FORM):
         """How statements of fold and each name a value that belongs to the row."""
+        if FORM == "wide":
+            return lambda name: f"RV({name})"
         return (lambda name: name + "[l]") if FORM == "block" or FORM in TOGETHER else (lambda name: name)
 
     def place(FORM):
         if FORM == "block":
             return lambda i: f"base + {i} * step + l * side"
+        if FORM == "wide":
+            return lambda i: f"base + {i} * inner + l"
         return (lambda i: f"base + {i} * inner") if FORM == "column" else (lambda i: f"base + {i}")
 %>
 <%namespace name="vec" file="/matmul/vec.cl.mako"/>
@@ -46,7 +60,17 @@
 <%namespace name="few" file="/softmax/few.cl.mako"/>
 ## vectors: LDV_<dtype> and STV_<dtype> for each of the dtypes, where the form needs them.
 <%def name="vectors(FORM, *dtypes)">
-% if FORM == "vector" or FORM in TOGETHER:
+% if FORM == "wide":
+% for ACC in {d.acc for d in dtypes}:
+#define HITV_${ACC}(i, t) ((${index(ACC)})((int)(i)) == ${"convert_long8(*(int8*)(t + l))" if ACC == "double" else "*(int16*)(t + l)"} ? (${ACC}${width(ACC)})1 : (${ACC}${width(ACC)})0)
+% endfor
+% for T in {d.name: d for d in dtypes}.values():
+${vec.vector_io(T, width(T.acc))}
+#define LDV_${T.name}(p, i) ldv_${T.name}((p) + (i))
+#define LCV_${T.name}(p, i) ((${T.acc}${width(T.acc)})(load_${T.name}(p, i)))
+#define STV_${T.name}(p, i, v) stv_${T.name}((p) + (i), v)
+% endfor
+% elif FORM == "vector" or FORM in TOGETHER:
 % for ACC in {d.acc for d in dtypes}:
 constant ${index(ACC)} lanes_${ACC} = (${index(ACC)})(${", ".join(map(str, range(width(ACC))))});
 #define HITV_${ACC}(i, t) ((lanes_${ACC} + (${index(ACC)})(i)) == (${index(ACC)})(t) ? (${ACC}${width(ACC)})1 : (${ACC}${width(ACC)})0)
@@ -69,9 +93,9 @@ ${few.functions(FORM, T, width(T.acc))}
 ## branch-free code: 2^k * e^r with k rounded by adding a large number, whose low bits then are the exponent; results below 8e-39 become 0.
 <%def name="expo(FORM, T)">
 % if T.acc == "float":
-% for F, I in [("float", "int")] + ([("float16", "int16")] if FORM in ("vector", *TOGETHER) else []):
+% for F, I in [("float", "int")] + ([("float16", "int16")] if FORM in VECTORS else []):
 ${"#ifdef CLNN_OWN_MATH" if F == "float" else ""}
-static inline ${"__attribute__((overloadable))" if FORM in ("vector", *TOGETHER) else ""} ${F} rows_exp(const ${F} x) {
+static inline ${"__attribute__((overloadable))" if FORM in VECTORS else ""} ${F} rows_exp(const ${F} x) {
     const ${F} c = -104.0f > x ? (${F})-104.0f : x;                           /* a NaN stays one */
     const ${F} t = fma(c, (${F})1.44269504f, (${F})12583039.0f), k = t - 12583039.0f;
     ${F} r = fma(k, (${F})-0.693359375f, c);
@@ -84,7 +108,7 @@ static inline ${"__attribute__((overloadable))" if FORM in ("vector", *TOGETHER)
 }
 % if F == "float":
 #else
-${"static inline __attribute__((overloadable)) float rows_exp(const float x) { return exp(x); }" if FORM in ("vector", *TOGETHER) else "#define rows_exp exp"}
+${"static inline __attribute__((overloadable)) float rows_exp(const float x) { return exp(x); }" if FORM in VECTORS else "#define rows_exp exp"}
 #endif
 % endif
 % endfor
@@ -106,6 +130,12 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
     const int inside = (int)min((long)width, max(0L, row_end - first - (${width(ACC)} + n - 1) / n + 1));      /* rows whose vectors are */
 % endif
 #define row_at (first + l)
+% elif FORM == "wide":
+    const long blocks = (inner + chunk - 1) / chunk, outer = get_global_id(0) / blocks, first = get_global_id(0) % blocks * chunk;
+    if (outer * inner >= ${rows}) return;
+    const long base = outer * n * inner + first;
+    const int width = (int)min(chunk, inner - first), whole = width / ${width(ACC)} * ${width(ACC)};
+#define row_at (outer * inner + first + l)
 % elif FORM == "block":
     ## side by side: the columns of one outer index, or, with inner 1, consecutive rows
     const long wide = inner > 1 ? inner : ${rows}, blocks = (wide + 63) / 64, block = get_global_id(0);
@@ -158,6 +188,22 @@ ${whole.fold(ACC, width(ACC), name, init, combine, lambda i: many(element(i), AC
     for (int s = ${LANES // 2}; s > 0; s >>= 1)
         for (int l = 0; l < s; l++) part_${name}[l] = ${combine(f"part_{name}[l]", f"part_{name}[l + s]")};
     const ${ACC} ${name} = part_${name}[0];
+% elif FORM == "wide":
+<% W = width(ACC) %>\
+    ${ACC} ${name}[${COLUMNS}] __attribute__((aligned(64)));
+    for (int l = 0; l < width; l += ${W}) ${lanes_of(name, ACC)} = (${ACC}${W})(${init});
+    for (long i = 0; i < ${n}; i++) {
+        int l = 0;
+        for (; l < whole; l += ${W}) {
+            ${many(element("i"), ACC)}
+            const ${ACC}${W} was = ${lanes_of(name, ACC)};
+            ${lanes_of(name, ACC)} = ${combine("was", "e")};
+        }
+        for (; l < width; l++) {
+            ${one(element("i"), ACC)}
+            ${name}[l] = ${combine(f"{name}[l]", "e")};
+        }
+    }
 % elif FORM in TOGETHER:
 ${few.fold(FORM, ACC, width(ACC), name, init, combine, lambda i: many(element(i), ACC), n)}
 % elif FORM == "block":
@@ -195,13 +241,18 @@ ${few.fold(FORM, ACC, width(ACC), name, init, combine, lambda i: many(element(i)
 ## each_row: a value per row from others; in `text` a name with an underscore at its end is such a value and row_at the row's number. Rows that are
 ## worked on together get it at once unless it reads something.
 <%def name="each_row(FORM, ctype, name, text)">
-% if FORM in TOGETHER and ctype in ("float", "double") and not re.search(r"row_at|[?\[]|load_", text):
+<% reads = re.search(r"row_at|[?\[]|load_|LC_", text) %>\
+% if FORM == "wide" and ctype in ("float", "double") and not reads:
+    ${ctype} ${name}[${COLUMNS}] __attribute__((aligned(64)));
+    for (int l = 0; l < width; l += ${width(ctype)})
+        ${lanes_of(name, ctype)} = ${re.sub(r"\b(\w+?)_\b", lambda m: lanes_of(m[1], ctype), text)};
+% elif FORM in TOGETHER and ctype in ("float", "double") and not reads:
     ${ctype} ${name}[${width(ctype)}];
     vstore${width(ctype)}(${re.sub(r"\b(\w+?)_\b", rf"vload{width(ctype)}(0, \1)", text)}, 0, ${name});
-% elif FORM == "block" or FORM in TOGETHER:
-    ${ctype} ${name}[${64 if FORM == "block" else 16}];
+% elif FORM in ("block", "wide") or FORM in TOGETHER:
+    ${ctype} ${name}[${64 if FORM == "block" else COLUMNS if FORM == "wide" else 16}]${" __attribute__((aligned(64)))" if FORM == "wide" else ""};
     for (int l = 0; l < width; l++) {
-        ${"" if FORM == "block" else "const long base = (first + l) * n;"}
+        ${"" if FORM in ("block", "wide") else "const long base = (first + l) * n;"}
         ${name}[l] = ${one(re.sub(r"\b(\w+?)_\b", r"\1[l]", text), ctype)};
     }
 % else:
@@ -210,9 +261,9 @@ ${few.fold(FORM, ACC, width(ACC), name, init, combine, lambda i: many(element(i)
 </%def>
 ## store_row: `statement` once per row, with names as in each_row.
 <%def name="store_row(FORM, statement)">
-% if FORM == "block" or FORM in TOGETHER:
+% if FORM in ("block", "wide") or FORM in TOGETHER:
     for (int l = 0; l < width; l++) {
-        ${"" if FORM == "block" else "const long base = (first + l) * n;"}
+        ${"" if FORM in ("block", "wide") else "const long base = (first + l) * n;"}
         ${one(re.sub(r"\b(\w+?)_\b", r"\1[l]", statement), "")}
     }
 % else:
@@ -224,6 +275,16 @@ ${few.fold(FORM, ACC, width(ACC), name, init, combine, lambda i: many(element(i)
 <%def name="each(FORM, LANES, ACC, body, last=None, n='n')">
 % if FORM == "vector":
 ${whole.each(ACC, width(ACC), lambda i: many(body(i), ACC), lambda i: many((last or body)(i), ACC), n)}
+% elif FORM == "wide":
+    for (long i = 0; i < ${n}; i++) {
+        int l = 0;
+        for (; l < whole; l += ${width(ACC)}) {
+            ${many(body("i"), ACC)}
+        }
+        for (; l < width; l++) {
+            ${one(body("i"), ACC)}
+        }
+    }
 % elif FORM in TOGETHER:
 ${few.each(FORM, width(ACC), lambda i: many(body(i), ACC), n)}
 % elif FORM == "group":
