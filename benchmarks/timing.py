@@ -66,8 +66,8 @@ class Result:
 PAUSE = 0.15        # seconds before each turn: the worker threads of the contender before spin for a while (OpenBLAS: more than 50 ms)
 
 
-def _once(contender, calls):
-    time.sleep(PAUSE)
+def _once(contender, calls, pause=PAUSE):
+    time.sleep(pause)
     start = time.perf_counter()
     for _ in range(calls):
         contender.run()
@@ -76,14 +76,22 @@ def _once(contender, calls):
     return (time.perf_counter() - start) / calls
 
 
+def _per_call(contender):
+    """Seconds of a call once kernels are built and caches filled: the first calls of a short one take a hundred times as long as it."""
+    _once(contender, 1)
+    calls, each = 1, _once(contender, 1)
+    while calls * each < 0.002 and calls < 1000:
+        calls *= 4
+        each = _once(contender, calls, 0)
+    return each
+
+
 def measure(case: Case, seconds: float = 0.6, rounds: int = 7) -> Result:
     """Time every contender ``rounds`` times in turn, each turn about ``seconds / rounds`` long; a contender that fails is left out."""
     result, ready = Result(case), []
     for contender in case.contenders:
         try:
-            _once(contender, 1)                                   # builds kernels, fills caches
-            first = _once(contender, 1)
-            ready.append((contender, max(1, min(10000, int(seconds / rounds / max(first, 1e-7))))))
+            ready.append((contender, max(1, min(10000, int(seconds / rounds / max(_per_call(contender), 1e-7))))))
         except Exception as exc:
             case.note = f"{contender.name}: {type(exc).__name__}: {str(exc).splitlines()[0][:80]}"
     times = {c.name: [] for c, _ in ready}
