@@ -30,7 +30,6 @@ from .rules import Rule
 from .shown import labelled
 from .tensor import Tensor, make_view
 
-_FLOAT_ARGS = dt.FLOATS
 
 
 class Entry(Op):

@@ -13,11 +13,6 @@ from ..core import dtype as dt
 
 NOT_BOOL = tuple(d for d in dt.REAL if d is not dt.bool_)
 INTEGRAL = (dt.bool_, *dt.INTS)
-ORDERED = dict(samples=None)
-
-
-def _zero_div(name):
-    return dict(checked=dict(bool="(other == 0)", int="(other == 0)", float="0"))
 
 
 def whole_factor(name, value, *operands, error=True):
@@ -131,10 +126,6 @@ def _pow_exponent(g, input, exponent, result):
     if exponent_is_complex(exponent):
         return g * where(input == 0, 0.0, result * input.log())
     return g * where((input == 0) & (exponent >= 0), 0.0, result * input.log())
-
-
-def _rule_pow(common, kinds):
-    return common, common
 
 
 _pow = elementwise("_pow", "input, exponent", dict(bool="(input | !exponent)", int="clnn_ipow(input, exponent)", float="pow(input, exponent)"),

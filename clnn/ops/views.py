@@ -19,8 +19,6 @@ from . import creation
 from .creation import as_size
 from .selection import cast, clone_in
 
-_dense_copy_op = None
-
 
 @view("_reshape_view", method=False, vjp=dict(input=lambda g, input_shape: g.reshape(input_shape)))
 def _reshape_view(input, size, strides):

@@ -19,7 +19,7 @@ recording = None    # a capture.Recording that takes launches instead of the que
 _pack_long = struct.Struct("=q").pack
 _pack_small = struct.Struct("=f").pack
 _MANY = 2048    # work-items
-_OOM_CODES = (-4, -5, -6, -61)
+_OOM_CODES = (-4, -5, -6, -61)  # object allocation, resources, host memory, buffer size
 _enqueue = None
 
 

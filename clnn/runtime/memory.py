@@ -12,7 +12,6 @@ import numpy as np
 from ..core.config import config
 from ..core.errors import OutOfMemoryError
 
-OOM_CODES = (-4, -5, -6, -61)  # object allocation, resources, host memory, buffer size
 MIN_BYTES = 16                 # OpenCL rejects buffers of size 0
 HUGE_PAGE = 2 << 20
 HUGE_FROM = 2 * HUGE_PAGE      # buffers that hold at least one whole huge page wherever they start

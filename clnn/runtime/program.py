@@ -100,8 +100,7 @@ class Kernel:
             import pyopencl as cl
             info, dev = cl.kernel_work_group_info, self.device.cl_device
             found = []
-            for key in (info.WORK_GROUP_SIZE, info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, info.LOCAL_MEM_SIZE, info.PRIVATE_MEM_SIZE,
-                        info.COMPILE_WORK_GROUP_SIZE):
+            for key in (info.WORK_GROUP_SIZE, info.LOCAL_MEM_SIZE, info.COMPILE_WORK_GROUP_SIZE):
                 try:
                     value = self.bind().cl.get_work_group_info(key, dev)
                 except cl.Error:  # rusticl 22.3 answers INVALID_VALUE to some
@@ -116,24 +115,14 @@ class Kernel:
         return self._info()[0]
 
     @property
-    def preferred_multiple(self) -> int:
-        """The work-group size should be a multiple of this (warp or wavefront width)."""
-        return self._info()[1]
-
-    @property
     def local_mem(self) -> int:
         """Bytes of local memory that it uses."""
-        return self._info()[2]
-
-    @property
-    def private_mem(self) -> int:
-        """Bytes of private memory per work-item (spills show here on some drivers)."""
-        return self._info()[3]
+        return self._info()[1]
 
     @property
     def compile_local(self) -> tuple:
         """``reqd_work_group_size``, or (0, 0, 0)."""
-        return self._info()[4]
+        return self._info()[2]
 
     def __repr__(self):
         return f"<Kernel {self.name} on {self.device.name}>"

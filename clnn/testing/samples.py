@@ -90,7 +90,6 @@ EXTRA = {
     "isclose": _calls(_a(X, X + 1e-9), _a(X, Y)), "allclose": _calls(_a(X, X + 1e-9), _a(X, Y)),
 }
 LOWER = np.tril(M44) + 3 * np.eye(4)
-_ROTATION = np.linalg.qr(M44)[0]
 _IMAGE, _LINE, _CUBE = _grid(2, 3, 6, 6), _grid(2, 3, 8), _grid(1, 2, 4, 4, 4)
 EXTRA |= {
     "angle": _one(_a()), "conj": _one(_a()), "conj_physical": _one(_a()), "real": _one(_a()), "resolve_conj": _one(_a()), "resolve_neg": _one(_a()),
