@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from .._tensor.declare import composite, elementwise
+from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.inplace import apply_inplace
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
@@ -352,6 +352,31 @@ def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
 IN_PLACE["rrelu_"] = rrelu_
 
 
+def _halves(x, dim):
+    half, index = x.shape[dim] // 2, (slice(None),) * dim
+    return x[index + (slice(0, half),)], x[index + (slice(half, None),)]
+
+
+def _gated(input, dim):
+    a, b = _halves(input, dim)
+    return a * b.sigmoid()
+
+
+def _glu_grad(g, input, dim):
+    from .joining import cat
+    a, b = _halves(input, dim)
+    s = b.sigmoid()
+    return cat([g * s, g * a * s * (1 - s)], dim)
+
+
+@kernel("_glu", method=False, decompose=_gated, vjp=dict(input=_glu_grad))
+def _glu(input, dim):
+    return _gated(input, dim)
+
+
+_glu.op.grad_name = "GluBackward0"
+
+
 @composite("glu", method=False, torch="nn.functional.glu", samples=lambda: [((np.linspace(-2, 2, 24).reshape(4, 6),), {}),
                                                                            ((np.linspace(-2, 2, 24).reshape(4, 6), 0), {})])
 def glu(input, dim=-1):
@@ -361,6 +386,4 @@ def glu(input, dim=-1):
     dim = wrap_dim(dim, input.ndim)
     if input.shape[dim] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}")
-    half = input.shape[dim] // 2
-    index = (slice(None),) * dim
-    return input[index + (slice(0, half),)] * input[index + (slice(half, None),)].sigmoid()
+    return _glu(input, dim)

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
+from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from .creation import tensor
@@ -16,27 +17,36 @@ from .selection import where
 _LENGTHS = "length {value} of a sample: input_lengths go from 0 to the steps of log_probs, target_lengths from 0 to the labels of targets"
 
 
+def _stride(device, acc, states):
+    """(states at a time, elements of a line of states), see kernels/loss/ctc."""
+    lanes = 64 // acc.itemsize if device.is_cpu else 1
+    return lanes, states if lanes == 1 else (-(-states // lanes) + 2) * lanes
+
+
 def _launch(x, labels, starts, input_lengths, label_lengths, alpha, loss, g, gx, states, blank, backward, zero):
-    device = x._storage.device
+    device, acc = x._storage.device, loss.dtype
     steps, n, classes = x.shape
-    beta = empty((n * 2 * states if backward else 0,), loss.dtype, device)
+    lanes, stride = _stride(device, acc, states)
+    beta = empty((n * 2 * stride if backward else 0,), acc, device)
+    label_lines, step_lines = (empty((n * stride if lanes > 1 else 0,), kind, device) for kind in (dt.int32, acc))
     if n:
-        params = dict(T=x.dtype, BACKWARD=backward, ZERO=zero)
-        run(device, "loss/ctc", params, (n,), (1,), x, labels, starts, input_lengths, label_lengths, alpha, loss, g, beta, gx, steps, n, classes, states, blank,
-            device.error_buffer, struct.pack("i", device.error_code("ctc_loss", _LENGTHS, RuntimeError)))
+        params = dict(T=x.dtype, BACKWARD=backward, ZERO=zero, W=lanes)
+        run(device, "loss/ctc", params, (n,), (1,), x, labels, starts, input_lengths, label_lengths, alpha, loss, g, beta, gx, label_lines, step_lines, steps,
+            n, classes, states, stride, blank, device.error_buffer, struct.pack("i", device.error_code("ctc_loss", _LENGTHS, RuntimeError)))
 
 
-@kernel("_ctc_loss", method=False, outputs=("out", "alpha"), public=1, vjp=dict(
+@kernel("_ctc_loss", method=False, repeat=True, outputs=("out", "alpha"), public=1, vjp=dict(
     log_probs=lambda g, log_probs, labels, starts, input_lengths, label_lengths, states, blank, zero_infinity, out, alpha:
         _ctc_backward(g, log_probs, labels, starts, input_lengths, label_lengths, states, blank, zero_infinity, out, alpha)))
 def _ctc(log_probs, labels, starts, input_lengths, label_lengths, states, blank, zero_infinity):
     device, x, acc = log_probs._storage.device, log_probs.contiguous(), log_probs.dtype.acc_dtype
-    alpha, loss = empty((x.shape[1], x.shape[0], states), acc, device), empty((x.shape[1],), acc, device)
+    alpha, loss = empty((x.shape[1], x.shape[0], _stride(device, acc, states)[1]), acc, device), empty((x.shape[1],), acc, device)
     none = empty((0,), x.dtype, device)
     _launch(x, labels, starts, input_lengths, label_lengths, alpha, loss, none, none, states, blank, 0, 0)
     return loss.to(x.dtype), alpha
 
 
+@repeated
 def _ctc_backward(g, log_probs, labels, starts, input_lengths, label_lengths, states, blank, zero_infinity, out, alpha):
     x = log_probs.contiguous()
     gx = empty(x.shape, x.dtype, x._storage.device)
@@ -63,7 +73,8 @@ def _samples():
     targets = rng.integers(1, 5, (3, 4))
     sizes = (np.array([12, 10, 9]), np.array([4, 2, 3]))
     return [((x, targets, *sizes), {}), ((x, targets, *sizes), {"reduction": "sum", "zero_infinity": True}),
-            ((x, targets, *sizes), {"reduction": "none"})]
+            ((x, targets, *sizes), {"reduction": "none"}),
+            ((np.tile(x, (2, 1, 4)) - np.log(4), rng.integers(1, 20, (3, 11)), np.array([24, 20, 24]), np.array([11, 9, 0])), {})]
 
 
 @composite("ctc_loss", method=False, torch="nn.functional.ctc_loss", samples=_samples, gradcheck=False)
