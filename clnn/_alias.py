@@ -13,13 +13,15 @@ _ELSEWHERE = {
     "cuda.amp.grad_scaler": "amp.grad_scaler", "cuda.memory": "cuda", "cuda.random": "cuda", "cuda.streams": "cuda",
     "_dynamo.utils": "_dynamo", "_dynamo.eval_frame": "_dynamo", "_dynamo._trace_wrapped_higher_order_op": "_dynamo",
     "_subclasses": "_questions", "_subclasses.fake_tensor": "_questions", "fx.experimental": "_questions", "fx.experimental.symbolic_shapes": "_questions",
-    "fx.experimental.proxy_tensor": "_questions", "jit.annotations": "_jit_annotations", "ao.nn.quantized": "nn.quantized",
+    "fx.experimental.proxy_tensor": "_questions", "fx.experimental.optimization": "fx._optimization",
+    "jit.annotations": "_jit_annotations", "ao.nn.quantized": "nn.quantized",
     "onnx.operators": "onnx", "onnx.symbolic_helper": "onnx", **{f"onnx.symbolic_opset{n}": "onnx" for n in range(7, 24)},
     "distributed.distributed_c10d": "distributed", "distributed.constants": "distributed", "distributed.nn.functional": "distributed.nn",
     "nn.parallel.scatter_gather": "nn.parallel", "nn.parallel.replicate": "nn.parallel", "nn.parallel.parallel_apply": "nn.parallel",
     "nn.parallel.data_parallel": "nn.parallel", "nn.parallel.distributed": "nn.parallel", "utils.data._utils": "utils.data",
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data._worker", "utils.data.distributed": "utils.data.sampler",
     "utils.tensorboard.writer": "utils.tensorboard",
+    "export.graph_signature": "export", "export.exported_program": "export", "export.dynamic_shapes": "export",
     "_C._functorch": "_functorch", "_functorch.vmap": "_functorch", "utils.data._utils.pin_memory": "utils.data._pinning",
 }
 

@@ -2,14 +2,23 @@
 from __future__ import annotations
 
 import copy
+import enum
 import inspect
+from collections import namedtuple
 
 from clnn._tensor.tensor import Tensor
 from clnn.nn.modules.module import Module
 from clnn.nn.utils.stateless import functional_call
 from clnn.utils._pytree import tree_flatten, tree_unflatten
 
-__all__ = ["Dim", "ExportGraphSignature", "ExportedProgram", "export", "load", "save"]
+__all__ = ["Dim", "ExportGraphSignature", "ExportedProgram", "InputKind", "InputSpec", "OutputKind", "OutputSpec", "TensorArgument", "export", "load", "save"]
+
+__path__ = []           # programs import torch.export.graph_signature
+InputKind = enum.Enum("InputKind", "USER_INPUT PARAMETER BUFFER CONSTANT_TENSOR CUSTOM_OBJ TOKEN")
+OutputKind = enum.Enum("OutputKind", "USER_OUTPUT LOSS_OUTPUT BUFFER_MUTATION PARAMETER_MUTATION GRADIENT_TO_PARAMETER GRADIENT_TO_USER_INPUT")
+TensorArgument = namedtuple("TensorArgument", "name")
+InputSpec = namedtuple("InputSpec", "kind arg target persistent", defaults=(None,))
+OutputSpec = namedtuple("OutputSpec", "kind arg target")
 
 
 class Dim:
@@ -29,8 +38,20 @@ class ExportGraphSignature:
 
     def __init__(self, parameters, buffers, user_inputs, user_outputs):
         self.inputs_to_parameters, self.inputs_to_buffers = parameters, buffers
-        self.parameters, self.buffers = list(parameters.values()), list(buffers.values())
-        self.user_inputs, self.user_outputs = user_inputs, user_outputs
+        self.parameters, self.buffers = tuple(parameters.values()), tuple(buffers.values())
+        self.user_inputs, self.user_outputs = tuple(user_inputs), tuple(user_outputs)
+
+    @property
+    def input_specs(self):
+        """An :class:`InputSpec` for each input of the graph, in order."""
+        return [*(InputSpec(InputKind.PARAMETER, TensorArgument(n), t) for n, t in self.inputs_to_parameters.items()),
+                *(InputSpec(InputKind.BUFFER, TensorArgument(n), t, True) for n, t in self.inputs_to_buffers.items()),
+                *(InputSpec(InputKind.USER_INPUT, TensorArgument(n), None) for n in self.user_inputs)]
+
+    @property
+    def output_specs(self):
+        """An :class:`OutputSpec` for each output of the graph, in order."""
+        return [OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(n), None) for n in self.user_outputs]
 
 
 class _Program(Module):
@@ -59,10 +80,16 @@ class ExportedProgram:
 
     def __init__(self, module, graph_module, signature, state_names, example_inputs, kind):
         self._module, self.graph_module, self.graph_signature, self._state_names = module, graph_module, signature, state_names
-        self.example_inputs, (self._dynamic, self._alone) = example_inputs, kind
+        self.example_inputs, (self._shapes, self._alone) = example_inputs, kind
+        self._dynamic = self._shapes is not None
 
     graph = property(lambda self: self.graph_module.graph)
-    state_dict = property(lambda self: self._module.state_dict())
+
+    @property
+    def state_dict(self):
+        """Parameters, then buffers."""
+        state = self._module.state_dict()
+        return {n: state[n] for n in (*dict(self._module.named_parameters()), *state) if n in state}
 
     def module(self):
         """A module that computes the program, with parameters of its own."""
@@ -125,7 +152,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     graph_module = traced(program, [*state, *leaves, *kwargs.values()], [*holders, *inputs])
     outputs = [n.name for n in graph_module.graph.output_node().all_input_nodes]
     signature = ExportGraphSignature(dict(zip(holders, parameters)), dict(zip(holders[len(parameters):], buffers)), tuple(inputs), tuple(outputs))
-    return ExportedProgram(mod, graph_module, signature, names, (args, kwargs), (dynamic_shapes is not None, alone[0]))
+    return ExportedProgram(mod, graph_module, signature, names, (args, kwargs), (dynamic_shapes, alone[0]))
 
 
 def _input_names(mod, args, kwargs):
@@ -138,11 +165,69 @@ def _input_names(mod, args, kwargs):
     return [*names, *kwargs]
 
 
-def save(ep, f, **ignored):
-    """Not possible."""
-    raise NotImplementedError("export.save: clnn does not write programs; save the module's state_dict")
+class _Stored(ExportedProgram):
+    """A program that was read from a file."""
+
+    def __init__(self, module):
+        told = module._told
+        signature = ExportGraphSignature(*told["signature"])
+        super().__init__(module, module.graph_module({}), signature, told["names"], None, (None, told["alone"]))
+
+    def module(self):
+        return copy.deepcopy(self._module)
 
 
-def load(f, **ignored):
-    """Not possible."""
-    raise NotImplementedError("export.load: clnn does not read programs; load a state_dict into the module")
+def _named_sizes(program):
+    """(number of an input, dimension) -> the name of a size that may differ, as ``dynamic_shapes`` has it; one name for equal sizes that have none."""
+    args, kwargs = program.example_inputs
+    shapes, found, values, count = program._shapes or {}, {}, [*args, *kwargs.values()], 0
+    by_name = isinstance(shapes, dict)
+    places = [*list(inspect.signature(program._module.forward).parameters)[:len(args)], *kwargs]
+    for i, value in enumerate(values):
+        spec = (shapes.get(places[i]) if by_name else shapes[i]) if i < len(places) else None
+        specs = [spec] if isinstance(value, Tensor) else tree_flatten(spec, is_leaf=lambda v: isinstance(v, dict) and all(type(k) is int for k in v))[0]
+        leaves = tree_flatten(value)[0]
+        for leaf, dims in zip(leaves, specs):
+            for d, dim in dims.items() if isinstance(dims, dict) else enumerate(dims or ()):
+                if isinstance(dim, Dim) and dim is not Dim.STATIC:
+                    found[count + leaves.index(leaf) if leaf is not value else count, d] = f"size {leaf.shape[d]}" if dim in (Dim.AUTO, Dim.DYNAMIC) else dim.__name__
+        count += len(leaves)
+    return found
+
+
+def save(ep, f, *, extra_files=None, opset_version=None, **ignored):
+    """Write a program to a file: the operators of its graph by name, and its parameters. Programs that the module's Python code makes anew for each size are
+    written with those sizes of ``dynamic_shapes`` that only scale or shift numbers of the graph.
+
+    Raises NotImplementedError where a size that may differ changes the graph in other ways.
+
+    Example::
+
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> clnn.export.save(clnn.export.export(clnn.nn.ReLU(), (clnn.ones(2),)), file)
+        >>> _ = file.seek(0)
+        >>> clnn.export.load(file).module()(clnn.tensor([-1., 2.]))
+        tensor([0., 2.])
+    """
+    from ._programs import write
+    if not isinstance(ep, ExportedProgram):
+        raise TypeError(f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead.")
+    if isinstance(ep, _Stored):
+        raise NotImplementedError("export.save: the program is from a file; copy that")
+    names = _named_sizes(ep)
+    missing = {n for n in names.values() if not n.startswith("size ")} - set(write(ep, f, names))
+    if missing:
+        raise NotImplementedError(f"export.save: the graph depends on {', '.join(sorted(missing))} in ways that clnn does not write; export it for one size")
+
+
+def load(f, *, extra_files=None, expected_opset_version=None, **ignored):
+    """The program of a file that :func:`save` wrote. Nothing in the file is run but operators by name.
+
+    Raises RuntimeError for other files.
+    """
+    from ._programs import read
+    module = read(f)
+    if module is None:
+        raise RuntimeError("export.load: the file holds no program that clnn wrote")
+    return _Stored(module)

@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
+import types
 import warnings
 from typing import Final  # noqa: F401
 
@@ -13,18 +16,56 @@ __path__ = []           # programs import torch.jit.annotations
 
 
 class _Given(type):
-    """``isinstance`` is true of the class's own objects and of modules that :func:`script` or :func:`trace` were given."""
+    """``isinstance`` is true of the class's own objects and of modules, or functions, that :func:`script` or :func:`trace` were given."""
 
     def __instancecheck__(cls, obj):
-        return type.__instancecheck__(cls, obj) or bool(getattr(obj, "__dict__", {}).get("_scripted"))
+        given = getattr(obj, "__dict__", {}).get("_scripted") and _isinstance(obj, types.FunctionType) == (cls.__name__ == "ScriptFunction")
+        return type.__instancecheck__(cls, obj) or bool(given)
 
 
-def _noted(obj):
+def _noted(obj, inputs=None):
     from .nn import Module
     if _isinstance(obj, Module):
+        from .nn.modules import module as modules
+        modules.of_scripted.update(_OF_MODULES)
         for module in obj.modules():
             module.__dict__["_scripted"] = True
+        if inputs is not None:
+            obj.__dict__["_traced_with"] = inputs
+    elif _isinstance(obj, types.FunctionType):
+        obj._scripted, obj.name, obj.save = True, obj.__name__, functools.partial(_save_function, obj)
+        if inputs is not None:
+            obj._traced_with = inputs
     return obj
+
+
+def _save_function(function, f, **kwargs):
+    save(function, f, **kwargs)
+
+
+def _program(module):
+    """The exported program of what :func:`trace` was given, or None."""
+    from .export import export
+    from .nn import Module
+    inputs = module.__dict__.get("_traced_with")
+    if inputs is None:
+        return None
+    if not _isinstance(module, Module):
+        class Called(Module):
+            forward = staticmethod(module)
+        module = Called()
+    return export(module, inputs)
+
+
+def _traced(module):
+    program = _program(module)
+    if program is None:
+        raise AttributeError("clnn.jit.script runs modules as Python, without a graph; trace has one")
+    return program.graph_module
+
+
+_OF_MODULES = {"save": lambda module: functools.partial(save, module), "original_name": lambda module: type(module).__name__,
+               "graph": lambda module: _traced(module).graph, "inlined_graph": lambda module: _traced(module).graph, "code": lambda module: _traced(module).code}
 
 
 def script(obj=None, *args, **kwargs):
@@ -46,9 +87,11 @@ def trace(func, example_inputs=None, **kwargs):
         >>> net(clnn.ones(1, 2)).shape
         clnn.Size([1, 1])
     """
+    inputs = None
     if example_inputs is not None:
-        func(*(example_inputs if _isinstance(example_inputs, (tuple, list)) else (example_inputs,)))
-    return _noted(func)
+        inputs = tuple(example_inputs) if _isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+        func(*inputs)
+    return _noted(func, inputs)
 
 
 def _same(obj=None, *args, **kwargs):
@@ -101,15 +144,39 @@ def isinstance(obj, target_type) -> bool:
 
 
 def save(module, f, **kwargs):
-    """Save the module's ``state_dict``: a module's code cannot be saved."""
+    """Write what :func:`trace` was given as a program of operators, which :func:`load` reads. Of another module only the ``state_dict`` can be written.
+
+    Sizes of the example may differ in later calls where they only scale or shift numbers of the program.
+
+    Example:
+        >>> import io
+        >>> net, file = clnn.jit.trace(nn.ReLU(), clnn.ones(2)), io.BytesIO()
+        >>> clnn.jit.save(net, file)
+        >>> _ = file.seek(0)
+        >>> clnn.jit.load(file)(clnn.tensor([-1., 2., 3.]))
+        tensor([0., 2., 3.])
+    """
     import clnn
-    warnings.warn("clnn.jit.save writes the state_dict only; load it into the model's class", stacklevel=2)
-    clnn.save(module.state_dict(), f)
+    program = _program(module)
+    if program is None:
+        warnings.warn("clnn.jit.save writes the state_dict of what was not traced; load it into the model's class", stacklevel=2)
+        return clnn.save(module.state_dict(), f)
+    from ._programs import write
+    from .utils._pytree import tree_flatten
+    names = {(i, d): f"size {n}" for i, v in enumerate(tree_flatten(list(program.example_inputs))[0]) if _isinstance(v, clnn.Tensor)
+             for d, n in enumerate(v.shape)}
+    return write(program, f, names, {at: n for at, n in names.items() if not at[1]}) and None
 
 
 def load(f, map_location=None, **kwargs):
-    """Refused: a TorchScript file holds code."""
-    raise RuntimeError("clnn.jit.load: TorchScript files hold compiled code, which clnn does not run; save the model's state_dict instead")
+    """The module of a file that :func:`save` wrote. Raises RuntimeError for others: TorchScript files hold code."""
+    from ._programs import read
+    if _isinstance(f, (str, os.PathLike)) and not os.path.exists(f):
+        raise ValueError(f"The provided filename {f} does not exist")
+    module = read(f, map_location)
+    if module is None:
+        raise RuntimeError("clnn.jit.load: TorchScript files hold compiled code, which clnn does not run; save the model's state_dict instead")
+    return _noted(module)
 
 
 class TracerWarning(Warning):
@@ -125,7 +192,12 @@ class Error(RuntimeError):
 
 
 def trace_module(mod, inputs, *args, **kwargs):
-    """``mod`` itself."""
+    """``mod`` itself, whose methods are called once with their examples."""
+    for name, given in inputs.items():
+        given = tuple(given) if _isinstance(given, (tuple, list)) else (given,)
+        getattr(mod, name)(*given)
+        if name == "forward":
+            mod.__dict__["_traced_with"] = given
     return _noted(mod)
 
 
@@ -143,8 +215,8 @@ def optimized_execution(should_optimize):
     yield
 
 
-class ScriptFunction:
-    """PyTorch's compiled functions: there are none."""
+class ScriptFunction(metaclass=_Given):
+    """Functions that :func:`script` or :func:`trace` was given."""
 
 
 def __getattr__(name):

@@ -1,4 +1,6 @@
 """Graphs of operators below autograd: ``make_fx`` and ``clnn.export``."""
+import io
+
 import numpy as np
 import pytest
 
@@ -61,5 +63,81 @@ def test_what_cannot_be_exported_is_refused():
         clnn.export.export(lambda x: x, (clnn.ones(1),))
     with pytest.raises(TypeError, match="tuple of example positional inputs"):
         clnn.export.export(model(), [clnn.ones(1, 3)])
-    with pytest.raises(NotImplementedError, match="does not write programs"):
+    with pytest.raises(TypeError, match="must be an instance of 'ExportedProgram'"):
         clnn.export.save(None, "x")
+
+
+class Sized(nn.Module):
+    """Shapes of inputs as numbers, a buffer that is not kept, a dictionary as the result."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.offset = nn.Linear(4, 3), nn.Buffer(clnn.ones(3))
+        self.register_buffer("scale", clnn.full((3,), 2.0), persistent=False)
+
+    def forward(self, x, y=None):
+        z = (self.inner(x).relu() + self.offset) * self.scale
+        z = z.view(x.size(0), -1) + clnn.zeros(x.size(0), 3, dtype=x.dtype) + clnn.arange(x.shape[0])[:, None]
+        return {"z": z, "sum": z.sum()} if y is None else (z + y, z.sum())
+
+
+def through_file(write, read, what):
+    file = io.BytesIO()
+    write(what, file)
+    file.seek(0)
+    return read(file)
+
+
+@pytest.mark.parametrize("sizes", [None, {"x": {0: clnn.export.Dim("batch")}}, ({0: clnn.export.Dim.AUTO, 1: clnn.export.Dim.AUTO},)], ids=["fixed", "named", "auto"])
+def test_programs_from_files(sizes):
+    m, x, more = Sized(), clnn.randn(2, 4), clnn.randn(7, 4)
+    program = through_file(clnn.export.save, clnn.export.load, clnn.export.export(m, (x,), dynamic_shapes=sizes))
+    again = program.module()
+    assert clnn.equal(again(x)["z"], m(x)["z"]) and list(program.state_dict) == ["inner.weight", "inner.bias", "offset"]
+    assert list(again.state_dict()) == list(m.state_dict()) and again.inner.weight.requires_grad
+    assert [s.kind.name for s in program.graph_signature.input_specs] == ["PARAMETER"] * 2 + ["BUFFER"] * 2 + ["USER_INPUT"]
+    if sizes is None:
+        with pytest.raises(AssertionError, match="size 0 of input 0 is 2"):
+            again(more)
+    else:
+        assert clnn.equal(again(more)["z"], m(more)["z"])
+    with pytest.raises(AssertionError, match="Guard failed"):
+        again(clnn.ones(2, 5))
+
+
+def test_sizes_that_change_the_program_are_not_written():
+    class Turns(nn.Module):
+        def forward(self, x):
+            for row in x:
+                x = x + row
+            return x
+
+    program = clnn.export.export(Turns(), (clnn.ones(2, 3),), dynamic_shapes={"x": {0: clnn.export.Dim("n"), 1: clnn.export.Dim("m")}})
+    with pytest.raises(NotImplementedError, match="depends on n in ways"):
+        clnn.export.save(program, io.BytesIO())
+    with pytest.raises(RuntimeError, match="holds no program"):
+        through_file(clnn.save, clnn.export.load, {"kind": "another"})
+
+
+def test_files_name_operators_only():
+    from clnn._programs import _graph_module
+    for name in ("aten.__class__.mro", "os.system", "a.b.c.d"):
+        with pytest.raises(ValueError, match="names no operator"):
+            _graph_module([["call_function", "x", name, [], {}]], {}, {})
+    with pytest.raises(ValueError, match="no dtype"):
+        _graph_module([["call_function", "x", "aten.add.Tensor", [{"name": "save"}], {}]], {}, {})
+
+
+def test_traced_modules_from_files(tmp_path):
+    net, x = clnn.jit.trace(nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.LazyLinear(2)), clnn.ones(1, 1, 5, 5)), clnn.randn(3, 1, 5, 5)
+    net.save(tmp_path / "net.pt")
+    again = clnn.jit.load(tmp_path / "net.pt")
+    assert isinstance(again, clnn.jit.ScriptModule) and clnn.equal(again(x), net(x)) and net.original_name == "Sequential" and "addmm" in net.code
+    double = clnn.jit.trace(lambda a, b: (a @ b).relu() * a.size(0), (clnn.ones(2, 3), clnn.ones(3, 4)))
+    double.save(tmp_path / "f.pt")
+    a, b = clnn.randn(5, 6), clnn.randn(6, 2)
+    assert clnn.allclose(clnn.jit.load(tmp_path / "f.pt")(a, b), double(a, b)) and isinstance(double, clnn.jit.ScriptFunction)
+    with pytest.raises(ValueError, match="does not exist"):
+        clnn.jit.load(tmp_path / "none.pt")
+    with pytest.raises(AttributeError, match="trace has one"):
+        clnn.jit.script(nn.ReLU()).code                                             # noqa: B018

@@ -22,7 +22,7 @@ def model_class(m):
             self.seq = m.nn.Sequential(m.nn.Linear(4, 4), m.nn.ReLU())
             self.register_buffer("scale", m.full((4,), 2.0))
 
-        def forward(self, x, y=2, *, flag=None):
+        def forward(self, x: m.Tensor, y: int = 2, *, flag=None) -> dict:
             a = self.seq(x + self.param) * self.scale
             b = m.cat([a, a], dim=1)[:, 1:3]
             first, second = b.split(1, dim=1)
@@ -45,7 +45,14 @@ def test_graphs_and_code():
         lines = [str(traced.graph), traced.code]
         lines += [f"{n.op} {n.name} {n.args} {n.kwargs} {list(n.users)}" for n in traced.graph.nodes if n.name != "relu"]
         texts.append("\n".join(lines).replace("torch.", "clnn.").replace("clnn.nn.functional.relu", "clnn.relu"))
+        texts[-1] += m.fx.symbolic_trace(annotated(m)).code.replace("torch.", "clnn.")
     assert texts[0] == texts[1]
+
+
+def annotated(m):
+    def f(x: m.Tensor, k: float = 1.0) -> m.Tensor:
+        return x * k
+    return f
 
 
 def test_a_traced_module_computes_the_same():
@@ -145,7 +152,30 @@ def test_a_graph_made_by_hand():
     np.testing.assert_equal(len(graph.nodes), 5)
 
 
-@pytest.mark.parametrize("name", ["clnn.fx", "clnn.fx.graph", "clnn.fx._tracer", "clnn.fx.interpreter", "clnn.fx.subgraph_rewriter", "clnn.fx.passes.shape_prop"])
+def test_models_for_inference():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.c, self.n = nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Conv2d(2, 2, 1), nn.BatchNorm2d(2, track_running_stats=False)
+            self.net = nn.Sequential(nn.Conv2d(2, 2, 1), nn.BatchNorm2d(2), nn.Dropout())
+
+        def forward(self, x):
+            x = self.b(self.a(x))
+            return self.net(self.n(self.c(x)) + x)
+
+    optimization = importlib.import_module("clnn.fx._optimization")
+    model, x = Twice().eval(), clnn.randn(2, 1, 4, 4)
+    for norm in (model.b, model.net[1]):
+        norm.running_mean.uniform_()
+        norm.running_var.uniform_(1, 2)
+        nn.init.uniform_(norm.weight)
+    fused = optimization.fuse(model)
+    assert [n.target for n in fused.graph.nodes if n.op == "call_module"] == ["a", "c", "n", "net.0", "net.2"] and clnn.allclose(fused(x), model(x), atol=1e-5)
+    assert isinstance(model.b, nn.BatchNorm2d) and "net.2" not in [n.target for n in optimization.remove_dropout(fused).graph.nodes]
+
+
+@pytest.mark.parametrize("name", ["clnn.fx", "clnn.fx.graph", "clnn.fx._tracer", "clnn.fx.interpreter", "clnn.fx.subgraph_rewriter", "clnn.fx.passes.shape_prop",
+                                  "clnn.fx._optimization"])
 def test_documentation(name):
     failed, tried = doctest.testmod(importlib.import_module(name), extraglobs={"clnn": clnn})
     assert not failed and tried

@@ -19,6 +19,14 @@ from .proxy import Proxy, TraceError
 _wrapped: list = []             # (globals, name) of functions that stay calls
 
 
+def _annotation(fn, name):
+    """What a function says that an argument is, unless in a string; what it returns as PyTorch has it, not beside keywords and stars."""
+    found = getattr(fn, "__annotations__", {}).get(name)
+    if name == "return" and any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in inspect.signature(fn).parameters.values()):
+        return None
+    return None if isinstance(found, str) else found
+
+
 class PHBase:
     """In ``concrete_args``: an argument that stays one."""
 
@@ -159,7 +167,7 @@ class Tracer:
         override.activate()
         try:
             with self._patched(getattr(fn, "__globals__", {})):
-                self.create_node("output", "output", (self.create_arg(fn(*args, **kwargs)),), {})
+                self.create_node("output", "output", (self.create_arg(fn(*args, **kwargs)),), {}, type_expr=_annotation(fn, "return"))
         finally:
             if not before:
                 override.deactivate()
@@ -171,7 +179,7 @@ class Tracer:
             star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
             given = concrete.get(name, PH)
             default = () if p.default is p.empty and given is PH else (given if given is not PH else p.default,)
-            proxy = self.create_proxy("placeholder", star + name, default, {})
+            proxy = self.create_proxy("placeholder", star + name, default, {}, type_expr=_annotation(fn, name))
             value = proxy if given is PH else given
             if star == "*":
                 args.append(value)

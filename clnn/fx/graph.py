@@ -231,24 +231,29 @@ class _Writer:
                 self.last[n] = node
 
     def write(self):
-        params, lines = ["self"] if self.root == "self" else [], []
+        params, lines, gives = ["self"] if self.root == "self" else [], [], ""
         for node in self.graph._nodes:
             if node.op == "placeholder":
-                params.append(node.target + (f" = {self.value(node.args[0])}" if node.args else ""))
+                params.append(node.target + self.annotation(node) + (f" = {self.value(node.args[0])}" if node.args else ""))
                 if node.name != node.target.lstrip("*"):
                     lines.append(f"{node.name} = {node.target.lstrip('*')}")
                 continue
+            if node.op == "output" and node.type is not None:
+                gives = f" -> {self.function(node.type)}"
             text = self.line(node)
             gone = [n.name for n in node.all_input_nodes if self.last.get(n) is node] if node.op != "output" else []
             unused = [node.name] if node not in self.last and node.op != "output" else []
             lines.append(text + (f";  {' = '.join(gone + unused)} = None" if gone or unused else ""))
         body = "\n".join("    " + line for line in lines) or "    pass"
-        return PythonCode(f"\n\n\ndef forward({', '.join(params)}):\n{body}\n    ", self.globals)
+        return PythonCode(f"\n\n\ndef forward({', '.join(params)}){gives}:\n{body}\n    ", self.globals)
 
     def line(self, node):
         if node.op == "output":
             return f"return {self.value(node.args[0])}"
-        return f"{node.name} = {self.expression(node)}"
+        return f"{node.name}{self.annotation(node)} = {self.expression(node)}"
+
+    def annotation(self, node):
+        return "" if node.type is None else f" : {self.function(node.type)}"
 
     def expression(self, node):
         args, target = node.args, node.target

@@ -25,7 +25,7 @@ class Interpreter:
     def __init__(self, module, garbage_collect_values=True, graph=None):
         self.module, self.graph = module, graph if graph is not None else module.graph
         self.garbage_collect_values, self.env = garbage_collect_values, {}
-        self._done = {}
+        self._done, self.submodules = {}, dict(module.named_modules())
         for node in self.graph.nodes:
             for n in node.all_input_nodes:
                 self._done[n] = node

@@ -160,7 +160,8 @@ class Node:
         default = f"(default={self.args[0]})" if self.op == "placeholder" and self.args else ""
         target = self.target if isinstance(self.target, str) else qualified_name(self.target)
         call = "" if self.op in ("placeholder", "get_attr") else f"(args = {_text(self.args)}, kwargs = {_text(self.kwargs)})"
-        return f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target}]{default}{call}"
+        kind = f"{type_name(self.type)} " if self.type else ""
+        return f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={target}]{default}{call}"
 
     def __repr__(self):
         return self.name
@@ -181,6 +182,13 @@ def _text(value):
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k}: {_text(v)}" for k, v in value.items()) + "}"
     return value if isinstance(value, str) else qualified_name(value) if callable(value) and hasattr(value, "__name__") else str(value)
+
+
+def type_name(annotation):
+    """An annotation as it is printed: classes by their dotted name."""
+    if not isinstance(annotation, type) or annotation.__module__ == "builtins":
+        return getattr(annotation, "__name__", repr(annotation)) if isinstance(annotation, type) else repr(annotation)
+    return f"{annotation.__module__}.{annotation.__qualname__}"
 
 
 def qualified_name(fn):

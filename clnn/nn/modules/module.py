@@ -19,6 +19,9 @@ __all__ = ["Module", "register_module_backward_hook", "register_module_buffer_re
            "register_module_module_registration_hook", "register_module_parameter_registration_hook"]
 
 
+of_scripted: dict = {}      # attributes of modules that ``clnn.jit`` was given, by name: functions of the module
+
+
 def _typename(value):
     """The full name of a value's type; of a plain tensor the name with its dtype."""
     if type(value).__name__ in ("Tensor", "Parameter") and isinstance(value, Tensor):
@@ -200,6 +203,8 @@ class Module(HookMixin, StateMixin, ConvertMixin):
             for values in (own["_parameters"], own["_modules"], own["_buffers"]):
                 if name in values:
                     return values[name]
+            if "_scripted" in own and name in of_scripted:
+                return of_scripted[name](self)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _forget(self, name, keep):
