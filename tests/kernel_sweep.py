@@ -43,6 +43,7 @@ def larger():
     yield "sort of a long row", lambda: t(1, 17000 if cpu else 5000).detach().sort(1)[0]
     yield "sort of integers", lambda: clnn.tensor(rng.integers(-9, 999, (2, 200))).sort(1)[0]
     yield "topk of 140", lambda: t(1, 600).topk(140)
+    yield "turned runs", lambda: (t(40, 50, 3).transpose(0, 1) * 2).contiguous()
     yield "topk of many short rows", lambda: t(520, 12).topk(2)
     yield "sort many rows", lambda: t(515, 10).detach().sort(1)[0]
     yield "median of many rows", lambda: t(515, 10).detach().nanmedian(1)[0]

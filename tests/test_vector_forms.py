@@ -46,6 +46,34 @@ def test_turned_operands(device, shape, dtype):
             np.testing.assert_array_equal(x.permute(order).contiguous().numpy(), a.transpose(order))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int64", "float16", "uint8", "bool"])
+@pytest.mark.parametrize("shape, order", [((50, 70, 3), (1, 0, 2)), ((3, 40, 45, 5), (0, 2, 1, 3)), ((33, 2, 70, 4), (2, 0, 1, 3)), ((9, 10, 11, 12), (2, 1, 0, 3))], ids=str)
+def test_runs_of_a_few_elements(shape, order, dtype):
+    a = R.integers(0, 90, shape).astype(dtype)
+    b, x = a.transpose(order), clnn.tensor(a).permute(order)
+    np.testing.assert_array_equal(x.contiguous().numpy(), b)
+    np.testing.assert_array_equal((x.float() * 2 + clnn.tensor(b[:1].astype("float32"))).numpy(), b.astype("float32") * 2 + b[:1])
+    np.testing.assert_array_equal((x > x[..., :1]).numpy(), b > b[..., :1])
+    np.testing.assert_array_equal((x[..., 1:].flip(-1) == x[..., :-1]).numpy(), b[..., :0:-1] == b[..., :-1])
+    wide = clnn.zeros([2 * s for s in x.shape], dtype=x.dtype)
+    wide[tuple(slice(None, None, 2) for _ in order)] = x
+    np.testing.assert_array_equal(wide[tuple(slice(None, None, 2) for _ in order)].numpy(), b)
+
+
+def test_runs_report_errors_and_count_elements():
+    a = R.integers(1, 9, (60, 30, 3))
+    x = clnn.tensor(a).transpose(0, 1)
+    np.testing.assert_array_equal((x // x[:1]).numpy(), a.swapaxes(0, 1) // a.swapaxes(0, 1)[:1])
+    clnn.synchronize()
+    with pytest.raises(RuntimeError, match="division or modulo by zero"):
+        (x // (x - x)).sum().item()
+    clnn.manual_seed(1)
+    plain = clnn.nn.functional.dropout(clnn.tensor(a).float(), 0.5)
+    clnn.manual_seed(1)
+    turned = clnn.nn.functional.dropout(clnn.tensor(a.swapaxes(0, 1).copy()).float().transpose(0, 1), 0.5)
+    np.testing.assert_array_equal(plain.numpy(), turned.contiguous().numpy())
+
+
 @pytest.mark.parametrize("n", [0, 5000])
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_large_arguments_among_small_ones(name, n):

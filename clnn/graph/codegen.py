@@ -258,8 +258,8 @@ def _stores(program, out_index, indent, loop=False):
 
 def elementwise_source(program: Program, own: frozenset) -> str:
     """The whole source of a fused elementwise kernel called ``fused``."""
-    from . import planes, slim, tiles, vectors
-    body = next((module.source for module in (slim, planes) if program.form.startswith(module.FORM)), None) or {
+    from . import planes, runs, slim, tiles, vectors
+    body = next((module.source for module in (slim, planes, runs) if program.form.startswith(module.FORM)), None) or {
         "linear-vector": vectors.linear, "rows-vector": vectors.rows, "tiles-vector": tiles.source, "linear-loop": _linear_loop, "linear-item": _linear_item,
         "rows-loop": _rows_loop, "rows-item": _rows_item, "flat-loop": _flat_loop, "flat-item": _flat_item}[program.form]
     geometry, lines = body(program, own)

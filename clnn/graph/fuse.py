@@ -12,7 +12,7 @@ from ..core.shape import collapse, contiguous_strides, is_contiguous
 from ..runtime import launch as launcher
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER
-from . import codegen, draws, node as node_module, planes, slim, tiles, vectors
+from . import codegen, draws, node as node_module, planes, runs, slim, tiles, vectors
 from .node import Expr, Node, Storage, held
 
 _refcount = sys.getrefcount
@@ -370,11 +370,11 @@ class _Launch:
     def _few_columns(self, device, group, shape, targets) -> bool:
         """Choose the kernel for rows of a few elements, or for a few columns of many; False where neither serves."""
         walk, units = geometry(group, shape, targets, False), 4 * device.compute_units
-        for module in (slim, planes):
+        for module in (slim, planes, runs):
             plan = module.plan(walk, units)
             program = plan and _program(group, targets, plan[1], plan[0])
             if program and module.source(program, codegen.OWN) is not None:
-                self.geometry, self.global_size, self.local_size = plan[2], plan[3], (1,)
+                self.geometry, self.global_size, self.local_size = plan[2], plan[3], (1,) * len(plan[3])
                 self._finish(device, program, plan[1])
                 return True
         return False
