@@ -58,18 +58,12 @@
 <%namespace name="vec" file="/matmul/vec.cl.mako"/>
 <%namespace name="whole" file="/softmax/vector.cl.mako"/>
 <%namespace name="few" file="/softmax/few.cl.mako"/>
+<%namespace name="wide" file="/softmax/wide.cl.mako"/>
+<%namespace name="exponential" file="/softmax/exponential.cl.mako"/>
 ## vectors: LDV_<dtype> and STV_<dtype> for each of the dtypes, where the form needs them.
 <%def name="vectors(FORM, *dtypes)">
 % if FORM == "wide":
-% for ACC in {d.acc for d in dtypes}:
-#define HITV_${ACC}(i, t) ((${index(ACC)})((int)(i)) == ${"convert_long8(*(int8*)(t + l))" if ACC == "double" else "*(int16*)(t + l)"} ? (${ACC}${width(ACC)})1 : (${ACC}${width(ACC)})0)
-% endfor
-% for T in {d.name: d for d in dtypes}.values():
-${vec.vector_io(T, width(T.acc))}
-#define LDV_${T.name}(p, i) ldv_${T.name}((p) + (i))
-#define LCV_${T.name}(p, i) ((${T.acc}${width(T.acc)})(load_${T.name}(p, i)))
-#define STV_${T.name}(p, i, v) stv_${T.name}((p) + (i), v)
-% endfor
+${wide.functions({d.name: d for d in dtypes}.values(), width, index)}
 % elif FORM == "vector" or FORM in TOGETHER:
 % for ACC in {d.acc for d in dtypes}:
 constant ${index(ACC)} lanes_${ACC} = (${index(ACC)})(${", ".join(map(str, range(width(ACC))))});
@@ -89,32 +83,9 @@ ${few.functions(FORM, T, width(T.acc))}
 % endfor
 % endif
 </%def>
-## expo: rows_exp, exp for arguments <= 0 (x less its maximum), 2 ulp. Where the driver's exp does not vectorise well (PoCL), and for vectors,
-## branch-free code: 2^k * e^r with k rounded by adding a large number, whose low bits then are the exponent; results below 8e-39 become 0.
+## expo: rows_exp, exp for arguments <= 0
 <%def name="expo(FORM, T)">
-% if T.acc == "float":
-% for F, I in [("float", "int")] + ([("float16", "int16")] if FORM in VECTORS else []):
-${"#ifdef CLNN_OWN_MATH" if F == "float" else ""}
-static inline ${"__attribute__((overloadable))" if FORM in VECTORS else ""} ${F} rows_exp(const ${F} x) {
-    const ${F} c = -104.0f > x ? (${F})-104.0f : x;                           /* a NaN stays one */
-    const ${F} t = fma(c, (${F})1.44269504f, (${F})12583039.0f), k = t - 12583039.0f;
-    ${F} r = fma(k, (${F})-0.693359375f, c);
-    r = fma(k, (${F})2.12194440e-4f, r);
-    ${F} q = fma(r, fma(r, (${F})0.001394644786f, (${F})0.008366582376f), (${F})0.04166628206f);
-    q = fma(r, fma(r, q, (${F})0.1666654300f), (${F})0.5000000062f);
-    q = fma(r * r, q, r);
-    const ${F} s = as_${F}(max(as_${I}(t), (${I})0x4b400000) << 23);
-    return fma(q, s, s);
-}
-% if F == "float":
-#else
-${"static inline __attribute__((overloadable)) float rows_exp(const float x) { return exp(x); }" if FORM in VECTORS else "#define rows_exp exp"}
-#endif
-% endif
-% endfor
-% else:
-#define rows_exp exp
-% endif
+${exponential.functions(T.acc, FORM in VECTORS)}
 </%def>
 <%def name="begin(FORM, rows='rows', ACC='float')">
 % if FORM in ("loop", "vector"):
@@ -131,11 +102,7 @@ ${"static inline __attribute__((overloadable)) float rows_exp(const float x) { r
 % endif
 #define row_at (first + l)
 % elif FORM == "wide":
-    const long blocks = (inner + chunk - 1) / chunk, outer = get_global_id(0) / blocks, first = get_global_id(0) % blocks * chunk;
-    if (outer * inner >= ${rows}) return;
-    const long base = outer * n * inner + first;
-    const int width = (int)min(chunk, inner - first), whole = width / ${width(ACC)} * ${width(ACC)};
-#define row_at (outer * inner + first + l)
+${wide.begin(rows, width(ACC))}
 % elif FORM == "block":
     ## side by side: the columns of one outer index, or, with inner 1, consecutive rows
     const long wide = inner > 1 ? inner : ${rows}, blocks = (wide + 63) / 64, block = get_global_id(0);
@@ -189,21 +156,7 @@ ${whole.fold(ACC, width(ACC), name, init, combine, lambda i: many(element(i), AC
         for (int l = 0; l < s; l++) part_${name}[l] = ${combine(f"part_{name}[l]", f"part_{name}[l + s]")};
     const ${ACC} ${name} = part_${name}[0];
 % elif FORM == "wide":
-<% W = width(ACC) %>\
-    ${ACC} ${name}[${COLUMNS}] __attribute__((aligned(64)));
-    for (int l = 0; l < width; l += ${W}) ${lanes_of(name, ACC)} = (${ACC}${W})(${init});
-    for (long i = 0; i < ${n}; i++) {
-        int l = 0;
-        for (; l < whole; l += ${W}) {
-            ${many(element("i"), ACC)}
-            const ${ACC}${W} was = ${lanes_of(name, ACC)};
-            ${lanes_of(name, ACC)} = ${combine("was", "e")};
-        }
-        for (; l < width; l++) {
-            ${one(element("i"), ACC)}
-            ${name}[l] = ${combine(f"{name}[l]", "e")};
-        }
-    }
+${wide.fold(ACC, width(ACC), COLUMNS, lambda name: lanes_of(name, ACC), name, init, combine, many(element("i"), ACC), one(element("i"), ACC), n)}
 % elif FORM in TOGETHER:
 ${few.fold(FORM, ACC, width(ACC), name, init, combine, lambda i: many(element(i), ACC), n)}
 % elif FORM == "block":
@@ -276,15 +229,7 @@ ${few.fold(FORM, ACC, width(ACC), name, init, combine, lambda i: many(element(i)
 % if FORM == "vector":
 ${whole.each(ACC, width(ACC), lambda i: many(body(i), ACC), lambda i: many((last or body)(i), ACC), n)}
 % elif FORM == "wide":
-    for (long i = 0; i < ${n}; i++) {
-        int l = 0;
-        for (; l < whole; l += ${width(ACC)}) {
-            ${many(body("i"), ACC)}
-        }
-        for (; l < width; l++) {
-            ${one(body("i"), ACC)}
-        }
-    }
+${wide.each(width(ACC), many(body("i"), ACC), one(body("i"), ACC), n)}
 % elif FORM in TOGETHER:
 ${few.each(FORM, width(ACC), lambda i: many(body(i), ACC), n)}
 % elif FORM == "group":
