@@ -369,6 +369,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="replay", mode
 
     Args:
         model: a function, a Module, or None to use it as a decorator with arguments.
+        backend: a name of PyTorch's or a function: all mean the recorder. RuntimeError for a name that PyTorch does not know, and for such a ``mode``.
         disable: return ``model`` unchanged. The other arguments are accepted for PyTorch's sake.
 
     Random numbers, learning rates and optimizer step counts advance at every replay as they would without. A function that reads a value on the
@@ -381,6 +382,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="replay", mode
         >>> [float(step(clnn.ones(3))) for _ in range(4)]
         [9.0, 9.0, 9.0, 9.0]
     """
+    _check_options(backend, mode, options)
     if model is None:
         return functools.partial(compile, disable=disable)
     if disable:
@@ -389,6 +391,27 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="replay", mode
     if isinstance(model, Module):
         return optimized_module()(model)
     return Compiled(model)
+
+
+class InvalidBackend(RuntimeError):
+    """The name of a backend that does not exist."""
+
+    def __init__(self, name):
+        super().__init__(f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends.".replace("torch.", "clnn."))
+
+
+BACKENDS = frozenset("""replay inductor cudagraphs openxla tvm eager eager_noexcept eager_debug pre_dispatch_eager aot_eager aot_eager_decomp_partition
+                        aot_eager_default_partitioner aot_ts torchxla_trace_once onnxrt ts""".split())
+MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+
+
+def _check_options(backend, mode, options):
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if isinstance(backend, str) and backend not in BACKENDS:
+        raise InvalidBackend(backend)
+    if mode is not None and mode not in MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
 
 
 @functools.cache

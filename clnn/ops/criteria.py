@@ -13,7 +13,7 @@ from ..core.warn import warn
 from ..graph.op import REGISTRY
 from .activation import _pair, logsigmoid
 from .loss import _legacy, check_reduction
-from .selection import where
+from .selection import cast, where
 
 
 def _reduce(loss, reduction):
@@ -29,6 +29,21 @@ def _warn_sizes(input, target):
     if input.shape != target.shape:
         warn(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely lead to incorrect "
                       "results due to broadcasting. Please ensure they have the same size.")
+
+
+def _together(name, input, target):
+    """Both in their common dtype, in which a tensor without dimensions counts as much as any other."""
+    common = dt.promote_types(input.dtype, target.dtype)
+    if not common.is_floating_point:
+        raise NotImplementedError(f'"{name}" not implemented for \'{type_name(common)}\'')
+    return cast(input, common), cast(target, common)
+
+
+def _stored(loss, dtype):
+    """``loss`` in ``dtype``, in which PyTorch computes it in place; RuntimeError where that cannot hold it."""
+    if loss.dtype.category > dtype.category:
+        raise RuntimeError(f"result type {type_name(loss.dtype)} can't be cast to the desired output type {type_name(dtype)}")
+    return cast(loss, dtype)
 
 
 def _two(seed=0, shape=(4, 5)):
@@ -71,6 +86,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
         tensor(2.)
     """
     _warn_sizes(input, target)
+    input, target = _together("mse_cpu", input, target)
     d = input - target
     return _weighted(d * d, weight, _legacy(reduction, size_average, reduce))
 
@@ -88,6 +104,9 @@ def _weighted(loss, weight, reduction):
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """``|x - y|``."""
     _warn_sizes(input, target)
+    if input.dtype is not target.dtype and dt.bool_ not in (input.dtype, target.dtype):
+        common = dt.promote_types(input.dtype, target.dtype)                # also of a tensor without dimensions
+        input, target = cast(input, common), cast(target, common)
     return _weighted((input - target).abs(), weight, _legacy(reduction, size_average, reduce))
 
 
@@ -97,6 +116,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     _warn_sizes(input, target)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    input, target = _together("smooth_l1_cpu", input, target)
     d = input - target
     return _reduce(_smooth_l1(d, float(beta)) if beta else d.abs(), _legacy(reduction, size_average, reduce))
 
@@ -109,7 +129,8 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
         raise TypeError(f"delta must be a float or int, got: {type(delta)}")
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    loss = _huber(input - target, float(delta))
+    x, y = _together("huber_cpu", input, target)
+    loss = _stored(_huber(x - y, float(delta)), input.dtype)
     if weight is None or reduction != "mean":
         return _weighted(loss, weight, reduction)
     return _weighted(loss, weight, "none").mean()                       # over all elements, not by the sum of the weights as in mse_loss
@@ -151,6 +172,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     if target.shape != input.shape:
         raise ValueError(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. Please "
                          "ensure they have the same size.")
+    if target.dtype is not input.dtype:
+        raise RuntimeError(f"Found dtype {type_name(target.dtype)} but expected {type_name(input.dtype)}")
     loss = _bce(input, _bce_target(target))
     return _reduce(loss if weight is None else loss * weight, _legacy(reduction, size_average, reduce))
 
@@ -161,10 +184,13 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     """Binary cross-entropy of ``sigmoid(x)``, without overflow; ``pos_weight`` multiplies the positive term (recall against precision)."""
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{type_name(input.dtype)}'")
     if pos_weight is None:
         loss = _bce_logits(input, target)
     else:
         loss = (1 - target) * input - (1 + (pos_weight - 1) * target) * logsigmoid(input)
+    loss = _stored(loss, target.dtype)
     return _reduce(loss if weight is None else loss * weight, _legacy(reduction, size_average, reduce))
 
 
@@ -182,6 +208,8 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
         warn("reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the batch "
                       "size, and aligns with the KL div math definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
                       "release.")
+    if not (input.dtype.is_floating_point and target.dtype.is_floating_point):
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     loss = target.exp() * (target - input) if log_target else _kl(input, target)
     if reduction == "batchmean":
         return loss.sum() / input.shape[0] if input.ndim else loss.sum()
@@ -233,6 +261,8 @@ def _signs(seed=3, shape=(4, 5)):
 @_loss("hinge_embedding_loss", samples=lambda: [((_two()[0], _signs()), {}), ((_two()[0], _signs()), {"margin": 0.5, "reduction": "sum"})])
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """x where ``y == 1``, ``max(0, margin - x)`` where ``y == -1``."""
+    if reduction == "mean" and not input.dtype.is_floating_point and input.dtype is not dt.bool_:
+        raise RuntimeError(f"mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {type_name(input.dtype)}")
     loss = where(target != 1, (margin - input).clamp_min(0), 0.0) + where(target != -1, input, 0.0)
     return _reduce(loss, _legacy(reduction, size_average, reduce))
 
@@ -240,7 +270,8 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 @_loss("soft_margin_loss", whole=True, samples=lambda: [((_two()[0], _signs()), {})])
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """``log(1 + exp(-y x))`` for y of 1 and -1."""
-    return _reduce((-target * input).exp().log1p(), _legacy(reduction, size_average, reduce))
+    loss = _stored((-cast(target, dt.promote_types(target.dtype, input.dtype)) * input).exp().log1p(), input.dtype)
+    return _reduce(loss, _legacy(reduction, size_average, reduce))
 
 
 @_loss("margin_ranking_loss", samples=lambda: [((*_two(), _signs()), {}), ((*_two(), _signs()), {"margin": 0.5})])

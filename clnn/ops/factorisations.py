@@ -169,6 +169,11 @@ _ZERO_PIVOT = ("U[%d,%d] is zero and using it on lu_solve would result in a divi
                "calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
 
 
+def _pivoting(A, pivot):
+    if not pivot and A._storage.device.kind == "cpu":
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
+
+
 @composite("linalg_lu_factor", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def lu_factor(A, *, pivot=True):
     """L and U of ``A = P L U`` packed into one matrix, and the row exchanges (int32, counted from 1). LinAlgError when U is singular."""
@@ -181,6 +186,7 @@ def lu_factor(A, *, pivot=True):
 def lu_factor_ex(A, *, pivot=True, check_errors=False):
     """:func:`lu_factor` and a status per matrix: 0, or the number of a zero on the diagonal of U."""
     matrices("linalg.lu_factor_ex", A)
+    _pivoting(A, pivot)
     LU, pivots, info = _lu_factor(A, pivot)
     if check_errors:
         raise_where("torch.linalg.lu_factor_ex", info, _ZERO_PIVOT, RuntimeError)
@@ -191,6 +197,7 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False):
 def lu(A, *, pivot=True):
     """``P``, ``L`` and ``U`` with ``A = P L U``: a permutation, lower triangular with ones on the diagonal, upper triangular."""
     matrices("linalg.lu", A)
+    _pivoting(A, pivot)
     return named("linalg_lu", "P", "L", "U")(*lu_unpack(*_lu_factor(A, pivot)[:2]))
 
 

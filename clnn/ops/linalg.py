@@ -305,10 +305,16 @@ def _tracked(A):
 _svd.op.grad_name = _svdvals.op.grad_name = "LinalgSvdBackward0"
 
 
+def _no_driver(A, driver):
+    if driver is not None and A._storage.device.kind == "cpu":
+        raise RuntimeError("linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+
+
 @composite("linalg_svd", method=False, complex=True, dtypes=_REAL, torch="linalg.svd", gradcheck=False)
 def svd(A, full_matrices=True, *, driver=None):
     """``A = U diag(S) Vh`` with singular values in descending order. Vectors without a singular value pass no gradient on."""
     matrices("linalg.svd", A)
+    _no_driver(A, driver)
     return _SVD(*_svd(A, full_matrices))
 
 
@@ -317,6 +323,7 @@ def svd(A, full_matrices=True, *, driver=None):
 def svdvals(A, *, driver=None):
     """Singular values in descending order."""
     matrices("linalg.svdvals", A)
+    _no_driver(A, driver)
     return _svd(A, False)[1] if _tracked(A) else _svdvals(A)
 
 
@@ -351,11 +358,17 @@ def _eigvalsh(A, uplo):
 _eigh.op.grad_name = _eigvalsh.op.grad_name = "LinalgEighBackward0"
 
 
+def _triangle(uplo):
+    if uplo.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {uplo}")
+
+
 @composite("linalg_eigh", method=False, complex=True, dtypes=_REAL, torch="linalg.eigh", gradcheck=False)
 def eigh(A, UPLO="L"):
     """Eigenvalues in ascending order and eigenvectors (columns) of Hermitian (symmetric) matrices; one triangle is read."""
     matrices("linalg.eigh", A)
     square("linalg.eigh", A)
+    _triangle(UPLO)
     return _Eigh(*_eigh(A, UPLO))
 
 
@@ -364,6 +377,7 @@ def eigvalsh(A, UPLO="L"):
     """Eigenvalues of symmetric matrices in ascending order."""
     matrices("linalg.eigvalsh", A)
     square("linalg.eigvalsh", A)
+    _triangle(UPLO)
     return _eigh(A, UPLO)[0] if _tracked(A) else _eigvalsh(A, UPLO)
 
 

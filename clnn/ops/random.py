@@ -185,7 +185,7 @@ def randperm(n, *, generator=None, dtype=None, layout=None, device=None, require
         tensor([0, 1, 2, 3, 4])
     """
     if n < 0:
-        raise RuntimeError(f"n must be non-negative, got {n}")
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     # Random high bits over each number, then sorted as a whole: cheaper than sorting the places, and no ties.
     low = np.uint64(int(n).bit_length())
     keys = (_host_bits(generator, int(n)).random_raw(int(n)) << low) | np.arange(n, dtype=np.uint64)
@@ -249,7 +249,7 @@ def bernoulli(input, p=None, *, generator=None):
     if p is not None:
         return _coins(input.shape, float(p), input.dtype, input._storage.device, generator)
     if not input.dtype.is_floating_point:
-        raise RuntimeError(f"bernoulli: expected a float tensor of probabilities, got {input.dtype}")
+        raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{dt.SPOKEN[input.dtype.name]}'")
     if foreign.maps:
         return (_uniform(input.shape, dt.float32, input._storage.device, generator) < input.detach()).to(input.dtype)
     input = _checked_probabilities(input)
@@ -364,7 +364,7 @@ def _uniform_(shape, row, device, generator, from_=0.0, to=1.0, **kw):
 def _normal_(shape, row, device, generator, mean=0.0, std=1.0):
     """Overwrite with normal numbers."""
     if std < 0:
-        raise RuntimeError(f"normal_ expects std >= 0.0, but found std={std:g}")
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     return _normal(shape, row, device, generator, mean, std)
 
 

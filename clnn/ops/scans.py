@@ -342,6 +342,7 @@ def _np_trapezoid(y, x=None, *, dx=1.0, dim=-1):
 def trapezoid(y, x=None, *, dx=None, dim=-1):
     """Integral of samples ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
     d = wrap_dim(dim, len(y.shape))
+    _one_each("trapezoid", y, x, d)
     terms = _trapezoids(y, x, 1 if dx is None else dx, d)
     return terms.sum(d)
 
@@ -350,7 +351,15 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
 def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     """Running :func:`trapezoid`."""
     d = wrap_dim(dim, len(y.shape))
+    _one_each("cumulative_trapezoid", y, x, d)
     return _trapezoids(y, x, 1 if dx is None else dx, d).cumsum(d)
+
+
+def _one_each(name, y, x, d):
+    if not y.shape:
+        raise IndexError(f"{name}: Dimension specified as -1 but tensor has no dimensions")
+    if x is not None and len(x.shape) == 1 and x.shape[0] != y.shape[d]:
+        raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
 
 
 def _trapezoids(y, x, dx, d):
@@ -362,5 +371,6 @@ def _trapezoids(y, x, dx, d):
         shape = [1] * len(y.shape)
         shape[d] = x.shape[0]
         x = x.reshape(shape)
-    steps = diff(x, 1, d if len(x.shape) == len(y.shape) else -1)
-    return pairs * steps / 2.0
+    elif len(x.shape) < len(y.shape):
+        x = x.reshape((*[1] * (len(y.shape) - len(x.shape)), *x.shape))
+    return pairs * diff(x, 1, d) / 2.0

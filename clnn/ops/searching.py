@@ -238,6 +238,10 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     return _unique_flat(input, False, return_inverse, return_counts)
 
 
+def _common(a, b):
+    return dt.result_type((a.dtype, 2 if a.shape else 1), (b.dtype, 2 if b.shape else 1))
+
+
 # -- binary search ------------------------------------------------------------------------------------------------------------------------
 @composite("searchsorted", numpy=lambda s, v, right=False: np.searchsorted(s, v, "right" if right else "left"), method=False, samples=lambda: [
     ((np.array([1., 3., 5., 7.]), np.array([[3., 6.], [0., 9.]])), {}), ((np.array([1, 3, 3, 7]), np.array([3, 8])), dict(right=True))])
@@ -256,16 +260,21 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
         raise RuntimeError("searchsorted(): side and right can't be set to opposites, got side of left while right was True")
     right = right or side == "right"
     seq = sorted_sequence
-    values = input if isinstance(input, Tensor) else filled(Size(()), input, seq.dtype, seq._storage.device)
-    if values.dtype is not seq.dtype:
-        raise RuntimeError("searchsorted(): boundary tensor and input value tensor should have same dtype, but got boundary tensor dtype "
-                           f"{seq.dtype} and input value tensor dtype {values.dtype}")
+    number = not isinstance(input, Tensor)
+    if number and len(seq.shape) != 1:
+        raise RuntimeError("searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor "
+                           f"dim({len(seq.shape)}) and input value's dim(0)")
+    common = dt.result_type((seq.dtype, 2), (dt.scalar_dtype(input), 0)) if number else _common(seq, input)
+    values, seq = filled(Size(()), input, common, seq._storage.device) if number else cast(input, common), cast(seq, common)
     if len(seq.shape) != 1 and (len(seq.shape) != len(values.shape) or seq.shape[:-1] != values.shape[:-1]):
         raise RuntimeError("searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input "
                            f"value tensor must match, but we got boundaries tensor {list(seq.shape)} and input value tensor {list(values.shape)}")
     if sorter is not None:
-        if sorter.shape != seq.shape or sorter.dtype is not dt.int64:
-            raise RuntimeError("searchsorted(): boundary and sorter must have the same size and sorter must be a tensor of long dtype")
+        if sorter.shape != seq.shape:
+            raise RuntimeError("searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                               f"{list(seq.shape)}and got sorter tensor {list(sorter.shape)}")
+        if sorter.dtype is not dt.int64:
+            raise RuntimeError(f"searchsorted(): sorter must be a tensor of long dtype but got dtype {dt.SPOKEN[sorter.dtype.name]}")
         seq = seq.gather(-1, sorter)
     seq, values = seq.detach().contiguous(), values.detach().contiguous()
     device, kind = seq._storage.device, dt.int32 if out_int32 else dt.int64
@@ -287,7 +296,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     """The bucket of each value between sorted ``boundaries`` (``searchsorted`` with the operands swapped)."""
     if len(boundaries.shape) != 1:
-        raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({len(boundaries.shape)})")
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({len(boundaries.shape)})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
 
 
@@ -438,7 +447,7 @@ def one_hot(tensor, num_classes=-1):
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         num_classes = bounds(tensor)[1] + 1
     if num_classes < 1:
-        raise RuntimeError("num_classes should be positive")
+        raise RuntimeError("Class values must be smaller than num_classes." if tensor._numel else "Can not infer total number of classes from empty tensor.")
     shape = (*tensor.shape, num_classes)
     if tensor._numel == 0:
         return filled(Size(shape), 0, dt.int64, tensor._storage.device)

@@ -1,0 +1,89 @@
+"""Dtypes that losses and searches take together, ranges of arguments, and what they raise, as PyTorch."""
+import pytest
+from scenarios import torch
+
+import clnn
+
+DTYPES = ("float32", "float16", "int64", "bool")
+LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "hinge_embedding_loss", "kl_div", "binary_cross_entropy",
+          "binary_cross_entropy_with_logits")
+
+
+def result(fn, lib):
+    """dtype, shape and values, or what is raised."""
+    try:
+        got = fn(lib)
+    except Exception as error:
+        return type(error).__name__, str(error).replace("torch.", "").replace("clnn.", "")[:45]
+    if not isinstance(got, lib.Tensor):
+        return str(got)
+    return str(got.dtype).rpartition(".")[2], tuple(got.shape), got.double().reshape(-1).tolist()
+
+
+def same(fn, words=True):
+    got, want = result(fn, clnn), result(fn, torch)
+    if not words:                                                # one is a kind of the other
+        got, want = ((r[0].replace("NotImplementedError", "RuntimeError"), *r[1:]) for r in (got, want))
+    assert got[:1 + words] == want[:1 + words] and (len(got) < 3 or got[2] == pytest.approx(want[2], abs=1e-3, nan_ok=True)), (got, want)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.filterwarnings("ignore:Using a target size", "ignore:reduction. 'mean'")
+def test_losses_of_two_dtypes(loss):
+    for one in DTYPES:
+        for two in DTYPES:
+            same(lambda t: getattr(t.nn.functional, loss)(t.tensor([0.0, 1.0]).to(getattr(t, one)), t.ones(2).to(getattr(t, two))), words=False)
+
+
+@pytest.mark.parametrize("loss", LOSSES[:4])
+@pytest.mark.filterwarnings("ignore:Using a target size")
+def test_losses_without_dimensions(loss):
+    for one, two in (("float32", "float64"), ("float64", "float32"), ("float16", "float32"), ("float32", "int64")):
+        for a, b in (((), (2,)), ((2,), ()), ((), ())):
+            if "float64" not in (one, two) or clnn.zeros(1)._storage.device.has_fp64:
+                same(lambda t: getattr(t.nn.functional, loss)(t.full(a, 3.0).to(getattr(t, one)), t.ones(b).to(getattr(t, two))))
+
+
+@pytest.mark.parametrize("loss", LOSSES[:3])
+def test_gradients_of_two_dtypes(loss):
+    def gradients(t):
+        x, y = t.tensor([1.0, 3.0], dtype=t.float16, requires_grad=True), t.zeros(2, requires_grad=True)
+        getattr(t.nn.functional, loss)(x, y).backward()
+        return t.stack([x.grad.float(), y.grad]) * (1 if x.grad.dtype is t.float16 else 0)
+    same(gradients)
+
+
+@pytest.mark.parametrize("rows", ["float32", "int64", "int32", "float16"])
+def test_searches_of_two_dtypes(rows):
+    for values in ("float32", "int64", "int32"):
+        for value in (2, [2, 5]):
+            same(lambda t: t.searchsorted(t.tensor([1, 2, 3, 4], dtype=getattr(t, rows)), t.tensor(value, dtype=getattr(t, values))))
+            same(lambda t: t.bucketize(t.tensor(value, dtype=getattr(t, values)), t.tensor([1, 2, 3, 4], dtype=getattr(t, rows)), right=True, out_int32=True))
+    for number in (2, 2.5, True):
+        same(lambda t: t.searchsorted(t.tensor([1, 2, 3, 4], dtype=getattr(t, rows)), number))
+
+
+CALLS = {
+    "number in a batch": lambda t: t.searchsorted(t.ones(2, 3), 1.0), "boundaries": lambda t: t.bucketize(1.0, t.ones(2, 3)),
+    "sorter": lambda t: t.searchsorted(t.arange(3.0), t.ones(1), sorter=t.zeros(2, dtype=t.int64)),
+    "sorter's dtype": lambda t: t.searchsorted(t.arange(3.0), t.ones(1), sorter=t.zeros(3)),
+    "trapezoid's points": lambda t: t.trapezoid(t.ones(2, 3), t.ones(2)), "running": lambda t: t.cumulative_trapezoid(t.ones(2, 3), t.ones(2)),
+    "points of fewer dimensions": lambda t: t.trapezoid(t.arange(12.0).view(2, 3, 2), t.arange(6.0).view(3, 2) ** 2, dim=1),
+    "points of more dimensions": lambda t: t.trapezoid(t.arange(3.0), t.arange(6.0).view(3, 2)),
+    "one_hot": lambda t: t.nn.functional.one_hot(t.tensor([0]), 0), "none hot": lambda t: t.nn.functional.one_hot(t.zeros(0, dtype=t.int64), 0),
+    "coins of integers": lambda t: t.bernoulli(t.ones(1, dtype=t.int64)), "deviation": lambda t: t.zeros(2).normal_(0, -1),
+    "permutation": lambda t: t.randperm(-1), "triangle": lambda t: t.linalg.eigvalsh(t.eye(2), UPLO="X"), "lower": lambda t: t.linalg.eigvalsh(t.eye(2), UPLO="l"),
+    "mode": lambda t: t.compile(lambda x: x, mode="nonsense")(t.ones(1)), "backend": lambda t: t.compile(lambda x: x, backend="nonsense"),
+    "mode and options": lambda t: t.compile(lambda x: x, mode="default", options={"trace.enabled": True})(t.ones(1))}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_call(name):
+    same(CALLS[name])
+
+
+@pytest.mark.parametrize("call", [lambda t, a: t.linalg.lu(a, pivot=False), lambda t, a: t.linalg.lu_factor(a, pivot=False),
+                                  lambda t, a: t.linalg.lu_factor_ex(a, pivot=False), lambda t, a: t.linalg.svdvals(a, driver="gesvd")])
+def test_only_on_other_devices(call):
+    if clnn.zeros(1)._storage.device.kind == "cpu":
+        same(lambda t: call(t, t.eye(2)))
