@@ -18,6 +18,16 @@ def is_signed(input):
     return input.dtype.is_signed
 
 
+def compiled_with_cxx11_abi() -> bool:
+    """True: extensions of PyTorch are not loaded, whatever they were built for.
+
+    Example:
+        >>> clnn.compiled_with_cxx11_abi()
+        True
+    """
+    return True
+
+
 def is_inference(input):
     """True for a tensor made in inference mode.
 

@@ -5,6 +5,7 @@ import contextlib
 import functools
 import os
 import types
+import typing
 import warnings
 from typing import Final  # noqa: F401
 
@@ -139,8 +140,21 @@ def Attribute(value, type):
 
 
 def isinstance(obj, target_type) -> bool:
-    """Python's ``isinstance``, with PyTorch's tuples of types."""
-    return _isinstance(obj, target_type)
+    """Python's ``isinstance``, also of types with parts, as ``List[int]``, and tuples of types."""
+    if _isinstance(target_type, tuple):
+        return any(isinstance(obj, t) for t in target_type)
+    whole, parts = typing.get_origin(target_type), typing.get_args(target_type)
+    if whole is None:
+        return _isinstance(obj, target_type)
+    if whole in (typing.Union, types.UnionType):
+        return any(isinstance(obj, t) for t in parts)
+    if not _isinstance(obj, whole):
+        return False
+    if whole is tuple and Ellipsis not in parts:
+        return len(obj) == len(parts) and all(map(isinstance, obj, parts))
+    if whole is dict:
+        return all(isinstance(k, parts[0]) and isinstance(v, parts[1]) for k, v in obj.items())
+    return all(isinstance(v, parts[0]) for v in obj)
 
 
 def save(module, f, **kwargs):

@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import io
 import sys
+from typing import Dict, List, Optional, Tuple
 
 import numpy as np
 import pytest
@@ -229,6 +230,15 @@ def test_jit():
     assert isinstance(double, torch.jit.ScriptFunction) and double.name == "double" and not isinstance(double, torch.jit.ScriptModule)
     with pytest.raises(RuntimeError, match="state_dict"):
         torch.jit.load(io.BytesIO(b"a file of something else"))
+
+
+def test_jit_tells_types_with_parts():
+    values = ([1], ["a"], [], {"a": 1}, {"a": "b"}, (1, "a"), (1,), None, 1, "a", torch.ones(1))
+    for kind in (List[int], Dict[str, int], Tuple[int, str], Optional[int], int, torch.Tensor):
+        wanted = other.Tensor if kind is torch.Tensor else kind
+        for value in values:
+            given = other.ones(1) if isinstance(value, torch.Tensor) else value
+            assert torch.jit.isinstance(value, kind) == other.jit.isinstance(given, wanted), (value, kind)
 
 
 def test_hub(tmp_path):

@@ -302,6 +302,9 @@ import torch.onnx; assert not torch.onnx.is_in_onnx_export()
 import torch._dynamo; torch._dynamo.config.suppress_errors = True; torch._dynamo.reset()
 import torch._inductor.config as config; config.coordinate_descent_tuning = True
 from torch.signal.windows import hann
+from torch.nn.modules.module import _addindent; assert _addindent("a\\nb", 4) == "a\\n    b"
+import torch; assert torch.compiled_with_cxx11_abi()
+from torch.fx.experimental.optimization import fuse, remove_dropout; from torch.export.graph_signature import InputKind
 from torch.functional import einsum, norm
 from torch.overrides import has_torch_function
 import torch; assert not torch.mps.is_available() and not torch.xpu.is_available() and torch.cpu.is_available()

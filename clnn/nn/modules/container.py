@@ -7,7 +7,7 @@ from itertools import chain, islice
 from clnn._tensor.tensor import Tensor
 from clnn.nn.parameter import Parameter
 
-from .module import Module, _indent, _typename
+from .module import Module, _addindent, _typename
 
 __all__ = ["Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
 
@@ -185,7 +185,7 @@ class ModuleList(_Listed):
         body = ""
         for text, first, last in runs:
             line = f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}"
-            body += "\n  " + _indent(line)
+            body += "\n  " + _addindent(line)
         return f"{self._get_name()}({body}\n)"
 
 

@@ -30,9 +30,9 @@ def _typename(value):
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _indent(text, spaces=2):
+def _addindent(s_, numSpaces=2):
     """Indent all lines but the first."""
-    return text.replace("\n", "\n" + " " * spaces)
+    return s_.replace("\n", "\n" + " " * numSpaces)
 
 
 def _apply_registration_hooks(hooks, module, name, value):
@@ -362,7 +362,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
     def __repr__(self):
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): " + _indent(repr(module)) for name, module in self._modules.items()]
+        children = [f"({name}): " + _addindent(repr(module)) for name, module in self._modules.items()]
         if len(lines) == 1 and not children:
             return f"{self._get_name()}({lines[0]})"
         body = "".join(f"\n  {line}" for line in lines + children)
