@@ -47,7 +47,8 @@ def test_turned_operands(device, shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "float16", "uint8", "bool"])
-@pytest.mark.parametrize("shape, order", [((50, 70, 3), (1, 0, 2)), ((3, 40, 45, 5), (0, 2, 1, 3)), ((33, 2, 70, 4), (2, 0, 1, 3)), ((9, 10, 11, 12), (2, 1, 0, 3))], ids=str)
+@pytest.mark.parametrize("shape, order", [
+    ((50, 70, 3), (1, 0, 2)), ((3, 40, 45, 5), (0, 2, 1, 3)), ((33, 2, 70, 4), (2, 0, 1, 3)), ((9, 10, 11, 12), (2, 1, 0, 3))], ids=str)
 def test_runs_of_a_few_elements(shape, order, dtype):
     a = R.integers(0, 90, shape).astype(dtype)
     b, x = a.transpose(order), clnn.tensor(a).permute(order)
