@@ -97,6 +97,17 @@ typedef ushort${W} __attribute__((aligned(2))) clnn_ushort_${W};
 #define clnn_read_ushort_${W}(p) vload${W}(0, p)
 #define clnn_write_ushort_${W}(v, p) vstore${W}(v, 0, p)
 #endif
+% for C in ("float", "double") if USE_FP64 else ("float",):
+//@ clnn_read_${C}_${W} clnn_write_${C}_${W}
+#ifdef CLNN_POCL    /* a product of two loads stays in the pairs that its vload is made of */
+typedef ${C}${W} __attribute__((aligned(${4 if C == "float" else 8}))) clnn_${C}_${W};
+#define clnn_read_${C}_${W}(p) (*(__global const clnn_${C}_${W}*)(p))
+#define clnn_write_${C}_${W}(v, p) (*(__global clnn_${C}_${W}*)(p) = (v))
+#else
+#define clnn_read_${C}_${W}(p) vload${W}(0, p)
+#define clnn_write_${C}_${W}(v, p) vstore${W}(v, 0, p)
+#endif
+% endfor
 //@ clnn_load_bfloat16_${W}
 static inline float${W} clnn_load_bfloat16_${W}(__global const ushort* p) { return as_float${W}(convert_uint${W}(clnn_read_ushort_${W}(p)) << 16); }
 //@ clnn_round_bfloat16_${W} clnn_store_bfloat16_${W}

@@ -30,6 +30,9 @@ inline void stv_float16(__global ushort* p, float${W} f) {
 % elif T.name == "bfloat16":
 #define ldv_bfloat16(p) clnn_load_bfloat16_${W}(p)
 #define stv_bfloat16(p, v) clnn_store_bfloat16_${W}(p, v)
+% elif T.c == T.acc and T.c in ("float", "double") and W in (2, 4, 8, 16):
+#define ldv_${T.name}(p) clnn_read_${T.c}_${W}(p)
+#define stv_${T.name}(p, v) clnn_write_${T.c}_${W}(v, p)
 % elif T.c == T.acc:
 #define ldv_${T.name}(p) vload${W}(0, p)
 #define stv_${T.name}(p, v) vstore${W}(v, 0, p)
