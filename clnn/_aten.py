@@ -102,6 +102,21 @@ def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=
 _OTHER = {"_adaptive_avg_pool2d": "adaptive_avg_pool2d", "_adaptive_avg_pool3d": "adaptive_avg_pool3d"}
 
 
+_NORMS = ("backward", "ortho", "forward")        # no factor, 1 / sqrt(n), 1 / n, as the forward transforms name them
+
+
+def _fft_r2c(input, dim, normalization, onesided):
+    return (clnn.fft.rfftn if onesided else clnn.fft.fftn)(input, dim=dim, norm=_NORMS[normalization])
+
+
+def _fft_c2c(input, dim, normalization, forward):
+    return clnn.fft.fftn(input, dim=dim, norm=_NORMS[normalization]) if forward else clnn.fft.ifftn(input, dim=dim, norm=_NORMS[2 - normalization])
+
+
+def _fft_c2r(input, dim, normalization, last_dim_size):
+    return clnn.fft.irfftn(input, [*[input.shape[d] for d in dim[:-1]], last_dim_size], dim, _NORMS[2 - normalization])
+
+
 def find(name):
     """The function that PyTorch has as ``aten::name``; None when there is none."""
     own = globals().get(name)

@@ -153,3 +153,17 @@ def test_spectra_warn():
 def test_signals_come_back():
     x, w = clnn.tensor(reals(2, 64)), clnn.hann_window(16)
     assert clnn.allclose(clnn.istft(clnn.stft(x, 16, 4, window=w, return_complex=True), 16, 4, window=w), x, atol=1e-5)
+
+
+@pytest.mark.parametrize("normalization", [0, 1, 2])
+def test_native_transforms(normalization):
+    torch = pytest.importorskip("torch")
+    x = np.random.default_rng(0).standard_normal((3, 4, 5)).astype(np.float32)
+
+    def transforms(lib):
+        native, t = lib.ops.aten, lib.tensor(x)
+        half = native._fft_r2c(t, [0, 2], normalization, True)
+        return [half, native._fft_r2c(t, [1], normalization, False), native._fft_c2c(half, [1, 0], normalization, True),
+                native._fft_c2c(half, [0], normalization, False), native._fft_c2r(half, [0, 2], normalization, 5)]
+    for got, want in zip(transforms(clnn), transforms(torch)):
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-4)

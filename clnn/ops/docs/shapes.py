@@ -51,6 +51,9 @@ explain("column_stack", "",
 explain("split_with_sizes", "", "clnn.split_with_sizes(clnn.tensor([1., 2., 3.]), [1, 2])", "(tensor([1.]), tensor([2., 3.]))")
 explain("split", "", "clnn.split(clnn.tensor([1., 2., 3.]), 2)", "(tensor([1., 2.]), tensor([3.]))")
 explain("chunk", "", "clnn.chunk(clnn.tensor([1., 2., 3.]), 2)", "(tensor([1., 2.]), tensor([3.]))")
+explain("unsafe_split", "", "clnn.unsafe_split(clnn.tensor([1., 2., 3.]), 2)", "(tensor([1., 2.]), tensor([3.]))")
+explain("unsafe_split_with_sizes", "", "clnn.unsafe_split_with_sizes(clnn.tensor([1., 2., 3.]), [1, 2])", "(tensor([1.]), tensor([2., 3.]))")
+explain("unsafe_chunk", "", "clnn.unsafe_chunk(clnn.tensor([1., 2., 3.]), 2)", "(tensor([1., 2.]), tensor([3.]))")
 explain("tensor_split", "", "clnn.tensor_split(clnn.tensor([1., 2., 3.]), 2)", "(tensor([1., 2.]), tensor([3.]))")
 explain("hsplit", "Along dimension 1, of vectors along dimension 0.",
         "clnn.hsplit(clnn.tensor([1., 2., 3., 4.]), 2)", "(tensor([1., 2.]), tensor([3., 4.]))")
