@@ -129,7 +129,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
 
         >>> program = clnn.export.export(clnn.nn.Linear(3, 2), (clnn.ones(1, 3),))
         >>> program.graph_signature.parameters, program.module()(clnn.ones(1, 3)).shape
-        (['weight', 'bias'], clnn.Size([1, 2]))
+        (('weight', 'bias'), clnn.Size([1, 2]))
     """
     from clnn.fx._by_operator import traced
     if not isinstance(mod, Module):

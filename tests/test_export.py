@@ -1,4 +1,6 @@
 """Graphs of operators below autograd: ``make_fx`` and ``clnn.export``."""
+import doctest
+import importlib
 import io
 
 import numpy as np
@@ -141,3 +143,9 @@ def test_traced_modules_from_files(tmp_path):
         clnn.jit.load(tmp_path / "none.pt")
     with pytest.raises(AttributeError, match="trace has one"):
         clnn.jit.script(nn.ReLU()).code                                             # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["clnn.export", "clnn.jit"])
+def test_documentation(name):
+    failed, tried = doctest.testmod(importlib.import_module(name), extraglobs={"clnn": clnn, "nn": nn})
+    assert not failed and tried
