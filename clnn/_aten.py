@@ -117,6 +117,48 @@ def _fft_c2r(input, dim, normalization, last_dim_size):
     return clnn.fft.irfftn(input, [*[input.shape[d] for d in dim[:-1]], last_dim_size], dim, _NORMS[2 - normalization])
 
 
+def _aminmax(input):
+    return input.aminmax()
+
+
+def _logcumsumexp(input, dim):
+    return input.logcumsumexp(dim)
+
+
+def _stack(tensors, dim=0):
+    return clnn.stack(tensors, dim)
+
+
+def elu(input, alpha=1, scale=1, input_scale=1):
+    return scale * clnn.where(input > 0, input, alpha * (input * input_scale).expm1())
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
+    return clnn.nn.functional.group_norm(input, num_groups, weight, bias, eps)
+
+
+# The parameters of losses after their tensors, as the native operators order them; ``reduction`` is a number there.
+_LOSSES = dict(mse_loss="reduction", l1_loss="reduction", soft_margin_loss="reduction", kl_div="reduction", smooth_l1_loss="reduction beta",
+               huber_loss="reduction delta", binary_cross_entropy="weight reduction", binary_cross_entropy_with_logits="weight pos_weight reduction",
+               hinge_embedding_loss="margin reduction", cosine_embedding_loss="target margin reduction", margin_ranking_loss="target margin reduction",
+               triplet_margin_loss="negative margin p eps swap reduction", poisson_nll_loss="log_input full eps reduction",
+               nll_loss="weight reduction ignore_index", cross_entropy_loss="weight reduction ignore_index label_smoothing")
+
+
+def _loss(name, order):
+    def call(input, target, *args, **kwargs):
+        fn = getattr(clnn.nn.functional, name.replace("entropy_loss", "entropy"))
+        values = dict(zip(order, args)) | kwargs
+        reduction = values.get("reduction", "mean")
+        tensors = [values.pop(n) for n in ("target", "negative") if n in values]
+        return fn(input, target, *tensors, **{**values, "reduction": reduction if isinstance(reduction, str) else ("none", "mean", "sum")[reduction]})
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+globals().update({name: _loss(name, order.split()) for name, order in _LOSSES.items()})
+
+
 def find(name):
     """The function that PyTorch has as ``aten::name``; None when there is none."""
     own = globals().get(name)

@@ -87,3 +87,22 @@ def test_call(name):
 def test_only_on_other_devices(call):
     if clnn.zeros(1)._storage.device.kind == "cpu":
         same(lambda t: call(t, t.eye(2)))
+
+
+NATIVE = {
+    "bce": lambda t, a, b: a.binary_cross_entropy(b * 0.3, b, None, 2), "logits": lambda t, a, b: a.binary_cross_entropy_with_logits(b * 0.3, b, None, b * 2, 2),
+    "kl_div": lambda t, a, b: a.kl_div(b, b * 2, 2), "l1": lambda t, a, b: a.l1_loss(b, b * 2, 2), "mse": lambda t, a, b: a.mse_loss(b, b * 3, 0),
+    "smooth": lambda t, a, b: a.smooth_l1_loss(b, b * 3, 2, 2.0), "huber": lambda t, a, b: a.huber_loss(b, b * 3, 2, 1.5),
+    "hinge": lambda t, a, b: a.hinge_embedding_loss(b, b, 1.0, 2), "margin": lambda t, a, b: a.soft_margin_loss(b, b * 3, 2),
+    "ranking": lambda t, a, b: a.margin_ranking_loss(b, b * 3, b, 0.5, 2), "cosine": lambda t, a, b: a.cosine_embedding_loss(b[None], b[None], -b[:1], 0.5, 2),
+    "triplet": lambda t, a, b: a.triplet_margin_loss(b[None], b[None] * 3, b[None], 1.0, 2.0, 1e-6, False, 2),
+    "poisson": lambda t, a, b: a.poisson_nll_loss(b, b * 3, True, False, 1e-8, 2), "nll": lambda t, a, b: a.nll_loss(-b[None], t.tensor([0]), None, 2, -100),
+    "cross_entropy": lambda t, a, b: a.cross_entropy_loss(b[None] * 0, t.tensor([0]), None, 2, -100, 0.1), "elu": lambda t, a, b: a.elu(-b, 1.0, 2.0, 0.5),
+    "group_norm": lambda t, a, b: a.group_norm(t.arange(12.0).view(1, 4, 3), 2, None, None, 1e-5, True), "stack": lambda t, a, b: a._stack([b, b], 0),
+    "logcumsumexp": lambda t, a, b: a._logcumsumexp(b, 0), "aminmax": lambda t, a, b: t.stack(list(a._aminmax(b * 2)))}
+
+
+@pytest.mark.parametrize("name", NATIVE)
+@pytest.mark.filterwarnings("ignore:_aminmax")
+def test_native_orders(name):
+    same(lambda t: NATIVE[name](t, t.ops.aten, t.ones(3)))
