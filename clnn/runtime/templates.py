@@ -65,6 +65,7 @@ def render(path: str, params: dict, device=None) -> str:
     context = dict(params)
     context.setdefault("USE_FP64", needs_fp64(params))
     context.setdefault("DEV", device)
+    context["COMMON"] = _base(bool(context["USE_FP64"]))
     try:
         with _lock:  # Mako compiles lazily and its lookup is not safe across threads
             return prune(_lookup().get_template(path + ".cl.mako").render(**context))
@@ -95,7 +96,7 @@ def _template_lines(path, exc) -> str:
 @lru_cache(maxsize=8)
 def _base(use_fp64: bool) -> str:
     with _lock:
-        return _lookup().get_template("base.cl.mako").render(USE_FP64=use_fp64, DEV=None)
+        return _lookup().get_template("base.cl.mako").render(USE_FP64=use_fp64, DEV=None, COMMON=None)
 
 
 def preamble(device=None, use_fp64: bool = False, features=None) -> str:
@@ -123,11 +124,25 @@ def prune(source: str, user: str = "") -> str:
 
     ``//@`` alone starts text that is always kept. Fewer functions shorten the build of small kernels.
     """
-    parts = _BLOCK.split(source)
+    base = next((b for b in map(_base, (False, True)) if source.startswith(b)), "")
     kept, words = [], set(_WORD.findall(user))
-    blocks = [("", parts[0])] + list(zip(parts[1::2], parts[2::2]))
-    for names, text in reversed(blocks):  # a function stands after what it uses, so one pass from the end settles it
-        if not names.strip() or words.intersection(names.split()):
-            words.update(_WORD.findall(text))
+    # a function stands after what it uses, so one pass from the end settles it
+    for names, text, used in reversed((*_base_blocks(base), *_blocks(source[len(base):]))):
+        if not names or not words.isdisjoint(names):
+            words.update(_WORD.findall(text) if used is None else used)
             kept.append(text)
     return "".join(reversed(kept))
+
+
+def _blocks(source: str):
+    """(names that it is kept for, its text, None) of each block."""
+    parts = _BLOCK.split(source)
+    yield (), parts[0], None
+    for names, text in zip(parts[1::2], parts[2::2]):
+        yield tuple(names.split()), text, None
+
+
+@lru_cache(maxsize=8)
+def _base_blocks(base: str) -> tuple:
+    """The same of a base, with the words of each: all kernels share a base."""
+    return tuple((names, text, frozenset(_WORD.findall(text))) for names, text, _ in _blocks(base))

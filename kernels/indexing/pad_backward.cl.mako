@@ -1,6 +1,6 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="vec" file="/matmul/vec.cl.mako"/>\
-## complex
+## complex    True
 ## Gradient of indexing/pad: each element of gx adds up the elements of g that are copies of it, in a fixed order.
 ##
 ## gx (outer, i0, i1, ...), g (outer, o0, o1, ...), contiguous; b<d> as in indexing/pad.
