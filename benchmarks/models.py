@@ -4,19 +4,11 @@ from __future__ import annotations
 import math
 
 from .setup import RNG, array
-from .training import compare
+from .training import classifier_step, compare
 
 
 def classify(lib, net, optimizer, args):
-    opt = getattr(lib.optim, optimizer)(net.parameters(), lr=1e-3)
-
-    def step(x, y):
-        opt.zero_grad()
-        loss = lib.nn.functional.cross_entropy(net(x), y)
-        loss.backward()
-        opt.step()
-        return loss
-    return step, [lib.tensor(a) for a in args], net
+    return classifier_step(lib, net, getattr(lib.optim, optimizer)(net.parameters(), lr=1e-3)), [lib.tensor(a) for a in args], net
 
 
 def minimise(lib, net, loss_of, args, optimizer="Adam"):

@@ -105,20 +105,24 @@ MODELS = [
 ]
 
 
-def stepper(lib, build, data, optimizer):
-    """(function that does one step, its arguments, the network)."""
-    net = build(lib)
-    inputs, labels = (lib.tensor(d) for d in data)
-    kind = getattr(lib.optim, optimizer)
-    opt = kind(net.parameters(), lr=1e-3, momentum=0.9) if optimizer == "SGD" else kind(net.parameters(), lr=1e-3)
-
+def classifier_step(lib, net, opt):
+    """A training step of a classifier."""
     def step(x, y):
         opt.zero_grad()
         loss = lib.nn.functional.cross_entropy(net(x), y)
         loss.backward()
         opt.step()
         return loss
-    return step, (inputs, labels), net
+    return step
+
+
+def stepper(lib, build, data, optimizer):
+    """(function that does one step, its arguments, the network)."""
+    net = build(lib)
+    inputs, labels = (lib.tensor(d) for d in data)
+    kind = getattr(lib.optim, optimizer)
+    opt = kind(net.parameters(), lr=1e-3, momentum=0.9) if optimizer == "SGD" else kind(net.parameters(), lr=1e-3)
+    return classifier_step(lib, net, opt), (inputs, labels), net
 
 
 def compare(name, make):
