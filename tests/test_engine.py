@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import clnn
+from clnn._tensor.repeat import repeated
 from clnn.graph import fuse
 from clnn.runtime import launch as launcher
 
@@ -294,6 +295,25 @@ def test_repeated_calls_tell_zeros_apart():
     x = clnn.ones(3)
     ends = [(1 / clnn.nn.functional.pad(x, (1, 0), value=v))[0].item() for v in (0.0, 0.0, 0.0, -0.0, 0.0)]
     assert ends == [float("inf")] * 3 + [float("-inf"), float("inf")]
+
+
+def test_calls_that_wait_for_a_build_are_repeated_later():
+    """A loop calls an operator many times before its kernels are built."""
+    x, calls = ready(3, 5), []
+
+    @repeated
+    def body(t):
+        calls.append(t)
+        return clnn.cat([t, t])
+    body(x).tolist()
+    for _ in range(8):
+        x._storage.device.waiting = True
+        body(x)
+    clnn.synchronize()
+    for _ in range(4):
+        last = len(calls)
+        assert body(x).shape == (6, 5)
+    assert len(calls) == last
 
 
 def test_repeated_calls_report_bad_indices():

@@ -23,7 +23,7 @@ from .grad_mode import state
 from .tensor import Tensor
 
 _PLAIN = frozenset((int, float, bytes, type(None)))
-_TRIES = 4              # a call that cannot be observed (a kernel was not built yet, say) is tried again so often
+_TRIES = 4              # a call that cannot be observed is tried again so often; what waits for a build is no try
 _MOST = 4096            # kinds of call remembered per body
 _lock = threading.Lock()
 on = True               # tests that change how a device is treated switch it off
@@ -131,15 +131,15 @@ def repeated(body, mode=""):
             return body(*values)
         if len(known) > _MOST:
             known.clear()
-        known[key] = found + 1
         if not found or not _lock.acquire(blocking=False):
+            known[key] = found + 1
             return body(*values)
         try:
             result, recipe = _observe(body, values, buffers, whole)
         finally:
             _lock.release()
-        if recipe is not None:
-            known[key] = recipe
+        if recipe is not WAITS:
+            known[key] = recipe or found + 1
         return result
     return call
 
@@ -184,11 +184,14 @@ def _device(values):
     return None
 
 
+WAITS = object()         # in place of a recipe: launches wait for kernels to be built, which says nothing about later calls
+
+
 def _observe(body, values, inputs, whole):
-    """(result, its Recipe or None)."""
+    """(result, its Recipe, None or WAITS)."""
     device, me = _device(values), threading.get_ident()
     if device.__class__ is not Device or device.waiting or config.debug:
-        return body(*values), None
+        return body(*values), WAITS if device.__class__ is Device and device.waiting else None
     made, launches, plain, before = [], [], device.alloc, (device.transfers, rng.default.offset)
 
     def alloc(nbytes):
@@ -211,7 +214,9 @@ def _observe(body, values, inputs, whole):
         device.alloc, launcher.recorders = plain, None
     if device.err_dirty and device.word is not None:
         device.settle()                     # it did not run in the calling thread, which would show an error at once
-    if device.waiting or (device.transfers, rng.default.offset) != before or any([where is not device for where, *_ in launches]):
+    if device.waiting:
+        return result, WAITS
+    if (device.transfers, rng.default.offset) != before or any([where is not device for where, *_ in launches]):
         return result, None
     return result, _recipe(device, result, inputs, made, launches)
 
