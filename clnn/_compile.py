@@ -390,6 +390,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="replay", mode
     from .nn import Module
     if isinstance(model, Module):
         return optimized_module()(model)
+    if not callable(model):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     return Compiled(model)
 
 
@@ -435,6 +437,16 @@ def optimized_module():
                 return super().__getattr__(name)
             except AttributeError:
                 return getattr(self.__dict__["_modules"]["_orig_mod"], name)
+
+        def __setattr__(self, name, value):
+            """A program that keeps something in a compiled module finds it in the module."""
+            if "_compiled" not in self.__dict__ or name in self.__dict__ or name == "_orig_mod" or hasattr(type(self), name):
+                super().__setattr__(name, value)
+            else:
+                setattr(self._orig_mod, name, value)
+
+        def __delattr__(self, name):
+            super().__delattr__(name) if name in self.__dict__ else delattr(self._orig_mod, name)
 
         def train(self, mode=True):
             self._orig_mod.train(mode)

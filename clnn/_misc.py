@@ -126,13 +126,21 @@ def is_deterministic_algorithms_warn_only_enabled():
     return False
 
 
+_DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
+_debug_mode = [0]
+
+
 def set_deterministic_debug_mode(debug_mode):
-    """Accepted: every clnn kernel is deterministic."""
+    """Kept for :func:`get_deterministic_debug_mode`: every clnn kernel is deterministic."""
+    number = _DEBUG_MODES.get(debug_mode, debug_mode) if isinstance(debug_mode, str) else debug_mode
+    if number not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, 0, 1, 2, but got {debug_mode}")
+    _debug_mode[0] = number
 
 
 def get_deterministic_debug_mode():
-    """0."""
-    return 0
+    """What :func:`set_deterministic_debug_mode` was given, as a number: 0, 1 or 2."""
+    return _debug_mode[0]
 
 
 def set_flush_denormal(mode):

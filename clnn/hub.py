@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
+import sys
 import tempfile
 import urllib.parse
 import urllib.request
@@ -67,12 +69,67 @@ def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=Tr
     return load_file(path, map_location=map_location)
 
 
-def load(*args, **kwargs):
-    """Refused: it would run code from the network."""
-    raise RuntimeError("clnn.hub.load: running a repository's code from the network is not supported; clone it and import it")
+def _entries(repo_or_dir, source):
+    """The module ``hubconf.py`` of a folder, whose dependencies are there."""
+    if source not in ("github", "local"):
+        raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
+    if source == "github":
+        raise RuntimeError(f"clnn.hub: running a repository's code from the network is not supported; clone {repo_or_dir} and give its folder with source='local'")
+    folder = os.path.expanduser(repo_or_dir)
+    path = os.path.join(folder, "hubconf.py")
+    if not os.path.exists(path):
+        raise FileNotFoundError(2, "No such file or directory", path)
+    spec = importlib.util.spec_from_file_location("hubconf", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(folder)
+    missing = [name for name in getattr(module, "dependencies", ()) if name != "torch" and importlib.util.find_spec(name) is None]
+    if missing:
+        raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
+    return module
 
 
-list = help = load
+def _entry(module, name):
+    if not isinstance(name, str):
+        raise ValueError("Invalid input: model should be a string of function name")
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise RuntimeError(f"Cannot find callable {name} in hubconf")
+    return found
+
+
+def load(repo_or_dir, model, *args, source="github", trust_repo=None, force_reload=False, verbose=True, skip_validation=False, **kwargs):
+    """What the function ``model`` of ``hubconf.py`` in the folder ``repo_or_dir`` returns for the other arguments.
+
+    Args:
+        source: ``"local"``; RuntimeError for ``"github"``, as no code from the network is run.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pathlib.Path(folder, "hubconf.py").write_text("import clnn\\ndef line(n): return clnn.nn.Linear(n, 1)")
+        ...     print(clnn.hub.load(folder, "line", 3, source="local"))
+        Linear(in_features=3, out_features=1, bias=True)
+    """
+    return _entry(_entries(repo_or_dir, source), model)(*args, **kwargs)
+
+
+def list(github, force_reload=False, skip_validation=False, trust_repo=None, verbose=True):
+    """The names of the functions in ``hubconf.py`` of the folder ``github``."""
+    module = _entries(github, _kind(github))
+    return [name for name in dir(module) if callable(getattr(module, name)) and not name.startswith("_")]
+
+
+def help(github, model, force_reload=False, skip_validation=False, trust_repo=None):
+    """The documentation of the function ``model`` in ``hubconf.py`` of the folder ``github``."""
+    return _entry(_entries(github, _kind(github)), model).__doc__
+
+
+def _kind(github):
+    return "local" if os.path.isdir(os.path.expanduser(github)) else "github"
 
 
 def _get_torch_home() -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import os
 import types
 import typing
@@ -77,6 +78,8 @@ def script(obj=None, *args, **kwargs):
         >>> net(clnn.ones(1, 2)).shape
         clnn.Size([1, 1])
     """
+    if obj is not None and not callable(obj):
+        raise TypeError(f"{type(obj)} is a built-in class" if type(obj).__module__ == "builtins" else f"jit.script takes modules, functions and classes, got {type(obj)}")
     return _noted(obj) if obj is not None else script
 
 
@@ -103,12 +106,16 @@ def _same(obj=None, *args, **kwargs):
 script_method = script_if_tracing = _script_if_tracing = _overload = _overload_method = ignore = unused = export = interface = _same
 
 
-def freeze(module, *args, **kwargs):
-    """``module`` in eval mode."""
-    return module.eval()
+def freeze(mod, preserved_attrs=None, *args, **kwargs):
+    """``mod``, which must be in eval mode, as it is."""
+    if mod.training:
+        raise RuntimeError("Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing.")
+    return mod
 
 
-optimize_for_inference = freeze
+def optimize_for_inference(mod, other_methods=None):
+    """``mod`` in eval mode."""
+    return mod.eval()
 
 
 def is_scripting() -> bool:
@@ -120,13 +127,16 @@ is_tracing = is_scripting
 
 
 def fork(func, *args, **kwargs):
-    """Call ``func`` now; the result waits for :func:`wait`."""
-    return func(*args, **kwargs)
+    """Call ``func`` now; the result waits in a Future."""
+    from .futures import Future
+    future = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
 
 
 def wait(future):
     """The result of :func:`fork`."""
-    return future
+    return future.wait()
 
 
 def annotate(the_type, the_value):
@@ -134,9 +144,11 @@ def annotate(the_type, the_value):
     return the_value
 
 
-def Attribute(value, type):
-    """``value``."""
-    return value
+class Attribute(typing.NamedTuple):
+    """A value and its type, for attributes of a scripted module."""
+
+    value: typing.Any
+    type: typing.Any
 
 
 def isinstance(obj, target_type) -> bool:
@@ -158,7 +170,8 @@ def isinstance(obj, target_type) -> bool:
 
 
 def save(module, f, **kwargs):
-    """Write what :func:`trace` was given as a program of operators, which :func:`load` reads. Of another module only the ``state_dict`` can be written.
+    """Write what :func:`trace` was given as a program of operators, which :func:`load` reads. Another module is written as :func:`clnn.save` does, and read where
+    the program has imported its class; of one that cannot be, the ``state_dict``.
 
     Sizes of the example may differ in later calls where they only scale or shift numbers of the program.
 
@@ -173,8 +186,7 @@ def save(module, f, **kwargs):
     import clnn
     program = _program(module)
     if program is None:
-        warnings.warn("clnn.jit.save writes the state_dict of what was not traced; load it into the model's class", stacklevel=2)
-        return clnn.save(module.state_dict(), f)
+        return _save_whole(module, f)
     from ._programs import write
     from .utils._pytree import tree_flatten
     names = {(i, d): f"size {n}" for i, v in enumerate(tree_flatten(list(program.example_inputs))[0]) if _isinstance(v, clnn.Tensor)
@@ -182,12 +194,42 @@ def save(module, f, **kwargs):
     return write(program, f, names, {at: n for at, n in names.items() if not at[1]}) and None
 
 
+def _save_whole(module, f):
+    import clnn
+    file = io.BytesIO()
+    try:
+        clnn.save(module, file)
+    except clnn.SerializationError:
+        warnings.warn("clnn.jit.save writes the state_dict of what was not traced; load it into the model's class", stacklevel=3)
+        return clnn.save(module.state_dict(), f)
+    if hasattr(f, "write"):
+        f.write(file.getvalue())
+    else:
+        with open(f, "wb") as out:
+            out.write(file.getvalue())
+
+
+def _read_whole(f, map_location):
+    """The module of a file without a program, or None."""
+    import clnn
+    try:
+        held = clnn.load(f, map_location=map_location, weights_only=False)
+    except clnn.SerializationError:
+        return None
+    return held if _isinstance(held, clnn.nn.Module) else None
+
+
 def load(f, map_location=None, **kwargs):
     """The module of a file that :func:`save` wrote. Raises RuntimeError for others: TorchScript files hold code."""
     from ._programs import read
     if _isinstance(f, (str, os.PathLike)) and not os.path.exists(f):
         raise ValueError(f"The provided filename {f} does not exist")
+    start = f.tell() if hasattr(f, "seek") else None
     module = read(f, map_location)
+    if module is None:
+        if start is not None:
+            f.seek(start)
+        module = _read_whole(f, map_location)
     if module is None:
         raise RuntimeError("clnn.jit.load: TorchScript files hold compiled code, which clnn does not run; save the model's state_dict instead")
     return _noted(module)
@@ -227,6 +269,9 @@ enable_onednn_fusion = set_fusion_strategy
 def optimized_execution(should_optimize):
     """A block that changes nothing."""
     yield
+
+
+fuser = optimized_execution
 
 
 class ScriptFunction(metaclass=_Given):

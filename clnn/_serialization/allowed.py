@@ -9,6 +9,7 @@ import numpy as np
 
 from clnn._serialization.files import SerializationError
 from clnn._serialization.unpickle import Callable, trusted, trusts
+from clnn._serialization.whole import written_name
 
 STORAGES = {"FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
             "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
@@ -60,8 +61,11 @@ def allowed_globals(rebuild_tensor, rebuild_tensor_v3, rebuild_parameter):
 def trust(objects):
     """Let files name these classes and functions: an object, or a pair of an object and the name that files have for it."""
     for item in objects:
-        kind, name = item if isinstance(item, tuple) else (item, f"{item.__module__}.{item.__qualname__}")
-        trusted[name] = kind
+        if isinstance(item, tuple):
+            trusted[item[1]] = item[0]
+            continue
+        for module in (item.__module__, written_name(item)):           # files have PyTorch's names for this library's
+            trusted[f"{module}.{item.__qualname__}"] = item
 
 
 def _vouched(own):

@@ -211,7 +211,7 @@ def align(name, operands):
     main = [t for t in tensors if t.shape] or tensors[:1]
     if len({id(t._storage.device) for t in main}) > 1:
         names = " and ".join(sorted({str(t.device) for t in main}))
-        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {names}! ({name})")
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {names}! ({name.lstrip('_')})")
     home = main[0].device
     return tuple(t.to(home) if isinstance(t, Tensor) and t.device != home else t for t in operands)
 

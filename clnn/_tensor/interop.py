@@ -8,6 +8,7 @@ import numpy as np
 from ..core import dtype as dt
 from ..core.shape import Size
 from ..graph.node import Storage
+from ..runtime.device import default_device
 from . import formats
 from .device import resolve
 from .grad_mode import state
@@ -146,17 +147,17 @@ def to_dlpack(t: Tensor, **kwargs):
     return array.__dlpack__(**kwargs)
 
 
-def from_dlpack(source) -> Tensor:
-    """A tensor with a copy of the values that ``source`` exports on the CPU.
+def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
+    """A tensor with a copy of the values that ``ext_tensor`` exports on the CPU; a tensor of clnn itself is copied where ``copy`` asks for it.
 
     Example:
         >>> import numpy as np
         >>> clnn.from_dlpack(np.arange(3.0))
         tensor([0., 1., 2.], dtype=clnn.float64)
     """
-    if isinstance(source, Tensor):
-        return source
-    return from_array(np.from_dlpack(source if hasattr(source, "__dlpack__") else _Capsule(source)), resolve(None))
+    if isinstance(ext_tensor, Tensor):
+        return ext_tensor.clone() if copy else ext_tensor
+    return from_array(np.from_dlpack(ext_tensor if hasattr(ext_tensor, "__dlpack__") else _Capsule(ext_tensor)), resolve(device))
 
 
 class _Capsule:
@@ -173,7 +174,8 @@ class _Capsule:
 
 
 def from_numpy(array) -> Tensor:
-    """A tensor with the values of a NumPy array, same dtype. The memory is not shared (a device has its own).
+    """A tensor with the values of a NumPy array, same dtype. The memory is not shared (a device has its own). Values are kept where new tensors
+    have none, under ``with clnn.device("meta")``.
 
     Example:
         >>> import numpy as np
@@ -182,7 +184,8 @@ def from_numpy(array) -> Tensor:
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    return from_array(array, resolve(None))
+    device = resolve(None)
+    return from_array(array, device if device.kind != "meta" else default_device())
 
 
 __all__ = ["contiguous_strides"]

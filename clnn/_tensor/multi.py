@@ -8,6 +8,7 @@ from ..graph import fuse
 from ..graph.multi import BLOCK, launch_norms, launch_rows
 from ..graph.node import held
 from ..runtime import capture
+from .grad_mode import state
 from .tensor import Tensor, empty, write
 
 _refcount = sys.getrefcount
@@ -54,11 +55,12 @@ def foreach_update(rule, rows, scalars, flags) -> None:
     """Apply ``rule(p, g, *slots, **scalars, **flags) -> (new_p, *new_slots)`` to rows of tensors (p, g, *slots), writing results in place.
 
     The rule must be elementwise and pure; a ``g`` of no dimensions serves all elements. Tensors that a joint launch cannot take (views, mixed dtypes,
-    values on the tape) go one by one.
+    values on the tape) go one by one, and so does everything where a scalar is a tensor that gradients are wanted of.
     """
     groups = {}
+    apart = any([isinstance(v, Tensor) for v in scalars.values()])
     for row in rows:
-        if not _joint(row):
+        if apart or not _joint(row):
             _one(rule, row, scalars, flags)
             continue
         key = (row[0]._storage.device, tuple([t.dtype for t in row]), row[1].shape == row[0].shape)
@@ -73,7 +75,8 @@ def foreach_update(rule, rows, scalars, flags) -> None:
 
 
 def _one(rule, row, scalars, flags):
-    results = rule(*row, **scalars, **flags)
+    given = [t.clone() for t in row] if state.grad else row          # the tape keeps what the next lines overwrite
+    results = rule(*given, **scalars, **flags)
     for target, new in zip((row[0], *row[2:]), results):
         target.copy_(new)
 

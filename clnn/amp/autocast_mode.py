@@ -161,6 +161,22 @@ def set_autocast_enabled(device_type, enabled=None):
     state.autocast = CastPolicy(_defaults[_kind(device_type)], True, _kind(device_type)) if enabled else None
 
 
+def is_autocast_cache_enabled():
+    """Whether casts of parameters are kept for the length of an autocast block.
+
+    Example:
+        >>> clnn.is_autocast_cache_enabled()
+        True
+    """
+    return state.autocast.cached if state.autocast is not None else True
+
+
+def set_autocast_cache_enabled(enabled):
+    """Keep the casts of parameters in this autocast block, or not."""
+    if state.autocast is not None:
+        state.autocast.cached = bool(enabled)
+
+
 def clear_autocast_cache():
     """Forget the casts of parameters made so far."""
     if state.autocast is not None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import math
+import numbers
 from inspect import signature
 from operator import index
 
@@ -350,6 +351,13 @@ def _nested(data):
     return data
 
 
+def _no_number(value):
+    """The error of something that no dtype holds."""
+    if isinstance(value, (str, bytes)):
+        return TypeError(f"new(): invalid data type '{type(value).__name__}'")
+    return RuntimeError(f"Could not infer dtype of {type(value).__name__}: tensor() takes numbers, nested lists of equal lengths, NumPy arrays or tensors")
+
+
 def _to_array(data, dtype):
     if isinstance(data, np.ndarray) or isinstance(data, np.generic):
         return np.asarray(data)
@@ -359,14 +367,8 @@ def _to_array(data, dtype):
     if array.dtype in (np.float64, np.complex128) and dtype is None:
         default = dt._default_float if array.dtype == np.float64 else dt._default_float.to_complex()
         array = array.astype((_common(data) if _has_numpy(data) else default).np)
-    if array.dtype == object and data is None:
-        raise RuntimeError("Could not infer dtype of NoneType")
-    if array.dtype == object and not isinstance(data, (list, tuple, np.ndarray)):
-        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
-    if array.dtype == object:
-        raise TypeError("not a sequence of numbers: tensor() takes numbers, nested lists of equal lengths, NumPy arrays or tensors")
-    if array.dtype.kind in "US":
-        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if array.dtype == object or array.dtype.kind in "US":
+        raise _no_number(next((v for v in array.flat if not isinstance(v, numbers.Number)), data) if isinstance(data, (list, tuple)) else data)
     if array.size == 0 and dtype is None and not _has_numpy(data):
         array = array.astype(dt._default_float.np)
     return array

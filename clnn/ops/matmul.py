@@ -159,12 +159,13 @@ def matmul(input, other):
         return mm(input, other)
     if na == 2 and nb == 1 and input.shape[1] == other.shape[0]:
         return _mv(input, other)
+    given = input.shape, other.shape
     if na == 1:
         input = input.unsqueeze(0)
     if nb == 1:
         other = other.unsqueeze(1)
     if input.shape[-1] != other.shape[-2]:
-        raise RuntimeError(f"matmul: inner sizes differ; got a.shape={tuple(input.shape)}, b.shape={tuple(other.shape)}")
+        raise RuntimeError(f"matmul: inner sizes differ; got a.shape={tuple(given[0])}, b.shape={tuple(given[1])}")
     if other.ndim == 2:
         r = mm(input.flatten(0, -2), other).reshape(*input.shape[:-1], other.shape[-1]) if input.ndim > 2 else mm(input, other)
     else:

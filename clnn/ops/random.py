@@ -43,7 +43,15 @@ _BITS = {dt.float16: 11, dt.bfloat16: 8, dt.float32: 24, dt.float64: 53}
 
 
 def _stream(generator, numel, per_block=4):
-    return (generator or rng.default).take(-(-numel // per_block))
+    return _chosen(generator).take(-(-numel // per_block))
+
+
+def _chosen(generator):
+    if generator is None:
+        return rng.default
+    if not isinstance(generator, rng.Stream):
+        raise TypeError(f"argument 'generator' must be a Generator or None, not {type(generator).__name__}")
+    return generator
 
 
 def _sample(expr, args, shape, row, device, generator, compute=None, wide=None) -> Tensor:
@@ -315,7 +323,7 @@ def _from_sums(weights, count, generator):
 
 def _host_bits(generator, blocks):
     """NumPy's generator of the same family, on ``blocks`` blocks of the stream; its raw numbers are part of its interface."""
-    seed, first = (generator or rng.default).take(blocks)
+    seed, first = _chosen(generator).take(blocks)
     return np.random.Philox(key=seed & rng.MASK, counter=[first & rng.MASK, 0, 0, 1])
 
 

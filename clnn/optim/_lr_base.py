@@ -96,6 +96,10 @@ class LRScheduler:
     def _lrs(self):
         return [number(group["lr"]) for group in self.optimizer.param_groups]
 
+    def _seen_lrs(self):
+        """What :meth:`get_last_lr` gives: rates that are tensors stay tensors."""
+        return [lr.detach().clone() if hasattr(lr, "detach") else lr for lr in (group["lr"] for group in self.optimizer.param_groups)]
+
     def step(self, epoch=None):
         """Go to the next epoch, or to epoch `epoch`, and set the learning rates."""
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
@@ -123,4 +127,4 @@ class LRScheduler:
     def _apply(self, values):
         for group, lr in zip(self.optimizer.param_groups, values, strict=True):
             set_lr(group, lr)
-        self._last_lr = self._lrs()
+        self._last_lr = self._seen_lrs()

@@ -5,7 +5,7 @@ operations, so each result fuses into one kernel, and it never writes in place. 
 run-time kernel arguments (changing the learning rate compiles nothing); `flags` change the structure of the expression.
 """
 
-from clnn._tensor.grad_mode import set_grad_enabled
+from clnn._tensor.grad_mode import is_grad_enabled, set_grad_enabled
 from clnn._tensor.multi import foreach_update, scalar_arguments
 from clnn.graph.op import REGISTRY
 from clnn.runtime import capture
@@ -165,6 +165,11 @@ def full_like(p, value):
 def number(value):
     """A hyperparameter as a Python float; a 0-d tensor is accepted as in PyTorch."""
     return value.item() if hasattr(value, "item") else value
+
+
+def hyper(value):
+    """A hyperparameter as a Python float; the tensor itself where a differentiable step may be asked for its gradient."""
+    return value if getattr(value, "requires_grad", False) and is_grad_enabled() else number(value)
 
 
 def check_option(ok, what, value):

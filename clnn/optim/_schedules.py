@@ -110,13 +110,13 @@ class ChainedScheduler(_Combined):
     def __init__(self, schedulers, optimizer=None):
         self.optimizer = self._check(schedulers, optimizer)
         self._schedulers = schedulers
-        self._last_lr = self._lrs()
+        self._last_lr = self._seen_lrs()
 
     def step(self):
         """Go to the next epoch."""
         for s in self._schedulers:
             s.step()
-        self._last_lr = self._lrs()
+        self._last_lr = self._seen_lrs()
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -151,7 +151,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.min_lrs = per_group("min_lr", optimizer, min_lr)
         self.patience, self.cooldown, self.eps, self.last_epoch = patience, cooldown, eps, 0
-        self._last_lr = self._lrs()
+        self._last_lr = self._seen_lrs()
         self.mode_worse = math.inf if mode == "min" else -math.inf
         self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
         self._reset()
@@ -186,7 +186,7 @@ class ReduceLROnPlateau(LRScheduler):
         if self.num_bad_epochs > self.patience:
             self._reduce()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = self._lrs()
+        self._last_lr = self._seen_lrs()
 
     def _reduce(self):
         groups = self.optimizer.param_groups

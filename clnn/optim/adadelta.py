@@ -1,6 +1,6 @@
 """Adadelta."""
 
-from clnn.optim._rule import RuleOptimizer, check_common, check_option, number
+from clnn.optim._rule import RuleOptimizer, check_common, check_option, hyper
 
 
 def adadelta_rule(p, g, square, delta, *, lr, rho, gain, eps, weight_decay, maximize, decay):
@@ -50,6 +50,6 @@ class Adadelta(RuleOptimizer):
 
     def plan(self, group, fresh, step):
         """The scalars and flags of step `step + 1`."""
-        decay, rho = number(group["weight_decay"]), group["rho"]
-        scalars = dict(lr=number(group["lr"]), rho=rho, gain=1 - rho, eps=group["eps"], weight_decay=decay)
+        decay, rho = hyper(group["weight_decay"]), group["rho"]
+        scalars = dict(lr=hyper(group["lr"]), rho=rho, gain=1 - rho, eps=group["eps"], weight_decay=decay)
         return scalars, dict(maximize=group["maximize"], decay=decay != 0), dict(step=step + 1)

@@ -1,6 +1,6 @@
 """Adagrad."""
 
-from clnn.optim._rule import RuleOptimizer, check_common, check_option, full_like, number
+from clnn.optim._rule import RuleOptimizer, check_common, check_option, full_like, hyper, number
 from clnn.optim._sparse import add_rows, rows_at
 from clnn.optim.optimizer import StepCount
 
@@ -77,6 +77,6 @@ class Adagrad(RuleOptimizer):
     def plan(self, group, fresh, step):
         """The scalars and flags of step `step + 1`."""
         step += 1
-        decay = number(group["weight_decay"])
-        scalars = dict(step_size=number(group["lr"]) / (1 + (step - 1) * group["lr_decay"]), eps=group["eps"], weight_decay=decay)
+        decay = hyper(group["weight_decay"])
+        scalars = dict(step_size=hyper(group["lr"]) / (1 + (step - 1) * group["lr_decay"]), eps=group["eps"], weight_decay=decay)
         return scalars, dict(maximize=group["maximize"], decay=decay != 0), dict(step=step)

@@ -1,7 +1,7 @@
 """Adam and its variant with decoupled weight decay."""
 
 from clnn.optim._moments import decay_kind, moments
-from clnn.optim._rule import RuleOptimizer, check_betas, check_common, check_tensors, number
+from clnn.optim._rule import RuleOptimizer, check_betas, check_common, check_tensors, hyper
 
 
 def adam_rule(p, g, m, v, vmax=None, *, step_size, root_correction2, eps, **options):
@@ -65,8 +65,8 @@ class Adam(RuleOptimizer):
     def plan(self, group, fresh, step):
         """The scalars and flags of step `step + 1`."""
         step += 1
-        lr, decay = number(group["lr"]), number(group["weight_decay"])
-        beta1, beta2 = (number(b) for b in group["betas"])
+        lr, decay = hyper(group["lr"]), hyper(group["weight_decay"])
+        beta1, beta2 = (hyper(b) for b in group["betas"])
         scalars = dict(step_size=lr / (1 - beta1 ** step), shrink=1 - lr * decay, weight_decay=decay, gain1=1 - beta1, beta2=beta2,
                        gain2=1 - beta2, root_correction2=(1 - beta2 ** step) ** 0.5, eps=group["eps"])
         return scalars, dict(maximize=group["maximize"], decay=decay_kind(group, decay)), dict(step=step)

@@ -1,6 +1,6 @@
 """Adamax."""
 
-from clnn.optim._rule import RuleOptimizer, check_betas, check_common, number
+from clnn.optim._rule import RuleOptimizer, check_betas, check_common, hyper
 
 
 def adamax_rule(p, g, m, u, *, weight_decay, gain1, beta2, eps, step_size, maximize, decay):
@@ -50,8 +50,8 @@ class Adamax(RuleOptimizer):
     def plan(self, group, fresh, step):
         """The scalars and flags of step `step + 1`."""
         step += 1
-        decay = number(group["weight_decay"])
-        beta1, beta2 = (number(b) for b in group["betas"])
+        decay = hyper(group["weight_decay"])
+        beta1, beta2 = (hyper(b) for b in group["betas"])
         scalars = dict(weight_decay=decay, gain1=1 - beta1, beta2=beta2, eps=group["eps"],
-                       step_size=number(group["lr"]) / (1 - beta1 ** step))
+                       step_size=hyper(group["lr"]) / (1 - beta1 ** step))
         return scalars, dict(maximize=group["maximize"], decay=decay != 0), dict(step=step)

@@ -1,7 +1,7 @@
 """Adam with Nesterov momentum."""
 
 from clnn.optim._moments import decay_kind, moments
-from clnn.optim._rule import RuleOptimizer, check_betas, check_common, check_option, number
+from clnn.optim._rule import RuleOptimizer, check_betas, check_common, check_option, hyper
 
 
 def nadam_rule(p, g, m, v, *, correction2, eps, grad_step, mean_step, **options):
@@ -53,8 +53,8 @@ class NAdam(RuleOptimizer):
     def plan(self, group, fresh, step, mu_product):
         """The scalars and flags of step `step + 1`."""
         step += 1
-        lr, decay = number(group["lr"]), number(group["weight_decay"])
-        beta1, beta2 = (number(b) for b in group["betas"])
+        lr, decay = hyper(group["lr"]), hyper(group["weight_decay"])
+        beta1, beta2 = (hyper(b) for b in group["betas"])
         mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
         mu_product *= mu
         scalars = dict(weight_decay=decay, shrink=1 - lr * decay, gain1=1 - beta1, beta2=beta2, gain2=1 - beta2,

@@ -1,7 +1,7 @@
 """Rectified Adam."""
 
 from clnn.optim._moments import decay_kind, moments
-from clnn.optim._rule import RuleOptimizer, check_betas, check_common, number
+from clnn.optim._rule import RuleOptimizer, check_betas, check_common, hyper
 
 
 def radam_rule(p, g, m, v, *, eps, step_size, root, adaptive, **options):
@@ -52,8 +52,8 @@ class RAdam(RuleOptimizer):
     def plan(self, group, fresh, step):
         """The scalars and flags of step `step + 1`."""
         step += 1
-        lr, decay = number(group["lr"]), number(group["weight_decay"])
-        beta1, beta2 = (number(b) for b in group["betas"])
+        lr, decay = hyper(group["lr"]), hyper(group["weight_decay"])
+        beta1, beta2 = (hyper(b) for b in group["betas"])
         correction2 = 1 - beta2 ** step
         limit = 2 / (1 - beta2) - 1
         length = limit - 2 * step * beta2 ** step / correction2

@@ -1,6 +1,6 @@
 """RMSprop."""
 
-from clnn.optim._rule import RuleOptimizer, check_common, check_option, number
+from clnn.optim._rule import RuleOptimizer, check_common, check_option, hyper
 
 
 def rmsprop_rule(p, g, square, *more, lr, alpha, gain, eps, weight_decay, momentum, maximize, decay, has_momentum, centered):
@@ -63,7 +63,7 @@ class RMSprop(RuleOptimizer):
 
     def plan(self, group, fresh, step):
         """The scalars and flags of step `step + 1`."""
-        decay, alpha = number(group["weight_decay"]), group["alpha"]
-        scalars = dict(lr=number(group["lr"]), alpha=alpha, gain=1 - alpha, eps=group["eps"], weight_decay=decay, momentum=group["momentum"])
+        decay, alpha = hyper(group["weight_decay"]), group["alpha"]
+        scalars = dict(lr=hyper(group["lr"]), alpha=alpha, gain=1 - alpha, eps=group["eps"], weight_decay=decay, momentum=group["momentum"])
         flags = dict(maximize=group["maximize"], decay=decay != 0, has_momentum=group["momentum"] > 0, centered=group["centered"])
         return scalars, flags, dict(step=step + 1)

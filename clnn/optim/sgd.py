@@ -1,6 +1,6 @@
 """Stochastic gradient descent."""
 
-from clnn.optim._rule import RuleOptimizer, check_common, check_option, number
+from clnn.optim._rule import RuleOptimizer, check_common, check_option, hyper, number
 from clnn.optim._sparse import add_rows
 
 
@@ -78,7 +78,7 @@ class SGD(RuleOptimizer):
 
     def plan(self, group, fresh):
         """The scalars and flags of a step."""
-        decay = number(group["weight_decay"])
+        decay = hyper(group["weight_decay"])
         gain = 1.0 if fresh else 1.0 - group["dampening"]
-        scalars = dict(lr=number(group["lr"]), weight_decay=decay, momentum=group["momentum"], gain=gain)
+        scalars = dict(lr=hyper(group["lr"]), weight_decay=decay, momentum=group["momentum"], gain=gain)
         return scalars, dict(maximize=group["maximize"], decay=decay != 0, nesterov=group["nesterov"]), {}

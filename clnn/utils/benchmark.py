@@ -84,7 +84,7 @@ class Timer:
         def wait():
             clnn.synchronize()
             return timer()
-        self._timer = timeit.Timer(stmt, setup, wait, dict(globals or {}))
+        self._timer = timeit.Timer(stmt, setup, wait, {"torch": clnn, "clnn": clnn, **(globals or {})})
         self._about = dict(stmt=stmt, setup=setup, label=label, sub_label=sub_label, description=description, num_threads=num_threads)
 
     def _measure(self, number, times):

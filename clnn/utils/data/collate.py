@@ -1,6 +1,7 @@
 """Making a batch out of samples."""
 
 import collections.abc
+import copy
 import re
 
 import numpy as np
@@ -43,6 +44,10 @@ def _is_array(x):
 def _rebuild(like, values, kind):
     """A container of `like`'s type holding `values`; falls back to `kind` for types that cannot be built from them."""
     try:
+        if isinstance(like, collections.abc.MutableMapping) and type(like) is not dict:
+            made = copy.copy(like)                  # it may have more than its entries, as a defaultdict has its factory
+            made.update(values)
+            return made
         return type(like)(values)
     except TypeError:
         return kind(values)
@@ -121,6 +126,7 @@ def _plain_rule(batch, *, collate_fn_map=None):
 
 
 collate_tensor_fn = collate_numpy_array_fn = collate_numpy_scalar_fn = collate_float_fn = collate_int_fn = collate_str_fn = _plain_rule
+default_collate_err_msg_format = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 default_collate_fn_map = {Tensor: _plain_rule, np.ndarray: _plain_rule, (np.bool_, np.number, np.object_): _plain_rule, float: _plain_rule,
                           int: _plain_rule, str: _plain_rule, bytes: _plain_rule}
 

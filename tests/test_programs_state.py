@@ -1,0 +1,137 @@
+"""Small programs around training: files, compiled modules, steps that are differentiated, samples of all kinds, what is asked of a library's modes.
+
+Each runs with both libraries and must give the same results."""
+import collections
+import copy
+import io
+
+import numpy as np
+import pytest
+from test_programs import Library, same_start
+
+pytest.importorskip("torch")
+
+
+def whole_files(lib):
+    """A whole module goes through a file by the names of its classes."""
+    torch, nn = lib.torch, lib.nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(2, 2)
+            self.cfg = {"k": 1}
+
+        def forward(self, x):
+            return self.fc(x)
+    Net.__qualname__ = "Net"
+    globals()["Net"] = Net                      # a file names a class by its module
+    net, file = same_start(lib, Net()), io.BytesIO()
+    torch.save(net, file)
+    file.seek(0)
+    with torch.serialization.safe_globals([Net, nn.Linear]):
+        kinds = sorted(kind.__name__ for kind in torch.serialization.get_safe_globals() if kind.__module__ in (__name__, nn.Linear.__module__))
+        got = torch.load(file)
+    return [kinds, type(got).__name__, got.cfg, got(torch.ones(1, 2))]
+
+
+def scripted_files(lib):
+    """A scripted module is saved, loaded and frozen."""
+    torch, nn = lib.torch, lib.nn
+    net, file = torch.jit.script(same_start(lib, nn.Sequential(nn.Linear(2, 3), nn.ReLU()))), io.BytesIO()
+    torch.jit.save(net, file)
+    file.seek(0)
+    got = torch.jit.load(file)
+    out = [got(torch.ones(1, 2)), list(got.state_dict()), torch.jit.fork(lambda a: a + 1, torch.ones(1)).wait()]
+    try:
+        torch.jit.freeze(got.train())
+    except RuntimeError as exc:
+        out.append(str(exc)[:50])
+    return [*out, torch.jit.freeze(got.eval())(torch.ones(1, 2)).detach(), torch.jit.Attribute(3, int)[0]]
+
+
+def compiled_modules(lib):
+    """What a program keeps in a compiled module is kept in the module."""
+    torch, nn = lib.torch, lib.nn
+    net = same_start(lib, nn.Linear(2, 2))
+    fast = torch.compile(net, backend="eager")
+    fast.note = 3
+    out = [net.note, fast.note, list(fast.state_dict()), type(copy.deepcopy(fast)).__name__]
+    del fast.note
+    fast.eval()
+    out += [hasattr(net, "note"), net.training, torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))]
+    try:
+        torch.compile(3)
+    except AssertionError as exc:
+        out.append(str(exc))
+    return out
+
+
+def hypergradients(lib):
+    """The gradient of a loss after steps of an optimizer, with respect to its learning rate and weight decay."""
+    torch, optim = lib.torch, lib.optim
+    out = []
+    for kind in (optim.SGD, optim.Adam, optim.RAdam):
+        lr, decay = torch.tensor(0.1, requires_grad=True), torch.tensor(0.01, requires_grad=True)
+        start = torch.tensor([1.0, 2.0], requires_grad=True)
+        p = start.clone()
+        step = kind([torch.zeros(1, requires_grad=True)], lr=lr if kind in (optim.SGD, optim.Adam) else 0.1, differentiable=True)
+        step.param_groups[0].update(params=[p], lr=lr, weight_decay=decay if kind is optim.SGD else 0.01)
+        for _ in range(2):
+            p.grad = start * 3
+            step.step()
+        wanted = [lr, decay] if kind is optim.SGD else [lr]
+        out += [*torch.autograd.grad((p ** 2).sum(), wanted), p]
+    schedule = optim.lr_scheduler.ExponentialLR(optim.Adam([torch.ones(1, requires_grad=True)], lr=torch.tensor(0.5)), 0.5)
+    schedule.optimizer.step()
+    schedule.step()
+    return [*out, schedule.get_last_lr()[0].numpy()]
+
+
+def modes(lib):
+    """What a program asks about modes; values that must not get lost under the device meta; refused values."""
+    torch = lib.torch
+    out = [torch.is_autocast_cache_enabled(), torch.get_deterministic_debug_mode()]
+    with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False):
+        out.append(torch.is_autocast_cache_enabled())
+    for mode in ("warn", 2, "default"):
+        torch.set_deterministic_debug_mode(mode)
+        out.append(torch.get_deterministic_debug_mode())
+    with torch.device("meta"):
+        out.append(torch.from_numpy(np.arange(3.0)).tolist())
+    timer = lib.module("utils.benchmark").Timer("y = x + torch.ones(2)", "x = torch.ones(2)")
+    out.append(timer.timeit(2).number_per_run)
+    for call in (lambda: torch.tensor([None]), lambda: torch.tensor([1, "a"]), lambda: torch.tensor({1: 2}), lambda: torch.rand(2, generator=3),
+                 lambda: torch.set_deterministic_debug_mode(7)):
+        try:
+            call()
+        except (RuntimeError, TypeError) as exc:
+            out.append(type(exc).__name__)
+    return out
+
+
+def nested_samples(lib):
+    """Samples in containers that have more than their entries."""
+    data = lib.torch.utils.data
+    got = data.default_collate([collections.defaultdict(list, a=1, b=[2.0])] * 2)
+    loader = data.DataLoader([{"x": np.float32(i), "y": (i, str(i))} for i in range(3)], batch_size=2)
+    return [type(got).__name__, got["a"], got["missing"], [(b["x"], b["y"]) for b in loader]]
+
+
+PROGRAMS = [whole_files, scripted_files, compiled_modules, hypergradients, modes, nested_samples]
+
+
+def flat(result):
+    """All values of nested lists, tensors as arrays."""
+    if isinstance(result, (list, tuple)):
+        return [value for part in result for value in flat(part)]
+    return [result.detach().numpy() if hasattr(result, "detach") else result]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_both_libraries_agree(program):
+    ours, theirs = flat(program(Library("clnn"))), flat(program(Library("torch")))
+    assert len(ours) == len(theirs)
+    for a, b in zip(ours, theirs):
+        np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-4) if isinstance(b, (float, np.ndarray)) else np.testing.assert_equal(a, b)
