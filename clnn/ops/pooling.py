@@ -66,13 +66,9 @@ def _sizes(shape, nd):
     return (1,) * (3 - nd) + tuple(shape[len(shape) - nd:])
 
 
-def _width(device, window, dtype, size, out, backward):
-    """Lanes of a vector over the outputs of a row (``backward``: over its inputs) on CPUs; 1: one element per work-item."""
+def _lanes(window, dtype, size, out, backward):
+    """Lanes of a vector over the outputs of a row (``backward``: over its inputs) on CPUs; 1: rows are too short for vectors."""
     k, s, p, d = window.kernel[-1], window.stride[-1], window.padding[-1], window.dilation[-1]
-    if not device.is_cpu or window.adaptive or k > 32:
-        return 1
-    if backward and s > 4:
-        return 8
     met = [(r + p - i * d) // s for r in range(s) for i in range(k) if (r + p - i * d) % s == 0] or [0]    # windows that hold input s m + r: m + each
     for width in (16, 8, 4, 2):
         if width == 16 and dtype.acc in ("double", "long"):
@@ -84,17 +80,48 @@ def _width(device, window, dtype, size, out, backward):
             first, last = -(-p // s), (size + p - beyond - (width - 1) * s - 1) // s
         if last >= first:
             return width
-    return 4 if device.loops else 1
+    return 1
+
+
+def _least(window, size, out):
+    """Elements of the last axis that the smallest window holds."""
+    k, s, p = window.kernel[-1], window.stride[-1], window.padding[-1]
+    if window.adaptive:
+        return max(1, size // out)
+    return min(min(o * s - p + k, size) - max(o * s - p, 0) for o in (0, out - 1))
+
+
+def _form(device, path, window, dtype, size, out, backward):
+    """(FORM, W) of a kernel, see kernels/pooling/max; ``size`` and ``out`` of the last axis."""
+    far = window.adaptive or window.kernel[-1] > 32
+    if not device.is_cpu:
+        return "item", 1
+    if backward and (far or window.stride[-1] > 4):
+        return ("owner", 1) if path == "pooling/max_backward" else ("runs", 8)
+    if not far:
+        width = _lanes(window, dtype, size, out, backward)
+        return ("lanes", width) if width > 1 else ("lanes", 4) if device.loops else ("item", 1)
+    width = min(8 if dtype.acc in ("double", "long") else 16, 1 << _least(window, size, out).bit_length() - 1)
+    return ("wide", width) if width >= 4 and window.dilation[-1] == 1 else ("item", 1)
 
 
 @functools.lru_cache(maxsize=1024)
-def _plan(device, window, dtype, in_sizes, out_sizes, count, backward, extra):
-    """(parameters, global size, local size, rows per work-item) of a launch over ``count`` elements."""
+def _plan(device, path, window, dtype, in_sizes, out_sizes, count, backward, extra):
+    """(parameters, global size, local size, rows or planes per work-item) of a launch over ``count`` elements."""
     inner = (in_sizes if backward else out_sizes)[-1]
-    rows, width = count // inner, _width(device, window, dtype, in_sizes[-1], out_sizes[-1], backward)
-    chunk = max(1, min(16384 // (inner * math.prod(window.kernel)), -(-rows // (4 * device.compute_units))))
-    gs, ls = ((-(-rows // chunk),), (1,)) if width > 1 else ((inner, rows), work_group(device, inner, rows))
-    params = dict(T=dtype, W=width, INSIDE=window.inside(in_sizes, out_sizes), **window.params(), **dict(extra))
+    form, width = _form(device, path, window, dtype, in_sizes[-1], out_sizes[-1], backward)
+    rows, work = count // inner, inner * math.prod(window.kernel)     # elements read for a row
+    if form == "owner":
+        rows, work = count // math.prod(in_sizes), math.prod(in_sizes)
+    elif form == "runs":
+        work = 4 * inner
+    elif window.adaptive:
+        work = inner * math.prod(in_sizes) // math.prod(out_sizes)
+    chunk = max(1, min(16384 // max(1, work), -(-rows // (4 * device.compute_units))))
+    gs, ls = ((-(-rows // chunk),), (1,)) if form != "item" else ((inner, rows), work_group(device, inner, rows))
+    if form == "owner":
+        gs, ls = (1, *gs), (1, 1)
+    params = dict(T=dtype, FORM=form, W=width, INSIDE=window.inside(in_sizes, out_sizes), **window.params(), **dict(extra))
     if window.adaptive and all((i + 1) * (o + 1) < 2 ** 31 for i, o in zip(in_sizes, out_sizes)):
         params["ADAPTIVE"] = 2                                   # bounds of windows in 32 bits
     if params.get("DIVISOR") == 0 and not window.adaptive and all(params["INSIDE"].values()):
@@ -108,7 +135,7 @@ def _launch(path, window, inputs, outputs, in_shape, out_shape, extra=(), backwa
     if not over._numel:
         return
     device, in_sizes, out_sizes = over._storage.device, _sizes(in_shape, window.nd), _sizes(out_shape, window.nd)
-    params, gs, ls, chunk = _plan(device, window, over.dtype, in_sizes, out_sizes, over._numel, backward, extra)
+    params, gs, ls, chunk = _plan(device, path, window, over.dtype, in_sizes, out_sizes, over._numel, backward, extra)
     run(device, path, params, gs, ls, *inputs, *outputs, over._numel, *in_sizes, *out_sizes, chunk)
 
 
@@ -331,7 +358,8 @@ def _declare_adaptive(nd):
         sizes = tuple(input.shape[input.ndim - nd:])
         if window.kernel == sizes and input._numel and not window.adaptive:         # global: a row reduction
             return input.mean(tuple(range(-nd, 0)), keepdim=True)
-        if window.adaptive and 0 not in shape:                     # windows of unequal sizes: weighted sums by a table per axis
+        wide = input._storage.device.is_cpu and sizes[-1] >= 4 * shape[-1]
+        if window.adaptive and 0 not in shape and not wide:        # windows of unequal sizes: weighted sums by a table per axis
             from .resample import _resample, window_table
             return _resample(input, tuple(None if s == o else window_table("area", s, o, False, None, False) for s, o in zip(sizes, shape[-nd:])))
         return _avg_pool(input, window, shape, False, None)

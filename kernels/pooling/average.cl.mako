@@ -6,7 +6,8 @@
 ##
 ## Parameter  legal values
 ## T          dtype row of both (float)
-## K S P L ADAPTIVE W   as in pooling/max; L is 1
+## K S P L ADAPTIVE FORM W   as in pooling/max; L is 1. BACKWARD has rows of inputs instead of outputs, and for wide
+##            runs: the gradients of 64 inputs at a time, to which whole windows add
 ## DIVISOR    0: the window's size, counting padding if PADDED; else this number
 ## BACKWARD   0 | 1
 <%
@@ -15,8 +16,8 @@
     V = f"{ACC}{W}"
     k, s, p = K["W"], S["W"], P["W"]
     REST = p - lanes.attr.beyond(k, s, 1) - (W - 1) * s - 1
-    RUNS = W > 1 and s > 4
-    PHASES = lanes.attr.phases(k, s, p, 1) if W > 1 and not RUNS else []
+    I = lanes.attr.index_type(ACC)
+    PHASES = lanes.attr.phases(k, s, p, 1) if FORM == "lanes" else []
     D = [d for ds in PHASES for d in ds] or [0]
     sz = lambda a, o: capture(win.size, a, o, K, S, P, ADAPTIVE, PADDED)
     area = lambda w: str(DIVISOR) if DIVISOR else f"(({sz('D', 'oD')}) * ({sz('H', 'oH')}) * ({w}))"
@@ -27,9 +28,10 @@
 %>\
 % if W > 1:
 ${vec.vector_io(T, W)}
-${"" if BACKWARD else lanes.functions(T, W, s)}
+${lanes.functions(T, W, s) if FORM == "lanes" and not BACKWARD else ""}
 % endif
-% if BACKWARD:
+% if FORM in ("wide", "runs"):
+% elif BACKWARD:
 static inline void spread(__global const ${T.c}* g, __global ${T.c}* gx, const long i, const ${WHOLE} iD, const ${WHOLE} iH, const ${WHOLE} iW,
                           const long ND, const long NH, const long NW, const long OD, const long OH, const long OW) {
     ${ACC} sum = 0;
@@ -63,16 +65,39 @@ __kernel void average_pool(IN(${T.c}, x), OUT(${T.c}, y), const long count, cons
                            const long OH, const long OW, const long chunk) {
     PTR_IN(${T.c}, x);
     PTR_OUT(${T.c}, y);
-% if W == 1 and not BACKWARD:
+% if FORM == "item" and not BACKWARD:
     const long line = get_global_id(1), o = line * OW + get_global_id(0), plane = line / (OH * OD) * (ND * NH * NW);
     const ${WHOLE} oW = get_global_id(0), oH = (${WHOLE})(line % OH), oD = (${WHOLE})(line / OH % OD);
     if (oW >= OW || o >= count) return;
     mean(x + plane, y, o, oD, oH, oW, ND, NH, NW, OD, OH, OW);
-% elif W == 1:
+% elif FORM == "item":
     const long line = get_global_id(1), i = line * NW + get_global_id(0), plane = line / (NH * ND) * (OD * OH * OW);
     const ${WHOLE} iW = get_global_id(0), iH = (${WHOLE})(line % NH), iD = (${WHOLE})(line / NH % ND);
     if (iW >= NW || i >= count) return;
     spread(x + plane, y, i, iD, iH, iW, ND, NH, NW, OD, OH, OW);
+% elif FORM == "wide":
+    ${lanes.rows("OW", "OH", "OD")}
+        const ${WHOLE} oH = nH, oD = nD;
+        __global const ${T.c}* from = x + n * (ND * NH * NW);
+        ${win.span("D", K, S, P, ADAPTIVE, INSIDE)}
+        ${win.span("H", K, S, P, ADAPTIVE, INSIDE)}
+        for (int oW = 0; oW < (int)OW; oW++) {
+            ${win.span("W", K, S, P, ADAPTIVE, INSIDE)}
+            const ${I}${W} step = (${I}${W})(${", ".join(map(str, range(W)))});
+            ${V} sum${W} = 0;
+            for (int iD = bD; iD < eD; iD++)
+            for (int iH = bH; iH < eH; iH++) {
+            __global const ${T.c}* line = from + (iD * (int)NH + iH) * (int)NW;
+            ${lanes.wide(W, take)}
+            }
+% for h in (8, 4, 2, 1):
+% if h < W:
+            const ${ACC}${h if h > 1 else ""} sum${h} = sum${2 * h}.lo + sum${2 * h}.hi;
+% endif
+% endfor
+            ${T.store}(y, row * OW + oW, sum1 / ${AREA});
+        }
+    }
 % elif not BACKWARD:
     ${lanes.rows("OW", "OH", "OD")}
         const int oH = nH, oD = nD;
@@ -80,11 +105,23 @@ __kernel void average_pool(IN(${T.c}, x), OUT(${T.c}, y), const long count, cons
         const ${ACC} share = ${WHOLE_AREA};
         ${lanes.spread(W, 1, "OW", -(-p // s), f"(NW + {REST} < 0 ? -1 : (NW + {REST}) / {s})", single, vector)}
     }
-% elif RUNS:
+% elif FORM == "runs":
+    ${WHOLE} was[4];
+    long plane = -1;
     ${lanes.rows("NW", "NH", "ND")}
-        const int iH = nH, iD = nD;
+        const ${WHOLE} iH = nH, iD = nD;
+        ${win.outer("D", K, S, P, ADAPTIVE)}
+        ${win.outer("H", K, S, P, ADAPTIVE)}
+        if (plane == n && was[0] == lD && was[1] == tD && was[2] == lH && was[3] == tH) {      /* rows of the same windows are alike */
+            __global ${T.c}* to = y + row * NW;
+            int w = 0;
+            for (; w + ${W} <= (int)NW; w += ${W}) stv_${T.name}(to + w, ldv_${T.name}(to + w - NW));
+            for (; w < (int)NW; w++) to[w] = to[w - NW];
+            continue;
+        }
+        plane = n; was[0] = lD; was[1] = tD; was[2] = lH; was[3] = tH;
         __global const ${T.c}* from = x + n * (OD * OH * OW);
-        ${lanes.runs(T, W, K, S, P, L, add, "y")}
+        ${lanes.runs(T, W, add, capture(win.outer, "W", K, S, P, ADAPTIVE, "w0", "(w0 + width - 1)"), "y")}
     }
 % else:
     ${lanes.rows("NW", "NH", "ND")}
@@ -94,17 +131,24 @@ __kernel void average_pool(IN(${T.c}, x), OUT(${T.c}, y), const long count, cons
     }
 % endif
 }
+<%def name="take(i, again)">
+                ${V} v = ldv_${T.name}(line + ${i});
+% if again:
+                v = step >= (${I}${W})(${again}) ? v : 0;
+% endif
+                sum${W} += v;
+</%def>
 <%def name="add()">
-            ${win.reach("D", K, S, P, L, 0)}
-            ${win.reach("H", K, S, P, L, 0)}
-            if (oD * ${S["D"]} - ${P["D"]} + ${K["D"]} <= iD || oH * ${S["H"]} - ${P["H"]} + ${K["H"]} <= iH) continue;
-            for (int oW = top; oW >= low; oW--) {
-                const ${ACC} v = ${T.load}(from, (oD * (int)OH + oH) * (int)OW + oW) / ${AREA};
-                const int begin = oW * ${s} - ${p} - (int)w0, end = min(begin + ${k}, width);
-                int i = max(begin, 0);
+            for (${WHOLE} oD = tD; oD >= lD; oD--)
+            for (${WHOLE} oH = tH; oH >= lH; oH--) {
+            const int area = ${"1" if DIVISOR else f"({sz('D', 'oD')}) * ({sz('H', 'oH')})"};
+            for (${WHOLE} oW = tW; oW >= lW; oW--) {
+                ${win.span("W", K, S, P, ADAPTIVE, INSIDE)}
+                const ${ACC} v = ${T.load}(from, (oD * OH + oH) * OW + oW) / ${DIVISOR or f"(area * ({'eW - bW' if ADAPTIVE else sz('W', 'oW')}))"};
+                int i = max(bW - (int)w0, 0);
+                const int end = min(eW - (int)w0, width);
                 for (; i + 4 <= end; i += 4) vstore4(vload4(0, sum + i) + v, 0, sum + i);
                 for (; i < end; i++) sum[i] += v;
-            }
             }
             }
 </%def>

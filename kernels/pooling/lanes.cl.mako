@@ -70,13 +70,19 @@ static inline ${T.acc}${W} every${step}_${phase}_${T.name}(__global const ${T.c}
         #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
         for (; w < ${SIZE}; w++) { ${one("w")} }
 </%def>
-## runs: a row of inputs in blocks of 64 from w0 on, whose gradients the statements add() leave in sum[]; outputs low .. top of a row of
-## outputs have windows in the block.
-<%def name="runs(T, W, K, S, P, L, add, to)">\
+## wide: the statements take(p) for the elements from the pointer `line` on of the W-axis window [bW, eW), as vectors of W of them from p on. The last vector
+## may hold elements of the one before it again: take(p, again) gets the number of those.
+<%def name="wide(W, take)">\
+            int i = bW;
+            for (; i + ${W} <= eW; i += ${W}) { ${take("i", "")} }
+            if (i < eW) { ${take(f"eW - {W}", f"i - eW + {W}")} }
+</%def>
+## runs: a row of inputs in blocks of 64 from w0 on, whose gradients the statements add() leave in sum[]; the declarations `reach` say which outputs of a row
+## of outputs have windows in the block.
+<%def name="runs(T, W, add, reach, to)">\
         for (long w0 = 0; w0 < NW; w0 += 64) {
             const int width = (int)min(64L, NW - w0);
-            const int top = (int)min(OW - 1, (w0 + width - 1 + ${P["W"]}) / ${S["W"]});
-            const int low = (int)max(0L, (w0 + ${P["W"] - (K["W"] - 1) * L["W"] + S["W"] - 1}) / ${S["W"]});
+            ${reach}
             ${T.acc} sum[64];
             for (int l = 0; l < ${64 // W}; l++) vstore${W}((${T.acc}${W})(0), l, sum);
             ${add()}

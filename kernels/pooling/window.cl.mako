@@ -42,6 +42,28 @@
         if (o${a} < 0 || o${a} >= (int)O${a}) continue;
 % endif
 </%def>
+## span: b<axis> and e<axis>, the first input of the window of output o<axis> and its end, both inside the input; without dilation
+<%def name="span(a, K, S, P, ADAPTIVE, INSIDE)">
+% if ADAPTIVE:
+<% first, end = bounds(a, f"({whole(ADAPTIVE)})o{a}", ADAPTIVE) %>\
+        const int b${a} = (int)(${first}), e${a} = (int)(${end});
+% elif INSIDE[a]:
+        const int b${a} = (int)o${a} * ${S[a]} - ${P[a]}, e${a} = b${a} + ${K[a]};
+% else:
+        const int b${a} = max((int)o${a} * ${S[a]} - ${P[a]}, 0), e${a} = min((int)o${a} * ${S[a]} - ${P[a]} + ${K[a]}, (int)N${a});
+% endif
+</%def>
+## outer: l<axis> and t<axis>, the first and the last output whose windows hold an input from i (an expression) to `until`; without dilation
+<%def name="outer(a, K, S, P, ADAPTIVE, i=None, until=None)">
+<%
+    i = i or f"i{a}"
+    until = until or i
+    low, top = (outputs(a, ADAPTIVE)[n].replace(f"i{a}", f"({whole(ADAPTIVE)})({e})") for n, e in enumerate((i, until)))
+    if not ADAPTIVE:
+        low, top = f"({i} + {P[a]} < {K[a]} ? 0 : ({i} + {P[a] - K[a]}) / {S[a]} + 1)", f"min((int)(({until} + {P[a]}) / {S[a]} + 1), (int)O{a})"
+%>\
+        const ${whole(ADAPTIVE)} l${a} = (${whole(ADAPTIVE)})${low}, t${a} = (${whole(ADAPTIVE)})(${top}) - 1;
+</%def>
 ## first: the first input of the window of output o (an expression) along an axis
 <%def name="first(a, o, S, P, L, ADAPTIVE)">\
 % if ADAPTIVE:

@@ -45,10 +45,8 @@ __kernel void fold(IN(${C}, x), OUT(${C}, y), const long rows, const long IH, co
                         vstore${W}(vload${W}(0, sum + w) + ldv_${T.name}(from + left + w), 0, sum + w);
                     for (; w < hi; w++) sum[w] += ${T.load}(from, left + w);
 % else:
-                    for (int w = 0; w < m; w++) {
-                        const long b = (left + w) / SW;
-                        if (left + w >= 0 && b < LW && b * SW == left + w) sum[w] += ${T.load}(from, b);
-                    }
+                    const long b1 = left + m > 0 ? min(LW, (left + m - 1) / SW + 1) : 0;
+                    for (long b = (max(left, 0L) + SW - 1) / SW; b < b1; b++) sum[b * SW - left] += ${T.load}(from, b);
 % endif
                 }
             }
