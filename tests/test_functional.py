@@ -199,6 +199,66 @@ def test_pooling_indices_and_unpooling(nd):
     close(many[1], getattr(TF, f"adaptive_max_pool{nd}d")(torch.tensor(x), 3, return_indices=True)[1], 0)
 
 
+@pytest.mark.parametrize("name, shape, args, kwargs", [
+    ("adaptive_max_pool1d", (3, 2, 40), (3,), {}), ("adaptive_avg_pool1d", (3, 2, 40), (3,), {}), ("adaptive_max_pool2d", (2, 3, 11, 26), ((4, 3),), {}),
+    ("adaptive_avg_pool2d", (2, 3, 11, 26), ((4, 3),), {}), ("adaptive_max_pool2d", (2, 3, 9, 70), (1,), {}),
+    ("max_pool1d", (3, 2, 90), (41, 5, 20), {"ceil_mode": True}), ("avg_pool1d", (3, 2, 90), (41, 5, 20), {"count_include_pad": False}),
+    ("avg_pool2d", (2, 2, 9, 70), ((3, 40), (2, 7), (1, 20)), {}), ("avg_pool2d", (2, 2, 9, 70), (7,), {"ceil_mode": True})])
+def test_pooling_over_wide_windows(name, shape, args, kwargs):
+    """Many elements of a window at a time; ties and NaN come out where PyTorch has them."""
+    x = np.random.default_rng(len(name)).integers(-9, 9, shape).astype("f")
+    if "max" in name:
+        x.reshape(-1)[[5, 7, 300 % x.size]] = np.nan
+        kwargs = dict(kwargs, return_indices=True)
+    a, b = clnn.tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
+    got, want = getattr(F, name)(a, *args, **kwargs), getattr(TF, name)(b, *args, **kwargs)
+    if "max" in name:
+        close(got[1], want[1], 0)
+        got, want = got[0], want[0]
+    close(got, want, 1e-5)
+    g = np.random.default_rng(1).normal(0, 1, want.shape).astype("f")
+    got.backward(clnn.tensor(g))
+    want.backward(torch.tensor(g))
+    close(a.grad, b.grad, 1e-5)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_embedding_bags(mode, ragged):
+    """Rows of several vectors and a rest; empty bags, a row left out, scales."""
+    rng = np.random.default_rng(9)
+    rows, index, offsets = rng.normal(0, 1, (11, 45)).astype("f"), rng.integers(0, 11, (4, 6)), np.array([0, 3, 3, 20, 24])
+    kwargs = [dict(mode=mode), dict(mode=mode, padding_idx=int(index[0, 0]))]
+    if mode == "sum":
+        kwargs.append(dict(mode=mode, padding_idx=2, per_sample_weights=rng.normal(0, 1, index.size if ragged else index.shape).astype("f")))
+    for options in kwargs:
+        def run(lib, leaf):
+            table, scales = leaf(rows), options.get("per_sample_weights")
+            more = dict(options, include_last_offset=True, offsets=lib.tensor(offsets)) if ragged else dict(options)
+            if scales is not None:
+                scales = more["per_sample_weights"] = leaf(scales)
+            out = lib.nn.functional.embedding_bag(lib.tensor(index.reshape(-1) if ragged else index), table, **more)
+            (out * out).sum().backward()
+            return out, table.grad, *([] if scales is None else [scales.grad])
+        for got, want in zip(run(clnn, lambda v: clnn.tensor(v, requires_grad=True)), run(torch, lambda v: torch.tensor(v, requires_grad=True))):
+            close(got, want, 1e-5, str(options))
+
+
+def test_embedding_bags_by_frequency():
+    """As the rows that they are made of have it; PyTorch 2.13 takes the counts of other rows here."""
+    index, grads = clnn.tensor([[1, 2, 1], [0, 1, 2]]), []
+    for bags in (lambda w: F.embedding_bag(index, w, mode="sum", scale_grad_by_freq=True), lambda w: F.embedding(index, w, scale_grad_by_freq=True).sum(1)):
+        table = clnn.ones(4, 3, requires_grad=True)
+        (bags(table) * clnn.tensor([[1.], [10.]])).sum().backward()
+        grads.append(table.grad)
+    close(grads[0], torch.tensor(grads[1].numpy()), 1e-6)
+
+
+def test_embedding_bags_check_their_offsets():
+    with pytest.raises((RuntimeError, IndexError), match="offsets have to begin with 0"):
+        F.embedding_bag(clnn.tensor([1, 0]), clnn.ones(2, 3), clnn.tensor([0, 5])).tolist()
+
+
 @pytest.mark.parametrize("size", [4, 5, 8])
 def test_pooling_of_narrow_rows(size):
     """Two and four outputs to a row: vectors of as many lanes."""

@@ -9,7 +9,7 @@ from .._tensor.tensor import write
 from ..core import dtype as dt
 from ..core.shape import Size
 from ..graph.op import REGISTRY
-from . import _scatter
+from . import _bags, _scatter
 from .creation import arange
 from .indexing import _add_rows
 from .selection import where
@@ -125,14 +125,7 @@ def _bag_samples():
             ((two, table), {"mode": "sum", "per_sample_weights": rng.normal(0, 1, (2, 3))})]
 
 
-@composite("embedding_bag", method=False, torch="nn.functional.embedding_bag", samples=_bag_samples)
-def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean", sparse=False,
-                  per_sample_weights=None, include_last_offset=False, padding_idx=None):
-    """Sum, mean or maximum of the rows of each bag: ``input`` ``(B, N)``, or ``(N)`` with the start of each bag in ``offsets`` ``(B)``.
-
-    ``per_sample_weights`` (mode ``"sum"``) scale the rows; the row ``padding_idx`` is left out. Empty bags give zeros.
-    """
-    _check("embedding_bag", input, weight)
+def _check_bags(input, weight, offsets, by_frequency, mode, sparse, per_sample_weights, include_last):
     if not weight.dtype.is_floating_point:
         raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got "
                            f"{weight.type()} instead (while checking arguments for embedding_bag)")
@@ -140,6 +133,8 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
         raise ValueError(f"mode has to be one of sum, mean or max; got {mode!r}")
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
+    if mode == "max" and by_frequency:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
     if per_sample_weights is not None:
         if mode != "sum":
             raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
@@ -152,18 +147,73 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
                          f"offsets of type {type(offsets)}")
     if input.ndim == 1 and offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
+    if input.ndim == 1 and offsets.ndim != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    if include_last and offsets is not None and not offsets._numel:
+        raise RuntimeError("include_last_offset: number of offset should be at least 1")
     if input.ndim not in (1, 2):
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
+
+
+@composite("embedding_bag", method=False, torch="nn.functional.embedding_bag", samples=_bag_samples)
+def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean", sparse=False,
+                  per_sample_weights=None, include_last_offset=False, padding_idx=None):
+    """Sum, mean or maximum of the rows of each bag: ``input`` ``(B, N)``, or ``(N)`` with the start of each bag in ``offsets`` ``(B)``.
+
+    ``per_sample_weights`` (mode ``"sum"``) scale the rows; the row ``padding_idx`` is left out. Empty bags give zeros.
+    """
+    _check("embedding_bag", input, weight)
+    _check_bags(input, weight, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset)
     padding = _padding("embedding_bag", padding_idx, weight.shape[0])
     if max_norm is not None:
         _limit_norms(input, weight, max_norm, norm_type)
-    rows = _embedding(weight, input, padding, bool(scale_grad_by_freq), tuple(weight.shape), bool(sparse))
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(-1)
+    args = (input, offsets, per_sample_weights, padding, bool(scale_grad_by_freq), mode, bool(include_last_offset))
+    return _bags_of_rows(weight, *args, True) if sparse else _bag(weight, *args)
+
+
+def _bags_of_rows(weight, input, offsets, scales, padding, by_frequency, mode, include_last, sparse=False):
+    """``_bag`` of differentiable operators: the rows, scaled, and then reduced."""
+    rows = _embedding(weight, input, padding, by_frequency, tuple(weight.shape), sparse)
+    if scales is not None:
+        rows = rows * scales.unsqueeze(-1)
     keep = None if padding < 0 else (input != padding).unsqueeze(-1)
-    if input.ndim == 2:
-        return _even_bags(rows, keep, mode)
-    return _ragged_bags(rows, keep, mode, offsets, include_last_offset)
+    return _even_bags(rows, keep, mode) if offsets is None else _ragged_bags(rows, keep, mode, offsets, include_last)
+
+
+def _bag_numbers(count, offsets, include_last):
+    """The number of the bag of each of ``count`` elements."""
+    starts = (offsets[:-1] if include_last else offsets).to(dt.int64).contiguous()
+    return REGISTRY["searchsorted"].fn(starts, arange(count, device=offsets.device), right=True) - 1
+
+
+def _bag_gradients(g, weight, input, offsets, scales, padding, by_frequency, mode, include_last, kept, needs):
+    """Gradients of ``_bag`` by the table and by the scales."""
+    if mode == "max":
+        g, at = where(kept < 0, 0.0, g), where(kept < 0, 0, kept).to(dt.int64)
+        return g.new_zeros(weight.shape).scatter_add(0, at, g), None
+    by_scale = _bags.scale_gradient(g, weight, input, offsets, scales, padding, include_last) if needs[1] else None
+    if not needs[0]:
+        return None, by_scale
+    if by_frequency:
+        often = (1.0 / _counts(input, weight.shape[0], weight.dtype)).index_select(0, input.reshape(-1)).reshape(tuple(input.shape))
+        scales = often if scales is None else scales * often
+    share = kept if mode == "mean" else None
+    if _scatter.on_cpu(g._storage.device):
+        return _bags.table_gradient(g, weight, input, offsets, scales, share, padding, include_last), by_scale
+    g = g if share is None else g * share.unsqueeze(1)           # the gradients of all rows, which are sorted
+    rows = g.unsqueeze(1).expand(-1, input.shape[1], -1) if offsets is None else g.index_select(0, _bag_numbers(input._numel, offsets, include_last))
+    rows = rows if scales is None else rows * scales.unsqueeze(-1)
+    return _table_grad(rows, input, padding, False, tuple(weight.shape), False), by_scale
+
+
+@kernel("_bag", method=False, repeat=True, outputs=("out", "kept"), public=1, decompose=_bags_of_rows, vjp={
+    "weight, scales": lambda g, weight, input, offsets, scales, padding, by_frequency, mode, include_last, kept, needs: _bag_gradients(
+        g, weight, input, offsets, scales, padding, by_frequency, mode, include_last, kept, needs)})
+def _bag(weight, input, offsets, scales, padding, by_frequency, mode, include_last):
+    return _bags.forward(weight, input, offsets, scales, padding, mode, include_last)
+
+
+_bag.op.grad_name = "EmbeddingBagBackward0"
 
 
 def _even_bags(rows, keep, mode):
@@ -180,11 +230,8 @@ def _even_bags(rows, keep, mode):
 
 
 def _ragged_bags(rows, keep, mode, offsets, include_last):
-    bags = offsets.shape[0] - (1 if include_last else 0)
-    n = rows.shape[0]
-    starts = (offsets[:bags] if include_last else offsets).to(dt.int64).contiguous()
-    bag = REGISTRY["searchsorted"].fn(starts, arange(n, device=rows.device), right=True) - 1
-    shape = (bags, rows.shape[1])
+    bags, n = offsets.shape[0] - (1 if include_last else 0), rows.shape[0]
+    bag, shape = _bag_numbers(n, offsets, include_last), (bags, rows.shape[1])
     if mode == "max":
         x = rows if keep is None else where(keep, rows, float("-inf"))
         best = rows.new_full(shape, float("-inf")).scatter_reduce(0, bag.unsqueeze(1).expand(tuple(rows.shape)), x, "amax", include_self=True)
