@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import clnn
-from clnn.runtime import inline
+from clnn.runtime import inline, templates
 from clnn.runtime.device import default_device
 
 
@@ -146,3 +146,16 @@ def test_the_switch(side, on):
     assert done.returncode == 0, done.stderr
     used, left, names = done.stdout.split(" ", 2)
     assert used == str(on == "1") and left == "False" and "basic-" not in names
+
+
+def test_the_first_template_may_compute_in_double(tmp_path, monkeypatch):
+    (tmp_path / "t.cl.mako").write_text('<%inherit file="/base.cl.mako"/>\n__kernel void k(__global double* x) { x[0] = 1; }\n')
+    from mako.lookup import TemplateLookup
+    lookup = TemplateLookup([str(tmp_path), str(templates.kernels_dir())], strict_undefined=True)
+    monkeypatch.setattr(templates, "_lookup", lambda: lookup)
+    templates._base.cache_clear()
+    found = []
+    first = threading.Thread(target=lambda: found.append(templates.render("t", dict(USE_FP64=True))), daemon=True)
+    first.start()
+    first.join(20)
+    assert found and "__kernel void k" in found[0]

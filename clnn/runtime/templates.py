@@ -68,13 +68,14 @@ def render(path: str, params: dict, device=None) -> str:
     context["COMMON"] = _base(bool(context["USE_FP64"]))
     try:
         with _lock:  # Mako compiles lazily and its lookup is not safe across threads
-            return prune(_lookup().get_template(path + ".cl.mako").render(**context))
+            text = _lookup().get_template(path + ".cl.mako").render(**context)
     except exceptions.TopLevelLookupException:
         raise KernelBuildError(f"no kernel template {path!r} in {kernels_dir()}") from None
     except Exception as exc:
         shown = ", ".join(f"{k}={v!r}" for k, v in params.items()) or "none"
         raise KernelBuildError(f"{path}: template does not render: {type(exc).__name__}: {exc}\n  parameters: {shown}\n"
                                + _template_lines(path, exc)) from exc
+    return prune(text)      # without the lock, which rendering the other base takes
 
 
 def _template_lines(path, exc) -> str:
