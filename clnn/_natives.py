@@ -1,6 +1,8 @@
 """PyTorch's functions under its layers: ``native_layer_norm`` and its like, as graphs and older programs call them, with the statistics that they return."""
 from __future__ import annotations
 
+import math
+
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
 from .core.shape import wrap_dim
@@ -39,7 +41,7 @@ def _native_batch_norm_legit(input, weight, bias, *rest):
 
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """(group_norm, mean, 1 / standard deviation) of ``input`` as (N, C, HxW); the statistics have the shape (N, group)."""
-    var, mean = _fn("var_mean")(input.reshape(N, group, -1), 2, correction=0)
+    var, mean = _fn("var_mean")(input.reshape(N, group, C // group * HxW), 2, correction=0)
     out = _fn("group_norm")(input.reshape(N, C, HxW), group, weight, bias, eps)
     return out.reshape(input.shape), mean, (var + eps).rsqrt()
 
@@ -136,13 +138,13 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
     if mode != 0:
         raise ValueError("Unknown hash_tensor mode")
     dims = sorted({d % max(1, input.ndim) for d in ((dim,) if isinstance(dim, int) else dim)} or range(input.ndim))
-    if any(not input.shape[d] for d in dims):
+    if input.ndim and any(not input.shape[d] for d in dims):
         raise IndexError(f"hash_tensor: Expected reduction dim {dims[0]} to have non-zero size.")
     bits = input.to(dt.float64).view(dt.int64) if input.dtype.is_floating_point else input.to(dt.int64)
     if not input.ndim:
         return bits.view(dt.uint64)
     kept = [d for d in range(input.ndim) if d not in dims]
-    rows = bits.permute(*kept, *dims).reshape([input.shape[d] for d in kept] + [-1])
+    rows = bits.permute(*kept, *dims).reshape([input.shape[d] for d in kept] + [math.prod(input.shape[d] for d in dims)])
     while rows.shape[-1] > 1:                                   # halves on each other; the odd element stays
         n = rows.shape[-1] // 2
         low = rows[..., :n] ^ rows[..., n:2 * n]

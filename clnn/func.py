@@ -15,11 +15,21 @@ from clnn._vmap import vmap
 from clnn._vmap.batched import spread, stripped, wrap
 from clnn._vmap.levels import active, entered
 from clnn.autograd.forward_ad import pushforward
-from clnn.nn.utils.stateless import functional_call
+from clnn.nn.utils import stateless
 from clnn.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = ["functional_call", "stack_module_state", "grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian", "vmap", "linearize",
            "functionalize", "replace_all_batch_norm_modules_"]
+
+
+def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
+    """Call a module as if its parameters and buffers were the given tensors: see :func:`clnn.nn.utils.stateless.functional_call`.
+
+    Example:
+        >>> clnn.func.functional_call(clnn.nn.Linear(2, 1, bias=False), {"weight": clnn.ones(1, 2)}, clnn.tensor([1., 2.]))
+        tensor([3.])
+    """
+    return stateless.functional_call(module, parameter_and_buffer_dicts, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
 # -- variables of one differentiation -----------------------------------------------------------------------------------------------

@@ -393,6 +393,7 @@ SEARCH = {
     "bincount empty": lambda L: L.bincount(L.tensor(A([], np.int64))),
     "histc": lambda L: L.histc(L.tensor(A([1., 2, 1, np.nan, 3, 4, 0])), 4, 0, 3),
     "histc auto": lambda L: L.histc(L.tensor(floats(1000).astype(np.float32)), 10),
+    "histc on edges": lambda L: L.histc(L.arange(-20, 21) / 10, 40, -2, 2), "histogram on edges": lambda L: L.histogram(L.arange(-20, 21) / 10, 40, range=(-2., 2.)),
     "isin": lambda L: L.isin(L.tensor(ints(9, 3, 4)), L.tensor(A([1, 2, 8]))),
     "isin invert": lambda L: L.isin(L.tensor(ints(9, 3, 4)), 3, invert=True),
 }
@@ -490,3 +491,22 @@ def test_gather_in_blocks_of_columns(monkeypatch, shape, rows):
     dim = len(shape) - 2
     a, i = floats(*shape), ints(shape[dim], *shape[:dim], rows, shape[-1])
     same(host(clnn.tensor(a).gather(dim, clnn.tensor(i))), host(torch.tensor(a).gather(dim, torch.tensor(i))))
+
+
+def test_an_index_of_rank_0_selects_a_view():
+    def call(L):
+        x = L.arange(12.).reshape(3, 4).requires_grad_()
+        y = x * 1
+        y[L.tensor(1)].zero_()
+        y[:, L.tensor(2, dtype=L.int32)].add_(3)
+        y[np.array(2)].mul_(2)
+        y[..., L.tensor(-1), None].neg_()
+        (y * y).sum().backward()
+        return y.detach(), x.grad, y[L.tensor(0)]._is_view(), y[L.tensor(True)]._is_view()
+    (mine, gradient, *views), (theirs, wanted, *known) = call(clnn), call(torch)
+    same(host(mine), host(theirs))
+    same(host(gradient), host(wanted))
+    assert views == known
+    assert clnn.vmap(lambda r, i: r[i])(clnn.arange(6).reshape(2, 3), clnn.tensor([1, 2])).tolist() == [1, 5]
+    with pytest.raises(IndexError, match="index 5 is out of bounds for dimension 0 with size 3"):
+        clnn.zeros(3)[clnn.tensor(5)]

@@ -72,6 +72,8 @@ def test_ties_nan_and_infinities():
         check("x." + text, a)
     for text in ("logsumexp(1)", "logsumexp(0)", "norm(dim=1)", "norm(inf, 1)", "nansum()", "nanmean(1)", "logcumsumexp(1)", "sum(1)", "var(1)"):
         check("x." + text, a)
+    for text in ("nansum(1, dtype=T.int64)", "any([], True)", "all(())", "double().norm(2, 1, True, T.float64)"):
+        check("x." + text, np.where(np.isinf(a), 2, a))
 
 
 @pytest.mark.parametrize("text", ["sum()", "sum(1)", "sum(0)", "mean(1)", "prod()", "prod(1)", "any()", "all()", "any(1)", "all(0)", "max(0)",

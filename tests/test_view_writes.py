@@ -87,3 +87,38 @@ def test_gradients_are_no_views():
         g, = t.autograd.grad((x.view(2, 3).t() * 2).sum(), x)
         return g._is_view(), g.add_(t.ones((), requires_grad=True))
     assert_same(write)
+
+
+TRIVIAL = {"repeat": lambda t, x: x.repeat(1, 1), "tile": lambda t, x: x.tile(1), "repeat_interleave": lambda t, x: x.repeat_interleave(1, 0),
+           "pixel_shuffle": lambda t, x: t.nn.functional.pixel_shuffle(x.view(1, 1, 2, 3), 1), "chain_matmul": lambda t, x: t.chain_matmul(x),
+           "pixel_unshuffle": lambda t, x: t.nn.functional.pixel_unshuffle(x.view(1, 1, 2, 3), 1), "diff": lambda t, x: x.diff(n=0),
+           "channel_shuffle": lambda t, x: t.nn.functional.channel_shuffle(x.view(1, 2, 3), 2), "roll": lambda t, x: x.roll(0, 0),
+           "flip": lambda t, x: x.flip([]), "pad": lambda t, x: t.nn.functional.pad(x, (0, 0)), "cat": lambda t, x: t.cat([x])}
+
+
+@pytest.mark.parametrize("name", TRIVIAL)
+def test_results_share_no_memory(name):
+    """Also where an operator has nothing to do, a write to its result leaves its input as it was."""
+    def write(t):
+        x = t.arange(6.).view(2, 3)
+        return TRIVIAL[name](t, x).zero_(), x
+    assert_same(write)
+
+
+def _region_of_a_written_tensor(t):
+    x = t.arange(12., requires_grad=True)
+    y = (x * 1).view(3, 4).t()[1:]
+    z = y.as_strided((2, 2), (4, 1), 1)
+    y.mul_(2)
+    (z * z).sum().backward()
+    return z, x.grad, z.grad_fn.name()
+
+
+def _mirrored(t):
+    x = t.arange(24.).view(2, 3, 4).permute(2, 0, 1)
+    return x.flip(0, 2), x.flip(0).stride(), x.flip(1).permute(1, 2, 0).view(-1)
+
+
+@pytest.mark.parametrize("call", [_region_of_a_written_tensor, _mirrored, lambda t: t.zeros(3, 0).expand(2, 3, 0).sub_(1)])
+def test_layouts(call):
+    assert_same(call)

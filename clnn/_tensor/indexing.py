@@ -9,7 +9,10 @@ import numpy as np
 from ..core import dtype as dt
 from ..core.shape import contiguous_strides
 from ..core.warn import warn
+from ..graph.node import Storage
 from ..graph.op import REGISTRY
+from ..runtime import capture
+from . import wrapped
 from .declare import view
 from .device import public
 from .grad_mode import state
@@ -109,7 +112,7 @@ def _as_item(item, x):
         return item != 0 if item.dtype is dt.uint8 else item
     if isinstance(item, (bool, np.bool_)):
         return REGISTRY["_host_index"].fn(np.asarray(bool(item)), x)
-    if isinstance(item, (int, np.integer)):
+    if isinstance(item, (int, np.integer)) or isinstance(item, np.ndarray) and not item.shape and item.dtype.kind in "iu":
         return int(item)
     if isinstance(item, (list, tuple, range, np.ndarray)):
         return _from_host(item, x)
@@ -168,13 +171,19 @@ def _parts(index):
 _PARTS = (Tensor, list, tuple, slice, np.ndarray)
 
 
-def parse(x, index):
-    """(view after the basic parts, one Tensor or None per dimension of it)."""
+def _selects(t):
+    """Whether an index selects as an int does: its number is read, and ``x[t]`` is a view. Graphs and batches of samples go without the number."""
+    return (not t.shape and t.dtype is not dt.bool_ and isinstance(t._storage, Storage) and t._storage.device.kind != "meta"
+            and capture.active is None and not wrapped.local.modes)
+
+
+def parse(x, index, view=True):
+    """(view after the basic parts, one Tensor or None per dimension of it). Without ``view``, no numbers are read that a gather takes as well."""
     items = [_as_item(i, x) for i in _parts(index)]
     tensors = [i for i in items if isinstance(i, Tensor)]
-    if len(tensors) > 1 or (tensors and any(isinstance(i, int) for i in items)):
-        # a 0-d integer tensor selects, as an int does: it must not move the dimensions that other tensors make
-        items = [int(i) if isinstance(i, Tensor) and not i.shape and i.dtype is not dt.bool_ else i for i in items]
+    mixed = len(tensors) > 1 or tensors and any(isinstance(i, int) for i in items)      # it must not move the dimensions that other tensors make
+    items = [int(i) if isinstance(i, Tensor) and (mixed and not i.shape and i.dtype is not dt.bool_ or view and _selects(i)) else i
+             for i in items]
     spec, found, d = [], {}, 0
     for item in _expand_ellipsis(items, x):
         if item is None:
@@ -255,11 +264,11 @@ def _basic(x, index):
 
 
 def getitem(x, index):
-    """``x[index]``: a view for ints, slices, None and Ellipsis; a copy as soon as a tensor, list, array or mask takes part."""
+    """``x[index]``: a view for ints (integer tensors of rank 0, too), slices, None and Ellipsis; a copy as soon as any other tensor, a list or mask takes part."""
     view = _basic(x, index)
     if view is not None:
         return view
-    if isinstance(index, Tensor) and index.dtype is dt.int64 and x.shape and x.shape[0] and index._storage.device is x._storage.device:
+    if isinstance(index, Tensor) and index.dtype is dt.int64 and index.shape and x.shape and x.shape[0] and index._storage.device is x._storage.device:
         return REGISTRY["_index_rows"].fn(x, index, x.shape, 0, 1, True, "index")
     base, indices = parse(x, index)
     if indices is None:
@@ -271,7 +280,7 @@ def setitem(x, index, value):
     """``x[index] = value``; the value is broadcast and converted to the dtype of ``x``."""
     base, indices = _basic(x, index), None
     if base is None:
-        base, indices = parse(x, index)
+        base, indices = parse(x, index, view=False)
     if base._strides == x._strides and base.shape == x.shape and base._offset == x._offset:
         base = x                                                # all of it: no view of a view
     if isinstance(value, Tensor):
@@ -296,7 +305,7 @@ def _assign(target, value):
         return
     while len(value.shape) > len(target.shape) and value.shape[0] == 1:
         value = value.squeeze(0)
-    if 0 in target.shape and value._numel <= 1:
+    if 0 in target.shape and value._numel == 1:
         return
     if len(value.shape) > len(target.shape):
         raise RuntimeError(f"expand(CPU{value.type().rsplit('.', 1)[-1]}{{{list(value.shape)}}}, size={list(target.shape)}): the number of "

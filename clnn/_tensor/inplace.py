@@ -64,7 +64,7 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
         strides = target._strides
     except NoStrides:
         return target._become(result, name)
-    if 0 in strides and any(s == 0 and n > 1 for s, n in zip(strides, target.shape)):
+    if 0 in strides and target._numel and any(s == 0 and n > 1 for s, n in zip(strides, target.shape)):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
     if state.grad and (target._rg or result._rg):
@@ -280,7 +280,7 @@ def set_out(out, result, inputs=()):
     if result.dtype.category > out.dtype.category:
         raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type {type_name(out.dtype)}")
     result = result.to(out.dtype)
-    if 0 in out._strides and any(s == 0 and n > 1 for s, n in zip(out._strides, out.shape)):
+    if 0 in out._strides and out._numel and any(s == 0 and n > 1 for s, n in zip(out._strides, out.shape)):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
     if out.shape != result.shape:

@@ -100,6 +100,8 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         >>> clnn.tensor([3., 4.]).norm()
         tensor(5.)
     """
+    if isinstance(out, dt.dtype):                               # the method has no ``out``: ``x.norm(2, 1, True, clnn.float64)``
+        out, dtype = None, out
     if p == "nuc":
         from .linalg import matrix_norm
         return set_out(out, matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim))

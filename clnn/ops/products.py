@@ -335,7 +335,7 @@ def multi_dot(tensors):
 def chain_matmul(*matrices):
     """Product of a chain of matrices."""
     matrices = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
-    return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
+    return matrices[0].clone() if len(matrices) == 1 else multi_dot(matrices)
 
 
 @composite("matrix_power", complex=True, numpy=lambda x, n: np.linalg.matrix_power(x, n),

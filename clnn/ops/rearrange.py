@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._tensor import formats
 from .._tensor.declare import composite, kernel
 from .._tensor.tensor import Tensor, copy, make_view
 from ..core.shape import wrap_dim, wrap_dims
 from .creation import tensor
 from .indexing import _index_rows, _values
 from .joining import cat
-from .views import _numbers
+from .views import _numbers, owned
 
 
 # -- order of dimensions ----------------------------------------------------------------------------------------------------------------
@@ -39,7 +40,8 @@ def _flip(input, dims):
     strides = tuple(-s if d in dims else s for d, s in enumerate(input._strides))
     offset = input._offset + sum((input.shape[d] - 1) * input._strides[d] for d in dims if input.shape[d])
     input._storage.buffer()
-    return copy(make_view(input, input.shape, strides, offset))
+    mirrored, order = make_view(input, input.shape, strides, offset), None if input._dense else formats.preserved(input)
+    return copy(mirrored) if order is None else formats.reordered(mirrored, order)
 
 
 _flip.op.grad_name = "FlipBackward0"
@@ -128,7 +130,7 @@ def repeat(input, *sizes):
     inner = [n for s in shape for n in (1, s)]
     wide = [n for r, s in zip(sizes, shape) for n in (r, s)]
     r = input.reshape(inner).expand(wide)
-    return r.reshape([a * s for a, s in zip(sizes, shape)]).contiguous()
+    return owned(r.reshape([a * s for a, s in zip(sizes, shape)]).contiguous(), input)
 
 
 @composite("tile", complex=True, numpy=np.tile, samples=lambda: [((_values(2, 3), (2, 1)), {}), ((_values(2, 3), (2,)), {}), ((_values(3), (2, 2)), {})])
@@ -154,7 +156,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
             raise RuntimeError("Repeats must be non-negative")
         size = x.shape[d]
         wide = x.unsqueeze(d + 1).expand((*x.shape[:d + 1], repeats, *x.shape[d + 1:]))
-        return wide.contiguous().reshape((*x.shape[:d], size * repeats, *x.shape[d + 1:]))
+        return owned(wide.contiguous().reshape((*x.shape[:d], size * repeats, *x.shape[d + 1:])), input)
     counts = repeats.detach().numpy() if isinstance(repeats, Tensor) else np.asarray(repeats)
     if counts.ndim != 1 or counts.size != x.shape[d]:
         raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "

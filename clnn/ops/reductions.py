@@ -191,6 +191,8 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum in which NaN counts as zero."""
     if not input.dtype.is_floating_point:
         return sum(input, dim, keepdim, dtype=dtype)
+    if dtype is not None and not dtype.is_floating_point:       # which has no NaN
+        return sum(_where(input.isnan(), 0.0, input), dim, keepdim, dtype=dtype)
     return _nansum(input.to(_sum_dtype(input, dtype)), dims_of(dim, len(input.shape)), keepdim)
 
 
@@ -343,6 +345,8 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 def _truth(spec, input, dim, keepdim, empty):
     dims = dims_of(dim, len(input.shape))
     row = dt.uint8 if input.dtype is dt.uint8 else dt.bool_
+    if isinstance(dim, (list, tuple)) and not dim:              # no dimension, where other reductions take all
+        return (input.detach() != 0).to(row)
     if 0 in input.shape:
         return _filled(reduced_shape(input.shape, dims, keepdim), empty, row, input._storage.device)
     return fold(spec, input if input.dtype is dt.bool_ else input.detach() != 0, dims, keepdim, dt.int32, row)

@@ -330,7 +330,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
         m = max(input.shape[d] - 1, 0)
         later, earlier = (_slice(input, d, 1, m), _slice(input, d, 0, m)) if m else (_slice(input, d, 0, 0),) * 2
         input = later ^ earlier if input.dtype is dt.bool_ else later - earlier
-    return input
+    return input if n else input.clone()
 
 
 def _np_trapezoid(y, x=None, *, dx=1.0, dim=-1):

@@ -11,7 +11,7 @@ from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size, wrap_dim
 from . import _radix, _scatter
-from .creation import arange, filled, tensor
+from .creation import arange, filled, linspace, tensor
 from .indexing import _deliver, _index_rows, _values
 from .reductions import MAX, MIN, fold
 from .selection import cast, where
@@ -390,7 +390,8 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
         raise RuntimeError("histc: max must be larger than min")
     work = dt.float64 if input.dtype is dt.float64 else dt.float32
     x = cast(x, work)
-    place = ((x - low) / (high - low) * bins).floor().clamp(0, bins - 1)
+    span = float(work.np.type(high) - work.np.type(low))
+    place = ((x - low) * float(bins) / span).floor().clamp(0, bins - 1)                   # rounded step by step as PyTorch does
     place = cast(where((x >= low) & (x <= high), place, float(bins)), dt.int32)            # one bin more, for what lies outside
     return _deliver(cast(_tally(place.contiguous(), bins + 1, "histc")[:bins], input.dtype), out)
 
@@ -412,7 +413,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     else:
         low, high = range if range is not None else bounds(x) if x._numel else (0.0, 1.0)
         low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
-        edges = tensor(np.linspace(low, high, bins + 1), dtype=x.dtype, device=input.device)
+        edges = linspace(low, high, bins + 1, dtype=x.dtype, device=input.device)
     count = edges._numel - 1
     inside = (x >= edges[0]) & (x <= edges[-1])
     place = (searchsorted(edges, x, right=True) - 1).clamp(0, count - 1)

@@ -118,6 +118,13 @@ def contiguous(input, memory_format=None):          # noqa: F811
 
 
 Tensor.contiguous = contiguous
+
+
+def owned(result, input):
+    """``result``, which may be a view of ``input`` where there is nothing to rearrange, on memory of its own: a write to it changes nothing else."""
+    return result.clone() if result._storage is input._storage else result
+
+
 _copy_contiguous.op.grad_name = "CloneBackward0"
 
 
@@ -286,7 +293,20 @@ def unflatten(input, dim, sizes):
 
 
 # -- arbitrary strides --------------------------------------------------------------------------------------------------------------
-@view("as_strided", vjp=dict(input=lambda g, input, size, stride, storage_offset: _as_strided_grad(g, input, size, stride, storage_offset)))
+def _region_grad(g, size, stride, offset, home):
+    shape, strides, start, span = home
+    return embed_strided(g, (span,), size, stride, offset).as_strided(shape, strides, start)
+
+
+@view("_as_strided", method=False, vjp=dict(input=_region_grad))
+def _as_strided(input, size, stride, offset, home):
+    return size, stride, offset
+
+
+_as_strided.op.grad_name = "AsStridedBackward0"
+
+
+@composite("as_strided", complex=True)
 def as_strided(input, size, stride, storage_offset=None):
     """A view with given sizes, strides and offset (in elements of the storage)."""
     if len(size) != len(stride):
@@ -301,15 +321,8 @@ def as_strided(input, size, stride, storage_offset=None):
     if last * input.dtype.itemsize > input._storage.nbytes:
         raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {input.dtype.itemsize} "
                            f"requiring a storage size of {last * input.dtype.itemsize} are out of bounds for storage of size {input._storage.nbytes}")
-    return size, stride, offset
-
-
-def _as_strided_grad(g, input, size, stride, storage_offset):
-    size, stride = _numbers(size), _numbers(stride)
-    offset = input._offset if storage_offset is None else storage_offset
-    span = input._storage.nbytes // input.dtype.itemsize
-    flat = embed_strided(g, (span,), size, stride, offset)
-    return flat.as_strided(input.shape, input._strides, input._offset)
+    home = (input.shape, input._strides, input._offset, input._storage.nbytes // input.dtype.itemsize)      # not the input: it may be overwritten
+    return _as_strided(input, size, stride, offset, home)
 
 
 def _overlaps(shape, strides):
