@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import types
+import typing
 
 from .core.config import config
 
@@ -75,13 +76,65 @@ def _block(*args, **kwargs):
     yield
 
 
+def _library(backend=None):
+    """The library that PyTorch was asked to prefer; clnn has kernels of its own."""
+    return backend
+
+
+def _cannot(params, debug=False):
+    """False: attention has one implementation, which takes what PyTorch's takes."""
+    return False
+
+
+class _Attention(typing.NamedTuple):
+    """What attention would be computed of."""
+
+    query: typing.Any
+    key: typing.Any
+    value: typing.Any
+    attn_mask: typing.Any
+    dropout: float
+    is_causal: bool
+    enable_gqa: bool
+
+
+class _Plans:
+    """``cuda.cufft_plan_cache``: plans of Fourier transforms are kernels, which are kept."""
+
+    size, max_size = 0, 4096
+
+    def clear(self):
+        """Nothing is kept here."""
+
+    def __getitem__(self, device):
+        return self
+
+
+class _FastPath(_Switches):
+    """``mha``: whether layers of transformers may take their fast path, which only PyTorch has."""
+
+    def get_fastpath_enabled(self):
+        """What was set."""
+        return vars(self).get("_enabled", True)
+
+    def set_fastpath_enabled(self, value):
+        """Set it."""
+        vars(self)["_enabled"] = value
+
+
 cudnn = _Switches("cudnn", "Accepted: convolutions need no library.", benchmark=False, deterministic=True, enabled=True, allow_tf32=False,
                   benchmark_limit=10, fp32_precision="ieee", version=lambda: None, is_acceptable=lambda tensor: False)
 cuda = _Switches("cuda", "Accepted: sums are always accumulated in float32 or wider.", is_built=lambda: True, sdp_kernel=_block,
                  matmul=_Products(),
                  enable_flash_sdp=lambda enabled: None, enable_mem_efficient_sdp=lambda enabled: None, enable_math_sdp=lambda enabled: None,
                  enable_cudnn_sdp=lambda enabled: None, flash_sdp_enabled=lambda: True, mem_efficient_sdp_enabled=lambda: True,
-                 math_sdp_enabled=lambda: True, cudnn_sdp_enabled=lambda: False, preferred_linalg_library=lambda *a: None)
+                 math_sdp_enabled=lambda: True, cudnn_sdp_enabled=lambda: False, preferred_linalg_library=_library, preferred_blas_library=_library,
+                 preferred_rocm_fa_library=_library, is_flash_attention_available=lambda: False, is_ck_sdpa_available=lambda: False,
+                 can_use_flash_attention=_cannot, can_use_efficient_attention=_cannot, can_use_cudnn_attention=_cannot, SDPAParams=_Attention,
+                 fp16_bf16_reduction_math_sdp_allowed=lambda: False, allow_fp16_bf16_reduction_math_sdp=lambda enabled: None,
+                 cufft_plan_cache=_Plans())
+mha = _FastPath("mha", "Layers of transformers have one path, which is the fast one.", available=True)
+nnpack = _Switches("nnpack", "Not available.", set_flags=lambda _enabled: (False,))
 mps = _Switches("mps", "Not available; the Apple GPU is an OpenCL device.", is_built=lambda: False)
 mkl = _Switches("mkl", "Not available.")
 mkldnn = _Switches("mkldnn", "Not available.", enabled=False, deterministic=True)

@@ -168,6 +168,12 @@ CALLS = {
                                      isinstance(t.ones(1), t.LongTensor), t.ones(1).type(t.DoubleTensor), t.ones(1).type(t.LongTensor).dtype == t.int64],
     "trees": lambda t: [p.tree_map_only(int, lambda v: v + 1, {"a": [1, "x"], "b": (2.0,)}) for p in [t.utils._pytree]]
     + [t.utils._pytree.tree_any(lambda v: v == 2, [1, [2]]), t.utils._pytree.tree_all_only(int, lambda v: v > 0, [1, "a"])],
+    "structures": lambda t: [[s.num_leaves, s.num_nodes, s.type, s.context, s.is_leaf(), isinstance(s, p.TreeSpec), isinstance(s.child(1), p.LeafSpec),
+                              s.unflatten([1, 2, 3]), hash(s) == hash(p.tree_structure([(5, 6), 7])), p.is_namedtuple(s), p.arg_tree_leaves(1, a=[2])]
+                             for p in [t.utils._pytree] for s in [p.tree_structure([(1, 2), 3])]],
+    "parts of calls": lambda t: [t.func.functional_call(t.nn.Identity(), parameter_and_buffer_dicts={}, args=(t.ones(2),)), t.from_dlpack(t.ones(2), copy=True),
+                                 t.native_group_norm(t.ones(0, 2), t.ones(2), t.ones(2), 0, 2, 1, 1, 1e-5)[0].shape,
+                                 [t.backends.mha.set_fastpath_enabled(True), t.backends.mha.get_fastpath_enabled()]],
     "lists by name": lambda t: [t.flip(t.tensor(A), dims=(0, 1)), t.permute(t.tensor(A), dims=(1, 0)), t.tile(t.ones(2), dims=(2,)), t.ones(2).repeat(repeats=(2, 1)),
                                 t.reshape(t.tensor(A), shape=(2, 3)), t.tensor(A).view(size=(6,)), t.broadcast_to(t.ones(2), size=(2, 2)),
                                 t.ones(2).expand(size=(2, -1)), t.ones(2).new_zeros(size=(1, 2)), t.ones(2).new_full(size=(2,), fill_value=3)],

@@ -9,10 +9,27 @@ import enum
 import importlib
 import os
 import types
+import typing
 
 import clnn
 from ._several import DeviceMesh, init_device_mesh, install  # noqa: F401
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore  # noqa: F401
+
+class DistError(RuntimeError):
+    """What fails among processes."""
+
+
+class DistBackendError(DistError):
+    """What fails in a library of communication."""
+
+
+class DistNetworkError(DistError):
+    """What fails in the network."""
+
+
+class DistStoreError(DistError):
+    """What fails in a store of keys."""
+
 
 default_pg_timeout = datetime.timedelta(minutes=30)
 _backend = None
@@ -145,6 +162,7 @@ def new_group(ranks=None, *args, **kwargs):
 
 def get_process_group_ranks(group=None) -> list:
     """``[0]``."""
+    _initialized()
     return [0]
 
 
@@ -153,7 +171,9 @@ def get_group_rank(group, global_rank) -> int:
     return 0
 
 
-get_global_rank = get_group_rank
+def get_global_rank(group, group_rank) -> int:
+    """0."""
+    return 0
 
 
 def get_node_local_rank(fallback_rank=None) -> int:
@@ -175,7 +195,7 @@ def _done(async_op):
     return Work() if async_op else None
 
 
-def barrier(group=None, async_op=False, device_ids=None):
+def barrier(group=None, async_op=False, device_ids=None, timeout=None):
     """Wait for all processes: there is no other."""
     return _done(async_op)
 
@@ -194,12 +214,12 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     return _done(async_op)
 
 
-def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False):
+def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
     """The sum over one process: ``tensor`` stays as it is."""
     return _done(async_op)
 
 
-def broadcast(tensor, src=None, group=None, async_op=False):
+def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     """``tensor`` stays as it is."""
     return _done(async_op)
 
@@ -216,13 +236,13 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
     return _done(async_op)
 
 
-def gather(tensor, gather_list=None, dst=None, group=None, async_op=False):
+def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
     """Copy ``tensor`` into ``gather_list[0]``."""
     _deliver(gather_list or [], [tensor])
     return _done(async_op)
 
 
-def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False):
+def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
     """Copy ``scatter_list[0]`` into ``tensor``."""
     _deliver([tensor], scatter_list or [])
     return _done(async_op)
@@ -251,14 +271,14 @@ def all_gather_object(object_list, obj, group=None):
     object_list[0] = obj
 
 
-def gather_object(obj, object_gather_list=None, dst=None, group=None):
+def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
     """Put ``obj`` into ``object_gather_list[0]``."""
     _initialized()
     if object_gather_list:
         object_gather_list[0] = obj
 
 
-def broadcast_object_list(object_list, src=None, group=None, device=None):
+def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
     """``object_list`` stays as it is."""
     _initialized()
 
@@ -286,18 +306,57 @@ def scatter_object_list(scatter_object_output_list, scatter_object_input_list=No
     scatter_object_output_list[0] = scatter_object_input_list[0]
 
 
-def send(tensor, dst=None, group=None, tag=0):
-    """Raises: there is no other process."""
+def _alone():
     raise RuntimeError("distributed: clnn trains in one process, there is no other to send to or receive from")
 
 
-recv = isend = irecv = send_object_list = recv_object_list = send
+def send(tensor, dst=None, group=None, tag=0, group_dst=None):
+    """Raises: there is no other process."""
+    _alone()
 
 
-def get_process_group_ranks(group=None):
-    """[0]."""
-    _initialized()
-    return [0]
+def recv(tensor, src=None, group=None, tag=0, group_src=None):
+    """Raises: there is no other process."""
+    _alone()
+
+
+def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None, use_batch=False):
+    """Raises: there is no other process."""
+    _alone()
+
+
+def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, use_batch=False):
+    """Raises: there is no other process."""
+    _alone()
+
+
+isend, irecv = send, recv
+
+
+class P2POp(typing.NamedTuple):
+    """One of the operations that :func:`batch_isend_irecv` takes: ``isend`` or ``irecv``, of a tensor and another process."""
+
+    op: typing.Callable
+    tensor: typing.Any
+    peer: int | None = None
+    group: typing.Any = None
+    tag: int = 0
+    group_peer: int | None = None
+
+
+def batch_isend_irecv(p2p_op_list):
+    """All operations of a list, which raise: there is no other process."""
+    return [p2p.op(p2p.tensor, p2p.peer, p2p.group, p2p.tag) for p2p in p2p_op_list]
+
+
+def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
+    """(the one group, the list of all groups)."""
+    return new_group(), [new_group()]
+
+
+def is_backend_available(backend) -> bool:
+    """Whether it is gloo, by whose rules the group of one process works."""
+    return backend.lower() == "gloo"
 
 
 install(__name__)

@@ -1,6 +1,7 @@
 """Nested tuples, lists and dictionaries: taken apart into leaves and put together again."""
 from __future__ import annotations
 
+import dataclasses
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any, NamedTuple
 
@@ -15,9 +16,34 @@ class TreeSpec:
     def __init__(self, kind, keys, children):
         self.kind, self.keys, self.children = kind, keys, children
 
-    @property
-    def num_leaves(self):
-        return 1 if self.kind is _LEAF else sum(c.num_leaves for c in self.children)
+    type = property(lambda self: namedtuple if hasattr(self.kind, "_fields") else None if self.kind is _LEAF else self.kind)
+    context = property(lambda self: self.kind if hasattr(self.kind, "_fields") else list(self.keys) if self._mapping() else self.keys)
+    children_specs = property(lambda self: list(self.children))
+    num_children = property(lambda self: len(self.children))
+    num_leaves = property(lambda self: 1 if self.kind is _LEAF else sum(c.num_leaves for c in self.children))
+    num_nodes = property(lambda self: 1 + sum(c.num_nodes for c in self.children))
+
+    def _mapping(self):
+        return self.kind in (dict, OrderedDict)
+
+    def is_leaf(self):
+        """Whether this is the structure of a leaf."""
+        return self.kind is _LEAF
+
+    def child(self, index):
+        """The structure of one child."""
+        return self.children[index]
+
+    def unflatten(self, leaves):
+        """The tree with these leaves."""
+        return tree_unflatten(leaves, self)
+
+    def flatten_up_to(self, tree):
+        """What stands in a tree in the places of the leaves."""
+        return _aligned(tree, self)
+
+    def __hash__(self):
+        return hash((id(self.kind), self.children))
 
     def __eq__(self, other):
         return isinstance(other, TreeSpec) and (self.kind, self.keys, self.children) == (other.kind, other.keys, other.children)
@@ -34,7 +60,17 @@ def _namedtuple_unflatten(values, context):
     return context(*values)
 
 
-LEAF = TreeSpec(_LEAF, None, ())
+class LeafSpec(TreeSpec):
+    """The structure of a leaf."""
+
+    __slots__ = ()
+
+    def __init__(self):
+        super().__init__(_LEAF, None, ())
+
+
+LEAF = LeafSpec()
+PyTreeSpec = TreeSpec
 PyTree = Context = Any
 
 
@@ -100,6 +136,40 @@ def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=
 _register_pytree_node = register_pytree_node
 
 
+def register_dataclass(cls, *, field_names=None, drop_field_names=None, serialized_type_name=None):
+    """Take objects of a dataclass apart into their fields.
+
+    Example:
+        >>> import dataclasses
+        >>> @dataclasses.dataclass
+        ... class Point:
+        ...     x: int
+        ...     y: int
+        >>> clnn.utils._pytree.register_dataclass(Point)
+        >>> clnn.utils._pytree.tree_map(lambda v: v + 1, Point(1, 2))
+        Point(x=2, y=3)
+    """
+    names = [f.name for f in dataclasses.fields(cls)] if field_names is None else list(field_names)
+    names = [name for name in names if name not in (drop_field_names or ())]
+    register_pytree_node(cls, lambda obj: ([getattr(obj, name) for name in names], None), lambda parts, _: cls(**dict(zip(names, parts))),
+                         flatten_with_keys_fn=lambda obj: ([(GetAttrKey(name), getattr(obj, name)) for name in names], None))
+
+
+def is_namedtuple_class(cls):
+    """Whether objects of a class are named tuples."""
+    return isinstance(cls, type) and issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
+
+
+def is_namedtuple_instance(obj):
+    """Whether an object is a named tuple."""
+    return is_namedtuple_class(type(obj))
+
+
+def is_namedtuple(obj):
+    """Whether an object, or a class, is one of named tuples."""
+    return is_namedtuple_class(obj) or is_namedtuple_instance(obj)
+
+
 def is_structseq_instance(obj):
     """Whether an object is one of the named sequences that Python makes of C structures, as ``time.localtime()`` gives."""
     return isinstance(obj, tuple) and type(obj).__bases__ == (tuple,) and all(
@@ -126,11 +196,6 @@ SUPPORTED_NODES = {             # class -> NodeDef; named tuples go by the funct
 def _get_node_type(tree):
     """The class by which a node is in :data:`SUPPORTED_NODES`."""
     return namedtuple if isinstance(tree, tuple) and hasattr(tree, "_fields") else type(tree)
-
-
-def LeafSpec():
-    """The structure of a leaf."""
-    return LEAF
 
 
 def _parts(value):
@@ -309,6 +374,17 @@ def tree_map_only(type_or_types_or_pred, func, tree, is_leaf=None):
     """``func`` of the leaves of a type (several, or those that a question is true of), the others as they are."""
     asked = _only(type_or_types_or_pred)
     return tree_map(lambda leaf: func(leaf) if asked(leaf) else leaf, tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(type_or_types_or_pred, func, tree, is_leaf=None):
+    """Call ``func`` on the leaves of a type; the tree itself."""
+    tree_map_only(type_or_types_or_pred, func, tree, is_leaf)
+    return tree
+
+
+def arg_tree_leaves(*args, **kwargs):
+    """The leaves of the arguments of a call."""
+    return tree_leaves((args, kwargs))
 
 
 def tree_any(pred, tree, is_leaf=None):
