@@ -216,12 +216,16 @@ def with_checks(program, body: list[str]) -> list[str]:
     return [*[f"    int bad{n} = 0;" for n in found], *body, *[f"    if (bad{n}) *err = *err ? *err : e{n};" for n in found]]
 
 
-def leaf_class(strides) -> str:
+STEPS = "234"           # strides of the innermost dimension that kernels for large sizes are made for: their elements are picked from whole vectors
+
+
+def leaf_class(strides, large=False) -> str:
     """Per-dimension access class: '0' repeated, '1' unit stride in the innermost dimension, or in the one before it where that is not
-    the innermost one's, 'm' minus one in the innermost dimension, 's' a run-time stride."""
+    the innermost one's, 'm' minus one in the innermost dimension, one of STEPS there where ``large``, 's' a run-time stride."""
     last = len(strides) - 1
     unit = last - 1 if last and strides[last] not in (0, 1) else last
-    return "".join("0" if s == 0 else "1" if s == 1 and j == unit else "m" if s == -1 and j == last else "s" for j, s in enumerate(strides))
+    cls = "".join("0" if s == 0 else "1" if s == 1 and j == unit else "m" if s == -1 and j == last else "s" for j, s in enumerate(strides))
+    return cls[:-1] + str(strides[last]) if large and str(strides[last]) in STEPS and cls[-2:-1] != "1" else cls
 
 
 def strided_dims(cls: str):
@@ -233,7 +237,7 @@ def strided_index(name: str, cls: str, dims: list[str], flat: str) -> str:
     """Index text of an operand of class ``cls`` over the index variables ``dims``; 'l' operands use ``flat``."""
     if cls == "l":
         return flat
-    terms = [v if c == "1" else f"-({v})" if c == "m" else f"{v}*{name}_s{j}" for j, (c, v) in enumerate(zip(cls, dims)) if c != "0"]
+    terms = [v if c == "1" else f"-({v})" if c == "m" else f"{v}*{c if c in STEPS else f'{name}_s{j}'}" for j, (c, v) in enumerate(zip(cls, dims)) if c != "0"]
     return " + ".join(terms) or "0"
 
 
@@ -328,7 +332,8 @@ def _row_pointers(program, indent):
 def _inner(name, cls, var):
     if cls == "l" or cls[-1] == "1":
         return var
-    return "0" if cls[-1] == "0" else f"-({var})" if cls[-1] == "m" else f"{var} * {name}_s{len(cls) - 1}"
+    step = cls[-1]
+    return "0" if step == "0" else f"-({var})" if step == "m" else f"({var}) * {step if step in STEPS else f'{name}_s{len(cls) - 1}'}"
 
 
 def row_body(program, own, var, indent, loop=False):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import struct
 import sys
 from collections import Counter
@@ -253,7 +254,8 @@ def geometry(group: Group, shape, targets, widen=True):
         sizes, walks = _widen(sizes, walks)
     if widen:
         sizes, walks = _facing(*_in_reading_order(sizes, walks, len(group.leaves)), len(group.leaves))
-    classes = [codegen.leaf_class(w) for w in walks]
+    large = math.prod(shape) >= slim.LARGE
+    classes = [codegen.leaf_class(w, large) for w in walks]
     k = len(group.leaves)
     return sizes, classes[:k], walks[:k], classes[k:], walks[k:]
 

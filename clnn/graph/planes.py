@@ -45,24 +45,14 @@ def _suits(count, steps, written) -> bool:
             and all(s[0] and s[1] for s in written))
 
 
-def _selected(names, places, width):
-    """C text of a vector with the elements ``places``, (vector, lane) pairs of the vectors ``names``: a shuffle per vector but the first."""
-    used = sorted({v for v, _ in places})
-    text, done = names[used[0]], used[:1]
-    for v in used[1:] or used:
-        lanes = [width + lane if at == v and v not in done else (k if len(done) > 1 else lane) if at in done else -1 for k, (at, lane) in enumerate(places)]
-        text, done = f"CLNN_SHUFFLE({text}, {names[v]}, {', '.join(map(str, lanes))})", done + [v]
-    return text
-
-
 def _apart(names, count, width):
     """C texts of the columns of rows that lie one behind the other in the vectors ``names``."""
-    return [_selected(names, [divmod(k * count + q, width) for k in range(width)], width) for q in range(count)]
+    return [vectors.selected(names, [divmod(k * count + q, width) for k in range(width)], width) for q in range(count)]
 
 
 def _joined(names, count, width):
     """The other way round."""
-    return [_selected(names, [divmod(f, count)[::-1] for f in range(q * width, (q + 1) * width)], width) for q in range(count)]
+    return [vectors.selected(names, [divmod(f, count)[::-1] for f in range(q * width, (q + 1) * width)], width) for q in range(count)]
 
 
 def _kind(cls):

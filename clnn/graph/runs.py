@@ -50,7 +50,7 @@ class _Walk:
         if cls == "0":
             return "0"
         step = str(self.count) if cls == "l" else {"0": "0", "1": "1", "s": f"{name}_s{self.rank - 2}"}[cls[-2]]
-        inner = i if cls == "l" else {"0": "0", "1": i, "m": f"-({i})", "s": f"({i}) * {name}_s{self.rank - 1}"}[cls[-1]]
+        inner = i if cls == "l" else {"0": "0", "1": i, "m": f"-({i})", "s": f"({i}) * {name}_s{self.rank - 1}"}.get(cls[-1]) or f"({i}) * {cls[-1]}"
         return f"{b} * {step} + {inner}"
 
     def batch(self):

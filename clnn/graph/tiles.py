@@ -21,7 +21,7 @@ def turned_leaves(program):
 def suits(program) -> bool:
     """True when turned operands (few enough for the registers) face a result that is written along its rows."""
     turned = turned_leaves(program)
-    return (0 < len(turned) <= 2 and not any(cls[-1] == "m" for _, cls, _ in program.leaves) and all(program.leaves[k][1][-2] == "1" for k in turned)
+    return (0 < len(turned) <= 2 and not any(cls[-1] in "m" + codegen.STEPS for _, cls, _ in program.leaves) and all(program.leaves[k][1][-2] == "1" for k in turned)
             and all((cls == "l" or cls[-1] == "1") and dt.ALL[d].category != dt.BOOL for _, d, cls, _ in program.outs))
 
 

@@ -59,11 +59,32 @@ def width(program, *more) -> int:
     return 8 if any(r.acc in ("double", "long") for r in rows) else 16
 
 
-def load(row, width, pointer):
-    """C text of ``width`` elements at ``pointer``, in the compute type."""
-    raw = f"vload{width}(0, {pointer})"
+def selected(names, places, width):
+    """C text of a vector with the elements ``places``, (vector, lane) pairs of the vectors ``names``: a shuffle per vector but the first."""
+    used = sorted({v for v, _ in places})
+    text, done = names[used[0]], used[:1]
+    for v in used[1:] or used:
+        lanes = [width + lane if at == v and v not in done else (k if len(done) > 1 else lane) if at in done else -1 for k, (at, lane) in enumerate(places)]
+        text, done = f"CLNN_SHUFFLE({text}, {names[v]}, {', '.join(map(str, lanes))})", done + [v]
+    return text
+
+
+def _pieces(width, step):
+    """(places of whole vectors, (vector, lane) of each of ``width`` elements that lie ``step`` apart); none reaches beyond the last element."""
+    if step < 0:
+        return [1 - width], [(0, width - 1 - k) for k in range(width)]
+    starts = [min(q * width, (width - 1) * (step - 1)) for q in range(step)]
+    chosen = [min(k * step // width, step - 1) for k in range(width)]
+    return starts, [(q, k * step - starts[q]) for k, q in enumerate(chosen)]
+
+
+def load(row, width, pointer, step=1):
+    """C text of ``width`` elements from ``pointer`` on, in the compute type; ``step``: from one to the next, -1 or a small number."""
+    whole = f"clnn_load_{row.name}_{width}({{}})" if row.round_trip else f"vload{width}(0, {{}})"
+    starts, places = _pieces(width, step)
+    raw = whole.format(pointer) if step == 1 else selected([whole.format(f"{pointer} + {start}") for start in starts], places, width)
     if row.round_trip:
-        return f"clnn_load_{row.name}_{width}({pointer})"
+        return raw
     if row.category == dt.BOOL:
         return f"(-convert_int{width}({raw} != (uchar{width})0))"
     return raw if row.c == row.acc else f"convert_{row.acc}{width}({raw})"
@@ -134,7 +155,8 @@ def _instruction(program, n, types, own, width, part):
 def values(program, leaf_at, own, width, indent, part=None):
     """Statements like ``codegen.values`` whose variables are vectors; None when the program has no such form.
 
-    ``leaf_at(k)`` is the pointer text of leaf k and whether it is one element for the whole vector; None: the text is the vector.
+    ``leaf_at(k)`` is the pointer text of leaf k and whether it is one element for the whole vector (None: the text is the vector), and the step from
+    one element to the next where that is not one.
     ``part``: the number of the vector in a step of ``draws``, None where elements are not counted off like that.
     """
     lines, types = [], []
@@ -143,8 +165,8 @@ def values(program, leaf_at, own, width, indent, part=None):
             row = dt.ALL[d]
             if row.is_complex or row in dt.UNSIGNED:
                 raise _Scalar
-            pointer, single = leaf_at(k)
-            text = pointer if single is None else f"({row.acc}{width})({row.load}({pointer}, 0))" if single else load(row, width, pointer)
+            pointer, single, *step = leaf_at(k)
+            text = pointer if single is None else f"({row.acc}{width})({row.load}({pointer}, 0))" if single else load(row, width, pointer, *step)
             lines.append(f"{indent}const {row.acc}{width} l{k} = {text};")
         for n in range(len(program.code)):
             out, text = _instruction(program, n, types, own, width, part)
@@ -198,18 +220,19 @@ def linear(program, own):
 
 
 def rows(program, own):
-    """The same for rows of a strided walk whose innermost dimension every operand takes in unit steps, or with one element for all.
+    """The same for rows of a strided walk whose innermost dimension every operand takes in small steps or backwards, or with one element for all.
 
     Programs that draw need rows, and segments of them, of whole steps.
     """
     last = [cls if cls in ("l", "0") else cls[-1] for _, cls, _ in program.leaves]
-    if "s" in last or "m" in last or any(dt.ALL[d].category == dt.BOOL or cls != "l" and cls[-1] != "1" for _, d, cls, _ in program.outs):
+    if "s" in last or any(dt.ALL[d].category == dt.BOOL or cls != "l" and cls[-1] != "1" for _, d, cls, _ in program.outs):
         return None
     wide = width(program)
     step = draws.STEP if draws.found(program) else wide
+    apart = [-1 if c == "m" else int(c) if c in codegen.STEPS else 1 for c in last]
 
     def at(shift):
-        return lambda k: (f"x{k}", True) if last[k] == "0" else (f"x{k} + i + {shift}", False)
+        return lambda k: (f"x{k}", True) if last[k] == "0" else (f"x{k} + (i + {shift}) * {apart[k]}", False, apart[k])
     body = _block(program, own, wide, at, f"row * d{program.rank - 1} + i", "            ")
     if body is None:
         return None
