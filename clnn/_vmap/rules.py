@@ -24,7 +24,7 @@ def form_of(*names):
 _DIMS = frozenset(("dim", "dims", "dim0", "dim1", "dim2", "dimension"))
 _SHAPES = frozenset(("shape", "out_shape", "old"))
 _ALONG = """_sum _mean _nansum _prod _var _std _amax _amin _aminmax _max_dim _min_dim _vector_norm _logsumexp _softmax _log_softmax _softmax_backward
-    _log_softmax_backward _cumsum _cumprod _logcumsumexp _cummax _cummin _recurrence _flip _sort _topk _order _mode _fft_c2c _fft_r2c _fft_c2r _gather _scatter
+    _log_softmax_backward _cumsum _cumprod _logcumsumexp _cummax _cummin _recurrence _flip _roll _sort _topk _order _mode _fft_c2c _fft_r2c _fft_c2r _gather _scatter
     _scatter_fold _inv_ex _solve_ex _solve_triangular _cholesky_ex _cholesky_solve _det _slogdet _qr _svd _svdvals _eigh _eigvalsh _lu_factor
     _cholesky_inverse _real _imag view_as_real view_as_complex _squeeze _max_pool _max_pool_backward _avg_pool _avg_pool_backward diagonal
     transpose _move""".split()

@@ -14,7 +14,7 @@ from .._tensor.indexing import basic_index, take_int
 from .._tensor.inplace import set_out, type_name
 from .._tensor.tensor import Tensor, Version, edge, empty, make_view
 from ..core import dtype as dt
-from ..core.shape import Size, contiguous_strides, wrap_dim
+from ..core.shape import Size, collapse, contiguous_strides, is_contiguous, wrap_dim
 from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Node
@@ -69,18 +69,28 @@ def write_regions(out, parts):
         parts = parts[take:]
 
 
+def _row_step(t, dim):
+    """Elements from one of the rows that the dimensions from ``dim`` on make to the next; None where these are not dense or not evenly spaced."""
+    if t._dense or t.is_contiguous():
+        return math.prod(t.shape[dim:])
+    sizes, (walk,) = collapse(tuple(t.shape[:dim]), (t._strides[:dim],))
+    return walk[0] if len(sizes) == 1 and is_contiguous(t.shape[dim:], t._strides[dim:]) else None
+
+
 def _write_side_by_side(out, tensors, dim, lengths):
-    """The launch for inputs that lie in memory densely, as most do: much less host work than general regions. False if it does not fit."""
+    """The launch for inputs whose rows lie in memory densely, as most do: much less host work than general regions. False if it does not fit."""
     dtype = out.dtype
-    for t in tensors:
-        if t.dtype is not dtype or t._storage.node is not None or not (t._dense or t.is_contiguous()):
-            return False
+    if any(t.dtype is not dtype or t._storage.node is not None for t in tensors):
+        return False
+    steps = [_row_step(t, dim) for t in tensors]
+    if None in steps:
+        return False
     device, shape = out._storage.device, out.shape
     rows, inner = math.prod(shape[:dim]), math.prod(shape[dim + 1:])
     pitch = shape[dim] * inner
     if rows * pitch == 0:
         return True
-    if device.is_cpu and pitch == len(tensors) and 1 < pitch < 16 and rows * pitch >= 4096:
+    if device.is_cpu and pitch == len(tensors) and set(steps) == {1} and 1 < pitch < 16 and rows * pitch >= 4096:
         chunk = max(256, min(8192, -(-rows // (4 * device.compute_units)) + 15 & ~15))
         run(device, "indexing/interleave", dict(U=_scatter.width(dtype), K=pitch), (-(-rows // chunk),), (1,), *tensors, out, rows, chunk)
         return True
@@ -96,7 +106,8 @@ def _write_side_by_side(out, tensors, dim, lengths):
         else:
             gs, ls = (width, rows), fuse.work_group(device, width, rows)
         target = make_view(out, shape, out._strides, at) if at else out
-        run(device, "indexing/cat", dict(U=_scatter.width(dtype), K=len(some), LOOP=loop), gs, ls, *some, target, *sizes, rows, pitch, seg, chunk)
+        run(device, "indexing/cat", dict(U=_scatter.width(dtype), K=len(some), LOOP=loop), gs, ls, *some, target, *sizes,
+            *steps[k:k + _AT_ONCE], rows, pitch, seg, chunk)
         at += width
     return True
 

@@ -9,7 +9,7 @@ from .._tensor.tensor import Tensor, copy, make_view
 from ..core.shape import wrap_dim, wrap_dims
 from .creation import tensor
 from .indexing import _index_rows, _values
-from .joining import cat
+from .joining import _cat
 from .views import _numbers, owned
 
 
@@ -95,6 +95,21 @@ def rot90(input, k=1, dims=(0, 1)):
     return flip(input, b).transpose(a, b) if k == 1 else flip(input, a).transpose(a, b)
 
 
+@kernel("_roll", complex=True, method=False, repeat=True, vjp=dict(input=lambda g, shifts, dims: _roll(g, tuple([-s for s in shifts]), dims)))
+def _roll(input, shifts, dims):
+    """Each dimension is two pieces that change places."""
+    r = input
+    for s, d in zip(shifts, dims):
+        size = input.shape[d]
+        s = s % size if size else 0
+        if s:
+            r = _cat([r.narrow(d, size - s, s), r.narrow(d, 0, size - s)], d, (s, size - s), r.dtype)
+    return r.clone() if r is input else r
+
+
+_roll.op.grad_name = "RollBackward0"
+
+
 @composite("roll", complex=True, numpy=lambda x, s, d=None: np.roll(x, s, d), samples=lambda: [
     ((_values(2, 3), 1), {}), ((_values(2, 3), (1, -4), (0, 1)), {}), ((_values(5), 7, 0), {})])
 def roll(input, shifts, dims=None):
@@ -107,14 +122,7 @@ def roll(input, shifts, dims=None):
         return roll(input.reshape(-1), shifts, 0).reshape(input.shape)
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
-    r = input
-    for s, d in zip(shifts, dims):
-        d = wrap_dim(d, len(input.shape))
-        size = input.shape[d]
-        s = s % size if size else 0
-        if s:
-            r = cat([r.narrow(d, size - s, s), r.narrow(d, 0, size - s)], d)
-    return r.clone() if r is input else r
+    return _roll(input, shifts, tuple([wrap_dim(d, len(input.shape)) for d in dims]))
 
 
 # -- repeated -------------------------------------------------------------------------------------------------------------------------------

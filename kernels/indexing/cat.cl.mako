@@ -1,7 +1,7 @@
 <%inherit file="/base.cl.mako"/>\
 ## out[row, :] = x0[row, :] ++ x1[row, :] ++ ...: several tensors written side by side in one launch, whatever the dtype.
 ##
-## x<k> (rows, n<k>) contiguous; out: rows of `pitch` elements, of which this launch writes the first n0 + n1 + ... from its offset on.
+## x<k>: rows of n<k> elements, s<k> from one to the next; out: rows of `pitch` elements, of which this launch writes the first n0 + n1 + ... from its offset on.
 ## Geometry: LOOP global (ceil(sum / seg), ceil(rows / chunk)), local (1, 1); else global (sum, rows), any local size.
 ##
 ## Parameter  legal values
@@ -10,7 +10,7 @@
 ## LOOP       bool
 <% ends = ["0"] + ["+".join(f"n{j}" for j in range(k + 1)) for k in range(K)] %>\
 __kernel void cat(${", ".join(f"IN({U}, x{k})" for k in range(K))}, OUT(${U}, out), ${", ".join(f"const long n{k}" for k in range(K))},
-                  const long rows, const long pitch, const long seg, const long chunk) {
+                  ${", ".join(f"const long s{k}" for k in range(K))}, const long rows, const long pitch, const long seg, const long chunk) {
     PTR_OUT(${U}, out);
 % if LOOP:
     const long lo = get_global_id(0) * seg, hi = min(${ends[K]}, lo + seg);
@@ -20,7 +20,7 @@ __kernel void cat(${", ".join(f"IN({U}, x{k})" for k in range(K))}, OUT(${U}, ou
 % for k in range(K):
         {
             const long a = max(lo, (long)(${ends[k]})), b = min(hi, (long)(${ends[k + 1]}));
-            __global const ${U}* restrict from = x${k}_p + x${k}_o + row * n${k} - (${ends[k]});
+            __global const ${U}* restrict from = x${k}_p + x${k}_o + row * s${k} - (${ends[k]});
             for (long j = a; j < b; j++) to[j] = from[j];
         }
 % endfor
@@ -30,7 +30,7 @@ __kernel void cat(${", ".join(f"IN({U}, x{k})" for k in range(K))}, OUT(${U}, ou
     if (j >= ${ends[K]} || row >= rows) return;
     ${U} v;
 % for k in range(K):
-    ${"else " if k else ""}${f"if (j < {ends[k + 1]}) " if k < K - 1 else ""}v = (x${k}_p + x${k}_o)[row * n${k} + j - (${ends[k]})];
+    ${"else " if k else ""}${f"if (j < {ends[k + 1]}) " if k < K - 1 else ""}v = (x${k}_p + x${k}_o)[row * s${k} + j - (${ends[k]})];
 % endfor
     out[row * pitch + j] = v;
 % endif
