@@ -61,6 +61,46 @@ def test_runs_of_a_few_elements(shape, order, dtype):
     np.testing.assert_array_equal(wide[tuple(slice(None, None, 2) for _ in order)].numpy(), b)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int64", "float16", "uint8", "bool"])
+def test_small_steps_and_backwards(dtype):
+    a = R.integers(0, 90, (5, 41, 167)).astype(dtype)
+    x = clnn.tensor(a)
+    np.testing.assert_array_equal(x.flip(-1).numpy(), a[..., ::-1])
+    for step in (2, 3, 4):
+        np.testing.assert_array_equal(x[:, ::2, 1::step].contiguous().numpy(), a[:, ::2, 1::step])
+    np.testing.assert_array_equal((x[..., 1::2].flip(-1).float() + x[..., :83]).numpy(), a[..., 1::2][..., ::-1].astype("float32") + a[..., :83])
+    x[..., ::2] = x[..., :84].flip(1)
+    a[..., ::2] = a[..., :84][:, ::-1].copy()
+    np.testing.assert_array_equal(x.numpy(), a)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_rows_in_larger_tensors_side_by_side(dim):
+    a = R.standard_normal((6, 70, 50)).astype(np.float32)
+    x, n = clnn.tensor(a), a.shape[dim]
+    pieces = [(1, n // 2), (0, n - 1)]
+    got = clnn.cat([x.narrow(dim, *p) for p in pieces], dim)
+    np.testing.assert_array_equal(got.numpy(), np.concatenate([a.take(range(i, i + m), dim) for i, m in pieces], dim))
+    np.testing.assert_array_equal(x[:, 1:, 3:].roll((5, -2), (dim, 1)).numpy(), np.roll(a[:, 1:, 3:], (5, -2), (dim, 1)))
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_softmax_of_tall_columns(name):
+    a, g = (R.standard_normal((2, 8200, 3)) for _ in range(2))
+    x = clnn.tensor(a).to(getattr(clnn, name)).requires_grad_()
+    a = x.detach().double().numpy()
+    e = np.exp(a - a.max(1, keepdims=True))
+    want = e / e.sum(1, keepdims=True)
+    tolerance = dict(rtol=2e-5, atol=1e-8) if name == "float32" else dict(rtol=2e-2, atol=1e-5)
+    for log, y in ((False, want), (True, np.log(want))):
+        got = (clnn.log_softmax if log else clnn.softmax)(x, 1)
+        assert got.dtype is x.dtype
+        np.testing.assert_allclose(got.detach().double().numpy(), y, **tolerance)
+        grad, = clnn.autograd.grad(got, x, clnn.tensor(g).to(x.dtype))
+        target = g - want * g.sum(1, keepdims=True) if log else want * (g - (g * want).sum(1, keepdims=True))
+        np.testing.assert_allclose(grad.double().numpy(), target, rtol=tolerance["rtol"], atol=tolerance["rtol"] * np.abs(target).max())
+
+
 def test_runs_report_errors_and_count_elements():
     a = R.integers(1, 9, (60, 30, 3))
     x = clnn.tensor(a).transpose(0, 1)

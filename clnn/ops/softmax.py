@@ -15,6 +15,7 @@ from ..core.warn import warn
 
 FEW = 5                     # elements of a row from which on a vector serves it
 WIDE = 256                  # columns side by side that a work-item takes, at most (kernels/softmax/rows.cl.mako)
+TALL = 8192                 # elements of a column from which on columns are too few to share the work: reductions cut them into parts
 SEVERAL = 128               # elements up to which rows are worked on together (kernels/softmax/few.cl.mako)
 
 
@@ -62,37 +63,59 @@ def _launch(path, tensors, out, dim, log):
     return out
 
 
+def _is_tall(shape, dim):
+    _, n, inner = _split(shape, dim)
+    return inner > 1 and n >= TALL
+
+
+def _tall(input, dim, log):
+    """The same from operators, which read memory more often but in as many parts as there is room for."""
+    x = input.to(input.dtype.acc_dtype)
+    x = x - input.amax(dim, True)
+    e = x.exp()
+    return (x - e.sum(dim, True).log() if log else e / e.sum(dim, True)).to(input.dtype)
+
+
+def _tall_backward(grad, output, dim, log):
+    g, y = grad.to(output.dtype.acc_dtype), output.to(output.dtype.acc_dtype)
+    return (g - y.exp() * g.sum(dim, True) if log else y * (g - (g * y).sum(dim, True))).to(output.dtype)
+
+
 def _forward(input, dim, log):
+    if _is_tall(input.shape, dim):
+        return _tall(input, dim, log)
     return _launch("softmax/forward", [input.contiguous()], empty(input.shape, input.dtype, input._storage.device), dim, log)
 
 
 def _back(grad, output, dim, log):
     if grad.dtype is not output.dtype:
         grad = grad.to(output.dtype)
+    if _is_tall(output.shape, dim):
+        return _tall_backward(grad, output, dim, log)
     return _launch("softmax/backward", [grad.contiguous(), output.contiguous()], empty(output.shape, output.dtype, output._storage.device),
                    dim, log)
 
 
-@kernel("_softmax_backward", method=False, repeat=True, vjp=dict(
+@kernel("_softmax_backward", method=False, repeat="whole", vjp=dict(
     grad=lambda g, output, dim: _softmax_backward(g, output, dim),
     output=lambda g, grad, output, dim: g * (grad - (grad * output).sum(dim, True)) - grad * (g * output).sum(dim, True)))
 def _softmax_backward(grad, output, dim):
     return _back(grad, output, dim, 0)
 
 
-@kernel("_log_softmax_backward", method=False, repeat=True, vjp=dict(
+@kernel("_log_softmax_backward", method=False, repeat="whole", vjp=dict(
     grad=lambda g, output, dim: g - (g * output.exp()).sum(dim, True),
     output=lambda g, grad, output, dim: -g * output.exp() * grad.sum(dim, True)))
 def _log_softmax_backward(grad, output, dim):
     return _back(grad, output, dim, 1)
 
 
-@kernel("_softmax", method=False, repeat=True, vjp=dict(input=lambda g, result, dim: _softmax_backward(g, result, dim)))
+@kernel("_softmax", method=False, repeat="whole", vjp=dict(input=lambda g, result, dim: _softmax_backward(g, result, dim)))
 def _softmax(input, dim):
     return _forward(input, dim, 0)
 
 
-@kernel("_log_softmax", method=False, repeat=True, vjp=dict(input=lambda g, result, dim: _log_softmax_backward(g, result, dim)))
+@kernel("_log_softmax", method=False, repeat="whole", vjp=dict(input=lambda g, result, dim: _log_softmax_backward(g, result, dim)))
 def _log_softmax(input, dim):
     return _forward(input, dim, 1)
 
