@@ -17,7 +17,7 @@ from clnn.testing.cases import builds_are_dear
 # Where kernels are built one after another, the examples of other modules are left to the other suites.
 ALWAYS = ("clnn.nn.", "clnn.func", "clnn.utils.hooks")
 MODULES = ["clnn"] + [info.name for info in pkgutil.walk_packages(clnn.__path__, "clnn.")
-                      if not info.name.endswith("__main__") and (info.name.startswith(ALWAYS) or not builds_are_dear())]
+                      if not info.name.endswith(("__main__", "tensorboard")) and (info.name.startswith(ALWAYS) or not builds_are_dear())]
 
 
 @pytest.mark.filterwarnings("ignore")
