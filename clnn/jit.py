@@ -196,17 +196,14 @@ def save(module, f, **kwargs):
 
 def _save_whole(module, f):
     import clnn
-    file = io.BytesIO()
+    target = io.BytesIO() if hasattr(f, "write") else f
     try:
-        clnn.save(module, file)
+        clnn.save(module, target)
     except clnn.SerializationError:
         warnings.warn("clnn.jit.save writes the state_dict of what was not traced; load it into the model's class", stacklevel=3)
         return clnn.save(module.state_dict(), f)
-    if hasattr(f, "write"):
-        f.write(file.getvalue())
-    else:
-        with open(f, "wb") as out:
-            out.write(file.getvalue())
+    if target is not f:
+        f.write(target.getvalue())
 
 
 def _read_whole(f, map_location):
