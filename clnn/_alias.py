@@ -20,7 +20,8 @@ _ELSEWHERE = {
     "nn.parallel.scatter_gather": "nn.parallel", "nn.parallel.replicate": "nn.parallel", "nn.parallel.parallel_apply": "nn.parallel",
     "nn.parallel.data_parallel": "nn.parallel", "nn.parallel.distributed": "nn.parallel", "utils.data._utils": "utils.data",
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data._worker", "utils.data.distributed": "utils.data.sampler",
-    "utils.tensorboard.writer": "utils.tensorboard",
+    "utils.tensorboard.writer": "utils.tensorboard", "testing._comparison": "testing.compare",
+    **dict.fromkeys(("testing._internal", *(f"testing._internal.common_{n}" for n in ("utils", "dtype", "device_type"))), "testing._unit"),
     "export.graph_signature": "export", "export.exported_program": "export", "export.dynamic_shapes": "export",
     "_C._functorch": "_functorch", "_functorch.vmap": "_functorch", "utils.data._utils.pin_memory": "utils.data._pinning",
 }

@@ -135,3 +135,69 @@ def test_both_libraries_agree(program):
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs):
         np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-4) if isinstance(b, (float, np.ndarray)) else np.testing.assert_equal(a, b)
+
+
+def test_cases_of_unit_tests():
+    """Classes of tests in the way of PyTorch's own: what they are called, which pass, and how the others fail."""
+    import unittest
+
+    from clnn.testing import _unit as ours
+    from torch.testing._internal import common_device_type, common_utils
+
+    def outcome(lib, common, devices):
+        class Cases(common.TestCase):
+            @common.parametrize("n", [1, 2])
+            @common.parametrize("f,k", [common.subtest((lib.sin, 1), name="sin"), (lib.cos, 2.5)])
+            def test_pairs(self, n, f, k):
+                self.assertEqual(f(lib.ones(n)) * k, f(lib.ones(n)) * k)
+
+            def test_equal(self):
+                x = lib.ones(2)
+                for a, b in ((x, x + 1e-7), (x.sum(), 2.0), (x, np.ones(2, "f")), ([x, {"a": x}], [x, {"a": x}]), (x.shape, (2,)), (1, 1.0), ("a", "a")):
+                    self.assertEqual(a, b)
+                self.assertNotEqual(x, x + 1)
+                self.assertEqual(x, x + 0.5, atol=1, rtol=0)
+
+            def test_wrong(self):
+                self.assertEqual(lib.ones(2), lib.zeros(2))
+
+            def test_other_dtype(self):
+                self.assertEqual(lib.ones(2), lib.ones(2, dtype=lib.int64))
+        common.instantiate_parametrized_tests(Cases)
+
+        class OnDevice(common.TestCase):
+            @devices.dtypes(lib.float32, lib.int64)
+            def test_kind(self, device, dtype):
+                self.assertEqual(lib.ones(2, device=device, dtype=dtype).dtype, dtype)
+        made = {"OnDevice": OnDevice}
+        devices.instantiate_device_type_tests(OnDevice, made, only_for="cpu")
+        suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, (Cases, made["OnDeviceCPU"])))
+        names, result = sorted(test.id().rpartition(".")[2] for part in suite for test in part), unittest.TestResult()
+        suite.run(result)
+        return names, sorted(test.id().rpartition(".")[2] for test, _ in result.failures + result.errors)
+    theirs = Library("torch").torch
+    assert outcome(Library("clnn").torch, ours, ours) == outcome(theirs, common_utils, common_device_type)
+
+
+def test_unit_tests_find_their_names(tmp_path):
+    """Under PyTorch's names, in a program that runs on clnn."""
+    import os
+    import subprocess
+    import sys
+    program = tmp_path / "p.py"
+    program.write_text("import torch\nfrom torch.testing._internal.common_utils import TestCase, run_tests\n"
+                       "from torch.testing._internal.common_device_type import dtypes\nfrom torch.nn import _reduction\nprint(TestCase.__module__)\n")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-m", "clnn", "run", str(program)], capture_output=True, text=True, env=env)
+    assert done.stdout.strip() == "clnn.testing._unit", done.stderr
+
+
+def test_reductions_and_wrappers():
+    ours = Library("clnn")
+    for name in ("torch", "clnn"):
+        kinds = Library(name).module("nn._reduction")
+        assert [kinds.get_enum(r) for r in ("none", "mean", "sum")] == [0, 1, 2] and kinds.legacy_get_string(False, None, emit_warning=False) == "sum"
+        with pytest.raises(ValueError, match="not a valid value"):
+            kinds.get_enum("most")
+    with pytest.raises(RuntimeError, match="any parameter that requires a gradient"):
+        ours.nn.parallel.DistributedDataParallel(ours.nn.ReLU())

@@ -42,6 +42,8 @@ class DistributedDataParallel(DataParallel):
     """
 
     def __init__(self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, **options):
+        if not any(p.requires_grad for p in module.parameters()):
+            raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient.")
         super().__init__(module, device_ids, output_device, dim)
         self.broadcast_buffers, self.require_backward_grad_sync = broadcast_buffers, True
 
