@@ -501,6 +501,8 @@ def test_an_index_of_rank_0_selects_a_view():
         y[:, L.tensor(2, dtype=L.int32)].add_(3)
         y[np.array(2)].mul_(2)
         y[..., L.tensor(-1), None].neg_()
+        y[L.tensor(0)] += 1
+        y[L.tensor(2), 1:] *= y[L.tensor(2), :1] - 3
         (y * y).sum().backward()
         return y.detach(), x.grad, y[L.tensor(0)]._is_view(), y[L.tensor(True)]._is_view()
     (mine, gradient, *views), (theirs, wanted, *known) = call(clnn), call(torch)

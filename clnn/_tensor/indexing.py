@@ -280,7 +280,7 @@ def setitem(x, index, value):
     """``x[index] = value``; the value is broadcast and converted to the dtype of ``x``."""
     base, indices = _basic(x, index), None
     if base is None:
-        base, indices = parse(x, index, view=False)
+        base, indices = parse(x, index, view=isinstance(value, Tensor) and value._storage is x._storage)     # ``x[t] += 1`` writes the view that it read
     if base._strides == x._strides and base.shape == x.shape and base._offset == x._offset:
         base = x                                                # all of it: no view of a view
     if isinstance(value, Tensor):

@@ -103,7 +103,7 @@ INTS = (uint8, int8, int16, int32, int64)
 _BY_NAME = {d.name: d for d in ALL + NAMES_ONLY}
 _BY_NAME.update(half=float16, float=float32, double=float64, short=int16, int=int32, long=int64, cfloat=complex64, cdouble=complex128, chalf=NAMES_ONLY[-1])
 _BY_NP = {d.np: d for d in ALL}
-_BY_PY = {bool: bool_, int: int64, float: float32, complex: complex64}
+_BY_PY = {bool: bool_, int: int64, float: float64, complex: complex128}        # as PyTorch has it, whatever the default dtype is
 _OF_ACC = {"int": int32, "long": int64, "float": float32, "double": float64, "ulong": uint64, "float2": complex64, "double2": complex128}
 
 
@@ -130,7 +130,7 @@ def as_dtype(value) -> dtype | None:
     if value is None or isinstance(value, dtype):
         return value
     if isinstance(value, type) and value in _BY_PY:
-        return float_default() if value is float else _default_float.to_complex() if value is complex else _BY_PY[value]
+        return _BY_PY[value]
     if isinstance(value, str):
         return from_name(value)
     return from_numpy(value)
