@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import functools
 import struct
+import weakref
 
 from ..core import dtype as dt
 from ..core.shape import collapse, contiguous_strides
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER, Prepared
-from . import codegen, reduce_vector
+from . import codegen, reduce_vector, vectors
 from .fuse import CAST, Group, check_args, finish, pack_scalars, realize, reshape_node
 from .fuse import _SCALAR_C
-from .node import Node
+from .node import Node, Storage
 
 LANES = 64              # partial results per segment
 BRIEF = 64              # shorter rows need no work-group
@@ -26,6 +27,7 @@ ROWS = 1024             # rows per first-stage segment of a column
 LONG = 8                # instructions of a prologue from which on kept intermediate values are stored first
 SLIM = 16               # fewer columns are added up in so many interleaved partial results each
 TINY = 128              # elements per output of reductions that are all done by the shortest kernel: a better one takes longer to build than it ever saves
+APART = 4096            # elements from which on a kernel of their own pays where the reduction would compute long functions one by one
 PAGE = 4096             # bytes
 NEAR = 1 << 19          # elements up to which columns are read in short runs: all are in nearer caches
 CHUNK = 64              # columns per work-item in loop form; kernels for fewer lack what only a whole chunk runs
@@ -67,6 +69,9 @@ class Call:
             if source.__class__ is Node and source.buf is None:
                 group = self._prologue(node)
                 plan = self._plan(device, group, node.dtype)
+                if plan.apart:
+                    realize(_owner(source))
+            if source.__class__ is Node and source.buf is None:
                 plan.run(device, self, [(leaf[0], leaf[2]) for leaf in group.leaves], pack_scalars(group), buf,
                          check_args(device, group) if group.checked else ())
             else:
@@ -85,12 +90,7 @@ class Call:
             owner = source.out()
             alive = owner is not None and owner.node is source
             if alive or source.reduce is not None or any(n.expr.uses_index for n in _below(source)) or 0 in self.shape:
-                if owner is None or owner.node is not source:
-                    from .node import Storage
-                    owner = Storage(node.device, source.numel * source.dtype.itemsize, None, source)
-                    import weakref
-                    source.out = weakref.ref(owner)
-                realize(owner)
+                realize(_owner(source))
             elif source.count > LONG:
                 # Values that somebody keeps are computed once here, else a loop that extends a chain and reduces it each time would
                 # read an ever longer one, with a new kernel per length.
@@ -126,12 +126,15 @@ class Call:
 class Plan:
     """What all launches of one reduction over one layout have in common; ``rest`` combines the partial results where there are several."""
 
-    __slots__ = ("kernel", "head", "walks", "global_size", "local_size", "scratch", "rest", "prepared")
+    __slots__ = ("kernel", "head", "walks", "global_size", "local_size", "scratch", "rest", "prepared", "apart")
 
     def __init__(self, device, call, group, shape, dims, out_dtype):
         geo = Geometry(group, shape, dims)
         if geo.total == 0:
             raise AssertionError("empty reductions are handled by the operator")
+        self.apart = device.is_cpu and geo.total * geo.outputs >= APART and geo.scalar(device.loops) and vectors.calls(group)
+        if self.apart:                  # the elements are computed by a kernel of their own, which has vectors for them
+            return
         final = geo.parts == 1
         self.kernel, form = _kernel(device, call, group, geo, out_dtype if final else call.acc, final)
         self.global_size, self.local_size, chunk = _grid(device, group, geo, geo.kind, form)
@@ -162,6 +165,15 @@ class Plan:
         self.prepared.run(device, (*buffers, places[-1], target), numbers)
         if self.rest is not None:
             self.rest.run(device, call, ((target, 0),), (), out, ())
+
+
+def _owner(node):
+    """The storage whose pending value ``node`` is, made where there is none any more."""
+    owner = node.out()
+    if owner is None or owner.node is not node:
+        owner = Storage(node.device, node.numel * node.dtype.itemsize, None, node)
+        node.out = weakref.ref(owner)
+    return owner
 
 
 def _below(node):
@@ -201,6 +213,12 @@ class Geometry:
         self.kind = self._column_kind(group) if self.column else "short" if tiny or self.total < SHORT else "brief" if self.total < BRIEF else "row"
         self._cut()
         self.many = self.kind in ("brief", "row") and self.rows == 1 and len(self.reduced) == 1 and self.outputs >= MANY[0] and self.total < MANY[1]
+
+    def scalar(self, loops):
+        """Whether CPUs compute the elements one at a time, so that long functions of them take longer than another pass over memory."""
+        if self.kind in ("row", "brief"):
+            return self.rows > 1 and self.inner < BRIEF
+        return self.kind == "short" and loops or self.kind == "slim" and not self.dense
 
     def _is_column(self, walks):
         """True when the main operand is contiguous along a kept dimension: then neighbours in memory are different outputs."""
