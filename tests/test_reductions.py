@@ -283,3 +283,29 @@ def test_masked(name, kwargs):
     for want, got in zip(*found):
         assert got.dtype == want.dtype
         np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("text", ["(x.exp() * y).sum()", "x.exp().mean(-1)", "(x[:, :3].exp() + y[:3]).amax(0)"])
+def test_long_functions_of_short_rows(text):
+    """They are computed by a kernel of their own first."""
+    check(text, R.normal(0, 1, (900, 10)).astype(F4), R.normal(0, 1, 10).astype(F4), rtol=1e-4)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 2.5])
+def test_distances_of_pairs(p):
+    """More rows than a block has, and a rest of columns; rows that are alike."""
+    for grad in (False, True):
+        outs = []
+        for lib in (clnn, torch):
+            rng = np.random.default_rng(5)
+            x, y = (lib.tensor(rng.normal(0, 1, (n, 7)).astype(F4), requires_grad=True) for n in (11, 38))
+            z = lib.cat([y, y[:1]])
+            for out in (lib.cdist(x, y, p, compute_mode="donot_use_mm_for_euclid_dist"), lib.cdist(x.expand(2, 11, 7), y[:5], p), lib.pdist(z, p)):
+                outs.append(out)
+                if grad:
+                    outs += lib.autograd.grad((out * out.detach()).sum(), [x, y], allow_unused=True)
+        half = len(outs) // 2
+        for got, want in zip(outs[:half], outs[half:], strict=True):
+            assert (got is None) == (want is None)
+            if got is not None:
+                np.testing.assert_allclose(got.detach().numpy(), want.detach().numpy(), rtol=1e-4, atol=1e-4)
