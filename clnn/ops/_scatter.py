@@ -6,9 +6,11 @@ alone, and these in order. No float atomics, so two runs give equal bits.
 """
 from __future__ import annotations
 
+import functools
 import struct
 
 from .._tensor.dispatch import run
+from .._tensor.repeat import repeated
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.shape import Size, view_strides
@@ -158,9 +160,13 @@ def counts(index, D):
     if not on_cpu(device) or not 0 < N < 2 ** 31:
         return None
     chunk = -(-N // (4 * device.compute_units))
+    return None if D * -(-N // chunk) > max(N, 1 << 16) else _chunk_counts(index, D, chunk)
+
+
+@functools.partial(repeated, mode="whole")
+def _chunk_counts(index, D, chunk):
+    device, N = index._storage.device, index._numel
     chunks = -(-N // chunk)
-    if D * chunks > max(N, 1 << 16):
-        return None
     parts, ends = empty((chunks, D + 1), dt.int32, device), empty((chunks, 2), dt.int64, device)
     run(device, "indexing/count", dict(TI=index.dtype), (chunks,), (1,), index, parts, ends, N, D, chunk)
     return parts[:, :D].sum(0), ends

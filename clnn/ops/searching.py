@@ -1,11 +1,14 @@
 """Finding elements: nonzero, unique, binary search, histograms, membership."""
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
 from .._tensor.dispatch import run
 from .._tensor.interop import from_array, item, read
+from .._tensor.repeat import repeated
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
@@ -379,21 +382,27 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
         raise NotImplementedError(f'"histogram_cpu" not implemented for {input.dtype}')
     if bins <= 0:
         raise RuntimeError("torch.histc(): bins must be > 0".replace("torch.", ""))
-    low, high, x = float(min), float(max), input.detach().reshape(-1)
+    low, high, x, count = float(min), float(max), input.detach().reshape(-1), _histogram
     if low == high and x._numel:
-        low, high = bounds(x)
+        (low, high), count = bounds(x), _histogram.__wrapped__                             # what is read differs from call to call
         if not (np.isfinite(low) and np.isfinite(high)):
             raise RuntimeError(f"histc: range of [{low}, {high}] is not finite")
     if low == high:
         low, high = low - 1, high + 1
     if low > high:
         raise RuntimeError("histc: max must be larger than min")
+    return _deliver(count(x, low, high, bins), out)
+
+
+@functools.partial(repeated, mode="whole")
+def _histogram(input, low, high, bins):
+    """The counts of ``histc``."""
     work = dt.float64 if input.dtype is dt.float64 else dt.float32
-    x = cast(x, work)
+    x = cast(input, work)
     span = float(work.np.type(high) - work.np.type(low))
     place = ((x - low) * float(bins) / span).floor().clamp(0, bins - 1)                   # rounded step by step as PyTorch does
     place = cast(where((x >= low) & (x <= high), place, float(bins)), dt.int32)            # one bin more, for what lies outside
-    return _deliver(cast(_tally(place.contiguous(), bins + 1, "histc")[:bins], input.dtype), out)
+    return cast(_tally(place.contiguous(), bins + 1, "histc")[:bins], input.dtype)
 
 
 @composite("histogram", samples=lambda: [((_values(40), 5), {}), ((_values(40), 4), dict(range=(-1.0, 1.0), density=True))],
