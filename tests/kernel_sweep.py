@@ -90,6 +90,11 @@ def larger():
         yield "few columns", lambda: (few.argmax(0), few.sum(0), few.cumsum(0), few.cumsum(1), few.flip(0).cumsum(0), few * few[0] + few[:, :1])
         yield "draws of vectors", lambda: (clnn.rand(4133), clnn.randn(4133), clnn.rand(4133, dtype=clnn.float64), clnn.randint(0, 9, (4133,)))
         yield "blocks as columns", lambda: clnn.nn.functional.unfold(t(1, 2, 9, 70), 3, padding=1)
+    yield "bags of rows", lambda: [clnn.nn.functional.embedding_bag(clnn.tensor(rng.integers(0, 9, (3, 4))), t(9, 21), mode=mode, per_sample_weights=scales)
+                                   for mode, scales in (("sum", t(3, 4)), ("max", None))]
+    if cpu:
+        yield "pooling over wide windows", lambda: [getattr(clnn.nn.functional, f"adaptive_{kind}_pool1d")(t(2, 2, 14), 3) for kind in ("max", "avg")]
+        yield "distances of many rows", lambda: (clnn.cdist(t(5, 3), t(35, 3), 2.0), clnn.pdist(t(19, 2), 2.0))
     for n in (5, 20):
         yield f"equations of order {n}", lambda n=n: clnn.linalg.solve(t(3, n, n), t(3, n, 18 if cpu else 3))
         yield f"factors of order {n}", lambda n=n: (clnn.linalg.inv(t(2, n, n)), clnn.linalg.slogdet(t(2, n, n)), clnn.linalg.det(t(n, n)),
