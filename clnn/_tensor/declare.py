@@ -26,7 +26,7 @@ from .inplace import apply_inplace, mark, own_results, refuse_overlap, set_out
 from .override import answers, late
 from .refusals import EXACT, declared, guarded, of_tensors, old_form, same_dtype
 from .repeat import repeated, repeated_untracked
-from .rules import Rule
+from .rules import Rule, parameter_names
 from .shown import labelled
 from .tensor import Tensor, make_view
 
@@ -190,7 +190,7 @@ def _with_common_names(op, body, params, old=()):
     """``body``, taking ``out=`` as every operator does, and other names of its arguments."""
     exact, real_only = op.name in EXACT, not op.complex
     own_out = "out" in params and not exact
-    listed = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(body).parameters.values())
+    listed = bool(inspect.unwrap(body).__code__.co_flags & inspect.CO_VARARGS)
 
     @answers
     def call(*args, **kwargs):
@@ -456,7 +456,7 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repe
     def decorate(body):
         body = labelled(name or body.__name__, body)
         body = repeated_untracked(body, repeat) if repeat else body
-        params = tuple(inspect.signature(body).parameters)
+        params = parameter_names(body)
         op = _entry(name or body.__name__, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
         return _finish(op, _with_common_names(op, guarded(op, body), params, old.split()), method, inplace)
     return decorate
