@@ -19,7 +19,7 @@ from ._tensor.device import resolve
 from ._tensor.grad_mode import state
 from ._tensor.tensor import Tensor, edge, make, make_view
 from .compiler import _inside, _now
-from .graph.node import Storage, held
+from .graph.node import Storage, constants, held
 from .runtime.capture import Recording
 
 _refcount = sys.getrefcount
@@ -123,7 +123,7 @@ class Captured:
     @staticmethod
     def _separate(device):
         """Storages that share a buffer by value get their own, so that each has a home that only it writes."""
-        seen = set()
+        seen = set(map(id, constants.values()))
         for st in _live_storages(device):
             if st.buf is None:
                 continue

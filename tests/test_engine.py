@@ -316,6 +316,20 @@ def test_calls_that_wait_for_a_build_are_repeated_later():
     assert len(calls) == last
 
 
+def test_writes_are_repeated():
+    """What writes rows into memory that exists has no results of its own."""
+    for k in range(6):
+        x = clnn.ones(3) * 1
+        x[0] = float(k)
+        index = clnn.tensor([2, 1])
+        x[index] = float(k + 1)
+        assert x.tolist() == [k, k + 1, k + 1]
+    y, ones = clnn.zeros(6), clnn.ones(4)
+    for k in range(6):
+        y.index_add_(0, clnn.tensor([k, k, 5, 5]), ones)
+    assert y.tolist() == [2, 2, 2, 2, 2, 14]
+
+
 def test_repeated_calls_report_bad_indices():
     table = ready(4, 3)
     for bad in (False, False, False, True, False, True):

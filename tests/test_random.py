@@ -114,6 +114,8 @@ def test_multinomial():
         clnn.multinomial(clnn.ones(2), 3)
     with pytest.raises(RuntimeError, match="inf.*nan.*element < 0"):
         clnn.multinomial(-clnn.ones(2), 1)
+    with pytest.raises(RuntimeError, match="inf"):
+        clnn.multinomial(-clnn.ones(5000), 1)
     with pytest.raises(RuntimeError, match="sum of probabilities"):
         clnn.multinomial(clnn.zeros(2), 1)
 

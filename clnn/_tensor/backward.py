@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..core.shape import Size
-from ..graph.node import Storage
+from ..graph.node import Storage, constants
 from ..runtime.device import Device
-from . import tape
+from . import later, tape
 from .tensor import Tensor, edge, empty, make
 
 
@@ -36,6 +36,8 @@ def get_gradient_edge(tensor) -> GradientEdge:
 
 
 def _as_tuple(x):
+    if x.__class__ is Tensor:
+        return (x,)
     return tuple(x) if isinstance(x, Iterable) and not isinstance(x, (Tensor, GradientEdge)) else (x,)
 
 
@@ -67,16 +69,13 @@ def _seed(t, g, i, batched):
     return g
 
 
-_ones: dict = {}         # (device, dtype) -> a buffer with a one, which nobody writes: whoever writes a tensor on it copies it, as it is shared
-
-
 def _one(device, dtype, shape):
     """A one of its own storage, without a launch."""
-    buf = _ones.get((device, dtype))
+    buf = constants.get(("one", dtype, device))
     if buf is None:
         if device.recording is not None:                        # its memory would be a part of the recording
             return empty((), dtype, device).new_ones(shape)
-        buf = _ones[device, dtype] = empty((), dtype, device).new_ones(())._storage.buffer()
+        buf = constants["one", dtype, device] = empty((), dtype, device).new_ones(())._storage.buffer()
     return make(Storage(device, dtype.itemsize, buf), shape, dtype, 1)
 
 
@@ -197,3 +196,6 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
                 raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True "
                                    "if this is the desired behavior.")
     return tuple(got)
+
+
+later.backward = backward

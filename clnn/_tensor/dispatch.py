@@ -14,7 +14,7 @@ from ..graph import fuse
 from ..graph import node as lazy
 from ..graph.node import Node as LazyNode
 from ..graph.node import Storage
-from . import tape
+from . import later, tape
 from .foreign import NoStrides
 from .grad_mode import state
 from .tensor import Tensor, accumulator, edge, make
@@ -306,9 +306,9 @@ class OpNode(tape.Node):
         if state.grad and op.decompose is not None:
             return self._through_decomposition(grads, needed)
         g = grads[0] if self.outs == 1 else tuple(grads)
-        out = [None] * len(self.edges)
+        out, metas = [None] * len(self.edges), self.metas
         turn = self.outs == 1 and op.holomorphic and g.dtype.is_complex
-        if op.together is not None and not state.grad and not turn and state.autocast is None \
+        if op.together is not None and not turn and not state.grad and state.autocast is None \
                 and not any([e is not None and not flag for e, flag in zip(self.edges, needed)]):
             try:
                 for i, grad in zip(op.together.targets, op.together.call(self, g, needed)):
@@ -323,7 +323,9 @@ class OpNode(tape.Node):
                 if needed[i]:
                     got = rule.call(self, g, needed) if not turn else self._turned(rule, g, needed)
                     if got is not None:
-                        out[i] = self._fit(i, got)
+                        meta = metas[i]
+                        fits = got.__class__ is Tensor and meta is not None and got.dtype is meta[1] and got.shape == meta[0]
+                        out[i] = got if fits else self._fit(i, got)
             elif any([needed[i] for i in rule.targets]):
                 for i, grad in zip(rule.targets, rule.call(self, g, needed) if not turn else self._turned(rule, g, needed)):
                     if needed[i] and grad is not None:
@@ -432,7 +434,7 @@ def attach(op, out, values) -> None:
     edges, metas, save, found = [None] * count, [None] * count, 0, False
     for i, mask in op.masks:
         v = values[i]
-        if isinstance(v, Tensor) and v._rg:
+        if (v.__class__ is Tensor or isinstance(v, Tensor)) and v._rg:
             if v._base is not None:
                 refresh(v)
             fn = v._grad_fn
@@ -444,15 +446,17 @@ def attach(op, out, values) -> None:
         return
     if op.decompose is not None:
         save |= op.all_inputs
-    kept, versions, keeps = list(values), [0] * count, False
-    for i, v in enumerate(kept):
-        if isinstance(v, Tensor):
-            if save >> i & 1:
-                versions[i], keeps = (v._ver or v._storage).version, True
-                if v._storage.version < 0:
+    kept, versions, keeps, bit = list(values), [0] * count, False, 1
+    for i, v in enumerate(values):
+        if v.__class__ is Tensor or isinstance(v, Tensor):
+            if save & bit:
+                owner = v._storage
+                if owner.version < 0:
                     raise inference_saved()
+                versions[i], keeps = (v._ver or owner).version, True
             else:
                 kept[i] = None
+        bit += bit
     first = out[0] if out.__class__ is tuple else out
     if first.__class__ is not Tensor and first is not None:
         edges = first._edges_of(edges, values)
@@ -548,3 +552,6 @@ def lazy_node(t) -> LazyNode | None:
     if node is not None and node.buf is None and t._dense and t._numel == node.numel and t.dtype is node.dtype:
         return node
     return None
+
+
+later.memory_order, later.record_elementwise, later.record_in_layout = memory_order, record_elementwise, record_in_layout

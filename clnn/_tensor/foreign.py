@@ -5,7 +5,7 @@ form of the operator. So no operator looks for sparse operands, and dense ones c
 """
 from __future__ import annotations
 
-from . import tape
+from . import later, tape
 from .tensor import Tensor
 
 
@@ -54,6 +54,7 @@ class NoStrides(NotImplementedError):
         return self
 
 
+later.NoStrides = NoStrides
 # What tensors with strides answer where both kinds differ: their device, the tensor whose history theirs is, a gradient of that as one of theirs and the
 # reverse; the edges of an operator that gave them; whether they can be written into another; and computing what is pending.
 Tensor._home = property(lambda self: self._storage.device)

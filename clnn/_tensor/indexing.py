@@ -12,7 +12,7 @@ from ..core.warn import warn
 from ..graph.node import Storage
 from ..graph.op import REGISTRY
 from ..runtime import capture
-from . import wrapped
+from . import later, wrapped
 from .declare import view
 from .device import public
 from .grad_mode import state
@@ -343,3 +343,6 @@ def _assign_mask(base, indices, value):
 def tracked(*tensors):
     """Whether an operator on these would be recorded."""
     return state.grad and any(isinstance(t, Tensor) and t._rg for t in tensors)
+
+
+later.getitem, later.setitem = getitem, setitem

@@ -9,7 +9,7 @@ from ..core import dtype as dt
 from ..core.shape import Size
 from ..graph.node import Storage
 from ..runtime.device import default_device
-from . import formats
+from . import formats, later
 from .device import resolve
 from .grad_mode import state
 from .handle import HISTORY
@@ -188,4 +188,5 @@ def from_numpy(array) -> Tensor:
     return from_array(array, device if device.kind != "meta" else default_device())
 
 
+later.item, later.to_numpy = item, to_numpy
 __all__ = ["contiguous_strides"]

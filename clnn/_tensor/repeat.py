@@ -25,6 +25,7 @@ from .tensor import Tensor
 _PLAIN = frozenset((int, float, bytes, type(None)))
 _TRIES = 4              # a call that cannot be observed is tried again so often; what waits for a build is no try
 _MOST = 4096            # kinds of call remembered per body
+_FEW = 1 << 13          # elements of a result that costs the host more than the device
 _lock = threading.Lock()
 on = True               # tests that change how a device is treated switch it off
 
@@ -47,7 +48,7 @@ class Recipe:
         for prepared, pick in self.launches:
             prepared.run(device, pick(everything))
         if self.single:
-            return _tensor(device, buffers, *self.results[0])
+            return _tensor(device, buffers, *self.results[0]) if self.results else None
         out = []
         for r in self.results:
             out.append(None if r is None else out[r] if r.__class__ is int else _tensor(device, buffers, *r))
@@ -92,11 +93,14 @@ def repeated(body, mode=""):
     read, no state. It takes positional arguments: tensors, lists or tuples of them, and others. What gives results that are not fresh or not computed
     yet is called each time.
 
+    A body that gives None writes into the memory of its operands.
+
     Modes, words of ``mode``: ``ready``: calls with pending operands are left to the body, too, which computes these where they are needed.
-    ``whole``: pending results are computed at once. ``fresh``: the first operand is only copied, so that constants need no memory of their own.
+    ``whole``: pending results are computed at once; ``small``: those of few elements, as larger ones gain by being fused with what follows.
+    ``fresh``: the first operand is only copied, so that constants need no memory of their own.
     """
     words = mode.split() if mode.__class__ is str else ()
-    ready, whole, fresh = "ready" in words, "whole" in words, "fresh" in words
+    ready, whole, fresh = "ready" in words, (1 << 62 if "whole" in words else _FEW if "small" in words else 0), "fresh" in words
     known = {}
     on_change(known.clear)
     dt.default_listeners.append(known.clear)
@@ -206,10 +210,9 @@ def _observe(body, values, inputs, whole):
     device.alloc, launcher.recorders = alloc, [seen]
     try:
         result = body(*values)
-        if whole:
-            for t in result if result.__class__ is tuple else (result,):
-                if t is not None and t._storage.node is not None:
-                    fuse.realize(t._storage)
+        for t in (result if result.__class__ is tuple else (result,)) if whole else ():
+            if t is not None and t._storage.node is not None and t._numel <= whole:
+                fuse.realize(t._storage)
     finally:
         device.alloc, launcher.recorders = plain, None
     if device.err_dirty and device.word is not None:
@@ -228,8 +231,8 @@ def _recipe(device, result, inputs, made, launches):
     recipe.sizes = [nbytes for _, nbytes in made]
     recipe.single = result.__class__ is not tuple
     recipe.results, first, used = [], len(inputs), set()
-    for t in (result,) if recipe.single else result:
-        if t is None and not recipe.single:
+    for t in () if result is None else (result,) if recipe.single else result:
+        if t is None:
             recipe.results.append(None)
             continue
         if t.__class__ is not Tensor:

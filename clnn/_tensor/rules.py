@@ -6,6 +6,7 @@ import inspect
 from ..graph.node import Expr
 from .dispatch import record_elementwise
 from .grad_mode import state
+from .tensor import Tensor
 
 _G, _NEEDS, _SHAPE, _INPUT, _OUTPUT = range(5)         # what a rule can ask for
 
@@ -30,7 +31,7 @@ class Rule:
     gradient itself is not differentiated.
     """
 
-    __slots__ = ("targets", "target", "joint", "fn", "fused", "names", "wants", "saves")
+    __slots__ = ("targets", "target", "joint", "fn", "fused", "names", "wants", "saves", "collect")
 
     def __init__(self, op, key, fn):
         names = [n.strip() for n in key.split(",")]
@@ -40,7 +41,7 @@ class Rule:
         self.fn, text = fn if fn.__class__ is tuple else (fn, None)
         self.names = parameter_names(self.fn)
         self.fused = None if text is None else Expr(f"{op.name}_grad", self.names, text)
-        self.wants, self.saves = [], set()
+        self.wants, self.saves, self.collect = [], set(), None
         for n in self.names:
             if n in ("g", "needs"):                              # even where an operand has that name
                 self._want(_G if n == "g" else _NEEDS, 0, n)
@@ -60,27 +61,39 @@ class Rule:
             self.saves.add(saved)
 
     def call(self, node, g, needed):
-        args = []
-        for kind, at, name in self.wants:
-            if kind == _G:
-                args.append(g)
-            elif kind == _INPUT:
-                args.append(node.input(at, name))
-            elif kind == _OUTPUT:
-                args.append(node._output(at, name))
-            elif kind == _SHAPE:                                 # the shape alone: the input may be overwritten or freed
-                args.append(node.metas[at][0])
-            else:
-                args.append(tuple([needed[i] for i in self.targets]))
+        if self.collect is None:
+            self.collect = _collector(self.wants, self.targets)
+        args = self.collect(node, g, needed)
         if self.fused is not None and not state.grad and not g.dtype.is_complex and _alike(args):
             return record_elementwise(self.fused, g.dtype, g.dtype, g.shape, g._numel, args)
         return self.fn(*args)
 
 
+_PLAIN = frozenset((int, float, bool, str, bytes, tuple, type(None)))
+
+
+def _collector(wants, targets):
+    """A function of (node, gradient, needed) that gives what a rule asks for: written out, as every step of a backward pass calls one."""
+    lines, found = ["def collect(node, g, needed):", "    values = node.values"], []
+    for k, (kind, at, name) in enumerate(wants):
+        if kind == _INPUT:              # ``node.input`` says what is wrong, and unpacks
+            lines += [f"    v{k} = values[{at}]", f"    if v{k}.__class__ is Tensor:",
+                      f"        if node.versions[{at}] != (v{k}._ver or v{k}._storage).version:", f"            node.input({at}, {name!r})",
+                      f"    elif v{k}.__class__ not in PLAIN:", f"        v{k} = node.input({at}, {name!r})"]
+        # of a shape nothing else: the input may be overwritten or freed
+        found.append({_G: "g", _INPUT: f"v{k}", _OUTPUT: f"node._output({at}, {name!r})", _SHAPE: f"node.metas[{at}][0]",
+                      _NEEDS: f"({', '.join([f'needed[{i}]' for i in targets])},)"}[kind])
+    place = dict(Tensor=Tensor, PLAIN=_PLAIN)
+    exec("\n".join([*lines, f"    return {', '.join(found)},"]), place)
+    return place["collect"]
+
+
 def _alike(tensors):
-    """Dense tensors of one shape, dtype and device: what a gradient written as one expression takes."""
+    """Tensors of one shape, dtype and device, dense or one element for all: what a gradient written as one expression takes."""
     first = tensors[0]
     for t in tensors:
-        if t.shape != first.shape or t.dtype is not first.dtype or not t._dense or t._storage.device is not first._storage.device:
+        if not isinstance(t, Tensor) or t.shape != first.shape or t.dtype is not first.dtype:
+            return False
+        if not t._dense and (t.__class__ is not Tensor or any(t._strides)) or t._storage.device is not first._storage.device:
             return False
     return True

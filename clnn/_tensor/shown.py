@@ -59,6 +59,7 @@ def _rule(name):
     return _BY_CALL.get(name) if known is None else f"{known}Backward0"
 
 
+@functools.lru_cache(maxsize=None)
 def _text(got):
     name, number = got if isinstance(got, tuple) else (got, 0)
     return f"{name}Backward{number}"
@@ -77,7 +78,11 @@ def labelled(name, body):
             if r.__class__ is not Tensor or not r._rg:
                 continue
             node = r._grad_fn
-            if hasattr(node, "label") and not any(getattr(a, "_grad_fn", None) is node for a in args):
-                node.label = rule if rule.__class__ is str else _text(rule(*args, **kwargs))
+            for a in args:
+                if getattr(a, "_grad_fn", None) is node:
+                    break                                       # an argument, handed out as it is
+            else:
+                if hasattr(node, "label"):
+                    node.label = rule if rule.__class__ is str else _text(rule(*args, **kwargs))
         return result
     return call

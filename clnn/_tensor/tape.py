@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import operator
 import warnings
 import weakref
 from functools import lru_cache
 
+from . import later
 from .grad_mode import no_grad, state
 
+_push, _pop = heapq.heappush, heapq.heappop
 _counter = itertools.count(1)
 _LAST = 1 << 62
 
@@ -165,41 +168,39 @@ def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accum
     """
     task = Task(roots, inputs, accumulate)
     needed, execute, wanted = task.arrive, task.execute, {}
-    for i, at in enumerate(inputs or () if not accumulate else ()):
-        wanted.setdefault(tuple(at), []).append(i)
+    for i, (node, nr) in enumerate(inputs or () if not accumulate else ()):
+        wanted.setdefault(node, []).append((i, nr))
     captured = [None] * len(inputs or ())
     buffers, heap, leaves = {}, [], []
-
-    def deliver(node, nr, grad):
-        slots = buffers.get(node)
-        if slots is None:
-            slots = buffers[node] = [None] * node.outs
-            heapq.heappush(heap, (-node.seq, id(node), node))
-        have = slots[nr]
-        slots[nr] = grad if have is None else have + grad
-
     prev, state.grad, outer, state.task = state.grad, create_graph or None, state.task, task    # None: what rules make are no views to a program
     try:
-        for (node, nr), grad in zip(roots, grads):
-            deliver(node, nr, grad)
-        while heap:
-            node = heapq.heappop(heap)[2]
+        edges, results = roots, grads
+        while True:
+            for at, grad in zip(edges, results):
+                if grad is None or at is None:
+                    continue
+                node, nr = at
+                slots = buffers.get(node)
+                if slots is None:
+                    slots = buffers[node] = [None] * node.outs
+                    _push(heap, (-node.seq, id(node), node))
+                slots[nr] = grad if slots[nr] is None else slots[nr] + grad
+            if not heap:
+                break
+            edges = results = ()
+            node, grad = _pop(heap)[2], None                    # what nobody refers to any more can be written over
             slots = buffers.pop(node)
             if node.retains:
                 _tensor_hooks(node, slots)
-            if wanted:
-                for nr in range(node.outs):
-                    for i in wanted.get((node, nr), ()):
-                        captured[i] = slots[nr]
+            for i, nr in wanted.get(node, ()):
+                captured[i] = slots[nr]
             if execute is not None and node not in execute:
                 continue
             if node.__class__ is AccumulateGrad:
                 _arrive(node, slots, create_graph)
                 leaves.append(node.variable)
-                continue
-            for edge, grad in zip(node.edges, _step(node, slots, needed, keep)):
-                if grad is not None and edge is not None:
-                    deliver(edge[0], edge[1], grad)
+            else:
+                edges, results = node.edges, _step(node, slots, needed, keep)
     finally:
         state.grad, state.task = prev, outer
     if not create_graph:
@@ -271,16 +272,14 @@ def _replacement(new, old, hook):
 
 def _laid_out(grad, leaf):
     """``grad`` in the memory order of its leaf, as optimizers read both."""
-    from .dispatch import memory_order
-    from .foreign import NoStrides
     try:
         if grad._dense and leaf._dense or grad._strides == leaf._strides:
             return grad
-        order = memory_order(leaf, dense=True)
+        order = later.memory_order(leaf, dense=True)
         if order is not None:
             return grad.permute(order).contiguous().permute([order.index(d) for d in range(len(order))])
         return grad.contiguous() if leaf.is_contiguous() else grad
-    except NoStrides:
+    except later.NoStrides:
         return grad
 
 
@@ -313,19 +312,23 @@ def move_retained(owner, node, nr):
 
 
 def _leading_to(roots, targets):
-    """Nodes with a path to one of ``targets`` (iterative post-order)."""
-    leads, done = set(), set()
-    stack = [(node, False) for node, _ in roots]
+    """Nodes with a path to one of ``targets``: what was made earlier first, so that a node comes after all that it leads to."""
+    found = {node for node, _ in roots}
+    stack, leads = list(found), set()
     while stack:
-        node, after = stack.pop()
-        if after:
-            if any(e is not None and (e[0] in leads or e[0] in targets) for e in node.edges):
+        for e in stack.pop().edges:
+            if e is not None and e[0] not in found:
+                found.add(e[0])
+                stack.append(e[0])
+    for node in sorted(found, key=_age):
+        for e in node.edges:
+            if e is not None and (e[0] in leads or e[0] in targets):
                 leads.add(node)
-        elif node not in done:
-            done.add(node)
-            stack.append((node, True))
-            stack.extend((e[0], False) for e in node.edges if e is not None and e[0] not in done)
+                break
     return leads
+
+
+_age = operator.attrgetter("seq")
 
 
 def _watched(node, slots, flags):

@@ -15,7 +15,7 @@ from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Node as LazyNode
 from ..graph.node import Storage, held, record
-from . import tape
+from . import later, tape
 from .device import public
 from .grad_mode import state
 from .handle import Handle, attributes
@@ -82,8 +82,7 @@ class Tensor(Handle):
     def _snapshot(self):
         """The present value under a storage of its own: no copy is made until one side is written (buffers are shared by value)."""
         if self._numel * self.dtype.itemsize != self._storage.nbytes or not (self._dense or self._is_permuted()):
-            from .dispatch import record_in_layout
-            return record_in_layout(fuse.CAST, self.dtype, self.dtype, self.shape, self._numel, (self,))
+            return later.record_in_layout(fuse.CAST, self.dtype, self.dtype, self.shape, self._numel, (self,))
         t = self._alias()
         t._ver = None
         st = self._storage
@@ -92,8 +91,7 @@ class Tensor(Handle):
 
     def _is_permuted(self):
         """True for all of a dense block with its dimensions in another order."""
-        from .dispatch import memory_order
-        return self._offset == 0 and memory_order(self, dense=True) is not None
+        return self._offset == 0 and later.memory_order(self, dense=True) is not None
 
     def _assign(self, value):
         """Write ``value`` (same shape and dtype, broadcasts not allowed) into this tensor's memory and bump the version."""
@@ -274,8 +272,7 @@ class Tensor(Handle):
         return self
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-        from .backward import backward
-        backward(self, gradient, retain_graph, create_graph, inputs)
+        later.backward(self, gradient, retain_graph, create_graph, inputs)
 
     def retain_grad(self):
         """Keep ``.grad`` of a tensor that is not a leaf."""
@@ -391,15 +388,13 @@ class Tensor(Handle):
         return int(self.item())
 
     def __getitem__(self, index):
-        from .indexing import getitem
-        return getitem(self, index)
+        return later.getitem(self, index)
 
     def __delitem__(self, index):
         raise TypeError("Tensor does not support deleting items")
 
     def __setitem__(self, index, value):
-        from .indexing import setitem
-        setitem(self, index, value)
+        later.setitem(self, index, value)
 
     def __reversed__(self):
         return self.flip(0) if self.shape else self
@@ -435,13 +430,11 @@ class Tensor(Handle):
 
     def numpy(self, *, force=False):
         """The values as a NumPy array (a host copy: device memory is not shared)."""
-        from .interop import to_numpy
-        return to_numpy(self, force)
+        return later.to_numpy(self, force)
 
     def item(self):
         """The one value as a Python number. Waits for the device."""
-        from .interop import item
-        return item(self)
+        return later.item(self)
 
     def tolist(self):
         """The values as nested Python lists."""
@@ -536,8 +529,7 @@ def bump(t):
 
 def copy(t) -> Tensor:
     """A dense copy, recorded lazily."""
-    from .dispatch import record_elementwise
-    return record_elementwise(fuse.CAST, t.dtype, t.dtype, t.shape, t._numel, (t,))
+    return later.record_elementwise(fuse.CAST, t.dtype, t.dtype, t.shape, t._numel, (t,))
 
 
 def write(target, value) -> None:

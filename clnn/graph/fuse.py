@@ -23,11 +23,11 @@ _launch = launcher.launch
 class Group:
     """The nodes fused into one kernel, as instructions over de-duplicated leaves and scalars."""
 
-    __slots__ = ("order", "index", "code", "leaves", "layout", "leaf_index", "scalars", "kinds", "linear", "checked")
+    __slots__ = ("order", "index", "code", "leaves", "layout", "reads", "leaf_index", "scalars", "kinds", "linear", "checked")
 
     def __init__(self):
         self.order, self.index = [], {}
-        self.code, self.leaves, self.layout, self.leaf_index = [], [], [], {}
+        self.code, self.leaves, self.layout, self.reads, self.leaf_index = [], [], [], [], {}
         self.scalars, self.kinds = [], []
         self.linear, self.checked = True, []
 
@@ -39,16 +39,33 @@ class Group:
             k = self.leaf_index[key] = len(self.leaves)
             self.leaves.append((buf, dtype, offset, strides, linear))
             self.layout.append((dtype.index, offset != 0, strides, linear))
+            self.reads.append(1)
+        else:
+            self.reads[k] += 1
         return -2 * k - 1
+
+    def held_alone(self, numel, nbytes) -> bool:
+        """Whether a leaf of ``nbytes`` bytes may be held by this group only; most are not, which costs little to see."""
+        for leaf in self.leaves:
+            if leaf[4] and not leaf[2] and leaf[1].itemsize * numel == nbytes:
+                # references: one of the leaf itself and one of each operand that reads it, ``buf`` and the call's argument
+                buf, known = leaf[0], 2
+                for other, reads in zip(self.leaves, self.reads):
+                    if other[0] is buf:
+                        known += 1 + reads
+                if _refcount(buf) <= known + (id(buf) in held):
+                    return True
+        return False
 
     def visit(self, node):
         """Append ``node`` after all that it reads; recursion is bounded by MAX_NODES."""
-        compute, operands = node.compute, []
+        compute, expr, flat = node.compute, node.expr, node.linear
+        operands = [expr.index, compute.index, node.dtype.index]
         for place, ref in enumerate(node.args):
             if ref.__class__ is not tuple:
                 operands.append(-2 * len(self.scalars) - 2)
                 self.scalars.append(ref)
-                self.kinds.append("long" if place in node.expr.longs else compute.acc)
+                self.kinds.append("long" if place in expr.longs else compute.acc)
                 continue
             source, dtype, offset, strides = ref
             if source.__class__ is Node:
@@ -57,14 +74,16 @@ class Group:
                     operands.append(self.visit(source) if at is None else at)
                     continue
                 source = source.buf
-            strides, linear = _walk(node.shape, strides)
-            if not linear:
-                self.linear = False
+            if flat:                                            # every operand is read in flat order, or is one element
+                strides, linear = strides if any(strides) else (), True
+            else:
+                strides, linear = _walk(node.shape, strides)
+                if not linear:
+                    self.linear = False
             operands.append(self.leaf(source, dtype, offset, strides, linear))
         at = self.index[node] = len(self.order)
         self.order.append(node)
-        expr = node.expr
-        self.code.append((expr.index, compute.index, node.dtype.index, *operands))
+        self.code.append(tuple(operands))
         if compute.category in expr.failing:
             self.checked.append(expr)
         return at
@@ -186,7 +205,8 @@ _SMALL = 1 << 14        # bytes; finding out what dies costs more than another s
 
 def allocate(device, group: Group, outs) -> list:
     """A buffer per output; a leaf that dies with this launch and is walked in the same order is written over."""
-    if outs[0][1].nbytes < _SMALL:
+    nbytes = outs[0][1].nbytes
+    if nbytes < _SMALL or not any([group.held_alone(n.numel, owner.nbytes) for n, owner in outs]):
         return [device.alloc(owner.nbytes) for _, owner in outs]
     free = _dying(group, {n for n, _ in outs})
     buffers = []

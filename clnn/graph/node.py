@@ -17,6 +17,7 @@ MAX_LEAVES = 14
 
 
 births = None           # while a thread is in inference mode: a function that gives the first version of a storage made now
+constants: dict = {}     # (number, dtype, device) -> a buffer with that number, which tensors share by value: whoever writes one of them copies it first
 held: dict = {}          # id -> buffer, for buffers that a capture keeps alive: one reference more than usual
 
 
@@ -84,14 +85,17 @@ class Node:
         self.reduce = None
 
 
-_ref = weakref.ref
+_ref, _new = weakref.ref, object.__new__
 _recent: deque = deque(maxlen=1 << 14)      # references to the storages that were given a node, for ``realize_all``; bounded
 
 
 def record(expr, refs, compute, dtype, shape, numel, device, count, leaves, linear) -> Storage:
     """Make the pending node and the storage that will hold its value."""
-    node = Node(expr, refs, compute, dtype, shape, numel, device, count, leaves, linear)
-    storage = Storage(device, numel * dtype.itemsize, None, node)
+    node, storage = _new(Node), _new(Storage)               # as their constructors would make them: every recorded operator comes here
+    node.expr, node.args, node.compute, node.dtype, node.shape, node.numel, node.device = expr, refs, compute, dtype, shape, numel, device
+    node.count, node.leaves, node.linear, node.buf, node.reduce = count, leaves, linear, None, None
+    storage.device, storage.nbytes, storage.buf, storage.node, storage.pinned = device, numel * dtype.itemsize, None, node, False
+    storage.version = 0 if births is None else births()
     node.out = out = _ref(storage)
     _recent.append(out)
     return storage

@@ -108,7 +108,7 @@ class Call:
             numel = 1
             for s in self.shape:
                 numel *= s
-            group.visit(Node(CAST, ((buf, dtype, offset, strides),), dtype, dtype, self.shape, numel, node.device, 1, 1, True))
+            group.visit(Node(CAST, ((buf, dtype, offset, strides),), dtype, dtype, self.shape, numel, node.device, 1, 1, False))
         return group
 
     def _plan(self, device, group, out_dtype):

@@ -77,6 +77,12 @@ _huber = _pair("huber", "(fabs(input) <= delta ? 0.5f * input * input : delta * 
                lambda x, delta: (x.abs() <= delta).to(x.dtype), ("delta",))
 
 
+_squared = elementwise("_squared_difference", "input, other", "(input - other) * (input - other)", method=False, inplace=False, dtypes=dt.FLOATS,
+                       numpy=lambda x, y: (x - y) ** 2, vjp=dict(
+                           input=(lambda g, input, other: g * 2 * (input - other), "g * 2.0f * (input - other)"),
+                           other=(lambda g, input, other: g * 2 * (other - input), "g * 2.0f * (other - input)")))
+
+
 @_loss("mse_loss", whole=True)
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """``(x - y)^2``, averaged, summed or as it is; ``weight`` multiplies the elements (the mean then divides by its sum).
@@ -87,8 +93,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     """
     _warn_sizes(input, target)
     input, target = _together("mse_cpu", input, target)
-    d = input - target
-    return _weighted(d * d, weight, _legacy(reduction, size_average, reduce))
+    return _weighted(_squared(input, target), weight, _legacy(reduction, size_average, reduce))
 
 
 def _weighted(loss, weight, reduction):

@@ -10,9 +10,10 @@ from .._tensor.device import public
 from .._tensor.dispatch import broadcast, run
 from .._tensor.interop import from_array
 from .._tensor.repeat import repeated
-from .._tensor.tensor import Tensor, empty
+from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes, wrap_dim
+from ..graph.node import Storage, constants
 from . import _scatter
 from .creation import filled, tensor
 from .selection import cast, where
@@ -196,11 +197,25 @@ def _host_index(array, x):
     return t
 
 
+def _number(value, dtype, device):
+    """A 0-d tensor of a storage of its own; numbers that were asked for lately need no launch."""
+    key = (repr(value), dtype, device)                          # 0.0 equals -0.0
+    buf = constants.get(key)
+    if buf is None:
+        t = filled(Size(()), value, dtype, device)
+        if device.recording is not None or device.kind == "meta":       # its memory would be a part of the recording
+            return t
+        if len(constants) > 256:
+            constants.clear()
+        buf = constants[key] = t._storage.buffer()
+    return make(Storage(device, dtype.itemsize, buf), Size(()), dtype, 1)
+
+
 @composite("_host_value", complex=True, method=False)
 def _host_value(value, x):
     """A value to be written into ``x``, given as numbers."""
     if isinstance(value, (int, float, complex)):
-        return filled(Size(()), value, x.dtype, x._storage.device)
+        return _number(value, x.dtype, x._storage.device)
     return tensor(value, device=public(x._storage.device)).to(x.dtype)
 
 

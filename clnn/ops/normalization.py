@@ -407,7 +407,7 @@ def _gn_samples():
             ((rng.normal(1, 2, (2, 20, 3, 3)), 5, rng.normal(1, 1, 20), rng.normal(0, 1, 20)), {})]
 
 
-@composite("group_norm", repeat=True, method=False, torch="nn.functional.group_norm", samples=_gn_samples, errors=(
+@composite("group_norm", repeat="small", method=False, torch="nn.functional.group_norm", samples=_gn_samples, errors=(
     ((np.zeros((2, 5, 3)), 2), {}, RuntimeError, "divisible"),))
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """``(x - mean) / sqrt(var + eps) * weight + bias`` with statistics per sample and group of channels (Wu, He, 2018)."""
@@ -470,7 +470,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     return input / (mean * alpha + k) ** beta
 
 
-@composite("normalize", complex=True, method=False, torch="nn.functional.normalize", samples=lambda: [
+@composite("normalize", complex=True, method=False, repeat="ready small", torch="nn.functional.normalize", samples=lambda: [
     ((np.random.default_rng(8).normal(0, 1, (3, 5)),), {}), ((np.random.default_rng(8).normal(0, 1, (3, 5)), 1.0, 0), {})])
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """``x / max(|x|_p, eps)`` along ``dim``."""

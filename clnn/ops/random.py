@@ -275,6 +275,9 @@ def _coins(shape, p, row, device, generator=None) -> Tensor:
     return _sample(_COIN, (_limit(p),), shape, row, device, generator, dt.int32, False)
 
 
+_FEW = 4096              # elements
+
+
 @composite("multinomial")
 def multinomial(input, num_samples, replacement=False, *, generator=None):
     """Indices drawn with probabilities proportional to the rows of ``input``.
@@ -297,8 +300,11 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     weights = input.detach()
     weights = weights if weights.dtype.needs_fp64 else weights.float()
-    faults = ~((weights >= 0) & (weights < math.inf)).all() + 2 * (weights.sum(-1) <= 0).any()
-    fault = int(faults)
+    if weights._numel > _FEW:
+        fault = int(~((weights >= 0) & (weights < math.inf)).all() + 2 * (weights.sum(-1) <= 0).any())
+    else:                                               # few are sooner read than looked through
+        array = read(weights)
+        fault = int(not ((array >= 0) & (array < math.inf)).all()) + 2 * int((array.sum(-1) <= 0).any())
     if fault & 1:
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if fault:

@@ -10,7 +10,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import broadcast
 from .._tensor.indexing import tracked
 from .._tensor.inplace import apply_inplace, refuse_overlap
-from .._tensor.repeat import full_value
+from .._tensor.repeat import full_value, repeated
 from .._tensor.tensor import Tensor, bump, copy
 from ..core import dtype as dt
 from ..core.shape import Size, wrap_dim
@@ -250,9 +250,14 @@ def _write_rows_into(base, index, values, first, count, wrap, op, what):
         return False
     B, D, R = split(base.shape, first, count)
     _scatter.check_rows(what, first, D, index._numel)
-    _scatter.write_rows(base, *own, B, D, R, op, wrap, _scatter.code(base._storage.device, what, first, D))
+    _written(base, *own, B, D, R, op, wrap, _scatter.code(base._storage.device, what, first, D))
     bump(base)
     return True
+
+
+@repeated
+def _written(base, index, src, B, D, R, op, wrap, err):
+    _scatter.write_rows(base, index, src, B, D, R, op, wrap, err)
 
 
 def _rows_in_place(self, name, dim, index, source, op):

@@ -180,6 +180,13 @@ def _unique_flat(input, ordered, return_inverse, return_counts):
     if n == 0:
         none = empty((0,), dt.int64, device)
         return _results(x, none.reshape(input.shape) if return_inverse else None, none if return_counts else None)
+
+    def distinct(array):
+        values, _, *more = np.unique(array, True, return_inverse, return_counts, equal_nan=False)       # by first places, as a stable sort has them
+        return values, *more
+    found = _found(x, distinct) if ordered else None
+    if found is not None:
+        return _results(found[0], found[1].reshape(input.shape) if return_inverse else None, found[-1] if return_counts else None)
     order = None
     if ordered:
         x, order = _radix.sort_rows(x, 1, n)
@@ -342,6 +349,14 @@ def bincount(input, weights=None, minlength=0):
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     size, negative = int(minlength), "bincount only supports 1-d non-negative integral inputs."
+
+    def count(array):
+        if array.min() < 0:
+            raise RuntimeError(negative)
+        return np.bincount(array.astype(np.int64), minlength=size)
+    found = _found(input, count) if weights is None else None
+    if found is not None:
+        return found[0]
     got = _scatter.counts(input.detach().contiguous(), max(size, _BINS)) if weights is None else None
     if got is not None:                                    # mostly all are below _BINS: then they were counted in the pass that finds the greatest
         ends = read(got[1])
@@ -440,7 +455,7 @@ _one_hot = elementwise("_one_hot", "input, place, classes", dict(bool="0", int="
                        failure=(RuntimeError, "Class values must be non-negative and smaller than num_classes."))
 
 
-@composite("one_hot", method=False, torch="nn.functional.one_hot", samples=lambda: [((np.array([[0, 2], [1, 1]]),), dict(num_classes=4))],
+@composite("one_hot", method=False, repeat="small", torch="nn.functional.one_hot", samples=lambda: [((np.array([[0, 2], [1, 1]]),), dict(num_classes=4))],
            numpy=lambda x, num_classes: np.eye(num_classes, dtype=np.int64)[x])
 def one_hot(tensor, num_classes=-1):
     """1 at the class number along a new last dimension, 0 elsewhere, as int64; without ``num_classes`` it is the greatest number + 1.

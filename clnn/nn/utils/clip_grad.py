@@ -60,7 +60,8 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     with clnn.no_grad():
         scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
         grads = _grads(parameters)
-        foreach_update(_scaled, [(grad, scale.to(grad.device)) for grad in grads], {}, {})
+        scales = {device: scale.to(device) for device in {grad.device for grad in grads}}
+        foreach_update(_scaled, [(grad, scales[grad.device]) for grad in grads], {}, {})
 
 
 def _scaled(grad, scale):
