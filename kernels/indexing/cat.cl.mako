@@ -21,7 +21,11 @@ __kernel void cat(${", ".join(f"IN({U}, x{k})" for k in range(K))}, OUT(${U}, ou
         {
             const long a = max(lo, (long)(${ends[k]})), b = min(hi, (long)(${ends[k + 1]}));
             __global const ${U}* restrict from = x${k}_p + x${k}_o + row * s${k} - (${ends[k]});
-            for (long j = a; j < b; j++) to[j] = from[j];
+            long j = a;
+% if U != "ulong2":  # in whole vectors: not every driver makes them of the loop
+            for (; j + 16 <= b; j += 16) vstore16(vload16(0, from + j), 0, to + j);
+% endif
+            for (; j < b; j++) to[j] = from[j];
         }
 % endfor
     }
