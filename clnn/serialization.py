@@ -10,7 +10,7 @@ import os
 import re
 from typing import Any
 
-from clnn._serialization.allowed import trust
+from clnn._serialization.allowed import refused_globals, trust
 from clnn._serialization.files import SerializationError, atomic_write, is_path
 from clnn._serialization.safetensors import INDEX_SUFFIX, load_safetensors, load_shards, save_safetensors
 from clnn._serialization.unpickle import trusted
@@ -147,6 +147,20 @@ def add_safe_globals(safe_globals):
 def get_safe_globals():
     """What :func:`add_safe_globals` was given."""
     return list({id(kind): kind for kind in trusted.values()}.values())
+
+
+def get_unsafe_globals_in_checkpoint(f):
+    """The full names of classes and functions in a file that :func:`load` would refuse.
+
+    Example:
+        >>> import argparse, io
+        >>> file = io.BytesIO()
+        >>> with clnn.serialization.safe_globals([argparse.Namespace]):
+        ...     clnn.save(argparse.Namespace(depth=3), file)
+        >>> clnn.serialization.get_unsafe_globals_in_checkpoint(file)
+        ['argparse.Namespace']
+    """
+    return refused_globals(f)
 
 
 def clear_safe_globals():

@@ -32,7 +32,11 @@ def whole_files(lib):
     with torch.serialization.safe_globals([Net, nn.Linear]):
         kinds = sorted(kind.__name__ for kind in torch.serialization.get_safe_globals() if kind.__module__ in (__name__, nn.Linear.__module__))
         got = torch.load(file)
-    return [kinds, type(got).__name__, got.cfg, got(torch.ones(1, 2))]
+        file.seek(0)
+        kinds += torch.serialization.get_unsafe_globals_in_checkpoint(file)
+    file.seek(0)
+    kinds += torch.serialization.get_unsafe_globals_in_checkpoint(file)
+    return [sorted(kinds), type(got).__name__, got.cfg, got(torch.ones(1, 2))]
 
 
 def scripted_files(lib):

@@ -4,6 +4,8 @@ import builtins
 import collections
 import functools
 import math
+import pickletools
+import zipfile
 
 import numpy as np
 
@@ -255,3 +257,25 @@ def _expect(value, *types):
     if type(value) not in types:
         raise TypeError(f"expected {' or '.join(t.__name__ for t in types)}, found {type(value).__name__}")
     return value
+
+
+def refused_globals(file):
+    """The names in a zip file's pickle that are not allowed, in order; nothing is loaded."""
+    if not zipfile.is_zipfile(file):
+        raise ValueError("Expected input to be a checkpoint returned by clnn.save or torch.save")
+    with zipfile.ZipFile(file) as archive:
+        name = next((n for n in archive.namelist() if n.endswith("data.pkl")), None)
+        if name is None:
+            raise SerializationError("load: the file is not a checkpoint")
+        data = archive.read(name)
+    table, found, texts = allowed_globals(None, None, None), [], []
+    for opcode, argument, _ in pickletools.genops(data):
+        if isinstance(argument, str) and opcode.name != "GLOBAL":
+            texts.append(argument)
+        if opcode.name in ("GLOBAL", "STACK_GLOBAL"):
+            module, _, name = argument.partition(" ") if opcode.name == "GLOBAL" else (texts[-2], "", texts[-1])
+            try:
+                find_global(table, module, name)
+            except SerializationError:
+                found.append(f"{module}.{name}")
+    return list(dict.fromkeys(found))
