@@ -171,6 +171,8 @@ CALLS = {
     "structures": lambda t: [[s.num_leaves, s.num_nodes, s.type, s.context, s.is_leaf(), isinstance(s, p.TreeSpec), isinstance(s.child(1), p.LeafSpec),
                               s.unflatten([1, 2, 3]), hash(s) == hash(p.tree_structure([(5, 6), 7])), p.is_namedtuple(s), p.arg_tree_leaves(1, a=[2])]
                              for p in [t.utils._pytree] for s in [p.tree_structure([(1, 2), 3])]],
+    "polygamma at its poles": lambda t: [t.polygamma(2, t.tensor([0.0, -1.0, -3.0])), t.polygamma(2, t.tensor([-2, 1], dtype=t.int8))],
+    "fractional pools of no samples": lambda t: [t.nn.functional.fractional_max_pool2d(t.ones(0, 1, 4, 5), 2, output_size=2).shape],
     "types of Python as dtypes": lambda t: [t.zeros(1, dtype=float), t.ones(1).to(float), t.ones(1, dtype=int), t.ones(1).to(bool),
                                              t.zeros(1, dtype=complex).dtype.itemsize],
     "parts of calls": lambda t: [t.func.functional_call(t.nn.Identity(), parameter_and_buffer_dicts={}, args=(t.ones(2),)), t.from_dlpack(t.ones(2), copy=True),

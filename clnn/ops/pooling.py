@@ -460,8 +460,8 @@ def _declare_fractional(nd):
             shape[2 + d], shape[2 + nd + d] = out[d], kernel_size[d]
             axis = axis.reshape(shape)
             place = axis if place is None else place * sizes[d] + axis
-        place = place.expand(lead + out + kernel_size).reshape(lead + out + (-1,))
-        windows = x.reshape(lead + (-1,)).gather(2, place.reshape(lead + (-1,))).reshape(tuple(place.shape))
+        place = place.expand(lead + out + kernel_size).reshape(lead + out + (math.prod(kernel_size),))
+        windows = x.reshape(lead + (math.prod(sizes),)).gather(2, place.reshape(lead + (math.prod(out + kernel_size),))).reshape(tuple(place.shape))
         best = windows.detach().argmax(-1, keepdim=True)
         y, at = windows.gather(-1, best).squeeze(-1), place.gather(-1, best).squeeze(-1)
         return (y, at) if input.ndim == nd + 2 else (y.squeeze(0), at.squeeze(0))

@@ -93,6 +93,7 @@ ${OV} ${F} clnn_trigamma(${F} x) {
 }
 //@ clnn_tetragamma
 ${OV} ${F} clnn_tetragamma(${F} x) {
+    if (x <= 0 && x == floor(x)) return -INFINITY;              /* as PyTorch's zeta has it: sin(pi x) is not exactly 0 there */
     ${F} sum = 0;
     if (x < (${F})0.5${s}) {
         const ${F} pi = (${F})3.14159265358979323846${s}, t = clnn_sin(pi * x);
