@@ -267,7 +267,7 @@ def test_attributes_may_be_replaced_as_a_whole():
         def __torch_function__(cls, func, types, args=(), kwargs=None):
             result = super().__torch_function__(func, types, args, kwargs or {})
             if isinstance(result, Tagged):
-                result.take(args[0])
+                result.adopt(args[0])
             return result
 
     class Tags:
@@ -275,15 +275,15 @@ def test_attributes_may_be_replaced_as_a_whole():
             self.__dict__.update({k: copy.deepcopy(v) for k, v in other.__dict__.items()})
 
     class Copying(Tags, clnn.Tensor):
-        take = Tags.copy_tags
+        adopt = Tags.copy_tags
 
     x = clnn.ones(2, requires_grad=True).as_subclass(Copying)
     x.__dict__["tags"] = [1]
     y = x * 3
-    y.take(x)
+    y.adopt(x)
     assert (y.tags, vars(y), y.requires_grad) == ([1], {"tags": [1]}, True) and vars(y).pop("tags") == [1] and not hasattr(y, "tags")
     assert clnn.autograd.grad(y.sum(), x)[0].tolist() == [3, 3]
-    clnn.Tensor.take = lambda self, other: setattr(self, "__dict__", dict(other.__dict__))
+    clnn.Tensor.adopt = lambda self, other: setattr(self, "__dict__", dict(other.__dict__))
     clnn.alias_of = clnn.Tensor.as_subclass
     try:
         x = clnn.ones(3, requires_grad=True)
@@ -294,4 +294,4 @@ def test_attributes_may_be_replaced_as_a_whole():
         y.backward()
         assert x.grad.tolist() == [2, 2, 2]
     finally:
-        del clnn.Tensor.take, clnn.alias_of
+        del clnn.Tensor.adopt, clnn.alias_of
