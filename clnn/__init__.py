@@ -193,7 +193,7 @@ _PLACES = {                     # names that are read from a module when they ar
     "_compile": "compile",
     "serialization": "save load",
     "_serialization.files": "SerializationError",
-    "random": "manual_seed seed initial_seed get_rng_state set_rng_state Generator default_generator fork_rng",
+    "random": "manual_seed seed initial_seed get_rng_state set_rng_state Generator default_generator fork_rng thread_safe_generator",
     "amp": "autocast GradScaler is_autocast_enabled get_autocast_dtype set_autocast_enabled set_autocast_dtype clear_autocast_cache is_autocast_cache_enabled "
            "set_autocast_cache_enabled",
     "autograd.anomaly_mode": "is_anomaly_enabled is_anomaly_check_nan_enabled",

@@ -1,7 +1,7 @@
 """``clnn.compile``: run a function once, keep the launches it made, and replay them.
 
-The recording is valid for inputs of the same shapes, dtypes, devices and flags, and for the same modes; each such combination gets a recording of
-its own. What lived before the call (parameters, buffers, optimizer state) keeps its memory, so replays and ordinary code can alternate.
+The recording is valid for inputs of the same shapes, dtypes, devices and flags, and for the same modes and values that ``_guards`` watches; each such
+combination gets a recording of its own. What lived before the call (parameters, buffers, optimizer state) keeps its memory, so replays and ordinary code can alternate.
 """
 from __future__ import annotations
 
@@ -12,42 +12,21 @@ import warnings
 import weakref
 from collections import Counter
 
-from ._results import keeps_tensors, map_tensors
+from ._guards import Watch, flatten, hidden
+from ._results import map_tensors
 from ._tensor import tape
 from ._tensor.backward import grad as grad_of
 from ._tensor.device import resolve
-from ._tensor.grad_mode import state
 from ._tensor.tensor import Tensor, edge, make, make_view
 from .compiler import _inside, _now
+from .core.layout import contiguous_format
 from .graph.node import Storage, constants, held
 from .runtime.capture import Recording
 
 _refcount = sys.getrefcount
 WARMUP = 2              # ordinary runs first: they build kernels, fill caches and create optimizer state
 MAX_RECORDINGS = 32
-
-
-def _flatten(value, leaves):
-    """Tensors go to ``leaves``; the returned key describes everything else."""
-    if isinstance(value, Tensor):
-        leaves.append(value)
-        return ("T", value.shape, value.dtype, id(value._storage.device), value._rg)
-    if isinstance(value, (list, tuple)):
-        return (type(value).__name__, *[_flatten(v, leaves) for v in value])
-    if isinstance(value, dict):
-        return ("dict", *[(k, _flatten(v, leaves)) for k, v in value.items()])
-    try:
-        hash(value)
-    except TypeError:
-        return ("object", id(value), keeps_tensors(value))
-    return ("V", type(value), value, keeps_tensors(value))
-
-
-def _hidden(key):
-    """Whether a key of :func:`_flatten` tells of an object that keeps tensors: a recording would go on with those it found there."""
-    if key.__class__ is not tuple or not key:
-        return False
-    return key[0] in ("object", "V") and key[-1] is True or key[0] not in ("T", "V", "object") and any(map(_hidden, key))
+MAX_KINDS = 4096        # kinds of call that are remembered
 
 
 def _swap(value, swapped):
@@ -60,32 +39,12 @@ def _swap(value, swapped):
     return map_tensors(lambda t: swapped.get(id(t), t), value) if isinstance(value, dict) else value
 
 
-def _modules_of(fn):
-    """Modules whose train/eval flags the recording depends on: arguments' owner, closure and default globals by name."""
-    from .nn import Module
-    found, seen = [], set()
-
-    def add(value):
-        if isinstance(value, Module) and id(value) not in seen:
-            seen.add(id(value))
-            found.append(value)
-    target = getattr(fn, "__self__", None)
-    add(target)
-    add(fn)
-    code = getattr(fn, "__code__", None)
-    for cell in getattr(fn, "__closure__", None) or ():
-        try:
-            add(cell.cell_contents)
-        except ValueError:
-            pass
-    names = code.co_names if code is not None else ()
-    for name in names:
-        add(getattr(fn, "__globals__", {}).get(name))
-    return found
-
-
 def _live_storages(device):
     return [o for o in gc.get_objects() if type(o) is Storage and o.device is device]
+
+
+class Stale(Exception):
+    """A tensor that a recording works on is gone: the program has replaced it by another one."""
 
 
 class Captured:
@@ -115,6 +74,8 @@ class Captured:
                 self.result = fn(*args, **kwargs)
                 if self.recording.failed is None:
                     self._settle(device, homes)
+                    if any(ref() is None and held[home].int_ptr in self.recording.raw for ref, home in homes):
+                        self.recording.abandon("it replaces a tensor that it reads by another one")
             if self.recording.failed is None:
                 self._finish(homes)
         finally:
@@ -157,10 +118,10 @@ class Captured:
             self.outs.append((t, given[id(st)] if id(st) in given else None if id(st) in kept else self.recording.handle(st.buf)))
         self.moving = {id(t): (handle.int_ptr, handle.size) for t, handle in self.outs if id(t) in moving}
         # a graph that backward() already walked is finished business; another one can be walked later
-        self.tracked = [t for t in outs if t._grad_fn is not None and not getattr(t._grad_fn, "freed", False)]
+        self.tracked = [t for t in outs if t._grad_fn is not None and not _walked(t)]
         self.backward, self.walk = None, None
         if self.tracked:
-            self.leaves = _leaves(self.tracked)
+            self.leaves = [node.variable for node in _graph(self.tracked) if isinstance(node, tape.AccumulateGrad)]
         self.recording.finish()
         self.memory = self.recording.memory
 
@@ -180,18 +141,24 @@ class Captured:
 
     def busy(self):
         """True while a forward replay waits for its backward: its saved values must not be overwritten."""
+        if not self.tracked:
+            return False
         walk = self.walk() if self.walk is not None else None
         return walk is not None and not walk.freed
 
     def replay(self, inputs, refresh=True):
         """Run the recording on new inputs; outputs are fresh tensors."""
         device, recording = self.device, self.recording
+        if refresh and not all(check() for check in recording.checks):
+            raise Stale
         for ref, home in self.homes:
             st = ref()
-            if st is not None and (st.node is not None or st.buf is not home):
+            if st is None:
+                raise Stale
+            if st.node is not None or st.buf is not home:
                 device.copy(st.buffer(), home, st.nbytes)          # somebody replaced the value meanwhile: bring it home
                 st.buf = home
-        self.last = [t._storage.buffer() for t in inputs]
+        self.last = [_whole(t)._storage.buffer() for t in inputs]
         for address, buf in zip(self.addresses, self.last):
             recording.bind(address, buf)
         fresh = {key: device.alloc(nbytes) for key, (_, nbytes) in self.moving.items()}
@@ -233,7 +200,11 @@ class Captured:
                 raise RuntimeError(f"clnn.compile: the backward pass cannot be recorded: {self.backward.recording.failed}")
         for address, buf in zip(self.addresses, self.last):         # inputs that were saved for backward
             self.backward.recording.bind(address, buf)
-        return self.backward.replay(seeds, refresh=False)
+        try:
+            return self.backward.replay(seeds, refresh=False)
+        except Stale:
+            self.backward = None
+            return self.gradients(grads)
 
 
 def _on(buf, t):
@@ -245,6 +216,49 @@ def _on(buf, t):
     return got
 
 
+def _whole(t):
+    """The input, or a copy on memory of its own of one that is a part of other memory."""
+    return t if t._dense else t.detach().clone(memory_format=contiguous_format)
+
+
+def _stand_in(t):
+    """What a recording takes for an input: a variable of its own where gradients are wanted, to the gradient that there is."""
+    whole = _whole(t)
+    if not t._rg:
+        return whole
+    proxy = whole.detach().requires_grad_()
+    proxy._grad = t._grad
+    return proxy
+
+
+def _without_recording(result, proxies, inputs):
+    """The result of a run that cannot be replayed, with the inputs in the place of what stood for them, in its graph, too."""
+    result, grads = result
+    original = {id(p): t for p, t in zip(proxies, inputs)}
+    outs = []
+    result = map_tensors(lambda t: outs.append(t) or original.get(id(t), t), result)
+    for node in _graph([t for t in outs if t._grad_fn is not None]):
+        node.edges = [edge(original.get(id(e[0].variable), e[0].variable)) if e is not None and isinstance(e[0], tape.AccumulateGrad) else e
+                      for e in node.edges]
+    for t, grad in zip(inputs, grads):
+        if grad is not None:
+            t._grad = grad
+    return result
+
+
+def _obstacle(inputs, versions, result):
+    """Why a run cannot be recorded that found the inputs at these versions, or None. Recordings work on copies of inputs that are parts of other
+    memory, and on stand-ins without a history of those that gradients are wanted of."""
+    outs = set()
+    map_tensors(lambda t: outs.add(t._storage) or t, result)
+    for t, version in zip(inputs, versions):
+        if not t._dense and ((t._ver or t._storage).version != version or t._storage in outs):
+            return "it writes to or returns an input that is a part of other memory"
+        if t._rg and _walked(t):
+            return "its backward pass goes on beyond an input"
+    return None
+
+
 def _part(given, t):
     """The input ``given``, or the part of its memory that ``t`` is of the recorded one's."""
     if (given.shape, given._strides, given._offset, given.dtype) == (t.shape, t._strides, t._offset, t.dtype):
@@ -252,18 +266,20 @@ def _part(given, t):
     return make_view(given, t.shape, t._strides, t._offset, t.dtype)
 
 
-def _leaves(outputs):
-    """Every leaf that the graph of ``outputs`` ends in."""
-    found, seen, stack = [], set(), [t._grad_fn for t in outputs]
+def _walked(t):
+    """Whether a backward pass has used up the graph of ``t``, in part at least."""
+    return t._grad_fn is not None and any(getattr(node, "freed", False) for node in _graph([t]))
+
+
+def _graph(outputs):
+    """Every entry of the tape that the graph of ``outputs`` has."""
+    seen, stack = {}, [t._grad_fn for t in outputs]
     while stack:
         node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if isinstance(node, tape.AccumulateGrad):
-            found.append(node.variable)
-        stack.extend(e[0] for e in node.edges if e is not None)
-    return found
+        if node not in seen:
+            seen[node] = None
+            stack.extend(e[0] for e in node.edges if e is not None)
+    return seen
 
 
 class Replayed(tape.Node):
@@ -296,14 +312,9 @@ class Compiled:
 
     def __init__(self, fn, name=None):
         self._fn = fn
-        self._runs, self._recordings, self.fallbacks = {}, {}, {}
-        self._watched = None
+        self._runs, self._recordings, self._dropped, self.fallbacks = {}, {}, {}, {}
+        self._watch = Watch(fn)
         functools.update_wrapper(self, fn, updated=()) if hasattr(fn, "__name__") else None
-
-    def _modes(self):
-        if self._watched is None:
-            self._watched = [m for root in _modules_of(self._fn) for m in root.modules()]
-        return (state.grad, state.inference, state.autocast and (state.autocast.low, state.autocast.kind), tuple([m.training for m in self._watched]))
 
     def __call__(self, *args, **kwargs):
         stance = _now["stance"]
@@ -311,14 +322,23 @@ class Compiled:
             return self._fn(*args, **kwargs)
         inputs = []
         try:
-            key = (_flatten(args, inputs), _flatten(kwargs, inputs) if kwargs else (), self._modes())
+            modes = self._watch.modes()
+            names = self._watch.names
+            key = (flatten(args, inputs, names), flatten(kwargs, inputs, names) if kwargs else (), modes)
         except RecursionError:
             key = None
-        got = self._recordings.get(key)
-        if got is not None and not (got.tracked and got.busy()):
-            return got.replay(inputs)
+        for got in self._recordings.get(key, ()):
+            if not got.busy():
+                try:
+                    return self._replay(got, inputs)
+                except Stale:
+                    self._drop(key)
+                    break
+        recordings = self._recordings.get(key)
         with _inside():
-            return self._fn(*args, **kwargs) if key is None or got is not None else self._unrecorded(args, kwargs, stance, key, inputs)
+            if recordings and len(recordings) < MAX_RECORDINGS and key not in self.fallbacks:
+                return self._record(args, kwargs, key, inputs, recordings[0].device)
+            return self._fn(*args, **kwargs) if key is None or recordings else self._unrecorded(args, kwargs, stance, key, inputs)
 
     def _unrecorded(self, args, kwargs, stance, key, inputs):
         """A call that no recording serves yet."""
@@ -326,28 +346,70 @@ class Compiled:
             return self._unseen(stance, args, kwargs)
         if key in self.fallbacks:
             return self._fn(*args, **kwargs)
+        if len(self._runs) > MAX_KINDS:         # a program that gives ever new values must not fill the memory
+            self._runs.clear()
+            self.fallbacks.clear()
         runs = self._runs[key] = self._runs.get(key, 0) + 1
         device = inputs[0]._storage.device if inputs else resolve(None)
         if runs <= WARMUP:
-            return self._fn(*args, **kwargs)
+            return self._ordinarily(args, kwargs, key, inputs)
         if len(self._recordings) >= MAX_RECORDINGS:
             return self._fall_back(key, "too many different inputs were seen", args, kwargs)
-        if _hidden(key[:2]):
+        if hidden(key[:2]):
             return self._fall_back(key, "an argument is an object that keeps tensors", args, kwargs)
-        if device.kind == "meta" or any(t._storage.device is not device or not t._dense or t._base is not None and t._base._rg
-                                        for t in inputs):                   # a view of a variable; detached ones have no history
-            return self._fall_back(key, "inputs lie on several devices or are views", args, kwargs)
-        proxies = [t.detach().requires_grad_() if t._rg else t for t in inputs]
+        if device.kind == "meta" or any(t._storage.device is not device or t._base is not None and t._base._rg for t in inputs):
+            return self._fall_back(key, "inputs lie on several devices or are views of a variable", args, kwargs)
+        return self._record(args, kwargs, key, inputs, device)
+
+    def _ordinarily(self, args, kwargs, key, inputs):
+        """A run without a recording, which shows what one would have to watch and whether there can be one."""
+        versions = [(t._ver or t._storage).version for t in inputs]
+        from .nn.modules._hooks import called
+        with called() as found:
+            result = self._fn(*args, **kwargs)
+        why = _obstacle(inputs, versions, result)
+        if self._watch.modes() != key[2]:
+            why = "it switches modules between training and evaluation, or another mode"
+        if self._watch.hooked():
+            why = "hooks of its modules are Python code"
+        if why:
+            self.fallbacks[key] = why
+        if self._watch.add(found.values()):                        # calls are told apart by the flags of these, too
+            self._runs[(*key[:2], self._watch.modes())] = self._runs.pop(key, 1)
+        return result
+
+    def _record(self, args, kwargs, key, inputs, device):
+        """A call that is recorded: the first of its kind that is, or one while the results of earlier ones wait for their backward passes."""
+        proxies = list(map(_stand_in, inputs))
         swapped = {id(t): p for t, p in zip(inputs, proxies)}
-        captured = Captured(self._fn, _swap(args, swapped), _swap(kwargs, swapped), proxies, device)
+
+        def run(*args, **kwargs):
+            result = self._fn(*args, **kwargs)
+            return result, [p._grad if p._rg and t._grad is None else None for p, t in zip(proxies, inputs)]
+        captured = Captured(run, _swap(args, swapped), _swap(kwargs, swapped), proxies, device)
         captured.proxies = proxies
         if captured.recording.failed is not None:
             self.fallbacks[key] = captured.recording.failed
             warnings.warn(f"clnn.compile: {getattr(self._fn, '__name__', self._fn)} runs without a recording: {captured.recording.failed}",
                           stacklevel=2)
-            return captured.result if not any(t._rg for t in inputs) else self._fn(*args, **kwargs)
-        self._recordings[key] = captured
-        return captured.replay(inputs, refresh=False)
+            return _without_recording(captured.result, proxies, inputs)
+        self._recordings.setdefault(key, []).append(captured)
+        return self._replay(captured, inputs, refresh=False)
+
+    def _drop(self, key):
+        """Forget the recordings of a kind of call; a program that goes on to replace what they work on does without."""
+        self._dropped[key] = self._dropped.get(key, 0) + 1
+        self._recordings.pop(key)
+        if self._dropped[key] >= WARMUP:
+            self.fallbacks[key] = "tensors that it works on are replaced between the calls"
+
+    @staticmethod
+    def _replay(captured, inputs, refresh=True):
+        result, grads = captured.replay(inputs, refresh)
+        for t, grad in zip(inputs, grads):
+            if grad is not None:                                   # the first that the input gets
+                t._grad = grad
+        return result
 
     def _unseen(self, stance, args, kwargs):
         if stance == "fail_on_recompile":
@@ -372,8 +434,11 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="replay", mode
         backend: a name of PyTorch's or a function: all mean the recorder. RuntimeError for a name that PyTorch does not know, and for such a ``mode``.
         disable: return ``model`` unchanged. The other arguments are accepted for PyTorch's sake.
 
-    Random numbers, learning rates and optimizer step counts advance at every replay as they would without. A function that reads a value on the
-    host (``item()``, ``print``, ``if tensor``) cannot be replayed; it runs as usual, and a warning gives the reason.
+    Random numbers, learning rates and optimizer step counts advance at every replay as they would without. Calls are told apart by the shapes and
+    dtypes of tensors, the values of other arguments, the modes and plain attributes of modules, and plain values of closures and globals; each kind
+    gets a recording of its own. A function that reads a value on the host (``item()``, ``print``, ``if tensor``) cannot be replayed; it runs as usual,
+    and a warning gives the reason. So do functions whose modules have hooks, and those that replace the tensors they work on (``fallbacks`` tells why).
+    Other things that Python does, such as appending to a list, happen in ordinary runs and while recording only.
 
     Example:
         >>> @clnn.compile

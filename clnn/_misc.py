@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import warnings
 
-from ._tensor import refusals
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
+from .core import warn
 from .core.config import config
 from .storage import UntypedStorage
 def is_signed(input):
@@ -150,7 +150,7 @@ def set_flush_denormal(mode):
 
 def set_warn_always(b):
     """Whether functions that say once that they are deprecated say it each time."""
-    refusals.always = bool(b)
+    warn.always = bool(b)
 
 
 def set_num_interop_threads(n):
@@ -205,7 +205,7 @@ is_autocast_cpu_enabled, get_autocast_cpu_dtype, set_autocast_cpu_dtype = _autoc
 
 def is_warn_always_enabled():
     """Whether functions that say once that they are deprecated say it each time."""
-    return refusals.always
+    return warn.always
 
 
 def get_device_module(device=None):

@@ -11,6 +11,22 @@ from .cuda import set_device as set_device_index
 current_device_idx, set_device_idx = current_device_index, set_device_index
 
 
+class device_index:
+    """The GPU of this number is the current one inside the ``with`` block; None: as before."""
+
+    def __init__(self, device, /):
+        self.idx, self._before = device, None
+
+    def __enter__(self):
+        if self.idx is not None:
+            self._before = current_device_index()
+            set_device_index(self.idx)
+
+    def __exit__(self, *exc):
+        if self.idx is not None:
+            set_device_index(self._before)
+
+
 def current_accelerator(check_available=False):
     """The kind of device that accelerates: ``device("gpu")``, or None where there is none."""
     return clnn.device("gpu") if is_available() else None

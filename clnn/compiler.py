@@ -120,6 +120,16 @@ def list_backends(exclude_tags=()):
     return ["replay"]
 
 
+def set_default_backend(backend):
+    """Accepted: recordings are what every backend is here. None stands for PyTorch's own default."""
+    _now["backend"] = backend
+
+
+def get_default_backend():
+    """What :func:`set_default_backend` was given, ``"inductor"`` before that."""
+    return _now.get("backend") or "inductor"
+
+
 class set_stance(contextlib.ContextDecorator):
     """What calls of compiled functions do, from here on, inside a ``with`` block, or inside the decorated function.
 

@@ -237,7 +237,7 @@ class Event:
         True
     """
 
-    def __init__(self, enable_timing=False, blocking=False, interprocess=False):
+    def __init__(self, enable_timing=False, blocking=False, interprocess=False, *, device=None):
         self.enable_timing, self._marker, self._time, self._recorded = enable_timing, None, None, 0.0
 
     def record(self, stream=None):

@@ -9,7 +9,7 @@ from collections import namedtuple
 from clnn._tensor.tensor import Tensor
 from clnn.nn.modules.module import Module
 from clnn.nn.utils.stateless import functional_call
-from clnn.utils._pytree import tree_flatten, tree_unflatten
+from clnn.utils._pytree import register_dataclass, tree_flatten, tree_unflatten  # noqa: F401
 
 __all__ = ["Dim", "ExportGraphSignature", "ExportedProgram", "InputKind", "InputSpec", "OutputKind", "OutputSpec", "TensorArgument", "export", "load", "save"]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 
 import clnn
+from clnn._rearrange import rearrange
 from clnn._tensor import tape
 from clnn._tensor.backward import grad as _tape_grad
 from clnn._tensor.grad_mode import state
@@ -19,7 +20,7 @@ from clnn.nn.utils import stateless
 from clnn.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = ["functional_call", "stack_module_state", "grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian", "vmap", "linearize",
-           "functionalize", "replace_all_batch_norm_modules_"]
+           "functionalize", "rearrange", "replace_all_batch_norm_modules_"]
 
 
 def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):

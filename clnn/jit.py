@@ -278,7 +278,11 @@ class ScriptFunction(metaclass=_Given):
 def __getattr__(name):
     if name in ("ScriptModule", "RecursiveScriptModule", "TracedModule", "TopLevelTracedModule"):
         from .nn import Module
-        made = _Given("ScriptModule", (Module,), {"__module__": __name__, "__doc__": "A module that :func:`script` or :func:`trace` was given, or a base class."})
+
+        def put(self, name, value):
+            Module.__setattr__(self, name, value.value if type(value) is Attribute else value)
+        made = _Given("ScriptModule", (Module,), {"__module__": __name__, "__setattr__": put,
+                                                 "__doc__": "A module that :func:`script` or :func:`trace` was given, or a base class."})
         for key in ("ScriptModule", "RecursiveScriptModule", "TracedModule", "TopLevelTracedModule"):
             globals()[key] = made
         return made

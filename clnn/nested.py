@@ -56,12 +56,13 @@ class NestedTensor(Tensor):
 
     # -- what it is -------------------------------------------------------------------------------------------------------------------
     is_nested = True
+    _joins = False                                              # of tensors that want gradients of their own
     layout = property(lambda self: self._layout)
     dtype = property(lambda self: self.parts[0].dtype if self.parts else clnn.get_default_dtype())
     device = property(lambda self: self.parts[0].device if self.parts else clnn.device("cpu"))
     is_cuda = property(lambda self: bool(self.parts) and self.parts[0].is_cuda)
     is_cpu = property(lambda self: not self.is_cuda)
-    is_leaf = property(lambda self: all(p.is_leaf for p in self.parts))
+    is_leaf = property(lambda self: not self._joins and all(p.is_leaf for p in self.parts))
     grad_fn = property(lambda self: next((p.grad_fn for p in self.parts if p.grad_fn is not None), None))
     ndim = property(lambda self: self.dim())
 
@@ -333,7 +334,9 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
         return NestedTensor(ts.parts, layout or ts.layout).to(dtype=dtype, device=device)
     parts = [t.to(dtype=dtype, device=device) for t in (ts.unbind(0) if isinstance(ts, Tensor) else ts)]
     _check(parts, layout)
-    return NestedTensor(parts, layout or strided)
+    made = NestedTensor(parts, layout or strided)
+    made._joins = clnn.is_grad_enabled() and any(p.requires_grad for p in parts)
+    return made
 
 
 def to_padded_tensor(input, padding, output_size=None):

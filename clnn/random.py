@@ -12,6 +12,10 @@ from .core import rng
 _PACK = struct.Struct("<QQ")
 
 
+def thread_safe_generator():
+    """None: workers of data loaders are processes, each with a stream of its own."""
+
+
 class Generator(rng.Stream):
     """A stream of random numbers of its own, for the ``generator=`` argument.
 

@@ -59,6 +59,7 @@ def clean_state():
     clnn.set_default_dtype(clnn.float32)
     clnn.set_float32_matmul_precision("highest")
     state.grad, state.inference, state.autocast, state.anomaly = True, False, None, False
+    clnn.core.warn._said.clear()                    # what is said once is said in the next test, too
     from clnn._tensor import override
     override.deactivate()                           # a test that defined a subclass of Tensor left the check in all functions
     override.local.modes, override.local.off = (), 0

@@ -118,6 +118,17 @@ def custom_outputs(T):
     return x.grad, len(low.grad_fn.next_functions), high.requires_grad, low.grad_fn.metadata, len(x.sum().grad_fn.next_functions)
 
 
+def gradients_of_another_dtype(T):
+    """``grad_dtype``: gradients that arrive are cast, before hooks see them."""
+    x, free, seen = T.ones(2, dtype=T.bfloat16, requires_grad=True), leaf(T, 1.0, 2.0), []
+    x.grad_dtype, free.grad_dtype = T.float32, None
+    x.register_hook(lambda g: seen.append(g.dtype.itemsize))
+    (x * 3).sum().backward()
+    (x * 3).sum().backward()
+    free.grad = T.ones(2, dtype=T.float64)
+    return x.grad, T.autograd.grad((x * 3).sum(), x), free.grad, free.grad_dtype, str(x.grad_dtype)[-7:], x.detach().grad_dtype is x.dtype, seen
+
+
 def names_of_the_modes(T):
     """Where programs import them from."""
     import importlib
@@ -145,11 +156,17 @@ REFUSED = [refused(f) for f in (
     lambda T, x, y: (y.register_hook(lambda g: g.sum()), y.sum().backward()),
     lambda T, x, y: (y.register_hook(lambda g: "no"), y.sum().backward()),
     lambda T, x, y: setattr(x, "data", T.tensor([1, 2])),
+    lambda T, x, y: (y.register_hook(lambda g: g.double()), y.sum().backward()),
+    lambda T, x, y: setattr(x, "grad", x.double()),
+    lambda T, x, y: setattr(x, "grad_dtype", 3),
+    lambda T, x, y: setattr(y, "grad_dtype", T.float64),
+    lambda T, x, y: (y.sum().backward(), setattr(x, "grad_dtype", T.float64)),
 )]
 
 
 @pytest.mark.parametrize("case", [hooks_in_their_order, gradients_of_the_newest_value, gradients_between_nodes, hooks_for_several, writing_what_is_kept,
-                                  hooks_for_one_kept_value, decorated_generators_catch, custom_outputs, names_of_the_modes], ids=lambda f: f.__name__)
+                                  hooks_for_one_kept_value, decorated_generators_catch, custom_outputs, gradients_of_another_dtype,
+                                  names_of_the_modes], ids=lambda f: f.__name__)
 def test_same(case):
     assert_same(case)
 

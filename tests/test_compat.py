@@ -285,3 +285,38 @@ def test_storage_of_a_file(tmp_path):
         stored = lib.UntypedStorage.from_file(str(tmp_path / "values"), False, 24)
         assert stored.nbytes() == len(stored) == 24 and lib.is_storage(stored) and stored[6] == 128
         assert lib.asarray(stored[8:16], dtype=lib.uint8).view(dtype=lib.float32).tolist() == [2, 3]
+
+
+class Setting(str):
+    """Part of a structure, not of its leaves."""
+
+
+def test_names_of_these_days():
+    """What PyTorch 2.12 and 2.13 have anew."""
+    for lib in (torch, other):
+        assert lib.random.thread_safe_generator() is None is lib.thread_safe_generator()
+        assert lib.compiler.get_default_backend() == "inductor"
+        lib.compiler.set_default_backend("eager")
+        assert lib.compiler.get_default_backend() == "eager" and lib.compiler.set_default_backend(None) is None
+        p = lib.ones(2, 3).t().requires_grad_()
+        with lib.autograd.enforce_grad_layout_policy(False):
+            (p * 2).sum().backward()
+        assert p.grad.tolist() == [[2, 2]] * 3
+        with lib.accelerator.device_index(None):
+            pass
+        tree = lib.utils._pytree
+        tree.register_constant(Setting)
+        leaves, spec = tree.tree_flatten([Setting("fast"), 3])
+        assert leaves == [3] and tree.tree_unflatten([4], spec) == ["fast", 4] and spec != tree.tree_flatten([Setting("slow"), 3])[1]
+        with pytest.raises(TypeError, match="__eq__"):
+            tree.register_constant(type("Plain", (), {}))
+        assert lib.Event(device="cpu", enable_timing=True) is not None
+
+
+def test_attributes_of_script_modules():
+    class Named(torch.jit.ScriptModule):
+        def __init__(self):
+            super().__init__()
+            self.scale, self.ages = torch.jit.Attribute(0.5, float), torch.jit.Attribute({}, Dict[str, int])
+            self.ages["one"] = 1
+    assert Named().scale == 0.5 and Named().ages == {"one": 1}

@@ -220,3 +220,275 @@ def test_arguments_of_distributions_are_checked_before_the_recording():
     assert len(f._recordings) == 1
     with pytest.raises(ValueError, match="within the support"):
         clnn.compile(update)(data(4, 3), clnn.tensor([0, 3, 1, 1]))
+
+
+def test_a_loss_of_several_parts_that_is_kept_does_not_stop_the_replays():
+    model, calls = mlp(), []
+    opt = clnn.optim.SGD(model.parameters(), lr=0.01)
+
+    @clnn.compile
+    def step(x):
+        calls.append(1)
+        opt.zero_grad()
+        y = model(x)
+        loss = y.square().mean() + 0.5 * y.abs().mean()
+        loss.backward()
+        opt.step()
+        return loss
+    for i in range(8):
+        loss = step(data(4, 6, seed=i))                            # the last loss lives on during the next step
+    assert len(calls) == 3 and float(loss) > 0
+
+
+def test_results_that_wait_for_backward_get_recordings_of_their_own():
+    model, calls = mlp(), []
+
+    @clnn.compile
+    def branch(x):
+        calls.append(1)
+        return model(x).tanh()
+
+    def gradients(f, i):
+        model.zero_grad()
+        a, b, c = (f(data(4, 6, seed=10 * i + k)) for k in range(3))
+        (a * b - c).sum().backward()
+        return [p.grad.numpy() for p in model.parameters()]
+    for i in range(6):
+        expected = gradients(lambda x: model(x).tanh(), i)
+        for got, want in zip(gradients(branch, i), expected):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+    assert len(calls) == 5                                         # two ordinary runs and three recordings serve 18 calls
+
+
+def test_a_step_that_limits_its_gradients():
+    def run(compiled):
+        model = mlp()
+        opt = clnn.optim.Adam(model.parameters(), lr=0.05)
+
+        def step(x):
+            opt.zero_grad()
+            model(x).square().sum().backward()
+            norm = nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            opt.step()
+            return norm
+        step = clnn.compile(step) if compiled else step
+        return [float(step(data(8, 6, seed=i))) for i in range(8)]
+    np.testing.assert_allclose(run(True), run(False), rtol=1e-4)
+
+
+def test_inputs_that_are_parts_of_a_data_set():
+    rows, calls = data(12, 3), []
+
+    @clnn.compile
+    def f(x):
+        calls.append(1)
+        return (x * 2).sum(1)
+    for i in range(12):
+        at = 3 * (i % 4)
+        np.testing.assert_allclose(f(rows[at:at + 3]).numpy(), 2 * rows.numpy()[at:at + 3].sum(1), rtol=1e-5)
+    assert len(calls) == 6 and not f.fallbacks                     # two kinds: the part at the beginning needs no copy
+
+
+@pytest.mark.parametrize("body", [lambda x: x.add_(1).sum(), lambda x: x], ids=["written", "returned"])
+def test_a_part_of_other_memory_that_is_written_or_returned(body):
+    f = clnn.compile(body)
+    for _ in range(5):
+        rows = clnn.zeros(4, 3)
+        got, expected = f(rows[1:3]), body(clnn.zeros(4, 3)[1:3])
+        assert got.tolist() == expected.tolist() and (got.dim() or rows.sum().item() == 6)
+        if got.dim():
+            got.fill_(2.0)
+            assert rows.sum().item() == 12
+    assert list(f.fallbacks.values()) == ["it writes to or returns an input that is a part of other memory"]
+
+
+@pytest.mark.parametrize("keep", [False, True], ids=["new", "kept"])
+def test_gradients_of_inputs(keep):
+    calls = []
+
+    @clnn.compile
+    def attack(x):
+        calls.append(1)
+        (x * x).sum().backward()
+        return x.detach() + 0.5 * x.grad.sign()
+    x = data(3, 4).requires_grad_()
+    for i in range(8):
+        x = x if keep else data(3, 4, seed=i).requires_grad_()
+        got, a = attack(x), x.detach().numpy()
+        np.testing.assert_allclose(x.grad.numpy(), 2 * a * (i + 1 if keep else 1), rtol=1e-5)
+        np.testing.assert_allclose(got.numpy(), a + 0.5 * np.sign(a), rtol=1e-5)
+    assert len(calls) < 5
+
+
+def test_a_backward_pass_that_goes_on_beyond_an_input():
+    w = data(4, 4).requires_grad_()
+    f = clnn.compile(lambda y: y.square().sum().backward())
+    for _ in range(5):
+        w.grad = None
+        x = data(2, 4)
+        f(x @ w)
+        np.testing.assert_allclose(w.grad.numpy(), x.numpy().T @ (2 * (x.numpy() @ w.detach().numpy())), rtol=1e-4, atol=1e-5)
+
+
+FACTOR = 1.0
+
+
+def _by_argument(model, holder):
+    run = clnn.compile(lambda m, x: m(x))
+    return lambda x: run(model, x)
+
+
+def _by_dict(model, holder):
+    found = {"model": model}
+    return clnn.compile(lambda x: found["model"](x))
+
+
+def _by_method(model, holder):
+    holder.model, holder.temperature = model, 1.0
+    return clnn.compile(holder.step)
+
+
+class Holder:
+    steps = 0
+
+    def step(self, x):
+        return self.model(x) * self.heat()
+
+    def heat(self):
+        return self.temperature
+
+    def count(self):                                               # nothing that a step reads
+        self.steps += 1
+
+
+@pytest.mark.parametrize("way", [_by_argument, _by_dict, _by_method])
+def test_modules_that_a_function_finds_somewhere_keep_their_modes(way):
+    model = nn.Sequential(nn.Linear(6, 64), nn.Dropout(0.5))
+    f, x = way(model, Holder()), clnn.ones(4, 6)
+    for training in (True, False, True):
+        model.train(training)
+        for _ in range(5):
+            zeros = (f(x) == 0).sum().item()
+        assert (zeros > 0) is training
+
+
+def test_plain_values_that_change_are_noticed():
+    global FACTOR
+    model, holder = nn.Linear(2, 2), Holder()
+    model.extra, local = 1.0, 1.0
+    holder.model, holder.temperature = model, 1.0
+    step = clnn.compile(holder.step)
+
+    def body(x):
+        return holder.step(x) * FACTOR * local * drop(x)
+    drop = nn.Dropout(0.0)
+    f, x = clnn.compile(body), data(3, 2)
+    for i in range(12):
+        if i == 4:
+            FACTOR = 2.0
+        if i == 6:
+            local = 3.0                                            # a cell of the closure
+        if i == 8:
+            drop.p = 1.0
+        holder.count()
+        holder.temperature = 1.0 if i < 9 else 0.5
+        np.testing.assert_allclose(step(x).detach().numpy(), holder.step(x).detach().numpy(), rtol=1e-6)
+        if i == 10:
+            drop.p, model.weight.data = 0.0, model.weight.data * 0.5
+        np.testing.assert_allclose(f(x).detach().numpy(), body(x).detach().numpy(), rtol=1e-6)
+    FACTOR = 1.0
+    assert f._recordings and step._recordings
+
+
+def test_tensors_that_are_replaced_between_calls():
+    model = mlp()
+    opt = clnn.optim.Adam(model.parameters(), lr=0.01)
+    reference = mlp()
+    other = clnn.optim.Adam(reference.parameters(), lr=0.01)
+    step, mean = clnn.compile(opt.step), {"value": clnn.zeros(3)}
+
+    @clnn.compile
+    def average(y):
+        mean["value"] = mean["value"] * 0.9 + y.detach().mean(0) * 0.1
+        return mean["value"].sum()
+    expected = np.zeros(3)
+    for i in range(8):
+        x, keep = data(4, 6, seed=i), []
+        for m, o, run in ((model, opt, step), (reference, other, other.step)):
+            o.zero_grad()
+            m(x).square().sum().backward()
+            keep.append(clnn.ones(50 + i))                         # memory of its own, so that gradients move
+            run()
+        y = model(x)
+        np.testing.assert_allclose(y.detach().numpy(), reference(x).detach().numpy(), rtol=1e-5)
+        expected = expected * 0.9 + y.detach().numpy().mean(0) * 0.1
+        assert float(average(y)) == pytest.approx(expected.sum(), rel=1e-4, abs=1e-6)
+
+
+def test_a_run_that_cannot_be_recorded_takes_place_once():
+    w, total = data(4, 4).requires_grad_(), []
+
+    @clnn.compile
+    def f(y):
+        total.append(1)
+        return y, (y * float(y.detach().sum() * 0 + 2)).sum()
+    for i in range(4):
+        w.grad = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            given = data(2, 4) @ w
+            same, out = f(given)
+        out.backward()
+        assert len(total) == i + 1 and same is given
+        np.testing.assert_allclose(w.grad.numpy(), np.repeat(2 * data(2, 4).numpy().sum(0)[:, None], 4, 1), rtol=1e-4, atol=1e-5)
+
+
+def test_hooks_of_modules_run_at_every_call():
+    model, seen = mlp(), []
+    f, x = clnn.compile(model), data(4, 6)
+    for _ in range(4):
+        f(x)
+    handle = model[0].register_forward_hook(lambda module, args, out: seen.append(out))
+    for _ in range(6):
+        f(x)
+    assert len(seen) == 6 and handle
+
+
+SCHEDULES = clnn.optim.lr_scheduler
+IN_STEP = {
+    "StepLR": (dict(name="SGD", lr=0.1), lambda o: SCHEDULES.StepLR(o, 2, 0.5)),
+    "SequentialLR": (dict(name="SGD", lr=0.1, momentum=0.9),
+                     lambda o: SCHEDULES.SequentialLR(o, [SCHEDULES.ConstantLR(o, 0.1, 2), SCHEDULES.ExponentialLR(o, 0.8)], [3])),
+    "RAdam": (dict(name="RAdam"), None),
+    "Adafactor": (dict(name="Adafactor"), None),
+    "decay": (dict(name="SGD", lr=0.1), lambda group: group.update(weight_decay=0.5)),
+    "maximize": (dict(name="SGD", lr=0.1), lambda group: group.update(maximize=True)),
+    "fewer": (dict(name="SGD", lr=0.1), lambda group: group["params"].pop()),
+}
+
+
+@pytest.mark.parametrize("name", IN_STEP)
+def test_what_steps_inside_and_options_that_change(name):
+    def run(compiled):
+        options, extra = IN_STEP[name]
+        model = mlp()
+        opt = getattr(clnn.optim, options["name"])(model.parameters(), **{k: v for k, v in options.items() if k != "name"})
+        schedule = extra(opt) if name.endswith("LR") else None
+
+        def step(x):
+            opt.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            opt.step()
+            if schedule is not None:
+                schedule.step()
+            return loss.detach()
+        f, losses = clnn.compile(step) if compiled else step, []
+        for i in range(10):
+            if i == 6 and schedule is None and extra is not None:
+                extra(opt.param_groups[0])
+            losses.append(float(f(data(4, 6, seed=i))))
+        return losses
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.testing.assert_allclose(run(True), run(False), rtol=1e-5)

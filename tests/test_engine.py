@@ -297,6 +297,49 @@ def test_repeated_calls_tell_zeros_apart():
     assert ends == [float("inf")] * 3 + [float("-inf"), float("inf")]
 
 
+def test_constants_around_rows_are_those_of_numpy():
+    for shape, pads in (((3, 5), (1, 2)), ((40, 3, 60, 2), (0, 0, 0, 0, 1, 1)), ((33, 3, 60, 3), (0, 0, 2, 1)), ((2, 3, 40, 50), (20, 1, 0, 3)), ((9000,), (1, 3)),
+                        ((0, 2), (1, 1))):
+        x = np.arange(np.prod(shape), dtype="f").reshape(shape)
+        pairs = [(0, 0)] * (len(shape) - len(pads) // 2) + [(pads[k], pads[k + 1]) for k in range(len(pads) - 2, -1, -2)]
+        for values in (x, x > 2, x.astype("i8"), x.astype("c16")):
+            for given in (clnn.tensor(values), clnn.tensor(np.ascontiguousarray(values.T)).permute(*range(len(shape) - 1, -1, -1)), clnn.tensor(values).clone()):
+                np.testing.assert_array_equal(clnn.nn.functional.pad(given, pads, value=7).numpy(), np.pad(values, pairs, constant_values=7))
+
+
+TIED = {
+    "cosine": lambda f, x, y: f.cosine_similarity(x, y), "cosine of rows": lambda f, x, y: f.cosine_similarity(x[:1], y, dim=-1),
+    "distance": lambda f, x, y: f.pairwise_distance(x, y, 1.5, keepdim=True), "normalize": lambda f, x, y: f.normalize(x * y, dim=0),
+    "triplet": lambda f, x, y: f.triplet_margin_loss(x, y, x * 2, swap=True), "outer": lambda f, x, y: clnn.outer(x[0], y[1]),
+    "deviation": lambda f, x, y: (x * y).std(0), "extremes": lambda f, x, y: x.max(1)[0] + y.amin(0)[:3], "norm": lambda f, x, y: (x * y).norm(3, 1),
+    "gated": lambda f, x, y: f.glu(x * y), "products": lambda f, x, y: x.cumprod(1) + y.prod(1, keepdim=True),
+    "fixed norm": lambda f, x, y: f.batch_norm(x, clnn.ones(4).double(), clnn.ones(4).double() * 2, y[0], y[1], False),
+}
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_composites_as_one_entry_have_all_gradients(name):
+    x, y = ready(3, 4).double(), ready(3, 4, seed=1).double()
+    call, seen = TIED[name], []
+    for values in (x, x + 2, 2 * x, x - 2):
+        a, b = values.clone().requires_grad_(), y.clone().requires_grad_()
+        r = call(clnn.nn.functional, a, b)
+        r.sum().backward()
+        seen.append((r.grad_fn.name(), b.grad is None))
+        assert clnn.autograd.gradcheck(lambda a, b: call(clnn.nn.functional, a, b), (a.detach().requires_grad_(), b.detach().requires_grad_()))
+    assert len(set(seen)) == 1
+    assert clnn.autograd.gradgradcheck(lambda a, b: call(clnn.nn.functional, a, b), (a, b))
+    plain = call(clnn.nn.functional, a.detach(), b.detach())
+    assert not plain.requires_grad and clnn.equal(plain, call(clnn.nn.functional, a, b))
+
+
+def test_calls_that_warn_are_not_repeated():
+    x, y = clnn.randn(3, 4, requires_grad=True), clnn.rand(3, 4)
+    for _ in range(4):
+        with pytest.warns(UserWarning, match="batchmean"):
+            clnn.nn.functional.kl_div(x, y)
+
+
 def test_calls_that_wait_for_a_build_are_repeated_later():
     """A loop calls an operator many times before its kernels are built."""
     x, calls = ready(3, 5), []

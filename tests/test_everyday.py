@@ -475,6 +475,37 @@ def test_call(name):
         assert mine == theirs
 
 
+def test_measurements_say_what_was_measured():
+    shown = []
+    for lib in (clnn, torch):
+        b = importlib.import_module(lib.__name__ + ".utils.benchmark")
+        ms = [b.Measurement(10, [1e-4 * (1 + i * 0.013 + j) for i in range(6)], b.TaskSpec("a(x)", "s", "", "L", "t", d, None, 1)) for j, d in enumerate("de")]
+        wide = b.Measurement(10, [1.0, 2.0, 3.0, 9.0], b.TaskSpec("a(x)\nb", "s\nt"))
+        m = b.Timer("x + x", globals={"x": lib.ones(3)}, sub_label="s", num_threads=1).timeit(5)
+        table = b.Compare(ms)
+        table.trim_significant_figures()
+        about = [m.task_spec.stmt, m.sub_label, m.as_row_name, wide.title, wide.has_warnings, ms[0].has_warnings]
+        figures = [v.significant_figures for v in (*ms, wide)] + [round(b.trim_sigfig(v, 2), 4) for v in (3.14159, 1234.0)]
+        shown.append([re.sub("<.*>", "", repr(v)) for v in (*ms, wide)] + about + figures + [b.select_unit(v) for v in (1e-7, 3e-4, 2.0)] +
+                     [len(b.Measurement.merge(ms + ms)[0].raw_times)] + re.findall(r"(?<=[| ])\d+\.?\d*(?= | \||$)", str(table), re.M)[-2:])
+    assert [str(v) for v in shown[0]] == [str(v) for v in shown[1]]
+
+
+LISTS = {
+    "ones": lambda t: [t.ones(1), t.ones(1, 1)], "in lists": lambda t: [[t.ones(1)], [t.tensor(2)]], "with numbers": lambda t: [2, t.ones(1)],
+    "rows first": lambda t: [[1.0, 2.0], t.ones(2)], "arrays first": lambda t: [np.ones(2), t.ones(2)], "rows": lambda t: [t.ones(2), t.ones(2)],
+    "nothing": lambda t: [t.ones(0)], "row later": lambda t: [t.ones(2), [1.0, 2.0]], "types": lambda t: [t.ones(1).long(), 1.5], "flags": lambda t: (t.ones(1).bool(),),
+    "text": lambda t: ["a"], "texts": lambda t: [["a", "b"]],
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_tensors_in_lists_are_numbers(name):
+    """Each has one element, whatever its shape, and adds no dimension."""
+    for make in (lambda t: t.tensor(LISTS[name](t)), lambda t: t.as_tensor(LISTS[name](t), dtype=t.float64), lambda t: str(t.tensor(LISTS[name](t)).dtype)):
+        assert outcome(make, clnn) == outcome(make, torch)
+
+
 def test_linspace_to_the_bit():
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -511,6 +542,7 @@ WARNINGS = {
     "mse": lambda t, F: F.mse_loss(t.ones(2, 3), t.ones(3)), "kl": lambda t, F: F.kl_div(t.ones(2), t.ones(2)), "softmax": lambda t, F: F.softmax(t.ones(2)),
     "module": lambda t, F: t.nn.Softmin()(t.ones(2)), "std": lambda t, F: t.ones(1).std(), "meshgrid": lambda t, F: t.meshgrid(t.ones(2), t.ones(2)),
     "tensor": lambda t, F: t.tensor(t.ones(1)), "upsample": lambda t, F: F.upsample(t.ones(1, 1, 2, 2), scale_factor=2),
+    "workers": lambda t, F: t.utils.data.DataLoader([1], num_workers=os.cpu_count() + 1),
 }
 
 

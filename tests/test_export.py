@@ -36,6 +36,25 @@ def test_make_fx_keeps_constants_gradients_and_several_results():
     assert values.tolist() == [3.0, 5.0] and places.tolist() == [1, 0]
 
 
+def writes(x):
+    """Through a view, by an activation, a mask, an index and ``out=``: nobody uses what most of these give."""
+    y = x + 1
+    y.view(-1).add_(1)
+    clnn.nn.functional.relu_(y)
+    y[y > 3] = 7
+    y[clnn.tensor([0])] = 4.0
+    clnn.mul(y, 2, out=y)
+    clnn.ops.testing_writes.fill(y[1:2], 9.0)
+    return y
+
+
+def test_make_fx_keeps_writes():
+    clnn.library.custom_op("testing_writes::fill", lambda x, v: x.fill_(v) and None, mutates_args={"x"}, schema="(Tensor(a!) x, float v) -> ()")
+    g, x = make_fx(writes)(clnn.ones(3)), [-5.0, 1.0, 4.0]
+    assert g(clnn.tensor(x)).tolist() == writes(clnn.tensor(x)).tolist() == [8.0, 9.0, 14.0]
+    assert not g.graph.eliminate_dead_code()
+
+
 def test_exported_programs_compute_what_the_module_does():
     m, x = model(), clnn.tensor([[1.0, -2.0, 0.5], [0.1, 0.2, 0.3]])
     program = clnn.export.export(m, (x,))

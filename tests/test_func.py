@@ -331,9 +331,27 @@ def test_contexts():
     assert log == ["first", "second"]
 
 
+# -- dimensions by name --------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("pattern, sizes", [
+    ("b h w c -> b c h w", {}), ("b h w c -> h (b w) c", {}), ("b h (w1 w) c -> (b w1) h w c", {"w1": 2}), ("b ... -> ... b", {}), ("b ... c -> b (...) c", {}),
+    ("b h w c -> b 1 h (w c) ()", {}), ("b h -> b", {}), ("b h w c -> b h w", {}), ("b b w c -> b w c", {}), ("b h w c", {}), ("b h w c -> b ((h w) c)", {}),
+    ("b h w c -> b h w c", {"q": 2}), ("b h w c -> ... b h w c", {}), ("b h w 5 -> b h w", {}), ("b (h1 h2) w c -> b h1 h2 w c", {}),
+    ("b (h1 h2) w c -> b h1 h2 w c", {"h1": 2})], ids=range(16))
+def test_rearrange(pattern, sizes):
+    got = []
+    for lib in (clnn, torch):
+        try:
+            r = lib.func.rearrange(lib.arange(120.0).view(2, 3, 4, 5), pattern, **sizes)
+            got.append((tuple(r.shape), r.flatten().tolist()))
+        except Exception as error:
+            got.append(isinstance(error, ValueError) or type(error).__name__ == "DimensionBindError")
+    assert got[0] == got[1] and got[0] is not False
+
+
 # -- documentation -----------------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("name", ["clnn._vmap.mapping", "clnn.utils.checkpoint", "clnn.summary_", "clnn.profiler.profiler", "clnn.profiler.ranges",
+@pytest.mark.parametrize("name", ["clnn._vmap.mapping", "clnn._rearrange", "clnn.utils.checkpoint", "clnn.summary_", "clnn.profiler.profiler", "clnn.profiler.ranges",
                                   "clnn.profiler.averages", "clnn.random"])
 def test_documentation_runs(name):
     failed, tried = doctest.testmod(importlib.import_module(name), extraglobs={"clnn": clnn, "nn": nn})

@@ -85,7 +85,8 @@ def test_other_ways_to_make_one():
     assert clnn.nested.masked_select(x, x > 5).values().tolist() == [6.0, 7.0, 8.0, 9.0, 10.0, 11.0]
     parts = clnn.nested.narrow(x, 1, clnn.tensor([0, 1, 2]), clnn.tensor([2, 3, 1]), layout=clnn.jagged).unbind()
     assert [p.tolist() for p in parts] == [[0.0, 1.0], [5.0, 6.0, 7.0], [10.0]]
-    assert clnn.nested.as_nested_tensor(x).size(1) == 4
+    assert clnn.nested.as_nested_tensor(x).size(1) == 4 and clnn.nested.as_nested_tensor(x).is_leaf
+    assert not clnn.nested.as_nested_tensor([clnn.ones(2, requires_grad=True)]).is_leaf
     assert clnn.nested.nested_tensor_from_jagged(clnn.arange(5), lengths=clnn.tensor([4, 1])).offsets().tolist() == [0, 4, 5]
 
 

@@ -375,6 +375,8 @@ def test_gradients_of_convolutions_by_hand():
         options = dict(stride=2, padding=1, groups=2)
         results.append([lib.nn.grad.conv1d_input(x.shape, w, g, **options).flatten().tolist(),
                         lib.nn.grad.conv1d_weight(x, w.shape, g, **options).flatten().tolist()])
+        again = lib.nn.grad.conv1d_input(x.shape, w.requires_grad_(), g, **options)
+        results[-1] += [lib.autograd.grad((again ** 2).sum(), w)[0].flatten().tolist(), [float(lib.nn.grad.conv1d_weight(x, w.shape, g, **options).requires_grad)]]
     for ours, theirs in zip(*results):
         assert ours == pytest.approx(theirs, abs=1e-5)
 

@@ -405,6 +405,7 @@ def test_events_have_torchs_attributes(prof):
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
         row.colour
     event = prof.events()[0]
+    assert event.name in prof.events().table(sort_by="cpu_time_total", row_limit=-1)
     assert event.time_range.elapsed_us() == pytest.approx(event.cpu_time_total, rel=1e-3, abs=0.1) and event.id == id(event)
     assert any(e.is_user_annotation for e in prof.events()) == any(e.kind == "range" for e in prof.events())
 

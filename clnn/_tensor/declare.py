@@ -219,7 +219,7 @@ def _with_common_names(op, body, params, old=()):
             if got is not NotImplemented:
                 return got
             if exc.__class__ is not TypeError and isinstance(exc, AttributeError):
-                no_tensor(body, params, args, kwargs, exc)
+                no_tensor(op.name, params, args, kwargs, exc)
                 raise
             if not old or len(args) != len(old):
                 raise
@@ -244,12 +244,12 @@ def with_list(args, kwargs):
     return args
 
 
-def no_tensor(body, params, args, kwargs, exc):
+def no_tensor(called, params, args, kwargs, exc):
     """Raise TypeError in PyTorch's words when the cause of the AttributeError ``exc`` is an argument that is no tensor."""
     for at, (name, value) in enumerate([*zip(params, args), *kwargs.items()]):
         first = at == 0 and name in ("input", "A")
         if not isinstance(value, Tensor) and (first or exc.obj is value and isinstance(value, _NO_TENSORS)):
-            raise TypeError(f"{body.__name__}(): argument '{name if name != 'A' else 'input'}' (position {at + 1}) must be Tensor, "
+            raise TypeError(f"{called}(): argument '{name if name != 'A' else 'input'}' (position {at + 1}) must be Tensor, "
                             f"not {type(value).__name__}") from None
 
 
@@ -330,7 +330,7 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
                 if r is not NotImplemented:
                     return r
                 if isinstance(exc, AttributeError):
-                    no_tensor(body, params, args, kwargs, exc)
+                    no_tensor(op.name, params, args, kwargs, exc)
                 raise
             except NoStrides as refused:
                 state.grad, grad = prev, False
@@ -350,8 +350,9 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
 
 
 def _tracks(values, variadic):
-    if variadic and any(isinstance(t, Tensor) and t._rg for t in values[0]):
-        return True
+    for v in values[0] if variadic else ():
+        if isinstance(v, Tensor) and v._rg:
+            return True
     for v in values:
         if isinstance(v, Tensor) and v._rg:
             return True
@@ -432,7 +433,7 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, **field
                 r = late(op.fn, args, kwargs)
                 if r is NotImplemented:
                     if isinstance(exc, AttributeError):
-                        no_tensor(body, params, args, kwargs, exc)
+                        no_tensor(op.name, params, args, kwargs, exc)
                     raise
                 return r
             except NoStrides as refused:
@@ -447,14 +448,18 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, **field
 
 # -- composites -----------------------------------------------------------------------------------------------------------------
 
-def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repeat=False, **fields):
+def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repeat=False, tied="", **fields):
     """Declare an operator made of other operators (decorator); its gradient follows from theirs.
 
     ``old`` lists the parameters in the order in which PyTorch took them before 1.5, all by place: ``x.add_(alpha, other)``.
-    ``repeat``: as for :func:`kernel`; it serves calls that record no gradients.
+    ``repeat``: as for :func:`kernel`; it serves calls that record no gradients. ``tied``: operands with gradients; calls with few elements that record
+    them are one entry of the tape (see ``clnn/_tensor/tied.py``).
     """
     def decorate(body):
         body = labelled(name or body.__name__, body)
+        if tied:
+            from .tied import tied as tie
+            body = tie(name or body.__name__, body, tied)
         body = repeated_untracked(body, repeat) if repeat else body
         params = parameter_names(body)
         op = _entry(name or body.__name__, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 
 HISTORY = frozenset(("_rg", "_grad", "_grad_fn", "_out_nr", "_base", "_ver", "_view_version", "_origin", "_accumulator", "_leaf_hooks", "_post_accumulate_hooks",
-                     "_rewritten", "_inference", "_retain", "_views"))
+                     "_rewritten", "_inference", "_retain", "_views", "_grad_dtype"))
 _OWN = HISTORY | {"_is_param", "_is_buffer"}
 
 

@@ -263,6 +263,21 @@ def _basic(x, index):
     return None
 
 
+def _only_tensors(x, index):
+    """What :func:`parse` finds where nothing but one mask or int64 tensors index, as is usual; None where that is to be worked out."""
+    index = (index,) if isinstance(index, Tensor) else index
+    shape = x.shape
+    if index.__class__ is not tuple or not 0 < len(index) <= len(shape):
+        return None
+    device = x._storage.device
+    for t in index:
+        if not isinstance(t, Tensor) or not t.shape or t._storage.device is not device:
+            return None
+        if t.dtype is not dt.int64 and (t.dtype is not dt.bool_ or len(index) > 1 or tuple(t.shape) != tuple(shape[:len(t.shape)])):
+            return None
+    return [*index, *[None] * (len(shape) - len(index))]
+
+
 def getitem(x, index):
     """``x[index]``: a view for ints (integer tensors of rank 0, too), slices, None and Ellipsis; a copy as soon as any other tensor, a list or mask takes part."""
     view = _basic(x, index)
@@ -270,9 +285,11 @@ def getitem(x, index):
         return view
     if isinstance(index, Tensor) and index.dtype is dt.int64 and index.shape and x.shape and x.shape[0] and index._storage.device is x._storage.device:
         return REGISTRY["_index_rows"].fn(x, index, x.shape, 0, 1, True, "index")
-    base, indices = parse(x, index)
+    base, indices = x, _only_tensors(x, index)
     if indices is None:
-        return base
+        base, indices = parse(x, index)
+        if indices is None:
+            return base
     return REGISTRY["_index"].fn(base, indices)
 
 
@@ -280,6 +297,8 @@ def setitem(x, index, value):
     """``x[index] = value``; the value is broadcast and converted to the dtype of ``x``."""
     base, indices = _basic(x, index), None
     if base is None:
+        base, indices = x, _only_tensors(x, index)
+    if base is x and indices is None:
         base, indices = parse(x, index, view=isinstance(value, Tensor) and value._storage is x._storage)     # ``x[t] += 1`` writes the view that it read
     if base._strides == x._strides and base.shape == x.shape and base._offset == x._offset:
         base = x                                                # all of it: no view of a view

@@ -11,7 +11,8 @@ from types import FunctionType
 
 from ..graph.op import REGISTRY
 from . import override, repeat
-from .tensor import Tensor
+from .grad_mode import no_grad
+from .tensor import Tensor, write
 from .wrapped import _aten, _bound, changes, found, local
 
 _FACTORIES = "arange empty empty_strided eye full linspace logspace ones rand randint randn randperm scalar_tensor zeros".split()
@@ -99,6 +100,7 @@ def _install():
     for name in (*_FACTORIES, *_LIKE):
         _put(getattr(clnn, name), functools.partial(_whole, name, _factory_overload(name)))
     _put(clnn.tensor, _lifted)
+    _put(write, _written)
     for name, aten in _METHODS.items():
         if type(Tensor.__dict__.get(name)) is FunctionType:
             _put(Tensor.__dict__[name], functools.partial(_whole, aten, lambda args, kwargs: "default"))
@@ -119,6 +121,16 @@ def _lifted(inner):
     def entry(args, kwargs):
         r = inner(*args, **kwargs)
         return ask(_aten("lift_fresh"), (r,), {}, lambda: r) if local.modes else r
+    return entry
+
+
+def _written(inner):
+    """The entry of writes by what is no operator of its own: activations in place, indices, ``out=``."""
+    def entry(args, kwargs):
+        if not local.modes:
+            return inner(*args, **kwargs)
+        with no_grad():
+            ask(_aten("copy_"), args, {}, lambda: inner(*args, **kwargs))
     return entry
 
 
@@ -161,7 +173,6 @@ def _whole(name, overload, inner):
             return set_out(out, r)
         return r
     return entry
-
 
 
 def _cast(name, inner):

@@ -51,8 +51,10 @@ class Plan:
     __slots__ = ("code", "leaves", "columns", "kinds", "scalars", "outs", "targets", "cacheable")
 
 
-def foreach_update(rule, rows, scalars, flags) -> None:
+def foreach_update(rule, rows, scalars, flags, launches=None) -> None:
     """Apply ``rule(p, g, *slots, **scalars, **flags) -> (new_p, *new_slots)`` to rows of tensors (p, g, *slots), writing results in place.
+
+    ``launches``: a list that is given (plan, first call, last call + 1) of what a recording holds of it, for scalars that change from replay to replay.
 
     The rule must be elementwise and pure; a ``g`` of no dimensions serves all elements. Tensors that a joint launch cannot take (views, mixed dtypes,
     values on the tape) go one by one, and so does everything where a scalar is a tensor that gradients are wanted of.
@@ -71,7 +73,7 @@ def foreach_update(rule, rows, scalars, flags) -> None:
             for row in group:
                 _one(rule, row, scalars, flags)
         else:
-            _run(device, plan, group, scalars)
+            _run(device, plan, group, scalars, launches)
 
 
 def _one(rule, row, scalars, flags):
@@ -144,7 +146,7 @@ def scalar_arguments(plan, scalars):
 _PACK = {"float": float, "double": lambda v: struct.pack("d", v), "long": int}
 
 
-def _run(device, plan, group, scalars):
+def _run(device, plan, group, scalars, launches):
     packed = scalar_arguments(plan, scalars)
     rows, columns = [], plan.columns
     for row in group:
@@ -166,8 +168,8 @@ def _run(device, plan, group, scalars):
     recording = capture.active
     first = len(recording.calls) if recording is not None else 0
     launch_rows(device, plan.code, plan.leaves, plan.kinds, plan.outs, packed, rows)
-    if recording is not None:
-        recording.updates.append((plan, first, len(recording.calls)))
+    if recording is not None and launches is not None:
+        launches.append((plan, first, len(recording.calls)))
 
 
 FEW = 1 << 14            # elements; the norm of a larger tensor is worth a launch of its own

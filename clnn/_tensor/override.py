@@ -282,11 +282,11 @@ def as_subclass(self, cls):
     """
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"as_subclass(): expected a subclass of Tensor, got {cls!r}")
-    if self._rg and self._grad_fn is None and state.grad:
-        with all_switched_off():
+    with all_switched_off():
+        if self._rg and self._grad_fn is None and state.grad:
             self = self.view_as(self)
-        self._grad_fn.label = "AliasBackward0"
-    t = Tensor._make_subclass(cls, self)
+            self._grad_fn.label = "AliasBackward0"
+        t = Tensor._make_subclass(cls, self)
     theirs = self._all
     for name in _HISTORY:
         if name in theirs:

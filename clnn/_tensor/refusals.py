@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 
 from ..core import dtype as dt
-from ..core.warn import called_by_program, warn
+from ..core.warn import called_by_program, first_time, warn
 from .tensor import Tensor
 
 _BOOL = (dt.bool_,)
@@ -49,14 +49,9 @@ DEPRECATED["chain_matmul"] = ("torch.chain_matmul is deprecated and will be remo
                               "a list of two or more tensors rather than multiple parameters.")
 
 
-_said = set()
-always = False               # what has been said is said again (set_warn_always)
-
-
 def old_form(op) -> None:
     """Say once that a factor before the operands it scales is PyTorch's way of before 1.5."""
-    if always or op.name not in _said:
-        _said.add(op.name)
+    if first_time(op.name):
         factor = "alpha" if "alpha" in op.params else "value"
         warn(f"This overload of {op.name} is deprecated: give the factor by name, {op.name}(..., {factor}=...)")
 
@@ -107,8 +102,7 @@ def guarded(op, body):
 
     @functools.wraps(body)
     def call(*args, **kwargs):
-        if waiting and (always or op.name not in _said) and called_by_program():
-            _said.add(op.name)
+        if waiting and called_by_program() and first_time(op.name):
             warn(DEPRECATED[op.name])
         for at in range(min(count, len(args))):
             if isinstance(args[at], (int, float, complex)):

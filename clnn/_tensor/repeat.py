@@ -11,6 +11,7 @@ import threading
 
 from ..core import dtype as dt
 from ..core import rng
+from ..core import warn as warnings
 from ..core.config import config
 from ..graph import fuse
 from ..graph.node import Storage
@@ -26,6 +27,7 @@ _PLAIN = frozenset((int, float, bytes, type(None)))
 _TRIES = 4              # a call that cannot be observed is tried again so often; what waits for a build is no try
 _MOST = 4096            # kinds of call remembered per body
 _FEW = 1 << 13          # elements of a result that costs the host more than the device
+_SMALL = 1 << 12        # elements of an operand whose gradient is not worth fusing into what reads it
 _lock = threading.Lock()
 on = True               # tests that change how a device is treated switch it off
 
@@ -90,8 +92,8 @@ def repeated(body, mode=""):
     """``body`` with calls of a known kind repeated (decorator).
 
     Its launches must depend on nothing but the metadata of its tensors and on its other arguments, which are hashable: no random numbers, no values
-    read, no state. It takes positional arguments: tensors, lists or tuples of them, and others. What gives results that are not fresh or not computed
-    yet is called each time.
+    read, no state. It takes positional arguments: tensors, lists or tuples of them, and others. What warns, or gives results that are not fresh or not
+    computed yet, is called each time.
 
     A body that gives None writes into the memory of its operands.
 
@@ -160,6 +162,21 @@ def repeated_untracked(body, mode=""):
     return call
 
 
+def repeated_rule(rule):
+    """A gradient rule whose launches are repeated where it has few elements and is not differentiated itself (decorator)."""
+    again = repeated(rule, "whole")
+
+    @functools.wraps(rule)
+    def call(*args):
+        if state.grad:
+            return rule(*args)
+        for v in args:
+            if v.__class__ is Tensor and v._numel > _SMALL:
+                return rule(*args)
+        return again(*args)
+    return call
+
+
 def _tracked(values):
     """Whether a tensor among ``values``, or in a list of them, requires gradients."""
     for v in values:
@@ -196,7 +213,7 @@ def _observe(body, values, inputs, whole):
     device, me = _device(values), threading.get_ident()
     if device.__class__ is not Device or device.waiting or config.debug:
         return body(*values), WAITS if device.__class__ is Device and device.waiting else None
-    made, launches, plain, before = [], [], device.alloc, (device.transfers, rng.default.offset)
+    made, launches, plain, before = [], [], device.alloc, (device.transfers, rng.default.offset, warnings.count)
 
     def alloc(nbytes):
         buf = plain(nbytes)
@@ -219,7 +236,7 @@ def _observe(body, values, inputs, whole):
         device.settle()                     # it did not run in the calling thread, which would show an error at once
     if device.waiting:
         return result, WAITS
-    if (device.transfers, rng.default.offset) != before or any([where is not device for where, *_ in launches]):
+    if (device.transfers, rng.default.offset, warnings.count) != before or any([where is not device for where, *_ in launches]):
         return result, None
     return result, _recipe(device, result, inputs, made, launches)
 

@@ -251,14 +251,19 @@ def _step(node, slots, needed, keep):
     return results
 
 
+def _turn(entry):
+    """Hooks go by age, between the cast to ``grad_dtype`` and what keeps the gradient."""
+    return entry[0] if isinstance(entry[0], int) else -1 if entry[0] == "first" else float("inf")
+
+
 def _tensor_hooks(node, slots):
     """Hooks registered on tensors that this node produced (or on the leaf it accumulates into)."""
     for nr, table in list(node.retains.items()):
         if slots[nr] is not None:
-            for key, hook in sorted(table.items(), key=lambda kv: kv[0] if isinstance(kv[0], int) else float("inf")):
+            for key, hook in sorted(table.items(), key=_turn):
                 new = hook(slots[nr])
                 if new is not None:
-                    slots[nr] = _replacement(new, slots[nr], hook)
+                    slots[nr] = new if key == "first" else _replacement(new, slots[nr], hook)
 
 
 def _replacement(new, old, hook):
@@ -267,6 +272,8 @@ def _replacement(new, old, hook):
         raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
     if new.shape != old.shape:
         raise RuntimeError(f"hook '{getattr(hook, '__name__', type(hook).__name__)}' has changed the size of value")
+    if new.dtype is not old.dtype:
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', type(hook).__name__)}' has changed the type of value (was {old.type()} got {new.type()})")
     return new
 
 

@@ -5,17 +5,16 @@ Operators, methods and operator symbols are attached by ``declare`` from the ope
 from __future__ import annotations
 
 import sys
-import warnings
 import weakref
 
 from ..core import dtype as dt
 from ..core.layout import strided
 from ..core.shape import Size, contiguous_strides, is_contiguous
-from ..core.warn import warn
+from ..core.warn import first_time, warn
 from ..graph import fuse
 from ..graph.node import Node as LazyNode
 from ..graph.node import Storage, held, record
-from . import later, tape
+from . import gradient, later, tape
 from .device import public
 from .grad_mode import state
 from .handle import Handle, attributes
@@ -218,32 +217,7 @@ class Tensor(Handle):
             raise RuntimeError("Inference tensors do not track version counter.")
         return (self._ver or self._storage).version
 
-    @property
-    def grad(self):
-        if self._grad is None and self._grad_fn is not None and not self._retain:
-            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
-                          "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
-                          "Tensor, use .retain_grad() on the non-leaf Tensor.", UserWarning, stacklevel=2)
-        return self._grad
-
-    @grad.setter
-    def grad(self, value):
-        if value is not None:
-            if not isinstance(value, Tensor):
-                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
-            if value is self:
-                raise RuntimeError("can't assign Variable as its own grad")
-            if value.shape != self.shape:
-                raise RuntimeError(f"assigned grad has data of a different size: got {list(value.shape)}, expected {list(self.shape)}")
-            if value.dtype is not self.dtype:
-                raise RuntimeError(f"assigned grad has data of a different type: got {value.dtype}, expected {self.dtype}")
-            if value._home is not self._home:
-                raise RuntimeError(f"assigned grad has data located on a different device: got {value.device}, expected {self.device}")
-        self._grad = value
-
-    @grad.deleter
-    def grad(self):
-        self._grad = None
+    grad, grad_dtype = gradient.grad, gradient.grad_dtype
 
     @property
     def data(self):
@@ -372,7 +346,7 @@ class Tensor(Handle):
         return value
 
     def __float__(self):
-        if self._rg and state.grad:
+        if self._rg and state.grad and first_time("scalar"):
             warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using tensor.detach() first.")
         return float(self._real_scalar("double"))
 

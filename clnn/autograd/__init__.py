@@ -7,7 +7,7 @@ from .._tensor.tensor import Tensor as _Tensor
 from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph
 from .anomaly_mode import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from .function import Function
-from .grad_mode import set_multithreading_enabled
+from .grad_mode import enforce_grad_layout_policy, set_multithreading_enabled
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 
@@ -32,7 +32,7 @@ class Variable(metaclass=_VariableType):
 __all__ = ["Function", "GradcheckError", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad",
            "function", "functional", "grad", "grad_mode",
            "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_enabled", "is_grad_enabled", "no_grad", "set_detect_anomaly",
-           "set_grad_enabled", "set_multithreading_enabled"]
+           "set_grad_enabled", "set_multithreading_enabled", "enforce_grad_layout_policy"]
 
 
 def _profiler_enabled() -> bool:

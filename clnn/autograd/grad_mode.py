@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from .._tensor.grad_mode import _Mode, enable_grad, inference_mode, no_grad, set_grad_enabled
 
-__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
+__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled", "enforce_grad_layout_policy"]
 
 
 class set_multithreading_enabled(_Mode):
@@ -28,3 +28,10 @@ class set_multithreading_enabled(_Mode):
 
     def __exit__(self, *exc):
         pass
+
+
+class enforce_grad_layout_policy(set_multithreading_enabled):
+    """Accepted likewise: gradients of leaves lie in memory as these do, which optimizers read fastest."""
+
+    def __init__(self, enable: bool = True):
+        self.mode = enable

@@ -7,6 +7,11 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DRIVER = _PACKAGE + "_tensor" + os.sep
 
 
+always = False               # what has been said is said again (set_warn_always)
+_said = set()
+count = 0                    # of warnings
+
+
 def called_by_program():
     """Whether the operator that asks was called by the program itself, not by another part of the package."""
     frame = sys._getframe(1)
@@ -17,7 +22,16 @@ def called_by_program():
 
 def warn(message, category=UserWarning):
     """``warnings.warn`` at the innermost frame outside the package."""
+    global count
+    count += 1
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def first_time(key):
+    """Whether a warning is due that programs get once: ``key`` has not been asked for before."""
+    due = always or key not in _said
+    _said.add(key)
+    return due

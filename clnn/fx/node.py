@@ -144,7 +144,9 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            name = getattr(self.target, "__name__", "")
+            if getattr(getattr(self.target, "_schema", None), "is_mutable", False):
+                return True
+            name = getattr(self.target, "_opname", None) or getattr(self.target, "__name__", "")        # without the overload
             return self.target in _impure or name.endswith("_") and not name.startswith("_")
         if self.op == "call_method":
             return self.target.endswith("_") and not self.target.startswith("_")

@@ -5,12 +5,18 @@ from clnn.nn import functional as F
 __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]
 
 
+def _further(*tensors):
+    """Whether gradients of the gradient are wanted."""
+    return clnn.is_grad_enabled() and any(t.requires_grad for t in tensors)
+
+
 def _input_gradient(name, convolution, dims):
     def gradient(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+        further = _further(weight, grad_output)
         with clnn.enable_grad():
             x = clnn.zeros(input_size, dtype=weight.dtype, device=weight.device, requires_grad=True)
-            y = convolution(x, weight.detach(), None, stride, padding, dilation, groups)
-        return clnn.autograd.grad(y, x, grad_output)[0]
+            y = convolution(x, weight if further else weight.detach(), None, stride, padding, dilation, groups)
+        return clnn.autograd.grad(y, x, grad_output, create_graph=further)[0]
     gradient.__name__ = gradient.__qualname__ = name
     gradient.__doc__ = f"""Gradient of ``{convolution.__name__}`` with respect to its input.
 
@@ -28,10 +34,11 @@ def _input_gradient(name, convolution, dims):
 
 def _weight_gradient(name, convolution, dims):
     def gradient(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+        further = _further(input, grad_output)
         with clnn.enable_grad():
             w = clnn.zeros(weight_size, dtype=input.dtype, device=input.device, requires_grad=True)
-            y = convolution(input.detach(), w, None, stride, padding, dilation, groups)
-        return clnn.autograd.grad(y, w, grad_output)[0]
+            y = convolution(input if further else input.detach(), w, None, stride, padding, dilation, groups)
+        return clnn.autograd.grad(y, w, grad_output, create_graph=further)[0]
     gradient.__name__ = gradient.__qualname__ = name
     gradient.__doc__ = f"""Gradient of ``{convolution.__name__}`` with respect to its weight.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.inplace import apply_inplace
+from .._tensor.repeat import repeated_rule
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.shape import wrap_dim
@@ -362,6 +363,7 @@ def _gated(input, dim):
     return a * b.sigmoid()
 
 
+@repeated_rule
 def _glu_grad(g, input, dim):
     from .joining import cat
     a, b = _halves(input, dim)

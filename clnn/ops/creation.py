@@ -21,6 +21,7 @@ from ..core.shape import Size
 from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Expr
+from ..graph.op import REGISTRY
 
 _ARANGE_INT = Expr("arange", ("start", "step"), dict(bool="0", int="start + step * (ACC)IDX", float="start + step * (ACC)IDX"))
 _EYE = Expr("eye", ("m",), "((IDX % (m + 1) == 0 && IDX < m * (m + 1)) ? 1 : 0)", longs=("m",))
@@ -311,6 +312,9 @@ def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=No
     return _done(from_array(np.logspace(kind(start), kind(end), int(steps), base=base), resolve(device), row), requires_grad)
 
 
+_LARGE = 1 << 13        # elements
+
+
 @factory
 def eye(n, m=None, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The identity matrix, ``n`` by ``m``.
@@ -329,15 +333,21 @@ def eye(n, m=None, *, dtype=None, layout=None, device=None, requires_grad=False,
     if row.needs_fp64 and not home.has_fp64:
         _empty(shape, row, home)                                     # raises with the reason
     dt.noticed(row)
+    if shape.numel() > _LARGE:                                           # no division for each element
+        ones, side = filled(Size((min(shape),)), 1, row, home), shape[1] + 1
+        return _done(REGISTRY["embed_strided"].fn(ones, shape, ones.shape, (side,), 0), requires_grad)
     return _done(from_node(_EYE, (shape[1],), row, row, shape, shape.numel(), home, 1, 0, True), requires_grad)
 
 
 def _nested(data):
-    """A NumPy array from nested lists that may hold tensors; PyTorch's dtypes for Python numbers."""
+    """A NumPy array from nested lists that may hold tensors, each of which is one number; PyTorch's dtypes for Python numbers."""
     if isinstance(data, Tensor):
-        return data.detach().numpy()
+        if data.numel() != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return data.detach().numpy().reshape(())
     if isinstance(data, (list, tuple)) and data and any(isinstance(d, (Tensor, list, tuple)) for d in data):
-        parts = [_nested(d) for d in data]
+        rows = isinstance(data[0], (list, tuple, np.ndarray))        # the first one says whether these are rows or numbers
+        parts = [d.detach().numpy() if rows and isinstance(d, Tensor) else _nested(d) for d in data]
         shapes = {np.shape(p) for p in parts}
         if len(shapes) > 1:
             lengths = [np.shape(p)[0] if np.shape(p) else 0 for p in parts]
@@ -351,10 +361,12 @@ def _nested(data):
     return data
 
 
-def _no_number(value):
-    """The error of something that no dtype holds."""
+def _no_number(value, first=None):
+    """The error of something that no dtype holds; ``first``: what a list begins with."""
     if isinstance(value, (str, bytes)):
-        return TypeError(f"new(): invalid data type '{type(value).__name__}'")
+        if isinstance(first, str):                                       # PyTorch goes into it, as into a list
+            return ValueError("too many dimensions 'str'")
+        return TypeError(f"new(): invalid data type '{'str' if isinstance(value, str) else 'bytes'}'")
     return RuntimeError(f"Could not infer dtype of {type(value).__name__}: tensor() takes numbers, nested lists of equal lengths, NumPy arrays or tensors")
 
 
@@ -368,7 +380,9 @@ def _to_array(data, dtype):
         default = dt._default_float if array.dtype == np.float64 else dt._default_float.to_complex()
         array = array.astype((_common(data) if _has_numpy(data) else default).np)
     if array.dtype == object or array.dtype.kind in "US":
-        raise _no_number(next((v for v in array.flat if not isinstance(v, numbers.Number)), data) if isinstance(data, (list, tuple)) else data)
+        if not isinstance(data, (list, tuple)):
+            raise _no_number(data)
+        raise _no_number(next((v for v in array.flat if not isinstance(v, numbers.Number)), data), _first(data))
     if array.size == 0 and dtype is None and not _has_numpy(data):
         array = array.astype(dt._default_float.np)
     return array
@@ -390,10 +404,14 @@ def _common(data):
     return data.dtype if isinstance(data, Tensor) else dt.from_numpy(data.dtype) if hasattr(data, "dtype") else dt.scalar_dtype(data)
 
 
-def _has_numpy(data):
+def _first(data):
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
-    return isinstance(data, (np.ndarray, np.generic, Tensor))
+    return data
+
+
+def _has_numpy(data):
+    return isinstance(_first(data), (np.ndarray, np.generic, Tensor))
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):

@@ -205,7 +205,7 @@ _kl = elementwise("_kl", "input, target", "(target > 0 ? target * (log(target) -
                            target=lambda g, input, target: where(target > 0, g * (target.log() - input + 1), 0.0)))
 
 
-@_loss("kl_div", samples=lambda: [((a, np.exp(b)), {"reduction": r}) for a, b in [_two()] for r in ("sum", "batchmean", "none")])
+@_loss("kl_div", tied="input, target", samples=lambda: [((a, np.exp(b)), {"reduction": r}) for a, b in [_two()] for r in ("sum", "batchmean", "none")])
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """``y (log y - x)`` for log-probabilities x; with ``log_target`` y is a logarithm too. ``"batchmean"`` divides the sum by N."""
     reduction = _legacy(reduction, size_average, reduce)
@@ -221,7 +221,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return _reduce(loss, reduction)
 
 
-@_loss("poisson_nll_loss", samples=lambda: [((a, np.abs(b) * 3), k) for a, b in [_two()] for k in ({}, {"full": True})])
+@_loss("poisson_nll_loss", tied="input, target", samples=lambda: [((a, np.abs(b) * 3), k) for a, b in [_two()] for k in ({}, {"full": True})])
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
     """``exp(x) - y x``, or ``x - y log(x + eps)`` with ``log_input=False``; ``full`` adds Stirling's term where ``y > 1``."""
     reduction = _legacy(reduction, size_average, reduce)
@@ -263,7 +263,7 @@ def _signs(seed=3, shape=(4, 5)):
     return np.sign(np.random.default_rng(seed).normal(0, 1, shape))
 
 
-@_loss("hinge_embedding_loss", samples=lambda: [((_two()[0], _signs()), {}), ((_two()[0], _signs()), {"margin": 0.5, "reduction": "sum"})])
+@_loss("hinge_embedding_loss", tied="input", samples=lambda: [((_two()[0], _signs()), {}), ((_two()[0], _signs()), {"margin": 0.5, "reduction": "sum"})])
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """x where ``y == 1``, ``max(0, margin - x)`` where ``y == -1``."""
     if reduction == "mean" and not input.dtype.is_floating_point and input.dtype is not dt.bool_:
@@ -279,7 +279,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     return _reduce(loss, _legacy(reduction, size_average, reduce))
 
 
-@_loss("margin_ranking_loss", samples=lambda: [((*_two(), _signs()), {}), ((*_two(), _signs()), {"margin": 0.5})])
+@_loss("margin_ranking_loss", tied="input1, input2", samples=lambda: [((*_two(), _signs()), {}), ((*_two(), _signs()), {"margin": 0.5})])
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """``max(0, -y (x1 - x2) + margin)``."""
     if input1.ndim != input2.ndim or input1.ndim != target.ndim:
@@ -288,7 +288,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     return _reduce((-target * (input1 - input2) + margin).clamp_min(0), _legacy(reduction, size_average, reduce))
 
 
-@_loss("cosine_embedding_loss", samples=lambda: [((*_two(), _signs(shape=(4,))), {}), ((*_two(), _signs(shape=(4,))), {"margin": 0.2})])
+@_loss("cosine_embedding_loss", tied="input1, input2", samples=lambda: [((*_two(), _signs(shape=(4,))), {}), ((*_two(), _signs(shape=(4,))), {"margin": 0.2})])
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """``1 - cos(x1, x2)`` where ``y == 1``, ``max(0, cos(x1, x2) - margin)`` where ``y == -1``."""
     if target.ndim not in (0, 1):
@@ -302,7 +302,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     return _reduce(loss, _legacy(reduction, size_average, reduce))
 
 
-@_loss("multi_margin_loss", whole=True, samples=lambda: [((_two()[0][0], np.array(3)), {}), ((_two()[0], np.array([0, 3, 4, 1])), {}),
+@_loss("multi_margin_loss", whole=True, tied="input", samples=lambda: [((_two()[0][0], np.array(3)), {}), ((_two()[0], np.array([0, 3, 4, 1])), {}),
                                              ((_two()[0], np.array([0, 3, 4, 1])), {"p": 2, "margin": 0.5})])
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """``sum_{i != y} max(0, w[y] (margin - x_y + x_i))^p / C``."""
@@ -358,7 +358,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     return _reduce(loss.reshape(()) if single else loss, reduction)
 
 
-@_loss("multilabel_soft_margin_loss", samples=lambda: [((_two()[0], (_signs() + 1) / 2), {})])
+@_loss("multilabel_soft_margin_loss", tied="input", samples=lambda: [((_two()[0], (_signs() + 1) / 2), {})])
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """Mean over the classes of ``-(y log sigmoid(x) + (1 - y) log sigmoid(-x))``."""
     loss = _bce_logits(input, target)
@@ -371,7 +371,7 @@ def _three():
     return (*_two(), _two(9)[0])
 
 
-@_loss("triplet_margin_loss", complex=True, samples=lambda: [(_three(), {}), (_three(), {"swap": True, "p": 1.0, "margin": 0.5})])
+@_loss("triplet_margin_loss", tied="anchor, positive, negative", complex=True, samples=lambda: [(_three(), {}), (_three(), {"swap": True, "p": 1.0, "margin": 0.5})])
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
     """``max(0, d(a, p) - d(a, n) + margin)``; with ``swap`` the smaller of ``d(a, n)`` and ``d(p, n)`` counts."""
     if margin <= 0:

@@ -8,7 +8,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.inplace import set_out
 from .._tensor.return_types import named
-from .._tensor.repeat import repeated
+from .._tensor.repeat import repeated, repeated_rule
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import wrap_dim
@@ -37,6 +37,7 @@ def _no_identity(name, input, dims, all_dims):
 
 
 # -- values only ----------------------------------------------------------------------------------------------------------------------
+@repeated_rule
 def _share_evenly(g, input, dims, keepdim, result):
     """Equal extremes share the gradient."""
     value = widen(result, input.shape, dims, keepdim)
@@ -168,6 +169,7 @@ def _arg_plan(device, outer, n, inner, part, parts, span):
     return "serial", 1, LANES, (inner, outer, parts), (1, 1, 1) if loop else (64 if inner >= 64 else 1, 1 if inner >= 64 else 16, 1)
 
 
+@repeated_rule
 def _to_position(g, input, dim, keepdim, indices):
     """The gradient at the chosen positions, as a comparison with the position number: no scatter, fuses."""
     from .creation import arange

@@ -199,7 +199,10 @@ def _half(x, dim, scale, full):
         return _pairs(_complex(REGISTRY["view_as_complex"].fn(x), 1, False, scale), shape, False, full)
     if n == 1 or radices(n) is None or n > limit_of(device, row):
         r = _complex(cast(x, row), dim, False, scale)
-        return r if full else r.narrow(dim, 0, h).contiguous()
+        r = r if full else r.narrow(dim, 0, h).contiguous()
+        for place in {0, n // 2} if n % 2 == 0 else (0,):              # real, whatever was rounded: angles tell +0 from -0
+            REGISTRY["_fill_into"].fn(REGISTRY["view_as_real"].fn(r.narrow(dim, place, 1)).narrow(-1, 1, 1), 0.0)
+        return r
     y = empty(shape, row, device)
     places = [(k * inner, 0, 1, inner) if inner > 1 else (0, 0, k, 1) for k in (n, h)]
     _launch(x, y, n, Walk(outer * inner, 1, inner if inner > 1 else outer, *places), "real_full" if full else "real_in", scale, False)

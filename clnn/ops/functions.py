@@ -168,6 +168,11 @@ def _polygamma(n, x):
     return REGISTRY["polygamma"].fn(n, x)
 
 
+_nan_to_num = elementwise("_nan_to_num", "input, nan, posinf, neginf", "(isnan(input) ? nan : isinf(input) ? (input > 0 ? posinf : neginf) : input)",
+                          dtypes=dt.FLOATS, method=False, inplace=False, vjp=dict(input=lambda g, input: where(input.isfinite(), g, 0.0)))
+_nan_to_num.op.grad_name = "NanToNumBackward0"
+
+
 @composite("nan_to_num", complex=True, inplace=True, numpy=np.nan_to_num)
 def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     """NaN and infinities replaced by numbers; None means the largest finite value of the dtype."""
@@ -178,6 +183,5 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
         return complex_(*[nan_to_num(part, nan, posinf, neginf) for part in (input.real, input.imag)])
     from .creation import finfo
     limits = finfo(input.dtype)
-    out = where(input.isnan(), float(nan or 0.0), input)
-    out = where(out == math.inf, limits.max if posinf is None else float(posinf), out)
-    return where(out == -math.inf, limits.min if neginf is None else float(neginf), out)
+    return _nan_to_num(input, float(nan or 0.0), float(limits.max) if posinf is None else float(posinf),
+                       float(limits.min) if neginf is None else float(neginf))

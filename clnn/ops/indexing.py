@@ -323,6 +323,8 @@ def masked_select(input, mask, *, out=None):
     """The elements where ``mask`` (broadcast against ``input``) is True, as a vector. Waits for the device to count them."""
     if mask.dtype is not dt.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
+    if input.shape == mask.shape:
+        return _deliver(_index(input, [mask]), out)
     shape = broadcast("masked_select", input, mask)
     return _deliver(_index(input.expand(shape).reshape(-1), [mask.expand(shape).reshape(-1)]), out)
 

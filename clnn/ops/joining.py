@@ -1,6 +1,7 @@
 """Joining and splitting tensors."""
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
@@ -160,9 +161,11 @@ _stack.op.grad_name = "StackBackward0"
 
 
 def _placed(out, r, tensors):
-    if out is not None and r.dtype.category > out.dtype.category:
+    if out is None:
+        return r
+    if r.dtype.category > out.dtype.category:
         raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {type_name(out.dtype)}")
-    return set_out(out, r, tensors if out is not None else ())
+    return set_out(out, r, tensors)
 
 
 def _common(name, tensors):
@@ -204,23 +207,29 @@ def cat(tensors, dim=0, *, axis=None, out=None):
                 [1., 1.]])
     """
     tensors, dtype = _common("cat", tensors)
-    if (0,) in [t.shape for t in tensors]:
-        tensors = [t for t in tensors if t.shape != (0,)] or tensors[:1]
-    first = tensors[0]
-    for i, t in enumerate(tensors):
-        if not t.shape:
-            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
-    d = wrap_dim(dim if axis is None else axis, len(first.shape))
-    for i, t in enumerate(tensors):
-        if t.shape == first.shape:
-            continue
-        if len(t.shape) != len(first.shape):
-            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first.shape)} and {len(t.shape)}")
-        for k in range(len(t.shape)):
-            if k != d and t.shape[k] != first.shape[k]:
-                raise RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size {first.shape[k]} but got size "
-                                   f"{t.shape[k]} for tensor number {i} in the list.")
-    return _placed(out, _cat(tensors, d, tuple(t.shape[d] for t in tensors), dtype), tensors)
+    keep, d, sizes = _cat_plan(tuple([t.shape for t in tensors]), dim if axis is None else axis)
+    return _placed(out, _cat(tensors if keep is None else [tensors[i] for i in keep], d, sizes, dtype), tensors)
+
+
+@functools.lru_cache(4096)
+def _cat_plan(shapes, dim):
+    """(numbers of the tensors to join, or None for all of them; the dimension; their sizes in it)."""
+    keep = None
+    if (0,) in shapes:
+        keep = [i for i, s in enumerate(shapes) if s != (0,)] or [0]
+        shapes = [shapes[i] for i in keep]
+    first = shapes[0]
+    if () in shapes:
+        raise RuntimeError(f"zero-dimensional tensor (at position {shapes.index(())}) cannot be concatenated")
+    d = wrap_dim(dim, len(first))
+    for i, shape in enumerate(shapes):
+        if len(shape) != len(first):
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
+        for k, n in enumerate(shape):
+            if k != d and n != first[k]:
+                raise RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size {first[k]} but got size "
+                                   f"{n} for tensor number {i} in the list.")
+    return keep, d, tuple([s[d] for s in shapes])
 
 
 @composite("stack", complex=True, numpy=np.stack, method=False, samples=lambda: [(([_values(2, 3)] * 3, 0), {}), (([_values(2, 3)] * 2, -1), {})])
@@ -497,7 +506,7 @@ def broadcast_tensors(*tensors):
     return tuple(t if t.shape == shape else t.expand(shape) for t in tensors)
 
 
-@composite("block_diag", complex=True, method=False)
+@composite("block_diag", repeat=True, complex=True, method=False)
 def block_diag(*tensors):
     """A matrix with the given matrices along its diagonal and zeros elsewhere."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
@@ -512,7 +521,7 @@ def block_diag(*tensors):
     return cat(rows, 0)
 
 
-@composite("cartesian_prod", complex=True, method=False)
+@composite("cartesian_prod", repeat=True, complex=True, method=False)
 def cartesian_prod(*tensors):
     """All combinations of one element of each vector, one per row."""
     if len(tensors) == 1:

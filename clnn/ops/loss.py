@@ -271,7 +271,7 @@ def _nll_samples():
             ((rng.normal(0, 1, (2, 3, 35)), rng.integers(0, 3, (2, 35))), {"reduction": "none"})]
 
 
-@composite("nll_loss", method=False, torch="nn.functional.nll_loss", samples=_nll_samples)
+@composite("nll_loss", repeat=True, method=False, torch="nn.functional.nll_loss", samples=_nll_samples)
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """``-w[y] x[y]`` for log-probabilities x ``(N, C, *)`` and class numbers y ``(N, *)``; the mean divides by the weights used."""
     reduction = _legacy(reduction, size_average, reduce)

@@ -326,7 +326,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     return _fixed_norm(input, running_mean, running_var, weight, bias, eps)
 
 
-def _fixed_norm(input, mean, var, weight, bias, eps):
+def _fixed_expression(input, mean, var, weight, bias, eps):
     """Normalisation with given statistics, in one expression: what depends on the channel alone is computed once per row of it."""
     weight, bias = 1.0 if weight is None else weight, 0.0 if bias is None else bias
     if input.ndim == 2 and len(input) >= 256:                      # channels are neighbours: their scales are worth a launch
@@ -334,6 +334,36 @@ def _fixed_norm(input, mean, var, weight, bias, eps):
     if input.ndim > 2:
         mean, var, weight, bias = [_channels(t, input.ndim) for t in (mean, var, weight, bias)]
     return _fixed(input, mean, var, weight, bias, eps)
+
+
+def _fixed_backward(g, input, mean, var, weight, eps, needs):
+    acc, dw, db = input.dtype.acc_dtype, None, None
+    rstd = (var.to(acc) + eps).rsqrt()
+    if needs[1] or needs[2]:
+        dw, db, *_ = _batch_sums(g.to(input.dtype).contiguous(), input.contiguous(), weight, mean.to(acc), rstd)
+    gx = g * _channels(rstd if weight is None else rstd * weight, input.ndim) if needs[0] else None
+    return gx, dw if needs[1] else None, db if needs[2] else None
+
+
+_small_fixed_backward = repeated(_fixed_backward, "whole")
+
+
+@kernel("_fixed_norm", method=False, decompose=_fixed_expression, vjp={
+    "input, weight, bias": lambda g, input, mean, var, weight, eps, needs: (_fixed_backward if input._numel > _FEW else _small_fixed_backward)(
+        g, input, mean, var, weight, eps, needs)})
+def _tracked_fixed_norm(input, mean, var, weight, bias, eps):
+    return _fixed_expression(input, mean, var, weight, bias, eps)
+
+
+_tracked_fixed_norm.op.grad_name = "NativeBatchNormBackward0"
+
+
+def _fixed_norm(input, mean, var, weight, bias, eps):
+    """Normalisation with given statistics: one entry on the tape where these are constants."""
+    wanted = [t is not None and t._rg for t in (input, weight, bias)] if state.grad else ()
+    if True in wanted and not mean._rg and not var._rg:
+        return _tracked_fixed_norm(input, mean, var, weight, bias, eps)
+    return _fixed_expression(input, mean, var, weight, bias, eps)
 
 
 # -- group and instance normalisation -----------------------------------------------------------------------------------------------
@@ -470,7 +500,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     return input / (mean * alpha + k) ** beta
 
 
-@composite("normalize", complex=True, method=False, repeat="ready small", torch="nn.functional.normalize", samples=lambda: [
+@composite("normalize", tied="input", complex=True, method=False, repeat="ready small", torch="nn.functional.normalize", samples=lambda: [
     ((np.random.default_rng(8).normal(0, 1, (3, 5)),), {}), ((np.random.default_rng(8).normal(0, 1, (3, 5)), 1.0, 0), {})])
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """``x / max(|x|_p, eps)`` along ``dim``."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.inplace import set_out, type_name
+from .._tensor.repeat import repeated_rule
 from ..core import dtype as dt
 from .reductions import ROOT_SUM, count_of, dims_of, fold, widen
 from .selection import where
@@ -25,6 +26,7 @@ def _power_sum(x, order, dims):
     return (x.abs() ** order).sum(dims, True) ** (1.0 / order)
 
 
+@repeated_rule
 def _norm_grad(g, input, order, dims, keepdim, result):
     """PyTorch's subgradients: zero where the norm is zero, shared evenly by equal extremes."""
     shape = input.shape
@@ -118,6 +120,7 @@ def dist(input, other, p=2):
 
 
 # -- log-sum-exp ----------------------------------------------------------------------------------------------------------------------
+@repeated_rule
 def _logsumexp_grad(g, input, dims, keepdim, result):
     norm_ = widen(result, input.shape, dims, keepdim)
     return widen(g, input.shape, dims, keepdim) * (input - where(norm_.isinf(), 0.0, norm_)).exp()

@@ -7,12 +7,17 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
+from .._tensor.repeat import repeated
 from .._tensor.tensor import empty
 from ..core.shape import Size, contiguous_strides
 from . import _scatter
 from .creation import filled
 from .indexing import _values
 from .joining import write_regions
+
+
+_FEW = 1 << 13       # elements that are padded in one launch, however they lie
+_ROWS = 32           # rows that keep all cores busy
 
 
 def _pairs(pad, rank):
@@ -30,12 +35,37 @@ def _inside(g, before, shape):
 @kernel("_constant_pad", complex=True, method=False, vjp=dict(input=lambda g, before, shape: _inside(g, before, shape)))
 def _constant_pad(input, before, after, value, shape):
     """``input`` (of ``shape``) with non-negative numbers of constants before and after each dimension."""
-    out_shape = Size(b + s + a for b, s, a in zip(before, shape, after))
+    node, out_shape = input._storage.node, Size(b + s + a for b, s, a in zip(before, shape, after))
+    many = input._numel > _FEW
+    if not input._numel or many and (node is not None and node.buf is None or not input.is_contiguous() or math.prod(out_shape[:-1]) < _ROWS):
+        return _constant_around(input, before, value, out_shape)
+    return _padded(input, before, value, out_shape)
+
+
+def _constant_around(input, before, value, out_shape):
+    """The constant everywhere and ``input`` over it, which is computed or read by its strides right there."""
     out = empty(out_shape, input.dtype, input._storage.device)
     strides = contiguous_strides(out_shape)
     offset = sum(b * s for b, s in zip(before, strides))
-    constant = filled(out_shape, value, input.dtype, input._storage.device)
-    write_regions(out, [(constant, strides, 0), (input, strides, offset)])
+    write_regions(out, [(filled(out_shape, value, input.dtype, input._storage.device), strides, 0), (input, strides, offset)])
+    return out
+
+
+@repeated
+def _padded(input, before, value, out_shape):
+    """All of the result in one launch over its rows."""
+    x, device, dtype = input.contiguous(), input._storage.device, input.dtype
+    out = empty(out_shape, dtype, device)
+    sizes, first = list(zip(x.shape, out_shape, before)), next(d for d, (n, m) in enumerate(zip(x.shape, out_shape)) if n != m)
+    while len(sizes) > first + 1 and sizes[-1][0] == sizes[-1][1] < 64 and math.prod(out_shape[:len(sizes) - 2]) >= _ROWS:      # short rows that are whole
+        width = sizes.pop()[0]
+        sizes[-1] = tuple([n * width for n in sizes[-1]])
+    shape, over, starts = zip(*sizes)
+    gs, ls, chunk, geometry = _launch_of(device, shape, over, starts, len(shape) - first, over, device.is_cpu)
+    with np.errstate(all="ignore"):
+        word = np.asarray(value).astype(dtype.np).tobytes()
+    run(device, "indexing/pad", dict(U=_scatter.width(dtype), RANK=len(shape) - first, MODE="constant", LOOP=device.is_cpu), gs, ls, x, out,
+        math.prod(over[:-1]), chunk, word, *geometry)
     return out
 
 
@@ -52,16 +82,18 @@ def constant_pad(input, pad, value=0):
         raise RuntimeError(f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is {len(pad)} while the "
                            f"input has {rank} dimensions.")
     before, after = _pairs(pad, rank)
+    shape = tuple(input.shape)
     for d in range(rank):
-        if input.shape[d] + before[d] + after[d] < 0:
+        if shape[d] + before[d] + after[d] < 0:
             raise RuntimeError(f"The input size {input.shape[d]}, plus negative padding {before[d]} and {after[d]} resulted in a negative output "
                                f"size, which is invalid. Check dimension {d} of your input.")
-    cut = tuple(slice(max(0, -b), s - max(0, -a)) for b, a, s in zip(before, after, input.shape))
-    x = input[cut] if any(v < 0 for v in before + after) else input
-    before, after = tuple(max(0, b) for b in before), tuple(max(0, a) for a in after)
+    x = input
+    if min(before, default=0) < 0 or min(after, default=0) < 0:
+        x = input[tuple([slice(max(0, -b), s - max(0, -a)) for b, a, s in zip(before, after, shape)])]
+        before, after = [max(0, b) for b in before], [max(0, a) for a in after]
     if not any(before) and not any(after):
         return x.clone()
-    return _constant_pad(x, before, after, value, x.shape)
+    return _constant_pad(x, tuple(before), tuple(after), value, x.shape)
 
 
 # -- the tensor's own values ----------------------------------------------------------------------------------------------------------------

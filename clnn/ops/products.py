@@ -1,7 +1,9 @@
 """Products of vectors and tensors made of matrix products: dot, outer, cross, kron, tensordot, einsum, matrix powers."""
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import string
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from .._tensor.declare import composite, kernel
 from .._tensor.inplace import type_name
 from .._tensor.tensor import Tensor
-from ..core.shape import wrap_dim
+from ..core.shape import broadcast_shapes, wrap_dim
 from ..core.warn import warn
 from .joining import cat, stack
 from .matmul import matmul
@@ -53,7 +55,7 @@ def vdot(input, other):
     return dot(input.conj(), other)
 
 
-@composite("outer", complex=True, aliases=("ger",), numpy=np.outer, samples=_pairs((3, 4)),
+@composite("outer", tied="input, vec2", complex=True, aliases=("ger",), numpy=np.outer, samples=_pairs((3, 4)),
            errors=[((np.ones((3, 1)), np.ones(3)), {}, RuntimeError, "outer: Expected 1-D argument self, but got 2-D")])
 def outer(input, vec2):
     """All products of two vectors: shape (N, M)."""
@@ -157,6 +159,44 @@ def _labels(text, i, rank):
     return out
 
 
+class _Planned:
+    """Stands for a tensor while a plan is made: what it comes from (the number of an operand, or two factors and how they meet) and the calls it then takes."""
+
+    __slots__ = ("source", "shape", "calls")
+
+    def __init__(self, source, shape, calls=()):
+        self.source, self.shape, self.calls = source, tuple(shape), calls
+
+    def _then(self, shape, name, *args):
+        return _Planned(self.source, shape, (*self.calls, (name, args)))
+
+    def diagonal(self, offset, i, j):
+        return self._then([n for d, n in enumerate(self.shape) if d not in (i, j)] + [self.shape[i]], "diagonal", offset, i, j)
+
+    def sum(self, dims):
+        return self._then([n for d, n in enumerate(self.shape) if d not in dims], "sum", dims)
+
+    def permute(self, *order):
+        return self if order == tuple(range(len(order))) else self._then([self.shape[d] for d in order], "permute", *order)
+
+    def reshape(self, *shape):
+        return self if shape == self.shape else self._then(shape, "reshape", shape)
+
+    def expand(self, *shape):
+        return self if shape == self.shape else self._then(shape, "expand", shape)
+
+    def of(self, operands):
+        """The tensor that this stands for."""
+        if self.source.__class__ is int:
+            t = operands[self.source]
+        else:
+            left, right, meet = self.source
+            t = meet(left.of(operands), right.of(operands))
+        for name, args in self.calls:
+            t = getattr(t, name)(*args)
+        return t
+
+
 def _parse(equation, operands):
     """(labels of each operand, labels of the result)."""
     if not operands:
@@ -211,13 +251,12 @@ def _diagonals(x, labels):
 
 def _arranged(x, labels, groups):
     """``x`` with one dimension per group of labels."""
-    order = [c for g in groups for c in g]
-    x = x.permute(*[labels.index(c) for c in order]) if order else x
+    x = x.permute(*[labels.index(c) for g in groups for c in g])
     sizes, at = [], 0
     for g in groups:
         sizes.append(math.prod(x.shape[at:at + len(g)]))
         at += len(g)
-    return x.reshape(sizes)
+    return x.reshape(*sizes)
 
 
 def _contract(a, la, b, lb, keep, sizes):
@@ -233,13 +272,39 @@ def _contract(a, la, b, lb, keep, sizes):
     labels = batch + only_a + only_b
     if not summed:
         left, right = _arranged(a, la, [[c] for c in batch + only_a]), _arranged(b, lb, [[c] for c in batch + only_b])
-        left = left.reshape(tuple(left.shape) + (1,) * len(only_b))
-        right = right.reshape(tuple(right.shape[:len(batch)]) + (1,) * len(only_a) + tuple(right.shape[len(batch):]))
-        return left * right, labels
-    a, b = (t.expand([sizes[c] if c in summed + batch else n for c, n in zip(ls, t.shape)]) for t, ls in ((a, la), (b, lb)))
-    left, right = _arranged(a, la, [batch, only_a, summed]), _arranged(b, lb, [batch, summed, only_b])
+        left = left.reshape(*left.shape, *[1] * len(only_b))
+        right = right.reshape(*right.shape[:len(batch)], *[1] * len(only_a), *right.shape[len(batch):])
+        return _Planned((left, right, operator.mul), broadcast_shapes(left.shape, right.shape)), labels
+    a, b = (t.expand(*[sizes[c] if c in summed + batch else n for c, n in zip(ls, t.shape)]) for t, ls in ((a, la), (b, lb)))
+    stack = [batch] if batch else []
+    left, right = _arranged(a, la, [*stack, only_a, summed]), _arranged(b, lb, [*stack, summed, only_b])
     widths = {**dict(zip(la, a.shape)), **dict(zip(lb, b.shape))}
-    return matmul(left, right).reshape([widths[c] for c in labels]), labels
+    product = _Planned((left, right, matmul), (*left.shape[:-1], right.shape[-1]))
+    return product.reshape(*[widths[c] for c in labels]), labels
+
+
+@functools.lru_cache(1024)
+def _plan(equation, shapes):
+    """What gives the result of an equation for operands of such shapes."""
+    operands = [_Planned(i, shape) for i, shape in enumerate(shapes)]
+    inputs, result = _parse(equation, operands)
+    pairs = [_diagonals(x, ls) for x, ls in zip(operands, inputs)]
+    sizes = {}
+    for i, (x, ls) in enumerate(pairs):
+        for c, n in zip(ls, x.shape):
+            have = sizes.setdefault(c, n)
+            if n != have and 1 not in (n, have):
+                raise RuntimeError(f"einsum(): subscript {c if isinstance(c, str) else '...'} has size {n} for operand {i} which does not broadcast "
+                                   f"with previously seen size {have}")
+            sizes[c] = max(n, have)
+    acc, labels = pairs[0]
+    for i, (x, ls) in enumerate(pairs[1:], 2):
+        later = {c for _, rest in pairs[i:] for c in rest}
+        acc, labels = _contract(acc, labels, x, ls, later | set(result), sizes)
+    gone = [i for i, c in enumerate(labels) if c not in result]
+    if gone:
+        acc, labels = acc.sum(gone), [c for c in labels if c in result]
+    return acc.permute(*[labels.index(c) for c in result])
 
 
 def _np_einsum(equation, *operands):
@@ -270,24 +335,7 @@ def einsum(equation, *operands):
         equation, operands = _from_lists((equation, *operands))
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
-    inputs, result = _parse(equation, operands)
-    pairs = [_diagonals(x, ls) for x, ls in zip(operands, inputs)]
-    sizes = {}
-    for i, (x, ls) in enumerate(pairs):
-        for c, n in zip(ls, x.shape):
-            have = sizes.setdefault(c, n)
-            if n != have and 1 not in (n, have):
-                raise RuntimeError(f"einsum(): subscript {c if isinstance(c, str) else '...'} has size {n} for operand {i} which does not broadcast "
-                                   f"with previously seen size {have}")
-            sizes[c] = max(n, have)
-    acc, labels = pairs[0]
-    for i, (x, ls) in enumerate(pairs[1:], 2):
-        later = {c for _, rest in pairs[i:] for c in rest}
-        acc, labels = _contract(acc, labels, x, ls, later | set(result), sizes)
-    gone = [i for i, c in enumerate(labels) if c not in result]
-    if gone:
-        acc, labels = acc.sum(gone), [c for c in labels if c in result]
-    return acc.permute(*[labels.index(c) for c in result]) if labels != result else acc
+    return _plan(equation, tuple([tuple(x.shape) for x in operands])).of(operands)
 
 
 def _one_by_one(args):

@@ -304,16 +304,38 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         fault = int(~((weights >= 0) & (weights < math.inf)).all() + 2 * (weights.sum(-1) <= 0).any())
     else:                                               # few are sooner read than looked through
         array = read(weights)
-        fault = int(not ((array >= 0) & (array < math.inf)).all()) + 2 * int((array.sum(-1) <= 0).any())
+        fault = int(not (array.min() >= 0 and array.max() < math.inf)) + 2 * int((array.sum(-1) <= 0).any())
     if fault & 1:
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if fault:
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if weights._numel <= _FEW and weights._numel // weights.shape[-1] * num_samples <= _FEW and foreign.fresh is None:
+        return from_array(_picked(array, num_samples, replacement, generator), weights._storage.device)
     if replacement and num_samples > 1:
         return _from_sums(weights, num_samples, generator)
     draws = _sample(_EXPONENTIAL, (1.0,), weights.shape, weights.dtype, weights._storage.device, generator)
     waits = (draws + 2.0 ** -100) / weights             # a draw of 0 must not win where the weight is 0, too
     return waits.argmin(-1, True) if num_samples == 1 else waits.topk(num_samples, -1, False)[1]
+
+
+def _picked(weights, count, replacement, generator):
+    """The draws of :func:`multinomial` for a few weights, on the host, in the same two ways."""
+    rows = weights.astype(np.float64).reshape(-1, weights.shape[-1])
+    many = replacement and count > 1
+    draw = _host_generator(generator, rows.shape[0] * count if many else rows.size)
+    if many:
+        ends = rows.cumsum(1)
+        whole = ends[:, -1:]
+        number = np.arange(rows.shape[0])[:, None]
+        ends = (ends / whole + number).reshape(-1)              # one sorted sequence of all rows
+        last = rows.shape[1] - 1 - (rows[:, ::-1] > 0).argmax(1)[:, None]
+        found = np.searchsorted(ends, draw.random((rows.shape[0], count)) + number, "right").reshape(-1, count) - number * rows.shape[1]
+        got = np.minimum(found, last)                           # beyond the last positive weight only by rounding
+    else:
+        with np.errstate(divide="ignore"):
+            waits = (draw.exponential(size=rows.shape) + 2.0 ** -100) / rows
+        got = waits.argmin(1)[:, None] if count == 1 else waits.argsort(1)[:, :count]
+    return got.astype(np.int64).reshape(*weights.shape[:-1], count)
 
 
 def _from_sums(weights, count, generator):

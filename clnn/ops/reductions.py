@@ -7,15 +7,16 @@ import math
 
 import numpy as np
 
-from .._tensor.declare import composite, kernel
+from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.dispatch import config
 from .._tensor.inplace import set_out, type_name
+from .._tensor.repeat import repeated_rule
 from .._tensor.tensor import Tensor, make
 from ..core import dtype as dt
 from ..core.shape import Size, wrap_dim, wrap_dims
 from ..core.warn import warn
 from ..graph import fuse
-from ..graph.node import record
+from ..graph.node import Storage, record
 from ..graph.reduce import Call, Reduction
 
 _NAN_MAX = ("(a > b ? a : b)", "((a > b || isnan(a)) ? a : b)")
@@ -196,7 +197,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None):
     return _nansum(input.to(_sum_dtype(input, dtype)), dims_of(dim, len(input.shape)), keepdim)
 
 
-@composite("nanmean", numpy=reference(np.nanmean), samples=samples_of(), dtypes=dt.FLOATS)
+@composite("nanmean", repeat="whole", numpy=reference(np.nanmean), samples=samples_of(), dtypes=dt.FLOATS)
 def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     """Mean of what is not NaN."""
     if not input.dtype.is_floating_point:
@@ -216,6 +217,7 @@ def count_nonzero(input, dim=None):
 
 
 # -- products -----------------------------------------------------------------------------------------------------------------------
+@repeated_rule
 def _prod_grad(g, input, dims, keepdim):
     """Every factor's gradient is the product of the others: exclusive products from both ends, so that zeros need no division."""
     from .scans import products_of_others
@@ -272,11 +274,12 @@ def _variance_grad(g, input, dims, keepdim, correction):
     return (widen(g, input.shape, dims, keepdim) * scale) * (input - input.mean(dims or None, True))
 
 
-@kernel("_var", method=False, repeat="ready whole", vjp=dict(input=_variance_grad))
+@kernel("_var", method=False, repeat="ready whole", vjp=dict(input=repeated_rule(_variance_grad)))
 def _var(input, dims, keepdim, correction):
     return _variance(MEAN, input, dims, keepdim, correction)
 
 
+@repeated_rule
 def _std_grad(g, input, dims, keepdim, correction, result):
     return _variance_grad(_where(result == 0, 0.0, g / (result * 2)), input, dims, keepdim, correction)
 
@@ -349,7 +352,24 @@ def _truth(spec, input, dim, keepdim, empty):
         return (input.detach() != 0).to(row)
     if 0 in input.shape:
         return _filled(reduced_shape(input.shape, dims, keepdim), empty, row, input._storage.device)
+    words = _words(input, dims)
+    if words is not None:
+        return fold(spec, words != 0 if spec is ANY else _full_word(words), (0,), False, dt.int32, row).reshape(reduced_shape(input.shape, dims, keepdim))
     return fold(spec, input if input.dtype is dt.bool_ else input.detach() != 0, dims, keepdim, dt.int32, row)
+
+
+_MANY = 1 << 14         # bytes
+_full_word = elementwise("_full_word", "input", "(((input - 0x01010101) & ~input & (int)0x80808080) == 0)", dtypes=(dt.int32,), result="compare",
+                         method=False, inplace=False, doc="Whether none of the four bytes of an element is zero (Mycroft, 1987).")
+
+
+def _words(input, dims):
+    """Many bytes in memory, four at a time, for tests that look at all of them."""
+    st, n = input._storage, input._numel
+    if input.dtype.itemsize > 1 or n < _MANY or len(dims) < len(input.shape) or not isinstance(st, Storage) or st.nbytes != n or n % 4 \
+            or not input.is_contiguous() or st.node is not None and st.node.buf is None:
+        return None
+    return make(Storage(st.device, n, st.buffer()), Size((n // 4,)), dt.int32, n // 4)
 
 
 @composite("any", complex=True, numpy=reference(np.any), samples=samples_of())

@@ -7,6 +7,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.foreign import NoStrides
 from .._tensor.inplace import set_out
+from .._tensor.repeat import repeated_rule
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
@@ -153,6 +154,7 @@ def _cumsum(input, dim, reverse):
     return scan("sum", input, dim, reverse)
 
 
+@repeated_rule
 def _cumprod_grad(g, input, dim, reverse):
     """d/dx_j = (product before j) * s_j with s_j = g_j + x_(j+1) * s_(j+1): no division, so zeros are harmless."""
     if not input.shape:
@@ -260,6 +262,7 @@ def _scan_extreme(x, j, values, at, outer, n, inner, sign):
     phase("apply", sv, si, values, at, PART, parts)
 
 
+@repeated_rule
 def _extreme_grad(g, input, dim, indices):
     g = g[0] if isinstance(g, tuple) else g
     if not input.shape:

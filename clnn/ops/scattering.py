@@ -12,6 +12,7 @@ from .._tensor.indexing import tracked
 from .._tensor.inplace import apply_inplace, refuse_overlap
 from .._tensor.repeat import full_value, repeated
 from .._tensor.tensor import Tensor, bump, copy
+from .._tensor.wrapped import local as modes
 from ..core import dtype as dt
 from ..core.shape import Size, wrap_dim
 from . import _scatter
@@ -231,7 +232,7 @@ def _own_memory(base, index, src, op):
     """(index, src) when ``base`` may be written where it lies, in memory that nothing else can still want to read; else None."""
     st = base._storage
     if tracked(base, src) or st.pinned or st.device.kind == "meta" or not base.is_contiguous() or 0 in base._strides or base._inference \
-            or _work_dtype(base.dtype, op) is not base.dtype:
+            or _work_dtype(base.dtype, op) is not base.dtype or modes.modes:    # who takes operators over is told of whole writes
         return None
     index, src = index.contiguous(), cast(src, base.dtype)
     index, src = (t.clone() if t._storage is st else t for t in (index, src))

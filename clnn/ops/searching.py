@@ -184,7 +184,14 @@ def _unique_flat(input, ordered, return_inverse, return_counts):
     def distinct(array):
         values, _, *more = np.unique(array, True, return_inverse, return_counts, equal_nan=False)       # by first places, as a stable sort has them
         return values, *more
-    found = _found(x, distinct) if ordered else None
+
+    def runs(array):
+        first = np.empty(n, bool)
+        first[0] = True
+        np.not_equal(array[1:], array[:-1], out=first[1:])
+        at = np.flatnonzero(first)
+        return array[at], *([np.cumsum(first) - 1] if return_inverse else []), *([np.diff(at, append=n)] if return_counts else [])
+    found = _found(x, distinct if ordered else runs)
     if found is not None:
         return _results(found[0], found[1].reshape(input.shape) if return_inverse else None, found[-1] if return_counts else None)
     order = None
@@ -253,7 +260,7 @@ def _common(a, b):
 
 
 # -- binary search ------------------------------------------------------------------------------------------------------------------------
-@composite("searchsorted", numpy=lambda s, v, right=False: np.searchsorted(s, v, "right" if right else "left"), method=False, samples=lambda: [
+@composite("searchsorted", repeat=True, numpy=lambda s, v, right=False: np.searchsorted(s, v, "right" if right else "left"), method=False, samples=lambda: [
     ((np.array([1., 3., 5., 7.]), np.array([[3., 6.], [0., 9.]])), {}), ((np.array([1, 3, 3, 7]), np.array([3, 8])), dict(right=True))])
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
     """Where each value would be inserted into the sorted innermost dimension so that it stays sorted.
@@ -310,6 +317,9 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
 
 
+_TESTS = 16
+
+
 @composite("isin", method=False, samples=lambda: [((np.array([[1, 2], [3, 4]]), np.array([2, 4, 9])), {})], numpy=np.isin)
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
     """Whether each element occurs among ``test_elements``."""
@@ -321,6 +331,9 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     n = tests._numel
     if n == 0:
         return _deliver(filled(elements.shape, bool(invert), dt.bool_, home._storage.device), out)
+    if n <= _TESTS:                                             # compared with each, in one launch
+        found = (elements.unsqueeze(-1) == tests).any(-1)
+        return _deliver(~found if invert else found, out)
     ordered = _radix.sort_rows(tests.contiguous(), 1, n)[0]
     at = searchsorted(ordered, elements.reshape(-1)).clamp(max=n - 1)
     found = _index_rows(ordered, at, (n,), 0, 1, False, "isin").reshape(elements.shape)

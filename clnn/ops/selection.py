@@ -11,7 +11,7 @@ from .._tensor.grad_mode import state
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.layout import preserve_format
-from ..core.warn import warn
+from ..core.warn import first_time, warn
 from ..graph import fuse
 from ..graph.op import REGISTRY
 
@@ -73,7 +73,8 @@ def cast(input, dtype):
         raise TypeError(f"{dtype.name} is not supported by {input._storage.device.name}; use {'complex64' if dtype.is_complex else 'float32'}, or a "
                         "device with fp64 (python -m clnn doctor lists them)")
     if input.dtype.is_complex and not dtype.is_complex and dtype is not dt.bool_:
-        warn("Casting complex values to real discards the imaginary part")
+        if first_time("casting"):
+            warn("Casting complex values to real discards the imaginary part")
     dt.noticed(dtype)
     try:
         r = record_in_layout(fuse.CAST, input.dtype, dtype, input.shape, input._numel, (input,))

@@ -13,8 +13,9 @@ from .._tensor.refusals import spoken
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
-from ..core.shape import wrap_dim
+from ..core.shape import Size, wrap_dim
 from . import _radix
+from .creation import filled
 from .indexing import _values
 from .scattering import _scatter_op
 from .selection import cast, where
@@ -266,7 +267,7 @@ def _quantile(name, input, q, dim, keepdim, interpolation, ignore_nan):
     if not isinstance(q, Tensor):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
-        q = from_array(np.asarray(q, np.float64), input._storage.device, input.dtype)
+        q = filled(Size(()), float(q), input.dtype, input._storage.device)
     elif q.dtype is not input.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if len(q.shape) > 1:
@@ -302,7 +303,7 @@ def _np_quantile(x, q, dim=None, keepdim=False, *, interpolation="linear"):
     return np.quantile(x, q, dim, keepdims=keepdim, method=interpolation)
 
 
-@composite("quantile", numpy=_np_quantile, samples=lambda: [((_values(3, 5), 0.3), {}), ((_values(3, 5), np.array([0.1, 0.9]), 1), {})])
+@composite("quantile", repeat="whole", numpy=_np_quantile, samples=lambda: [((_values(3, 5), 0.3), {}), ((_values(3, 5), np.array([0.1, 0.9]), 1), {})])
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """Quantiles along ``dim`` (default: of all elements); a vector ``q`` gives a new first dimension. NaN where there is a NaN.
 
@@ -313,7 +314,7 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
     return set_out(out, _quantile("quantile", input, q, dim, keepdim, interpolation, False))
 
 
-@composite("nanquantile", numpy=_np_quantile, samples=lambda: [((_values(3, 5), 0.3), {})])
+@composite("nanquantile", repeat="whole", numpy=_np_quantile, samples=lambda: [((_values(3, 5), 0.3), {})])
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """``quantile`` that ignores NaN."""
     return set_out(out, _quantile("nanquantile", input, q, dim, keepdim, interpolation, True))

@@ -35,14 +35,16 @@ def _matrix(name, input):
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
 
 
-@composite("tril", complex=True, inplace=True, numpy=np.tril, samples=lambda: [((_values(3, 4),), {}), ((_values(2, 3, 3), 1), {}), ((_values(4, 3), -2), {})])
+@composite("tril", repeat="ready small", complex=True, inplace=True, numpy=np.tril,
+           samples=lambda: [((_values(3, 4),), {}), ((_values(2, 3, 3), 1), {}), ((_values(4, 3), -2), {})])
 def tril(input, diagonal=0):
     """The lower triangle of matrices (*, M, N), zeros above diagonal number ``diagonal``."""
     _matrix("tril", input)
     return where(_mask(input, diagonal), input, False)
 
 
-@composite("triu", complex=True, inplace=True, numpy=np.triu, samples=lambda: [((_values(3, 4),), {}), ((_values(2, 3, 3), 1), {}), ((_values(4, 3), -2), {})])
+@composite("triu", repeat="ready small", complex=True, inplace=True, numpy=np.triu,
+           samples=lambda: [((_values(3, 4),), {}), ((_values(2, 3, 3), 1), {}), ((_values(4, 3), -2), {})])
 def triu(input, diagonal=0):
     """The upper triangle of matrices (*, M, N), zeros below diagonal number ``diagonal``."""
     _matrix("triu", input)
@@ -70,7 +72,7 @@ tril_indices = composite("tril_indices", method=False, samples=lambda: [((3, 4, 
 triu_indices = composite("triu_indices", method=False, samples=lambda: [((3, 4, -1), {})])(triu_indices)
 
 
-@composite("diag_embed", complex=True, samples=lambda: [((_values(2, 3),), {}), ((_values(3), 1), {})])
+@composite("diag_embed", repeat=True, complex=True, samples=lambda: [((_values(2, 3),), {}), ((_values(3), 1), {})])
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     """Matrices with the last dimension of ``input`` on diagonal number ``offset`` and zeros elsewhere."""
     rank = len(input.shape) + 1

@@ -4,6 +4,7 @@ import warnings
 
 from clnn.optim._rule import number
 from clnn.optim.optimizer import Optimizer
+from clnn.runtime.capture import on_host
 
 
 def set_lr(group, lr):
@@ -100,6 +101,12 @@ class LRScheduler:
         """What :meth:`get_last_lr` gives: rates that are tensors stay tensors."""
         return [lr.detach().clone() if hasattr(lr, "detach") else lr for lr in (group["lr"] for group in self.optimizer.param_groups)]
 
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "step" in vars(cls):
+            cls.step = on_host(cls.step)
+
+    @on_host
     def step(self, epoch=None):
         """Go to the next epoch, or to epoch `epoch`, and set the learning rates."""
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):

@@ -92,24 +92,35 @@ class RuleOptimizer(Optimizer):
             rows = [(p, g, *[state[name] for name in names]) for p, g, state in entries]
             if any([p.dtype.is_complex for p, *_ in rows]):
                 rows = [tuple(map(_parts, row)) for row in rows]
-            foreach_update(type(self).rule, rows, scalars, flags)
+            launches = []
+            foreach_update(type(self).rule, rows, scalars, flags, launches)
             states = [state for _, _, state in entries]
             _advance(states, advanced)
             if capture.active is not None:
-                self._repeat_at_replay(capture.active, group, states)
+                self._repeat_at_replay(capture.active, group, entries, flags, launches)
 
-    def _repeat_at_replay(self, recording, group, states):
-        """Let every replay of the recorded launches use the hyperparameters and counters of its own step."""
-        launches, recording.updates = recording.updates, []
+    def _repeat_at_replay(self, recording, group, entries, flags, launches):
+        """Let every replay of the recorded launches use the hyperparameters and counters of its own step, as long as its parameters and flags are these."""
+        states, counts = [state for _, _, state in entries], (len(self.param_groups), len(group["params"]))
+        first_parameter, _, first_state = entries[0]
+
+        def now():
+            counters = {name: float(first_state[name]) for name in self.counters} if first_state is not None else {}
+            return self.plan(group, False, **counters)
+
+        def unchanged():
+            groups = self.param_groups
+            return any(g is group for g in groups) and (len(groups), len(group["params"])) == counts and now()[1] == flags \
+                and (first_state is None or self.state.get(first_parameter) is first_state)
 
         def refresh():
-            counters = {name: float(states[0][name]) for name in self.counters} if states[0] is not None else {}
-            scalars, _, advanced = self.plan(group, False, **counters)
+            scalars, _, advanced = now()
             for plan, first, last in launches:
                 for i, value in enumerate(scalar_arguments(plan, scalars)):
                     for call in range(first, last):
                         recording.set_scalar(call, i, value)
             _advance(states, advanced)
+        recording.checks.append(unchanged)
         recording.refreshers.append(refresh)
 
     def sparse_step(self, p, g, group):
@@ -118,11 +129,18 @@ class RuleOptimizer(Optimizer):
 
 
 class PerParameterOptimizer(Optimizer):
-    """An optimizer whose update is not elementwise: a subclass defines `update(p, g, group)`, which changes `p` in place."""
+    """An optimizer whose update is not elementwise: a subclass defines `update(p, g, group)`, which changes `p` in place.
+
+    `counts` tells that an update depends on how many there were, which a recording cannot repeat.
+    """
+
+    counts = False
 
     def step(self, closure=None):
         """Update every parameter that has a gradient; returns the closure's loss."""
         loss = run_closure(closure)
+        if self.counts and capture.active is not None:
+            capture.active.abandon(f"{type(self).__name__} works with the number of its step")
         with set_grad_enabled(False):
             for group in self.param_groups:
                 for p in group["params"]:

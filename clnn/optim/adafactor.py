@@ -46,6 +46,8 @@ class Adafactor(PerParameterOptimizer):
                 state["variance"] = zeros_like(g)
         return state
 
+    counts = True
+
     def update(self, p, g, group):
         """One step of one parameter."""
         import clnn

@@ -138,7 +138,7 @@ class Rows(list):
         """
         if sort_by is None and self.view != "operators":
             sort_by = "self_device_time_total"
-        rows = list(self)
+        rows = [r if isinstance(r, Row) else _alone(r) for r in self] if self.view == "operators" else list(self)
         if sort_by is not None:
             if sort_by not in _SORTS:
                 raise ValueError(f"table: unknown sort_by {sort_by!r}; known: {', '.join(sorted(_SORTS))}")
@@ -246,6 +246,13 @@ def by_operator(events, shapes=False, stack=0, module=False) -> list:
             row = rows[key] = Row(e.name, input_shapes=e.shapes or [], stack=(e.stack or [])[:stack], module=e.module)
         row.add_event(e, _inside_same(e))
     return list(rows.values())
+
+
+def _alone(event):
+    """The row of one event."""
+    row = Row(event.name, input_shapes=event.shapes or [], stack=event.stack or [], module=event.module)
+    row.add_event(event, False)
+    return row
 
 
 def _inside_same(event):

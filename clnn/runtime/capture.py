@@ -7,6 +7,7 @@ ends, and execution goes on as usual (``failed`` tells why).
 """
 from __future__ import annotations
 
+import functools
 import os
 import struct
 from collections import Counter
@@ -27,6 +28,23 @@ def packed(value):
     return _pack_long(value) if type(value) is int else launcher._pack_float(value) if type(value) is float else value
 
 
+def on_host(method):
+    """A method that changes nothing but the host's values: where it is called in a recording, every replay calls it again."""
+    @functools.wraps(method)
+    def call(*args, **kwargs):
+        recording = active
+        if recording is None or recording.on_host:
+            return method(*args, **kwargs)
+        recording.on_host = True
+        try:
+            result = method(*args, **kwargs)
+        finally:
+            recording.on_host = False
+        recording.refreshers.append(functools.partial(method, *args, **kwargs))
+        return result
+    return call
+
+
 class Recording:
     """The entries of one run on one device, and how to vary them at replay: inputs, random numbers, scalars."""
 
@@ -38,7 +56,8 @@ class Recording:
         self.raw = {}                       # address of a buffer -> handle that does not keep it out of the pool
         self.failed = None
         self.refreshers = []                # host work that every replay repeats (learning rates, step counts)
-        self.updates = []                   # optimizer launches: (plan, first call, last call + 1), collected for the next refresher
+        self.checks = []                    # functions that tell whether what the host work found is still so
+        self.on_host = False                # host work is under way that is repeated as a whole
         self.checked = False
         self._random = []                   # (call, argument, blocks after the start)
 
@@ -153,6 +172,7 @@ class Recording:
         ``results``: (address, buffer) of memory that is to be replaced this time.
         """
         device = self.device
+        device.flush()                          # what waits for the build of its kernel was asked for first
         at_once = launcher.recorders is None and device.inline is not None and device.inline.takes_list(self.cost, self.way is self.ways.get(None))
         way = self._go(at_once)
         for address, buf in results:

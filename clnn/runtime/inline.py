@@ -15,7 +15,8 @@ from ..core.config import config
 
 __all__ = ["Inline", "clock", "open_for"]
 
-BYTES = 320 << 10           # of all buffers of a launch together: more is never tried
+BYTES = 320 << 10           # of all buffers of a launch together: more is never tried; of a recorded list, in the mean
+_MOST = 4 * BYTES           # of one launch of such a list
 _LIMIT = {"intel-cpu": 8e-6, "pocl": 14e-6}     # seconds that a launch may take, by flavour
 _LOCAL_THREAD = 1 << 31     # CL_QUEUE_THREAD_LOCAL_EXEC_ENABLE_INTEL of cl_intel_exec_by_local_thread
 _WAKE = 60e-6               # seconds that PoCL's threads take to wake up
@@ -63,7 +64,10 @@ class Inline:
 
     def cost_of_all(self, lists):
         """A new Cost of a recorded list of launches, given the arguments of each; None where one of them or all together are too much."""
-        return Cost() if 0 < len(lists) <= _LIST and all(map(self.small, lists)) else None
+        if not 0 < len(lists) <= _LIST:
+            return None
+        sizes = [sum([getattr(a, "size", 0) for a in args if type(a) not in _SCALARS]) for args in lists]
+        return Cost() if max(sizes) <= _MOST and sum(sizes) <= BYTES * len(sizes) else None
 
     def takes_list(self, cost, built_for_threads) -> bool:
         """Whether a recorded list runs here now. ``built_for_threads``: its kernels are not built for this queue."""

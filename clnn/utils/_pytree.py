@@ -133,6 +133,21 @@ def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
 
 
+def register_constant(cls):
+    """Take objects of class ``cls`` as part of a tree's structure, which has no leaves for them; structures are equal where the objects are.
+
+    Example:
+        >>> class Setting(str): pass
+        >>> clnn.utils._pytree.register_constant(Setting)
+        >>> clnn.utils._pytree.tree_leaves([Setting("fast"), 3])
+        [3]
+    """
+    for slot in ("__eq__", "__hash__"):
+        if getattr(cls, slot) is (object.__eq__ if slot == "__eq__" else None):
+            raise TypeError(f"register_constant(cls) expects `cls` to have a non-default `{slot}` implementation.")
+    register_pytree_node(cls, lambda value: ([], value), lambda parts, value: value, flatten_with_keys_fn=lambda value: ([], value))
+
+
 _register_pytree_node = register_pytree_node
 
 

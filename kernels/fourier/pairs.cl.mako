@@ -83,7 +83,7 @@ ${sums(R)}
 % if BACK:
             if (k) y[M - k] = (${P})(sr - tr, ti - si);
 % else:
-            y[M - k] = (${P})(sr - tr, ti - si);
+            y[M - k] = (${P})(sr - tr, k ? ti - si : si + ti);      // the middle is real: +0, as angles tell
 % if FULL:
             if (k) {
                 y[2 * M - k] = (${P})(sr + tr, -si - ti);

@@ -117,7 +117,7 @@ ${deliver(f"q + {s} * ({r} * p + {k})", re, im)}
 % endif
 </%def>
 <%def name="split()">
-## places k and M - k together: S + T and the conjugate of S - T, with T = -i w^k D or, before the way back, i w^-k D
+## places k and M - k together: S + T and the conjugate of S - T, with T = -i w^k D or, before the way back, i w^-k D; the middle of real numbers' is real: +0
 % if WIDE:
     for (int k = 0; k <= ${M // 2}; k++) {
 % else:
@@ -143,7 +143,7 @@ ${access.take("m", "br", "bi")}
         const ${F} ar = ${LEFT}_r[${at_("k")}] * ${half}, ai = ${LEFT}_i[${at_("k")}] * ${half}, br = ${LEFT}_r[${at_("b")}] * ${half}, bi = ${LEFT}_i[${at_("b")}] * ${half};
         const ${F} sr = ar + br, si = ai - bi, dr = ar - br, di = ai + bi, tr = w.x * di + w.y * dr, ti = w.y * di - w.x * dr;
 ${access.put(LEFT, "k", "(sr + tr)", "(si + ti)")}
-${access.put(LEFT, "m", "(sr - tr)", "(ti - si)")}
+${access.put(LEFT, "m", "(sr - tr)", "(k ? ti - si : si + ti)")}
 % if FORM == "real_full":
         if (k) {
 ${access.put(LEFT, f"({N} - k)", "(sr + tr)", "(-si - ti)")}

@@ -4,6 +4,7 @@ import warnings
 import clnn
 from clnn.__future__ import _flags
 from clnn._tensor.tensor import Tensor
+from clnn.nn.modules._hooks import changes
 from clnn.nn.parameter import Parameter, is_lazy
 from clnn.utils import swap_tensors
 
@@ -30,6 +31,7 @@ class ConvertMixin:
 
     def _apply(self, fn, recurse=True):
         """Replace every tensor of the tree by ``fn(tensor)``; parameters and their gradients keep their identity."""
+        changes[0] += 1
         if recurse:
             for module in self.children():
                 module._apply(fn)

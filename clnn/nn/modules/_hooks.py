@@ -1,4 +1,5 @@
 """Hooks of modules: registration, the global hooks, and the call that runs them."""
+import contextlib
 import warnings
 from collections import OrderedDict
 
@@ -16,6 +17,24 @@ _global_forward_hooks = OrderedDict()
 _global_forward_hooks_always_called = OrderedDict()
 _global_forward_hooks_with_kwargs = OrderedDict()
 _global_is_full_backward_hook = None
+
+
+changes = [0]                       # how often what modules keep was set: recordings look at modules again only when it grew
+_watches = []                       # what :func:`called` found so far, for each that is under way
+
+
+@contextlib.contextmanager
+def called():
+    """The modules that are called meanwhile, by their ids."""
+    found, before = {}, HookMixin._maybe_hooked
+    _watches.append(found)
+    HookMixin._maybe_hooked = True
+    try:
+        yield found
+    finally:
+        _watches.remove(found)
+        HookMixin._maybe_hooked = before or bool(_watches or _global_forward_pre_hooks or _global_forward_hooks or _global_backward_pre_hooks
+                                                 or _global_backward_hooks)
 
 
 def _register(hooks, hook, *flags, prepend=False):
@@ -146,6 +165,7 @@ class HookMixin:
 
     # -- registration ---------------------------------------------------------------------------------------------------
     def _add_call_hook(self, hooks, hook, *flags, prepend=False):
+        changes[0] += 1
         self.__dict__["_maybe_hooked"] = True
         return _register(hooks, hook, *flags, prepend=prepend)
 
@@ -213,6 +233,8 @@ class HookMixin:
     def __call__(self, *args, **kwargs):
         if not self._maybe_hooked:
             return self.forward(*args, **kwargs)
+        for found in _watches:
+            found[id(self)] = self
         return (self._compiled_call_impl or self._call_impl)(*args, **kwargs)
 
     def compile(self, *args, **kwargs):

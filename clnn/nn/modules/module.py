@@ -98,6 +98,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
     # -- registration ---------------------------------------------------------------------------------------------------
     def _check_name(self, kind, name, table):
         """The rules for a name under which a parameter, buffer or module is registered."""
+        _hooks.changes[0] += 1
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {_typename(name)}")
         if "." in name:
@@ -225,6 +226,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
         store(name, value)
 
     def __setattr__(self, name, value):
+        _hooks.changes[0] += 1
         own = self.__dict__
         params, modules, buffers = own.get("_parameters"), own.get("_modules"), own.get("_buffers")
         if isinstance(value, Tensor) and isinstance(value, Parameter):
@@ -253,6 +255,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
             object.__setattr__(self, name, value)
 
     def __delattr__(self, name):
+        _hooks.changes[0] += 1
         for table in (self._parameters, self._buffers, self._modules):
             if name in table:
                 del table[name]

@@ -14,7 +14,7 @@ def _tensors(parameters):
 
 
 def _grads(parameters):
-    return [p.grad for p in _tensors(parameters) if p.grad is not None]
+    return [grad for p in _tensors(parameters) if (grad := p.grad) is not None]
 
 
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
@@ -57,15 +57,20 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
         >>> w.grad
         tensor([0.6000, 0.8000])
     """
+    _scale(_grads(parameters), float(max_norm), total_norm)
+
+
+def _scale(grads, max_norm, total):
     with clnn.no_grad():
-        scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        grads = _grads(parameters)
-        scales = {device: scale.to(device) for device in {grad.device for grad in grads}}
-        foreach_update(_scaled, [(grad, scales[grad.device]) for grad in grads], {}, {})
+        totals = {total._storage.device: total}                    # a copy on each device that has gradients
+        for grad in grads:
+            if grad._storage.device not in totals:
+                totals[grad._storage.device] = total.to(grad.device)
+        foreach_update(_clipped, [(grad, totals[grad._storage.device]) for grad in grads], dict(max_norm=max_norm), {})
 
 
-def _scaled(grad, scale):
-    return (grad * scale,)
+def _clipped(grad, total, *, max_norm):
+    return (grad * (max_norm / (total + 1e-6)).clamp(max=1.0),)
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
@@ -82,9 +87,9 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
         >>> w.grad
         tensor([0.6000, 0.8000])
     """
-    parameters = _tensors(parameters)
-    total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
-    clip_grads_with_norm_(parameters, max_norm, total, foreach)
+    grads = _grads(parameters)
+    total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
+    _scale(grads, float(max_norm), total)
     return total
 
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 import multiprocessing
+import os
 import queue
 import threading
 import time
@@ -154,6 +155,11 @@ def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, co
         raise ValueError("DataLoader: prefetch_factor must be positive and needs num_workers > 0")
     if persistent_workers and num_workers == 0:
         raise ValueError("persistent_workers option needs num_workers > 0")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or num_workers
+    if num_workers > cores:
+        warnings.warn(f"This DataLoader will create {num_workers} worker processes in total. Our suggested max number of worker in current system is {cores}, "
+                      "which is smaller than what this DataLoader is going to create. Please be aware that excessive worker creation might get DataLoader "
+                      "running slow or even freeze, lower the worker number to avoid potential slowness/freeze if necessary.", UserWarning, stacklevel=3)
     if context is None or context == "thread":
         return
     if num_workers == 0:
