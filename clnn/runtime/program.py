@@ -215,13 +215,24 @@ def _compile(device, code):
         try:
             built = cl.Program(device.context, builtins.declarations(code) + code).build([*options, builtins.OPTION], devices=chosen, cache_dir=False)
             device.declares_builtins = True
-            return built
+            return _without_compiler(device, built)
         except cl.Error:
             pass        # faulty, or it uses what the table of built-in functions lacks: the driver's own header decides
     built = cl.Program(device.context, code).build(options, devices=chosen, cache_dir=False)
     if device.declares_builtins is None:
         device.declares_builtins = False        # this driver takes no declarations of ours
-    return built
+    return _without_compiler(device, built)
+
+
+def _without_compiler(device, built):
+    """The same program read back from its binary, where a program that was compiled keeps its compiler's memory: 3.1 MB against 0.5 on Intel's runtime."""
+    import pyopencl as cl
+    if not device.keeps_compilers:
+        return built
+    try:
+        return _compile(device, built.get_info(cl.program_info.BINARIES)[0])
+    except cl.Error:
+        return built
 
 
 @contextlib.contextmanager
