@@ -35,7 +35,7 @@ def applies(op, name):
         return False                            # made of operators that are compared here; the suites of drivers that build faster take them all
     if name == "batched" and (op.name.startswith("_") or op.name in BY_VALUE | domains.RANDOM or DEAR and zlib.crc32(op.name.encode()) & 3):
         return False                            # the forms for all samples at once know nothing of the driver
-    if name in ("gradient", "double_gradient"):
+    if name in ("gradient", "double_gradient", "repeats"):
         if op.name == "_tetragamma":            # the last derivative there is: its gradient is refused by name
             return False
         return op.name.strip("_") not in domains.RANDOM and (op.kind == "composite" or bool(op.rules))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..core.shape import Size
 from ..graph.node import Storage, constants
 from ..runtime.device import Device
-from . import later, tape
+from . import later, passes, tape
 from .tensor import Tensor, edge, empty, make
 
 
@@ -129,7 +129,10 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     roots, seeds = _roots(tensors, grads)
     keep = create_graph if retain_graph is None else retain_graph
     if inputs is None:
-        tape.run(roots, seeds, keep, create_graph)
+        if create_graph:
+            tape.run(roots, seeds, keep, True)
+        else:
+            passes.run(roots, seeds, keep)
         return
     inputs = _as_tuple(inputs)
     if not inputs:
@@ -180,7 +183,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     keep = create_graph if retain_graph is None else retain_graph
     places = [_target(t) for t in inputs]
     if not is_grads_batched:
-        got = tape.run(*_roots(outputs, grads), keep, create_graph, places, accumulate=False)
+        roots, seeds = _roots(outputs, grads)
+        got = tape.run(roots, seeds, keep, True, places, accumulate=False) if create_graph else passes.run(roots, seeds, keep, places)
     else:
         got = _all_at_once(outputs, grads, _given(grads[0]).shape[0], keep, create_graph, places)
     allow = allow_unused if allow_unused is not None else materialize_grads

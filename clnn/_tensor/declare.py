@@ -371,6 +371,12 @@ class ListNode(tape.Node):
     def release(self):
         self.kept, self.freed = None, True
 
+    def traits(self):
+        if self.freed or any([t._version != v for t, v in zip(self.kept or (), self.versions)]):
+            return None
+        attrs = tuple([(v, v.__class__) for v in self.attrs.values()])
+        return (self.op, attrs, self.kept is None, *self.metas), self.kept or ()
+
     def lookup(self, name):
         if name == self.op.params[0]:
             for t, v in zip(self.kept, self.versions):

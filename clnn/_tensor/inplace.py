@@ -95,6 +95,9 @@ class Overwritten(tape.Node):
     def name(self):
         return self.label
 
+    def traits(self):
+        return (Overwritten, self.meta), ()
+
     def apply(self, grads, needed):
         shape, dtype = self.meta
         return [grads[0].new_zeros(shape, dtype=dtype)]
@@ -177,9 +180,14 @@ class _Region(tape.Node):
         into, out = _reinterpreted(view._base, view, self.shape)
         self.geometry = (tuple(view.shape), tuple(view._strides), view._offset - first)
         self.forth, self.back = forth, back
+        base = view._base
+        self.about = (type(self), view.dtype, *self.geometry, base.shape, base._strides, base._offset, base.dtype)
         if into is not None:
             self.shape = (math.prod(self.shape) * view._base.dtype.itemsize // view.dtype.itemsize,)
             self.forth, self.back = (lambda g: into(forth(g))), (lambda m: back(out(m)))
+
+    def traits(self):
+        return self.about, ()
 
 
 class WriteRegion(_Region):

@@ -6,6 +6,7 @@ things alone, the second call of a kind is observed, and later ones do the same 
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import threading
 
@@ -141,7 +142,7 @@ def repeated(body, mode=""):
             known[key] = found + 1
             return body(*values)
         try:
-            result, recipe = _observe(body, values, buffers, whole)
+            result, recipe = observe(body, values, buffers, whole)
         finally:
             _lock.release()
         if recipe is not WAITS:
@@ -208,68 +209,150 @@ def _device(values):
 WAITS = object()         # in place of a recipe: launches wait for kernels to be built, which says nothing about later calls
 
 
-def _observe(body, values, inputs, whole):
-    """(result, its Recipe, None or WAITS)."""
-    device, me = _device(values), threading.get_ident()
-    if device.__class__ is not Device or device.waiting or config.debug:
-        return body(*values), WAITS if device.__class__ is Device and device.waiting else None
-    made, launches, plain, before = [], [], device.alloc, (device.transfers, rng.default.offset, warnings.count)
+class _Observer:
+    """Notes what the calling thread allocates and enqueues on a device.
 
-    def alloc(nbytes):
-        buf = plain(nbytes)
-        if threading.get_ident() == me:
-            made.append((buf, nbytes))
+    ``limit``: bytes, of which nothing more is held once more are allocated.
+    """
+
+    def __init__(self, device, limit):
+        self.device, self.limit, self.me = device, limit, threading.get_ident()
+        self.made, self.launches, self.total = [], [], 0
+        self.before = self._state()
+
+    def _state(self):
+        return self.device.transfers, rng.default.offset, warnings.count
+
+    def __enter__(self):
+        device = self.device
+        self.alloc, self.fill, self.copy = device.alloc, device.fill, device.copy
+        device.alloc, device.fill, device.copy, launcher.recorders = self._allocated, self._filled, self._copied, [self._launched]
+        return self
+
+    def __exit__(self, *exc):
+        device = self.device
+        device.alloc, launcher.recorders = self.alloc, None
+        del device.fill, device.copy
+
+    def _allocated(self, nbytes):
+        buf = self.alloc(nbytes)
+        if threading.get_ident() == self.me:
+            self.total += nbytes
+            self.made.append((buf, nbytes))
+            if self.total > self.limit:
+                self.made.clear()
+                self.launches.clear()
         return buf
 
-    def seen(where, kernel, global_size, local_size, args, event):
-        if threading.get_ident() == me:
-            launches.append((where, kernel, global_size, local_size, args))
-    device.alloc, launcher.recorders = alloc, [seen]
-    try:
+    def _launched(self, where, kernel, global_size, local_size, args, event):
+        if threading.get_ident() == self.me:
+            self.launches.append((where, functools.partial(Prepared, kernel, global_size, local_size), args))
+
+    def _filled(self, buf, pattern, nbytes, offset_bytes=0):
+        self._transfer(self.fill, "fill", buf, pattern, nbytes, offset_bytes)
+
+    def _copied(self, src, dst, nbytes, src_off=0, dst_off=0):
+        self._transfer(self.copy, "copy", src, dst, nbytes, src_off, dst_off)
+
+    def _transfer(self, function, name, *args):
+        function(*args)
+        if threading.get_ident() == self.me:
+            self.launches.append((self.device, functools.partial(_Transfer, name), args))
+            self.before = (self.before[0] + 1, *self.before[1:])
+
+    def repeatable(self):
+        """Whether all that was done was seen, so that doing it again does the same."""
+        return self.total <= self.limit and self._state() == self.before and all([where is self.device for where, *_ in self.launches])
+
+
+class _Transfer:
+    """A fill or a copy on the device, as :class:`Prepared` is a launch."""
+
+    __slots__ = ("name", "args")
+
+    def __init__(self, name, args):
+        self.name, self.args = name, args
+
+    def run(self, device, buffers):
+        args = self.args.copy()
+        for i, buf in zip(buffers[::2], buffers[1::2]):
+            args[i] = buf
+        getattr(device, self.name)(*args)
+
+
+def observe(body, values, inputs, whole, limit=None):
+    """(result, its Recipe, None or WAITS).
+
+    ``limit``: of a pass over a graph, the bytes that it may allocate; its results may be operands, and the same memory.
+    """
+    device = _device(values)
+    if device.__class__ is not Device or device.waiting or config.debug:
+        return body(*values), WAITS if device.__class__ is Device and device.waiting else None
+    with _Observer(device, math.inf if limit is None else limit) as seen:
         result = body(*values)
         for t in (result if result.__class__ is tuple else (result,)) if whole else ():
             if t is not None and t._storage.node is not None and t._numel <= whole:
                 fuse.realize(t._storage)
-    finally:
-        device.alloc, launcher.recorders = plain, None
     if device.err_dirty and device.word is not None:
         device.settle()                     # it did not run in the calling thread, which would show an error at once
     if device.waiting:
         return result, WAITS
-    if (device.transfers, rng.default.offset, warnings.count) != before or any([where is not device for where, *_ in launches]):
-        return result, None
-    return result, _recipe(device, result, inputs, made, launches)
+    return result, _recipe(device, result, inputs, seen.made, seen.launches, limit is not None) if seen.repeatable() else None
 
 
-def _recipe(device, result, inputs, made, launches):
-    place = {id(buf): k for k, buf in enumerate([*inputs, *[buf for buf, _ in made]])}
+def _slots(inputs, made, launches, results):
+    """({id: place}, sizes): the places of the operands and of what was allocated, of which those of one size that are not in use at a time share one."""
+    place, sizes, free, last = {id(buf): k for k, buf in enumerate(inputs)}, [], {}, {}
+    size = {id(buf): nbytes for buf, nbytes in made}
+    for n, launch in enumerate(launches):
+        last.update([(id(a), n) for a in launch[2] if id(a) in size])
+    last.update([(id(t._storage.buf), len(launches)) for t in results if t is not None])
+    ends = [buf for buf, _ in made if last.get(id(buf)) == len(launches)]
+    for n, (_, _, args) in enumerate([*launches, (None, None, ends)]):
+        used = dict.fromkeys([id(a) for a in args if id(a) in size])
+        for key in used:
+            if key not in place:
+                spare = free.get(size[key])
+                if spare:
+                    place[key] = spare.pop()
+                else:
+                    place[key] = len(inputs) + len(sizes)
+                    sizes.append(size[key])
+        for key in used:
+            if last[key] == n:
+                free.setdefault(size[key], []).append(place[key])
+    return place, sizes
+
+
+def _recipe(device, result, inputs, made, launches, shared):
     recipe = Recipe()
-    recipe.device, recipe.places = device, list(range(max([len(args) for *_, args in launches], default=0)))
-    recipe.sizes = [nbytes for _, nbytes in made]
     recipe.single = result.__class__ is not tuple
+    results = () if result is None else (result,) if recipe.single else result
+    if any([t is not None and t.__class__ is not Tensor for t in results]):
+        return None
+    place, recipe.sizes = _slots(inputs, made, launches, results)
+    recipe.device, recipe.places = device, list(range(max([len(args) for *_, args in launches], default=0)))
     recipe.results, first, used = [], len(inputs), set()
-    for t in () if result is None else (result,) if recipe.single else result:
+    for t in results:
         if t is None:
             recipe.results.append(None)
             continue
-        if t.__class__ is not Tensor:
-            return None
-        same = [i for i, other in enumerate(result[:len(recipe.results)]) if other is t] if not recipe.single else ()
+        same = [i for i, other in enumerate(results[:len(recipe.results)]) if other is t]
         if same:
             recipe.results.append(same[0])
             continue
         st = t._storage
         k = place.get(id(st.buf), -1)
-        if st.node is not None or k < first or k in used or t._numel * t.dtype.itemsize != st.nbytes:
+        if st.node is not None or k < 0 or (k < first or k in used) and not shared or t._numel * t.dtype.itemsize != st.nbytes:
             return None                     # a value yet to be computed, an operand or a part of something
         used.add(k)
         recipe.results.append((k, st.nbytes, t.shape, t._strides, t.dtype, t._numel, t._dense))
-    recipe.launches, total = [], len(inputs) + len(made)
-    for _, kernel, global_size, local_size, args in launches:
+    recipe.launches, total = [], len(inputs) + len(recipe.sizes)
+    for _, make, args in launches:
         varying = [i for i, a in enumerate(args) if type(a) not in _PLAIN and id(a) in place]
         if not varying:
             return None
         pick = operator.itemgetter(*[k for i in varying for k in (total + i, place[id(args[i])])])
         args = [BUFFER if i in varying else a for i, a in enumerate(args)]              # a recipe keeps no buffer but constants
-        recipe.launches.append((Prepared(kernel, global_size, local_size, args), pick))
+        recipe.launches.append((make(args), pick))
     return recipe

@@ -37,6 +37,11 @@ class Node:
     def release(self):
         """Free what was saved for backward."""
 
+    def traits(self):
+        """What ``apply`` follows from besides gradients and edges: (hashable values, tensors). None where that is not known, or the entry cannot be
+        applied: a pass over it is never repeated (see ``passes``)."""
+        return None
+
     def name(self):
         return type(self).__name__
 

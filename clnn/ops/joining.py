@@ -305,6 +305,9 @@ class _Pieces(tape.Node):
     def name(self):
         return self.label
 
+    def traits(self):
+        return (_Pieces, self.dim, self.sizes, self.stacked, self.shape, self.dtype), ()
+
     def apply(self, grads, needed):
         d, whole = self.dim, self.shape
         parts = []

@@ -5,8 +5,11 @@ all steps at the end. Hochreiter & Schmidhuber, "Long short-term memory", 1997; 
 """
 from __future__ import annotations
 
+import functools
+
 from .._tensor.declare import kernel
-from .._tensor.dispatch import run
+from .._tensor.dispatch import plain, run
+from .._tensor.grad_mode import state
 from .._tensor.repeat import repeated
 from .._tensor.tensor import empty, make_view
 from ..core import dtype as dt
@@ -15,7 +18,7 @@ from ..graph.op import REGISTRY
 from ._conv import _words8
 from ._gemm import gemm
 from .creation import filled
-from .matmul import _linear2d, mm
+from .matmul import _linear2d, mm, product
 
 
 def _composed_cell(x, u, h, c, mode):
@@ -50,11 +53,17 @@ def cell(gates, hidden, before, mode):
 
 @repeated
 def _cell_grad(g, gates, hidden, before, mode, h, c, act):
+    return _gate_grads(g, before, mode, h, c, act)
+
+
+def _gate_grads(g, before, mode, h, c, act):
+    """The gradients of the input part and the hidden part of the gates, and of what passes by the weights."""
     H, device, dtype, lstm = h.shape[-1], h._storage.device, h.dtype, mode == "lstm"
+    shape = (*h.shape[:-1], (4 if lstm else 3 if mode == "gru" else 1) * H)
     gh = (filled(h.shape, 0, dtype, device) if g[0] is None else g[0]).contiguous()
     gc = g[1].contiguous() if lstm and g[1] is not None else None
-    dgates, dbefore = empty(gates.shape, dtype, device), empty(h.shape, dtype, device)
-    dhidden = dgates if lstm else empty(gates.shape, dtype, device)
+    dgates, dbefore = empty(shape, dtype, device), empty(h.shape, dtype, device)
+    dhidden = dgates if lstm else empty(shape, dtype, device)
     before, rows = before.contiguous(), h._numel // H
     form, gs, ls = _shape_of(device, rows, H)
     run(device, "recurrent/backward", dict(T=dtype, MODE=mode, ONE=1, GC=int(gc is not None), **form), gs, ls, act, h, before, before,
@@ -64,6 +73,11 @@ def _cell_grad(g, gates, hidden, before, mode, h, c, act):
 
 @kernel("_cell", method=False, repeat=True, outputs=("h", "c", "act"), public=2, decompose=_cell_alone, vjp={"gates, hidden, before": _cell_grad})
 def _cell(gates, hidden, before, mode):
+    return _gated(gates, hidden, before, mode)
+
+
+def _gated(gates, hidden, before, mode):
+    """(h, c or None, what the gradients need)."""
     H, device, dtype, lstm = before.shape[-1], gates._storage.device, gates.dtype, mode == "lstm"
     h, act = empty(before.shape, dtype, device), empty((*before.shape[:-1], 4 * H), dtype, device)
     c = empty(before.shape, dtype, device) if lstm else None
@@ -72,6 +86,38 @@ def _cell(gates, hidden, before, mode):
     run(device, "recurrent/forward", dict(T=dtype, MODE=mode, **form), gs, ls, gates.contiguous(), act, hidden.contiguous(), before, before,
         h, c if lstm else h, rows, H)
     return h, c, act
+
+
+def _step_alone(input, hx, before, weight_ih, weight_hh, bias_ih, bias_hh, mode):
+    gates, hidden = _linear2d(input, weight_ih, bias_ih), _linear2d(hx, weight_hh, bias_hh)
+    return _composed_cell(gates, hidden, hx, hx if before is None else before, mode)
+
+
+@functools.partial(repeated, mode="whole")
+def _step_grads(g, input, hx, before, weight_ih, weight_hh, mode, needs, h, c, act):
+    dgates, dhidden, dbefore = _gate_grads(g, hx if before is None else before, mode, h, c, act)
+    dhx = product(dhidden, weight_hh) if needs[1] else None
+    return (product(dgates, weight_ih) if needs[0] else None, dhx if dhx is None or before is not None else dhx + dbefore,
+            dbefore if before is not None else None, product(dgates.t(), input) if needs[3] else None, product(dhidden.t(), hx) if needs[4] else None,
+            dgates.sum(0) if needs[5] else None, dhidden.sum(0) if needs[6] else None)
+
+
+@kernel("_cell_step", method=False, repeat="whole", outputs=("h", "c", "act"), public=2, decompose=_step_alone,
+        vjp={"input, hx, before, weight_ih, weight_hh, bias_ih, bias_hh": _step_grads})
+def _cell_step(input, hx, before, weight_ih, weight_hh, bias_ih, bias_hh, mode):
+    """A whole step of a cell as one entry of the tape: (h, c). ``before`` is c of lstm, None for gru, whose h passes by the weights."""
+    return _gated(_linear2d(input, weight_ih, bias_ih), _linear2d(hx, weight_hh, bias_hh), hx if before is None else before, mode)
+
+
+def step(input, hx, before, weight_ih, weight_hh, bias_ih, bias_hh, mode):
+    """One step of a cell from (N, features) to (h, c), or None where the operands are not alike: then it is made of operators."""
+    dtype, device = input.dtype, input._home
+    for t in (input, hx, before, weight_ih, weight_hh, bias_ih, bias_hh):
+        if t is not None and (t.__class__ not in plain or t.dtype is not dtype or t._storage.device is not device or t._numel == 0):
+            return None
+    if len(input.shape) != 2 or not dtype.is_floating_point or state.autocast is not None:
+        return None
+    return _cell_step(input, hx, before, weight_ih, weight_hh, bias_ih, bias_hh, mode)
 
 
 def _decompose(gates, h0, c0, weight, bias, mode, reverse):

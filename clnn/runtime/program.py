@@ -210,7 +210,7 @@ def _compile(device, code):
     import pyopencl as cl
     options, chosen = list(device.build_options), [device.cl_device]
     if isinstance(code, bytes):
-        return cl.Program(device.context, chosen, [code]).build(options, devices=chosen, cache_dir=False)
+        return _read(device, code)
     if device.declares_builtins is not False:
         try:
             built = cl.Program(device.context, builtins.declarations(code) + code).build([*options, builtins.OPTION], devices=chosen, cache_dir=False)
@@ -230,9 +230,16 @@ def _without_compiler(device, built):
     if not device.keeps_compilers:
         return built
     try:
-        return _compile(device, built.get_info(cl.program_info.BINARIES)[0])
+        return _read(device, built.get_info(cl.program_info.BINARIES)[0])
     except cl.Error:
         return built
+
+
+def _read(device, binary):
+    """A driver's program from its binary."""
+    import pyopencl as cl
+    chosen = [device.cl_device]
+    return cl.Program(device.context, chosen, [binary]).build(list(device.build_options), devices=chosen, cache_dir=False)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from .batching import batched
 from .basics import NotApplicable, close, limits, same_bits, two_parts
 from .cases import Call, flatten, to_tensor, values
 from .complexes import complex_numbers
-from .derivatives import double_gradient, gradient
+from .derivatives import double_gradient, gradient, repeats
 from .domains import EMPTY_DIFFERS, MEMORY, RANDOM
 
 
@@ -420,5 +420,5 @@ def undeclared_dtypes(op):
                     raise AssertionError(f"{op.name}{call}: {row} is not declared, but it was computed")
 
 
-CHECKS = {fn.__name__: fn for fn in (forward, layouts, scalars_and_empty, special_values, gradient, double_gradient, fusion, forms, errors,
+CHECKS = {fn.__name__: fn for fn in (forward, layouts, scalars_and_empty, special_values, gradient, double_gradient, repeats, fusion, forms, errors,
                                      undeclared_dtypes, complex_numbers, batched)}

@@ -5,6 +5,8 @@ import zlib
 
 import numpy as np
 
+from .._tensor import repeat
+from .._tensor.backward import backward
 from .._tensor.backward import grad as gradients
 from .._tensor.device import resolve
 from .._tensor.tensor import Tensor
@@ -80,6 +82,37 @@ def gradient(op):
             _compare_slopes(f"{op.name}{call}: directional derivative", got, steps, [_dot(o, seeds) for o in near], row, 2e-5, 3e-2)
         if torch_fn is not None:
             _torch_gradient(op, torch_fn, call, got, seeds, row)
+
+
+def repeats(op):
+    """Operators and backward passes that are repeated as lists of launches give what they give otherwise, for other values, too."""
+    row, found = _differentiable(op)
+    rng, call = _rng(op), found[0]
+    outs, leaves = _outputs_with_grad(op, call)
+    if not outs or not leaves:
+        raise NotApplicable("not differentiable")
+    seeds = _seeds(rng, outs)
+    moved = _moved(call, _directions(call, rng, [False] * len(call.arrays())), 1e-3)
+    for _ in range(4):                          # learn what the call and its pass do
+        _passes(op, call, seeds)
+    got = _passes(op, moved, seeds)
+    repeat.on = False
+    try:
+        want = _passes(op, moved, seeds)
+    finally:
+        repeat.on = True
+    for g, w in zip(got, want, strict=True):
+        close(g, w, *limits(op, dt.from_numpy(g.dtype), 4), f"{op.name}{call}: repeated")
+
+
+def _passes(op, call, seeds):
+    """The results and gradients of a call, those of leaves added up over two passes."""
+    outs, leaves = _outputs_with_grad(op, call)
+    given = [to_tensor(s) for s in seeds]
+    found = [*outs, *gradients(outs, leaves, given, retain_graph=True, allow_unused=True)]
+    backward(outs, given, retain_graph=True)
+    backward(outs, given)
+    return [values(t) for t in (*found, *[t.grad for t in leaves]) if t is not None]
 
 
 def _steps(row, wide=1e-6, narrow=1e-2):

@@ -15,6 +15,7 @@ from clnn.nn.utils.rnn import PackedSequence
 
 from ..._tensor.grad_mode import state as autocast_state
 from ...ops.recurrent import _recurrent, cell
+from ...ops.recurrent import step as whole_step
 from .module import Module
 
 __all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell", "GRUCell"]
@@ -38,6 +39,7 @@ def _step_gru(gates, state, w_hh, b_hh, w_hr=None):
     return cell(gates, F.linear(state[0], w_hh, b_hh), state[0], "gru")[:1]
 
 
+_FUSED = {_step_lstm: "lstm", _step_gru: "gru"}
 _STEPS = {"RNN_TANH": (_step_tanh, 1), "RNN_RELU": (_step_relu, 1), "LSTM": (_step_lstm, 4), "GRU": (_step_gru, 3)}
 
 
@@ -413,6 +415,11 @@ class RNNCellBase(Module):
                 raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {part.shape[0]}")
         if input.shape[-1] != self.input_size:
             raise RuntimeError(f"input has inconsistent input_size: got {input.shape[-1]} expected {self.input_size}")
+        mode = _FUSED.get(step)
+        if mode is not None:
+            got = whole_step(input, state[0], state[1] if parts == 2 else None, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, mode)
+            if got is not None:
+                return got
         return step(F.linear(input, self.weight_ih, self.bias_ih), state, self.weight_hh, self.bias_hh)
 
 

@@ -1,0 +1,283 @@
+"""Backward passes over graphs of a known kind, repeated as lists of launches.
+
+A training loop builds the same graph in every step. What its backward pass launches follows from the operators, the shapes and the attributes alone, so
+the second pass of a kind is observed and later ones do the same with other buffers: the host pays for telling the graph, not for every rule again.
+"""
+from __future__ import annotations
+
+import operator
+
+from ..core import dtype as dt
+from ..core.config import config
+from ..graph import fuse
+from ..runtime import launch as launcher
+from ..runtime.device import Device
+from ..runtime.params import on_change
+from . import foreign, override, repeat, tape
+from .dispatch import OpNode, plain
+from .grad_mode import state
+from .tensor import Tensor, bump
+
+_ATOMS = frozenset((int, str, bool, bytes, type(None), dt.dtype))
+_PENDING = 1 << 13      # elements of a saved value that is still to be computed; larger ones gain by being fused with what reads them
+_MOST = 256             # kinds of graph that are remembered
+_LARGE = 4096           # entries of a graph
+_BYTES = 1 << 26        # of all that a pass computes
+_MISSES = 16            # passes over graphs that were new, after which few are looked at
+_seldom = 16
+_OPS = __name__.partition(".")[0] + ".ops."
+_age = operator.attrgetter("seq")
+
+
+class _Unlike(Exception):
+    """A graph that is walked as it is: its pass does more than to launch what follows from its kind."""
+
+
+class _Graph:
+    """The entries of a graph by age, what tells its kind, and the memory that its pass reads."""
+
+    __slots__ = ("nodes", "number", "key", "buffers", "places", "device", "leaves")
+
+    def __init__(self, roots, device):
+        self.device = device
+        self.nodes = self._collect(roots)
+        self.number = {node: i for i, node in enumerate(self.nodes)}
+        self.key, self.buffers, self.places, self.leaves = [], [], {}, []
+
+    @staticmethod
+    def _collect(roots):
+        seen = {node for node, _ in roots}
+        stack = list(seen)
+        while stack:
+            for e in stack.pop().edges:
+                if e is not None and e[0] not in seen:
+                    seen.add(e[0])
+                    stack.append(e[0])
+            if len(seen) > _LARGE:
+                raise _Unlike
+        return sorted(seen, key=_age, reverse=True)
+
+    def describe(self, accumulate):
+        key, number = self.key, self.number
+        for node in self.nodes:
+            if node.pre_hooks or node.hooks or node.trace:
+                raise _Unlike
+            kind = node.__class__
+            if kind is OpNode:
+                self._operator(node)
+            elif kind is tape.AccumulateGrad:
+                self._leaf(node, accumulate)
+            else:
+                self._other(node)
+            for e in node.edges:
+                key += (None,) if e is None else (number[e[0]], e[1])
+
+    def _operator(self, node):
+        if node.freed or node.retains:
+            raise _Unlike
+        key = self.key
+        key += (node.op, *node.metas)
+        for v, version in zip(node.values, node.versions):
+            kind = v.__class__
+            if kind in plain:
+                if version != (v._ver or v._storage).version:
+                    raise _Unlike
+                self.tensor(v)
+            elif kind in _ATOMS:
+                key += (v, kind)
+            else:
+                self._attribute(v, kind)
+        for kept in node.result or ():
+            if kept is None:
+                key.append(None)
+                continue
+            if kept.__class__ is not tuple or kept[0].__class__ not in plain or kept[1] is not None and kept[1].version != kept[2]:
+                raise _Unlike
+            self.tensor(kept[0])
+
+    def _attribute(self, v, kind):
+        if kind is float:
+            self.key += (v if v else str(v), kind)              # 0.0 equals -0.0
+        elif kind is tuple or kind is list or issubclass(kind, tuple):
+            self.key += (kind, len(v))
+            for item in v:
+                if item.__class__ in _ATOMS:
+                    self.key += (item, item.__class__)
+                elif item.__class__ in plain:
+                    self.tensor(item)                           # as the rules find it
+                else:
+                    self._attribute(item, item.__class__)
+        elif kind.__module__.startswith(_OPS):                  # geometry that an operator worked out, made once
+            self.key.append(v)
+        else:
+            raise _Unlike
+
+    def _other(self, node):
+        traits = node.traits()
+        if traits is None or node.retains:
+            raise _Unlike
+        self.key += (traits[0], len(traits[1]), len(node.edges))
+        for t in traits[1]:
+            if t.__class__ not in plain:
+                raise _Unlike
+            self.tensor(t)
+
+    def _leaf(self, node, accumulate):
+        leaf = node.variable
+        if leaf.__class__ not in plain or node.retains and any(node.retains.values()) or leaf._all.get("_post_accumulate_hooks"):
+            raise _Unlike
+        self.key += (leaf.shape, leaf._strides, leaf._dense, leaf.dtype)
+        if not accumulate:
+            return
+        self.leaves.append(leaf)
+        have = leaf._grad
+        if have is None:
+            self.key.append(None)
+            return
+        if have.__class__ is not Tensor or have._base is not None or have._rg or have._ver is not None or not have._dense:
+            raise _Unlike
+        st = have._storage
+        if st.pinned or st.version < 0 or st.nbytes != have._numel * have.dtype.itemsize:
+            raise _Unlike
+        self.tensor(have)
+
+    def tensor(self, v):
+        """Add an operand of the pass."""
+        st = v._storage
+        if st.device is not self.device:
+            raise _Unlike
+        if st.node is not None:
+            if v._numel > _PENDING and st.node.buf is None:
+                raise _Unlike
+            fuse.realize(st)
+        buf = st.buf
+        at = self.places.get(id(buf))
+        if at is None:
+            at = self.places[id(buf)] = len(self.buffers)
+            self.buffers.append(buf)
+        self.key += (v.shape, v._strides, v._offset, v.dtype, at)
+
+
+class _Pass:
+    """A pass over graphs of one kind: its launches, the entries that it uses up, and the leaves that its results belong to."""
+
+    __slots__ = ("recipe", "freed")
+
+    def __init__(self, recipe, freed):
+        self.recipe, self.freed = recipe, freed
+
+
+class _Known:
+    """The kinds of graph that were met."""
+
+    def __init__(self):
+        self.passes, self.met, self.misses = {}, {}, 0
+
+    def clear(self):
+        self.passes.clear()
+        self.met.clear()
+
+    def looks(self):
+        """Whether the next graph is told at all: programs whose graphs are new each time should not pay for it."""
+        if self.misses < _MISSES:
+            return True
+        self.misses += 1
+        return not self.misses % _seldom
+
+
+_known = _Known()
+on_change(_known.clear)
+dt.default_listeners.append(_known.clear)
+
+
+def run(roots, seeds, keep, places=None):
+    """``tape.run`` where the pass itself is not recorded. ``places``: give the gradients that arrive there in place of adding up those of leaves."""
+    graph = _told(roots, seeds, keep, places)
+    if graph is None:
+        return tape.run(roots, seeds, keep, False, places, accumulate=places is None)
+    key = tuple(graph.key)
+    try:
+        found = _known.passes.get(key)
+    except TypeError:                                           # an attribute without a hash
+        return tape.run(roots, seeds, keep, False, places, accumulate=places is None)
+    if found is not None:
+        _known.misses = 0
+        return _again(found, graph, places is None)
+    return _first(key, graph, roots, seeds, keep, places)
+
+
+def _told(roots, seeds, keep, places):
+    """The graph if a pass over it could be repeated, else None."""
+    if launcher.recorders is not None or launcher.recording is not None or not repeat.on or state.anomaly or state.autocast is not None \
+            or state.pushing or override.local.modes or foreign.maps or seeds[0].__class__ is not Tensor or not _known.looks():
+        return None
+    device = seeds[0]._home
+    if device.__class__ is not Device or device.waiting or config.debug:
+        return None
+    try:
+        graph = _Graph(roots, device)
+        number = graph.number
+        graph.key += (device, keep, config.matmul_precision, config.tensor_cores, *[x for node, nr in roots for x in (number[node], nr)])
+        for seed in seeds:
+            if seed.__class__ not in plain:
+                return None
+            graph.tensor(seed)
+        graph.describe(places is None)
+    except (_Unlike, foreign.NoStrides):
+        _known.misses += 1
+        return None
+    if places is not None:
+        graph.key += [x for node, nr in places for x in (number.get(node), nr)]
+        graph.key.append("places")
+    return graph
+
+
+def _first(key, graph, roots, seeds, keep, places):
+    """Walk a graph of a kind that is not known yet; the second time, learn what the pass does."""
+    def walk(*seeds):
+        got = tape.run(roots, list(seeds), keep, False, places, accumulate=places is None)
+        return tuple(got) if places is not None else tuple([_gained(leaf, had) for leaf, had in zip(graph.leaves, before)])
+    _known.misses += 1
+    sort = hash(key)
+    count = _known.met[sort] = _known.met.get(sort, 0) + 1
+    before = [None if leaf._grad is None else leaf._grad._storage.buf for leaf in graph.leaves]
+    if count == 1 or count > 4 or not repeat._lock.acquire(blocking=False):
+        if len(_known.met) > 16 * _MOST:
+            _known.met.clear()
+        return list(walk(*seeds))
+    try:
+        result, recipe = repeat.observe(walk, seeds, graph.buffers, _PENDING, _BYTES)
+    finally:
+        repeat._lock.release()
+    if recipe is repeat.WAITS:
+        _known.met[sort] -= 1
+    elif recipe is not None:
+        if len(_known.passes) >= _MOST:
+            _known.clear()
+        freed = [i for i, node in enumerate(graph.nodes) if getattr(node, "freed", False)]
+        _known.passes[key] = _Pass(recipe, freed)
+    return list(result)
+
+
+def _gained(leaf, had):
+    """The gradient of a leaf if the pass has changed it."""
+    grad = leaf._grad
+    return None if grad is None or grad._storage.buf is had and had is not None else grad
+
+
+def _again(found, graph, accumulate):
+    got = found.recipe.run(graph.buffers)
+    for i in found.freed:
+        graph.nodes[i].release()
+    if not accumulate:
+        return list(got)
+    for leaf, new in zip(graph.leaves, got):
+        if new is None:
+            continue
+        have = leaf._grad
+        if have is None:
+            leaf._grad = new
+        else:
+            have._storage.node, have._storage.buf = None, new._storage.buf
+            bump(have)
+    return None
