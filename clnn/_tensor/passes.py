@@ -262,7 +262,9 @@ def _first(key, graph, roots, seeds, keep, places):
 def _gained(leaf, had):
     """The gradient of a leaf if the pass has changed it."""
     grad = leaf._grad
-    return None if grad is None or grad._storage.buf is had and had is not None else grad
+    if grad.__class__ is Tensor and had is not None and grad._storage.buf is had:
+        return None
+    return grad                                                 # a sparse one is no result of a recipe
 
 
 def _again(found, graph, accumulate):

@@ -291,7 +291,7 @@ def observe(body, values, inputs, whole, limit=None):
     with _Observer(device, math.inf if limit is None else limit) as seen:
         result = body(*values)
         for t in (result if result.__class__ is tuple else (result,)) if whole else ():
-            if t is not None and t._storage.node is not None and t._numel <= whole:
+            if t.__class__ is Tensor and t._storage.node is not None and t._numel <= whole:
                 fuse.realize(t._storage)
     if device.err_dirty and device.word is not None:
         device.settle()                     # it did not run in the calling thread, which would show an error at once
