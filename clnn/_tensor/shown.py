@@ -26,12 +26,6 @@ def _matmul(input, other, **_):
     return ("Mv" if a.ndim == 2 else "Squeeze") if high == 2 else "UnsafeView" if a.ndim >= b.ndim or low != 2 else "Clone"
 
 
-def _linear(input, weight, bias=None, **_):
-    if input.ndim == 2:
-        return "Mm" if bias is None else "Addmm"
-    return "View" if bias is not None or input.ndim == 1 else "UnsafeView"
-
-
 def _squeeze(input, dim=None, **_):
     return "Squeeze", 0 if dim is None else 1 if isinstance(dim, int) else 2
 
@@ -48,7 +42,7 @@ def _median(input, dim=None, keepdim=False, **_):
     return "Median", 0 if dim is None else 1
 
 
-_BY_CALL = {"pad": _pad, "median": _median, "interpolate": _interpolate, "matmul": _matmul, "linear": _linear, "squeeze": _squeeze, "pow": _pow}
+_BY_CALL = {"pad": _pad, "median": _median, "interpolate": _interpolate, "matmul": _matmul, "squeeze": _squeeze, "pow": _pow}
 _OTHERS = {"matrix_exp": "LinalgMatrixExp", "affine_grid": "AffineGridGenerator", "cross": "LinalgCross", "linalg_cross": "LinalgCross", "rms_norm": "Mul",
            "linalg_solve": "LinalgSolveEx", "adaptive_max_pool2d": "AdaptiveMaxPool2D", "adaptive_max_pool3d": "AdaptiveMaxPool3D"}
 

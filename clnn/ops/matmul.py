@@ -222,9 +222,13 @@ def linear(input, weight, bias=None):
     if bias is not None and bias.shape and bias.shape[-1] not in (1, weight.shape[0]):
         raise RuntimeError(f"The expanded size of the tensor ({weight.shape[0]}) must match the existing size ({bias.shape[-1]}) at the last dimension "
                            f"(linear: weight.shape={tuple(weight.shape)}, bias.shape={tuple(bias.shape)})")
-    if input.ndim == 2:
-        return _linear2d(input, weight, bias)
-    return _linear2d(input.reshape(-1, input.shape[-1]), weight, bias).reshape(*input.shape[:-1], weight.shape[0])
+    if len(input.shape) == 2:
+        r = _linear2d(input, weight, bias)
+    else:
+        r = _linear2d(input.reshape(-1, input.shape[-1]), weight, bias).reshape(*input.shape[:-1], weight.shape[0])
+    if bias is None and r._grad_fn is not None and len(input.shape) > 1:
+        r._grad_fn.label = "MmBackward0" if len(input.shape) == 2 else "UnsafeViewBackward0"
+    return r
 
 
 @composite("mv", complex=True)

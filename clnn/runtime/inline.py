@@ -22,6 +22,7 @@ _LOCAL_THREAD = 1 << 31     # CL_QUEUE_THREAD_LOCAL_EXEC_ENABLE_INTEL of cl_inte
 _WAKE = 60e-6               # seconds that PoCL's threads take to wake up
 BUILD = 0.1                 # seconds that a kernel's build for another queue takes
 _TRIES = 16                 # short launches of a kernel that may report an error that are waited for where they did not run here
+_CALM = 7                   # launches between two that are timed, once they are known to be short
 _PATIENCE = 1000            # times that a recorded list waits for the device rather than be built for its queue, too
 _LIST = 512                 # launches of a recorded list that may run here
 _SCALARS = frozenset((int, float, bytes, str, type(None), np.ndarray))
@@ -31,13 +32,13 @@ class Cost:
     """What launches of one kernel and size take in the calling thread.
 
     ``seconds`` is a running mean; ``skip`` launches go to the threads before the next try, ``penalty`` after the next failure; ``slow`` runs in a
-    row took far too long.
+    row took far too long; ``calm`` launches are not timed before the next that is.
     """
 
-    __slots__ = ("seconds", "skip", "penalty", "slow", "waits")
+    __slots__ = ("seconds", "skip", "penalty", "slow", "waits", "calm")
 
     def __init__(self):
-        self.seconds, self.skip, self.penalty, self.slow, self.waits = -1.0, 0, 4, 0, 0
+        self.seconds, self.skip, self.penalty, self.slow, self.waits, self.calm = -1.0, 0, 4, 0, 0, 0
 
 
 class Inline:
@@ -51,12 +52,17 @@ class Inline:
 
     def __init__(self, device, queue, twin=None):
         self.device, self.queue, self.twin = device, queue, twin
-        self.limit = _LIMIT[device.flavour]
+        self.limit, self.done = _LIMIT[device.flavour], None
 
     def idle(self) -> bool:
         """Nothing that was enqueued before is still running."""
         last = self.device.last
-        return last is None or last.command_execution_status == 0
+        if last is self.done:
+            return True
+        if last.command_execution_status != 0:
+            return False
+        self.done = last                        # asking the driver again costs as much as a third of a launch
+        return True
 
     def cost_of(self, args):
         """A new Cost, or None where the buffers are too large for a try."""
@@ -149,8 +155,11 @@ class Inline:
         if mean > limit or cost.slow > 1:
             cost.skip, cost.seconds = cost.penalty * (64 if cost.slow > 1 else 1), limit
             cost.penalty = min(2 * cost.penalty, 4096)
-        elif cost.penalty > 4:
-            cost.penalty -= 1
+        else:
+            if cost.penalty > 4:
+                cost.penalty -= 1
+            if mean < 0.75 * limit:
+                cost.calm = _CALM
 
 
 class Twin:

@@ -156,8 +156,14 @@ class Prepared:
             if cost.skip:
                 cost.skip -= 1
                 cost = None
-            elif side is not None and side.free(self.kernel):
+            elif side is not None and (device.last is side.done and self.twin.sizes is not None or side.free(self.kernel)):
                 way = self.twin
+                if cost.calm and way.sizes is not None:
+                    cost.calm -= 1
+                    way.enqueue(device, side.queue, buffers, numbers)
+                    if device.err_dirty and device.word is not None:
+                        device.look()
+                    return
             else:
                 cost = None
         if way.sizes is None:
