@@ -4,7 +4,7 @@ import pytest
 
 import clnn
 from clnn import nn
-from clnn._tensor import passes
+from clnn._tensor import passes, repeat
 from clnn.nn import functional as F
 
 
@@ -182,3 +182,37 @@ def test_a_cell_step_has_the_gradients_of_its_operators():
             again = clnn.autograd.grad([(o * o).sum() for o in outs], leaves, create_graph=True)       # through its decomposition
             for a, b in zip(got, again):
                 assert clnn.allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_random_numbers_advance(counted, monkeypatch):
+    def train():
+        clnn.manual_seed(5)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.1, batch_first=True)
+        head = nn.Sequential(nn.Dropout(0.3), nn.Linear(8, 3), nn.AlphaDropout(0.2), nn.RReLU())
+        opt = clnn.optim.SGD([*layer.parameters(), *head.parameters()], 1e-2)
+        x, y, losses = clnn.randn(8, 6, 8), clnn.randint(0, 3, (8,)), []
+        for _ in range(14):
+            loss = F.cross_entropy(head(layer(x).mean(1)), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            losses.append(loss.item())
+        return losses
+    got = train()
+    assert len(counted) >= 5 and len(set(got)) == len(got)
+    monkeypatch.setattr(passes, "_told", lambda *args: None)
+    np.testing.assert_allclose(got, train(), rtol=1e-5)
+
+
+def test_what_else_follows_from_a_place_in_the_stream_is_not_repeated():
+    class Launch:
+        kernel = where = None
+
+        def __init__(self, *args):
+            self.args = args
+
+    def recipe(*args):
+        r = repeat.Recipe()
+        r.sizes, r.results, r.launches = [4], [], [(Launch(*args), None, [0])]
+        return r
+    assert repeat.alike(recipe(repeat.NUMBER, 5), recipe(repeat.NUMBER, 5)) and not repeat.alike(recipe(repeat.NUMBER, 5), recipe(repeat.NUMBER, 6))

@@ -36,13 +36,13 @@ class _Unlike(Exception):
 class _Graph:
     """The entries of a graph by age, what tells its kind, and the memory that its pass reads."""
 
-    __slots__ = ("nodes", "number", "key", "buffers", "places", "device", "leaves")
+    __slots__ = ("nodes", "number", "key", "buffers", "places", "device", "leaves", "drawn")
 
     def __init__(self, roots, device):
         self.device = device
         self.nodes = self._collect(roots)
         self.number = {node: i for i, node in enumerate(self.nodes)}
-        self.key, self.buffers, self.places, self.leaves = [], [], {}, []
+        self.key, self.buffers, self.places, self.leaves, self.drawn = [], [], {}, [], []
 
     @staticmethod
     def _collect(roots):
@@ -77,7 +77,8 @@ class _Graph:
             raise _Unlike
         key = self.key
         key += (node.op, *node.metas)
-        for v, version in zip(node.values, node.versions):
+        values = node.values if "seed" not in node.op.position else self._without_places(node.op, node.values)
+        for v, version in zip(values, node.versions):
             kind = v.__class__
             if kind in plain:
                 if version != (v._ver or v._storage).version:
@@ -94,6 +95,17 @@ class _Graph:
             if kept.__class__ is not tuple or kept[0].__class__ not in plain or kept[1] is not None and kept[1].version != kept[2]:
                 raise _Unlike
             self.tensor(kept[0])
+
+    def _without_places(self, op, values):
+        """``values``, with their place in the stream of random numbers put aside, as it is another in each pass."""
+        at = op.position["first"]
+        place = values[at]
+        if place.__class__ is not int or -6 < place < 257:      # small ones are one object wherever they are used
+            return values
+        number = next((i for i, n in enumerate(self.drawn) if n is place), len(self.drawn))
+        if number == len(self.drawn):
+            self.drawn.append(place)
+        return [*values[:at], f"drawn {number}", *values[at + 1:]]
 
     def _attribute(self, v, kind):
         if kind is float:
@@ -171,11 +183,12 @@ class _Known:
     """The kinds of graph that were met."""
 
     def __init__(self):
-        self.passes, self.met, self.misses = {}, {}, 0
+        self.passes, self.met, self.trials, self.misses = {}, {}, {}, 0
 
     def clear(self):
         self.passes.clear()
         self.met.clear()
+        self.trials.clear()
 
     def looks(self):
         """Whether the next graph is told at all: programs whose graphs are new each time should not pay for it."""
@@ -246,17 +259,24 @@ def _first(key, graph, roots, seeds, keep, places):
             _known.met.clear()
         return list(walk(*seeds))
     try:
-        result, recipe = repeat.observe(walk, seeds, graph.buffers, _PENDING, _BYTES)
+        result, recipe = repeat.observe(walk, seeds, graph.buffers, _PENDING, _BYTES, graph.drawn)
     finally:
         repeat._lock.release()
     if recipe is repeat.WAITS:
         _known.met[sort] -= 1
-    elif recipe is not None:
+    elif recipe is not None and (not graph.drawn or _confirmed(sort, recipe)):
         if len(_known.passes) >= _MOST:
             _known.clear()
         freed = [i for i, node in enumerate(graph.nodes) if getattr(node, "freed", False)]
         _known.passes[key] = _Pass(recipe, freed)
     return list(result)
+
+
+def _confirmed(sort, recipe):
+    """Whether a pass that draws random numbers did the same before, but for their places in the stream: nothing else may follow from these."""
+    before = _known.trials.get(sort)
+    _known.trials[sort] = recipe
+    return before is not None and repeat.alike(before, recipe)
 
 
 def _gained(leaf, had):
@@ -268,7 +288,7 @@ def _gained(leaf, had):
 
 
 def _again(found, graph, accumulate):
-    got = found.recipe.run(graph.buffers)
+    got = found.recipe.run(graph.buffers, graph.drawn)
     for i in found.freed:
         graph.nodes[i].release()
     if not accumulate:

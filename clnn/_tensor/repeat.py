@@ -18,7 +18,7 @@ from ..graph import fuse
 from ..graph.node import Storage
 from ..runtime import launch as launcher
 from ..runtime.device import Device
-from ..runtime.launch import BUFFER, Prepared
+from ..runtime.launch import BUFFER, NUMBER, Prepared
 from ..runtime.params import on_change
 from .foreign import NoStrides
 from .grad_mode import state
@@ -38,18 +38,22 @@ class Recipe:
     dense), or the number of an earlier result that is given once more.
 
     ``places`` are the numbers of arguments: what picks the buffers of a launch from a list picks the arguments' numbers from its end.
+    A launch that takes numbers which vary from run to run has their places in the list of those, others have None.
     """
 
     __slots__ = ("device", "sizes", "launches", "places", "results", "single")
 
-    def run(self, buffers):
+    def run(self, buffers, numbers=()):
         device = self.device
         alloc = device.alloc
         for n in self.sizes:
             buffers.append(alloc(n))
         everything = buffers + self.places
-        for prepared, pick in self.launches:
-            prepared.run(device, pick(everything))
+        for prepared, pick, drawn in self.launches:
+            if drawn is None:
+                prepared.run(device, pick(everything))
+            else:
+                prepared.run(device, pick(everything), [numbers[i] for i in drawn])
         if self.single:
             return _tensor(device, buffers, *self.results[0]) if self.results else None
         out = []
@@ -209,6 +213,13 @@ def _device(values):
 WAITS = object()         # in place of a recipe: launches wait for kernels to be built, which says nothing about later calls
 
 
+def alike(one, other):
+    """Whether two recipes launch the same, whatever their buffers and numbers."""
+    return one.sizes == other.sizes and one.results == other.results and len(one.launches) == len(other.launches) and all(
+        [p.args == q.args and a == b and getattr(p, "kernel", None) is getattr(q, "kernel", None) and getattr(p, "where", None) == getattr(q, "where", None)
+         for (p, _, a), (q, _, b) in zip(one.launches, other.launches)])
+
+
 class _Observer:
     """Notes what the calling thread allocates and enqueues on a device.
 
@@ -280,10 +291,11 @@ class _Transfer:
         getattr(device, self.name)(*args)
 
 
-def observe(body, values, inputs, whole, limit=None):
+def observe(body, values, inputs, whole, limit=None, numbers=()):
     """(result, its Recipe, None or WAITS).
 
-    ``limit``: of a pass over a graph, the bytes that it may allocate; its results may be operands, and the same memory.
+    ``limit``: of a pass over a graph, the bytes that it may allocate; its results may be operands, and the same memory. ``numbers``: those that vary from
+    pass to pass, as the very objects that the launches get.
     """
     device = _device(values)
     if device.__class__ is not Device or device.waiting or config.debug:
@@ -297,7 +309,7 @@ def observe(body, values, inputs, whole, limit=None):
         device.settle()                     # it did not run in the calling thread, which would show an error at once
     if device.waiting:
         return result, WAITS
-    return result, _recipe(device, result, inputs, seen.made, seen.launches, limit is not None) if seen.repeatable() else None
+    return result, _recipe(device, result, inputs, seen.made, seen.launches, limit is not None, numbers) if seen.repeatable() else None
 
 
 def _slots(inputs, made, launches, results):
@@ -324,7 +336,7 @@ def _slots(inputs, made, launches, results):
     return place, sizes
 
 
-def _recipe(device, result, inputs, made, launches, shared):
+def _recipe(device, result, inputs, made, launches, shared, numbers):
     recipe = Recipe()
     recipe.single = result.__class__ is not tuple
     results = () if result is None else (result,) if recipe.single else result
@@ -347,12 +359,13 @@ def _recipe(device, result, inputs, made, launches, shared):
             return None                     # a value yet to be computed, an operand or a part of something
         used.add(k)
         recipe.results.append((k, st.nbytes, t.shape, t._strides, t.dtype, t._numel, t._dense))
-    recipe.launches, total = [], len(inputs) + len(recipe.sizes)
+    recipe.launches, total, number = [], len(inputs) + len(recipe.sizes), {id(n): i for i, n in enumerate(numbers)}
     for _, make, args in launches:
         varying = [i for i, a in enumerate(args) if type(a) not in _PLAIN and id(a) in place]
         if not varying:
             return None
         pick = operator.itemgetter(*[k for i in varying for k in (total + i, place[id(args[i])])])
-        args = [BUFFER if i in varying else a for i, a in enumerate(args)]              # a recipe keeps no buffer but constants
-        recipe.launches.append((make(args), pick))
+        drawn = [number[id(a)] for a in args if id(a) in number]
+        args = [BUFFER if i in varying else NUMBER if id(a) in number else a for i, a in enumerate(args)]    # a recipe keeps no buffer but constants
+        recipe.launches.append((make(args), pick, drawn or None))
     return recipe
