@@ -97,7 +97,8 @@ def cumsum(input, dim, *, dtype=None, mask=None):
         >>> clnn.masked.cumsum(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
         tensor([[3., 3., 5.]])
     """
-    return _filled(_cast(input, dtype, dt.int64), mask, 0).cumsum(dim)
+    x = _cast(input, dtype)
+    return _filled(x, mask, 0).cumsum(dim, dtype=x.dtype)
 
 
 def cumprod(input, dim, *, dtype=None, mask=None):
@@ -107,7 +108,8 @@ def cumprod(input, dim, *, dtype=None, mask=None):
         >>> clnn.masked.cumprod(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
         tensor([[3., 3., 6.]])
     """
-    return _filled(_cast(input, dtype, dt.int64), mask, 1).cumprod(dim)
+    x = _cast(input, dtype)
+    return _filled(x, mask, 1).cumprod(dim, dtype=x.dtype)
 
 
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
@@ -199,7 +201,8 @@ def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
         >>> clnn.masked.logsumexp(clnn.tensor([[3.0, 1.0, 2.0]]), 1, mask=clnn.tensor([[True, False, True]]))
         tensor([3.3133])
     """
-    return _filled(_cast(input, dtype, dt.float_default()), mask, -math.inf).logsumexp(_dims(input, dim), keepdim)
+    r = _filled(_cast(input, dtype, dt.float_default()), mask, -math.inf).logsumexp(_dims(input, dim), keepdim)
+    return r if dtype is not None else r.to(input.dtype)
 
 
 def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):

@@ -153,6 +153,8 @@ CALLS = {
     "dtype that is refused, elementwise": lambda t: ~t.ones(2),
     "reversed": lambda t: [reversed(t.arange(3)), list(reversed(t.arange(4).view(2, 2)))],
     "sizes added": lambda t: [repr((1,) + t.Size([2])), repr(t.Size([2]) + (3,)), repr(t.Size([2]) * 2), repr(t.Size([1, 2])[1:])],
+    "masked.cumsum of integers": lambda t: (lambda r: (str(r.dtype)[-5:], r))(t.masked.cumsum(t.arange(5, dtype=t.int32), 0, mask=t.arange(5) > 1)),
+    "masked.logsumexp of integers": lambda t: (lambda r: (str(r.dtype)[-5:], r))(t.masked.logsumexp(t.arange(5, dtype=t.int32), 0, mask=t.arange(5) > 1)),
     "masked_scatter, broadcast": lambda t: t.zeros(3).masked_scatter(t.tensor([[True, False, True], [False, True, False]]), t.arange(6.0)),
     "covariance of integers": lambda t: [t.cov(t.tensor([[0, 2], [1, 1], [2, 0]]).T), t.corrcoef(t.tensor([[0, 1, 2], [2, 1, 0]]))],
     "asarray": lambda t: [t.asarray([1, 2], dtype=t.float32, requires_grad=True), t.asarray(np.ones(2), copy=True), t.asarray(3),
