@@ -6,6 +6,7 @@ the second pass of a kind is observed and later ones do the same with other buff
 from __future__ import annotations
 
 import operator
+from collections import Counter
 
 from ..core import dtype as dt
 from ..core.config import config
@@ -23,8 +24,8 @@ _PENDING = 1 << 13      # elements of a saved value that is still to be computed
 _MOST = 256             # kinds of graph that are remembered
 _LARGE = 4096           # entries of a graph
 _BYTES = 1 << 26        # of all that a pass computes
-_MISSES = 16            # passes over graphs that were new, after which few are looked at
-_seldom = 16
+_MISSES = 16            # passes over graphs of one root and size in a row that were new, after which few are looked at
+_SELDOM = 16
 _OPS = __name__.partition(".")[0] + ".ops."
 _age = operator.attrgetter("seq")
 
@@ -36,11 +37,15 @@ class _Unlike(Exception):
 class _Graph:
     """The entries of a graph by age, what tells its kind, and the memory that its pass reads."""
 
-    __slots__ = ("nodes", "number", "key", "buffers", "places", "device", "leaves", "drawn")
+    __slots__ = ("nodes", "number", "key", "buffers", "places", "device", "leaves", "drawn", "sort")
 
     def __init__(self, roots, device):
         self.device = device
-        self.nodes = self._collect(roots)
+        found = self._collect(roots)
+        self.sort = roots[0][0].name(), len(found)
+        if not _known.looks(self.sort):
+            raise _Unlike
+        self.nodes = sorted(found, key=_age, reverse=True)
         self.number = {node: i for i, node in enumerate(self.nodes)}
         self.key, self.buffers, self.places, self.leaves, self.drawn = [], [], {}, [], []
 
@@ -55,7 +60,7 @@ class _Graph:
                     stack.append(e[0])
             if len(seen) > _LARGE:
                 raise _Unlike
-        return sorted(seen, key=_age, reverse=True)
+        return seen
 
     def describe(self, accumulate):
         key, number = self.key, self.number
@@ -183,19 +188,19 @@ class _Known:
     """The kinds of graph that were met."""
 
     def __init__(self):
-        self.passes, self.met, self.trials, self.misses = {}, {}, {}, 0
+        self.passes, self.met, self.trials, self.misses = {}, {}, {}, Counter()
 
     def clear(self):
         self.passes.clear()
         self.met.clear()
         self.trials.clear()
 
-    def looks(self):
-        """Whether the next graph is told at all: programs whose graphs are new each time should not pay for it."""
-        if self.misses < _MISSES:
-            return True
-        self.misses += 1
-        return not self.misses % _seldom
+    def looks(self, sort):
+        """Whether the next graph of a sort is told at all: programs whose graphs are new each time, or too large, should not pay for it."""
+        if len(self.misses) > _MOST:
+            self.misses.clear()
+        self.misses[sort] += 1
+        return self.misses[sort] <= _MISSES or not self.misses[sort] % _SELDOM
 
 
 _known = _Known()
@@ -214,7 +219,7 @@ def run(roots, seeds, keep, places=None):
     except TypeError:                                           # an attribute without a hash
         return tape.run(roots, seeds, keep, False, places, accumulate=places is None)
     if found is not None:
-        _known.misses = 0
+        del _known.misses[graph.sort]
         return _again(found, graph, places is None)
     return _first(key, graph, roots, seeds, keep, places)
 
@@ -222,7 +227,7 @@ def run(roots, seeds, keep, places=None):
 def _told(roots, seeds, keep, places):
     """The graph if a pass over it could be repeated, else None."""
     if launcher.recorders is not None or launcher.recording is not None or not repeat.on or state.anomaly or state.autocast is not None \
-            or state.pushing or override.local.modes or foreign.maps or seeds[0].__class__ is not Tensor or not _known.looks():
+            or state.pushing or override.local.modes or foreign.maps or seeds[0].__class__ is not Tensor:
         return None
     device = seeds[0]._home
     if device.__class__ is not Device or device.waiting or config.debug:
@@ -237,7 +242,6 @@ def _told(roots, seeds, keep, places):
             graph.tensor(seed)
         graph.describe(places is None)
     except (_Unlike, foreign.NoStrides):
-        _known.misses += 1
         return None
     if places is not None:
         graph.key += [x for node, nr in places for x in (number.get(node), nr)]
@@ -250,7 +254,6 @@ def _first(key, graph, roots, seeds, keep, places):
     def walk(*seeds):
         got = tape.run(roots, list(seeds), keep, False, places, accumulate=places is None)
         return tuple(got) if places is not None else tuple([_gained(leaf, had) for leaf, had in zip(graph.leaves, before)])
-    _known.misses += 1
     sort = hash(key)
     count = _known.met[sort] = _known.met.get(sort, 0) + 1
     before = [None if leaf._grad is None else leaf._grad._storage.buf for leaf in graph.leaves]
