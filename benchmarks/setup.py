@@ -77,7 +77,7 @@ def copy_limit(n):
 
 def multiply_add_limit():
     """(contender, operations per call): independent fused multiply-adds in registers."""
-    width = 16 if DEVICE.is_cpu else 4
+    width = DEVICE.lanes("float") if DEVICE.is_cpu else 4
     kernel = DEVICE.kernel("profiler/multiply_add", WIDTH=width)
     items, steps = max(256, 64 * DEVICE.compute_units), 20000 if DEVICE.is_cpu else 2000
     if not DEVICE.is_cpu:

@@ -10,6 +10,7 @@ import types
 import typing
 
 from .core.config import config
+from .runtime.drivers import host_flags
 
 __path__ = []           # so that "import clnn.backends.cudnn" looks for the modules made here
 
@@ -62,12 +63,8 @@ class _Products:
 
 def _vectors():
     """The widest vector instructions of the host's processor, by PyTorch's name."""
-    try:
-        with open("/proc/cpuinfo") as text:
-            flags = next((line for line in text if line.startswith("flags")), "").split()
-    except OSError:
-        flags = ()
-    return "AVX512" if {"avx512f", "avx512dq", "avx512bw", "avx512vl"} <= set(flags) else "AVX2" if "avx2" in flags else "DEFAULT"
+    flags = host_flags()
+    return "AVX512" if {"avx512f", "avx512dq", "avx512bw", "avx512vl"} <= flags else "AVX2" if "avx2" in flags else "DEFAULT"
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from ..runtime.params import lookup, on_change, size_class
 from ._conv import _words8, _words16
 
 _ROWS = {1: 12, 2: 12, 3: 8, 4: 6}          # rows of a register tile by its vectors
+_FEW_REGISTERS = dict.fromkeys(_ROWS, 8)    # the tile is computed in parts of four rows and a vector
 
 
 class Form:
@@ -47,7 +48,8 @@ class Form:
 
     def rows(self, vectors):
         """Rows of a register tile; few queries (a step of generation has one) need no more than they are."""
-        return min(_ROWS[vectors], self.L) if self.L <= 5 else _ROWS[vectors]
+        rows = (_ROWS if self.device.registers >= 2048 else _FEW_REGISTERS)[vectors]
+        return min(rows, self.L) if self.L <= 5 else rows
 
     def queries(self, params, items):
         """Queries per block: even blocks, enough of them to occupy the device."""

@@ -98,11 +98,11 @@ class Taps:
 
     def _few(self, T, M, K, head, tail, common, plain):
         device = self.device
-        W = 8 if T.acc == "double" else 16
+        W, wide = device.lanes(T.acc), device.registers >= 2048
         common["TC"] = out_dtype(device, T, self.steps)
         positions = head[2] // prod(head[3:6]) * head[6]
-        MR = M if M <= 8 else -(-M // -(-M // 8))
-        NV = 4 if M <= 6 else 3 if positions >= 4096 else 2     # the grid has room for 4 vectors past its end
+        MR = -(-M // -(-M // (8 if wide else 6)))
+        NV = (4 if M <= 6 else 3 if positions >= 4096 else 2) if wide else 3 if MR <= 4 else 2    # the grid has room for 64 elements past its end
         panels = -(-positions // (NV * W))
         share = max(1, panels // (16 * device.compute_units))
         self.kernel = device.kernel("conv/few", TB=T, W=W, NV=NV, MR=MR, **common)
@@ -111,8 +111,8 @@ class Taps:
 
     def _cpu(self, T, M, K, head, tail, common, plain):
         device = self.device
-        W = 8 if T.acc == "double" else 16
-        MR, NV = small_tile(M) if self.small else cpu_tile(M, self.pixels, W)
+        W = device.lanes(T.acc)
+        MR, NV = small_tile(M) if self.small else cpu_tile(device, M, self.pixels, W)
         tuned = lookup(device, "conv2d", tuning_key(T, M, self.pixels, K))
         if tuned:
             MR, NV = tuned_tile(tuned, M, MR, NV)
@@ -165,15 +165,18 @@ class Winograd:
         self.device, self.groups = device, s.groups
         tiles = [-(-n // 2) for n in size[1:]]
         count = s.N * prod(tiles)
-        slots = min(-(-count // 64), 2 * device.compute_units)
+        # Few registers come with small second caches, too: smaller panels keep their transforms there.
+        W, MR, NV = (16, 6, 4) if device.registers >= 2048 else (8, 4, 3)
+        NR = NV * W
+        slots = min(-(-count // NR), 2 * device.compute_units)
         blocks = max(1, min(-(-device.compute_units // (slots * s.groups)), M // 32))      # each transforms the inputs again
-        MB = M if blocks == 1 else -(-(-(-M // blocks)) // 6) * 6
-        while 0 < M % MB < 6:                                                           # the last block needs a whole tile of rows
-            MB += 6
+        MB = M if blocks == 1 else -(-(-(-M // blocks)) // MR) * MR
+        while 0 < M % MB < MR:                                                          # the last block needs a whole tile of rows
+            MB += MR
         blocks = -(-M // MB)
         self.gs = (slots, blocks, s.groups)
-        self.nbytes = slots * blocks * s.groups * 16 * (64 * (C + MB) + 32) * 4
-        self.kernel = device.kernel("conv/winograd", MR=6, BIAS="m" if bias else "", EPI=EPILOGUES.get(epilogue, epilogue))
+        self.nbytes = slots * blocks * s.groups * 16 * (NR * (C + MB) + 32) * 4
+        self.kernel = device.kernel("conv/winograd", W=W, NV=NV, MR=MR, BIAS="m" if bias else "", EPI=EPILOGUES.get(epilogue, epilogue))
         self.weigh = device.kernel("conv/winograd_weights")
         row = prod(size)
         self.words = _words16(M, C, count, *tiles, *size[1:], grid.P, grid.dims[2], grid.CS, MB)

@@ -72,7 +72,8 @@ class WinogradWeight:
         self.sides = [((pitch // 16, s.N, s.groups), _words16(s.N, channels, *size, *room, *before, pitch, s.groups), s.groups * s.N * prod(room) * pitch * 4)
                       for channels, size, room, before, pitch in ((s.Cg, s.I[1:], (2 * TH + 2, 2 * TW + 2), pads, pitch_x),
                                                                   (s.Og, s.Y[1:], (2 * TH, 2 * TW), (0, 0), pitch_y))]
-        self.kernel = device.kernel("conv/winograd_gradient", NV=NV, MR={2: 12, 3: 8, 4: 6}[NV], TILES=64)
+        MR = {2: 12, 3: 8, 4: 6}[NV] if device.registers >= 2048 else 8
+        self.kernel = device.kernel("conv/winograd_gradient", NV=NV, MR=MR, TILES=64)
         self.gs = (panels, 1, s.groups * splits)
         self.scratch, self.nbytes = panels * s.groups * splits * 16 * 64 * (NV * 16 + 48) * 4, splits * s.groups * 16 * s.Og * pitch * 4
         self.words = _words16(s.Og, tiles, TH, TW, pitch_x, pitch_y, pitch, s.groups, share, s.N)
@@ -102,14 +103,13 @@ class TiledWeight:
     """Weight gradient on CPUs: the grid of the input against the output gradient as it lies, without steps over the zeros around images."""
 
     def __init__(self, device, T, s: Shape):
-        self.device, W = device, 8 if T.acc == "double" else 16
+        self.device, W = device, device.lanes(T.acc)
         self.grid, where = _input_grid(device, T, s)
         M, size = s.Cg * s.taps, T.acc_dtype.itemsize
         self.table = _table(device, (np.arange(s.Cg)[:, None] * self.grid.CS + np.array(where)[None, :]).reshape(-1))
-        NV = next(n for n in (1, 2, 3, 4) if n * W >= s.Og or n == 4)
-        if s.Og > 4 * W and s.Og % (4 * W) and not s.Og % (3 * W):
-            NV = 3
-        MR = min({1: 12, 2: 12, 3: 8}.get(NV, 6), M)
+        tiles = {1: 12, 2: 12, 3: 8, 4: 6} if device.registers >= 2048 else {1: 8, 2: 6, 3: 4}    # rows by vectors
+        NV = min(reversed(tiles), key=lambda n: -(-s.Og // (n * W)) * n * (1 if n > 2 else 1.03 if n > 1 else 1.2))
+        MR = min(tiles[NV], M)
         if M <= 48:                                             # few rows: a tile that divides them
             MR = min(range(max(1, MR * 2 // 3), MR + 1), key=lambda m: (-(-M // m) * (m + 1), -m))
         panels, rows = -(-s.Og // (NV * W)), s.Y[0] * s.Y[1]
@@ -165,10 +165,11 @@ class BackwardWeight:
         steps = (s.Og * row, s.Cg * g.CS, s.Og * n)
         # Packing transposes the columns: with few output channels to share a panel, those are the smaller operand.
         self.turned = device.is_cpu and s.groups == 1 and s.Og <= 128 and n > s.Og
+        lanes = device.lanes(acc.c)
         if self.turned:
-            problem = Problem(acc, acc, T, n, s.Og, K, (0, 1), (1, row), 1, (1, 1), ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", "a", n)
+            problem = Problem(acc, acc, T, n, s.Og, K, (0, 1), (1, row), 1, (1, 1), ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", "a", n, lanes=lanes)
         else:
-            problem = Problem(acc, acc, T, s.Og, n, K, (row, 1), (1, 0), n, (1, s.groups), ((0, 0, 0), steps), 1.0, 0.0, "", "", "b")
+            problem = Problem(acc, acc, T, s.Og, n, K, (row, 1), (1, 0), n, (1, s.groups), ((0, 0, 0), steps), 1.0, 0.0, "", "", "b", lanes=lanes)
         self.plan = _gemm.Plan(device, problem)
 
     def run(self, x, x_off, dy, dy_off, dw, dw_off):

@@ -50,15 +50,11 @@ class Problem:
     ccs: int = 1     # column stride of C, for products whose C is written by the kernel that adds partial sums
     add_batch: bool = False  # C is the sum over the first batch dimension
     tf32: bool = False       # float operands may be rounded to tf32
+    lanes: int = 16          # elements in a vector of the device
 
     @property
     def acc(self) -> str:
         return self.tc.acc
-
-    @property
-    def lanes(self) -> int:
-        """Elements in a vector of 64 bytes, at most the 16 of OpenCL C."""
-        return 8 if self.acc in ("double", "long") else 16
 
     def finishing(self) -> dict:
         return dict(BIAS=self.bias, BETA=self.beta != 0, EPI=self.epilogue)
@@ -215,7 +211,7 @@ def _strips(rows: int, columns: int):
 def adding(device, tc, M, N, parts, strides, BIAS="", BETA=False, EPI=""):
     """(kernel, global size, local size, shape words) of ``matmul/sum``, which adds ``parts`` partial results into C with these strides."""
     across, down, rows = _strips(M, N) if device.is_cpu else (N, M, 0)
-    W = (8 if tc.acc in ("double", "long") else 16) if device.is_cpu else 1
+    W = device.lanes(tc.acc) if device.is_cpu else 1
     kernel = device.kernel("matmul/sum", TC=tc, BIAS=BIAS, BETA=BETA, EPI=EPI, W=W, CHUNK=_CHUNK)
     dims = _DIMS.pack(M, N, parts, 0, 0, 0, 0, *strides, rows, *[0] * 6)
     return kernel, (across, down), (1, 1) if device.is_cpu else None, dims
@@ -259,14 +255,16 @@ def _gemv_mode(p) -> str:
     return "cols" if p.M == 1 and across == 1 and p.N >= _GEMV_COLUMNS else ""
 
 
-_TILES = ((6, 4, 1.0), (8, 3, 1.03), (8, 2, 1.06), (12, 2, 1.08), (24, 1, 1.3))  # rows, vectors, relative cost of an element
+# Rows, vectors, relative cost of an element: what fits 32 registers of 64 bytes, and 16 of 32 (each vector beside the tile counts there).
+_TILES = ((6, 4, 1.0), (8, 3, 1.03), (8, 2, 1.06), (12, 2, 1.08), (24, 1, 1.3))
+_SMALL_TILES = ((4, 3, 1.0), (6, 2, 1.02), (5, 2, 1.03), (4, 2, 1.06), (8, 1, 1.8))
 _ROWS = (1, 2, 3, 4, 5, 6, 8, 12, 24)
 
 
-def cpu_tile(M: int, N: int, W: int, direct: bool = False):
+def cpu_tile(device, M: int, N: int, W: int, direct: bool = False):
     """(MR, NV): the register tile that wastes least of an M x N result; direct tiles must fit into N."""
     best = None
-    for MR, NV, cost in _TILES:
+    for MR, NV, cost in _TILES if device.registers >= 2048 else _SMALL_TILES:
         if direct and NV * W > N:
             continue
         rows = max(r for r in _ROWS if r <= min(MR, M))
@@ -339,7 +337,7 @@ def _plan_cpu(device, p, chunk):
         return ("matmul/gemv", dict(W=W, P=matrix, MODE=mode, MR=p.M if mode == "cols" else 1), (-(-size // MB), 1, z), (1, 1, 1),
                 p.pack(MB, 0, chunk))
     if _use_dot(p):
-        DM = {"pocl": 2}.get(device.flavour, 4) if W == 16 else 2
+        DM = {"pocl": 2}.get(device.flavour, 4) if W >= 8 else 2
         DM = W // 2 if p.N <= 2 else 2 if p.M <= 2 else DM
         DN = W // DM
         MB = p.M
@@ -350,7 +348,7 @@ def _plan_cpu(device, p, chunk):
         return "matmul/dot", dict(W=W, DM=DM, DN=DN, TABLE=p.table == "b"), gs, (1, 1, 1), p.pack(MB, NB, chunk)
     # With more rows a panel of B is worth packing: as it lies, its rows are far apart and share few sets of the caches.
     direct = p.table != "b" and p.b[1] == 1 and p.N >= W and p.M <= (96 if p.K * p.N <= 1 << 16 else 24)
-    MR, NV = cpu_tile(p.M, p.N, W, direct) if work > SMALL else small_tile(p.M)
+    MR, NV = cpu_tile(device, p.M, p.N, W, direct) if work > SMALL else small_tile(p.M)
     tuned = lookup(device, "gemm", tuning_key(p.ta, p.M, p.N, p.K)) or {}
     if tuned and not (direct and tuned.get("NV", NV) * W > p.N):
         MR, NV = tuned_tile(tuned, p.M, MR, NV)
@@ -456,4 +454,4 @@ def _make(device, dtype, out_dtype, M, N, K, a, b, rcs, batch, steps, alpha, bet
         M, N, ta, tb, (ras, cas), (rbs, cbs) = N, M, tb, ta, (cbs, rbs), (cas, ras)
         rcs, ccs, steps, bias = 1, rcs, tuple((s[1], s[0], s[2]) for s in steps), {"n": "m", "m": "n"}.get(bias, "")
     return Plan(device, Problem(ta, tb, tc, M, N, K, (ras, cas), (rbs, cbs), rcs, batch, tuple(map(tuple, steps)), alpha, beta, bias,
-                                EPILOGUES.get(epilogue, epilogue), ccs=ccs, tf32=precision != "highest"), turned)
+                                EPILOGUES.get(epilogue, epilogue), ccs=ccs, tf32=precision != "highest", lanes=device.lanes(tc.acc)), turned)

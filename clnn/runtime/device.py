@@ -34,6 +34,7 @@ class Device:
         name, platform_name, platform_version, vendor, driver_version: what the driver says of itself.
         has_fp16, has_fp64, has_subgroups, correctly_rounded_divide: optional features.
         compute_units, max_work_group, local_mem, global_mem, max_alloc, cache_line: limits (bytes for the memories).
+        registers: bytes of all vector registers together (CPUs; 0 on others): how large a tile a kernel can keep in them.
     """
 
     def __init__(self, record, index):
@@ -43,6 +44,7 @@ class Device:
         self.cl_index = (record.platform_index, record.device_index)
         for key, value in drivers.properties(record.cl_device).items():
             setattr(self, key, value)
+        self.registers = drivers.vector_registers(record.cl_device) if self.is_cpu else 0
         if self.flavour == "rusticl":
             self.max_work_group = min(self.max_work_group, 32)   # llvmpipe says 1024 but its kernels take no more
         # Kernels whose work-items walk runs of elements by themselves: PoCL vectorises such loops, and they need no work-groups.
@@ -280,6 +282,10 @@ class Device:
                 if found is None:
                     found = self._kernels[key] = program.Kernel(program.Program(self, source, name), name)
         return found
+
+    def lanes(self, ctype: str) -> int:
+        """Elements of a compute type in the vectors that kernels for CPUs work with: 64 bytes where registers are so wide, else 32."""
+        return (16 if self.registers >= 2048 else 8) // (2 if ctype in ("double", "long") else 1)
 
     # ---- the error word -----------------------------------------------------------------------------------------------
 

@@ -5,8 +5,10 @@ Nothing here runs before the first use of a device. Verdicts are kept in the use
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
+import platform
 import sys
 import tempfile
 import time
@@ -302,6 +304,23 @@ def _capability(dev) -> tuple:
         return int(dev.compute_capability_major_nv), int(dev.compute_capability_minor_nv)
     except Exception:
         return 0, 0
+
+
+def vector_registers(dev) -> int:
+    """Bytes of all vector registers of a CPU: its own word where the system shows it, else what the driver says of one of them."""
+    flags = host_flags()
+    width = 64 if "avx512f" in flags else 32 if "avx2" in flags else 16 if flags else 4 * max(4, dev.native_vector_width_float)
+    return width * (32 if width == 64 or platform.machine().lower() in ("aarch64", "arm64") else 16)
+
+
+@functools.cache
+def host_flags() -> frozenset:
+    """What the host's processor can do, by the names of Linux; nothing on other systems."""
+    try:
+        with open("/proc/cpuinfo") as text:
+            return frozenset(next((line for line in text if line.startswith(("flags", "Features"))), "").split())
+    except OSError:
+        return frozenset()
 
 
 def build_options(device) -> tuple:

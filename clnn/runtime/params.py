@@ -1,7 +1,8 @@
-"""Tuned parameters of kernels: JSON rows, looked up device -> driver family -> vendor -> default.
+"""Tuned parameters of kernels: JSON rows, looked up device -> architecture -> driver family -> vendor -> default.
 
-A row says: operator ``op`` on problems of class ``key`` is fastest with ``params`` on ``device`` (a device name, a flavour such as ``pocl``, a
-vendor, or ``default``). Rows ship in ``kernels/tuned/*.json``; the tuner writes the user's own, which come first. Nothing has to be there: every
+A row says: operator ``op`` on problems of class ``key`` is fastest with ``params`` on ``device`` (a device name, an architecture such as
+``pocl/2048``: driver and bytes of vector registers, a flavour such as ``pocl``, a vendor, or ``default``). Rows ship in
+``kernels/tuned/*.json``; the tuner writes the user's own, which come first. Nothing has to be there: every
 launcher has a rule of its own and asks here only for something better.
 """
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _load() -> dict:
 
 def places(device) -> tuple:
     """The names under which rows for ``device`` may stand, best first."""
-    return (device.name, device.flavour, device.vendor, "default")
+    return (device.name, *((f"{device.flavour}/{device.registers}",) if device.registers else ()), device.flavour, device.vendor, "default")
 
 
 def lookup(device, op: str, key: str):

@@ -61,7 +61,7 @@ def peak_flops(device) -> float:
     """Float32 operations per second of independent multiply-adds (two operations each). Measured once per process."""
     got = _best.get((device, "flops"))
     if got is None:
-        width = 16 if device.is_cpu else 4
+        width = device.lanes("float") if device.is_cpu else 4
         kernel = device.kernel("profiler/multiply_add", WIDTH=width)
         items = device.compute_units * (64 if device.is_cpu else 2048)
         out = device.alloc(4 * items)

@@ -3,24 +3,24 @@
 ## 3 x 3 convolution of stride 1 by Winograd's F(2x2, 3x3) on a CPU: 16 products per 2 x 2 outputs instead of 36.
 ##
 ## U (groups, 16, M, C) weights of conv/winograd_weights; grid (C, N, GH, GW): the padded input of conv/grid; Y: rows of unit
-## stride. scratch: per work-group 16 planes of C x 64 (+ 16 spare) transformed inputs and 16 of MB x 64 (+ 16) products.
-## Geometry: global (slots, blocks of MB = d.sa rows, groups), local (1, 1, 1). A work-item takes every slots-th panel of 64 tiles (2 x 2
+## stride. scratch: per work-group 16 planes of C x NR (+ 16 spare) transformed inputs and 16 of MB x NR (+ 16) products; NR = NV * W.
+## Geometry: global (slots, blocks of MB = d.sa rows, groups), local (1, 1, 1). A work-item takes every slots-th panel of NR tiles (2 x 2
 ## outputs each): it transforms the panel's input for all channels, forms 16 matrix products with the register tile of matmul/cpu while one
 ## plane stays in cache, then transforms back. Runs of neighbouring tiles in one row of tiles are handled 16 at a time; a
 ## store may overrun into the next run, which is written after it.
 ##
 ## Parameter  legal values
-## MR         rows of the register tile, <= the rows of each block
+## W NV MR    lanes of a vector, vectors and rows of the register tile; MR <= the rows of each block
 ## BIAS       "" | m; EPI as in matmul/tile, valid on vectors
 ##
 ## Limits: float32. An Inf or NaN in the input spreads to all four outputs of the tiles that read it.
-<% NV, W, NR = 4, 16, 64 %>\
+<% NR, V = NV * W, f"float{W}" %>\
 ${tile.macros("float")}
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv_winograd(IN(float, U), IN(float, grid), OUT(float, Y), IN(float, bias), __global float* restrict scratch, const long16 d, const long8 y) {
     const long M = d.s0, C = d.s1, tiles = d.s2, TH = d.s3, TW = d.s4, OH = d.s5, OW = d.s6, P = d.s7, GW = d.s8, CS = d.s9;
     const long m_begin = get_group_id(1) * d.sa, m_end = min(M, m_begin + d.sa);
-    const long g = get_group_id(2), in_plane = C * ${NR} + ${W}, out_plane = d.sa * ${NR} + ${W}, kc = C;
+    const long g = get_group_id(2), in_plane = C * ${NR} + 16, out_plane = d.sa * ${NR} + 16, kc = C;
     __global const float* restrict G = grid_p + grid_o + g * C * CS;
     __global const float* restrict A = U_p + U_o + g * 16 * M * C;
     __global float* restrict out = Y_p + Y_o + g * y.s3;
@@ -75,9 +75,9 @@ void conv_winograd(IN(float, U), IN(float, grid), OUT(float, Y), IN(float, bias)
 <%
     rows_ahead = lambda k: " ".join(f"FETCH(a{r} + {MR} * C + {k});" for r in range(MR))
 %>\
-                ${tile.multiply(MR, NV, "float16", "float", lambda r: f"a{r}[k]", lambda j: f"vload16({j}, b)", f"b += {NR};", rows_ahead, 4)}
+                ${tile.multiply(MR, NV, V, "float", lambda r: f"a{r}[k]", lambda j: f"vload{W}({j}, b)", f"b += {NR};", rows_ahead, 4)}
 % for r in range(MR):
-                ${" ".join(f"vstore16(c{r}_{j}, 0, o + {r * NR + j * W});" for j in range(NV))}
+                ${" ".join(f"vstore{W}(c{r}_{j}, 0, o + {r * NR + j * W});" for j in range(NV))}
 % endfor
             }
         for (long row = m_begin; row < m_end; row++)

@@ -37,7 +37,7 @@ ${tile.macros(ACC)}
 ${vec.vector_io(t, W)}
 % endfor
 <%def name="pack_rows()">
-<% lanes = f"{'long' if W == 8 else 'int'}{W}" %>\
+<% lanes = f"{'long' if TB.acc in ('double', 'long') else 'int'}{W}" %>\
         const long inside = (K - 1) * rbs + N;      /* elements up to the end of the last row */
         for (long k = 0; k < kc; k++) {
             __global const ${TB.c}* s = B + (k0 + k) * rbs + jt;

@@ -26,7 +26,7 @@
     R, U, Q, ROOM, SPAN = 4, 2, 8, 2048 // MR // W * W, 512
     ALONG = BIAS == ("m" if P == "a" else "n")          # one value of the bias per element of y, else one for all
     SPREAD = "n" if ALONG else "m" if BIAS else ""
-    LANES = f"{'long' if W == 8 else 'int'}{W}"
+    LANES = f"{'long' if ACC in ('double', 'long') else 'int'}{W}"
     VECTORS = not EPI or "VT" in EPI
 %>\
 ${tile.macros(ACC)}

@@ -11,17 +11,45 @@
 ## alpha, beta, first, last, full. place is the address of element (r, j) where columns are not neighbours in memory.
 ## An epilogue is a C expression in v (and row). One that writes the type of v as VT is valid on vectors too.
 <%!
+    import re
+
     SPAN = 32  # steps between fetches for the next tile, a multiple of 16: a shorter run pays more often for leaving its loop
+
+    def passes(MR, NV, V, ACC, DEV):
+        """Parts of the tile, (rows, vectors) each, whose sums fit the device's vector registers together with their operands."""
+        size = int(V[len(ACC):] or 1) * (8 if ACC in ("double", "long") else 4)
+        room = getattr(DEV, "registers", 0)
+        if not room or MR * NV * size <= room * 3 // 4:
+            return [(range(MR), range(NV))]
+        vectors = max(1, min(NV, room * 3 // 16 // size))
+        rows = -(-MR // -(-MR // max(1, room * 2 // 3 // (vectors * size))))
+        return [(range(r, min(MR, r + rows)), range(j, min(NV, j + vectors))) for j in range(0, NV, vectors) for r in range(0, MR, rows)]
 
     def vector_epilogue(text):
         return not text or "VT" in text
 %>\
 <%def name="multiply(MR, NV, V, ACC, a, b, step='', ahead=None, unroll=2)">
 ## unroll: steps per pass of the loop, which share counting and address sums. 4 pays in long runs, but costs time to build; 8 no longer fit
-## the cache of decoded instructions.
+## the cache of decoded instructions. A tile of more sums than the registers hold is computed in parts, each with its own walk over the operands.
+<%
+    parts = passes(MR, NV, V, ACC, DEV)
+    walked = re.findall(r"(\w+) \+=", step) if len(parts) > 1 else []
+%>\
 % for r in range(MR):
 ${V} ${", ".join(f"c{r}_{j} = 0" for j in range(NV))};
 % endfor
+% for part, (rows, vectors) in enumerate(parts):
+% if walked:
+{ ${" ".join(f"__typeof__({p}) {p}_0 = {p};" for p in walked)} { ${" ".join(f"__typeof__({p}_0) {p} = {p}_0;" for p in walked)}
+% endif
+    ${walk(rows, vectors, V, a, b, step, None if part else ahead, unroll)}
+% if walked:
+} }
+% endif
+% endfor
+</%def>
+##
+<%def name="walk(rows, vectors, V, a, b, step, ahead, unroll)">
 % if ahead:
 for (long k_new = 0; k_new < kc; k_new += ${SPAN}) {
     ${" ".join(ahead(f"(k_new + {part})") for part in range(0, SPAN, 16))}
@@ -33,19 +61,19 @@ for (long k_new = 0; k_new < kc; k_new += ${SPAN}) {
     long k_pass = k_new;
     for (; k_pass + ${unroll} <= k_stop; k_pass += ${unroll}) {
 % for u in range(unroll):
-        { const long k = k_pass + ${u}; ${one_step(MR, NV, V, a, b, step)} }
+        { const long k = k_pass + ${u}; ${one_step(rows, vectors, V, a, b, step)} }
 % endfor
     }
-    for (; k_pass < k_stop; k_pass++) { const long k = k_pass; ${one_step(MR, NV, V, a, b, step)} }
+    for (; k_pass < k_stop; k_pass++) { const long k = k_pass; ${one_step(rows, vectors, V, a, b, step)} }
 }
 </%def>
 ##
-<%def name="one_step(MR, NV, V, a, b, step)">
-% for j in range(NV):
+<%def name="one_step(rows, vectors, V, a, b, step)">
+% for j in vectors:
     const ${V} b${j} = ${b(j)};
 % endfor
-% for r in range(MR):
-    { const ${V} x = (${V})(${a(r)}); ${" ".join(f"c{r}_{j} = MAC(x, b{j}, c{r}_{j});" for j in range(NV))} }
+% for r in rows:
+    { const ${V} x = (${V})(${a(r)}); ${" ".join(f"c{r}_{j} = MAC(x, b{j}, c{r}_{j});" for j in vectors)} }
 % endfor
     ${step}
 </%def>
