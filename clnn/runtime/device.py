@@ -30,6 +30,7 @@ class Device:
         flavour: the driver family that kernels and tunables are chosen by: ``'pocl'``, ``'intel-cpu'``, ``'oclgrind'``,
             ``'rusticl'``, ``'nvidia'``, ``'amd'``, ``'intel-gpu'`` or ``'other'``.
         loops: work-items should walk runs of elements in loops, with local size 1.
+        vectors: elementwise kernels should spell vectors out wherever they can.
         is_cpu: a CPU driver whose work-items become loops (rusticl and oclgrind behave like GPUs instead).
         name, platform_name, platform_version, vendor, driver_version: what the driver says of itself.
         has_fp16, has_fp64, has_subgroups, correctly_rounded_divide: optional features.
@@ -49,6 +50,8 @@ class Device:
             self.max_work_group = min(self.max_work_group, 32)   # llvmpipe says 1024 but its kernels take no more
         # Kernels whose work-items walk runs of elements by themselves: PoCL vectorises such loops, and they need no work-groups.
         self.loops = self.flavour == "pocl" or self.max_work_group < 64
+        # The driver makes masked stores of guarded work-items, which take twice the time of plain ones where masks are no registers.
+        self.vectors = self.flavour == "intel-cpu" and self.registers < 2048
         self.default_local = min(64 if self.flavour == "pocl" else 256, self.max_work_group)
         self.holds_back, self._enqueued = not self.is_cpu, 0       # GPU drivers may leave what is enqueued until they are flushed
         self.driver_caches = self.flavour == "pocl"                # it keeps what it built, so binaries need not be kept once more
