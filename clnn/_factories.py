@@ -159,10 +159,10 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):  # noqa
     if not isinstance(bins, int) and len(bins) != input.shape[-1]:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     points = np.asarray(input.detach().numpy()).reshape(-1, input.shape[-1])
-    edges = bins if isinstance(bins, int) else [b.numpy() if isinstance(b, Tensor) else b for b in bins]
+    edges = bins if isinstance(bins, int) else [b.detach().numpy() if isinstance(b, Tensor) else b for b in bins]
     limits = None if range is None else np.reshape(range, (-1, 2))
     with np.errstate(all="ignore"):
-        counts, ends = np.histogramdd(points, edges, limits, weights=None if weight is None else weight.numpy().reshape(-1), density=density)
+        counts, ends = np.histogramdd(points, edges, limits, weights=None if weight is None else weight.detach().numpy().reshape(-1), density=density)
     device = input._storage.device
     return named("histogramdd", "hist", "bin_edges")(from_array(counts, device, input.dtype),
                                                      tuple(from_array(np.asarray(e), device, input.dtype) for e in ends))

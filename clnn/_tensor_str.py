@@ -1,9 +1,9 @@
 """PyTorch's names for the parts of :mod:`clnn._tensor.display`: libraries that print tensors of their own use them."""
 from __future__ import annotations
 
-from ._tensor.display import OPTIONS as PRINT_OPTS, _joined, contents as _tensor_str, tensor_repr as _str_intern
+from ._tensor.display import OPTIONS as PRINT_OPTS, _joined, contents as _tensor_str, printoptions, set_printoptions, tensor_repr as _str_intern
 
-__all__ = ["PRINT_OPTS", "_add_suffixes", "_str_intern", "_tensor_str"]
+__all__ = ["PRINT_OPTS", "_add_suffixes", "_str_intern", "_tensor_str", "printoptions", "set_printoptions"]
 
 
 def _add_suffixes(tensor_str, suffixes, indent, force_newline):

@@ -317,3 +317,52 @@ def test_the_default_dtype_may_change_between_calls():
         clnn.set_default_dtype(row)
         assert [t.dtype for t in (x / 2, x.sqrt(), x * 1.5, clnn.atan2(x, x), x.sigmoid())] == [row] * 5
     clnn.set_default_dtype(clnn.float32)
+
+
+def _gradients_in_memory(t):
+    """Strides of gradients that programs ask for, which they may write to."""
+    x, w = t.ones(2, 3, requires_grad=True), t.ones(4, 3, requires_grad=True)
+    found = []
+    for y in (x.mean(), x.mean(0).sum(), t.nn.functional.pad(x, (1, 1)).sum(), t.nn.functional.adaptive_avg_pool1d(x, 1).sum(), (x @ w.t()).square().sum()):
+        g, = t.autograd.grad(y, x)
+        found.append((g.stride(), g.add_(1).tolist()))
+    hidden = x * 2
+    hidden.retain_grad()
+    hidden.mean().backward()
+    found.append(hidden.grad.mul_(6).tolist())
+    for y in ((x @ w.t()).square().sum(), t.nn.functional.linear(x, w).sum(), (w @ x.t()).square().sum()):
+        found += [(g.stride(), g.tolist()) for g in t.autograd.grad(y, (x, w))]
+    g, = t.autograd.grad((x @ w.t()).square().sum(), w, create_graph=True)
+    return [*found, t.autograd.grad(g.square().sum(), w)[0].tolist()]
+
+
+def test_gradients_can_be_written():
+    assert _gradients_in_memory(clnn) == _gradients_in_memory(torch)
+
+
+def _flags(t):
+    x = t.ones(2)
+    return _failing(lambda: x.requires_grad_(1), lambda: setattr(x, "requires_grad", 1), lambda: x.requires_grad_(True).resize_(3),
+                    lambda: t.nn.Linear(1, 1).requires_grad_("no"))
+
+
+def test_flags_are_bools():
+    assert _flags(clnn) == _flags(torch) == ["TypeError", "RuntimeError", "RuntimeError", "TypeError"]
+
+
+def test_names_in_graphs_and_of_constants():
+    def names(t):
+        x = t.ones(2, requires_grad=True)
+        end = (1 - x).grad_fn.next_functions[-1][0]
+        return (1 - x).grad_fn.name(), end.name(), type(end).__name__, (x - 1).grad_fn.name()
+    assert names(clnn) == names(torch)
+    assert [f"{c}" for c in (clnn.strided, clnn.channels_last)] == [str(c) for c in (clnn.strided, clnn.channels_last)] == ["clnn.strided", "clnn.channels_last"]
+    with clnn._tensor_str.printoptions(precision=2):
+        assert str(clnn.tensor([1.0, 2.555])) == "tensor([1.00, 2.56])"
+
+
+def test_unknown_backends_of_groups():
+    for name, kind in (("foo", AssertionError), ("cpu:foo", AssertionError), (3, ValueError)):
+        with pytest.raises(kind):
+            clnn.distributed.init_process_group(name, rank=0, world_size=1)
+    assert not clnn.distributed.is_initialized()

@@ -71,12 +71,31 @@ CASES = [
     "y.to(t.int32)",
     "x.to(t.int32, memory_format=cl)",
     "y.float(memory_format=t.contiguous_format)",
+    *(f"t.nn.functional.{call}" for call in (
+        "conv2d(y,w)", "conv2d(x,w)", "conv2d(x,w.to(memory_format=cl))", "conv2d(y,w[:,:,:1,:1],padding=1,stride=2)", "conv2d(y,t.ones(3,1,2,2),groups=3)",
+        "conv2d(y[:,:2],w[:,:2])", "conv2d(y[0],w)", "conv_transpose2d(y,t.ones(3,4,2,2))", "max_pool2d(y,2)", "max_pool2d(y,2,return_indices=True)[1]",
+        "avg_pool2d(y,2)", "adaptive_avg_pool2d(y[...,:4],2)", "adaptive_max_pool2d(y,2)", "lp_pool2d(y,1,2)",
+        "max_unpool2d(*t.nn.functional.max_pool2d(y[...,:4],2,return_indices=True),2)",
+        "interpolate(y,scale_factor=2)", "interpolate(y,4,mode='area')", "pad(y,(1,2))", "pad(y,(1,1,1,1),mode='reflect')", "pixel_unshuffle(y[...,:4],2)",
+        "pixel_shuffle(y.repeat(1,4,1,1),2)", "channel_shuffle(y.repeat(1,2,1,1),3)")),
+    "t.nn.functional.batch_norm(y,None,None,training=True).stride()",
+    "t.nn.functional.batch_norm(y,t.zeros(3),t.ones(3)).stride()",
+    "t.nn.functional.group_norm(y,3).stride()",
+    "t.nn.functional.interpolate(y,scale_factor=2,mode='bilinear').stride()",
+    "t.cat([y,y],1)",
+    "t.cat([y,2*y],-1)",
+    "t.cat([y,x],1)",
+    "t.roll(y,1,2)",
+    "t.nn.functional.conv3d(v,t.ones(2,3,2,2,2))",
+    "t.nn.functional.max_pool3d(v,2)",
+    "t.cat([v,v],1)",
 ]
 
 
 def _seen(t, case):
     x = t.arange(120.0).reshape(2, 3, 4, 5)
-    names = dict(t=t, x=x, cl=t.channels_last, y=x.to(memory_format=t.channels_last))
+    names = dict(t=t, x=x, cl=t.channels_last, y=x.to(memory_format=t.channels_last), w=t.arange(24.0).reshape(2, 3, 2, 2),
+                 v=t.arange(162.0).reshape(2, 3, 3, 3, 3).to(memory_format=t.channels_last_3d))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -117,9 +136,31 @@ def test_a_model_in_channels_last():
         np.testing.assert_allclose(a, c, rtol=1e-3, atol=1e-3)
 
 
-def test_weights_keep_the_order_that_kernels_read():
-    conv = clnn.nn.Conv2d(3, 4, 3).to(memory_format=clnn.channels_last)
-    assert conv.weight.is_contiguous()
+def test_weights_and_what_follows_them_lie_in_the_format_of_the_model():
+    def run(t):
+        net = t.nn.Sequential(t.nn.Conv2d(3, 4, 3), t.nn.BatchNorm2d(4), t.nn.ReLU(), t.nn.Conv2d(4, 2, 2)).to(memory_format=t.channels_last)
+        optimizer = t.optim.SGD(net.parameters(), 0.1, momentum=0.9)
+        out = net(t.ones(2, 3, 6, 6))
+        out.sum().backward()
+        optimizer.step()
+        parameters = list(net.parameters())
+        return out.stride(), [(p.stride(), p.grad.stride(), optimizer.state[p]["momentum_buffer"].stride()) for p in parameters]
+    assert run(clnn) == run(torch)
+    with pytest.raises(RuntimeError, match="required rank 4 tensor"):
+        clnn.nn.Conv3d(1, 1, 1).to(memory_format=clnn.channels_last)
+    assert clnn.nn.Linear(2, 2).to(memory_format=clnn.channels_last).weight.is_contiguous()
+
+
+def test_gradients_of_images_in_channels_last():
+    def run(t):
+        x = t.sin(t.arange(288.0)).reshape(2, 4, 6, 6).to(memory_format=t.channels_last).requires_grad_()
+        f, w = t.nn.functional, t.cos(t.arange(144.0)).reshape(4, 4, 3, 3).to(memory_format=t.channels_last).requires_grad_()
+        y = f.max_pool2d(f.batch_norm(f.conv2d(t.cat([x, x * x], 1)[:, 2:6], w), None, None, training=True), 2)
+        y = f.interpolate(f.pad(f.group_norm(y, 2), (1, 1)), scale_factor=2, mode="bilinear")
+        got = t.autograd.grad(y.pow(3).sum(), (x, w), create_graph=True)
+        return [g.detach() for g in (*got, *t.autograd.grad(got[0].square().sum(), (x, w)))]
+    for a, b in zip(run(clnn), run(torch)):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=2e-3, atol=2e-3)
 
 
 def test_gradients_pass_through_formats():

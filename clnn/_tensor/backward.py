@@ -8,7 +8,7 @@ from ..core.shape import Size
 from ..graph.node import Storage, constants
 from ..runtime.device import Device
 from . import later, passes, tape
-from .tensor import Tensor, edge, empty, make
+from .tensor import Tensor, edge, empty, make, writable
 
 
 class GradientEdge(NamedTuple):
@@ -190,6 +190,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     allow = allow_unused if allow_unused is not None else materialize_grads
     for i, g in enumerate(got):
         if g is not None:
+            g = writable(g)
             got[i] = inputs[i]._dressed(g) if not isinstance(inputs[i], GradientEdge) else g
         else:
             if materialize_grads:

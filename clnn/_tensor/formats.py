@@ -4,6 +4,8 @@ Kernels read and write row-major order; a tensor in another format is one whose 
 """
 from __future__ import annotations
 
+import functools
+
 from ..core.layout import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ..core.shape import Size, contiguous_strides, is_contiguous
 from .tensor import copy
@@ -70,6 +72,52 @@ def like(t, format):
 
 def _by_stride(shape, strides):
     return sorted(range(len(strides)), key=lambda d: (-strides[d], shape[d] == 1, d))
+
+
+def suggested(t):
+    """The channels-last format whose strides ``t`` has, be it a part of a larger tensor; None for row-major ones and what could be either."""
+    strides, rank = t._strides, len(t.shape)
+    if not 3 < rank < 6 or strides[1] > strides[-1] or not t._numel:
+        return None
+    least, shape = 0, t.shape
+    for d in (1, *range(rank - 1, 1, -1), 0):
+        if strides[d] < least or d == 0 and least == strides[1]:
+            return None
+        least = strides[d] * max(1, shape[d])
+    return channels_last if rank == 4 else channels_last_3d
+
+
+def keeps_format(count):
+    """A decorator of bodies that work in row-major order: results of full rank lie in the channels-last format of one of the first ``count`` operands."""
+    def wrap(body):
+        @functools.wraps(body)
+        def call(*values):
+            result = body(*values)
+            for t in values[:count]:
+                format = suggested(t)
+                if format is not None:
+                    return _in_format(result, format, len(t.shape))
+            return result
+        return call
+    return wrap
+
+
+def _in_format(result, format, rank):
+    if isinstance(result, tuple):
+        return tuple([_in_format(r, format, rank) for r in result])
+    return reordered(result, strides_of(format, result.shape)) if result is not None and len(result.shape) == rank else result
+
+
+def inside(format, tensors, dim, fn):
+    """``fn(tensors, dim)`` of tensors that lie in ``format``, worked out along the dimensions as they lie; without history."""
+    from .dispatch import _permuted
+    order = _ORDERS[format]
+    r = fn([_permuted(t, t.shape, order) for t in tensors], order.index(dim))
+    shape, strides = [0] * len(order), [0] * len(order)
+    for i, d in enumerate(order):
+        shape[d], strides[d] = r.shape[i], r._strides[i]
+    r.shape = Size(shape)
+    return with_strides(r, tuple(strides))
 
 
 def with_strides(t, strides):

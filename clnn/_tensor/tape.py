@@ -129,7 +129,10 @@ class AccumulateGrad(Node):
         self.variable = variable
 
     def name(self):
-        return "AccumulateGrad"
+        return "torch::autograd::AccumulateGrad"
+
+    def shown(self):
+        return self                                 # whose class has a name of its own
 
 
 def accumulator(t):

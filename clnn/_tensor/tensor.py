@@ -176,6 +176,8 @@ class Tensor(Handle):
 
     @requires_grad.setter
     def requires_grad(self, value):
+        if value.__class__ is not bool:
+            raise RuntimeError("requires_grad must be a bool")
         if self._grad_fn is not None:
             if not value:
                 raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
@@ -185,9 +187,11 @@ class Tensor(Handle):
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         if value and self._inference and not state.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
-        self._rg = bool(value)
+        self._rg = value
 
     def requires_grad_(self, requires_grad=True):
+        if requires_grad.__class__ is not bool:
+            raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(requires_grad).__name__}")
         self.requires_grad = requires_grad
         return self
 
@@ -260,7 +264,7 @@ class Tensor(Handle):
         def keep(g):
             t = me()
             if t is not None:
-                t._grad = g if t._grad is None else t._grad + g
+                t._grad = writable(g) if t._grad is None else t._grad + g
         self._hook_table()["retain"] = keep
 
     @property
@@ -484,6 +488,11 @@ def empty(shape, dtype, device) -> Tensor:
     dt.noticed(dtype)
     nbytes = numel * dtype.itemsize
     return make(Storage(device, nbytes, device.alloc(nbytes)), shape, dtype, numel)
+
+
+def writable(grad):
+    """A gradient that programs get: with memory for each element, where one stands for several that a reduction took."""
+    return grad.contiguous() if grad.__class__ is Tensor and 0 in grad._strides and grad._numel > 1 else grad
 
 
 def edge(t):

@@ -2,19 +2,33 @@
 tensors of other layouts."""
 from __future__ import annotations
 
+from .config import config
 
-class layout(str):
+
+class _Name(str):
+    """A constant of the package, which shows the name that programs know the package by, as dtypes do."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return f"{config.spoken}.{self.rpartition('.')[2]}"
+
+    __str__ = __repr__
+
+    def __format__(self, spec):
+        return format(repr(self), spec)
+
+
+class layout(_Name):
     """How the elements of a tensor are stored: ``clnn.strided`` or one of the sparse ones."""
 
     __slots__ = ()
-    __repr__ = str.__str__
 
 
-class memory_format(str):
+class memory_format(_Name):
     """An order of dimensions in memory, as an argument of ``to``, ``contiguous`` and others."""
 
     __slots__ = ()
-    __repr__ = str.__str__
 
 
 strided, sparse_coo, sparse_csr, sparse_csc, jagged = (layout("clnn." + n) for n in ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "jagged"))

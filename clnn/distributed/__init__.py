@@ -52,6 +52,8 @@ class Backend(str):
     default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "gpu": NCCL, "xpu": XCCL, "mps": GLOO}
 
     def __new__(cls, name):
+        if not isinstance(name, str):
+            raise ValueError("Backend constructor parameter must be string-ish")
         return str.__new__(cls, name.lower())
 
 
@@ -122,7 +124,12 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     if size != 1:
         raise RuntimeError(f"distributed.init_process_group: clnn trains in one process, got world_size={size}; start the program once, without "
                            "torchrun, and use a larger batch or gradient accumulation instead")
-    _backend = str(backend or "gloo")
+    name = Backend(backend or "gloo")
+    for part in name.split(","):
+        kind = part.rpartition(":")[2]
+        if kind not in (*Backend.backend_list[1:], "fake"):
+            raise AssertionError(f"Unknown backend type {kind}")
+    _backend = str(name)
 
 
 def destroy_process_group(group=None):

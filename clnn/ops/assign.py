@@ -44,6 +44,8 @@ def resize_(self, *size, memory_format=None):
     shape = creation.as_size(size)
     if shape == self.shape:
         return self
+    if self._rg:
+        raise RuntimeError("cannot resize variables that require grad")
     old, new = self._numel, shape.numel()
     flat = self.detach().reshape(-1)
     if new > old:

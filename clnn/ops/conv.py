@@ -6,6 +6,7 @@ import functools
 import numpy as np
 
 from .._tensor.declare import composite, kernel
+from .._tensor.formats import keeps_format
 from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
 from .._tensor.tensor import Tensor, empty
@@ -32,6 +33,7 @@ def _zeros(shape, like):
                  weight=lambda g, input, weight, stride, padding, dilation, groups:
                  conv_weight_grad(g, input, tuple(weight.shape), stride, padding, dilation, groups),
                  bias=lambda g: g.sum((0, *range(2, g.ndim)))))
+@keeps_format(2)
 def convolution(input, weight, bias, stride, padding, dilation, groups):
     """``input`` (N, C, *spatial) with ``weight`` (O, C // groups, *kernel); all parameters as tuples, one entry per spatial dimension."""
     x, w = input.contiguous(), weight.contiguous()
@@ -53,6 +55,7 @@ convolution.op.grad_name = "ConvolutionBackward0"
                  weight=lambda g, input, weight, stride, padding, dilation, groups:
                  conv_weight_grad(input, g, tuple(weight.shape), stride, padding, dilation, groups),
                  bias=lambda g: g.sum((0, *range(2, g.ndim)))))
+@keeps_format(2)
 def conv_input_grad(input, weight, bias, shape, stride, padding, dilation, groups):
     """The gradient of a convolution's input of ``shape``; also the forward pass of a transposed convolution."""
     dy, w = input.contiguous(), weight.contiguous()

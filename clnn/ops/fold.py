@@ -9,7 +9,7 @@ from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ._scatter import width
 from .complexes import complex_
-from .views import owned
+from .views import arranged
 
 
 def _pair(value):
@@ -161,7 +161,7 @@ def pixel_shuffle(input, upscale_factor):
                            f"input.size(-3)={c} is not divisible by {r * r}")
     k = len(lead)
     parts = input.reshape(*lead, c // (r * r), r, r, h, w)
-    return owned(parts.permute(*range(k), k, k + 3, k + 1, k + 4, k + 2).reshape(*lead, c // (r * r), h * r, w * r), input)
+    return arranged(parts.permute(*range(k), k, k + 3, k + 1, k + 4, k + 2).reshape(*lead, c // (r * r), h * r, w * r), input)
 
 
 @composite("pixel_unshuffle", complex=True, method=False, samples=lambda: [((_numbers(2, 2, 6, 4), 2), {}), ((_numbers(1, 3, 6), 3), {})])
@@ -185,7 +185,7 @@ def pixel_unshuffle(input, downscale_factor):
         return input.clone()
     k = len(lead)
     parts = input.reshape(*lead, c, h // r, r, w // r, r)
-    return owned(parts.permute(*range(k), k, k + 2, k + 4, k + 1, k + 3).reshape(*lead, c * r * r, h // r, w // r), input)
+    return arranged(parts.permute(*range(k), k, k + 2, k + 4, k + 1, k + 3).reshape(*lead, c * r * r, h // r, w // r), input)
 
 
 @composite("channel_shuffle", complex=True, aliases=("native_channel_shuffle",), method=False, samples=lambda: [
@@ -203,4 +203,4 @@ def channel_shuffle(input, groups):
     c = input.shape[1]
     if c % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
-    return owned(input.reshape(input.shape[0], groups, c // groups, *input.shape[2:]).transpose(1, 2).reshape(input.shape), input)
+    return arranged(input.reshape(input.shape[0], groups, c // groups, *input.shape[2:]).transpose(1, 2).reshape(input.shape), input)

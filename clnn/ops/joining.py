@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from .._tensor import tape
+from .._tensor import formats, tape
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import broadcast, run
 from .._tensor.grad_mode import state
@@ -124,6 +124,13 @@ def _cat_grad(g, dim, sizes, needs):
 
 @kernel("_cat", complex=True, method=False, repeat="ready", variadic=True, vjp=dict(tensors=_cat_grad))
 def _cat(tensors, dim, sizes, dtype):
+    format = formats.suggested(tensors[0])
+    if format is not None and all([formats.suggested(t) is format for t in tensors[1:]]):
+        return formats.inside(format, tensors, dim, lambda views, d: _joined(views, d, sizes, dtype))
+    return _joined(tensors, dim, sizes, dtype)
+
+
+def _joined(tensors, dim, sizes, dtype):
     first = tensors[0]
     shape = Size((*first.shape[:dim], sum(sizes), *first.shape[dim + 1:]))
     out = empty(shape, dtype, first._storage.device)

@@ -89,13 +89,24 @@ def _mats(rng_shapes):
     return make
 
 
+def _right_grad(by, g, input, mat2):
+    """The gradient of ``mat2``, which lies in memory like it: the weight in ``x @ w.t()`` gets one in rows."""
+    columns = mat2._strides == (1, mat2.shape[0]) and 1 not in mat2.shape
+    return by(g.mT, input).mT if columns else by(input.mT, g)
+
+
 @functools.partial(repeated, mode="whole")
 def _mm_grads(g, input, mat2, needs):
+    return product(g, mat2.mT) if needs[0] else None, _right_grad(product, g, input, mat2) if needs[1] else None
+
+
+@functools.partial(repeated, mode="whole")
+def _bmm_grads(g, input, mat2, needs):
     return product(g, mat2.mT) if needs[0] else None, product(input.mT, g) if needs[1] else None
 
 
 @kernel("mm", complex=True, autocast="low", repeat=True, together=_mm_grads, numpy=np.matmul, samples=_mats([((3, 4), (4, 5)), ((1, 7), (7, 1)), ((33, 17), (17, 65))]),
-        vjp=dict(input=lambda g, mat2: mm(g, mat2.t()), mat2=lambda g, input: mm(input.t(), g)),
+        vjp=dict(input=lambda g, mat2: mm(g, mat2.t()), mat2=lambda g, input, mat2: _right_grad(mm, g, input, mat2)),
         errors=[((np.ones((2, 3), "f"), np.ones((4, 5), "f")), {}, RuntimeError, "mm: inner sizes differ; got a.shape=(2, 3), b.shape=(4, 5)")])
 def mm(input, mat2):
     """Product of two matrices: ``(M, K) @ (K, N) -> (M, N)``."""
@@ -108,7 +119,7 @@ def mm(input, mat2):
     return product(input, mat2)
 
 
-@kernel("_bmm", complex=True, method=False, autocast="low", repeat=True, together=_mm_grads,
+@kernel("_bmm", complex=True, method=False, autocast="low", repeat=True, together=_bmm_grads,
         vjp=dict(input=lambda g, mat2: _bmm(g, mat2.transpose(-2, -1)), mat2=lambda g, input: _bmm(input.transpose(-2, -1), g)))
 def _bmm(input, mat2):
     return product(input, mat2)

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.dispatch import run
+from .._tensor.formats import keeps_format, suggested
 from .._tensor.grad_mode import state
 from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty, make_view, write
@@ -215,7 +216,7 @@ def _batch_norm(input, weight, bias, running, eps):
         write(running[0], new[0])
         write(running[1], new[1])
     one = 1.0 if weight is None else _channels(weight, rank)
-    return _affine(x, _channels(mean, rank), _channels(rstd, rank), one, 0.0 if bias is None else _channels(bias, rank)), mean, rstd
+    return _affine(input if suggested(input) else x, _channels(mean, rank), _channels(rstd, rank), one, 0.0 if bias is None else _channels(bias, rank)), mean, rstd
 
 
 @repeated
@@ -384,6 +385,7 @@ def _group_decomposed(input, groups, weight, bias, eps):
 
 @kernel("_group_norm", method=False, outputs=("out", "mean", "rstd"), public=1, decompose=_group_decomposed, vjp={
     "input, weight, bias": lambda g, input, groups, weight, mean, rstd, needs: _group_backward(g, input, groups, weight, mean, rstd, needs)})
+@keeps_format(1)
 def _group_norm(input, groups, weight, bias, eps):
     batch, channels = input.shape[0], input.shape[1]
     x = input.contiguous()

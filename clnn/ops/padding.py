@@ -7,6 +7,7 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
+from .._tensor.formats import keeps_format
 from .._tensor.repeat import repeated
 from .._tensor.tensor import empty
 from ..core.shape import Size, contiguous_strides
@@ -33,6 +34,7 @@ def _inside(g, before, shape):
 
 
 @kernel("_constant_pad", complex=True, method=False, vjp=dict(input=lambda g, before, shape: _inside(g, before, shape)))
+@keeps_format(1)
 def _constant_pad(input, before, after, value, shape):
     """``input`` (of ``shape``) with non-negative numbers of constants before and after each dimension."""
     node, out_shape = input._storage.node, Size(b + s + a for b, s, a in zip(before, shape, after))
@@ -99,6 +101,7 @@ def constant_pad(input, pad, value=0):
 # -- the tensor's own values ----------------------------------------------------------------------------------------------------------------
 @kernel("_mode_pad", complex=True, method=False, repeat=True, vjp=dict(
     input=lambda g, mode, before, after, shape, rank: _mode_pad_backward(g, mode, before, after, shape, rank)))
+@keeps_format(1)
 def _mode_pad(input, mode, before, after, shape, rank):
     out_shape = Size(b + s + a for b, s, a in zip(before, shape, after))
     x, device = input.contiguous(), input._storage.device

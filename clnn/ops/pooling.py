@@ -10,12 +10,14 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
+from .._tensor.formats import keeps_format
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..graph.fuse import work_group
 from . import random as _random
 from ._conv_other import integer_avg_pool
 from .loss import require_float
+from .views import arranged
 
 _AXES = ("D", "H", "W")
 
@@ -142,6 +144,7 @@ def _launch(path, window, inputs, outputs, in_shape, out_shape, extra=(), backwa
 # -- max ----------------------------------------------------------------------------------------------------------------------------
 @kernel("_max_pool", method=False, repeat=True, outputs=("out", "at"), vjp=dict(
     input=lambda g, input, window, at: _max_pool_backward(_first(g), at, window, input.shape)))
+@keeps_format(1)
 def _max_pool(input, window, out_shape):
     device = input._storage.device
     out, at = empty(out_shape, input.dtype, device), empty(out_shape, dt.int32, device)
@@ -258,6 +261,7 @@ def _options(padded, divisor, backward):
 
 @kernel("_avg_pool", method=False, repeat=True, vjp=dict(
     input=lambda g, input, window, padded, divisor: _avg_pool_backward(g, window, padded, divisor, input.shape)))
+@keeps_format(1)
 def _avg_pool(input, window, out_shape, padded, divisor):
     out = empty(out_shape, input.dtype, input._storage.device)
     _launch("pooling/average", window, [input.contiguous()], [out], input.shape, out_shape, _options(padded, divisor, 0))
@@ -427,7 +431,7 @@ def _declare_unpool(nd):
         for o in out:
             volume *= o
         flat = input.new_zeros(lead + (volume,)).scatter(len(lead), indices.reshape(lead + (-1,)), input.reshape(lead + (-1,)))
-        return flat.reshape(lead + tuple(out))
+        return arranged(flat.reshape(lead + tuple(out)), input)
     body.__doc__ = f"Inverse of :func:`max_pool{nd}d`: each value goes to the place its index names, zeros elsewhere."
     return composite(f"max_unpool{nd}d", method=False, torch=f"nn.functional.max_unpool{nd}d")(body)
 

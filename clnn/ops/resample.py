@@ -12,6 +12,7 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
+from .._tensor.formats import keeps_format
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.warn import warn
@@ -148,6 +149,7 @@ def _smooth_table(kind, size, count, align, scale, f):
 
 # -- the operator -------------------------------------------------------------------------------------------------------------------
 @kernel("_resample", method=False, vjp=dict(input=lambda g, tables: _resample(g, tuple(t and t.turned() for t in tables))))
+@keeps_format(1)
 def _resample(input, tables):
     """``input`` with its last axes resampled by ``tables``, one per axis or None."""
     busy = [k for k, t in enumerate(tables) if t is not None]

@@ -10,7 +10,8 @@ from ..core import dtype as dt
 from ..graph.op import REGISTRY
 
 
-def _both(symbol, fn, inplace=None, reflected=True, commutes=False):
+def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned=""):
+    """``turned``: what the graph calls the operator with the number first."""
     @answers
     def forward(self, other):
         try:
@@ -28,7 +29,12 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False):
     @answers
     def backward(self, other):
         try:
-            return fn(self, other) if commutes else fn(other, self)     # self first: the graph shows the operands so
+            if not turned:
+                return fn(self, other) if commutes else fn(other, self)     # self first: the graph shows the operands so
+            r = fn(other, self)
+            if r.__class__ is Tensor and r._grad_fn is not None:
+                r._grad_fn.label = turned
+            return r
         except TypeError:
             got = late(backward, (self, other))
             if got is not NotImplemented:
@@ -59,7 +65,7 @@ def _install():
             return fn["sub"](a, b)                              # which says why not
         return _fast_sub(a, b)
     _both("add", _fast_add, "add_", commutes=True)
-    _both("sub", sub_checked, "sub_")
+    _both("sub", sub_checked, "sub_", turned="RsubBackward1")
     _both("mul", fn["mul"].fast, "mul_", commutes=True)
     _both("truediv", _fast_div, "div_")
     _both("floordiv", fn["floor_divide"].fast, "floor_divide_")

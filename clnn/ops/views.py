@@ -125,6 +125,12 @@ def owned(result, input):
     return result.clone() if result._storage is input._storage else result
 
 
+def arranged(result, input):
+    """``result`` on memory of its own, in the channels-last format that ``input`` has."""
+    format = formats.suggested(input)
+    return owned(result if format is None else result.contiguous(memory_format=format), input)
+
+
 _copy_contiguous.op.grad_name = "CloneBackward0"
 
 

@@ -68,14 +68,14 @@ class ConvertMixin:
     def to(self, *args, **kwargs):
         """Move the tree to a device and/or a floating dtype, in place: ``to(device, dtype)``, ``to(dtype)``, ``to(tensor)``.
 
-        Integer parameters and buffers change the device only. A ``memory_format`` is accepted; parameters stay in row-major order.
+        Integer parameters and buffers change the device only. A ``memory_format`` is that of images: tensors of other ranks keep theirs.
 
         Example::
 
             >>> nn.Linear(2, 1).to(clnn.float16).weight.dtype
             clnn.float16
         """
-        device, dtype, non_blocking, _ = _parse_to(*args, **kwargs)
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not isinstance(dtype, clnn.dtype):
             raise TypeError(f"to() received an invalid combination of arguments: dtype must be a clnn.dtype, not {type(dtype).__name__}")
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
@@ -83,8 +83,9 @@ class ConvertMixin:
 
         def convert(tensor):
             wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
-            try:                                                     # memory_format: kernels read weights in row-major order, and would copy others each time
-                return tensor.to(device=device, dtype=wanted, non_blocking=non_blocking)
+            arranged = {} if memory_format is None or tensor.dim() not in (4, 5) else {"memory_format": memory_format}
+            try:
+                return tensor.to(device=device, dtype=wanted, non_blocking=non_blocking, **arranged)
             except NotImplementedError as error:
                 if str(error).startswith("Cannot copy out of meta tensor"):
                     raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use clnn.nn.Module.to_empty() instead of "

@@ -6,6 +6,7 @@ from collections import OrderedDict, namedtuple
 import clnn
 from clnn.__future__ import _flags
 from clnn._tensor.tensor import Tensor
+from clnn.core.config import config
 from clnn.nn.parameter import Parameter, is_lazy
 from clnn.utils import swap_tensors
 
@@ -184,7 +185,7 @@ class StateMixin:
     def _load_one(self, name, value, key, given, assign, error_msgs):
         """Copy *given* into the parameter or buffer *value*, or put it in its place."""
         if not isinstance(given, Tensor):
-            error_msgs.append(f'While copying the parameter named "{key}", expected clnn.Tensor or Tensor-like object from '
+            error_msgs.append(f'While copying the parameter named "{key}", expected {config.spoken}.Tensor or Tensor-like object from '
                               f"checkpoint but received {type(given)}")
             return
         lazy = is_lazy(value)

@@ -2,6 +2,7 @@
 from types import FunctionType
 
 from clnn._tensor.tensor import Tensor
+from clnn.core.config import config
 from clnn.nn.parameter import Buffer, Parameter
 
 from . import _hooks
@@ -27,7 +28,8 @@ def _typename(value):
     if type(value).__name__ in ("Tensor", "Parameter") and isinstance(value, Tensor):
         return value.type()
     kind = type(value)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    root, dot, rest = kind.__module__.partition(".")
+    return kind.__qualname__ if root == "builtins" else f"{config.spoken if root == 'clnn' else root}{dot}{rest}.{kind.__qualname__}"
 
 
 def _addindent(s_, numSpaces=2):
@@ -120,7 +122,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (clnn Tensor or None required)")
+            raise TypeError(f"cannot assign '{_typename(tensor)}' object to buffer '{name}' ({config.spoken} Tensor or None required)")
         self._buffers[name] = _apply_registration_hooks(_hooks._global_buffer_registration_hooks, self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -136,7 +138,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
             self._parameters[name] = None
             return
         if not isinstance(param, Parameter):
-            raise TypeError(f"cannot assign '{_typename(param)}' object to parameter '{name}' (clnn.nn.Parameter or None required)")
+            raise TypeError(f"cannot assign '{_typename(param)}' object to parameter '{name}' ({config.spoken}.nn.Parameter or None required)")
         if param.grad_fn is not None:
             raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                              f"express '{name}' as a function of another Tensor, compute the value in the forward() method.")
@@ -222,7 +224,8 @@ class Module(HookMixin, StateMixin, ConvertMixin):
         """Assign to a table; a name that is registered already takes only its own kind or None."""
         if value is not None and not isinstance(value, kind):
             what = {"_parameters": "parameter", "_modules": "child module", "_buffers": "buffer"}[table]
-            raise TypeError(f"cannot assign '{_typename(value)}' as {what} '{name}' ({expected} or None expected)")
+            named = ", ".join(f"{config.spoken}.{name}" for name in expected.split())
+            raise TypeError(f"cannot assign '{_typename(value)}' as {what} '{name}' ({named} or None expected)")
         store(name, value)
 
     def __setattr__(self, name, value):
@@ -235,14 +238,14 @@ class Module(HookMixin, StateMixin, ConvertMixin):
             self._forget(name, "_parameters")
             self.register_parameter(name, value)
         elif params is not None and name in params:
-            self._set_registered("_parameters", name, value, Parameter, "clnn.nn.Parameter", self.register_parameter)
+            self._set_registered("_parameters", name, value, Parameter, "nn.Parameter", self.register_parameter)
         elif isinstance(value, Module):
             if modules is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, "_modules")
             modules[name] = _apply_registration_hooks(_hooks._global_module_registration_hooks, self, name, value)
         elif modules is not None and name in modules:
-            self._set_registered("_modules", name, value, Module, "clnn.nn.Module", modules.__setitem__)
+            self._set_registered("_modules", name, value, Module, "nn.Module", modules.__setitem__)
         elif isinstance(value, Tensor) and isinstance(value, Buffer):
             if buffers is None:
                 raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -250,7 +253,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
             self.register_buffer(name, value, value.persistent)
         elif buffers is not None and name in buffers:
             value_or_hooked = _apply_registration_hooks(_hooks._global_buffer_registration_hooks, self, name, value)
-            self._set_registered("_buffers", name, value_or_hooked, Tensor, "clnn.nn.Buffer, clnn.Tensor", buffers.__setitem__)
+            self._set_registered("_buffers", name, value_or_hooked, Tensor, "nn.Buffer Tensor", buffers.__setitem__)
         else:
             object.__setattr__(self, name, value)
 
