@@ -54,11 +54,16 @@ def _cosine(a, b=None):
     return fn
 
 
+def _blackman(n):
+    turn = 2 * np.pi * np.arange(n) / max(1, n - 1)
+    return 0.08 * np.cos(2 * turn) - 0.5 * np.cos(turn) + 0.42 if n > 1 else np.ones(n)     # in this order the ends are 0
+
+
 hann_window = _window("hann_window", _cosine(0.5), "Hann window: ``0.5 - 0.5 cos(2 pi n / N)``.", "[0.0000, 0.5000, 1.0000, 0.5000, 0.0000]")
 hamming_window = _window("hamming_window", _cosine(0.54, 0.46), "Hamming window: ``alpha - beta cos(2 pi n / N)``.", "[0.0800, 0.5400, 1.0000, 0.5400, 0.0800]")
 bartlett_window = _window("bartlett_window", np.bartlett, "Bartlett (triangular) window.", "[0.0000, 0.5000, 1.0000, 0.5000, 0.0000]")
-blackman_window = _window("blackman_window", np.blackman, "Blackman window: ``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``.",
-                          "[-1.3878e-17,  3.4000e-01,  1.0000e+00,  3.4000e-01, -1.3878e-17]")
+blackman_window = _window("blackman_window", _blackman, "Blackman window: ``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``.",
+                          "[0.0000, 0.3400, 1.0000, 0.3400, 0.0000]")
 kaiser_window = _window("kaiser_window", lambda n, beta=12.0: np.kaiser(n, beta), "Kaiser window ``I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta)``.",
                         "[5.2773e-05, 2.1567e-01, 1.0000e+00, 2.1567e-01, 5.2773e-05]")
 

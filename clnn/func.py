@@ -95,7 +95,7 @@ def _with_aux(result, has_aux, name):
     if not has_aux:
         return result, None
     if not (isinstance(result, tuple) and len(result) == 2):
-        raise RuntimeError(f"{name}: with has_aux=True the function returns a pair (output, aux), got {type(result).__name__}")
+        raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True")
     return result
 
 
@@ -104,15 +104,15 @@ def _pick(args, argnums, name):
     several = isinstance(argnums, tuple)
     numbers = argnums if several else (argnums,)
     if not numbers:
-        raise RuntimeError(f"{name}: argnums is empty; name at least one argument")
+        raise RuntimeError("argnums must be non-empty")
     for n in numbers:
         if not isinstance(n, int):
-            raise RuntimeError(f"{name}: argnums is an int or a tuple of ints, got {argnums!r}")
+            raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
         if not -len(args) <= n < len(args):
-            raise RuntimeError(f"{name}: argnums={argnums}, but the function got only {len(args)} positional arguments")
+            raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
     numbers = tuple(n % len(args) for n in numbers)
     if len(set(numbers)) < len(numbers):
-        raise RuntimeError(f"{name}: argnums={argnums} names an argument twice")
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
 
     def put(values):
         out = list(args)
@@ -157,10 +157,10 @@ def grad_and_value(func, argnums=0, has_aux=False):
             fresh, variables = _variables(picked, name)
             value, aux = _with_aux(func(*put(fresh), **kwargs), has_aux, name)
         if not isinstance(value, Tensor):
-            raise RuntimeError(f"{name}: the function returns a tensor, got {type(value).__name__}")
+            raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(value)}")
         if value.dim() != 0:
-            raise RuntimeError(f"{name}: the function returns a tensor with no dimensions, got shape {tuple(value.shape)}; reduce it, or use "
-                               "vjp or jacrev")
+            raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with {value.dim()} dims. Maybe you wanted to "
+                               "use the vjp or jacrev APIs instead?")
         linked = outer_grad and _outer([value], variables)
         flat = _gradients([value], variables, [clnn.ones_like(value)], linked, retain=linked or has_aux)
         gradient = tree_unflatten(flat, tree_flatten(picked)[1])

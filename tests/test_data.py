@@ -265,3 +265,21 @@ def test_loaders_of_a_programs_own():
     with pytest.warns(UserWarning, match="calling thread"):
         assert list(_MultiProcessingDataLoaderIter(Loader())) == [1, 2]
     assert isinstance(iter(DataLoader([1, 2])), _BaseDataLoaderIter)
+
+
+def test_refusals_read_as_in_pytorch():
+    torch = pytest.importorskip("torch")
+
+    def said(m):
+        u, found, three = m.utils.data, [], list(range(3))
+        calls = [lambda: u.random_split(three, [2, 2]), lambda: u.random_split(three, [1.5, -0.5]), lambda: u.DataLoader(three, num_workers=-1),
+                 lambda: u.DataLoader(three, timeout=-1), lambda: u.DataLoader(three, prefetch_factor=2), lambda: u.DataLoader(three, batch_size=0),
+                 lambda: u.BatchSampler(three, 2, 1), lambda: u.WeightedRandomSampler([1.0], 0), lambda: u.WeightedRandomSampler([1.0], 1, 2),
+                 lambda: u.WeightedRandomSampler([[1.0]], 1), lambda: u.RandomSampler(three, replacement=1), lambda: u.ConcatDataset([]),
+                 lambda: u.ConcatDataset([three])[-4], lambda: u.StackDataset(), lambda: u.StackDataset(three, a=three), lambda: u.Dataset()[0]]
+        for call in calls:
+            with pytest.raises(Exception) as caught:
+                call()
+            found.append((type(caught.value).__name__, str(caught.value)))
+        return found
+    assert said(clnn) == said(torch)

@@ -255,3 +255,9 @@ def test_constraints_lead_to_transforms():
     for kind, bounds in (("interval", (low, high)), ("greater_than", (low,)), ("less_than", (high,))):
         got, want = (m.biject_to(getattr(m.constraints, kind)(*map(lib.tensor, bounds)))(lib.tensor(x)).tolist() for m, lib in ((D, clnn), (T, torch)))
         assert got == pytest.approx(want, rel=1e-5)
+
+
+def test_transforms_to_a_half_line_print_as_in_pytorch():
+    for name in ("positive", "nonnegative", "unit_interval"):
+        ours, theirs = [repr(m.distributions.transform_to(getattr(m.distributions.constraints, name))) for m in (clnn, torch)]
+        assert ours == theirs

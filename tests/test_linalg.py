@@ -114,7 +114,7 @@ def texts(lib, m):
         for a in (many, many[1]):
             with pytest.raises(RuntimeError) as caught:
                 call(a)
-            found.append((isinstance(caught.value, lib.linalg.LinAlgError), str(caught.value)))
+            found.append((type(caught.value).__name__, isinstance(caught.value, lib.linalg.LinAlgError), str(caught.value)))
     return found
 
 

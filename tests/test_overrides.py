@@ -3,6 +3,7 @@ import copy
 import inspect
 import pickle
 
+import numpy as np
 import pytest
 
 import clnn
@@ -295,3 +296,33 @@ def test_attributes_may_be_replaced_as_a_whole():
         assert x.grad.tolist() == [2, 2, 2]
     finally:
         del clnn.Tensor.adopt, clnn.alias_of
+
+
+def test_symbols_have_pytorchs_names():
+    torch = pytest.importorskip("torch")
+
+    def told(m):
+        names = []
+
+        class Told(m.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                names.append(func.__name__)
+                return super().__torch_function__(func, types, args, kwargs)
+        x, n = m.ones(2).as_subclass(Told), m.ones(2, dtype=m.int64).as_subclass(Told)
+        results = [1 - x, x == x, x ** 2, 2 ** x, 2 / x, x // 2, 1 // x, ~n, x.type(m.float32)]
+        return names[:len(results)]
+    assert told(clnn) == told(torch)
+
+
+def test_helpers_of_a_module_are_no_functions_of_it():
+    """A mode is told of what a program calls, not of what that takes to do it."""
+    names = []
+
+    class Watch(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            names.append(resolve_name(func))
+            return func(*args, **(kwargs or {}))
+    with Watch():
+        float(clnn.from_numpy(np.ones(1, "float32")))
+    assert not [n for n in names if n and ".fft." in n]

@@ -216,3 +216,24 @@ def test_what_else_follows_from_a_place_in_the_stream_is_not_repeated():
         r.sizes, r.results, r.launches = [4], [], [(Launch(*args), None, [0])]
         return r
     assert repeat.alike(recipe(repeat.NUMBER, 5), recipe(repeat.NUMBER, 5)) and not repeat.alike(recipe(repeat.NUMBER, 5), recipe(repeat.NUMBER, 6))
+
+
+@pytest.mark.parametrize("name", ["scaled", "divided", "plus", "cat", "stack", "sum", "dropout", "relu"])
+def test_which_graphs_serve_twice(name):
+    """Without retain_graph a graph serves again only where PyTorch's does, in passes that are walked and in repeated ones."""
+    torch = pytest.importorskip("torch")
+
+    def again(m):
+        made = dict(scaled=lambda x: 2 * x, divided=lambda x: x / 2, plus=lambda x: x + 1, cat=lambda x: m.cat([x, x]), stack=lambda x: m.stack([x, x]),
+                    sum=lambda x: x.sum(), dropout=lambda x: m.nn.functional.dropout(x, 0.5), relu=lambda x: x.relu())[name]
+        found = []
+        for _ in range(4):
+            y = made(m.ones(3, requires_grad=True)).sum()
+            y.backward()
+            try:
+                y.backward()
+                found.append(True)
+            except RuntimeError as e:
+                found.append("a second time" not in str(e))
+        return found
+    assert again(clnn) == again(torch)

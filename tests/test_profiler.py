@@ -417,3 +417,14 @@ def test_earlier_work_is_not_counted():
         clnn.synchronize()
     assert waiting._storage.node is None and y.shape == (5,)
     assert sum(r.count for r in p.kernels()) == 1
+
+
+def test_the_older_profiler():
+    x = clnn.ones(3)
+    with clnn.autograd.profiler.profile(use_cpu=True) as watched:
+        clnn.dot(x, x).item()
+    with clnn.autograd.profiler.profile(False) as idle:
+        clnn.dot(x, x).item()
+    assert len(watched.key_averages()) > 0
+    with pytest.raises(RuntimeError, match="nothing was recorded"):
+        idle.key_averages()

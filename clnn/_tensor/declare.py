@@ -16,7 +16,7 @@ from ..graph.node import Expr
 from ..graph.op import REGISTRY, Op, register
 from . import tape
 from .autocast import cast_floats, with_autocast
-from .dispatch import attach, config
+from .dispatch import FREED, attach, config
 from .elementwise import binary, nary, taken_over, unary, unsupported
 from .explain import described
 from . import foreign
@@ -369,7 +369,8 @@ class ListNode(tape.Node):
         return self.label or self.op.grad_name
 
     def release(self):
-        self.kept, self.freed = None, True
+        if self.kept is not None:
+            self.kept, self.freed = None, True
 
     def traits(self):
         if self.freed or any([t._version != v for t, v in zip(self.kept or (), self.versions)]):
@@ -388,8 +389,7 @@ class ListNode(tape.Node):
 
     def apply(self, grads, needed):
         if self.freed:
-            raise RuntimeError("Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-                               "been freed). Specify retain_graph=True if you need to backward through the graph a second time.")
+            raise RuntimeError(FREED)
         rule = self.op.rules[0]
         args = [(grads[0] if self.op.public == 1 else tuple(grads)) if n == "g" else needed if n == "needs" else self.lookup(n)
                 for n in rule.names]

@@ -221,6 +221,10 @@ FREED = ("Trying to backward through the graph a second time (or directly access
          "backward through the graph a second time or if you need to access saved tensors after calling backward.")
 
 
+# Of these PyTorch keeps a number as a tensor, too. A composite of them is used up with them, which few programs see: they ask for retain_graph.
+_FACTORS = frozenset(("mul", "true_divide", "_dropout"))
+
+
 class OpNode(tape.Node):
     """The tape entry of one operator call: its values that the gradient rules name, with their versions."""
 
@@ -255,8 +259,8 @@ class OpNode(tape.Node):
         return self.lookup(what) if what in self.op.position or self.result is not None else None
 
     def release(self):
-        """Only an entry that kept tensors is used up by a backward pass."""
-        if self.keeps or self.result is not None:
+        """Only an entry that kept tensors is used up by a backward pass, or a factor, which PyTorch keeps as a tensor."""
+        if self.keeps or self.result is not None or self.op.name in _FACTORS:
             self.values = self.result = self.versions = None
             self.freed = True
 

@@ -34,8 +34,9 @@ def namespaces():
     from clnn import autograd, fft, linalg, special
     from clnn.nn import functional
     for owner in (clnn, functional, linalg, fft, special):
+        public = getattr(owner, "__all__", vars(owner))                 # else a module's helpers count as its functions
         names = {n: f for n, f in vars(owner).items() if type(f) is FunctionType and not n.startswith("_") and not is_setting(n)
-                 and (f.__module__ or "").startswith("clnn")}
+                 and n in public and (f.__module__ or "").startswith("clnn")}
         yield owner, names
     yield autograd, {"backward": autograd.backward, "grad": autograd.grad}
     yield Tensor, {n: f for n, f in vars(Tensor).items() if n not in FIXED and (not n.startswith("_") or n.startswith("__")) and _own(f)}

@@ -40,6 +40,9 @@ class Refused(NotBatched):
         self.args = (text,)
 
 
+Refused.__name__ = "RuntimeError"           # what a program that prints it expects
+
+
 class _Memory:
     """Stands for the storage of a batched tensor: it has a device, and nothing else to give."""
 

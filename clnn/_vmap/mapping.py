@@ -41,14 +41,14 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
         leaves, spec = tree_flatten(args)
-        dims, size = _in_dims(args, leaves, spec, in_dims)
+        dims, size = _in_dims(func, leaves, spec, in_dims)
         at_once = size if chunk_size is None else chunk_size
         parts, spec_out, places = [], None, None
         for start in range(0, size, at_once) if size else (0,):
             piece = [t if d is None or at_once >= size else t.narrow(d, start, min(at_once, size - start)) for t, d in zip(leaves, dims)]
             results, spec_out = _mapped(func, piece, dims, min(at_once, size - start), spec, kwargs, randomness)
-            places = _out_dims(out_dims, spec_out)
-            parts.append([_placed(r, place) for r, place in zip(results, places)])
+            places = _out_dims(func, out_dims, spec_out)
+            parts.append([_placed(r, place, func) for r, place in zip(results, places)])
         joined = parts[0] if len(parts) == 1 else [c[0] if place is None else clnn.cat(c, place) for c, place in zip(zip(*parts), places)]
         return tree_unflatten(joined, spec_out)
     return wrapper
@@ -61,7 +61,7 @@ def _mapped(func, leaves, dims, size, spec, kwargs, randomness):
         args = tree_unflatten([t if d is None else wrap(t.movedim(d, 0), number) for t, d in zip(leaves, dims)], spec)
         try:
             flat, spec_out = tree_flatten(func(*args, **kwargs))
-            results = [_result(t, number, size) for t in flat]
+            results = [_result(t, number, size, func) for t in flat]
         except NotBatched as refused:
             if isinstance(refused, Refused) or not size:
                 raise
@@ -76,19 +76,19 @@ def _mapped(func, leaves, dims, size, spec, kwargs, randomness):
     return results, spec_out
 
 
-def _result(t, number, size):
+def _result(t, number, size, func):
     if not isinstance(t, Tensor):
-        raise ValueError(f"vmap: the function must only return Tensors, got type {type(t).__name__}")
+        raise ValueError(f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(t)}. Did you mean to set out_dims= to None for output?")
     differs = getattr(t, "level", None) == number
     return stripped(t, number, size), differs
 
 
-def _placed(result, place):
+def _placed(result, place, func):
     t, differs = result
     if place is not None:
         return t.movedim(0, place)
     if differs:
-        raise ValueError("vmap: `out_dims` is None for an output that differs between the samples; give it a dimension")
+        raise ValueError(f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None")
     return t[0]
 
 
@@ -105,36 +105,47 @@ def _one_by_one(func, leaves, dims, size, spec, kwargs, randomness):
     return [(clnn.stack(list(column)), False) for column in zip(*[tree_flatten(r)[0] for r in results])], spec_out
 
 
-def _out_dims(out_dims, spec):
+def _out_dims(func, out_dims, spec):
     places = broadcast_prefix(out_dims, spec)
     if places is None:
-        raise ValueError(f"vmap: out_dims={out_dims} does not have the structure of the output")
+        raise ValueError(f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has "
+                         f"structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}.")
     return places
 
 
-def _in_dims(args, leaves, spec, in_dims):
+def _name(func):
+    return getattr(func, "__name__", None) or (f"functools.partial({_name(func.func)}, ...)" if isinstance(func, functools.partial) else repr(func))
+
+
+def _in_dims(func, leaves, spec, in_dims):
     """(dimension or None per leaf, batch size)."""
+    def refuse(text):
+        return ValueError(f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): {text}")
     if not isinstance(in_dims, (int, tuple, list)):
-        raise ValueError(f"vmap: in_dims is an int or a tuple with one entry per argument, got {type(in_dims).__name__}")
+        raise refuse(f"expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}.")
+    if not leaves:
+        raise ValueError(f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no "
+                         "inputs. The latter is unsupported.")
     dims = broadcast_prefix(tuple(in_dims) if isinstance(in_dims, list) else in_dims, spec)
     if dims is None:
-        raise ValueError(f"vmap: in_dims={in_dims} does not have the structure of the {len(args)} arguments")
-    size = None
-    for t, (n, d) in zip(leaves, enumerate(dims)):
+        raise refuse(f"in_dims is not compatible with the structure of `inputs`. in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}.")
+    for n, (t, d) in enumerate(zip(leaves, dims)):
         if d is None:
             continue
         if isinstance(d, bool) or not isinstance(d, int):
-            raise ValueError(f"vmap: in_dims holds ints and None, got {d!r}")
+            raise refuse(f"Got in_dim={d} for an input but in_dim must be either an integer dimension or None.")
         if not isinstance(t, Tensor):
             if isinstance(in_dims, int) and len(leaves) > 1:
                 dims[n] = None
                 continue
-            raise ValueError(f"vmap: in_dims says {d} for an argument that is no tensor but {type(t).__name__}; use None for it")
+            raise refuse(f"Got in_dim={d} for an input but the input is of type {type(t)}. We cannot vmap over non-Tensor arguments, please use None as the "
+                         "respective in_dim")
         if not -t.ndim <= d < t.ndim:
-            raise ValueError(f"vmap: in_dims says {d} for an argument with {t.ndim} dimensions")
-        if size is not None and t.shape[d] != size:
-            raise ValueError(f"vmap: the arguments have different sizes in the mapped dimension: {size} and {t.shape[d]}")
-        size = t.shape[d]
-    if size is None:
-        raise ValueError("vmap: no argument is mapped; in_dims is None for all of them")
-    return dims, size
+            raise refuse(f"Got in_dim={d} for some input, but that input is a Tensor of dimensionality {t.ndim} so expected in_dim to satisfy "
+                         f"-{t.ndim} <= in_dim < {t.ndim}.")
+    sizes = [t.shape[d] for t, d in zip(leaves, dims) if d is not None]
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if any(size != sizes[0] for size in sizes):
+        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
+    return dims, sizes[0]

@@ -85,7 +85,7 @@ class autocast:
         self.fast_dtype = as_dtype(dtype) or _defaults[self.device]
         self._cache_enabled = True if cache_enabled is None else cache_enabled
         if enabled and device_type == "cuda" and not _cuda_is_available():
-            warn("CUDA is not available. Disabling autocast.")
+            warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
             enabled = False
         if enabled and self.fast_dtype not in _LOW:
             warnings.warn(f"autocast: {self.fast_dtype} is not a 16-bit float dtype; autocast is disabled")

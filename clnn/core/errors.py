@@ -30,5 +30,8 @@ class IntegerDivisionError(RuntimeError, ZeroDivisionError):
     """A kernel divided an integer by zero; both of its bases catch it (PyTorch raises RuntimeError, Python ZeroDivisionError)."""
 
 
-class LinAlgError(RuntimeError):
+class _LinAlgError(RuntimeError):             # PyTorch's name, which tracebacks show
     """A matrix has no inverse or no factorisation of the kind asked for."""
+
+
+LinAlgError = _LinAlgError

@@ -61,8 +61,6 @@ def _exp(constraint):
 
 @_both(constraints.greater_than, constraints.greater_than_eq)
 def _above(constraint):
-    if _is(constraint.lower_bound, 0):
-        return transforms.ExpTransform()
     return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)])
 
 

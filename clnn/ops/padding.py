@@ -140,7 +140,7 @@ _mode_pad.op.grad_name = _NAMES["reflect"]
 
 def _check_mode(input, mode, before, after, rank):
     shape = input.shape
-    for d in range(len(shape) - rank, len(shape)):
+    for d in reversed(range(len(shape) - rank, len(shape))):
         pads = f"padding ({before[d]}, {after[d]}) at dimension {d} of input {list(shape)}"
         if mode == "reflect" and max(before[d], after[d]) >= shape[d]:
             raise RuntimeError(f"Argument #4: Padding size should be less than the corresponding input dimension, but got: {pads}")

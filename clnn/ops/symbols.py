@@ -10,6 +10,9 @@ from ..core import dtype as dt
 from ..graph.op import REGISTRY
 
 
+_NAMES = {"pow": ("pow", "__rpow__"), "truediv": ("div", "__rdiv__")}
+
+
 def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned=""):
     """``turned``: what the graph calls the operator with the number first."""
     @answers
@@ -42,6 +45,8 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned=""):
             if isinstance(other, np.ndarray) and other.dtype != object:
                 return fn(from_array(other, self._storage.device), self)
             return NotImplemented
+    names = _NAMES.get(symbol, (f"__{symbol}__", f"__r{symbol}__"))      # classes that take functions over know them by these
+    forward.__name__, backward.__name__ = names
     setattr(Tensor, f"__{symbol}__", forward)
     if reflected:
         setattr(Tensor, f"__r{symbol}__", backward)
@@ -50,7 +55,7 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned=""):
         setattr(Tensor, f"__i{symbol}__", lambda self, other: NotImplemented if other.__class__ is np.ndarray else method(self, other))
 
 
-def _invert(self):
+def __invert__(self):
     if self.dtype.differentiable:
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return REGISTRY["bitwise_not"].fn(self)
@@ -79,7 +84,7 @@ def _install():
     Tensor.__neg__ = lambda self: fn["neg"](self)
     Tensor.__pos__ = lambda self: self
     Tensor.__abs__ = lambda self: fn["abs"](self)
-    Tensor.__invert__ = _invert
+    Tensor.__invert__ = __invert__
     Tensor.__round__ = lambda self, n=0: fn["round"](self, decimals=n or 0)
     if "matmul" in fn:
         _both("matmul", fn["matmul"])

@@ -475,6 +475,7 @@ def type_(self, dtype=None, non_blocking=False):
     return self.to(device=place, dtype=getattr(dtype, "dtype", dtype))
 
 
+type_.__name__ = "type"
 Tensor.type = type_
 
 

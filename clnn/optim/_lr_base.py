@@ -110,12 +110,16 @@ class LRScheduler:
     def step(self, epoch=None):
         """Go to the next epoch, or to epoch `epoch`, and set the learning rates."""
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call them in the opposite order: `optimizer.step()` before "
-                          "`lr_scheduler.step()`, or the first value of the schedule is skipped.", UserWarning, stacklevel=2)
+            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them in the "
+                          "opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first "
+                          "value of the learning rate schedule. See more details at "
+                          "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate", UserWarning, stacklevel=2)
         self._step_count += 1
         if epoch is not None:
-            warnings.warn("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible; call "
-                          "`scheduler.step()` without it.", UserWarning, stacklevel=2)
+            warnings.warn("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+                          "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is used "
+                          "instead of the new chainable form, where available. Please open an issue if you are unable to replicate your use case: "
+                          "https://github.com/pytorch/pytorch/issues/new/choose.", UserWarning, stacklevel=2)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch=None):

@@ -15,15 +15,17 @@ class _Combined(LRScheduler):
     def _check(self, schedulers, optimizer):
         name = type(self).__name__
         if len(schedulers) < 1:
-            raise ValueError(f"{name} expects at least one scheduler, but got none")
+            raise ValueError(f"{name} expects at least one scheduler{' to be chained' * (name == 'ChainedScheduler')}, but got no scheduler.")
         optimizer = optimizer if optimizer is not None else getattr(schedulers[0], "optimizer", None)
         for i, s in enumerate(schedulers):
             if not hasattr(s, "optimizer"):
-                raise TypeError(f"{name}: the scheduler at index {i} should have `optimizer` as its attribute")
+                raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
             if isinstance(s, ReduceLROnPlateau):
-                raise ValueError(f"{name} does not support `ReduceLROnPlateau` (at index {i}), whose step needs a metric")
+                raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified when calling "
+                                 f"`step`, but got one at index {i} in the given schedulers sequence.")
             if s.optimizer is not optimizer:
-                raise ValueError(f"{name} expects all schedulers to belong to the same optimizer; the one at index {i} has another")
+                raise ValueError(f"{name} expects all schedulers to belong to the same optimizer, but got scheduler {type(s).__name__} at index {i} has "
+                                 f"{s.optimizer}, which is different from {type(optimizer).__name__}.")
         return optimizer
 
     def state_dict(self):
@@ -59,7 +61,8 @@ class SequentialLR(_Combined):
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         self._check(schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError(f"SequentialLR expects one milestone fewer than schedulers, got {len(milestones)} and {len(schedulers)}")
+            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points, but got "
+                             f"number of schedulers {len(schedulers)} and the number of milestones to be equal to {len(milestones)}")
         self._schedulers, self._milestones = schedulers, milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer

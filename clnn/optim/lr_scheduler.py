@@ -34,11 +34,11 @@ class _Lambdas(LRScheduler):
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
         if isinstance(lr_lambda, (list, tuple)):
             if len(lr_lambda) != len(optimizer.param_groups):
-                raise ValueError(f"{type(self).__name__}: expected {len(optimizer.param_groups)} lr_lambdas, got {len(lr_lambda)}")
+                raise ValueError(f"Expected {len(optimizer.param_groups)} lr_lambdas, but got {len(lr_lambda)}")
             self.lr_lambdas = list(lr_lambda)
         else:
             if not callable(lr_lambda):
-                raise TypeError(f"{type(self).__name__}: lr_lambda should be a function")
+                raise TypeError(f"lr_lambda should be a function, but got {type(lr_lambda).__name__}")
             self.lr_lambdas = [lr_lambda] * len(optimizer.param_groups)
         super().__init__(optimizer, last_epoch)
 

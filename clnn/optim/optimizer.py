@@ -263,9 +263,10 @@ class Optimizer:
     def _check_params(self, params):
         for p in params:
             if not isinstance(p, Tensor):
-                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
+                from clnn import typename
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {typename(p)}")
             if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
-                raise ValueError("can't optimize a non-leaf Tensor: pass the tensor it was computed from, or detach() it")
+                raise ValueError("can't optimize a non-leaf Tensor")
 
     # ---- checkpoints
     def _patch_step_function(self):

@@ -91,6 +91,10 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
     return handler
 
 
+def _never(step):
+    return ProfilerAction.NONE
+
+
 class profile:
     """Watch a program: which operator, kernel and module takes how long, on the host and on the device.
 
@@ -102,6 +106,7 @@ class profile:
         profile_memory: keep what each call allocates.
         with_stack: keep the Python source lines of each call.
         with_flops, with_modules: accepted; both are always known.
+        enabled, use_cuda, use_cpu, use_device: as PyTorch's older ``autograd.profiler.profile`` has them; False for the first watches nothing.
 
     Raises:
         RuntimeError: a second profile is started while one runs.
@@ -114,9 +119,11 @@ class profile:
         True
     """
 
-    def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False, with_stack=False,
+    def __init__(self, enabled=True, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False, with_stack=False,
                  with_flops=False, with_modules=False, experimental_config=None, execution_trace_observer=None, acc_events=False,
-                 use_cuda=None, custom_trace_id_callback=None):
+                 use_cuda=None, use_cpu=True, use_device=None, use_kineto=False, custom_trace_id_callback=None):
+        if not enabled:
+            schedule = _never
         self.activities = set(activities) if activities is not None else supported_activities()
         if use_cuda:
             self.activities.add(ProfilerActivity.GPU)

@@ -70,7 +70,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
         clnn.Size([2, 4])
     """
     if use_reentrant is None:
-        warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly; use_reentrant=False is taken, PyTorch may take True.")
+        warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is taken, PyTorch may take True.")
     if use_reentrant:
         if kwargs or context_fn is not None:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs) if kwargs else

@@ -183,14 +183,13 @@ def _collate(batch, stack, make, rules):
         return type(first)(*(_collate(column, stack, make, rules) for column in zip(*batch)))
     if isinstance(first, collections.abc.Sequence):
         return _collate_sequences(batch, first, stack, make, rules)
-    raise TypeError("default_collate: samples must hold tensors, NumPy arrays, numbers, dicts or lists; "
-                    f"found {type(first)}; give the DataLoader a collate_fn")
+    raise TypeError(f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(first)}")
 
 
 def _collate_sequences(batch, first, stack, make, rules):
     for sample in batch:
         if len(sample) != len(first):
-            raise RuntimeError(f"default_collate: samples of a batch differ in length: {len(first)} and {len(sample)}")
+            raise RuntimeError(f"each element in list of batch should be of equal size, got {len(first)} and {len(sample)}")
     columns = [_collate(column, stack, make, rules) for column in zip(*batch)]
     return columns if isinstance(first, tuple) else _rebuild(first, columns, list)
 

@@ -148,11 +148,14 @@ class DataLoader:
 
 def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, context):
     if num_workers < 0:
-        raise ValueError(f"DataLoader: num_workers should be non-negative, got {num_workers}; use 0 to read in the calling thread")
+        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
     if timeout < 0:
-        raise ValueError(f"DataLoader: timeout should be non-negative, got {timeout}")
-    if prefetch_factor is not None and (num_workers == 0 or prefetch_factor < 1):
-        raise ValueError("DataLoader: prefetch_factor must be positive and needs num_workers > 0")
+        raise ValueError("timeout option should be non-negative")
+    if prefetch_factor is not None and num_workers == 0:
+        raise ValueError("prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to enable multiprocessing, otherwise "
+                         "set prefetch_factor to None.")
+    if prefetch_factor is not None and prefetch_factor < 1:
+        raise ValueError("prefetch_factor option should be non-negative")
     if persistent_workers and num_workers == 0:
         raise ValueError("persistent_workers option needs num_workers > 0")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or num_workers
@@ -163,7 +166,7 @@ def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, co
     if context is None or context == "thread":
         return
     if num_workers == 0:
-        raise ValueError("multiprocessing_context can only be used with num_workers > 0")
+        raise ValueError(f"multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers={num_workers}")
     if _forks(context):
         raise ValueError(f"DataLoader: multiprocessing_context {context!r} is not supported, because a forked process hangs in some OpenCL "
                          "drivers; use 'spawn' (processes) or 'thread'")
@@ -178,9 +181,9 @@ def _check_stream(shuffle, sampler, batch_sampler):
     if shuffle:
         raise ValueError(f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}")
     if sampler is not None:
-        raise ValueError("DataLoader with IterableDataset: expected unspecified sampler option")
+        raise ValueError(f"DataLoader with IterableDataset: expected unspecified sampler option, but got sampler={sampler}")
     if batch_sampler is not None:
-        raise ValueError("DataLoader with IterableDataset: expected unspecified batch_sampler option")
+        raise ValueError(f"DataLoader with IterableDataset: expected unspecified batch_sampler option, but got batch_sampler={batch_sampler}")
 
 
 class _BaseDataLoaderIter:

@@ -23,7 +23,7 @@ class Dataset:
     """
 
     def __getitem__(self, index):
-        raise NotImplementedError(f"{type(self).__name__} has to define __getitem__")
+        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
     def __add__(self, other):
         return ConcatDataset([self, other])
@@ -95,7 +95,7 @@ class TensorDataset(Dataset):
             raise ValueError("TensorDataset: at least one tensor is needed")
         sizes = [t.shape[0] for t in tensors]
         if any(n != sizes[0] for n in sizes):
-            raise AssertionError(f"TensorDataset: the first sizes differ; got {[tuple(t.shape) for t in tensors]}")
+            raise AssertionError(f"Size mismatch between tensors: the first sizes of {[tuple(t.shape) for t in tensors]} differ")
         self.tensors = tensors
 
     def __getitem__(self, index):
@@ -142,14 +142,14 @@ class StackDataset(Dataset):
 
     def __init__(self, *args, **kwargs):
         if args and kwargs:
-            raise ValueError("StackDataset takes either positional datasets (tuple samples) or named ones (dict samples), not both")
+            raise ValueError("Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, but both types are given.")
         if not args and not kwargs:
-            raise ValueError("StackDataset needs at least one dataset")
+            raise ValueError("At least one dataset should be passed")
         self.datasets = kwargs or args
         parts = list(kwargs.values() if kwargs else args)
         self._length = len(parts[0])
         if any(len(d) != self._length for d in parts):
-            raise ValueError(f"StackDataset: the datasets differ in length: {[len(d) for d in parts]}")
+            raise ValueError(f"Size mismatch between datasets: {[len(d) for d in parts]}")
 
     def __getitem__(self, index):
         if isinstance(self.datasets, dict):
@@ -172,7 +172,7 @@ def _rows(dataset, indices):
     if callable(getattr(dataset, "__getitems__", None)):
         rows = dataset.__getitems__(indices)
         if len(rows) != len(indices):
-            raise ValueError(f"{type(dataset).__name__}.__getitems__ gave {len(rows)} samples for {len(indices)} indices")
+            raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(rows)}")
         return rows
     return [dataset[i] for i in indices]
 
@@ -192,7 +192,7 @@ class ConcatDataset(Dataset):
     def __init__(self, datasets):
         self.datasets = list(datasets)
         if not self.datasets:
-            raise AssertionError("ConcatDataset: datasets must not be an empty iterable")
+            raise AssertionError("datasets should not be an empty iterable")
         for d in self.datasets:
             if isinstance(d, IterableDataset):
                 raise AssertionError("ConcatDataset does not support IterableDataset; use ChainDataset")
@@ -204,7 +204,7 @@ class ConcatDataset(Dataset):
     def __getitem__(self, idx):
         if idx < 0:
             if -idx > len(self):
-                raise ValueError(f"index {idx} is out of range for {len(self)} samples")
+                raise ValueError("absolute value of index should not exceed dataset length")
             idx += len(self)
         part = bisect.bisect_right(self.cumulative_sizes, idx)
         start = self.cumulative_sizes[part - 1] if part else 0
@@ -294,16 +294,16 @@ def random_split(dataset, lengths, generator=None):
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for i, fraction in enumerate(lengths):
             if not 0 <= fraction <= 1:
-                raise ValueError(f"random_split: the fraction at index {i} is not between 0 and 1: {fraction}")
+                raise ValueError(f"Fraction at index {i} is not between 0 and 1")
         sizes = [math.floor(len(dataset) * fraction) for fraction in lengths]
         for i in range(len(dataset) - sum(sizes)):
             sizes[i % len(sizes)] += 1
         for i, size in enumerate(sizes):
             if size == 0:
-                warnings.warn(f"random_split: part {i} is empty")
+                warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.")
         lengths = sizes
     if sum(lengths) != len(dataset):
-        raise ValueError(f"random_split: the lengths {list(lengths)} do not sum to the length of the dataset, {len(dataset)}")
+        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     order = host_rng(generator).permutation(len(dataset)).tolist()
     ends = list(accumulate(lengths))
     return [Subset(dataset, order[end - size:end]) for end, size in zip(ends, lengths)]

@@ -84,7 +84,7 @@ class RandomSampler(Sampler):
         self._num_samples = num_samples
         self.generator = generator
         if not isinstance(replacement, bool):
-            raise TypeError(f"RandomSampler: replacement must be a bool, got {replacement!r}")
+            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
         if not isinstance(self.num_samples, int) or isinstance(self.num_samples, bool) or self.num_samples <= 0:
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples!r}")
 
@@ -151,13 +151,13 @@ class WeightedRandomSampler(Sampler):
 
     def __init__(self, weights, num_samples, replacement=True, generator=None):
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
-            raise ValueError(f"WeightedRandomSampler: num_samples must be a positive integer, got {num_samples!r}")
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
         if not isinstance(replacement, bool):
-            raise ValueError(f"WeightedRandomSampler: replacement must be a bool, got {replacement!r}")
+            raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
         weights = weights.tolist() if hasattr(weights, "tolist") else weights
         self.weights = np.asarray(list(weights), dtype=np.float64)
         if self.weights.ndim != 1:
-            raise ValueError(f"WeightedRandomSampler: weights must be a one-dimensional sequence, got shape {self.weights.shape}")
+            raise ValueError(f"weights should be a 1d sequence but given weights have shape {self.weights.shape}")
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
@@ -187,9 +187,9 @@ class BatchSampler(Sampler):
 
     def __init__(self, sampler, batch_size, drop_last):
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
-            raise ValueError(f"BatchSampler: batch_size must be a positive integer, got {batch_size!r}")
+            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
         if not isinstance(drop_last, bool):
-            raise ValueError(f"BatchSampler: drop_last must be a bool, got {drop_last!r}")
+            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last
