@@ -8,12 +8,12 @@ import contextlib
 import functools
 import json
 import os
-import platform
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from platform import machine
 
 from ..core.config import cache_dir, config
 from . import affinity, icd
@@ -310,7 +310,7 @@ def vector_registers(dev) -> int:
     """Bytes of all vector registers of a CPU: its own word where the system shows it, else what the driver says of one of them."""
     flags = host_flags()
     width = 64 if "avx512f" in flags else 32 if "avx2" in flags else 16 if flags else 4 * max(4, dev.native_vector_width_float)
-    return width * (32 if width == 64 or platform.machine().lower() in ("aarch64", "arm64") else 16)
+    return width * (32 if width == 64 or machine().lower() in ("aarch64", "arm64") else 16)
 
 
 @functools.cache
