@@ -255,16 +255,17 @@ def _gemv_mode(p) -> str:
     return "cols" if p.M == 1 and across == 1 and p.N >= _GEMV_COLUMNS else ""
 
 
-# Rows, vectors, relative cost of an element: what fits 32 registers of 64 bytes, and 16 of 32 (each vector beside the tile counts there).
-_TILES = ((6, 4, 1.0), (8, 3, 1.03), (8, 2, 1.06), (12, 2, 1.08), (24, 1, 1.3))
-_SMALL_TILES = ((4, 3, 1.0), (6, 2, 1.02), (5, 2, 1.03), (4, 2, 1.06), (8, 1, 1.8))
+# Rows, vectors, relative cost of an element, by the bytes of vector registers that a tile needs (32 of 64 bytes, 16 of 32, 16 of 16).
+_TILES = {2048: ((6, 4, 1.0), (8, 3, 1.03), (8, 2, 1.06), (12, 2, 1.08), (24, 1, 1.3)),
+          512: ((4, 3, 1.0), (6, 2, 1.02), (5, 2, 1.03), (4, 2, 1.06), (8, 1, 1.8)),
+          0: ((3, 2, 1.0), (6, 1, 1.0), (4, 1, 1.06))}
 _ROWS = (1, 2, 3, 4, 5, 6, 8, 12, 24)
 
 
 def cpu_tile(device, M: int, N: int, W: int, direct: bool = False):
     """(MR, NV): the register tile that wastes least of an M x N result; direct tiles must fit into N."""
     best = None
-    for MR, NV, cost in _TILES if device.registers >= 2048 else _SMALL_TILES:
+    for MR, NV, cost in next(tiles for registers, tiles in _TILES.items() if registers <= device.registers):
         if direct and NV * W > N:
             continue
         rows = max(r for r in _ROWS if r <= min(MR, M))

@@ -31,6 +31,7 @@
 <%def name="multiply(MR, NV, V, ACC, a, b, step='', ahead=None, unroll=2)">
 ## unroll: steps per pass of the loop, which share counting and address sums. 4 pays in long runs, but costs time to build; 8 no longer fit
 ## the cache of decoded instructions. A tile of more sums than the registers hold is computed in parts, each with its own walk over the operands.
+## Intel's compiler misreads packed columns in local memory in a second walk over them: cpu_tile gives tiles that need no parts.
 <%
     parts = passes(MR, NV, V, ACC, DEV)
     walked = re.findall(r"(\w+) \+=", step) if len(parts) > 1 else []
