@@ -431,7 +431,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="replay", mode
 
     Args:
         model: a function, a Module, or None to use it as a decorator with arguments.
-        backend: a name of PyTorch's or a function: all mean the recorder. RuntimeError for a name that PyTorch does not know, and for such a ``mode``.
+        backend: a name of PyTorch's: all mean the recorder. Or a function that gets the traced graph (a ``clnn.fx.GraphModule`` of the tensors among the
+            arguments, which returns a tuple) and example inputs, and returns what runs in its place. RuntimeError for an unknown name or ``mode``.
         disable: return ``model`` unchanged. The other arguments are accepted for PyTorch's sake.
 
     Random numbers, learning rates and optimizer step counts advance at every replay as they would without. Calls are told apart by the shapes and
@@ -449,15 +450,17 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="replay", mode
     """
     _check_options(backend, mode, options)
     if model is None:
-        return functools.partial(compile, disable=disable)
+        return functools.partial(compile, backend=backend, disable=disable)
     if disable:
         return model
     from .nn import Module
-    if isinstance(model, Module):
-        return optimized_module()(model)
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
-    return Compiled(model)
+    kind = Compiled
+    if callable(backend):
+        from ._graph_backends import Backed
+        kind = functools.partial(Backed, backend=backend)
+    return optimized_module()(model, kind=kind) if isinstance(model, Module) else kind(model)
 
 
 class InvalidBackend(RuntimeError):
@@ -489,10 +492,10 @@ def optimized_module():
     class OptimizedModule(Module):
         """The module with a recorded forward pass."""
 
-        def __init__(self, module, dynamo_ctx=None):
+        def __init__(self, module, dynamo_ctx=None, kind=Compiled):
             super().__init__()
             self._orig_mod, self.dynamo_ctx = module, dynamo_ctx
-            object.__setattr__(self, "_compiled", Compiled(module))
+            object.__setattr__(self, "_compiled", kind(module))
 
         def forward(self, *args, **kwargs):
             return self._compiled(*args, **kwargs)

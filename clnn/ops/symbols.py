@@ -13,8 +13,9 @@ from ..graph.op import REGISTRY
 _NAMES = {"pow": ("pow", "__rpow__"), "truediv": ("div", "__rdiv__")}
 
 
-def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned=""):
-    """``turned``: what the graph calls the operator with the number first."""
+def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned="", number_first=None):
+    """``turned``: what the graph calls the operator with the number first; ``number_first``: what computes it then, given tensor and number."""
+    number_first = number_first or (fn if commutes else lambda self, other: fn(other, self))     # self first: the graph shows the operands so
     @answers
     def forward(self, other):
         try:
@@ -33,7 +34,7 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned=""):
     def backward(self, other):
         try:
             if not turned:
-                return fn(self, other) if commutes else fn(other, self)     # self first: the graph shows the operands so
+                return number_first(self, other)
             r = fn(other, self)
             if r.__class__ is Tensor and r._grad_fn is not None:
                 r._grad_fn.label = turned
@@ -72,7 +73,7 @@ def _install():
     _both("add", _fast_add, "add_", commutes=True)
     _both("sub", sub_checked, "sub_", turned="RsubBackward1")
     _both("mul", fn["mul"].fast, "mul_", commutes=True)
-    _both("truediv", _fast_div, "div_")
+    _both("truediv", _fast_div, "div_", number_first=lambda self, other: fn["reciprocal"](self) * other)      # rounded twice, as in PyTorch
     _both("floordiv", fn["floor_divide"].fast, "floor_divide_")
     _both("mod", fn["remainder"].fast, "remainder_")
     _both("pow", fn["pow"], "pow_")
