@@ -27,7 +27,7 @@ on_change(_plans.clear)
 
 def most_steps(device, nbytes: int) -> int:
     """Steps of K whose panel of ``nbytes`` per step fits local memory."""
-    return max(16, min(768, device.local_mem * 3 // 4 // nbytes // 16 * 16))
+    return max(16, min(768 if device.registers >= 2048 else 512, device.local_mem * 3 // 4 // nbytes // 16 * 16))
 
 
 def out_dtype(device, T, K):

@@ -257,7 +257,7 @@ def _gemv_mode(p) -> str:
 
 # Rows, vectors, relative cost of an element, by the bytes of vector registers that a tile needs (32 of 64 bytes, 16 of 32, 16 of 16).
 _TILES = {2048: ((6, 4, 1.0), (8, 3, 1.03), (8, 2, 1.06), (12, 2, 1.08), (24, 1, 1.3)),
-          512: ((4, 3, 1.0), (6, 2, 1.02), (5, 2, 1.03), (4, 2, 1.06), (8, 1, 1.8)),
+          512: ((4, 3, 1.0), (6, 2, 1.06), (5, 2, 1.08), (4, 2, 1.08), (8, 1, 1.8)),
           0: ((3, 2, 1.0), (6, 1, 1.0), (4, 1, 1.06))}
 _ROWS = (1, 2, 3, 4, 5, 6, 8, 12, 24)
 
@@ -306,9 +306,9 @@ def cpu_rows(M: int, panels: int, MR: int, units: int, pack_cost: float):
 
 
 def _most_steps(device, p, NV, rows=0) -> int:
-    """Steps of K whose packed panel (and rows of A) fit local memory, at most 768 (so that a panel stays in the second cache)."""
+    """Steps of K whose packed panel (and rows of A) fit local memory, at most 768 or 512 (so that a panel stays in the second cache)."""
     size = (NV * p.lanes + rows) * p.tc.acc_dtype.itemsize
-    return max(16, min(768, device.local_mem * (7 if rows else 6) // 8 // size // 16 * 16))
+    return max(16, min(768 if device.registers >= 2048 else 512, device.local_mem * (7 if rows else 6) // 8 // size // 16 * 16))
 
 
 def even_steps(K: int, most: int) -> int:
