@@ -146,6 +146,7 @@ def test_cases_of_unit_tests():
     import unittest
 
     from clnn.testing import _unit as ours
+    pytest.importorskip("expecttest")           # PyTorch's module imports it, but does not ask for it
     from torch.testing._internal import common_device_type, common_utils
 
     def outcome(lib, common, devices):
