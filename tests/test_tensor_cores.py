@@ -160,7 +160,7 @@ def test_small_products_and_other_devices_stay_plain(dev, monkeypatch):
 class Shape:
     """What a choice of blocks looks at."""
     name = flavour = vendor = "shape"
-    local_mem = 49152
+    local_mem, registers = 49152, 0
 
     def __init__(self, units, limit):
         self.compute_units, self.max_work_group = units, limit
