@@ -12,7 +12,7 @@ class MetaDevice:
     is_cpu = loops = False
     has_fp16 = has_fp64 = True
     compute_units = max_work_group = 1
-    local_mem, registers = 32768, 0
+    local_mem, registers, wide = 32768, 0, False
     max_alloc = global_mem = 1 << 62
     error_buffer, err_dirty, default_local, inline, waiting = None, False, 1, None, False
 

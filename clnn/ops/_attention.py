@@ -48,7 +48,7 @@ class Form:
 
     def rows(self, vectors):
         """Rows of a register tile; few queries (a step of generation has one) need no more than they are."""
-        rows = (_ROWS if self.device.registers >= 2048 else _FEW_REGISTERS)[vectors]
+        rows = (_ROWS if self.device.wide else _FEW_REGISTERS)[vectors]
         return min(rows, self.L) if self.L <= 5 else rows
 
     def queries(self, params, items):

@@ -27,7 +27,7 @@ on_change(_plans.clear)
 
 def most_steps(device, nbytes: int) -> int:
     """Steps of K whose panel of ``nbytes`` per step fits local memory."""
-    return max(16, min(768 if device.registers >= 2048 else 512, device.local_mem * 3 // 4 // nbytes // 16 * 16))
+    return max(16, min(768 if device.wide else 512, device.local_mem * 3 // 4 // nbytes // 16 * 16))
 
 
 def out_dtype(device, T, K):
@@ -98,7 +98,7 @@ class Taps:
 
     def _few(self, T, M, K, head, tail, common, plain):
         device = self.device
-        W, wide = device.lanes(T.acc), device.registers >= 2048
+        W, wide = device.lanes(T.acc), device.wide
         common["TC"] = out_dtype(device, T, self.steps)
         positions = head[2] // prod(head[3:6]) * head[6]
         MR = -(-M // -(-M // (8 if wide else 6)))
@@ -166,7 +166,7 @@ class Winograd:
         tiles = [-(-n // 2) for n in size[1:]]
         count = s.N * prod(tiles)
         # Few registers come with small second caches, too: smaller panels keep their transforms there.
-        W, MR, NV = (16, 6, 4) if device.registers >= 2048 else (8, 4, 3)
+        W, MR, NV = (16, 6, 4) if device.wide else (8, 4, 3)
         NR = NV * W
         slots = min(-(-count // NR), 2 * device.compute_units)
         blocks = max(1, min(-(-device.compute_units // (slots * s.groups)), M // 32))      # each transforms the inputs again

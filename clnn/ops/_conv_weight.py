@@ -72,7 +72,7 @@ class WinogradWeight:
         self.sides = [((pitch // 16, s.N, s.groups), _words16(s.N, channels, *size, *room, *before, pitch, s.groups), s.groups * s.N * prod(room) * pitch * 4)
                       for channels, size, room, before, pitch in ((s.Cg, s.I[1:], (2 * TH + 2, 2 * TW + 2), pads, pitch_x),
                                                                   (s.Og, s.Y[1:], (2 * TH, 2 * TW), (0, 0), pitch_y))]
-        MR = {2: 12, 3: 8, 4: 6}[NV] if device.registers >= 2048 else 8
+        MR = {2: 12, 3: 8, 4: 6}[NV] if device.wide else 8
         self.kernel = device.kernel("conv/winograd_gradient", NV=NV, MR=MR, TILES=64)
         self.gs = (panels, 1, s.groups * splits)
         self.scratch, self.nbytes = panels * s.groups * splits * 16 * 64 * (NV * 16 + 48) * 4, splits * s.groups * 16 * s.Og * pitch * 4
@@ -107,7 +107,7 @@ class TiledWeight:
         self.grid, where = _input_grid(device, T, s)
         M, size = s.Cg * s.taps, T.acc_dtype.itemsize
         self.table = _table(device, (np.arange(s.Cg)[:, None] * self.grid.CS + np.array(where)[None, :]).reshape(-1))
-        tiles = {1: 12, 2: 12, 3: 8, 4: 6} if device.registers >= 2048 else {1: 8, 2: 6, 3: 4}    # rows by vectors
+        tiles = {1: 12, 2: 12, 3: 8, 4: 6} if device.wide else {1: 8, 2: 6, 3: 4}    # rows by vectors
         NV = min(reversed(tiles), key=lambda n: -(-s.Og // (n * W)) * n * (1 if n > 2 else 1.03 if n > 1 else 1.2))
         MR = min(tiles[NV], M)
         if M <= 48:                                             # few rows: a tile that divides them

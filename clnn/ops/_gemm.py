@@ -308,7 +308,7 @@ def cpu_rows(M: int, panels: int, MR: int, units: int, pack_cost: float):
 def _most_steps(device, p, NV, rows=0) -> int:
     """Steps of K whose packed panel (and rows of A) fit local memory, at most 768 or 512 (so that a panel stays in the second cache)."""
     size = (NV * p.lanes + rows) * p.tc.acc_dtype.itemsize
-    return max(16, min(768 if device.registers >= 2048 else 512, device.local_mem * (7 if rows else 6) // 8 // size // 16 * 16))
+    return max(16, min(768 if device.wide else 512, device.local_mem * (7 if rows else 6) // 8 // size // 16 * 16))
 
 
 def even_steps(K: int, most: int) -> int:

@@ -175,7 +175,7 @@ def _whole(device, dtype, T, N, H):
 def _rows(device, N, NV):
     """(sequences per work-item, rows of a register tile): a share for each unit, of whole tiles where possible."""
     share = -(-N // max(device.compute_units, -(-N // 48)))
-    most = {1: 12, 2: 8, 3: 8}.get(NV, 6 if device.registers >= 2048 else 8)
+    most = {1: 12, 2: 8, 3: 8}.get(NV, 6 if device.wide else 8)
     return share, min((m for m in range(1, most + 1)), key=lambda m: -(-share // m) * (m + 1.5))
 
 

@@ -51,7 +51,7 @@ class Device:
         # Kernels whose work-items walk runs of elements by themselves: PoCL vectorises such loops, and they need no work-groups.
         self.loops = self.flavour == "pocl" or self.max_work_group < 64
         # The driver makes masked stores of guarded work-items, which take twice the time of plain ones where masks are no registers.
-        self.vectors = self.flavour == "intel-cpu" and self.registers < 2048
+        self.vectors = self.flavour == "intel-cpu" and not self.wide
         self.default_local = min(64 if self.flavour == "pocl" else 256, self.max_work_group)
         self.holds_back, self._enqueued = not self.is_cpu, 0       # GPU drivers may leave what is enqueued until they are flushed
         self.driver_caches = self.flavour == "pocl"                # it keeps what it built, so binaries need not be kept once more
@@ -286,9 +286,14 @@ class Device:
                     found = self._kernels[key] = program.Kernel(program.Program(self, source, name), name)
         return found
 
+    @property
+    def wide(self) -> bool:
+        """Whether there are 32 vector registers of 64 bytes, as with AVX-512."""
+        return self.registers >= 2048
+
     def lanes(self, ctype: str) -> int:
         """Elements of a compute type in the vectors that kernels for CPUs work with: 64 bytes where registers are so wide, else 32."""
-        return (16 if self.registers >= 2048 else 8) // (2 if ctype in ("double", "long") else 1)
+        return (16 if self.wide else 8) // (2 if ctype in ("double", "long") else 1)
 
     # ---- the error word -----------------------------------------------------------------------------------------------
 
