@@ -338,7 +338,7 @@ def _plan_cpu(device, p, chunk):
         return ("matmul/gemv", dict(W=W, P=matrix, MODE=mode, MR=p.M if mode == "cols" else 1), (-(-size // MB), 1, z), (1, 1, 1),
                 p.pack(MB, 0, chunk))
     if _use_dot(p):
-        DM = {"pocl": 2}.get(device.flavour, 4) if W >= 8 else 2
+        DM = 2 if p.acc in ("double", "long") else {"pocl": 2}.get(device.flavour, 4)
         DM = W // 2 if p.N <= 2 else 2 if p.M <= 2 else DM
         DN = W // DM
         MB = p.M
