@@ -1,8 +1,16 @@
 """Gradients of convolutions, for code that computes them by hand."""
 import clnn
 from clnn.nn import functional as F
+from clnn.ops import conv
 
 __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]
+
+
+def _direct(dims, stride, padding, dilation, groups, *tensors):
+    """The parameters of the gradient's operator, one entry per dimension; None where only the graph of the convolution composes it."""
+    if isinstance(padding, str) or any(t.is_complex() for t in tensors):
+        return None
+    return *(conv._per_dim(value, dims, what) for value, what in ((stride, "stride"), (padding, "padding"), (dilation, "dilation"))), groups
 
 
 def _further(*tensors):
@@ -12,6 +20,9 @@ def _further(*tensors):
 
 def _input_gradient(name, convolution, dims):
     def gradient(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+        direct = _direct(dims, stride, padding, dilation, groups, weight, grad_output)
+        if direct:
+            return conv.conv_input_grad(grad_output, weight, None, tuple(input_size), *direct)
         further = _further(weight, grad_output)
         with clnn.enable_grad():
             x = clnn.zeros(input_size, dtype=weight.dtype, device=weight.device, requires_grad=True)
@@ -34,6 +45,9 @@ def _input_gradient(name, convolution, dims):
 
 def _weight_gradient(name, convolution, dims):
     def gradient(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+        direct = _direct(dims, stride, padding, dilation, groups, input, grad_output)
+        if direct:
+            return conv.conv_weight_grad(grad_output, input, tuple(weight_size), *direct)
         further = _further(input, grad_output)
         with clnn.enable_grad():
             w = clnn.zeros(weight_size, dtype=input.dtype, device=input.device, requires_grad=True)
