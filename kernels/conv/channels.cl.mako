@@ -25,10 +25,16 @@ __kernel void conv_channels(IN(float, X), OUT(float, Y), const long16 d) {
             t${q} = vload16(0, src + at + min(${q}L, left) * size + p);
 % endfor
         } else {
-            float e[16];
+            float e[${W * W}];             /* a loop, as this serves the last pixels alone and would else be most of the code */
+            #pragma clang loop unroll(disable)
+            for (int q = 0; q < ${W}; q++)
+                #pragma clang loop unroll(disable)
+                for (int k = 0; k < ${W}; k++) {
+                    const long s = at + min((long)q, left) * size + p + k;
+                    e[q * ${W} + k] = s < end ? src[s] : 0;
+                }
 % for q in range(W):
-            for (int k = 0; k < 16; k++) { const long s = at + min(${q}L, left) * size + p + k; e[k] = s < end ? src[s] : 0; }
-            t${q} = vload16(0, e);
+            t${q} = vload16(${q}, e);
 % endfor
         }
         ${vec.transpose("float16", W, "t")}

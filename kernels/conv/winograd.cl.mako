@@ -6,7 +6,7 @@
 ## stride. scratch: per work-group 16 planes of C x NR (+ 16 spare) transformed inputs and 16 of MB x NR (+ 16) products; NR = NV * W.
 ## Geometry: global (slots, blocks of MB = d.sa rows, groups), local (1, 1, 1). A work-item takes every slots-th panel of NR tiles (2 x 2
 ## outputs each): it transforms the panel's input for all channels, forms 16 matrix products with the register tile of matmul/cpu while one
-## plane stays in cache, then transforms back. Runs of neighbouring tiles in one row of tiles are handled 16 at a time; a
+## plane stays in cache, then transforms back. Runs of neighbouring tiles in one row of tiles are handled W at a time; a
 ## store may overrun into the next run, which is written after it.
 ##
 ## Parameter  legal values
@@ -35,7 +35,7 @@ void conv_winograd(IN(float, U), IN(float, grid), OUT(float, Y), IN(float, bias)
         int runs = 0, at = 0;
         long tx = j0 % TW, ty = j0 / TW % TH, n = j0 / (TW * TH);
         while (at < ${NR} && j0 + at < tiles) {
-            const int run = (int)min(min(TW - tx, 16L), min((long)(${NR} - at), tiles - j0 - at));
+            const int run = (int)min(min(TW - tx, (long)${W}), min((long)(${NR} - at), tiles - j0 - at));
             from[runs] = (int)(n * P + 2 * ty * GW + 2 * tx);
             to[runs] = at;
             // outputs in a row of the run; negative where the tiles have one row only
@@ -50,18 +50,18 @@ void conv_winograd(IN(float, U), IN(float, grid), OUT(float, Y), IN(float, bias)
                 __global const float* p = G + c * CS + from[r];
                 __global float* v = vin + c * ${NR} + to[r];
 % for i in range(4):
-                float16 t${i}0, t${i}1, t${i}2, t${i}3;
+                ${V} t${i}0, t${i}1, t${i}2, t${i}3;
                 { __global const float* s = p + ${i} * GW;
-                  const float16 a = vload16(0, s), b = vload16(0, s + 16), e = vload16(0, s + 2), f = vload16(0, s + 18);
-                  const float16 d0 = (float16)(a.even, b.even), d1 = (float16)(a.odd, b.odd);
-                  const float16 d2 = (float16)(e.even, f.even), d3 = (float16)(e.odd, f.odd);
+                  const ${V} a = vload${W}(0, s), b = vload${W}(0, s + ${W}), e = vload${W}(0, s + 2), f = vload${W}(0, s + ${W + 2});
+                  const ${V} d0 = (${V})(a.even, b.even), d1 = (${V})(a.odd, b.odd);
+                  const ${V} d2 = (${V})(e.even, f.even), d3 = (${V})(e.odd, f.odd);
                   t${i}0 = d0 - d2; t${i}1 = d1 + d2; t${i}2 = d2 - d1; t${i}3 = d1 - d3; }
 % endfor
 % for j in range(4):
-                vstore16(t0${j} - t2${j}, 0, v + ${j} * in_plane);
-                vstore16(t1${j} + t2${j}, 0, v + ${4 + j} * in_plane);
-                vstore16(t2${j} - t1${j}, 0, v + ${8 + j} * in_plane);
-                vstore16(t1${j} - t3${j}, 0, v + ${12 + j} * in_plane);
+                vstore${W}(t0${j} - t2${j}, 0, v + ${j} * in_plane);
+                vstore${W}(t1${j} + t2${j}, 0, v + ${4 + j} * in_plane);
+                vstore${W}(t2${j} - t1${j}, 0, v + ${8 + j} * in_plane);
+                vstore${W}(t1${j} - t3${j}, 0, v + ${12 + j} * in_plane);
 % endfor
             }
         for (int t = 0; t < 16; t++)
@@ -84,24 +84,24 @@ void conv_winograd(IN(float, U), IN(float, grid), OUT(float, Y), IN(float, bias)
             for (int r = 0; r < runs; r++) {
                 __global const float* o = vout + (row - m_begin) * ${NR} + to[r];
 % for j in range(4):
-                float16 m0${j}, m1${j};
-                { const float16 q1 = vload16(0, o + ${4 + j} * out_plane), q2 = vload16(0, o + ${8 + j} * out_plane);
-                  m0${j} = vload16(0, o + ${j} * out_plane) + q1 + q2; m1${j} = q1 - q2 - vload16(0, o + ${12 + j} * out_plane); }
+                ${V} m0${j}, m1${j};
+                { const ${V} q1 = vload${W}(0, o + ${4 + j} * out_plane), q2 = vload${W}(0, o + ${8 + j} * out_plane);
+                  m0${j} = vload${W}(0, o + ${j} * out_plane) + q1 + q2; m1${j} = q1 - q2 - vload${W}(0, o + ${12 + j} * out_plane); }
 % endfor
                 const int n_out = abs(count[r]), rows = count[r] < 0 ? 1 : 2;
                 __global float* q = out + row * y.s2 + place[r];
 % for i in range(2):
                 if (${i} < rows) {
-                    float16 v = m${i}0 + m${i}1 + m${i}2, even, odd;
+                    ${V} v = m${i}0 + m${i}1 + m${i}2, even, odd;
                     ${finish()} even = v;
                     v = m${i}1 - m${i}2 - m${i}3;
                     ${finish()} odd = v;
-                    float16 lo, hi;
+                    ${V} lo, hi;
                     lo.even = even.lo; lo.odd = odd.lo; hi.even = even.hi; hi.odd = odd.hi;
-                    if (n_out == 32) { vstore16(lo, 0, q); vstore16(hi, 1, q); }
+                    if (n_out == ${2 * W}) { vstore${W}(lo, 0, q); vstore${W}(hi, 1, q); }
                     else {
-                        float e[32];
-                        vstore16(lo, 0, e); vstore16(hi, 1, e);
+                        float e[${2 * W}];
+                        vstore${W}(lo, 0, e); vstore${W}(hi, 1, e);
                         int x = 0;
                         for (; x + 4 <= n_out; x += 4) vstore4(vload4(0, e + x), 0, q + x);
                         for (; x < n_out; x++) q[x] = e[x];
@@ -117,6 +117,6 @@ void conv_winograd(IN(float, U), IN(float, grid), OUT(float, Y), IN(float, bias)
 v += bias[row];
 % endif
 % if EPI:
-v = ${EPI.replace("VT", "float16")};
+v = ${EPI.replace("VT", f"float{W}")};
 % endif
 </%def>
