@@ -8,24 +8,29 @@ import numpy as np
 import clnn
 
 from . import cases
-from .basics import NotApplicable, close, limits
+from .basics import NotApplicable, close, limits, two_parts
 
 SAMPLES = 2
 # What makes no sense for a tensor that stands for several samples, in PyTorch neither: results whose size or Python value depends on the data.
 BY_VALUE = frozenset("allclose argwhere equal masked_select nonzero nonzero_static unique unique_consecutive bincount histc histogram".split())
 
 
+@two_parts
 def batched(op):
     """Two samples of every argument at once, and of the last alone, against a loop; then the gradients, and two gradients at once."""
     row = cases.native_row(op)
     calls = [c for c in cases.calls(op, row)[:6] if c.arrays()]
-    compared = 0
+    found = []                                  # (result, what it shall be, name, scale of the limits)
     for call in calls[:1] + calls[-1:]:
         arrays = call.arrays()
         for chosen in {(True,) * len(arrays), (False,) * (len(arrays) - 1) + (True,)}:
-            compared += _compared(op, call, arrays, chosen)
-    if not compared:
+            found += _pairs(op, call, arrays, chosen)
+    if not found:
         raise NotApplicable("no call with tensors")
+    yield [t for got, want, *_ in found for t in (got, want)]
+    for got, want, what, scale in found:
+        assert got.dtype is want.dtype, f"{what}: dtype {got.dtype}, expected {want.dtype}"
+        close(cases.values(got.detach()), cases.values(want.detach()), *limits(op, got.dtype, scale), what)
 
 
 def _call(op, call, tensors):
@@ -45,7 +50,8 @@ def _backward(outs, inputs, scale=1.0):
     return clnn.autograd.grad(roots, inputs, [clnn.ones_like(o) * scale for o in roots], allow_unused=True, retain_graph=True)
 
 
-def _compared(op, call, arrays, chosen):
+def _pairs(op, call, arrays, chosen):
+    """What the samples give at once, next to what they give one by one."""
     singles = []
     for i in range(SAMPLES):
         tensors = [cases.to_tensor(_sample(a, i) if on else a, cases.is_float(a)) for a, on in zip(arrays, chosen)]
@@ -53,18 +59,14 @@ def _compared(op, call, arrays, chosen):
         singles.append((outs, _backward(outs, [t for t in tensors if t.requires_grad])))
     packed = [cases.to_tensor(np.stack([_sample(a, i) for i in range(SAMPLES)]) if on else a, cases.is_float(a)) for a, on in zip(arrays, chosen)]
     outs = clnn.vmap(lambda *ts: _call(op, call, ts), tuple(0 if on else None for on in chosen), randomness="different")(*packed)
-    for k, o in enumerate(outs):
-        for i in range(SAMPLES):
-            _same(op, o[i], singles[i][0][k], f"{op.name}{call} of sample {i}")
+    yield from ((o[i], singles[i][0][k], f"{op.name}{call} of sample {i}", 2) for k, o in enumerate(outs) for i in range(SAMPLES))
     floats = [on for a, on in zip(arrays, chosen) if cases.is_float(a)]
-    got = _backward(outs, [t for t in packed if t.requires_grad])
-    for j, (g, on) in enumerate(zip(got, floats)):
+    for j, (g, on) in enumerate(zip(_backward(outs, [t for t in packed if t.requires_grad]), floats)):
         for i in range(SAMPLES if on else 1):
             want = [s[1][j] for s in singles] if singles[0][1] else [None]
             if want[0] is not None and g is not None:
-                _same(op, g[i] if on else g, want[i] if on else sum(want), f"gradient of {op.name}{call}", 10)
-    _two_at_once(op, call, arrays, [g is not None for g in singles[0][1]])
-    return 1
+                yield g[i] if on else g, want[i] if on else sum(want), f"gradient of {op.name}{call}", 10
+    yield from _two_at_once(op, call, arrays, [g is not None for g in singles[0][1]])
 
 
 def _two_at_once(op, call, arrays, used):
@@ -77,10 +79,5 @@ def _two_at_once(op, call, arrays, used):
     want = _backward(outs, inputs)
     got = clnn.vmap(lambda s: tuple(_backward(outs, inputs, s)))(clnn.tensor([1.0, 2.0], dtype=inputs[0].dtype))
     for g, w in zip(got, want):
-        _same(op, g[0], w, f"first of two gradients of {op.name}{call}", 10)
-        _same(op, g[1], w * 2, f"second of two gradients of {op.name}{call}", 10)
-
-
-def _same(op, got, want, what, scale=2):
-    assert got.dtype is want.dtype, f"{what}: dtype {got.dtype}, expected {want.dtype}"
-    close(cases.values(got.detach()), cases.values(want.detach()), *limits(op, got.dtype, scale), what)
+        yield g[0], w, f"first of two gradients of {op.name}{call}", 10
+        yield g[1], w * 2, f"second of two gradients of {op.name}{call}", 10
