@@ -98,13 +98,14 @@ def test_samplers_and_options():
 def test_option_errors():
     data = tensors()
     for bad in (dict(sampler=[0], shuffle=True), dict(batch_sampler=[[0]], batch_size=2), dict(batch_size=None, drop_last=True),
-                dict(num_workers=-1), dict(timeout=-1), dict(prefetch_factor=2), dict(persistent_workers=True), dict(batch_size=0),
-                dict(num_workers=1, multiprocessing_context="fork")):
+                dict(num_workers=-1), dict(timeout=-1), dict(prefetch_factor=2), dict(persistent_workers=True), dict(batch_size=0)):
         with pytest.raises(ValueError):
             DataLoader(data, **bad)
     for bad in (dict(shuffle=True), dict(sampler=[0]), dict(batch_sampler=[[0]])):
         with pytest.raises(ValueError):
             DataLoader(Stream(), **bad)
+    with pytest.warns(UserWarning, match="worker threads"):
+        assert len(list(DataLoader(data, num_workers=1, multiprocessing_context="fork"))) == len(data)
     with pytest.raises(ValueError, match="should not be set"):
         DataLoader(data).batch_size = 3
     with pytest.raises(ValueError):
