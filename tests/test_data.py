@@ -284,3 +284,16 @@ def test_refusals_read_as_in_pytorch():
             found.append((type(caught.value).__name__, str(caught.value)))
         return found
     assert said(clnn) == said(torch)
+
+
+def test_batches_of_mixed_numbers():
+    torch = pytest.importorskip("torch")
+    for batch in ([1, 2.5], [1.5, 2], [True, 2], [1, True], [1, "a"], [1.0, "1"], [np.ones(2), np.ones(3)], [None], [1, np.float64(0.5)], [1, None]):
+        said = []
+        for t in (clnn, torch):
+            try:
+                got = t.utils.data.default_collate(batch)
+                said.append((str(got.dtype).rpartition(".")[2], got.tolist()))
+            except (TypeError, RuntimeError) as error:
+                said.append((type(error), str(error)))
+        assert said[0] == said[1], batch

@@ -161,14 +161,17 @@ def _stack_arrays(arrays):
 
 def _numbers(batch):
     """The array of a batch whose first sample is a number: floats are doubles, integers among which is a float are single, as in PyTorch."""
+    single = not isinstance(batch[0], float)
     for x in batch:
         if not isinstance(x, (int, float, np.generic)):
-            raise TypeError(f"must be real number, not {type(x).__name__}" if isinstance(batch[0], float) else f"new(): invalid data type '{type(x).__name__}'")
-    if isinstance(batch[0], float):
+            name = type(x).__name__
+            raise (TypeError(f"new(): invalid data type '{name}'") if single and isinstance(x, str) else
+                   RuntimeError(f"Could not infer dtype of {name}") if single else TypeError(f"must be real number, not {name}"))
+    if not single:
         return np.array(batch, dtype=np.float64)
     if any(isinstance(x, (float, np.floating)) for x in batch):
         from clnn import get_default_dtype
-        return np.array(batch, dtype=get_default_dtype().np)
+        return np.array(batch, dtype=np.float64 if any(isinstance(x, np.float64) for x in batch) else get_default_dtype().np)
     return np.array(batch, dtype=np.bool_ if all(isinstance(x, (bool, np.bool_)) for x in batch) else np.int64)
 
 
