@@ -23,6 +23,9 @@ _ELSEWHERE = {
     "utils.tensorboard.writer": "utils.tensorboard", "testing._comparison": "testing.compare",
     **dict.fromkeys(("testing._internal", *(f"testing._internal.common_{n}" for n in ("utils", "dtype", "device_type"))), "testing._unit"),
     "export.graph_signature": "export", "export.exported_program": "export", "export.dynamic_shapes": "export",
+    "distributed.algorithms._checkpoint.checkpoint_wrapper": "distributed.checkpoint_wrapper",
+    "_functorch.eager_transforms": "func", "_functorch.apis": "func", "_functorch.functional_call": "func", "_functorch.make_functional": "functorch",
+    "_vmap_internals": "func", "optim._multi_tensor": "optim",
     "_C._functorch": "_functorch", "_functorch.vmap": "_functorch", "utils.data._utils.pin_memory": "utils.data._pinning",
 }
 

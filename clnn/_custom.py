@@ -5,6 +5,7 @@ The module ``library`` registers them. The namespace ``aten`` holds clnn's own o
 from __future__ import annotations
 
 import ast
+import re
 from collections import namedtuple
 
 from ._tensor import foreign, override, wrapped
@@ -29,7 +30,7 @@ class FunctionSchema:
         name, opened, inner = head.partition("(")
         if not opened or ")" not in inner:
             raise RuntimeError(f"a schema looks like 'name(Tensor x, int n) -> Tensor', got {text!r}")
-        self.name, self.text = name.strip(), text.strip()
+        self.name, self.text = name.strip(), re.sub(r"(=-?\d+\.)0(?=[,)\s])", r"\1", text.strip())    # PyTorch writes 2.0 as "2."
         self.returns = [r for r in _split(returns.strip().removeprefix("(").removesuffix(")") if returns.strip().startswith("(") else returns)]
         self.arguments, by_name = [], False
         for part in _split(inner[:inner.rindex(")")]):
@@ -106,6 +107,7 @@ class OpOverload:
         self._qualname = f"{namespace}::{name}"
         self.kernels, self.off, self.fake, self.backward, self.setup_context, self.low = {}, set(), None, None, None, {}
         self.batched, self.rules = None, {}                     # the rule for vmap; those of classes with __torch_dispatch__
+        self.strict = False                                     # results may not alias arguments: for operators of custom_op
         self.__name__ = f"{name}.{self._overloadname}"
         self.__qualname__, self.__module__ = self.__name__, f"clnn.ops.{namespace}"
 
@@ -181,7 +183,7 @@ class OpOverload:
                 raise NotImplementedError(f"There was no fake impl registered for {self}: use register_fake to say what its results look like.")
             raise NotImplementedError(f"Could not run '{self._qualname}' with arguments from the '{what}' backend: no kernel is registered for it.")
         result = kernel(*args, **kwargs)
-        if "any" in self.kernels and not self._schema.is_mutable:
+        if self.strict and not self._schema.is_mutable:
             self._refuse_aliases(tensors, result)
         for seen in watchers:
             seen(self, args, kwargs, result)
@@ -192,7 +194,7 @@ class OpOverload:
         for t in tree_leaves(result):
             if isinstance(t, Tensor):
                 if id(t._storage) in seen and t._numel:
-                    place = getattr(self.kernels.get("any"), "__module__", None)
+                    place = getattr(next(iter(self.kernels.values()), None), "__module__", None)
                     raise RuntimeError(f"{self._opname} (with implementation in {place}): The output of this custom operator (1) must not also be an input to "
                                        "this custom operator and (2) may not alias any inputs to this custom operator or other returns. Return a clone() of it.")
                 seen.add(id(t._storage))

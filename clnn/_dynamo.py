@@ -5,7 +5,7 @@ import contextlib
 import sys
 import types
 
-from .compiler import allow_in_graph, assume_constant_result, disable, is_compiling, reset  # noqa: F401
+from .compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset, set_stance  # noqa: F401
 
 
 class _Config(types.ModuleType):
@@ -28,8 +28,11 @@ class _Config(types.ModuleType):
             vars(self).update(before)
 
 
-def _switches(name):
+def _switches(name, groups=""):
+    """A module of switches, with groups of further ones, as in ``config.triton.unique_kernel_names = True``."""
     module = sys.modules[f"{__package__}.{name}"] = _Config(f"{__package__}.{name}", "Switches that are accepted.")
+    for group in groups.split():
+        setattr(module, group, _Config(f"{module.__name__}.{group}"))
     return module
 
 
@@ -52,6 +55,16 @@ def explain(f, *extra_args, **extra_kwargs):
         f(*args, **kwargs)
         return types.SimpleNamespace(graph_count=1, graph_break_count=0, graphs=[], break_reasons=[], ops_per_graph=[], op_count=0, out_guards=[])
     return run(*extra_args, **extra_kwargs) if extra_args or extra_kwargs else run
+
+
+def optimize(backend="inductor", *, nopython=False, **options):
+    """The decorator that :func:`clnn.compile` with this backend is."""
+    from ._compile import compile
+    return compile(backend=backend)
+
+
+def graph_break(msg=""):
+    """Nothing: a recording holds what was launched, whatever the code between launches is."""
 
 
 def is_compile_supported(device_type) -> bool:

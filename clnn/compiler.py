@@ -116,8 +116,8 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def list_backends(exclude_tags=()):
-    """What ``clnn.compile`` calls its way of working."""
-    return ["replay"]
+    """Names that :func:`clnn.compile` takes: ``"replay"``, its way of working, and those that PyTorch lists, which stand for it."""
+    return ["cudagraphs", "inductor", "openxla", "replay", "tvm"]
 
 
 def set_default_backend(backend):

@@ -217,6 +217,7 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
         space, opname = _check_name(name)
         text = schema if schema is not None else infer_schema(fn, mutates_args=mutates_args)
         op = enter(OpOverload(space, FunctionSchema(f"{space}::{opname}{text[text.index('('):]}")))
+        op.strict = True
         made = CustomOpDef(op, fn)
         made.register_kernel(device_types, fn)
         return made

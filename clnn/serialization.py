@@ -123,6 +123,11 @@ def _load_zip(file, map_location, name, modules):
     return reader(file, map_location, name, modules).read()
 
 
+def default_restore_location(storage, location):
+    """For functions given as ``map_location``: where to put what was saved on ``location``, a name such as ``"cuda:0"``."""
+    return location
+
+
 def add_safe_globals(safe_globals):
     """Let :func:`load` make objects of these classes, and call these functions, where a file names them.
 

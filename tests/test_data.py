@@ -98,13 +98,14 @@ def test_samplers_and_options():
 def test_option_errors():
     data = tensors()
     for bad in (dict(sampler=[0], shuffle=True), dict(batch_sampler=[[0]], batch_size=2), dict(batch_size=None, drop_last=True),
-                dict(num_workers=-1), dict(timeout=-1), dict(prefetch_factor=2), dict(persistent_workers=True), dict(batch_size=0),
-                dict(num_workers=1, multiprocessing_context="fork")):
+                dict(num_workers=-1), dict(timeout=-1), dict(prefetch_factor=2), dict(persistent_workers=True), dict(batch_size=0)):
         with pytest.raises(ValueError):
             DataLoader(data, **bad)
     for bad in (dict(shuffle=True), dict(sampler=[0]), dict(batch_sampler=[[0]])):
         with pytest.raises(ValueError):
             DataLoader(Stream(), **bad)
+    with pytest.warns(UserWarning, match="worker threads"):
+        assert len(list(DataLoader(data, num_workers=1, multiprocessing_context="fork"))) == len(data)
     with pytest.raises(ValueError, match="should not be set"):
         DataLoader(data).batch_size = 3
     with pytest.raises(ValueError):
@@ -283,3 +284,16 @@ def test_refusals_read_as_in_pytorch():
             found.append((type(caught.value).__name__, str(caught.value)))
         return found
     assert said(clnn) == said(torch)
+
+
+def test_batches_of_mixed_numbers():
+    torch = pytest.importorskip("torch")
+    for batch in ([1, 2.5], [1.5, 2], [True, 2], [1, True], [1, "a"], [1.0, "1"], [np.ones(2), np.ones(3)], [None], [1, np.float64(0.5)], [1, None]):
+        said = []
+        for t in (clnn, torch):
+            try:
+                got = t.utils.data.default_collate(batch)
+                said.append((str(got.dtype).rpartition(".")[2], got.tolist()))
+            except (TypeError, RuntimeError) as error:
+                said.append((type(error), str(error)))
+        assert said[0] == said[1], batch

@@ -277,6 +277,11 @@ CALLS.update({
 
 IMPORTS = """
 from torch.utils.data.dataloader import T_co; from torch._dynamo.eval_frame import is_dynamo_supported; from torch.utils._triton import has_triton
+from torch import _VF; from torch._jit_internal import List, boolean_dispatch; from torch.nn.modules.rnn import apply_permutation; _VF.lstm, _VF.einsum
+from torch.nn.functional import _canonical_mask, _in_projection, _in_projection_packed; from torch.nn.init import _no_grad_normal_, _no_grad_uniform_
+from torch.optim.lr_scheduler import EPOCH_DEPRECATION_WARNING; from torch.serialization import default_restore_location; from torch._vmap_internals import vmap
+from torch.nn.parallel.scatter_gather import is_namedtuple; from torch.utils.checkpoint import check_backward_validity; from torch.optim import _multi_tensor
+import torch; torch._inductor.config.triton.unique_kernel_names = True; torch._dynamo.optimize("inductor")(abs); assert "inductor" in torch._dynamo.list_backends()
 from torch.cuda.amp.common import amp_definitely_not_available; from torch.cuda import _lazy_call; from torch.utils.checkpoint import detach_variable
 from torch._C._functorch import is_batchedtensor, get_unwrapped, _add_batch_dim, _remove_batch_dim; from torch._functorch.vmap import _maybe_remove_batch_dim
 from torch.nn.utils._named_member_accessor import swap_tensor; from torch.nn.parameter import _ParameterMeta; from torch.distributions.kl import _KL_REGISTRY

@@ -1,10 +1,12 @@
 """The GEMM and convolution families on raw buffers, every variant against NumPy: odd sizes, strides, dtypes, epilogues, GPU-style kernels."""
 import itertools
 import os
+import re
 
 import numpy as np
 import pytest
 
+import clnn
 from clnn._tensor import repeat
 from clnn.core import dtype as dt
 from clnn.ops import _conv, _conv_grid, _conv_weight, _gemm
@@ -358,3 +360,14 @@ def test_gpu_conv(gpu):
         convolve(gpu, dt.float32, *CONVS[case], bias=True, epilogue="relu")
     convolve(gpu, dt.float32, *DEPTHWISE["multiplier"])
     convolve(gpu, dt.bfloat16, *CONVS["groups, uneven"])
+
+
+def test_sizes_of_factors_that_do_not_fit_are_told_as_in_pytorch():
+    torch = pytest.importorskip("torch")
+    for a, b in (((3,), (4,)), ((2, 3), (4,)), ((3,), (4, 5)), ((2, 2, 3), (4, 5)), ((2, 2, 3), (4,)), ((3,), (2, 4, 5)), ((2, 1, 2, 3), (3, 4, 5))):
+        with pytest.raises(RuntimeError) as theirs:
+            torch.ones(a) @ torch.ones(b)
+        with pytest.raises(RuntimeError, match=re.escape(str(theirs.value))):
+            clnn.ones(a) @ clnn.ones(b)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        clnn.ones(2) @ 3

@@ -186,7 +186,7 @@ def test_sobol_engine():
 
 
 @pytest.mark.parametrize("name", ["clnn.quasirandom", "clnn.torch_version", "clnn.futures", "clnn.utils", "clnn.utils.flop_counter", "clnn.nn.parallel",
-                                  "clnn.__future__", "clnn._higher_order_ops", "clnn.compiler"])
+                                  "clnn.__future__", "clnn._higher_order_ops", "clnn.compiler", "clnn.distributed.checkpoint_wrapper"])
 def test_documentation(name):
     failed, tried = doctest.testmod(importlib.import_module(name), extraglobs={"clnn": clnn, "nn": nn})
     assert not failed and tried
@@ -197,3 +197,24 @@ def test_the_older_comparison_takes_numbers_and_other_dtypes():
     clnn.testing.assert_allclose(clnn.ones(2), clnn.ones(2, dtype=clnn.int64))
     with pytest.raises(AssertionError):
         clnn.testing.assert_allclose(clnn.tensor([1.0]), [1.001])
+
+
+def test_modules_that_are_computed_again_keep_their_names():
+    torch = pytest.importorskip("torch")
+
+    def said(t):
+        w = importlib.import_module(f"{t.__name__}.distributed.algorithms._checkpoint.checkpoint_wrapper")
+        net = t.nn.Sequential(t.nn.Linear(3, 2), t.nn.Sequential(t.nn.Tanh(), t.nn.Linear(2, 1)))
+        t.nn.utils.vector_to_parameters(t.arange(11.0) / 5, net.parameters())
+        w.apply_activation_checkpointing(net, check_fn=lambda m: isinstance(m, t.nn.Linear))
+        x = t.ones(4, 3, requires_grad=True)
+        net(x).sum().backward()
+        again = w.checkpoint_wrapper(t.nn.Linear(2, 2), checkpoint_impl=w.CheckpointImpl.REENTRANT)
+        again(input=t.ones(1, 2, requires_grad=True)).sum().backward()
+        return (list(net.state_dict()), [n for n, _ in net[0].named_parameters()], repr(net), repr(net.load_state_dict(net.state_dict())),
+                net[0].in_features, net[0].weight.grad.tolist(), x.grad.tolist(), again.weight.grad.tolist())
+
+    mine, theirs = said(clnn), said(torch)
+    assert mine[:5] == theirs[:5]
+    for a, b in zip(mine[5:], theirs[5:]):
+        clnn.testing.assert_close(clnn.tensor(a), clnn.tensor(b))

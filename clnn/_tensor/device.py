@@ -1,6 +1,7 @@
 """``clnn.device``: the name of a device, as PyTorch has it, and the meta device that computes shapes only."""
 from __future__ import annotations
 
+from ..core.errors import DeviceError
 from ..runtime import device as physical
 
 
@@ -127,7 +128,12 @@ class device:
             return NotImplemented
         if self.type != other.type:
             return False
-        return self.index == other.index or (self.type == "meta") or self.physical is other.physical
+        if self.index == other.index or self.type == "meta":
+            return True
+        try:
+            return self.physical is other.physical
+        except DeviceError:                             # names may be compared where there is no such device
+            return False
 
     def __hash__(self):
         return hash(self.type)

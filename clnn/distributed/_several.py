@@ -43,6 +43,7 @@ _PACKAGES = {               # module -> the names in it that need several proces
                                "broadcast reduce_scatter_tensor reduce_scatter_tensor_autograd wait_tensor",
     "algorithms": "",
     "algorithms.join": "",
+    "algorithms._checkpoint": "",
     "algorithms.ddp_comm_hooks": "",
     "algorithms.ddp_comm_hooks.default_hooks": "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook fp16_compress_wrapper",
     "algorithms.ddp_comm_hooks.powerSGD_hook": "PowerSGDState batched_powerSGD_hook powerSGD_hook",

@@ -61,3 +61,40 @@ globals().update(_IN_PLACE)
 
 __all__ = [_name for _name in (*_TABLE, *_RENAMED, *_IN_PLACE) if _name in globals()]
 del _name, _entry, _ops
+
+
+# -- steps of attention that copies of PyTorch's code call ------------------------------------------------------------------------------
+
+def _in_projection_packed(q, k, v, w, b=None):
+    """The three projections by one weight ``(3 * E, E)``: a single product where ``q``, ``k`` and ``v`` are the same tensor."""
+    size = q.shape[-1]
+    if q is k is v:
+        return linear(q, w, b).chunk(3, -1)                     # noqa: F821  (from the table)
+    wide = (size, 2 * size) if k is v else (size, size, size)
+    weights, biases = w.split(wide), [None] * len(wide) if b is None else b.split(wide)
+    if k is v:
+        return (linear(q, weights[0], biases[0]), *linear(k, weights[1], biases[1]).chunk(2, -1))      # noqa: F821
+    return tuple(linear(x, weight, bias) for x, weight, bias in zip((q, k, v), weights, biases))         # noqa: F821
+
+
+def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
+    """The three projections by weights of their own."""
+    return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)                               # noqa: F821
+
+
+def _none_or_dtype(input):
+    """The dtype of a tensor, None for None."""
+    return None if input is None else input.dtype
+
+
+def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
+    """A mask of bools as one of floats to add, -inf where it is True; AssertionError for masks of integers."""
+    if mask is None:
+        return None
+    if not mask.is_floating_point() and str(mask.dtype).rpartition(".")[2] != "bool":
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and mask.dtype != other_type:
+        _warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.")
+    if mask.is_floating_point():
+        return mask
+    return mask.new_zeros(mask.shape, dtype=target_type).masked_fill_(mask, float("-inf"))

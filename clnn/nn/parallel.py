@@ -90,6 +90,11 @@ def _places(devices):
     return found
 
 
+def is_namedtuple(obj) -> bool:
+    """Whether ``obj`` is of a class that ``collections.namedtuple`` made."""
+    return isinstance(obj, tuple) and hasattr(obj, "_asdict") and hasattr(obj, "_fields")
+
+
 def scatter(inputs, target_gpus, dim=0):
     """Tensors in chunks along ``dim``, one for each of the devices; other values go to each of them.
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 
@@ -27,6 +28,23 @@ def _check(name, a, b):
         raise RuntimeError(f"{name}: expected both operands to have the same dtype, but got: {a.dtype} != {b.dtype}")
     if a.dtype is dt.bool_:
         raise RuntimeError(f'"{name}" not implemented for {a.dtype}')
+
+
+def _inner_sizes(a, b):
+    """What PyTorch says of factors whose inner sizes differ: it names the operator that the product comes down to."""
+    if len(a) == len(b) == 1:
+        return (f"inconsistent tensor size, expected tensor [{a[0]}] and src [{b[0]}] to have the same number of elements, "
+                f"but got {a[0]} and {b[0]} elements respectively")
+    rows = math.prod(a[:-1])
+    if len(b) == 1:
+        return f"size mismatch, got input ({rows}), mat ({rows}x{a[-1]}), vec ({b[0]})"
+    if len(b) == 2:
+        return f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a[-1]} and {b[0]}x{b[1]})"
+    try:
+        stack = math.prod(broadcast_shapes(tuple(a[:-2]), tuple(b[:-2])))
+    except ValueError as exc:
+        return str(exc)
+    return f"Expected size for first two dimensions of batch2 tensor to be: [{stack}, {a[-1]}] but got: [{stack}, {b[-2]}]."
 
 
 def product(a, b, bias=None, alpha=1.0, epilogue="", out_dtype=None):
@@ -176,7 +194,7 @@ def matmul(input, other):
     if nb == 1:
         other = other.unsqueeze(1)
     if input.shape[-1] != other.shape[-2]:
-        raise RuntimeError(f"matmul: inner sizes differ; got a.shape={tuple(given[0])}, b.shape={tuple(given[1])}")
+        raise RuntimeError(f"matmul: inner sizes differ; got a.shape={tuple(given[0])}, b.shape={tuple(given[1])} ({_inner_sizes(*given)})")
     if other.ndim == 2:
         r = mm(input.flatten(0, -2), other).reshape(*input.shape[:-1], other.shape[-1]) if input.ndim > 2 else mm(input, other)
     else:

@@ -26,7 +26,7 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned="", n
                 return got
             if isinstance(other, np.ndarray) and other.dtype != object:
                 return fn(self, from_array(other, self._storage.device))
-            if isinstance(other, (Tensor, int, float, bool, complex)):
+            if isinstance(other, Tensor) or isinstance(other, (int, float, complex)) and symbol != "matmul":
                 raise
             return NotImplemented
 

@@ -11,6 +11,10 @@ from collections import Counter
 from clnn.optim._lr_base import LRScheduler
 from clnn.optim._schedules import ChainedScheduler, CyclicLR, OneCycleLR, ReduceLROnPlateau, SequentialLR
 
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use `scheduler.step()` to step the "
+    "scheduler. During the deprecation, if epoch is different from None, the closed form is used instead of the new chainable form, where available. "
+    "Please open an issue if you are unable to replicate your use case: https://github.com/pytorch/pytorch/issues/new/choose.")
 __all__ = ["LRScheduler", "LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "PolynomialLR",
            "CosineAnnealingLR", "SequentialLR", "ChainedScheduler", "ReduceLROnPlateau", "CyclicLR", "OneCycleLR",
            "CosineAnnealingWarmRestarts"]

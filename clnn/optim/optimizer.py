@@ -51,6 +51,9 @@ class StepCount(float):
         """The value as a Python float, as a 0-d tensor would give it."""
         return float(self)
 
+    def __repr__(self):
+        return f"tensor({int(self)}.)" if self.is_integer() else f"tensor({float(self):.4f})"
+
 
 def _register(hooks, hook, prepend=False):
     handle = RemovableHandle(hooks)

@@ -194,6 +194,12 @@ def detach_variable(inputs):
     return tuple(t.detach().requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t for t in inputs)
 
 
+def check_backward_validity(inputs):
+    """Warn where no input of a reentrant checkpoint asks for a gradient."""
+    if not any(t.requires_grad for t in inputs if isinstance(t, Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
 def _reentrant(function, args, preserve_rng_state):
     surroundings = _Surroundings(preserve_rng_state)
     with clnn.no_grad():

@@ -108,6 +108,21 @@ class ConvertMixin:
             device = "cuda"
         return self.to(device=f"cuda:{device}" if isinstance(device, int) else device)
 
+    def _elsewhere(self, kind, device):
+        return self.to(device=f"{kind}:{device}" if isinstance(device, int) else device or kind)
+
+    def xpu(self, device=None):
+        """Move the tree to an XPU, as PyTorch calls some GPUs; refused where there is none."""
+        return self._elsewhere("xpu", device)
+
+    def ipu(self, device=None):
+        """Move the tree to an IPU; refused, as OpenCL has none."""
+        return self._elsewhere("ipu", device)
+
+    def mtia(self, device=None):
+        """Move the tree to an MTIA; refused, as OpenCL has none."""
+        return self._elsewhere("mtia", device)
+
     def type(self, dst_type):
         """Cast all parameters and buffers to *dst_type*."""
         return self._apply(lambda t: t.type(dst_type))

@@ -11,7 +11,7 @@ import clnn
 from clnn.nn import functional as F
 from clnn.nn import init
 from clnn.nn.parameter import Parameter
-from clnn.nn.utils.rnn import PackedSequence
+from clnn.nn.utils.rnn import PackedSequence, apply_permutation  # noqa: F401
 
 from ..._tensor.grad_mode import state as autocast_state
 from ...ops.recurrent import _recurrent, cell

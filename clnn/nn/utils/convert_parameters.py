@@ -12,6 +12,14 @@ def _same_device(parameters):
     return parameters
 
 
+def _check_param_device(param, old_param_device):
+    """The number of the GPU that ``param`` is on, -1 for none; TypeError where this is not that of the parameters before."""
+    here = param.get_device() if param.is_cuda else -1
+    if old_param_device is not None and here != old_param_device:
+        raise TypeError("Found two parameters on different devices, this is currently not supported.")
+    return here
+
+
 def parameters_to_vector(parameters):
     """All elements of the parameters, one after the other.
 

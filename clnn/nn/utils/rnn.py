@@ -91,6 +91,11 @@ def invert_permutation(permutation):
     return clnn.empty_like(positions).index_copy(0, permutation, positions)
 
 
+def apply_permutation(tensor, permutation, dim=1):
+    """The slices of ``tensor`` along ``dim`` in another order."""
+    return tensor.index_select(dim, permutation)
+
+
 def _as_list(lengths):
     return [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
 

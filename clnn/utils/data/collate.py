@@ -34,7 +34,7 @@ def array_to_tensor(array):
 
 
 def _no_tensor(array):
-    raise TypeError(f"default_collate: arrays of dtype {array.dtype} cannot become tensors")
+    raise TypeError(default_collate_err_msg_format.format(array.dtype))
 
 
 def _is_array(x):
@@ -154,9 +154,25 @@ def _stack_arrays(arrays):
     first = arrays[0]
     for a in arrays:
         if a.shape != first.shape:
-            raise RuntimeError(f"default_collate: samples of a batch differ in shape: {first.shape} and {a.shape}; "
-                               "pad them or give the DataLoader a collate_fn")
+            at = next(i for i, other in enumerate(arrays) if other.shape != first.shape)
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and {list(a.shape)} at entry {at}")
     return np.stack(arrays)
+
+
+def _numbers(batch):
+    """The array of a batch whose first sample is a number: floats are doubles, integers among which is a float are single, as in PyTorch."""
+    single = not isinstance(batch[0], float)
+    for x in batch:
+        if not isinstance(x, (int, float, np.generic)):
+            name = type(x).__name__
+            raise (TypeError(f"new(): invalid data type '{name}'") if single and isinstance(x, str) else
+                   RuntimeError(f"Could not infer dtype of {name}") if single else TypeError(f"must be real number, not {name}"))
+    if not single:
+        return np.array(batch, dtype=np.float64)
+    if any(isinstance(x, (float, np.floating)) for x in batch):
+        from clnn import get_default_dtype
+        return np.array(batch, dtype=np.float64 if any(isinstance(x, np.float64) for x in batch) else get_default_dtype().np)
+    return np.array(batch, dtype=np.bool_ if all(isinstance(x, (bool, np.bool_)) for x in batch) else np.int64)
 
 
 def _collate(batch, stack, make, rules):
@@ -169,12 +185,10 @@ def _collate(batch, stack, make, rules):
         return stack(list(batch))
     if _is_array(first):
         if first.dtype.kind in "USO":
-            raise TypeError(f"default_collate: arrays of dtype {first.dtype} cannot become tensors; give the DataLoader a collate_fn")
+            raise TypeError(default_collate_err_msg_format.format(first.dtype))
         return make(_stack_arrays([np.asarray(x) for x in batch]))
-    if isinstance(first, float):
-        return make(np.array(batch, dtype=np.float64))
-    if isinstance(first, int):
-        return make(np.array(batch, dtype=np.bool_ if isinstance(first, bool) else np.int64))
+    if isinstance(first, (float, int)):
+        return make(_numbers(batch))
     if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, collections.abc.Mapping):
@@ -183,7 +197,7 @@ def _collate(batch, stack, make, rules):
         return type(first)(*(_collate(column, stack, make, rules) for column in zip(*batch)))
     if isinstance(first, collections.abc.Sequence):
         return _collate_sequences(batch, first, stack, make, rules)
-    raise TypeError(f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(first)}")
+    raise TypeError(default_collate_err_msg_format.format(type(first)))
 
 
 def _collate_sequences(batch, first, stack, make, rules):

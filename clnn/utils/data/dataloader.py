@@ -56,7 +56,7 @@ class DataLoader:
 
     Worker threads suit datasets that read files, decode images or use NumPy, which release Python's lock; they share the process
     and its device, and each gets a shallow copy of the dataset. Use "spawn" for datasets in pure Python or with state that threads
-    cannot share (say one open file). A forked worker would hang in some OpenCL drivers, so "fork" is refused.
+    cannot share (say one open file). A forked worker would hang in some OpenCL drivers, so "fork" gives worker threads, with a warning.
 
     Example::
 
@@ -77,7 +77,7 @@ class DataLoader:
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
         self.timeout, self.worker_init_fn, self.in_order = timeout, worker_init_fn, in_order
-        self.multiprocessing_context = multiprocessing_context
+        self.multiprocessing_context = None if _forks(multiprocessing_context) else multiprocessing_context
         self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
         if self._iterable:
             _check_stream(shuffle, sampler, batch_sampler)
@@ -168,8 +168,7 @@ def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, co
     if num_workers == 0:
         raise ValueError(f"multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers={num_workers}")
     if _forks(context):
-        raise ValueError(f"DataLoader: multiprocessing_context {context!r} is not supported, because a forked process hangs in some OpenCL "
-                         "drivers; use 'spawn' (processes) or 'thread'")
+        warnings.warn("DataLoader: forked worker processes hang in some OpenCL drivers; worker threads read the data instead", stacklevel=3)
 
 
 def _forks(context):
