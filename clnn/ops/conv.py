@@ -9,6 +9,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.formats import keeps_format
 from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
+from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size
@@ -123,8 +124,9 @@ def _check(name, input, weight, bias, n):
             raise TypeError(f"{name}(): argument '{what}' must be Tensor, not {type(t).__name__}")
     if weight.ndim != n + 2:
         raise RuntimeError(f"{name}: weight should have {n + 2} dimensions, got weight.shape={tuple(weight.shape)}")
-    if input.dtype is not weight.dtype and state.autocast is None:
-        raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) should be the same ({name})")
+    for t, what in ((weight, "weight"), (bias, "bias")):
+        if t is not None and t.dtype is not input.dtype and state.autocast is None:
+            raise RuntimeError(f"Input type ({spoken(input.dtype)}) and {what} type ({spoken(t.dtype)}) should be the same ({name})")
     if input._storage.device is not weight._storage.device:
         raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {input.device} and {weight.device}! "
                            f"({name})")

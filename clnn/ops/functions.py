@@ -70,7 +70,8 @@ _logit = _function("_logit", "log(input / (1.0f - input))", lambda g, input: g /
 
 # -- dtype kept -------------------------------------------------------------------------------------------------------------------
 neg = elementwise("neg", "input", "-input", complex="-input", aliases=("negative",), vjp=dict(input=lambda g: -g), numpy=np.negative,
-                  hint=". If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.", dtypes=tuple(d for d in dt.REAL if d is not dt.bool_))
+                  refusal="Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` "
+                          "operator instead.", dtypes=tuple(d for d in dt.REAL if d is not dt.bool_))
 positive = composite("positive", complex=True)(lambda input: input)
 abs = elementwise("abs", "input", dict(bool="input", int="(input < 0 ? -input : input)", float="fabs(input)"), complex=("c_abs(input)", "real"),
                   aliases=("absolute",), vjp=dict(input=lambda g, input: g * input.sgn()), numpy=np.abs)

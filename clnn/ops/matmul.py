@@ -7,6 +7,8 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.grad_mode import state
+from .._tensor.inplace import type_name
+from .._tensor.refusals import spoken
 from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
@@ -24,9 +26,18 @@ def _check(name, a, b):
     if a._storage.device is not b._storage.device:
         raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {a.device} and {b.device}! ({name})")
     if a.dtype is not b.dtype and state.autocast is None:           # autocast brings both to one dtype
-        raise RuntimeError(f"{name}: expected both operands to have the same dtype, but got: {a.dtype} != {b.dtype}")
+        raise RuntimeError(_unlike(name, a, b))
     if a.dtype is dt.bool_:
-        raise RuntimeError(f'"{name}" not implemented for {a.dtype}')
+        raise NotImplementedError(f'"{name}" not implemented for \'Bool\'')
+
+
+def _unlike(name, a, b):
+    """What PyTorch says of operands of two dtypes: the words of the product that would do the work."""
+    if name == "bmm" or name == "matmul" and len(b.shape) > 2:
+        return f"expected scalar type {type_name(a.dtype)} but found {type_name(b.dtype)} ({name})"
+    if name == "linear":
+        return f"mat1 and mat2 must have the same dtype, but got {type_name(a.dtype)} and {type_name(b.dtype)} (linear)"
+    return f"expected m1 and m2 to have the same dtype, but got: {spoken(a.dtype)} != {spoken(b.dtype)} ({name})"
 
 
 def product(a, b, bias=None, alpha=1.0, epilogue="", out_dtype=None):
@@ -219,7 +230,7 @@ def linear(input, weight, bias=None):
     Raises:
         RuntimeError: the feature sizes differ.
     """
-    _check("linear", input, weight)
+    _check("linear" if bias is not None else "mm", input, weight)
     if weight.ndim == 1:
         r = matmul(input, weight)
         return r if bias is None else r + bias
@@ -229,7 +240,7 @@ def linear(input, weight, bias=None):
                            f"({input._numel // max(1, input.shape[-1]) if input.shape else 1}x{input.shape[-1] if input.shape else 0} and "
                            f"{weight.shape[1]}x{weight.shape[0]}))")
     if bias is not None and bias.dtype is not weight.dtype and state.autocast is None:
-        raise RuntimeError(f"linear: weight and bias must have the same dtype, but got: {weight.dtype} != {bias.dtype}")
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(bias.dtype)} and {type_name(weight.dtype)} (bias and weight of linear)")
     if bias is not None and bias.shape and bias.shape[-1] not in (1, weight.shape[0]):
         raise RuntimeError(f"The expanded size of the tensor ({weight.shape[0]}) must match the existing size ({bias.shape[-1]}) at the last dimension "
                            f"(linear: weight.shape={tuple(weight.shape)}, bias.shape={tuple(bias.shape)})")

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise
 from .._tensor.dispatch import run
+from .._tensor.inplace import type_name
 from .._tensor.interop import from_array, item, read
 from .._tensor.repeat import repeated
 from .._tensor.return_types import named
@@ -407,7 +408,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     """Counts in ``bins`` equal bins from ``min`` to ``max`` inclusive (both 0: from the smallest to the greatest element); others are not
     counted."""
     if not input.dtype.is_floating_point:
-        raise NotImplementedError(f'"histogram_cpu" not implemented for {input.dtype}')
+        raise NotImplementedError(f'"histogram_cpu" not implemented for \'{type_name(input.dtype)}\'')
     if bins <= 0:
         raise RuntimeError("torch.histc(): bins must be > 0".replace("torch.", ""))
     low, high, x, count = float(min), float(max), input.detach().reshape(-1), _histogram
@@ -444,7 +445,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     """
     x, device = input.detach().reshape(-1), input._storage.device
     if not x.dtype.is_floating_point:
-        raise NotImplementedError(f'"histogram_cpu" not implemented for {x.dtype}')
+        raise NotImplementedError(f'"histogram_cpu" not implemented for \'{type_name(x.dtype)}\'')
     if isinstance(bins, Tensor):
         edges = bins
     else:
@@ -483,7 +484,10 @@ def one_hot(tensor, num_classes=-1):
     if num_classes == -1:
         if tensor._numel == 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        num_classes = bounds(tensor)[1] + 1
+        least, most = bounds(tensor)
+        if least < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        num_classes = most + 1
     if num_classes < 1:
         raise RuntimeError("Class values must be smaller than num_classes." if tensor._numel else "Can not infer total number of classes from empty tensor.")
     shape = (*tensor.shape, num_classes)

@@ -108,6 +108,10 @@ class ConvertMixin:
             device = "cuda"
         return self.to(device=f"cuda:{device}" if isinstance(device, int) else device)
 
+    def xpu(self, device=None):
+        """Move the tree to the GPU, as :meth:`cuda` does."""
+        return self.cuda(device)
+
     def type(self, dst_type):
         """Cast all parameters and buffers to *dst_type*."""
         return self._apply(lambda t: t.type(dst_type))
