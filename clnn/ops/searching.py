@@ -466,7 +466,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
 # ``place`` counts the classes: a division of IDX by their number would cost more than all the rest.
 _one_hot = elementwise("_one_hot", "input, place, classes", dict(bool="0", int="(place == input)", float="0"), method=False, inplace=False,
                        checked=dict(bool="0", int="(input < 0 || input >= classes)", float="0"),
-                       failure=(RuntimeError, "Class values must be non-negative and smaller than num_classes."))
+                       failure=(RuntimeError, "Class values must be smaller than num_classes."))
 
 
 @composite("one_hot", method=False, repeat="small", torch="nn.functional.one_hot", samples=lambda: [((np.array([[0, 2], [1, 1]]),), dict(num_classes=4))],
