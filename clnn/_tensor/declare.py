@@ -240,6 +240,8 @@ def _with_common_names(op, body, params, old=()):
 
 def with_list(args, kwargs):
     """``args`` and the sizes or dimensions that were given by name instead of one by one: ``flip(x, dims=(0, 1))``."""
+    if not args and "input" in kwargs:
+        args = (kwargs.pop("input"),)
     for name in ("dims", "size", "shape", "repeats"):
         if name in kwargs:
             args = (*args, kwargs.pop(name))
