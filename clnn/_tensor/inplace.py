@@ -272,9 +272,6 @@ def _has(given, storage):
     return False
 
 
-_C_NAMES = {dt.float32: "float", dt.float64: "double", dt.int32: "int", dt.int16: "short int", dt.int8: "signed char", dt.uint8: "unsigned char"}
-
-
 def set_out(out, result, inputs=()):
     """Deliver ``result`` into the tensor given as ``out=``: resized when the shape differs, never tracked. ``inputs``: what it was computed from."""
     if out is None:
@@ -282,7 +279,7 @@ def set_out(out, result, inputs=()):
     if isinstance(out, (tuple, list)):
         for o, r in zip(out, result):
             if r.dtype is dt.int64 is not o.dtype:
-                raise RuntimeError(f"Expected out tensor to have dtype long int, but got {_C_NAMES.get(o.dtype, o.dtype.name)} instead")
+                raise RuntimeError(f"Expected out tensor to have dtype long int, but got {dt.IN_C.get(o.dtype.name, o.dtype.name)} instead")
         return type(out)(set_out(o, r, inputs) for o, r in zip(out, result))
     if inputs:
         refuse_overlap(out, inputs)

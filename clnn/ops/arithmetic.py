@@ -30,6 +30,13 @@ def whole_factor(name, value, *operands, error=True):
     return bool(value)
 
 
+def lasting(r):
+    """``r``, a part of a composite that keeps nothing for backward in PyTorch: another pass may go through it."""
+    if isinstance(r, Tensor) and r._grad_fn is not None:
+        r._grad_fn.lasts = True
+    return r
+
+
 # -- sums and products ------------------------------------------------------------------------------------------------------------
 _add = elementwise("_add", "input, other", dict(bool="(input | other)", int="input + other", float="input + other"), complex="input + other", numpy=np.add,
                    vjp=dict(input=lambda g: g, other=lambda g: g), method=False, inplace=False)
@@ -43,7 +50,7 @@ _fast_add, _fast_sub = _add.fast, _sub.fast
 def add(input, other, *, alpha=1):
     """``input + alpha * other``, with broadcasting and type promotion."""
     if alpha != 1:
-        other = other * whole_factor("alpha", alpha, input, other)
+        other = lasting(other * whole_factor("alpha", alpha, input, other))
     return _fast_add(input, other)
 
 
@@ -57,7 +64,7 @@ def sub(input, other, *, alpha=1):
         raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
                            "use the `~` or `logical_not()` operator instead.")
     if alpha != 1:
-        other = other * whole_factor("alpha", alpha, input, other)
+        other = lasting(other * whole_factor("alpha", alpha, input, other))
     return _fast_sub(input, other)
 
 
@@ -207,7 +214,8 @@ def lerp(input, end, weight):
     for t, what in ((end, "end"), (weight, "weight")):
         if isinstance(t, Tensor) and t.dtype is not input.dtype and not (what == "weight" and not t.shape):
             raise RuntimeError(f"expected dtype {spoken(input.dtype)} for `{what}` but got dtype {spoken(t.dtype)}")
-    return _fast_add(input, (end - input) * weight)
+    step = (end - input) * weight
+    return _fast_add(input, step if isinstance(weight, Tensor) else lasting(step))
 
 
 # -- extremes ---------------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from .._tensor.declare import composite, elementwise
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..graph.op import REGISTRY
+from .arithmetic import lasting
 from .selection import where
 
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
@@ -117,7 +118,7 @@ def round(input, *, decimals=0):
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f'"round" with decimals not implemented for \'{dt.SPOKEN[input.dtype.name]}\'')
     scale = 10.0 ** decimals
-    return _round(input * scale) / scale
+    return lasting(_round(lasting(input * scale)) / scale)
 
 
 # -- two operands -------------------------------------------------------------------------------------------------------------------

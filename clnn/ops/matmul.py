@@ -18,7 +18,7 @@ from ..graph.node import Storage
 from ..graph.op import REGISTRY
 from . import creation
 from ._gemm import gemm
-from .arithmetic import whole_factor
+from .arithmetic import lasting, whole_factor
 
 
 def _check(name, a, b):
@@ -277,10 +277,10 @@ def mv(input, vec):
 
 def _combine(input, prod, beta, alpha, error=False):
     if alpha != 1:
-        prod = prod * whole_factor("alpha", alpha, input, prod, error=error)
+        prod = lasting(prod * whole_factor("alpha", alpha, input, prod, error=error))
     if beta == 0:
         return prod
-    return prod + (input if beta == 1 else input * whole_factor("beta", beta, input, prod, error=error))
+    return prod + (input if beta == 1 else lasting(input * whole_factor("beta", beta, input, prod, error=error)))
 
 
 @composite("addmm", repeat="ready small", complex=True, inplace=True)
