@@ -11,6 +11,7 @@ import numpy as np
 
 from ._tensor.device import resolve
 from ._tensor.inplace import set_out
+from ._tensor.inplace import type_name as _type_name
 from ._tensor.interop import from_array
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
@@ -46,7 +47,7 @@ def _number(input, name, to_complex):
 
 def _real(input, name):
     if input.dtype.is_complex:
-        raise RuntimeError(f"{name} expects a real input tensor, but got {input.dtype}")
+        raise RuntimeError(f"{name} expects a real input tensor, but got {_type_name(input.dtype)}")
     return _number(input, name, False)
 
 

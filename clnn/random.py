@@ -63,6 +63,20 @@ class Generator(rng.Stream):
         self.key, self.offset = _PACK.unpack(raw)
         return self
 
+    def get_offset(self):
+        """The position in the stream, of a generator of a GPU; PyTorch's of the processor have none."""
+        self._of_gpu()
+        return self.offset
+
+    def set_offset(self, offset):
+        """Go to a position that ``get_offset`` gave."""
+        self._of_gpu()
+        self.offset = int(offset)
+
+    def _of_gpu(self):
+        if self.device.type == "cpu":
+            raise RuntimeError("CPU Generator does not use offset")
+
     def clone_state(self):
         """Another generator in the same state."""
         other = Generator(self._device)

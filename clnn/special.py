@@ -131,98 +131,98 @@ def _recurrence(input, n, second, step):
 
 
 @_with_out
-def chebyshev_polynomial_t(input, n):
+def chebyshev_polynomial_t(x, n):
     """Chebyshev polynomial of the first kind: ``cos(n t)`` of ``x = cos t``.
 
     Example:
         >>> clnn.special.chebyshev_polynomial_t(clnn.tensor([0.0, 0.5]), 2)
         tensor([-1.0000, -0.5000])
     """
-    return _recurrence(input, n, lambda x: x, lambda x, k, a, b: 2 * x * a - b)
+    return _recurrence(x, n, lambda x: x, lambda x, k, a, b: 2 * x * a - b)
 
 
 @_with_out
-def chebyshev_polynomial_u(input, n):
+def chebyshev_polynomial_u(x, n):
     """Chebyshev polynomial of the second kind: ``sin((n + 1) t) / sin t`` of ``x = cos t``.
 
     Example:
         >>> clnn.special.chebyshev_polynomial_u(clnn.tensor([0.0, 0.5]), 2)
         tensor([-1.,  0.])
     """
-    return _recurrence(input, n, lambda x: 2 * x, lambda x, k, a, b: 2 * x * a - b)
+    return _recurrence(x, n, lambda x: 2 * x, lambda x, k, a, b: 2 * x * a - b)
 
 
 @_with_out
-def chebyshev_polynomial_v(input, n):
+def chebyshev_polynomial_v(x, n):
     """Chebyshev polynomial of the third kind: ``cos((n + 1/2) t) / cos(t / 2)`` of ``x = cos t``.
 
     Example:
         >>> clnn.special.chebyshev_polynomial_v(clnn.tensor([0.0, 0.5]), 2)
         tensor([-1., -1.])
     """
-    return _recurrence(input, n, lambda x: 2 * x - 1, lambda x, k, a, b: 2 * x * a - b)
+    return _recurrence(x, n, lambda x: 2 * x - 1, lambda x, k, a, b: 2 * x * a - b)
 
 
 @_with_out
-def chebyshev_polynomial_w(input, n):
+def chebyshev_polynomial_w(x, n):
     """Chebyshev polynomial of the fourth kind: ``sin((n + 1/2) t) / sin(t / 2)`` of ``x = cos t``.
 
     Example:
         >>> clnn.special.chebyshev_polynomial_w(clnn.tensor([0.0, 0.5]), 2)
         tensor([-1.,  1.])
     """
-    return _recurrence(input, n, lambda x: 2 * x + 1, lambda x, k, a, b: 2 * x * a - b)
+    return _recurrence(x, n, lambda x: 2 * x + 1, lambda x, k, a, b: 2 * x * a - b)
 
 
 @_with_out
-def hermite_polynomial_h(input, n):
+def hermite_polynomial_h(x, n):
     """Hermite polynomial of physics: ``(-1)^n exp(x^2)`` times the n-th derivative of ``exp(-x^2)``.
 
     Example:
         >>> clnn.special.hermite_polynomial_h(clnn.tensor([0.0, 0.5]), 2)
         tensor([-2., -1.])
     """
-    return _recurrence(input, n, lambda x: 2 * x, lambda x, k, a, b: 2 * x * a - 2 * k * b)
+    return _recurrence(x, n, lambda x: 2 * x, lambda x, k, a, b: 2 * x * a - 2 * k * b)
 
 
 @_with_out
-def hermite_polynomial_he(input, n):
+def hermite_polynomial_he(x, n):
     """Hermite polynomial of probability: ``(-1)^n exp(x^2 / 2)`` times the n-th derivative of ``exp(-x^2 / 2)``.
 
     Example:
         >>> clnn.special.hermite_polynomial_he(clnn.tensor([0.0, 0.5]), 2)
         tensor([-1.0000, -0.7500])
     """
-    return _recurrence(input, n, lambda x: x, lambda x, k, a, b: x * a - k * b)
+    return _recurrence(x, n, lambda x: x, lambda x, k, a, b: x * a - k * b)
 
 
 @_with_out
-def laguerre_polynomial_l(input, n):
+def laguerre_polynomial_l(x, n):
     """Laguerre polynomial: ``exp(x) / n!`` times the n-th derivative of ``exp(-x) x^n``.
 
     Example:
         >>> clnn.special.laguerre_polynomial_l(clnn.tensor([0.0, 0.5]), 2)
         tensor([1.0000, 0.1250])
     """
-    return _recurrence(input, n, lambda x: 1 - x, lambda x, k, a, b: ((2 * k + 1 - x) * a - k * b) / (k + 1))
+    return _recurrence(x, n, lambda x: 1 - x, lambda x, k, a, b: ((2 * k + 1 - x) * a - k * b) / (k + 1))
 
 
 @_with_out
-def legendre_polynomial_p(input, n):
+def legendre_polynomial_p(x, n):
     """Legendre polynomial: ``1 / (2^n n!)`` times the n-th derivative of ``(x^2 - 1)^n``.
 
     Example:
         >>> clnn.special.legendre_polynomial_p(clnn.tensor([0.0, 0.5]), 2)
         tensor([-0.5000, -0.1250])
     """
-    return _recurrence(input, n, lambda x: x, lambda x, k, a, b: ((2 * k + 1) * x * a - k * b) / (k + 1))
+    return _recurrence(x, n, lambda x: x, lambda x, k, a, b: ((2 * k + 1) * x * a - k * b) / (k + 1))
 
 
 def _shifted(fn, kind, shown):
-    def polynomial(input, n):
-        return fn(2 * _float(input) - 1, n)
+    def polynomial(x, n):
+        return fn(2 * _float(x) - 1, n)
     name = polynomial.__name__ = f"shifted_chebyshev_polynomial_{kind}"
-    polynomial.__doc__ = (f"Chebyshev polynomial {kind.upper()} of ``2 input - 1``.\n\nExample:\n"
+    polynomial.__doc__ = (f"Chebyshev polynomial {kind.upper()} of ``2 x - 1``.\n\nExample:\n"
                           f"    >>> clnn.special.{name}(clnn.tensor([0.0, 0.5]), 2)\n    tensor({shown})")
     return _with_out(polynomial)
 

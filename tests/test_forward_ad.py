@@ -34,6 +34,7 @@ CASES = {
     "in place": lambda m, x: (x * 2).add_(x).mul_(x),
     "layer norm": lambda m, x: m.nn.functional.layer_norm(x, (3,)),
     "maximum": lambda m, x: x.max(1).values,
+    "steps": lambda m, x: x.floor() * x.sign().round(),
     "no dependence": lambda m, x: m.ones(2, dtype=m.float64) * 3,
     "complex": lambda m, x: m.view_as_real(m.exp(x * (1 + 2j))),
 }

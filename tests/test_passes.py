@@ -218,14 +218,15 @@ def test_what_else_follows_from_a_place_in_the_stream_is_not_repeated():
     assert repeat.alike(recipe(repeat.NUMBER, 5), recipe(repeat.NUMBER, 5)) and not repeat.alike(recipe(repeat.NUMBER, 5), recipe(repeat.NUMBER, 6))
 
 
-@pytest.mark.parametrize("name", ["scaled", "divided", "plus", "cat", "stack", "sum", "dropout", "relu"])
+@pytest.mark.parametrize("name", ["scaled", "divided", "plus", "cat", "stack", "sum", "dropout", "relu", "alpha", "beta", "tril"])
 def test_which_graphs_serve_twice(name):
     """Without retain_graph a graph serves again only where PyTorch's does, in passes that are walked and in repeated ones."""
     torch = pytest.importorskip("torch")
 
     def again(m):
         made = dict(scaled=lambda x: 2 * x, divided=lambda x: x / 2, plus=lambda x: x + 1, cat=lambda x: m.cat([x, x]), stack=lambda x: m.stack([x, x]),
-                    sum=lambda x: x.sum(), dropout=lambda x: m.nn.functional.dropout(x, 0.5), relu=lambda x: x.relu())[name]
+                    sum=lambda x: x.sum(), dropout=lambda x: m.nn.functional.dropout(x, 0.5), relu=lambda x: x.relu(),
+                    alpha=lambda x: m.add(x, x, alpha=2), beta=lambda x: m.addmv(x, m.ones(3, 3), m.ones(3), beta=2), tril=lambda x: x.expand(3, 3).tril())[name]
         found = []
         for _ in range(4):
             y = made(m.ones(3, requires_grad=True)).sum()

@@ -76,6 +76,20 @@ CALLS = {
     "mode": lambda t: t.compile(lambda x: x, mode="nonsense")(t.ones(1)), "backend": lambda t: t.compile(lambda x: x, backend="nonsense"),
     "mode and options": lambda t: t.compile(lambda x: x, mode="default", options={"trace.enabled": True})(t.ones(1))}
 
+CALLS.update({                                                   # operands that do not fit each other
+    "features": lambda t: t.nn.Linear(3, 2)(t.ones(2, 4)), "matrices": lambda t: t.ones(2, 3) @ t.ones(2, 3),
+    "matrix and vector": lambda t: t.ones(2, 3) @ t.ones(2),
+    "vectors": lambda t: t.ones(2) @ t.ones(3), "stacks": lambda t: t.ones(2, 2, 3) @ t.ones(2, 2, 3), "leading sizes": lambda t: t.ones(2, 2, 3) @ t.ones(3, 3, 3),
+    "features of doubles": lambda t: t.nn.Linear(3, 2)(t.ones(2, 3, dtype=t.float16)), "matrices of two dtypes": lambda t: t.ones(2, 2) @ t.ones(2, 2).long(),
+    "bias": lambda t: t.nn.functional.conv1d(t.ones(1, 1, 3), t.ones(1, 1, 2), t.ones(1).half()),
+    "attention": lambda t: t.nn.functional.scaled_dot_product_attention(t.ones(2, 2), t.ones(2, 2), t.ones(2, 2).half()),
+    "lerp": lambda t: t.ones(2).lerp(t.ones(2).half(), 0.5), "solve": lambda t: t.linalg.solve(t.eye(2), t.ones(2).half()),
+    "cdist": lambda t: t.cdist(t.ones(2, 2).long(), t.ones(2, 2).long()), "take_along_dim": lambda t: t.take_along_dim(t.ones(2), t.zeros(2).int(), 0),
+    "groups": lambda t: t.nn.functional.conv_transpose1d(t.ones(1, 2, 3), t.ones(2, 1, 2), groups=3), "pool": lambda t: t.nn.functional.max_pool2d(t.ones(1, 2, 3, 3), 4),
+    "negative bools": lambda t: -t.tensor([True]), "bools": lambda t: t.tensor([True]) - t.tensor([True]),
+    "copied rows": lambda t: t.ones(3, 2).index_copy(0, t.tensor([0]), t.ones(2)),
+    "gathered into itself": lambda t: (lambda x: t.gather(x, 0, t.tensor([0, 0]), out=x))(t.ones(2))})
+
 
 @pytest.mark.parametrize("name", CALLS)
 def test_call(name):

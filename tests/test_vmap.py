@@ -113,6 +113,9 @@ ERRORS = {
     "no strategy": lambda m, a: m.autograd.functional.jacobian(lambda r: r, a, strategy="sideways"),
     "shape": lambda m, a: m.vmap(lambda r: r.reshape(2, 2))(a),
     "mask": lambda m, a: m.vmap(lambda r: r[r > 0])(a),
+    "mask of one shape": lambda m, a: m.vmap(lambda r: r[r == r])(a),
+    "nonzero": lambda m, a: m.vmap(lambda r: m.where(r == r)[0])(a),
+    "unique": lambda m, a: m.vmap(lambda r: m.unique(r * 0))(a),
 }
 
 

@@ -24,7 +24,7 @@ from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import apply_inplace, mark, own_results, refuse_overlap, set_out
 from .override import answers, late
-from .refusals import EXACT, declared, guarded, of_tensors, old_form, same_dtype
+from .refusals import EXACT, MOVED, declared, guarded, of_tensors, old_form, same_dtype
 from .repeat import repeated, repeated_untracked
 from .rules import Rule, parameter_names
 from .shown import labelled
@@ -232,12 +232,16 @@ def _with_common_names(op, body, params, old=()):
             return r
         if exact:
             same_dtype(op, target, r)
+            if op.name in MOVED:
+                refuse_overlap(target, args, True)
         return set_out(target, r, args)
     return functools.wraps(body)(call)
 
 
 def with_list(args, kwargs):
     """``args`` and the sizes or dimensions that were given by name instead of one by one: ``flip(x, dims=(0, 1))``."""
+    if not args and "input" in kwargs:
+        args = (kwargs.pop("input"),)
     for name in ("dims", "size", "shape", "repeats"):
         if name in kwargs:
             args = (*args, kwargs.pop(name))

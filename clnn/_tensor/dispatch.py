@@ -229,7 +229,7 @@ class OpNode(tape.Node):
     """The tape entry of one operator call: its values that the gradient rules name, with their versions."""
 
     __slots__ = ("op", "values", "versions", "metas", "keeps")
-    result, freed, label = None, False, ""    # label: the name of the composite whose last operator this is, where that is shown
+    result, freed, lasts, label = None, False, False, ""    # label: the name of the composite whose last operator this is, where that is shown
 
     def __init__(self, op, edges, outs, values, versions, metas, keeps):
         self.seq, self.edges, self.outs = _next_number(), edges, outs
@@ -259,7 +259,10 @@ class OpNode(tape.Node):
         return self.lookup(what) if what in self.op.position or self.result is not None else None
 
     def release(self):
-        """Only an entry that kept tensors is used up by a backward pass, or a factor, which PyTorch keeps as a tensor."""
+        """Only an entry that kept tensors is used up by a backward pass, or a factor, which PyTorch keeps as a tensor. A part of a composite ``lasts``
+        where the whole keeps nothing in PyTorch."""
+        if self.lasts:
+            return
         if self.keeps or self.result is not None or self.op.name in _FACTORS:
             self.values = self.result = self.versions = None
             self.freed = True

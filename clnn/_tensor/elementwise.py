@@ -71,9 +71,10 @@ def unary(op):
 
 
 def unsupported(op, dtype):
-    if dtype.is_complex:
-        return NotImplementedError(f'"{op.name.lstrip("_")}" not implemented for \'{type_name(dtype)}\'')
-    return NotImplementedError(f'"{op.name}" not implemented for {dtype}; it takes {", ".join(d.name for d in op.dtypes)}{op.hint}')
+    if op.refusal and not dtype.is_complex:
+        return RuntimeError(op.refusal)
+    text = f'"{op.name.lstrip("_")}" not implemented for \'{type_name(dtype)}\''           # programs look for ``not implemented for 'Half'``
+    return NotImplementedError(text if dtype.is_complex else f'{text}; it takes {", ".join(d.name for d in op.dtypes)}')
 
 
 def _number_kind(x):

@@ -63,7 +63,7 @@ class _Mode:
                 step, value = gen.send, None
                 try:
                     while True:
-                        with self._clone():
+                        with self.clone():
                             try:
                                 item = step(value)
                             except StopIteration as stop:
@@ -75,17 +75,17 @@ class _Mode:
                         except BaseException as e:              # thrown in from outside: the function may catch it
                             step, value = gen.throw, e
                 finally:
-                    with self._clone():
+                    with self.clone():
                         gen.close()
             return generator
 
         @functools.wraps(fn)
         def wrapper(*args, **kwargs):
-            with self._clone():
+            with self.clone():
                 return fn(*args, **kwargs)
         return wrapper
 
-    def _clone(self):
+    def clone(self):
         return type(self)()
 
 
@@ -154,7 +154,7 @@ class set_grad_enabled(_Mode):
     def __exit__(self, *exc):
         state.grad = self.prev
 
-    def _clone(self):
+    def clone(self):
         return type(self)(self.mode)
 
 
@@ -179,7 +179,7 @@ class inference_mode(_Mode):
     def __init__(self, mode=True):
         self.mode = mode
 
-    def _clone(self):
+    def clone(self):
         return type(self)(self.mode)
 
     def __enter__(self):

@@ -232,19 +232,22 @@ def _span(t):
     return t._offset * size, (t._offset + t._numel) * size
 
 
-def refuse_overlap(target: Tensor, inputs) -> None:
-    """Raise when one of ``inputs`` shares a part of the memory of ``target``, which is written: the same region in the same order is no harm."""
+def refuse_overlap(target: Tensor, inputs, whole=False) -> None:
+    """Raise when one of ``inputs`` shares a part of the memory of ``target``, which is written: the same region in the same order is no harm.
+
+    ``whole``: it is, as what is written does not lie where it was read.
+    """
     for t in inputs:
         if t.__class__ is list or t.__class__ is tuple:
-            refuse_overlap(target, t)
-        elif isinstance(t, Tensor) and t is not target:
+            refuse_overlap(target, t, whole)
+        elif isinstance(t, Tensor) and (whole or t is not target):
             try:
                 if t._storage is not target._storage:
                     continue
                 mine, theirs = _span(target), _span(t)
             except NoStrides:
                 continue
-            if mine and theirs and mine[0] < theirs[1] and theirs[0] < mine[1] and (mine != theirs or t._strides != target._strides):
+            if mine and theirs and mine[0] < theirs[1] and theirs[0] < mine[1] and (whole or mine != theirs or t._strides != target._strides):
                 raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
                                    "Please clone() the tensor before performing the operation.")
 
@@ -269,9 +272,6 @@ def _has(given, storage):
     return False
 
 
-_C_NAMES = {dt.float32: "float", dt.float64: "double", dt.int32: "int", dt.int16: "short int", dt.int8: "signed char", dt.uint8: "unsigned char"}
-
-
 def set_out(out, result, inputs=()):
     """Deliver ``result`` into the tensor given as ``out=``: resized when the shape differs, never tracked. ``inputs``: what it was computed from."""
     if out is None:
@@ -279,7 +279,7 @@ def set_out(out, result, inputs=()):
     if isinstance(out, (tuple, list)):
         for o, r in zip(out, result):
             if r.dtype is dt.int64 is not o.dtype:
-                raise RuntimeError(f"Expected out tensor to have dtype long int, but got {_C_NAMES.get(o.dtype, o.dtype.name)} instead")
+                raise RuntimeError(f"Expected out tensor to have dtype long int, but got {dt.IN_C.get(o.dtype.name, o.dtype.name)} instead")
         return type(out)(set_out(o, r, inputs) for o, r in zip(out, result))
     if inputs:
         refuse_overlap(out, inputs)

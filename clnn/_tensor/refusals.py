@@ -35,9 +35,9 @@ EXACT = frozenset("""abs addbmm addmm addmv all aminmax any amax amin argmax arg
                      avg_pool2d avg_pool3d complex conj_physical float_power frexp gelu hardshrink histc histogram index_add index_copy index_reduce
                      index_select isneginf isposinf log_softmax logsigmoid lu_unpack nan_to_num nanquantile narrow_copy neg ormqr polar quantile
                      round scatter sgn sign signbit slice_scatter softmax softplus softshrink take triangular_solve trunc where""".split())
+# Of these, whose elements do not lie where they were read: ``out=`` may not be an operand.
+MOVED = frozenset("gather index_add index_select masked_select take".split())
 _KINDS = {dt.bool_: "bool", dt.int64: "int"}
-_C_NAMES = {dt.float32: "float", dt.float64: "double", dt.int64: "long int", dt.int32: "int", dt.int16: "short int", dt.int8: "signed char",
-            dt.uint8: "unsigned char", dt.complex64: "c10::complex<float>", dt.complex128: "c10::complex<double>"}
 
 
 # Functions that give way to others: PyTorch says so once to a program that calls them.
@@ -91,7 +91,7 @@ def same_dtype(op, out, result) -> None:
 
 
 def spoken(row) -> str:
-    return _C_NAMES.get(row, row.name)
+    return dt.IN_C.get(row.name, row.name)
 
 
 def guarded(op, body):

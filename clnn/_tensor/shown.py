@@ -7,7 +7,8 @@ from .tensor import Tensor
 
 _WHOLE = set("""masked_fill masked_scatter masked_select index_add index_copy index_fill index_reduce index_select index_put scatter scatter_add scatter_reduce put take
     glu repeat roll tril triu trace addmm addmv addr addbmm baddbmm addcmul addcdiv lerp nan_to_num dist pixel_shuffle pixel_unshuffle channel_shuffle
-    slice_scatter select_scatter diagonal_scatter block_diag embedding_bag segment_reduce cdist ldexp select diag_embed rot90 kthvalue var_mean std_mean""".split())
+    slice_scatter select_scatter diagonal_scatter block_diag embedding_bag segment_reduce cdist ldexp select diag_embed rot90 kthvalue var_mean std_mean
+    as_strided_scatter mvlgamma narrow_copy angle logaddexp2 vdot polygamma unsafe_split sgn""".split())
 _UPSAMPLE = {"nearest": "UpsampleNearest{0}D", "nearest-exact": "UpsampleNearestExact{0}D", "linear": "UpsampleLinear1D", "bilinear": "UpsampleBilinear2D",
              "trilinear": "UpsampleTrilinear3D", "bicubic": "UpsampleBicubic2D", "area": "AdaptiveAvgPool{0}D"}
 
@@ -42,15 +43,43 @@ def _median(input, dim=None, keepdim=False, **_):
     return "Median", 0 if dim is None else 1
 
 
-_BY_CALL = {"pad": _pad, "median": _median, "interpolate": _interpolate, "matmul": _matmul, "squeeze": _squeeze, "pow": _pow}
+def _nanmedian(input, dim=None, keepdim=False, **_):
+    return "Nanmedian", 0 if dim is None else 1
+
+
+def _clamp(input, min=None, max=None, **_):
+    return "Clamp", 0 if isinstance(min, Tensor) or isinstance(max, Tensor) else 1
+
+
+def _clamp_one(name):
+    return lambda input, bound=None, **kw: (name, 1 if isinstance(bound, Tensor) or any(isinstance(v, Tensor) for v in kw.values()) else 0)
+
+
+def _rsub(input, other, **_):
+    return "Rsub", 0 if isinstance(other, Tensor) else 1
+
+
+def _round(input, *, decimals=0, **_):
+    return "Round", 1 if decimals else 0
+
+
+def _adaptive(input, output_size, **_):
+    return ("AdaptiveAvgPool2D", 0) if output_size not in (1, (1, 1), [1, 1]) else ("Mean", 1)
+
+
+_BY_CALL = {"pad": _pad, "median": _median, "nanmedian": _nanmedian, "clamp": _clamp, "clamp_min": _clamp_one("ClampMin"), "clamp_max": _clamp_one("ClampMax"),
+            "rsub": _rsub, "round": _round, "adaptive_avg_pool2d": _adaptive, "interpolate": _interpolate, "matmul": _matmul, "squeeze": _squeeze, "pow": _pow}
 _OTHERS = {"matrix_exp": "LinalgMatrixExp", "affine_grid": "AffineGridGenerator", "cross": "LinalgCross", "linalg_cross": "LinalgCross", "rms_norm": "Mul",
-           "linalg_solve": "LinalgSolveEx", "adaptive_max_pool2d": "AdaptiveMaxPool2D", "adaptive_max_pool3d": "AdaptiveMaxPool3D"}
+           "linalg_solve": "LinalgSolveEx", "adaptive_max_pool2d": "AdaptiveMaxPool2D", "adaptive_max_pool3d": "AdaptiveMaxPool3D",
+           "adaptive_avg_pool3d": "AdaptiveAvgPool3D", "max_pool3d": "MaxPool3DWithIndices", "max_unpool2d": "MaxUnpool2D", "max_unpool3d": "MaxUnpool3D",
+           "fractional_max_pool2d": "FractionalMaxPool2D", "fractional_max_pool3d": "FractionalMaxPool3D", "instance_norm": "View", "kron": "UnsafeView",
+           **dict.fromkeys(("avg_pool1d", "max_pool1d", "max_unpool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d"), "SqueezeBackward1")}
 
 
 def _rule(name):
     """The name, or a function of the arguments that gives it; None where the last part is what PyTorch shows, too."""
     known = _OTHERS.get(name) or ("".join(part.capitalize() for part in name.split("_")) if name in _WHOLE else None)
-    return _BY_CALL.get(name) if known is None else f"{known}Backward0"
+    return _BY_CALL.get(name) if known is None else known if "Backward" in known else f"{known}Backward0"
 
 
 @functools.lru_cache(maxsize=None)

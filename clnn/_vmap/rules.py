@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 
 from .._tensor.tensor import Tensor
+from ..core import dtype as dt
 from ..core.shape import infer_size, wrap_dim
 from ..ops import creation
 from .batched import BatchedTensor, wrap
@@ -319,3 +320,20 @@ def _like(name):
 
 for _name in ("empty_like", "zeros_like", "ones_like", "full_like"):
     _like(_name)
+
+
+# -- results whose shape the values tell --------------------------------------------------------------------------------------------------
+def _dynamic(name, known=lambda samples, *args: False):
+    """Refused, as in PyTorch, also where all samples happen to give one shape; but not where ``known`` says that they must."""
+    @form_of(name)
+    def rule(samples, *args):
+        if known(samples, *args):
+            return NotImplemented
+        raise RuntimeError("vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+                           f"aten::{name.lstrip('_')}.")
+
+
+for _name in ("nonzero", "unique", "unique_consecutive"):
+    _dynamic(_name)
+_dynamic("masked_select", lambda samples, input, mask, *_: not samples.has(mask))
+_dynamic("_index", lambda samples, base, indices: not any(samples.has(t) and t.dtype is dt.bool_ for t in indices if isinstance(t, Tensor)))

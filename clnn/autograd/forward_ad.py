@@ -124,26 +124,25 @@ def unpack_dual(tensor, *, level=None):
         return UnpackedDualTensor(tensor, None)
     if type(at[0]) is _Dual and at[0].tangent is not None:
         return UnpackedDualTensor(at[0].primal, at[0].tangent)
-    linked = _linked(at[0]) or any(d.tangent._rg for d in _duals)
+    kinds = _reached(at[0])
+    linked = tape.AccumulateGrad in kinds or any(d.tangent._rg for d in _duals)
     push = pushforward([tensor], [(d, 0) for d in _duals])
-    tangent, = push([d.tangent for d in _duals], linked, missing=None)
+    tangent, = push([d.tangent for d in _duals], linked, missing=creation.zeros_like if _Dual in kinds else None)    # zeros: as of ``floor``
     if linked or tangent is None:
         return UnpackedDualTensor(tensor, tangent)
     return UnpackedDualTensor(tensor.detach(), tangent.detach())
 
 
-def _linked(root):
-    """Whether the graph behind ``root`` reaches leaves."""
+def _reached(root):
+    """The kinds of entries in the graph behind ``root``."""
     seen, stack = {root}, [root]
     while stack:
         node = stack.pop()
-        if node.__class__ is tape.AccumulateGrad:
-            return True
         for e in node.edges:
             if e is not None and e[0] not in seen:
                 seen.add(e[0])
                 stack.append(e[0])
-    return False
+    return {node.__class__ for node in seen}
 
 
 def pushforward(outputs, places):

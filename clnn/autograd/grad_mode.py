@@ -20,7 +20,7 @@ class set_multithreading_enabled(_Mode):
     def __init__(self, mode: bool):
         self.mode = mode
 
-    def _clone(self):
+    def clone(self):
         return type(self)(self.mode)
 
     def __enter__(self):

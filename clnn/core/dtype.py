@@ -98,6 +98,9 @@ NAMES_ONLY = tuple([dtype(name, getattr(ml_dtypes, name), "uchar", "float", FLOA
 
 SPOKEN = dict(float32="Float", float64="Double", float16="Half", bfloat16="BFloat16", int64="Long", int32="Int", int16="Short", int8="Char", uint8="Byte",
               bool="Bool", complex64="ComplexFloat", complex128="ComplexDouble", uint16="UInt16", uint32="UInt32", uint64="UInt64")    # PyTorch's names in types
+IN_C = dict(float32="float", float64="double", float16="c10::Half", bfloat16="c10::BFloat16", int64="long int", int32="int", int16="short int",
+            int8="signed char", uint8="unsigned char", bool="bool", complex64="c10::complex<float>", complex128="c10::complex<double>",
+            uint16="short unsigned int", uint32="unsigned int", uint64="long unsigned int")                   # what they are in C++, which others name
 FLOATS = (float16, bfloat16, float32, float64)
 INTS = (uint8, int8, int16, int32, int64)
 _BY_NAME = {d.name: d for d in ALL + NAMES_ONLY}

@@ -5,6 +5,7 @@ a Tensor method, an in-place form and the derived tests.
 """
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
@@ -37,7 +38,7 @@ class Op:
     torch: str = ""                             # dotted name in torch, when it is not torch.<name>
     gradcheck: bool = True
     expr: Any = None
-    hint: str = ""                              # what to do instead, for who gives a dtype that is refused
+    refusal: str = ""                           # what to say of a dtype that is refused, where PyTorch has words of its own
     doc: str = ""                               # the documentation, which ``_tensor/explain.py`` completes
     example: tuple = ()                         # (statement, what a prompt shows for it)
     grad_name: str = ""
@@ -52,5 +53,5 @@ def register(op: Op) -> Op:
         if name in REGISTRY:
             raise ValueError(f"operator {name!r} is already declared in the table")
         REGISTRY[name] = op
-    op.grad_name = "".join(part[:1].upper() + part[1:] for part in op.name.split("_")) + "Backward0"
+    op.grad_name = re.sub(r"[0-9][a-z]", lambda m: m.group().upper(), "".join(part[:1].upper() + part[1:] for part in op.name.split("_"))) + "Backward0"
     return op

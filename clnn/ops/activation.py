@@ -9,11 +9,12 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite, elementwise, kernel
-from .._tensor.inplace import apply_inplace
+from .._tensor.inplace import apply_inplace, type_name
 from .._tensor.repeat import repeated_rule
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.shape import wrap_dim
+from .creation import finfo
 from .selection import where
 
 NUMBERS = tuple(d for d in dt.REAL if d is not dt.bool_)
@@ -40,7 +41,7 @@ def _pair(name, expr, slope, second=None, extra=(), saves="input", dtypes=dt.FLO
         f"_{name}_backward", ", ".join(("grad", *names)), slope, method=False, inplace=False, gradcheck=False, result=_first_dtype,
         vjp={"grad": rule(lambda g, *rest: back(g, *rest), "g", *names), saves: rule(again, "g", "grad", *names)})
     fn = elementwise(f"_{name}", ", ".join(("input", *extra)), expr, method=False, inplace=False, dtypes=dtypes, gradcheck=False,
-                     result=_floats if dtypes is dt.FLOATS else "promote", numpy=numpy,
+                     result=_floats(name) if dtypes is dt.FLOATS else "promote", numpy=numpy,
                      vjp={"input": rule(lambda g, *rest: back(g, *rest), "g", *names)})
     fn.op.grad_name = grad_name or "".join(p.capitalize() for p in name.split("_")) + "Backward0"
     return fn
@@ -51,12 +52,14 @@ def _first_dtype(common, kinds):
     return first, first
 
 
-def _floats(common, kinds):
-    """Float tensors only; the parameters do not widen the result."""
-    first = dt.ALL[kinds[0] // 3]
-    if first.category != dt.FLOAT:
-        raise NotImplementedError(f"not implemented for {first}: an activation takes float tensors")
-    return first, first
+def _floats(name):
+    """The rule of float tensors only; the parameters do not widen the result."""
+    def call(common, kinds):
+        first = dt.ALL[kinds[0] // 3]
+        if first.category != dt.FLOAT:
+            raise NotImplementedError(f'"{name}_cpu" not implemented for \'{type_name(first)}\': an activation takes float tensors')
+        return first, first
+    return call
 
 
 def _apply(fn, input, inplace, *rest):
@@ -154,7 +157,7 @@ def hardshrink(input, lambd=0.5):
 def softshrink(input, lambd=0.5):
     """0 where ``|x| <= lambd``, else x moved towards 0 by ``lambd``."""
     if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+        raise RuntimeError(f"lambda must be in range [0, {finfo(input.dtype).max:g}] for input dtype {type_name(input.dtype)}, but found {lambd}")
     return _softshrink(input, lambd)
 
 
@@ -318,6 +321,8 @@ def prelu(input, weight):
         if input.ndim == 0:
             raise RuntimeError("Not allow zero-dim input tensor.")
         channels = input.shape[1] if input.ndim > 1 else 1
+        if weight.ndim > 1:
+            raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
         if weight.ndim != 1 or channels != weight._numel:
             raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight._numel} and "
                                f"channel size = {channels}.")

@@ -8,6 +8,8 @@ import re
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
+from .._tensor.inplace import type_name
+from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 
@@ -28,6 +30,13 @@ def whole_factor(name, value, *operands, error=True):
     return bool(value)
 
 
+def lasting(r):
+    """``r``, a part of a composite that keeps nothing for backward in PyTorch: another pass may go through it."""
+    if isinstance(r, Tensor) and r._grad_fn is not None:
+        r._grad_fn.lasts = True
+    return r
+
+
 # -- sums and products ------------------------------------------------------------------------------------------------------------
 _add = elementwise("_add", "input, other", dict(bool="(input | other)", int="input + other", float="input + other"), complex="input + other", numpy=np.add,
                    vjp=dict(input=lambda g: g, other=lambda g: g), method=False, inplace=False)
@@ -41,19 +50,21 @@ _fast_add, _fast_sub = _add.fast, _sub.fast
 def add(input, other, *, alpha=1):
     """``input + alpha * other``, with broadcasting and type promotion."""
     if alpha != 1:
-        other = other * whole_factor("alpha", alpha, input, other)
+        other = lasting(other * whole_factor("alpha", alpha, input, other))
     return _fast_add(input, other)
 
 
 @composite("sub", complex=True, inplace=True, aliases=("subtract",), old="input alpha other", numpy=np.subtract)
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``, with broadcasting and type promotion."""
-    for t in (input, other):
-        if isinstance(t, bool) or (isinstance(t, Tensor) and t.dtype is dt.bool_):
-            raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
-                               "use the `~` or `logical_not()` operator instead.")
+    bools = [isinstance(t, bool) or isinstance(t, Tensor) and t.dtype is dt.bool_ for t in (input, other)]
+    if all(bools):
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.")
+    if any(bools):
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
+                           "use the `~` or `logical_not()` operator instead.")
     if alpha != 1:
-        other = other * whole_factor("alpha", alpha, input, other)
+        other = lasting(other * whole_factor("alpha", alpha, input, other))
     return _fast_sub(input, other)
 
 
@@ -200,7 +211,11 @@ def addcdiv(input, tensor1, tensor2, *, value=1):
 @composite("lerp", complex=True, inplace=True)
 def lerp(input, end, weight):
     """``input + weight * (end - input)``."""
-    return _fast_add(input, (end - input) * weight)
+    for t, what in ((end, "end"), (weight, "weight")):
+        if isinstance(t, Tensor) and t.dtype is not input.dtype and not (what == "weight" and not t.shape):
+            raise RuntimeError(f"expected dtype {spoken(input.dtype)} for `{what}` but got dtype {spoken(t.dtype)}")
+    step = (end - input) * weight
+    return _fast_add(input, step if isinstance(weight, Tensor) else lasting(step))
 
 
 # -- extremes ---------------------------------------------------------------------------------------------------------------------
@@ -317,7 +332,7 @@ signbit = elementwise("signbit", "input", dict(bool="0", int="(input < 0)", floa
 
 def _integral(common, kinds):
     if common.differentiable:
-        raise NotImplementedError(f"bitwise operators are not implemented for {common}; they take bool and integer tensors")
+        raise NotImplementedError(f"bitwise operators are not implemented for '{type_name(common)}'; they take bool and integer tensors")
     return common, common
 
 

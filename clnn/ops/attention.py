@@ -10,6 +10,7 @@ import math
 from .._tensor import foreign
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
+from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes
@@ -197,8 +198,8 @@ def _backward_rows(s, scores, dp, lse, delta, mask, causal, scale, drop, first, 
 
 def _check(query, key, value, attn_mask, is_causal, groups):
     if query.dtype is not key.dtype or query.dtype is not value.dtype:
-        raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} key.dtype: {key.dtype} and "
-                           f"value.dtype: {value.dtype} instead.")
+        raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got query.dtype: {spoken(query.dtype)} key.dtype: {spoken(key.dtype)} and "
+                           f"value.dtype: {spoken(value.dtype)} instead.")
     for name, t in (("query", query), ("key", key), ("value", value)):
         if t.ndim < 2:
             raise RuntimeError(f"scaled_dot_product_attention: {name} needs at least 2 dimensions, got {name}.shape={tuple(t.shape)}")
@@ -208,8 +209,8 @@ def _check(query, key, value, attn_mask, is_causal, groups):
     if attn_mask is not None and is_causal:
         raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if attn_mask is not None and attn_mask.dtype is not dt.bool_ and attn_mask.dtype is not query.dtype:
-        raise RuntimeError(f"Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {attn_mask.dtype} and  "
-                           f"query.dtype: {query.dtype} instead.")
+        raise RuntimeError(f"Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {spoken(attn_mask.dtype)} and  "
+                           f"query.dtype: {spoken(query.dtype)} instead.")
 
 
 @composite("scaled_dot_product_attention", repeat=True, method=False, torch="nn.functional.scaled_dot_product_attention")

@@ -130,8 +130,10 @@ Tensor.mH = property(adjoint)
 
 # -- from parts and back ------------------------------------------------------------------------------------------------------------
 def _to_complex(common, kinds):
-    if any(k // 3 != kinds[0] // 3 for k in kinds):
-        first, second = (type_name(dt.ALL[k // 3]) for k in kinds)
+    first, second = (type_name(dt.ALL[k // 3]) for k in kinds)
+    if any(not dt.ALL[k // 3].is_floating_point for k in kinds):
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {first} and {second}")
+    if first != second:
         raise RuntimeError(f"Expected object of scalar type {first} but got scalar type {second} for second argument")
     return common, common.to_complex()
 

@@ -9,6 +9,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.formats import keeps_format
 from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
+from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size
@@ -123,13 +124,27 @@ def _check(name, input, weight, bias, n):
             raise TypeError(f"{name}(): argument '{what}' must be Tensor, not {type(t).__name__}")
     if weight.ndim != n + 2:
         raise RuntimeError(f"{name}: weight should have {n + 2} dimensions, got weight.shape={tuple(weight.shape)}")
-    if input.dtype is not weight.dtype and state.autocast is None:
-        raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) should be the same ({name})")
+    for t, what in ((weight, "weight"), (bias, "bias")):
+        if t is not None and t.dtype is not input.dtype and state.autocast is None:
+            raise RuntimeError(f"Input type ({spoken(input.dtype)}) and {what} type ({spoken(t.dtype)}) should be the same ({name})")
     if input._storage.device is not weight._storage.device:
         raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {input.device} and {weight.device}! "
                            f"({name})")
     if input.dtype is dt.bool_ or "transpose" in name and input.dtype.category == dt.INT and input.dtype is not dt.int64:
         raise NotImplementedError(f'"{name}" not implemented for \'{type_name(input.dtype)}\'')
+
+
+def _positive(name, stride, dilation):
+    if any(s <= 0 for s in stride):
+        raise RuntimeError(f"non-positive stride is not supported ({name}: stride={stride})")
+    if any(d <= 0 for d in dilation):
+        raise RuntimeError(f"dilation should be greater than zero ({name}: dilation={dilation})")
+
+
+def _divided(weight_shape, groups):
+    if weight_shape[0] % groups:
+        what = f"at least {groups}" if weight_shape[0] < groups else f"divisible by {groups}"
+        raise RuntimeError(f"Given groups={groups}, expected weight to be {what} at dimension 0, but got weight of size {list(weight_shape)} instead")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -138,13 +153,13 @@ def _geometry(name, n, shape, weight_shape, bias_shape, stride, padding, dilatio
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     stride, dilation = _per_dim(stride, n, "stride"), _per_dim(dilation, n, "dilation")
-    if any(s <= 0 for s in stride) or any(d <= 0 for d in dilation):
-        raise RuntimeError(f"non-positive stride or dilation is not supported ({name}: stride={stride}, dilation={dilation})")
+    _positive(name, stride, dilation)
     kernel_size = tuple(weight_shape[2:])
     padding = _same_padding(name, kernel_size, stride, dilation, padding) if isinstance(padding, str) else _per_dim(padding, n, "padding")
     if any(p < 0 for p in padding if isinstance(p, int)):
         raise RuntimeError("negative padding is not supported")
-    if weight_shape[0] % groups or shape[1] != weight_shape[1] * groups:
+    _divided(weight_shape, groups)
+    if shape[1] != weight_shape[1] * groups:
         raise RuntimeError(f"Given groups={groups}, weight of size {list(weight_shape)}, expected input{list(shape)} to have "
                            f"{weight_shape[1] * groups} channels, but got {shape[1]} channels instead")
     if bias_shape is not None and tuple(bias_shape) != (weight_shape[0],):
@@ -180,6 +195,8 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
     input, single = _batched(name, input, n)
     stride, dilation, padding = _per_dim(stride, n, "stride"), _per_dim(dilation, n, "dilation"), _per_dim(padding, n, "padding")
     extra = _per_dim(output_padding, n, "output_padding")
+    _positive(name, stride, dilation)
+    _divided(weight.shape, groups)
     if input.shape[1] != weight.shape[0]:
         raise RuntimeError(f"Given transposed=1, weight of size {list(weight.shape)}, expected input{list(input.shape)} to have {weight.shape[0]} "
                            f"channels, but got {input.shape[1]} channels instead")

@@ -476,14 +476,14 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     return _done(t.detach(), requires_grad)
 
 
-def scalar_tensor(value, *, dtype=None, device=None, requires_grad=False):
+def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
     """A 0-d tensor.
 
     Example:
         >>> clnn.scalar_tensor(3.0)
         tensor(3.)
     """
-    return tensor(value, dtype=_float_default(dtype), device=device, requires_grad=requires_grad)
+    return tensor(s, dtype=_float_default(dtype), device=device, requires_grad=requires_grad)
 
 
 def legacy_constructor(cls, args, device=None):

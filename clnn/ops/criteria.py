@@ -342,6 +342,9 @@ _LABELS = np.array([[0, 3, -1, 0, 0], [1, 2, 4, -1, 1], [-1, 0, 0, 0, 0], [0, 1,
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """``sum_{i no label, j label} max(0, 1 - (x_j - x_i)) / C``; the labels of a row end at the first -1."""
     reduction = _legacy(reduction, size_average, reduce)
+    check_reduction(reduction)
+    if 0 in input.shape[1 if input.ndim == 2 else 0:]:
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
     if input.shape != target.shape:
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
     single = input.ndim < 2

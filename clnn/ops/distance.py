@@ -7,6 +7,7 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import kind_of, run
+from .._tensor.inplace import type_name
 from .._tensor.repeat import repeated
 from .._tensor.tensor import empty
 from ..core import dtype as dt
@@ -137,6 +138,11 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """
     if compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    for name, x in (("X1", x1), ("X2", x2)):
+        if not x.dtype.is_floating_point:
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {type_name(x.dtype)}")
+    if x1.dtype is not x2.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)} (cdist)")
     if x1.ndim < 2 or x2.ndim < 2:
         raise RuntimeError(f"cdist only supports at least 2D tensors, X1 got: {x1.ndim}D, X2 got: {x2.ndim}D")
     if x1.shape[-1] != x2.shape[-1]:

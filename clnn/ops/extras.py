@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
-from .._tensor.inplace import apply_inplace, set_out, type_name
+from .._tensor.inplace import apply_inplace, mark, set_out, type_name
 from .._tensor.interop import from_array, read
 from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
@@ -102,10 +102,11 @@ def fill_diagonal_(self, fill_value, wrap=False):
 
 def float_power_(self, exponent):
     """In-place form of :func:`clnn.float_power`, of tensors that can hold its result."""
+    since = mark()
     r = REGISTRY["float_power"].fn(self, exponent)
     if r.dtype is not self.dtype:
         raise RuntimeError(f"the base given to float_power_ has dtype {type_name(self.dtype)} but the operation's result requires dtype {type_name(r.dtype)}")
-    return apply_inplace(self, r, "float_power")
+    return apply_inplace(self, r, "float_power", since)
 
 
 def renorm(self, p, dim, maxnorm, *, out=None):
@@ -122,6 +123,11 @@ def renorm(self, p, dim, maxnorm, *, out=None):
     return set_out(out, r, (self,))
 
 
+def _renorm_in_place(self, p, dim, maxnorm):
+    since = mark()
+    return apply_inplace(self, renorm(self, p, dim, maxnorm), "renorm", since)
+
+
 def _on_host(self, fn, *others):
     """Apply a Python function to each element (slow; kept for PyTorch's ``apply_`` and ``map_``)."""
     arrays = [read(t.detach()) for t in (self, *others)]
@@ -131,11 +137,10 @@ def _on_host(self, fn, *others):
 
 Tensor.fill_diagonal_ = fill_diagonal_
 Tensor.renorm, Tensor.float_power_ = renorm, float_power_
-Tensor.renorm_ = lambda self, p, dim, maxnorm: apply_inplace(self, renorm(self, p, dim, maxnorm), "renorm")
+Tensor.renorm_ = _renorm_in_place
 Tensor.apply_ = lambda self, fn: _on_host(self, fn)
 Tensor.map_ = lambda self, other, fn: _on_host(self, fn, other)
 Tensor.map2_ = lambda self, x, y, fn: _on_host(self, fn, x, y)
-Tensor.polygamma_ = lambda self, n: apply_inplace(self, self.polygamma(n), "polygamma")
 Tensor._is_view = lambda self: self._base is not None
 Tensor._is_all_true = lambda self: self.all()
 Tensor._is_any_true = lambda self: self.any()

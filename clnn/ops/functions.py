@@ -9,6 +9,7 @@ from .._tensor.declare import composite, elementwise
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..graph.op import REGISTRY
+from .arithmetic import lasting
 from .selection import where
 
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
@@ -70,8 +71,8 @@ _logit = _function("_logit", "log(input / (1.0f - input))", lambda g, input: g /
 
 # -- dtype kept -------------------------------------------------------------------------------------------------------------------
 neg = elementwise("neg", "input", "-input", complex="-input", aliases=("negative",), vjp=dict(input=lambda g: -g), numpy=np.negative,
-                  hint=". Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` "
-                       "operator instead.", dtypes=tuple(d for d in dt.REAL if d is not dt.bool_))
+                  refusal="Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` "
+                          "operator instead.", dtypes=tuple(d for d in dt.REAL if d is not dt.bool_))
 positive = composite("positive", complex=True)(lambda input: input)
 abs = elementwise("abs", "input", dict(bool="input", int="(input < 0 ? -input : input)", float="fabs(input)"), complex=("c_abs(input)", "real"),
                   aliases=("absolute",), vjp=dict(input=lambda g, input: g * input.sgn()), numpy=np.abs)
@@ -117,7 +118,7 @@ def round(input, *, decimals=0):
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f'"round" with decimals not implemented for \'{dt.SPOKEN[input.dtype.name]}\'')
     scale = 10.0 ** decimals
-    return _round(input * scale) / scale
+    return lasting(_round(lasting(input * scale)) / scale)
 
 
 # -- two operands -------------------------------------------------------------------------------------------------------------------
@@ -132,11 +133,13 @@ hypot = elementwise("hypot", "input, other", "hypot(input, other)", result="floa
                     vjp=dict(input=lambda g, input, result: g * input / result, other=lambda g, other, result: g * other / result))
 copysign = elementwise("copysign", "input, other", "copysign(input, other)", result="float", numpy=np.copysign,
                        vjp=dict(input=lambda g, input, result: g * where(input == 0, 0.0, result / input), other=_nothing))
-_nextafter = elementwise("_nextafter", "input, other", "nextafter(input, other)", dtypes=(dt.float32, dt.float64), method=False, inplace=False)
+# Towards an infinity: Intel's compiler dies of a second argument that is the same for all elements.
+_nextafter = elementwise("_nextafter", "input, other", "(input == other || isnan(other) ? other : nextafter(input, (ACC)(input < other ? INFINITY : -INFINITY)))",
+                         dtypes=(dt.float32, dt.float64), method=False, inplace=False)
 
 
 @composite("nextafter", inplace=True, dtypes=dt.FLOATS, numpy=np.nextafter, gradcheck=False, samples=lambda: [
-    ((np.array([1.0, 0.0, -2.0, 3.0]), np.array([2.0, -1.0, 5.0, 3.0])), {})])
+    ((np.array([1.0, 0.0, -2.0, 3.0]), np.array([2.0, -1.0, 5.0, 3.0])), {}), ((np.array([1.0, 0.0, -2.0]), np.array([-1.7])), {})])
 def nextafter(input, other):
     if input.dtype is not other.dtype or input.dtype.itemsize != 2:
         return _nextafter(input, other)

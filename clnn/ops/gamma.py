@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
-from .._tensor.inplace import apply_inplace
+from .._tensor.inplace import apply_inplace, mark
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from .functions import digamma, lgamma
@@ -62,7 +62,8 @@ def _polygamma_method(self, n):
 
 def _polygamma_in_place(self, n):
     """In-place form of :func:`clnn.polygamma`."""
-    return apply_inplace(self, polygamma(n, self), "polygamma")
+    since = mark()
+    return apply_inplace(self, polygamma(n, self), "polygamma", since)
 
 
 Tensor.polygamma, Tensor.polygamma_ = _polygamma_method, _polygamma_in_place

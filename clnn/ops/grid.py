@@ -12,6 +12,8 @@ from .._tensor.backward import grad as grad_of
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.grad_mode import enable_grad
+from .._tensor.inplace import type_name
+from .._tensor.refusals import spoken
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.warn import warn
@@ -181,9 +183,9 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
                          f"'{padding_mode}'")
     if input.dtype is not grid.dtype:
-        raise RuntimeError(f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and grid has {grid.dtype}")
+        raise RuntimeError(f"grid_sampler(): expected input and grid to have same dtype, but input has {spoken(input.dtype)} and grid has {spoken(grid.dtype)}")
     if not input.dtype.is_floating_point:
-        raise NotImplementedError(f'"grid_sampler" not implemented for {input.dtype}; it takes float tensors')
+        raise NotImplementedError(f'"grid_sampler" not implemented for \'{type_name(input.dtype)}\'; it takes float tensors')
     rank = input.ndim - 2
     if rank not in (2, 3) or grid.ndim != input.ndim or grid.shape[0] != input.shape[0] or grid.shape[-1] != rank:
         raise RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions and batch size, and the grid's last "

@@ -8,6 +8,7 @@ import numpy as np
 from .._tensor.declare import composite, kernel
 from .._tensor.device import public
 from .._tensor.dispatch import broadcast, run
+from .._tensor.inplace import type_name
 from .._tensor.interop import from_array
 from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty, make
@@ -160,6 +161,8 @@ def _deliver(r, out):
     ((_values(3, 4), _numbers(4, 3, 2)), dict(dim=1)), ((_values(3, 4), _numbers(12, 5)), {})])
 def take_along_dim(input, indices, dim=None, *, out=None):
     """``gather`` whose operands are broadcast against each other (without ``dim``: both flattened)."""
+    if indices.dtype is not dt.int64:
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {type_name(indices.dtype)}")
     if dim is None:
         return _deliver(gather(input.reshape(-1), 0, indices.reshape(-1)), out)
     if len(input.shape) != len(indices.shape):

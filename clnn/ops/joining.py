@@ -12,7 +12,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import broadcast, run
 from .._tensor.grad_mode import state
 from .._tensor.indexing import basic_index, take_int
-from .._tensor.inplace import set_out, type_name
+from .._tensor.inplace import refuse_overlap, set_out, type_name
 from .._tensor.tensor import Tensor, Version, edge, empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, collapse, contiguous_strides, is_contiguous, wrap_dim
@@ -170,6 +170,7 @@ _stack.op.grad_name = "StackBackward0"
 def _placed(out, r, tensors):
     if out is None:
         return r
+    refuse_overlap(out, tensors, True)
     if r.dtype.category > out.dtype.category:
         raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {type_name(out.dtype)}")
     return set_out(out, r, tensors)

@@ -120,6 +120,9 @@ def solve(A, B, *, left=True):
     matrices("linalg.solve", A)
     square("linalg.solve", A)
     vector = len(B.shape) == 1 or B.shape == A.shape[:-1]
+    if A.dtype is not B.dtype:
+        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type {type_name(A.dtype)} and B of type "
+                           f"{type_name(B.dtype)} instead")
     _compatible("linalg.solve", A, B.unsqueeze(-1) if vector else B, left)
     if vector:
         return _solve(A, B.unsqueeze(-1)).squeeze(-1)
@@ -174,6 +177,8 @@ def cholesky_solve(B, L, upper=False):
     if len(L.shape) < 2:
         raise RuntimeError(f"u should have at least 2 dimensions, but has {len(L.shape)} dimensions instead")
     square("cholesky_solve", L)
+    if B.dtype is not L.dtype:
+        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {type_name(B.dtype)} and A of type {type_name(L.dtype)} instead.")
     return _factors.cholesky_solve(B, L, upper)
 
 
@@ -437,6 +442,11 @@ def lstsq(A, B, rcond=None, *, driver=None):
     """
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError(f"linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}")
+    if len(A.shape) < 2:
+        raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
+    if A.dtype is not B.dtype:
+        raise RuntimeError("torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
+                           f"{type_name(A.dtype)} and other's dtype {type_name(B.dtype)}")
     vector = len(B.shape) == 1 or len(B.shape) == len(A.shape) - 1 and B.shape == A.shape[:-1]
     right, S = B.unsqueeze(-1) if vector else B, svdvals(A.detach())
     X = matmul(pinv(A, rcond), right)

@@ -8,6 +8,8 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.grad_mode import state
+from .._tensor.inplace import type_name
+from .._tensor.refusals import spoken
 from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
@@ -16,7 +18,7 @@ from ..graph.node import Storage
 from ..graph.op import REGISTRY
 from . import creation
 from ._gemm import gemm
-from .arithmetic import whole_factor
+from .arithmetic import lasting, whole_factor
 
 
 def _check(name, a, b):
@@ -25,26 +27,38 @@ def _check(name, a, b):
     if a._storage.device is not b._storage.device:
         raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {a.device} and {b.device}! ({name})")
     if a.dtype is not b.dtype and state.autocast is None:           # autocast brings both to one dtype
-        raise RuntimeError(f"{name}: expected both operands to have the same dtype, but got: {a.dtype} != {b.dtype}")
+        raise RuntimeError(_unlike(name, a, b))
     if a.dtype is dt.bool_:
-        raise RuntimeError(f'"{name}" not implemented for {a.dtype}')
+        raise NotImplementedError(f'"{name}" not implemented for \'Bool\'')
 
 
-def _inner_sizes(a, b):
-    """What PyTorch says of factors whose inner sizes differ: it names the operator that the product comes down to."""
-    if len(a) == len(b) == 1:
-        return (f"inconsistent tensor size, expected tensor [{a[0]}] and src [{b[0]}] to have the same number of elements, "
-                f"but got {a[0]} and {b[0]} elements respectively")
+def _unlike(name, a, b):
+    """What PyTorch says of operands of two dtypes: the words of the product that would do the work."""
+    if name == "bmm" or name == "matmul" and len(b.shape) > 2:
+        return f"expected scalar type {type_name(a.dtype)} but found {type_name(b.dtype)} ({name})"
+    if name == "linear":
+        return f"mat1 and mat2 must have the same dtype, but got {type_name(a.dtype)} and {type_name(b.dtype)} (linear)"
+    return f"expected m1 and m2 to have the same dtype, but got: {spoken(a.dtype)} != {spoken(b.dtype)} ({name})"
+
+
+def _misfit(name, a, b):
+    """The error of shapes whose inner sizes differ, in PyTorch's words: those of the product that would do the work."""
+    a, b = tuple(a), tuple(b)
     rows = math.prod(a[:-1])
-    if len(b) == 1:
-        return f"size mismatch, got input ({rows}), mat ({rows}x{a[-1]}), vec ({b[0]})"
-    if len(b) == 2:
-        return f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a[-1]} and {b[0]}x{b[1]})"
-    try:
-        stack = math.prod(broadcast_shapes(tuple(a[:-2]), tuple(b[:-2])))
-    except ValueError as exc:
-        return str(exc)
-    return f"Expected size for first two dimensions of batch2 tensor to be: [{stack}, {a[-1]}] but got: [{stack}, {b[-2]}]."
+    if len(a) == len(b) == 1:
+        text = f"inconsistent tensor size, expected tensor [{a[0]}] and src [{b[0]}] to have the same number of elements, but got {a[0]} and {b[0]} elements respectively"
+    elif len(b) == 1:
+        text = f"size mismatch, got input ({rows}), mat ({rows}x{a[-1]}), vec ({b[0]})"
+    elif len(b) == 2:
+        text = f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a[-1] if a else 0} and {b[0]}x{b[1]})"
+    else:
+        try:
+            stack = math.prod(broadcast_shapes(a[:-2], b[:-2])) if name == "matmul" else a[0]
+        except ValueError as exc:
+            return RuntimeError(f"{exc} ({name}: a.shape={a}, b.shape={b})")
+        text = (f"Expected size for first two dimensions of batch2 tensor to be: [{stack}, {a[-1]}] but got: "
+                f"[{stack if name == 'matmul' else b[0]}, {b[-2]}].")
+    return RuntimeError(f"{text} ({name}: a.shape={a}, b.shape={b})")
 
 
 def product(a, b, bias=None, alpha=1.0, epilogue="", out_dtype=None):
@@ -125,15 +139,15 @@ def _bmm_grads(g, input, mat2, needs):
 
 @kernel("mm", complex=True, autocast="low", repeat=True, together=_mm_grads, numpy=np.matmul, samples=_mats([((3, 4), (4, 5)), ((1, 7), (7, 1)), ((33, 17), (17, 65))]),
         vjp=dict(input=lambda g, mat2: mm(g, mat2.t()), mat2=lambda g, input, mat2: _right_grad(mm, g, input, mat2)),
-        errors=[((np.ones((2, 3), "f"), np.ones((4, 5), "f")), {}, RuntimeError, "mm: inner sizes differ; got a.shape=(2, 3), b.shape=(4, 5)")])
+        errors=[((np.ones((2, 3), "f"), np.ones((4, 5), "f")), {}, RuntimeError,
+                 "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5) (mm: a.shape=(2, 3), b.shape=(4, 5))")])
 def mm(input, mat2):
     """Product of two matrices: ``(M, K) @ (K, N) -> (M, N)``."""
     _check("mm", input, mat2)
     if len(input.shape) != 2 or len(mat2.shape) != 2:
         raise RuntimeError(f"mm: both operands must be matrices; got a.shape={tuple(input.shape)}, b.shape={tuple(mat2.shape)}")
     if input.shape[1] != mat2.shape[0]:
-        raise RuntimeError(f"mm: inner sizes differ; got a.shape={tuple(input.shape)}, b.shape={tuple(mat2.shape)} "
-                           f"(mat1 and mat2 shapes cannot be multiplied ({input.shape[0]}x{input.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]}))")
+        raise _misfit("mm", input.shape, mat2.shape)
     return product(input, mat2)
 
 
@@ -160,11 +174,11 @@ _mv.op.grad_name = "MvBackward0"
 def bmm(input, mat2):
     """Products of two stacks of matrices: ``(B, M, K) @ (B, K, N) -> (B, M, N)``."""
     _check("bmm", input, mat2)
-    if input.ndim != 3 or mat2.ndim != 3:
-        raise RuntimeError(f"bmm: batch1 and batch2 must be 3D tensors; got a.shape={tuple(input.shape)}, b.shape={tuple(mat2.shape)}")
+    for t, what in ((input, "batch1"), (mat2, "batch2")):
+        if t.ndim != 3:
+            raise RuntimeError(f"{what} must be a 3D tensor (bmm: a.shape={tuple(input.shape)}, b.shape={tuple(mat2.shape)})")
     if input.shape[0] != mat2.shape[0] or input.shape[2] != mat2.shape[1]:
-        raise RuntimeError(f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{input.shape[0]}, {input.shape[2]}] "
-                           f"but got: [{mat2.shape[0]}, {mat2.shape[1]}].")
+        raise _misfit("bmm", input.shape, mat2.shape)
     return _bmm(input, mat2)
 
 
@@ -194,14 +208,14 @@ def matmul(input, other):
     if nb == 1:
         other = other.unsqueeze(1)
     if input.shape[-1] != other.shape[-2]:
-        raise RuntimeError(f"matmul: inner sizes differ; got a.shape={tuple(given[0])}, b.shape={tuple(given[1])} ({_inner_sizes(*given)})")
+        raise _misfit("matmul", *given)
     if other.ndim == 2:
         r = mm(input.flatten(0, -2), other).reshape(*input.shape[:-1], other.shape[-1]) if input.ndim > 2 else mm(input, other)
     else:
         try:
             broadcast_shapes(tuple(input.shape[:-2]), tuple(other.shape[:-2]))
         except ValueError as exc:
-            raise RuntimeError(f"matmul: stacks do not broadcast; got a.shape={tuple(input.shape)}, b.shape={tuple(other.shape)}: {exc}") from None
+            raise RuntimeError(f"{exc} (matmul: a.shape={tuple(input.shape)}, b.shape={tuple(other.shape)})") from None
         r = _bmm(input, other)
     if na == 1:
         r = r.squeeze(-2)
@@ -237,17 +251,14 @@ def linear(input, weight, bias=None):
     Raises:
         RuntimeError: the feature sizes differ.
     """
-    _check("linear", input, weight)
+    _check("linear" if bias is not None else "mm", input, weight)
     if weight.ndim == 1:
         r = matmul(input, weight)
         return r if bias is None else r + bias
     if not input.shape or input.shape[-1] != weight.shape[-1]:
-        raise RuntimeError(f"linear: input has {input.shape[-1] if input.shape else 0} features, weight expects {weight.shape[-1]}; got "
-                           f"input.shape={tuple(input.shape)}, weight.shape={tuple(weight.shape)} (mat1 and mat2 shapes cannot be multiplied "
-                           f"({input._numel // max(1, input.shape[-1]) if input.shape else 1}x{input.shape[-1] if input.shape else 0} and "
-                           f"{weight.shape[1]}x{weight.shape[0]}))")
+        raise _misfit("linear", input.shape, weight.shape[::-1])
     if bias is not None and bias.dtype is not weight.dtype and state.autocast is None:
-        raise RuntimeError(f"linear: weight and bias must have the same dtype, but got: {weight.dtype} != {bias.dtype}")
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(bias.dtype)} and {type_name(weight.dtype)} (bias and weight of linear)")
     if bias is not None and bias.shape and bias.shape[-1] not in (1, weight.shape[0]):
         raise RuntimeError(f"The expanded size of the tensor ({weight.shape[0]}) must match the existing size ({bias.shape[-1]}) at the last dimension "
                            f"(linear: weight.shape={tuple(weight.shape)}, bias.shape={tuple(bias.shape)})")
@@ -270,10 +281,10 @@ def mv(input, vec):
 
 def _combine(input, prod, beta, alpha, error=False):
     if alpha != 1:
-        prod = prod * whole_factor("alpha", alpha, input, prod, error=error)
+        prod = lasting(prod * whole_factor("alpha", alpha, input, prod, error=error))
     if beta == 0:
         return prod
-    return prod + (input if beta == 1 else input * whole_factor("beta", beta, input, prod, error=error))
+    return prod + (input if beta == 1 else lasting(input * whole_factor("beta", beta, input, prod, error=error)))
 
 
 @composite("addmm", repeat="ready small", complex=True, inplace=True)

@@ -34,6 +34,7 @@ _TEXTS = dict(
     new_empty_strided="A tensor of given sizes and strides, of the same dtype and device, with any content.",
     numel="Number of elements.",
     pin_memory="The tensor itself: transfers need no page-locked copy here.",
+    chalf="Refused: there are no tensors of ``complex32``, only its name.",
     polygamma_="In-place form of :func:`clnn.polygamma`.",
     record_stream="Accepted for programs that name streams; memory lives as long as commands use it.",
     renorm_="In-place form of :func:`clnn.renorm`.",

@@ -205,8 +205,8 @@ def _window_of(name, shape, nd, kernel_size, stride, padding, dilation, ceil_mod
     sizes = shape[len(shape) - nd:]
     out = tuple(_out_size(*a, ceil_mode) for a in zip(sizes, kernel_size, stride, padding, dilation))
     if any(o < 1 for o in out):
-        raise RuntimeError(f"Given input size: {tuple(shape[-nd - 1:])}. Calculated output size: {(shape[-nd - 1], *out)}. "
-                           f"Output size is too small ({name})")
+        given, got = ("x".join(map(str, s)) for s in (shape[-nd - 1:], (shape[-nd - 1], *out)))
+        raise RuntimeError(f"Given input size: ({given}). Calculated output size: ({got}). Output size is too small ({name})")
     return _made(nd, kernel_size, stride, padding, dilation), tuple(shape[:len(shape) - nd]) + out
 
 

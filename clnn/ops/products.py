@@ -81,6 +81,7 @@ def linalg_cross(input, other, *, dim=-1):
     """Cross product of vectors of length 3 along ``dim``, with broadcasting."""
     if len(input.shape) != len(other.shape):
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    wrap_dim(dim, len(input.shape))
     if input.shape[dim] != 3 or other.shape[dim] != 3:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}")
     a, b = input.unbind(dim), other.unbind(dim)

@@ -12,7 +12,7 @@ import numpy as np
 from .._tensor import foreign
 from .._tensor.declare import composite, elementwise
 from .._tensor.device import resolve
-from .._tensor.inplace import apply_inplace
+from .._tensor.inplace import apply_inplace, type_name
 from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
@@ -71,7 +71,7 @@ def _sampled(expr, args, shape, row, device, generator, compute, wide):
 
 def _float_only(name, row):
     if not row.is_floating_point:
-        raise NotImplementedError(f'"{name}" not implemented for {row}; expected a float dtype')
+        raise NotImplementedError(f'"{name}" not implemented for \'{type_name(row)}\'; expected a float dtype')
     if row.needs_fp64:
         return row
     return row
@@ -293,7 +293,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
     if len(input.shape) not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if not input.dtype.is_floating_point:
-        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype}")
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {type_name(input.dtype)}")
     if num_samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > input.shape[-1]:

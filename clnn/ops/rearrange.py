@@ -23,10 +23,11 @@ def movedim(input, source, destination):
     if len(source) != len(destination):
         raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims as "
                            f"destination ({list(destination)} dims)")
+    given = dict(source=source, destination=destination)
     source, destination = [wrap_dim(s, rank) for s in source], [wrap_dim(d, rank) for d in destination]
     for name, dims in (("source", source), ("destination", destination)):
         if len(set(dims)) != len(dims):
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({dims})")
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given[name])})")
     order = [d for d in range(rank) if d not in source]
     for d, s in sorted(zip(destination, source)):
         order.insert(d, s)
@@ -116,6 +117,8 @@ def roll(input, shifts, dims=None):
     """Shifted along ``dims``; what leaves at the end comes in at the start. Without ``dims`` the flattened tensor is shifted."""
     shifts = tuple([int(s) for s in shifts]) if isinstance(shifts, (tuple, list)) else (int(shifts),)
     dims = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
+    if not shifts:
+        raise RuntimeError("`shifts` required")
     if not dims:
         if len(shifts) != 1:
             raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")

@@ -172,8 +172,8 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
     if dtype is not None:
         input = input.to(dtype)
     if not input.dtype.differentiable:
-        raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
-                           + type_name(input.dtype))
+        raise RuntimeError(f"mean(): could not infer output dtype. {'Input' if dtype is None else 'Optional'} dtype must be either a floating point or "
+                           f"complex dtype. Got: {type_name(input.dtype)}")
     dim = axis if axis is not None else dim
     dims = dims_of(dim, len(input.shape))
     return set_out(out, (_mean_all if dim is None else _mean)(input, dims, keepdim, input.shape, count_of(input.shape, dims)))

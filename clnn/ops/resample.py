@@ -13,6 +13,7 @@ import numpy as np
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.formats import keeps_format
+from .._tensor.inplace import type_name
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.warn import warn
@@ -295,7 +296,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         wide = interpolate(input.to(dt.float32), size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
         return wide.round().clamp(0, 255).to(dt.uint8)
     if not input.dtype.is_floating_point and input.dtype is not dt.uint8:
-        raise NotImplementedError(f'"interpolate" not implemented for {input.dtype}; it takes float tensors and uint8')
+        raise NotImplementedError(f'"interpolate" not implemented for \'{type_name(input.dtype)}\'; it takes float tensors and uint8')
     kind = ("smooth-" if antialias else "") + _KINDS.get(mode, mode)
     double = input.dtype in (dt.float64, dt.uint8)
     tables = [window_table(kind, s, o, bool(align_corners), scales[k] if scales else None, double)

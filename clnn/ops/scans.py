@@ -6,7 +6,7 @@ import numpy as np
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.foreign import NoStrides
-from .._tensor.inplace import set_out
+from .._tensor.inplace import set_out, type_name
 from .._tensor.repeat import repeated_rule
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
@@ -224,7 +224,7 @@ def cumprod(input, dim, *, dtype=None, out=None):
 def logcumsumexp(input, dim):
     """Logarithm of the running sum of exponentials along ``dim``, without overflow."""
     if not input.dtype.differentiable:
-        raise NotImplementedError(f'"logcumsumexp" not implemented for {input.dtype}')
+        raise NotImplementedError(f'"logcumsumexp" not implemented for \'{type_name(input.dtype)}\'')
     return _logcumsumexp(input, wrap_dim(dim, len(input.shape)), False)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import broadcast
 from .._tensor.indexing import tracked
-from .._tensor.inplace import apply_inplace, refuse_overlap
+from .._tensor.inplace import apply_inplace, refuse_overlap, type_name
 from .._tensor.repeat import full_value, repeated
 from .._tensor.tensor import Tensor, bump, copy
 from .._tensor.wrapped import local as modes
@@ -63,9 +63,9 @@ _put_rows.op.grad_name = "IndexPutBackward0"
 def _prepare_rows(name, input, dim, index, source):
     check_index(name, index)
     if len(index.shape) > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {len(index.shape)} with type: {index.dtype}")
+        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {len(index.shape)} with type: {type_name(index.dtype)} and size: {list(index.shape)}")
     if isinstance(source, Tensor) and source.dtype is not input.dtype:
-        raise RuntimeError(f"{name}(): self ({input.dtype}) and source ({source.dtype}) must have the same scalar type")
+        raise RuntimeError(f"{name}(): self ({type_name(input.dtype)}) and source ({type_name(source.dtype)}) must have the same scalar type")
     x = input.reshape(1) if not input.shape else input
     d = wrap_dim(dim, len(x.shape))
     index = index.reshape(-1)
@@ -73,11 +73,14 @@ def _prepare_rows(name, input, dim, index, source):
     if isinstance(source, Tensor):
         s = source.reshape(want) if not source.shape and math.prod(want) == 1 else source
         if tuple(s.shape) != want:
+            if name == "index_copy" and len(s.shape) != len(want):
+                raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality "
+                                 f"({len(source.shape)}), destination dimensionality ({len(input.shape)})")
             if len(s.shape) == len(want) and s.shape[d] != want[d]:
-                kind = IndexError if name == "index_copy" else RuntimeError
-                raise kind(f"{name}(): Number of indices ({index._numel}) should be equal to source.size(dim): ({s.shape[d]}), for dim: {d}")
-            raise RuntimeError(f"{name}(): source {list(source.shape)} must have the shape of self {list(input.shape)} with size "
-                               f"{index._numel} at dimension {d}")
+                kind, of = (IndexError, f" ({s.shape[d]})") if name == "index_copy" else (RuntimeError, f": ({s.shape[d]}), for dim: {d}")
+                raise kind(f"{name}(): Number of indices ({index._numel}) should be equal to source.size(dim){of}")
+            raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. "
+                               f"Got self.shape = {list(input.shape)} source.shape = {list(source.shape)} ({name})")
     else:
         s = filled(Size(()), source, x.dtype, x._storage.device).expand(want)
     return x, d, index, s
@@ -201,8 +204,8 @@ def index_put(input, indices, values, accumulate=False):
         values: broadcast to the shape of ``input[indices]``; same dtype as ``input``.
     """
     if values.dtype is not input.dtype:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {input.dtype} for the destination and "
-                           f"{values.dtype} for the source.")
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(input.dtype)} for the destination and "
+                           f"{type_name(values.dtype)} for the source.")
     plan = _plan(input, _full(input, list(indices)))
     return _put(input, plan, values, "add" if accumulate else "set")
 
@@ -282,8 +285,8 @@ def _index_copy_(self, dim, index, source):
 def _index_put_(self, indices, values, accumulate=False):
     """In-place form of :func:`clnn.index_put`: touches only what is named."""
     if values.dtype is not self.dtype:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self.dtype} for the destination and "
-                           f"{values.dtype} for the source.")
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(self.dtype)} for the destination and "
+                           f"{type_name(values.dtype)} for the source.")
     return _put_into(self, _full(self, list(indices)), values, "add" if accumulate else "set")
 
 
@@ -500,9 +503,9 @@ def _extreme(dtype, reduce):
 def masked_scatter(input, mask, source):
     """``input`` with the elements where ``mask`` is True replaced by those of ``source``, in order."""
     if mask.dtype is not dt.bool_:
-        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " + str(mask.dtype))
+        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " + type_name(mask.dtype))
     if source.dtype is not input.dtype:
-        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got " + f"{input.dtype} and {source.dtype}")
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got" + f"{type_name(input.dtype)} and {type_name(source.dtype)}")
     from .searching import ranks
     wide = mask if mask.shape == input.shape else mask.expand(broadcast("masked_scatter", input, mask))
     rank = where(wide, ranks(wide) - 1, 0)

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise
 from .._tensor.dispatch import run
+from .._tensor.inplace import type_name
 from .._tensor.interop import from_array, item, read
 from .._tensor.repeat import repeated
 from .._tensor.return_types import named
@@ -407,7 +408,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     """Counts in ``bins`` equal bins from ``min`` to ``max`` inclusive (both 0: from the smallest to the greatest element); others are not
     counted."""
     if not input.dtype.is_floating_point:
-        raise NotImplementedError(f'"histogram_cpu" not implemented for {input.dtype}')
+        raise NotImplementedError(f'"histogram_cpu" not implemented for \'{type_name(input.dtype)}\'')
     if bins <= 0:
         raise RuntimeError("torch.histc(): bins must be > 0".replace("torch.", ""))
     low, high, x, count = float(min), float(max), input.detach().reshape(-1), _histogram
@@ -444,7 +445,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     """
     x, device = input.detach().reshape(-1), input._storage.device
     if not x.dtype.is_floating_point:
-        raise NotImplementedError(f'"histogram_cpu" not implemented for {x.dtype}')
+        raise NotImplementedError(f'"histogram_cpu" not implemented for \'{type_name(x.dtype)}\'')
     if isinstance(bins, Tensor):
         edges = bins
     else:
@@ -465,7 +466,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
 # ``place`` counts the classes: a division of IDX by their number would cost more than all the rest.
 _one_hot = elementwise("_one_hot", "input, place, classes", dict(bool="0", int="(place == input)", float="0"), method=False, inplace=False,
                        checked=dict(bool="0", int="(input < 0 || input >= classes)", float="0"),
-                       failure=(RuntimeError, "Class values must be non-negative and smaller than num_classes."))
+                       failure=(RuntimeError, "Class values must be smaller than num_classes."))
 
 
 @composite("one_hot", method=False, repeat="small", torch="nn.functional.one_hot", samples=lambda: [((np.array([[0, 2], [1, 1]]),), dict(num_classes=4))],
@@ -483,7 +484,10 @@ def one_hot(tensor, num_classes=-1):
     if num_classes == -1:
         if tensor._numel == 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        num_classes = bounds(tensor)[1] + 1
+        least, most = bounds(tensor)
+        if least < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        num_classes = most + 1
     if num_classes < 1:
         raise RuntimeError("Class values must be smaller than num_classes." if tensor._numel else "Can not infer total number of classes from empty tensor.")
     shape = (*tensor.shape, num_classes)

@@ -8,6 +8,8 @@ from .._tensor import formats
 from .._tensor.dispatch import record_in_layout
 from .._tensor.foreign import NoStrides
 from .._tensor.grad_mode import state
+from .._tensor.inplace import type_name
+from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.layout import preserve_format
@@ -40,7 +42,7 @@ def where(condition, input=None, other=None, *, out=None):
         raise TypeError(f"where(): argument 'condition' must be Tensor, not {type(condition).__name__}")
     if condition.dtype is not dt.bool_:
         if condition.dtype is not dt.uint8:
-            raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}")
+            raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {type_name(condition.dtype)}")
         condition = condition != 0
     return _where(condition, input, other, out=out)
 
@@ -52,11 +54,11 @@ Tensor.where = lambda self, condition, other: where(condition, self, other)
 def masked_fill(input, mask, value):
     """``value`` where ``mask`` is True, else ``input``; the dtype is that of ``input``."""
     if mask.dtype is not dt.bool_:
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {spoken(mask.dtype)}")
     if isinstance(value, Tensor) and value.shape:
         raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s).")
     if (isinstance(value, complex) or isinstance(value, Tensor) and value.dtype.is_complex) and not input.dtype.is_complex:
-        raise RuntimeError(f"value cannot be converted to type {input.dtype.name} without overflow")
+        raise RuntimeError(f"value cannot be converted to type {spoken(input.dtype)} without overflow")
     r = _where(mask, value, input)
     return r if r.dtype is input.dtype else r.to(input.dtype)
 

@@ -10,6 +10,7 @@ from .._tensor.tensor import from_node
 from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides, wrap_dim
 from ..graph.node import Expr
+from .arithmetic import lasting
 from .indexing import _values
 from .selection import where
 from .views import _diagonal, embed_strided
@@ -40,7 +41,7 @@ def _matrix(name, input):
 def tril(input, diagonal=0):
     """The lower triangle of matrices (*, M, N), zeros above diagonal number ``diagonal``."""
     _matrix("tril", input)
-    return where(_mask(input, diagonal), input, False)
+    return lasting(where(_mask(input, diagonal), input, False))
 
 
 @composite("triu", repeat="ready small", complex=True, inplace=True, numpy=np.triu,
@@ -48,7 +49,7 @@ def tril(input, diagonal=0):
 def triu(input, diagonal=0):
     """The upper triangle of matrices (*, M, N), zeros below diagonal number ``diagonal``."""
     _matrix("triu", input)
-    return where(_mask(input, diagonal - 1), False, input)
+    return lasting(where(_mask(input, diagonal - 1), False, input))
 
 
 def _index_row(name, dtype):

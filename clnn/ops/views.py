@@ -454,6 +454,7 @@ for _name, _row in dict(float=dt.float32, double=dt.float64, half=dt.float16, bf
                         short=dt.int16, char=dt.int8, byte=dt.uint8, bool=dt.bool_, cfloat=dt.complex64, cdouble=dt.complex128).items():
     _shortcut(_name, _row)
 
+Tensor.chalf = lambda self, memory_format=None: self.to(dt.from_name("complex32"))      # refused in words
 Tensor.cpu = lambda self, memory_format=None: self.to("cpu", memory_format=memory_format)
 Tensor.cuda = lambda self, device=None, non_blocking=False, memory_format=None: self.to(
     "gpu" if device is None else f"gpu:{device}" if isinstance(device, int) else device, memory_format=memory_format)

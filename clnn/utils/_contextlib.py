@@ -27,9 +27,6 @@ class _DecoratorContextManager(_Mode):
         """A block like this one, for each call of a decorated function."""
         return self.__class__()
 
-    def _clone(self):
-        return self.clone()
-
 
 class _NoParamDecoratorContextManager(_DecoratorContextManager):
     """One that decorates without being called: ``@loud``."""
