@@ -366,3 +366,20 @@ def test_unknown_backends_of_groups():
         with pytest.raises(kind):
             clnn.distributed.init_process_group(name, rank=0, world_size=1)
     assert not clnn.distributed.is_initialized()
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+def test_functions_of_two_operands_take_one_that_is_the_same_along_rows(dtype):
+    """A driver's compiler may die of its own built-ins there (Intel's does of fmax, fmin, hypot, copysign and nextafter)."""
+    names = "fmax fmin hypot copysign nextafter logaddexp logaddexp2 arctan2 fmod maximum".split()
+    rng, pairs = np.random.default_rng(0), (((3, 10, 1, 5), (10, 5)), ((40, 40), (40, 1)), ((40, 1), (1, 40)))
+    if dtype == "float64" and not clnn.get_default_device().physical.has_fp64:
+        pytest.skip("no doubles here")
+    found = []
+    for shape, other in pairs:
+        a, b = (rng.standard_normal(s).astype(dtype) for s in (shape, other))
+        a.flat[:3], b.flat[:2] = (np.nan, 0.0, np.inf), (-0.0, np.inf)
+        with np.errstate(invalid="ignore"):
+            found += [(name, getattr(np, name)(a, b), getattr(clnn, name)(clnn.tensor(a), clnn.tensor(b))) for name in names]
+    for name, want, got in found:
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-5 if dtype == "float32" else 1e-13, atol=1e-6 if dtype == "float32" else 1e-14, err_msg=name)

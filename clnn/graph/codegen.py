@@ -18,7 +18,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _FLOAT_SUFFIX = re.compile(r"(?<![\w.])(\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)f\b")
 # clnn_<name> of the template base
 OWN = frozenset(("exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh", "erf", "erfc", "sin", "cos", "tan", "pow", "asin", "acos", "atan", "atan2", "asinh",
-                 "acosh", "atanh", "sinh", "cosh", "hypot", "lgamma"))
+                 "acosh", "atanh", "sinh", "cosh", "hypot", "lgamma", "fmax", "fmin", "copysign", "nextafter"))
 _OWN_MATH = re.compile(rf"\b({'|'.join(sorted(OWN))})\(")
 
 _COMPLEX_MATH = re.compile(r"\bc_(\w+)\(")

@@ -133,9 +133,7 @@ hypot = elementwise("hypot", "input, other", "hypot(input, other)", result="floa
                     vjp=dict(input=lambda g, input, result: g * input / result, other=lambda g, other, result: g * other / result))
 copysign = elementwise("copysign", "input, other", "copysign(input, other)", result="float", numpy=np.copysign,
                        vjp=dict(input=lambda g, input, result: g * where(input == 0, 0.0, result / input), other=_nothing))
-# Towards an infinity: Intel's compiler dies of a second argument that is the same for all elements.
-_nextafter = elementwise("_nextafter", "input, other", "(input == other || isnan(other) ? other : nextafter(input, (ACC)(input < other ? INFINITY : -INFINITY)))",
-                         dtypes=(dt.float32, dt.float64), method=False, inplace=False)
+_nextafter = elementwise("_nextafter", "input, other", "nextafter(input, other)", dtypes=(dt.float32, dt.float64), method=False, inplace=False)
 
 
 @composite("nextafter", inplace=True, dtypes=dt.FLOATS, numpy=np.nextafter, gradcheck=False, samples=lambda: [
