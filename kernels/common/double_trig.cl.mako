@@ -140,28 +140,11 @@ CLNN_FN F clnn_hypot(F x, F y) {
     return select(p, (F)(INFINITY), (I)((a == INFINITY) | (b == INFINITY)));
 }
 </%math:own_double>
-//@ clnn_fmax
+% for name, lines in math.module.BY_BITS.items():
+//@ clnn_${name}
 <%math:own_double also="CLNN_INTEL_CPU">
-CLNN_FN F clnn_fmax(F x, F y) { return as_F(select(as_I(x), as_I(y), (I)((y > x) | (x != x)))); }       /* of bits: a choice of floats becomes the built-in */
-</%math:own_double>
-//@ clnn_fmin
-<%math:own_double also="CLNN_INTEL_CPU">
-CLNN_FN F clnn_fmin(F x, F y) { return as_F(select(as_I(x), as_I(y), (I)((y < x) | (x != x)))); }       /* of bits: a choice of floats becomes the built-in */
-</%math:own_double>
-//@ clnn_copysign
-<%math:own_double also="CLNN_INTEL_CPU">
-CLNN_FN F clnn_copysign(F x, F y) {
-    const I sign = as_I((F)(-0.0));
-    return as_F((as_I(x) & ~sign) | (as_I(y) & sign));
+CLNN_FN F clnn_${name}(F x, F y) {
+    ${"\n    ".join(lines)}
 }
 </%math:own_double>
-//@ clnn_nextafter
-<%math:own_double also="CLNN_INTEL_CPU">
-CLNN_FN F clnn_nextafter(F x, F y) {
-    const I away = (I)(((y > x) & (x > 0.0)) | ((y < x) & (x < 0.0)));
-    F r = as_F(as_I(x) + select((I)(-1), (I)(1), away));
-    r = select(r, as_F((as_I(y) & as_I((F)(-0.0))) | (I)(1)), (I)(x == 0.0));
-    r = select(r, y, (I)(x == y));
-    return select(r, x + y, (I)((x != x) | (y != y)));
-}
-</%math:own_double>
+% endfor

@@ -152,32 +152,15 @@ CLNN_FN F clnn_hypot(F x, F y) {
     return select(p, (F)(INFINITY), (I)((a == INFINITY) | (b == INFINITY)));
 }
 </%math:own>
-//@ clnn_fmax
-## From here on also for Intel's runtime, as hypot: its compiler dies of these built-ins where one operand is the same for all work-items of a group.
-<%math:own names="fmax" operands="${2}" also="CLNN_INTEL_CPU" wide="CLNN_INTEL_CPU">
-CLNN_FN F clnn_fmax(F x, F y) { return as_F(select(as_I(x), as_I(y), (I)((y > x) | (x != x)))); }       /* of bits: a choice of floats becomes the built-in */
-</%math:own>
-//@ clnn_fmin
-<%math:own names="fmin" operands="${2}" also="CLNN_INTEL_CPU" wide="CLNN_INTEL_CPU">
-CLNN_FN F clnn_fmin(F x, F y) { return as_F(select(as_I(x), as_I(y), (I)((y < x) | (x != x)))); }       /* of bits: a choice of floats becomes the built-in */
-</%math:own>
-//@ clnn_copysign
-<%math:own names="copysign" operands="${2}" also="CLNN_INTEL_CPU" wide="CLNN_INTEL_CPU">
-CLNN_FN F clnn_copysign(F x, F y) {
-    const I sign = as_I((F)(-0.0f));
-    return as_F((as_I(x) & ~sign) | (as_I(y) & sign));
+## These also for Intel's runtime, as hypot: its compiler dies of the built-ins where one operand is the same for all work-items of a group.
+% for name, lines in math.module.BY_BITS.items():
+//@ clnn_${name}
+<%math:own names="${name}" operands="${2}" also="CLNN_INTEL_CPU" wide="CLNN_INTEL_CPU">
+CLNN_FN F clnn_${name}(F x, F y) {
+    ${"\n    ".join(lines)}
 }
 </%math:own>
-//@ clnn_nextafter
-<%math:own names="nextafter" operands="${2}" also="CLNN_INTEL_CPU" wide="CLNN_INTEL_CPU">
-CLNN_FN F clnn_nextafter(F x, F y) {
-    const I away = (I)(((y > x) & (x > 0.0f)) | ((y < x) & (x < 0.0f)));        /* from zero: the next larger number of bits */
-    F r = as_F(as_I(x) + select((I)(-1), (I)(1), away));
-    r = select(r, as_F((as_I(y) & as_I((F)(-0.0f))) | (I)(1)), (I)(x == 0.0f));
-    r = select(r, y, (I)(x == y));
-    return select(r, x + y, (I)((x != x) | (y != y)));
-}
-</%math:own>
+% endfor
 //@ clnn_erfc
 <%math:own names="erfc">
 CLNN_FN F clnn_erfc(F x) {

@@ -19,6 +19,18 @@
     EXP = (0.5000000062, 0.1666654300, 0.04166628206, 0.008366582376, 0.001394644786)
     ERF_P = (1.1283791393, 0.1935453970, 0.05310179431, 0.003883360140, 0.0002845665845, 0.000001986783663)
     ERF_Q = (1.0, 0.5048576976, 0.1153501425, 0.01520728232, 0.001185575706, 0.00003742022495)
+
+    # Functions x, y -> F that choose among bits, for floats and doubles: of a choice of floats a compiler makes the built-in again. In nextafter ``away``
+    # is a step from zero, to the next larger number of bits.
+    BY_BITS = {
+        "fmax": ("return as_F(select(as_I(x), as_I(y), (I)((y > x) | (x != x))));",),
+        "fmin": ("return as_F(select(as_I(x), as_I(y), (I)((y < x) | (x != x))));",),
+        "copysign": ("const I sign = as_I((F)(-0.0f));", "return as_F((as_I(x) & ~sign) | (as_I(y) & sign));"),
+        "nextafter": ("const I away = (I)(((y > x) & (x > 0)) | ((y < x) & (x < 0)));",
+                      "F r = as_F(as_I(x) + select((I)(-1), (I)(1), away));",
+                      "r = select(r, as_F((as_I(y) & as_I((F)(-0.0f))) | (I)(1)), (I)(x == 0));",
+                      "r = select(r, y, (I)(x == y));",
+                      "return select(r, x + y, (I)((x != x) | (y != y)));")}
 %>
 ## A function's own code for floats, F and I in the caller's body. It is used where CLNN_OWN_MATH or ``also`` is defined; for doubles there is own code
 ## where CLNN_OWN_MATH or ``wide`` is.
