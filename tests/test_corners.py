@@ -292,6 +292,9 @@ def _small_mistakes(t):
 @pytest.mark.skipif(not clnn.get_default_device().physical.is_cpu, reason="kernels run later there")
 def test_small_mistakes_show_at_once():
     expected = _small_mistakes(torch)
+    for kernel in list(clnn.get_default_device().physical._kernels.values()):      # as in a new process: one that often took long is not waited for
+        kernel.lost = 0.0
+        kernel.costs.clear()
     for _ in range(3):                              # built, observed and repeated
         assert _small_mistakes(clnn) == expected
     assert clnn.ones(2).sum() == 2                  # nothing is left over
