@@ -1,4 +1,4 @@
-"""Built programs on disk, and the lock between processes.
+"""Built programs and rendered templates on disk, and the lock between processes.
 
 An entry is one file: magic, checksum, a table (JSON), a payload. A program's payload is the driver's binary; with PoCL, which has
 a cache of its own, it is the text that finds the binary there. A source that was built together with others has a small entry that
@@ -81,6 +81,19 @@ def keep(device, built, source: str, programs) -> None:
         for p in programs:
             write(path_of(digest_of(device, p.source)), {"program": digest, "names": p.names}, b"")
     _trim_once()
+
+
+def text(key: str, make) -> str:
+    """``make()``, or what it once gave for the same ``key``, which holds all that it depends on."""
+    if config.no_cache:
+        return make()
+    path = path_of(hashlib.sha256(key.encode()).hexdigest())
+    entry = read(path)
+    if entry is None:
+        made = make()
+        write(path, {}, made.encode())
+        return made
+    return entry[1].decode()
 
 
 def read(path) -> tuple[dict, bytes] | None:

@@ -1,12 +1,15 @@
 """Rendering the Mako templates of ``kernels/`` to OpenCL C."""
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 from functools import lru_cache
 from pathlib import Path
 
+from ..core.dtype import dtype
 from ..core.errors import KernelBuildError
+from . import diskcache
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _BLOCK = re.compile(r"^//@ *(.*)$", re.M)
@@ -59,9 +62,33 @@ def render(path: str, params: dict, device=None) -> str:
         NotImplementedError: a complex dtype for a template that takes none.
         KernelBuildError: no such template, an undefined parameter, or a fault while rendering; shows the template's lines.
     """
-    from mako import exceptions
     check_complex(path, params)
     check_unsigned(path, params)
+    spelled = _spelled(params)
+    if spelled is None:
+        return _render(path, params, device)
+    return diskcache.text(f"{_tree()} {path} {getattr(device, 'registers', 0)} {spelled}", lambda: _render(path, params, device))
+
+
+@lru_cache(maxsize=None)
+def _tree() -> str:
+    """A digest of all that makes texts of parameters: the templates, this file and the table of dtypes."""
+    digest = hashlib.sha256()
+    for path in (*sorted(kernels_dir().rglob("*.mako")), Path(__file__), Path(__file__).parents[1] / "core" / "dtype.py"):
+        digest.update(f"{path.parent.name}/{path.name}".encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _spelled(value) -> str | None:
+    """Parameters as text that tells them apart; None where there is something among them that has no such text."""
+    if isinstance(value, (dict, tuple, list)):
+        parts = [_spelled(v) for v in (sorted(value.items()) if isinstance(value, dict) else value)]
+        return None if None in parts else f"{type(value).__name__}({', '.join(parts)})"
+    return repr(value) if value is None or type(value) in (bool, int, float, str, dtype) else None
+
+
+def _render(path, params, device):
+    from mako import exceptions
     context = dict(params)
     context.setdefault("USE_FP64", needs_fp64(params))
     context.setdefault("DEV", device)
@@ -96,8 +123,10 @@ def _template_lines(path, exc) -> str:
 
 @lru_cache(maxsize=8)
 def _base(use_fp64: bool) -> str:
-    with _lock:
-        return _lookup().get_template("base.cl.mako").render(USE_FP64=use_fp64, DEV=None, COMMON=None)
+    def make():
+        with _lock:
+            return _lookup().get_template("base.cl.mako").render(USE_FP64=use_fp64, DEV=None, COMMON=None)
+    return diskcache.text(f"{_tree()} base {use_fp64}", make)
 
 
 def preamble(device=None, use_fp64: bool = False, features=None) -> str:
