@@ -78,9 +78,9 @@ def larger():
         yield name, lambda name=name: getattr(clnn.nn, name)(6, 5)(t(4, 3, 6))[0]
     for name in ("LSTM", "GRU"):
         yield f"{name} in whole vectors", lambda name=name: getattr(clnn.nn, name)(6, 16)(t(4, 3, 6))[0]
-    for L, causal in ((7, True), (30, False)):
-        yield f"attention in panels, {L} queries", lambda L=L, causal=causal: clnn.nn.functional.scaled_dot_product_attention(
-            t(1, 2, L, 16), t(1, 2, 40, 16), t(1, 2, 40, 32), is_causal=causal)
+    for L, E, EV, causal in ((7, 16, 32, True), (30, 16, 32, False), (9, 20, 7, True), (2, 5, 5, False)):
+        yield f"attention in panels, {L} queries of {E}", lambda L=L, E=E, EV=EV, causal=causal: clnn.nn.functional.scaled_dot_product_attention(
+            t(1, 2, L, E), t(1, 2, 40, E), t(1, 2, 40, EV), is_causal=causal)
     if cpu:
         rows = 64 * clnn.get_default_device().physical.compute_units + 3
         yield "places of largest in many short rows", lambda: t(rows, 5).detach().argmax(1)

@@ -11,7 +11,8 @@ from clnn.ops import _attention
 CASES = {"blocks": (1, 2, 130, 90, 16, 16, 1, False, None), "causal": (2, 2, 50, 50, 32, 16, 1, True, "causal"),
          "causal-few-keys": (1, 1, 40, 20, 16, 16, 1, False, "causal"), "shared-keys": (2, 4, 21, 33, 16, 16, 2, True, None),
          "bool": (2, 2, 20, 20, 16, 16, 1, True, "bool"), "float": (2, 2, 20, 20, 16, 16, 1, False, "float"),
-         "padding": (2, 2, 20, 20, 16, 16, 1, False, "keys"), "one-query": (2, 4, 1, 40, 16, 16, 2, False, None)}
+         "padding": (2, 2, 20, 20, 16, 16, 1, False, "keys"), "one-query": (2, 4, 1, 40, 16, 16, 2, False, None),
+         "parts-of-vectors": (2, 4, 21, 40, 20, 9, 2, True, "bool"), "few-queries": (1, 2, 3, 40, 5, 33, 1, False, None)}
 
 
 def inputs(b, h, n, s, e, ev, groups, inner, kind):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import lcm
 
-from .._tensor.tensor import empty
+from .._tensor.tensor import empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, is_contiguous
 from ..runtime.launch import _pack_float, launch
@@ -22,7 +22,7 @@ class Form:
     __slots__ = ("L", "S", "E", "EV", "NK", "panels", "z", "heads", "groups", "device")
 
     def __init__(self, query, key, value, groups):
-        self.L, self.E = query.shape[2:]
+        self.L, self.E = query.shape[2], key.shape[3]
         self.S, self.EV = value.shape[2:]
         self.device, self.heads, self.groups = query._storage.device, query.shape[1], groups
         self.z = query.shape[0] * self.heads
@@ -31,14 +31,13 @@ class Form:
 
     @staticmethod
     def suits(query, key, value) -> bool:
-        """Whole vectors in both sizes, computed in float."""
+        """Something to do, computed in float."""
         device = query._storage.device
-        return (device.is_cpu and query.dtype is not dt.float64 and not query.shape[3] % 16 and not value.shape[3] % 16
-                and query._numel * value._numel > 0 and device.local_mem >= 1 << 16)
+        return device.is_cpu and query.dtype is not dt.float64 and query._numel * value._numel > 0 and device.local_mem >= 1 << 16
 
     def params(self, most, copies, mask, causal, drop):
         """Kernel parameters; ``most`` keys and ``copies`` score matrices in local memory; ``mask``: its dtype or None."""
-        NE, NO = (next(n for n in (4, 3, 2, 1) if not size // 16 % n) for size in (self.E, self.EV))
+        NE, NO = (next(n for n in (4, 3, 2, 1) if not -(-size // 16) % n) for size in (self.E, self.EV))
         KB = min(most, max(self.NK * 16, 1 << (self.S - 1).bit_length()))
         BQ = 96 if self.L > 5 else self.L
         while BQ > 24 and copies * BQ * (KB + 16) * 4 > self.device.local_mem * 7 // 8:
@@ -62,6 +61,23 @@ def rows_of(t):
     """``t`` with unit stride in its last dimension (strides of the others do not matter), in float32."""
     t = t.to(dt.float32) if t.dtype is not dt.float32 else t
     return t if t._strides[3] == 1 or t.shape[3] == 1 else t.contiguous()
+
+
+def padded(t):
+    """``t`` with rows of whole vectors, the last one filled up by zeros."""
+    B, heads, S, E = t.shape
+    if not E % 16:
+        return t
+    device, P = t._storage.device, -(-E // 16) * 16
+    y = empty(Size((B, heads, S, P)), dt.float32, device)
+    each = max(1, min(4096 // P, -(-S * B * heads // (2 * device.compute_units))))
+    launch(device, device.kernel("attention/rows"), (-(-S // each), B * heads), (1, 1), *buffers(t, y), _words8(S, E, heads, *t._strides[:3], P, each))
+    return y
+
+
+def cut(t, size):
+    """Rows without their padding."""
+    return t if t.shape[3] == size else make_view(t, (*t.shape[:3], size), t._strides, 0)
 
 
 def like(t, shape):
@@ -136,7 +152,8 @@ def _forward_plan(tensors, out_strides, mask, causal, drop, scale, groups):
         KB = max(f.NK * 16, min(params["KB"], tuned.get("KB", 512)))
         fits = f.device.local_mem * 7 // 8 // (4 * (KB + 16))
         params.update(KB=KB, BQ=next(n for n in (tuned.get("BQ", 96), 48, 24) if n <= max(fits, 24)))
-    params["NK"] *= f.L > 5                                     # so few queries are not worth the packing of all keys
+    if f.L <= 5 and not f.E % 16:                               # so few queries are not worth the packing of all keys
+        params["NK"] = 0
     block = f.queries(params, -(-2 * f.device.compute_units // f.z))
     words = (_words8(f.L, f.S, f.heads, groups, block, f.panels), _words16(*query._strides[:3], *value._strides[:3], *out_strides, *key._strides[:3]),
              _pack_float(scale))
@@ -145,19 +162,20 @@ def _forward_plan(tensors, out_strides, mask, causal, drop, scale, groups):
 
 def forward(query, key, value, mask, drop, causal, scale, groups):
     """(out, lse), both float32."""
-    query, key, value = (rows_of(t) for t in (query, key, value))
+    query, key, whole = rows_of(query), rows_of(key), padded(rows_of(value))
+    size, value = value.shape[3], whole
     device = query._storage.device
     out = like(query, (*query.shape[:3], value.shape[3]))
     lse = empty(Size((query.shape[0] * query.shape[1], query.shape[2])), dt.float32, device)
     pack, kernel, gs, words = plan(_forward_plan, (query, key, value), out._strides[:3], kind(mask), causal, bool(drop), scale, groups)
     keys = (pack.run(key), 0) if pack is not None else buffers(key)
     launch(device, kernel, gs, (1, 1), *buffers(query), *keys, *buffers(value, out, lse), *words, *extras(mask, drop))
-    return out, lse
+    return cut(out, size), lse
 
 
 def _backward_plan(tensors, mask, causal, drop, scale, groups):
-    grad, query, key, value, out = tensors
-    f = Form(query, key, value, groups)
+    grad, query, key, out, keys, values = tensors
+    f = Form(query, keys, values, groups)
     params, NE = f.params(256, 2, mask, causal, drop)
     chunks = min(f.panels, -(-2 * f.device.compute_units // f.z))
     chunk = -(-f.panels // chunks) * f.NK * 16
@@ -165,17 +183,18 @@ def _backward_plan(tensors, mask, causal, drop, scale, groups):
     words = _words8(f.L, f.S, f.heads, groups, f.queries(params, 1), f.panels, chunk, query._numel)
     kernel = f.device.kernel("attention/backward", **params, NE=NE, ME=f.rows(NE))
     t = (*query._strides[:3], *key._strides[:3], *out._strides[:3], *grad._strides[:3])
-    return Pack(f, key), Pack(f, value), kernel, chunks, (chunks, f.z), words, t, _pack_float(scale)
+    return Pack(f, keys), Pack(f, values), kernel, chunks, (chunks, f.z), words, t, _pack_float(scale)
 
 
 def backward(grad, query, key, value, out, lse, mask, drop, causal, scale, groups):
     """(dquery, dkey, dvalue) in float32; the last two per query head."""
-    tensors = grad, query, key, value, out = [rows_of(t) for t in (grad, query, key, value, out)]
-    device = query._storage.device
-    pack_k, pack_v, kernel, chunks, gs, words, t, scale = plan(_backward_plan, tensors, kind(mask), causal, bool(drop), scale, groups)
-    heads = tuple(query.shape[:2])
+    device, heads = query._storage.device, tuple(query.shape[:2])
+    grad, query, keys, values, out = (rows_of(t) for t in (grad, query, key, value, out))
+    tensors = grad, query, key, out = [padded(t) for t in (grad, query, keys, out)]
+    pack_k, pack_v, kernel, chunks, gs, words, t, scale = plan(_backward_plan, (*tensors, keys, values), kind(mask), causal, bool(drop), scale, groups)
     dq = like(query, tuple(query.shape)) if chunks == 1 else empty(Size((chunks, *query.shape)), dt.float32, device)
-    dk, dv = (like(t, (*heads, *t.shape[2:])) for t in (key, value))
-    launch(device, kernel, gs, (1, 1), *buffers(query, key), pack_k.run(key), 0, pack_v.run(value), 0, *buffers(out, grad, lse, dq, dk, dv),
+    dk, dv = like(keys, (*heads, *key.shape[2:])), like(values, (*heads, values.shape[2], out.shape[3]))
+    launch(device, kernel, gs, (1, 1), *buffers(query, key), pack_k.run(keys), 0, pack_v.run(values), 0, *buffers(out, grad, lse, dq, dk, dv),
            words, _words16(*t, *dq._strides[-4:-1]), _words16(*dk._strides[:3], *dv._strides[:3]), scale, *extras(mask, drop))
-    return (dq if chunks == 1 else dq.sum(0)), dk, dv
+    dq = dq if chunks == 1 else dq.sum(0)
+    return cut(dq, keys.shape[3]), cut(dk, keys.shape[3]), cut(dv, values.shape[3])

@@ -1,6 +1,6 @@
 """Scaled dot-product attention with memory linear in the sequence length.
 
-On CPUs :mod:`._attention` does it in one launch. Elsewhere, and for the sizes that it leaves out, queries are taken in blocks: scores of a block by
+On CPUs :mod:`._attention` does it in one launch. Elsewhere, and for doubles, queries are taken in blocks: scores of a block by
 the GEMM family, weights in place, then the product with the values. Only the log-sum-exp of each query is kept; backward computes the weights again.
 """
 from __future__ import annotations

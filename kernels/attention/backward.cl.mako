@@ -5,14 +5,14 @@
 ## dV += P' dO, dS = P * (dO V' - sum(dO * O)) * scale, dQ += dS K, dK += dS' Q.
 ##
 ## Q dQ (B, H, L, E), K (B, H / groups, S, E), O dO (B, H, L, EV) by the strides t and u, unit stride in the last dimension; KT, VT: K and V
-## in the panels of matmul/columns; dK dV (B, H, S, E or EV): one per query head.
+## in the panels of matmul/columns; dK dV (B, H, S, E or EV): one per query head. All but KT and VT have rows of whole vectors, padded by zeros.
 ## Geometry: global (chunks of d.s6 keys, B * H), local (1, 1). A work-item owns the keys of its chunk: it walks over blocks of d.s4
 ## queries and writes its share of dQ to plane number chunk (d.s7 elements apart; the launcher adds the planes up).
 ##
 ## Parameter  legal values
 ## E EV NK MK MASK CAUSAL DROP  as in attention/forward; KB: most keys of a block; BQ: most queries; local memory 2 * BQ * (KB + 16) floats
-## NE ME      tile of the products with E columns: vectors (a divisor of E / 16) and rows; NO MO: the same for EV
-<% SP, NR = KB + 16, NK * 16 %>\
+## NE ME      tile of the products with E columns: vectors (a divisor of those of a row) and rows; NO MO: the same for EV
+<% SP, NR, QV, VV = KB + 16, NK * 16, -(-E // 16), -(-EV // 16) %>\
 ${tile.macros("float")}
 ${block.functions(MASK)}
 <%def name="accumulate(MR, NV, width, a, b, step, out, pitch, limit, fresh)">
@@ -66,21 +66,21 @@ void attention_backward(IN(float, Q), IN(float, K), IN(float, KT), IN(float, VT)
     __global float* restrict dK = dK_p + dK_o + b * u.s0 + h * u.s1;
     __global float* restrict dV = dV_p + dV_o + b * u.s3 + h * u.s4;
     for (long j = begin; j < end; j++) {
-        for (int c = 0; c < ${E // 16}; c++) vstore16((float16)0, c, dK + j * dks);
-        for (int c = 0; c < ${EV // 16}; c++) vstore16((float16)0, c, dV + j * dvs);
+        for (int c = 0; c < ${QV}; c++) vstore16((float16)0, c, dK + j * dks);
+        for (int c = 0; c < ${VV}; c++) vstore16((float16)0, c, dV + j * dvs);
     }
     for (long q0 = 0; q0 < L; q0 += d.s4) {
         const long rows = min(d.s4, L - q0);
 % if CAUSAL:
         if (begin >= q0 + rows) {
             for (int r = 0; r < rows; r++)
-                for (int c = 0; c < ${E // 16}; c++) vstore16((float16)0, c, dQ + (q0 + r) * dql);
+                for (int c = 0; c < ${QV}; c++) vstore16((float16)0, c, dQ + (q0 + r) * dql);
             continue;
         }
 % endif
         for (int r = 0; r < rows; r++) {
             float16 v = 0;
-            for (int c = 0; c < ${EV // 16}; c++) v = fma(vload16(c, dO + (q0 + r) * gl), vload16(c, O + (q0 + r) * ol), v);
+            for (int c = 0; c < ${VV}; c++) v = fma(vload16(c, dO + (q0 + r) * gl), vload16(c, O + (q0 + r) * ol), v);
             delta[r] = sum16(v);
         }
         const long seen = ${"min(end, q0 + rows)" if CAUSAL else "end"};
@@ -126,14 +126,14 @@ void attention_backward(IN(float, Q), IN(float, K), IN(float, KT), IN(float, VT)
                 const int limit = (int)min(${ME}L, rows - i);
                 __global float* out = dQ + (q0 + i) * dql;
                 const bool fresh = k0 == begin;
-<%call expr="accumulate(ME, NE, E, lambda r: f'a{r}[k]', lambda j: f'vload16({j}, b)', 'b += ks;', 'out', 'dql', 'limit', 'fresh')">
+<%call expr="accumulate(ME, NE, QV * 16, lambda r: f'a{r}[k]', lambda j: f'vload16({j}, b)', 'b += ks;', 'out', 'dql', 'limit', 'fresh')">
 % for r in range(ME):
                 __local const float* a${r} = ds + (i + ${r}) * ${SP};
 % endfor
                 __global const float* b = K + k0 * ks + c;
 </%call>
             }
-% for P, M, N, width, X, pitch, out, step in (("ds", ME, NE, E, "Q", "ql", "dK", "dks"), ("s", MO, NO, EV, "dO", "gl", "dV", "dvs")):
+% for P, M, N, width, X, pitch, out, step in (("ds", ME, NE, QV * 16, "Q", "ql", "dK", "dks"), ("s", MO, NO, VV * 16, "dO", "gl", "dV", "dvs")):
             for (long j = 0; j < kn; j += ${M}) {
                 const long i = ${"max(0L, k0 + j - q0)" if CAUSAL else "0"}, kc = rows - i;
                 const int limit = (int)min(${M}L, kn - j);

@@ -9,7 +9,7 @@
 ## memory by register tiles, turns them into weights row by row, and multiplies them with V by register tiles.
 ##
 ## Parameter  legal values
-## E EV       sizes of a query and of a value: multiples of 16
+## E EV       sizes of a query and of a value; EV is a multiple of 16 (rows of V and O are padded), and E where NK is 0
 ## NK MK      score tile: vectors of keys (as packed) and rows; NK 0: too few queries to pack for, KT is K with strides t.s9.. and every
 ##            score the dot product of two rows; NO MO: output tile: vectors (a divisor of EV / 16) and rows
 ## BQ KB      most queries (a multiple of MK and MO) and keys (a multiple of NK * 16) of a block; local memory BQ * (KB + 16) floats
