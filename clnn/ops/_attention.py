@@ -71,7 +71,7 @@ def padded(t):
     device, P = t._storage.device, -(-E // 16) * 16
     y = empty(Size((B, heads, S, P)), dt.float32, device)
     each = max(1, min(4096 // P, -(-S * B * heads // (2 * device.compute_units))))
-    launch(device, device.kernel("attention/rows"), (-(-S // each), B * heads), (1, 1), *buffers(t, y), _words8(S, E, heads, *t._strides[:3], P, each))
+    launch(device, device.kernel("matmul/rows"), (-(-S // each), B * heads), (1, 1), *buffers(t, y), _words8(S, E, heads, *t._strides[:3], P, each))
     return y
 
 

@@ -15,6 +15,7 @@ from .._tensor.tensor import empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides
 from ..graph.op import REGISTRY
+from ._attention import padded
 from ._conv import _words8
 from ._gemm import gemm
 from .creation import filled
@@ -169,7 +170,12 @@ def _recurrent(gates, h0, c0, weight, bias, mode, reverse):
 
 def _whole(device, dtype, T, N, H):
     """Can a CPU take the sequences through time in one launch?"""
-    return device.is_cpu and dtype is dt.float32 and H % 16 == 0 and T * N * H > 0
+    return device.is_cpu and dtype is dt.float32 and T * N * H > 0
+
+
+def _width(vectors):
+    """Vectors of a register tile: a divisor of those of a row."""
+    return next(n for n in (4, 3, 2, 1) if not vectors % n)
 
 
 def _rows(device, N, NV):
@@ -184,13 +190,13 @@ def _layer(gates, h0, c0, weight, bias, mode, reverse, y, cells, act):
     T, N, KH = gates.shape
     H, device = weight.shape[1], gates._storage.device
     weight = weight.contiguous()
-    units = KH // H
-    NV = units if units > 1 else next(n for n in (4, 3, 2, 1) if not H // 16 % n)
-    wt = empty(Size((KH * H,)), weight.dtype, device)
-    run(device, "matmul/columns", dict(NK=NV), (H // 16 if units > 1 else H // (16 * NV), 1), (1, 1), weight, wt,
+    units, vectors = KH // H, -(-H // 16)
+    NV = units if units > 1 else _width(vectors)
+    wt = empty(Size((vectors * 16 * units * H,)), weight.dtype, device)
+    run(device, "matmul/columns", dict(NK=NV), (vectors if units > 1 else vectors // NV, 1), (1, 1), weight, wt,
         _words8(KH, H, 1, 0, 0, H, 16 if units > 1 else 16 * NV, H if units > 1 else 16))
     share, MR = _rows(device, N, NV)
-    run(device, "recurrent/layer", dict(MODE=mode, NV=NV, MR=MR, BIAS=bias is not None), (-(-N // share),), (1,), gates, wt,
+    run(device, "recurrent/layer", dict(MODE=mode, NV=NV, MR=MR, BIAS=bias is not None, TAIL=H % 16 > 0), (-(-N // share),), (1,), gates, wt,
         h0 if bias is None else bias, h0, c0, y, cells, act, _words8(T, N, H, share, int(reverse)))
 
 
@@ -243,9 +249,10 @@ def _recurrent_backward(dy, dc, h0, c0, weight, bias, mode, reverse, y, act, cel
     dgates = empty(Size((T, N, KH)), dtype, device)
     dhidden = empty(Size((T, N, KH)), dtype, device) if gru else dgates
     if _whole(device, dtype, T, N, H):
-        NV = next(n for n in (4, 3, 2, 1) if not H // 16 % n)
+        NV = _width(-(-H // 16))
         share, MR = _rows(device, N, NV)
-        run(device, "recurrent/layer_backward", dict(MODE=mode, NV=NV, MR=MR), (-(-N // share),), (1,), act, y, h0, c0, cells, dy, weight,
+        whole = padded(weight.reshape(1, 1, KH, H))
+        run(device, "recurrent/layer_backward", dict(MODE=mode, NV=NV, MR=MR, TAIL=H % 16 > 0), (-(-N // share),), (1,), act, y, h0, c0, cells, dy, whole,
             dgates, dhidden, dh, carry, _words8(T, N, H, share, int(reverse)))
     else:
         _steps_backward(dy, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry)

@@ -2,6 +2,7 @@
 ##
 ## def           gives
 ## functions()   LANES (0, 1, .. 15); exp16(x) for x <= 0; sigmoid16(x); max16(x) and sum16(x) over the lanes
+## ends(TAIL)    LOAD16(p) and STORE16(v, p) of vectors in global memory; TAIL: of those of the first `left` elements (a variable of the caller), zeros behind
 <%def name="functions()">
 constant float16 LANES = (float16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 
@@ -36,4 +37,26 @@ static inline float sum16(float16 x) {
     const float2 c = b.lo + b.hi;
     return c.x + c.y;
 }
+</%def>
+##
+<%def name="ends(TAIL)">
+% if TAIL:
+static inline float16 load_part(__global const float* p, long left) {
+    if (left >= 16) return vload16(0, p);
+    float e[16];
+    for (int q = 0; q < 16; q++) e[q] = q < left ? p[q] : 0;
+    return vload16(0, e);
+}
+static inline void store_part(float16 v, __global float* p, long left) {
+    if (left >= 16) { vstore16(v, 0, p); return; }
+    float e[16];
+    vstore16(v, 0, e);
+    for (int q = 0; q < left; q++) p[q] = e[q];
+}
+#define LOAD16(p) load_part(p, left)
+#define STORE16(v, p) store_part(v, p, left)
+% else:
+#define LOAD16(p) vload16(0, p)
+#define STORE16(v, p) vstore16(v, 0, p)
+% endif
 </%def>

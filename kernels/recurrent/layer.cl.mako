@@ -10,7 +10,7 @@
 ##
 ## Parameter  legal values
 ## MODE       lstm | gru | tanh | relu; MR NV  register tile: rows, vectors (the gates of 16 units; 16 * NV units where there is one gate)
-## BIAS       True: bias is added to the hidden part
+## BIAS       True: bias is added to the hidden part; TAIL  True: H is no multiple of 16
 <%
     GATES = dict(lstm=4, gru=3).get(MODE, 1)
     UNITS = 16 if GATES > 1 else 16 * NV
@@ -18,6 +18,7 @@
 %>\
 ${tile.macros("float")}
 ${lanes.functions()}
+${lanes.ends(TAIL)}
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void recurrent_layer(IN(float, pre), IN(float, wt), IN(float, bias), IN(float, h), IN(float, c), OUT(float, y), OUT(float, cells), OUT(float, act),
         const long8 d) {
@@ -47,29 +48,31 @@ void recurrent_layer(IN(float, pre), IN(float, wt), IN(float, bias), IN(float, h
 % if KEEP:
                     __global float* keep = act_p + act_o + row * ${KEEP} * H + u;
 % endif
+                    const long left = H - u;
                     ${cell()}
                 }
             }
     }
 }
-<%def name="hidden(j)">g[${j}]${f" + vload16(0, bias + {j} * H + u)" if BIAS and GATES > 1 else f" + vload16({j}, bias + u)" if BIAS else ""}</%def>
+<%def name="hidden(j)">g[${j}]${f" + LOAD16(bias + {j} * H + u)" if BIAS else ""}</%def>
 <%def name="cell()">
 % if MODE == "lstm":
-                    const float16 in = sigmoid16(${hidden(0)} + vload16(0, x)), forget = sigmoid16(${hidden(1)} + vload16(0, x + H));
-                    const float16 new = clnn_tanh(${hidden(2)} + vload16(0, x + 2 * H)), out = sigmoid16(${hidden(3)} + vload16(0, x + 3 * H));
-                    const float16 s = fma(forget, vload16(0, kept + (i + r) * H + u), in * new);
-                    vstore16(in, 0, keep); vstore16(forget, 0, keep + H); vstore16(new, 0, keep + 2 * H); vstore16(out, 0, keep + 3 * H);
-                    vstore16(s, 0, cells_p + cells_o + row * H + u);
-                    vstore16(out * clnn_tanh(s), 0, o);
+                    const float16 in = sigmoid16(${hidden(0)} + LOAD16(x)), forget = sigmoid16(${hidden(1)} + LOAD16(x + H));
+                    const float16 new = clnn_tanh(${hidden(2)} + LOAD16(x + 2 * H)), out = sigmoid16(${hidden(3)} + LOAD16(x + 3 * H));
+                    const float16 s = fma(forget, LOAD16(kept + (i + r) * H + u), in * new);
+                    STORE16(in, keep); STORE16(forget, keep + H); STORE16(new, keep + 2 * H); STORE16(out, keep + 3 * H);
+                    STORE16(s, cells_p + cells_o + row * H + u);
+                    STORE16(out * clnn_tanh(s), o);
 % elif MODE == "gru":
-                    const float16 r_ = sigmoid16(${hidden(0)} + vload16(0, x)), z = sigmoid16(${hidden(1)} + vload16(0, x + H)), q = ${hidden(2)};
-                    const float16 m = clnn_tanh(fma(r_, q, vload16(0, x + 2 * H)));
-                    vstore16(r_, 0, keep); vstore16(z, 0, keep + H); vstore16(m, 0, keep + 2 * H); vstore16(q, 0, keep + 3 * H);
-                    vstore16(fma(z, vload16(0, last + (i + r) * H + u) - m, m), 0, o);
+                    const float16 r_ = sigmoid16(${hidden(0)} + LOAD16(x)), z = sigmoid16(${hidden(1)} + LOAD16(x + H)), q = ${hidden(2)};
+                    const float16 m = clnn_tanh(fma(r_, q, LOAD16(x + 2 * H)));
+                    STORE16(r_, keep); STORE16(z, keep + H); STORE16(m, keep + 2 * H); STORE16(q, keep + 3 * H);
+                    STORE16(fma(z, LOAD16(last + (i + r) * H + u) - m, m), o);
 % else:
 % for j in range(NV):
-                    { const float16 v = ${hidden(j)} + vload16(${j}, x);
-                      vstore16(${"clnn_tanh(v)" if MODE == "tanh" else "v < 0.0f ? (float16)0.0f : v"}, ${j}, o); }
+                    { const long at = left, left = at - ${16 * j};
+                      const float16 v = g[${j}]${f" + LOAD16(bias + u + {16 * j})" if BIAS else ""} + LOAD16(x + ${16 * j});
+                      STORE16(${"clnn_tanh(v)" if MODE == "tanh" else "v < 0.0f ? (float16)0.0f : v"}, o + ${16 * j}); }
 % endfor
 % endif
 </%def>

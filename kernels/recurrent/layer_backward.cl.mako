@@ -1,15 +1,17 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="tile" file="/matmul/tile.cl.mako"/>\
+<%namespace name="lanes" file="/common/lanes.cl.mako"/>\
 ## Gradients of recurrent/layer through all steps, the last first: those of the gates; the weights' follow from them by one product.
 ##
-## act y h c cells as in recurrent/layer; dy (T, N, H) gradient of the outputs; w (K*H, H) hidden weights; dg (T, N, K*H) out: gradient of the
+## act y h c cells as in recurrent/layer; dy (T, N, H) gradient of the outputs; w (K*H, H) hidden weights, rows padded to whole vectors; dg (T, N, K*H) out: gradient of the
 ## input part of the gates; du: of the hidden part (gru; else the same memory); dh, dc (N, H) in: gradients of the last state (they may be
 ## zeros), out: of the first. Geometry and d as in recurrent/layer.
 ##
 ## Parameter  legal values
-## MODE       lstm | gru | tanh | relu; MR NV  register tile: rows and vectors of units (a divisor of H / 16)
+## MODE       lstm | gru | tanh | relu; MR NV  register tile: rows and vectors of units (a divisor of the vectors of H); TAIL  True: H is no multiple of 16
 <% GATES = dict(lstm=4, gru=3).get(MODE, 1) %>\
 ${tile.macros("float")}
+${lanes.ends(TAIL)}
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void recurrent_layer_backward(IN(float, act), IN(float, y), IN(float, h), IN(float, c), IN(float, cells), IN(float, dy), IN(float, w),
         OUT(float, dg), OUT(float, du), OUT(float, dh), OUT(float, dc), const long8 d) {
@@ -27,7 +29,8 @@ void recurrent_layer_backward(IN(float, act), IN(float, y), IN(float, h), IN(flo
             __global const float* a = act_p + act_o + row * 4 * H;
             for (long j = 0; j < H; j += 16) {
                 __global float* carry = dh_p + dh_o + i * H + j;
-                const float16 g = vload16(0, dy_p + dy_o + row * H + j) + vload16(0, carry);
+                const long left = H - j;
+                const float16 g = LOAD16(dy_p + dy_o + row * H + j) + LOAD16(carry);
                 ${cell()}
             }
         }
@@ -37,7 +40,7 @@ void recurrent_layer_backward(IN(float, act), IN(float, y), IN(float, h), IN(flo
 % for r in range(MR):
                 __global const float* a${r} = du_p + du_o + (step * N + min(i + ${r}, end - 1)) * kc;
 % endfor
-                ${tile.multiply(MR, NV, "float16", "float", lambda r: f"a{r}[k]", lambda j: f"vload16({j}, b)", "b += H;")}
+                ${tile.multiply(MR, NV, "float16", "float", lambda r: f"a{r}[k]", lambda j: f"vload16({j}, b)", "b += (H + 15) / 16 * 16;" if TAIL else "b += H;")}
                 float16 t[${MR * NV}];
 % for r in range(MR):
                 ${" ".join(f"t[{r * NV + j}] = c{r}_{j};" for j in range(NV))}
@@ -45,7 +48,8 @@ void recurrent_layer_backward(IN(float, act), IN(float, y), IN(float, h), IN(flo
                 for (long r = 0; r < ${MR} && i + r < end; r++) {
                     __global float* o = dh_p + dh_o + (i + r) * H + u;
 % for j in range(NV):
-                    vstore16(t[r * ${NV} + ${j}]${f" + vload16({j}, o)" if MODE == "gru" else ""}, ${j}, o);
+                    { const long left = H - u - ${16 * j};
+                      STORE16(t[r * ${NV} + ${j}]${f" + LOAD16(o + {16 * j})" if MODE == "gru" else ""}, o + ${16 * j}); }
 % endfor
                 }
             }
@@ -53,22 +57,22 @@ void recurrent_layer_backward(IN(float, act), IN(float, y), IN(float, h), IN(flo
 }
 <%def name="cell()">
 % if MODE == "lstm":
-                const float16 in = vload16(0, a + j), forget = vload16(0, a + H + j), new = vload16(0, a + 2 * H + j), out = vload16(0, a + 3 * H + j);
+                const float16 in = LOAD16(a + j), forget = LOAD16(a + H + j), new = LOAD16(a + 2 * H + j), out = LOAD16(a + 3 * H + j);
                 __global float* dc = dc_p + dc_o + i * H + j;
-                const float16 t = clnn_tanh(vload16(0, cells_p + cells_o + row * H + j)), e = vload16(0, dc) + g * out * (1 - t * t);
-                vstore16(e * new * in * (1 - in), 0, dg + j);
-                vstore16(e * vload16(0, kept + i * H + j) * forget * (1 - forget), 0, dg + H + j);
-                vstore16(e * in * (1 - new * new), 0, dg + 2 * H + j);
-                vstore16(g * t * out * (1 - out), 0, dg + 3 * H + j);
-                vstore16(e * forget, 0, dc);
+                const float16 t = clnn_tanh(LOAD16(cells_p + cells_o + row * H + j)), e = LOAD16(dc) + g * out * (1 - t * t);
+                STORE16(e * new * in * (1 - in), dg + j);
+                STORE16(e * LOAD16(kept + i * H + j) * forget * (1 - forget), dg + H + j);
+                STORE16(e * in * (1 - new * new), dg + 2 * H + j);
+                STORE16(g * t * out * (1 - out), dg + 3 * H + j);
+                STORE16(e * forget, dc);
 % elif MODE == "gru":
-                const float16 r = vload16(0, a + j), z = vload16(0, a + H + j), m = vload16(0, a + 2 * H + j), q = vload16(0, a + 3 * H + j);
-                const float16 dm = g * (1 - z) * (1 - m * m), dz = g * (vload16(0, last + i * H + j) - m) * z * (1 - z), dr = dm * q * r * (1 - r);
-                vstore16(dr, 0, dg + j); vstore16(dz, 0, dg + H + j); vstore16(dm, 0, dg + 2 * H + j);
-                vstore16(dr, 0, du + j); vstore16(dz, 0, du + H + j); vstore16(dm * r, 0, du + 2 * H + j);
-                vstore16(g * z, 0, carry);
+                const float16 r = LOAD16(a + j), z = LOAD16(a + H + j), m = LOAD16(a + 2 * H + j), q = LOAD16(a + 3 * H + j);
+                const float16 dm = g * (1 - z) * (1 - m * m), dz = g * (LOAD16(last + i * H + j) - m) * z * (1 - z), dr = dm * q * r * (1 - r);
+                STORE16(dr, dg + j); STORE16(dz, dg + H + j); STORE16(dm, dg + 2 * H + j);
+                STORE16(dr, du + j); STORE16(dz, du + H + j); STORE16(dm * r, du + 2 * H + j);
+                STORE16(g * z, carry);
 % else:
-                const float16 v = vload16(0, y_p + y_o + row * H + j);
-                vstore16(${"g * (1 - v * v)" if MODE == "tanh" else "v > 0.0f ? g : (float16)0.0f"}, 0, dg + j);
+                const float16 v = LOAD16(y_p + y_o + row * H + j);
+                STORE16(${"g * (1 - v * v)" if MODE == "tanh" else "v > 0.0f ? g : (float16)0.0f"}, dg + j);
 % endif
 </%def>

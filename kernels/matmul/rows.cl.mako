@@ -4,7 +4,7 @@
 ## X (B, heads, S, E) by strides d = (S, E, heads, batch, head, row, P, rows per work-item), unit stride along E; Y contiguous.
 ## Geometry: global (ceil(S / d.s7), B * heads), local (1, 1).
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void attention_rows(IN(float, X), OUT(float, Y), const long8 d) {
+void matmul_rows(IN(float, X), OUT(float, Y), const long8 d) {
     const long S = d.s0, E = d.s1, P = d.s6, z = get_group_id(1), first = get_group_id(0) * d.s7;
     __global const float* restrict X = X_p + X_o + z / d.s2 * d.s3 + z % d.s2 * d.s4;
     __global float* restrict Y = Y_p + Y_o + z * S * P;
