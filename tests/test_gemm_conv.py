@@ -371,3 +371,19 @@ def test_sizes_of_factors_that_do_not_fit_are_told_as_in_pytorch():
             clnn.ones(a) @ clnn.ones(b)
     with pytest.raises(TypeError, match="unsupported operand"):
         clnn.ones(2) @ 3
+
+
+@pytest.mark.parametrize("size", [(3,), (4, 4), (2, 1, 2)], ids=str)
+def test_one_window_that_covers_the_input(size):
+    """Such a convolution, and the transposed one of a single element, is one product."""
+    torch = pytest.importorskip("torch")
+    rng, n = np.random.default_rng(0), len(size)
+    arrays = [rng.standard_normal(s).astype(np.float32) for s in ((5, 6, *size), (7, 6, *size), (7,), (5, 7) + (1,) * n, (6,))]
+    results = []
+    for lib in (clnn, torch):
+        x, w, b, z, c = leaves = [lib.tensor(a, requires_grad=True) for a in arrays]
+        out = [getattr(lib.nn.functional, f"conv{n}d")(x, w, b), getattr(lib.nn.functional, f"conv_transpose{n}d")(z, w, c, stride=2)]
+        sum(t.sin().sum() for t in out).backward()
+        results.append([t.detach().numpy() for t in out] + [t.grad.numpy() for t in leaves])
+    for got, want in zip(*results):
+        np.testing.assert_allclose(got, want, 1e-4, 1e-5)

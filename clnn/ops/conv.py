@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+from math import prod
 
 import numpy as np
 
@@ -17,11 +18,18 @@ from ._conv import conv_backward_input, conv_forward
 from ._conv_grid import output_size
 from ._conv_weight import conv_backward_weight
 from . import _conv_other, creation
+from .matmul import product
 from .padding import pad
 
 
 def _buffer(t):
     return t._storage.buffer(), t._offset
+
+
+def _one_window(shape, weight_shape, padding, dilation, groups, dtype) -> bool:
+    """Whether the window covers all of an input of ``shape``, so that a convolution is a product of matrices."""
+    return (groups == 1 and shape[2:] == weight_shape[2:] and dtype.is_floating_point and all([p == (0, 0) if type(p) is tuple else p == 0 for p in padding])
+            and all([k == 1 or d == 1 for k, d in zip(weight_shape[2:], dilation)]))
 
 
 def _zeros(shape, like):
@@ -39,9 +47,12 @@ def convolution(input, weight, bias, stride, padding, dilation, groups):
     """``input`` (N, C, *spatial) with ``weight`` (O, C // groups, *kernel); all parameters as tuples, one entry per spatial dimension."""
     x, w = input.contiguous(), weight.contiguous()
     spatial = output_size(tuple(x.shape[2:]), tuple(w.shape[2:]), stride, padding, dilation)
-    y = empty(Size((x.shape[0], w.shape[0], *spatial)), x.dtype, x._storage.device)
+    shape = Size((x.shape[0], w.shape[0], *spatial))
     if x._numel == 0 or w._numel == 0:
-        return _zeros(y.shape, x)
+        return _zeros(shape, x)
+    if _one_window(tuple(x.shape), tuple(w.shape), padding, dilation, groups, x.dtype):
+        return product(x.reshape(x.shape[0], -1), w.reshape(w.shape[0], -1).mT, bias).reshape(shape)
+    y = empty(shape, x.dtype, x._storage.device)
     extra = None if bias is None else _buffer(bias.contiguous())
     conv_forward(x._storage.device, x.dtype, *_buffer(x), tuple(x.shape), *_buffer(w), tuple(w.shape), y._storage.buf, 0, stride, padding,
                  dilation, groups, extra)
@@ -60,9 +71,12 @@ convolution.op.grad_name = "ConvolutionBackward0"
 def conv_input_grad(input, weight, bias, shape, stride, padding, dilation, groups):
     """The gradient of a convolution's input of ``shape``; also the forward pass of a transposed convolution."""
     dy, w = input.contiguous(), weight.contiguous()
-    dx = empty(Size(shape), dy.dtype, dy._storage.device)
     if 0 in dy.shape or 0 in w.shape or 0 in shape:
         return _zeros(shape, dy)
+    if _one_window(tuple(shape), tuple(w.shape), padding, dilation, groups, dy.dtype):
+        bias = None if bias is None else bias.unsqueeze(1).expand(shape[1], prod(shape[2:])).reshape(-1)
+        return product(dy.reshape(shape[0], -1), w.reshape(w.shape[0], -1), bias).reshape(shape)
+    dx = empty(Size(shape), dy.dtype, dy._storage.device)
     extra = None if bias is None else _buffer(bias.contiguous())
     conv_backward_input(dy._storage.device, dy.dtype, *_buffer(dy), *_buffer(w), dx._storage.buf, 0, tuple(shape), tuple(w.shape), stride,
                         padding, dilation, groups, extra)
@@ -79,9 +93,11 @@ conv_input_grad.op.grad_name = "ConvolutionBackward0"
 def conv_weight_grad(grad, input, shape, stride, padding, dilation, groups):
     """The gradient of a convolution's weight of ``shape``."""
     dy, x = grad.contiguous(), input.contiguous()
-    dw = empty(Size(shape), dy.dtype, dy._storage.device)
     if 0 in dy.shape or 0 in x.shape or 0 in shape:
         return _zeros(shape, dy)
+    if _one_window(tuple(x.shape), tuple(shape), padding, dilation, groups, dy.dtype):
+        return product(dy.reshape(x.shape[0], -1).mT, x.reshape(x.shape[0], -1)).reshape(shape)
+    dw = empty(Size(shape), dy.dtype, dy._storage.device)
     conv_backward_weight(dy._storage.device, dy.dtype, *_buffer(x), *_buffer(dy), dw._storage.buf, 0, tuple(x.shape),
                          tuple(shape), stride, padding, dilation, groups)
     return dw

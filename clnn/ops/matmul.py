@@ -91,6 +91,10 @@ def product(a, b, bias=None, alpha=1.0, epilogue="", out_dtype=None):
 
 def _product2d(a, b, bias, alpha, epilogue, out_dtype, turned=False):
     """:func:`product` of two matrices that have elements, with the least host work; ``turned``: by the transpose of ``b``."""
+    if 0 in a._strides and 1 not in a._strides:     # an expanded gradient: no index of it follows memory, which its rows would cost more than a copy
+        a = a.contiguous()
+    if 0 in b._strides and 1 not in b._strides:
+        b = b.contiguous()
     M, K = a.shape
     N, b_strides = (b.shape[0], b._strides[::-1]) if turned else (b.shape[1], b._strides)
     device = a._storage.device
