@@ -1,5 +1,25 @@
-"""Starts the work of the next cases of a parametrised test together with that of the present one: the kernels of all are then built in few programs,
-which takes less than half of the time where a program has fixed costs."""
+"""Work that is started before any of it is compared, of one test or of several cases of a parametrised test: the kernels of all are then built in few
+programs, which takes less than half of the time where a program has fixed costs."""
+import numpy as np
+
+
+class Later:
+    """Comparisons of a test that wait until all of its work was started (the fixture ``later``)."""
+
+    def __init__(self):
+        self.pairs = []
+
+    def equal(self, got, want):
+        self.pairs.append((got, lambda values: np.testing.assert_array_equal(values, want)))
+
+    def close(self, got, want, rtol=1e-7, atol=0.0, text=""):
+        self.pairs.append((got, lambda values: np.testing.assert_allclose(values, want, rtol, atol, err_msg=text)))
+
+    def settle(self):
+        for got, _ in self.pairs:
+            got._storage.buffer()
+        for got, compare in self.pairs:
+            compare(got.detach().numpy())
 
 
 class Ahead:

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from ahead import Later
 
 # Stands before the linker in PoCL's search path. A kernel uses no library that its process lacks, and "ld" takes longer to read their symbols than the
 # compiler takes for a small kernel.
@@ -45,6 +46,20 @@ def device():
     """The physical device under test (CLNN_DEVICE, else the default)."""
     clnn = pytest.importorskip("clnn")
     return clnn.get_default_device().physical
+
+
+@pytest.fixture
+def later():
+    """Comparisons that are made at the end of the test, once all of its work was started."""
+    return Later()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    result = yield
+    if "later" in pyfuncitem.funcargs:
+        pyfuncitem.funcargs["later"].settle()
+    return result
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from ahead import Ahead
 
 import clnn
 from clnn._tensor.backward import grad as gradients
@@ -54,10 +55,8 @@ def only_first(args, kwargs):
     return [args[0], *map(stop, args[1:])], {k: stop(v) for k, v in kwargs.items()}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_value_and_gradients(name):
-    """In float32; the derived checks of test_ops.py differentiate in float64, and twice."""
-    tol, dtype = 5e-5, "float32"
+def _value_and_gradients(name):
+    tol, dtype, pairs = 5e-5, "float32", []
     for number, (args, kwargs) in enumerate(REGISTRY[name].samples()):
         mine, theirs = arguments(args, kwargs, dtype)
         try:
@@ -68,18 +67,24 @@ def test_value_and_gradients(name):
             mine, theirs = only_first(*mine), only_first(*theirs)
             want = getattr(TF, name)(*theirs[0], **theirs[1])
         got = getattr(F, name)(*mine[0], **mine[1])
-        close(got, want, tol, f"{name} sample {number}")
-        if not want.requires_grad or name in NO_GRADIENT_THERE:
-            continue
-        compare_gradients(name, got, want, leaves(*mine), leaves(*theirs), tol, f"{name} sample {number}")
+        pairs.append((got, want, tol, f"{name} sample {number}"))
+        if want.requires_grad and name not in NO_GRADIENT_THERE:
+            w = np.random.default_rng(0).normal(0, 1, tuple(want.shape)).astype(dtype)
+            expected = torch.autograd.grad((want * torch.tensor(w)).sum(), leaves(*theirs), allow_unused=True)
+            found = gradients((got * clnn.tensor(w)).sum(), leaves(*mine), allow_unused=True)
+            pairs += [(a, b, 10 * tol, f"{name} sample {number} gradient") for a, b in zip(found, expected) if b is not None]
+    for got, *_ in pairs:
+        got._storage.buffer()
+    return lambda: [close(*pair) for pair in pairs]
 
 
-def compare_gradients(name, got, want, mine, theirs, tol, what):
-    w = np.random.default_rng(0).normal(0, 1, tuple(want.shape)).astype(str(want.dtype)[6:])
-    expected = torch.autograd.grad((want * torch.tensor(w)).sum(), theirs, allow_unused=True)
-    for a, b in zip(gradients((got * clnn.tensor(w)).sum(), mine, allow_unused=True), expected):
-        if b is not None:
-            close(a, b, 10 * tol, what + " gradient")
+AHEAD = Ahead(_value_and_gradients, cases=8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_value_and_gradients(name, request):
+    """In float32; the derived checks of test_ops.py differentiate in float64, and twice."""
+    AHEAD.finish(request)
 
 
 @pytest.mark.parametrize("name", sorted(n[:-1] for n in F.__all__ if n.endswith("_")))
