@@ -199,7 +199,7 @@ _PLACES = {                     # names that are read from a module when they ar
     "autograd.anomaly_mode": "is_anomaly_enabled is_anomaly_check_nan_enabled",
     "func": "vmap",
     "sparse._build": "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor",
-    "sparse": "smm spmm dsmm hspmm sspaddmm",
+    "sparse": "smm spmm dsmm hspmm sspaddmm saddmm",
     "cuda": "Event Stream",
     "jit": "ScriptModule ScriptFunction",
     "futures": "Future",

@@ -17,6 +17,7 @@ from .._tensor.inplace import set_out
 from .._tensor.interop import from_array
 from .._tensor.tensor import Tensor, empty as _empty, from_node
 from ..core import dtype as dt
+from ..core.layout import strided
 from ..core.shape import Size
 from ..core.warn import warn
 from ..graph import fuse
@@ -95,7 +96,9 @@ def factory(fn):
             return fn(*args)
         if by_size and "size" in kwargs:
             args = (*args, kwargs.pop("size"))
-        out = kwargs.pop("out", None)
+        out, layout = kwargs.pop("out", None), kwargs.get("layout")
+        if layout is not None and layout is not strided and fn.__name__ in ("zeros", "empty"):
+            return zeros(*args, **{**kwargs, "layout": None}).to_sparse(layout=layout)
         if out is None:
             return fn(*args, **kwargs)
         if kwargs.get("dtype") is None:
@@ -241,7 +244,7 @@ def arange(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, r
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    row = dt.noticed(dt.as_dtype(dtype) or (dt._default_float if any(isinstance(v, float) for v in (start, end, step)) else dt.int64))
+    row = dt.noticed(dt.as_dtype(dtype) or (dt._default_float if any(isinstance(v, (float, np.floating)) for v in (start, end, step)) else dt.int64))
     if row.category not in (dt.INT, dt.FLOAT):
         raise NotImplementedError(f'"arange" not implemented for \'{dt.SPOKEN[row.name]}\'')
     count = max(0, math.ceil((end - start) / step)) if row is not dt.int64 else None
