@@ -221,7 +221,7 @@ def _with_common_names(op, body, params, old=()):
             if exc.__class__ is not TypeError and isinstance(exc, AttributeError):
                 no_tensor(op.name, params, args, kwargs, exc)
                 raise
-            given = in_old_order(op, old, args)
+            given = in_old_order(op, old, args) if old else None
             if given is None:
                 raise
             r, target = body(**given), kwargs.get("out")

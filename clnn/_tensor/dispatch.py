@@ -242,8 +242,12 @@ class OpNode(tape.Node):
         return f"<{self.name()} object at {hex(id(self))}>"
 
     @property
+    def operands(self):
+        return [i for i, _ in self.op.masks]
+
+    @property
     def next_functions(self):
-        edges = [self.edges[i] for i, _ in self.op.masks]
+        edges = [self.edges[i] for i in self.operands]
         return tuple((e[0].shown(), e[1]) if e is not None else (None, 0) for e in edges)
 
     def __getattr__(self, name):

@@ -133,7 +133,9 @@ def _pow_exponent(g, input, exponent, result):
     if not isinstance(input, Tensor):
         if isinstance(input, complex) or input < 0 and result.dtype.is_complex:
             return g * result * cmath.log(input)
-        return g * result * (math.log(input) if input > 0 else (float("-inf") if input == 0 else float("nan")))
+        if input == 0:
+            return g * where(exponent >= 0, 0.0, result * float("-inf"))
+        return g * result * (math.log(input) if input > 0 else float("nan"))
     if exponent_is_complex(exponent):
         return g * where(input == 0, 0.0, result * input.log())
     return g * where((input == 0) & (exponent >= 0), 0.0, result * input.log())

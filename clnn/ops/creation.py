@@ -37,12 +37,21 @@ def as_size(size) -> Size:
     try:
         got = Size(index(s) for s in size)
     except TypeError:
-        bad = next((i, s) for i, s in enumerate(size) if not hasattr(s, "__index__"))
+        bad = next(((i, s) for i, s in enumerate(size) if getattr(s, "ndim", 0) or not hasattr(s, "__index__")), (0, size))
         raise TypeError(f"a size must be a tuple of ints, but found element of type {type(bad[1]).__name__} at pos {bad[0]}") from None
     for s in got:
         if s < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(got)}")
     return got
+
+
+def _fitting(value, row):
+    """Raise where the number ``value`` is beyond dtype ``row``. As in PyTorch, unsigned ones take negative numbers of their size, too."""
+    if row is dt.bool_ or not math.isfinite(value):
+        return
+    limits = iinfo(row) if row.category == dt.INT else finfo(row)
+    if not (limits.min or -limits.max) <= value <= limits.max:
+        raise RuntimeError(f"value cannot be converted to type {dt.IN_C.get(row.name, row.name)} without overflow")
 
 
 def filled(shape, value, dtype, device) -> Tensor:
@@ -158,6 +167,8 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_gra
     if isinstance(value, (str, bytes, list, tuple, dict)) or value is None:
         raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(value).__name__}")
     row = dt.as_dtype(dtype) or dt.scalar_dtype(value)
+    if abs(value.real) > 127:
+        _fitting(value.real, row)
     return _done(filled(as_size((size,) if isinstance(size, int) else tuple(size)), value, row, resolve(device)), requires_grad)
 
 

@@ -252,6 +252,8 @@ def squeeze(input, dim=None):
     """Without dimensions of size 1 (all, or those given)."""
     rank = len(input.shape)
     dims = range(rank) if dim is None else [wrap_dim(d, rank) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+    if len(set(dims)) < len(dims):
+        raise RuntimeError(f"dim {max(dims, key=dims.count)} appears multiple times in the list of dims")
     return _squeeze(input, tuple(dims), input.shape)
 
 
@@ -391,6 +393,8 @@ def unfold(input, dimension, size, step):
 def _windows(shape, strides, base, dimension, size, step):
     d = wrap_dim(dimension, len(shape))
     size, step, have = int(size), int(step), shape[d] if shape else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
     if size > have:
         raise RuntimeError(f"maximum size for tensor at dimension {d} is {have} but size is {size}")
     if step <= 0:
