@@ -13,7 +13,6 @@ _FAMILIES = {
                         "per_channel_symmetric quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
                         "q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis quantization",
     "nested tensors": "to_padded_tensor",
-    "masked tensors": "masked",
     "graphs of Python programs": "package",
 }
 _REASONS = {name: family for family, names in _FAMILIES.items() for name in names.split()}

@@ -4,6 +4,7 @@ import warnings
 import pytest
 
 import clnn
+from clnn._tensor import override
 
 other = pytest.importorskip("torch")
 
@@ -54,6 +55,13 @@ s = torch.FloatStorage([1., 2.]); s.long().tolist(), s.is_shared(), isinstance(s
 x = T([1., 2.]); _ = x.untyped_storage().copy_(T([7., 8.]).untyped_storage()); x, x.storage().fill_(0.).tolist(), x
 g = []; x = torch.ones(2, requires_grad=True).sum(); _ = x.grad_fn.register_hook(lambda a, b: g.append((a, b))); x.backward(), g
 torch.set_grad_enabled(True), repr(torch.ones(1, requires_grad=True).view(1).grad_fn.next_functions[0][0])[:16]
+m, k = masked(T([1., 2., 3.]), T([True, False, True])), masked(T([[1, 2], [3, 4]]), T([[True, False], [False, False]])); m, k, m + m, 2 * m, m > 1, k[0], k[1, 0], m.sin()
+m, k = masked(T([1., 2., 3.]), T([True, False, True])), masked(T([[1., 2.], [3., 4.]]), T([[True, True], [False, False]])); m.sum(), k.mean(1), k.amax(0), k.softmax(1)
+k = masked(T([[1., 2.], [3., 4.]]), T([[True, True], [False, True]])); k.view(4), torch.cat([k, k]), torch.where(T([[True], [False]]), k, k + 1), k.to_tensor(7)
+masked(T([1., 2.]), T([True, False])) + masked(T([1., 2.]), T([True, True]))
+masked(T([1., 2.]), T([True])), 1
+torch.matmul(masked(T([1., 2.]), T([True, False])), torch.ones(2))
+g = masked(T([1., 2.]), T([True, False]), requires_grad=True); (g * g).sum().backward(), g.grad, g.get_data().detach(), g.get_mask()
 """.strip().splitlines()
 
 
@@ -69,7 +77,8 @@ def shown(value):
 
 def outcome(line, lib):
     import numpy as np
-    names = dict(torch=lib, np=np, T=lib.tensor, S=lib.eye(2).to_sparse(), F=lib.nn.functional, nan=float("nan"), inf=float("inf"))
+    names = dict(torch=lib, np=np, T=lib.tensor, S=lib.eye(2).to_sparse(), F=lib.nn.functional, nan=float("nan"), inf=float("inf"),
+                 masked=lambda *a, **k: override.activate() or lib.masked.masked_tensor(*a, **k))
     *before, last = line.split("; ")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
