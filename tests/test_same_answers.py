@@ -62,6 +62,11 @@ masked(T([1., 2.]), T([True, False])) + masked(T([1., 2.]), T([True, True]))
 masked(T([1., 2.]), T([True])), 1
 torch.matmul(masked(T([1., 2.]), T([True, False])), torch.ones(2))
 g = masked(T([1., 2.]), T([True, False]), requires_grad=True); (g * g).sum().backward(), g.grad, g.get_data().detach(), g.get_mask()
+x = torch.zeros(1, 3).expand(2, 3); _ = x.fill_(1); y = torch.ones(2, 1).expand(2, 3); _ = y.zero_(); x, y
+torch.zeros(1, 3).expand(2, 3).add_(1)
+torch.linalg.cond(torch.stack([torch.eye(2), torch.zeros(2, 2)]), 1), torch.svd(torch.eye(2), compute_uv=False).U, torch.linalg.cond(T([[nan, 1.], [0., 1.]]), 1)
+torch.linalg.eig(T([[nan, 1.], [-1., 0.]]))
+torch.zeros(3).mT
 """.strip().splitlines()
 
 

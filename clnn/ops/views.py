@@ -189,7 +189,13 @@ def _reversed_dimensions(self):
 
 
 Tensor.T = property(_reversed_dimensions)
-Tensor.mT = property(lambda self: self.transpose(-2, -1))
+def _matrices_turned(self):
+    if self.ndim < 2:
+        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
+    return self.transpose(-2, -1)
+
+
+Tensor.mT = property(_matrices_turned)
 
 
 @view("_expand", method=False, vjp=dict(input=lambda g: g))
