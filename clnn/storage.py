@@ -8,6 +8,7 @@ from ._tensor.interop import from_array
 from ._tensor.pointers import address
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
+from .core.warn import first_time, warn
 from .ops import creation
 
 
@@ -231,6 +232,9 @@ def untyped_storage(self):
 
 def storage(self):
     """The memory behind this tensor and its views, as elements."""
+    if first_time("storage"):
+        warn("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This should only matter to you "
+             "if you are using storages directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of tensor.storage()")
     return TypedStorage(self)
 
 

@@ -182,7 +182,9 @@ def t(input):
 
 
 def _reversed_dimensions(self):
-    if self.ndim not in (0, 2):
+    if self.ndim == 0:
+        warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+    elif self.ndim != 2:
         warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future release. "
              "Use `x.mT` to transpose batches of matrices, or `x.permute(*range(x.ndim - 1, -1, -1))`.")
     return self.permute(*range(self.ndim - 1, -1, -1))
