@@ -67,6 +67,9 @@ torch.zeros(1, 3).expand(2, 3).add_(1)
 torch.linalg.cond(torch.stack([torch.eye(2), torch.zeros(2, 2)]), 1), torch.svd(torch.eye(2), compute_uv=False).U, torch.linalg.cond(T([[nan, 1.], [0., 1.]]), 1)
 torch.linalg.eig(T([[nan, 1.], [-1., 0.]]))
 torch.zeros(3).mT
+x = torch.arange(24.).view(2, 3, 4).permute(0, 2, 1); x[T([1, 1])], x[[0]], x[T([True, False])], x[T([1]), 1:]
+x = torch.arange(24.).view(2, 3, 4).permute(0, 2, 1).requires_grad_(); y = x[T([1, 1])]; y.sum().backward(), x.grad, type(y.grad_fn).__name__
+F.dropout(torch.zeros(2, 3, 4).permute(0, 2, 1)), F.dropout(torch.zeros(2, 3).t(), inplace=True)
 """.strip().splitlines()
 
 

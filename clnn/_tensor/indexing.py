@@ -286,7 +286,8 @@ def getitem(x, index):
     view = _basic(x, index)
     if view is not None:
         return view
-    if isinstance(index, Tensor) and index.dtype is dt.int64 and index.shape and x.shape and x.shape[0] and index._storage.device is x._storage.device:
+    if isinstance(index, Tensor) and index.dtype is dt.int64 and index.shape and x.shape and x.shape[0] and index._storage.device is x._storage.device \
+            and (x._dense or x.__class__ is not Tensor):
         return REGISTRY["_index_rows"].fn(x, index, x.shape, 0, 1, True, "index")
     base, indices = x, _only_tensors(x, index)
     if indices is None:

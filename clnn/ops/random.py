@@ -12,7 +12,8 @@ import numpy as np
 from .._tensor import foreign
 from .._tensor.declare import composite, elementwise
 from .._tensor.device import resolve
-from .._tensor.inplace import apply_inplace, type_name
+from .._tensor.dispatch import in_order_of, memory_order
+from .._tensor.inplace import apply_inplace, own_results, type_name
 from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
@@ -514,7 +515,11 @@ def dropout(input, p=0.5, training=True, inplace=False):
     elif foreign.maps:
         out = input * (bernoulli_mask(input.shape, 1.0 - p, input.dtype, input._storage.device) * (1.0 / (1.0 - p)))
     else:
-        out = _dropout(input, *_stream(None, input._numel), _limit(1.0 - p), 1.0 / (1.0 - p))
+        order = memory_order(input, dense=True)
+        out = _dropout(input if order is None else input.permute(order), *_stream(None, input._numel), _limit(1.0 - p), 1.0 / (1.0 - p))
+        if order is not None:
+            out = in_order_of(out, order, "NativeDropoutBackward0")
+            own_results(out, (input,))
     return apply_inplace(input, out, "dropout") if inplace else out
 
 
