@@ -70,6 +70,7 @@ torch.zeros(3).mT
 x = torch.arange(24.).view(2, 3, 4).permute(0, 2, 1); x[T([1, 1])], x[[0]], x[T([True, False])], x[T([1]), 1:]
 x = torch.arange(24.).view(2, 3, 4).permute(0, 2, 1).requires_grad_(); y = x[T([1, 1])]; y.sum().backward(), x.grad, type(y.grad_fn).__name__
 F.dropout(torch.zeros(2, 3, 4).permute(0, 2, 1)), F.dropout(torch.zeros(2, 3).t(), inplace=True)
+a = torch.nested.nested_tensor([torch.ones(1, 2), torch.ones(3, 2)], layout=torch.jagged); b = a.transpose(1, 2); b.shape[:2], b.transpose(1, 2).shape[2], a.shape[2]
 """.strip().splitlines()
 
 
