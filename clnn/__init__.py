@@ -199,10 +199,11 @@ _PLACES = {                     # names that are read from a module when they ar
     "autograd.anomaly_mode": "is_anomaly_enabled is_anomaly_check_nan_enabled",
     "func": "vmap",
     "sparse._build": "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor",
-    "sparse": "smm spmm dsmm hspmm sspaddmm",
+    "sparse": "smm spmm dsmm hspmm sspaddmm saddmm",
     "cuda": "Event Stream",
     "jit": "ScriptModule ScriptFunction",
     "futures": "Future",
+    "storage": " ".join(kind + "Storage" for kind in "Float Double Half BFloat16 Long Int Short Char Byte Bool ComplexFloat ComplexDouble".split()),
     "_questions": """AggregationType AnyType AwaitType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType FutureType InferredType IntType
         InterfaceType ListType NoneType NumberType OptionalType PyObjectType RRefType StreamObjType StringType SymBoolType SymIntType TensorType TupleType Type
         UnionType""",

@@ -8,12 +8,11 @@ class Absent(AttributeError, NotImplementedError):
 
 _FAMILIES = {
     "sparse tensors of blocks": "sparse_bsr sparse_bsc sparse_bsr_tensor sparse_bsc_tensor to_sparse_bsr to_sparse_bsc",
-    "these products of sparse tensors": "hsmm saddmm resize_as_sparse_",
+    "these products of sparse tensors": "hsmm resize_as_sparse_",
     "quantised dtypes": "qscheme per_tensor_affine per_channel_affine per_tensor_symmetric "
                         "per_channel_symmetric quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
                         "q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis quantization",
     "nested tensors": "to_padded_tensor",
-    "masked tensors": "masked",
     "graphs of Python programs": "package",
 }
 _REASONS = {name: family for family, names in _FAMILIES.items() for name in names.split()}

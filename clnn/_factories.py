@@ -35,14 +35,21 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
         >>> clnn.frombuffer(bytearray([1, 2, 3]), dtype=clnn.uint8)
         tensor([1, 2, 3], dtype=clnn.uint8)
     """
+    if not len(buffer) or not count:
+        raise ValueError(f"both buffer length ({len(buffer)}) and count ({count}) must not be 0")
     return creation._done(from_array(np.frombuffer(buffer, dtype.np, count, offset), resolve(None)), requires_grad)
 
 
 def _window(name, fn, doc, shown):
     def window(window_length, periodic=True, *args, dtype=None, layout=None, device=None, requires_grad=False, **kw):
+        row = dt.as_dtype(dtype) or dt._default_float
+        if window_length < 0:
+            raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")
+        if not row.is_floating_point:
+            raise RuntimeError(f"{name} expects floating point dtypes, got: {row}")
         n = window_length + 1 if periodic and window_length > 1 else window_length
         values = fn(n, *args, **kw)[:window_length]
-        return creation._done(from_array(np.asarray(values, np.float64), resolve(device), dt.as_dtype(dtype) or dt._default_float), requires_grad)
+        return creation._done(from_array(np.asarray(values, np.float64), resolve(device), row), requires_grad)
     window.__name__, window.__doc__ = name, f"{doc}\n\nExample:\n    >>> clnn.{name}(5, periodic=False)\n    tensor({shown})"
     return window
 

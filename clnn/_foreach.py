@@ -6,17 +6,21 @@ from .graph.op import REGISTRY
 from .ops.norms import vector_norm
 
 _ONE = set("abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt sigmoid sign sin sinh sqrt "
-           "tan tanh trunc".split())
+           "tan tanh trunc clone".split())
 _TWO = set("add sub mul div pow maximum minimum clamp_min clamp_max lerp addcmul addcdiv".split())
 _NUMBERS = {"maximum": "clamp_min", "minimum": "clamp_max"}         # what the other operand is called when it is a number
 
 
 def _each(name, count, values):
     """The operands of each call: a list gives one per tensor, anything else is shared."""
+    if not count:
+        raise RuntimeError("Tensor list must have at least one tensor.")
     rows = []
     for v in values:
         if isinstance(v, (list, tuple)):
             if len(v) != count:
+                if v and not isinstance(v[0], Tensor):
+                    raise RuntimeError("Tensor list must have same number of elements as scalar list.")
                 raise RuntimeError(f"{name}: Tensor lists must have the same number of tensors, got {count} and {len(v)}")
             rows.append(v)
         else:
@@ -47,16 +51,16 @@ def _make(name, op, end):
             if not isinstance(tensors, (list, tuple)):              # a number to the power of each
                 tensors, args = [tensors] * len(args[0]), args
             results = [_call(op, end, t, row, kwargs) for t, row in zip(tensors, _each(name, len(tensors), args))]
-        return results
+        return results if end else tuple(results)
     return foreach
 
 
 def _norm(self, ord=2, dtype=None):                                  # noqa: A002
-    return [vector_norm(t, ord, dtype=dtype) for t in self]
+    return tuple(vector_norm(t, ord, dtype=dtype) for t in self)
 
 
 def _max(self):
-    return [t.max() for t in self]
+    return tuple(t.max() for t in self)
 
 
 def _copy_(self, src, non_blocking=False):

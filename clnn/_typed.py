@@ -18,6 +18,10 @@ class Typed(type):
             args = args[0]
         if args and all(isinstance(a, int) for a in args):
             return creation.empty(*args, dtype=cls.dtype, device=cls.place)
+        if len(args) == 1 and isinstance(args[0], Tensor):
+            if args[0].dtype is not cls.dtype:
+                raise TypeError(f"expected a tensor of dtype {cls.dtype} (got {args[0].dtype})")
+            return args[0].detach() if cls.place is None else args[0].detach().to(cls.place)
         return creation.tensor(*(args or ([],)), dtype=cls.dtype, device=cls.place)
 
     def __instancecheck__(cls, t):

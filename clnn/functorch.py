@@ -2,15 +2,33 @@
 from __future__ import annotations
 
 import copy
+import functools
 
 import clnn
 
-from .func import functional_call as _call
-from .func import functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, stack_module_state, vjp, vmap
+from . import func as _func
+from .core.warn import warn
+from .func import functional_call as _call, stack_module_state
 from .nn import Module
 
 __all__ = ["FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd",
            "jacrev", "jvp", "make_functional", "make_functional_with_buffers", "stack_module_state", "vjp", "vmap"]
+
+
+def _going(fn, new):
+    """``fn``, which PyTorch has under another name by now and says so."""
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        warn(f"We've integrated functorch into PyTorch. As the final step of the integration, `functorch.{fn.__name__}` is deprecated as of PyTorch 2.0 and will be "
+             f"deleted in a future version of PyTorch >= 2.3. Please use `{new}` instead; see the PyTorch 2.0 release notes and/or the `torch.func` migration guide "
+             "for more details https://pytorch.org/docs/main/func.migrating.html", FutureWarning)
+        return fn(*args, **kwargs)
+    return call
+
+
+functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp = (_going(getattr(_func, name), f"torch.func.{name}") for name in (
+    "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp"))
+vmap = _going(_func.vmap, "torch.vmap")
 
 
 class FunctionalModule(Module):
@@ -67,5 +85,9 @@ def combine_state_for_ensemble(models):
         raise RuntimeError("combine_state_for_ensemble: Expected all models to have the same training/eval mode.")
     if len({type(m) for m in models}) > 1:
         raise RuntimeError("combine_state_for_ensemble: Expected all models to be of the same class.")
-    functions, params, buffers = zip(*map(make_functional_with_buffers, models))
+    functions, params, buffers = zip(*map(FunctionalModuleWithBuffers._create_from, models))
     return functions[0], *(tuple(clnn.stack(column).detach() for column in zip(*lists)) for lists in (params, buffers))
+
+
+make_functional, make_functional_with_buffers = (_going(fn, "torch.func.functional_call") for fn in (make_functional, make_functional_with_buffers))
+combine_state_for_ensemble = _going(combine_state_for_ensemble, "torch.func.stack_module_state")

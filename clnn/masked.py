@@ -22,6 +22,13 @@ __all__ = ["sum", "prod", "cumsum", "cumprod", "amax", "amin", "argmax", "argmin
            "log_softmax", "softmin", "normalize"]
 
 
+def __getattr__(name):
+    if name in ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"):
+        from . import _maskedtensor
+        return getattr(_maskedtensor, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _dims(input, dim):
     """The dimensions to reduce: all of them for None and for none."""
     rank = len(input.shape)

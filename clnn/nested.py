@@ -96,9 +96,13 @@ class NestedTensor(Tensor):
 
     def _size(self, dim):
         sizes = {p.shape[dim - 1] for p in self.parts}
-        if len(sizes) == 1 and not (self._layout is jagged and dim == 1):
+        if len(sizes) == 1 and not (self._layout is jagged and dim == 1 and self._alike_but(0)):
             return sizes.pop()
         return Ragged(tuple([p.shape[dim - 1] for p in self.parts]))
+
+    def _alike_but(self, d):
+        """Whether the items have the same sizes but for dimension ``d``: a transposed one may differ in another."""
+        return len({p.shape[:d] + p.shape[d + 1:] for p in self.parts}) < 2
 
     def dim(self):
         return self.parts[0].dim() + 1 if self.parts else 1

@@ -4,7 +4,11 @@ from __future__ import annotations
 import functools
 import math
 
+import numpy as np
+
+from . import _airy
 from ._tensor.inplace import set_out
+from ._tensor.interop import from_array, read
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
 from .graph.op import REGISTRY
@@ -216,6 +220,20 @@ def legendre_polynomial_p(x, n):
         tensor([-0.5000, -0.1250])
     """
     return _recurrence(x, n, lambda x: x, lambda x, k, a, b: ((2 * k + 1) * x * a - k * b) / (k + 1))
+
+
+@_with_out
+def airy_ai(x):
+    """The Airy function Ai, which solves ``y'' = x y`` and vanishes to the right; computed on the host, without a gradient.
+
+    Example:
+        >>> clnn.special.airy_ai(clnn.tensor([0.0, 1.0, -2.0]))
+        tensor([0.3550, 0.1353, 0.2274])
+    """
+    x = x.to(dt.float_default()) if x.dtype.category < dt.FLOAT else x
+    if x.dtype.itemsize == 2 or x.dtype.is_complex:
+        raise NotImplementedError(f"\"airy_ai\" not implemented for '{dt.SPOKEN[x.dtype.name]}'")
+    return from_array(_airy.airy_ai(read(x.detach()).astype(np.float64)), x._storage.device, x.dtype)
 
 
 def _shifted(fn, kind, shown):

@@ -8,6 +8,7 @@ from ._tensor.interop import from_array
 from ._tensor.pointers import address
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
+from .core.warn import first_time, warn
 from .ops import creation
 
 
@@ -76,11 +77,12 @@ class UntypedStorage:
 
     def _flat(self):
         t = self._tensor.detach()
-        return t.as_strided((self._held.nbytes // t.dtype.itemsize,), (1,), 0)
+        flat = t.as_strided((self._held.nbytes // t.dtype.itemsize,), (1,), 0)
+        return flat if t.dtype is self._row else flat.view(self._row)
 
     def tolist(self):
         """The elements, read from the device."""
-        return list(self._flat().numpy().tobytes())
+        return self._flat().tolist()
 
     def __array__(self, dtype=None, copy=None):
         return np.frombuffer(self._flat().numpy().tobytes(), self._row.np).astype(dtype or self._row.np)
@@ -98,6 +100,42 @@ class UntypedStorage:
     def untyped(self):
         """This storage as bytes."""
         return self
+
+    def copy_(self, source, non_blocking=None):
+        """Take over the elements of another storage of this size."""
+        self._flat().copy_(type(self)(source)._flat() if isinstance(source, Tensor) else source._flat())
+        return self
+
+    def fill_(self, value):
+        """Make all elements ``value``."""
+        self._flat().fill_(value)
+        return self
+
+    def to(self, *, device, non_blocking=False):
+        """A copy on another device, or this storage if it is there."""
+        there = self._flat().to(device)
+        return self if there.device == self.device else type(self)(there)
+
+    def cpu(self):
+        """A copy on the CPU, or this storage if it is there."""
+        return self.to(device="cpu")
+
+    def get_device(self):
+        """Number of the GPU, -1 on a CPU."""
+        return self._tensor.get_device()
+
+    def is_shared(self):
+        """False: processes do not share the memory of devices."""
+        return False
+
+    is_pinned = resizable = is_shared
+
+    def share_memory_(self):
+        """The storage itself; a process that gets it gets a copy."""
+        return self
+
+    def __setitem__(self, index, value):
+        self._flat()[index] = value
 
     def __iter__(self):
         return iter(self.tolist())
@@ -155,14 +193,36 @@ class TypedStorage(UntypedStorage):
         """The same memory as bytes."""
         return UntypedStorage(self._tensor)
 
-    def tolist(self):
-        return self._flat().tolist()
-
-    def __setitem__(self, index, value):
-        self._flat()[index] = value
+    def type(self):
+        """The name of its kind, as ``"clnn.FloatStorage"``."""
+        return self._tensor.type().replace("Tensor", "Storage")
 
     def _title(self):
         return f"clnn.storage.TypedStorage(dtype={self.dtype}, "
+
+
+class _Kind(type):
+    """``FloatStorage`` and its like: a call makes a storage of a dtype, ``isinstance`` asks for it."""
+
+    def __call__(cls, source=0):
+        return TypedStorage(source, dtype=cls.dtype)
+
+    def __instancecheck__(cls, storage):
+        return isinstance(storage, TypedStorage) and storage.dtype is cls.dtype
+
+
+_KINDS = dict(Float=dt.float32, Double=dt.float64, Half=dt.float16, BFloat16=dt.bfloat16, Long=dt.int64, Int=dt.int32, Short=dt.int16, Char=dt.int8,
+              Byte=dt.uint8, Bool=dt.bool_, ComplexFloat=dt.complex64, ComplexDouble=dt.complex128)
+for _name, _row in _KINDS.items():
+    globals()[_name + "Storage"] = _Kind(_name + "Storage", (), {
+        "dtype": _row, "__module__": __name__, "__doc__": f"A storage of dtype ``{_row.name}`` of a size, or of a sequence of numbers."})
+    _method = {"Complex": "complex_"}.get(_name[:7], "") + _name.removeprefix("Complex").lower()
+
+    def _as_kind(self, row=_row):
+        return TypedStorage(self._flat().to(row))
+    _as_kind.__doc__ = f"The elements as ``{_row.name}``."
+    _as_kind.__name__ = _method
+    setattr(UntypedStorage, _method, _as_kind)
 
 
 def untyped_storage(self):
@@ -172,6 +232,9 @@ def untyped_storage(self):
 
 def storage(self):
     """The memory behind this tensor and its views, as elements."""
+    if first_time("storage"):
+        warn("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This should only matter to you "
+             "if you are using storages directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of tensor.storage()")
     return TypedStorage(self)
 
 

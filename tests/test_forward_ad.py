@@ -131,3 +131,13 @@ def test_gradcheck_of_the_forward_mode():
     wrong = exp_function(clnn)
     with pytest.raises(clnn.autograd.GradcheckError, match="forward mode"):
         clnn.autograd.gradcheck(lambda x: wrong.apply(x, 1.0)[0], (x,), check_forward_ad=True, check_backward_ad=False)
+
+
+def test_a_level_within_no_grad_has_tangents():
+    """A level that begins there records for itself; what it gives has no history, and afterwards nothing is recorded."""
+    weight = clnn.ones(2, requires_grad=True)
+    with clnn.no_grad():
+        with fwd.dual_level():
+            primal, tangent = fwd.unpack_dual(fwd.make_dual(clnn.tensor([3.0, 4.0]), clnn.ones(2)) * weight)
+        assert not clnn.is_grad_enabled()
+    assert tangent.tolist() == [1, 1] and not tangent.requires_grad and not primal.requires_grad

@@ -36,7 +36,7 @@ import functorch
 net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)).eval()
 f, params, buffers = make_functional_with_buffers(net)
 x = torch.ones(3, 2)
-assert torch.equal(f(params, buffers, x), net(x)) and params[0].requires_grad and functorch.vmap is torch.vmap
+assert torch.equal(f(params, buffers, x), net(x)) and params[0].requires_grad and functorch.vmap(torch.neg)(x).equal(-x)
 g, weights = make_functional(net[0], disable_autograd_tracking=True)
 assert torch.equal(g([w * 2 for w in weights], x), net[0](x) * 2) and not weights[0].requires_grad
 h, params, buffers = combine_state_for_ensemble([net, net])

@@ -24,7 +24,7 @@ from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import apply_inplace, mark, own_results, refuse_overlap, set_out
 from .override import answers, late
-from .refusals import EXACT, MOVED, declared, guarded, of_tensors, old_form, same_dtype
+from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype
 from .repeat import repeated, repeated_untracked
 from .rules import Rule, parameter_names
 from .shown import labelled
@@ -221,10 +221,10 @@ def _with_common_names(op, body, params, old=()):
             if exc.__class__ is not TypeError and isinstance(exc, AttributeError):
                 no_tensor(op.name, params, args, kwargs, exc)
                 raise
-            if not old or len(args) != len(old):
+            given = in_old_order(op, old, args) if old else None
+            if given is None:
                 raise
-            old_form(op)
-            r, target = body(**dict(zip(old, args))), kwargs.get("out")
+            r, target = body(**given), kwargs.get("out")
         except NoStrides as refused:
             r = refused.instead(op.name, args, common_names(kwargs, params) or kwargs)
         if target is None:
@@ -461,7 +461,7 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, **field
 def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repeat=False, tied="", **fields):
     """Declare an operator made of other operators (decorator); its gradient follows from theirs.
 
-    ``old`` lists the parameters in the order in which PyTorch took them before 1.5, all by place: ``x.add_(alpha, other)``.
+    ``old`` names the factors that PyTorch took by place before 1.5, in front of the operands that they scale: ``x.add_(alpha, other)``.
     ``repeat``: as for :func:`kernel`; it serves calls that record no gradients. ``tied``: operands with gradients; calls with few elements that record
     them are one entry of the tape (see ``clnn/_tensor/tied.py``).
     """

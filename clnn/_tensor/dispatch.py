@@ -168,6 +168,14 @@ def memory_order(t, dense=False):
     return order
 
 
+def in_order_of(result, order, name) -> Tensor:
+    """``result``, computed with the dimensions in ``order``, with them where they were; its history shows as that of the operator ``name``."""
+    back = result.permute([order.index(d) for d in range(len(order))])
+    if back._grad_fn is not None:
+        back._grad_fn.label = name
+    return back
+
+
 def _permuted(t, shape, order):
     """The operand broadcast to ``shape`` with its dimensions in ``order``."""
     v = t._alias()
@@ -242,8 +250,12 @@ class OpNode(tape.Node):
         return f"<{self.name()} object at {hex(id(self))}>"
 
     @property
+    def operands(self):
+        return [i for i, _ in self.op.masks]
+
+    @property
     def next_functions(self):
-        edges = [self.edges[i] for i, _ in self.op.masks]
+        edges = [self.edges[i] for i in self.operands]
         return tuple((e[0].shown(), e[1]) if e is not None else (None, 0) for e in edges)
 
     def __getattr__(self, name):

@@ -6,6 +6,7 @@ import inspect
 import threading
 import warnings
 
+from ..core.config import config
 from ..graph import node
 
 
@@ -156,6 +157,9 @@ class set_grad_enabled(_Mode):
 
     def clone(self):
         return type(self)(self.mode)
+
+    def __repr__(self):
+        return f"{config.spoken}.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
 
 class inference_mode(_Mode):

@@ -109,7 +109,10 @@ def _as_item(item, x):
             if not item.shape and item.dtype.category == dt.INT:
                 return item.item()
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        return item != 0 if item.dtype is dt.uint8 else item
+        if item.dtype is dt.uint8:
+            warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
+            return item != 0
+        return item
     if isinstance(item, (bool, np.bool_)):
         return REGISTRY["_host_index"].fn(np.asarray(bool(item)), x)
     if isinstance(item, (int, np.integer)) or isinstance(item, np.ndarray) and not item.shape and item.dtype.kind in "iu":
@@ -283,7 +286,8 @@ def getitem(x, index):
     view = _basic(x, index)
     if view is not None:
         return view
-    if isinstance(index, Tensor) and index.dtype is dt.int64 and index.shape and x.shape and x.shape[0] and index._storage.device is x._storage.device:
+    if isinstance(index, Tensor) and index.dtype is dt.int64 and index.shape and x.shape and x.shape[0] and index._storage.device is x._storage.device \
+            and (x._dense or x.__class__ is not Tensor):
         return REGISTRY["_index_rows"].fn(x, index, x.shape, 0, 1, True, "index")
     base, indices = x, _only_tensors(x, index)
     if indices is None:

@@ -65,6 +65,10 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
     except NoStrides:
         return target._become(result, name)
     if 0 in strides and target._numel and any(s == 0 and n > 1 for s, n in zip(strides, target.shape)):
+        if name in ("fill", "zero"):                                 # one value for all of them
+            once = tuple([slice(0, 1) if s == 0 else slice(None) for s in strides])
+            apply_inplace(target[once], result[once], name)
+            return target
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
     if state.grad and (target._rg or result._rg):

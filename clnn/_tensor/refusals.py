@@ -49,11 +49,18 @@ DEPRECATED["chain_matmul"] = ("torch.chain_matmul is deprecated and will be remo
                               "a list of two or more tensors rather than multiple parameters.")
 
 
-def old_form(op) -> None:
-    """Say once that a factor before the operands it scales is PyTorch's way of before 1.5."""
+def in_old_order(op, factors, args):
+    """The arguments of a call with factors before the operands that they scale, by name; None for any other call. PyTorch says once that it is old."""
+    operands = [a for a in args if isinstance(a, Tensor)]
+    numbers = [a for a in args if isinstance(a, (int, float, complex))]
+    if not numbers or len(operands) + len(numbers) != len(args) or (operands and args[0] is not operands[0] and len(factors) == 1):
+        return None
+    operands += numbers[len(factors):]
+    if len(operands) != len([p for p in op.params if p not in factors]):
+        return None
     if first_time(op.name):
-        factor = "alpha" if "alpha" in op.params else "value"
-        warn(f"This overload of {op.name} is deprecated: give the factor by name, {op.name}(..., {factor}=...)")
+        warn(f"This overload of {op.name} is deprecated: give the factor by name, {op.name}(..., {factors[-1]}=...)")
+    return {**dict(zip(op.params, operands)), **dict(zip(factors, numbers))}
 
 
 def no_number(op, at: int, kind: str):

@@ -26,6 +26,7 @@ class Node:
     __slots__ = ("seq", "edges", "outs", "__weakref__", "__dict__")
     op_name = "node"
     pre_hooks = hooks = retains = trace = None      # rarely set: defaults on the class keep nodes cheap
+    operands = None                                 # which of the edges belong to operands; None for all
 
     def __init__(self, edges, outs=1):
         self.seq, self.edges, self.outs = next(_counter), edges, outs
@@ -131,6 +132,9 @@ class AccumulateGrad(Node):
     def name(self):
         return "torch::autograd::AccumulateGrad"
 
+    def __repr__(self):
+        return f"<AccumulateGrad object at {hex(id(self))}>"
+
     def shown(self):
         return self                                 # whose class has a name of its own
 
@@ -228,11 +232,18 @@ def _before(node, slots):
 
 
 def _after(node, results, slots):
-    """Run the hooks that see the gradients of inputs and outputs last."""
+    """Run the hooks that see the gradients of inputs and outputs last. An input is a tensor; settings of the operator are none."""
+    places = node.operands if results else None
+    seen = results if places is None else [results[i] for i in places]
     for hook in list(node.hooks.values()):
-        new = hook(tuple(results), tuple(slots))
+        new = hook(tuple(seen), tuple(slots))
         if new is not None:
-            results = new if isinstance(new, (tuple, list)) else (new,)
+            seen = new if isinstance(new, (tuple, list)) else (new,)
+    if places is None:
+        return seen
+    results = list(results)
+    for i, value in zip(places, seen):
+        results[i] = value
     return results
 
 

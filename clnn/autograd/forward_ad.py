@@ -2,7 +2,8 @@
 
 Operators have rules for the backward pass only. The product of vectors with the Jacobian, ``u -> J' u``, is linear in ``u``, and its own derivative is
 ``t -> J t``: the tangent of a result comes from two walks over the tape when it is asked for (:func:`unpack_dual`), whatever the number of operators. So
-operators must be recorded: within ``no_grad`` results have no tangent. A :class:`clnn.autograd.Function` with a ``jvp`` of its own is asked for that.
+operators must be recorded: within ``no_grad`` results have no tangent; a level that begins there records for itself, and what it unpacks has no history.
+A :class:`clnn.autograd.Function` with a ``jvp`` of its own is asked for that.
 """
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 UnpackedDualTensor = namedtuple("UnpackedDualTensor", "primal tangent")
 UnpackedDualTensor.__doc__ = "What :func:`unpack_dual` returns: ``primal`` and ``tangent``, which is None where there is none."
 _current_level = -1
+_quiet = False                  # whether the level began within no_grad
 _duals: list = []               # the tape entries of the duals of this level
 
 
@@ -40,20 +42,25 @@ class _Dual(tape.Node):
 
 def enter_dual_level():
     """Begin a level of forward differentiation; returns its number. There is one at a time."""
-    global _current_level
+    global _current_level, _quiet
     if _current_level >= 0:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _current_level, display.dual_of = 0, unpack_dual
+    _quiet = not state.grad and not state.inference
+    if _quiet:
+        state.grad = True
     return _current_level
 
 
 def exit_dual_level(*, level=None):
     """End a level: all tangents made in it are gone."""
-    global _current_level
+    global _current_level, _quiet
     level = _current_level if level is None else level
     if level != _current_level or level < 0:
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
     _current_level, display.dual_of = -1, None
+    if _quiet:
+        state.grad, _quiet = False, False
     for node in _duals:
         node.tangent = None
     _duals.clear()
@@ -125,7 +132,7 @@ def unpack_dual(tensor, *, level=None):
     if type(at[0]) is _Dual and at[0].tangent is not None:
         return UnpackedDualTensor(at[0].primal, at[0].tangent)
     kinds = _reached(at[0])
-    linked = tape.AccumulateGrad in kinds or any(d.tangent._rg for d in _duals)
+    linked = not _quiet and (tape.AccumulateGrad in kinds or any(d.tangent._rg for d in _duals))
     push = pushforward([tensor], [(d, 0) for d in _duals])
     tangent, = push([d.tangent for d in _duals], linked, missing=creation.zeros_like if _Dual in kinds else None)    # zeros: as of ``floor``
     if linked or tangent is None:

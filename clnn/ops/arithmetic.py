@@ -46,7 +46,7 @@ _add.op.grad_name, _sub.op.grad_name = "AddBackward0", "SubBackward0"
 _fast_add, _fast_sub = _add.fast, _sub.fast
 
 
-@composite("add", complex=True, inplace=True, old="input alpha other", numpy=np.add)
+@composite("add", complex=True, inplace=True, old="alpha", numpy=np.add)
 def add(input, other, *, alpha=1):
     """``input + alpha * other``, with broadcasting and type promotion."""
     if alpha != 1:
@@ -54,7 +54,7 @@ def add(input, other, *, alpha=1):
     return _fast_add(input, other)
 
 
-@composite("sub", complex=True, inplace=True, aliases=("subtract",), old="input alpha other", numpy=np.subtract)
+@composite("sub", complex=True, inplace=True, aliases=("subtract",), old="alpha", numpy=np.subtract)
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``, with broadcasting and type promotion."""
     bools = [isinstance(t, bool) or isinstance(t, Tensor) and t.dtype is dt.bool_ for t in (input, other)]
@@ -133,7 +133,9 @@ def _pow_exponent(g, input, exponent, result):
     if not isinstance(input, Tensor):
         if isinstance(input, complex) or input < 0 and result.dtype.is_complex:
             return g * result * cmath.log(input)
-        return g * result * (math.log(input) if input > 0 else (float("-inf") if input == 0 else float("nan")))
+        if input == 0:
+            return g * where(exponent >= 0, 0.0, result * float("-inf"))
+        return g * result * (math.log(input) if input > 0 else float("nan"))
     if exponent_is_complex(exponent):
         return g * where(input == 0, 0.0, result * input.log())
     return g * where((input == 0) & (exponent >= 0), 0.0, result * input.log())
@@ -193,13 +195,13 @@ def float_power(input, exponent):
 square = composite("square", complex=True, inplace=True)(lambda input: pow(input, 2))
 
 
-@composite("addcmul", complex=True, inplace=True, old="input value tensor1 tensor2")
+@composite("addcmul", complex=True, inplace=True, old="value")
 def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``."""
     return _fast_add(input, tensor1 * tensor2 if value == 1 else (tensor1 * tensor2) * whole_factor("value", value, input, tensor1, tensor2, error=False))
 
 
-@composite("addcdiv", complex=True, inplace=True, old="input value tensor1 tensor2")
+@composite("addcdiv", complex=True, inplace=True, old="value")
 def addcdiv(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 / tensor2``."""
     if not (tensor1.dtype.differentiable or tensor2.dtype.differentiable):

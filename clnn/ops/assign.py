@@ -34,7 +34,8 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         self.data = source if size is None else source.as_strided(size, stride or contiguous_strides(tuple(size)), storage_offset)
     else:
         flat = creation.empty(0, dtype=self.dtype, device=source.device)
-        flat._storage = source
+        flat._storage = getattr(source, "_held", source)
+        size = (flat._storage.nbytes // self.dtype.itemsize - storage_offset,) if size is None else size
         self.data = flat.as_strided(tuple(size), stride or contiguous_strides(tuple(size)), storage_offset)
     return self
 

@@ -125,7 +125,13 @@ def _conjugate_transpose(self):
 
 
 Tensor.H = property(_conjugate_transpose)
-Tensor.mH = property(adjoint)
+def _matrices_adjoint(self):
+    if len(self.shape) < 2:
+        raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {len(self.shape)}-D tensor.")
+    return adjoint(self)
+
+
+Tensor.mH = property(_matrices_adjoint)
 
 
 # -- from parts and back ------------------------------------------------------------------------------------------------------------

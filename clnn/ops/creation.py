@@ -17,6 +17,7 @@ from .._tensor.inplace import set_out
 from .._tensor.interop import from_array
 from .._tensor.tensor import Tensor, empty as _empty, from_node
 from ..core import dtype as dt
+from ..core.layout import strided
 from ..core.shape import Size
 from ..core.warn import warn
 from ..graph import fuse
@@ -36,12 +37,21 @@ def as_size(size) -> Size:
     try:
         got = Size(index(s) for s in size)
     except TypeError:
-        bad = next((i, s) for i, s in enumerate(size) if not hasattr(s, "__index__"))
+        bad = next(((i, s) for i, s in enumerate(size) if getattr(s, "ndim", 0) or not hasattr(s, "__index__")), (0, size))
         raise TypeError(f"a size must be a tuple of ints, but found element of type {type(bad[1]).__name__} at pos {bad[0]}") from None
     for s in got:
         if s < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(got)}")
     return got
+
+
+def _fitting(value, row):
+    """Raise where the number ``value`` is beyond dtype ``row``. As in PyTorch, unsigned ones take negative numbers of their size, too."""
+    if row is dt.bool_ or not math.isfinite(value):
+        return
+    limits = iinfo(row) if row.category == dt.INT else finfo(row)
+    if not (limits.min or -limits.max) <= value <= limits.max:
+        raise RuntimeError(f"value cannot be converted to type {dt.IN_C.get(row.name, row.name)} without overflow")
 
 
 def filled(shape, value, dtype, device) -> Tensor:
@@ -95,7 +105,9 @@ def factory(fn):
             return fn(*args)
         if by_size and "size" in kwargs:
             args = (*args, kwargs.pop("size"))
-        out = kwargs.pop("out", None)
+        out, layout = kwargs.pop("out", None), kwargs.get("layout")
+        if layout is not None and layout is not strided and fn.__name__ in ("zeros", "empty"):
+            return zeros(*args, **{**kwargs, "layout": None}).to_sparse(layout=layout)
         if out is None:
             return fn(*args, **kwargs)
         if kwargs.get("dtype") is None:
@@ -155,6 +167,8 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_gra
     if isinstance(value, (str, bytes, list, tuple, dict)) or value is None:
         raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(value).__name__}")
     row = dt.as_dtype(dtype) or dt.scalar_dtype(value)
+    if abs(value.real) > 127:
+        _fitting(value.real, row)
     return _done(filled(as_size((size,) if isinstance(size, int) else tuple(size)), value, row, resolve(device)), requires_grad)
 
 
@@ -241,7 +255,7 @@ def arange(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, r
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    row = dt.noticed(dt.as_dtype(dtype) or (dt._default_float if any(isinstance(v, float) for v in (start, end, step)) else dt.int64))
+    row = dt.noticed(dt.as_dtype(dtype) or (dt._default_float if any(isinstance(v, (float, np.floating)) for v in (start, end, step)) else dt.int64))
     if row.category not in (dt.INT, dt.FLOAT):
         raise NotImplementedError(f'"arange" not implemented for \'{dt.SPOKEN[row.name]}\'')
     count = max(0, math.ceil((end - start) / step)) if row is not dt.int64 else None

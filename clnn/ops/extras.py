@@ -92,6 +92,8 @@ def fill_diagonal_(self, fill_value, wrap=False):
     """Write ``fill_value`` on the main diagonal."""
     if self.ndim < 2:
         raise RuntimeError("dimensions must larger than 1")
+    if self.ndim > 2 and len(set(self.shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
     step = sum(self._strides)
     count = min(self.shape)
     if self.ndim == 2 and wrap and self.shape[0] > self.shape[1]:
@@ -115,6 +117,10 @@ def renorm(self, p, dim, maxnorm, *, out=None):
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
     if not self.dtype.differentiable:
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {type_name(self.dtype)}")
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     dims = tuple(d for d in range(self.ndim) if d != dim % self.ndim)
     norm = self.abs().amax(dims, keepdim=True) if p == math.inf else (self.abs() ** p).sum(dims, keepdim=True) ** (1.0 / p)
     r = where(norm > maxnorm, self * (maxnorm / (norm + 1e-7)), self)

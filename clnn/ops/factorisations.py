@@ -219,6 +219,8 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
 @composite("linalg_lu_solve", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_packed_samples(_RIGHT))
 def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     """``X`` with ``A X = B`` (``X A = B`` when not ``left``, the conjugate transpose of ``A`` when ``adjoint``), from :func:`lu_factor`."""
+    if len(B.shape) < 2:
+        raise RuntimeError("linalg.lu_solve: The input tensor B must have at least 2 dimensions.")
     if not left:
         return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
     if _small.suits(LU, B) and not (state.grad and (LU._rg or B._rg)):
@@ -441,8 +443,12 @@ def _eig_grad(g, A, L, V):
 
 @kernel("_eig", method=False, complex=True, holomorphic=False, outputs=("L", "V"), vjp=dict(A=_eig_grad))
 def _eig(A):
+    def eig(a):
+        if not np.isfinite(a).all():
+            raise RuntimeError("linalg.eig: input tensor should not contain infs or NaNs.")
+        return tuple(np.linalg.eig(a))
     row = A.dtype.to_complex()
-    return _host(lambda a: tuple(np.linalg.eig(a)), (A,), ((A.shape[:-1], row), (A.shape, row)))
+    return _host(eig, (A,), ((A.shape[:-1], row), (A.shape, row)))
 
 
 _eig.op.grad_name = "LinalgEigBackward0"

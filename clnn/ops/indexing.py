@@ -7,7 +7,7 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.device import public
-from .._tensor.dispatch import broadcast, run
+from .._tensor.dispatch import broadcast, in_order_of, memory_order, run
 from .._tensor.inplace import type_name
 from .._tensor.interop import from_array
 from .._tensor.repeat import repeated
@@ -314,10 +314,15 @@ def _index(base, indices):
     d, mask = _only_mask(indices)
     if mask is not None:
         from .searching import flat_nonzero
-        return _index_rows(base, flat_nonzero(mask), base.shape, d, len(mask.shape), False, "index")
-    plan = Plan(base, _expand_masks(base, indices))
-    x = plan.arrange(base)
-    return _index_rows(x, plan.rows, x.shape, plan.first, plan.count, plan.wrap, "index")
+        x, rows, first, count, wrap = base, flat_nonzero(mask), d, len(mask.shape), False
+    else:
+        plan = Plan(base, _expand_masks(base, indices))
+        x, rows, first, count, wrap = plan.arrange(base), plan.rows, plan.first, plan.count, plan.wrap
+    order = memory_order(x) if x.__class__ is Tensor and not x._dense and (first, count, len(rows.shape)) == (0, 1, 1) else None
+    if order is None or order[0]:
+        return _index_rows(x, rows, x.shape, first, count, wrap, "index")
+    turned = x.permute(order)                                        # samples keep the order of their dimensions, as of images in channels_last
+    return in_order_of(_index_rows(turned, rows, turned.shape, 0, 1, wrap, "index"), order, "IndexBackward0")
 
 
 @composite("masked_select", complex=True, numpy=lambda x, m: x[np.broadcast_to(m, x.shape)], samples=lambda: [

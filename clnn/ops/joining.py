@@ -9,6 +9,7 @@ import numpy as np
 
 from .._tensor import formats, tape
 from .._tensor.declare import composite, kernel
+from .._tensor.device import resolve
 from .._tensor.dispatch import broadcast, run
 from .._tensor.grad_mode import state
 from .._tensor.indexing import basic_index, take_int
@@ -410,6 +411,10 @@ def unsafe_chunk(input, chunks, dim=0):
 @composite("tensor_split", complex=True)
 def tensor_split(input, indices_or_sections, dim=0):
     """Views: ``indices_or_sections`` parts of nearly equal length, or cut at the given positions."""
+    if not input.shape:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    if isinstance(indices_or_sections, Tensor) and indices_or_sections.dtype is not dt.int64:
+        raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {type_name(indices_or_sections.dtype)}")
     d = wrap_dim(dim, len(input.shape))
     size = input.shape[d]
     cuts = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections
@@ -495,7 +500,11 @@ def meshgrid(*tensors, indexing=None):
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'.replace("torch.", ""))
     swap = indexing == "xy" and len(tensors) >= 2
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
     for t in tensors:
+        if t.dtype is not tensors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
         if len(t.shape) > 1:
             raise RuntimeError(f"meshgrid: Expected 0D or 1D tensor in the tensor list but got one of shape {list(t.shape)}")
     tensors = [t.reshape(-1) for t in tensors]
@@ -522,6 +531,11 @@ def block_diag(*tensors):
     """A matrix with the given matrices along its diagonal and zeros elsewhere."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
+    if not tensors:
+        return filled(Size((1, 0)), 0, dt._default_float, resolve(None))
+    for at, t in enumerate(tensors):
+        if len(t.shape) > 2:
+            raise RuntimeError(f"block_diag: Input tensors must have 2 or fewer dimensions. Input {at} has {len(t.shape)} dimensions")
     tensors = [atleast_2d(t) for t in tensors]
     rows = []
     width, at = sum(t.shape[1] for t in tensors), 0
@@ -535,6 +549,9 @@ def block_diag(*tensors):
 @composite("cartesian_prod", repeat=True, complex=True, method=False)
 def cartesian_prod(*tensors):
     """All combinations of one element of each vector, one per row."""
+    for t in tensors:
+        if len(t.shape) != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
     if len(tensors) == 1:
         return tensors[0]
     return stack([g.reshape(-1) for g in meshgrid(*tensors, indexing="ij")], 1)
@@ -545,6 +562,10 @@ def combinations(input, r=2, with_replacement=False):
     """All choices of ``r`` elements of a vector, in order, one per row."""
     if len(input.shape) != 1:
         raise RuntimeError("Expect a 1D vector, but got shape " + str(list(input.shape)))
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return input[:0]
     pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(pick(range(input._numel), r)), np.int64).reshape(-1, r)
     return input[rows]

@@ -15,12 +15,13 @@ from .._tensor.inplace import type_name
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
-from ..core.shape import wrap_dim
+from ..core.shape import Size, wrap_dim
 from . import _factors
 from ._factors import INDEFINITE, inverse, raise_where
 from ._factors import on_host as _on_host
 from ._factors import solution as _solve
 from .complexes import real
+from .creation import filled
 from .joining import cat
 from .matmul import matmul
 from .norms import vector_norm
@@ -335,6 +336,10 @@ def svdvals(A, *, driver=None):
 @composite("svd", complex=True, dtypes=_REAL, gradcheck=False)
 def legacy_svd(input, some=True, compute_uv=True):
     """``(U, S, V)`` with ``A = U diag(S) V^H``; see :func:`clnn.linalg.svd`."""
+    if not compute_uv:
+        S, (m, n) = svdvals(input), input.shape[-2:]
+        U, V = (filled(Size((*input.shape[:-2], k, k)), 0, input.dtype, input._storage.device) for k in (m, n))
+        return named("svd", "U", "S", "V")(U, S, V)
     U, S, Vh = svd(input, not some)
     return named("svd", "U", "S", "V")(U, S, Vh.mH)
 
@@ -521,4 +526,7 @@ def cond(A, p=None):
     if p in (None, 2, -2):
         S = svdvals(A)
         return S.amax(-1) / S.amin(-1) if p != -2 else S.amin(-1) / S.amax(-1)
-    return matrix_norm(A, p) * matrix_norm(inv(A), p)
+    square("linalg.cond", A)
+    inverses, info = _factors.inv_ex(A)
+    product = matrix_norm(A, p) * matrix_norm(inverses, p)
+    return where((info != 0) | product.isnan(), math.inf, product)                       # also of what holds a NaN, as in PyTorch

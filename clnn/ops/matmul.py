@@ -291,7 +291,7 @@ def _combine(input, prod, beta, alpha, error=False):
     return prod + (input if beta == 1 else lasting(input * whole_factor("beta", beta, input, prod, error=error)))
 
 
-@composite("addmm", repeat="ready small", complex=True, inplace=True)
+@composite("addmm", repeat="ready small", complex=True, inplace=True, old="beta alpha")
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     """``beta * input + alpha * mat1 @ mat2``."""
     if mat1.ndim == 2 and mat2.ndim == 2 and beta == 1 and alpha == 1 and input.ndim == 1 and input.shape[0] == mat2.shape[1] \
@@ -300,25 +300,25 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     return _combine(input, mm(mat1, mat2), beta, alpha)
 
 
-@composite("addmv", repeat="ready small", complex=True, inplace=True)
+@composite("addmv", repeat="ready small", complex=True, inplace=True, old="beta alpha")
 def addmv(input, mat, vec, *, beta=1, alpha=1):
     """``beta * input + alpha * mat @ vec``."""
     return _combine(input, mv(mat, vec), beta, alpha)
 
 
-@composite("baddbmm", repeat="ready small", complex=True, inplace=True)
+@composite("baddbmm", repeat="ready small", complex=True, inplace=True, old="beta alpha")
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * batch1 @ batch2`` for stacks of matrices."""
     return _combine(input, bmm(batch1, batch2), beta, alpha)
 
 
-@composite("addbmm", repeat="ready small", complex=True, inplace=True)
+@composite("addbmm", repeat="ready small", complex=True, inplace=True, old="beta alpha")
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * (sum over the stack of batch1 @ batch2)``."""
     return _combine(input, bmm(batch1, batch2).sum(0, dtype=batch1.dtype), beta, alpha)
 
 
-@composite("addr", repeat="ready small", complex=True, inplace=True)
+@composite("addr", repeat="ready small", complex=True, inplace=True, old="beta alpha")
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
     """``beta * input + alpha * outer(vec1, vec2)``."""
     return _combine(input, vec1.unsqueeze(1) * vec2.unsqueeze(0), beta, alpha, True)

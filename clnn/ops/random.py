@@ -12,7 +12,8 @@ import numpy as np
 from .._tensor import foreign
 from .._tensor.declare import composite, elementwise
 from .._tensor.device import resolve
-from .._tensor.inplace import apply_inplace, type_name
+from .._tensor.dispatch import in_order_of, memory_order
+from .._tensor.inplace import apply_inplace, own_results, type_name
 from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
@@ -131,6 +132,13 @@ def randn(*size, generator=None, dtype=None, layout=None, device=None, requires_
     return _done(_normal(as_size(size), _float_default(dtype), resolve(device), generator), requires_grad)
 
 
+def _within(row, name, bound):
+    """Raise where whole numbers of dtype ``row`` do not reach ``bound``."""
+    low, high = (0, 1) if row is dt.bool_ else (np.iinfo(row.np).min, np.iinfo(row.np).max) if row.category == dt.INT else (-math.inf, math.inf)
+    if not low <= bound <= high:
+        raise RuntimeError(f"{name} is out of bounds for {dt.IN_C.get(row.name, row.name)}")
+
+
 @factory
 def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Whole numbers from ``low`` (0 when only one bound is given) to ``high`` exclusive.
@@ -144,6 +152,8 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=N
     elif high is None:
         low, high = 0, low
     row = dt.noticed(dt.as_dtype(dtype) or dt.int64)
+    _within(row, "from", int(low))
+    _within(row, "to - 1", int(high) - 1)
     return _done(_integers(int(low), int(high), as_size((tuple(size),)), row, resolve(device), generator), requires_grad)
 
 
@@ -194,12 +204,17 @@ def randperm(n, *, generator=None, dtype=None, layout=None, device=None, require
     """
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    row = dt.as_dtype(dtype) or dt.int64
+    if row is dt.bool_:
+        raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
+    if row.category == dt.INT and n > np.iinfo(row.np).max:
+        raise RuntimeError(f"value cannot be converted to type {row.np.name}_t without overflow")
     # Random high bits over each number, then sorted as a whole: cheaper than sorting the places, and no ties.
     low = np.uint64(int(n).bit_length())
     keys = (_host_bits(generator, int(n)).random_raw(int(n)) << low) | np.arange(n, dtype=np.uint64)
     keys.sort()
     order = (keys & ((np.uint64(1) << low) - np.uint64(1))).astype(np.int64)
-    return _done(from_array(order, resolve(device), dt.as_dtype(dtype) or dt.int64), requires_grad)
+    return _done(from_array(order, resolve(device), row), requires_grad)
 
 
 _placed = elementwise("_placed", "mean, std, noise", "mean + std * noise", method=False, inplace=False, gradcheck=False,
@@ -371,7 +386,7 @@ def poisson(input, generator=None):
 @composite("binomial", method=False)
 def binomial(count, prob, generator=None):
     """Numbers of successes in ``count`` trials of probability ``prob`` (drawn on the host)."""
-    n, p = np.broadcast_arrays(read(count.detach()).astype(np.int64), read(prob.detach()).astype(np.float64))
+    n, p = np.broadcast_arrays(np.maximum(read(count.detach()).astype(np.int64), 0), read(prob.detach()).astype(np.float64))
     return from_array(np.asarray(_host_generator(generator, n.size).binomial(n, p), np.float64), count._storage.device, count.dtype)
 
 
@@ -500,7 +515,11 @@ def dropout(input, p=0.5, training=True, inplace=False):
     elif foreign.maps:
         out = input * (bernoulli_mask(input.shape, 1.0 - p, input.dtype, input._storage.device) * (1.0 / (1.0 - p)))
     else:
-        out = _dropout(input, *_stream(None, input._numel), _limit(1.0 - p), 1.0 / (1.0 - p))
+        order = memory_order(input, dense=True)
+        out = _dropout(input if order is None else input.permute(order), *_stream(None, input._numel), _limit(1.0 - p), 1.0 / (1.0 - p))
+        if order is not None:
+            out = in_order_of(out, order, "NativeDropoutBackward0")
+            own_results(out, (input,))
     return apply_inplace(input, out, "dropout") if inplace else out
 
 

@@ -109,6 +109,7 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
         >>> clnn.zeros(3).index_add(0, clnn.tensor([0, 2, 2]), clnn.ones(3))
         tensor([1., 0., 2.])
     """
+    alpha = int(alpha) if alpha.__class__ is float and input.dtype.category == dt.INT else alpha
     return _deliver(_rows_call("index_add", input, dim, index, source if alpha == 1 else source * alpha, "add"), out)
 
 

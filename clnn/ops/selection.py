@@ -43,6 +43,8 @@ def where(condition, input=None, other=None, *, out=None):
     if condition.dtype is not dt.bool_:
         if condition.dtype is not dt.uint8:
             raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {type_name(condition.dtype)}")
+        warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of PyTorch. "
+             "Use a boolean condition instead.")
         condition = condition != 0
     return _where(condition, input, other, out=out)
 

@@ -52,7 +52,10 @@ def triu(input, diagonal=0):
     return lasting(where(_mask(input, diagonal - 1), False, input))
 
 
-def _index_row(name, dtype):
+def _index_row(name, dtype, row, col):
+    for what, size in (("row", row), ("column", col)):
+        if size < 0:
+            raise RuntimeError(f"{what} must be non-negative, got{size}")
     row = dt.as_dtype(dtype)
     if row not in (dt.int32, dt.int64):
         raise NotImplementedError(f'"{name}" not implemented for \'{dt.SPOKEN[row.name]}\'')
@@ -61,12 +64,12 @@ def _index_row(name, dtype):
 
 def tril_indices(row, col, offset=0, *, dtype=dt.int64, device=None, layout=None):
     """Row and column numbers (2, count) of the lower triangle of a ``row`` by ``col`` matrix."""
-    return from_array(np.stack(np.tril_indices(row, offset, col)), resolve(device), _index_row("tril_indices", dtype))
+    return from_array(np.stack(np.tril_indices(row, offset, col)), resolve(device), _index_row("tril_indices", dtype, row, col))
 
 
 def triu_indices(row, col, offset=0, *, dtype=dt.int64, device=None, layout=None):
     """Row and column numbers (2, count) of the upper triangle of a ``row`` by ``col`` matrix."""
-    return from_array(np.stack(np.triu_indices(row, offset, col)), resolve(device), _index_row("triu_indices", dtype))
+    return from_array(np.stack(np.triu_indices(row, offset, col)), resolve(device), _index_row("triu_indices", dtype, row, col))
 
 
 tril_indices = composite("tril_indices", method=False, samples=lambda: [((3, 4, 1), {})])(tril_indices)

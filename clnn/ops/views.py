@@ -182,14 +182,22 @@ def t(input):
 
 
 def _reversed_dimensions(self):
-    if self.ndim not in (0, 2):
+    if self.ndim == 0:
+        warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+    elif self.ndim != 2:
         warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future release. "
              "Use `x.mT` to transpose batches of matrices, or `x.permute(*range(x.ndim - 1, -1, -1))`.")
     return self.permute(*range(self.ndim - 1, -1, -1))
 
 
 Tensor.T = property(_reversed_dimensions)
-Tensor.mT = property(lambda self: self.transpose(-2, -1))
+def _matrices_turned(self):
+    if self.ndim < 2:
+        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
+    return self.transpose(-2, -1)
+
+
+Tensor.mT = property(_matrices_turned)
 
 
 @view("_expand", method=False, vjp=dict(input=lambda g: g))
@@ -252,6 +260,8 @@ def squeeze(input, dim=None):
     """Without dimensions of size 1 (all, or those given)."""
     rank = len(input.shape)
     dims = range(rank) if dim is None else [wrap_dim(d, rank) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+    if len(set(dims)) < len(dims):
+        raise RuntimeError(f"dim {max(dims, key=dims.count)} appears multiple times in the list of dims")
     return _squeeze(input, tuple(dims), input.shape)
 
 
@@ -391,6 +401,8 @@ def unfold(input, dimension, size, step):
 def _windows(shape, strides, base, dimension, size, step):
     d = wrap_dim(dimension, len(shape))
     size, step, have = int(size), int(step), shape[d] if shape else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
     if size > have:
         raise RuntimeError(f"maximum size for tensor at dimension {d} is {have} but size is {size}")
     if step <= 0:

@@ -13,7 +13,7 @@ from ..ops import creation as _creation
 from ._build import check_sparse_tensor_invariants, coalesce as _coalesce
 from ._operators import log_softmax, softmax, total as _total
 from ._pattern import Pattern as _Pattern, fn as _fn
-from ._products import addmm, hspmm, mm, sampled_addmm, smm, sspaddmm
+from ._products import addmm, hspmm, mm, saddmm, sampled_addmm, smm, sspaddmm
 from ._tensor import COO as _COO, SparseTensor as _SparseTensor, make as _make
 from ._typed import types_of as _types_of
 

@@ -192,6 +192,11 @@ def power(input, exponent, **kwargs):
     return t.like(fn("pow")(t.part, exponent))
 
 
+def float_power(input, exponent, **kwargs):
+    """To the power of a number above zero, in doubles."""
+    return power(input.to(dt.complex128 if input.dtype.is_complex else dt.float64), exponent)
+
+
 # -- reductions -----------------------------------------------------------------------------------------------------------------------
 def total(input, dim=None, keepdim=False, dtype=None, **kwargs):
     """Sum over ``dim``: sparse, unless no sparse dimension remains."""
@@ -294,15 +299,15 @@ def zeros_like(input, *, dtype=None, device=None, requires_grad=False, layout=No
 
 
 FORMS = dict(
-    add=add, sub=sub, mul=mul, div=div, true_divide=div, floor_divide=floor_divide, pow=power, sum=total, norm=norm, copy=copy_, zeros_like=zeros_like,
-    empty_like=zeros_like, any=lambda input, *a, **k: input.part.any(), mm=_products.mm, matmul=_products.matmul, mv=_products.mv, bmm=_products.bmm,
-    addmm=_products.addmm, addmv=_products.addmv, linear=_products.linear, select=_places.select, narrow_copy=_places.narrow_copy,
+    add=add, sub=sub, mul=mul, div=div, true_divide=div, floor_divide=floor_divide, pow=power, float_power=float_power, sum=total, norm=norm, copy=copy_,
+    zeros_like=zeros_like, empty_like=zeros_like, any=lambda input, *a, **k: input.part.any(), mm=_products.mm, matmul=_products.matmul, mv=_products.mv,
+    bmm=_products.bmm, addmm=_products.addmm, addmv=_products.addmv, linear=_products.linear, select=_places.select, narrow_copy=_places.narrow_copy,
     index_select=_places.index_select, cat=_places.cat, stack=_places.stack, unsqueeze=_places.unsqueeze, squeeze=_places.squeeze, permute=_places.permute,
-    transpose=_places.transpose, t=_places.t, swapaxes=_places.transpose, swapdims=_places.transpose,
-    adjoint=lambda input: _places.transpose(input, -2, -1),
+    transpose=_places.transpose, t=_places.t, swapaxes=_places.transpose, swapdims=_places.transpose, adjoint=lambda input: _places.transpose(input, -2, -1),
     _add=add, _sub=sub, unbind=lambda input, dim=0: tuple([_places.select(input, dim, i) for i in range(input.shape[dim])]))
 FORMS.update({name: _on_merged_values(name) for name in _KEEP_ZERO}, **{name: _on_values(name) for name in _LINEAR})
 
+SparseTensor.smm, SparseTensor.sspaddmm = _products.smm, _products.sspaddmm
 SparseTensor.mm = SparseTensor.spmm = _products.mm                      # the common ones without the detour over a refusal
 SparseTensor.matmul = SparseTensor.__matmul__ = _products.matmul
 SparseTensor.__rmatmul__ = lambda self, other: _products.matmul(other, self)

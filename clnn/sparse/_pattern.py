@@ -44,10 +44,11 @@ class Pattern:
     __slots__ = ("sizes", "nnz", "ordered", "compressed", "blocks", "_indices", "_packed", "_turned", "_merged", "_twin")
 
     def __init__(self, sizes, indices, ordered=False, compressed=None):
-        self.sizes, self.ordered, self.compressed = tuple(sizes), ordered, compressed
+        self.sizes, self.compressed = tuple(sizes), compressed
         self._indices, self._packed, self._turned = indices, {}, 0
         self._merged = self._twin = self.blocks = None          # blocks: the pattern of a stack of matrices as one of their blocks on a diagonal
         self.nnz = compressed[2]._numel if indices is None else indices.shape[1]
+        self.ordered = ordered or self.nnz < 2
 
     @property
     def indices(self):

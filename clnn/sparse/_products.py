@@ -12,6 +12,7 @@ from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size
 from ..ops import creation
+from . import _build
 from ._build import coalesce
 from ._pattern import Pattern, flat_key, fn, unflat
 from ._tensor import COO, SparseTensor, make
@@ -271,7 +272,9 @@ def smm(input, mat):
         tensor([[1., 1.],
                 [1., 1.]])
     """
-    return mm(input, mat).to_sparse()
+    if not isinstance(input, SparseTensor):
+        raise RuntimeError("tensor.sspaddmm(...) can only be called on sparse tensors")
+    return sspaddmm(_build.nothing_of((input.shape[0], mat.shape[1]), 2, input.dtype, input._home), input, mat)
 
 
 def hspmm(mat1, mat2):
@@ -288,8 +291,9 @@ def hspmm(mat1, mat2):
     return make(Pattern((r.shape[0],), rows.unsqueeze(0), True), r.index_select(0, rows), COO)
 
 
-def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
-    """``beta * input + alpha * mat1 @ mat2`` with all results sparse.
+def sspaddmm(*args, beta=1, alpha=1):
+    """``sspaddmm(input, mat1, mat2)``: ``beta * input + alpha * mat1 @ mat2`` with all results sparse: the elements of ``input``, then the rows of the
+    product that have any, not coalesced.
 
     Example:
         >>> a = clnn.eye(2).to_sparse()
@@ -297,7 +301,21 @@ def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
         tensor([[2., 1.],
                 [1., 2.]])
     """
-    return (input if beta == 1 else input * beta) + smm(mat1, mat2) * alpha
+    numbers = [a for a in args if not isinstance(a, Tensor)]                 # the order of before 1.5: beta, input, alpha, mat1, mat2
+    beta, alpha = (*numbers, *(beta, alpha)[len(numbers):])
+    input, mat1, mat2 = (a for a in args if isinstance(a, Tensor))          # noqa: A001
+    for name, t, layout in (("self", input, COO), ("mat1", mat1, COO), ("mat2", mat2, None)):
+        if (t.layout if isinstance(t, SparseTensor) else None) is not layout:
+            raise RuntimeError(f"sspaddmm: expected '{name}' to have {'sparse' if layout else 'strided'} layout, got '{name}' with layout {t.layout}")
+    rows = fn("unique_consecutive")(coalesce(mat1).pattern.indices[0])
+    count, width = rows._numel, mat2.shape[1]
+    columns = creation.arange(width, device=mat2.device)
+    places = fn("stack")([rows.repeat_interleave(width), columns.repeat(count)])
+    product = mm(mat1, mat2).index_select(0, rows).reshape(-1)
+    part = input.part if beta == 1 else input.part * beta
+    both = fn("cat")([part, product if alpha == 1 else product * alpha])
+    return make(Pattern(input.pattern.sizes, fn("cat")([input.pattern.indices, places], 1)), both, COO, input.shape)
 
 
+saddmm = sspaddmm
 __all__ = ["Tensor", "flat_key", "unflat"]

@@ -173,10 +173,17 @@ class SparseTensor(OfPart):
         return self.pattern.nnz
 
     def stride(self, dim=None):
+        if self.layout is not COO:
+            raise RuntimeError(f"Sparse {self._kind()} tensors do not have strides")
         return (0,) * len(self.shape) if dim is None else 0
 
     def is_contiguous(self, memory_format=None):
+        if self.layout is not COO:
+            raise RuntimeError(f"Sparse {self._kind()} tensors do not have is_contiguous")
         return False
+
+    def _kind(self):
+        return str(self.layout).rpartition("_")[2].upper()
 
     def get_device(self):
         return self.part.get_device()

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
+from ..core.layout import strided
 from ..core.shape import Size
 
 TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
@@ -37,7 +38,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     if (rtol is None) != (atol is None):
         raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {'rtol' if rtol is None else 'atol'}.")
     rules = dict(rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=check_device, check_dtype=check_dtype, check_stride=check_stride,
-                 allow_subclasses=allow_subclasses)
+                 check_layout=check_layout, allow_subclasses=allow_subclasses)
     fault = _compare(actual, expected, rules, "")
     if fault is not None:
         raise AssertionError(fault if msg is None else msg(fault) if callable(msg) else msg)
@@ -85,6 +86,8 @@ def _leaves(a, b, rules, where):
         fault = _attributes(a, b, rules)
         if fault:
             return fault + _at(where)
+        if "sparse" in str(_layout(a)) + str(_layout(b)):
+            return _sparse(a, b, rules, where)
     fault = _values(_array(a), _array(b), _dtype(a), _dtype(b), rules, number)
     return None if fault is None else fault + _at(where)
 
@@ -111,8 +114,34 @@ def _attributes(a, b, rules):
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         if rules["check_device"] and a.device != b.device:
             return f"The values for attribute 'device' do not match: {a.device} != {b.device}."
-        if rules["check_stride"] and a.stride() != b.stride():
+        if rules["check_layout"] and _layout(a) is not _layout(b):
+            return f"The values for attribute 'layout' do not match: {_layout(a)} != {_layout(b)}."
+        if rules["check_stride"] and _layout(a) is strided and a.stride() != b.stride():
             return f"The values for attribute 'stride()' do not match: {a.stride()} != {b.stride()}."
+    return None
+
+
+def _layout(x):
+    return x.layout if isinstance(x, Tensor) else strided
+
+
+_PARTS = {"coo": ("_indices", "_values"), "csr": ("crow_indices", "col_indices", "values"), "csc": ("ccol_indices", "row_indices", "values")}
+
+
+def _sparse(a, b, rules, where):
+    """Sparse tensors of one layout part by part; of two layouts as dense ones."""
+    if _layout(a) is not _layout(b):
+        return _leaves(*[x.to_dense() if _layout(x) is not strided else x for x in (a, b)], rules, where)
+    kind = str(_layout(a)).rpartition("_")[2]
+    if kind == "coo":
+        a, b = a.coalesce(), b.coalesce()
+    if a._nnz() != b._nnz():
+        return f"The number of specified values in sparse {kind.upper()} tensors does not match: {a._nnz()} != {b._nnz()}" + _at(where)
+    for part in _PARTS[kind]:
+        places = part.lstrip("_") != "values"
+        fault = _leaves(getattr(a, part)(), getattr(b, part)(), {**rules, "rtol": 0, "atol": 0} if places else rules, "")
+        if fault:
+            return fault.replace("Tensor-likes", f"Sparse {kind.upper()} {part.lstrip('_')}", 1) + _at(where)
     return None
 
 

@@ -1,0 +1,103 @@
+"""Short expressions of corners that programs reach, evaluated in PyTorch and in clnn: both give the same, or raise the same kind of exception."""
+import warnings
+
+import pytest
+
+import clnn
+from clnn._tensor import override
+
+other = pytest.importorskip("torch")
+
+# A line is an expression; ``a; b`` runs a first. T is tensor, S an identity matrix in coordinates.
+LINES = r"""
+torch._foreach_add([T([1.]), T([2.])], 1), torch._foreach_norm([T([3., 4.])]), torch._foreach_clone([T([1.])])
+torch._foreach_sqrt([])
+torch._foreach_add([T([1.])], [1., 2.])
+torch.arange(np.float32(2)), torch.arange(np.float64(2)), torch.arange(np.int16(2))
+torch.addmm(2, torch.ones(2, 2), 3, torch.ones(2, 2), torch.ones(2, 2)), torch.addmm(2, torch.ones(2, 2), torch.ones(2, 2), torch.ones(2, 2))
+torch.ones(2, 2).addmm_(2, torch.ones(2, 2), torch.ones(2, 2)), torch.ones(2, 2).addr_(2, 3, torch.ones(2), torch.ones(2))
+torch.add(torch.ones(2), 3, 4), torch.ones(2).add(1, 2), torch.addcmul(torch.ones(2), 3, torch.ones(2), torch.ones(2))
+torch.add(3, torch.ones(2), torch.ones(2))
+torch.sspaddmm(S, S, torch.ones(2, 2), beta=2, alpha=3), torch.sspaddmm(2, S, 3, S, torch.ones(2, 2)), S.smm(torch.ones(2, 2)), torch.saddmm(S, S, torch.ones(2, 2))
+torch.smm(torch.eye(2), torch.ones(2, 2))
+torch.sparse_coo_tensor([[0]], [1.]).indices(), S.float_power(2), torch.zeros(2, 2, layout=torch.sparse_csr), torch.empty(2, layout=torch.sparse_coo)
+S.to_sparse_csr().stride()
+torch.testing.assert_close(S, S)
+torch.testing.assert_close(S, torch.eye(2))
+torch.testing.assert_close(S, torch.eye(2), check_layout=False)
+torch.testing.assert_close(S, 2 * S)
+torch.testing.assert_close(S.to_sparse_csr(), torch.eye(2).flip(0).to_sparse_csr())
+torch.full((2,), 300, dtype=torch.uint8)
+torch.full((2,), 1e40)
+torch.full((2,), -200, dtype=torch.uint8), torch.full((1,), inf, dtype=torch.float16), torch.full((1,), 1000.)
+torch.zeros(T([2, 3]))
+torch.tril_indices(-3, 3)
+torch.combinations(T([1, 2, 3]), r=0), torch.block_diag(), torch.cartesian_prod(T([1, 2]))
+torch.combinations(T([1, 2, 3]), r=-1)
+torch.block_diag(T([[[1]]]))
+torch.cartesian_prod(T([[1, 2]]))
+torch.meshgrid(T([1]), T([3.]), indexing="ij")
+torch.randint(0, 300, (2,), dtype=torch.uint8)
+torch.randperm(300, dtype=torch.uint8)
+torch.hann_window(-1)
+torch.hann_window(4, dtype=torch.int32)
+torch.frombuffer(bytearray(b""), dtype=torch.int16)
+torch.zeros(2, 3, 4).fill_diagonal_(5)
+torch.arange(3).index_add(0, T([0]), T([1]), alpha=2.5), torch.binomial(T([-2.]), T([1.]))
+torch.zeros(1, 2, 1).squeeze((0, 0))
+torch.arange(7).tensor_split(T([1.]))
+T(1).tensor_split(2)
+torch.arange(6).unfold(0, -1, 1)
+torch.renorm(torch.ones(2, 2), 2, 0, -1)
+x = T([0., 1., -1.], requires_grad=True); torch.autograd.grad((0. ** x).sum(), x)
+y = T([5., 6., 7.]); torch.zeros(2).set_(y.storage(), 1, (2,), (1,)), torch.empty(0).set_(y.untyped_storage())
+s = torch.FloatStorage([1., 2.]); s.long().tolist(), s.is_shared(), isinstance(s, torch.FloatStorage), isinstance(s, torch.LongStorage), s.type()
+x = T([1., 2.]); _ = x.untyped_storage().copy_(T([7., 8.]).untyped_storage()); x, x.storage().fill_(0.).tolist(), x
+g = []; x = torch.ones(2, requires_grad=True).sum(); _ = x.grad_fn.register_hook(lambda a, b: g.append((a, b))); x.backward(), g
+torch.set_grad_enabled(True), repr(torch.ones(1, requires_grad=True).view(1).grad_fn.next_functions[0][0])[:16]
+m, k = masked(T([1., 2., 3.]), T([True, False, True])), masked(T([[1, 2], [3, 4]]), T([[True, False], [False, False]])); m, k, m + m, 2 * m, m > 1, k[0], k[1, 0], m.sin()
+m, k = masked(T([1., 2., 3.]), T([True, False, True])), masked(T([[1., 2.], [3., 4.]]), T([[True, True], [False, False]])); m.sum(), k.mean(1), k.amax(0), k.softmax(1)
+k = masked(T([[1., 2.], [3., 4.]]), T([[True, True], [False, True]])); k.view(4), torch.cat([k, k]), torch.where(T([[True], [False]]), k, k + 1), k.to_tensor(7)
+masked(T([1., 2.]), T([True, False])) + masked(T([1., 2.]), T([True, True]))
+masked(T([1., 2.]), T([True])), 1
+torch.matmul(masked(T([1., 2.]), T([True, False])), torch.ones(2))
+g = masked(T([1., 2.]), T([True, False]), requires_grad=True); (g * g).sum().backward(), g.grad, g.get_data().detach(), g.get_mask()
+x = torch.zeros(1, 3).expand(2, 3); _ = x.fill_(1); y = torch.ones(2, 1).expand(2, 3); _ = y.zero_(); x, y
+torch.zeros(1, 3).expand(2, 3).add_(1)
+torch.linalg.cond(torch.stack([torch.eye(2), torch.zeros(2, 2)]), 1), torch.svd(torch.eye(2), compute_uv=False).U, torch.linalg.cond(T([[nan, 1.], [0., 1.]]), 1)
+torch.linalg.eig(T([[nan, 1.], [-1., 0.]]))
+torch.zeros(3).mT
+x = torch.arange(24.).view(2, 3, 4).permute(0, 2, 1); x[T([1, 1])], x[[0]], x[T([True, False])], x[T([1]), 1:]
+x = torch.arange(24.).view(2, 3, 4).permute(0, 2, 1).requires_grad_(); y = x[T([1, 1])]; y.sum().backward(), x.grad, type(y.grad_fn).__name__
+F.dropout(torch.zeros(2, 3, 4).permute(0, 2, 1)), F.dropout(torch.zeros(2, 3).t(), inplace=True)
+a = torch.nested.nested_tensor([torch.ones(1, 2), torch.ones(3, 2)], layout=torch.jagged); b = a.transpose(1, 2); b.shape[:2], b.transpose(1, 2).shape[2], a.shape[2]
+""".strip().splitlines()
+
+
+def shown(value):
+    """What a program can see of a value, as text."""
+    if isinstance(value, (list, tuple)):
+        return f"{type(value).__name__}[{', '.join(map(shown, value))}]"
+    if hasattr(value, "is_sparse"):
+        strides = value.stride() if "strided" in str(value.layout) and value.numel() else None
+        return f"{value!r} {tuple(value.shape)} {strides} {value.dtype}"
+    return repr(value)
+
+
+def outcome(line, lib):
+    import numpy as np
+    names = dict(torch=lib, np=np, T=lib.tensor, S=lib.eye(2).to_sparse(), F=lib.nn.functional, nan=float("nan"), inf=float("inf"),
+                 masked=lambda *a, **k: override.activate() or lib.masked.masked_tensor(*a, **k))
+    *before, last = line.split("; ")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            exec("\n".join(before), names)
+            return shown(eval(last, names)).replace("clnn.", "torch.")
+        except Exception as exc:
+            return next(c.__name__ for c in type(exc).__mro__ if c.__module__ == "builtins")
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_same(line):
+    assert outcome(line, clnn) == outcome(line, other)
