@@ -19,7 +19,7 @@ from clnn.testing.batching import BY_VALUE
 OPERATORS = cases.operators()
 DEAR = cases.builds_are_dear()
 # One operator in so many is checked where builds are dear: what these look at knows nothing of the driver, and the suites of others take all.
-SHARE = dict(double_gradient=2, forms=3, repeats=4, batched=4)
+SHARE = dict(gradient=2, double_gradient=3, layouts=2, fusion=2, complex_numbers=2, scalars_and_empty=2, forms=4, repeats=4, batched=4)
 pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 
