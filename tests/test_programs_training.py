@@ -1,0 +1,78 @@
+"""Small programs around layers, optimizers and data whose results, errors and printed forms must be those of PyTorch.
+
+Each is a generator and runs with both libraries; what it yields is compared."""
+import numpy as np
+import pytest
+from test_programs import Library
+
+pytest.importorskip("torch")
+
+
+def error(call):
+    """The error of a call, as text."""
+    try:
+        call()
+    except Exception as exc:                                    # any: it is compared with PyTorch's
+        return f"{type(exc).__name__}: {exc}".replace("clnn", "torch")
+    return "no error"
+
+
+def functional_optimizers(lib):
+    """The functions below the classes of optimizers: all state is the caller's."""
+    torch, scale = lib.torch, dict(lr=0.1, weight_decay=0.01, eps=1e-8)
+    betas = dict(beta1=0.9, beta2=0.99)
+    for name, lists, options in (("adam", 3, dict(**scale, **betas, amsgrad=True, maximize=False)), ("adamw", 3, dict(**scale, **betas, amsgrad=False, maximize=True)),
+                                 ("radam", 2, dict(**scale, **betas)), ("rmsprop", 3, dict(**scale, alpha=0.9, momentum=0.9, centered=True)),
+                                 ("adagrad", 1, dict(**scale, lr_decay=0.1, maximize=False))):
+        step = getattr(lib.module("optim." + name), name)
+        params = [torch.tensor([1.0, 2.0]), torch.tensor([[3.0], [4.0]])]
+        slots, steps = [[torch.zeros_like(p) for p in params] for _ in range(lists)], [torch.tensor(0.0) for _ in params]
+        for _ in range(2):
+            step(params, [p * 2 for p in params], *slots, steps, **options)
+        yield [params, slots, steps, error(lambda: step(params, params, *slots, [1, 2], **options))]
+    params, buffers = [torch.tensor([1.0, 2.0])], [None]
+    for _ in range(2):
+        lib.module("optim._functional").sgd(params, [params[0] * 2], buffers, weight_decay=0.1, momentum=0.9, lr=0.1, dampening=0.5, nesterov=False, maximize=False)
+    yield [params, buffers]
+
+
+def lazy_layers(lib):
+    """A state dict before the first call tells the size; a parameter without a shape can be moved and looked at."""
+    torch, nn = lib.torch, lib.nn
+    layer = nn.LazyLinear(3)
+    layer.load_state_dict(nn.Linear(4, 3).state_dict())
+    layer(torch.ones(2, 4))
+    weight = nn.LazyLinear(3).weight
+    yield [repr(layer), weight.data.shape, weight.cpu().dtype == torch.float32]
+
+
+def strides(lib):
+    """Results that PyTorch lays out in rows whatever the order of their operands: programs go on with view()."""
+    torch, F = lib.torch, lib.F
+    x = torch.arange(24.0).reshape(1, 2, 3, 4).to(memory_format=torch.channels_last)
+    y = torch.arange(6.0).reshape(2, 3)
+    for r in (x.masked_fill(x > 1, 0), x.masked_scatter(x > 1, x), F.instance_norm(x), F.pad(x, (1, 1, 1, 1), mode="circular"), torch.einsum("ij,kj->ki", y, y),
+              torch.einsum("bi,bj->jib", y, y), torch.einsum("bij,bjk->bki", x[0], x[0].mT)):
+        yield [r.stride(), r]
+
+
+PROGRAMS = [functional_optimizers, lazy_layers, strides]
+
+
+def flat(result):
+    """All values of nested lists and dicts, tensors as arrays."""
+    if isinstance(result, dict):
+        return flat(list(result.items()))
+    if isinstance(result, (list, tuple)):
+        return [value for part in result for value in flat(part)]
+    return [result.detach().numpy() if hasattr(result, "detach") else result]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_both_libraries_agree(program):
+    for ours, theirs in zip(program(Library("clnn")), program(Library("torch")), strict=True):
+        ours, theirs = flat(ours), flat(theirs)
+        assert len(ours) == len(theirs)
+        for a, b in zip(ours, theirs):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5) if isinstance(b, (float, np.ndarray)) else np.testing.assert_equal(a, b)
