@@ -1,6 +1,8 @@
 """Small programs around layers, optimizers and data whose results, errors and printed forms must be those of PyTorch.
 
 Each is a generator and runs with both libraries; what it yields is compared."""
+import io
+
 import numpy as np
 import pytest
 from test_programs import Library
@@ -56,7 +58,36 @@ def strides(lib):
         yield [r.stride(), r]
 
 
-PROGRAMS = [functional_optimizers, lazy_layers, strides]
+def settings_of_optimizers(lib):
+    """Options that do not go together, counters in the state, groups that come after the schedule."""
+    torch, optim = lib.torch, lib.optim
+    p = torch.ones(1, requires_grad=True)
+    yield [error(lambda: kind([p], **options)) for kind in (optim.SGD, optim.Adam)
+           for options in (dict(fused=True, foreach=True), dict(fused=True, differentiable=True), dict(foreach=True, differentiable=True))]
+    adam = optim.Adam([p], lr=0.5)
+    schedule = optim.lr_scheduler.StepLR(adam, 1)
+    adam.add_param_group({"params": [torch.ones(1, requires_grad=True)]})
+    p.grad = torch.ones(1)
+    adam.step()
+    schedule.step()
+    step = adam.state[p]["step"]
+    yield [[group["lr"] for group in adam.param_groups], step.dtype == torch.float32, step.device.type, step.shape, step.numel(), step.clone(), str(step)]
+    yield error(lambda: optim.swa_utils.SWALR(adam, 0.1, anneal_strategy="x"))
+
+
+def settings_of_files(lib):
+    """Switches of serialization; workers of a kind that there is not."""
+    torch, data = lib.torch, lib.torch.utils.data
+    files, file = torch.serialization, io.BytesIO()
+    torch.save(1, file)
+    yield [files.get_default_load_endianness(), files.get_crc32_options(), files.get_default_mmap_options(), files.LoadEndianness.BIG.value]
+    with files.set_default_mmap_options(1), files.skip_data():
+        yield [files.get_default_mmap_options(), files.location_tag(torch.ones(1).untyped_storage())]
+    yield [files.get_default_mmap_options(), error(lambda: files.set_default_mmap_options(9)), error(lambda: torch.load(file, mmap=True))]
+    yield [error(lambda: data.DataLoader([1], num_workers=1, multiprocessing_context=kind)) for kind in ("no", 3)]
+
+
+PROGRAMS = [settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
 
 
 def flat(result):

@@ -167,6 +167,13 @@ def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, co
         return
     if num_workers == 0:
         raise ValueError(f"multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers={num_workers}")
+    if isinstance(context, str):
+        methods = [m for m in ("fork", "spawn", "forkserver") if m in multiprocessing.get_all_start_methods()]
+        if context not in (*methods, "thread"):
+            raise ValueError(f"multiprocessing_context option should specify a valid start method in {methods}, but got multiprocessing_context={context!r}")
+    elif not hasattr(context, "get_start_method"):
+        raise TypeError("multiprocessing_context option should be a valid context object or a string specifying the start method, but got "
+                        f"multiprocessing_context={context}")
     if _forks(context):
         warnings.warn("DataLoader: forked worker processes hang in some OpenCL drivers; worker threads read the data instead", stacklevel=3)
 
