@@ -80,6 +80,7 @@ def settings_of_files(lib):
     torch, data = lib.torch, lib.torch.utils.data
     files, file = torch.serialization, io.BytesIO()
     torch.save(1, file)
+    file.seek(0)
     yield [files.get_default_load_endianness(), files.get_crc32_options(), files.get_default_mmap_options(), files.LoadEndianness.BIG.value]
     with files.set_default_mmap_options(1), files.skip_data():
         yield [files.get_default_mmap_options(), files.location_tag(torch.ones(1).untyped_storage())]
@@ -87,7 +88,46 @@ def settings_of_files(lib):
     yield [error(lambda: data.DataLoader([1], num_workers=1, multiprocessing_context=kind)) for kind in ("no", 3)]
 
 
-PROGRAMS = [settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
+def hooks_of_leaves(lib):
+    """The hooks of a leaf run as soon as its gradient is complete, before those of what came earlier in the forward pass."""
+    torch, nn = lib.torch, lib.nn
+    log = []
+
+    def follow(name, p):
+        p.register_hook(lambda g: log.append(name))
+        p.register_post_accumulate_grad_hook(lambda p: log.append(name + " done"))
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2), nn.LayerNorm(2))
+    for name, p in net.named_parameters():
+        follow(name, p)
+    for name, m in net.named_modules():
+        m.register_full_backward_hook(lambda m, i, o, name=name: log.append("module " + name))
+    net(torch.ones(1, 2, requires_grad=True)).sum().backward()
+    yield list(log)
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    follow("a", a)
+    follow("b", b)
+    for compute in (lambda: (a + b) * (a - b), lambda: a * 3 + b.exp().sin() * a, lambda: torch.where(a > 0, b * 2, a), lambda: a.detach() * b):
+        log.clear()
+        compute().sum().backward()
+        yield list(log)
+    log.clear()
+    (a * b).sum().backward(inputs=[b])
+    torch.autograd.grad((a * b).sum(), [a, b])
+    yield log
+
+
+def comparisons(lib):
+    """What assert_close says."""
+    torch = lib.torch
+    x, y = torch.tensor([1.0, 0.0, 2.0]), torch.tensor([1.0, 3.0, 2.0])
+    pairs = [(x, y), (torch.tensor(1.1), torch.tensor(1.2)), (1, 1.0), (np.float64(1), 1.0), (True, False), (1j, 2.0), (x.to("meta"), y.to("meta")),
+             (x.to_sparse(), y.to_sparse()), ((x * 2).to_sparse(), x.to_sparse()), (x.to_sparse(), x), ([{"a": x}], [{"a": y}])]
+    yield [error(lambda: torch.testing.assert_close(a, b)) for a, b in pairs]
+    yield error(lambda: torch.testing.assert_close(x.to_sparse(), x, check_layout=False))
+    yield error(lambda: torch.testing.make_tensor(2, dtype=torch.int8, device="cpu", low=5, high=1))
+
+
+PROGRAMS = [hooks_of_leaves, comparisons, settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
 
 
 def flat(result):

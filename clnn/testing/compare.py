@@ -28,7 +28,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
         actual, expected: tensors, NumPy arrays, numbers, None, or sequences and mappings of them.
         rtol, atol: both or neither; the defaults depend on the dtypes.
         equal_nan: a NaN equals a NaN.
-        check_device, check_dtype, check_stride: also compare these.
+        check_device, check_dtype, check_layout, check_stride: also compare these.
         msg: replaces the message; a function gets the message and returns another.
 
     Example:
@@ -37,7 +37,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     if (rtol is None) != (atol is None):
         raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {'rtol' if rtol is None else 'atol'}.")
     rules = dict(rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=check_device, check_dtype=check_dtype, check_stride=check_stride,
-                 allow_subclasses=allow_subclasses)
+                 check_layout=check_layout, allow_subclasses=allow_subclasses)
     fault = _compare(actual, expected, rules, "")
     if fault is not None:
         raise AssertionError(fault if msg is None else msg(fault) if callable(msg) else msg)
@@ -74,6 +74,8 @@ def _at(where):
 def _leaves(a, b, rules, where):
     if a is None or b is None:
         return None if a is b else f"None mismatch: {a!r} is not {b!r}" + _at(where)
+    if isinstance(a, (bool, np.bool_)) and isinstance(b, (bool, np.bool_)):
+        return None if a == b else f"Booleans mismatch: {a} is not {b}" + _at(where)
     number = isinstance(a, (numbers.Number, np.generic)) and isinstance(b, (numbers.Number, np.generic))
     if not number and not (isinstance(a, (Tensor, np.ndarray)) and isinstance(b, (Tensor, np.ndarray))):
         if isinstance(a, (Tensor, np.ndarray, numbers.Number)) and isinstance(b, (Tensor, np.ndarray, numbers.Number)):
@@ -81,12 +83,37 @@ def _leaves(a, b, rules, where):
             rules = {**rules, "check_dtype": False}
         else:
             raise TypeError(f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}.{_at(where)}")
-    if not number:
-        fault = _attributes(a, b, rules)
-        if fault:
-            return fault + _at(where)
+    fault = _attributes(a, b, rules) if not number else _number_types(a, b) if rules["check_dtype"] else None
+    if fault:
+        return fault + _at(where)
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        if a.is_meta or b.is_meta:
+            return None                                         # nothing to compare
+        if not (str(a.layout).endswith("strided") and str(b.layout).endswith("strided")):
+            return _sparse(a, b, rules, where)
     fault = _values(_array(a), _array(b), _dtype(a), _dtype(b), rules, number)
     return None if fault is None else fault + _at(where)
+
+
+def _number_types(a, b):
+    a, b = (x.item() if isinstance(x, np.generic) else x for x in (a, b))
+    return None if type(a) is type(b) else f"The (d)types do not match: {type(a)} != {type(b)}."
+
+
+def _sparse(a, b, rules, where):
+    """Sparse tensors part by part; beside a dense one, as a dense one."""
+    if a.layout is not b.layout:
+        return _compare(*(x if str(x.layout).endswith("strided") else x.to_dense() for x in (a, b)), rules, where)
+    kind = str(a.layout).rpartition("_")[2].upper()
+    if kind == "COO":
+        a, b = a.coalesce(), b.coalesce()
+    if a._nnz() != b._nnz():
+        return f"The number of specified values in sparse {kind} tensors does not match: {a._nnz()} != {b._nnz()}" + _at(where)
+    for part in {"COO": "indices", "CSR": "crow_indices col_indices", "CSC": "ccol_indices row_indices"}[kind].split() + ["values"]:
+        fault = _compare(getattr(a, part)(), getattr(b, part)(), rules, where)
+        if fault is not None:
+            return fault.replace("Tensor-likes", f"Sparse {kind} {part}", 1)
+    return None
 
 
 def _dtype(x):
@@ -111,6 +138,8 @@ def _attributes(a, b, rules):
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         if rules["check_device"] and a.device != b.device:
             return f"The values for attribute 'device' do not match: {a.device} != {b.device}."
+        if rules["check_layout"] and a.layout is not b.layout:
+            return f"The values for attribute 'layout' do not match: {a.layout} != {b.layout}."
         if rules["check_stride"] and a.stride() != b.stride():
             return f"The values for attribute 'stride()' do not match: {a.stride()} != {b.stride()}."
     return None
@@ -133,7 +162,7 @@ def _values(a, b, a_dtype, b_dtype, rules, number):
                 close = close | (np.isnan(x) & np.isnan(y))
     if np.all(close):
         return None
-    return _report(a, b, close, *_gaps(a, b, a_dtype, b_dtype, number), rtol, atol)
+    return _report(a, b, close, *_gaps(a, b, a_dtype, b_dtype, number or not np.ndim(a)), rtol, atol)
 
 
 def _gaps(a, b, a_dtype, b_dtype, number):
@@ -159,8 +188,6 @@ def _report(a, b, close, gap, relative, rtol, atol):
         worst = np.where(bad, np.nan_to_num(values.astype(np.float64), nan=np.inf, posinf=np.inf), -1.0)
         at = np.unravel_index(int(worst.argmax()), bad.shape)
         lines.append(f"Greatest {name} difference: {values[at].item()} at index {tuple(int(i) for i in at)}{limit}")
-    first = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(bad)))
-    lines.append(f"First mismatch: {np.atleast_1d(a)[first]!s} instead of {np.atleast_1d(b)[first]!s} at index {first}")
     return "\n".join(lines)
 
 
