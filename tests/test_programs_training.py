@@ -1,6 +1,7 @@
 """Small programs around layers, optimizers and data whose results, errors and printed forms must be those of PyTorch.
 
 Each is a generator and runs with both libraries; what it yields is compared."""
+import collections
 import io
 
 import numpy as np
@@ -127,7 +128,17 @@ def comparisons(lib):
     yield error(lambda: torch.testing.make_tensor(2, dtype=torch.int8, device="cpu", low=5, high=1))
 
 
-PROGRAMS = [hooks_of_leaves, comparisons, settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
+def trees(lib):
+    """Structures of nested values, as printed, and what does not fit them."""
+    tree = lib.module("utils._pytree")
+    for value in (1, {"b": [1, {"c": ()}], "a": (1, [2, 3])}, collections.defaultdict(int, a=1), collections.OrderedDict(x=[4])):
+        leaves, spec = tree.tree_flatten(value)
+        yield [repr(spec), str(spec.context), leaves, error(lambda: tree.tree_unflatten([*leaves, 1], spec))]
+    for other in ({"b": 1}, {"a": 1, "b": 2}, [1]):
+        yield error(lambda: tree.tree_map(lambda a, b: a, {"a": 1}, other))
+
+
+PROGRAMS = [trees, hooks_of_leaves, comparisons, settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
 
 
 def flat(result):
