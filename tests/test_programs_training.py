@@ -138,7 +138,35 @@ def trees(lib):
         yield error(lambda: tree.tree_map(lambda a, b: a, {"a": 1}, other))
 
 
-PROGRAMS = [trees, hooks_of_leaves, comparisons, settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
+def _double(x):
+    return 2 * x
+
+
+def pipes(lib):
+    """Datasets of small steps, their order for given seeds, what is shared out, and what they refuse."""
+    data, it, keyed = lib.torch.utils.data, lib.module("utils.data.datapipes.iter"), lib.module("utils.data.datapipes.map")
+
+    def numbers(n=6):
+        return it.IterableWrapper(range(n))
+    yield [list(p) for p in (numbers().map(_double).filter(lambda x: x > 2).batch(2), numbers().batch(2).batch(2).unbatch(-1), numbers().zip(it.IterableWrapper("abc")),
+                             numbers(3).mux(it.IterableWrapper("ab")), numbers().groupby(lambda x: x % 2, group_size=2), numbers(9).shuffle(buffer_size=3).set_seed(3),
+                             *numbers().fork(2), *numbers().demux(2, lambda x: x % 2), it.IterableWrapper([(1, 2)]).map(_double, input_col=0, output_col=-1))]
+    yield [len(numbers().batch(4)), len(numbers().concat(numbers(2))), repr(numbers().map(_double)), type(next(iter(numbers().batch(4)))).__name__]
+    yield [list(data.DataLoader(numbers(), batch_size=4)), sorted(data.DataLoader(numbers(8).shuffle().sharding_filter(), num_workers=2, batch_size=None))]
+    pipe = lib.module("utils.data.graph_settings").apply_sharding(numbers(10).sharding_filter().map(_double), 3, 1)
+    yield [list(pipe), len(pipe)]
+    pipe = numbers()
+    first = iter(pipe)
+    next(first), next(iter(pipe))
+    yield error(lambda: next(first))[:100]
+    yield [error(call) for call in (lambda: numbers().batch(0), lambda: len(numbers().filter(_double)), lambda: numbers().map(_double, output_col=1),
+                                    lambda: numbers().map(3), lambda: list(numbers().fork(2, buffer_size=2)[0]), lambda: numbers()[0])]
+    entries = keyed.SequenceWrapper(list(range(6)))
+    yield [entries.map(_double)[2], entries.batch(4)[1], entries.concat(keyed.SequenceWrapper("ab"))[7], list(entries.shuffle().set_seed(1)),
+           error(lambda: entries.batch(4)[2]), sorted(data.MapDataPipe.functions)]
+
+
+PROGRAMS = [pipes, trees, hooks_of_leaves, comparisons, settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
 
 
 def flat(result):

@@ -11,8 +11,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from clnn.utils.data import _worker
+from clnn.utils.data import _worker, graph_settings
 from clnn.utils.data.collate import default_collate, default_convert, from_wire
+from clnn.utils.data.datapipes.datapipe import IterDataPipe
 from clnn.utils.data.dataset import IterableDataset
 from clnn.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 
@@ -79,6 +80,9 @@ class DataLoader:
         self.timeout, self.worker_init_fn, self.in_order = timeout, worker_init_fn, in_order
         self.multiprocessing_context = None if _forks(multiprocessing_context) else multiprocessing_context
         self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
+        if isinstance(dataset, IterDataPipe):
+            self.dataset = graph_settings.apply_shuffle_settings(dataset, shuffle=shuffle)
+            shuffle = None
         if self._iterable:
             _check_stream(shuffle, sampler, batch_sampler)
         if sampler is not None and shuffle:
@@ -126,6 +130,8 @@ class DataLoader:
         return self.batch_sampler if self.batch_sampler is not None else self.sampler
 
     def _get_iterator(self):
+        if isinstance(self.dataset, IterDataPipe):
+            graph_settings.apply_random_seed(self.dataset, self.generator)      # the same order in all workers, which share out the samples behind it
         return _SingleProcessDataLoaderIter(self) if self.num_workers == 0 else _MultiProcessingDataLoaderIter(self)
 
     def __iter__(self):
