@@ -46,6 +46,8 @@ def lazy_layers(lib):
     layer.load_state_dict(nn.Linear(4, 3).state_dict())
     layer(torch.ones(2, 4))
     weight = nn.LazyLinear(3).weight
+    x = torch.tensor([[[1.0, -3.0, 2.0, 0.5]]])
+    yield [lib.F.lp_pool1d(x, float("inf"), 2), lib.F.lp_pool1d(x, 2.0, 2)]
     yield [repr(layer), weight.data.shape, weight.cpu().dtype == torch.float32]
 
 
@@ -166,7 +168,22 @@ def pipes(lib):
            error(lambda: entries.batch(4)[2]), sorted(data.MapDataPipe.functions)]
 
 
-PROGRAMS = [pipes, trees, hooks_of_leaves, comparisons, settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
+def traced_functions(lib):
+    """Functions of nn.functional stand in a graph with all that their parameters have by default."""
+    torch, F = lib.torch, lib.F
+
+    def f(x):
+        x = F.relu(F.dropout(torch.relu(x), 0.25, training=False), inplace=True)
+        x = F.conv2d(F.pad(x, (1, 1)), torch.ones(1, 1, 2, 2))
+        return F.layer_norm(F.interpolate(F.max_pool2d(x, 1), scale_factor=2), (4,))
+    graph = lib.module("fx").symbolic_trace(f)
+    for node in graph.graph.nodes:
+        yield [node.op, node.name, str(node.args), str(node.kwargs)]
+    yield [node.target in (F.relu, torch.relu) for node in graph.graph.nodes]
+    yield [graph(torch.ones(1, 1, 3, 1)), F.relu is torch.relu]
+
+
+PROGRAMS = [traced_functions, pipes, trees, hooks_of_leaves, comparisons, settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
 
 
 def flat(result):
