@@ -183,7 +183,25 @@ def traced_functions(lib):
     yield [graph(torch.ones(1, 1, 3, 1)), F.relu is torch.relu]
 
 
-PROGRAMS = [traced_functions, pipes, trees, hooks_of_leaves, comparisons, settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
+def failures_of_loaders(lib):
+    """A sample that fails does not end the pass; draws and seeds that are refused."""
+    torch, data = lib.torch, lib.torch.utils.data
+
+    class Bad(data.Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            return 1 // (i % 2)
+    batches = iter(data.DataLoader(Bad(), num_workers=1))
+    yield [error(lambda: next(batches))[:30] for _ in range(4)]
+    yield error(lambda: list(data.WeightedRandomSampler([1.0], 2, False)))
+    yield [error(call) for call in (lambda: torch.manual_seed("a"), lambda: torch.Generator().manual_seed("a"), lambda: torch.Generator().manual_seed(2 ** 65))]
+    yield [error(lambda: torch.set_rng_state(state))[:9] for state in (3, torch.ones(3))]
+
+
+PROGRAMS = [failures_of_loaders, traced_functions, pipes, trees, hooks_of_leaves, comparisons,
+            settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
 
 
 def flat(result):

@@ -349,9 +349,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                     continue
                 self._send()
                 if isinstance(result, _worker.WorkerError):
-                    if not self._persistent:
-                        self.close()
-                    result.reraise()
+                    result.reraise()                            # the next batches are still to be had
                 return from_wire(result) if self._processes else result
             if not self._pending:
                 if not self._persistent:
