@@ -200,7 +200,22 @@ def failures_of_loaders(lib):
     yield [error(lambda: torch.set_rng_state(state))[:9] for state in (3, torch.ones(3))]
 
 
-PROGRAMS = [failures_of_loaders, traced_functions, pipes, trees, hooks_of_leaves, comparisons,
+def tracked_modules(lib):
+    """Which modules are at work, forward and backward."""
+    torch, nn = lib.torch, lib.nn
+    net, tracker, log = nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU(), nn.Linear(1, 1))), lib.module("utils.module_tracker").ModuleTracker(), []
+    for m in net.modules():
+        m.register_forward_hook(lambda *call: log.append(sorted(tracker.parents)))
+    x = torch.ones(1, 1, requires_grad=True)
+    with tracker:
+        y = net(x)
+        y.register_hook(lambda g: log.append([sorted(tracker.parents), tracker.is_bw]))
+        x.register_hook(lambda g: log.append(sorted(tracker.parents)))
+        y.sum().backward()
+    yield [log, sorted(tracker.parents), tracker.is_bw]
+
+
+PROGRAMS = [tracked_modules, failures_of_loaders, traced_functions, pipes, trees, hooks_of_leaves, comparisons,
             settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
 
 
