@@ -175,7 +175,7 @@ def traced_functions(lib):
     def f(x):
         x = F.relu(F.dropout(torch.relu(x), 0.25, training=False), inplace=True)
         x = F.conv2d(F.pad(x, (1, 1)), torch.ones(1, 1, 2, 2))
-        return F.layer_norm(F.interpolate(F.max_pool2d(x, 1), scale_factor=2), (4,))
+        return F.layer_norm(F.interpolate(F.max_pool2d(x, 1), scale_factor=2), (4,)) + torch.ones(x.shape[0]) + torch.arange(x.size(1))
     graph = lib.module("fx").symbolic_trace(f)
     for node in graph.graph.nodes:
         yield [node.op, node.name, str(node.args), str(node.kwargs)]
