@@ -215,7 +215,14 @@ def tracked_modules(lib):
     yield [log, sorted(tracker.parents), tracker.is_bw]
 
 
-PROGRAMS = [tracked_modules, failures_of_loaders, traced_functions, pipes, trees, hooks_of_leaves, comparisons,
+def kept_values(lib):
+    """What an entry of the tape says that it has kept, as tools that draw graphs ask."""
+    x = lib.torch.ones(2, requires_grad=True)
+    for y in (x * x, x.exp(), x.sin()):
+        yield [name for name in dir(y.grad_fn) if "_saved" in name and isinstance(getattr(y.grad_fn, name), lib.torch.Tensor)]
+
+
+PROGRAMS = [kept_values, tracked_modules, failures_of_loaders, traced_functions, pipes, trees, hooks_of_leaves, comparisons,
             settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
 
 
