@@ -222,7 +222,17 @@ def kept_values(lib):
         yield [name for name in dir(y.grad_fn) if "_saved" in name and isinstance(getattr(y.grad_fn, name), lib.torch.Tensor)]
 
 
-PROGRAMS = [kept_values, tracked_modules, failures_of_loaders, traced_functions, pipes, trees, hooks_of_leaves, comparisons,
+def recurrent_checks(lib):
+    """What layers say of their state, for classes built on them."""
+    torch, nn = lib.torch, lib.nn
+    x, h = torch.ones(3, 2, 4), torch.zeros(2, 2, 3)
+    for layer in (nn.GRU(4, 3, 2), nn.LSTM(4, 3, 2, proj_size=2, batch_first=True)):
+        yield [layer.get_expected_hidden_size(x, None), layer.get_expected_hidden_size(x, [1, 1])]
+        hidden = h if isinstance(layer, nn.GRU) else (torch.zeros(2, 3, 2), h)
+        yield [error(lambda: layer.check_forward_args(x, hidden, None)), error(lambda: layer.check_hidden_size(h, (1, 2, 3)))]
+
+
+PROGRAMS = [recurrent_checks, kept_values, tracked_modules, failures_of_loaders, traced_functions, pipes, trees, hooks_of_leaves, comparisons,
             settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
 
 
