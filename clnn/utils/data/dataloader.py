@@ -101,7 +101,7 @@ class DataLoader:
         self.generator = generator
         self.collate_fn = collate_fn or (default_collate if batch_sampler is not None else default_convert)
         self.persistent_workers = persistent_workers
-        self._iterator = None
+        self._iterator = self._IterableDataset_len_called = None         # the latter: the length of a stream, once it was asked for
         self._ready = True
 
     def _make_sampler(self, dataset, shuffle, generator):
@@ -146,7 +146,7 @@ class DataLoader:
     def __len__(self):
         if not self._iterable:
             return len(self._index_sampler)
-        n = len(self.dataset)
+        n = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:
             return n
         return n // self.batch_size if self.drop_last else math.ceil(n / self.batch_size)
@@ -205,15 +205,10 @@ class _BaseDataLoaderIter:
     """
 
     def __init__(self, loader):
-        self._loader_len = None
+        self._loader_len = getattr(loader, "_IterableDataset_len_called", None)
         self._yielded = 0
         self._dataset, self._dataset_kind, self._index_sampler = loader.dataset, loader._dataset_kind, loader._index_sampler
         self._iterable = self._dataset_kind == _DatasetKind.Iterable
-        if self._iterable and hasattr(type(loader), "__len__"):
-            try:
-                self._loader_len = len(loader)
-            except TypeError:
-                pass  # a stream need not have a length
 
     def __iter__(self):
         return self
@@ -225,8 +220,8 @@ class _BaseDataLoaderIter:
         batch = self._next()
         self._yielded += 1
         if self._loader_len is not None and self._yielded > self._loader_len:
-            warnings.warn(f"length of the IterableDataset was reported to be {self._loader_len} batches, but {self._yielded} were read; "
-                          "with several workers, use get_worker_info() to give each its share")
+            warnings.warn(f"Length of IterableDataset {self._dataset} was reported to be {self._loader_len} (when accessing len(dataloader)), but "
+                          f"{self._yielded} samples have been fetched. With several workers, use get_worker_info() to give each its share")
         return batch
 
 
