@@ -37,7 +37,12 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     if (rtol is None) != (atol is None):
         raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {'rtol' if rtol is None else 'atol'}.")
     rules = dict(rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=check_device, check_dtype=check_dtype, check_stride=check_stride,
-                 check_layout=check_layout, allow_subclasses=allow_subclasses)
+                 check_layout=check_layout, allow_subclasses=allow_subclasses, check_numbers=check_dtype)
+    compare(actual, expected, rules, msg)
+
+
+def compare(actual, expected, rules, msg=None):
+    """``assert_close`` by a table of its options; ``check_numbers`` tells whether an int differs from a float."""
     fault = _compare(actual, expected, rules, "")
     if fault is not None:
         raise AssertionError(fault if msg is None else msg(fault) if callable(msg) else msg)
@@ -83,7 +88,7 @@ def _leaves(a, b, rules, where):
             rules = {**rules, "check_dtype": False}
         else:
             raise TypeError(f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}.{_at(where)}")
-    fault = _attributes(a, b, rules) if not number else _number_types(a, b) if rules["check_dtype"] else None
+    fault = _attributes(a, b, rules) if not number else _number_types(a, b) if rules["check_numbers"] else None
     if fault:
         return fault + _at(where)
     if isinstance(a, Tensor) and isinstance(b, Tensor):
