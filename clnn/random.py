@@ -7,6 +7,8 @@ import struct
 import numpy as np
 
 from ._tensor.device import device as _device
+from ._tensor.tensor import Tensor
+from .core import dtype as dt
 from .core import rng
 
 _PACK = struct.Struct("<QQ")
@@ -36,8 +38,10 @@ class Generator(rng.Stream):
 
     def manual_seed(self, seed):
         """Start the stream of ``seed`` (64 bits; negative ones count from 2^64)."""
+        if not hasattr(seed, "__index__") and not isinstance(seed, float):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         if not -(1 << 63) <= int(seed) < 1 << 64:
-            raise RuntimeError("Overflow when unpacking long long")
+            raise ValueError("Overflow when unpacking long long")
         self.restart(int(seed))
         return self
 
@@ -57,6 +61,10 @@ class Generator(rng.Stream):
 
     def set_state(self, new_state):
         """Return to a state that ``get_state`` gave."""
+        if not isinstance(new_state, Tensor):
+            raise TypeError(f"expected a ByteTensor, but got {type(new_state).__name__}")
+        if new_state.dtype is not dt.uint8:
+            raise TypeError("RNG state must be a ByteTensor")
         raw = np.asarray(new_state.tolist(), np.uint8).tobytes()
         if len(raw) != _PACK.size:
             raise RuntimeError(f"RNG state is wrong size: expected {_PACK.size} bytes, got {len(raw)}")
@@ -103,7 +111,7 @@ def manual_seed(seed):
         >>> clnn.equal(a, clnn.randn(2))
         True
     """
-    return default_generator.manual_seed(seed)
+    return default_generator.manual_seed(int(seed))
 
 
 def seed():

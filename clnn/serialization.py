@@ -13,6 +13,8 @@ from typing import Any
 from clnn._serialization.allowed import refused_globals, trust
 from clnn._serialization.files import SerializationError, atomic_write, is_path
 from clnn._serialization.safetensors import INDEX_SUFFIX, load_safetensors, load_shards, save_safetensors
+from clnn._serialization.settings import (LoadEndianness, get_crc32_options, get_default_load_endianness, get_default_mmap_options,  # noqa: F401
+                                          location_tag, set_crc32_options, set_default_load_endianness, set_default_mmap_options, skip_data)
 from clnn._serialization.unpickle import trusted
 from clnn._serialization.zipread import check_format, resolve_location
 from clnn._serialization.zipwrite import write_zip
@@ -97,6 +99,8 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     if not is_path(f):
         if not hasattr(f, "read"):
             raise TypeError(f"load: f must be a file name or a file open for reading, got {type(f).__name__}")
+        if mmap:
+            raise ValueError("f must be a file path in order to use the mmap argument")
         if not (hasattr(f, "seek") and (not hasattr(f, "seekable") or f.seekable())):
             f = io.BytesIO(f.read())
         return _load_zip(f, map_location, "the file", weights_only is False)

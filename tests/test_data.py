@@ -198,8 +198,10 @@ def test_iterable_dataset():
     class Doubling(Sized):
         def __iter__(self):
             return iter(range(2 * self.n))
-    with pytest.warns(UserWarning, match="length of the IterableDataset"):
-        list(DataLoader(Doubling(4), batch_size=2))
+    loader = DataLoader(Doubling(4), batch_size=None)
+    assert len(loader) == 4
+    with pytest.warns(UserWarning, match="Length of IterableDataset"):          # once the program has asked for it
+        list(loader)
 
 
 def test_worker_init_and_dataset_copies():

@@ -59,7 +59,7 @@ def _texts(*calls):
             call()
             texts.append(None)
         except Exception as error:
-            texts.append(f"{type(error).__name__}: {error}".split("\nFirst mismatch")[0])
+            texts.append(f"{type(error).__name__}: {error}")
     return texts
 
 

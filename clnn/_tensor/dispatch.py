@@ -270,6 +270,11 @@ class OpNode(tape.Node):
             raise RuntimeError(FREED)
         return self.lookup(what) if what in self.op.position or self.result is not None else None
 
+    def __dir__(self):
+        """Tools that draw graphs look here for what was kept."""
+        kept = [name for name, i in self.op.position.items() if self.values is not None and self.values[i] is not None] + ["result"] * bool(self.result)
+        return [*super().__dir__(), *[f"{kind}_saved_{'self' if name == 'input' else name}" for name in kept for kind in ("", "_raw")]]
+
     def release(self):
         """Only an entry that kept tensors is used up by a backward pass, or a factor, which PyTorch keeps as a tensor. A part of a composite ``lasts``
         where the whole keeps nothing in PyTorch."""

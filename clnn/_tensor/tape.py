@@ -126,7 +126,7 @@ class AccumulateGrad(Node):
 
     def __init__(self, variable):
         super().__init__((), 1)
-        self.seq -= _LAST                           # after all that computes; the leaves that were used last come first
+        self.seq -= _LAST                           # after all that computes, unless hooks see them; the leaves that were used last come first
         self.variable = variable
 
     def name(self):
@@ -137,6 +137,10 @@ class AccumulateGrad(Node):
 
     def shown(self):
         return self                                 # whose class has a name of its own
+
+    def is_watched(self):
+        """Whether hooks see when the gradient of the leaf is complete."""
+        return self.hooks or self.pre_hooks or self.retains or self.variable._all.get("_post_accumulate_hooks")
 
 
 def accumulator(t):
@@ -154,12 +158,30 @@ class Task:
     """One walk over the tape: which nodes it comes by, for hooks that wait for several gradients."""
 
     def __init__(self, roots, inputs, accumulate):
-        self.roots, self.arrive, self.execute, self.notes = roots, None, None, {}
+        self.roots, self.arrive, self.execute, self.needed, self.notes = roots, None, None, None, {}
         if inputs is not None:
             targets = {node for node, _ in inputs}
             leads = _leading_to(roots, targets)
-            self.arrive = leads | targets
+            self.arrive = self.needed = leads | targets
             self.execute = self.arrive if accumulate else leads     # what is only looked at need not run
+
+    def arrivals(self):
+        """How many gradients come to each leaf in this walk."""
+        counts, seen, stack = {}, {node for node, _ in self.roots}, [node for node, _ in self.roots]
+        for node in stack:
+            if node.__class__ is AccumulateGrad:
+                counts[node] = counts.get(node, 0) + 1
+        while stack:
+            node = stack.pop()
+            for e in node.edges if self.execute is None or node in self.execute else ():
+                if e is None or self.needed is not None and e[0] not in self.needed:
+                    continue
+                if e[0].__class__ is AccumulateGrad:
+                    counts[e[0]] = counts.get(e[0], 0) + 1
+                elif e[0] not in seen:
+                    seen.add(e[0])
+                    stack.append(e[0])
+        return counts
 
     def comes_by(self, node):
         """Whether the gradient of ``node``'s output is computed in this walk."""
@@ -183,7 +205,7 @@ def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accum
     for i, (node, nr) in enumerate(inputs or () if not accumulate else ()):
         wanted.setdefault(node, []).append((i, nr))
     captured = [None] * len(inputs or ())
-    buffers, heap, leaves = {}, [], []
+    buffers, heap, leaves, waits, node = {}, [], [], None, None
     prev, state.grad, outer, state.task = state.grad, create_graph or None, state.task, task    # None: what rules make are no views to a program
     try:
         edges, results = roots, grads
@@ -191,17 +213,23 @@ def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accum
             for at, grad in zip(edges, results):
                 if grad is None or at is None:
                     continue
-                node, nr = at
-                slots = buffers.get(node)
+                to, nr = at
+                slots = buffers.get(to)
                 if slots is None:
-                    slots = buffers[node] = [None] * node.outs
-                    _push(heap, (-node.seq, id(node), node))
+                    slots = buffers[to] = [None] * to.outs
+                    _push(heap, (-to.seq, id(to), to))
+                    if waits is None and to.__class__ is AccumulateGrad and to.is_watched():
+                        waits = task.arrivals()
                 slots[nr] = grad if slots[nr] is None else slots[nr] + grad
+            if waits is not None:
+                _complete(node, edges, waits, buffers, heap)
             if not heap:
                 break
             edges = results = ()
             node, grad = _pop(heap)[2], None                    # what nobody refers to any more can be written over
-            slots = buffers.pop(node)
+            slots = buffers.pop(node, None)
+            if slots is None:                                   # a leaf that had its turn
+                continue
             if node.retains:
                 _tensor_hooks(node, slots)
             for i, nr in wanted.get(node, ()):
@@ -220,6 +248,17 @@ def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accum
             if leaf._grad is not None:
                 leaf._grad._settle()
     return captured
+
+
+def _complete(node, edges, waits, buffers, heap):
+    """The leaves whose gradients have all arrived with those of ``node``'s inputs come next, in the order of the edges."""
+    if getattr(getattr(node, "op", None), "name", "") == "_linear2d":
+        edges = edges[::-1]                                     # in PyTorch the weight is behind its transposition, the bias is not
+    for at in edges:
+        if at is not None and at[0] in waits:
+            waits[at[0]] -= 1
+            if not waits[at[0]] and at[0] in buffers:
+                _push(heap, (-2 * _LAST, next(_counter), at[0]))
 
 
 def _before(node, slots):

@@ -8,8 +8,10 @@ import math
 import sys
 
 from clnn._tensor import override
+from clnn._tensor.overridable import FACTORIES
 from clnn._tensor.tensor import Tensor
 from clnn.nn import Module, Parameter, Sequential
+from clnn.overrides import TorchFunctionMode
 
 from .graph import Graph
 from .graph_module import GraphModule
@@ -35,6 +37,20 @@ class PHBase:
 
 
 PH = PHBase()
+
+
+class _Factories(TorchFunctionMode):
+    """Calls of functions that make tensors, of sizes that are stand-ins, go into the graph: such functions do not ask their arguments."""
+
+    NAMES = FACTORIES - {"tensor", "as_tensor", "asarray"}
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if getattr(func, "__name__", None) in self.NAMES:
+            found = []
+            map_aggregate((args, kwargs or {}), lambda v: found.append(v) if isinstance(v, Proxy) else None)
+            if found:
+                return Proxy.__torch_function__(func, types, args, kwargs)
+        return func(*args, **(kwargs or {}))
 
 
 def wrap(fn_or_name):
@@ -166,7 +182,7 @@ class Tracer:
         before = override.active
         override.activate()
         try:
-            with self._patched(getattr(fn, "__globals__", {})):
+            with self._patched(getattr(fn, "__globals__", {})), _Factories():
                 self.create_node("output", "output", (self.create_arg(fn(*args, **kwargs)),), {}, type_expr=_annotation(fn, "return"))
         finally:
             if not before:

@@ -1,6 +1,8 @@
 """Functions behind the layers: ``clnn.nn.functional``, with PyTorch's names, signatures and errors."""
 from __future__ import annotations
 
+from types import FunctionType
+
 from ..core.warn import warn as _warn
 from ..graph.op import REGISTRY
 from .. import ops as _ops
@@ -58,6 +60,19 @@ for _name, _entry in _RENAMED.items():
     if _entry in REGISTRY:
         globals()[_name] = REGISTRY[_entry].fn
 globals().update(_IN_PLACE)
+
+
+def _twin(fn):
+    """The same function as an object of its own: a graph tells ``F.relu`` from ``clnn.relu``."""
+    twin = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    twin.__dict__.update(fn.__dict__)
+    twin.__kwdefaults__, twin.__doc__, twin.__module__ = fn.__kwdefaults__, fn.__doc__, fn.__module__
+    return twin
+
+
+for _name in """relu celu selu rrelu threshold softmax log_softmax layer_norm rms_norm group_norm kl_div ctc_loss cosine_embedding_loss hinge_embedding_loss
+        margin_ranking_loss poisson_nll_loss triplet_margin_loss max_pool1d max_pool2d max_pool3d adaptive_max_pool1d""".split():
+    globals()[_name] = _twin(globals()[_name])
 
 __all__ = [_name for _name in (*_TABLE, *_RENAMED, *_IN_PLACE) if _name in globals()]
 del _name, _entry, _ops

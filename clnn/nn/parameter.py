@@ -122,9 +122,16 @@ class UninitializedTensorMixin:
 
     shape = property(_no_shape, lambda self, value: Tensor.shape.__set__(self, value))
 
-    def to(self, *, device=None, dtype=None, **ignored):
+    def to(self, *args, device=None, dtype=None, **ignored):
         """What :meth:`Module.to` puts into ``data``: still nothing, on another device or of another dtype."""
+        for value in args:
+            if isinstance(value, (clnn.device, str)):
+                device = value
+            elif isinstance(value, clnn.dtype):
+                dtype = value
         return clnn.empty(0, device=self.device if device is None else device, dtype=self.dtype if dtype is None else dtype)
+
+    data = property(lambda self: clnn.empty(0, device=self.device, dtype=self.dtype), Tensor.data.__set__)
 
     def share_memory_(self):
         raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "

@@ -192,5 +192,7 @@ def pad(input, pad, mode="constant", value=None):
         input = constant_pad(input, [min(0, int(v)) for v in pad])
         before, after = [max(0, b) for b in before], [max(0, a) for a in after]
     _check_mode(input, mode, before, after, count)
+    if mode == "circular":
+        input = input.contiguous()                                      # the result is in rows, as PyTorch's
     return _mode_pad(input, mode, tuple(before), tuple(after), input.shape, count)
 

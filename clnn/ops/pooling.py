@@ -14,6 +14,7 @@ from .._tensor.formats import keeps_format
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..graph.fuse import work_group
+from ..graph.op import REGISTRY
 from . import random as _random
 from ._conv_other import integer_avg_pool
 from .loss import require_float
@@ -392,6 +393,8 @@ def _declare_adaptive(nd):
 
 # -- made of these ------------------------------------------------------------------------------------------------------------------
 def _lp(nd, input, norm_type, kernel_size, stride, ceil_mode):
+    if norm_type == float("inf"):
+        return REGISTRY[f"max_pool{nd}d"].fn(input.abs(), kernel_size, stride, ceil_mode=ceil_mode)
     sizes = ntuple(kernel_size, nd)
     count = 1
     for k in sizes:

@@ -300,8 +300,10 @@ def _plan(equation, shapes):
             sizes[c] = max(n, have)
     acc, labels = pairs[0]
     for i, (x, ls) in enumerate(pairs[1:], 2):
-        later = {c for _, rest in pairs[i:] for c in rest}
-        acc, labels = _contract(acc, labels, x, ls, later | set(result), sizes)
+        keep = {c for _, rest in pairs[i:] for c in rest} | set(result)
+        first, second = ([result.index(c) for c in mine if c in result and c not in other] for mine, other in ((labels, ls), (ls, labels)))
+        swap = first and second and min(second) < min(first)    # then the result comes out in rows
+        acc, labels = _contract(x, ls, acc, labels, keep, sizes) if swap else _contract(acc, labels, x, ls, keep, sizes)
     gone = [i for i, c in enumerate(labels) if c not in result]
     if gone:
         acc, labels = acc.sum(gone), [c for c in labels if c in result]

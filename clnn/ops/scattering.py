@@ -510,4 +510,4 @@ def masked_scatter(input, mask, source):
     from .searching import ranks
     wide = mask if mask.shape == input.shape else mask.expand(broadcast("masked_scatter", input, mask))
     rank = where(wide, ranks(wide) - 1, 0)
-    return where(wide, _index_rows(source.reshape(-1), rank, (source._numel,), 0, 1, False, "masked_scatter"), input)
+    return where(wide, _index_rows(source.reshape(-1), rank, (source._numel,), 0, 1, False, "masked_scatter"), input).contiguous()

@@ -61,7 +61,7 @@ def masked_fill(input, mask, value):
         raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s).")
     if (isinstance(value, complex) or isinstance(value, Tensor) and value.dtype.is_complex) and not input.dtype.is_complex:
         raise RuntimeError(f"value cannot be converted to type {spoken(input.dtype)} without overflow")
-    r = _where(mask, value, input)
+    r = _where(mask, value, input).contiguous()                  # in rows, as PyTorch's
     return r if r.dtype is input.dtype else r.to(input.dtype)
 
 

@@ -92,7 +92,9 @@ class LRScheduler:
         """The learning rates of epoch `last_epoch`, one a group, computed from the present ones."""
         if not self._get_lr_called_within_step:
             warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning, stacklevel=2)
-        return [self.next_lr(lr, base) for lr, base in zip(self._lrs(), self.base_lrs, strict=True)]
+        lrs = self._lrs()
+        bases = [*self.base_lrs, *[None] * (len(lrs) - len(self.base_lrs))]     # groups may have come since; few schedules ask where they began
+        return [self.next_lr(lr, base) for lr, base in zip(lrs, bases, strict=True)]
 
     def _lrs(self):
         return [number(group["lr"]) for group in self.optimizer.param_groups]

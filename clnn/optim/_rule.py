@@ -91,7 +91,7 @@ class RuleOptimizer(Optimizer):
             scalars, flags, advanced = self.plan(group, fresh, **dict(zip(self.counters, values)))
             rows = [(p, g, *[state[name] for name in names]) for p, g, state in entries]
             if any([p.dtype.is_complex for p, *_ in rows]):
-                rows = [tuple(map(_parts, row)) for row in rows]
+                rows = [tuple(map(parts, row)) for row in rows]
             launches = []
             foreach_update(type(self).rule, rows, scalars, flags, launches)
             states = [state for _, _, state in entries]
@@ -157,7 +157,7 @@ class PerParameterOptimizer(Optimizer):
         raise NotImplementedError
 
 
-def _parts(t):
+def parts(t):
     """Complex numbers as pairs of real ones, on the same memory: to an update they are two parameters each."""
     return REGISTRY["view_as_real"].fn(t) if t.dtype.is_complex else t
 

@@ -1,5 +1,6 @@
 """Adadelta."""
 
+from clnn.optim._functional import functional
 from clnn.optim._rule import RuleOptimizer, check_common, check_option, hyper
 
 
@@ -53,3 +54,7 @@ class Adadelta(RuleOptimizer):
         decay, rho = hyper(group["weight_decay"]), group["rho"]
         scalars = dict(lr=hyper(group["lr"]), rho=rho, gain=1 - rho, eps=group["eps"], weight_decay=decay)
         return scalars, dict(maximize=group["maximize"], decay=decay != 0), dict(step=step + 1)
+
+
+adadelta = functional(Adadelta, "square_avg acc_delta step", lambda params, grads, square_avgs, acc_deltas, state_steps, capturable=False, foreach=None,
+    differentiable=False, has_complex=False, *, lr, rho, eps, weight_decay, maximize: None)

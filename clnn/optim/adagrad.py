@@ -1,5 +1,6 @@
 """Adagrad."""
 
+from clnn.optim._functional import functional
 from clnn.optim._rule import RuleOptimizer, check_common, check_option, full_like, hyper, number
 from clnn.optim._sparse import add_rows, rows_at
 from clnn.optim.optimizer import StepCount
@@ -80,3 +81,7 @@ class Adagrad(RuleOptimizer):
         decay = hyper(group["weight_decay"])
         scalars = dict(step_size=hyper(group["lr"]) / (1 + (step - 1) * group["lr_decay"]), eps=group["eps"], weight_decay=decay)
         return scalars, dict(maximize=group["maximize"], decay=decay != 0), dict(step=step)
+
+
+adagrad = functional(Adagrad, "sum step", lambda params, grads, state_sums, state_steps, fused=None, grad_scale=None, found_inf=None, has_sparse_grad=False,
+    foreach=None, differentiable=False, has_complex=False, *, lr, weight_decay, lr_decay, eps, maximize: None)

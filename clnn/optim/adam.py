@@ -1,5 +1,6 @@
 """Adam and its variant with decoupled weight decay."""
 
+from clnn.optim._functional import functional
 from clnn.optim._moments import decay_kind, moments
 from clnn.optim._rule import RuleOptimizer, check_betas, check_common, check_tensors, hyper
 
@@ -96,3 +97,11 @@ class AdamW(Adam):
                  capturable=False, differentiable=False, fused=None):
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
                          differentiable=differentiable, fused=fused, decoupled_weight_decay=True)
+
+
+adam = functional(Adam, "exp_avg exp_avg_sq max_exp_avg_sq step", lambda params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None,
+    capturable=False, differentiable=False, fused=None, grad_scale=None, found_inf=None, has_complex=False, decoupled_weight_decay=False, *, amsgrad, beta1, beta2,
+    lr, weight_decay, eps, maximize: None)
+adamw = functional(AdamW, "exp_avg exp_avg_sq max_exp_avg_sq step", lambda params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None,
+    capturable=False, differentiable=False, fused=None, grad_scale=None, found_inf=None, has_complex=False, *, amsgrad, beta1, beta2, lr, weight_decay, eps,
+    maximize: None, decoupled_weight_decay=True)

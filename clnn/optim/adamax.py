@@ -1,5 +1,6 @@
 """Adamax."""
 
+from clnn.optim._functional import functional
 from clnn.optim._rule import RuleOptimizer, check_betas, check_common, hyper
 
 
@@ -55,3 +56,7 @@ class Adamax(RuleOptimizer):
         scalars = dict(weight_decay=decay, gain1=1 - beta1, beta2=beta2, eps=group["eps"],
                        step_size=hyper(group["lr"]) / (1 - beta1 ** step))
         return scalars, dict(maximize=group["maximize"], decay=decay != 0), dict(step=step)
+
+
+adamax = functional(Adamax, "exp_avg exp_inf step", lambda params, grads, exp_avgs, exp_infs, state_steps, foreach=None, maximize=False, differentiable=False,
+    capturable=False, has_complex=False, *, eps, beta1, beta2, lr, weight_decay: None)

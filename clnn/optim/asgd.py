@@ -1,5 +1,6 @@
 """Averaged stochastic gradient descent."""
 
+from clnn.optim._functional import functional
 from clnn.optim._rule import RuleOptimizer, check_common, number
 from clnn.optim.optimizer import StepCount
 
@@ -62,3 +63,7 @@ class ASGD(RuleOptimizer):
         scalars = dict(eta=eta, shrink=1 - lambd * eta, weight_decay=decay, mu=mu)
         flags = dict(maximize=group["maximize"], decay=decay != 0, average=mu != 1)
         return scalars, flags, dict(step=step, eta=lr / (1 + lambd * lr * step) ** group["alpha"], mu=1 / max(1.0, step - group["t0"]))
+
+
+asgd = functional(ASGD, "ax mu eta step", lambda params, grads, axs, mus, etas, state_steps, foreach=None, maximize=False, differentiable=False, capturable=False,
+    has_complex=False, *, lambd, lr, t0, alpha, weight_decay: None)

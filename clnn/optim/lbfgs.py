@@ -2,7 +2,7 @@
 
 from clnn._tensor.grad_mode import no_grad, set_grad_enabled
 from clnn._tensor.multi import foreach_update
-from clnn.optim._rule import _parts, check_common, number
+from clnn.optim._rule import check_common, number, parts
 from clnn.optim.optimizer import Optimizer
 
 
@@ -49,11 +49,11 @@ class LBFGS(Optimizer):
     # ---- the parameters as one vector
     def _flat_grad(self):
         import clnn
-        return clnn.cat([_parts(clnn.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params])
+        return clnn.cat([parts(clnn.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params])
 
     def _move(self, length, direction):
         start = 0
-        for p in map(_parts, self._params):
+        for p in map(parts, self._params):
             p.add_(direction[start:start + p.numel()].reshape(p.shape), alpha=length)
             start += p.numel()
 

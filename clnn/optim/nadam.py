@@ -1,5 +1,6 @@
 """Adam with Nesterov momentum."""
 
+from clnn.optim._functional import functional
 from clnn.optim._moments import decay_kind, moments
 from clnn.optim._rule import RuleOptimizer, check_betas, check_common, check_option, hyper
 
@@ -61,3 +62,7 @@ class NAdam(RuleOptimizer):
                        correction2=1 - beta2 ** step, eps=group["eps"], grad_step=lr * (1 - mu) / (1 - mu_product),
                        mean_step=lr * mu_next / (1 - mu_product * mu_next))
         return scalars, dict(maximize=group["maximize"], decay=decay_kind(group, decay)), dict(step=step, mu_product=mu_product)
+
+
+nadam = functional(NAdam, "exp_avg exp_avg_sq mu_product step", lambda params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, decoupled_weight_decay=False,
+    foreach=None, capturable=False, differentiable=False, has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay, momentum_decay, eps: None)

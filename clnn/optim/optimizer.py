@@ -47,9 +47,17 @@ class StepCount(float):
     float32 tensor, which is what PyTorch's checkpoints hold.
     """
 
+    _OF_TENSORS = frozenset("clone cpu device dim dtype is_floating_point ndim numel numpy shape size tolist".split())
+
     def item(self):
         """The value as a Python float, as a 0-d tensor would give it."""
         return float(self)
+
+    def __getattr__(self, name):
+        if name not in self._OF_TENSORS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        import clnn
+        return getattr(clnn.tensor(float(self)), name)
 
     def __repr__(self):
         return f"tensor({int(self)}.)" if self.is_integer() else f"tensor({float(self):.4f})"
@@ -168,6 +176,8 @@ class Optimizer:
             self.add_param_group(group)
         if any(group.get("fused") and group.get("foreach") for group in self.param_groups):
             raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+        if defaults.get("fused") and defaults.get("differentiable"):
+            raise RuntimeError("`fused` does not support `differentiable`")
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

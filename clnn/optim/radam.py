@@ -1,5 +1,6 @@
 """Rectified Adam."""
 
+from clnn.optim._functional import functional
 from clnn.optim._moments import decay_kind, moments
 from clnn.optim._rule import RuleOptimizer, check_betas, check_common, hyper
 
@@ -62,3 +63,7 @@ class RAdam(RuleOptimizer):
         scalars = dict(weight_decay=decay, shrink=1 - lr * decay, gain1=1 - beta1, beta2=beta2, gain2=1 - beta2, eps=group["eps"],
                        step_size=lr * rectify / (1 - beta1 ** step), root=correction2 ** 0.5)
         return scalars, dict(maximize=group["maximize"], decay=decay_kind(group, decay), adaptive=adaptive), dict(step=step)
+
+
+radam = functional(RAdam, "exp_avg exp_avg_sq step", lambda params, grads, exp_avgs, exp_avg_sqs, state_steps, decoupled_weight_decay=False, foreach=None,
+    differentiable=False, capturable=False, has_complex=False, maximize=False, *, beta1, beta2, lr, weight_decay, eps: None)

@@ -1,5 +1,6 @@
 """RMSprop."""
 
+from clnn.optim._functional import functional
 from clnn.optim._rule import RuleOptimizer, check_common, check_option, hyper
 
 
@@ -67,3 +68,7 @@ class RMSprop(RuleOptimizer):
         scalars = dict(lr=hyper(group["lr"]), alpha=alpha, gain=1 - alpha, eps=group["eps"], weight_decay=decay, momentum=group["momentum"])
         flags = dict(maximize=group["maximize"], decay=decay != 0, has_momentum=group["momentum"] > 0, centered=group["centered"])
         return scalars, flags, dict(step=step + 1)
+
+
+rmsprop = functional(RMSprop, "square_avg grad_avg momentum_buffer step", lambda params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps,
+    foreach=None, maximize=False, differentiable=False, capturable=False, has_complex=False, *, lr, alpha, eps, weight_decay, momentum, centered: None)

@@ -1,5 +1,6 @@
 """Resilient backpropagation."""
 
+from clnn.optim._functional import functional
 from clnn.optim._rule import RuleOptimizer, check_common, check_option, full_like, number
 
 
@@ -57,3 +58,7 @@ class Rprop(RuleOptimizer):
         """The scalars and flags of step `step + 1`."""
         (minus, plus), (low, high) = group["etas"], group["step_sizes"]
         return dict(eta_minus=minus, eta_plus=plus, size_min=low, size_max=high), dict(maximize=group["maximize"]), dict(step=step + 1)
+
+
+rprop = functional(Rprop, "prev step_size step", lambda params, grads, prevs, step_sizes, state_steps, foreach=None, capturable=False, maximize=False,
+    differentiable=False, has_complex=False, *, step_size_min, step_size_max, etaminus, etaplus: None)

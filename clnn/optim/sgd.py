@@ -1,5 +1,6 @@
 """Stochastic gradient descent."""
 
+from clnn.optim._functional import functional
 from clnn.optim._rule import RuleOptimizer, check_common, check_option, hyper, number
 from clnn.optim._sparse import add_rows
 
@@ -82,3 +83,7 @@ class SGD(RuleOptimizer):
         gain = 1.0 if fresh else 1.0 - group["dampening"]
         scalars = dict(lr=hyper(group["lr"]), weight_decay=decay, momentum=group["momentum"], gain=gain)
         return scalars, dict(maximize=group["maximize"], decay=decay != 0, nesterov=group["nesterov"]), {}
+
+
+sgd = functional(SGD, "momentum_buffer", lambda params, d_p_list, momentum_buffer_list, has_sparse_grad=False, foreach=None, fused=None, grad_scale=None,
+    found_inf=None, *, weight_decay, momentum, lr, dampening, nesterov, maximize: None)

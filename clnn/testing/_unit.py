@@ -14,7 +14,7 @@ import numpy as np
 import clnn
 from clnn.autograd import gradcheck, gradgradcheck  # noqa: F401  (names that tests import from here)
 
-from .compare import assert_close
+from .compare import compare
 from .create import make_tensor  # noqa: F401
 
 SEED = 1234
@@ -76,8 +76,8 @@ class TestCase(unittest.TestCase):
         if atol is None and self.precision:
             atol, rtol = self.precision, rtol or self.rel_tol
         x, y = _plain(x, y), _plain(y, x)
-        assert_close(x, y, atol=atol, rtol=0 if atol is not None and rtol is None else rtol, equal_nan=equal_nan, check_dtype=exact_dtype and self.exact_dtype,
-                     check_device=exact_device, check_layout=exact_layout, check_stride=exact_stride, msg=msg)
+        compare(x, y, dict(atol=atol, rtol=0 if atol is not None and rtol is None else rtol, equal_nan=equal_nan, check_dtype=exact_dtype and self.exact_dtype,
+                           check_device=exact_device, check_layout=exact_layout, check_stride=exact_stride, allow_subclasses=True, check_numbers=False), msg)
 
     def assertNotEqual(self, x, y, msg=None, *, atol=None, rtol=None, **kwargs):
         """The contrary of :meth:`assertEqual`."""

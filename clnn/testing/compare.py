@@ -8,7 +8,6 @@ import numpy as np
 
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
-from ..core.layout import strided
 from ..core.shape import Size
 
 TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
@@ -29,7 +28,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
         actual, expected: tensors, NumPy arrays, numbers, None, or sequences and mappings of them.
         rtol, atol: both or neither; the defaults depend on the dtypes.
         equal_nan: a NaN equals a NaN.
-        check_device, check_dtype, check_stride: also compare these.
+        check_device, check_dtype, check_layout, check_stride: also compare these.
         msg: replaces the message; a function gets the message and returns another.
 
     Example:
@@ -38,7 +37,12 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     if (rtol is None) != (atol is None):
         raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {'rtol' if rtol is None else 'atol'}.")
     rules = dict(rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=check_device, check_dtype=check_dtype, check_stride=check_stride,
-                 check_layout=check_layout, allow_subclasses=allow_subclasses)
+                 check_layout=check_layout, allow_subclasses=allow_subclasses, check_numbers=check_dtype)
+    compare(actual, expected, rules, msg)
+
+
+def compare(actual, expected, rules, msg=None):
+    """``assert_close`` by a table of its options; ``check_numbers`` tells whether an int differs from a float."""
     fault = _compare(actual, expected, rules, "")
     if fault is not None:
         raise AssertionError(fault if msg is None else msg(fault) if callable(msg) else msg)
@@ -75,6 +79,8 @@ def _at(where):
 def _leaves(a, b, rules, where):
     if a is None or b is None:
         return None if a is b else f"None mismatch: {a!r} is not {b!r}" + _at(where)
+    if isinstance(a, (bool, np.bool_)) and isinstance(b, (bool, np.bool_)):
+        return None if a == b else f"Booleans mismatch: {a} is not {b}" + _at(where)
     number = isinstance(a, (numbers.Number, np.generic)) and isinstance(b, (numbers.Number, np.generic))
     if not number and not (isinstance(a, (Tensor, np.ndarray)) and isinstance(b, (Tensor, np.ndarray))):
         if isinstance(a, (Tensor, np.ndarray, numbers.Number)) and isinstance(b, (Tensor, np.ndarray, numbers.Number)):
@@ -82,14 +88,37 @@ def _leaves(a, b, rules, where):
             rules = {**rules, "check_dtype": False}
         else:
             raise TypeError(f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}.{_at(where)}")
-    if not number:
-        fault = _attributes(a, b, rules)
-        if fault:
-            return fault + _at(where)
-        if "sparse" in str(_layout(a)) + str(_layout(b)):
+    fault = _attributes(a, b, rules) if not number else _number_types(a, b) if rules["check_numbers"] else None
+    if fault:
+        return fault + _at(where)
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        if a.is_meta or b.is_meta:
+            return None                                         # nothing to compare
+        if not (str(a.layout).endswith("strided") and str(b.layout).endswith("strided")):
             return _sparse(a, b, rules, where)
     fault = _values(_array(a), _array(b), _dtype(a), _dtype(b), rules, number)
     return None if fault is None else fault + _at(where)
+
+
+def _number_types(a, b):
+    a, b = (x.item() if isinstance(x, np.generic) else x for x in (a, b))
+    return None if type(a) is type(b) else f"The (d)types do not match: {type(a)} != {type(b)}."
+
+
+def _sparse(a, b, rules, where):
+    """Sparse tensors part by part; beside a dense one, as a dense one."""
+    if a.layout is not b.layout:
+        return _compare(*(x if str(x.layout).endswith("strided") else x.to_dense() for x in (a, b)), rules, where)
+    kind = str(a.layout).rpartition("_")[2].upper()
+    if kind == "COO":
+        a, b = a.coalesce(), b.coalesce()
+    if a._nnz() != b._nnz():
+        return f"The number of specified values in sparse {kind} tensors does not match: {a._nnz()} != {b._nnz()}" + _at(where)
+    for part in {"COO": "indices", "CSR": "crow_indices col_indices", "CSC": "ccol_indices row_indices"}[kind].split() + ["values"]:
+        fault = _compare(getattr(a, part)(), getattr(b, part)(), rules, where)
+        if fault is not None:
+            return fault.replace("Tensor-likes", f"Sparse {kind} {part}", 1)
+    return None
 
 
 def _dtype(x):
@@ -114,34 +143,10 @@ def _attributes(a, b, rules):
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         if rules["check_device"] and a.device != b.device:
             return f"The values for attribute 'device' do not match: {a.device} != {b.device}."
-        if rules["check_layout"] and _layout(a) is not _layout(b):
-            return f"The values for attribute 'layout' do not match: {_layout(a)} != {_layout(b)}."
-        if rules["check_stride"] and _layout(a) is strided and a.stride() != b.stride():
+        if rules["check_layout"] and a.layout is not b.layout:
+            return f"The values for attribute 'layout' do not match: {a.layout} != {b.layout}."
+        if rules["check_stride"] and str(a.layout).endswith("strided") and a.stride() != b.stride():
             return f"The values for attribute 'stride()' do not match: {a.stride()} != {b.stride()}."
-    return None
-
-
-def _layout(x):
-    return x.layout if isinstance(x, Tensor) else strided
-
-
-_PARTS = {"coo": ("_indices", "_values"), "csr": ("crow_indices", "col_indices", "values"), "csc": ("ccol_indices", "row_indices", "values")}
-
-
-def _sparse(a, b, rules, where):
-    """Sparse tensors of one layout part by part; of two layouts as dense ones."""
-    if _layout(a) is not _layout(b):
-        return _leaves(*[x.to_dense() if _layout(x) is not strided else x for x in (a, b)], rules, where)
-    kind = str(_layout(a)).rpartition("_")[2]
-    if kind == "coo":
-        a, b = a.coalesce(), b.coalesce()
-    if a._nnz() != b._nnz():
-        return f"The number of specified values in sparse {kind.upper()} tensors does not match: {a._nnz()} != {b._nnz()}" + _at(where)
-    for part in _PARTS[kind]:
-        places = part.lstrip("_") != "values"
-        fault = _leaves(getattr(a, part)(), getattr(b, part)(), {**rules, "rtol": 0, "atol": 0} if places else rules, "")
-        if fault:
-            return fault.replace("Tensor-likes", f"Sparse {kind.upper()} {part.lstrip('_')}", 1) + _at(where)
     return None
 
 
@@ -162,7 +167,7 @@ def _values(a, b, a_dtype, b_dtype, rules, number):
                 close = close | (np.isnan(x) & np.isnan(y))
     if np.all(close):
         return None
-    return _report(a, b, close, *_gaps(a, b, a_dtype, b_dtype, number), rtol, atol)
+    return _report(a, b, close, *_gaps(a, b, a_dtype, b_dtype, number or not np.ndim(a)), rtol, atol)
 
 
 def _gaps(a, b, a_dtype, b_dtype, number):
@@ -188,8 +193,6 @@ def _report(a, b, close, gap, relative, rtol, atol):
         worst = np.where(bad, np.nan_to_num(values.astype(np.float64), nan=np.inf, posinf=np.inf), -1.0)
         at = np.unravel_index(int(worst.argmax()), bad.shape)
         lines.append(f"Greatest {name} difference: {values[at].item()} at index {tuple(int(i) for i in at)}{limit}")
-    first = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(bad)))
-    lines.append(f"First mismatch: {np.atleast_1d(a)[first]!s} instead of {np.atleast_1d(b)[first]!s} at index {first}")
     return "\n".join(lines)
 
 

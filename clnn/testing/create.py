@@ -31,7 +31,7 @@ def make_tensor(*shape, dtype, device=None, low=None, high=None, requires_grad=F
     span = _SPANS.get(row.name, (-9, 9) if row.is_floating_point else (-9, 10))
     low, high = span[0] if low is None else low, span[1] if high is None else high
     if low > high:
-        raise ValueError(f"make_tensor: low must not exceed high; got low={low}, high={high}")
+        raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     if low == high and not row.is_floating_point:
         raise ValueError(f"make_tensor: low == high leaves no value for {row}")
     full = (*shape[:-1], shape[-1] * 2) if noncontiguous and shape else shape

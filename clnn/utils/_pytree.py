@@ -48,8 +48,11 @@ class TreeSpec:
     def __eq__(self, other):
         return isinstance(other, TreeSpec) and (self.kind, self.keys, self.children) == (other.kind, other.keys, other.children)
 
-    def __repr__(self):
-        return "*" if self.kind is _LEAF else f"{self.kind.__name__}{self.keys or ''}({', '.join(map(repr, self.children))})"
+    def __repr__(self, indent=0):
+        if self.kind is _LEAF:
+            return "*"
+        parts = (",\n" + " " * (indent + 2)).join([child.__repr__(indent + 2) for child in self.children])
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{parts}])"
 
 
 def _namedtuple_flatten(d):
@@ -99,7 +102,7 @@ def _list_flatten_with_keys(d):
 
 
 _registered = {             # class -> (how it is taken apart, how it is put together, how it is taken apart with the steps to the parts)
-    defaultdict: (lambda d: (list(d.values()), (d.default_factory, tuple(d))), lambda parts, how: defaultdict(how[0], zip(how[1], parts)),
+    defaultdict: (lambda d: (list(d.values()), [d.default_factory, list(d)]), lambda parts, how: defaultdict(how[0], zip(how[1], parts)),
                   _dict_flatten_with_keys),
     deque: (lambda d: (list(d), d.maxlen), deque, _list_flatten_with_keys),
 }
@@ -241,6 +244,10 @@ def tree_flatten(tree, is_leaf=None):
 
 def tree_unflatten(leaves, treespec):
     """The tree of a structure with these leaves."""
+    leaves = list(leaves)
+    if len(leaves) != treespec.num_leaves:
+        raise ValueError(f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a pytree that holds {treespec.num_leaves} items "
+                         f"({treespec}).")
     return _build(iter(leaves), treespec)
 
 
@@ -257,15 +264,23 @@ def _build(leaves, spec):
     return spec.kind(*children) if hasattr(spec.kind, "_fields") else spec.kind(children)
 
 
+_MAPPINGS = dict, OrderedDict, defaultdict           # may stand for one another
+
+
 def _aligned(tree, spec):
     """What stands in ``tree`` in the places of the leaves of ``spec``: it may go deeper there."""
     if spec.kind is _LEAF:
         return [tree]
-    parts = _parts(tree)
-    mapping = parts is not None and parts[0] in (dict, OrderedDict)
-    if parts is None or len(parts[2]) != len(spec.children) or mapping and set(parts[1]) != set(spec.keys or ()):
-        raise ValueError(f"a tree of another structure than {spec}: {type(tree).__name__}")
-    children = [tree[k] for k in spec.keys] if mapping else parts[2]
+    parts, kind, mapping = _parts(tree), _get_node_type(tree), spec.kind in _MAPPINGS and type(tree) in _MAPPINGS
+    if parts is None or kind is not spec.type and not mapping:
+        raise ValueError(f"Node type mismatch; expected {spec.type!r}, but got {kind!r}.")
+    if len(parts[2]) != len(spec.children):
+        raise ValueError(f"Node arity mismatch; expected {len(spec.children)}, but got {len(parts[2])}.")
+    keys = (spec.keys[1] if spec.kind is defaultdict else spec.keys) if mapping else ()
+    missing, extra = set(keys) - set(tree if mapping else ()), set(tree if mapping else ()) - set(keys)
+    if missing or extra:
+        raise ValueError("Node keys mismatch" + (f"; missing key(s): {missing}" if missing else "") + (f"; extra key(s): {extra}" if extra else "") + ".")
+    children = [tree[k] for k in keys] if mapping else parts[2]
     return [leaf for child, s in zip(children, spec.children) for leaf in _aligned(child, s)]
 
 

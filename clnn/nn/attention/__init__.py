@@ -26,7 +26,7 @@ def sdpa_kernel(backends, set_priority=False):
     """
     for b in backends if isinstance(backends, (list, tuple)) else [backends]:
         if not isinstance(b, SDPBackend):
-            raise TypeError(f"sdpa_kernel(): expected a SDPBackend or a list of them, got {type(b).__name__}")
+            raise AssertionError(f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(b).__name__}")
     yield
 
 

@@ -143,6 +143,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     def initialize_parameters(self, input):
         if not self.has_uninitialized_params():
+            self.in_features = self.weight.shape[-1]            # of a state dict that came before the first call
             return
         with clnn.no_grad():
             self.in_features = input.shape[-1]

@@ -182,6 +182,26 @@ class RNNBase(Module):
         if self.input_size != input.size(-1):
             raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}")
 
+    def get_expected_hidden_size(self, input, batch_sizes):
+        """The shape that the hidden state has for such an input: ``(layers * directions, N, H)``."""
+        batch = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
+        return self._state_sizes(batch)[0]
+
+    def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
+        """Raise when a state has another shape."""
+        if tuple(hx.size()) != tuple(expected_hidden_size):
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
+
+    def check_forward_args(self, input, hidden, batch_sizes):
+        """Raise when the input or the state has another shape than the layers take."""
+        self.check_input(input, batch_sizes)
+        expected = self.get_expected_hidden_size(input, batch_sizes)
+        if self.mode != "LSTM":
+            self.check_hidden_size(hidden, expected)
+            return
+        self.check_hidden_size(hidden[0], expected, "Expected hidden[0] size {}, got {}")
+        self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}")
+
     def _check_state(self, state, batch):
         for i, (part, size) in enumerate(zip(state, self._state_sizes(batch))):
             if tuple(part.shape) != size:
@@ -347,6 +367,10 @@ class LSTM(RNNBase):
                  proj_size=0, device=None, dtype=None):
         super().__init__("LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size,
                          device=device, dtype=dtype)
+
+    def get_expected_cell_size(self, input, batch_sizes):
+        """The shape that the cell state has for such an input."""
+        return (*self.get_expected_hidden_size(input, batch_sizes)[:2], self.hidden_size)
 
 
 class GRU(RNNBase):

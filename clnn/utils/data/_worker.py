@@ -179,9 +179,10 @@ def _fetch(fetcher, index, pack, where):
 
 
 def thread_main(job, worker_id, seed, orders, results, stop):
-    """Entry of a worker thread. It works on a shallow copy of the dataset, so that workers may set attributes of it."""
+    """Entry of a worker thread. It works on a copy of the dataset, so that workers may set attributes of it."""
+    from clnn.utils.data.datapipes.datapipe import IterDataPipe
     with contextlib.suppress(Exception):
-        dataset = copy.copy(job.dataset)
+        dataset = (copy.deepcopy if isinstance(job.dataset, IterDataPipe) else copy.copy)(job.dataset)       # the steps of a pipe have passes of their own
         job = Job(dataset, job.iterable, job.auto, job.collate, job.drop_last, job.init, job.num_workers)
     work(job, worker_id, seed, orders, results, stop, "DataLoader worker thread", lambda batch: batch)
 

@@ -11,8 +11,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from clnn.utils.data import _worker
+from clnn.utils.data import _worker, graph_settings
 from clnn.utils.data.collate import default_collate, default_convert, from_wire
+from clnn.utils.data.datapipes.datapipe import IterDataPipe
 from clnn.utils.data.dataset import IterableDataset
 from clnn.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 
@@ -79,6 +80,9 @@ class DataLoader:
         self.timeout, self.worker_init_fn, self.in_order = timeout, worker_init_fn, in_order
         self.multiprocessing_context = None if _forks(multiprocessing_context) else multiprocessing_context
         self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
+        if isinstance(dataset, IterDataPipe):
+            self.dataset = graph_settings.apply_shuffle_settings(dataset, shuffle=shuffle)
+            shuffle = None
         if self._iterable:
             _check_stream(shuffle, sampler, batch_sampler)
         if sampler is not None and shuffle:
@@ -97,7 +101,7 @@ class DataLoader:
         self.generator = generator
         self.collate_fn = collate_fn or (default_collate if batch_sampler is not None else default_convert)
         self.persistent_workers = persistent_workers
-        self._iterator = None
+        self._iterator = self._IterableDataset_len_called = None         # the latter: the length of a stream, once it was asked for
         self._ready = True
 
     def _make_sampler(self, dataset, shuffle, generator):
@@ -126,6 +130,8 @@ class DataLoader:
         return self.batch_sampler if self.batch_sampler is not None else self.sampler
 
     def _get_iterator(self):
+        if isinstance(self.dataset, IterDataPipe):
+            graph_settings.apply_random_seed(self.dataset, self.generator)      # the same order in all workers, which share out the samples behind it
         return _SingleProcessDataLoaderIter(self) if self.num_workers == 0 else _MultiProcessingDataLoaderIter(self)
 
     def __iter__(self):
@@ -140,7 +146,7 @@ class DataLoader:
     def __len__(self):
         if not self._iterable:
             return len(self._index_sampler)
-        n = len(self.dataset)
+        n = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:
             return n
         return n // self.batch_size if self.drop_last else math.ceil(n / self.batch_size)
@@ -167,6 +173,13 @@ def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, co
         return
     if num_workers == 0:
         raise ValueError(f"multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers={num_workers}")
+    if isinstance(context, str):
+        methods = [m for m in ("fork", "spawn", "forkserver") if m in multiprocessing.get_all_start_methods()]
+        if context not in (*methods, "thread"):
+            raise ValueError(f"multiprocessing_context option should specify a valid start method in {methods}, but got multiprocessing_context={context!r}")
+    elif not hasattr(context, "get_start_method"):
+        raise TypeError("multiprocessing_context option should be a valid context object or a string specifying the start method, but got "
+                        f"multiprocessing_context={context}")
     if _forks(context):
         warnings.warn("DataLoader: forked worker processes hang in some OpenCL drivers; worker threads read the data instead", stacklevel=3)
 
@@ -192,15 +205,10 @@ class _BaseDataLoaderIter:
     """
 
     def __init__(self, loader):
-        self._loader_len = None
+        self._loader_len = getattr(loader, "_IterableDataset_len_called", None)
         self._yielded = 0
         self._dataset, self._dataset_kind, self._index_sampler = loader.dataset, loader._dataset_kind, loader._index_sampler
         self._iterable = self._dataset_kind == _DatasetKind.Iterable
-        if self._iterable and hasattr(type(loader), "__len__"):
-            try:
-                self._loader_len = len(loader)
-            except TypeError:
-                pass  # a stream need not have a length
 
     def __iter__(self):
         return self
@@ -212,8 +220,8 @@ class _BaseDataLoaderIter:
         batch = self._next()
         self._yielded += 1
         if self._loader_len is not None and self._yielded > self._loader_len:
-            warnings.warn(f"length of the IterableDataset was reported to be {self._loader_len} batches, but {self._yielded} were read; "
-                          "with several workers, use get_worker_info() to give each its share")
+            warnings.warn(f"Length of IterableDataset {self._dataset} was reported to be {self._loader_len} (when accessing len(dataloader)), but "
+                          f"{self._yielded} samples have been fetched. With several workers, use get_worker_info() to give each its share")
         return batch
 
 
@@ -336,9 +344,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                     continue
                 self._send()
                 if isinstance(result, _worker.WorkerError):
-                    if not self._persistent:
-                        self.close()
-                    result.reraise()
+                    result.reraise()                            # the next batches are still to be had
                 return from_wire(result) if self._processes else result
             if not self._pending:
                 if not self._persistent:

@@ -166,6 +166,8 @@ class WeightedRandomSampler(Sampler):
         total = self.weights.sum()
         if not (np.isfinite(total) and total > 0 and (self.weights >= 0).all()):
             raise RuntimeError("WeightedRandomSampler: weights must be finite, not negative, and not all zero")
+        if not self.replacement and self.num_samples > len(self.weights):
+            raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
         source = host_rng(self.generator)
         yield from source.choice(len(self.weights), self.num_samples, self.replacement, self.weights / total).tolist()
 
