@@ -355,7 +355,8 @@ def _recipe(device, result, inputs, made, launches, shared, numbers):
             continue
         st = t._storage
         k = place.get(id(st.buf), -1)
-        if st.node is not None or k < 0 or (k < first or k in used) and not shared or t._offset:
+        part = t._numel * t.dtype.itemsize != st.nbytes         # only a result that shares its memory with no other may leave some of it out
+        if st.node is not None or k < 0 or ((k < first or k in used) and not shared) or (part and (shared or t._offset)):
             return None                     # a value yet to be computed, an operand or a part of something
         used.add(k)
         recipe.results.append((k, st.nbytes, t.shape, t._strides, t.dtype, t._numel, t._dense))
