@@ -58,7 +58,7 @@ def conv():
 
 def attention():
     """Scaled dot-product attention, forward and with gradients."""
-    for b, h, n, d, causal in [(4, 8, 256, 64, False), (4, 8, 512, 64, True), (1, 12, 1024, 64, True)]:
+    for b, h, n, d, causal in [(4, 8, 256, 64, False), (4, 8, 512, 64, True), (1, 12, 1024, 64, True), (4, 8, 512, 40, False)]:
         q = [array(b, h, n, d) for _ in range(3)]
         mine, theirs = tensors(*q)
         flops = 4.0 * b * h * n * n * d * (0.5 if causal else 1)
@@ -77,3 +77,26 @@ def attention():
                 return grads
             yield Case(f"attention {label}, with gradients", "GFLOP/s", 3.5 * flops, contenders(lambda m=mine, c=causal: step(F, m, c),
                                                                                               lambda m=theirs, c=causal: step(TF, m, c)), "fma")
+
+
+def recurrent():
+    """Layers over 30 steps with sizes that fill no vector, forward and with all gradients."""
+    for kind, size, hidden, batch, gates in [("LSTM", 50, 100, 16, 4), ("LSTM", 64, 128, 32, 4), ("GRU", 50, 100, 16, 3), ("RNN", 40, 70, 16, 1)]:
+        a = array(batch, 30, size)
+        layers = [None if lib is None else getattr(lib.nn, kind)(size, hidden, batch_first=True) for lib in (clnn, torch)]
+        (x,), (t,) = tensors(a, grad=True)
+
+        def forward(lib, layer, x):
+            with lib.no_grad():
+                return layer(x)[0]
+
+        def step(lib, layer, x):
+            layer.zero_grad()
+            x.grad = None
+            y = layer(x)[0]
+            y.backward(y.detach())
+            return x.grad
+        flops = 2.0 * 30 * batch * (size + hidden) * gates * hidden
+        for f, label, factor in ((forward, "", 1), (step, ", with gradients", 3)):
+            found = contenders(lambda f=f, x=x, m=layers[0]: f(clnn, m, x), layers[1] and (lambda f=f, t=t, m=layers[1]: f(torch, m, t)))
+            yield Case(f"{kind} {size} -> {hidden}, batch {batch}{label}", "GFLOP/s", factor * flops, found, "fma")

@@ -131,14 +131,15 @@ def column(writer, head, size, per_row, scalar, store, narrow=False, ahead=()):
             f"    const int more = chunk > {LANES} ? {w.width} : 1;",
             f"    const int m = (int)({size} - first < chunk + more ? {size} - first : chunk);",
             "    int whole = m;              // part[l] is column l up to here; the last vector ends with the last column",
-            f"    {acc} part[{most}];",
+            f"    {w.vector} wide[{-(-most // w.width)}];", f"    {acc}* part = ({acc}*)wide;",
             f"    if (m == {LANES}) {{", *w.start("        "), "        " + rows, *per_row, *w.step("first", "            "), "        }",
             *[f"        vstore{w.width}(a{q}, {q}, part);" for q in range(w.count)],
             f"    }} else if (m < {LANES}) {{", *_by_vectors(w, per_row, scalar, "first + "), "    } else {", f"        whole = m / {w.width} * {w.width};",
-            f"        for (int d = 0; d < m; d += {w.width}) vstore{w.width}(({w.vector})({w.identity}), 0, part + d);",
+            f"        for (int d = 0; d < m; d += {w.width}) wide[d / {w.width}] = ({w.vector})({w.identity});",
             "        " + rows, *per_row, f"            for (int d = 0; d < m; d += {w.width}) {{",
             f"                const int c = min(d, m - {w.width});", *fetch, *w.element("first + c", "                "),
-            f"                const {w.vector} a = vload{w.width}(0, part + d);",
+            f"                const {w.vector} a = wide[d / {w.width}];",
+            # written another way than read: of a choice between what stands there and another value Intel's compiler makes a masked store, half as fast
             f"                vstore{w.width}({w.fold('a', 'e')}, 0, part + d);", "            }", "        }", "    }",
             "    for (int l = 0; l < m; l++) {", "        const long i = first + l;",
             f"        const {acc} total = part[l < whole ? l : l + whole + {w.width} - m];", "        " + store, "    }"]

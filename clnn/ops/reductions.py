@@ -19,8 +19,8 @@ from ..graph import fuse
 from ..graph.node import Storage, record
 from ..graph.reduce import Call, Reduction
 
-_NAN_MAX = ("(a > b ? a : b)", "((a > b || isnan(a)) ? a : b)")
-_NAN_MIN = ("(a < b ? a : b)", "((a < b || isnan(a)) ? a : b)")
+_NAN_MAX = ("(a > b ? a : b)", "((a > b || a != a) ? a : b)")
+_NAN_MIN = ("(a < b ? a : b)", "((a < b || a != a) ? a : b)")
 SUM = Reduction("sum", "(a + b)", lambda d: d.zero, complex="(a + b)")
 MEAN = Reduction("mean", "(a + b)", lambda d: d.zero, "a / c", complex="(a + b)")
 ROOT_SUM = Reduction("root_sum", "(a + b)", lambda d: d.zero, "sqrt(a)")

@@ -17,14 +17,14 @@ BY_VALUE = frozenset("allclose argwhere equal masked_select nonzero nonzero_stat
 
 @two_parts
 def batched(op):
-    """Two samples of every argument at once, and of the last alone, against a loop; then the gradients, and two gradients at once."""
+    """Two samples of every argument of the first call at once, and of the last argument of the last call alone, against a loop; then the gradients, and two
+    gradients at once."""
     row = cases.native_row(op)
     calls = [c for c in cases.calls(op, row)[:6] if c.arrays()]
     found = []                                  # (result, what it shall be, name, scale of the limits)
-    for call in calls[:1] + calls[-1:]:
+    for call, alone in [(c, False) for c in calls[:1]] + [(c, True) for c in calls[-1:] if len(c.arrays()) > 1 or len(calls) > 1]:
         arrays = call.arrays()
-        for chosen in {(True,) * len(arrays), (False,) * (len(arrays) - 1) + (True,)}:
-            found += _pairs(op, call, arrays, chosen)
+        found += _pairs(op, call, arrays, (not alone,) * (len(arrays) - 1) + (True,))
     if not found:
         raise NotApplicable("no call with tensors")
     yield [t for got, want, *_ in found for t in (got, want)]
