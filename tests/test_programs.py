@@ -8,6 +8,15 @@ import pytest
 torch = pytest.importorskip("torch")
 
 
+def flat(result):
+    """All values of nested lists and dicts, tensors as arrays."""
+    if isinstance(result, dict):
+        return flat(list(result.items()))
+    if isinstance(result, (list, tuple)):
+        return [value for part in result for value in flat(part)]
+    return [result.detach().numpy() if hasattr(result, "detach") else result]
+
+
 class Library:
     """What a program imports, from one of the two libraries."""
 

@@ -7,7 +7,7 @@ import io
 
 import numpy as np
 import pytest
-from test_programs import Library, same_start
+from test_programs import Library, flat, same_start
 
 pytest.importorskip("torch")
 
@@ -123,13 +123,6 @@ def nested_samples(lib):
 
 
 PROGRAMS = [whole_files, scripted_files, compiled_modules, hypergradients, modes, nested_samples]
-
-
-def flat(result):
-    """All values of nested lists, tensors as arrays."""
-    if isinstance(result, (list, tuple)):
-        return [value for part in result for value in flat(part)]
-    return [result.detach().numpy() if hasattr(result, "detach") else result]
 
 
 @pytest.mark.filterwarnings("ignore")

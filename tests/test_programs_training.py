@@ -6,7 +6,7 @@ import io
 
 import numpy as np
 import pytest
-from test_programs import Library
+from test_programs import Library, flat
 
 pytest.importorskip("torch")
 
@@ -234,15 +234,6 @@ def recurrent_checks(lib):
 
 PROGRAMS = [recurrent_checks, kept_values, tracked_modules, failures_of_loaders, traced_functions, pipes, trees, hooks_of_leaves, comparisons,
             settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
-
-
-def flat(result):
-    """All values of nested lists and dicts, tensors as arrays."""
-    if isinstance(result, dict):
-        return flat(list(result.items()))
-    if isinstance(result, (list, tuple)):
-        return [value for part in result for value in flat(part)]
-    return [result.detach().numpy() if hasattr(result, "detach") else result]
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -1,10 +1,12 @@
 """The bases of pipes: each step is a class, and a method of every pipe once it is registered under a name."""
 
 import functools
+import random
 import warnings
 from types import FunctionType
 
 from clnn.utils.data.dataset import Dataset, IterableDataset
+from clnn.utils.data.sampler import draw_seed
 
 
 class DataChunk(list):
@@ -22,6 +24,28 @@ class DataChunk(list):
     def raw_iterator(self):
         """The samples as they are kept."""
         yield from self.items
+
+
+class Shuffling:
+    """The switches of a pipe with random numbers ``_rng``, which shuffles while it is ``_enabled``."""
+
+    def start_unseeded(self):
+        self._enabled, self._seed, self._rng = True, None, random.Random()
+
+    def seed(self):
+        """Begin a pass: with the seed that was set for it, else with one of its own."""
+        self._rng.seed(draw_seed(None) if self._seed is None else self._seed)
+        self._seed = None
+
+    def set_shuffle(self, shuffle=True):
+        """Switch the shuffling on or off."""
+        self._enabled = shuffle
+        return self
+
+    def set_seed(self, seed):
+        """Fix the order of the next pass."""
+        self._seed = seed
+        return self
 
 
 class _Pipe:

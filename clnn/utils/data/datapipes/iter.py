@@ -1,7 +1,6 @@
 """Pipes that are streams."""
 
 import copy
-import random
 import warnings
 
 from clnn.utils.data._worker import get_worker_info
@@ -14,8 +13,8 @@ from clnn.utils.data.datapipes._groups import GrouperIterDataPipe as Grouper
 from clnn.utils.data.datapipes._groups import UnBatcherIterDataPipe as UnBatcher
 from clnn.utils.data.datapipes._splits import DemultiplexerIterDataPipe as Demultiplexer
 from clnn.utils.data.datapipes._splits import ForkerIterDataPipe as Forker
-from clnn.utils.data.datapipes.datapipe import IterDataPipe, check_picklable, functional_datapipe
-from clnn.utils.data.sampler import SequentialSampler, draw_seed
+from clnn.utils.data.datapipes.datapipe import IterDataPipe, Shuffling, check_picklable, functional_datapipe
+from clnn.utils.data.sampler import SequentialSampler
 
 __all__ = ["Batcher", "Collator", "Concater", "Demultiplexer", "FileLister", "FileOpener", "Filter", "Forker", "Grouper", "IterableWrapper", "Mapper",
            "Multiplexer", "Sampler", "ShardingFilter", "Shuffler", "StreamReader", "UnBatcher", "Zipper", "IterDataPipe"]
@@ -114,29 +113,19 @@ class FilterIterDataPipe(IterDataPipe):
 
 
 @functional_datapipe("shuffle")
-class ShufflerIterDataPipe(IterDataPipe):
+class ShufflerIterDataPipe(Shuffling, IterDataPipe):
     """The samples in a random order, each drawn from ``buffer_size`` of them."""
 
     def __init__(self, datapipe, *, buffer_size=10000, unbatch_level=0):
         if buffer_size <= 0:
             raise AssertionError("buffer_size should be larger than 0")
         self.datapipe = datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level=unbatch_level)
-        self.buffer_size, self._enabled, self._seed, self._rng = buffer_size, True, None, random.Random()
-
-    def set_shuffle(self, shuffle=True):
-        """Switch the shuffling on or off."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed):
-        """Fix the order of the next pass."""
-        self._seed = seed
-        return self
+        self.buffer_size = buffer_size
+        self.start_unseeded()
 
     def reset(self):
         if self._enabled:
-            self._rng.seed(draw_seed(None) if self._seed is None else self._seed)
-            self._seed = None
+            self.seed()
 
     def __iter__(self):
         if not self._enabled:

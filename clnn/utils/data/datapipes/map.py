@@ -1,10 +1,8 @@
 """Pipes whose samples are asked for by index or key."""
 
 import copy
-import random
 
-from clnn.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, MapDataPipe, check_picklable, functional_datapipe
-from clnn.utils.data.sampler import draw_seed
+from clnn.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, MapDataPipe, Shuffling, check_picklable, functional_datapipe
 
 __all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Shuffler", "Zipper", "MapDataPipe"]
 
@@ -63,9 +61,8 @@ class BatcherMapDataPipe(MapDataPipe):
         return len(self.datapipe) // self.batch_size if self.drop_last else -(-len(self.datapipe) // self.batch_size)
 
 
-@functional_datapipe("concat")
-class ConcaterMapDataPipe(MapDataPipe):
-    """Pipes one after the other."""
+class _Several(MapDataPipe):
+    """A pipe made of others."""
 
     def __init__(self, *datapipes):
         if not datapipes:
@@ -73,6 +70,11 @@ class ConcaterMapDataPipe(MapDataPipe):
         if not all(isinstance(pipe, MapDataPipe) for pipe in datapipes):
             raise TypeError("Expected all inputs to be `MapDataPipe`")
         self.datapipes = datapipes
+
+
+@functional_datapipe("concat")
+class ConcaterMapDataPipe(_Several):
+    """Pipes one after the other."""
 
     def __getitem__(self, index):
         offset = 0
@@ -87,15 +89,8 @@ class ConcaterMapDataPipe(MapDataPipe):
 
 
 @functional_datapipe("zip")
-class ZipperMapDataPipe(MapDataPipe):
+class ZipperMapDataPipe(_Several):
     """The samples of several pipes in tuples, as far as the shortest goes."""
-
-    def __init__(self, *datapipes):
-        if not datapipes:
-            raise ValueError("Expected at least one DataPipe, but got nothing")
-        if not all(isinstance(pipe, MapDataPipe) for pipe in datapipes):
-            raise TypeError("Expected all inputs to be `MapDataPipe`")
-        self.datapipes = datapipes
 
     def __getitem__(self, index):
         row = []
@@ -110,28 +105,17 @@ class ZipperMapDataPipe(MapDataPipe):
         return min(len(pipe) for pipe in self.datapipes)
 
 
-class ShufflerIterDataPipe(IterDataPipe):
+class ShufflerIterDataPipe(Shuffling, IterDataPipe):
     """A stream of the samples of a pipe in a random order; ``indices`` are its keys (0, 1, ... if None)."""
 
     def __init__(self, datapipe, *, indices=None):
         self.datapipe, self.indices = datapipe, list(range(len(datapipe))) if indices is None else indices
-        self._enabled, self._seed, self._rng = True, None, random.Random()
-
-    def set_shuffle(self, shuffle=True):
-        """Switch the shuffling on or off."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed):
-        """Fix the order of the next pass."""
-        self._seed = seed
-        return self
+        self.start_unseeded()
 
     def __iter__(self):
         order = list(self.indices)
         if self._enabled:
-            self._rng.seed(draw_seed(None) if self._seed is None else self._seed)
-            self._seed = None
+            self.seed()
             order = self._rng.sample(order, len(order))[::-1]
         return (self.datapipe[i] for i in order)
 
