@@ -150,9 +150,7 @@ def test_the_switch(side, on):
 
 def test_the_first_template_may_compute_in_double(tmp_path, monkeypatch):
     (tmp_path / "t.cl.mako").write_text('<%inherit file="/base.cl.mako"/>\n__kernel void k(__global double* x) { x[0] = 1; }\n')
-    from mako.lookup import TemplateLookup
-    lookup = TemplateLookup([str(tmp_path), str(templates.kernels_dir())], strict_undefined=True)
-    monkeypatch.setattr(templates, "_lookup", lambda: lookup)
+    monkeypatch.setattr(templates, "folders", lambda: (tmp_path, templates.kernels_dir()))
     templates._base.cache_clear()
     found = []
     first = threading.Thread(target=lambda: found.append(templates.render("t", dict(USE_FP64=True))), daemon=True)

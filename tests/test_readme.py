@@ -37,15 +37,13 @@ def test_python_block(code, line, capsys):
 
 def test_kernel_readme_template_renders_and_runs(tmp_path, monkeypatch, device):
     import numpy as np
-    from mako.lookup import TemplateLookup
 
     from clnn._tensor.dispatch import run
     from clnn._tensor.tensor import empty
     from clnn.runtime import templates
     text = re.search(r"^```mako\n(.*?)^```", (ROOT / "kernels" / "README.md").read_text(), re.M | re.S).group(1)
     (tmp_path / "scale.cl.mako").write_text(text)
-    lookup = TemplateLookup([str(tmp_path), str(templates.kernels_dir())], strict_undefined=True)
-    monkeypatch.setattr(templates, "_lookup", lambda: lookup)
+    monkeypatch.setattr(templates, "folders", lambda: (tmp_path, templates.kernels_dir()))
     x, s = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([1, 2, 3], np.float32)
     a, b = clnn.tensor(x), clnn.tensor(s)
     out = empty(a.shape, a.dtype, device)

@@ -324,9 +324,7 @@ def test_missing_template_and_parameter(dev, tmp_path, monkeypatch):
     with pytest.raises(KernelBuildError, match="no kernel template 'none/such'"):
         dev.kernel("none/such")
     (tmp_path / "t.cl.mako").write_text("## head\n__kernel void k(__global float* x) { x[0] = ${MISSING}; }\n")
-    from mako.lookup import TemplateLookup
-    lookup = TemplateLookup([str(tmp_path)], strict_undefined=True)
-    monkeypatch.setattr(templates, "_lookup", lambda: lookup)
+    monkeypatch.setattr(templates, "folders", lambda: (tmp_path,))
     with pytest.raises(KernelBuildError, match=r"(?s)t: template does not render.*MISSING.*parameters: T=clnn.float32.*>    2 \| __kernel"):
         dev.kernel("t", T=dt.float32)
 
@@ -335,9 +333,7 @@ def test_template_kernels_are_cached_by_parameters(dev, tmp_path, monkeypatch):
     (tmp_path / "t.cl.mako").write_text('<%inherit file="/base.cl.mako"/>\n'
                                         "__kernel void first(OUT(${T.c}, y)) { PTR_OUT(${T.c}, y); ${T.store}(y, 0, ${T.one}); }\n"
                                         "__kernel void second(OUT(${T.c}, y)) { PTR_OUT(${T.c}, y); ${T.store}(y, 0, ${T.load}(y, 0) + 1); }\n")
-    from mako.lookup import TemplateLookup
-    lookup = TemplateLookup([str(tmp_path), str(templates.kernels_dir())], strict_undefined=True)
-    monkeypatch.setattr(templates, "_lookup", lambda: lookup)
+    monkeypatch.setattr(templates, "folders", lambda: (tmp_path, templates.kernels_dir()))
     for row in dt.REAL:
         if row.needs_fp64 and not dev.has_fp64:
             continue

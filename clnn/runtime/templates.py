@@ -28,10 +28,19 @@ def kernels_dir() -> Path:
                            "holds base.cl.mako; reinstall clnn")
 
 
-@lru_cache(maxsize=None)
+def folders() -> tuple[Path, ...]:
+    """The folders that templates are looked for in, first to last."""
+    return (kernels_dir(),)
+
+
 def _lookup():
+    return _lookup_in(folders())
+
+
+@lru_cache(maxsize=8)
+def _lookup_in(where: tuple):
     from mako.lookup import TemplateLookup
-    return TemplateLookup([str(kernels_dir())], strict_undefined=True, input_encoding="utf-8", filesystem_checks=False)
+    return TemplateLookup([str(path) for path in where], strict_undefined=True, input_encoding="utf-8", filesystem_checks=False)
 
 
 def needs_fp64(params: dict) -> bool:
@@ -43,7 +52,8 @@ def check_complex(path: str, params: dict) -> None:
     """Refuse complex dtype rows for templates that do not say in their header, as a condition on their parameters, that they take them."""
     row = next((v for v in params.values() if getattr(v, "is_complex", False)), None)
     if row is not None:
-        found = _COMPLEX.search((kernels_dir() / (path + ".cl.mako")).read_text())
+        at = next((at for folder in folders() if (at := folder / (path + ".cl.mako")).is_file()), None)
+        found = _COMPLEX.search(at.read_text()) if at else None
         if found is None or not eval(found.group(1), {}, dict(params)):
             raise NotImplementedError(f"\"{path}\" not implemented for '{'ComplexFloat' if row.itemsize == 8 else 'ComplexDouble'}'")
 
@@ -67,14 +77,14 @@ def render(path: str, params: dict, device=None) -> str:
     spelled = _spelled(params)
     if spelled is None:
         return _render(path, params, device)
-    return diskcache.text(f"{_tree()} {path} {getattr(device, 'registers', 0)} {spelled}", lambda: _render(path, params, device))
+    return diskcache.text(f"{_tree(folders())} {path} {getattr(device, 'registers', 0)} {spelled}", lambda: _render(path, params, device))
 
 
-@lru_cache(maxsize=None)
-def _tree() -> str:
+@lru_cache(maxsize=8)
+def _tree(where: tuple) -> str:
     """A digest of all that makes texts of parameters: the templates, this file and the table of dtypes."""
     digest = hashlib.sha256()
-    for path in (*sorted(kernels_dir().rglob("*.mako")), Path(__file__), Path(__file__).parents[1] / "core" / "dtype.py"):
+    for path in (*(p for folder in where for p in sorted(folder.rglob("*.mako"))), Path(__file__), Path(__file__).parents[1] / "core" / "dtype.py"):
         digest.update(f"{path.parent.name}/{path.name}".encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -97,7 +107,7 @@ def _render(path, params, device):
         with _lock:  # Mako compiles lazily and its lookup is not safe across threads
             text = _lookup().get_template(path + ".cl.mako").render(**context)
     except exceptions.TopLevelLookupException:
-        raise KernelBuildError(f"no kernel template {path!r} in {kernels_dir()}") from None
+        raise KernelBuildError(f"no kernel template {path!r} in {', '.join(map(str, folders()))}") from None
     except Exception as exc:
         shown = ", ".join(f"{k}={v!r}" for k, v in params.items()) or "none"
         raise KernelBuildError(f"{path}: template does not render: {type(exc).__name__}: {exc}\n  parameters: {shown}\n"
@@ -125,8 +135,8 @@ def _template_lines(path, exc) -> str:
 def _base(use_fp64: bool) -> str:
     def make():
         with _lock:
-            return _lookup().get_template("base.cl.mako").render(USE_FP64=use_fp64, DEV=None, COMMON=None)
-    return diskcache.text(f"{_tree()} base {use_fp64}", make)
+            return _lookup_in((kernels_dir(),)).get_template("base.cl.mako").render(USE_FP64=use_fp64, DEV=None, COMMON=None)
+    return diskcache.text(f"{_tree((kernels_dir(),))} base {use_fp64}", make)
 
 
 def preamble(device=None, use_fp64: bool = False, features=None) -> str:
