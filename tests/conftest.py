@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from ahead import Later
+from share import takes
 
 # Stands before the linker in PoCL's search path. A kernel uses no library that its process lacks, and "ld" takes longer to read their symbols than the
 # compiler takes for a small kernel.
@@ -20,6 +21,7 @@ exec {} "$@"
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than a few seconds")
+    config.addinivalue_line("markers", "share(parts): knows nothing of the driver; PoCL, whose builds take longest, looks at one case in so many")
     warnings.filterwarnings("ignore", message="degrees of freedom")
     linker = shutil.which("ld")
     if linker and os.name == "posix" and "COMPILER_PATH" not in os.environ:
@@ -30,6 +32,20 @@ def pytest_configure(config):
         shim.write_text(LINKER.format(linker))
         shim.chmod(0o755)
         os.environ["COMPILER_PATH"] = folder
+
+
+def pytest_collection_modifyitems(config, items):
+    marks = {item: item.get_closest_marker("share") for item in items}
+    left = [item for item, mark in marks.items() if mark is not None and not takes(item.nodeid, *mark.args, both=True)]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """Each worker's driver uses all cores, too: many workers would only take memory."""
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
 
 
 def pytest_report_header(config):

@@ -83,6 +83,7 @@ FUNCTIONS = {                                # of complex matrices: (function, i
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_complex_function(name):
     f, argument = FUNCTIONS[name]
@@ -275,6 +276,7 @@ CALLS = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", CALLS)
 def test_call(name):
     mine, theirs = outcome(CALLS[name], clnn), outcome(CALLS[name], torch)

@@ -317,6 +317,7 @@ TIED = {
 }
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", TIED)
 def test_composites_as_one_entry_have_all_gradients(name):
     x, y = ready(3, 4).double(), ready(3, 4, seed=1).double()

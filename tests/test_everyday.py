@@ -473,6 +473,7 @@ def test_spawn(tmp_path):
         clnn.multiprocessing.spawn(_child, (str(tmp_path),), nprocs=3)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", CALLS)
 def test_call(name):
     mine, theirs = outcome(CALLS[name], clnn), outcome(CALLS[name], torch)

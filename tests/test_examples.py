@@ -41,6 +41,7 @@ def test_train_digits_names_its_device():
     assert "--device" in done.stdout and "--epochs" in done.stdout and "--seed" in done.stdout
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", ["modules", "saving", "hooks", "initialisation", "weight_tools", "schedules", "mixed_precision"])
 def test_modules_and_training(name, monkeypatch, capsys):
     """Each example checks what it shows."""

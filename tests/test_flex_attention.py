@@ -39,6 +39,7 @@ def modules():
 
 
 @pytest.mark.parametrize("score", SCORES)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("mask", MASKS)
 def test_results(score, mask):
     outs = []

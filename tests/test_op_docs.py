@@ -48,6 +48,7 @@ def sources(known={}):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.share(2)
 @pytest.mark.parametrize("table", [*TABLES, "bodies"])
 def test_examples(table):
     parser, report = doctest.DocTestParser(), []

@@ -285,6 +285,7 @@ PROGRAMS = [cnn_with_batch_norm, residual_blocks, small_gpt, recurrent_tagger, v
             double_backward_penalty, generative_pair]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_program(program):
     want = program(Library("torch"))

@@ -420,6 +420,7 @@ def flatten(results):
 PROGRAMS = [seq2seq_attn, ddpm, reinforce, dqn, gnn, superres, word2vec]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_program(program):
     want, got = list(flatten(program(Library("torch")))), list(flatten(program(Library("clnn"))))

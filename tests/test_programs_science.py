@@ -486,6 +486,7 @@ def flatten(results):
 PROGRAMS = [pinn, neural_ode, maml, moe, lora_llama, datasets, gp_kmeans_pca, checkpoints]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_program(program):
     want, got = list(flatten(program(Library("torch")))), list(flatten(program(Library("clnn"))))

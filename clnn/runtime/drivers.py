@@ -136,6 +136,9 @@ def _probe_companion(table, folder):
     wanted = next((w for start, w in _POCL_DEVICES.items() if len(own) == 1 and own[0].startswith(start)), None)
     if wanted is None or "POCL_DEVICES" in os.environ:
         return
+    entry = [name for name, text in icd.icd_files().items() if "pocl" in text.lower()]
+    if folder is not None and len(entry) == 1:
+        folder = icd.prepare(only=entry[0])     # the other drivers take longer to load than this takes
     found, _, _, error = _run_probe(list(table["verdicts"]), folder, POCL_DEVICES=wanted)
     if not error and len([key for key, problem in found.items() if _is_pocl(key) and not problem]) == 2:
         table["pocl_devices"] = wanted
