@@ -73,3 +73,18 @@ def test_nan_and_low_precision():
     low = F.scaled_dot_product_attention(*[q.to(clnn.bfloat16)] * 3)
     assert low.dtype is clnn.bfloat16
     np.testing.assert_allclose(low.float().numpy(), F.scaled_dot_product_attention(q, q, q).numpy(), atol=0.03)
+
+
+def test_unlike_heads():
+    """Keys and values may have different numbers of heads; what does not divide or broadcast is a RuntimeError in PyTorch's words."""
+    torch = pytest.importorskip("torch")
+    r, results = np.random.default_rng(4), []
+    q, k, v = (r.standard_normal((1, heads, 4, 8)).astype(np.float32) for heads in (4, 2, 4))
+    for lib in (clnn, torch):
+        attend, (a, b, c) = lib.nn.functional.scaled_dot_product_attention, map(lib.tensor, (q, k, v))
+        results.append(attend(a, b, c, enable_gqa=True).numpy())
+        for words, call in (("must match the size of tensor b", lambda: attend(a, b, c)), ("must divide", lambda: attend(a[:, :3], b, b, enable_gqa=True)),
+                            ("at least 2 dim", lambda: attend(a[0, 0, 0], b, c)), ("between 0 and 1", lambda: attend(a, a, a, dropout_p=2.0))):
+            with pytest.raises(RuntimeError, match=words):
+                call()
+    np.testing.assert_allclose(*results, atol=1e-5)

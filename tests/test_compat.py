@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import io
 import sys
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Dict, List, Optional, Tuple
 
 import numpy as np
@@ -330,3 +331,30 @@ def test_attributes_of_script_modules():
             self.scale, self.ages = torch.jit.Attribute(0.5, float), torch.jit.Attribute({}, Dict[str, int])
             self.ages["one"] = 1
     assert Named().scale == 0.5 and Named().ages == {"one": 1}
+
+
+def test_structures_of_trees_as_text():
+    """Either library reads what the other wrote."""
+    Pair = namedtuple("Pair", "a b")
+    ours, theirs = (importlib.import_module(lib.__name__ + ".utils._pytree") for lib in (torch, other))
+    for m in (ours, theirs):
+        m._register_namedtuple(Pair, serialized_type_name="tests.Pair")
+    for tree in ({"a": [1, (2, 3)], "b": None}, OrderedDict(x=1, y=[2]), defaultdict(list, k=[1]), deque([1, 2], maxlen=3), 5, Pair(1, [2])):
+        text = ours.treespec_dumps(ours.tree_structure(tree))
+        assert text == theirs.treespec_dumps(theirs.tree_structure(tree)) and ours.treespec_loads(text) == ours.tree_structure(tree)
+    assert ours.treespec_loads(ours.treespec_dumps(ours.tree_structure(torch.Size([1, 2])))).num_leaves == 2
+    for m in (ours, theirs):
+        for error, call in ((TypeError, lambda: m.treespec_dumps(3)), (ValueError, lambda: m.treespec_loads("[3, {}]")),
+                            (NotImplementedError, lambda: m.treespec_dumps(m.tree_structure(namedtuple("Other", "a")(1))))):
+            with pytest.raises(error):
+                call()
+
+
+def test_switches_of_files():
+    for lib in (torch, other):
+        config = importlib.import_module(lib.__name__ + ".utils.serialization.config")
+        with config.patch({"load.mmap": True, "save.compute_crc32": False}):
+            assert config.load.mmap and not lib.serialization.get_crc32_options()
+        assert not config.load.mmap and lib.serialization.get_crc32_options() and config.save.storage_alignment == 64
+        with pytest.raises(AttributeError, match="config.save.nothing does not exist"):
+            config.save.nothing = 1

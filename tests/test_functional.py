@@ -261,7 +261,7 @@ def test_embedding_bags_by_frequency():
 
 
 def test_embedding_bags_check_their_offsets():
-    with pytest.raises((RuntimeError, IndexError), match="offsets have to begin with 0"):
+    with pytest.raises(RuntimeError, match="offsets have to begin with 0"):
         F.embedding_bag(clnn.tensor([1, 0]), clnn.ones(2, 3), clnn.tensor([0, 5])).tolist()
 
 

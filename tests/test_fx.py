@@ -179,3 +179,8 @@ def test_models_for_inference():
 def test_documentation(name):
     failed, tried = doctest.testmod(importlib.import_module(name), extraglobs={"clnn": clnn})
     assert not failed and tried
+
+
+def test_unfold_has_its_public_name():
+    graph = fx.symbolic_trace(lambda x: nn.functional.unfold(x, 2)).graph
+    assert [n.name for n in graph.nodes][1] == "unfold" and "nn.functional.unfold(x" in graph.python_code("self").src

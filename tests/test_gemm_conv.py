@@ -387,3 +387,15 @@ def test_one_window_that_covers_the_input(size):
         results.append([t.detach().numpy() for t in out] + [t.grad.numpy() for t in leaves])
     for got, want in zip(*results):
         np.testing.assert_allclose(got, want, 1e-4, 1e-5)
+
+
+def test_add_products_of_16_bits_round_once():
+    r = np.random.default_rng(8)
+    for T in (clnn.bfloat16, clnn.float16):
+        a, b, c = (clnn.tensor(r.standard_normal(s).astype(np.float32)).to(T).requires_grad_() for s in ((2, 12, 40), (2, 40, 9), (2, 12, 9)))
+        exact = (0.75 * c.double() - 2.5 * (a.double() @ b.double())) if default_device().has_fp64 else 0.75 * c.float() - 2.5 * (a.float() @ b.float())
+        for got, want in ((clnn.baddbmm(c, a, b, beta=0.75, alpha=-2.5), exact), (clnn.addmm(c[0], a[0], b[0], beta=0.75, alpha=-2.5), exact[0])):
+            assert got.dtype is T and (got != want.to(T)).sum().item() <= 1          # a tie of halves, at most
+            grads = [clnn.autograd.grad(y.square().sum(), (a, b, c), retain_graph=True) for y in (got.float(), want)]
+            for x, y in zip(*grads):
+                np.testing.assert_allclose(x.float().numpy(), y.float().numpy(), rtol=0.03, atol=3)     # of some hundreds

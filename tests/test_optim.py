@@ -156,7 +156,8 @@ def test_muon(options):
             ((p - 1) ** 2).sum().backward()
             opt.step()
         results.append(p)
-    assert_same(*results, rtol=0.03, atol=0.03)  # PyTorch iterates in bfloat16
+        assert opt.state_dict()["state"][0] is opt.state[p]         # not a copy: there is no counter to turn into a tensor
+    assert_same(*results, rtol=0.002, atol=0.002)       # both iterate in bfloat16
     with pytest.raises(ValueError, match="2D"):
         clnn.optim.Muon([clnn.nn.Parameter(clnn.ones(3))])
 

@@ -59,6 +59,7 @@ for _name in _TABLE:
 for _name, _entry in _RENAMED.items():
     if _entry in REGISTRY:
         globals()[_name] = REGISTRY[_entry].fn
+        globals()[_name].__name__ = _name                          # what graphs call it
 globals().update(_IN_PLACE)
 
 

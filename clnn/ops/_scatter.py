@@ -26,7 +26,7 @@ force = None                # tests set "gpu" or "cpu" to run the other family's
 
 
 # As in PyTorch, whose other operators raise IndexError.
-_RUNTIME_ERRORS = {"gather": None, "scatter": None, "index_add": None, "masked_scatter": "Number of elements of source < number of ones in mask"}
+_RUNTIME_ERRORS = {"gather": None, "scatter": None, "index_add": None, "embedding_bag": None, "masked_scatter": "Number of elements of source < number of ones in mask"}
 
 
 def code(device, op, dim, size, text=None):

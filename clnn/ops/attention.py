@@ -196,21 +196,34 @@ def _backward_rows(s, scores, dp, lse, delta, mask, causal, scale, drop, first, 
         scores, dp, lse, delta, total, n, s.acc.number(scale), rows, first, s.length, s.heads, *extra)
 
 
-def _check(query, key, value, attn_mask, is_causal, groups):
+def _check(query, key, value, attn_mask, dropout_p, is_causal):
     if query.dtype is not key.dtype or query.dtype is not value.dtype:
         raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got query.dtype: {spoken(query.dtype)} key.dtype: {spoken(key.dtype)} and "
                            f"value.dtype: {spoken(value.dtype)} instead.")
-    for name, t in (("query", query), ("key", key), ("value", value)):
-        if t.ndim < 2:
-            raise RuntimeError(f"scaled_dot_product_attention: {name} needs at least 2 dimensions, got {name}.shape={tuple(t.shape)}")
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        raise RuntimeError(f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {query.ndim} key.dim: {key.ndim} and "
+                           f"value.dim: {value.ndim} instead.")
     if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
         raise RuntimeError(f"scaled_dot_product_attention: sizes differ; got query.shape={tuple(query.shape)}, key.shape={tuple(key.shape)}, "
                            f"value.shape={tuple(value.shape)}")
+    if not 0 <= dropout_p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
     if attn_mask is not None and is_causal:
         raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if attn_mask is not None and attn_mask.dtype is not dt.bool_ and attn_mask.dtype is not query.dtype:
         raise RuntimeError(f"Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {spoken(attn_mask.dtype)} and  "
                            f"query.dtype: {spoken(query.dtype)} instead.")
+
+
+def _shared_heads(query, key, value):
+    """Keys, values, and how many heads of queries share one of theirs; where keys and values have different numbers of heads, both are repeated."""
+    heads = query.shape[-3]
+    if any(not t.shape[-3] or heads % t.shape[-3] for t in (key, value)):
+        raise RuntimeError("Number of heads in key and value must divide the number of heads in query (scaled_dot_product_attention: "
+                           f"query.shape={tuple(query.shape)}, key.shape={tuple(key.shape)}, value.shape={tuple(value.shape)})")
+    if key.shape[-3] != value.shape[-3]:
+        key, value = (t.repeat_interleave(heads // t.shape[-3], -3) for t in (key, value))
+    return key, value, heads // key.shape[-3]
 
 
 @composite("scaled_dot_product_attention", repeat=True, method=False, torch="nn.functional.scaled_dot_product_attention")
@@ -229,12 +242,16 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     Raises:
         RuntimeError: sizes or dtypes do not fit.
     """
-    groups = query.shape[-3] // key.shape[-3] if enable_gqa and query.ndim > 2 else 1
-    _check(query, key, value, attn_mask, is_causal, groups)
+    _check(query, key, value, attn_mask, dropout_p, is_causal)
+    key, value, groups = _shared_heads(query, key, value) if enable_gqa and min(query.ndim, key.ndim, value.ndim) > 2 else (key, value, 1)
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
     lead = tuple(query.shape[:-2])
     if groups == 1:
-        lead = broadcast_shapes(lead, tuple(key.shape[:-2]), tuple(value.shape[:-2]))
+        try:
+            lead = broadcast_shapes(lead, tuple(key.shape[:-2]), tuple(value.shape[:-2]))
+        except ValueError as exc:
+            raise RuntimeError(f"{exc} (scaled_dot_product_attention: query.shape={tuple(query.shape)}, key.shape={tuple(key.shape)}, "
+                               f"value.shape={tuple(value.shape)})") from None
         key, value = (t if tuple(t.shape[:-2]) == lead else t.expand(*lead, *t.shape[-2:]) for t in (key, value))
         query = query if tuple(query.shape[:-2]) == lead else query.expand(*lead, *query.shape[-2:])
     heads = lead[-1] if lead else 1

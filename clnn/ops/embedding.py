@@ -130,7 +130,7 @@ def _check_bags(input, weight, offsets, by_frequency, mode, sparse, per_sample_w
         raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got "
                            f"{weight.type()} instead (while checking arguments for embedding_bag)")
     if mode not in ("sum", "mean", "max"):
-        raise ValueError(f"mode has to be one of sum, mean or max; got {mode!r}")
+        raise ValueError(f"mode has to be one of sum, mean or max (embedding_bag: got {mode!r})")
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
     if mode == "max" and by_frequency:
@@ -140,13 +140,16 @@ def _check_bags(input, weight, offsets, by_frequency, mode, sparse, per_sample_w
             raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
                                       f"mode='{mode}'). Please open a feature request on GitHub.")
         if per_sample_weights.shape != input.shape:
-            raise ValueError(f"embedding_bag: If per_sample_weights ({tuple(per_sample_weights.shape)}) is not None, then it must have the same shape "
-                             f"as the input ({tuple(input.shape)})")
+            raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same shape "
+                             f"as the input ({input.shape})")
     if input.ndim == 2 and offsets is not None:
         raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. However, found "
                          f"offsets of type {type(offsets)}")
     if input.ndim == 1 and offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
+    if offsets is not None and offsets.dtype not in (dt.int32, dt.int64):
+        raise RuntimeError("Expected tensor for argument #1 'offsets' to have one of the following scalar types: Long, Int; but got "
+                           f"{offsets.type()} instead (while checking arguments for embedding_bag)")
     if input.ndim == 1 and offsets.ndim != 1:
         raise ValueError("offsets has to be a 1D Tensor")
     if include_last and offsets is not None and not offsets._numel:

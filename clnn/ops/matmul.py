@@ -174,6 +174,16 @@ def _mv(input, vec):
 _mv.op.grad_name = "MvBackward0"
 
 
+def _in_float(input, mat2):
+    return product(input.float(), mat2.float())
+
+
+@kernel("_wide_product", method=False, repeat=True, decompose=_in_float,
+        vjp=dict(input=lambda g, mat2: matmul(g.to(mat2.dtype), mat2.mT), mat2=lambda g, input: matmul(input.mT, g.to(input.dtype))))
+def _wide_product(input, mat2):
+    return product(input, mat2, out_dtype=dt.float32)
+
+
 @composite("bmm", repeat=True, complex=True, numpy=np.matmul, samples=_mats([((2, 3, 4), (2, 4, 5))]))
 def bmm(input, mat2):
     """Products of two stacks of matrices: ``(B, M, K) @ (B, K, N) -> (B, M, N)``."""
@@ -283,6 +293,13 @@ def mv(input, vec):
     return matmul(input, vec)
 
 
+def _once_rounded(input, a, b, beta, alpha):
+    """The add-product of 16-bit floats, rounded once as in PyTorch; None where :func:`_combine` gives that, or an error, anyway."""
+    if input.dtype is not a.dtype or a.dtype is not b.dtype or not a.dtype.round_trip or state.autocast is not None or a.shape[-1] != b.shape[-2] or beta == 0:
+        return None
+    return _combine(input.float(), _wide_product(a, b), beta, alpha).to(a.dtype)
+
+
 def _combine(input, prod, beta, alpha, error=False):
     if alpha != 1:
         prod = lasting(prod * whole_factor("alpha", alpha, input, prod, error=error))
@@ -297,7 +314,8 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     if mat1.ndim == 2 and mat2.ndim == 2 and beta == 1 and alpha == 1 and input.ndim == 1 and input.shape[0] == mat2.shape[1] \
             and mat1.shape[1] == mat2.shape[0] and input.dtype is mat1.dtype is mat2.dtype:
         return _linear2d(mat1, mat2.t(), input)
-    return _combine(input, mm(mat1, mat2), beta, alpha)
+    once = _once_rounded(input, mat1, mat2, beta, alpha) if mat1.ndim == 2 and mat2.ndim == 2 else None
+    return _combine(input, mm(mat1, mat2), beta, alpha) if once is None else once
 
 
 @composite("addmv", repeat="ready small", complex=True, inplace=True, old="beta alpha")
@@ -309,7 +327,8 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
 @composite("baddbmm", repeat="ready small", complex=True, inplace=True, old="beta alpha")
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * batch1 @ batch2`` for stacks of matrices."""
-    return _combine(input, bmm(batch1, batch2), beta, alpha)
+    once = _once_rounded(input, batch1, batch2, beta, alpha) if batch1.ndim == 3 == batch2.ndim and batch1.shape[0] == batch2.shape[0] else None
+    return _combine(input, bmm(batch1, batch2), beta, alpha) if once is None else once
 
 
 @composite("addbmm", repeat="ready small", complex=True, inplace=True, old="beta alpha")

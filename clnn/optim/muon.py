@@ -2,6 +2,7 @@
 
 import math
 
+from clnn.ops.matmul import addmm
 from clnn.optim._rule import PerParameterOptimizer, check_option, check_size, number, zeros_like
 
 
@@ -14,7 +15,7 @@ class Muon(PerParameterOptimizer):
     Args:
         params: matrices only; use another optimizer for biases, embeddings and the output layer.
         lr: learning rate. weight_decay: decoupled weight decay. momentum: :math:`\mu`. nesterov: look ahead along the momentum.
-        ns_coefficients, ns_steps, eps: polynomial, number and stabiliser of the Newton-Schulz iterations, which run in float32.
+        ns_coefficients, ns_steps, eps: polynomial, number and stabiliser of the Newton-Schulz iterations, which run in bfloat16.
         adjust_lr_fn: None or "original" scales the step by :math:`\sqrt{\max(1, rows/columns)}`; "match_rms_adamw" by
             :math:`0.2\sqrt{\max(rows, columns)}`.
 
@@ -51,22 +52,25 @@ class Muon(PerParameterOptimizer):
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = zeros_like(g)
         buf = state["momentum_buffer"]
-        buf.add_((g - buf) * (1 - mu))
-        update = orthogonalise(g + (buf - g) * mu if group["nesterov"] else buf, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        buf.lerp_(g, 1 - mu)
+        update = orthogonalise(g.lerp(buf, mu) if group["nesterov"] else buf, group["ns_coefficients"], group["ns_steps"], group["eps"])
         rows, columns = p.shape
         scale = 0.2 * math.sqrt(max(rows, columns)) if group["adjust_lr_fn"] == "match_rms_adamw" else math.sqrt(max(1, rows / columns))
         p.copy_(p * (1 - lr * group["weight_decay"]) - update.to(p.dtype) * (lr * scale))
 
 
 def orthogonalise(matrix, coefficients, steps, eps):
-    """Push the singular values of `matrix` towards 1 by Newton-Schulz iterations x <- (a + b x x^T + c (x x^T)^2) x."""
+    """Push the singular values of `matrix` towards 1 by Newton-Schulz iterations x <- (a + b x x^T + c (x x^T)^2) x.
+
+    Every intermediate is a bfloat16, as in PyTorch: its digits decide the steps that programs see.
+    """
     a, b, c = coefficients
-    x = matrix.float()
+    x = matrix.bfloat16()
     tall = x.shape[0] > x.shape[1]
     if tall:
         x = x.t()  # the smaller Gram matrix
-    x = x / (x * x).sum().sqrt().clamp(min=eps)
+    x = x / x.norm().clamp(min=eps)
     for _ in range(steps):
         gram = x @ x.t()
-        x = x * a + (gram * b + (gram @ gram) * c) @ x
+        x = addmm(x, addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.t() if tall else x

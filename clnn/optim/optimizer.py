@@ -381,12 +381,13 @@ def _split_names(params):
 
 
 def _export(value):
-    """Turn host counters into the 0-d float32 tensors of a checkpoint; containers are copied only where needed."""
+    """Turn host counters into the 0-d float32 tensors of a checkpoint. A dict without any is the optimizer's own, as all are in PyTorch."""
     if isinstance(value, StepCount):
         from clnn import float32, tensor
         return tensor(float(value), dtype=float32)
     if isinstance(value, dict):
-        return {k: _export(v) for k, v in value.items()}
+        shown = {k: _export(v) for k, v in value.items()}
+        return shown if any(shown[k] is not v for k, v in value.items()) else value
     return value
 
 

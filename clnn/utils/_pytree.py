@@ -5,6 +5,8 @@ import dataclasses
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any, NamedTuple
 
+from ..core.shape import Size
+
 _LEAF = object()
 
 
@@ -105,6 +107,7 @@ _registered = {             # class -> (how it is taken apart, how it is put tog
     defaultdict: (lambda d: (list(d.values()), [d.default_factory, list(d)]), lambda parts, how: defaultdict(how[0], zip(how[1], parts)),
                   _dict_flatten_with_keys),
     deque: (lambda d: (list(d), d.maxlen), deque, _list_flatten_with_keys),
+    Size: (_list_flatten, lambda parts, _: tuple(parts), _list_flatten_with_keys),
 }
 
 
@@ -131,8 +134,7 @@ def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=
     if cls in _registered or cls in (dict, OrderedDict, list, tuple):
         raise ValueError(f"{cls} is already registered as pytree node.")
     _registered[cls] = flatten_fn, unflatten_fn, flatten_with_keys_fn
-
-
+    name_class(cls, serialized_type_name, to_dumpable_context, from_dumpable_context)
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
 
 
@@ -455,3 +457,6 @@ def broadcast_prefix(prefix, spec):
             return None
         out += got
     return out
+
+
+from ._treespecs import _register_namedtuple, name_class, treespec_dumps, treespec_loads  # noqa: E402,F401  (needs the classes above)
