@@ -26,12 +26,20 @@ def test_device_bits_are_the_host_bits():
     u = clnn.rand(10007).numpy()
     assert (u == (draws(123, 10007) >> 8) * np.float32(2.0 ** -24)).all()
     clnn.manual_seed(5)
-    z = clnn.randn(1000, dtype=clnn.float64).numpy() if clnn.devices()[0].physical.has_fp64 else None
+    z = clnn.randn(1000, dtype=clnn.float64).numpy() if clnn.get_default_device().physical.has_fp64 else None
     if z is not None:
         w = rng.philox(5, 0, 500).view(np.uint64)
         radius = np.sqrt(-2 * np.log(((w[:, 0] >> np.uint64(11)).astype(float) + 0.5) * 2.0 ** -53))
         angle = w[:, 1].astype(float) * (2 * np.pi / 2 ** 64)
         assert np.allclose(z, np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1), atol=1e-9)
+
+
+def test_doubles_are_refused_in_words_where_there_are_none(device):
+    if device.has_fp64:
+        pytest.skip("this device has fp64")
+    for draw in (clnn.rand, clnn.randn):
+        with pytest.raises(TypeError, match="float64 is not supported"):
+            draw(3, dtype=clnn.float64)
 
 
 def test_normal_bits_are_the_same_everywhere():

@@ -21,7 +21,7 @@ from ..core import rng
 from ..core.shape import Size
 from ..graph.node import Expr
 from ..graph.op import REGISTRY
-from .creation import _alike, _done, _float_default, _like, _like_another, as_size, factory
+from .creation import _alike, _done, _empty, _float_default, _like, _like_another, as_size, factory
 
 _STREAM = ("seed", "first")
 
@@ -63,6 +63,8 @@ def _sample(expr, args, shape, row, device, generator, compute=None, wide=None) 
 
 
 def _sampled(expr, args, shape, row, device, generator, compute, wide):
+    if row.needs_fp64 and not device.has_fp64:
+        return _empty(shape, row, device)                            # raises with the reason
     numel = shape.numel()
     compute = compute or row
     wide = compute.acc == "double" if wide is None else wide
@@ -73,8 +75,6 @@ def _sampled(expr, args, shape, row, device, generator, compute, wide):
 def _float_only(name, row):
     if not row.is_floating_point:
         raise NotImplementedError(f'"{name}" not implemented for \'{type_name(row)}\'; expected a float dtype')
-    if row.needs_fp64:
-        return row
     return row
 
 

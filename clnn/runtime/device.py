@@ -47,9 +47,10 @@ class Device:
             setattr(self, key, value)
         self.registers = drivers.vector_registers(record.cl_device) if self.is_cpu else 0
         if self.flavour == "rusticl":
-            self.max_work_group = min(self.max_work_group, 32)   # llvmpipe says 1024 but its kernels take no more
+            self.max_work_group = min(self.max_work_group, 64)
         # Kernels whose work-items walk runs of elements by themselves: PoCL vectorises such loops, and they need no work-groups.
-        self.loops = self.flavour == "pocl" or self.max_work_group < 64
+        # Never llvmpipe: it leaves all loops of a work-item, silently, once they made 65535 steps together.
+        self.loops = self.flavour == "pocl" or (self.max_work_group < 64 and self.flavour != "rusticl")
         # The driver makes masked stores of guarded work-items, which take twice the time of plain ones where masks are no registers.
         self.vectors = self.flavour == "intel-cpu" and not self.wide
         self.default_local = min(64 if self.flavour == "pocl" else 256, self.max_work_group)
