@@ -3,6 +3,7 @@ import os
 import shutil
 import tempfile
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -35,11 +36,20 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    marks = {item: item.get_closest_marker("share") for item in items}
-    left = [item for item, mark in marks.items() if mark is not None and not takes(item.nodeid, *mark.args, both=True)]
+    """Leave to another driver what ``share`` says, but not of tests that somebody names."""
+    if config.option.keyword or any("::" in arg for arg in config.args):
+        return
+    left, seen = set(), Counter()
+    for item in items:
+        mark = item.get_closest_marker("share")
+        if mark is not None:
+            name = item.nodeid.partition("[")[0]
+            if not takes(seen[name], *mark.args, both=True):
+                left.add(item)
+            seen[name] += 1
     if left:
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in set(left)]
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = [item for item in items if item not in left]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -467,6 +467,7 @@ def saved_tensors_hooks(T):
     return len(kept), x.grad
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("fn", SCENARIOS, ids=lambda f: f.__name__)
 def test_scenario(fn):
     with warnings.catch_warnings():

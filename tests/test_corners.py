@@ -373,6 +373,7 @@ def test_unknown_backends_of_groups():
     assert not clnn.distributed.is_initialized()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
 def test_functions_of_two_operands_take_one_that_is_the_same_along_rows(dtype):
     """A driver's compiler may die of its own built-ins there (Intel's does of fmax, fmin, hypot, copysign and nextafter)."""

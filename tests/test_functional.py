@@ -133,6 +133,7 @@ def test_softmax_keeps_nan_in_its_row():
     assert np.isnan(got[1]).all() and np.allclose(got[[0, 2]], 1 / 40)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("shape", [(6, 5), (4, 300), (3, 5, 4, 3), (7,)])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("weighted, smoothing, ignore", [(False, 0.0, -100), (True, 0.1, 2), (False, 0.2, 2), (True, 0.0, -100)])
@@ -287,6 +288,7 @@ def test_overlapping_max_pool_adds_gradients():
     close(a.grad, b.grad, 0)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kernel, stride, padding, ceil", [(3, 2, 1, True), (2, 2, 0, False), (3, 1, 1, False), ((3, 5), (2, 4), (0, 2), False),
                                                            ((2, 8), (2, 7), 1, True), ((1, 2), (1, 3), 0, True)])
 def test_pooling_of_wide_rows(kernel, stride, padding, ceil):

@@ -93,6 +93,7 @@ def test_layouts(dev, size):
         product(dev, dt.float32, *size, ta, tb)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("options", [dict(batch=3), dict(batch=(2, 3)), dict(bias="n"), dict(bias="m"), dict(bias="n", epilogue="relu"),
                                      dict(epilogue="exp(v)", alpha=0.1), dict(alpha=0.5, beta=2.0)], ids=str)
 def test_options(dev, options):
@@ -139,6 +140,7 @@ def test_a_vector_does_not_spread_infinities(dev):
     np.testing.assert_array_equal(get(dev, buf, (40,), dt.float32), np.full(40, np.inf, "f"))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("T", [dt.float64, dt.float16, dt.bfloat16, dt.int32, dt.int64, dt.int8, dt.uint8], ids=str)
 def test_dtypes(dev, T):
     if T.needs_fp64 and not dev.has_fp64:
@@ -321,6 +323,7 @@ def test_depthwise(dev, case):
     convolve(dev, dt.float32, *DEPTHWISE[case], bias=True, epilogue="relu" if case == "bands" else "")
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("T", [dt.float64, dt.float16, dt.bfloat16], ids=str)
 def test_conv_dtypes(dev, T):
     if T.needs_fp64 and not dev.has_fp64:

@@ -264,6 +264,7 @@ def test_product_gradient_with_zeros():
     compare(lambda L, x, s: x.scatter_reduce(1, L.tensor(ints(3, 2, 5)), s, "prod"), x, s)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8", "uint8", "int16", "int32", "int64", "bool"])
 def test_dtypes(dtype, later):
     x, y = (getattr(L, "tensor")(ints(5, 6, 4)).to(getattr(L, dtype)) for L in (clnn, torch))

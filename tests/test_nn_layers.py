@@ -183,6 +183,7 @@ def run(lib, layer, values, inputs_need_grad):
     return [to_numpy(o) for o in outputs], [None if g is None else to_numpy(g) for g in grads]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("expr, inputs, eval_mode, atol", CASES)
 def test_layer_equals_torch(expr, inputs, eval_mode, atol):
     ours, theirs = build(expr)

@@ -17,8 +17,9 @@ from clnn.testing import cases, checks, domains
 from clnn.testing.batching import BY_VALUE
 
 OPERATORS = cases.operators()
+NUMBER = {op: number for number, op in enumerate(OPERATORS)}
 # What these look at knows nothing of the driver; Intel's runtime takes the gradients of all operators.
-SHARE = dict(gradient=3, double_gradient=3, layouts=3, fusion=3, complex_numbers=3, scalars_and_empty=3, forms=4, repeats=4, batched=4)
+SHARE = dict(gradient=3, double_gradient=4, layouts=4, fusion=4, complex_numbers=4, scalars_and_empty=4, forms=5, repeats=5, batched=5)
 pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 
@@ -34,7 +35,7 @@ def applies(op, name):
         return not op.name.startswith("_")
     if name == "batched" and (op.name.startswith("_") or op.name in BY_VALUE | domains.RANDOM):
         return False
-    if not takes(op.name, SHARE.get(name, 1), both=name == "gradient"):
+    if not takes(NUMBER[op], SHARE.get(name, 1), both=name == "gradient"):
         return False
     if name in ("gradient", "double_gradient", "repeats"):
         if op.name == "_tetragamma":            # the last derivative there is: its gradient is refused by name
@@ -163,3 +164,16 @@ def test_make_tensor():
     assert t.shape == (4, 5) and not t.is_contiguous() and t.requires_grad and 0 <= t.min().item() and t.max().item() < 1
     assert bool((make(100, dtype=clnn.int8, low=-1, high=2, exclude_zero=True) != 0).all())
     assert make(3, dtype=clnn.bool).dtype is clnn.bool and make(dtype=clnn.float64 if cases.usable_rows()[-1] is clnn.float64 else clnn.float32).shape == ()
+
+
+def test_two_drivers_share_all_cases(monkeypatch):
+    import types
+
+    def taken(flavour, **how):
+        monkeypatch.setattr(cases, "resolve", lambda _: types.SimpleNamespace(flavour=flavour))
+        return {n for n in range(12) if takes(n, 4, **how)}
+    monkeypatch.delenv("CLNN_TESTS", raising=False)
+    pocl, intel, everything = taken("pocl"), taken("intel-cpu"), set(range(12))
+    assert pocl == {0, 4, 8} and intel == everything - pocl and taken("intel-cpu", both=True) == taken("nvidia") == everything
+    monkeypatch.setenv("CLNN_TESTS", "all")
+    assert taken("pocl") == taken("intel-cpu") == everything

@@ -81,6 +81,7 @@ def to_clnn(x):
     return [to_clnn(v) for v in x] if isinstance(x, list) else x
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
 def test_updates_and_state_equal_torch(name, options):
     pairs = []

@@ -27,6 +27,7 @@ def same(fn, words=True):
     assert got[:1 + words] == want[:1 + words] and (len(got) < 3 or got[2] == pytest.approx(want[2], abs=1e-3, nan_ok=True)), (got, want)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.filterwarnings("ignore:Using a target size", "ignore:reduction. 'mean'")
 def test_losses_of_two_dtypes(loss):

@@ -81,6 +81,7 @@ def _rows_of_a_jacobian(m, a):
     return m.autograd.grad(y, a, m.eye(4), retain_graph=True, is_grads_batched=True), m.vmap(lambda v: m.autograd.grad(y, a, v, retain_graph=True)[0])(m.eye(4))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_torch(name):
     torch = pytest.importorskip("torch")
