@@ -329,6 +329,14 @@ def test_missing_template_and_parameter(dev, tmp_path, monkeypatch):
         dev.kernel("t", T=dt.float32)
 
 
+def test_doubles_are_refused_in_words_where_there_are_none(dev, monkeypatch):
+    monkeypatch.setattr(dev, "has_fp64", False)
+    for make in (lambda: templates.preamble(dev, True), lambda: templates.render("softmax/forward", dict(T=dt.float64), dev)):
+        with pytest.raises(TypeError, match="float64 is not supported by .*; use float32"):
+            make()
+    assert "double" not in templates.preamble(dev, False, "clnn_log")
+
+
 def test_template_kernels_are_cached_by_parameters(dev, tmp_path, monkeypatch):
     (tmp_path / "t.cl.mako").write_text('<%inherit file="/base.cl.mako"/>\n'
                                         "__kernel void first(OUT(${T.c}, y)) { PTR_OUT(${T.c}, y); ${T.store}(y, 0, ${T.one}); }\n"

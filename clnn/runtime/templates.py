@@ -48,6 +48,12 @@ def needs_fp64(params: dict) -> bool:
     return any(getattr(v, "needs_fp64", False) or getattr(v, "acc", None) in ("double", "double2") for v in params.values())
 
 
+def check_doubles(device, needed: bool) -> None:
+    """Refuse kernels that compute in double on a device that has none, before a compiler does so in its own words."""
+    if needed and not getattr(device, "has_fp64", True):
+        raise TypeError(f"float64 is not supported by {device.name}; use float32, or a device with fp64")
+
+
 def check_complex(path: str, params: dict) -> None:
     """Refuse complex dtype rows for templates that do not say in their header, as a condition on their parameters, that they take them."""
     row = next((v for v in params.values() if getattr(v, "is_complex", False)), None)
@@ -70,10 +76,12 @@ def render(path: str, params: dict, device=None) -> str:
 
     Raises:
         NotImplementedError: a complex dtype for a template that takes none.
+        TypeError: doubles for a device that has none.
         KernelBuildError: no such template, an undefined parameter, or a fault while rendering; shows the template's lines.
     """
     check_complex(path, params)
     check_unsigned(path, params)
+    check_doubles(device, params.get("USE_FP64", needs_fp64(params)))
     spelled = _spelled(params)
     if spelled is None:
         return _render(path, params, device)
@@ -143,10 +151,11 @@ def preamble(device=None, use_fp64: bool = False, features=None) -> str:
     """The text of the base template, for generated kernels.
 
     Args:
-        device: the device it is for (kept for symmetry; differences are macros of its build options).
+        device: the device it is for; without doubles it takes no ``use_fp64`` (TypeError). Other differences are macros of its build options.
         use_fp64: also the functions for ``double``.
         features: the generated source, or names of functions: only these and what they need are kept. None keeps all.
     """
+    check_doubles(device, use_fp64)
     text = _base(bool(use_fp64))
     if features is None:
         return _BLOCK.sub("", text)
