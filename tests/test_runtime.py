@@ -1,5 +1,4 @@
 """The runtime floor: devices, memory, launches, programs, templates, the error word, forks. Runs on every CPU driver present."""
-import math
 import os
 import re
 import struct
@@ -11,6 +10,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from bare import DEVICES, kernel, upload
 
 from clnn.core import dtype as dt
 from clnn.core.errors import DeviceError, KernelBuildError, LaunchError, OutOfMemoryError
@@ -21,35 +21,11 @@ from clnn.runtime.launch import launch
 ROOT = Path(__file__).resolve().parent.parent
 if not list_devices():
     pytest.skip("no OpenCL device", allow_module_level=True)
-DEVICES = [default_device()] if os.environ.get("CLNN_DEVICE") else list_devices()[:4]
 
 
 @pytest.fixture(params=DEVICES, ids=lambda d: d.flavour)
 def dev(request):
     return request.param
-
-
-def upload(dev, array):
-    buf = dev.alloc(array.nbytes)
-    dev.write(buf, array)
-    return buf
-
-
-def kernel(dev, body, name="k", params="IN(float,x), OUT(float,y), const long n", fp64=False):
-    pointers = "PTR_IN(float,x); PTR_OUT(float,y);" if params.startswith("IN(float,x), OUT(float,y)") else ""
-    source = templates.preamble(dev, fp64, body + params) + f"__kernel void {name}({params}) {{ {pointers} long i = get_global_id(0); {body} }}"
-    return dev.kernel_from_source(source, name)
-
-
-def elementwise(dev, expression, x, in_type="float", out_type="float", out=np.float32, body=None, n=None):
-    """y[i] = expression over x[i] through storage types; returns the array."""
-    n = len(x) if n is None else n
-    params = f"IN({in_type},x), OUT({out_type},y), const long n"
-    text = f"PTR_IN({in_type},x); PTR_OUT({out_type},y); if (i < n) {{ {body or 'y[i] = ' + expression + ';'} }}"
-    source = templates.preamble(dev, False, text) + f"__kernel void k({params}) {{ long i = get_global_id(0); {text} }}"
-    y = dev.alloc(n * np.dtype(out).itemsize)
-    launch(dev, dev.kernel_from_source(source, "k"), (n,), None, upload(dev, x), 0, y, 0, n)
-    return dev.read(y, n * np.dtype(out).itemsize).view(out)
 
 
 def python(code, **env):
@@ -491,114 +467,3 @@ def test_a_forked_child_gets_an_error_and_does_not_hang():
             "sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
     done = python(code)
     assert done.returncode == 0, (done.returncode, done.stderr)
-
-
-# ---- storage and math ------------------------------------------------------------------------------------------------------
-
-def same(a, b):
-    return np.array_equal(a, b, equal_nan=True)
-
-
-def test_half_and_bfloat16_loads_are_exact(dev):
-    bits = np.arange(65536).astype(np.uint16)
-    assert same(elementwise(dev, "load_float16(x, i)", bits, "ushort"), bits.view(np.float16).astype(np.float32))
-    assert same(elementwise(dev, "load_bfloat16(x, i)", bits, "ushort"), bits.view(ml_dtypes.bfloat16).astype(np.float32))
-
-
-def some_floats():
-    rng = np.random.default_rng(1)
-    halves = np.arange(65536).astype(np.uint16).view(np.float16).astype(np.float32)
-    ties = (halves[:-1] + halves[1:]) / 2
-    edge = np.array([65504, 65519.9, 65520, 65536, 1e6, 2 ** -24, 2 ** -25, 2 ** -25 * 1.01, 6e-8, np.inf, -np.inf, np.nan, 0.0, -0.0,
-                     3.39e38, 3.4e38, 1.18e-38, 1e-40, 1e-45], np.float32)
-    wild = rng.integers(0, 2 ** 32, 50000, dtype=np.uint32).view(np.float32)
-    return np.concatenate([halves, ties, np.nextafter(ties, np.float32(np.inf)), edge, -edge, wild])
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("row", [dt.float16, dt.bfloat16], ids=str)
-def test_16_bit_stores_round_to_nearest_even(dev, row):
-    x = some_floats()
-    want = x.astype(row.np)
-    got = elementwise(dev, "", x, out_type="ushort", out=np.uint16, body=f"{row.store}(y, i, x[i]);")
-    assert same(got.view(row.np).astype(np.float32), want.astype(np.float32))
-    numbers = ~np.isnan(x)
-    assert np.array_equal(got[numbers], want.view(np.uint16)[numbers])  # signed zeros, too
-    assert same(elementwise(dev, f"{row.round_trip}(x[i])", x), want.astype(np.float32))
-
-
-def test_bool_storage_is_0_or_1(dev):
-    x = np.array([0, 1, 2, 255, 0], np.uint8)
-    assert elementwise(dev, "load_bool(x, i)", x, "uchar", "int", np.int32).tolist() == [0, 1, 1, 1, 0]
-    f = np.array([0.0, -0.0, 0.5, np.nan, -3], np.float32)
-    assert elementwise(dev, "", f, out_type="uchar", out=np.uint8, body="store_bool(y, i, x[i]);").tolist() == [0, 0, 1, 1, 1]
-
-
-ULP = {"exp": (np.exp, 2), "expm1": (np.expm1, 3), "log": (np.log, 3), "log1p": (np.log1p, 3), "log2": (np.log2, 3), "log10": (np.log10, 3),
-       "tanh": (np.tanh, 5), "sin": (np.sin, 4), "cos": (np.cos, 4), "erf": (np.vectorize(math.erf), 16), "exp2": (np.exp2, 3),
-       "erfc": (np.vectorize(math.erfc), 16), "asin": (np.arcsin, 4), "acos": (np.arccos, 4), "atan": (np.arctan, 5), "asinh": (np.arcsinh, 4),
-       "acosh": (np.arccosh, 4), "atanh": (np.arctanh, 5), "sinh": (np.sinh, 4), "cosh": (np.cosh, 4), "tan": (np.tan, 5)}
-ULP2 = {"atan2": (np.arctan2, 6), "hypot": (np.hypot, 4)}
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("wide", [False, True], ids=["float", "float16"])
-@pytest.mark.parametrize("name", ULP)
-def test_math_ulp(dev, name, wide):
-    if dev.flavour == "rusticl" and name == "exp":
-        pytest.skip("llvmpipe's own exp is less accurate than OpenCL demands")
-    rng = np.random.default_rng(2)
-    special = [0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-10, 1, -1, 88.7, 89, -104, -150, 3.4e38, -3.4e38, 1e10]
-    x = np.concatenate([special, rng.standard_normal(4000) * 3, rng.standard_normal(2000) * 1e-3, 1 + rng.standard_normal(2000) * 1e-3,
-                        rng.integers(0, 2 ** 32, 8367, dtype=np.uint32).view(np.float32)]).astype(np.float32)
-    x = x[:len(x) // 16 * 16]
-    if wide:
-        got = elementwise(dev, "", x, body=f"if (i < n / 16) vstore16(clnn_{name}(vload16(i, x)), i, y);")
-    else:
-        got = elementwise(dev, f"clnn_{name}(x[i])", x)
-    exact = ULP[name][0](x.astype(np.float64))
-    want = exact.astype(np.float32)
-    assert np.array_equal(np.isnan(got), np.isnan(want)) and np.array_equal(got[np.isinf(want)], want[np.isinf(want)])
-    fine = np.isfinite(want)
-    ulp = np.abs(got[fine] - exact[fine]) / np.spacing(np.abs(want[fine])).astype(np.float64)
-    assert ulp.max() <= ULP[name][1], (x[fine][ulp.argmax()], ulp.max())
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ULP2)
-def test_math_of_two_ulp(dev, name):
-    rng = np.random.default_rng(4)
-    special = np.array([0, -0.0, 1, -1, 0.5, np.inf, -np.inf, np.nan, 1e-45, 3e38, -3e38, 1e-30, 1e30], np.float32)
-    a, b = (g.ravel() for g in np.meshgrid(special, special))
-    x = np.concatenate([a, rng.standard_normal(5000) * 3, np.exp(rng.standard_normal(3000) * 20)]).astype(np.float32)
-    y = np.concatenate([b, rng.standard_normal(5000) * 3, -np.exp(rng.standard_normal(3000) * 20)]).astype(np.float32)
-    k = kernel(dev, f"PTR_IN(float,a); PTR_IN(float,b); PTR_OUT(float,y); if (i < n) y[i] = clnn_{name}(a[i], b[i]);",
-               params="IN(float,a), IN(float,b), OUT(float,y), const long n")
-    out = dev.alloc(x.nbytes)
-    launch(dev, k, (len(x),), None, upload(dev, x), 0, upload(dev, y), 0, out, 0, len(x))
-    got = dev.read(out, x.nbytes).view(np.float32)
-    exact = ULP2[name][0](x.astype(np.float64), y.astype(np.float64))
-    want = exact.astype(np.float32)
-    assert np.array_equal(np.isnan(got), np.isnan(want)) and np.array_equal(got[np.isinf(want)], want[np.isinf(want)])
-    fine = np.isfinite(want)
-    ulp = np.abs(got[fine] - exact[fine]) / np.spacing(np.maximum(np.abs(want[fine]), np.float32(1e-38))).astype(np.float64)
-    assert ulp.max() <= ULP2[name][1], (x[fine][ulp.argmax()], y[fine][ulp.argmax()], ulp.max())
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_pow(dev):
-    rng = np.random.default_rng(3)
-    special = np.array([0, -0.0, 1, -1, 2, -2, 0.5, -3, np.inf, -np.inf, np.nan, 1e-45, 3e38, 1e30], np.float32)
-    a, b = (g.ravel() for g in np.meshgrid(special, special))
-    x = np.concatenate([a, np.exp(rng.standard_normal(5000) * 4)]).astype(np.float32)
-    y = np.concatenate([b, rng.standard_normal(5000) * 5]).astype(np.float32)
-    k = kernel(dev, "PTR_IN(float,a); PTR_IN(float,b); PTR_OUT(float,y); if (i < n) y[i] = clnn_pow(a[i], b[i]);",
-               params="IN(float,a), IN(float,b), OUT(float,y), const long n")
-    out = dev.alloc(x.nbytes)
-    launch(dev, k, (len(x),), None, upload(dev, x), 0, upload(dev, y), 0, out, 0, len(x))
-    got = dev.read(out, x.nbytes).view(np.float32)
-    exact = np.power(x.astype(np.float64), y.astype(np.float64))
-    want = exact.astype(np.float32)
-    assert np.array_equal(np.isnan(got), np.isnan(want)) and np.array_equal(got[np.isinf(want)], want[np.isinf(want)])
-    fine = np.isfinite(want)
-    assert (np.abs(got[fine] - exact[fine]) / np.spacing(np.abs(want[fine]))).max() <= 16
