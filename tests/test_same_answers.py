@@ -71,6 +71,16 @@ x = torch.arange(24.).view(2, 3, 4).permute(0, 2, 1); x[T([1, 1])], x[[0]], x[T(
 x = torch.arange(24.).view(2, 3, 4).permute(0, 2, 1).requires_grad_(); y = x[T([1, 1])]; y.sum().backward(), x.grad, type(y.grad_fn).__name__
 F.dropout(torch.zeros(2, 3, 4).permute(0, 2, 1)), F.dropout(torch.zeros(2, 3).t(), inplace=True)
 a = torch.nested.nested_tensor([torch.ones(1, 2), torch.ones(3, 2)], layout=torch.jagged); b = a.transpose(1, 2); b.shape[:2], b.transpose(1, 2).shape[2], a.shape[2]
+torch.zeros(3).scatter_reduce(0, T([0]), T([1.]), "max"), torch.zeros(3).scatter_reduce(0, T([0]), T([-1.]), "min", include_self=False)
+torch.cholesky_solve(torch.ones(2, 1), torch.eye(3))
+torch.linalg.householder_product(torch.ones(2, 3), torch.ones(2))
+torch.linalg.householder_product(torch.ones(3, 2), torch.ones(3))
+torch.linalg.householder_product(torch.ones(3, 2), torch.ones(2, 2))
+torch.linalg.householder_product(torch.ones(3, 2).double(), torch.ones(2))
+torch.linalg.lu_solve(torch.eye(2), T([1, 2], dtype=torch.int32), torch.ones(3, 1))
+torch.linalg.lu_solve(torch.ones(2, 3), T([1, 2], dtype=torch.int32), torch.ones(2, 1))
+torch.linalg.lu_solve(torch.eye(2), T([1, 2]), torch.ones(2, 1))
+torch.lu_unpack(torch.eye(2), T([1, 2]))
 """.strip().splitlines()
 
 

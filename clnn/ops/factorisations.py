@@ -208,9 +208,15 @@ def legacy_lu(A, pivot=True, get_infos=False):
     return (LU, pivots, info) if get_infos else (LU, pivots)
 
 
+def _whole_pivots(name, pivots):
+    if pivots.dtype is not dt.int32:
+        raise RuntimeError(f"{name}: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype, got {pivots.dtype}")
+
+
 @composite("lu_unpack", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_packed_samples())
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     """``P``, ``L`` and ``U`` from a packed factorisation; parts that were not asked for are empty."""
+    _whole_pivots("torch.lu_unpack", LU_pivots)
     none = empty((0,), LU_data.dtype, LU_data._storage.device)
     P = _permutation(LU_pivots, LU_data) if unpack_pivots else none
     return named("lu_unpack", "P", "L", "U")(P, _lower(LU_data) if unpack_data else none, _upper(LU_data) if unpack_data else none)
@@ -221,6 +227,9 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     """``X`` with ``A X = B`` (``X A = B`` when not ``left``, the conjugate transpose of ``A`` when ``adjoint``), from :func:`lu_factor`."""
     if len(B.shape) < 2:
         raise RuntimeError("linalg.lu_solve: The input tensor B must have at least 2 dimensions.")
+    square("linalg.lu_solve", LU)
+    _whole_pivots("linalg.lu_solve", pivots)
+    _compatible("linalg.lu_solve", LU, B, left)
     if not left:
         return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
     if _small.suits(LU, B) and not (state.grad and (LU._rg or B._rg)):
@@ -292,7 +301,15 @@ def geqrf(input):
 @composite("orgqr", complex=True, dtypes=_REAL, gradcheck=False, aliases=("linalg_householder_product",), samples=_reflection_samples())
 def householder_product(input, tau):
     """The first columns of ``H1 H2 ... Hk``, reflections ``I - tau v v^H`` whose vectors stand below the diagonal of ``input``."""
+    if len(input.shape) < 2:
+        raise RuntimeError("torch.linalg.householder_product: input must have at least 2 dimensions.")
     m, n = input.shape[-2:]
+    if not m >= n >= tau.shape[-1]:
+        sides, k = ("input.shape[-2]", "input.shape[-1]") if m < n else ("input.shape[-1]", "tau.shape[-1]"), tau.shape[-1]
+        raise RuntimeError(f"torch.linalg.householder_product: {sides[0]} must be greater than or equal to {sides[1]}, got {tuple(input.shape)} and tau of {k}")
+    if tau.shape[:-1] != input.shape[:-2] or tau.dtype is not input.dtype:
+        raise RuntimeError("torch.linalg.householder_product: Expected tau to have the batch dimensions and the dtype of input, but got "
+                           f"{tuple(tau.shape)} of {tau.dtype} for {tuple(input.shape)} of {input.dtype}")
     Q = eye(m, n, dtype=input.dtype, device=input._storage.device).expand(input.shape)
     v = input.tril(-1) + eye(m, n, dtype=input.dtype, device=input._storage.device)
     for i in reversed(range(tau.shape[-1])):

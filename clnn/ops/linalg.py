@@ -178,6 +178,9 @@ def cholesky_solve(B, L, upper=False):
     if len(L.shape) < 2:
         raise RuntimeError(f"u should have at least 2 dimensions, but has {len(L.shape)} dimensions instead")
     square("cholesky_solve", L)
+    if B.shape[-2] != L.shape[-1]:
+        raise RuntimeError(f"Incompatible matrix sizes for cholesky_solve: each A matrix is {L.shape[-1]} by {L.shape[-1]} but each b matrix is "
+                           f"{B.shape[-2]} by {B.shape[-1]}")
     if B.dtype is not L.dtype:
         raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {type_name(B.dtype)} and A of type {type_name(L.dtype)} instead.")
     return _factors.cholesky_solve(B, L, upper)

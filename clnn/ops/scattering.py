@@ -468,6 +468,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     Args:
         include_self: False leaves the old values of ``input`` out where something is written.
     """
+    reduce = dict(max="amax", min="amin").get(reduce, reduce)
     if reduce not in _FOLDS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}.")
     if input.dtype.is_complex and reduce in ("amax", "amin"):
