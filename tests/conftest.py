@@ -22,7 +22,7 @@ exec {} "$@"
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than a few seconds")
-    config.addinivalue_line("markers", "share(parts): knows nothing of the driver; PoCL, whose builds take longest, looks at one case in so many")
+    config.addinivalue_line("markers", "share(parts, both=False): knows no driver: PoCL looks at one case in so many, Intel's runtime at the others or at all")
     warnings.filterwarnings("ignore", message="degrees of freedom")
     linker = shutil.which("ld")
     if linker and os.name == "posix" and "COMPILER_PATH" not in os.environ:
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(config, items):
         mark = item.get_closest_marker("share")
         if mark is not None:
             name = item.nodeid.partition("[")[0]
-            if not takes(seen[name], *mark.args, both=True):
+            if not takes(seen[name], *mark.args, **mark.kwargs):
                 left.add(item)
             seen[name] += 1
     if left:

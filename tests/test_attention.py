@@ -38,7 +38,7 @@ def run(lib, f, arrays, mask, inner, **kind):
     return [out.detach().numpy()] + [t.grad.numpy() for t in leaves]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(2, both=True)
 @pytest.mark.parametrize("name", CASES)
 def test_equals_torch(name):
     torch = pytest.importorskip("torch")

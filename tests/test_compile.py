@@ -39,7 +39,7 @@ def test_new_shapes_get_recordings_of_their_own():
     assert len(f._recordings) == 2
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(2, both=True)
 @pytest.mark.parametrize("name,options", [("SGD", dict(lr=0.1, momentum=0.9)), ("Adam", dict(lr=0.01)), ("AdamW", dict(lr=0.01))])
 def test_a_training_step(name, options):
     def run(compiled):
@@ -468,7 +468,7 @@ IN_STEP = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(2, both=True)
 @pytest.mark.parametrize("name", IN_STEP)
 def test_what_steps_inside_and_options_that_change(name):
     def run(compiled):

@@ -93,7 +93,7 @@ def observe(lib, name):
     return {k: v if isinstance(v, str) else v.numpy() for k, v in found.items()}, d
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", CASES)
 def test_as_in_pytorch(name):
     want, _ = observe(torch, name)

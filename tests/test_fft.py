@@ -22,7 +22,7 @@ def near(got, want, tolerance=2e-6):
 
 
 # Single factors, several passes, primes (Bluestein), lengths in two steps of which one is a lonely row on CPUs.
-@pytest.mark.share(2)
+@pytest.mark.share(2, both=True)
 @pytest.mark.parametrize("n", [1, 2, 7, 17, 60, 97, 1000])
 def test_lengths(n):
     x = numbers(3, n)
@@ -86,7 +86,7 @@ def test_double():
     assert clnn.autograd.gradcheck(lambda a: clnn.fft.irfft(clnn.fft.fft(a), n=7), t) and clnn.autograd.gradgradcheck(lambda a: clnn.fft.fft(a).abs(), t)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(2, both=True)
 @pytest.mark.parametrize("norm", [None, "forward", "ortho"])
 def test_norms_and_gradients(norm):
     for name in ("fft", "ifft", "irfft", "hfft"):

@@ -121,6 +121,7 @@ def _alone(q, k, v, seen=None):
     return nn.functional.scaled_dot_product_attention(*(t.transpose(0, 1) for t in (q, k, v)), attn_mask=seen).transpose(0, 1)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("window", [(-1, -1), (-1, 0), (1, 1)], ids=str)
 def test_sequences_of_unequal_length(window):
     from clnn.nn.attention.varlen import AuxRequest, varlen_attn

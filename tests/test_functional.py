@@ -81,7 +81,7 @@ def _value_and_gradients(name):
 AHEAD = Ahead(_value_and_gradients, cases=8)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_value_and_gradients(name, request):
     """In float32; the derived checks of test_ops.py differentiate in float64, and twice."""

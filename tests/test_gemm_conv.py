@@ -93,7 +93,7 @@ def test_layouts(dev, size):
         product(dev, dt.float32, *size, ta, tb)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(2, both=True)
 @pytest.mark.parametrize("options", [dict(batch=3), dict(batch=(2, 3)), dict(bias="n"), dict(bias="m"), dict(bias="n", epilogue="relu"),
                                      dict(epilogue="exp(v)", alpha=0.1), dict(alpha=0.5, beta=2.0)], ids=str)
 def test_options(dev, options):
@@ -140,7 +140,7 @@ def test_a_vector_does_not_spread_infinities(dev):
     np.testing.assert_array_equal(get(dev, buf, (40,), dt.float32), np.full(40, np.inf, "f"))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(2, both=True)
 @pytest.mark.parametrize("T", [dt.float64, dt.float16, dt.bfloat16, dt.int32, dt.int64, dt.int8, dt.uint8], ids=str)
 def test_dtypes(dev, T):
     if T.needs_fp64 and not dev.has_fp64:
@@ -174,6 +174,7 @@ def test_any_strides(dev, strides):
     close(get(dev, buf, (M, N), dt.float32), A.astype(float) @ B, dt.float32)
 
 
+@pytest.mark.share(2, both=True)
 def test_gpu_gemm(gpu):
     for size in SIZES:
         product(gpu, dt.float32, *size, True, False)
@@ -183,6 +184,7 @@ def test_gpu_gemm(gpu):
     product(gpu, dt.int8, 33, 70, 45, out=dt.int32)
 
 
+@pytest.mark.share(2, both=True)
 def test_gpu_gemm_in_wide_loads(gpu, monkeypatch):
     """Operands at multiples of 16 bytes, along K and across it; sizes that fill blocks, and that do not."""
     monkeypatch.setitem(globals(), "PAD", 16)
@@ -323,7 +325,7 @@ def test_depthwise(dev, case):
     convolve(dev, dt.float32, *DEPTHWISE[case], bias=True, epilogue="relu" if case == "bands" else "")
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(2, both=True)
 @pytest.mark.parametrize("T", [dt.float64, dt.float16, dt.bfloat16], ids=str)
 def test_conv_dtypes(dev, T):
     if T.needs_fp64 and not dev.has_fp64:
@@ -358,6 +360,7 @@ def test_conv_epilogue_on_scalars(dev):
     close(get(dev, out, y.shape, dt.float32), np.tanh(y), dt.float32)
 
 
+@pytest.mark.share(2, both=True)
 def test_gpu_conv(gpu):
     for case in ("3x3", "stride 2", "groups, uneven", "1d", "3d", "1x1", "padding over kernel"):
         convolve(gpu, dt.float32, *CONVS[case], bias=True, epilogue="relu")

@@ -264,7 +264,7 @@ def test_product_gradient_with_zeros():
     compare(lambda L, x, s: x.scatter_reduce(1, L.tensor(ints(3, 2, 5)), s, "prod"), x, s)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(3, both=True)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8", "uint8", "int16", "int32", "int64", "bool"])
 def test_dtypes(dtype, later):
     x, y = (getattr(L, "tensor")(ints(5, 6, 4)).to(getattr(L, dtype)) for L in (clnn, torch))
@@ -516,3 +516,16 @@ def test_an_index_of_rank_0_selects_a_view():
     assert clnn.vmap(lambda r, i: r[i])(clnn.arange(6).reshape(2, 3), clnn.tensor([1, 2])).tolist() == [1, 5]
     with pytest.raises(IndexError, match="index 5 is out of bounds for dimension 0 with size 3"):
         clnn.zeros(3)[clnn.tensor(5)]
+
+
+@pytest.mark.parametrize("force", ["cpu", "gpu"])
+@pytest.mark.parametrize("write", ["y[i] = 1", "y.index_add_(0, i, v)", "y.index_copy_(0, i, v)", "y.index_fill_(0, i, 3)", "y[i, 1] = 2"])
+def test_a_write_outside_leaves_what_is_inside(write, force, monkeypatch):
+    from clnn.ops import _scatter
+    monkeypatch.setattr(_scatter, "force", force)
+    for rows in (2, 40000):                 # few, and so many that parts of them fold by themselves
+        y, i, v = clnn.zeros(4, 3), clnn.full((rows,), 9), clnn.ones(rows, 3)
+        with pytest.raises((IndexError, RuntimeError)):
+            exec(write, dict(y=y, i=i, v=v))
+            y.numpy()
+        assert not y.numpy().any()

@@ -92,6 +92,7 @@ def test_status():
     assert clnn.linalg.inv_ex(clnn.tensor(BROKEN)).inverse[1].isnan().all()
 
 
+@pytest.mark.share(2, both=True)
 @pytest.mark.parametrize("n", [19, 70, 140])          # vectors and a part; on a GPU the host's; in global memory, or the host's where columns are few
 def test_larger_matrices(n):
     """Values and gradients, batches that broadcast, matrices that stand as columns, float64."""

@@ -20,6 +20,7 @@ MODULES = ["clnn"] + [info.name for info in pkgutil.walk_packages(clnn.__path__,
                       if not info.name.endswith(("__main__", "tensorboard")) and (info.name.startswith(ALWAYS) or not builds_are_dear())]
 
 
+@pytest.mark.share(2)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name):

@@ -7,6 +7,7 @@ import clnn
 torch = pytest.importorskip("torch")
 
 
+@pytest.mark.share(2, both=True)
 @pytest.mark.parametrize("name, kind", [("LSTM", dict(bidirectional=True)), ("LSTM", dict(num_layers=2, bias=False)), ("GRU", dict(bidirectional=True)),
                                         ("RNN", dict(nonlinearity="relu")), ("RNN", dict(bidirectional=True))])
 def test_layer_equals_torch(name, kind):

@@ -59,7 +59,7 @@ def product(dev, T, M, N, K, ta=False, tb=False, batch=1, at=0, out=None, bias="
     assert np.abs(got.astype(np.float64) - want).max() / scale < TOLERANCE[out.name], (T, M, N, K, ta, tb)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(2, both=True)
 @pytest.mark.parametrize("T", _gemm_tensor.KINDS, ids=str)
 def test_layouts(dev, T):
     """Whole vectors and single elements, along K or across, blocks that are full, ragged or nearly empty."""

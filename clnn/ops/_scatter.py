@@ -136,7 +136,7 @@ def write_rows(out, index, src, B, D, R, op, wrap, err, unique=False):
     else:
         keys = empty((N,), dt.int32, device)
         run(device, "indexing/keys", params, (N,), (local_of(N, device),), index, keys, D, N, device.error_buffer, err)
-        keys, order = _radix.sort_keys(keys, N, D)
+        keys, order = _radix.sort_keys(keys, N, D + 1)
         run(device, "indexing/segments", dict(T=out.dtype, OP=op), (R, N, B), (local_of(R, device) if R > 1 else 1, 1 if R > 1 else 64, 1),
             out, keys, order, src, D, N, R, sb, sn, sr)
     return out

@@ -1,11 +1,11 @@
 ## Reading an index: shared by the kernels of this folder.
 ##
-## row(WRAP)  defines clnn_row(v, size, err, code): the row that index v means; out of range it reports and gives row 0, so nothing
-##            outside the operand is ever touched. WRAP: negative indices count from the end.
-<%def name="row(WRAP)">
+## row(WRAP)  defines clnn_row(v, size, err, code): the row that index v means; out of range it reports and gives row `miss`, 0 for what reads, so that
+##            nothing outside the operand is ever touched, and -1 or `size` for what writes, which leaves it out. WRAP: negative indices count from the end.
+<%def name="row(WRAP, miss=0)">
 static inline long clnn_row(long v, long size, __global int* err, int code) {
     const long w = ${"v < 0 ? v + size : v" if WRAP else "v"};
-    if ((ulong)w >= (ulong)size) { CLNN_FAIL(err, code, v); return 0; }
+    if ((ulong)w >= (ulong)size) { CLNN_FAIL(err, code, v); return ${miss}; }
     return w;
 }
 </%def>

@@ -14,7 +14,7 @@
 ## complex    OP in ("add", "mul")
 ## WRAP       bool: negative indices count from the end
 ## ONE        bool: R is 1
-${ix.row(WRAP)}
+${ix.row(WRAP, -1)}
 <% START = dict(add=T.zero, mul=T.one, max=T.lowest, min=T.highest)[OP] %>\
 __kernel void scatter_parts(OUT(${T.c}, out), OUT(${T.c}, parts), IN(${TI.c}, index), IN(${T.c}, src), const long D, const long N, const long R,
                             const long chunk, const long sb, const long sn, const long sr, __global int* err, const int code) {
@@ -25,12 +25,14 @@ __kernel void scatter_parts(OUT(${T.c}, out), OUT(${T.c}, parts), IN(${TI.c}, in
     __global const ${TI.c}* restrict at = index_p + index_o;
     __global const ${T.c}* restrict from = src_p + src_o + b * sb;
     for (long n = lo; n < hi; n++) {
+        const long to_row = clnn_row(at[n], D, err, code);
+        if (to_row < 0) continue;
 % if ONE:
-        __global ${T.c}* to = mine + clnn_row(at[n], D, err, code);
+        __global ${T.c}* to = mine + to_row;
         const ${T.c} d = *to, s = from[n * sn];
         *to = ${ix.fold(OP, T)};
 % else:
-        __global ${T.c}* restrict to = mine + clnn_row(at[n], D, err, code) * R;
+        __global ${T.c}* restrict to = mine + to_row * R;
         __global const ${T.c}* restrict row = from + n * sn;
         long r = 0;
 % if OP == "add" and not T.is_complex:

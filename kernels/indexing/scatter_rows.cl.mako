@@ -13,7 +13,7 @@
 ## complex    OP in ("add", "mul", "set")
 ## WRAP       bool: negative indices count from the end
 ## ONE        bool
-${ix.row(WRAP)}
+${ix.row(WRAP, -1)}
 <% VEC = OP == "add" and T.c == T.acc and not T.is_complex %>\
 __kernel void scatter_rows(OUT(${T.c}, out), IN(${TI.c}, index), IN(${T.c}, src), const long D, const long N, const long R, const long own,
                            const long sb, const long sn, const long sr, __global int* err, const int code) {

@@ -15,9 +15,9 @@ __kernel void segments(OUT(${T.c}, out), IN(int, key), IN(int, order), IN(${T.c}
     const long r = get_global_id(0), n = get_global_id(1), b = get_global_id(2);
     if (r >= R || n >= N) return;
     PTR_OUT(${T.c}, out); PTR_IN(int, key); PTR_IN(int, order); PTR_IN(${T.c}, src);
-    const int mine = key[n];
-    if (n > 0 && key[n - 1] == mine) return;
-    const long at = (b * D + (mine & 0x7fffffff)) * R + r;    /* sort keys of int32 have their sign bit flipped */
+    const int mine = key[n], row = mine & 0x7fffffff;         /* sort keys of int32 have their sign bit flipped */
+    if (row >= D || (n > 0 && key[n - 1] == mine)) return;
+    const long at = (b * D + row) * R + r;
     ${T.acc} d = ${T.load}(out, at);
     for (long m = n; m < N && key[m] == mine; m++) {
         const ${T.acc} s = ${T.load}(src, b * sb + order[m] * sn + r * sr);
