@@ -69,7 +69,7 @@ if hasattr(os, "register_at_fork"):
 def _run_probe(skip, folder=None, **variables):
     """One probe process: (verdicts, platforms, blamed key or None, error text)."""
     import subprocess
-    env = {**os.environ, **variables}
+    env = {**os.environ, "POCL_CACHE_DIR": os.path.join(icd.pocl_cache_base(), "probe"), **variables}
     if folder is not None:
         env["OCL_ICD_VENDORS"] = str(folder)
     env.pop("PYTHONWARNINGS", None)
@@ -191,8 +191,8 @@ def survey(refresh: bool = False) -> Survey:
     """Everything that the drivers show, with the reason for each thing that is not used. Loads the drivers into this process."""
     if forked:
         opened[0].check_process()
-    icd.claim_pocl_cache()
     table = verdicts(refresh)
+    icd.choose_pocl_cache(next((version for name, version, _ in table["platforms"] if _is_pocl(name)), ""))
     icd.prepare(exclude=table["bad_icds"])
     try:
         import pyopencl as cl

@@ -4,6 +4,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -102,32 +103,44 @@ def fingerprint() -> str:
 
 
 _POCL_BASE = "CLNN_POCL_CACHE"     # the folder that the user's POCL_CACHE_DIR names, for a child process that inherits ours
+_SHARING = re.compile(r"PoCL 3\.\d")      # writes each file of its cache under another name first (seen in its system calls; 6 is known to lose this)
 _claimed = None
 
 
-def claim_pocl_cache() -> None:
-    """Give this process a cache folder of PoCL that no other process uses meanwhile: two that fill one at once damage it.
+def pocl_cache_base() -> str:
+    """The folder that holds PoCL's caches."""
+    return os.environ.get(_POCL_BASE) or os.environ.get("POCL_CACHE_DIR") or str(cache_dir("pocl"))
 
-    Folders are numbered, and a process takes the first free one, so that usually all runs find the same built kernels. Must run
-    before the first platform call.
+
+def choose_pocl_cache(version: str) -> None:
+    """Set the cache folder of PoCL for this process: one for all, or where its ``version`` damages a folder that two processes fill, one of its own.
+
+    Those are numbered, and a process takes the first free one, so that usually all runs find the same built kernels. Must run before the first
+    platform call.
     """
     global _claimed
-    if _claimed is not None or not sys.platform.startswith("linux"):
+    if _claimed is not None or not version or not sys.platform.startswith("linux"):
         return
-    import fcntl
-    base = os.environ.get(_POCL_BASE) or os.environ.get("POCL_CACHE_DIR") or str(cache_dir("pocl"))
-    for number in range(64):
-        folder = Path(base, str(number))
+    base = pocl_cache_base()
+    for name in ["all"] if _SHARING.search(version) else range(64):
+        folder = Path(base, str(name))
         try:
             folder.mkdir(parents=True, exist_ok=True)
             file = os.open(folder / "in-use", os.O_CREAT | os.O_WRONLY)
         except OSError:
             return      # not writable: PoCL copes by itself
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if name != "all" and not _locked(file):
             os.close(file)
             continue
         _claimed = file     # open, hence locked, until the process ends
         os.environ[_POCL_BASE], os.environ["POCL_CACHE_DIR"] = base, str(folder)
         return
+
+
+def _locked(file) -> bool:
+    import fcntl
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
