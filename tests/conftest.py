@@ -1,38 +1,24 @@
 """Shared set-up: the device that is tested, and a clean state for every test."""
 import os
-import shutil
-import tempfile
 import warnings
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from ahead import Later
 from share import takes
 
-# Stands before the linker in PoCL's search path. A kernel uses no library that its process lacks, and "ld" takes longer to read their symbols than the
-# compiler takes for a small kernel.
-LINKER = """#!/bin/sh
-case "$*" in
-*/tempfile_*.so.o*) for a; do shift; case $a in -lm|-lc|-lgcc_s) ;; *) set -- "$@" "$a" ;; esac; done ;;
-esac
-exec {} "$@"
-"""
+from clnn.core.config import config as settings
+from clnn.runtime.ahead import quick_linker
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than a few seconds")
     config.addinivalue_line("markers", "share(parts, both=False): knows no driver: PoCL looks at one case in so many, Intel's runtime at the others or at all")
     warnings.filterwarnings("ignore", message="degrees of freedom")
-    linker = shutil.which("ld")
-    if linker and os.name == "posix" and "COMPILER_PATH" not in os.environ:
-        folder = tempfile.mkdtemp(prefix="clnn-tests-")
-        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    settings.build_ahead = os.environ.setdefault("CLNN_BUILD_AHEAD", "0") == "1"        # the tests' own processes keep all cores busy
+    if "COMPILER_PATH" not in os.environ and (folder := quick_linker()) is not None:
+        os.environ["COMPILER_PATH"] = str(folder)
         config.add_cleanup(lambda: os.environ.pop("COMPILER_PATH"))
-        shim = Path(folder, "ld")
-        shim.write_text(LINKER.format(linker))
-        shim.chmod(0o755)
-        os.environ["COMPILER_PATH"] = folder
 
 
 def pytest_collection_modifyitems(config, items):

@@ -4,16 +4,18 @@ needs a few builds instead of a hundred. Once every kernel is there, nothing com
 """
 from __future__ import annotations
 
+import contextlib
 import threading
 
 from ..core.config import config
-from ..core.errors import KernelBuildError
-from . import launch as launcher, program
+from ..core.errors import KernelBuildError, LaunchError
+from . import ahead, launch as launcher, program
 
 _KERNELS = 48           # that wait for a build
 _ENTRIES = 1024
 _FEW = 24               # that wait: a short launch that may fail does not wait with them, so that its error shows at once
 _BYTES = 1 << 30        # that waiting launches mention: their buffers cannot be reused before they ran
+_UNSET = object()
 
 
 class Backlog:
@@ -23,7 +25,7 @@ class Backlog:
         self.device = device
         self.entries, self.missing, self.bytes = [], {}, 0      # missing: kernels that no queue has yet
         self.short = True                                       # all launches are short enough for the calling thread
-        self.lock, self.owner = threading.RLock(), None
+        self.lock, self.owner, self._helper = threading.RLock(), None, _UNSET
 
     def takes_launch(self, kernel, ran, global_size, local_size, args) -> bool:
         """True: it will be launched later. False: the kernel is ready and nothing is before it.
@@ -46,6 +48,8 @@ class Backlog:
                     return False
                 else:
                     self.missing[kernel] = ran
+                    if len(self.missing) == ahead.FEW and self.helper() is not None:
+                        self.helper().start()       # it takes a second
             if ran.last_args is not None and not self.entries:
                 return False
             self.short = self.short and short
@@ -81,6 +85,11 @@ class Backlog:
         checked = self.device.checked_buffer
         return checked is not None and any([a is checked for a in args])
 
+    def helper(self):
+        if self._helper is _UNSET:
+            self._helper = ahead.helper_for(self.device)
+        return self._helper
+
     def flush(self) -> None:
         """Build what is missing and enqueue all that waits.
 
@@ -91,15 +100,20 @@ class Backlog:
             return
         with self.lock:
             # short launches among long ones mostly find these running: they go to the same queue
-            entries, missing = self.entries, [ran if self.short else kernel for kernel, ran in self.missing.items()]
+            entries, chosen = self.entries, {kernel: ran if self.short else kernel for kernel, ran in self.missing.items()}
+            missing = chosen.values()
             self.entries, self.missing, self.bytes, self.short = [], {}, 0, True
             self.owner = threading.get_ident()
             failure = None
             try:
                 try:
-                    program.build(self.device, dict.fromkeys(kernel.program for kernel in missing))
+                    helper = self.helper() if len(missing) >= ahead.FEW else None
+                    helper = helper if helper is not None and helper.start() else None
+                    program.build(self.device, dict.fromkeys(kernel.program for kernel in missing), helper)
                     for kernel in missing:
                         kernel.bind()
+                    if helper is not None:
+                        helper.run(_first_launches(self.device, entries, chosen))
                 except KernelBuildError as exc:
                     failure = exc
                 for call, args in entries:
@@ -114,3 +128,14 @@ class Backlog:
                 self.device.waiting = False
             if failure is not None:
                 raise failure
+
+
+def _first_launches(device, entries, chosen):
+    """(kernel that is built, global size, local size, arguments) of the first launch of each in the table of those that waited."""
+    found, left = [], dict(chosen)
+    for call, args in entries:
+        kernel = left.pop(args[1], None) if call is launcher.launch else None
+        if kernel is not None:
+            with contextlib.suppress(LaunchError):      # it will be raised where it belongs
+                found.append((kernel, *launcher.sizes_of(device, kernel, args[2], args[3]), args[4:]))
+    return found

@@ -21,6 +21,7 @@ from .probe import device_key
 
 forked = False   # True in a child that was forked after a device was opened
 opened = []      # devices with a queue
+pocl_devices = ""   # what PoCL was asked for besides its usual device
 _SIMULATOR, _EMULATOR = 90, 95  # ranks that are never chosen on their own
 _POCL_DEVICES = {"pthread": "pthread basic", "cpu": "cpu cpu-minimal"}     # PoCL before 4 and since: the usual device, and one without threads
 _COMPANIONS = ("basic", "cpu-minimal")
@@ -136,13 +137,17 @@ def _probe_companion(table, folder):
     wanted = next((w for start, w in _POCL_DEVICES.items() if len(own) == 1 and own[0].startswith(start)), None)
     if wanted is None or "POCL_DEVICES" in os.environ:
         return
-    entry = [name for name, text in icd.icd_files().items() if "pocl" in text.lower()]
-    if folder is not None and len(entry) == 1:
-        folder = icd.prepare(only=entry[0])     # the other drivers take longer to load than this takes
-    found, _, _, error = _run_probe(list(table["verdicts"]), folder, POCL_DEVICES=wanted)
+    # the other drivers take longer to load than this takes
+    found, _, _, error = _run_probe(list(table["verdicts"]), folder and (pocl_only() or folder), POCL_DEVICES=wanted)
     if not error and len([key for key, problem in found.items() if _is_pocl(key) and not problem]) == 2:
         table["pocl_devices"] = wanted
         table["verdicts"].update(found)
+
+
+def pocl_only():
+    """A folder for the loader with nothing but PoCL; None where the user chose one, or PoCL is not registered once."""
+    entry = [name for name, text in icd.icd_files().items() if "pocl" in text.lower()]
+    return icd.prepare(only=entry[0]) if len(entry) == 1 else None
 
 
 def _is_pocl(name):
@@ -199,7 +204,8 @@ def survey(refresh: bool = False) -> Survey:
     except ImportError as exc:
         return Survey([], [], table["bad_icds"], f"pyopencl cannot be imported: {exc}")
     result = Survey([], [], table["bad_icds"], "")
-    asked = table.get("pocl_devices", "") if config.inline and "POCL_DEVICES" not in os.environ else ""
+    global pocl_devices
+    pocl_devices = asked = table.get("pocl_devices", "") if config.inline and "POCL_DEVICES" not in os.environ else ""
     if asked:
         os.environ["POCL_DEVICES"] = asked
     watch = affinity.Watch()

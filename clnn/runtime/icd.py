@@ -104,7 +104,7 @@ def fingerprint() -> str:
 
 _POCL_BASE = "CLNN_POCL_CACHE"     # the folder that the user's POCL_CACHE_DIR names, for a child process that inherits ours
 _SHARING = re.compile(r"PoCL 3\.\d")      # writes each file of its cache under another name first (seen in its system calls; 6 is known to lose this)
-_claimed = None
+_claimed, _shared = None, False
 
 
 def pocl_cache_base() -> str:
@@ -118,7 +118,7 @@ def choose_pocl_cache(version: str) -> None:
     Those are numbered, and a process takes the first free one, so that usually all runs find the same built kernels. Must run before the first
     platform call.
     """
-    global _claimed
+    global _claimed, _shared
     if _claimed is not None or not version or not sys.platform.startswith("linux"):
         return
     base = pocl_cache_base()
@@ -132,9 +132,15 @@ def choose_pocl_cache(version: str) -> None:
         if name != "all" and not _locked(file):
             os.close(file)
             continue
+        _shared = name == "all"
         _claimed = file     # open, hence locked, until the process ends
         os.environ[_POCL_BASE], os.environ["POCL_CACHE_DIR"] = base, str(folder)
         return
+
+
+def shares_pocl_cache() -> bool:
+    """Whether other processes may use this one's cache folder of PoCL meanwhile."""
+    return _shared
 
 
 def _locked(file) -> bool:

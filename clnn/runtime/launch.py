@@ -116,7 +116,7 @@ def _run(device, queue, kernel, global_size, local_size, args, cost):
                 i += 1
             sizes = kernel.sizes.get((global_size, local_size))
             if sizes is None:
-                sizes = _sizes(device, kernel, global_size, local_size)
+                sizes = sizes_of(device, kernel, global_size, local_size)
             if cost is None:
                 return _enqueue(queue, kernel.cl, sizes[0], sizes[1])
             start = clock()
@@ -197,7 +197,7 @@ class Prepared:
                     last = self.last
                     for k, a in enumerate(numbers):
                         if a is not last[k]:
-                            kernel.set_bytes(self.numbers[k], _PACKED[type(a)](a))
+                            kernel.set_bytes(self.numbers[k], PACKED[type(a)](a))
                             last[k] = a
                 kernel.set_buffers(buffers)
                 return _enqueue(queue, kernel.cl, *self.sizes)
@@ -230,8 +230,8 @@ class Prepared:
             return
         fixed, self.constants = [], []
         for i, a in enumerate(self.args):
-            if type(a) in _PACKED:
-                fixed += i, _PACKED[type(a)](a)
+            if type(a) in PACKED:
+                fixed += i, PACKED[type(a)](a)
             elif a is not BUFFER and a is not NUMBER:
                 self.constants.append((i, a))
         self.fixed = tuple(fixed)
@@ -239,11 +239,11 @@ class Prepared:
         self.sizes = sizes                      # last, as other threads look at it
 
 
-_PACKED = {int: _pack_long, float: _pack_float, bytes: bytes}
+PACKED = {int: _pack_long, float: _pack_float, bytes: bytes}
 
 
-def _sizes(device, kernel, global_size, local_size):
-    """Settle the sizes of a (kernel, global, local) triple, once."""
+def sizes_of(device, kernel, global_size, local_size):
+    """(global, local) as they are enqueued, of a kernel and the sizes that it was launched with; settled once."""
     if _enqueue is None:
         bind()
     if len(kernel.sizes) > 4096:  # a loop over ever new shapes must not grow without bound

@@ -5,6 +5,7 @@ import contextlib
 import re
 import threading
 import warnings
+from time import perf_counter as clock
 
 from ..core.errors import KernelBuildError
 from . import assemble, builtins, diskcache
@@ -160,8 +161,8 @@ def load(program) -> bool:
     return True
 
 
-def build(device, programs) -> None:
-    """Build programs that were not built yet, together where there are several, and keep them on disk.
+def build(device, programs, helper=None) -> None:
+    """Build programs that were not built yet, together where there are several, and keep them on disk. ``helper`` (:mod:`.ahead`) takes a part.
 
     Raises:
         KernelBuildError: one of them is faulty; the others were built.
@@ -169,24 +170,44 @@ def build(device, programs) -> None:
     programs = [p for p in programs if p.cl is None]
     others = dict.fromkeys(p.device for p in programs if p.device is not device)
     for other in others:
-        build(other, [p for p in programs if p.device is other])
+        build(other, [p for p in programs if p.device is other], helper)
     programs = [p for p in programs if p.device is device]
-    parallel = device.builds_in_parallel and len(programs) > 3
-    groups = list(assemble.groups(programs, min(_TOGETHER, -(-len(programs) // 2)) if parallel else _TOGETHER))
+    parallel, several = device.builds_in_parallel and len(programs) > 3, helper is not None and len(programs) > 3
+    groups = list(assemble.groups(programs, min(_TOGETHER, -(-len(programs) // 2)) if parallel or several else _TOGETHER))
     with _quiet():
         if parallel:
             from concurrent.futures import ThreadPoolExecutor
             with ThreadPoolExecutor(2) as pool:
                 list(pool.map(lambda group: _build_group(device, group), groups))
+        elif helper is not None:
+            _build_with(helper, device, groups)
         else:
             for group in groups:
                 _build_group(device, group)
 
 
-def _build_group(device, group):
+def _build_with(helper, device, groups):
+    """Build every other group here, while a helper puts the rest into the driver's cache."""
+    texts = [assemble.combine([p.source for p in group], device) if len(group) > 1 else (group[0].source, ({},)) for group in groups]
+    start = clock()
+
+    def tell(k):
+        return helper.build(*_given(device, texts[k][0]), device)
+    theirs = [(k, tell(k)) for k in range(1, len(groups), 2)]
+    for k in range(0, len(groups), 2):
+        _build_group(device, groups[k], texts[k])
+        helper.own(groups[k][0].cl, tell(k))
+    spent = clock() - start
+    for k, build in theirs:
+        helper.wait(build, spent)
+        _build_group(device, groups[k], texts[k])
+        helper.own(groups[k][0].cl, build)
+
+
+def _build_group(device, group, text=None):
     import pyopencl as cl
     if len(group) > 1:
-        source, tables = assemble.combine([p.source for p in group], device)
+        source, tables = text or assemble.combine([p.source for p in group], device)
         try:
             built = _compile(device, source)
         except cl.Error:
@@ -210,20 +231,28 @@ def _build_group(device, group):
 def _compile(device, code):
     """A driver's program from a source or a binary."""
     import pyopencl as cl
-    options, chosen = list(device.build_options), [device.cl_device]
     if isinstance(code, bytes):
         return _read(device, code)
+    chosen = [device.cl_device]
     if device.declares_builtins is not False:
+        source, options = _given(device, code)
         try:
-            built = cl.Program(device.context, builtins.declarations(code) + code).build([*options, builtins.OPTION], devices=chosen, cache_dir=False)
+            built = cl.Program(device.context, source).build(options, devices=chosen, cache_dir=False)
             device.declares_builtins = True
             return _without_compiler(device, built)
         except cl.Error:
             pass        # faulty, or it uses what the table of built-in functions lacks: the driver's own header decides
-    built = cl.Program(device.context, code).build(options, devices=chosen, cache_dir=False)
+    built = cl.Program(device.context, code).build(list(device.build_options), devices=chosen, cache_dir=False)
     if device.declares_builtins is None:
         device.declares_builtins = False        # this driver takes no declarations of ours
     return _without_compiler(device, built)
+
+
+def _given(device, code):
+    """(source, options) as the driver is given them, at first."""
+    if device.declares_builtins is False:
+        return code, list(device.build_options)
+    return builtins.declarations(code) + code, [*device.build_options, builtins.OPTION]
 
 
 def _without_compiler(device, built):

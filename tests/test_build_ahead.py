@@ -1,0 +1,104 @@
+"""Caches that PoCL's processes share or not, and the process that fills one ahead of the launches."""
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bare import DEVICES
+
+import clnn
+from clnn.runtime import ahead, icd, launch, program
+
+ROOT = Path(__file__).parents[1]
+POCL = next((d for d in DEVICES if d.flavour == "pocl"), None)
+needs_pocl = pytest.mark.skipif(POCL is None or not icd.shares_pocl_cache() or not hasattr(os, "sched_getaffinity"), reason="needs PoCL 3")
+
+
+def folder_of(version, folder):
+    """A process that chose its cache folder of PoCL and keeps it until its input ends."""
+    code = f"from clnn.runtime import icd\nimport os, sys\nicd.choose_pocl_cache({version!r})\nprint(os.environ['POCL_CACHE_DIR'], flush=True)\nsys.stdin.read()"
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "POCL_CACHE_DIR": str(folder)}
+    env.pop("CLNN_POCL_CACHE", None)
+    return subprocess.Popen([sys.executable, "-c", code], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="folders are left alone elsewhere")
+@pytest.mark.parametrize("version, shared", [("OpenCL 3.0 PoCL 3.1+debian  Linux", True), ("OpenCL 3.0 PoCL 6.0  Linux", False), ("something new", False)])
+def test_a_cache_folder_is_shared_where_that_is_known_to_be_safe(version, shared, tmp_path):
+    pair = [folder_of(version, tmp_path) for _ in range(2)]
+    first, second = [child.stdout.readline().strip() for child in pair]
+    for child in pair:
+        child.communicate()
+    assert Path(first).parent == Path(second).parent == tmp_path and Path(first).is_dir()
+    assert (first == second) is shared
+
+
+def sources(tag, count=4):
+    return [f"__kernel void k(__global float* x, const long n, const float a) {{ long i = get_global_id(0); if (i < n) x[i] = a * {i} + {tag}; }}"
+            for i in range(count)]
+
+
+@pytest.fixture
+def helper():
+    found = ahead.Helper(POCL)
+    assert found.start()
+    yield found
+    found.child.kill()
+    found.child.wait()
+
+
+@needs_pocl
+def test_kernels_are_there_before_their_first_launch(helper):
+    texts = sources(time.time_ns() % 10**6)
+    programs = [program.Program(POCL, text, "test") for text in texts]
+    program.build(POCL, programs, helper)
+    kernels = [program.Kernel(p, "k") for p in programs]
+    x = POCL.alloc(400)
+    helper.run([(k, *launch.sizes_of(POCL, k, (100,), None), (x, 100, 2.0)) for k in kernels])
+    cache, names = Path(os.environ["POCL_CACHE_DIR"]), [p.names.get("k", "k") for p in programs]
+    begun = time.time()
+    while left := [name for name in names if not any(f.stat().st_mtime > begun - 60 for f in cache.glob(f"*/*/{name}/*/{name}.so"))]:
+        assert time.time() < begun + 60, left
+        time.sleep(0.1)
+    for i, (kernel, text) in enumerate(zip(kernels, texts)):
+        launch.launch(POCL, kernel, (100,), None, x, 100, 2.0)
+        assert (POCL.read(x, 400).view(np.float32) == np.float32(2.0 * i + int(text.split("+ ")[1].split(";")[0]))).all()
+
+
+@needs_pocl
+def test_a_helper_that_dies_is_not_asked_again(helper):
+    text = f"__kernel void k(__global int* x) {{ *(__global int*)(x[0] + {time.time_ns() % 1000 + 8}L) = 1; }}"
+    programs = [program.Program(POCL, t, "test") for t in [text, *sources(7)]]
+    program.build(POCL, programs, helper)
+    helper.run([(program.Kernel(programs[0], "k"), (1,), (1,), (POCL.alloc(16),))])
+    assert helper.child.wait(60) != 0 and not helper.start()
+    program.build(POCL, more := [program.Program(POCL, t, "test") for t in sources(time.time_ns() % 10**6)], helper)     # nobody answers
+    assert all(p.cl is not None for p in more)
+
+
+@needs_pocl
+def test_a_program_in_a_fresh_cache_gets_a_helper(tmp_path):
+    code = ("import clnn\nfrom clnn.runtime import ahead\nsent = []\nsend = ahead.Helper._send\n"
+            "ahead.Helper._send = lambda self, **message: (sent.append(message), send(self, **message))\n"
+            "x = clnn.arange(12.).reshape(3, 4)\n"
+            "y = [x.softmax(1), x.cumsum(0), x.sort(descending=True)[0], x @ x.T, x.flip(0), clnn.cat([x, x]), x.argmax(1)]\n"
+            "print([t.sum().item() for t in y], len(sent) > 1, sum(len(m.get('run', ())) for m in sent) > 3)")
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "CLNN_CACHE_DIR": str(tmp_path), "POCL_CACHE_DIR": str(tmp_path / "pocl"), "CLNN_DEVICE": "pocl"}
+    env.pop("CLNN_POCL_CACHE", None)
+    said = [subprocess.run([sys.executable, "-c", code], env={**env, "CLNN_BUILD_AHEAD": on}, capture_output=True, text=True) for on in ("1", "0")]
+    assert [s.returncode for s in said] == [0, 0], said[0].stderr + said[1].stderr
+    with_helper, without = [s.stdout.strip() for s in said]
+    assert with_helper.endswith("True True") and without.endswith("False False")
+    assert with_helper.split("]")[0] == without.split("]")[0]
+
+
+def test_other_drivers_and_settings_have_none(monkeypatch):
+    for device in DEVICES:
+        if device.flavour != "pocl":
+            assert ahead.helper_for(device) is None
+    if POCL is not None:
+        monkeypatch.setattr(clnn.core.config.config, "build_ahead", False)
+        assert ahead.helper_for(POCL) is None
