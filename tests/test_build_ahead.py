@@ -1,4 +1,4 @@
-"""Caches that PoCL's processes share or not, and the process that fills one ahead of the launches."""
+"""Caches that PoCL's processes share or not, and the process that builds kernels ahead of the launches."""
 import os
 import subprocess
 import sys
@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from bare import DEVICES
 
-import clnn
+from clnn.core.config import cache_dir, config
 from clnn.runtime import ahead, icd, launch, program
 
 ROOT = Path(__file__).parents[1]
+DEVICE = next((d for d in DEVICES if d.flavour in ("pocl", "intel-cpu")), None)
 POCL = next((d for d in DEVICES if d.flavour == "pocl"), None)
-needs_pocl = pytest.mark.skipif(POCL is None or not icd.shares_pocl_cache() or not hasattr(os, "sched_getaffinity"), reason="needs PoCL 3")
+needs_pocl = pytest.mark.skipif(POCL is None or DEVICE is not POCL or not icd.shares_pocl_cache() or not hasattr(os, "sched_getaffinity"), reason="needs PoCL 3")
 
 
 def folder_of(version, folder):
@@ -43,7 +44,7 @@ def sources(tag, count=4):
 
 @pytest.fixture
 def helper():
-    found = ahead.Helper(POCL)
+    found = ahead.Helper(DEVICE)
     assert found.start()
     yield found
     found.child.kill()
@@ -79,26 +80,41 @@ def test_a_helper_that_dies_is_not_asked_again(helper):
     assert all(p.cl is not None for p in more)
 
 
-@needs_pocl
+@pytest.mark.skipif(DEVICE is None or not sys.platform.startswith("linux"), reason="needs a CPU driver on Linux")
 def test_a_program_in_a_fresh_cache_gets_a_helper(tmp_path):
     code = ("import clnn\nfrom clnn.runtime import ahead\nsent = []\nsend = ahead.Helper._send\n"
             "ahead.Helper._send = lambda self, **message: (sent.append(message), send(self, **message))\n"
             "x = clnn.arange(12.).reshape(3, 4)\n"
             "y = [x.softmax(1), x.cumsum(0), x.sort(descending=True)[0], x @ x.T, x.flip(0), clnn.cat([x, x]), x.argmax(1)]\n"
-            "print([t.sum().item() for t in y], len(sent) > 1, sum(len(m.get('run', ())) for m in sent) > 3)")
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "CLNN_CACHE_DIR": str(tmp_path), "POCL_CACHE_DIR": str(tmp_path / "pocl"), "CLNN_DEVICE": "pocl"}
+            "print([t.sum().item() for t in y], any('build' in m for m in sent), sum(len(m.get('run', ())) for m in sent) > 3)")
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "CLNN_CACHE_DIR": str(tmp_path), "POCL_CACHE_DIR": str(tmp_path / "pocl"), "CLNN_DEVICE": DEVICE.flavour.split("-")[0]}
     env.pop("CLNN_POCL_CACHE", None)
     said = [subprocess.run([sys.executable, "-c", code], env={**env, "CLNN_BUILD_AHEAD": on}, capture_output=True, text=True) for on in ("1", "0")]
     assert [s.returncode for s in said] == [0, 0], said[0].stderr + said[1].stderr
     with_helper, without = [s.stdout.strip() for s in said]
-    assert with_helper.endswith("True True") and without.endswith("False False")
+    assert with_helper.endswith("True True" if DEVICE is POCL else "True False") and without.endswith("False False")
     assert with_helper.split("]")[0] == without.split("]")[0]
+
+
+@pytest.mark.skipif(DEVICE is None or DEVICE.flavour != "intel-cpu" or not sys.platform.startswith("linux"), reason="needs Intel's runtime")
+def test_binaries_of_the_helper_are_taken(helper, monkeypatch):
+    taken, take = [], ahead.Helper.take
+    monkeypatch.setattr(ahead.Helper, "take", lambda *args: taken.append(take(*args)) or taken[-1])
+    texts = sources(time.time_ns() % 10**6)
+    programs = [program.Program(DEVICE, text, "test") for text in texts]
+    program.build(DEVICE, programs, helper)
+    assert [type(binary) for binary in taken] == [bytes]
+    x = DEVICE.alloc(400)
+    for i, (p, text) in enumerate(zip(programs, texts)):
+        launch.launch(DEVICE, program.Kernel(p, "k"), (100,), None, x, 100, 2.0)
+        assert (DEVICE.read(x, 400).view(np.float32) == np.float32(2.0 * i + int(text.split("+ ")[1].split(";")[0]))).all()
+    assert not list(Path(cache_dir("kernels")).glob(f"ahead-{os.getpid()}-*"))
 
 
 def test_other_drivers_and_settings_have_none(monkeypatch):
     for device in DEVICES:
-        if device.flavour != "pocl":
+        if device is not DEVICE and device is not POCL:
             assert ahead.helper_for(device) is None
-    if POCL is not None:
-        monkeypatch.setattr(clnn.core.config.config, "build_ahead", False)
-        assert ahead.helper_for(POCL) is None
+    if DEVICE is not None:
+        monkeypatch.setattr(config, "build_ahead", False)
+        assert ahead.helper_for(DEVICE) is None

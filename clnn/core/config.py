@@ -9,7 +9,7 @@ variable                  meaning
 ``CLNN_EAGER``            ``1``: run each operator at once instead of fusing (the oracle for fusion, and for debugging)
 ``CLNN_DEBUG``            ``1``: wait after each launch, so that an error names the launch that caused it
 ``CLNN_INLINE``           ``0``: short launches on CPUs wake the driver's threads like long ones instead of running in the calling thread
-``CLNN_BUILD_AHEAD``      ``0``: no second process that builds kernels for PoCL beside this one
+``CLNN_BUILD_AHEAD``      ``0``: no second process that builds missing kernels beside this one
 ``CLNN_AFFINITY``         ``0``: worker threads of CPU drivers are not given a core each and the batch policy
 ``CLNN_HUGE_PAGES``       ``0``: large buffers of CPU drivers are not backed by huge pages
 ``CLNN_TENSOR_CORES``     ``0``: no tensor cores for matrix products (``emulate``: their kernels without the instruction, on any device, for tests)

@@ -1,8 +1,9 @@
-"""A second process that fills PoCL's cache of kernels, while this one builds, too.
+"""A second process that builds kernels while this one builds, too.
 
-PoCL compiles under one lock: a cold start would leave all cores but one idle. When several kernels are missing, half of their programs are built by
-a helper; then it makes kernels from the last to the first, while the launches of this process make them from the first to the last. Where they
-meet, PoCL finds the rest in its cache, which both share. Nothing rests on the helper: what it does not make is made here.
+Drivers for CPUs compile under one lock: a cold start would leave all cores but one idle. When several kernels are missing, half of their programs are
+built by a helper. Intel's runtime reads its binaries. PoCL shares its cache with it, and builds the parts of a program that a launch needs at the
+first launch: there the helper goes on from the last kernel to the first, while the launches of this process go from the first to the last, and where
+they meet, PoCL finds the rest in its cache. Nothing rests on the helper: what it does not make is made here.
 """
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ from pathlib import Path
 from time import perf_counter as clock
 
 from ..core.config import cache_dir, config
-from . import drivers, icd
+from . import diskcache, drivers, icd
 
 FEW = 4             # missing kernels from which on it is asked
-_PATIENCE = 1.0     # seconds that a program of the helper may take longer than twice those of this process
+_PATIENCE = 2.0     # seconds that a program of the helper may take longer than those of this process: it has to start first
+_LIBRARIES = {"pocl": "pocl", "intel-cpu": "intelocl"}
 
 # Stands before the linker in PoCL's search path. A kernel uses no library that its process lacks, and "ld" takes longer to read their symbols than the
 # compiler takes for a small kernel.
@@ -64,7 +66,7 @@ class Helper:
             env = dict(os.environ)
             if self.device.record.companion is not None:
                 env["POCL_DEVICES"] = drivers.pocl_devices
-            folder = drivers.pocl_only()
+            folder = drivers.only(_LIBRARIES[self.device.flavour])
             if folder is not None:
                 env["OCL_ICD_VENDORS"] = str(folder)
             with contextlib.suppress(OSError):      # a full disk
@@ -74,7 +76,7 @@ class Helper:
             self.programs.clear()
             script = Path(__file__).with_name("ahead_worker.py").read_text()
             try:
-                self.child = subprocess.Popen([sys.executable, "-c", script], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                self.child = subprocess.Popen([sys.executable, "-c", script, self.device.platform_name], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                               stderr=subprocess.DEVNULL, bufsize=0)
             except OSError:
                 return False
@@ -91,11 +93,28 @@ class Helper:
     def build(self, source, options, device) -> int:
         """Let it build a program; the number by which it knows it."""
         self.count += 1
-        self._send(build=self.count, source=source, options=options, device=device.name)
+        self._send(build=self.count, source=source, options=options, device=device.name, binary=self._binary(self.count))
         return self.count
 
-    def wait(self, build, seconds) -> None:
-        """Until it has built that program, or some time has passed."""
+    def _binary(self, build):
+        """The file for the binary of a program, where the driver's own cache does not keep it."""
+        return None if self.device.driver_caches else str(cache_dir("kernels") / f"ahead-{os.getpid()}-{build}")
+
+    def take(self, build, seconds):
+        """The binary of a program, after at most so many seconds; None where there is none, or the driver's cache has it."""
+        self._wait(build, seconds + _PATIENCE)
+        path = self._binary(build)
+        if path is None or build not in self.built:
+            return None
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except OSError:
+            return None
+        finally:
+            diskcache.discard(path)
+
+    def _wait(self, build, seconds):
         end = clock() + seconds
         while build not in self.built and (left := end - clock()) > 0 and select.select([self.child.stdout], [], [], left)[0]:
             line = self.child.stdout.readline()
@@ -110,6 +129,8 @@ class Helper:
 
     def run(self, launches) -> None:
         """Let it make the kernels of ``launches``: (kernel, global size, local size, arguments), the last first."""
+        if not self.device.driver_caches:
+            return
         wanted = []
         for kernel, size, local, args in launches:
             build, args = self.programs.get(kernel.program.cl), [_spoken(a) for a in args]
@@ -125,6 +146,8 @@ _UNKNOWN = object()
 def _end(child):
     child.kill()
     child.wait()
+    for path in cache_dir("kernels").glob(f"ahead-{os.getpid()}-*"):     # what it wrote too late
+        diskcache.discard(path)
 
 
 def _spoken(a):
@@ -139,8 +162,10 @@ def _spoken(a):
 
 def helper_for(device):
     """The helper of a device, or None where there is none: another driver, a cache of its own for each process, a single core."""
-    if device.flavour != "pocl" or not (config.build_ahead and icd.shares_pocl_cache() and sys.executable):
+    if device.flavour not in _LIBRARIES or not (config.build_ahead and sys.executable and sys.platform.startswith("linux")):
         return None
-    if os.environ.get("POCL_KERNEL_CACHE", "1") == "0" or len(os.sched_getaffinity(0)) < 2:
+    if len(os.sched_getaffinity(0)) < 2:
+        return None
+    if device.flavour == "pocl" and (not icd.shares_pocl_cache() or os.environ.get("POCL_KERNEL_CACHE", "1") == "0"):
         return None
     return Helper(device)

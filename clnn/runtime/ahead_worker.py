@@ -1,8 +1,9 @@
-"""Fills PoCL's cache of kernels: builds programs and runs one work-group of each kernel on zeros, for a process that will need them soon.
+"""Builds programs, and fills PoCL's cache of kernels by running one work-group of each on zeros, for a process that will need them soon.
 
-Run as a script, in a process that may crash or hang. It reads one JSON object per line: ``{"build": number, "source", "options", "device"}``, which is
-answered by the number, and ``{"run": [[number, kernel, global size, local size, arguments], ...]}``. The last kernels come first, as the other process
-begins with the first. An argument is None, a hexadecimal string of its bytes, or the size of a buffer. It imports nothing of clnn.
+Run as a script with the platform's name, in a process that may crash or hang. It reads one JSON object per line: ``{"build": number, "source", "options",
+"device", "binary"}``, which is answered by the number when the program was built and its binary written to that file, unless it is null; and ``{"run":
+[[number, kernel, global size, local size, arguments], ...]}``. The last kernels come first, as the other process begins with the first. An argument is
+None, a hexadecimal string of its bytes, or the size of a buffer. It imports nothing of clnn.
 """
 import ctypes
 import json
@@ -29,18 +30,22 @@ class Worker:
         import numpy as np
         import pyopencl as cl
         self.cl, self.np = cl, np
-        platform = next(p for p in cl.get_platforms() if "portable computing" in p.name.lower())
+        platform = next(p for p in cl.get_platforms() if p.name.strip() == sys.argv[1])
         devices = platform.get_devices()
         self.context = cl.Context(devices)
         self.queues = {d.name.strip(): cl.CommandQueue(self.context, d) for d in devices}
         self.programs = {}
 
-    def build(self, build, source, options, device):
+    def build(self, build, source, options, device, binary):
         queue = self.queues[device]
         try:
             program = self.cl.Program(self.context, source).build(options, devices=[queue.device], cache_dir=False)
             self.programs[build] = program, queue
-        except self.cl.Error:
+            if binary is not None:
+                with open(binary + ".part", "wb") as file:
+                    file.write(program.get_info(self.cl.program_info.BINARIES)[0])
+                os.replace(binary + ".part", binary)
+        except (self.cl.Error, OSError):
             pass        # the other process will tell why
         print(build, flush=True)
 

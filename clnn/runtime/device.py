@@ -58,7 +58,7 @@ class Device:
         self.driver_caches = self.flavour == "pocl"                # it keeps what it built, so binaries need not be kept once more
         # Own declarations of built-in functions in place of a long header: None until a build showed whether the driver takes them.
         self.declares_builtins = None if self.flavour == "pocl" and not self.has_fp16 else False
-        self.builds_in_parallel = self.flavour in ("intel-cpu", "intel-gpu", "nvidia", "amd")   # others compile under one lock, or crash
+        self.builds_in_parallel = self.flavour in ("intel-gpu", "nvidia", "amd")   # others compile under one lock, or crash
         self.keeps_compilers = self.flavour == "intel-cpu"          # what is compiled holds six times the memory of what is read from a binary
         self.caches_binaries = self.flavour in ("pocl", "intel-cpu", "intel-gpu", "nvidia", "amd")  # rusticl dies on a bad binary
         self.build_options = drivers.build_options(self)

@@ -138,15 +138,15 @@ def _probe_companion(table, folder):
     if wanted is None or "POCL_DEVICES" in os.environ:
         return
     # the other drivers take longer to load than this takes
-    found, _, _, error = _run_probe(list(table["verdicts"]), folder and (pocl_only() or folder), POCL_DEVICES=wanted)
+    found, _, _, error = _run_probe(list(table["verdicts"]), folder and (only("pocl") or folder), POCL_DEVICES=wanted)
     if not error and len([key for key, problem in found.items() if _is_pocl(key) and not problem]) == 2:
         table["pocl_devices"] = wanted
         table["verdicts"].update(found)
 
 
-def pocl_only():
-    """A folder for the loader with nothing but PoCL; None where the user chose one, or PoCL is not registered once."""
-    entry = [name for name, text in icd.icd_files().items() if "pocl" in text.lower()]
+def only(library):
+    """A folder for the loader with nothing but the driver whose library has ``library`` in its name; None where the user chose one, or it is not there once."""
+    entry = [name for name, text in icd.icd_files().items() if library in text.lower()]
     return icd.prepare(only=entry[0]) if len(entry) == 1 else None
 
 

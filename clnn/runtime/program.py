@@ -187,7 +187,7 @@ def build(device, programs, helper=None) -> None:
 
 
 def _build_with(helper, device, groups):
-    """Build every other group here, while a helper puts the rest into the driver's cache."""
+    """Build every other group here, while a helper builds the rest."""
     texts = [assemble.combine([p.source for p in group], device) if len(group) > 1 else (group[0].source, ({},)) for group in groups]
     start = clock()
 
@@ -196,20 +196,20 @@ def _build_with(helper, device, groups):
     theirs = [(k, tell(k)) for k in range(1, len(groups), 2)]
     for k in range(0, len(groups), 2):
         _build_group(device, groups[k], texts[k])
-        helper.own(groups[k][0].cl, tell(k))
+        if device.driver_caches:
+            helper.own(groups[k][0].cl, tell(k))
     spent = clock() - start
     for k, build in theirs:
-        helper.wait(build, spent)
-        _build_group(device, groups[k], texts[k])
+        _build_group(device, groups[k], texts[k], helper.take(build, spent))
         helper.own(groups[k][0].cl, build)
 
 
-def _build_group(device, group, text=None):
+def _build_group(device, group, text=None, binary=None):
     import pyopencl as cl
     if len(group) > 1:
         source, tables = text or assemble.combine([p.source for p in group], device)
         try:
-            built = _compile(device, source)
+            built = _compile(device, binary or source)
         except cl.Error:
             pass    # one at a time: the message shall show the faulty source alone
         else:
