@@ -83,7 +83,7 @@ static inline __attribute__((overloadable)) ${I} clnn_imod(${I} a, ${I} b) {
 #endif
 % endif
     const ${I} r = a % d;
-    return ${"r" if I == "ulong" else "r + ((r != 0) & ((r ^ d) < 0) ? d : 0)"};
+    return ${"r" if I == "ulong" else "(d > 0 ? r < 0 : r > 0) ? r + d : r"};
 }
 static inline __attribute__((overloadable)) ${I} clnn_idiv(${I} a, ${I} b) {
     const ${I} d = b ? b : 1;
