@@ -5,9 +5,11 @@ device's or platform's name. ``CLNN_DEVICE`` sets the default.
 """
 from __future__ import annotations
 
+import os
 import threading
 import zlib
 from collections import deque
+from time import perf_counter as clock
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from .backlog import Backlog
 from .memory import Memory, human
 
 _SMALL_WRITE = 1 << 20        # bytes that are copied on the host so that a write need not wait for the queue
+_MOMENT = 1e-4                # seconds that are waited awake
 _SUBMIT = 8                   # launches after which a driver that holds them back is asked to begin: often enough to work while the host goes on
 _errors: dict[int, tuple] = {}  # code -> (op name, message, exception type); codes are stable across processes
 
@@ -55,6 +58,7 @@ class Device:
         self.vectors = self.flavour == "intel-cpu" and not self.wide
         self.default_local = min(64 if self.flavour == "pocl" else 256, self.max_work_group)
         self.holds_back, self._enqueued = not self.is_cpu, 0       # GPU drivers may leave what is enqueued until they are flushed
+        self.watches = self.flavour == "pocl" and hasattr(os, "sched_yield")
         self.driver_caches = self.flavour == "pocl"                # it keeps what it built, so binaries need not be kept once more
         # Own declarations of built-in functions in place of a long header: None until a build showed whether the driver takes them.
         self.declares_builtins = None if self.flavour == "pocl" and not self.has_fp16 else False
@@ -196,6 +200,7 @@ class Device:
         self.flush()
         out = np.empty(nbytes, np.uint8)
         if nbytes:
+            self._watch()
             at_once = self.inline is not None and self.inline.idle()
             self._call(self._to_host, self.inline.queue if at_once else self.queue, buf, out, offset_bytes, None, True)
             self._pending.clear()
@@ -236,10 +241,19 @@ class Device:
             self.recording.abandon("synchronize() was called")
         self.flush()
         if self._queue is not None:
+            self._watch()
             self._call(self._queue.finish)
             self._pending.clear()
             if self.err_dirty:
                 self.check_errors()
+
+    def _watch(self) -> None:
+        """Wait a moment for what was enqueued without going to sleep, where waking up takes long and this thread has no part in the work."""
+        last = self.last
+        if self.watches and last is not None:
+            end = clock() + _MOMENT
+            while last.command_execution_status > 0 and clock() < end:
+                os.sched_yield()        # a worker thread may need this core
 
     def _call(self, function, *args, **kwargs):
         """A driver call whose failures become clnn's errors."""
