@@ -63,21 +63,26 @@ __kernel void scan_extreme(IN(${T.c}, X), IN(${T.c}, ZV), IN(long, ZI), OUT(${T.
     long k = first;
     for (; k + ${W} <= last; k += ${W}) {
         ${V} v = ldv_${T.name}(X + base + k);
-        ${PV} q = lane + (${PV})((${P})k);
+        ${PV} q = (${PV})(at);
+        if (any(TAKE(v, (${V})(best)))) {
+            q = lane + (${PV})((${P})k);
 % for s in lanes.attr.steps(W):
-        {
-            const ${V} u = ${lanes.attr.shifted("v", A, W, s, NOTHING)};
-            const ${PV} r = ${lanes.attr.shifted("q", P, W, s, "0")};
-            ## lanes that nothing was moved into keep what they have: TAKE holds against the extreme that is never greater
-            const ${PV} keep = TAKE(v, u) | (lane < (${PV})(${s}));
-            v = keep ? v : u;
-            q = keep ? q : r;
-        }
+            {
+                const ${V} u = ${lanes.attr.shifted("v", A, W, s, NOTHING)};
+                const ${PV} r = ${lanes.attr.shifted("q", P, W, s, "0")};
+                ## lanes that nothing was moved into keep what they have: TAKE holds against the extreme that is never greater
+                const ${PV} keep = TAKE(v, u) | (lane < (${PV})(${s}));
+                v = keep ? v : u;
+                q = keep ? q : r;
+            }
 % endfor
-        {
-            const ${PV} keep = TAKE(v, (${V})(best));
-            v = keep ? v : (${V})(best);
-            q = keep ? q : (${PV})(at);
+            {
+                const ${PV} keep = TAKE(v, (${V})(best));
+                v = keep ? v : (${V})(best);
+                q = keep ? q : (${PV})(at);
+            }
+        } else {
+            v = (${V})(best);               /* most blocks have nothing new */
         }
         best = v.s${last};
         at = q.s${last};
