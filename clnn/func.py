@@ -43,7 +43,7 @@ def _variables(tree, name):
         if not isinstance(t, Tensor):
             raise ValueError(f"{name}: arguments to differentiate are tensors, got {type(t).__name__}")
         if not t.dtype.is_floating_point:
-            raise RuntimeError(f"{name}: only float tensors can be differentiated, got {t.dtype}")
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         t = spread(t, active) if active else t                  # each sample has a gradient of its own
         if t._rg:
             with clnn.enable_grad():

@@ -81,6 +81,22 @@ torch.linalg.lu_solve(torch.eye(2), T([1, 2], dtype=torch.int32), torch.ones(3, 
 torch.linalg.lu_solve(torch.ones(2, 3), T([1, 2], dtype=torch.int32), torch.ones(2, 1))
 torch.linalg.lu_solve(torch.eye(2), T([1, 2]), torch.ones(2, 1))
 torch.lu_unpack(torch.eye(2), T([1, 2]))
+x = T([[0., 1.], [1., 1.], [0., 0.]]); x.nonzero(), torch.argwhere(x), torch.where(x), torch.where(torch.arange(9000).view(90, 100) % 7 == 1), torch.nonzero(x[0])
+a, b = torch.ones(2, 3, 4, requires_grad=True), torch.ones(4, 5); torch.einsum("bld,dn->bldn", a, b), torch.einsum("bld,dn->nbl", a, b), torch.einsum("bld->dlb", a)
+a, b = torch.ones(2, 3, requires_grad=True), torch.ones(3, 4); torch.einsum("ij,jk,kl->il", a, b, b.t()), torch.einsum("bi,bo->boi", a, a)
+x = torch.ones(2, 3, requires_grad=True); x.t().reshape(6), x.reshape(6), x.t().flatten(), x.t().contiguous().view(6)
+x = torch.ones(3, requires_grad=True); y = x.exp(); _ = y.mul_(2); words(y.sum().backward)
+x = torch.ones(3, requires_grad=True) * 2; y = x * x; x[0] = 5.; words(y.sum().backward)
+x, w = torch.ones(3, requires_grad=True), torch.ones(3); y = x * w; _ = w.add_(1); words(y.sum().backward)
+f = lambda c, x: c.mark_dirty(x) or x; A = type("A", (torch.autograd.Function,), {"forward": f}); words(lambda: A.apply(torch.ones(1, requires_grad=True)))
+i = torch.inference_mode(); _ = i.__enter__(); x = torch.ones(2); _ = i.__exit__(None, None, None); words(lambda: x * torch.ones(2, requires_grad=True))
+p = torch.zeros(5, 2, 4).log_softmax(2); [words(lambda: F.ctc_loss(p, torch.ones(n, dtype=torch.long), l, (3, 3))) for n, l in ((7, (5, 5)), (6, (5, -1)), (6, (5, 6)))]
+D = torch.distributions; torch.vmap(lambda m: D.Bernoulli(logits=m).log_prob(torch.ones(2)))(torch.eye(2)), torch.vmap(lambda m: D.Beta(2., 1.).log_prob(m))(torch.eye(2))
+D = torch.distributions; words(lambda: torch.vmap(lambda m: D.Normal(0., m))(T([[0.5, -1.], [2., 0.]])))
+words(lambda: torch.func.grad(lambda x: x.sum())(T([1])))
+import copy; g = torch.fx.symbolic_trace(torch.nn.ReLU()); type(g).__name__, type(copy.deepcopy(g)).__name__, type(copy.copy(g)).__name__
+words(lambda: torch.nn.functional.ctc_loss(torch.zeros(5, 2, 4), torch.ones(2, 3, dtype=torch.long), (5, 5), (3, 4)))
+x = T([1.5]).double().requires_grad_(); words(lambda: torch.autograd.gradcheck(lambda x: x.detach() + x, x))
 """.strip().splitlines()
 
 
@@ -94,9 +110,17 @@ def shown(value):
     return repr(value)
 
 
+def words(call):
+    """The text of what a call raises."""
+    try:
+        return call()
+    except Exception as error:
+        return str(error)
+
+
 def outcome(line, lib):
     import numpy as np
-    names = dict(torch=lib, np=np, T=lib.tensor, S=lib.eye(2).to_sparse(), F=lib.nn.functional, nan=float("nan"), inf=float("inf"),
+    names = dict(torch=lib, np=np, T=lib.tensor, words=words, S=lib.eye(2).to_sparse(), F=lib.nn.functional, nan=float("nan"), inf=float("inf"),
                  masked=lambda *a, **k: override.activate() or lib.masked.masked_tensor(*a, **k))
     *before, last = line.split("; ")
     with warnings.catch_warnings():

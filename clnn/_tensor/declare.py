@@ -12,6 +12,7 @@ import functools
 import inspect
 
 from ..core import dtype as dt
+from ..core.errors import overwritten
 from ..graph.node import Expr
 from ..graph.op import REGISTRY, Op, register
 from . import tape
@@ -386,8 +387,7 @@ class ListNode(tape.Node):
         if name == self.op.params[0]:
             for t, v in zip(self.kept, self.versions):
                 if t._version != v:
-                    raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace operation "
-                                       f"(an input of {self.op.name})")
+                    raise overwritten(t, t._version, v, t._grad_fn, t._out_nr)
             return self.kept
         return self.attrs[name] if name != "metas" else self.metas
 

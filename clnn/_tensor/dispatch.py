@@ -9,6 +9,7 @@ import traceback
 
 
 from ..core import dtype as dt
+from ..core.errors import overwritten
 from ..core.shape import Size, broadcast_shapes, broadcast_strides, contiguous_strides, is_contiguous
 from ..graph import fuse
 from ..graph import node as lazy
@@ -298,10 +299,7 @@ class OpNode(tape.Node):
         if isinstance(value, Tensor):
             now = (value._ver or value._storage).version
             if self.versions[i] != now:
-                raise RuntimeError(
-                    f"one of the variables needed for gradient computation has been modified by an inplace operation: [{value.type()} "
-                    f"{list(value.shape)}], which is input '{name}' of {self.op.name}, is at version {now}; expected version "
-                    f"{self.versions[i]} instead. Hint: use the out-of-place form, or clone() the tensor first.")
+                raise overwritten(value, now, self.versions[i], value._grad_fn, value._out_nr)
         elif type(value) is _Packed:
             return value.unpack()
         return value
@@ -314,10 +312,7 @@ class OpNode(tape.Node):
             return None
         t, owner, version = got
         if owner is not None and owner.version != version:
-            raise RuntimeError(
-                f"one of the variables needed for gradient computation has been modified by an inplace operation: [{t.type()} "
-                f"{list(t.shape)}], which is output {nr} of {self.op.grad_name}, is at version {owner.version}; expected version "
-                f"{version} instead. Hint: use the out-of-place form, or clone() the tensor first.")
+            raise overwritten(t, owner.version, version, self, nr)
         if state.grad and nr < self.outs and t._grad_fn is None:
             t = t._alias()
             t._grad_fn, t._out_nr, t._rg = self, nr, True
@@ -503,8 +498,9 @@ def attach(op, out, values) -> None:
 
 
 def inference_saved():
-    return RuntimeError("Inference tensors cannot be saved for backward. Do not use tensors made in inference mode in computations that record gradients; "
-                        "clone them first, or use no_grad() instead of inference_mode().")
+    return RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by "
+                        "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+                        "instead of `torch.inference_mode()`.")
 
 
 def _save_results(node, outs, save):

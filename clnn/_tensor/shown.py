@@ -67,8 +67,18 @@ def _adaptive(input, output_size, **_):
     return ("AdaptiveAvgPool2D", 0) if output_size not in (1, (1, 1), [1, 1]) else ("Mean", 1)
 
 
+def _einsum(equation, *operands):
+    """A sum over what the last operand shares ends in a view, an outer product in the product itself."""
+    terms, _, result = equation.partition("->") if isinstance(equation, str) else ("", "", "")
+    *before, last = terms.split(",")
+    if not before:
+        return None
+    return "View" if any(c.isalpha() and c not in result and any(c in t for t in before) for c in last) else "Mul"
+
+
 _BY_CALL = {"pad": _pad, "median": _median, "nanmedian": _nanmedian, "clamp": _clamp, "clamp_min": _clamp_one("ClampMin"), "clamp_max": _clamp_one("ClampMax"),
-            "rsub": _rsub, "round": _round, "adaptive_avg_pool2d": _adaptive, "interpolate": _interpolate, "matmul": _matmul, "squeeze": _squeeze, "pow": _pow}
+            "rsub": _rsub, "round": _round, "adaptive_avg_pool2d": _adaptive, "interpolate": _interpolate, "matmul": _matmul, "squeeze": _squeeze, "pow": _pow,
+            "einsum": _einsum}
 _OTHERS = {"matrix_exp": "LinalgMatrixExp", "affine_grid": "AffineGridGenerator", "cross": "LinalgCross", "linalg_cross": "LinalgCross", "rms_norm": "Mul",
            "linalg_solve": "LinalgSolveEx", "adaptive_max_pool2d": "AdaptiveMaxPool2D", "adaptive_max_pool3d": "AdaptiveMaxPool3D",
            "adaptive_avg_pool3d": "AdaptiveAvgPool3D", "max_pool3d": "MaxPool3DWithIndices", "max_unpool2d": "MaxUnpool2D", "max_unpool3d": "MaxUnpool3D",
@@ -77,7 +87,7 @@ _OTHERS = {"matrix_exp": "LinalgMatrixExp", "affine_grid": "AffineGridGenerator"
 
 
 def _rule(name):
-    """The name, or a function of the arguments that gives it; None where the last part is what PyTorch shows, too."""
+    """The name, or a function of the arguments that gives it (or None); None where the last part is what PyTorch shows, too."""
     known = _OTHERS.get(name) or ("".join(part.capitalize() for part in name.split("_")) if name in _WHOLE else None)
     return _BY_CALL.get(name) if known is None else known if "Backward" in known else f"{known}Backward0"
 
@@ -105,7 +115,8 @@ def labelled(name, body):
                 if getattr(a, "_grad_fn", None) is node:
                     break                                       # an argument, handed out as it is
             else:
-                if hasattr(node, "label"):
-                    node.label = rule if rule.__class__ is str else _text(rule(*args, **kwargs))
+                got = rule if rule.__class__ is str else rule(*args, **kwargs)
+                if got is not None and hasattr(node, "label"):
+                    node.label = got if got is rule else _text(got)
         return result
     return call

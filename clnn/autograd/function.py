@@ -13,6 +13,7 @@ from .._tensor.inplace import take_history
 from .._tensor.tensor import Tensor, edge
 from .._vmap.calls import as_they_are, by_rule
 from .._vmap.forms import has_batched
+from ..core.errors import overwritten
 from ..ops import creation
 
 
@@ -75,10 +76,10 @@ class FunctionCtx:
 class _Saved:
     """One kept tensor with its version. Outputs are kept without their history, which would make a reference cycle."""
 
-    __slots__ = ("value", "version", "name", "nr", "node")
+    __slots__ = ("value", "version", "nr", "node")
 
     def __init__(self, t, nr, node):
-        self.nr, self.node, self.name = nr, node if nr is not None else None, node().name()
+        self.nr, self.node = nr, node if nr is not None else None
         if t.is_inference():
             raise inference_saved()
         self.version = t._version
@@ -92,9 +93,7 @@ class _Saved:
         if type(t) is _Packed:
             t = t.unpack()
         elif t._version != self.version:
-            raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace operation: "
-                               f"[{t.type()} {list(t.shape)}], saved by {self.name}, is at version {t._version}; expected version "
-                               f"{self.version} instead. Hint: use the out-of-place form, or clone() the tensor first.")
+            raise overwritten(t, t._version, self.version, self.node() if self.nr is not None else t._grad_fn, t._out_nr)
         if self.nr is not None and self.node() is not None:
             t = t._alias()
             t._grad_fn, t._out_nr, t._rg = self.node(), self.nr, True
@@ -277,6 +276,8 @@ def _wrap(node, ctx, args, outs, tracked):
         if tracked and not constant:
             ours[id(o)] = nr
             if dirty:
+                if o._rg and o._grad_fn is None and o._base is None:
+                    raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
                 mark = o._alias()
                 mark._grad_fn, mark._out_nr, mark._rg = node, nr, True
                 take_history(o, mark)

@@ -26,6 +26,10 @@ def _real(array):
     return array.view(array.real.dtype).reshape(*array.shape, 2) if array.dtype.kind == "c" else array
 
 
+def _shown(matrix, like):
+    return from_array(np.ascontiguousarray(matrix), like._storage.device)
+
+
 def _numerical(fn, inputs, t, eps):
     """One matrix (elements of t, elements of output) per output, by central differences."""
     start = _real(read(t.detach())).astype(np.float64)
@@ -125,8 +129,8 @@ def _compare(func, inputs, wanted, eps, atol, rtol, nondet_tol):
     for k, t in enumerate(wanted):
         for j, numerical in enumerate(_numerical(func, inputs, t, eps)):
             if not np.allclose(analytical[j][k], numerical, rtol=rtol, atol=atol, equal_nan=True):
-                raise GradcheckError(f"Jacobian mismatch for output {j} with respect to input {k},\nnumerical:{numerical}\n"
-                                     f"analytical:{analytical[j][k]}\n")
+                raise GradcheckError(f"Jacobian mismatch for output {j} with respect to input {k},\nnumerical:{_shown(numerical, t)}\n"
+                                     f"analytical:{_shown(analytical[j][k], t)}\n")
 
 
 def _forward(func, inputs, t):
@@ -149,8 +153,8 @@ def _compare_forward(func, inputs, wanted, eps, atol, rtol):
     for k, t in enumerate(wanted):
         for j, (forward, numerical) in enumerate(zip(_forward(func, inputs, t), _numerical(func, inputs, t, eps))):
             if not np.allclose(forward, numerical, rtol=rtol, atol=atol, equal_nan=True):
-                raise GradcheckError(f"Jacobian computed with forward mode mismatch for output {j} with respect to input {k},\nnumerical:{numerical}\n"
-                                     f"analytical:{forward}\n")
+                raise GradcheckError(f"Jacobian computed with forward mode mismatch for output {j} with respect to input {k},\nnumerical:{_shown(numerical, t)}\n"
+                                     f"analytical:{_shown(forward, t)}\n")
 
 
 def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, gen_non_contig_grad_outputs=False,

@@ -1,6 +1,8 @@
 """The exceptions that clnn raises for reasons of its own (everything else is TypeError, ValueError, IndexError...)."""
 from __future__ import annotations
 
+import re
+
 
 class DeviceError(RuntimeError):
     """A device is missing, unknown, unusable, or used in a process where it cannot work.
@@ -35,3 +37,13 @@ class _LinAlgError(RuntimeError):             # PyTorch's name, which tracebacks
 
 
 LinAlgError = _LinAlgError
+
+
+def overwritten(value, now, then, node=None, nr=0):
+    """``value``, output ``nr`` of ``node``, was kept for backward at version ``then`` and has been written to since."""
+    name = node.name() if node is not None else ""
+    name = f"torch::autograd::{name}" if name in ("CopySlices", "CopyBackwards") else re.sub(r"Backward0?(?=\d*$)", "", name)
+    made = f", which is output {nr} of {name}," if name else ""
+    return RuntimeError(f"one of the variables needed for gradient computation has been modified by an inplace operation: [{value.type()} {list(value.shape)}]"
+                        f"{made} is at version {now}; expected version {then} instead. Hint: enable anomaly detection to find the operation that failed to "
+                        "compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).")

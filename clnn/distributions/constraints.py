@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import clnn
 
+from .._vmap.forms import has_batched
 from ..runtime import capture
 
 
@@ -62,13 +63,23 @@ def satisfied(constraint, value):
     """
     if capture.active is not None:
         return True
+    if has_batched([value]):
+        return _of_all_samples(constraint.check(value))
     inner = constraint
     if value.dim() >= constraint.event_dim:
         while type(inner) is _IndependentConstraint:
             inner = inner.base_constraint
     if type(inner) in _ON_HOST and 0 < value.numel() <= 4096 and not any(isinstance(v, clnn.Tensor) for v in vars(inner).values()):
         return bool(inner.check(value.detach().numpy()).all())
-    return bool(constraint.check(value).all())
+    return _of_all_samples(constraint.check(value))
+
+
+def _of_all_samples(valid):
+    """Whether all is True; under ``vmap`` that asks of no single sample, so it may be read."""
+    valid = valid.all()
+    while has_batched([valid]):
+        valid = valid.part.all()
+    return bool(valid)
 
 
 def is_dependent(constraint):

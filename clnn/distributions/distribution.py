@@ -9,6 +9,10 @@ from . import constraints
 from .utils import broadcast_all, lazy_property, scalar_shape
 
 
+def _kind(value):
+    return type(value).__name__.removeprefix("Batched")             # a sample of vmap is a Tensor to its program
+
+
 class Distribution:
     """A probability distribution, or a batch of them.
 
@@ -65,7 +69,7 @@ class Distribution:
             if value.device.type == "meta":
                 continue
             if not constraints.satisfied(constraint, value):
-                raise ValueError(f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} to "
+                raise ValueError(f"Expected parameter {name} ({_kind(value)} of shape {tuple(value.shape)}) of distribution {self!r} to "
                                  f"satisfy the constraint {constraint!r}, but found invalid values:\n{value}")
 
     def expand(self, batch_shape, _instance=None):
@@ -171,7 +175,7 @@ class Distribution:
                           "`validate_args=False` to turn off validation.", stacklevel=3)
             return
         if not constraints.satisfied(support, value):
-            raise ValueError(f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support ({support!r}) "
+            raise ValueError(f"Expected value argument ({_kind(value)} of shape {tuple(value.shape)}) to be within the support ({support!r}) "
                              f"of the distribution {self!r}, but found invalid values:\n{value}")
 
     def _get_checked_instance(self, cls, _instance=None):

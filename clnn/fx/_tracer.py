@@ -130,7 +130,8 @@ class Tracer:
     def iter(self, obj):
         """What iterating over a stand-in gives."""
         raise TraceError("Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or **kwargs function argument. "
-                         "See the torch.fx docs on pytorch.org for a more detailed explanation of what types of control flow can be traced")
+                         "See the torch.fx docs on pytorch.org for a more detailed explanation of what types of control flow can be traced, "
+                         "and check out the Proxy docstring for help troubleshooting Proxy iteration errors")
 
     def keys(self, obj):
         """What the keys of a stand-in are."""

@@ -118,10 +118,10 @@ class GraphModule(Module):
     def __deepcopy__(self, memo):
         holder = Module()
         holder.__dict__ = copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}, memo)
-        return GraphModule(holder, copy.deepcopy(self._graph), type(self).__name__)
+        return GraphModule(holder, copy.deepcopy(self._graph))                  # PyTorch's copies, too, lose the name of the traced class
 
     def __copy__(self):
-        return GraphModule(self, copy.deepcopy(self._graph), type(self).__name__)
+        return GraphModule(self, copy.deepcopy(self._graph))
 
     def __reduce__(self):
         holder = Module()

@@ -106,18 +106,23 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     if t_out._numel != n:
         raise RuntimeError("target_lengths must be of size batch_size")
     if known_in is not None and known_in and max(known_in) > steps:
-        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {max(known_in)} (while checking arguments for ctc_loss)")
+        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {max(known_in)} (while checking arguments for "
+                           "ctc_loss_allocate_outputs)")
+    for name, known in (("input_lengths", known_in), ("target_lengths", known_out)):
+        if known and min(known) < 0:
+            raise RuntimeError(f"Expected {name} to have value at least 0, but got value {min(known)} (while checking arguments for ctc_loss_allocate_outputs)")
     labels = targets.detach().to(device).to(dt.int64)
     if known_out and labels.ndim == 2 and max(known_out) > labels.shape[1]:
-        raise RuntimeError(f"Expected tensor to have size at least {max(known_out)} at dimension 1, but got size {labels.shape[1]} for targets "
-                           "(while checking arguments for ctc_loss)")
+        raise RuntimeError(f"Expected tensor to have size at least {max(known_out)} at dimension 1, but got size {labels.shape[1]} for argument "
+                           "#2 'targets' (while checking arguments for ctc_loss_allocate_outputs)")
     if labels.ndim == 2:
         longest, starts = labels.shape[1], tensor(np.arange(n, dtype=np.int64) * labels.shape[1], device=device)
     else:
         known_out = t_out.tolist() if known_out is None else known_out
         longest = max(known_out, default=0)
-        if sum(known_out) > labels._numel:
-            raise RuntimeError(f"Expected targets to have the sum of the target lengths, {sum(known_out)}, but got size {labels._numel} for ctc_loss")
+        if sum(known_out) != labels._numel:
+            raise RuntimeError(f"Expected tensor to have size {sum(known_out)} at dimension 0, but got size {labels._numel} for argument #2 'targets' (while "
+                               "checking arguments for ctc_loss_allocate_outputs)")
         starts = t_out.cumsum(0) - t_out if batched else tensor(np.zeros(1, np.int64), device=device)
     loss = _ctc(x, labels.contiguous().reshape(-1), starts.contiguous(), t_in, t_out, 2 * longest + 1, int(blank), bool(zero_infinity))
     if zero_infinity:

@@ -260,7 +260,7 @@ def _arranged(x, labels, groups):
     return x.reshape(*sizes)
 
 
-def _contract(a, la, b, lb, keep, sizes):
+def _contract(a, la, b, lb, keep, sizes, result):
     """Sum of products of two operands over the labels that neither the result nor later operands need."""
     alone_a, alone_b = ([i for i, c in enumerate(mine) if c not in other and c not in keep] for mine, other in ((la, lb), (lb, la)))
     if alone_a:
@@ -271,10 +271,9 @@ def _contract(a, la, b, lb, keep, sizes):
     batch, summed = [c for c in both if c in keep], [c for c in both if c not in keep]
     only_a, only_b = [c for c in la if c not in lb], [c for c in lb if c not in la]
     labels = batch + only_a + only_b
-    if not summed:
-        left, right = _arranged(a, la, [[c] for c in batch + only_a]), _arranged(b, lb, [[c] for c in batch + only_b])
-        left = left.reshape(*left.shape, *[1] * len(only_b))
-        right = right.reshape(*right.shape[:len(batch)], *[1] * len(only_a), *right.shape[len(batch):])
+    if not summed:                          # laid out as the result is
+        labels = [c for c in result if c in labels] + [c for c in labels if c not in result]
+        left, right = (_arranged(t, ls, [[c] if c in ls else [] for c in labels]) for t, ls in ((a, la), (b, lb)))
         return _Planned((left, right, operator.mul), broadcast_shapes(left.shape, right.shape)), labels
     a, b = (t.expand(*[sizes[c] if c in summed + batch else n for c, n in zip(ls, t.shape)]) for t, ls in ((a, la), (b, lb)))
     stack = [batch] if batch else []
@@ -303,7 +302,7 @@ def _plan(equation, shapes):
         keep = {c for _, rest in pairs[i:] for c in rest} | set(result)
         first, second = ([result.index(c) for c in mine if c in result and c not in other] for mine, other in ((labels, ls), (ls, labels)))
         swap = first and second and min(second) < min(first)    # then the result comes out in rows
-        acc, labels = _contract(x, ls, acc, labels, keep, sizes) if swap else _contract(acc, labels, x, ls, keep, sizes)
+        acc, labels = _contract(x, ls, acc, labels, keep, sizes, result) if swap else _contract(acc, labels, x, ls, keep, sizes, result)
     gone = [i for i, c in enumerate(labels) if c not in result]
     if gone:
         acc, labels = acc.sum(gone), [c for c in labels if c in result]

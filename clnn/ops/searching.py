@@ -58,10 +58,10 @@ def flat_nonzero(x):
 
 
 def _positions(x, shape):
-    """(count, ndim) indices of the elements of ``x`` as a tensor of ``shape`` that are not zero."""
+    """(ndim, count) indices of the elements of ``x`` as a tensor of ``shape`` that are not zero."""
     device, rank = x._storage.device, len(shape)
     x, counts, total, (gs, ls, chunk, chunks) = _counted(x, rank)
-    out = empty((item(total), rank), dt.int64, device)
+    out = empty((rank, item(total)), dt.int64, device)
     if out._numel:
         run(device, "indexing/compact:find_nonzero", dict(T=x.dtype, RANK=rank), gs, ls, x, counts, total, out, chunk, chunks, *shape)
     return out
@@ -78,14 +78,14 @@ def ranks(x):
 
 
 def _table(x):
-    """(count, ndim) indices of the elements that are not zero."""
+    """(count, ndim) indices of the elements that are not zero; in columns, as PyTorch lays them out."""
     device = x._storage.device
-    found = _found(x, np.argwhere)
+    found = _found(x, lambda a: np.argwhere(a).T)
     if found is not None:
-        return found[0]
+        return found[0].t()
     if x._numel == 0 or not x.shape:
-        return empty((flat_nonzero(x)._numel, len(x.shape)), dt.int64, device)
-    return _positions(x, tuple(x.shape))
+        return empty((len(x.shape), flat_nonzero(x)._numel), dt.int64, device).t()
+    return _positions(x, tuple(x.shape)).t()
 
 
 def coordinates(x):
@@ -95,8 +95,7 @@ def coordinates(x):
     found = _found(x, np.nonzero)
     if found is not None:
         return tuple(found)
-    table = _table(x)
-    return tuple(table[:, d].contiguous() for d in range(len(x.shape)))
+    return tuple(_table(x).unbind(1))
 
 
 @composite("nonzero", complex=True, numpy=lambda x: np.argwhere(x), samples=lambda: [

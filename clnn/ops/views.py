@@ -83,9 +83,13 @@ def _bitcast_geometry(input, old, new):
 def reshape(input, *shape):
     """The elements in another shape: a view when the strides allow it, else a copy."""
     size, strides = _layout(input.shape, input._strides, input._numel, _numbers(shape))
-    if strides is None:
-        input, strides = contiguous(input), contiguous_strides(size)
-    return _reshape_view(input, size, strides)
+    if strides is not None:
+        return _reshape_view(input, size, strides)
+    copied = contiguous(input)
+    result = _reshape_view(copied, size, contiguous_strides(size))
+    if result._grad_fn is not None and copied is not input:
+        result._grad_fn.label = "UnsafeViewBackward0"
+    return result
 
 
 @composite("view_as", complex=True)

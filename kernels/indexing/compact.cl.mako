@@ -4,7 +4,7 @@
 ## x (n) contiguous; counts (chunks) int32. Geometry: global (chunks), any local size.
 ## Kernel         what it does
 ## count_nonzero  counts[c] = how many in chunk c
-## find_nonzero   out[k, d] = index of the k-th along dimension d, int64; counts were added up
+## find_nonzero   out[d, k] = index of the k-th along dimension d, int64; counts were added up
 ## rank_nonzero   out[i] = how many in x[0..i], int64; counts were added up
 ##
 ## Parameter  legal values
@@ -30,6 +30,7 @@ __kernel void find_nonzero(IN(${T.c}, x), IN(int, counts), IN(int, total), OUT(l
 % if RANK == 1:
     for (; k < end; i++) { out[k] = i; k += ${T.load}(x, i) != 0; }    /* no branch to mispredict */
 % else:
+    const long count = total_p[total_o];
     long i0 = i;
 % for d in range(RANK - 1, 0, -1):
     long i${d} = i0 % s${d};
@@ -37,7 +38,7 @@ __kernel void find_nonzero(IN(${T.c}, x), IN(int, counts), IN(int, total), OUT(l
 % endfor
     while (k < end) {
         for (; k < end && i${RANK - 1} < s${RANK - 1}; i++) {
-            ${" ".join(f"out[k * {RANK} + {d}] = i{d};" for d in range(RANK))}
+            ${" ".join(f"out[count * {d} + k] = i{d};" if d else "out[k] = i0;" for d in range(RANK))}
             i${RANK - 1}++;
             k += ${T.load}(x, i) != 0;
         }
