@@ -80,7 +80,7 @@ class Helper:
                                               stderr=subprocess.DEVNULL, bufsize=0)
             except OSError:
                 return False
-            atexit.register(_end, self.child)
+            atexit.register(_end, self.child, os.getpid())
         return True
 
     def _send(self, **message):
@@ -143,7 +143,9 @@ class Helper:
 _UNKNOWN = object()
 
 
-def _end(child):
+def _end(child, owner):
+    if os.getpid() != owner:        # a fork of the process that it works for
+        return
     child.kill()
     child.wait()
     for path in cache_dir("kernels").glob(f"ahead-{os.getpid()}-*"):     # what it wrote too late

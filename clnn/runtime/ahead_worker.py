@@ -71,6 +71,7 @@ class Worker:
 
 def main():
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)    # meant for the other process
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)      # PR_SET_PDEATHSIG: it ends with the process that it works for
     messages, waiting = queue.Queue(), []
     threading.Thread(target=read, args=(messages,), daemon=True).start()
