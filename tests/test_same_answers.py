@@ -92,7 +92,7 @@ f = lambda c, x: c.mark_dirty(x) or x; A = type("A", (torch.autograd.Function,),
 i = torch.inference_mode(); _ = i.__enter__(); x = torch.ones(2); _ = i.__exit__(None, None, None); words(lambda: x * torch.ones(2, requires_grad=True))
 p = torch.zeros(5, 2, 4).log_softmax(2); [words(lambda: F.ctc_loss(p, torch.ones(n, dtype=torch.long), l, (3, 3))) for n, l in ((7, (5, 5)), (6, (5, -1)), (6, (5, 6)))]
 D = torch.distributions; torch.vmap(lambda m: D.Bernoulli(logits=m).log_prob(torch.ones(2)))(torch.eye(2)), torch.vmap(lambda m: D.Beta(2., 1.).log_prob(m))(torch.eye(2))
-D = torch.distributions; words(lambda: torch.vmap(lambda m: D.Normal(0., m))(T([[0.5, -1.], [2., 0.]])))
+D = torch.distributions; words(lambda: torch.vmap(lambda m: D.Normal(0., m, validate_args=True))(T([[0.5, -1.], [2., 0.]])))
 words(lambda: torch.func.grad(lambda x: x.sum())(T([1])))
 import copy; g = torch.fx.symbolic_trace(torch.nn.ReLU()); type(g).__name__, type(copy.deepcopy(g)).__name__, type(copy.copy(g)).__name__
 words(lambda: torch.nn.functional.ctc_loss(torch.zeros(5, 2, 4), torch.ones(2, 3, dtype=torch.long), (5, 5), (3, 4)))

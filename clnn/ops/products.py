@@ -260,6 +260,23 @@ def _arranged(x, labels, groups):
     return x.reshape(*sizes)
 
 
+def _in_memory(labels, operands, sizes):
+    """Labels of an elementwise product from the slowest to the fastest in memory, as PyTorch lays it out: as the operands lie, the first before the others."""
+    strides = [{c: math.prod([sizes[d] for d in ls[i + 1:]]) for i, c in enumerate(ls)} for ls in operands]
+    order = []                              # the fastest first
+    for label in reversed(labels):
+        at = len(order)
+        for k in range(len(order) - 1, -1, -1):
+            known = next((s for s in strides if label in s and order[k] in s), None)
+            if known is None:
+                continue                    # no operand has both: they stay as they are unless another one decides
+            if known[order[k]] <= known[label]:
+                break
+            at = k
+        order.insert(at, label)
+    return order[::-1]
+
+
 def _contract(a, la, b, lb, keep, sizes, result):
     """Sum of products of two operands over the labels that neither the result nor later operands need."""
     alone_a, alone_b = ([i for i, c in enumerate(mine) if c not in other and c not in keep] for mine, other in ((la, lb), (lb, la)))
@@ -271,8 +288,8 @@ def _contract(a, la, b, lb, keep, sizes, result):
     batch, summed = [c for c in both if c in keep], [c for c in both if c not in keep]
     only_a, only_b = [c for c in la if c not in lb], [c for c in lb if c not in la]
     labels = batch + only_a + only_b
-    if not summed:                          # laid out as the result is
-        labels = [c for c in result if c in labels] + [c for c in labels if c not in result]
+    if not summed:
+        labels = _in_memory([c for c in result if c in labels] + [c for c in labels if c not in result], (la, lb), sizes)
         left, right = (_arranged(t, ls, [[c] if c in ls else [] for c in labels]) for t, ls in ((a, la), (b, lb)))
         return _Planned((left, right, operator.mul), broadcast_shapes(left.shape, right.shape)), labels
     a, b = (t.expand(*[sizes[c] if c in summed + batch else n for c, n in zip(ls, t.shape)]) for t, ls in ((a, la), (b, lb)))
@@ -301,7 +318,8 @@ def _plan(equation, shapes):
     for i, (x, ls) in enumerate(pairs[1:], 2):
         keep = {c for _, rest in pairs[i:] for c in rest} | set(result)
         first, second = ([result.index(c) for c in mine if c in result and c not in other] for mine, other in ((labels, ls), (ls, labels)))
-        swap = first and second and min(second) < min(first)    # then the result comes out in rows
+        summed = any(c in labels and c not in keep for c in ls)
+        swap = summed and first and second and min(second) < min(first)    # then the result comes out in rows
         acc, labels = _contract(x, ls, acc, labels, keep, sizes, result) if swap else _contract(acc, labels, x, ls, keep, sizes, result)
     gone = [i for i, c in enumerate(labels) if c not in result]
     if gone:
