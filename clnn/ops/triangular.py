@@ -9,7 +9,7 @@ from .._tensor.interop import from_array
 from .._tensor.tensor import from_node
 from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides, wrap_dim
-from ..graph.node import Expr
+from ..graph.node import Expr, constants
 from .arithmetic import lasting
 from .indexing import _values
 from .selection import where
@@ -26,9 +26,20 @@ def _mask(input, diagonal):
     diagonal = max(-rows, min(cols, int(diagonal)))
     if input._numel < _LARGE:
         return from_node(_BELOW, (rows, cols, diagonal), dt.int64, dt.bool_, input.shape, input._numel, device, 1, 0, True)
-    row, column = (from_node(_NUMBERS, (first,), dt.int32, dt.int32, shape, shape.numel(), device, 1, 0, True)
-                   for first, shape in ((diagonal, Size((rows, 1))), (0, Size((cols,)))))
-    return column <= row
+    numbers, zero = _numbers(device, max(rows, cols))
+    return numbers[zero:zero + cols] <= numbers[zero + diagonal:zero + diagonal + rows].unsqueeze(1)
+
+
+def _numbers(device, count):
+    """Numbers that follow each other, from at least ``-count`` to twice that, and the place of zero; the device keeps them for the next matrix."""
+    kept = constants.get(("numbers", device))
+    if kept is None or kept._numel < 3 * count:
+        zero = 1 << (count - 1).bit_length()
+        kept = from_node(_NUMBERS, (-zero,), dt.int32, dt.int32, Size((3 * zero,)), 3 * zero, device, 1, 0, True)
+        if device.recording is None:                            # else its memory would be a part of the recording
+            kept._storage.buffer()
+            constants["numbers", device] = kept
+    return kept, kept._numel // 3
 
 
 def _matrix(name, input):

@@ -1,4 +1,5 @@
 <%inherit file="/base.cl.mako"/>\
+<%namespace name="ix" file="/indexing/row.cl.mako"/>\
 ## out[row, :] = x0[row, :] ++ x1[row, :] ++ ...: several tensors written side by side in one launch, whatever the dtype.
 ##
 ## x<k>: rows of n<k> elements, s<k> from one to the next; out: rows of `pitch` elements, of which this launch writes the first n0 + n1 + ... from its offset on.
@@ -9,6 +10,9 @@
 ## K          number of inputs, at least 1
 ## LOOP       bool
 <% ends = ["0"] + ["+".join(f"n{j}" for j in range(k + 1)) for k in range(K)] %>\
+% if LOOP:
+${ix.move(U)}
+% endif
 __kernel void cat(${", ".join(f"IN({U}, x{k})" for k in range(K))}, OUT(${U}, out), ${", ".join(f"const long n{k}" for k in range(K))},
                   ${", ".join(f"const long s{k}" for k in range(K))}, const long rows, const long pitch, const long seg, const long chunk) {
     PTR_OUT(${U}, out);
@@ -20,12 +24,7 @@ __kernel void cat(${", ".join(f"IN({U}, x{k})" for k in range(K))}, OUT(${U}, ou
 % for k in range(K):
         {
             const long a = max(lo, (long)(${ends[k]})), b = min(hi, (long)(${ends[k + 1]}));
-            __global const ${U}* restrict from = x${k}_p + x${k}_o + row * s${k} - (${ends[k]});
-            long j = a;
-% if U != "ulong2":  # in whole vectors: not every driver makes them of the loop
-            for (; j + 16 <= b; j += 16) vstore16(vload16(0, from + j), 0, to + j);
-% endif
-            for (; j < b; j++) to[j] = from[j];
+            clnn_move(to + a, x${k}_p + x${k}_o + row * s${k} - (${ends[k]}) + a, b - a);
         }
 % endfor
     }

@@ -1,4 +1,5 @@
 <%inherit file="/base.cl.mako"/>\
+<%namespace name="ix" file="/indexing/row.cl.mako"/>\
 ## out = x with its last RANK dimensions extended by values of its own, or by `value`.
 ##
 ## x (outer, i0, i1, ...), out (outer, o0, o1, ...), contiguous; b<d> elements come before dimension d (negative: are cut off, but not by MODE constant).
@@ -10,55 +11,67 @@
 ## RANK       at least 1
 ## MODE       reflect replicate circular constant
 ## LOOP       bool
-<% CONSTANT = MODE == "constant" %>\
-__kernel void pad(IN(${U}, x), OUT(${U}, out), const long rows, const long chunk,
-                  ${f"const {U} value, " if CONSTANT else ""}${", ".join(f"const long i{d}, const long o{d}, const long b{d}" for d in range(RANK))}) {
+<%
+    CONSTANT, last = MODE == "constant", RANK - 1
+    sizes = ", ".join(f"const long i{d}, const long o{d}, const long b{d}" for d in range(RANK))
+%>\
 % if LOOP:
-    const long first = get_global_id(0) * chunk;
-    for (long row = first; row < min(rows, first + chunk); row++) {
-% else:
-    const long row = get_global_id(1), last = get_global_id(0);
-    if (row >= rows || last >= o${RANK - 1}) return;
+${ix.move(U)}
 % endif
-    long rest = row, at = 0, step = i${RANK - 1};
+__kernel void pad(IN(${U}, x), OUT(${U}, out), const long rows, const long chunk, ${f"const {U} value, " if CONSTANT else ""}${sizes}) {
+% if LOOP:
+    const long first = get_global_id(0) * chunk, end = min(rows, first + chunk);
+    if (first >= end) return;
+${places("first")}
+    for (long row = first; row < end; row++) {
+% else:
+    const long row = get_global_id(1), at${last} = get_global_id(0);
+    if (row >= rows || at${last} >= o${last}) return;
+${places("row")}
+% endif
+    long from_row = outer;
 % if CONSTANT:
     bool inside = true;
 % endif
-% for d in range(RANK - 2, -1, -1):
+% for d in range(last):
     {
-        const long place = rest % o${d};
-        rest /= o${d};
-        ${source(d)}
+        ${source(d, f"at{d}")}
 % if CONSTANT:
         inside = inside && k >= 0 && k < i${d};
 % endif
-        at += k * step;
-        step *= i${d};
+        from_row = from_row * i${d} + k;
     }
 % endfor
-    __global const ${U}* restrict from = x_p + x_o + rest * step + at;
-    __global ${U}* restrict to = out_p + out_o + row * o${RANK - 1};
+    __global const ${U}* restrict from = x_p + x_o + from_row * i${last};
+    __global ${U}* restrict to = out_p + out_o + row * o${last};
 % if LOOP:
-    const long b = b${RANK - 1}, lo = ${"!inside ? o%d : " % (RANK - 1) if CONSTANT else ""}max(b, (long)0);
-    const long hi = max(lo, min(o${RANK - 1}, b + i${RANK - 1}));    /* out[lo..hi) is x itself */
+    const long b = b${last}, lo = ${f"!inside ? o{last} : " if CONSTANT else ""}max(b, (long)0);
+    const long hi = max(lo, min(o${last}, b + i${last}));    /* out[lo..hi) is x itself */
     ${outside("0", "lo")}
-    long j = lo;
-% if U != "ulong2":
-    for (; j + 16 <= hi; j += 16) vstore16(vload16(0, from + j - b), 0, to + j);
-% endif
-    for (; j < hi; j++) to[j] = from[j - b];
-    ${outside("hi", f"o{RANK - 1}")}
+    clnn_move(to + lo, from + lo - b, hi - lo);
+    ${outside("hi", f"o{last}")}
+% for d in range(last - 1, -1, -1):
+    if (++at${d} == o${d}) { at${d} = 0;
+% endfor
+    ${"outer++; " if RANK > 1 else "outer++;"}${"}" * last}
     }
 % else:
-    const long place = last;
-    ${source(RANK - 1)}
+    ${source(last, f"at{last}")}
 % if CONSTANT:
-    to[last] = inside && k >= 0 && k < i${RANK - 1} ? from[k] : value;
+    to[at${last}] = inside && k >= 0 && k < i${last} ? from[k] : value;
 % else:
-    to[last] = from[k];
+    to[at${last}] = from[k];
 % endif
 % endif
 }
+## places: where the row lies along each dimension but the last
+<%def name="places(row)">\
+    long outer = ${row};
+% for d in range(RANK - 2, -1, -1):
+    long at${d} = outer % o${d};
+    outer /= o${d};
+% endfor
+</%def>
 <%def name="outside(first, end)">\
 % if MODE == "constant" and U != "ulong2":
 {
@@ -69,17 +82,17 @@ __kernel void pad(IN(${U}, x), OUT(${U}, out), const long rows, const long chunk
 % elif MODE == "constant":
 for (long place = ${first}; place < ${end}; place++) to[place] = value;\
 % else:
-for (long place = ${first}; place < ${end}; place++) { ${source(RANK - 1)} to[place] = from[k]; }\
+_Pragma("clang loop vectorize(disable)") for (long place = ${first}; place < ${end}; place++) { ${source(RANK - 1, "place")} to[place] = from[k]; }\
 % endif
 </%def>
-<%def name="source(d)">\
+<%def name="source(d, place)">\
 % if MODE == "reflect":
-long k = place < b${d} ? b${d} - place : place - b${d}; k = k >= i${d} ? 2 * (i${d} - 1) - k : k;\
+long k = ${place} < b${d} ? b${d} - ${place} : ${place} - b${d}; k = k >= i${d} ? 2 * (i${d} - 1) - k : k;\
 % elif MODE == "replicate":
-const long k = clamp(place - b${d}, (long)0, i${d} - 1);\
+const long k = clamp(${place} - b${d}, (long)0, i${d} - 1);\
 % elif MODE == "constant":
-const long k = place - b${d};\
+const long k = ${place} - b${d};\
 % else:
-long k = place - b${d}; k = k < 0 ? k + i${d} : k >= i${d} ? k - i${d} : k;\
+long k = ${place} - b${d}; k = k < 0 ? k + i${d} : k >= i${d} ? k - i${d} : k;\
 % endif
 </%def>

@@ -35,6 +35,23 @@ static inline void clnn_pick(__global ${U}* APART to, __global const ${U}* APART
 }
 </%def>
 ##
+## move(U)  defines clnn_move(to, from, n): a run of n elements in whole vectors, the last of which may overlap the one before; not every driver makes
+##          vectors of the loop, and short runs would be mostly its rest.
+<%def name="move(U)">
+static inline void clnn_move(__global ${U}* restrict to, __global const ${U}* restrict from, long n) {
+% if U != "ulong2":
+% for W, before in ((16, ""), (8, "else "), (4, "else ")):
+    ${before}if (n >= ${W}) {
+        for (long j = 0; j + ${W} <= n; j += ${W}) vstore${W}(vload${W}(0, from + j), 0, to + j);
+        vstore${W}(vload${W}(0, from + n - ${W}), 0, to + n - ${W});
+    }
+% endfor
+    else
+% endif
+    for (long j = 0; j < n; j++) to[j] = from[j];
+}
+</%def>
+##
 ## fold(OP, T)  the C expression that folds value s into destination value d; names d, s
 <%def name="fold(OP, T)" filter="trim">
 <% times = f"clnn_c_mul_{'d' if 'double' in T.acc else 'f'}(d, s)" if T.is_complex else "d * s" %>\
