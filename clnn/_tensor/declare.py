@@ -13,6 +13,7 @@ import inspect
 
 from ..core import dtype as dt
 from ..core.errors import overwritten
+from ..core.shape import Size, is_contiguous
 from ..graph.node import Expr
 from ..graph.op import REGISTRY, Op, register
 from . import tape
@@ -29,7 +30,7 @@ from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors,
 from .repeat import repeated, repeated_untracked
 from .rules import Rule, parameter_names
 from .shown import labelled
-from .tensor import Tensor, make_view
+from .tensor import Tensor, make_view, view_of
 
 
 
@@ -419,12 +420,28 @@ def attach_list(op, out, values):
 
 # -- views ----------------------------------------------------------------------------------------------------------------------
 
-def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, **fields):
+_MOST_VIEWS = 1 << 16
+_STEADY = frozenset((int, tuple, Size))
+
+
+def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=False, **fields):
     """Declare a view (decorator): the body returns ``(shape, strides, offset)``, and the dtype where it is another one, over the storage of its first
-    parameter, or None when the result must be a copy, or a Tensor to return as it is. Views take complex tensors."""
+    parameter, or None when the result must be a copy, or a Tensor to return as it is. Views take complex tensors. ``steady``: the result follows from the
+    shape and strides of the operand and from attributes that are numbers or tuples of them, so that the body runs once for each kind of call."""
     def decorate(body):
         params, bind = _binder(body)
         op = _entry(name or body.__name__, "view", body, params, vjp=vjp, aliases=tuple(aliases), doc=body.__doc__ or "", **{"complex": True, **fields})
+        known: dict = {}
+
+        def learn(values, key):
+            """The result of a call, which the next call with this ``key`` need not work out."""
+            base, (shape, strides, offset) = values[0], body(*values)
+            shape = shape if shape.__class__ is Size else Size(shape)
+            if len(known) > _MOST_VIEWS:
+                known.clear()
+            if key is not None:
+                known[key] = shape, strides, offset - base._offset, shape.numel(), is_contiguous(shape, strides)
+            return make_view(base, shape, strides, offset)
 
         @answers
         def call(*args, **kwargs):
@@ -435,10 +452,20 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, **field
                         return got
                 values = bind(args, kwargs)
                 base = values[0]
-                got = body(*values)
-                if got.__class__ is not tuple:
-                    return got
-                r = make_view(base, *got)
+                if steady:
+                    rest = values[1:]
+                    key = (base.shape, base._strides, rest) if _STEADY.issuperset([v.__class__ for v in rest]) else None
+                    got = known.get(key)
+                    if got is not None:
+                        offset = base._offset + got[2]
+                        r = view_of(base, got[0], got[1], offset, got[3], offset == 0 and got[4])
+                    else:
+                        r = learn(values, key)
+                else:
+                    got = body(*values)
+                    if got.__class__ is not tuple:
+                        return got
+                    r = make_view(base, *got)
             except (AttributeError, TypeError) as exc:
                 r = late(op.fn, args, kwargs)
                 if r is NotImplemented:

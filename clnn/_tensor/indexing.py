@@ -50,7 +50,7 @@ def _grad(g, spec, shape):
     return REGISTRY["embed_strided"].fn(g, shape, *region(spec, shape, contiguous_strides(shape), 0))
 
 
-@view("_basic_index", method=False, vjp=dict(input=_grad))
+@view("_basic_index", steady=True, method=False, vjp=dict(input=_grad))
 def basic_index(input, spec, shape):
     """A view made of ints, slices and new dimensions; ``shape`` is that of ``input``."""
     return region(spec, shape, input._strides, input._offset)
@@ -260,6 +260,8 @@ def _basic(x, index):
         return _take(x, (take_int(index, tuple(shape)[0], 0),), shape)
     if index.__class__ is slice and shape:
         return _take(x, (take_slice(index, tuple(shape)[0]),), shape)
+    if index is None:
+        return _take(x, (None,), shape)
     if index.__class__ is tuple and not any([isinstance(i, Tensor) for i in index]):
         spec = _plain(index, shape)
         return None if spec is None else _take(x, spec, shape)

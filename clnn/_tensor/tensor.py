@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from math import prod
 
 from ..core import dtype as dt
 from ..core.layout import strided
@@ -447,15 +448,16 @@ def make(storage, shape, dtype, numel) -> Tensor:
 
 def make_view(base, shape, strides, offset, dtype=None) -> Tensor:
     """A handle on part of the storage of ``base`` (history is attached by the view driver); with a ``dtype``, strides and offset count its elements."""
-    t = _new(Tensor)
     shape = shape if shape.__class__ is Size else Size(shape)
+    return view_of(base, shape, strides, offset, prod(shape), offset == 0 and is_contiguous(shape, strides), dtype)
+
+
+def view_of(base, shape, strides, offset, numel, dense, dtype=None) -> Tensor:
+    """:func:`make_view` where all that follows from shape and strides is known."""
+    t = _new(Tensor)
     t._storage, t.shape, t._strides, t._offset = base._storage, shape, strides, offset
     t.dtype = base.dtype if dtype is None else dtype
-    numel = 1
-    for s in shape:
-        numel *= s
-    t._numel = numel
-    t._dense = offset == 0 and is_contiguous(shape, strides)
+    t._numel, t._dense = numel, dense
     if base._ver is not None:
         t._ver = base._ver
     recording = state.grad

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+from math import prod
 
 from .._tensor import formats
 from .._tensor.declare import composite, kernel, view, with_list
@@ -138,7 +139,7 @@ def arranged(result, input):
 _copy_contiguous.op.grad_name = "CloneBackward0"
 
 
-@view("permute", vjp=dict(input=lambda g, dims: g.permute(_inverse(dims, g.ndim))))
+@view("permute", steady=True, vjp=dict(input=lambda g, dims: g.permute(_inverse(dims, g.ndim))))
 def _permute(input, dims):
     rank = len(input.shape)
     if len(dims) != rank:
@@ -166,7 +167,7 @@ def permute(input, *dims, **named):
 Tensor.permute = permute
 
 
-@view("transpose", aliases=("swapaxes", "swapdims"), vjp=dict(input=lambda g, dim0, dim1: g.transpose(dim0, dim1)), inplace=False)
+@view("transpose", steady=True, aliases=("swapaxes", "swapdims"), vjp=dict(input=lambda g, dim0, dim1: g.transpose(dim0, dim1)), inplace=False)
 def transpose(input, dim0, dim1):
     """Two dimensions exchanged."""
     rank = len(input.shape)
@@ -177,7 +178,7 @@ def transpose(input, dim0, dim1):
     return tuple(shape), tuple(strides), input._offset
 
 
-@view("t", vjp=dict(input=lambda g: g.t()))
+@view("t", steady=True, vjp=dict(input=lambda g: g.t()))
 def t(input):
     """The transpose of a matrix; vectors and 0-d tensors as they are."""
     if len(input.shape) > 2:
@@ -204,7 +205,7 @@ def _matrices_turned(self):
 Tensor.mT = property(_matrices_turned)
 
 
-@view("_expand", method=False, vjp=dict(input=lambda g: g))
+@view("_expand", steady=True, method=False, vjp=dict(input=lambda g: g))
 def _expand(input, size):
     lead = len(size) - len(input.shape)
     if lead < 0:
@@ -250,7 +251,7 @@ def broadcast_to(input, *size):
     return expand(input, *size)
 
 
-@view("_squeeze", method=False, vjp=dict(input=lambda g, old: g.reshape(old)))
+@view("_squeeze", steady=True, method=False, vjp=dict(input=lambda g, old: g.reshape(old)))
 def _squeeze(input, dims, old):
     keep = [i for i in range(len(input.shape)) if not (i in dims and input.shape[i] == 1)]
     return tuple(input.shape[i] for i in keep), tuple(input._strides[i] for i in keep), input._offset
@@ -269,7 +270,7 @@ def squeeze(input, dim=None):
     return _squeeze(input, tuple(dims), input.shape)
 
 
-@view("unsqueeze", vjp=dict(input=lambda g, dim: g.squeeze(dim)))
+@view("unsqueeze", steady=True, vjp=dict(input=lambda g, dim: g.squeeze(dim)))
 def unsqueeze(input, dim):
     """With a new dimension of size 1 at ``dim``."""
     rank = len(input.shape)
@@ -278,21 +279,22 @@ def unsqueeze(input, dim):
     return input.shape[:d] + (1,) + input.shape[d:], input._strides[:d] + (stride,) + input._strides[d:], input._offset
 
 
+@functools.lru_cache(maxsize=65536, typed=True)
+def _merged(shape, start_dim, end_dim):
+    """``shape`` with the dimensions ``start_dim..end_dim`` merged; None where that changes nothing."""
+    a, b = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
+    if a > b:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    return (*shape[:a], prod(shape[a:b + 1]), *shape[b + 1:]) if a < b else None
+
+
 @composite("flatten", complex=True)
 def flatten(input, start_dim=0, end_dim=-1):
     """Dimensions ``start_dim..end_dim`` merged into one."""
-    rank = len(input.shape)
-    if rank == 0:
+    if not input.shape:
         return input.reshape(1)
-    a, b = wrap_dim(start_dim, rank), wrap_dim(end_dim, rank)
-    if a > b:
-        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
-    if a == b:
-        return input
-    n = 1
-    for s in input.shape[a:b + 1]:
-        n *= s
-    return reshape(input, input.shape[:a] + (n,) + input.shape[b + 1:])
+    shape = _merged(input.shape, start_dim, end_dim)
+    return input if shape is None else reshape(input, shape)
 
 
 @composite("ravel", complex=True)
@@ -377,7 +379,7 @@ def embed_strided(input, base_shape, size, stride, offset):
     return z
 
 
-@view("diagonal", vjp=dict(input=lambda g, input_shape, offset, dim1, dim2: embed_strided(
+@view("diagonal", steady=True, vjp=dict(input=lambda g, input_shape, offset, dim1, dim2: embed_strided(
     g, input_shape, *_diagonal(input_shape, contiguous_strides(input_shape), 0, offset, dim1, dim2))))
 def diagonal(input, offset=0, dim1=0, dim2=1):
     """The diagonal of two dimensions, as the last dimension."""
@@ -395,7 +397,7 @@ def _diagonal(shape, strides, base, offset, dim1, dim2):
     return tuple(shape[i] for i in keep) + (n,), tuple(strides[i] for i in keep) + (strides[a] + strides[b],), start
 
 
-@view("unfold", vjp=dict(input=lambda g, input_shape, dimension, size, step: embed_strided(
+@view("unfold", steady=True, vjp=dict(input=lambda g, input_shape, dimension, size, step: embed_strided(
     g, input_shape, *_windows(input_shape, contiguous_strides(input_shape), 0, dimension, size, step))))
 def unfold(input, dimension, size, step):
     """Windows of length ``size`` every ``step`` along ``dimension``, as a new last dimension."""
