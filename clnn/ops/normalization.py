@@ -106,7 +106,7 @@ def _layer_backward(g, input, shape, weight, bias, rms, mean, rstd, needs):
     parts = -(-rows // part) or 1
     gx = empty(input.shape, input.dtype, device) if needs[0] else None
     dw, db = (empty((parts, n), rstd.dtype, device) for _ in range(2)) if sums else (None, None)
-    params = dict(T=input.dtype, W=kind, WEIGHT=int(weight is not None), BIAS=0, RMS=int(rms))
+    params = dict(T=input.dtype, W=kind, WEIGHT=int(weight is not None), RMS=int(rms))
     together = needs[0] and sums and device.is_cpu and n >= 64 and kind.acc == input.dtype.acc and rows > 0
     if together:
         run(device, "normalization/layer_backward", dict(params, WEIGHTS=1, FORM="vector", LANES=1), (parts,), (1,), g, x, _dense(weight, device, kind),

@@ -32,7 +32,7 @@ CLNN_FN F clnn_scaled_(F v, F t) {
     return v * as_F((h + 1023) << 52) * as_F((i - h + 1023) << 52);
 }
 </%math:own_double>
-//@ clnn_exp clnn_sigmoid
+//@ clnn_exp
 <%math:own_double>
 CLNN_FN F clnn_exp(F x) {
     F c = select(x, (F)(710.0), (I)(x > 710.0)), q;

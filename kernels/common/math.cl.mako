@@ -100,7 +100,7 @@ CLNN_FN ${F} clnn_${name}(${f"{F} x" if operands == 1 else f"{F} x, {F} y"}) { r
 #endif
 % endfor
 #endif
-//@ clnn_exp clnn_sigmoid
+//@ clnn_exp
 <%self:own names="exp">
 CLNN_FN F clnn_exp(F x) {
     F c = select(x, (F)(89.0f), (I)(x > 89.0f));
@@ -136,12 +136,9 @@ CLNN_FN F clnn_tanh(F x) {
     return copysign(t / (t + 2.0f), x);
 }
 </%self:own>
-//@ clnn_sigmoid
-#define clnn_sigmoid(x) (1 / (1 + clnn_exp(-(x))))
 //@ clnn_logparts_ clnn_log clnn_log2 clnn_log10 clnn_log1p
 #ifdef CLNN_OWN_MATH
 % for F, I, U in VECTORS:
-<% vec = F != "float" %>
 /* x = 2^e * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); returns log(1 + f) - f, exact zeros and specials are fixed by the caller. */
 static inline __attribute__((overloadable)) ${F} clnn_logparts_(${F} x, ${F}* e, ${F}* f) {
     ${I} tiny = (${I})(x < 1.17549435e-38f);
