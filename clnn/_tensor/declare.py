@@ -1,4 +1,4 @@
-"""The five constructors of operators: ``elementwise``, ``reduction``, ``view``, ``kernel``, ``composite``.
+"""The four constructors of operators: ``elementwise``, ``view``, ``kernel``, ``composite``.
 
 One call declares an operator completely; the function, the Tensor method, the in-place form, ``out=`` and the derived tests follow from
 the entry. A gradient rule is a function whose *parameter names* say what it needs: ``g`` (the gradient of the output, a tuple if there are
@@ -15,12 +15,11 @@ from ..core import dtype as dt
 from ..core.errors import overwritten
 from ..graph.node import Expr
 from ..graph.op import REGISTRY, Op, register
-from . import tape
+from . import foreign, tape
 from .autocast import cast_floats, with_autocast
 from .dispatch import FREED, attach, config
 from .elementwise import binary, nary, taken_over, unary, unsupported
 from .explain import described
-from . import foreign
 from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import apply_inplace, mark, own_results, refuse_overlap, set_out
@@ -29,8 +28,7 @@ from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors,
 from .repeat import repeated, repeated_untracked
 from .rules import Rule, parameter_names
 from .shown import labelled
-from .tensor import Tensor, make_view
-
+from .tensor import Tensor, edge, make_view
 
 
 class Entry(Op):
@@ -219,7 +217,7 @@ def _with_common_names(op, body, params, old=()):
             got = late(op.fn, args, kwargs)
             if got is not NotImplemented:
                 return got
-            if exc.__class__ is not TypeError and isinstance(exc, AttributeError):
+            if isinstance(exc, AttributeError):
                 no_tensor(op.name, params, args, kwargs, exc)
                 raise
             given = in_old_order(op, old, args) if old else None
@@ -294,7 +292,7 @@ def _binder(body):
 
 
 def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None, aliases=(), method=True, inplace=False, variadic=False, autocast="",
-           out=False, repeat=False, **fields):
+           repeat=False, **fields):
     """Declare an operator whose Python body allocates its outputs and launches templates (decorator).
 
     The body receives exactly the operator's parameters and runs without recording. With ``public`` smaller than the number of ``outputs``, the rest are
@@ -404,7 +402,6 @@ class ListNode(tape.Node):
 
 def attach_list(op, out, values):
     tensors = values[0]
-    from .tensor import edge
     node = ListNode([edge(t) if t._rg else None for t in tensors], op.public)
     node.op, node.freed = op, False
     node.attrs = dict(zip(op.params[1:], values[1:]))

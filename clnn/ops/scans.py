@@ -130,7 +130,7 @@ def products_of_others(x, dim):
 
 
 # -- the linear recurrence on which the gradient of running products stands ---------------------------------------------------------
-def _recurrence_grad(g, a, b, dim, reverse, lag, result):
+def _recurrence_grad(g, a, dim, reverse, lag, result):
     u = recurrence(a, g, dim, not reverse, 1 - lag)
     past = shift(result, dim, reverse) if not lag else result
     return (shift(u, dim, not reverse) if lag else u) * past, u
@@ -192,7 +192,7 @@ def _samples():
 _BAD_DIM = [((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range")]
 
 
-def _running(name, op, input, dim, dtype, out):
+def _running(op, input, dim, dtype, out):
     if dtype is None and out is not None:                         # PyTorch sums in the dtype of the target
         dtype = out.dtype
     if dtype is not None:
@@ -210,14 +210,14 @@ def cumsum(input, dim, *, dtype=None, out=None):
         >>> clnn.tensor([1, 2, 3]).cumsum(0)
         tensor([1, 3, 6])
     """
-    return _running("cumsum", _cumsum, input, dim, dtype, out)
+    return _running(_cumsum, input, dim, dtype, out)
 
 
 @composite("cumprod", complex=True, inplace=True, numpy=lambda x, dim, dtype=None: np.cumprod(x, dim, dtype=dtype), samples=lambda: _samples()[:4],
            errors=_BAD_DIM)
 def cumprod(input, dim, *, dtype=None, out=None):
     """Running product along ``dim``. Integers become int64."""
-    return _running("cumprod", _cumprod, input, dim, dtype, out)
+    return _running(_cumprod, input, dim, dtype, out)
 
 
 @composite("logcumsumexp", complex=True, numpy=lambda x, dim: np.logaddexp.accumulate(x, dim), samples=_samples, errors=_BAD_DIM, dtypes=dt.FLOATS)

@@ -172,7 +172,7 @@ def _broadcast_values(values, shape):
 def _plan(base, indices):
     d, mask = _only_mask(indices)
     if mask is None:
-        return Plan(base, _expand_masks(base, indices))
+        return Plan(base, _expand_masks(indices))
     from .searching import flat_nonzero
     plan = object.__new__(Plan)
     plan.order, plan.first, plan.count, plan.rows, plan.wrap = None, d, len(mask.shape), flat_nonzero(mask), False
@@ -331,7 +331,7 @@ def _fold(input, dim, index, src, op, unique=False):
     return cast(out, input.dtype)
 
 
-def _fold_grad(g, input, dim, index, src, op, result, needs):
+def _fold_grad(g, input, dim, index, src, op, result):
     """Products: the others' product; extremes: shared evenly among all that reached it."""
     if op == "mul":
         return _product_grad(g, input, dim, index, src)
