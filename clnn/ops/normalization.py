@@ -76,9 +76,7 @@ def _layer_decomposed(input, shape, weight, bias, eps, rms):
                                                                                                          rstd, needs)})
 def _layer_norm(input, shape, weight, bias, eps, rms):
     device, acc = input._storage.device, input.dtype.acc_dtype
-    n = 1
-    for s in shape:
-        n *= s
+    n = math.prod(shape)
     rows = input._numel // n if n else 0
     out, mean, rstd = empty(input.shape, input.dtype, device), empty((0 if rms else rows,), acc, device), empty((rows,), acc, device)
     kind = weight.dtype if weight is not None else bias.dtype if bias is not None else input.dtype
