@@ -306,50 +306,53 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
         params, bind = _binder(body)
         op = _entry(name or body.__name__, "kernel", body, params, vjp=vjp, together=together, outputs=outputs, public=public, aliases=tuple(aliases),
                     variadic=variadic, autocast=autocast, doc=body.__doc__ or "", **fields)
-        body = guarded(op, body)
-        single, real_only = op.public == 1, not op.complex
-
-        @answers
-        def call(*args, **kwargs):
-            if foreign.early is not None:
-                got = foreign.early(op.name, args, kwargs)
-                if got is not NotImplemented:
-                    return got
-            target = kwargs.pop("out", None) if kwargs else None
-            values = bind(args, kwargs)
-            if real_only and dt.complex_in_use:
-                _refuse_complex(op, values)
-            if op.autocast and state.autocast is not None:
-                values = cast_floats(values, state.autocast, state.autocast.low)
-            grad = state.grad
-            if grad and not _tracks(values, variadic):
-                grad = False
-            prev, state.grad = state.grad, None
-            try:
-                r = body(*values)
-            except (AttributeError, TypeError) as exc:
-                state.grad = prev
-                r = late(op.fn, args, kwargs)
-                if r is not NotImplemented:
-                    return r
-                if isinstance(exc, AttributeError):
-                    no_tensor(op.name, params, args, kwargs, exc)
-                raise
-            except NoStrides as refused:
-                state.grad, grad = prev, False
-                r = refused.instead(op.name, args, kwargs)
-            finally:
-                state.grad = prev
-            if grad:
-                (attach_list if variadic else attach)(op, r, values)
-            if r.__class__ is tuple:
-                r = r[0] if single else r[:op.public]
-            if target is not None and op.name in EXACT:
-                same_dtype(op, target, r)
-            return r if target is None else set_out(target, r, values)
-        functools.update_wrapper(call, body, updated=())
-        return _finish(op, call, method, inplace)
+        return _finish(op, _kernel_call(op, guarded(op, body), params, bind, variadic), method, inplace)
     return decorate
+
+
+def _kernel_call(op, body, params, bind, variadic):
+    """The function of the operator: ``body`` with the arguments of a call, without recording, and the call on the tape."""
+    single, real_only = op.public == 1, not op.complex
+
+    @answers
+    def call(*args, **kwargs):
+        if foreign.early is not None:
+            got = foreign.early(op.name, args, kwargs)
+            if got is not NotImplemented:
+                return got
+        target = kwargs.pop("out", None) if kwargs else None
+        values = bind(args, kwargs)
+        if real_only and dt.complex_in_use:
+            _refuse_complex(op, values)
+        if op.autocast and state.autocast is not None:
+            values = cast_floats(values, state.autocast, state.autocast.low)
+        grad = state.grad
+        if grad and not _tracks(values, variadic):
+            grad = False
+        prev, state.grad = state.grad, None
+        try:
+            r = body(*values)
+        except (AttributeError, TypeError) as exc:
+            state.grad = prev
+            r = late(op.fn, args, kwargs)
+            if r is not NotImplemented:
+                return r
+            if isinstance(exc, AttributeError):
+                no_tensor(op.name, params, args, kwargs, exc)
+            raise
+        except NoStrides as refused:
+            state.grad, grad = prev, False
+            r = refused.instead(op.name, args, kwargs)
+        finally:
+            state.grad = prev
+        if grad:
+            (attach_list if variadic else attach)(op, r, values)
+        if r.__class__ is tuple:
+            r = r[0] if single else r[:op.public]
+        if target is not None and op.name in EXACT:
+            same_dtype(op, target, r)
+        return r if target is None else set_out(target, r, values)
+    return functools.update_wrapper(call, body, updated=())
 
 
 def _tracks(values, variadic):
