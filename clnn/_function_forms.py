@@ -6,6 +6,8 @@ from .ops import dropout as _dropout
 from .ops.activation import IN_PLACE
 
 relu_, selu_, celu_, rrelu_, threshold_ = (IN_PLACE[name] for name in ("relu_", "selu_", "celu_", "rrelu_", "threshold_"))
+
+
 def adjoint(input):
     """Matrices with their last two dimensions exchanged, and their complex elements conjugated.
 

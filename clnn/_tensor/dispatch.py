@@ -188,8 +188,6 @@ def _permuted(t, shape, order):
     return v
 
 
-
-
 def kind_of(x):
     """What promotion needs to know of an operand: dtype index, and whether it has dimensions, is 0-d or a Python number."""
     if isinstance(x, Tensor):

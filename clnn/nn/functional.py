@@ -34,7 +34,6 @@ _TABLE = """
 _RENAMED = {"unfold": "_im2col"}
 
 
-
 def _channel_dropout(name, dims):
     def fn(input, p=0.5, training=True, inplace=False):
         if input.ndim not in dims:

@@ -335,4 +335,3 @@ def masked_select(input, mask, *, out=None):
         return _deliver(_index(input, [mask]), out)
     shape = broadcast("masked_select", input, mask)
     return _deliver(_index(input.expand(shape).reshape(-1), [mask.expand(shape).reshape(-1)]), out)
-

@@ -380,4 +380,3 @@ def combinations(input, r=2, with_replacement=False):
     pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(pick(range(input._numel), r)), np.int64).reshape(-1, r)
     return input[rows]
-

@@ -225,4 +225,3 @@ def _np_as_strided_scatter(x, src, size, stride, offset=0):
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """``input`` with ``src`` in the region that ``as_strided`` would show."""
     return _replaced("slice", input.contiguous(), src, lambda r: r.as_strided(size, stride, storage_offset))
-

@@ -195,6 +195,8 @@ def _reversed_dimensions(self):
 
 
 Tensor.T = property(_reversed_dimensions)
+
+
 def _matrices_turned(self):
     if self.ndim < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
