@@ -305,7 +305,7 @@ def asked(op, args, kwargs):
 def _bound(op, args, kwargs):
     """One value per parameter of ``op``."""
     if op.kind == "elementwise":
-        return (*args, *[kwargs.get(n, op.defaults.get(n)) for n in op.params[len(args):]])
+        return (*args, *[kwargs.get(n) for n in op.params[len(args):]])
     signature = _signatures.get(op.name)
     if signature is None:
         signature = _signatures[op.name] = inspect.signature(op.fn)

@@ -363,7 +363,7 @@ def _scatter_fold(input, dim, index, src, op):
 _scatter_fold.op.grad_name = "ScatterReduceBackward0"
 
 
-def _elements(name, input, dim, index, src, op, unique=False):
+def _elements(name, input, dim, index, src, op):
     """The part of ``input`` and ``src`` that ``index`` covers goes through the kernel; the rest of ``input`` stays."""
     check_index(name, index)
     if isinstance(src, Tensor) and src.dtype is not input.dtype:
@@ -381,7 +381,7 @@ def _elements(name, input, dim, index, src, op, unique=False):
     else:
         src = filled(Size(()), src, input.dtype, input._storage.device).expand(index.shape)
     part = fit(name, input, d, index)
-    call = _scatter_op(part, d, index, src, op, unique) if op in ("set", "add") else _scatter_fold(part, d, index, src, op)
+    call = _scatter_op(part, d, index, src, op, False) if op in ("set", "add") else _scatter_fold(part, d, index, src, op)
     if part is input:
         return call.reshape(shape)
     whole = input.clone()
