@@ -48,6 +48,12 @@ def square(name, A):
         raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
 
 
+def square_matrices(name, A):
+    """Checks what functions of square matrices require."""
+    matrices(name, A)
+    square(name, A)
+
+
 def _square_samples(*more):
     def make():
         r = np.random.default_rng(0)
@@ -65,8 +71,7 @@ def _square_errors(name):
            errors=[*_square_errors("linalg.inv"), ((np.zeros((2, 2)),), {}, RuntimeError, "singular")])
 def inv(A):
     """Inverse of square matrices. LinAlgError when one is singular."""
-    matrices("linalg.inv", A)
-    square("linalg.inv", A)
+    square_matrices("linalg.inv", A)
     return inverse(A)
 
 
@@ -74,8 +79,7 @@ def inv(A):
            tolerance=_TOLERANCE)
 def det(A):
     """Determinant of square matrices."""
-    matrices("linalg.det", A)
-    square("linalg.det", A)
+    square_matrices("linalg.det", A)
     return _factors.det(A)
 
 
@@ -86,8 +90,7 @@ _Slogdet = named("linalg_slogdet", "sign", "logabsdet")
            dtypes=_REAL, errors=_square_errors("linalg.slogdet"), tolerance=_TOLERANCE)
 def slogdet(A):
     """Sign and logarithm of the absolute value of the determinant."""
-    matrices("linalg.slogdet", A)
-    square("linalg.slogdet", A)
+    square_matrices("linalg.slogdet", A)
     return _Slogdet(*_factors.slogdet(A))
 
 
@@ -117,8 +120,7 @@ def _compatible(name, A, B, left):
            samples=lambda: [((np.eye(3) * 3 + np.ones((3, 3)), np.arange(6.0).reshape(3, 2)), {})])
 def solve(A, B, *, left=True):
     """``X`` with ``A X = B`` (``X A = B`` when not ``left``); ``B`` holds columns, or one vector per matrix."""
-    matrices("linalg.solve", A)
-    square("linalg.solve", A)
+    square_matrices("linalg.solve", A)
     vector = len(B.shape) == 1 or B.shape == A.shape[:-1]
     if A.dtype is not B.dtype:
         raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type {type_name(A.dtype)} and B of type "
@@ -149,8 +151,7 @@ def _positive_samples():
            dtypes=_REAL, gradcheck=False, tolerance=_TOLERANCE, errors=[*_square_errors("linalg.cholesky"), ((-np.eye(2),), {}, RuntimeError, "not positive-definite")])
 def cholesky(A, *, upper=False):
     """Lower triangular ``L`` with ``A = L L^H`` (or ``L^H`` when ``upper``) of positive-definite matrices."""
-    matrices("linalg.cholesky", A)
-    square("linalg.cholesky", A)
+    square_matrices("linalg.cholesky", A)
     L, info = _factors.cholesky_ex(A.mH if upper else A, bool(upper))         # one triangle is read
     raise_where("linalg.cholesky", info, INDEFINITE)
     return L.mH if upper else L
@@ -378,8 +379,7 @@ def _triangle(uplo):
 @composite("linalg_eigh", method=False, complex=True, dtypes=_REAL, torch="linalg.eigh", gradcheck=False)
 def eigh(A, UPLO="L"):
     """Eigenvalues in ascending order and eigenvectors (columns) of Hermitian (symmetric) matrices; one triangle is read."""
-    matrices("linalg.eigh", A)
-    square("linalg.eigh", A)
+    square_matrices("linalg.eigh", A)
     _triangle(UPLO)
     return _Eigh(*_eigh(A, UPLO))
 
@@ -387,8 +387,7 @@ def eigh(A, UPLO="L"):
 @composite("linalg_eigvalsh", method=False, complex=True, dtypes=_REAL, torch="linalg.eigvalsh", gradcheck=False)
 def eigvalsh(A, UPLO="L"):
     """Eigenvalues of symmetric matrices in ascending order."""
-    matrices("linalg.eigvalsh", A)
-    square("linalg.eigvalsh", A)
+    square_matrices("linalg.eigvalsh", A)
     _triangle(UPLO)
     return _eigh(A, UPLO)[0] if _tracked(A) else _eigvalsh(A, UPLO)
 
