@@ -19,7 +19,8 @@ from .foreign import NoStrides
 from .grad_mode import no_grad, state
 from .handle import HISTORY
 from .inplace import take_history
-from .tensor import Tensor, bump
+from .tensor import Tensor
+from .writing import bump
 
 _SLOTS = ("shape", "dtype", "_numel", "_dense", "_offset")
 _signatures: dict = {}

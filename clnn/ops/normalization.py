@@ -15,7 +15,8 @@ from .._tensor.dispatch import run
 from .._tensor.formats import keeps_format, suggested
 from .._tensor.grad_mode import state
 from .._tensor.repeat import repeated
-from .._tensor.tensor import Tensor, empty, make_view, write
+from .._tensor.tensor import Tensor, empty, make_view
+from .._tensor.writing import write
 from ..core import dtype as dt
 from .loss import require_float
 from .softmax import row_plan

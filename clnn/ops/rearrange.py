@@ -5,7 +5,8 @@ import numpy as np
 
 from .._tensor import formats
 from .._tensor.declare import composite, kernel
-from .._tensor.tensor import Tensor, copy, make_view
+from .._tensor.tensor import Tensor, make_view
+from .._tensor.writing import copy
 from ..core.shape import wrap_dim, wrap_dims
 from .creation import tensor
 from .indexing import _index_rows, _values

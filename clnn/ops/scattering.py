@@ -11,7 +11,8 @@ from .._tensor.dispatch import broadcast
 from .._tensor.indexing import tracked
 from .._tensor.inplace import apply_inplace, refuse_overlap, type_name
 from .._tensor.repeat import full_value, repeated
-from .._tensor.tensor import Tensor, bump, copy
+from .._tensor.tensor import Tensor
+from .._tensor.writing import bump, copy
 from .._tensor.wrapped import local as modes
 from ..core import dtype as dt
 from ..core.shape import Size, wrap_dim

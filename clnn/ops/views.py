@@ -9,7 +9,8 @@ from .._tensor.device import device as device_type
 from .._tensor.device import resolve
 from .._tensor.grad_mode import state
 from .._tensor.interop import transfer
-from .._tensor.tensor import Tensor, copy, make_view
+from .._tensor.tensor import Tensor, make_view
+from .._tensor.writing import copy
 from ..core import dtype as dt
 from ..core.config import config
 from ..core.layout import contiguous_format, preserve_format
