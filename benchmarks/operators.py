@@ -1,6 +1,8 @@
 """Single operators on tiny tensors: what a call costs the host, from Python to the enqueued launch. PyTorch computes at once, as clnn does when asked for the value."""
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 
 import clnn
@@ -13,10 +15,12 @@ TWO = "add sub mul div maximum minimum atan2 pow eq lt where_ copysign fmod".spl
 REDUCTIONS = "sum mean amax argmax var std prod norm logsumexp any all cumsum median max sort topk_".split()
 
 
-def _calls():
-    """(name, function of the library and its tensors, operands)."""
-    x, y, p = array(16, 16), array(16, 16), np.abs(array(16, 16)) + 0.1
-    at, row = RNG.integers(0, 16, (16, 16)), RNG.integers(0, 16, 16)
+# Below: (name, function of the library and its tensors, operands) of each call. The operands: three of floats, the last one positive, two of numbers below 16.
+def _operands():
+    return array(16, 16), array(16, 16), np.abs(array(16, 16)) + 0.1, RNG.integers(0, 16, (16, 16)), RNG.integers(0, 16, 16)
+
+
+def _by_name(x, y, p, at, row):
     special = {"where_": lambda lib, a, b: lib.where(a > b, a, b), "topk_": lambda lib, a: lib.topk(a, 3, -1),
                "pow": lambda lib, a, b: lib.pow(a.abs(), b)}
     for name in ELEMENTWISE:
@@ -29,6 +33,9 @@ def _calls():
         yield name.rstrip("_") + "(-1)" * bool(dims), special.get(name, lambda lib, a, n=name, d=dims: getattr(a, n)(*d)), (source,)
     yield "sum", lambda lib, a: a.sum(), (x,)
     yield "mean", lambda lib, a: a.mean(), (x,)
+
+
+def _products_and_layers(x, y, p, at, row):
     yield "a @ b", lambda lib, a, b: a @ b, (x, y)
     yield "a @ v", lambda lib, a, b: a @ b[0], (x, y)
     yield "bmm", lambda lib, a, b: lib.bmm(a, b), (array(4, 8, 8), array(4, 8, 8))
@@ -51,6 +58,9 @@ def _calls():
     yield "one_hot", lambda lib, i: lib.nn.functional.one_hot(i, 16), (row,)
     yield "pad", lambda lib, a: lib.nn.functional.pad(a, (1, 1)), (x,)
     yield "dropout", lambda lib, a: lib.nn.functional.dropout(a, 0.5), (x,)
+
+
+def _indexing_and_moves(x, y, p, at, row):
     yield "x[i]", lambda lib, a, i: a[i], (x, row)
     yield "x[mask]", lambda lib, a: a[a > 0], (x,)
     yield "x[2:5].clone()", lambda lib, a: a[2:5].clone(), (x,)
@@ -70,6 +80,9 @@ def _calls():
     yield "tril", lambda lib, a: a.tril(), (x,)
     yield "repeat", lambda lib, a: a.repeat(2, 2), (x,)
     yield "masked_fill", lambda lib, a: a.masked_fill(a > 0, 0.0), (x,)
+
+
+def _others(x, y, p, at, row):
     yield "clamp", lambda lib, a: a.clamp(-1, 1), (x,)
     yield "lerp", lambda lib, a, b: lib.lerp(a, b, 0.5), (x, y)
     yield "float to int", lambda lib, a: a.long(), (x,)
@@ -91,7 +104,8 @@ def _calls():
 
 def operators():
     """Microseconds per call."""
-    for name, call, operands in _calls():
+    arrays = _operands()
+    for name, call, operands in chain(*(calls(*arrays) for calls in (_by_name, _products_and_layers, _indexing_and_moves, _others))):
         mine = [clnn.tensor(a) for a in operands]
         theirs = [torch.tensor(a) for a in operands] if torch is not None else None
         yield Case(name, "us", 1, contenders(lambda call=call, a=mine: call(clnn, *a), theirs is not None and (lambda call=call, a=theirs: call(torch, *a)) or None))

@@ -34,7 +34,6 @@ def _is_torch_function_mode_enabled() -> bool:
     return bool(_local.modes) and _local.off < 2
 
 
-
 def _log_api_usage_once(event) -> None:
     """Nothing is logged."""
 

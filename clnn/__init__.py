@@ -22,13 +22,14 @@ from .core.dtype import dtype, float_default as get_default_dtype, promote_types
 from .core.errors import *  # noqa: F401,F403
 from .core.layout import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, strided  # noqa: F401
 from .core.layout import jagged, sparse_coo, sparse_csc, sparse_csr  # noqa: F401
+from .core.limits import finfo, iinfo  # noqa: F401
 from .core.shape import Size  # noqa: F401
 from .graph.op import REGISTRY as _REGISTRY
 from . import ops as _ops  # noqa: F401
 from . import _absent, _alias, _factories, _function_forms, _misc  # noqa: F401
 from ._function_forms import celu_, relu_, rrelu_, selu_, threshold_  # noqa: F401
 from ._typed import types_of as _types_of
-from .ops.creation import (arange, as_tensor, asarray, empty, empty_like, eye, finfo, full, full_like, iinfo, linspace, logspace,  # noqa: F401
+from .ops.creation import (arange, as_tensor, asarray, empty, empty_like, eye, full, full_like, linspace, logspace,  # noqa: F401
                            ones, ones_like, scalar_tensor, tensor, zeros, zeros_like)
 from .ops.extras import empty_strided  # noqa: F401
 from .ops.random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm  # noqa: F401

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 from ._tensor.tensor import Tensor
+
+
 class Absent(AttributeError, NotImplementedError):
     """A name of PyTorch that clnn does not have, with the reason."""
 

@@ -14,6 +14,8 @@ from .core.shape import wrap_dim
 from .core.warn import warn
 from .graph.op import REGISTRY
 from .ops import creation
+
+
 def range(start, end=None, step=1, **kwargs):       # noqa: A001
     """``start, start + step, ...`` up to and including ``end`` (deprecated in PyTorch; use ``arange``).
 

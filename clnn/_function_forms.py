@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 from .graph.op import REGISTRY
-from .ops import random as _random
+from .ops import dropout as _dropout
 from .ops.activation import IN_PLACE
 
 relu_, selu_, celu_, rrelu_, threshold_ = (IN_PLACE[name] for name in ("relu_", "selu_", "celu_", "rrelu_", "threshold_"))
+
+
 def adjoint(input):
     """Matrices with their last two dimensions exchanged, and their complex elements conjugated.
 
@@ -87,17 +89,17 @@ def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=
 
 def dropout(input, p, train):
     """``nn.functional.dropout`` in the order of arguments of the top-level function."""
-    return _random.dropout(input, p, train)
+    return _dropout.dropout(input, p, train)
 
 
 def dropout_(input, p, train):
     """In-place :func:`dropout`."""
-    return _random.dropout(input, p, train, True)
+    return _dropout.dropout(input, p, train, True)
 
 
 def alpha_dropout(input, p, train):
     """``nn.functional.alpha_dropout`` in the order of arguments of the top-level function."""
-    return _random.alpha_dropout(input, p, train)
+    return _dropout.alpha_dropout(input, p, train)
 
 
 def feature_dropout(input, p, train):
@@ -108,7 +110,7 @@ def feature_dropout(input, p, train):
         >>> clnn.equal(x[..., 0], x[..., 1])
         True
     """
-    return _random.feature_dropout(input, p, train)
+    return _dropout.feature_dropout(input, p, train)
 
 
 def nuclear_norm(input, dim=None, keepdim=False):
@@ -134,22 +136,22 @@ def frobenius_norm(input, dim=None, keepdim=False):
 
 def feature_alpha_dropout(input, p, train):
     """``nn.functional.feature_alpha_dropout`` in the order of arguments of the top-level function."""
-    return _random.feature_alpha_dropout(input, p, train)
+    return _dropout.feature_alpha_dropout(input, p, train)
 
 
 def alpha_dropout_(input, p, train):
     """In-place :func:`alpha_dropout`."""
-    return _random.alpha_dropout(input, p, train, True)
+    return _dropout.alpha_dropout(input, p, train, True)
 
 
 def feature_dropout_(input, p, train):
     """In-place :func:`feature_dropout`."""
-    return _random.feature_dropout(input, p, train, True)
+    return _dropout.feature_dropout(input, p, train, True)
 
 
 def feature_alpha_dropout_(input, p, train):
     """In-place :func:`feature_alpha_dropout`."""
-    return _random.feature_alpha_dropout(input, p, train, True)
+    return _dropout.feature_alpha_dropout(input, p, train, True)
 
 
 def as_strided_(input, size, stride, storage_offset=None):

@@ -12,4 +12,3 @@ class _Broadcasting:
 
 
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = BroadcastingList4 = BroadcastingList5 = BroadcastingList6 = _Broadcasting()
-

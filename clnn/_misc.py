@@ -8,6 +8,8 @@ from .core import dtype as dt
 from .core import warn
 from .core.config import config
 from .storage import UntypedStorage
+
+
 def is_signed(input):
     """True when the dtype can hold negative numbers.
 

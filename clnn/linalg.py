@@ -7,8 +7,8 @@ from ._tensor.tensor import Tensor as _Tensor
 from .core.errors import LinAlgError
 from .ops.factorisations import (cholesky_ex, eig, eigvals, householder_product, inv_ex, lu, lu_factor, lu_factor_ex, lu_solve, matrix_exp, solve_ex, tensorinv,
                                  tensorsolve, vander)
-from .ops.linalg import cholesky, cond, det, eigh, eigvalsh, inv, lstsq, matrix_norm, matrix_rank, pinv, qr, slogdet, solve, solve_triangular, svd, svdvals
-from .ops.linalg import linalg_norm as norm
+from .ops.linalg import cholesky, det, eigh, eigvalsh, inv, lstsq, matrix_rank, pinv, qr, slogdet, solve, solve_triangular, svd, svdvals
+from .ops.matrix_norms import cond, linalg_norm as norm, matrix_norm
 from .ops.matmul import matmul
 from .ops.norms import vector_norm
 from .ops.products import linalg_cross as cross

@@ -564,6 +564,7 @@ def test_hooks_can_be_disabled():
         with pytest.raises(RuntimeError, match="not now"), clnn.autograd.graph.saved_tensors_hooks(None, None):
             pass
 
+
 SHOWN = {
     "masked_fill": lambda t, x: x.masked_fill(x > 0, 0.0), "index_add": lambda t, x: t.zeros(3, 4).index_add(0, t.tensor([0, 1, 0]), x),
     "index_select": lambda t, x: x.index_select(0, t.tensor([1])), "addmm": lambda t, x: t.addmm(x, x, t.ones(4, 4)), "repeat": lambda t, x: x.repeat(2, 1),

@@ -246,6 +246,7 @@ CALLS = {
     "variables": lambda t: [isinstance(t.ones(1), t.autograd.Variable), isinstance(1, t.autograd.Variable)],
 }
 
+
 def _around(t):
     """An optimizer that holds another and never calls the base class; parameters made with the attributes of others."""
     class Around(t.optim.Optimizer):

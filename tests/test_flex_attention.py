@@ -36,8 +36,6 @@ def modules():
     return [(m, importlib.import_module(f"{m.__name__}.nn.attention.flex_attention")) for m in (clnn, torch)]
 
 
-
-
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.share(2)
 @pytest.mark.parametrize("mask", MASKS)

@@ -14,7 +14,6 @@ if np.finfo(WIDE).nmant < 63:
     pytest.skip("nothing to compare doubles with here", allow_module_level=True)
 
 
-
 def doubles(function):
     """A function of the C library as a reference for arrays."""
     return np.vectorize(lambda x: function(x) if abs(x) < math.inf or x == x and function in (math.erf, math.erfc) else math.nan)

@@ -14,7 +14,7 @@ def test_new_large_buffers_ask_for_huge_pages_once(monkeypatch):
     if not dev.is_cpu:
         pytest.skip("the memory of CPU drivers")
     asked, dev_memory = [], dev.memory
-    huge = dev_memory._huge or memory.HugePages(dev, dev.queue)
+    huge = dev_memory._huge or memory.HugePages(dev.queue)
     real = huge._madvise
     monkeypatch.setattr(dev_memory, "_huge", huge)
     monkeypatch.setattr(huge, "_madvise", lambda *what: asked.append((*what, real(*what))) or 0)

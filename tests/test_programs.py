@@ -42,6 +42,18 @@ def same_start(lib, model, seed=0):
     return model
 
 
+def both_agree(program):
+    """The program gives the same results under both libraries."""
+    want, got = flat(program(Library("torch"))), flat(program(Library("clnn")))
+    assert len(want) == len(got)
+    for i, (w, g) in enumerate(zip(want, got)):
+        if isinstance(w, str):
+            assert g.replace("clnn", "torch") == w, f"result {i}"
+        else:
+            assert np.shape(g) == np.shape(w), f"result {i}"
+            np.testing.assert_allclose(np.asarray(g, "float64"), np.asarray(w, "float64"), rtol=2e-3, atol=1e-5, err_msg=f"result {i}")
+
+
 def numbers(*shape, seed=1):
     return np.random.default_rng(seed).standard_normal(shape).astype("float32")
 

@@ -174,7 +174,7 @@ def test_rng_state_and_fork():
 
 # -- dropout ------------------------------------------------------------------------------------------------------------------------
 def test_dropout_repeats_its_mask_in_backward():
-    from clnn.ops.random import dropout
+    from clnn.ops.dropout import dropout
     x = clnn.ones(300, 401, requires_grad=True)
     y = dropout(x, 0.3, True)
     y.sum().backward()
@@ -190,7 +190,7 @@ def test_dropout_repeats_its_mask_in_backward():
 
 
 def test_dropout_family():
-    from clnn.ops import random as R
+    from clnn.ops import dropout as R
     x = clnn.randn(2000, 50)
     assert R.dropout(x, 0.5, False) is x and R.dropout(x, 0.0) is x and float(R.dropout(x, 1.0).abs().max()) == 0
     y = R.alpha_dropout(x, 0.2, True)
@@ -207,14 +207,14 @@ def test_dropout_family():
 
 def test_draws_fuse():
     """A dropout between elementwise operators stays one pending expression."""
-    from clnn.ops.random import dropout
+    from clnn.ops.dropout import dropout
     y = dropout(clnn.ones(100) * 2, 0.5, True) + 1
     assert y._storage.node is not None and set(y.tolist()) == {1.0, 5.0}
 
 
 def test_draws_of_vectors_are_the_host_bits():
     """Kernels that draw a step of elements at once find the same numbers as those that draw one by one."""
-    from clnn.ops.random import dropout
+    from clnn.ops.dropout import dropout
     w = draws(9, 40 * 256)
     clnn.manual_seed(9)
     x, row = clnn.ones(40, 256), clnn.ones(256)

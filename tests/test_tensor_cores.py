@@ -251,5 +251,3 @@ def test_the_check_sees_wrong_values(dev, monkeypatch, T):
 def test_tf32_rounds_ties_away():
     x = np.array([1, 1 + 2.0**-11, -1 - 2.0**-11, 1 + 2.0**-12, 3 * (1 + 2.0**-11)], np.float32)
     assert _gemm_tensor.rounded(x).tolist() == [1, 1 + 2.0**-10, -1 - 2.0**-10, 1, 3 + 2.0**-9]
-
-

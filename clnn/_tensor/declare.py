@@ -1,4 +1,4 @@
-"""The five constructors of operators: ``elementwise``, ``reduction``, ``view``, ``kernel``, ``composite``.
+"""The four constructors of operators: ``elementwise``, ``view``, ``kernel``, ``composite``.
 
 One call declares an operator completely; the function, the Tensor method, the in-place form, ``out=`` and the derived tests follow from
 the entry. A gradient rule is a function whose *parameter names* say what it needs: ``g`` (the gradient of the output, a tuple if there are
@@ -16,12 +16,11 @@ from ..core.errors import overwritten
 from ..core.shape import Size, is_contiguous
 from ..graph.node import Expr
 from ..graph.op import REGISTRY, Op, register
-from . import tape
+from . import foreign, tape
 from .autocast import cast_floats, with_autocast
 from .dispatch import FREED, attach, config
 from .elementwise import binary, nary, taken_over, unary, unsupported
 from .explain import described
-from . import foreign
 from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import apply_inplace, mark, own_results, refuse_overlap, set_out
@@ -30,8 +29,7 @@ from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors,
 from .repeat import repeated, repeated_untracked
 from .rules import Rule, parameter_names
 from .shown import labelled
-from .tensor import Tensor, make_view, view_of
-
+from .tensor import Tensor, edge, make_view, view_of
 
 
 class Entry(Op):
@@ -220,7 +218,7 @@ def _with_common_names(op, body, params, old=()):
             got = late(op.fn, args, kwargs)
             if got is not NotImplemented:
                 return got
-            if exc.__class__ is not TypeError and isinstance(exc, AttributeError):
+            if isinstance(exc, AttributeError):
                 no_tensor(op.name, params, args, kwargs, exc)
                 raise
             given = in_old_order(op, old, args) if old else None
@@ -295,7 +293,7 @@ def _binder(body):
 
 
 def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None, aliases=(), method=True, inplace=False, variadic=False, autocast="",
-           out=False, repeat=False, **fields):
+           repeat=False, **fields):
     """Declare an operator whose Python body allocates its outputs and launches templates (decorator).
 
     The body receives exactly the operator's parameters and runs without recording. With ``public`` smaller than the number of ``outputs``, the rest are
@@ -309,50 +307,53 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
         params, bind = _binder(body)
         op = _entry(name or body.__name__, "kernel", body, params, vjp=vjp, together=together, outputs=outputs, public=public, aliases=tuple(aliases),
                     variadic=variadic, autocast=autocast, doc=body.__doc__ or "", **fields)
-        body = guarded(op, body)
-        single, real_only = op.public == 1, not op.complex
-
-        @answers
-        def call(*args, **kwargs):
-            if foreign.early is not None:
-                got = foreign.early(op.name, args, kwargs)
-                if got is not NotImplemented:
-                    return got
-            target = kwargs.pop("out", None) if kwargs else None
-            values = bind(args, kwargs)
-            if real_only and dt.complex_in_use:
-                _refuse_complex(op, values)
-            if op.autocast and state.autocast is not None:
-                values = cast_floats(values, state.autocast, state.autocast.low)
-            grad = state.grad
-            if grad and not _tracks(values, variadic):
-                grad = False
-            prev, state.grad = state.grad, None
-            try:
-                r = body(*values)
-            except (AttributeError, TypeError) as exc:
-                state.grad = prev
-                r = late(op.fn, args, kwargs)
-                if r is not NotImplemented:
-                    return r
-                if isinstance(exc, AttributeError):
-                    no_tensor(op.name, params, args, kwargs, exc)
-                raise
-            except NoStrides as refused:
-                state.grad, grad = prev, False
-                r = refused.instead(op.name, args, kwargs)
-            finally:
-                state.grad = prev
-            if grad:
-                (attach_list if variadic else attach)(op, r, values)
-            if r.__class__ is tuple:
-                r = r[0] if single else r[:op.public]
-            if target is not None and op.name in EXACT:
-                same_dtype(op, target, r)
-            return r if target is None else set_out(target, r, values)
-        functools.update_wrapper(call, body, updated=())
-        return _finish(op, call, method, inplace)
+        return _finish(op, _kernel_call(op, guarded(op, body), params, bind, variadic), method, inplace)
     return decorate
+
+
+def _kernel_call(op, body, params, bind, variadic):
+    """The function of the operator: ``body`` with the arguments of a call, without recording, and the call on the tape."""
+    single, real_only = op.public == 1, not op.complex
+
+    @answers
+    def call(*args, **kwargs):
+        if foreign.early is not None:
+            got = foreign.early(op.name, args, kwargs)
+            if got is not NotImplemented:
+                return got
+        target = kwargs.pop("out", None) if kwargs else None
+        values = bind(args, kwargs)
+        if real_only and dt.complex_in_use:
+            _refuse_complex(op, values)
+        if op.autocast and state.autocast is not None:
+            values = cast_floats(values, state.autocast, state.autocast.low)
+        grad = state.grad
+        if grad and not _tracks(values, variadic):
+            grad = False
+        prev, state.grad = state.grad, None
+        try:
+            r = body(*values)
+        except (AttributeError, TypeError) as exc:
+            state.grad = prev
+            r = late(op.fn, args, kwargs)
+            if r is not NotImplemented:
+                return r
+            if isinstance(exc, AttributeError):
+                no_tensor(op.name, params, args, kwargs, exc)
+            raise
+        except NoStrides as refused:
+            state.grad, grad = prev, False
+            r = refused.instead(op.name, args, kwargs)
+        finally:
+            state.grad = prev
+        if grad:
+            (attach_list if variadic else attach)(op, r, values)
+        if r.__class__ is tuple:
+            r = r[0] if single else r[:op.public]
+        if target is not None and op.name in EXACT:
+            same_dtype(op, target, r)
+        return r if target is None else set_out(target, r, values)
+    return functools.update_wrapper(call, body, updated=())
 
 
 def _tracks(values, variadic):
@@ -405,7 +406,6 @@ class ListNode(tape.Node):
 
 def attach_list(op, out, values):
     tensors = values[0]
-    from .tensor import edge
     node = ListNode([edge(t) if t._rg else None for t in tensors], op.public)
     node.op, node.freed = op, False
     node.attrs = dict(zip(op.params[1:], values[1:]))

@@ -25,7 +25,7 @@ class MetaDevice:
     def kernel(self, path, **params):
         return None
 
-    def kernel_from_source(self, source, name, key=None):
+    def kernel_from_source(self, source, name):
         return None
 
     def write(self, buf, array, offset_bytes=0):

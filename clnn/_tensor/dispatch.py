@@ -13,7 +13,6 @@ from ..core.errors import overwritten
 from ..core.shape import Size, broadcast_shapes, broadcast_strides, contiguous_strides, is_contiguous
 from ..graph import fuse
 from ..graph import node as lazy
-from ..graph.node import Node as LazyNode
 from ..graph.node import Storage
 from . import later, tape
 from .foreign import NoStrides
@@ -187,8 +186,6 @@ def _permuted(t, shape, order):
     v._dense = v._offset == 0 and is_contiguous(v.shape, v._strides)
     v._numel = v.shape.numel()
     return v
-
-
 
 
 def kind_of(x):
@@ -564,14 +561,6 @@ def run(device, path, params, global_size, local_size, *args):
         else:
             flat.append(a)
     fuse._launch(device, kernel, global_size, local_size, *flat)
-
-
-def lazy_node(t) -> LazyNode | None:
-    """The pending elementwise node behind ``t`` when all of it is that node's value."""
-    node = t._storage.node
-    if node is not None and node.buf is None and t._dense and t._numel == node.numel and t.dtype is node.dtype:
-        return node
-    return None
 
 
 later.memory_order, later.record_elementwise, later.record_in_layout = memory_order, record_elementwise, record_in_layout

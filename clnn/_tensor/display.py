@@ -221,5 +221,3 @@ def tensor_repr(t, tensor_contents=None) -> str:
         suffixes.append(f"dtype={t.dtype}")
     text = _joined(prefix + (tensor_contents or text), suffixes + _history(t), len(prefix))
     return f"Parameter({text})" if not plain and "_is_param" in t._all else text
-
-

@@ -199,8 +199,6 @@ def nary(op):
             for n in names[len(args):]:
                 if n in kwargs:
                     full.append(kwargs.pop(n))
-                elif n in op.defaults:
-                    full.append(op.defaults[n])
                 else:
                     raise TypeError(f"{op.name}() missing required argument: {n!r}")
             if kwargs or len(full) != count:

@@ -8,7 +8,7 @@ import functools
 
 from ..core.layout import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ..core.shape import Size, contiguous_strides, is_contiguous
-from .tensor import copy
+from .writing import copy
 
 _ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1)}          # dimensions from the outermost to the innermost
 

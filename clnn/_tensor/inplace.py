@@ -10,7 +10,8 @@ from ..graph.op import REGISTRY
 from . import tape
 from .foreign import NoStrides
 from .grad_mode import state
-from .tensor import Tensor, bump, edge, write
+from .tensor import Tensor, edge
+from .writing import bump, write
 from .views import refuse, wake
 
 

@@ -12,7 +12,8 @@ from types import FunctionType
 from ..graph.op import REGISTRY
 from . import override, repeat
 from .grad_mode import no_grad
-from .tensor import Tensor, write
+from .tensor import Tensor
+from .writing import write
 from .wrapped import _aten, _bound, changes, found, local
 
 _FACTORIES = "arange empty empty_strided eye full linspace logspace ones rand randint randn randperm scalar_tensor zeros".split()

@@ -9,7 +9,8 @@ from ..graph.multi import BLOCK, launch_norms, launch_rows
 from ..graph.node import held
 from ..runtime import capture
 from .grad_mode import state
-from .tensor import Tensor, empty, write
+from .tensor import Tensor, empty
+from .writing import write
 
 _refcount = sys.getrefcount
 _plans: dict = {}

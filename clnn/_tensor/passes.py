@@ -17,7 +17,8 @@ from ..runtime.params import on_change
 from . import foreign, override, repeat, tape
 from .dispatch import OpNode, plain
 from .grad_mode import state
-from .tensor import Tensor, bump
+from .tensor import Tensor
+from .writing import bump
 
 _ATOMS = frozenset((int, str, bool, bytes, type(None), dt.dtype))
 _PENDING = 1 << 13      # elements of a saved value that is still to be computed; larger ones gain by being fused with what reads them

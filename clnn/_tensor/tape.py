@@ -195,7 +195,7 @@ class Task:
         return node in self.arrive
 
 
-def run(roots, grads, keep, create_graph, inputs=None, allow_unused=False, accumulate=True):
+def run(roots, grads, keep, create_graph, inputs=None, accumulate=True):
     """Walk the tape from ``roots`` (list of (node, output number)) with output gradients ``grads``.
 
     With ``inputs`` (list of (node, output number)) only what leads to them is computed; without ``accumulate`` the gradients that arrive there are returned.

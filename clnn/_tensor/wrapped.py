@@ -19,7 +19,8 @@ from .foreign import NoStrides
 from .grad_mode import no_grad, state
 from .handle import HISTORY
 from .inplace import take_history
-from .tensor import Tensor, bump
+from .tensor import Tensor
+from .writing import bump
 
 _SLOTS = ("shape", "dtype", "_numel", "_dense", "_offset")
 _signatures: dict = {}
@@ -305,7 +306,7 @@ def asked(op, args, kwargs):
 def _bound(op, args, kwargs):
     """One value per parameter of ``op``."""
     if op.kind == "elementwise":
-        return (*args, *[kwargs.get(n, op.defaults.get(n)) for n in op.params[len(args):]])
+        return (*args, *[kwargs.get(n) for n in op.params[len(args):]])
     signature = _signatures.get(op.name)
     if signature is None:
         signature = _signatures[op.name] = inspect.signature(op.fn)

@@ -7,7 +7,8 @@ from .._tensor.backward import GradientEdge, get_gradient_edge
 from .._tensor.grad_mode import state
 from .._tensor.interop import from_array, read
 from .._tensor.tape import Node
-from .._tensor.tensor import Tensor, bump
+from .._tensor.tensor import Tensor
+from .._tensor.writing import bump
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
            "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]

@@ -174,6 +174,12 @@ def wrap_dims(dims, rank: int) -> tuple:
 
 
 @lru_cache(maxsize=65536)
+def extents(shape: tuple, dim: int) -> tuple:
+    """(outer, n, inner): how many elements there are before, in and after dimension ``dim``; a 0-d shape counts as one element."""
+    sizes = tuple(shape) or (1,)            # slices of a Size are Sizes, which take longer
+    return math.prod(sizes[:dim]), sizes[dim], math.prod(sizes[dim + 1:])
+
+
 def collapse(shape: tuple, all_strides: tuple) -> tuple:
     """Merge neighbouring dimensions that every operand walks contiguously.
 

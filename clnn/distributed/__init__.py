@@ -15,6 +15,7 @@ import clnn
 from ._several import DeviceMesh, init_device_mesh, install  # noqa: F401
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore  # noqa: F401
 
+
 class DistError(RuntimeError):
     """What fails among processes."""
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import datetime
 
+
 class Store:
     """Text keys to bytes."""
 

@@ -3,13 +3,12 @@ import math
 
 import clnn
 
-from . import constraints
+from ._half import Half
 from .cauchy import Cauchy
-from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform
 
 
-class HalfCauchy(TransformedDistribution):
+class HalfCauchy(Half):
     """Absolute values of Cauchy numbers of the given ``scale``.
 
     Example:
@@ -18,19 +17,13 @@ class HalfCauchy(TransformedDistribution):
         (tensor(-1.1447), tensor(1.8379))
     """
 
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
-
     def __init__(self, scale, validate_args=None):
         super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
         return super().expand(batch_shape, self._get_checked_instance(HalfCauchy, _instance))
 
-    scale = property(lambda self: self.base_dist.scale)
     mean = property(lambda self: clnn.full_like(self.scale, math.inf))
-    mode = property(lambda self: clnn.zeros_like(self.scale))
     variance = property(lambda self: self.base_dist.variance)
 
     def log_prob(self, value):
@@ -38,14 +31,3 @@ class HalfCauchy(TransformedDistribution):
             self._validate_sample(value)
         value = clnn.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
         return clnn.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
-
-    def cdf(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, prob):
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self):
-        return self.base_dist.entropy() - math.log(2)

@@ -4,8 +4,7 @@ import math
 import clnn
 
 from . import constraints
-from .distribution import Distribution
-from .utils import lazy_property
+from ._covariance import Covariance
 
 
 def _batch_mv(matrix, vector):
@@ -23,14 +22,7 @@ def squared_distance(L, away):
     return clnn.linalg.solve_triangular(L.expand(shape + (n,)), away.expand(shape).unsqueeze(-1), upper=False).square().sum((-2, -1))
 
 
-def precision_to_tril(P):
-    """The Cholesky factor of the inverse of ``P``, from the factor of ``P`` turned round."""
-    L = clnn.linalg.cholesky(P.flip(-2, -1)).flip(-2, -1).mT
-    one = clnn.eye(P.shape[-1], dtype=P.dtype, device=P.device)
-    return clnn.linalg.solve_triangular(L, one.expand(P.shape), upper=False)
-
-
-class MultivariateNormal(Distribution):
+class MultivariateNormal(Covariance):
     """Normal vectors of mean ``loc`` and a covariance given in one of three ways.
 
     Args:
@@ -52,48 +44,17 @@ class MultivariateNormal(Distribution):
     def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        given = {k: v for k, v in dict(covariance_matrix=covariance_matrix, scale_tril=scale_tril, precision_matrix=precision_matrix).items()
-                 if v is not None}
-        if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        (name, matrix), = given.items()
-        if matrix.dim() < 2:
-            raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
+        name, matrix = self._given(covariance_matrix=covariance_matrix, precision_matrix=precision_matrix, scale_tril=scale_tril)
         batch = clnn.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         setattr(self, name, matrix.expand(batch + (-1, -1)))
         self.loc = loc.expand(batch + (-1,))
         super().__init__(batch, loc.shape[-1:], validate_args=validate_args)
-        if name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = clnn.linalg.cholesky(matrix)
-        else:
-            self._unbroadcasted_scale_tril = matrix if name == "scale_tril" else precision_to_tril(matrix)
+        self._factor(name, matrix)
 
     def expand(self, batch_shape, _instance=None):
         loc = clnn.Size(batch_shape) + self.event_shape
-        matrix = loc + self.event_shape
-        known = {n: self.__dict__[n].expand(matrix) for n in ("covariance_matrix", "scale_tril", "precision_matrix") if n in self.__dict__}
         return self._expanded(MultivariateNormal, batch_shape, _instance, self.event_shape, loc=self.loc.expand(loc),
-                              _unbroadcasted_scale_tril=self._unbroadcasted_scale_tril, **known)
-
-    @property
-    def _matrix_shape(self):
-        return self._batch_shape + self._event_shape + self._event_shape
-
-    @lazy_property
-    def scale_tril(self):
-        """Cholesky factor of the covariance."""
-        return self._unbroadcasted_scale_tril.expand(self._matrix_shape)
-
-    @lazy_property
-    def covariance_matrix(self):
-        """Covariance."""
-        L = self._unbroadcasted_scale_tril
-        return (L @ L.mT).expand(self._matrix_shape)
-
-    @lazy_property
-    def precision_matrix(self):
-        """Inverse of the covariance."""
-        return clnn.cholesky_inverse(self._unbroadcasted_scale_tril).expand(self._matrix_shape)
+                              **self._expanded_matrices(loc + self.event_shape))
 
     mean = mode = property(lambda self: self.loc)
     variance = property(lambda self: self._unbroadcasted_scale_tril.pow(2).sum(-1).expand(self._batch_shape + self._event_shape))
@@ -101,9 +62,6 @@ class MultivariateNormal(Distribution):
     def rsample(self, sample_shape=()):
         eps = clnn.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + _batch_mv(self._unbroadcasted_scale_tril, eps)
-
-    def _half_log_det(self):
-        return self._unbroadcasted_scale_tril.diagonal(0, -2, -1).log().sum(-1)
 
     def log_prob(self, value):
         if self._validate_args:

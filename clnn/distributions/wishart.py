@@ -5,12 +5,11 @@ import clnn
 
 from ..ops.gamma import standard_gamma
 from . import constraints
+from ._covariance import Covariance
 from .exp_family import ExponentialFamily
-from .multivariate_normal import precision_to_tril
-from .utils import lazy_property
 
 
-class Wishart(ExponentialFamily):
+class Wishart(Covariance, ExponentialFamily):
     """Positive-definite matrices ``X X^T`` of ``df`` normal vectors: Bartlett's decomposition.
 
     Args:
@@ -34,13 +33,7 @@ class Wishart(ExponentialFamily):
                 "scale_tril": constraints.lower_cholesky, "df": constraints.greater_than(self.event_shape[-1] - 1)}
 
     def __init__(self, df, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
-        given = {k: v for k, v in dict(scale_tril=scale_tril, covariance_matrix=covariance_matrix, precision_matrix=precision_matrix).items()
-                 if v is not None}
-        if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        (name, matrix), = given.items()
-        if matrix.dim() < 2:
-            raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
+        name, matrix = self._given(covariance_matrix=covariance_matrix, precision_matrix=precision_matrix, scale_tril=scale_tril)
         df = df if isinstance(df, clnn.Tensor) else clnn.tensor(float(df), dtype=matrix.dtype, device=matrix.device)
         batch, event = clnn.broadcast_shapes(df.shape, matrix.shape[:-2]), matrix.shape[-2:]
         if bool((df <= event[-1] - 1).any()):
@@ -48,32 +41,11 @@ class Wishart(ExponentialFamily):
         setattr(self, name, matrix.expand(batch + (-1, -1)))
         self.df = df.expand(batch)
         super().__init__(batch, event, validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        else:
-            self._unbroadcasted_scale_tril = clnn.linalg.cholesky(matrix) if name == "covariance_matrix" else precision_to_tril(matrix)
+        self._factor(name, matrix)
 
     def expand(self, batch_shape, _instance=None):
-        full = clnn.Size(batch_shape) + self.event_shape
-        known = {n: self.__dict__[n].expand(full) for n in ("covariance_matrix", "scale_tril", "precision_matrix") if n in self.__dict__}
         return self._expanded(Wishart, batch_shape, _instance, self.event_shape, df=self.df.expand(batch_shape),
-                              _unbroadcasted_scale_tril=self._unbroadcasted_scale_tril, **known)
-
-    @lazy_property
-    def scale_tril(self):
-        """Cholesky factor of the covariance."""
-        return self._unbroadcasted_scale_tril.expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def covariance_matrix(self):
-        """The scale matrix."""
-        L = self._unbroadcasted_scale_tril
-        return (L @ L.mT).expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def precision_matrix(self):
-        """Inverse of the scale matrix."""
-        return clnn.cholesky_inverse(self._unbroadcasted_scale_tril).expand(self._batch_shape + self._event_shape)
+                              **self._expanded_matrices(clnn.Size(batch_shape) + self.event_shape))
 
     _df = property(lambda self: self.df.reshape(self._batch_shape + (1, 1)))
     mean = property(lambda self: self._df * self.covariance_matrix)
@@ -97,9 +69,6 @@ class Wishart(ExponentialFamily):
         lower = clnn.randn(shape, dtype=half.dtype, device=half.device).tril(-1) + diagonal.diag_embed()
         root = self._unbroadcasted_scale_tril @ lower
         return root @ root.mT
-
-    def _half_log_det(self):
-        return self._unbroadcasted_scale_tril.diagonal(0, -2, -1).log().sum(-1)
 
     def log_prob(self, value):
         if self._validate_args:

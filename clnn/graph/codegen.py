@@ -79,7 +79,7 @@ def as_stored(value: str, compute: dt.dtype, target: dt.dtype) -> str:
 def expression(expr: Expr, compute: dt.dtype, operands: list[str], own: frozenset, text=None) -> str:
     """The operator's C text (or ``text`` in its place) with its operand names replaced and its literals typed for ``compute``."""
     if compute.is_complex and text is None:
-        return _complex_expression(expr, compute, operands, own)
+        return _complex_expression(expr, compute, operands)
     text = expr.text if text is None else text
     if isinstance(text, dict):
         text = text[ACC_OF_CATEGORY[compute.category]]
@@ -100,7 +100,7 @@ def _complex_names(text, compute):
     return _COMPLEX_MATH.sub(rf"clnn_c_\1_{'d' if 'double' in compute.acc else 'f'}(", text)
 
 
-def _complex_expression(expr, compute, operands, own):
+def _complex_expression(expr, compute, operands):
     """:func:`expression` over complex operands; in it ``ACC`` is the type of the parts and so ``ACC2`` that of the number."""
     if expr.complex is None:
         raise NotImplementedError(f'"{expr.name}" not implemented for {compute}')
@@ -153,7 +153,7 @@ def values(program: Program, index: str, leaf_index, own: frozenset, indent: str
         if source is out:
             lines.append(f"{indent}const {out.acc} v{n} = {text};")          # what was read or rounded already needs no rounding
         elif source is not None and (source.is_complex or out.is_complex):
-            lines.append(f"{indent}const {out.acc} v{n} = {_cast_complex(names[0], source, compute, out)};")
+            lines.append(f"{indent}const {out.acc} v{n} = {_cast_complex(names[0], compute, out)};")
         else:
             lines.append(f"{indent}const {out.acc} v{n} = {as_stored(f'({text})', compute, out)};")
         types.append(out)
@@ -167,7 +167,7 @@ def _source(program, operand, types):
     return dt.ALL[program.leaves[-(operand + 1) // 2][0]] if operand % 2 else None
 
 
-def _cast_complex(value, source, compute, out):
+def _cast_complex(value, compute, out):
     """C text of a cast from or to a complex dtype; ``value`` is in the accumulate type of ``compute``."""
     if out.is_complex or out.category == dt.BOOL:
         return convert(value, compute, out)
@@ -241,7 +241,7 @@ def strided_index(name: str, cls: str, dims: list[str], flat: str) -> str:
     return " + ".join(terms) or "0"
 
 
-def _bases(program, suffix=""):
+def _bases(program):
     lines = []
     for k, (d, _, off) in enumerate(program.leaves):
         lines.append(f"    __global const {dt.ALL[d].c}* restrict x{k} = x{k}_p{f' + x{k}_o' if off else ''};")

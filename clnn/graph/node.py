@@ -101,17 +101,6 @@ def record(expr, refs, compute, dtype, shape, numel, device, count, leaves, line
     return storage
 
 
-def rebind(target: Storage, source: Storage) -> None:
-    """Give ``target`` the value of ``source`` (a fresh storage nobody else holds): the core of every in-place operator."""
-    node = source.node
-    if target.pinned:
-        raise_pinned(target)
-    target.node, target.buf = node, source.buf
-    if node is not None:
-        node.out = out = _ref(target)
-        _recent.append(out)
-
-
 def realize_all(device=None) -> None:
     """Launch all that is recorded and still referred to (of one device): what ``synchronize`` waits for is the whole work."""
     others = []
@@ -123,10 +112,6 @@ def realize_all(device=None) -> None:
             else:
                 others.append(_ref(storage))
     _recent.extend(reversed(others))
-
-
-def raise_pinned(storage):
-    raise RuntimeError("internal: rebind of a pinned storage")
 
 
 def realize(storage: Storage) -> None:

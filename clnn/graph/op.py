@@ -1,6 +1,6 @@
 """The operator table: one ``Op`` entry per operator, found by name in ``REGISTRY``.
 
-This floor only holds the data; ``clnn._tensor.declare`` has the five constructors that turn an entry into a function,
+This floor only holds the data; ``clnn._tensor.declare`` has the four constructors that turn an entry into a function,
 a Tensor method, an in-place form and the derived tests.
 """
 from __future__ import annotations
@@ -17,10 +17,9 @@ class Op:
     """All that is known about one operator."""
 
     name: str
-    kind: str                                   # elementwise | reduction | view | kernel | composite
+    kind: str                                   # elementwise | view | kernel | composite
     fn: Callable                                # the public function
     params: tuple = ()                          # names of the function's parameters, in order
-    defaults: dict = field(default_factory=dict)
     vjp: dict = field(default_factory=dict)     # input name(s) -> Rule
     outputs: tuple = ("out",)                   # names of all outputs, hidden ones last
     aliases: tuple = ()

@@ -361,7 +361,7 @@ def _element(call, program, value, own, leaf_index, indent):
     return lines + [f"{indent}const {call.acc.acc} e = {codegen.convert(f'v{len(program.code) - 1}', value, call.acc)};"]
 
 
-def _bases(program, nk, dims, suffix, source, target, indent, count=None):
+def _bases(program, dims, suffix, source, target, indent):
     lines = []
     for k, (d, _, _) in enumerate(program.leaves):
         terms = " + ".join(f"{v} * x{k}_{suffix}{j}" for j, v in enumerate(dims)) or "0"
@@ -383,11 +383,11 @@ def _offsets(program):
 def _row_parts(program, nk, nr):
     """(statements that place output ``o`` and its segment ``p``, statements that place row ``row``)."""
     kd, rd = [f"ik{j}" for j in range(nk)], [f"ir{j}" for j in range(nr - 1)]
-    head = [*_split("o", kd, [f"k{j}" for j in range(nk)], "    "), *_bases(program, nk, kd, "k", "a", "b", "    "),
+    head = [*_split("o", kd, [f"k{j}" for j in range(nk)], "    "), *_bases(program, kd, "k", "a", "b", "    "),
             "    const long row0 = part_rows < rows ? p * part_rows : 0, row1 = min(rows, row0 + part_rows);",
             "    const long in0 = part_inner < inner ? p * part_inner : 0, in1 = min(inner, in0 + part_inner);"]
     split = _split("row", rd, [f"r{j}" for j in range(nr - 1)], "        ") if nr > 1 else []
-    return head, split + _bases(program, nk, rd, "r", "b", "", "        ")
+    return head, split + _bases(program, rd, "r", "b", "", "        ")
 
 
 def _row(call, program, value, out_dtype, nk, nr, loop, final, own):
@@ -441,10 +441,10 @@ def _short(call, program, value, out_dtype, nk, nr, loop, final, own, start=None
     kd, rd = [f"ik{j}" for j in range(nk)], [f"ir{j}" for j in range(nr - 1)]
     acc = call.acc.acc
     pad = "        " if loop else "    "
-    core = [*_split("o", kd, [f"k{j}" for j in range(nk)], pad), *_bases(program, nk, kd, "k", "a", "b", pad),
+    core = [*_split("o", kd, [f"k{j}" for j in range(nk)], pad), *_bases(program, kd, "k", "a", "b", pad),
             *[pad + line for line in start or [f"{acc} total = {_identity(call)};"]], f"{pad}for (long row = 0; row < rows; row++) {{"]
     core += (_split("row", rd, [f"r{j}" for j in range(nr - 1)], pad + "    ") if nr > 1 else [])
-    core += _bases(program, nk, rd, "r", "b", "", pad + "    ")
+    core += _bases(program, rd, "r", "b", "", pad + "    ")
     core += [f"{pad}    for (long i = 0; i < inner; i++) {{", *_element(call, program, value, own, _index(program, "i", "r", nr - 1), pad + "        "),
              pad + "        " + (fold or f"total = {call.spec.combined(acc, 'total', 'e')};"), f"{pad}    }}", f"{pad}}}",
              *[pad + line for line in total or ()], pad + _store(call, out_dtype, final, "o")]
@@ -468,9 +468,9 @@ def _column_parts(program, nk, nr):
     kd, rd = [f"ik{j}" for j in range(nk - 1)], [f"ir{j}" for j in range(nr)]
     head = ["    const long outer = get_global_id(1), p = get_global_id(2);",
             *(_split("outer", kd, [f"k{j}" for j in range(nk - 1)], "    ") if nk > 1 else []),
-            *_bases(program, nk, kd, "k", "a", "b", "    "),
+            *_bases(program, kd, "k", "a", "b", "    "),
             "    const long row0 = p * part_rows, row1 = min(rows, row0 + part_rows);"]
-    per_row = [*_split("row", rd, [f"r{j}" for j in range(nr)], "        "), *_bases(program, nk, rd, "r", "b", "", "        ")]
+    per_row = [*_split("row", rd, [f"r{j}" for j in range(nr)], "        "), *_bases(program, rd, "r", "b", "", "        ")]
     return head, per_row, f"(p * (outputs / k{nk - 1}) + outer) * k{nk - 1} + "
 
 

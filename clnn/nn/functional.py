@@ -6,7 +6,7 @@ from types import FunctionType
 from ..core.warn import warn as _warn
 from ..graph.op import REGISTRY
 from .. import ops as _ops
-from ..ops import random as _random
+from ..ops import dropout as _dropout
 from ..ops.activation import IN_PLACE as _IN_PLACE
 
 _TABLE = """
@@ -34,7 +34,6 @@ _TABLE = """
 _RENAMED = {"unfold": "_im2col"}
 
 
-
 def _channel_dropout(name, dims):
     def fn(input, p=0.5, training=True, inplace=False):
         if input.ndim not in dims:
@@ -45,13 +44,13 @@ def _channel_dropout(name, dims):
             _warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired: the input is read as "
                   "(N, C, L). Use dropout1d for that.")
         elif input.ndim == dims[0] or name == "dropout3d" and input.ndim != dims[1]:             # no batch dimension
-            return _random.feature_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
-        return _random.feature_dropout(input, p, training, inplace)
+            return _dropout.feature_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
+        return _dropout.feature_dropout(input, p, training, inplace)
     fn.__name__, fn.__doc__ = name, f"Zero whole channels of ``(N, C, *)`` with probability ``p`` and scale the rest ({dims[1]} dimensions)."
     return fn
 
 
-dropout, alpha_dropout, feature_alpha_dropout = _random.dropout, _random.alpha_dropout, _random.feature_alpha_dropout
+dropout, alpha_dropout, feature_alpha_dropout = _dropout.dropout, _dropout.alpha_dropout, _dropout.feature_alpha_dropout
 dropout1d, dropout2d, dropout3d = _channel_dropout("dropout1d", (2, 3)), _channel_dropout("dropout2d", (3, 4)), _channel_dropout("dropout3d", (4, 5))
 for _name in _TABLE:
     if _name in REGISTRY:

@@ -279,6 +279,7 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
             tensor[clnn.randperm(rows)[:n_zeros], col] = 0
     return tensor
 
+
 _no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_, _no_grad_fill_, _no_grad_zero_ = uniform_, normal_, trunc_normal_, constant_, zeros_
 
 

@@ -224,5 +224,3 @@ del _name, _method, _writes
 def is_lazy(param):
     """Whether *param* still waits for its shape."""
     return isinstance(param, UninitializedTensorMixin)
-
-

@@ -322,6 +322,24 @@ _TINY_MOVED = 640   # elements of both operands, up to which a product costs les
 SMALL = 40000       # multiply-adds up to which few register tiles are told apart
 
 
+def _plan_gemv(p, mode, units, z, chunk):
+    W = p.lanes
+    matrix, size = ("a", p.M) if p.N == 1 < p.M else ("b", p.N)
+    least = W if mode == "rows" else max(_GEMV_COLUMNS, min(2 * _GEMV_COLUMNS, size // units))
+    MB = max(least, -(-(-(-size // max(1, 2 * units // z))) // W) * W)
+    return "matmul/gemv", dict(W=W, P=matrix, MODE=mode, MR=p.M if mode == "cols" else 1), (-(-size // MB), 1, z), (1, 1, 1), p.pack(MB, 0, chunk)
+
+
+def _plan_dot(device, p, z, chunk):
+    W, tasks = p.lanes, max(1, 2 * device.compute_units // z)
+    DM = 2 if p.acc in ("double", "long") else {"pocl": 2}.get(device.flavour, 4)
+    DM = W // 2 if p.N <= 2 else 2 if p.M <= 2 else DM
+    DN = W // DM
+    NB = max(DN, min(64, -(-(-(-p.N // tasks)) // DN) * DN))
+    MB = max(DM, -(-(-(-p.M // tasks)) // DM) * DM) if p.N <= NB else p.M
+    return "matmul/dot", dict(W=W, DM=DM, DN=DN, TABLE=p.table == "b"), (-(-p.N // NB), -(-p.M // MB), z), (1, 1, 1), p.pack(MB, NB, chunk)
+
+
 def _plan_cpu(device, p, chunk):
     W, units = p.lanes, device.compute_units
     z = p.batch[0] * p.batch[1]
@@ -332,21 +350,9 @@ def _plan_cpu(device, p, chunk):
                 p.pack(-(-p.M // 4) * 4, 0, chunk, 256))
     mode = _gemv_mode(p)
     if mode:
-        matrix, size = ("a", p.M) if p.N == 1 < p.M else ("b", p.N)
-        least = W if mode == "rows" else max(_GEMV_COLUMNS, min(2 * _GEMV_COLUMNS, size // units))
-        MB = max(least, -(-(-(-size // max(1, 2 * units // z))) // W) * W)
-        return ("matmul/gemv", dict(W=W, P=matrix, MODE=mode, MR=p.M if mode == "cols" else 1), (-(-size // MB), 1, z), (1, 1, 1),
-                p.pack(MB, 0, chunk))
+        return _plan_gemv(p, mode, units, z, chunk)
     if _use_dot(p):
-        DM = 2 if p.acc in ("double", "long") else {"pocl": 2}.get(device.flavour, 4)
-        DM = W // 2 if p.N <= 2 else 2 if p.M <= 2 else DM
-        DN = W // DM
-        MB = p.M
-        NB = max(DN, min(64, -(-(-(-p.N // max(1, 2 * units // z))) // DN) * DN))
-        if p.N <= NB:
-            MB = max(DM, -(-(-(-p.M // max(1, 2 * units // z))) // DM) * DM)
-        gs = (-(-p.N // NB), -(-p.M // MB), z)
-        return "matmul/dot", dict(W=W, DM=DM, DN=DN, TABLE=p.table == "b"), gs, (1, 1, 1), p.pack(MB, NB, chunk)
+        return _plan_dot(device, p, z, chunk)
     # With more rows a panel of B is worth packing: as it lies, its rows are far apart and share few sets of the caches.
     direct = p.table != "b" and p.b[1] == 1 and p.N >= W and p.M <= (96 if p.K * p.N <= 1 << 16 else 24)
     MR, NV = cpu_tile(device, p.M, p.N, W, direct) if work > SMALL else small_tile(p.M)

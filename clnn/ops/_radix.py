@@ -196,4 +196,3 @@ def sort_keys(keys, count, limit):
         bits = -(-bits // 8) * 8
     got, places = radix_rows(keys, 1, count, False, min(32, -(-bits // 4) * 4))
     return got, places
-

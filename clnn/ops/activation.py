@@ -13,8 +13,8 @@ from .._tensor.inplace import apply_inplace, type_name
 from .._tensor.repeat import repeated_rule
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
+from ..core.limits import finfo
 from ..core.shape import wrap_dim
-from .creation import finfo
 from .selection import where
 
 NUMBERS = tuple(d for d in dt.REAL if d is not dt.bool_)

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from .._tensor.declare import composite
 from .._tensor.inplace import apply_inplace
-from .._tensor.tensor import Tensor, bump
+from .._tensor.tensor import Tensor
+from .._tensor.writing import bump
 from ..core.shape import Size, contiguous_strides
 from . import creation
 from .selection import cast

@@ -279,7 +279,7 @@ def _stream(query, key, dropout_p):
 
 def _composed(query, key, value, mask, dropout_p, causal, scale, groups):
     """The same of operators: a bias that is learned needs its own gradient of the size of the scores."""
-    from .random import dropout
+    from .dropout import dropout
     if groups > 1:
         key, value = (t.repeat_interleave(groups, -3) for t in (key, value))
     scores = _masked((query * scale) @ key.transpose(-2, -1), mask, causal)

@@ -125,6 +125,8 @@ def _conjugate_transpose(self):
 
 
 Tensor.H = property(_conjugate_transpose)
+
+
 def _matrices_adjoint(self):
     if len(self.shape) < 2:
         raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {len(self.shape)}-D tensor.")

@@ -1,9 +1,8 @@
-"""Making tensors: from data, filled, ranges, and the metadata functions of dtypes."""
+"""Making tensors: from data, filled, ranges."""
 from __future__ import annotations
 
 import functools
 import math
-import numbers
 from inspect import signature
 from operator import index
 
@@ -18,11 +17,13 @@ from .._tensor.interop import from_array
 from .._tensor.tensor import Tensor, empty as _empty, from_node
 from ..core import dtype as dt
 from ..core.layout import strided
+from ..core.limits import finfo, iinfo
 from ..core.shape import Size
 from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Expr
 from ..graph.op import REGISTRY
+from ._data import check_range, has_numpy, nested, to_array
 
 _ARANGE_INT = Expr("arange", ("start", "step"), dict(bool="0", int="start + step * (ACC)IDX", float="start + step * (ACC)IDX"))
 _EYE = Expr("eye", ("m",), "((IDX % (m + 1) == 0 && IDX < m * (m + 1)) ? 1 : 0)", longs=("m",))
@@ -353,81 +354,6 @@ def eye(n, m=None, *, dtype=None, layout=None, device=None, requires_grad=False,
     return _done(from_node(_EYE, (shape[1],), row, row, shape, shape.numel(), home, 1, 0, True), requires_grad)
 
 
-def _nested(data):
-    """A NumPy array from nested lists that may hold tensors, each of which is one number; PyTorch's dtypes for Python numbers."""
-    if isinstance(data, Tensor):
-        if data.numel() != 1:
-            raise ValueError("only one element tensors can be converted to Python scalars")
-        return data.detach().numpy().reshape(())
-    if isinstance(data, (list, tuple)) and data and any(isinstance(d, (Tensor, list, tuple)) for d in data):
-        rows = isinstance(data[0], (list, tuple, np.ndarray))        # the first one says whether these are rows or numbers
-        parts = [d.detach().numpy() if rows and isinstance(d, Tensor) else _nested(d) for d in data]
-        shapes = {np.shape(p) for p in parts}
-        if len(shapes) > 1:
-            lengths = [np.shape(p)[0] if np.shape(p) else 0 for p in parts]
-            other = next((n for n in lengths if n != lengths[0]), lengths[0])
-            raise ValueError(f"expected sequence of length {lengths[0]} at dim 1 (got {other})")
-        joined = np.stack([np.asarray(p) for p in parts])
-        if any(isinstance(d, Tensor) for d in data):                 # PyTorch's rule, not NumPy's: float32 and int64 make float32
-            rows = [d.dtype if isinstance(d, Tensor) else dt.from_numpy(_to_array(d, None).dtype) for d in data]
-            joined = joined.astype(functools.reduce(dt.promote_types, rows).np)
-        return joined
-    return data
-
-
-def _no_number(value, first=None):
-    """The error of something that no dtype holds; ``first``: what a list begins with."""
-    if isinstance(value, (str, bytes)):
-        if isinstance(first, str):                                       # PyTorch goes into it, as into a list
-            return ValueError("too many dimensions 'str'")
-        return TypeError(f"new(): invalid data type '{'str' if isinstance(value, str) else 'bytes'}'")
-    return RuntimeError(f"Could not infer dtype of {type(value).__name__}: tensor() takes numbers, nested lists of equal lengths, NumPy arrays or tensors")
-
-
-def _to_array(data, dtype):
-    if isinstance(data, np.ndarray) or isinstance(data, np.generic):
-        return np.asarray(data)
-    array = np.asarray(_nested(data))
-    if (array.dtype == object or array.dtype == np.uint64 and dtype is not dt.uint64) and not _has_numpy(data) and array.size:
-        array = _long_numbers(array, dtype)
-    if array.dtype in (np.float64, np.complex128) and dtype is None:
-        default = dt._default_float if array.dtype == np.float64 else dt._default_float.to_complex()
-        array = array.astype((_common(data) if _has_numpy(data) else default).np)
-    if array.dtype == object or array.dtype.kind in "US":
-        if not isinstance(data, (list, tuple)):
-            raise _no_number(data)
-        raise _no_number(next((v for v in array.flat if not isinstance(v, numbers.Number)), data), _first(data))
-    if array.size == 0 and dtype is None and not _has_numpy(data):
-        array = array.astype(dt._default_float.np)
-    return array
-
-
-def _long_numbers(array, dtype):
-    """Whole numbers beyond int64: floats can hold them, integers cannot."""
-    if all(isinstance(v, int) for v in array.ravel().tolist()):
-        if dtype is None or dtype.category == dt.INT:
-            raise OverflowError("int too big to convert") if dtype is dt.uint64 else ValueError("Overflow when unpacking long long")
-        return array.astype(np.float64)
-    return array
-
-
-def _common(data):
-    """The common dtype of nested lists with NumPy scalars: PyTorch's rule, not NumPy's."""
-    if isinstance(data, (list, tuple)):
-        return functools.reduce(dt.promote_types, map(_common, data)) if data else dt._default_float
-    return data.dtype if isinstance(data, Tensor) else dt.from_numpy(data.dtype) if hasattr(data, "dtype") else dt.scalar_dtype(data)
-
-
-def _first(data):
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return data
-
-
-def _has_numpy(data):
-    return isinstance(_first(data), (np.ndarray, np.generic, Tensor))
-
-
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A new leaf tensor with a copy of ``data`` (numbers, nested lists, NumPy arrays).
 
@@ -442,22 +368,12 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
                       "sourceTensor.detach().clone().requires_grad_(True), rather than clnn.tensor(sourceTensor).")
         t = data.detach().to(device=device or data.device, dtype=row or data.dtype).clone()
         return _done(t, requires_grad)
-    array = _to_array(data, row)
-    if array.dtype.kind == "c" and row is not None and not row.is_complex and not _has_numpy(data) and array.imag.any():
+    array = to_array(data, row)
+    if array.dtype.kind == "c" and row is not None and not row.is_complex and not has_numpy(data) and array.imag.any():
         raise RuntimeError(f"value cannot be converted to type {row.name} without overflow")
-    if row is not None and row.category == dt.INT and not _has_numpy(data) and array.size:
-        _check_range(array, row)
+    if row is not None and row.category == dt.INT and not has_numpy(data) and array.size:
+        check_range(array, row)
     return _done(from_array(array, resolve(device), row), requires_grad)
-
-
-def _check_range(array, row):
-    """Numbers that an integer dtype cannot hold are refused; an unsigned one also takes those that are negative as often."""
-    info = np.iinfo(row.np)
-    low, high = array.min(), array.max()
-    if row is dt.uint64 and low < 0 and array.dtype.kind == "i":
-        raise OverflowError("can't convert negative int to unsigned")
-    if not (low >= (info.min or -info.max) and high <= info.max):
-        raise RuntimeError(f"value cannot be converted to type {row.name} without overflow")
 
 
 def as_tensor(data, dtype=None, device=None):
@@ -510,63 +426,8 @@ def legacy_new(args, row, device):
     if len(args) == 1 and isinstance(args[0], Tensor):
         return args[0]
     if len(args) == 1 and isinstance(args[0], (list, tuple, range, np.ndarray)) and not isinstance(args[0], Size):
-        return tensor(np.asarray(_nested(args[0])), dtype=row, device=device)
+        return tensor(np.asarray(nested(args[0])), dtype=row, device=device)
     return zeros(*args, dtype=row, device=device) if args else empty(0, dtype=row, device=device)
-
-
-class _Info:
-    """Limits of a dtype as attributes."""
-
-    def __init__(self, type=None):
-        row = (dt.as_dtype(type) or dt._default_float).to_real()
-        if row.category != self._category:
-            raise TypeError(self._wrong.format(row))
-        self.bits, self.dtype = row.itemsize * 8, row.name
-        self._fill(row)
-
-    def __repr__(self):
-        values = ((n, getattr(self, n)) for n in self._shown)
-        return f"{type(self).__name__}({', '.join(f'{n}={v:g}' if n != 'dtype' else f'{n}={v}' for n, v in values)})"
-
-    def __eq__(self, other):
-        return type(other) is type(self) and other.dtype == self.dtype
-
-    def __hash__(self):
-        return hash((type(self), self.dtype))
-
-
-class finfo(_Info):
-    """Limits of a float dtype: ``bits, eps, max, min, tiny, smallest_normal, resolution``.
-
-    Example:
-        >>> clnn.finfo(clnn.float16).max
-        65504.0
-    """
-
-    _category, _wrong = dt.FLOAT, "finfo() requires a floating point input type. Use iinfo to handle '{}'"
-    _shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny", "dtype")
-
-    def _fill(self, row):
-        import ml_dtypes
-        f = ml_dtypes.finfo(row.np)
-        self.eps, self.max, self.min, self.tiny = float(f.eps), float(f.max), float(f.min), float(f.tiny)
-        self.smallest_normal, self.resolution = self.tiny, 10.0 ** -f.precision
-
-
-class iinfo(_Info):
-    """Limits of an integer dtype: ``bits, max, min``.
-
-    Example:
-        >>> clnn.iinfo(clnn.int8).max
-        127
-    """
-
-    _category, _wrong = dt.INT, "iinfo() requires an integer input type. Use finfo to handle '{}'"
-    _shown = ("min", "max", "dtype")
-
-    def _fill(self, row):
-        i = np.iinfo(row.np)
-        self.max, self.min = int(i.max), int(i.min)
 
 
 def _new(name, fn):

@@ -5,7 +5,7 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.grad_mode import no_grad
-from .._tensor.tensor import write
+from .._tensor.writing import write
 from ..core import dtype as dt
 from ..core.shape import Size
 from ..graph.op import REGISTRY

@@ -1,7 +1,6 @@
 """Largest and smallest elements, and where they are."""
 from __future__ import annotations
 
-
 import numpy as np
 
 from .._tensor.declare import composite, kernel
@@ -11,7 +10,7 @@ from .._tensor.return_types import named
 from .._tensor.repeat import repeated, repeated_rule
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
-from ..core.shape import wrap_dim
+from ..core.shape import extents, wrap_dim
 from ._columns import part_of, span_of
 from .arithmetic import maximum, minimum
 from .reductions import MAX, MIN, dims_of, fold, reduced_shape, reference, samples_of, widen
@@ -114,14 +113,8 @@ def aminmax(input, *, dim=None, keepdim=False):
 @repeated
 def positions(input, dim, largest):
     """(values, first positions) of the extremes along ``dim``, both with that dimension removed."""
-    shape = tuple(input.shape) or (1,)
-    outer, inner = 1, 1
-    for s in shape[:dim]:
-        outer *= s
-    for s in shape[dim + 1:]:
-        inner *= s
-    n, device = shape[dim], input._storage.device
-    x, j = input.contiguous(), None
+    outer, n, inner = extents(input.shape, dim)
+    x, j, device = input.contiguous(), None, input._storage.device
     while True:
         part = part_of(device, outer, n, inner, input.dtype) if device.is_cpu and inner >= 16 else PART if n > 2 * PART else n
         parts = -(-n // part)
@@ -129,7 +122,7 @@ def positions(input, dim, largest):
         at = empty((outer, parts, inner), dt.int64, device)
         _launch_arg(device, x, j, values, at, outer, n, inner, part, parts, largest)
         if parts == 1:
-            rest = shape[:dim] + shape[dim + 1:] if input.shape else ()
+            rest = reduced_shape(input.shape, (dim,), False)
             return values.reshape(rest), at.reshape(rest)
         x, j, n = values, at, parts
 

@@ -19,7 +19,7 @@ from . import _factors, _small
 from ._factors import INDEFINITE, SINGULAR, UNSOLVED, raise_where
 from .creation import arange, eye, zeros
 from .joining import cat
-from .linalg import _compatible, _on_host, _positive_samples, _REAL, _solve, _square_samples, inv, matrices, qr, solve, solve_triangular, square, svd
+from .linalg import _compatible, _on_host, _positive_samples, _REAL, _solve, _square_samples, inv, matrices, qr, solve, solve_triangular, square, square_matrices, svd
 from .matmul import matmul
 from .random import randn
 from .selection import where
@@ -66,8 +66,7 @@ def _one(A):
 @composite("linalg_cholesky_ex", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_positive_samples)
 def cholesky_ex(A, *, upper=False, check_errors=False):
     """Cholesky factor and a status per matrix: 0, or the order of the leading minor that is not positive definite (the factor is NaN there)."""
-    matrices("linalg.cholesky_ex", A)
-    square("linalg.cholesky_ex", A)
+    square_matrices("linalg.cholesky_ex", A)
     L, info = _factors.cholesky_ex(A.mH if upper else A, bool(upper))
     if check_errors:
         raise_where("linalg.cholesky_ex", info, INDEFINITE)
@@ -77,8 +76,7 @@ def cholesky_ex(A, *, upper=False, check_errors=False):
 @composite("linalg_inv_ex", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_square_samples())
 def inv_ex(A, *, check_errors=False):
     """Inverse and a status per matrix: 0, or the number of a zero pivot (the inverse is NaN there)."""
-    matrices("linalg.inv_ex", A)
-    square("linalg.inv_ex", A)
+    square_matrices("linalg.inv_ex", A)
     inverse, info = _factors.inv_ex(A)
     if check_errors:
         raise_where("linalg.inv_ex", info, SINGULAR)
@@ -93,8 +91,7 @@ def _nan_where(info, result):
 @composite("linalg_solve_ex", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=_equation_samples)
 def solve_ex(A, B, *, left=True, check_errors=False):
     """Solution of ``A X = B`` and a status per matrix as of :func:`inv_ex`."""
-    matrices("linalg.solve_ex", A)
-    square("linalg.solve_ex", A)
+    square_matrices("linalg.solve_ex", A)
     vector = len(B.shape) == 1 or B.shape == A.shape[:-1]
     _compatible("linalg.solve_ex", A, B.unsqueeze(-1) if vector else B, left)
     X, info = _factors.solve_ex(*((A, B.unsqueeze(-1) if vector else B) if left or vector else (A.mT, B.mT)))
@@ -341,8 +338,7 @@ def matrix_exp(input):
     """
     if input.dtype in (dt.float16, dt.bfloat16):                     # PyTorch's overflows from norm 1 on
         return matrix_exp(input.to(dt.float32)).to(input.dtype)
-    matrices("linalg.matrix_exp", input)
-    square("linalg.matrix_exp", input)
+    square_matrices("linalg.matrix_exp", input)
     meta = input._storage.device.kind == "meta"
     norm = float(input.detach().abs().sum(-1).max()) if input._numel and not meta else 0.0
     eps = 2.0 ** -53 if input.dtype.needs_fp64 else 2.0 ** -24
@@ -477,8 +473,7 @@ def eig(A):
 
     Vectors are determined up to a factor of absolute value 1, so gradients make sense for what does not depend on it.
     """
-    matrices("linalg.eig", A)
-    square("linalg.eig", A)
+    square_matrices("linalg.eig", A)
     return _Eig(*_eig(A))
 
 

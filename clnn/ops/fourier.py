@@ -15,7 +15,7 @@ from .._tensor.declare import kernel
 from .._tensor.dispatch import run
 from .._tensor.interop import from_array
 from .._tensor.tensor import empty, make_view
-from ..core.shape import Size
+from ..core.shape import Size, extents
 from ..graph.op import REGISTRY
 from .selection import cast
 
@@ -121,14 +121,10 @@ def _launch(x, y, n, walk, form, scale, back, turns=None, span=1):
 
 
 # -- one dimension ----------------------------------------------------------------------------------------------------------------------
-def _extents(shape, dim):
-    return math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1:])
-
-
 def _complex(x, dim, back, scale):
     """The transform of contiguous complex ``x`` along ``dim``."""
     device, row = x._storage.device, x.dtype
-    outer, n, inner = _extents(x.shape, dim)
+    outer, n, inner = extents(x.shape, dim)
     if x._numel == 0 or n == 1:
         return x * scale
     if radices(n) is None:
@@ -188,7 +184,7 @@ def _as_pairs(n, inner, device, row):
 
 def _half(x, dim, scale, full):
     """The first n // 2 + 1 results of the forward transform of real ``x``, or all n."""
-    outer, n, inner = _extents(x.shape, dim)
+    outer, n, inner = extents(x.shape, dim)
     device, row = x._storage.device, x.dtype.to_complex()
     h = n if full else n // 2 + 1
     shape = Size((*x.shape[:dim], h, *x.shape[dim + 1:]))
@@ -211,7 +207,7 @@ def _half(x, dim, scale, full):
 
 def _from_half(x, dim, n, scale):
     """The real backward transform of length ``n`` of the first n // 2 + 1 of conjugate symmetric numbers."""
-    outer, h, inner = _extents(x.shape, dim)
+    outer, h, inner = extents(x.shape, dim)
     device, row = x._storage.device, x.dtype
     shape = Size((*x.shape[:dim], n, *x.shape[dim + 1:]))
     if 0 in shape:

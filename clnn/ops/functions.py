@@ -8,6 +8,7 @@ import numpy as np
 from .._tensor.declare import composite, elementwise
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
+from ..core.limits import finfo
 from ..graph.op import REGISTRY
 from .arithmetic import lasting
 from .selection import where
@@ -183,7 +184,6 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     if input.dtype.is_complex:
         from .complexes import complex_
         return complex_(*[nan_to_num(part, nan, posinf, neginf) for part in (input.real, input.imag)])
-    from .creation import finfo
     limits = finfo(input.dtype)
     return _nan_to_num(input, float(nan or 0.0), float(limits.max) if posinf is None else float(posinf),
                        float(limits.min) if neginf is None else float(neginf))

@@ -228,10 +228,10 @@ def _fill_into(target, value):
     apply_inplace(target, filled(target.shape, value, target.dtype, target._storage.device), "fill")
 
 
-def _expand_masks(base, indices):
+def _expand_masks(indices):
     """Index tensors only: a mask becomes the coordinates of its True elements (waits for the device to count them)."""
     from .searching import coordinates
-    out, d = list(indices), 0
+    out = list(indices)
     for d, t in enumerate(indices):
         if t is not None and t.dtype is dt.bool_:
             if len(t.shape) == 1:
@@ -316,7 +316,7 @@ def _index(base, indices):
         from .searching import flat_nonzero
         x, rows, first, count, wrap = base, flat_nonzero(mask), d, len(mask.shape), False
     else:
-        plan = Plan(base, _expand_masks(base, indices))
+        plan = Plan(base, _expand_masks(indices))
         x, rows, first, count, wrap = plan.arrange(base), plan.rows, plan.first, plan.count, plan.wrap
     order = memory_order(x) if x.__class__ is Tensor and not x._dense and (first, count, len(rows.shape)) == (0, 1, 1) else None
     if order is None or order[0]:
@@ -335,4 +335,3 @@ def masked_select(input, mask, *, out=None):
         return _deliver(_index(input, [mask]), out)
     shape = broadcast("masked_select", input, mask)
     return _deliver(_index(input.expand(shape).reshape(-1), [mask.expand(shape).reshape(-1)]), out)
-

@@ -1,4 +1,4 @@
-"""Matrix norms, inverses and factorisations.
+"""Inverses, solutions and factorisations of matrices.
 
 LU and Cholesky factors of small matrices have kernels (``_factors.py``); all others run on the host with NumPy (LAPACK) and wait for the device. Gradients
 are made of matrix products on the device. float32 and float64, and complex numbers of these. All take batches of matrices in leading dimensions.
@@ -15,7 +15,7 @@ from .._tensor.inplace import type_name
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
-from ..core.shape import Size, wrap_dim
+from ..core.shape import Size
 from . import _factors
 from ._factors import INDEFINITE, inverse, raise_where
 from ._factors import on_host as _on_host
@@ -24,7 +24,6 @@ from .complexes import real
 from .creation import filled
 from .joining import cat
 from .matmul import matmul
-from .norms import vector_norm
 from .selection import where
 
 _REAL = (dt.float32, dt.float64)
@@ -49,6 +48,12 @@ def square(name, A):
         raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
 
 
+def square_matrices(name, A):
+    """Checks what functions of square matrices require."""
+    matrices(name, A)
+    square(name, A)
+
+
 def _square_samples(*more):
     def make():
         r = np.random.default_rng(0)
@@ -66,8 +71,7 @@ def _square_errors(name):
            errors=[*_square_errors("linalg.inv"), ((np.zeros((2, 2)),), {}, RuntimeError, "singular")])
 def inv(A):
     """Inverse of square matrices. LinAlgError when one is singular."""
-    matrices("linalg.inv", A)
-    square("linalg.inv", A)
+    square_matrices("linalg.inv", A)
     return inverse(A)
 
 
@@ -75,8 +79,7 @@ def inv(A):
            tolerance=_TOLERANCE)
 def det(A):
     """Determinant of square matrices."""
-    matrices("linalg.det", A)
-    square("linalg.det", A)
+    square_matrices("linalg.det", A)
     return _factors.det(A)
 
 
@@ -87,8 +90,7 @@ _Slogdet = named("linalg_slogdet", "sign", "logabsdet")
            dtypes=_REAL, errors=_square_errors("linalg.slogdet"), tolerance=_TOLERANCE)
 def slogdet(A):
     """Sign and logarithm of the absolute value of the determinant."""
-    matrices("linalg.slogdet", A)
-    square("linalg.slogdet", A)
+    square_matrices("linalg.slogdet", A)
     return _Slogdet(*_factors.slogdet(A))
 
 
@@ -118,8 +120,7 @@ def _compatible(name, A, B, left):
            samples=lambda: [((np.eye(3) * 3 + np.ones((3, 3)), np.arange(6.0).reshape(3, 2)), {})])
 def solve(A, B, *, left=True):
     """``X`` with ``A X = B`` (``X A = B`` when not ``left``); ``B`` holds columns, or one vector per matrix."""
-    matrices("linalg.solve", A)
-    square("linalg.solve", A)
+    square_matrices("linalg.solve", A)
     vector = len(B.shape) == 1 or B.shape == A.shape[:-1]
     if A.dtype is not B.dtype:
         raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type {type_name(A.dtype)} and B of type "
@@ -150,8 +151,7 @@ def _positive_samples():
            dtypes=_REAL, gradcheck=False, tolerance=_TOLERANCE, errors=[*_square_errors("linalg.cholesky"), ((-np.eye(2),), {}, RuntimeError, "not positive-definite")])
 def cholesky(A, *, upper=False):
     """Lower triangular ``L`` with ``A = L L^H`` (or ``L^H`` when ``upper``) of positive-definite matrices."""
-    matrices("linalg.cholesky", A)
-    square("linalg.cholesky", A)
+    square_matrices("linalg.cholesky", A)
     L, info = _factors.cholesky_ex(A.mH if upper else A, bool(upper))         # one triangle is read
     raise_where("linalg.cholesky", info, INDEFINITE)
     return L.mH if upper else L
@@ -379,8 +379,7 @@ def _triangle(uplo):
 @composite("linalg_eigh", method=False, complex=True, dtypes=_REAL, torch="linalg.eigh", gradcheck=False)
 def eigh(A, UPLO="L"):
     """Eigenvalues in ascending order and eigenvectors (columns) of Hermitian (symmetric) matrices; one triangle is read."""
-    matrices("linalg.eigh", A)
-    square("linalg.eigh", A)
+    square_matrices("linalg.eigh", A)
     _triangle(UPLO)
     return _Eigh(*_eigh(A, UPLO))
 
@@ -388,8 +387,7 @@ def eigh(A, UPLO="L"):
 @composite("linalg_eigvalsh", method=False, complex=True, dtypes=_REAL, torch="linalg.eigvalsh", gradcheck=False)
 def eigvalsh(A, UPLO="L"):
     """Eigenvalues of symmetric matrices in ascending order."""
-    matrices("linalg.eigvalsh", A)
-    square("linalg.eigvalsh", A)
+    square_matrices("linalg.eigvalsh", A)
     _triangle(UPLO)
     return _eigh(A, UPLO)[0] if _tracked(A) else _eigvalsh(A, UPLO)
 
@@ -477,59 +475,3 @@ def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
     """
     S = eigvalsh(A.detach()).abs() if hermitian else svdvals(A.detach())
     return (S > _cut(A, S, tol if atol is None else atol, rtol)).sum(-1)
-
-
-# -- norms ------------------------------------------------------------------------------------------------------------------------------
-def _matrix_norm_np(x, ord="fro", dim=(-2, -1), keepdim=False):
-    return np.linalg.norm(x, ord, dim, keepdim)
-
-
-@composite("linalg_matrix_norm", complex=True, method=False, torch="linalg.matrix_norm", numpy=_matrix_norm_np, dtypes=_REAL, gradcheck=False,
-           samples=lambda: [((np.random.default_rng(0).standard_normal((2, 3, 4)), o), {})
-                            for o in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)])
-def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
-    """Norm of matrices: ``fro``, ``nuc``, 1 and -1 (column sums), ``inf`` and ``-inf`` (row sums), 2 and -2 (singular values)."""
-    if len(A.shape) < 2:
-        raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
-    A = A.to(dtype) if dtype is not None else A
-    rank = len(A.shape)
-    r, c = wrap_dim(dim[0], rank), wrap_dim(dim[1], rank)
-    if ord == "fro" or ord in ("nuc", 1, 2, math.inf) and not A.shape[r] * A.shape[c]:          # nothing has the norm 0
-        return vector_norm(A, 2, (r, c), keepdim)
-    if ord in (1, -1, math.inf, -math.inf):
-        summed, other = (r, c) if abs(ord) == 1 else (c, r)
-        sums = A.abs().sum(summed, True)
-        got = sums.amax((r, c), keepdim) if ord > 0 else sums.amin((r, c), keepdim)
-        return got
-    if ord not in ("nuc", 2, -2):
-        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
-    S = svdvals(A.movedim((r, c), (-2, -1)))
-    got = S.sum(-1) if ord == "nuc" else S.amax(-1) if ord == 2 else S.amin(-1)
-    if keepdim:
-        for d in sorted((r, c)):
-            got = got.unsqueeze(d)
-    return got
-
-
-@composite("linalg_norm", complex=True, method=False, torch="linalg.norm", dtypes=_REAL, gradcheck=False)
-def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
-    """:func:`vector_norm` of one dimension or all elements, :func:`matrix_norm` of two."""
-    if ord is None or (dim is not None and not isinstance(dim, (tuple, list))) or (dim is not None and len(dim) == 1):
-        return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
-    if dim is None:
-        if len(A.shape) > 2 or not A.shape:
-            raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {len(A.shape)}D.")
-        return vector_norm(A, ord, None, keepdim, dtype=dtype) if len(A.shape) == 1 else matrix_norm(A, ord, (0, 1), keepdim, dtype=dtype)
-    return matrix_norm(A, ord, tuple(dim), keepdim, dtype=dtype)
-
-
-@composite("linalg_cond", method=False, complex=True, torch="linalg.cond", dtypes=_REAL, gradcheck=False)
-def cond(A, p=None):
-    """Condition number: ratio of the extreme singular values, or ``norm(A) * norm(inv(A))`` for other norms."""
-    if p in (None, 2, -2):
-        S = svdvals(A)
-        return S.amax(-1) / S.amin(-1) if p != -2 else S.amin(-1) / S.amax(-1)
-    square("linalg.cond", A)
-    inverses, info = _factors.inv_ex(A)
-    product = matrix_norm(A, p) * matrix_norm(inverses, p)
-    return where((info != 0) | product.isnan(), math.inf, product)                       # also of what holds a NaN, as in PyTorch

@@ -7,10 +7,10 @@ from .._tensor.declare import composite
 from ..core import dtype as dt
 from ..core.warn import warn
 from .attention import scaled_dot_product_attention
+from .dropout import dropout
 from .joining import cat
 from .matmul import linear
 from .padding import pad
-from .random import dropout
 
 
 def _expect(condition, message):

@@ -15,7 +15,8 @@ from .._tensor.dispatch import run
 from .._tensor.formats import keeps_format, suggested
 from .._tensor.grad_mode import state
 from .._tensor.repeat import repeated
-from .._tensor.tensor import Tensor, empty, make_view, write
+from .._tensor.tensor import Tensor, empty, make_view
+from .._tensor.writing import write
 from ..core import dtype as dt
 from .loss import require_float
 from .softmax import row_plan
@@ -76,9 +77,7 @@ def _layer_decomposed(input, shape, weight, bias, eps, rms):
                                                                                                          rstd, needs)})
 def _layer_norm(input, shape, weight, bias, eps, rms):
     device, acc = input._storage.device, input.dtype.acc_dtype
-    n = 1
-    for s in shape:
-        n *= s
+    n = math.prod(shape)
     rows = input._numel // n if n else 0
     out, mean, rstd = empty(input.shape, input.dtype, device), empty((0 if rms else rows,), acc, device), empty((rows,), acc, device)
     kind = weight.dtype if weight is not None else bias.dtype if bias is not None else input.dtype
@@ -106,7 +105,7 @@ def _layer_backward(g, input, shape, weight, bias, rms, mean, rstd, needs):
     parts = -(-rows // part) or 1
     gx = empty(input.shape, input.dtype, device) if needs[0] else None
     dw, db = (empty((parts, n), rstd.dtype, device) for _ in range(2)) if sums else (None, None)
-    params = dict(T=input.dtype, W=kind, WEIGHT=int(weight is not None), BIAS=0, RMS=int(rms))
+    params = dict(T=input.dtype, W=kind, WEIGHT=int(weight is not None), RMS=int(rms))
     together = needs[0] and sums and device.is_cpu and n >= 64 and kind.acc == input.dtype.acc and rows > 0
     if together:
         run(device, "normalization/layer_backward", dict(params, WEIGHTS=1, FORM="vector", LANES=1), (parts,), (1,), g, x, _dense(weight, device, kind),

@@ -105,7 +105,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     if isinstance(out, dt.dtype):                               # the method has no ``out``: ``x.norm(2, 1, True, clnn.float64)``
         out, dtype = None, out
     if p == "nuc":
-        from .linalg import matrix_norm
+        from .matrix_norms import matrix_norm
         return set_out(out, matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim))
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")

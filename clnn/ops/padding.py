@@ -195,4 +195,3 @@ def pad(input, pad, mode="constant", value=None):
     if mode == "circular":
         input = input.contiguous()                                      # the result is in rows, as PyTorch's
     return _mode_pad(input, mode, tuple(before), tuple(after), input.shape, count)
-

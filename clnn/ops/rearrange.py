@@ -5,7 +5,8 @@ import numpy as np
 
 from .._tensor import formats
 from .._tensor.declare import composite, kernel
-from .._tensor.tensor import Tensor, copy, make_view
+from .._tensor.tensor import Tensor, make_view
+from .._tensor.writing import copy
 from ..core.shape import wrap_dim, wrap_dims
 from .creation import tensor
 from .indexing import _index_rows, _values
@@ -185,12 +186,11 @@ def narrow_copy(input, dim, start, length):
 
 
 # -- a copy with one region replaced ----------------------------------------------------------------------------------------------------------
-def _replaced(name, input, src, part):
+def _replaced(input, src, part):
     r = input.clone()
     target = part(r)
     if target.shape != src.shape:
-        raise RuntimeError(f"expected src to have a size equal to the {name} of self. src size = {list(src.shape)}, "
-                           f"{name} size = {list(target.shape)}")
+        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(target.shape)}")
     target.copy_(src)
     return r
 
@@ -198,20 +198,20 @@ def _replaced(name, input, src, part):
 @composite("select_scatter", complex=True, samples=lambda: [((_values(3, 4), _values(3), 1, 2), {})])
 def select_scatter(input, src, dim, index):
     """``input`` with ``src`` at position ``index`` of dimension ``dim``."""
-    return _replaced("slice", input, src, lambda r: r.select(dim, index))
+    return _replaced(input, src, lambda r: r.select(dim, index))
 
 
 @composite("slice_scatter", complex=True, samples=lambda: [((_values(3, 4), _values(3, 2)), dict(dim=1, start=1, step=2))])
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """``input`` with ``src`` in ``start:end:step`` of dimension ``dim``."""
     d = wrap_dim(dim, len(input.shape))
-    return _replaced("slice", input, src, lambda r: r[(slice(None),) * d + (slice(start, end, step),)])
+    return _replaced(input, src, lambda r: r[(slice(None),) * d + (slice(start, end, step),)])
 
 
 @composite("diagonal_scatter", complex=True, samples=lambda: [((_values(3, 4), _values(3)), {}), ((_values(3, 4), _values(2), -1), {})])
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     """``input`` with ``src`` on a diagonal."""
-    return _replaced("slice", input, src, lambda r: r.diagonal(offset, dim1, dim2))
+    return _replaced(input, src, lambda r: r.diagonal(offset, dim1, dim2))
 
 
 def _np_as_strided_scatter(x, src, size, stride, offset=0):
@@ -224,5 +224,4 @@ def _np_as_strided_scatter(x, src, size, stride, offset=0):
 @composite("as_strided_scatter", complex=True, torch=None, numpy=_np_as_strided_scatter, samples=lambda: [((_values(3, 4), _values(2, 2), (2, 2), (4, 1), 1), {})])
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """``input`` with ``src`` in the region that ``as_strided`` would show."""
-    return _replaced("slice", input.contiguous(), src, lambda r: r.as_strided(size, stride, storage_offset))
-
+    return _replaced(input.contiguous(), src, lambda r: r.as_strided(size, stride, storage_offset))

@@ -53,7 +53,7 @@ def cell(gates, hidden, before, mode):
 
 
 @repeated
-def _cell_grad(g, gates, hidden, before, mode, h, c, act):
+def _cell_grad(g, before, mode, h, c, act):
     return _gate_grads(g, before, mode, h, c, act)
 
 

@@ -435,4 +435,3 @@ def sum_to_size(input, *size):
             raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(input.shape)}}}.")
     r = _sum(input.to(_sum_dtype(input, None)), dims, True, input.shape) if dims else input
     return r.reshape(tuple(size)) if lead else r
-

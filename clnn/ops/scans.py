@@ -11,7 +11,7 @@ from .._tensor.repeat import repeated_rule
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
-from ..core.shape import contiguous_strides, wrap_dim
+from ..core.shape import contiguous_strides, extents, wrap_dim
 from .selection import where
 from .views import embed_strided
 
@@ -20,16 +20,6 @@ PART = 256
 LARGE = 4096            # elements from which on kernels are made for one short length, or few columns (CPUs)
 COLUMNS = 512           # the most columns per work-item on CPUs
 _Max, _Min = named("cummax", "values", "indices"), named("cummin", "values", "indices")
-
-
-def _extents(shape, dim):
-    """(outer, n, inner) of a dense tensor around ``dim``."""
-    outer, inner = 1, 1
-    for s in shape[:dim]:
-        outer *= s
-    for s in shape[dim + 1:]:
-        inner *= s
-    return outer, shape[dim], inner
 
 
 def _grid(device, outer, inner, part, parts, columns=0):
@@ -48,7 +38,7 @@ def scan(op, x, dim, reverse, out_dtype=None) -> Tensor:
     out = empty(x.shape, out_dtype or x.dtype, x._storage.device)
     if x._numel == 0 or not x.shape:
         return out if x._numel == 0 else x.to(out.dtype) + 0
-    _scan(op, x.contiguous(), out, *_extents(x.shape, dim), reverse)
+    _scan(op, x.contiguous(), out, *extents(x.shape, dim), reverse)
     return out
 
 
@@ -130,7 +120,7 @@ def products_of_others(x, dim):
 
 
 # -- the linear recurrence on which the gradient of running products stands ---------------------------------------------------------
-def _recurrence_grad(g, a, b, dim, reverse, lag, result):
+def _recurrence_grad(g, a, dim, reverse, lag, result):
     u = recurrence(a, g, dim, not reverse, 1 - lag)
     past = shift(result, dim, reverse) if not lag else result
     return (shift(u, dim, not reverse) if lag else u) * past, u
@@ -140,7 +130,7 @@ def _recurrence_grad(g, a, b, dim, reverse, lag, result):
 def recurrence(a, b, dim, reverse, lag):
     """``y[t] = b[t] + a[t - lag] * y[t - 1]``."""
     out = empty(b.shape, b.dtype, b._storage.device)
-    outer, n, inner = _extents(b.shape, dim)
+    outer, n, inner = extents(b.shape, dim)
     if out._numel:
         gs, ls, _ = _grid(b._storage.device, outer, inner, n, 1)
         run(b._storage.device, "scan/recurrence", dict(T=b.dtype, REVERSE=reverse, LAG=lag), gs[:2], ls[:2], a.contiguous(), b.contiguous(), out,
@@ -192,7 +182,7 @@ def _samples():
 _BAD_DIM = [((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range")]
 
 
-def _running(name, op, input, dim, dtype, out):
+def _running(op, input, dim, dtype, out):
     if dtype is None and out is not None:                         # PyTorch sums in the dtype of the target
         dtype = out.dtype
     if dtype is not None:
@@ -210,14 +200,14 @@ def cumsum(input, dim, *, dtype=None, out=None):
         >>> clnn.tensor([1, 2, 3]).cumsum(0)
         tensor([1, 3, 6])
     """
-    return _running("cumsum", _cumsum, input, dim, dtype, out)
+    return _running(_cumsum, input, dim, dtype, out)
 
 
 @composite("cumprod", complex=True, inplace=True, numpy=lambda x, dim, dtype=None: np.cumprod(x, dim, dtype=dtype), samples=lambda: _samples()[:4],
            errors=_BAD_DIM)
 def cumprod(input, dim, *, dtype=None, out=None):
     """Running product along ``dim``. Integers become int64."""
-    return _running("cumprod", _cumprod, input, dim, dtype, out)
+    return _running(_cumprod, input, dim, dtype, out)
 
 
 @composite("logcumsumexp", complex=True, numpy=lambda x, dim: np.logaddexp.accumulate(x, dim), samples=_samples, errors=_BAD_DIM, dtypes=dt.FLOATS)
@@ -234,7 +224,7 @@ def _extreme(input, dim, sign):
     at = empty(input.shape, dt.int64, input._storage.device)
     if input._numel:
         shape, d = (tuple(input.shape), dim) if input.shape else ((1,), 0)
-        _scan_extreme(input.contiguous(), None, values, at, *_extents(shape, d), sign)
+        _scan_extreme(input.contiguous(), None, values, at, *extents(shape, d), sign)
     return values, at
 
 

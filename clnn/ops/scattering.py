@@ -11,7 +11,8 @@ from .._tensor.dispatch import broadcast
 from .._tensor.indexing import tracked
 from .._tensor.inplace import apply_inplace, refuse_overlap, type_name
 from .._tensor.repeat import full_value, repeated
-from .._tensor.tensor import Tensor, bump, copy
+from .._tensor.tensor import Tensor
+from .._tensor.writing import bump, copy
 from .._tensor.wrapped import local as modes
 from ..core import dtype as dt
 from ..core.shape import Size, wrap_dim
@@ -172,7 +173,7 @@ def _broadcast_values(values, shape):
 def _plan(base, indices):
     d, mask = _only_mask(indices)
     if mask is None:
-        return Plan(base, _expand_masks(base, indices))
+        return Plan(base, _expand_masks(indices))
     from .searching import flat_nonzero
     plan = object.__new__(Plan)
     plan.order, plan.first, plan.count, plan.rows, plan.wrap = None, d, len(mask.shape), flat_nonzero(mask), False
@@ -331,7 +332,7 @@ def _fold(input, dim, index, src, op, unique=False):
     return cast(out, input.dtype)
 
 
-def _fold_grad(g, input, dim, index, src, op, result, needs):
+def _fold_grad(g, input, dim, index, src, op, result):
     """Products: the others' product; extremes: shared evenly among all that reached it."""
     if op == "mul":
         return _product_grad(g, input, dim, index, src)
@@ -363,7 +364,7 @@ def _scatter_fold(input, dim, index, src, op):
 _scatter_fold.op.grad_name = "ScatterReduceBackward0"
 
 
-def _elements(name, input, dim, index, src, op, unique=False):
+def _elements(name, input, dim, index, src, op):
     """The part of ``input`` and ``src`` that ``index`` covers goes through the kernel; the rest of ``input`` stays."""
     check_index(name, index)
     if isinstance(src, Tensor) and src.dtype is not input.dtype:
@@ -381,7 +382,7 @@ def _elements(name, input, dim, index, src, op, unique=False):
     else:
         src = filled(Size(()), src, input.dtype, input._storage.device).expand(index.shape)
     part = fit(name, input, d, index)
-    call = _scatter_op(part, d, index, src, op, unique) if op in ("set", "add") else _scatter_fold(part, d, index, src, op)
+    call = _scatter_op(part, d, index, src, op, False) if op in ("set", "add") else _scatter_fold(part, d, index, src, op)
     if part is input:
         return call.reshape(shape)
     whole = input.clone()

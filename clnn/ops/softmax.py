@@ -1,7 +1,6 @@
 """Softmax, log-softmax and what is made of them: one launch forward, one backward, along any dimension without transposing."""
 from __future__ import annotations
 
-
 import numpy as np
 
 from .._tensor.declare import composite, kernel
@@ -9,7 +8,7 @@ from .._tensor.dispatch import run
 from .._tensor.inplace import type_name
 from .._tensor.tensor import empty
 from ..core import dtype as dt
-from ..core.shape import wrap_dim
+from ..core.shape import extents, wrap_dim
 from ..core.warn import warn
 
 
@@ -44,19 +43,9 @@ def row_plan(device, rows, n, inner=1, vector=True, lanes=0):
     return "item", 1, 1, (rows,), (64,)
 
 
-def _split(shape, dim):
-    """(outer, n, inner) around dimension ``dim``; a 0-d shape counts as one element."""
-    outer = inner = 1
-    for s in shape[:dim]:
-        outer *= s
-    for s in shape[dim + 1:]:
-        inner *= s
-    return outer, shape[dim] if shape else 1, inner
-
-
 def _launch(path, tensors, out, dim, log):
     shape, device = out.shape, out._storage.device
-    outer, n, inner = _split(shape, dim)
+    outer, n, inner = extents(shape, dim)
     if out._numel:
         form, lanes, chunk, gs, ls = row_plan(device, outer * inner, n, inner, lanes=64 // out.dtype.acc_dtype.itemsize)
         run(device, path, dict(T=out.dtype, FORM=form, LANES=lanes, LOG=log), gs, ls, *tensors, out, outer * inner, n, inner, chunk)
@@ -64,7 +53,7 @@ def _launch(path, tensors, out, dim, log):
 
 
 def _is_tall(shape, dim):
-    _, n, inner = _split(shape, dim)
+    _, n, inner = extents(shape, dim)
     return inner > 1 and n >= TALL
 
 

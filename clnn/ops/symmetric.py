@@ -12,7 +12,7 @@ from . import _factors
 from ._factors import raise_where
 from .factorisations import _host
 from .joining import cat, stack
-from .linalg import _REAL, cholesky, eigh, matrices, qr, solve_triangular, square
+from .linalg import _REAL, cholesky, eigh, qr, solve_triangular, square_matrices
 from .matmul import matmul
 from .random import randn
 
@@ -92,8 +92,7 @@ def _ldl_host(A, hermitian):
 @composite("linalg_ldl_factor_ex", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=lambda: [((_INDEFINITE,), {}), ((np.eye(3),), {})])
 def ldl_factor_ex(A, *, hermitian=False, check_errors=False):
     """:func:`ldl_factor` and a status per matrix: 0, or the number of a zero on the diagonal of D."""
-    matrices("torch.linalg.ldl_factor_ex", A)
-    square("torch.linalg.ldl_factor_ex", A)
+    square_matrices("torch.linalg.ldl_factor_ex", A)
     lead = tuple(A.shape[:-2])
     LD, pivots, info = _host(lambda a: _ldl_host(a, hermitian), (A,), [(A.shape, A.dtype), (A.shape[:-1], dt.int32), (lead, dt.int32)])
     if check_errors:
@@ -139,8 +138,7 @@ def _solve(LD, pivots, B, turn):
            samples=lambda: [((np.eye(3) * 2, np.array([1, 2, 3], np.int32), np.arange(6.0).reshape(3, 2)), {})])
 def ldl_solve(LD, pivots, B, *, hermitian=False):
     """``X`` with ``A X = B``, from :func:`ldl_factor`. On the host."""
-    matrices("torch.linalg.ldl_solve", LD)
-    square("torch.linalg.ldl_solve", LD)
+    square_matrices("torch.linalg.ldl_solve", LD)
     if len(B.shape) < 2 or B.shape[-2] != LD.shape[-1]:
         raise RuntimeError(f"torch.linalg.ldl_solve: Expected B to have at least 2 dimensions and {LD.shape[-1]} rows, but got shape {list(B.shape)}")
     lead = np.broadcast_shapes(tuple(LD.shape[:-2]), tuple(B.shape[:-2]))

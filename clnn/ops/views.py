@@ -10,7 +10,8 @@ from .._tensor.device import device as device_type
 from .._tensor.device import resolve
 from .._tensor.grad_mode import state
 from .._tensor.interop import transfer
-from .._tensor.tensor import Tensor, copy, make_view
+from .._tensor.tensor import Tensor, make_view
+from .._tensor.writing import copy
 from ..core import dtype as dt
 from ..core.config import config
 from ..core.layout import contiguous_format, preserve_format
@@ -196,6 +197,8 @@ def _reversed_dimensions(self):
 
 
 Tensor.T = property(_reversed_dimensions)
+
+
 def _matrices_turned(self):
     if self.ndim < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")

@@ -38,4 +38,3 @@ emit_itt = emit_nvtx
 def kineto_available():
     """True: profiles with schedules, traces and events of the device are there, though the library that PyTorch asks for is not."""
     return True
-

@@ -62,7 +62,7 @@ _PLAIN = {**{f"get_{what}": ["const size_t(uint)"] for what in
           **{f"{kind}mem_fence": [" void(cl_mem_fence_flags)"] for kind in ("", "read_", "write_")}}
 _CONVERSION = re.compile(rf"convert_({'|'.join(_ALL)})(|2|3|4|8|16)(_sat)?(?:_rt[ezpn])?$")
 _MEMORY = re.compile(r"v(load|store)(a?_half)?(|2|3|4|8|16)(?:_rt[ezpn])?$")
-_ATOMIC = re.compile(r"atomic_(?:(add|sub|min|max|and|or|xor)|(inc|dec)|(cmpxchg)|(xchg))$")
+_ATOMIC = re.compile(r"atomic_(?:(add|sub|min|max|and|or|xor)|(?:inc|dec)|(cmpxchg)|(xchg))$")
 
 
 def declarations(source: str) -> str:
@@ -127,7 +127,7 @@ def _vectors(what, half, n, rounded):
             yield from (("", f"void({value}, size_t, {space} {element}*)", double) for space in _SPACES)
 
 
-def _atomics(two, one, compare, exchange):
+def _atomics(two, compare, exchange):
     extra = ", T" if two or exchange else ", T, T" if compare else ""
     for t in ("int", "uint") + (("float",) if exchange else ()):
         for space in ("__global", "__local"):

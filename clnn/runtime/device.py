@@ -289,9 +289,9 @@ class Device:
         found = self._programs[ident]
         return program.Kernel(found, name or program.first_kernel_name(found.source))
 
-    def kernel_from_source(self, source: str, name: str, key=None) -> program.Kernel:
-        """The kernel ``name`` of a generated source. ``key`` (default: the source) finds it again without building."""
-        key = (name, source if key is None else key)
+    def kernel_from_source(self, source: str, name: str) -> program.Kernel:
+        """The kernel ``name`` of a generated source, by which it is found again without building."""
+        key = (name, source)
         found = self._kernels.get(key)
         if found is None:
             with self._lock:

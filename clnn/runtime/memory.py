@@ -37,7 +37,7 @@ class Memory:
         # Drivers may allocate at first use; the immediate allocator makes a shortage show here, where it can be cured.
         self._pool = tools.MemoryPool(tools.ImmediateAllocator(queue))
         self._allocate = self._pool.allocate
-        self._huge = HugePages(device, queue) if device.is_cpu and config.huge_pages and hasattr(mmap, "MADV_HUGEPAGE") else None
+        self._huge = HugePages(queue) if device.is_cpu and config.huge_pages and hasattr(mmap, "MADV_HUGEPAGE") else None
         self.limit = device.max_alloc  # some drivers accept more, and fail at the launch
         self.peak = 0
         self.requests = 0
@@ -101,7 +101,7 @@ class HugePages:
     The driver keeps the memory, and only what lies in whole huge pages is asked for, so nothing changes but speed: where it fails, nothing is done.
     """
 
-    def __init__(self, device, queue):
+    def __init__(self, queue):
         import pyopencl as cl
         self._cl, self._map = cl, cl.map_flags.WRITE_INVALIDATE_REGION
         self._queue = cl.CommandQueue(queue.context, queue.device)         # its own: mapping does not wait for what others do

@@ -88,4 +88,3 @@ def as_sparse_gradcheck(gradcheck):
         parts = tuple(t.part.detach().requires_grad_(t.requires_grad) if isinstance(t, _SparseTensor) else t for t in inputs)
         return gradcheck(dense, parts, **kwargs)
     return check
-

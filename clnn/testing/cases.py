@@ -67,9 +67,9 @@ def builds_are_dear() -> bool:
     return not resolve(None).builds_in_parallel
 
 
-def usable_rows(device=None) -> list:
-    """The dtypes that the device can compute."""
-    device = resolve(device)
+def usable_rows() -> list:
+    """The dtypes that the default device can compute."""
+    device = resolve(None)
     return [d for d in dt.REAL if device.has_fp64 or not d.needs_fp64]
 
 

@@ -319,12 +319,12 @@ def fusion(op):
         if not found:
             raise NotApplicable("no samples")
         for call in found:
-            fused = _chain(op, call, row)
+            fused = _chain(op, call)
             for o in fused:
                 if isinstance(o, Tensor):
                     o._storage.buffer()
             with eager():
-                results.append((call, fused, _chain(op, call, row)))
+                results.append((call, fused, _chain(op, call)))
     yield []                                                            # what is to be compared must not become one kernel
     for call, fused, single in results:
         for got, want in zip(fused, single):
@@ -332,7 +332,7 @@ def fusion(op):
             close(got, want, *_same(op, got.dtype), f"{op.name}{call}: fused against eager")
 
 
-def _chain(op, call, row):
+def _chain(op, call):
     """The operator between two cheap ones."""
     def make(a, requires_grad=False):
         t = to_tensor(a)

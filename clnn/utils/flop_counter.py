@@ -136,5 +136,3 @@ def _numbers(count, total):
     unit = min(4, max(0, (len(str(count)) - 1) // 3))
     value = f"{count / 1000 ** unit:,.3f}{['', 'K', 'M', 'B', 'T'][unit]}" if unit else str(count)
     return value, f"{count / total:.2%}" if total else "0%"
-
-

@@ -78,12 +78,6 @@
                 -8.905233458483796e-11, -4.046770034547231e-10, -8.866242254715198e-10, 7.620364705968814e-10, 3.3689606812279907e-10,
                 -3.0305069428642685e-10, -1.1899288235977555e-10, 8.622374542053455e-11))
     TABLES = dict(float=(J_NEAR, Y_NEAR, FAR, I_NEAR, K_NEAR, K_FAR), double=(J_NEAR_D, Y_NEAR_D, (FAR0_D, FAR1_D), I_NEAR_D, K_NEAR_D, K_FAR_D))
-
-    def horner(var, coefficients, s="f", F="F"):
-        text = f"({F})({coefficients[-1]!r}{s})"
-        for c in reversed(coefficients[:-1]):
-            text = f"fma({text}, {var}, ({F})({c!r}{s}))"
-        return text
 %>
 % for name, order, second in (("j0", 0, 0), ("j1", 1, 0), ("y0", 0, 1), ("y1", 1, 1)):
 //@ clnn_${name}
@@ -95,13 +89,13 @@ ${OV} F clnn_${name}(F x) {
     const F a = fabs(x);
     const I wide = (I)(a > 8);
     const F near = select(a, (F)8, wide), far = select((F)8, a, wide), z = fma(near, near * 0.03125${s}, (F)-1.0${s}), w = 8 / far, u = w * w;
-    const F small = ${horner("z", j_near[order], s)}${" * near" if order else ""};
-    const F p = ${horner("u", bessel_far[order][0], s)}, q = w * ${horner("u", bessel_far[order][1], s)};
+    const F small = ${math.module.horner("z", j_near[order], s)}${" * near" if order else ""};
+    const F p = ${math.module.horner("u", bessel_far[order][0], s)}, q = w * ${math.module.horner("u", bessel_far[order][1], s)};
     const F c = clnn_cos(far), t = clnn_sin(far), r = ${"0.564189584f" if s else "0.5641895835477563"} / sqrt(far);
     const F e = ${"t - c, f = -(c + t)" if order else "c + t, f = t - c"};         /* cosine and sine of x - pi/4 or x - 3 pi/4, times sqrt 2 */
 % if second:
 <% half_pi, ln2 = ("0.636619772f", "0.693147181f") if s else ("0.6366197723675814", "0.6931471805599453") %>\
-    const F more = ${horner("z", y_near[order], s)}${" * near" if order else ""};
+    const F more = ${math.module.horner("z", y_near[order], s)}${" * near" if order else ""};
     const F series = fma(${half_pi} * (clnn_log(near) - ${ln2}), small, ${f"more - {half_pi} / near" if order else "more"});
     const F value = select(series, r * (p * f + q * e), wide);
     return select(select((F)NAN, value, (I)(x > 0)), (F)-INFINITY, (I)(x == 0));
@@ -120,9 +114,9 @@ ${OV} F clnn_${name}(F x) {
 //@ clnn_k${order}e
 ${OV} ${F} clnn_k${order}e(${F} x) {
     const ${F} near = x < ${limit} ? x : ${limit}, far = x > ${limit} ? x : ${limit}, z = near * near * 0.25${s}, u = ${2 * limit} / far - 1;
-    const ${F} l = clnn_log(near * 0.5${s}), i = ${horner("z", i_near[order], s, F)}, k = ${horner("z", k_near[order], s, F)};
+    const ${F} l = clnn_log(near * 0.5${s}), i = ${math.module.horner("z", i_near[order], s, F)}, k = ${math.module.horner("z", k_near[order], s, F)};
     const ${F} small = clnn_exp(near) * ${"fma(l * near, i, k / near)" if order else "fma(-l, i, k)"};
-    const ${F} value = x > ${limit} ? ${horner("u", k_far[order], s, F)} / sqrt(far) : small;
+    const ${F} value = x > ${limit} ? ${math.module.horner("u", k_far[order], s, F)} / sqrt(far) : small;
     return x == 0 ? INFINITY : x > 0 ? value : NAN;
 }
 % endfor
@@ -130,7 +124,7 @@ ${OV} ${F} clnn_k${order}e(${F} x) {
 ${OV} ${F} clnn_erfcx(${F} x) {
 % if F == "float":
     const float a = fabs(x), b = a < 1e18f ? a : 1e18f, t = (b - 2.0f) / (b + 2.0f);
-    const float right = ${horner("t", ERFCX, "f", F)} / fma(a, 2.0f, 1.0f);
+    const float right = ${math.module.horner("t", ERFCX, "f", F)} / fma(a, 2.0f, 1.0f);
     const float c = a < 10.0f ? a : 10.0f, h = c * c, e = clnn_exp(h);                 /* the square's rounding error, times e, would be seen */
     const float left = e < 1e38f ? fma(2.0f * e, fma(c, c, -h), 2.0f * e - right) : 2.0f * e;
     return x != x ? x : x < 0 ? left : right;

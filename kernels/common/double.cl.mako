@@ -4,12 +4,6 @@
 ## Reductions: Cody & Waite (1980); polynomials by the exchange algorithm (Remez), fitted for this file.
 <%namespace name="math" file="/common/math.cl.mako"/>
 <%!
-    def horner(var, coefficients):
-        text = f"(F)({coefficients[-1]!r})"
-        for c in reversed(coefficients[:-1]):
-            text = f"fma({text}, {var}, (F)({c!r}))"
-        return text
-
     # (exp(r) - 1 - r) / r^2 for |r| <= log(2) / 2, (2^r - 1) / r for |r| <= 1/2, 2 atanh(s) / s^3 - 2 / s^2 in s^2 for s <= 3 - sqrt(8)
     EXP = (0.5, 0.16666666666666677, 0.041666666666666505, 0.008333333333321655, 0.0013888888888962565, 0.00019841269886071363, 2.480158717230619e-05,
            2.755724425616459e-06, 2.7557402718045896e-07, 2.5109023812730992e-08, 2.08753443208944e-09)
@@ -23,7 +17,7 @@
 CLNN_FN F clnn_expparts_(F x, F* q) {
     const F t = fma(x, (F)(1.4426950408889634), (F)(0x1.8p52)), k = t - 0x1.8p52;
     const F r = fma(k, (F)(-2.3190468138462996e-17), fma(k, (F)(-0.6931471805599453), x));
-    *q = fma(r * r, ${horner("r", EXP)}, r);
+    *q = fma(r * r, ${math.module.horner("r", EXP, "")}, r);
     return t;
 }
 /* v * 2^k from such a sum, in two factors: 2^1024 and 2^-1074 are no normal numbers */
@@ -32,7 +26,7 @@ CLNN_FN F clnn_scaled_(F v, F t) {
     return v * as_F((h + 1023) << 52) * as_F((i - h + 1023) << 52);
 }
 </%math:own_double>
-//@ clnn_exp clnn_sigmoid
+//@ clnn_exp
 <%math:own_double>
 CLNN_FN F clnn_exp(F x) {
     F c = select(x, (F)(710.0), (I)(x > 710.0)), q;
@@ -44,7 +38,7 @@ CLNN_FN F clnn_exp(F x) {
 //@ clnn_exp2_part_
 <%math:own_double>
 /* 2^r for |r| <= 1/2 */
-CLNN_FN F clnn_exp2_part_(F r) { return fma(r, ${horner("r", EXP2)}, (F)(1.0)); }
+CLNN_FN F clnn_exp2_part_(F r) { return fma(r, ${math.module.horner("r", EXP2, "")}, (F)(1.0)); }
 </%math:own_double>
 //@ clnn_exp2
 <%math:own_double>
@@ -104,7 +98,7 @@ CLNN_FN F clnn_logparts_(F x, F* e, F* f) {
     *f = as_F(u - (k << 52)) - 1.0;
     *e = (as_F(k + 0x4338000000000000L) - 0x1.8p52) - select((F)(0.0), (F)(54.0), tiny);
     const F s = *f / (*f + 2.0), z = s * s, h = *f * *f * 0.5;
-    return fma(s, fma(z, ${horner("z", LOG)}, h), -h);
+    return fma(s, fma(z, ${math.module.horner("z", LOG, "")}, h), -h);
 }
 CLNN_FN F clnn_logfix_(F r, F x) {
     r = select(r, x, (I)(x == INFINITY));

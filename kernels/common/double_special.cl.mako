@@ -5,12 +5,6 @@
 ##   lgamma    a polynomial around 2, to which up to two steps of the recurrence lead, Stirling's series from 4.5 on, reflection below 0
 <%namespace name="math" file="/common/math.cl.mako"/>
 <%!
-    def horner(var, coefficients):
-        text = f"(F)({coefficients[-1]!r})"
-        for c in reversed(coefficients[:-1]):
-            text = f"fma({text}, {var}, (F)({c!r}))"
-        return text
-
     # (atanh(s) / s - 1 - s^2 / 3) / s^4 in s^2; erf; exp(x x) erfc(x) (1 + x / 4.5); lgamma(2 + t) / t; Stirling's series; sin(pi g) / (pi g) in g^2
     POW = (0.20000000000000015, 0.1428571428566855, 0.11111111135843023, 0.09090904079516628, 0.07692790427019792, 0.06642883325576854, 0.06457933755586856)
     ERF_P = (1.1283791670955126, 0.22314175168935838, 0.06701858253753518, 0.00712407177140014, 0.0008920345730675775, 6.102580462460978e-05,
@@ -37,7 +31,7 @@
 CLNN_FN F clnn_erf(F x) {
     F a = fabs(x);
     a = select(a, (F)(5.93), (I)(a > 5.93));
-    const F z = a * a, y = a * (${horner("z", ERF_P)} / ${horner("z", ERF_Q)});
+    const F z = a * a, y = a * (${math.module.horner("z", ERF_P, "")} / ${math.module.horner("z", ERF_Q, "")});
     return copysign(select(y, (F)(1.0), (I)(y > 1.0)), x);
 }
 </%math:own_double>
@@ -47,7 +41,7 @@ CLNN_FN F clnn_erf(F x) {
 /* exp(x x) erfc(x) for x >= 0 */
 static inline __attribute__((overloadable)) ${F} clnn_erfcx_part_(${F} x) {
     const ${F} r = 1.0 / (x + 4.5), u = fma(x + x, r, (${F})(-1.0));
-    return ${horner("u", ERFCX).replace("(F)", f"({F})")} * (4.5 * r);
+    return ${math.module.horner("u", ERFCX, "", F)} * (4.5 * r);
 }
 % endfor
 % endif
@@ -75,7 +69,7 @@ CLNN_FN F clnn_pow(F x, F y) {
     const F f = m - 1.0, g = m + 1.0, g_low = m - (g - 1.0), s = f / g, s_low = fma(-s, g_low, fma(-s, g, f)) / g;
     const F z = s * s, z_low = fma(s, s, -z) + 2.0 * s * s_low;
     /* log2(m) = 2 / log(2) * (s + s z (1/3 + z q)) */
-    const F q = z * ${horner("z", POW)}, third = q + 0.3333333333333333, third_low = (q - (third - 0.3333333333333333)) + 1.850371707708594e-17;
+    const F q = z * ${math.module.horner("z", POW, "")}, third = q + 0.3333333333333333, third_low = (q - (third - 0.3333333333333333)) + 1.850371707708594e-17;
     const F p = z * third, p_low = fma(z, third, -p) + fma(z, third_low, z_low * third);
     const F w = s * p, w_low = fma(s, p, -w) + fma(s, p_low, fma(s_low, p, s_low));
     const F l = s + w, l_low = (w - (l - s)) + w_low;
@@ -107,13 +101,13 @@ CLNN_FN F clnn_lgamma(F x) {
     t = select(t, (F)(0.0), large);
     F steps = select(select((F)(1.0), a, up), a - 1.0, down);
     steps = select(select(steps, a * (a + 1.0), up2), (a - 1.0) * (a - 2.0), down2);
-    const F l = clnn_log(select(steps, a, large)), small = fma(t, ${horner("t", LGAMMA)}, select(l, -l, up));
+    const F l = clnn_log(select(steps, a, large)), small = fma(t, ${math.module.horner("t", LGAMMA, "")}, select(l, -l, up));
     const F r = 1.0 / a, z = r * r;
-    const F series = fma(a - 0.5, l - 1.0, fma(r, ${horner("z", STIRLING)}, (F)(0.4189385332046727)));
+    const F series = fma(a - 0.5, l - 1.0, fma(r, ${math.module.horner("z", STIRLING, "")}, (F)(0.4189385332046727)));
     F result = select(small, series, large);
     /* sin(pi s) / pi from the distance to the nearest whole number, by which all above 2^52 are met */
     const F whole = (size + 0x1p52) - 0x1p52, g = select(fabs(size - whole), (F)(0.0), (I)(size >= 0x1p52));
-    const F y = g * g, sine = g * ${horner("y", SINE)};
+    const F y = g * g, sine = g * ${math.module.horner("y", SINE, "")};
     result = select(result, -clnn_log(sine) - result, below);
     return select(result, (F)(INFINITY), (I)(size == INFINITY));
 }

@@ -3,12 +3,6 @@
 ## Largest errors in ulp: sin cos 1, tan 2.5, asin acos 1.5, atan 1.5, atan2 2, hypot 2
 <%namespace name="math" file="/common/math.cl.mako"/>
 <%!
-    def horner(var, coefficients):
-        text = f"(F)({coefficients[-1]!r})"
-        for c in reversed(coefficients[:-1]):
-            text = f"fma({text}, {var}, (F)({c!r}))"
-        return text
-
     # (sin(r) / r - 1) / r^2 and (cos(r) - 1 + r^2 / 2) / r^4 in r^2 for r <= pi/4; (atan(r) / r - 1) / r^2 up to tan(pi/8); the same of asin up to 1/2
     SIN = (-0.16666666666666632, 0.008333333333322415, -0.00019841269829808938, 2.755731369231637e-06, -2.5050758176750798e-08, 1.5896799110683966e-10)
     COS = (0.041666666666666595, -0.001388888888887304, 2.4801587288842027e-05, -2.755731417643008e-07, 2.087570044292169e-09, -1.1358515385827345e-11)
@@ -30,11 +24,11 @@ CLNN_FN F clnn_reduced_(F x, F* low, I* quadrant) {
 }
 CLNN_FN F clnn_sin_part_(F r, F low) {
     const F z = r * r;
-    return copysign(r + fma(r * z, ${horner("z", SIN)}, low), r);
+    return copysign(r + fma(r * z, ${math.module.horner("z", SIN, "")}, low), r);
 }
 CLNN_FN F clnn_cos_part_(F r, F low) {
     const F z = r * r, h = z * 0.5, w = 1.0 - h;
-    return w + (((1.0 - w) - h) + fma(z * z, ${horner("z", COS)}, -r * low));
+    return w + (((1.0 - w) - h) + fma(z * z, ${math.module.horner("z", COS, "")}, -r * low));
 }
 CLNN_FN F clnn_turned_(F r, F low, I q) {   /* sin(r + low + q pi/2) */
     const F v = select(clnn_sin_part_(r, low), clnn_cos_part_(r, low), (I)((q & 1) != 0));
@@ -72,7 +66,7 @@ CLNN_FN F clnn_atan_(F low, F high, I steep) {
     const I big = (I)(low > 0.41421356237309503 * high);
     const F q = select(low, low - high, big) / select(high, low + high, big), r = select(q, -q, steep), z = r * r;
     const F turn = select((F)(0.0), (F)(0.5), big), part = select(turn, 1.0 - turn, steep);      /* of pi/2 */
-    return fma(part, (F)(1.5707963267948966), r + fma(r * z, ${horner("z", ATAN)}, part * 6.123233995736766e-17));
+    return fma(part, (F)(1.5707963267948966), r + fma(r * z, ${math.module.horner("z", ATAN, "")}, part * 6.123233995736766e-17));
 }
 </%math:own_double>
 //@ clnn_atan
@@ -107,7 +101,7 @@ CLNN_FN F clnn_asin_(F a, F* s) {
     const I big = (I)(a > 0.5);
     const F half_rest = fma(a, (F)(-0.5), (F)(0.5)), z = select(a * a, half_rest, big);
     *s = select(a, sqrt(half_rest), big);
-    return *s * z * ${horner("z", ASIN)};
+    return *s * z * ${math.module.horner("z", ASIN, "")};
 }
 </%math:own_double>
 //@ clnn_asin

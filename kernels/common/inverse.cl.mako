@@ -5,12 +5,6 @@
 ## Coefficients were fitted for this file by reweighted least squares (Lawson): atan over tan(pi/8), asin over 1/2, exp(x*x)*erfc(x) in 1/(1 + x/2).
 <%namespace name="math" file="/common/math.cl.mako"/>
 <%!
-    def horner(var, coefficients):
-        text = f"(F)({coefficients[-1]}f)"
-        for c in reversed(coefficients[:-1]):
-            text = f"fma({text}, {var}, (F)({c}f))"
-        return text
-
     ATAN = (-0.33333287, 0.19991328, -0.14025514, 0.08525777)
     ASIN = (0.16666673, 0.074988127, 0.045009974, 0.026498985, 0.038196962)
     EXP = (0.50000001, 0.16666513, 0.04166619, 0.00836959, 0.00139517)
@@ -25,7 +19,7 @@ CLNN_FN F clnn_exp2(F x) {
     F c = select(x, (F)(129.0f), (I)(x > 129.0f));
     c = select(c, (F)(-152.0f), (I)(c < -152.0f));
     F t = c + 12582912.0f, k = t - 12582912.0f, r = (c - k) * 0.693147181f;        /* rounded: rint is a call in PoCL */
-    F p = fma(r * r, ${horner("r", EXP)}, r) + 1.0f;
+    F p = fma(r * r, ${math.module.horner("r", EXP)}, r) + 1.0f;
     I i = as_I(t) - 0x4b400000, h = i >> 1;  /* in two factors: 2^k alone may be no float */
     return p * as_F((h + 127) << 23) * as_F((i - h + 127) << 23);
 }
@@ -38,7 +32,7 @@ static inline __attribute__((overloadable)) ${F} clnn_atan_(${F} low, ${F} high)
     ${I} big = (${I})(low > 0.414213562f * high);
     ${F} r = select(low, low - high, big) / select(high, low + high, big);
     ${F} z = r * r;
-    return fma(r * z, ${horner("z", ATAN).replace("(F)", "(" + F + ")")}, r) + select((${F})(0.0f), (${F})(0.785398163f), big);
+    return fma(r * z, ${math.module.horner("z", ATAN, F=F)}, r) + select((${F})(0.0f), (${F})(0.785398163f), big);
 }
 % endfor
 #endif
@@ -78,7 +72,7 @@ static inline __attribute__((overloadable)) ${F} clnn_asin_(${F} a) {
     ${I} big = (${I})(a > 0.5f);
     ${F} half_rest = fma(a, (${F})(-0.5f), (${F})(0.5f));
     ${F} z = select(a * a, half_rest, big), s = select(a, sqrt(half_rest), big);
-    return fma(s * z, ${horner("z", ASIN).replace("(F)", "(" + F + ")")}, s);
+    return fma(s * z, ${math.module.horner("z", ASIN, F=F)}, s);
 }
 % endfor
 #endif
@@ -168,7 +162,7 @@ CLNN_FN F clnn_erfc(F x) {
     a = select(a, (F)(11.0f), (I)(a > 11.0f));
     F t = 1.0f / fma(a, (F)(0.5f), (F)(1.0f));
     F s = a * a;
-    F p = t * ${horner("t", ERFC)} * clnn_exp(-s);
+    F p = t * ${math.module.horner("t", ERFC)} * clnn_exp(-s);
     p = fma(-p, fma(a, a, -s), p);  /* what the square lost */
     p = select(p, 2.0f - p, (I)(x < 0.0f));
     return select(p, x, (I)(x != x));
@@ -186,13 +180,13 @@ CLNN_FN F clnn_lgamma(F x) {
     F steps = select(select((F)(1.0f), a, up), a - 1.0f, down);
     steps = select(select(steps, a * (a + 1.0f), up2), (a - 1.0f) * (a - 2.0f), down2);
     F l = clnn_log(select(steps, a, large));
-    F small = fma(t, ${horner("t", LGAMMA)}, select(l, -l, up));
+    F small = fma(t, ${math.module.horner("t", LGAMMA)}, select(l, -l, up));
     F r = 1.0f / a, z = r * r;
-    F series = fma(a - 0.5f, l - 1.0f, fma(r, ${horner("z", STIRLING)}, (F)(0.418938533f)));
+    F series = fma(a - 0.5f, l - 1.0f, fma(r, ${math.module.horner("z", STIRLING)}, (F)(0.418938533f)));
     F result = select(small, series, large);
     /* sin(pi s) / pi from the distance to the nearest whole number, by which all above 2^23 are met */
     F whole = (size + 8388608.0f) - 8388608.0f, g = select(fabs(size - whole), (F)(0.0f), (I)(size >= 8388608.0f));
-    F y = g * g, sine = g * ${horner("y", SINE)};
+    F y = g * g, sine = g * ${math.module.horner("y", SINE)};
     result = select(result, -clnn_log(sine) - result, below);
     return select(result, (F)(INFINITY), (I)(size == INFINITY));
 }

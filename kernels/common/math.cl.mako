@@ -9,10 +9,11 @@
     VECTORS = [("float", "int", "uint"), ("float4", "int4", "uint4"), ("float8", "int8", "uint8"), ("float16", "int16", "uint16")]
     DOUBLES = [("double", "long", "ulong"), ("double8", "long8", "ulong8")]
 
-    def horner(var, coefficients):
-        text = f"(F)({coefficients[-1]}f)"
+    def horner(var, coefficients, s="f", F="F"):
+        """A polynomial in ``var``, lowest coefficient first, of numbers of type ``F``; ``s`` ends literals: f, or nothing for doubles."""
+        text = f"({F})({coefficients[-1]!r}{s})"
         for c in reversed(coefficients[:-1]):
-            text = f"fma({text}, {var}, (F)({c}f))"
+            text = f"fma({text}, {var}, ({F})({c!r}{s}))"
         return text
 
     LOG = (0.3333333166, -0.2500082272, 0.2000123337, -0.1662329832, 0.1420155330, -0.1316058322, 0.1276332564, -0.07635651384)
@@ -100,7 +101,7 @@ CLNN_FN ${F} clnn_${name}(${f"{F} x" if operands == 1 else f"{F} x, {F} y"}) { r
 #endif
 % endfor
 #endif
-//@ clnn_exp clnn_sigmoid
+//@ clnn_exp
 <%self:own names="exp">
 CLNN_FN F clnn_exp(F x) {
     F c = select(x, (F)(89.0f), (I)(x > 89.0f));
@@ -136,12 +137,9 @@ CLNN_FN F clnn_tanh(F x) {
     return copysign(t / (t + 2.0f), x);
 }
 </%self:own>
-//@ clnn_sigmoid
-#define clnn_sigmoid(x) (1 / (1 + clnn_exp(-(x))))
 //@ clnn_logparts_ clnn_log clnn_log2 clnn_log10 clnn_log1p
 #ifdef CLNN_OWN_MATH
 % for F, I, U in VECTORS:
-<% vec = F != "float" %>
 /* x = 2^e * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); returns log(1 + f) - f, exact zeros and specials are fixed by the caller. */
 static inline __attribute__((overloadable)) ${F} clnn_logparts_(${F} x, ${F}* e, ${F}* f) {
     ${I} tiny = (${I})(x < 1.17549435e-38f);
@@ -149,7 +147,7 @@ static inline __attribute__((overloadable)) ${F} clnn_logparts_(${F} x, ${F}* e,
     ${I} k = (u - 0x3f3504f3) >> 23;
     *f = as_${F}(u - (k << 23)) - 1.0f;
     *e = convert_${F}(k) - select((${F})(0.0f), (${F})(23.0f), tiny);
-    return fma(*f * *f * *f, ${horner("*f", LOG).replace("(F)", "(" + F + ")")}, -0.5f * *f * *f);
+    return fma(*f * *f * *f, ${horner("*f", LOG, F=F)}, -0.5f * *f * *f);
 }
 static inline __attribute__((overloadable)) ${F} clnn_logfix_(${F} r, ${F} x) {
     r = select(r, x, (${I})(x == INFINITY));

@@ -2,12 +2,6 @@
 ## in double and without a branch, which leaves 0.51 ulp. Follows C99 for zeros, infinities, NaN and negative bases.
 <%namespace name="math" file="/common/math.cl.mako"/>
 <%!
-    def horner(var, coefficients):
-        text = f"(F)({coefficients[-1]!r})"
-        for c in reversed(coefficients[:-1]):
-            text = f"fma({text}, {var}, (F)({c!r}))"
-        return text
-
     # log2(1 + f) / f for 1 + f between sqrt(1/2) and sqrt(2), within 2^-35; 2^r for |r| <= 1/2, within 2^-28
     LOG2 = (1.4426950408686754, -0.7213475208693302, 0.48089836141213127, -0.36067367473709766, 0.28853729191780714, -0.2404531689150147,
             0.20617541204763704, -0.18030057890691215, 0.15876905519237064, -0.14315598344805414, 0.14475226718104992, -0.14284434379944544,
@@ -25,11 +19,11 @@ static inline __attribute__((overloadable)) ${S} clnn_power_(${S} base, ${S} y) 
     const ${F} a = convert_${F}(base);
     const ${I} u = as_${I}(a), k = (u - 0x3fe6a09e667f3bcdL) >> 52;
     const ${F} e = as_${F}(k + 0x4338000000000000L) - 0x1.8p52, f = as_${F}(u - (k << 52)) - 1.0;
-    ${F} t = convert_${F}(y) * fma(f, ${horner("f", LOG2)}, e);
+    ${F} t = convert_${F}(y) * fma(f, ${math.module.horner("f", LOG2, "")}, e);
     t = select(t, (F)(256.0), (${I})(t > 256.0));
     t = select(t, (F)(-256.0), (${I})(t < -256.0));
     const ${F} n = t + 0x1.8p52, r = t - (n - 0x1.8p52);
-    return convert_${S}(${horner("r", EXP2)} * as_${F}((as_${I}(n) << 52) + 0x3ff0000000000000L));
+    return convert_${S}(${math.module.horner("r", EXP2, "")} * as_${F}((as_${I}(n) << 52) + 0x3ff0000000000000L));
 }
 #undef F
 % endfor

@@ -13,7 +13,6 @@
 ## TABLE      True: `phases` says of every element of a phase's plane which one of the image it is, or -1; for short rows, with ROWS
 ## W          lanes of a vector
 ## SW         1: rows are copied as they are; 2: every other element; 0: the stride is a run-time value
-<% V = f"{T.acc}{W}" %>\
 ${vec.vector_io(T, W) if ROWS else ""}
 __kernel void conv_grid(IN(${T.c}, X), OUT(${T.acc}, Y), __global const int* restrict phases, const long16 d, const long16 e) {
     const long N = d.s0, C = d.s1, ID = d.s2, IH = d.s3, IW = d.s4, GD = d.s5, GH = d.s6, GW = d.s7, F = d.s8, slack = d.s9;

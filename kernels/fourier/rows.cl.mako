@@ -39,7 +39,7 @@
     lanes = range(W)
     RESULTS = H + 1 if FORM == "real_in" else N
     PREPARED, UNPARTED = HALF and REAL_OUT, HALF and REAL_IN     # split before the first pass, after the last one
-    LEFT, OTHER = ("one", "two") if LAST % 2 == 0 else ("two", "one")    # what the last pass writes to
+    LEFT = "one" if LAST % 2 == 0 else "two"                     # what the last pass writes to
     SIZES = {"one": M, "two": max(M, H + 1 if REAL_OUT else M)}
     if UNPARTED:
         SIZES[LEFT] = RESULTS

@@ -18,7 +18,6 @@
     ADD = lambda a, b: f"{a} + {b}"
     m = rows.attr.value(FORM)("m")
     w = lambda i: f"LC_{T.name}(weight, {i})" if WEIGHT else "1"
-    smooth = f" + (w_ ? eps / n * ({'ws_' if WEIGHT else 'n'} * lse_ - xs_) : 0)" if SMOOTH else ""
     keep = "(1 - eps) * " if SMOOTH else ""
 %>\
 ${rows.vectors(FORM, T)}

@@ -2,7 +2,7 @@
 <%namespace name="rows" file="/softmax/rows.cl.mako"/>\
 ## Gradient of normalization/layer with respect to x. With h = g * weight and z = (x - mean) * rstd:
 ##   gx = rstd * (h - sum(h) / n - z * sum(h * z) / n)        (RMS: without the mean's term)
-## Parameters as in normalization/layer; BIAS is not used.
+## Parameters T W FORM LANES WEIGHT RMS as in normalization/layer, and
 ## WEIGHTS    1: also the sums of normalization/layer_weight over each `chunk` rows, dw and db (rows / chunk rounded up, n); form vector only
 <%
     ACC = T.acc

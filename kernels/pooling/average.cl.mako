@@ -6,7 +6,7 @@
 ##
 ## Parameter  legal values
 ## T          dtype row of both (float)
-## K S P L ADAPTIVE FORM W   as in pooling/max; L is 1. BACKWARD has rows of inputs instead of outputs, and for wide
+## K S P L ADAPTIVE INSIDE FORM W   as in pooling/max; L is 1. BACKWARD has rows of inputs instead of outputs, and for wide
 ##            runs: the gradients of 64 inputs at a time, to which whole windows add
 ## DIVISOR    0: the window's size, counting padding if PADDED; else this number
 ## BACKWARD   0 | 1

@@ -2,8 +2,6 @@
 ## K S P L are dicts by axis: kernel size, stride, padding, dilation; INSIDE says of each axis that no window leaves the input.
 ## ADAPTIVE: window o of an axis is [o * N / O, ceil((o + 1) * N / O)); 1: computed in 64 bits, 2: in 32, which vectorises.
 <%!
-    AXES = ("D", "H", "W")
-
     def bounds(a, o, ADAPTIVE):
         """(first input, end) of the adaptive window of output o."""
         N, O = (f"(int)N{a}", f"(int)O{a}") if ADAPTIVE == 2 else (f"N{a}", f"O{a}")

@@ -17,7 +17,6 @@
 <%
     ACC = T.acc
     V = f"{ACC}{W}" if W > 1 else ACC
-    halves = ["lo", "hi"]
 %>\
 % if T.is_complex:
 #define MAC(a, b, c) ((c) + clnn_c_mul_${"d" if ACC == "double2" else "f"}(a, b))

@@ -373,5 +373,3 @@ class Module(HookMixin, StateMixin, ConvertMixin):
             return f"{self._get_name()}({lines[0]})"
         body = "".join(f"\n  {line}" for line in lines + children)
         return f"{self._get_name()}({body}\n)" if body else f"{self._get_name()}()"
-
-

@@ -50,7 +50,23 @@ class CrossMapLRN2d(LocalResponseNorm):
         super().__init__(size, alpha, beta, k)
 
 
-class LayerNorm(Module):
+class _Affine(Module):
+    """The part that scales and shifts what was normalised."""
+
+    def _add_parameters(self, shape, weight, bias, device, dtype):
+        for name, wanted in (("weight", weight), ("bias", bias)):
+            self.register_parameter(name, Parameter(clnn.empty(shape, device=device, dtype=dtype)) if wanted else None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Weight 1, bias 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_Affine):
     """``y = (x - mean) / sqrt(var + eps) * weight + bias``, with mean and variance over the last dimensions of each sample.
 
     Args:
@@ -77,22 +93,13 @@ class LayerNorm(Module):
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            self.register_parameter(name, Parameter(clnn.empty(self.normalized_shape, device=device, dtype=dtype)) if wanted else None)
-        self.reset_parameters()
-
-    def reset_parameters(self):
-        """Weight 1, bias 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        self._add_parameters(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
 
     def forward(self, input):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
-class GroupNorm(Module):
+class GroupNorm(_Affine):
     """Normalise each of *num_groups* blocks of channels of each sample, then scale and shift each channel.
 
     Args:
@@ -123,16 +130,7 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            self.register_parameter(name, Parameter(clnn.empty(num_channels, device=device, dtype=dtype)) if wanted else None)
-        self.reset_parameters()
-
-    def reset_parameters(self):
-        """Weight 1, bias 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        self._add_parameters(num_channels, affine, affine and bias, device, dtype)
 
     def forward(self, input):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

@@ -8,6 +8,7 @@ from clnn.nn import functional as F
 from clnn.nn.modules.module import Module
 
 from . import parametrize
+from .spectral_norm import output_dim
 from .weight_norm import norm_except_dim
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
@@ -260,8 +261,5 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     weight = getattr(module, name, None)
     if not isinstance(weight, clnn.Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
-    if dim is None:
-        from clnn.nn.modules.conv import _ConvTransposeNd
-
-        dim = 1 if isinstance(module, _ConvTransposeNd) else 0
+    dim = output_dim(module) if dim is None else dim
     return parametrize.register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))

@@ -181,7 +181,22 @@ class Identity(BasePruningMethod):
         return super().apply(module, name)
 
 
-class RandomUnstructured(BasePruningMethod):
+class _Entries(BasePruningMethod):
+    """Single entries; a subclass gives the flat positions of those that are pruned."""
+
+    def __init__(self, amount):
+        _validate_pruning_amount_init(amount)
+        self.amount = amount
+
+    def _positions(self, t, n):
+        raise NotImplementedError
+
+    def compute_mask(self, t, default_mask):
+        n = _number_to_prune(self.amount, t.numel())
+        return _zero_at(default_mask, self._positions(t, n)) if n else default_mask.clone()
+
+
+class RandomUnstructured(_Entries):
     """Random entries. *amount*: a share (float) or number (int) of entries.
 
     Example:
@@ -191,20 +206,15 @@ class RandomUnstructured(BasePruningMethod):
         3
     """
 
-    def __init__(self, amount):
-        _validate_pruning_amount_init(amount)
-        self.amount = amount
-
-    def compute_mask(self, t, default_mask):
-        n = _number_to_prune(self.amount, t.numel())
-        return _zero_at(default_mask, clnn.topk(clnn.rand(t.numel(), device=t.device), n).indices) if n else default_mask.clone()
+    def _positions(self, t, n):
+        return clnn.topk(clnn.rand(t.numel(), device=t.device), n).indices
 
     @classmethod
     def apply(cls, module, name, amount):
         return super().apply(module, name, amount=amount)
 
 
-class L1Unstructured(BasePruningMethod):
+class L1Unstructured(_Entries):
     """The entries with the smallest absolute values. *amount*: a share (float) or number (int) of entries.
 
     Example:
@@ -214,13 +224,8 @@ class L1Unstructured(BasePruningMethod):
         3
     """
 
-    def __init__(self, amount):
-        _validate_pruning_amount_init(amount)
-        self.amount = amount
-
-    def compute_mask(self, t, default_mask):
-        n = _number_to_prune(self.amount, t.numel())
-        return _zero_at(default_mask, clnn.topk(t.abs().reshape(-1), n, largest=False).indices) if n else default_mask.clone()
+    def _positions(self, t, n):
+        return clnn.topk(t.abs().reshape(-1), n, largest=False).indices
 
     @classmethod
     def apply(cls, module, name, amount, importance_scores=None):

@@ -6,6 +6,13 @@ from clnn.nn.parameter import Parameter, is_lazy
 __all__ = ["SpectralNorm", "SpectralNormLoadStateDictPreHook", "SpectralNormStateDictHook", "spectral_norm", "remove_spectral_norm"]
 
 
+def output_dim(module):
+    """The dimension of a layer's weight that belongs to its outputs."""
+    from clnn.nn.modules.conv import _ConvTransposeNd
+
+    return 1 if isinstance(module, _ConvTransposeNd) else 0
+
+
 class SpectralNorm:
     """The hook: sets ``weight = weight_orig / sigma`` before each call; sigma, the largest singular value, comes from the power method."""
 
@@ -130,11 +137,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
         >>> nn.utils.spectral_norm(nn.Linear(20, 40)).weight_u.shape
         clnn.Size([40])
     """
-    if dim is None:
-        from clnn.nn.modules.conv import _ConvTransposeNd
-
-        dim = 1 if isinstance(module, _ConvTransposeNd) else 0
-    SpectralNorm.apply(module, name, n_power_iterations, dim, eps)
+    SpectralNorm.apply(module, name, n_power_iterations, output_dim(module) if dim is None else dim, eps)
     return module
 
 

@@ -1,0 +1,76 @@
+"""Putting values into the memory of tensors."""
+from __future__ import annotations
+
+import sys
+import weakref
+
+from ..graph import fuse
+from ..graph.node import Node as LazyNode
+from ..graph.node import held, record
+from . import later
+from .grad_mode import state
+
+_refcount = sys.getrefcount
+
+
+def bump(t):
+    ver = t._ver or t._storage
+    ver.version += 1
+
+
+def copy(t):
+    """A dense copy, recorded lazily."""
+    return later.record_elementwise(fuse.CAST, t.dtype, t.dtype, t.shape, t._numel, (t,))
+
+
+def write(target, value) -> None:
+    """Put ``value`` into the memory of ``target``: by re-binding the storage when all of it is replaced, else by a strided kernel.
+
+    ``value`` must have the shape and dtype of ``target``.
+    """
+    st = target._storage
+    if st.version < 0 and not state.inference:
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. Clone it first to get a normal tensor.")
+    if target._dense and target._numel * target.dtype.itemsize == st.nbytes and not st.pinned:
+        if not (value._dense and value._numel * value.dtype.itemsize == value._storage.nbytes and value.dtype is target.dtype):
+            value = copy(value)
+        src = value._storage
+        if src is not st:
+            st.node, st.buf = src.node, src.buf
+            if src.node is not None and _refcount(src) <= 4:     # the source dies here: its node now belongs to the target
+                src.node.out = weakref.ref(st)
+    elif target._numel:
+        _write_region(target, value)
+    bump(target)
+
+
+def _write_region(target, value):
+    st = target._storage
+    device = st.device
+    if st.node is not None:
+        fuse.realize(st)
+    node = value._storage.node
+    inline = node is not None and node.buf is None and node.reduce is None and value._dense and value._numel == node.numel \
+        and value.dtype is node.dtype and (value.shape == node.shape or node.linear)
+    if not inline:
+        if node is not None:
+            fuse.realize(value._storage)
+        src = value._storage
+        node = LazyNode(fuse.CAST, ((src.buf, value.dtype, value._offset, value._strides),), target.dtype, target.dtype, target.shape,
+                        target._numel, device, 1, 1, False)
+    elif node.shape != target.shape:
+        fuse.reshape_node(node, target.shape)
+    # Others may still read the old contents (snapshots, pending readers): write to a copy then. Reads of exactly this region by this very
+    # node are harmless, each element is read before it is written.
+    same = sum(1 for r in node.args if r.__class__ is tuple and r[0] is st.buf and r[2] == target._offset and r[3] == target._strides)
+    if not st.pinned and _refcount(st.buf) > 2 + same + (id(st.buf) in held):
+        fresh = device.alloc(st.nbytes)
+        device.copy(st.buf, fresh, st.nbytes)
+        st.buf = fresh
+    fuse.store_into(device, node, st.buf, target._offset, target.shape, target._strides, target.dtype)
+    if inline and same:         # what the node read is gone: whoever still holds the value finds it where it was written
+        there = record(fuse.CAST, ((st.buf, target.dtype, target._offset, target._strides),), target.dtype, target.dtype, target.shape, target._numel,
+                       device, 1, 1, False)
+        held_by = value._storage
+        held_by.node, held_by.buf = there.node, there.buf
+        there.node.out = weakref.ref(held_by)

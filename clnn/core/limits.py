@@ -1,0 +1,61 @@
+"""Limits of dtypes: ``finfo`` and ``iinfo``."""
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from . import dtype as dt
+
+
+class _Info:
+    """Limits of a dtype as attributes."""
+
+    def __init__(self, type=None):
+        row = (dt.as_dtype(type) or dt._default_float).to_real()
+        if row.category != self._category:
+            raise TypeError(self._wrong.format(row))
+        self.bits, self.dtype = row.itemsize * 8, row.name
+        self._fill(row)
+
+    def __repr__(self):
+        values = ((n, getattr(self, n)) for n in self._shown)
+        return f"{type(self).__name__}({', '.join(f'{n}={v:g}' if n != 'dtype' else f'{n}={v}' for n, v in values)})"
+
+    def __eq__(self, other):
+        return type(other) is type(self) and other.dtype == self.dtype
+
+    def __hash__(self):
+        return hash((type(self), self.dtype))
+
+
+class finfo(_Info):
+    """Limits of a float dtype: ``bits, eps, max, min, tiny, smallest_normal, resolution``.
+
+    Example:
+        >>> clnn.finfo(clnn.float16).max
+        65504.0
+    """
+
+    _category, _wrong = dt.FLOAT, "finfo() requires a floating point input type. Use iinfo to handle '{}'"
+    _shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny", "dtype")
+
+    def _fill(self, row):
+        f = ml_dtypes.finfo(row.np)
+        self.eps, self.max, self.min, self.tiny = float(f.eps), float(f.max), float(f.min), float(f.tiny)
+        self.smallest_normal, self.resolution = self.tiny, 10.0 ** -f.precision
+
+
+class iinfo(_Info):
+    """Limits of an integer dtype: ``bits, max, min``.
+
+    Example:
+        >>> clnn.iinfo(clnn.int8).max
+        127
+    """
+
+    _category, _wrong = dt.INT, "iinfo() requires an integer input type. Use finfo to handle '{}'"
+    _shown = ("min", "max", "dtype")
+
+    def _fill(self, row):
+        i = np.iinfo(row.np)
+        self.max, self.min = int(i.max), int(i.min)
