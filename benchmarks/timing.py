@@ -77,9 +77,12 @@ def _once(contender, calls, pause=PAUSE):
 
 
 def _per_call(contender):
-    """Seconds of a call once kernels are built and caches filled: the first calls of a short one take a hundred times as long as it."""
-    _once(contender, 1)
-    calls, each = 1, _once(contender, 1)
+    """Seconds of a call once kernels are built, caches filled and repeats recorded: the first calls of a short one take a hundred times as long as it."""
+    start, done = time.perf_counter(), 0
+    while done < 3 or done < 30 and time.perf_counter() - start < 0.2:
+        _once(contender, 1, 0)
+        done += 1
+    calls, each = 1, _once(contender, 1, 0)
     while calls * each < 0.002 and calls < 1000:
         calls *= 4
         each = _once(contender, calls, 0)
