@@ -16,12 +16,7 @@ static inline long clnn_row(long v, long size, __global int* err, int code) {
 ##                is 7 times slower.
 <%def name="pick(U, TI, WRAP)">
 <% row = "(v < 0 ? v + size : v)" if WRAP else "v" %>\
-#if defined(CLNN_POCL) || defined(CLNN_INTEL_CPU)
-#define APART restrict
-#else
-#define APART                   /* Oclgrind 21.10 stops at an intrinsic that inlining makes of it */
-#endif
-static inline void clnn_pick(__global ${U}* APART to, __global const ${U}* APART from, __global const ${TI.c}* APART index, long n, long size,
+${apart()}static inline void clnn_pick(__global ${U}* APART to, __global const ${U}* APART from, __global const ${TI.c}* APART index, long n, long size,
                              long step, long unit, __global int* err, int code) {
 #ifdef CLNN_INTEL_CPU
     for (; n >= 16; n -= 16, to += 16, index += 16, from += 16 * unit) {
@@ -60,7 +55,8 @@ static inline void clnn_pick(__global ${U}* APART to, __global const ${U}* APART
 ## move(U)  defines clnn_move(to, from, n): a run of n elements in whole vectors, the last of which may overlap the one before; not every driver makes
 ##          vectors of the loop, and short runs would be mostly its rest.
 <%def name="move(U)">
-static inline void clnn_move(__global ${U}* restrict to, __global const ${U}* restrict from, long n) {
+${apart()}
+static inline void clnn_move(__global ${U}* APART to, __global const ${U}* APART from, long n) {
 % if U != "ulong2":
 % for W, before in ((16, ""), (8, "else "), (4, "else ")):
     ${before}if (n >= ${W}) {
@@ -72,6 +68,14 @@ static inline void clnn_move(__global ${U}* restrict to, __global const ${U}* re
 % endif
     for (long j = 0; j < n; j++) to[j] = from[j];
 }
+</%def>
+##
+<%def name="apart()">
+#if defined(CLNN_POCL) || defined(CLNN_INTEL_CPU)
+#define APART restrict
+#else
+#define APART                   /* Oclgrind 21.10 stops at an intrinsic that inlining makes of it */
+#endif
 </%def>
 ##
 ## fold(OP, T)  the C expression that folds value s into destination value d; names d, s
