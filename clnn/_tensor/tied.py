@@ -14,7 +14,7 @@ from .grad_mode import state
 from .repeat import repeated
 from .tensor import Tensor
 
-_FEW = 1 << 12          # elements of all operands
+_FEW = 1 << 18          # elements of all operands: computing them once more takes less time than the entries would
 
 
 def _gradients(body, places):
