@@ -14,6 +14,7 @@
 ${ix.row(WRAP)}
 % if LOOP:
 ${ix.pick(U, TI, WRAP)}
+${ix.move(U)}
 % endif
 __kernel void index_rows(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const long D, const long N, const long R, const long chunk,
                          __global int* err, const int code) {
@@ -25,13 +26,8 @@ __kernel void index_rows(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const 
         return;
     }
     for (long n = n0; n < n1; n++) {
-        __global const ${U}* restrict from = x + (b * D + clnn_row(index[n], D, err, code)) * R;
-        __global ${U}* restrict to = out + (b * N + n) * R;
-        long r = 0;
-% if U != "ulong2":
-        for (; r + 16 <= R; r += 16) vstore16(vload16(0, from + r), 0, to + r);
-% endif
-        for (; r < R; r++) to[r] = from[r];
+        const long row = clnn_row(index[n], D, err, code);
+        clnn_move(out + (b * N + n) * R, x + (b * D + row) * R, R);
     }
 % elif WIDE:
     const long r = get_global_id(0), n = get_global_id(1), b = get_global_id(2);
