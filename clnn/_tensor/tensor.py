@@ -66,6 +66,8 @@ class Tensor(Handle):
         if data._ver is not None:
             t._ver = data._ver
         if require_grad:
+            if not t.dtype.differentiable:
+                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
             t.requires_grad = True
         return t
 
@@ -192,6 +194,8 @@ class Tensor(Handle):
     def requires_grad_(self, requires_grad=True):
         if requires_grad.__class__ is not bool:
             raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(requires_grad).__name__}")
+        if requires_grad and not self.dtype.differentiable:
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         self.requires_grad = requires_grad
         return self
 
@@ -522,7 +526,8 @@ def write(target, value) -> None:
     """
     st = target._storage
     if st.version < 0 and not state.inference:
-        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. Clone it first to get a normal tensor.")
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before "
+                           "doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.")
     if target._dense and target._numel * target.dtype.itemsize == st.nbytes and not st.pinned:
         if not (value._dense and value._numel * value.dtype.itemsize == value._storage.nbytes and value.dtype is target.dtype):
             value = copy(value)
