@@ -32,7 +32,8 @@ def test_programs_know_their_file(tmp_path):
     program = tmp_path / "p.py"
     program.write_text("import pickle, sys, warnings\nclass C: pass\nprint(__file__, sys.argv, __name__, type(pickle.loads(pickle.dumps(C()))) is C)\nwarnings.warn('w')\n")
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    outcomes = [subprocess.run([sys.executable, *how, "p.py", "a"], cwd=tmp_path, capture_output=True, text=True, env=env) for how in ([], ["-m", "clnn", "run"])]
+    outcomes = [subprocess.run([sys.executable, *how, "p.py", "a"], cwd=tmp_path, capture_output=True, text=True, env=env)
+                for how in ([], ["-m", "clnn", "run"])]
     assert outcomes[0].stdout == outcomes[1].stdout and outcomes[0].stderr == outcomes[1].stderr
 
 
