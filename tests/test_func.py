@@ -1,4 +1,5 @@
 """clnn.func and clnn.utils.checkpoint against PyTorch."""
+import copy
 import doctest
 import importlib
 import re
@@ -369,7 +370,7 @@ def test_rearrange(pattern, sizes):
 
 
 def refused(lib):
-    """What transforms and gradients say to programs that they cannot take."""
+    """What transforms, gradients and views say to programs that they cannot take."""
     func, autograd, x = lib.func, lib.autograd, lib.ones(2, 3)
     vmap, whole = func.vmap, lib.ones(2, dtype=lib.int64)
     for call in (lambda: vmap(lib.randn_like)(x), lambda: vmap(lambda x: lib.randint_like(x, 3))(x), lambda: vmap(lambda x: x.sum().item())(x),
@@ -382,7 +383,9 @@ def refused(lib):
                  lambda: x.sum().requires_grad_().backward(inputs=[x]), lambda: lib.autograd.grad(x.requires_grad_().sum(), [None]),
                  lambda: whole.requires_grad_(), lambda: setattr(whole, "requires_grad", True), lambda: lib.nn.Parameter(whole),
                  lambda: lib.inference_mode()(lambda: lib.ones(2))().add_(1), lambda: lib.linalg.svd(x * float("nan")),
-                 lambda: lib.nn.utils.rnn.pad_sequence([x], padding_side="up")):
+                 lambda: lib.nn.utils.rnn.pad_sequence([x], padding_side="up"), lambda: lib.ones(2).expand(()), lambda: lib.ones(2).bool().expand(()),
+                 lambda: lib.zeros(2, 2).__setitem__((0, 0), lib.ones(2).half()), lambda: setattr(lib.ones(1), "grad", lib.ones(2)),
+                 lambda: setattr(lib.ones(1), "grad", lib.ones(1).double()), lambda: copy.deepcopy(x * 2)):
         with pytest.raises((RuntimeError, ValueError, TypeError)) as caught:
             call()
         yield caught.type.__name__.lstrip("_"), str(caught.value).replace("clnn.", "torch.")

@@ -30,7 +30,8 @@ def test_run_takes_the_place_of_torch(tmp_path):
 def test_programs_know_their_file(tmp_path):
     """``__file__`` and warnings have the whole path, ``sys.argv[0]`` what was typed, as with python itself; classes of the program are found by pickle."""
     program = tmp_path / "p.py"
-    program.write_text("import pickle, sys, warnings\nclass C: pass\nprint(__file__, sys.argv, __name__, type(pickle.loads(pickle.dumps(C()))) is C)\nwarnings.warn('w')\n")
+    program.write_text("import pickle, sys, warnings\nclass C: pass\n"
+                       "print(__file__, sys.argv, __name__, type(pickle.loads(pickle.dumps(C()))) is C)\nwarnings.warn('w')\n")
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     outcomes = [subprocess.run([sys.executable, *how, "p.py", "a"], cwd=tmp_path, capture_output=True, text=True, env=env)
                 for how in ([], ["-m", "clnn", "run"])]
