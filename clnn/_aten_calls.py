@@ -97,6 +97,9 @@ CALLS = {
 }
 
 
+OWN = frozenset(("_cross_entropy",))        # what PyTorch has no operator for: modes are asked for what it is made of
+
+
 def call_for(op, values):
     """(operator of aten, arguments, arguments by name) that clnn's ``op`` is for ``values``."""
     from ._custom import namespace

@@ -97,6 +97,10 @@ def device_kind(name):
     return got
 
 
+def _handed_over(op, args, kwargs):
+    return override.hand_over(op, args, kwargs, [] if override.local.off else override.overloaded((*args, *kwargs.values())))
+
+
 class OpOverload:
     """One operator: callable, with kernels by device type."""
 
@@ -134,7 +138,7 @@ class OpOverload:
 
     def __call__(self, *args, **kwargs):
         if override.asked(args, kwargs):
-            return override.hand_over(self, args, kwargs, [] if override.local.off else override.overloaded((*args, *kwargs.values())))
+            return _handed_over(self, args, kwargs)
         args, kwargs = self._schema.bind(args, kwargs)
         if wrapped.local.modes or foreign.dispatched is not None and wrapped.found((*args, *kwargs.values())):
             return wrapped.asked(self, args, kwargs)
@@ -287,6 +291,8 @@ class OpOverloadPacket:
         self.__module__ = "clnn.ops." + qualname.partition("::")[0]
 
     def __call__(self, *args, **kwargs):
+        if override.asked(args, kwargs):
+            return _handed_over(self, args, kwargs)
         return self._call(*args, **kwargs)
 
     def overloads(self):
@@ -323,6 +329,8 @@ class _Aten(OpOverload):
         self.tags, self.rules = (), {}
 
     def __call__(self, *args, **kwargs):
+        if override.asked(args, kwargs):
+            return _handed_over(self, args, kwargs)
         return self.fn(*args, **kwargs)
 
     def __reduce__(self):

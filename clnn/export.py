@@ -67,10 +67,10 @@ class _Program(Module):
             return self._original(*args, **kwargs)
         state = {**dict(self._original.named_parameters()), **dict(self._original.named_buffers())}
         given = tree_flatten(list(args))[0]
-        for got, example in zip(given, tree_flatten(list(program.example_inputs[0]))[0]):
+        for name, got, example in zip(program.graph_signature.user_inputs, given, tree_flatten(list(program.example_inputs[0]))[0]):
             if isinstance(got, Tensor) and isinstance(example, Tensor) and got.shape != example.shape:
-                raise AssertionError(f"Guard failed: the program was exported for an input of shape {tuple(example.shape)}, got {tuple(got.shape)}; "
-                                     "give export() dynamic_shapes")
+                at = next((f"{name}.size()[{d}] == {n}" for d, n in enumerate(example.shape) if got.shape[d:d + 1] != (n,)), f"{name}.dim() == {example.ndim}")
+                raise AssertionError(f"Guard failed: {at} (its shape is {tuple(got.shape)}; give export() dynamic_shapes)")
         result = program.graph_module(*[state[n] for n in program._state_names], *given)
         return result[0] if program._alone else result
 

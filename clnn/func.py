@@ -41,7 +41,7 @@ def _variables(tree, name):
     fresh = []
     for t in leaves:
         if not isinstance(t, Tensor):
-            raise ValueError(f"{name}: arguments to differentiate are tensors, got {type(t).__name__}")
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(t)}")
         if not t.dtype.is_floating_point:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         t = spread(t, active) if active else t                  # each sample has a gradient of its own
@@ -91,11 +91,15 @@ def _plain(tree, linked):
     return tree_map(lambda t: t.detach() if isinstance(t, Tensor) else t, tree)
 
 
+_SPELT = {"grad": "grad_and_value(f)(*args)", "vjp": "vjp(f, *primals)", "jacrev": "vjp(f, *primals)", "jvp": "jvp(f, primals, tangents)",
+          "jacfwd": "jvp(f, primals, tangents)"}
+
+
 def _with_aux(result, has_aux, name):
     if not has_aux:
         return result, None
     if not (isinstance(result, tuple) and len(result) == 2):
-        raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True")
+        raise RuntimeError(f"{_SPELT.get(name, name)}: output of function f should be a tuple: (output, aux) if has_aux is True")
     return result
 
 
@@ -126,7 +130,7 @@ def _outputs(result, name):
     leaves, spec = tree_flatten(result)
     for t in leaves:
         if not isinstance(t, Tensor):
-            raise RuntimeError(f"{name}: the function returns tensors, got {type(t).__name__}")
+            raise RuntimeError(f"{_SPELT.get(name, name)}: expected f(*primals) to return only tensors, got unsupported type {type(t)}")
     if not leaves:
         raise RuntimeError(f"{name}: the function returned no tensor")
     return leaves, spec
@@ -217,9 +221,9 @@ def vjp(func, *primals, has_aux=False):
             got = spec
         if got != spec:
             raise RuntimeError(f"vjp: the cotangents have the structure {got}, the output {spec}")
-        for s, o in zip(seeds, outputs):
+        for i, (s, o) in enumerate(zip(seeds, outputs)):
             if s.shape != o.shape:
-                raise RuntimeError(f"vjp: a cotangent has shape {tuple(s.shape)}, its output {tuple(o.shape)}")
+                raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {s.shape} and output[{i}] has a shape of {o.shape}.")
         create = create_graph if create_graph is not None else linked or (state.grad and any(s._rg for s in seeds))
         flat = _gradients(outputs, variables, seeds, create, retain_graph)
         return _plain(tree_unflatten(flat, tree_flatten(primals)[1]), create)
@@ -251,14 +255,17 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         (tensor([1., 4.]), tensor([2., 4.]))
     """
     outer_grad = state.grad
-    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
-        raise RuntimeError("jvp: primals and tangents are tuples")
+    if not isinstance(primals, tuple):
+        raise RuntimeError("jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
     given = tree_leaves(tangents)
     if tree_flatten(primals)[1] != tree_flatten(tangents)[1]:
-        raise RuntimeError("jvp: primals and tangents have different structures")
+        raise RuntimeError("jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if primals is a tuple of "
+                           f"3 tensors, tangents also must be. Got primals with structure {tree_flatten(primals)[1]} and tangents with structure "
+                           f"{tree_flatten(tangents)[1]}")
     for p, t in zip(tree_leaves(primals), given):
         if p.shape != t.shape:
-            raise RuntimeError(f"jvp: a tangent has shape {tuple(t.shape)}, its primal {tuple(p.shape)}")
+            raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor "
+                               f"is of size {list(p.shape)} while the given forward gradient is of size {list(t.shape)}.")
     with clnn.enable_grad():
         fresh, variables = _variables(primals, "jvp")
         result, aux = _with_aux(func(*fresh), has_aux, "jvp")

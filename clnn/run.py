@@ -4,10 +4,13 @@ Whatever the program or a library it uses imports as ``torch`` is clnn then; PyT
 """
 from __future__ import annotations
 
+import builtins
+import importlib.machinery
 import importlib.util
 import os
 import runpy
 import sys
+import types
 
 _USAGE = """usage: python -m clnn run [-m] PROGRAM [arguments]
 
@@ -23,6 +26,16 @@ def _finds(module) -> bool:
         if exc.name and (module + ".").startswith(exc.name + "."):
             return False
         raise
+
+
+def _run_file(program) -> None:
+    """As ``python program`` does: ``__file__``, tracebacks and warnings have the whole path, ``sys.argv[0]`` what was typed (``runpy`` has one for both)."""
+    path = os.path.abspath(program)
+    sys.path.insert(0, os.path.dirname(path))
+    loader = importlib.machinery.SourceFileLoader("__main__", path)
+    module = sys.modules["__main__"] = types.ModuleType("__main__")
+    vars(module).update(__file__=path, __loader__=loader, __builtins__=builtins, __cached__=None, __annotations__={})
+    exec(loader.source_to_code(loader.get_data(path), path), vars(module))
 
 
 def main(args) -> int:
@@ -46,6 +59,5 @@ def main(args) -> int:
             return 2
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     else:
-        sys.path.insert(0, os.path.dirname(os.path.abspath(program)))
-        runpy.run_path(program, run_name="__main__")
+        _run_file(program)
     return 0

@@ -1,4 +1,5 @@
 """clnn.func and clnn.utils.checkpoint against PyTorch."""
+import copy
 import doctest
 import importlib
 import re
@@ -147,8 +148,8 @@ def test_vmap_randomness():
     (lambda x: func.grad(lambda a: a.sum(), argnums=(0, 0))(x), RuntimeError, "must be unique"),
     (lambda x: func.grad(lambda a: a.sum(), has_aux=True)(x), RuntimeError, "should be a tuple: (output, aux)"),
     (lambda x: func.grad(lambda a: a.sum())(x.long()), RuntimeError, "float"),
-    (lambda x: func.jvp(lambda a: a, x, x), RuntimeError, "tuples"),
-    (lambda x: func.jvp(lambda a: a, (x,), (clnn.ones(2),)), RuntimeError, "shape"),
+    (lambda x: func.jvp(lambda a: a, x, x), RuntimeError, "Expected primals to be a tuple"),
+    (lambda x: func.jvp(lambda a: a, (x,), (clnn.ones(2),)), RuntimeError, "different size"),
     (lambda x: func.vjp(lambda a: a, x)[1]((x, x)), RuntimeError, "structure"),
     (lambda x: func.vjp(lambda a: a, x)[1](clnn.ones(3)), RuntimeError, "shape"),
     (lambda x: func.vmap(lambda a: a, in_dims=None)(x), ValueError, "expected `in_dims` to be int"),
@@ -366,6 +367,32 @@ def test_rearrange(pattern, sizes):
         except Exception as error:
             got.append(isinstance(error, ValueError) or type(error).__name__ == "DimensionBindError")
     assert got[0] == got[1] and got[0] is not False
+
+
+def refused(lib):
+    """What transforms, gradients and views say to programs that they cannot take."""
+    func, autograd, x = lib.func, lib.autograd, lib.ones(2, 3)
+    vmap, whole = func.vmap, lib.ones(2, dtype=lib.int64)
+    for call in (lambda: vmap(lib.randn_like)(x), lambda: vmap(lambda x: lib.randint_like(x, 3))(x), lambda: vmap(lambda x: x.sum().item())(x),
+                 lambda: vmap(lambda x: 1 if x.any() else 2)(x), lambda: vmap(lambda x: x[x > 0])(x), lambda: vmap(lambda x: x.nonzero())(x),
+                 lambda: vmap(lambda x: x.masked_select(x > 0))(x), lambda: vmap(lambda x: x)(1), lambda: func.jacrev(lambda x: 3)(x),
+                 lambda: func.jacfwd(lambda x: 3)(x), lambda: func.grad(lambda x: x.sum())(3), lambda: func.grad(lambda x: x.sum(), has_aux=True)(x),
+                 lambda: func.vjp(lambda x: 3, x), lambda: func.vjp(lambda x: x, x)[1](lib.ones(3)), lambda: func.jvp(lambda x: x, (x,), (lib.ones(3),)),
+                 lambda: func.jvp(lambda x: x, x, x), lambda: autograd.functional.vjp(lambda x: x, x), lambda: autograd.functional.jacobian(lambda x: x, 3),
+                 lambda: autograd.functional.hvp(lambda x: x.sum(), x, lib.ones(2)), lambda: autograd.grad(x.sum(), x), lambda: autograd.grad(x.sum(), [None]),
+                 lambda: x.sum().requires_grad_().backward(inputs=[x]), lambda: lib.autograd.grad(x.requires_grad_().sum(), [None]),
+                 lambda: whole.requires_grad_(), lambda: setattr(whole, "requires_grad", True), lambda: lib.nn.Parameter(whole),
+                 lambda: lib.inference_mode()(lambda: lib.ones(2))().add_(1), lambda: lib.linalg.svd(x * float("nan")),
+                 lambda: lib.nn.utils.rnn.pad_sequence([x], padding_side="up"), lambda: lib.ones(2).expand(()), lambda: lib.ones(2).bool().expand(()),
+                 lambda: lib.zeros(2, 2).__setitem__((0, 0), lib.ones(2).half()), lambda: setattr(lib.ones(1), "grad", lib.ones(2)),
+                 lambda: setattr(lib.ones(1), "grad", lib.ones(1).double()), lambda: copy.deepcopy(x * 2)):
+        with pytest.raises((RuntimeError, ValueError, TypeError)) as caught:
+            call()
+        yield caught.type.__name__.lstrip("_"), str(caught.value).replace("clnn.", "torch.")
+
+
+def test_what_programs_hear():
+    assert list(refused(clnn)) == list(refused(torch))
 
 
 # -- documentation -----------------------------------------------------------------------------------------------------------------

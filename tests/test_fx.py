@@ -6,6 +6,7 @@ import math
 import operator
 import pickle
 from collections import OrderedDict
+from typing import Optional
 
 import numpy as np
 import pytest
@@ -53,6 +54,46 @@ def annotated(m):
     def f(x: m.Tensor, k: float = 1.0) -> m.Tensor:
         return x * k
     return f
+
+
+def half(x, n):
+    return x / n
+
+
+def optional(x, y=None, flag=True, n: Optional[int] = 3, d=None, *rest, w: "int" = 3, **more):
+    if flag and y is None:
+        x = half(x, n)
+    return x + math.floor(n) + d - 1 - -1, rest[0], more["k"], w
+
+
+def test_functions_that_stay_calls_and_arguments_with_values():
+    """Wrapped functions stay calls when the text is traced again; arguments with values are checked by the graph."""
+    texts = []
+    for m in modules():
+        with pytest.raises(NotImplementedError, match="top level"):
+            m.fx.wrap("half")
+        wrapped = m.fx._symbolic_trace._wrapped if m is clnn else m.fx._symbolic_trace._wrapped_fns_to_patch
+        wrapped[id(globals()), "half"] = globals()
+        traced = m.fx.symbolic_trace(optional, concrete_args={"y": None, "flag": True})
+        texts.append(traced.code)
+        simple = m.fx.symbolic_trace(lambda x: half(x, 2) + m.ops.aten.relu.default(x))
+        texts[-1] += m.fx.symbolic_trace(simple).code + str(simple.graph)
+        del wrapped[id(globals()), "half"]
+        node = list(m.fx.symbolic_trace(lambda x: m.cat([x, x])).graph.nodes)[1]
+        with pytest.raises(TypeError, match="immutable_list.*does not support mutation"):
+            node.args[0].append(1)
+        with pytest.raises(AssertionError, match="specialized to have value True but got"):
+            traced(m.ones(2), None, False)
+        properties = importlib.import_module(f"{m.__name__}.fx.passes.shape_prop")
+        shown = m.fx.symbolic_trace(lambda x: x.sum(0))
+        properties.ShapeProp(shown).propagate(m.ones(2, 3, 4, 5))
+        texts[-1] += str([n.meta["tensor_meta"].memory_format for n in shown.graph.nodes])
+        with pytest.raises(RuntimeError, match="ShapeProp error for: node=%sum_1"):
+            properties.ShapeProp(shown).propagate("a")
+        rewritten = m.fx.symbolic_trace(lambda x, y: (m.cat([x, y]).sum().exp(), m.cat([y, x]).sum()))
+        m.fx.replace_pattern(rewritten, lambda a, b: m.cat([a, b]).sum(), lambda a, b: m.stack([a, b]))
+        texts[-1] = (texts[-1] + rewritten.code).replace("clnn.", "torch.")
+    assert texts[0] == texts[1]
 
 
 def test_a_traced_module_computes_the_same():
@@ -119,7 +160,7 @@ def test_own_tracers_and_wrapped_functions():
     tracer = Whole()
     graph = tracer.trace(model, concrete_args={"flag": True})
     assert [n.target for n in graph.nodes if n.op == "call_module"] == ["seq"]
-    assert fx.GraphModule(model, graph)(clnn.ones(3, 4))["size"] == 3
+    assert fx.GraphModule(model, graph)(clnn.ones(3, 4), flag_1=True)["size"] == 3
     assert [n.target for n in fx.symbolic_trace(lambda x: math.floor(x.size(0) / 2)).graph.nodes][-2] is math.floor
 
     class Kinds(fx.Tracer):
@@ -174,7 +215,7 @@ def test_models_for_inference():
     assert isinstance(model.b, nn.BatchNorm2d) and "net.2" not in [n.target for n in optimization.remove_dropout(fused).graph.nodes]
 
 
-@pytest.mark.parametrize("name", ["clnn.fx", "clnn.fx.graph", "clnn.fx._tracer", "clnn.fx.interpreter", "clnn.fx.subgraph_rewriter", "clnn.fx.passes.shape_prop",
+@pytest.mark.parametrize("name", ["clnn.fx", "clnn.fx.graph", "clnn.fx._symbolic_trace", "clnn.fx.interpreter", "clnn.fx.subgraph_rewriter", "clnn.fx.passes.shape_prop",
                                   "clnn.fx._optimization"])
 def test_documentation(name):
     failed, tried = doctest.testmod(importlib.import_module(name), extraglobs={"clnn": clnn})

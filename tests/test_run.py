@@ -27,6 +27,17 @@ def test_run_takes_the_place_of_torch(tmp_path):
     assert done.stdout == "[2, 2]\n" and "there is no module 'nowhere.sub' to run" in done.stderr
 
 
+def test_programs_know_their_file(tmp_path):
+    """``__file__`` and warnings have the whole path, ``sys.argv[0]`` what was typed, as with python itself; classes of the program are found by pickle."""
+    program = tmp_path / "p.py"
+    program.write_text("import pickle, sys, warnings\nclass C: pass\n"
+                       "print(__file__, sys.argv, __name__, type(pickle.loads(pickle.dumps(C()))) is C)\nwarnings.warn('w')\n")
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    outcomes = [subprocess.run([sys.executable, *how, "p.py", "a"], cwd=tmp_path, capture_output=True, text=True, env=env)
+                for how in ([], ["-m", "clnn", "run"])]
+    assert outcomes[0].stdout == outcomes[1].stdout and outcomes[0].stderr == outcomes[1].stderr
+
+
 def test_functorch_is_there(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("""

@@ -183,6 +183,18 @@ def test_a_mode_sees_forward_and_backward():
     assert (x + 1).tolist() == [[2.0, 3.0]] and len(mode.names) == count
 
 
+@pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1}, {"reduction": "none"}], ids=["mean", "smooth", "none"])
+def test_a_mode_sees_what_cross_entropy_is_made_of(options):
+    x, classes = clnn.arange(6.0).view(2, 3).requires_grad_(), clnn.tensor([0, 2])
+    expected = F.cross_entropy(x, classes, **options)
+    want, = clnn.autograd.grad(expected.sum(), x)
+    with Names() as mode:
+        got = F.cross_entropy(x, classes, **options)
+        grad, = clnn.autograd.grad(got.sum(), x)
+    assert "aten._log_softmax.default" in mode.names and "aten._log_softmax_backward_data.default" in mode.names
+    assert clnn.allclose(got, expected) and clnn.allclose(grad, want)
+
+
 def test_modes_nest_and_can_change_results():
     class Twice(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):

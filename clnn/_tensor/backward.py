@@ -90,7 +90,7 @@ def _place(t):
     if isinstance(t, GradientEdge):
         return t.node, t.output_nr
     if not isinstance(t, Tensor) and not hasattr(t, "_bearer"):
-        raise TypeError(f"expected Tensor or GradientEdge, but got {type(t).__name__}")
+        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(t).__name__}")
     return edge(t._bearer)
 
 
@@ -137,9 +137,9 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     inputs = _as_tuple(inputs)
     if not inputs:
         raise RuntimeError("'inputs' argument to 'backward' cannot be empty.")
-    places = [_target(t) for t in inputs]
+    places = [_place(t) for t in inputs]
     for t, at in zip(inputs, places):
-        if at[0].__class__ is not tape.AccumulateGrad and not isinstance(t, GradientEdge):
+        if at is None or at[0].__class__ is not tape.AccumulateGrad and not isinstance(t, GradientEdge):
             t.retain_grad()
     tape.run(roots, seeds, keep, create_graph, places)
 
@@ -181,12 +181,12 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if len(grads) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     keep = create_graph if retain_graph is None else retain_graph
-    places = [_target(t) for t in inputs]
     if not is_grads_batched:
         roots, seeds = _roots(outputs, grads)
+        places = [_target(t) for t in inputs]
         got = tape.run(roots, seeds, keep, True, places, accumulate=False) if create_graph else passes.run(roots, seeds, keep, places)
     else:
-        got = _all_at_once(outputs, grads, _given(grads[0]).shape[0], keep, create_graph, places)
+        got = _all_at_once(outputs, grads, _given(grads[0]).shape[0], keep, create_graph, [_target(t) for t in inputs])
     allow = allow_unused if allow_unused is not None else materialize_grads
     for i, g in enumerate(got):
         if g is not None:

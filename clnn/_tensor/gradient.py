@@ -34,11 +34,14 @@ def _set(self, value):
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
         if value.shape != self.shape:
-            raise RuntimeError(f"assigned grad has data of a different size: got {list(value.shape)}, expected {list(self.shape)}")
+            raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(self.shape)}'. Please ensure that the "
+                               "gradient and the tensor are the same size")
         takes = _takes(self)
         if value.dtype is not takes is not None:
             raise RuntimeError(f"attempting to assign a gradient with dtype '{_name(value.dtype, True)}' to a tensor with grad_dtype '{_name(takes)}'. The gradient "
-                               "must match the tensor's grad_dtype (defaults to the tensor's dtype); set that to another dtype, or to None to allow any")
+                               "must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute with a specific "
+                               "dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream "
+                               "systems that assume they match.")
         if value._home is not self._home:
             raise RuntimeError(f"assigned grad has data located on a different device: got {value.device}, expected {self.device}")
     self._grad = value

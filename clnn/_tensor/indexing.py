@@ -333,7 +333,7 @@ def _assign(target, value):
     if 0 in target.shape and value._numel == 1:
         return
     if len(value.shape) > len(target.shape):
-        raise RuntimeError(f"expand(CPU{value.type().rsplit('.', 1)[-1]}{{{list(value.shape)}}}, size={list(target.shape)}): the number of "
+        raise RuntimeError(f"expand({dt.type_in_errors(value.dtype)}{{{list(value.shape)}}}, size={list(target.shape)}): the number of "
                            f"sizes provided ({len(target.shape)}) must be greater or equal to the number of dimensions in the tensor "
                            f"({len(value.shape)})")
     target.copy_(value)

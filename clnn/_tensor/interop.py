@@ -84,9 +84,9 @@ def deepcopy(t: Tensor, memo):
     if id(t) in memo:
         return memo[id(t)]
     if t._grad_fn is not None:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
-                           "If you were attempting to deepcopy a module, nn.utils.weight_norm may be the reason: its weights are "
-                           "computed; the parametrisation of that name has none.")
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+                           "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+                           "see https://github.com/pytorch/pytorch/pull/103001")
     key = ("storage", id(t._storage))
     storage = memo.get(key)
     if storage is None:

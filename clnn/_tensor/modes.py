@@ -137,7 +137,7 @@ def _written(inner):
 
 def _leaf(op, inner):
     """The entry of an operator that computes by itself."""
-    from .._aten_calls import call_for, steps_of
+    from .._aten_calls import OWN, call_for, steps_of
 
     def entry(args, kwargs):
         if not local.modes:
@@ -151,6 +151,9 @@ def _leaf(op, inner):
             for name, overload, given in steps_of(values[1], values[0]):
                 r = ask(_aten(name, overload), (r, *given), {}, lambda: inner(*args, **kwargs))
             return r
+        if op.name in OWN:
+            r = op.decompose(*values)
+            return r[0] if isinstance(r, tuple) else r
         func, its_args, its_kwargs = call_for(op, values)
         r = ask(func, its_args, its_kwargs, lambda: inner(*args, **kwargs))
         if op.public == 1 and isinstance(r, (tuple, list)) and r and not op.variadic:

@@ -12,6 +12,7 @@ import sys
 import threading
 from types import FunctionType
 
+from ..core.config import config
 from . import tape
 from .grad_mode import state
 from .tensor import Tensor
@@ -127,8 +128,10 @@ def hand_over(func, args, kwargs, found):
     lines = [f"  - tensor subclass {cls}" for cls in types]
     if modes:
         lines.insert(0, f"  - mode object {modes[-1]}")
-    name = f"{(func.__module__ or 'clnn').partition('.')[0]}.{func.__name__}" if hasattr(func, "__module__") else repr(func)
-    raise TypeError("\n".join([f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented:", "", *lines]))
+    place = (getattr(func, "__module__", None) or "clnn").partition(".")[0]
+    name = f"{config.spoken if place == 'clnn' else place}.{func.__name__}" if hasattr(func, "__module__") else repr(func)
+    raise TypeError("\n".join([f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented:", "", *lines, "",
+                               "For more information, try re-running with TORCH_LOGS=not_implemented"]))
 
 
 # -- the check, written into the public functions ------------------------------------------------------------------------------------

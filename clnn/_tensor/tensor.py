@@ -64,6 +64,8 @@ class Tensor(Handle):
         if data._ver is not None:
             t._ver = data._ver
         if require_grad:
+            if not t.dtype.differentiable:
+                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
             t.requires_grad = True
         return t
 
@@ -190,6 +192,8 @@ class Tensor(Handle):
     def requires_grad_(self, requires_grad=True):
         if requires_grad.__class__ is not bool:
             raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(requires_grad).__name__}")
+        if requires_grad and not self.dtype.differentiable:
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         self.requires_grad = requires_grad
         return self
 

@@ -30,7 +30,8 @@ def write(target, value) -> None:
     """
     st = target._storage
     if st.version < 0 and not state.inference:
-        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. Clone it first to get a normal tensor.")
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before "
+                           "doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.")
     if target._dense and target._numel * target.dtype.itemsize == st.nbytes and not st.pinned:
         if not (value._dense and value._numel * value.dtype.itemsize == value._storage.nbytes and value.dtype is target.dtype):
             value = copy(value)

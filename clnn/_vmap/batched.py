@@ -201,11 +201,11 @@ class BatchedTensor(OfPart):
 
     def item(self):
         raise Refused(self, "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try "
-                         "to rewrite what you're doing with other operations.")
+                         "to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug report.")
 
     def __bool__(self):
-        raise Refused(self, "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet; "
-                         "use clnn.where.")
+        raise Refused(self, "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, "
+                         "please file an issue at https://github.com/pytorch/pytorch/issues .")
 
     def __index__(self):
         self.item()

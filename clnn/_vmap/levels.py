@@ -12,8 +12,8 @@ from .batched import wrap
 active = foreign.maps
 _numbers = itertools.count(1)
 _drawn = [0]
-RANDOM = ("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap (each sample "
-          "gets the same numbers, or its own) or perform the randomness operation out of vmap")
+RANDOM = ("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap or "
+          "perform the randomness operation out of vmap")
 
 
 @contextlib.contextmanager

@@ -99,6 +99,8 @@ def _one_by_one(func, leaves, dims, size, spec, kwargs, randomness):
     for i in range(size):
         before = levels.position()
         results.append(func(*tree_unflatten([c[i] for c in columns], spec), **kwargs))
+        if randomness == "error" and levels.position() != before:
+            raise RuntimeError(levels.RANDOM)
         if randomness == "same" and i < size - 1:
             stream.key, stream.offset = before
     spec_out = tree_flatten(results[0])[1]
@@ -135,7 +137,7 @@ def _in_dims(func, leaves, spec, in_dims):
         if isinstance(d, bool) or not isinstance(d, int):
             raise refuse(f"Got in_dim={d} for an input but in_dim must be either an integer dimension or None.")
         if not isinstance(t, Tensor):
-            if isinstance(in_dims, int) and len(leaves) > 1:
+            if isinstance(in_dims, int) and any(isinstance(other, Tensor) for other in leaves):
                 dims[n] = None
                 continue
             raise refuse(f"Got in_dim={d} for an input but the input is of type {type(t)}. We cannot vmap over non-Tensor arguments, please use None as the "

@@ -323,17 +323,22 @@ for _name in ("empty_like", "zeros_like", "ones_like", "full_like"):
 
 
 # -- results whose shape the values tell --------------------------------------------------------------------------------------------------
-def _dynamic(name, known=lambda samples, *args: False):
+_MASK = "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with a boolean mask."
+_SELECT = ("vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each batch this would return a differently "
+           "shaped Tensor. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature.")
+
+
+def _dynamic(name, known=lambda samples, *args: False, text=None):
     """Refused, as in PyTorch, also where all samples happen to give one shape; but not where ``known`` says that they must."""
     @form_of(name)
     def rule(samples, *args):
         if known(samples, *args):
             return NotImplemented
-        raise RuntimeError("vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
-                           f"aten::{name.lstrip('_')}.")
+        raise RuntimeError(text or "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+                           f"aten::{name.lstrip('_')}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature.")
 
 
 for _name in ("nonzero", "unique", "unique_consecutive"):
     _dynamic(_name)
-_dynamic("masked_select", lambda samples, input, mask, *_: not samples.has(mask))
-_dynamic("_index", lambda samples, base, indices: not any(samples.has(t) and t.dtype is dt.bool_ for t in indices if isinstance(t, Tensor)))
+_dynamic("masked_select", lambda samples, input, mask, *_: not samples.has(mask), _SELECT)
+_dynamic("_index", lambda samples, base, indices: not any(samples.has(t) and t.dtype is dt.bool_ for t in indices if isinstance(t, Tensor)), _MASK)

@@ -8,14 +8,14 @@ from ..graph.op import REGISTRY
 from ..ops.creation import eye
 
 
-def _prepare(x, create_graph):
+def _prepare(x, create_graph, name):
     """(tuple of fresh inputs that require gradients, whether ``x`` was a tuple)."""
     many = isinstance(x, (tuple, list))
     xs = tuple(x) if many else (x,)
     for i, t in enumerate(xs):
         if not isinstance(t, Tensor):
             where = f"The value at index {i} in the inputs" if many else "The inputs"
-            raise TypeError(f"{where} given to the function must be {'a Tensor' if many else 'either a Tensor or a tuple of Tensors'} but got {type(t)}.")
+            raise TypeError(f"{where} given to {name} must be {'a Tensor' if many else 'either a Tensor or a tuple of Tensors'} but the given inputs has type {type(t)}.")
     return tuple(t.view_as(t) if create_graph and t.requires_grad else t.detach().clone().requires_grad_() for t in xs), many
 
 
@@ -52,14 +52,15 @@ def _grads(outs, xs, seeds, create_graph, retain=True):
 def _vectors(v, like, name, many):
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
-            raise RuntimeError(f"The vector v can only be None if the user-provided function returns a single Tensor with a single element. ({name})")
+            raise RuntimeError(f"The vector v can only be None if the user-provided function returns a single Tensor with a single element.")
         return (like[0].new_ones(like[0].shape),)
     vs = tuple(v) if isinstance(v, (tuple, list)) else (v,)
     if len(vs) != len(like):
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vs)}.")
     for i, (a, b) in enumerate(zip(vs, like)):
         if a.shape != b.shape:
-            raise RuntimeError(f"v has invalid size: should be {list(b.shape)} but got {list(a.shape)} at index {i}.")
+            what = f"Entry {i} in v" if many else "v"
+            raise RuntimeError(f"{what} has invalid size: should be {b.shape} but got {a.shape}.")
     return vs
 
 
@@ -89,7 +90,7 @@ def _forward(func, inputs, create_graph, strict, vectorize):
         raise RuntimeError("jacobian: strict=True and strategy=\"forward-mode\" are not supported together. Set strict=False or strategy=\"reverse-mode\".")
     if not vectorize:
         raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for `vectorize=True`.")
-    xs, many = _prepare(inputs, False)
+    xs, many = _prepare(inputs, False, "jacobian")
     return jacfwd(func, tuple(range(len(xs))) if many else 0)(*[x.detach() for x in xs])
 
 
@@ -115,7 +116,7 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     if strict and vectorize:
         raise RuntimeError("jacobian: strict=True and vectorized=True are not supported together. Set one of them to False.")
     with enable_grad():
-        xs, many_in = _prepare(inputs, create_graph)
+        xs, many_in = _prepare(inputs, create_graph, "jacobian")
         outs, many_out = _call(func, xs, "jacobian")
         rows = [_settle(_rows(o, xs, create_graph, strict, vectorize), many_in, create_graph) for o in outs]
     return tuple(rows) if many_out else rows[0]
@@ -148,7 +149,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
         (tensor([1., 8.]), tensor([ 3., 12.]))
     """
     with enable_grad():
-        xs, many_in = _prepare(inputs, create_graph)
+        xs, many_in = _prepare(inputs, create_graph, "vjp")
         outs, many_out = _call(func, xs, "vjp")
         got = _fill(_grads(outs, xs, _vectors(v, outs, "vjp", many_out), create_graph), xs, strict, "vjp")
     return _settle(outs, many_out, create_graph), _settle(got, many_in, create_graph)
@@ -162,7 +163,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         (tensor([1., 8.]), tensor([ 3., 12.]))
     """
     with enable_grad():
-        xs, _ = _prepare(inputs, create_graph)
+        xs, _ = _prepare(inputs, create_graph, "jvp")
         vs = _vectors(v, xs, "jvp", False)
         outs, many_out = _call(func, xs, "jvp")
         dual = tuple(o.detach().new_zeros(o.shape).requires_grad_() for o in outs)
@@ -172,7 +173,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def _scalar_gradient(func, inputs, create_graph, name):
-    xs, many = _prepare(inputs, create_graph)
+    xs, many = _prepare(inputs, create_graph, name)
     outs, several = _call(func, xs, name)
     if several or outs[0].numel() != 1:
         raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")

@@ -98,6 +98,15 @@ NAMES_ONLY = tuple([dtype(name, getattr(ml_dtypes, name), "uchar", "float", FLOA
 
 SPOKEN = dict(float32="Float", float64="Double", float16="Half", bfloat16="BFloat16", int64="Long", int32="Int", int16="Short", int8="Char", uint8="Byte",
               bool="Bool", complex64="ComplexFloat", complex128="ComplexDouble", uint16="UInt16", uint32="UInt32", uint64="UInt64")    # PyTorch's names in types
+_OLD_TYPES = frozenset(("Float", "Double", "Half", "Long", "Int", "Short", "Char", "Byte"))
+
+
+def type_in_errors(row):
+    """How PyTorch's errors of ``expand`` call tensors of a dtype: those that came later have no old type."""
+    name = SPOKEN[row.name]
+    return f"torch.{name}Tensor" if name in _OLD_TYPES else f"CPU{name}Type"
+
+
 IN_C = dict(float32="float", float64="double", float16="c10::Half", bfloat16="c10::BFloat16", int64="long int", int32="int", int16="short int",
             int8="signed char", uint8="unsigned char", bool="bool", complex64="c10::complex<float>", complex128="c10::complex<double>",
             uint16="short unsigned int", uint32="unsigned int", uint64="long unsigned int")                   # what they are in C++, which others name

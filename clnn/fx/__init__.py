@@ -11,7 +11,7 @@ Example::
     tensor([1.5000])
 """
 from . import graph, graph_module, interpreter, node, proxy, subgraph_rewriter
-from ._tracer import PH, Tracer, symbolic_trace, wrap
+from ._symbolic_trace import PH, Tracer, symbolic_trace, wrap
 from .graph import Graph
 from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer

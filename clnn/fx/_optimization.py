@@ -6,7 +6,7 @@ import copy
 from clnn import nn
 from clnn.nn.utils.fusion import fuse_conv_bn_eval
 
-from ._tracer import symbolic_trace
+from ._symbolic_trace import symbolic_trace
 from .graph_module import GraphModule
 from .interpreter import Transformer
 from .node import Node

@@ -7,12 +7,14 @@ import keyword
 import math
 import operator
 import re
+import types
+import typing
 from collections import namedtuple
 
 import clnn
 from clnn.core.config import config
 
-from .node import Node, map_aggregate, map_arg, qualified_name
+from .node import Node, map_aggregate, map_arg, qualified_name, type_name
 
 PythonCode = namedtuple("PythonCode", "src globals")
 _INFIX = {operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.gt: ">", operator.le: "<=", operator.ge: ">=", operator.add: "+", operator.sub: "-",
@@ -31,7 +33,7 @@ class _Names:
         self.used = set()
 
     def make(self, wish):
-        wish = re.sub(r"\W", "_", wish) or "_unnamed"
+        wish = re.sub(r"\W+", "_", wish) or "_unnamed"
         wish = "_" + wish if wish[0].isdigit() else wish
         base, number = wish, None
         found = re.match(r"(.*)_(\d+)$", wish)
@@ -223,7 +225,8 @@ class _Writer:
     """Python text of a graph."""
 
     def __init__(self, graph, root):
-        self.graph, self.root, self.names = graph, root, {}
+        self.graph, self.root, self.names, self.wrapped, self.free = graph, root, {}, {}, _Names()
+        self.free.used.update(node.name for node in graph._nodes)
         self.globals = {"clnn": clnn, config.spoken: clnn, "inf": math.inf, "nan": math.nan, "device": clnn.device}
         self.last = {}
         for node in graph._nodes:
@@ -239,13 +242,14 @@ class _Writer:
                     lines.append(f"{node.name} = {node.target.lstrip('*')}")
                 continue
             if node.op == "output" and node.type is not None:
-                gives = f" -> {self.function(node.type)}"
+                gives = f" -> {self.type(node.type)}"
             text = self.line(node)
             gone = [n.name for n in node.all_input_nodes if self.last.get(n) is node] if node.op != "output" else []
             unused = [node.name] if node not in self.last and node.op != "output" else []
             lines.append(text + (f";  {' = '.join(gone + unused)} = None" if gone or unused else ""))
         body = "\n".join("    " + line for line in lines) or "    pass"
-        return PythonCode(f"\n\n\ndef forward({', '.join(params)}){gives}:\n{body}\n    ", self.globals)
+        wraps = "\n".join(f'{config.spoken}.fx._symbolic_trace.wrap("{name}")' for name in self.wrapped)
+        return PythonCode(f"\n{wraps}\n\ndef forward({', '.join(params)}){gives}:\n{body}\n    ", self.globals)
 
     def line(self, node):
         if node.op == "output":
@@ -253,7 +257,24 @@ class _Writer:
         return f"{node.name}{self.annotation(node)} = {self.expression(node)}"
 
     def annotation(self, node):
-        return "" if node.type is None else f" : {self.function(node.type)}"
+        return "" if node.type is None else f" : {self.type(node.type)}"
+
+    def type(self, annotation):
+        """An annotation, with names for its parts."""
+        if annotation == ():
+            return "()"
+        parts = typing.get_args(annotation)
+        if isinstance(annotation, types.UnionType):
+            return "|".join(map(self.type, parts))
+        origin = getattr(annotation, "__origin__", None)
+        if origin is None:
+            return self.function(annotation)
+        if not isinstance(annotation, types.GenericAlias):
+            origin = getattr(typing, getattr(annotation, "_name", None) or "", origin)           # List, not list
+        if getattr(annotation, "_name", None) == "Optional":
+            origin = typing.Union
+        name = self.function(origin)
+        return f"{name}[{','.join(map(self.type, parts))}]" if parts else name
 
     def expression(self, node):
         args, target = node.args, node.target
@@ -264,7 +285,7 @@ class _Writer:
         if node.op == "call_method":
             return f"{self.operand(args[0])}.{target}({self.arguments(node, 1)})"
         if not node.kwargs and len(args) == 2 and target in _INFIX:
-            return f"{self.operand(args[0])} {_INFIX[target]} {self.operand(args[1])}"
+            return f"{self.operand(args[0])} {_INFIX[target]} {self.operand(args[1], (int, float, str))}"
         if not node.kwargs and len(args) == 1 and target in _PREFIX:
             return _PREFIX[target] + self.operand(args[0])
         if not node.kwargs and len(args) == 2 and target in _INPLACE and isinstance(args[0], Node):
@@ -273,7 +294,8 @@ class _Writer:
             return f"{self.operand(args[0])}[{self.value(args[1])}]"
         if target is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():
             return f"{self.operand(args[0])}.{args[1]}"
-        return f"{self.function(target)}({self.arguments(node)})"
+        name = self.function(target, node.meta.get("is_wrapped"))
+        return f"{name}({self.arguments(node)})"
 
     def path(self, dotted):
         text = self.root
@@ -284,14 +306,15 @@ class _Writer:
     def arguments(self, node, start=0):
         return ", ".join([self.value(a) for a in node.args[start:]] + [f"{k} = {self.value(v)}" for k, v in node.kwargs.items()])
 
-    def operand(self, value):
+    def operand(self, value, bare=()):
+        """A value beside an operator, in parentheses unless it is a name, of a type in ``bare`` or a positive number."""
         text = self.value(value)
-        return text if isinstance(value, Node) or isinstance(value, (int, float)) and value >= 0 else f"({text})"
+        return text if isinstance(value, (Node, tuple, *bare)) or isinstance(value, (int, float)) and value >= 0 else f"({text})"
 
     def value(self, value):
         if isinstance(value, Node):
             return value.name
-        if type(value) is tuple:
+        if isinstance(value, tuple) and not hasattr(value, "_fields"):
             return f"({', '.join(map(self.value, value))}{',' * (len(value) == 1)})"
         if isinstance(value, list):
             return f"[{', '.join(map(self.value, value))}]"
@@ -305,13 +328,19 @@ class _Writer:
             return repr(value)
         return self.function(value)
 
-    def function(self, fn):
-        """A name for a function or any other object."""
-        known = qualified_name(fn) if hasattr(fn, "__name__") else ""
+    def function(self, fn, wrapped=None):
+        """A name for a function or any other object; ``wrapped``: one that stays a call when the text is traced."""
+        name = self._function(fn)
+        if wrapped:
+            self.wrapped[name] = None
+        return name
+
+    def _function(self, fn):
+        known = type_name(fn) if isinstance(fn, str) or fn is type(None) or not hasattr(fn, "__name__") else qualified_name(fn)
         root, *rest = known.split(".")
         if root == "builtins" and len(rest) == 1 and getattr(builtins, rest[0], None) is fn:
             return rest[0]
-        place = {"clnn": clnn, config.spoken: clnn, "operator": operator, "math": math}.get(root)
+        place = {"clnn": clnn, config.spoken: clnn}.get(root)
         if place is not None and rest:
             try:
                 if operator.attrgetter(".".join(rest))(place) is fn:
@@ -321,9 +350,15 @@ class _Writer:
                 pass
         name = self.names.get(id(fn))
         if name is None:
-            name = self.names[id(fn)] = self.graph._names.make(getattr(fn, "__name__", "_constant").strip("<>"))
+            name = self.names[id(fn)] = self.free.make(self._wish(fn, known))
             self.globals[name] = fn
         return name
+
+    @staticmethod
+    def _wish(fn, known):
+        if known.startswith("operator."):
+            return "_" + known                                  # where Python keeps them
+        return "_lambda_" if known.endswith("<lambda>") else known or "_constant"
 
 
 __all__ = ["Graph", "PythonCode", "map_aggregate"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import copy
 
+from clnn.core.config import config
 from clnn.nn import Module
 
 from .graph import Graph
@@ -110,7 +111,8 @@ class GraphModule(Module):
 
     def print_readable(self, print_output=True, **options):
         """The text of the whole class; printed, and returned."""
-        text = f"class {type(self).__name__}(clnn.nn.Module):\n" + "\n".join("    " + line if line.strip() else "" for line in self._code.strip("\n").split("\n"))
+        lines = ("    " + line if line.strip() else "" for line in self._code.strip("\n").split("\n"))
+        text = f"class {type(self).__name__}({config.spoken}.nn.Module):\n" + "\n".join(lines)
         if print_output:
             print(text)
         return text

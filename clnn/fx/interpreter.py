@@ -39,7 +39,8 @@ class Interpreter:
             try:
                 self.env[node] = self.run_node(node)
             except Exception as exc:
-                note = f"While executing {node.format_node()}"
+                note = (f"While executing {node.format_node()}\nOriginal traceback:\n{node.stack_trace}\nUse tlparse to see full graph. "
+                        "(https://github.com/pytorch/tlparse?tab=readme-ov-file#tlparse-parse-structured-pt2-logs)")
                 exc.args = (f"{exc.args[0]}\n\n{note}", *exc.args[1:]) if exc.args and isinstance(exc.args[0], str) else (note, *exc.args)
                 raise
             if node.op == "output":
@@ -104,7 +105,7 @@ class Transformer(Interpreter):
 
     def __init__(self, module):
         super().__init__(module)
-        from ._tracer import Tracer
+        from ._symbolic_trace import Tracer
         self.new_graph = Graph()
         self.tracer = Tracer()
         self.tracer.root, self.tracer.graph, self.tracer._names = module, self.new_graph, {}

@@ -2,7 +2,10 @@
 from __future__ import annotations
 
 import operator
+import types
 from typing import Any, Callable, Union
+
+from .immutable_collections import immutable_dict, immutable_list
 
 Target = Union[Callable[..., Any], str]         # what a node calls or names
 Argument = Any
@@ -22,9 +25,9 @@ def map_aggregate(value, fn):
         items = [map_aggregate(v, fn) for v in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items) if type(value) is tuple else fn(value)
     if isinstance(value, list):
-        return [map_aggregate(v, fn) for v in value]
+        return immutable_list(map_aggregate(v, fn) for v in value)
     if isinstance(value, dict):
-        return {k: map_aggregate(v, fn) for k, v in value.items()}
+        return immutable_dict((k, map_aggregate(v, fn)) for k, v in value.items())
     if isinstance(value, slice):
         return slice(*[map_aggregate(v, fn) for v in (value.start, value.stop, value.step)])
     return fn(value)
@@ -52,14 +55,14 @@ class Node:
         if op == "call_function" and not callable(target):
             raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {type(target).__name__} but a Callable is expected")
         self.graph, self.name, self.op, self.target, self.type = graph, name, op, target, return_type
-        self.users, self.meta, self.stack_trace = {}, {}, None
+        self.users, self.meta = {}, {}
         self._args, self._kwargs, self._erased = (), {}, False
         self._update(tuple(args), dict(kwargs))
 
     def _update(self, args, kwargs):
         for n in self.all_input_nodes:
             n.users.pop(self, None)
-        self._args, self._kwargs = args, kwargs
+        self._args, self._kwargs = map_aggregate((args, kwargs), lambda v: v)           # lists and dictionaries that nobody changes
         for n in self.all_input_nodes:
             n.users[self] = None
 
@@ -78,6 +81,15 @@ class Node:
     @kwargs.setter
     def kwargs(self, value):
         self._update(self._args, dict(value))
+
+    @property
+    def stack_trace(self):
+        """Where a program made the value, if that was noted."""
+        return self.meta.get("stack_trace")
+
+    @stack_trace.setter
+    def stack_trace(self, trace):
+        self.meta["stack_trace"] = trace
 
     @property
     def all_input_nodes(self):
@@ -160,10 +172,14 @@ class Node:
         if self.op == "output":
             return f"return {self.args[0]}"
         default = f"(default={self.args[0]})" if self.op == "placeholder" and self.args else ""
-        target = self.target if isinstance(self.target, str) else qualified_name(self.target)
+        target = self._pretty_print_target(self.target)
         call = "" if self.op in ("placeholder", "get_attr") else f"(args = {_text(self.args)}, kwargs = {_text(self.kwargs)})"
         kind = f"{type_name(self.type)} " if self.type else ""
         return f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={target}]{default}{call}"
+
+    @staticmethod
+    def _pretty_print_target(target):
+        return target if isinstance(target, str) else qualified_name(target)
 
     def __repr__(self):
         return self.name
@@ -188,20 +204,22 @@ def _text(value):
 
 def type_name(annotation):
     """An annotation as it is printed: classes by their dotted name."""
-    if not isinstance(annotation, type) or annotation.__module__ == "builtins":
-        return getattr(annotation, "__name__", repr(annotation)) if isinstance(annotation, type) else repr(annotation)
-    return f"{annotation.__module__}.{annotation.__qualname__}"
+    if not isinstance(annotation, type) or isinstance(annotation, types.GenericAlias):
+        return "..." if annotation is Ellipsis else repr(annotation)
+    return annotation.__qualname__ if annotation.__module__ == "builtins" else f"{annotation.__module__}.{annotation.__qualname__}"
 
 
 def qualified_name(fn):
     """The dotted name of a function, as programs write it."""
-    from clnn._custom import OpOverload
+    from clnn._custom import OpOverload, OpOverloadPacket
     from clnn.core.config import config
     from clnn.overrides import resolve_name
-    if isinstance(fn, OpOverload):
+    if isinstance(fn, (OpOverload, OpOverloadPacket)):
         return f"{config.spoken}.ops.{fn}"
     known = resolve_name(fn)
     if known is not None:
         return known
     module = getattr(fn, "__module__", None) or "builtins"
+    if module.partition(".")[0] == "clnn":
+        module = config.spoken + module[4:]
     return f"{'operator' if module == '_operator' else module}.{getattr(fn, '__name__', repr(fn))}"

@@ -8,6 +8,7 @@ import operator
 import sys
 
 from clnn._tensor.tensor import Tensor
+from clnn.core.config import config
 
 from .node import map_aggregate
 
@@ -44,14 +45,8 @@ class Proxy:
         return self.tracer.to_bool(self)
 
     def __len__(self):
-        raise RuntimeError("'len' is not supported in symbolic tracing by default. If you want this call to be recorded, please call torch.fx.wrap('len') "
-                           "at module scope".replace("torch.", "clnn."))
-
-    def __contains__(self, item):
-        raise TraceError("'in' asks a traced variable for its value")
-
-    def __index__(self):
-        raise TraceError("a traced variable cannot be used as an index of what is not traced")
+        raise RuntimeError("'len' is not supported in symbolic tracing by default. If you want this call to be recorded, please call "
+                           f"{config.spoken}.fx.wrap('len') at module scope")
 
     def keys(self):
         """The keys of a stand-in for a dictionary."""
@@ -144,15 +139,15 @@ for _name, _fn in (("and", operator.and_), ("or", operator.or_), ("xor", operato
     _magic(f"__r{_name}__", _fn, True)
 for _name in "eq ne lt gt le ge pos neg invert getitem".split():
     _magic(f"__{_name}__", getattr(operator, _name))
-_magic("__abs__", abs)
+_magic("__abs__", operator.abs)
 _magic("__round__", round)
 Proxy.__hash__ = object.__hash__
 
 
 def __getattr__(name):
     if name in ("GraphAppendingTracer", "TracerBase"):
-        from . import _tracer
-        return getattr(_tracer, name.replace("TracerBase", "Tracer"))
+        from . import _symbolic_trace
+        return getattr(_symbolic_trace, name.replace("TracerBase", "Tracer"))
     raise AttributeError(f"module 'clnn.fx.proxy' has no attribute {name!r}")
 
 

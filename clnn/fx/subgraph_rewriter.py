@@ -48,7 +48,7 @@ def replace_pattern(gm, pattern, replacement):
         >>> traced(clnn.zeros(1))
         tensor([1.])
     """
-    from ._tracer import Tracer
+    from ._symbolic_trace import Tracer
     graphs = [f.graph if isinstance(f, GraphModule) else Tracer().trace(f) for f in (pattern, replacement)]
     wanted = graphs[0].output_node().args[0]
     if not isinstance(wanted, Node):
@@ -72,7 +72,7 @@ def replace_pattern(gm, pattern, replacement):
 
 def _replace(graph, match, inputs, replacement):
     values = {new: match.nodes_map.get(old) for old, new in zip(inputs, (n for n in replacement.nodes if n.op == "placeholder"))}
-    with graph.inserting_before(match.anchor):
+    with graph.inserting_before(min(match.anchor.users, default=match.anchor)):
         result = graph.graph_copy(replacement, values)
     if not isinstance(result, Node):
         raise RuntimeError("replace_pattern: the replacement returns one value")

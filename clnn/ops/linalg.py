@@ -288,18 +288,21 @@ def _svd_grad(g, U, S, Vh):
     return total
 
 
+_NO_SVD = "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."      # the only way not to
+
+
 @kernel("_svd", method=False, complex=True, outputs=("U", "S", "Vh"), vjp=dict(A=_svd_grad))
 def _svd(A, full_matrices):
     m, n = A.shape[-2:]
     k, lead = min(m, n), tuple(A.shape[:-2])
     return _on_host(lambda a: tuple(np.linalg.svd(a, full_matrices)), (A,),
-                    (lead + (m, m if full_matrices else k), lead + (k,), lead + (n if full_matrices else k, n)),
+                    (lead + (m, m if full_matrices else k), lead + (k,), lead + (n if full_matrices else k, n)), _NO_SVD,
                     rows=(A.dtype, A.dtype.to_real(), A.dtype))
 
 
 @kernel("_svdvals", method=False, complex=True, vjp=dict(A=lambda g, A: _from_values(g, *_svd(A, False)[::2])))
 def _svdvals(A):
-    return _on_host(lambda a: np.linalg.svd(a, compute_uv=False), (A,), ((*A.shape[:-2], min(A.shape[-2:])),), rows=(A.dtype.to_real(),))[0]
+    return _on_host(lambda a: np.linalg.svd(a, compute_uv=False), (A,), ((*A.shape[:-2], min(A.shape[-2:])),), _NO_SVD, rows=(A.dtype.to_real(),))[0]
 
 
 def _from_values(g, left, right):

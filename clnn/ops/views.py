@@ -212,8 +212,8 @@ Tensor.mT = property(_matrices_turned)
 def _expand(input, size):
     lead = len(size) - len(input.shape)
     if lead < 0:
-        raise RuntimeError(f"expand({type_of(input)}{{{list(input.shape)}}}, size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal to "
-                           f"the number of dimensions in the tensor ({len(input.shape)})")
+        raise RuntimeError(f"expand({dt.type_in_errors(input.dtype)}{{{list(input.shape)}}}, size={list(size)}): the number of sizes provided ({len(size)}) "
+                           f"must be greater or equal to the number of dimensions in the tensor ({len(input.shape)})")
     out, strides = [], []
     for i, want in enumerate(size):
         have, stride = (input.shape[i - lead], input._strides[i - lead]) if i >= lead else (1, 0)
@@ -232,10 +232,6 @@ def _expand(input, size):
 
 
 _expand.op.grad_name = "ExpandBackward0"
-
-
-def type_of(t):
-    return t.type()
 
 
 def expand(input, *size, implicit=False, **named):

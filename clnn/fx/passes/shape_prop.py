@@ -1,12 +1,15 @@
 """Noting what each node of a graph gives."""
 from __future__ import annotations
 
+import traceback
 from collections import namedtuple
 
+from clnn import channels_last, channels_last_3d, contiguous_format
 from clnn._tensor.tensor import Tensor
 from clnn.fx.interpreter import Interpreter
 from clnn.fx.node import map_aggregate
 
+_ORDERS = (contiguous_format, channels_last, channels_last_3d)
 TensorMetadata = namedtuple("TensorMetadata", "shape dtype requires_grad stride memory_format is_quantized qparams")
 
 
@@ -23,13 +26,19 @@ class ShapeProp(Interpreter):
     """
 
     def run_node(self, n):
-        value, seen = super().run_node(n), []
+        seen = []
+        try:
+            value = super().run_node(n)
+        except Exception as exc:
+            traceback.print_exc()
+            raise RuntimeError(f"ShapeProp error for: node={n.format_node()} with meta={n.meta}") from exc
 
         def note(v):
             if not isinstance(v, Tensor):
                 return v
             seen.append(v)
-            return TensorMetadata(v.shape, v.dtype, v.requires_grad, v.stride(), None, False, {})
+            order = next((f for f in _ORDERS if v.is_contiguous(memory_format=f)), None)
+            return TensorMetadata(v.shape, v.dtype, v.requires_grad, v.stride(), order, False, {})
         noted = map_aggregate(value, note)
         if seen:
             n.meta["tensor_meta"] = noted

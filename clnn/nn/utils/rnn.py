@@ -185,7 +185,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
                 [3, 0]])
     """
     if padding_side not in ("left", "right"):
-        raise RuntimeError(f"padding_side must be 'left' or 'right', got {padding_side!r}")
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     if not isinstance(sequences, (list, tuple)):
         if isinstance(sequences, Tensor):
             sequences = sequences.unbind(0)

@@ -2,6 +2,7 @@
 import warnings
 
 import clnn
+from clnn.core.config import config
 from clnn.nn.parameter import Parameter, is_lazy
 
 __all__ = ["WeightNorm", "weight_norm", "remove_weight_norm"]
@@ -73,7 +74,7 @@ def weight_norm(module, name="weight", dim=0):
         >>> nn.utils.weight_norm(nn.Linear(20, 40)).weight_g.shape
         clnn.Size([40, 1])
     """
-    warnings.warn("`clnn.nn.utils.weight_norm` is deprecated in favor of `clnn.nn.utils.parametrizations.weight_norm`.", FutureWarning,
+    warnings.warn(f"`{config.spoken}.nn.utils.weight_norm` is deprecated in favor of `{config.spoken}.nn.utils.parametrizations.weight_norm`.", FutureWarning,
                   stacklevel=2)
     WeightNorm.apply(module, name, dim)
     return module

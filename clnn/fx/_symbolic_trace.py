@@ -6,7 +6,10 @@ import functools
 import inspect
 import math
 import sys
+import types
+import warnings
 
+from clnn import _assert, device, dtype, layout, memory_format
 from clnn._tensor import override
 from clnn._tensor.overridable import FACTORIES
 from clnn._tensor.tensor import Tensor
@@ -18,15 +21,28 @@ from .graph_module import GraphModule
 from .node import map_aggregate
 from .proxy import Proxy, TraceError
 
-_wrapped: list = []             # (globals, name) of functions that stay calls
+_wrapped: dict = {}             # (identity of globals, name) -> globals of functions that stay calls
+_PLAIN = (str, int, float, bool, complex, dtype, Tensor, device, memory_format, layout)       # values that an argument can be checked to have
 
 
 def _annotation(fn, name):
-    """What a function says that an argument is, unless in a string; what it returns as PyTorch has it, not beside keywords and stars."""
+    """What a function says that an argument is; what it returns as PyTorch has it, not beside keywords and stars."""
     found = getattr(fn, "__annotations__", {}).get(name)
     if name == "return" and any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in inspect.signature(fn).parameters.values()):
         return None
-    return None if isinstance(found, str) else found
+    return found
+
+
+def _flat(fn, args, kwargs):
+    """A function with stars or keywords as one of all its variables: one stand-in is the whole of ``*args``."""
+    plain = getattr(fn, "__func__", fn)
+    code = getattr(plain, "__code__", None)
+    if code is None or hasattr(plain, "__wrapped__") or not (code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)):
+        return fn, args, kwargs
+    args, names = [getattr(fn, "__self__", None)] * (plain is not fn) + args, inspect.getfullargspec(plain)
+    args[len(names.args):] = [*(kwargs[n] for n in names.kwonlyargs), *args[len(names.args):], *(kwargs[n] for n in [names.varkw] if n)]
+    code = code.replace(co_argcount=len(args), co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
+    return types.FunctionType(code, plain.__globals__, plain.__name__, None, plain.__closure__), args, {}
 
 
 class PHBase:
@@ -68,17 +84,29 @@ def wrap(fn_or_name):
         raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
     name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
     frame = sys._getframe(1)
-    _wrapped.append((frame.f_globals, name))
+    if frame.f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
+    _wrapped[id(frame.f_globals), name] = frame.f_globals
     return fn_or_name
 
 
+def _assert_is_none(value, msg):
+    if isinstance(value, Proxy):
+        return value.tracer.create_proxy("call_function", _assert_is_none, (value, msg), {})
+    assert value is None, msg
+
+
 def _recording(fn):
-    """``fn``, that becomes a node when it is called with a stand-in."""
+    """``fn``, that becomes a node when it is called with a stand-in; in the text of the graph it is wrapped again."""
     @functools.wraps(fn)
     def call(*args, **kwargs):
         found = []
         map_aggregate((args, kwargs), lambda v: found.append(v) if isinstance(v, Proxy) else None)
-        return found[0].tracer.create_proxy("call_function", fn, args, kwargs) if found else fn(*args, **kwargs)
+        if not found:
+            return fn(*args, **kwargs)
+        proxy = found[0].tracer.create_proxy("call_function", fn, args, kwargs)
+        proxy.node.meta["is_wrapped"] = True
+        return proxy
     return call
 
 
@@ -179,32 +207,50 @@ class Tracer:
         self.graph = Graph(tracer_cls=type(self))
         self._paths = {id(m): n for n, m in self.root.named_modules()}
         self._names = {id(t): n for n, t in (*self.root.named_buffers(), *self.root.named_parameters())}
-        args, kwargs = self._inputs(fn, concrete_args or {})
+        call, args, kwargs = self._inputs(fn, concrete_args or {})
         before = override.active
         override.activate()
         try:
             with self._patched(getattr(fn, "__globals__", {})), _Factories():
-                self.create_node("output", "output", (self.create_arg(fn(*args, **kwargs)),), {}, type_expr=_annotation(fn, "return"))
+                self.create_node("output", "output", (self.create_arg(call(*args, **kwargs)),), {}, type_expr=_annotation(fn, "return"))
         finally:
             if not before:
                 override.deactivate()
         return self.graph
 
     def _inputs(self, fn, concrete):
-        args, kwargs = [], {}
-        for name, p in inspect.signature(fn).parameters.items():
-            star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-            given = concrete.get(name, PH)
-            default = () if p.default is p.empty and given is PH else (given if given is not PH else p.default,)
-            proxy = self.create_proxy("placeholder", star + name, default, {}, type_expr=_annotation(fn, name))
-            value = proxy if given is PH else given
-            if star == "*":
-                args.append(value)
-            elif star == "**" or p.kind is p.KEYWORD_ONLY:
+        args, kwargs, params = [], {}, list(inspect.signature(fn).parameters.values())
+        if isinstance(concrete, tuple):
+            if len(params) != len(concrete):
+                raise RuntimeError(f"Tracing expected {len(params)} arguments but got {len(concrete)} concrete arguments")
+            concrete = dict(zip((p.name for p in params), concrete))
+        for p in sorted(params, key=lambda p: (p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD), p.kind)):          # stars last
+            name, star = p.name, {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+            default = () if p.default is p.empty else (p.default,)
+            if not star and name in concrete:
+                value = self._given(name, default, concrete[name])
+            else:
+                value = self.create_proxy("placeholder", star + name, default, {}, type_expr=_annotation(fn, name))
+            if star == "**" or p.kind is p.KEYWORD_ONLY:
                 kwargs[name] = value
             else:
                 args.append(value)
-        return args, kwargs
+        return _flat(fn, args, kwargs)
+
+    def _given(self, name, default, value):
+        """An argument that has a value: still an input of the graph, which checks that it gets that value."""
+        proxy = self.create_proxy("placeholder", f"{name}_1", default, {})
+        if isinstance(value, PHBase):
+            return proxy
+        says = f"{name} has been specialized to have value {value} but got another value"
+        if type(value) in _PLAIN and type(value) is not Tensor:
+            _assert(proxy == value, says)
+        elif value is None:
+            _assert_is_none(proxy, says)
+        else:
+            warnings.warn(f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up to the user to make sure that "
+                          "your inputs match the inputs you specialized the function with.")
+        return value
 
     @contextlib.contextmanager
     def _patched(self, space):
@@ -218,7 +264,7 @@ class Tracer:
         def module_get(m, name):
             return self.getattr(name, plain_get(m, name), cache)
         Module.__call__, Module.__getattr__ = module_call, module_get
-        for space, name in _wrapped:
+        for (_, name), space in _wrapped.items():
             undo.append((space, name, space.get(name, undo)))
             known = space.get(name, getattr(__import__("builtins"), name, None))
             space[name] = _recording(known)
