@@ -52,7 +52,7 @@ def _grads(outs, xs, seeds, create_graph, retain=True):
 def _vectors(v, like, name, many):
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
-            raise RuntimeError(f"The vector v can only be None if the user-provided function returns a single Tensor with a single element.")
+            raise RuntimeError("The vector v can only be None if the user-provided function returns a single Tensor with a single element.")
         return (like[0].new_ones(like[0].shape),)
     vs = tuple(v) if isinstance(v, (tuple, list)) else (v,)
     if len(vs) != len(like):
