@@ -76,3 +76,20 @@ def test_benchmarks_print_a_table(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     results = json.loads((tmp_path / "out.json").read_text())["results"]
     assert len(results) >= 4 and all(r["best_seconds"].get("clnn", 1) > 0 for r in results) and "record one operator" in done.stdout
+
+
+def test_chart_of_benchmarks(tmp_path, monkeypatch):
+    """A picture of two devices' results; lines that PyTorch does not run are left out."""
+    import json
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import chart
+    files = []
+    for device, factor in (("a", 2.0), ("b", 0.5)):
+        results = [dict(group="training", name="net", best_seconds=dict(clnn=1.0, compiled=0.5, torch=factor)),
+                   dict(group="models", name="step", best_seconds=dict(clnn=1.0, torch=factor)), dict(group="models", name="alone", best_seconds=dict(clnn=1.0))]
+        files.append(str(tmp_path / f"{device}.json"))
+        (tmp_path / f"{device}.json").write_text(json.dumps(dict(platform=device, results=results)))
+    assert chart.speedups(results, "training") == {"net": {"clnn": 0.5, "compiled": 1.0}} and list(chart.speedups(results, "models")) == ["step"]
+    assert chart.main([*files, "--out", str(tmp_path / "speed.png")]) == 0
+    assert (tmp_path / "speed.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
