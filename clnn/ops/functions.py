@@ -78,7 +78,7 @@ positive = composite("positive", complex=True)(lambda input: input)
 abs = elementwise("abs", "input", dict(bool="input", int="(input < 0 ? -input : input)", float="fabs(input)"), complex=("c_abs(input)", "real"),
                   aliases=("absolute",), vjp=dict(input=lambda g, input: g * input.sgn()), numpy=np.abs)
 sign = elementwise("sign", "input", dict(bool="input", int="((input > 0) - (input < 0))", float="(isnan(input) ? (ACC)0 : (ACC)((input > 0) - (input < 0)))"),
-                   vjp=dict(input=_nothing), numpy=np.sign)
+                   vjp=dict(input=_nothing), numpy=lambda x: np.sign(np.where(x == x, x, 0).astype(x.dtype)))         # of NaN it is 0 in PyTorch
 
 
 def _sgn_grad(g, input, result):
@@ -149,7 +149,8 @@ def nextafter(input, other):
     return where(input == other, other, where(input.isnan() | other.isnan(), math.nan, bits))
 
 
-heaviside = elementwise("heaviside", "input, values", "(input == 0 ? values : (ACC)(input > 0))", numpy=np.heaviside)
+heaviside = elementwise("heaviside", "input, values", "(input == 0 ? values : (ACC)(input > 0))",
+                        numpy=lambda x, values: np.heaviside(np.where(x == x, x, -1).astype(x.dtype), values))            # of NaN it is 0 in PyTorch
 logaddexp = elementwise("logaddexp", "input, other", "(isinf(input) && input == other ? input : fmax(input, other) + log1p(exp(-fabs(input - other))))",
                         result="float", numpy=np.logaddexp, inplace=False, complex="c_logaddexp(input, other)",
                         vjp=dict(input=lambda g, input, result: g * (input - result).exp(), other=lambda g, other, result: g * (other - result).exp()))
