@@ -17,6 +17,7 @@ from .views import _diagonal, embed_strided
 
 _BELOW = Expr("below", ("rows", "cols", "diagonal"), "((IDX % cols) - (IDX / cols) % rows <= diagonal)")
 _NUMBERS = Expr("numbers", ("first",), "((int)IDX + (int)first)")
+_KEPT = 1 << 16         # rows or columns whose numbers the device keeps
 _LARGE = 1 << 13        # elements from which on comparing row and column numbers pays: no division per element, but two more nodes
 
 
@@ -26,7 +27,12 @@ def _mask(input, diagonal):
     diagonal = max(-rows, min(cols, int(diagonal)))
     if input._numel < _LARGE:
         return from_node(_BELOW, (rows, cols, diagonal), dt.int64, dt.bool_, input.shape, input._numel, device, 1, 0, True)
-    numbers, zero = _numbers(device, max(rows, cols))
+    most = max(rows, cols)
+    if most > _KEPT or device.recording is not None:            # memory that is kept would be a part of the recording
+        row, column = (from_node(_NUMBERS, (first,), dt.int32, dt.int32, shape, shape.numel(), device, 1, 0, True)
+                       for first, shape in ((diagonal, Size((rows, 1))), (0, Size((cols,)))))
+        return column <= row
+    numbers, zero = _numbers(device, most)
     return numbers[zero:zero + cols] <= numbers[zero + diagonal:zero + diagonal + rows].unsqueeze(1)
 
 
@@ -35,10 +41,8 @@ def _numbers(device, count):
     kept = constants.get(("numbers", device))
     if kept is None or kept._numel < 3 * count:
         zero = 1 << (count - 1).bit_length()
-        kept = from_node(_NUMBERS, (-zero,), dt.int32, dt.int32, Size((3 * zero,)), 3 * zero, device, 1, 0, True)
-        if device.recording is None:                            # else its memory would be a part of the recording
-            kept._storage.buffer()
-            constants["numbers", device] = kept
+        kept = constants["numbers", device] = from_node(_NUMBERS, (-zero,), dt.int32, dt.int32, Size((3 * zero,)), 3 * zero, device, 1, 0, True)
+        kept._storage.buffer()
     return kept, kept._numel // 3
 
 

@@ -53,7 +53,7 @@ ${places("row")}
 % for d in range(last - 1, -1, -1):
     if (++at${d} == o${d}) { at${d} = 0;
 % endfor
-    ${"outer++; " if RANK > 1 else "outer++;"}${"}" * last}
+    outer++;${" }" * last}
     }
 % else:
     ${source(last, f"at{last}")}
