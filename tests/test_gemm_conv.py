@@ -288,6 +288,11 @@ CONVS = {
     "long rows, stride 3": ((5, 4, 6, 100), (9, 4, 3, 5), (3, 3), (1, 2), (1, 1), 1),
     "few pixels": ((2, 7, 12, 12), (150, 7, 5, 5), (3, 3), (2, 2), (2, 2), 1),
     "many steps": ((1, 90, 16, 16), (40, 90, 3, 3), (1, 1), (1, 1), (2, 2), 1),
+    "1x1, many pixels": ((2, 32, 16, 14), (24, 32, 1, 1), (1, 1), (0, 0), (1, 1), 1),
+    "phases of many steps": ((2, 40, 13, 22), (300, 40, 4, 4), (2, 2), (1, 1), (1, 1), 1),
+    "phases of few channels": ((3, 5, 24, 37), (16, 5, 5, 4), (2, 2), (2, 1), (1, 1), 1),
+    "phases that differ": ((2, 34, 9, 21), (40, 34, 3, 3), (2, 2), (1, 1), (1, 1), 1),
+    "phases of depths": ((2, 33, 6, 8, 6), (36, 33, 4, 3, 4), (2, 1, 2), (1, 1, 1), (1, 1, 1), 1),
 }
 WINOGRAD = {
     "even": ((2, 32, 28, 28), (32, 32, 3, 3), (1, 1), (1, 1), (1, 1), 1),
@@ -330,7 +335,7 @@ def test_depthwise(dev, case):
 def test_conv_dtypes(dev, T):
     if T.needs_fp64 and not dev.has_fp64:
         pytest.skip("no fp64")
-    for case in (CONVS["groups, uneven"], CONVS["many steps"], DEPTHWISE["stride 2"]):
+    for case in (CONVS["groups, uneven"], CONVS["many steps"], CONVS["1x1, many pixels"], CONVS["phases of few channels"], DEPTHWISE["stride 2"]):
         convolve(dev, T, *case, bias=True, epilogue="relu")
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,56 +51,100 @@ class Narrow:
         launch(self.device, self.kernel, self.gs, self.ls, wide, 0, y, y_off, y, 0, *self.words)
 
 
-class Taps:
-    """One product over a grid: weights gathered by ``index``, pixels of ``counts`` written with ``steps`` from ``start`` on.
+class Phase(NamedTuple):
+    """The product of one phase of a strided input gradient, or the whole of any other convolution.
 
-    Args:
-        M, steps_in: rows and input channels per group; ``taps``: list of (grid offset, weight offset).
-        weight: strides of the weight tensor (group, row, input channel).
-        out: (start, (n, d, h, w strides), row stride, group stride).
+    ``taps``: list of (grid offset, weight offset); ``start``: where its first pixel lies in the output; ``counts``: its pixels per dimension.
     """
 
-    def __init__(self, device, T, grid, M, channels, groups, taps, weight, counts, out, bias, epilogue, steps=0, reach=None):
+    taps: list
+    start: int
+    counts: tuple
+    reach: Reach | None = None
+
+
+class Taps:
+    """Products over a grid, one per phase: weights gathered by the offsets of the taps, pixels written from the start of the phase on.
+
+    Args:
+        M, channels: rows and input channels per group; ``phases``: on CPUs several, which one launch computes; see :meth:`meet`.
+        weight: strides of the weight tensor (group, row, input channel).
+        out: ((n, d, h, w strides), row stride, group stride).
+    """
+
+    def __init__(self, device, T, grid, M, channels, groups, phases, weight, out, bias, epilogue, steps=0):
         self.device, self.groups = device, groups
-        K = channels * len(taps)
-        self.small = M * K * grid.N * prod(counts) * groups <= SMALL
-        epilogue = EPILOGUES.get(epilogue, epilogue)
-        few = self._are_few(M, K, grid, counts, epilogue)
-        self.reach = reach if reach and device.is_cpu and not few and reach.pays(grid.N * prod(counts), self.small) else None
-        blocks = len(reach.first) if self.reach else 1          # taps of one depth (or row) and all channels follow each other
-        b, c, t = np.unravel_index(np.arange(K), (blocks, channels, max(len(taps) // blocks, 1)))
-        t = b * (len(taps) // blocks) + t
-        offsets, places = np.array([t[0] for t in taps] or [0], np.int64), np.array([t[1] for t in taps] or [0], np.int64)
-        koff, index = c * grid.CS + offsets[t], c * weight[2] + places[t]
-        self.koff = _table(device, np.concatenate([koff, self.reach.steps(K // blocks)]) if self.reach else koff)
-        size = T.acc_dtype.itemsize
-        self.gather = None
-        if T.c != T.acc or weight[:2] != (M * K, K) or not np.array_equal(index, np.arange(K)):
-            size_of = (-(-K // 256), -(-M // 8), groups) if device.is_cpu else (K, M, groups)
-            self.gather = (device.kernel("conv/weights", T=T, BLOCK=device.is_cpu), size_of, _table(device, index),
-                           _words8(K, M, 0, weight[0], weight[1]), max(groups * M * K * size, 1))
-        self.start, strides, rcs, group_out = out
-        D, H, Wd = grid.dims
+        counts = phases[0].counts
         self.pixels = grid.N * prod(counts)
-        head = (M, K, self.pixels, *counts, grid.P, H * Wd, Wd)
+        K = [channels * len(phase.taps) for phase in phases]
+        self.small = M * sum(K) * self.pixels * groups <= SMALL
+        epilogue = EPILOGUES.get(epilogue, epilogue)
+        few = self._are_few(M, sum(K) / len(K), grid, counts, epilogue)
+        axis = self._axis(phases) if device.is_cpu and not few else None
+        index, self.furthest = self._tables(phases, channels, weight[2], grid, axis)
+        total, size = sum(K), T.acc_dtype.itemsize
+        self.gather = None
+        if T.c != T.acc or weight[:2] != (M * total, total) or not np.array_equal(index, np.arange(total)):
+            size_of = (-(-total // 256), -(-M // 8), groups) if device.is_cpu else (total, M, groups)
+            self.gather = (device.kernel("conv/weights", T=T, BLOCK=device.is_cpu), size_of, _table(device, index),
+                           _words8(total, M, 0, weight[0], weight[1]), max(groups * M * total * size, 1))
+        strides, rcs, group_out = out
+        self.start = 0 if device.is_cpu else phases[0].start
+        D, H, Wd = grid.dims
+        head = (M, total, self.pixels, *counts, grid.P, H * Wd, Wd)
         self.y = _words8(*strides, rcs, group_out)
         limit = grid.N * grid.P - (groups - 1) * channels * grid.CS
-        tail = (M * K, channels * grid.CS, limit)
+        tail = (M * total, channels * grid.CS, limit)
         common = dict(TC=T, BIAS="m" if bias else "", EPI=epilogue)
-        make = self._few if few else self._cpu if device.is_cpu else self._gpu
-        self.steps = steps or K
-        make(T, M, K, head, tail, common, grid.plain)
+        if few:
+            self._few(T, M, head, tail, common, steps or total, len(phases))
+        elif device.is_cpu:
+            self._cpu(T, M, max(K), head, tail, common, steps or total, axis, grid.plain, len(phases))
+        else:
+            self._gpu(T, M, head, tail, common)
+
+    @staticmethod
+    def meet(device, phases) -> bool:
+        """Can one launch compute all of ``phases``? Their pixels must be the same places of the grid."""
+        return device.is_cpu and len({phase.counts for phase in phases}) == 1
+
+    def _axis(self, phases):
+        """The dimension along which steps that meet no image are left out, where that pays."""
+        return next((p.reach.axis for p in phases if p.reach and p.reach.pays(self.pixels, self.small)), None)
+
+    def _tables(self, phases, channels, channel_step, grid, axis):
+        """Upload what is known of steps and phases; gives the places of the weights, and the furthest step in the grid."""
+        index, koff, reaches, ends, begin = [], [], [], [], 0
+        for phase in phases:
+            reach = phase.reach if axis is not None and phase.reach and phase.reach.axis == axis else None
+            blocks = len(reach.first) if reach else 1           # taps of one depth (or row) and all channels follow each other
+            each, K = len(phase.taps) // blocks, channels * len(phase.taps)
+            b, c, t = np.unravel_index(np.arange(K), (blocks, channels, max(each, 1)))
+            offsets, places = np.array(phase.taps or [(0, 0)], np.int64)[b * each + t].T
+            koff.append(c * grid.CS + offsets)
+            index.append(c * channel_step + places)
+            if axis is not None:
+                reaches.append(begin + (reach.steps(K // blocks) if reach else np.tile((0, K), phase.counts[axis])))
+            ends.append((begin, begin + K, phase.start, *phase.counts))
+            begin += K
+        koff = np.concatenate(koff)
+        self.koff = _table(self.device, np.concatenate([koff, *reaches, *ends]))
+        return np.concatenate(index), int(koff.max(initial=0))
 
     def _are_few(self, M, K, grid, counts, epilogue) -> bool:
-        """Few output channels, steps enough to pay for stores by parts of rows, and a grid with few positions that are no pixels."""
-        pixels = grid.N * prod(counts)
-        return (self.device.is_cpu and not self.small and (M <= 8 or M <= 32 and K >= 96) and not grid.plain
-                and grid.N * grid.P <= 1.7 * pixels and pixels >= 16 and (not epilogue or "VT" in epilogue))
+        """Few output channels, on a grid whose places that are no pixels cost less than copies of the pixels would.
 
-    def _few(self, T, M, K, head, tail, common, plain):
+        Costs are in rows by steps: copying a step costs some 8 rows, storing a row some 30 steps, a step read in place a tenth more.
+        """
+        if not self.device.is_cpu or self.small or M > 32 or grid.plain or self.pixels < 16 or epilogue and "VT" not in epilogue:
+            return False
+        waste = grid.P / prod(counts)
+        return waste * M * (1.1 * K + 30) < K * (M + 8) + 30 * M
+
+    def _few(self, T, M, head, tail, common, steps, phases):
         device = self.device
         W, wide = device.lanes(T.acc), device.wide
-        common["TC"] = out_dtype(device, T, self.steps)
+        common["TC"] = out_dtype(device, T, steps)
         positions = head[2] // prod(head[3:6]) * head[6]
         MR = -(-M // -(-M // (8 if wide else 6)))
         NV = (4 if M <= 6 else 3 if positions >= 4096 else 2) if wide else 3 if MR <= 4 else 2    # the grid has room for 64 elements past its end
@@ -107,27 +152,26 @@ class Taps:
         share = max(1, panels // (16 * device.compute_units))
         self.kernel = device.kernel("conv/few", TB=T, W=W, NV=NV, MR=MR, **common)
         self.gs, self.ls = (-(-panels // share), 1, self.groups), (1, 1, 1)
-        self.words = _words16(M, K, positions, *head[3:], share, *tail)
+        self.words = _words16(*head[:2], positions, *head[3:], share, *tail, 0, 0, phases)
 
-    def _cpu(self, T, M, K, head, tail, common, plain):
+    def _cpu(self, T, M, K, head, tail, common, steps, axis, plain, phases):
         device = self.device
         W = device.lanes(T.acc)
         MR, NV = small_tile(M) if self.small else cpu_tile(device, M, self.pixels, W)
         tuned = lookup(device, "conv2d", tuning_key(T, M, self.pixels, K))
         if tuned:
             MR, NV = tuned_tile(tuned, M, MR, NV)
-        size = T.acc_dtype.itemsize
-        KB = most_steps(device, NV * W * size)
+        KB = most_steps(device, NV * W * T.acc_dtype.itemsize)
         panels = -(-self.pixels // (NV * W))
         MB = cpu_rows(M, panels * self.groups, MR, device.compute_units, 6)
-        common["TC"] = out_dtype(device, T, self.steps)
-        self.kernel = device.kernel("conv/cpu", TB=T, W=W, NV=NV, MR=MR, KB=KB, GUARD=plain, REACH=self.reach.axis if self.reach else None, **common)
+        common["TC"] = out_dtype(device, T, steps)
+        self.kernel = device.kernel("conv/cpu", TB=T, W=W, NV=NV, MR=MR, KB=KB, GUARD=plain, REACH=axis, **common)
         self.gs, self.ls = (panels, -(-M // MB), self.groups), (1, 1, 1)
-        self.words = _words16(*head, MB, *tail, even_steps(K, KB))
+        self.words = _words16(*head, MB, *tail, even_steps(K, KB), self.furthest, phases)
 
-    def _gpu(self, T, M, K, head, tail, common, plain):
+    def _gpu(self, T, M, head, tail, common):
         device = self.device
-        tensor = plan_conv(device, T, M, K, self.pixels, self.groups)
+        tensor = plan_conv(device, T, M, head[1], self.pixels, self.groups)
         if tensor is not None:
             params, self.gs, self.ls = tensor
             self.kernel, self.words = device.kernel("conv/tensor", **params, **common), _words16(*head, 0, *tail)
@@ -276,8 +320,8 @@ class Forward:
         self.grid, where = _input_grid(device, T, s, live=live)
         taps = [(offset, (d * s.k[1] + h) * s.k[2] + w) for offset, (d, h, w) in zip(where, product(*live))]
         reach = Reach.of([[k * s.d[a] - s.p[a][0] for k in live[a]] for a in range(3)], s.s, s.I, s.Y)
-        self.taps = Taps(device, T, self.grid, s.Og, s.Cg, s.groups, taps, (s.Og * s.Cg * s.taps, s.Cg * s.taps, s.taps), s.Y,
-                         (0, (s.O * row, H * W, W, 1), row, s.Og * row), bias, epilogue, s.Cg * s.taps, reach)
+        self.taps = Taps(device, T, self.grid, s.Og, s.Cg, s.groups, [Phase(taps, 0, s.Y, reach)], (s.Og * s.Cg * s.taps, s.Cg * s.taps, s.taps),
+                         ((s.O * row, H * W, W, 1), row, s.Og * row), bias, epilogue, s.Cg * s.taps)
         if out_dtype(device, T, s.Cg * s.taps) is not T:
             self.narrow = Narrow(device, T, s.N * s.O * row)
 
@@ -328,18 +372,19 @@ class BackwardInput:
         # One grid serves all phases: it must reach as far as the furthest tap of any of them.
         self.grid = Grid(device, T, s.N, s.O, s.Y, tuple(-low for low in lowest), (1, 1, 1), (0, 0, 0), reads)
         row, (_, H, W) = prod(s.I), s.I
-        weight = (s.Og * s.Cg * s.taps, s.taps, s.Cg * s.taps)
-        self.parts, steps = [], s.Og * s.taps                   # one answer for all phases, so that they write one buffer
+        found, steps = [], s.Og * s.taps                        # one answer for all phases, so that they write one buffer
         for combo in product(*phases):
             first, counts = [c[0] for c in combo], tuple(c[1] for c in combo)
             taps = [(self.grid.offset((0, 0, 0), tuple(e - low for (_, e), low in zip(tap, lowest))),
                      (tap[0][0] * s.k[1] + tap[1][0]) * s.k[2] + tap[2][0]) for tap in product(*[c[2] for c in combo])]
-            out = ((first[0] * H + first[1]) * W + first[2], (s.C * row, s.s[0] * H * W, s.s[1] * W, s.s[2]), row, s.Cg * row)
             if not taps and device.is_cpu:
                 self.empty = Fill(device, out_dtype(device, T, steps), T, s.N, s.C, row, bias, epilogue)
                 continue
             reach = Reach.of([[e for _, e in tap] for tap in (c[2] for c in combo)], (1, 1, 1), s.Y, counts)
-            self.parts.append(Taps(device, T, self.grid, s.Cg, s.Og, s.groups, taps, weight, counts, out, bias, epilogue, steps, reach))
+            found.append(Phase(taps, (first[0] * H + first[1]) * W + first[2], counts, reach))
+        together = [found] if Taps.meet(device, found) else [[phase] for phase in found]
+        self.parts = [Taps(device, T, self.grid, s.Cg, s.Og, s.groups, some, (s.Og * s.Cg * s.taps, s.taps, s.Cg * s.taps),
+                           ((s.C * row, s.s[0] * H * W, s.s[1] * W, s.s[2]), row, s.Cg * row), bias, epilogue, steps) for some in together]
         if out_dtype(device, T, steps) is not T:
             self.narrow = Narrow(device, T, s.N * s.C * row)
 

@@ -18,7 +18,7 @@ class PointwiseWeight:
     def __init__(self, device, T, s: Shape):
         P = prod(s.I)
         self.plan = _gemm.Plan(device, Problem(T, T, T, s.O, s.C, P, (P, 1), (1, P), s.C, (s.N, 1), ((s.O * P, s.C * P, 0), (0, 0, 0)),
-                                               1.0, 0.0, "", "", "", 1, True))
+                                               1.0, 0.0, "", "", add_batch=True, lanes=device.lanes(T.acc)))
 
     @staticmethod
     def suits(s: Shape, T) -> bool:

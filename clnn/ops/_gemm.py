@@ -6,7 +6,7 @@ dictionary look-up. No choice depends on timing, so two runs give equal bits.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..core import dtype as dt
 from ..core.config import config
@@ -50,7 +50,7 @@ class Problem:
     ccs: int = 1     # column stride of C, for products whose C is written by the kernel that adds partial sums
     add_batch: bool = False  # C is the sum over the first batch dimension
     tf32: bool = False       # float operands may be rounded to tf32
-    lanes: int = 16          # elements in a vector of the device
+    lanes: int = field(kw_only=True)    # elements in a vector of the device: more than it has registers for come out wrong on Intel's runtime
 
     @property
     def acc(self) -> str:

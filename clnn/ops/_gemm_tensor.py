@@ -207,7 +207,7 @@ def _product(device, T, out, a, b, turned, block):
         device.write(bufs[-1], x)
     with forced("gemm_tensor", {"BLOCK": block}):
         made = Plan(device, Problem(T, T, out, M, N, K, (1, M) if turned else (K, 1), (1, K) if turned else (N, 1), N, (1, 1),
-                                    ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", tf32=True))
+                                    ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", tf32=True, lanes=device.lanes(T.acc)))
     if made.kernel.name != "matmul_tensor":
         raise RuntimeError(f"no block of {block} fits {device.name}")
     result = device.alloc(M * N * out.itemsize)

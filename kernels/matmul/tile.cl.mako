@@ -5,10 +5,12 @@
 ##                                            what fetches the next tile's steps k to k + 15 while this one is computed
 ## fetch_result(MR, NV, W)                    fetches the lines of the result, which would else be waited for one after the other
 ## store(MR, NV, W, V, TC, first, last, ...)  writes them: scale, add to C, bias, epilogue; `full` chooses vectors or guarded scalars
+## sums(MR, NV, V)                            puts them into the array t: a loop over stored rows builds much faster than unrolled stores and costs next to
+##                                            nothing
 ##
 ## Both are plain text in the caller's scope. store expects: i (row of the tile), i_new (first row that is ours), r_end (rows of
 ## the tile inside C), jt (column of the tile), j_new (first column that is ours), n_end (columns of C), c (address of the tile),
-## alpha, beta, first, last, full. place is the address of element (r, j) where columns are not neighbours in memory.
+## alpha, beta, first, last, full.
 ## An epilogue is a C expression in v (and row). One that writes the type of v as VT is valid on vectors too.
 <%!
     import re
@@ -113,30 +115,39 @@ if (last) {
 }
 </%def>
 ##
-<%def name="store(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI, place='c + r * rcs + j', TBIAS=None)">
-${V} t[${MR * NV}];  // a loop over stored rows builds much faster than unrolled stores and costs next to nothing
-% for r in range(MR):
-${" ".join(f"t[{r * NV + j}] = c{r}_{j};" for j in range(NV))}
-% endfor
+<%def name="store(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI)">
 if (full${"" if vector_epilogue(EPI) else " && !last"}) {
-    for (int r = 0; r < ${MR}; r++) {
-        const long row = i + r;
-% for j in range(NV):
-        { ${V} v = t[r * ${NV} + ${j}] * alpha; __global ${TC.c}* p = c + r * rcs + ${j * W};
-          ${finish(TC, ACC, V, BIAS, BETA, EPI if vector_epilogue(EPI) else "", "p", f"jt + {j * W}", True, TBIAS)} stv_${TC.name}(p, v); }
-% endfor
-    }
+    ${store_vectors(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI)}
 } else {
+    ${sums(MR, NV, V)}
     const ${ACC}* e = (const ${ACC}*)t;
     const int j_end = (int)min((long)${NV * W}, n_end - jt);
     for (int r = (int)(i_new - i); r < r_end; r++) {
         const long row = i + r;
         for (int j = (int)j_new; j < j_end; j++) {
             ${ACC} v = e[r * ${NV * W} + j] * alpha;
-            __global ${TC.c}* p = ${place};
-            ${finish(TC, ACC, ACC, BIAS, BETA, EPI, "p", "jt + j", False, TBIAS)}
+            __global ${TC.c}* p = c + r * rcs + j;
+            ${finish(TC, ACC, ACC, BIAS, BETA, EPI, "p", "jt + j", False)}
             ${TC.store}(p, 0, v);
         }
     }
+}
+</%def>
+##
+<%def name="sums(MR, NV, V)">
+${V} t[${MR * NV}];
+% for r in range(MR):
+${" ".join(f"t[{r * NV + j}] = c{r}_{j};" for j in range(NV))}
+% endfor
+</%def>
+##
+<%def name="store_vectors(MR, NV, W, V, ACC, TC, BIAS, BETA, EPI, TBIAS=None)">
+${sums(MR, NV, V)}
+for (int r = 0; r < ${MR}; r++) {
+    const long row = i + r;
+% for j in range(NV):
+    { ${V} v = t[r * ${NV} + ${j}] * alpha; __global ${TC.c}* p = c + r * rcs + ${j * W};
+      ${finish(TC, ACC, V, BIAS, BETA, EPI if vector_epilogue(EPI) else "", "p", f"jt + {j * W}", True, TBIAS)} stv_${TC.name}(p, v); }
+% endfor
 }
 </%def>
