@@ -188,6 +188,9 @@ def _permuted(t, shape, order):
     return v
 
 
+_INTEGER = dt.int64.index * 3                                # a Python number
+
+
 def kind_of(x):
     """What promotion needs to know of an operand: dtype index, and whether it has dimensions, is 0-d or a Python number."""
     if isinstance(x, Tensor):
@@ -520,6 +523,30 @@ def _pack(node):
 
 def elementwise_call(op, operands):
     """The general path of an elementwise operator; ``declare`` has faster ones for one and two operands."""
+    kinds, first, tracked = [], None, False
+    for x in operands:                                          # dense tensors of one shape on one device, and numbers: what most calls are
+        if x.__class__ in plain and x._dense and (first is None or x.shape == first.shape and x._storage.device is first._storage.device):
+            if first is None:
+                first = x
+            kinds.append(x.dtype.index * 3 + (2 if x.shape else 1))
+            tracked = tracked or x._rg
+        elif x.__class__ is float:
+            kinds.append(dt._default_float.index * 3)
+        elif x.__class__ is int:
+            kinds.append(_INTEGER)
+        else:
+            break
+    else:
+        got = _promoted.get((op.number, tuple(kinds)))
+        if got is not None and first is not None:
+            out = record_elementwise(op.expr, got[0], got[1], first.shape, first._numel, operands)
+            if tracked and state.grad:
+                attach(op, out, operands)
+            return out
+    return _elementwise_call(op, operands)
+
+
+def _elementwise_call(op, operands):
     kinds = tuple([kind_of(x) for x in operands])
     got = _promoted.get((op.number, kinds)) or promote(op, kinds)
     tensors = [t for t in operands if isinstance(t, Tensor)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import dtype as dt
-from .dispatch import _promoted, attach, broadcast, elementwise_call, plain, promote, record_briefly, record_elementwise, record_in_layout
+from .dispatch import _INTEGER, _promoted, attach, broadcast, elementwise_call, plain, promote, record_briefly, record_elementwise, record_in_layout
 from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import set_out, type_name
@@ -82,7 +82,7 @@ def _number_kind(x):
     if c is float:
         return dt._default_float.index * 3
     if c is int:
-        return 15                                               # int64 * 3: a Python number
+        return _INTEGER
     return dt.scalar_dtype(x).index * 3
 
 
@@ -103,7 +103,6 @@ def _from_number(x):
 
 _NUMBER_TYPES = frozenset((int, float, bool, complex))
 _OF_NUMBERS = frozenset(("_add", "_sub", "mul", "true_divide", "floor_divide", "_floor_divide", "_trunc_divide"))    # PyTorch takes two numbers here
-assert dt.int64.index * 3 == 15
 
 
 def binary(op):
@@ -116,7 +115,7 @@ def binary(op):
             if other is float:
                 kinds, place = (a.dtype.index * 3 + (2 if a.shape else 1), dt._default_float.index * 3), 1
             elif other is int:
-                kinds, place = (a.dtype.index * 3 + (2 if a.shape else 1), 15), 1
+                kinds, place = (a.dtype.index * 3 + (2 if a.shape else 1), _INTEGER), 1
             elif other in plain and b._dense and a.shape == b.shape and a._storage.device is b._storage.device:
                 kind = 2 if a.shape else 1
                 kinds, place = (a.dtype.index * 3 + kind, b.dtype.index * 3 + kind), 2
