@@ -72,12 +72,11 @@ def _sizes(shape, nd):
 def _lanes(window, dtype, size, out, backward):
     """Lanes of a vector over the outputs of a row (``backward``: over its inputs) on CPUs; 1: rows are too short for vectors."""
     k, s, p, d = window.kernel[-1], window.stride[-1], window.padding[-1], window.dilation[-1]
-    met = [(r + p - i * d) // s for r in range(s) for i in range(k) if (r + p - i * d) % s == 0] or [0]    # windows that hold input s m + r: m + each
     for width in (16, 8, 4, 2):
         if width == 16 and dtype.acc in ("double", "long"):
             continue
         if backward:
-            first, last = max(0, -min(met)), min(size // s, out - max(met)) - width
+            first, last = 0, size // s - width
         else:
             beyond = max((k - 1) * d, s - 1 if s in (2, 4) else 0)
             first, last = -(-p // s), (size + p - beyond - (width - 1) * s - 1) // s

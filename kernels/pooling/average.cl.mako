@@ -19,6 +19,8 @@
     I = lanes.attr.index_type(ACC)
     PHASES = lanes.attr.phases(k, s, p, 1) if FORM == "lanes" else []
     D = [d for ds in PHASES for d in ds] or [0]
+    IV, MOST = f"{I}{W}", 64
+    among = lambda d: lanes.attr.within(IV, W, "m0", d)
     sz = lambda a, o: capture(win.size, a, o, K, S, P, ADAPTIVE, PADDED)
     area = lambda w: str(DIVISOR) if DIVISOR else f"(({sz('D', 'oD')}) * ({sz('H', 'oH')}) * ({w}))"
     AREA, WHOLE_AREA = area(sz("W", "oW")), area(k)
@@ -108,13 +110,46 @@ __kernel void average_pool(IN(${T.c}, x), OUT(${T.c}, y), const long count, cons
 % elif FORM == "runs":
     ${WHOLE} was[4];
     long plane = -1;
+% if ADAPTIVE:
+    /* divisions that all rows share: bounds of the windows along a row, and which windows hold a row */
+    int starts[${MOST}], ends[${MOST}], lows[${MOST}], tops[${MOST}];
+    for (int oW = 0; oW < (int)min(OW, ${MOST}L); oW++) {
+        ${win.span("W", K, S, P, ADAPTIVE, INSIDE)}
+        starts[oW] = bW;
+        ends[oW] = eW;
+    }
+    for (int iH = 0; iH < (int)min(NH, ${MOST}L); iH++) {
+        ${win.outer("H", K, S, P, ADAPTIVE)}
+        lows[iH] = (int)lH;
+        tops[iH] = (int)tH;
+    }
+% endif
+    ${ACC} sum[64];
+    int depth = -1;
+    ${WHOLE} lD = 0, tD = 0;
     ${lanes.rows("NW", "NH", "ND")}
         const ${WHOLE} iH = nH, iD = nD;
-        ${win.outer("D", K, S, P, ADAPTIVE)}
+        if (nD != depth) {
+            ${win.outer("D", K, S, P, ADAPTIVE, names="lowest, highest")}
+            depth = nD;
+            lD = lowest;
+            tD = highest;
+        }
+% if ADAPTIVE:
+        ${WHOLE} lH, tH;
+        if (NH <= ${MOST}) { lH = lows[iH]; tH = tops[iH]; }
+        else {
+            ${win.outer("H", K, S, P, ADAPTIVE, names="lowest, highest")}
+            lH = lowest;
+            tH = highest;
+        }
+% else:
         ${win.outer("H", K, S, P, ADAPTIVE)}
+% endif
         if (plane == n && was[0] == lD && was[1] == tD && was[2] == lH && was[3] == tH) {      /* rows of the same windows are alike */
             __global ${T.c}* to = y + row * NW;
             int w = 0;
+            if (NW <= 64) { ${lanes.put_run(T, W, "to", "(int)NW")} continue; }
             for (; w + ${W} <= (int)NW; w += ${W}) stv_${T.name}(to + w, ldv_${T.name}(to + w - NW));
             for (; w < (int)NW; w++) to[w] = to[w - NW];
             continue;
@@ -126,8 +161,14 @@ __kernel void average_pool(IN(${T.c}, x), OUT(${T.c}, y), const long count, cons
 % else:
     ${lanes.rows("NW", "NH", "ND")}
         const int iH = nH, iD = nD;
-        __global const ${T.c}* from = x + n * (OD * OH * OW);
-        ${lanes.spread(W, s, "NW", max(0, WHOLE_FROM - min(D)), f"min(NW / {s}, {WHOLE_TO} - {max(D)}) - {W}", single, vector)}
+        const long plane = n * (OD * OH * OW);
+        __global const ${T.c}* from = x + plane;
+% if WHOLE_FROM:
+        ${lanes.spread(W, s, "NW", WHOLE_FROM - min(D), f"min(NW / {s}, {WHOLE_TO} - {max(D)}) - {W}", single, vector)}
+% else:
+        ${lanes.margins(W, s, D, max(0, -min(D)), f"min(NW / {s}, {WHOLE_TO} - {max(D)})", f"{WHOLE_TO} == OW")}
+        ${lanes.spread(W, s, "NW", "first_whole", "last_whole", single, vector)}
+% endif
     }
 % endif
 }
@@ -143,7 +184,13 @@ __kernel void average_pool(IN(${T.c}, x), OUT(${T.c}, y), const long count, cons
             for (${WHOLE} oH = tH; oH >= lH; oH--) {
             const int area = ${"1" if DIVISOR else f"({sz('D', 'oD')}) * ({sz('H', 'oH')})"};
             for (${WHOLE} oW = tW; oW >= lW; oW--) {
+% if ADAPTIVE:
+                int bW, eW;
+                if (OW <= ${MOST}) { bW = starts[oW]; eW = ends[oW]; }
+                else { ${win.bounds_of("W", ADAPTIVE)} }
+% else:
                 ${win.span("W", K, S, P, ADAPTIVE, INSIDE)}
+% endif
                 const ${ACC} v = ${T.load}(from, (oD * OH + oH) * OW + oW) / ${DIVISOR or f"(area * ({'eW - bW' if ADAPTIVE else sz('W', 'oW')}))"};
                 int i = max(bW - (int)w0, 0);
                 const int end = min(eW - (int)w0, width);
@@ -161,21 +208,22 @@ mean(from, y, row * OW + ${w}, oD, oH, (int)${w}, ND, NH, NW, OD, OH, OW);\
 </%def>
 <%def name="vector(w)">
 % if BACKWARD:
+            const long m0 = ${w};
             ${V} ${", ".join(f"s{r} = 0" for r in range(s))};
             ${win.reach("D", K, S, P, L, 0)}
             ${win.reach("H", K, S, P, L, 0)}
             if (oD * ${S["D"]} - ${P["D"]} + ${K["D"]} <= iD || oH * ${S["H"]} - ${P["H"]} + ${K["H"]} <= iH) continue;
-            __global const ${T.c}* part = from + (oD * (int)OH + oH) * (int)OW + ${w};
+            __global const ${T.c}* part = from + (oD * (int)OH + oH) * (int)OW + m0;
             const ${ACC} share = ${WHOLE_AREA};
 % for r, ds in enumerate(PHASES):
 % for d in ds:
-            s${r} += ldv_${T.name}(part + ${d}) / share;
+            s${r} += ${"" if WHOLE_FROM else f"{among(d)} ? "}ldv_${T.name}(part + ${d}) / share${"" if WHOLE_FROM else f" : ({V})(0)"};
 % endfor
 % endfor
             }
             }
 % for j in range(s):
-            stv_${T.name}(y + row * NW + ${w} * ${s} + ${j * W}, ${lanes.attr.woven(V, W, s, j, "s")});
+            stv_${T.name}(y + row * NW + m0 * ${s} + ${j * W}, ${lanes.attr.woven(V, W, s, j, "s")});
 % endfor
 % else:
             ${V} sum = 0;

@@ -24,6 +24,11 @@
         """By phase the offsets d of the outputs that an input takes part in, in the order in which gradients are added."""
         return [[(r + P - k * L) // S for k in range(K) if (r + P - k * L) % S == 0] for r in range(S)]
 
+    def within(IV, W, m, d, end="OW"):
+        """C text of a mask of the lanes l for which m + l + d is an output of the row."""
+        lanes = f"({IV})({', '.join(map(str, range(W)))})"
+        return (f"({lanes} >= ({IV})({-d} - (int){m})) & " if d < 0 else "") + f"({lanes} < ({IV})((int)({end} - {m}) - ({d})))"
+
     def woven(V, W, S, j, name):
         """C text of vector j of S that hold the lanes of name0.. taken in turn."""
         places = [divmod(j * W + l, S) for l in range(W)]
@@ -54,6 +59,12 @@ static inline ${T.acc}${W} every${step}_${phase}_${T.name}(__global const ${T.c}
         if (nH == (int)${H}) { nH = 0; nD++; }
         if (nD == (int)${D}) { nD = 0; n++; }
 </%def>
+## margins: FIRST and LAST of a `spread` over a row of inputs, whose vector of lanes m reads the outputs m + d of all d in D. Lanes whose output is none of the
+## row read its neighbours, as long as these lie in memory: `within` leaves them out. In planes at the ends of memory, vectors keep to where all are.
+<%def name="margins(W, s, D, first, last, when='true')">\
+        const bool roomy = ${when} && plane >= ${max(0, -min(D))} && plane + OD * OH * OW + max(0L, NW / ${s} - OW + ${max(D)}) <= count / (ND * NH * NW) * (OD * OH * OW);
+        const long first_whole = roomy ? 0 : ${first}, last_whole = roomy ? NW / ${s} - ${W} : ${last} - ${W};
+</%def>
 ## spread: calls whole(w) for vectors that start in first .. last and one(w) for the elements before and after them; a last vector may
 ## do some of the elements before it again. STEP elements belong to a lane.
 <%def name="spread(W, STEP, SIZE, first, last, one, whole)">\
@@ -77,17 +88,22 @@ static inline ${T.acc}${W} every${step}_${phase}_${T.name}(__global const ${T.c}
             for (; i + ${W} <= eW; i += ${W}) { ${take("i", "")} }
             if (i < eW) { ${take(f"eW - {W}", f"i - eW + {W}")} }
 </%def>
-## runs: a row of inputs in blocks of 64 from w0 on, whose gradients the statements add() leave in sum[]; the declarations `reach` say which outputs of a row
+## put_run: the first n of sum[] as elements of a row, the last vector over some of those before it
+<%def name="put_run(T, W, to, n)">\
+            if (${n} >= ${W}) {
+                for (int l = 0; l + ${W} <= ${n}; l += ${W}) stv_${T.name}(${to} + l, vload${W}(0, sum + l));
+                stv_${T.name}(${to} + ${n} - ${W}, vload${W}(0, sum + ${n} - ${W}));
+            } else for (int l = 0; l < ${n}; l++) ${T.store}(${to}, l, sum[l]);
+</%def>
+## runs: a row of inputs in blocks of 64 from w0 on, whose gradients the statements add() leave in sum[64], which the caller declares; the declarations `reach` say which outputs of a row
 ## of outputs have windows in the block.
 <%def name="runs(T, W, add, reach, to)">\
         for (long w0 = 0; w0 < NW; w0 += 64) {
             const int width = (int)min(64L, NW - w0);
             ${reach}
-            ${T.acc} sum[64];
             for (int l = 0; l < ${64 // W}; l++) vstore${W}((${T.acc}${W})(0), l, sum);
             ${add()}
-            int l = 0;
-            for (; l + ${W} <= width; l += ${W}) stv_${T.name}(${to} + row * NW + w0 + l, vload${W}(0, sum + l));
-            for (; l < width; l++) ${T.store}(${to}, row * NW + w0 + l, sum[l]);
+            __global ${T.c}* part = ${to} + row * NW + w0;
+            ${put_run(T, W, "part", "width")}
         }
 </%def>

@@ -15,6 +15,7 @@
     PHASES = lanes.attr.phases(K["W"], s, P["W"], L["W"]) if FORM == "lanes" else []
     D = [d for ds in PHASES for d in ds] or [0]
     convert = f"convert_{I}{W}" if I == "long" else ""
+    among = lambda d: lanes.attr.within(IV, W, "m0", d)
 %>\
 % if W > 1:
 ${vec.vector_io(T, W)}
@@ -57,25 +58,27 @@ __kernel void max_pool_backward(IN(${T.c}, g), IN(int, at), OUT(${T.c}, gx), con
     ${lanes.rows("NW", "NH", "ND")}
         const int iH = nH, iD = nD, me = (iD * (int)NH + iH) * (int)NW;
         const long plane = n * (OD * OH * OW);
-        ${lanes.spread(W, s, "NW", max(0, -min(D)), f"min(NW / {s}, OW - {max(D)}) - {W}", single, vector)}
+        ${lanes.margins(W, s, D, max(0, -min(D)), f"min(NW / {s}, OW - {max(D)})")}
+        ${lanes.spread(W, s, "NW", "first_whole", "last_whole", single, vector)}
     }
 % endif
 }
 <%def name="single(w)">collect(g + plane, at + plane, gx, row * NW + ${w}, iD, iH, (int)${w}, ND, NH, NW, OD, OH, OW);</%def>
-<%def name="vector(m)">
-            const ${IV} own = (${IV})(${", ".join(str(n * s) for n in range(W))}) + (${IV})(me + (int)${m} * ${s});
+<%def name="vector(w)">
+            const long m0 = ${w};
+            const ${IV} own = (${IV})(${", ".join(str(n * s) for n in range(W))}) + (${IV})(me + (int)m0 * ${s});
             ${V} ${", ".join(f"s{r} = 0" for r in range(s))};
             ${win.reach("D", K, S, P, L, 0)}
             ${win.reach("H", K, S, P, L, 0)}
-            const long base = plane + (oD * (int)OH + oH) * (int)OW + ${m};
+            const long base = plane + (oD * (int)OH + oH) * (int)OW + m0;
 % for r, ds in enumerate(PHASES):
 % for d in ds:
-            s${r} += ${convert}(vload${W}(0, at + base + ${d})) == own + (${IV})(${r}) ? ldv_${T.name}(g + base + ${d}) : (${V})(0);
+            s${r} += ${among(d)} & (${convert}(vload${W}(0, at + base + ${d})) == own + (${IV})(${r})) ? ldv_${T.name}(g + base + ${d}) : (${V})(0);
 % endfor
 % endfor
             }
             }
 % for j in range(s):
-            stv_${T.name}(gx + row * NW + ${m} * ${s} + ${j * W}, ${lanes.attr.woven(V, W, s, j, "s")});
+            stv_${T.name}(gx + row * NW + m0 * ${s} + ${j * W}, ${lanes.attr.woven(V, W, s, j, "s")});
 % endfor
 </%def>

@@ -51,8 +51,12 @@
         const int b${a} = max((int)o${a} * ${S[a]} - ${P[a]}, 0), e${a} = min((int)o${a} * ${S[a]} - ${P[a]} + ${K[a]}, (int)N${a});
 % endif
 </%def>
+## bounds_of: sets b<axis> and e<axis> to the first input of the adaptive window of output o<axis> and its end
+<%def name="bounds_of(a, ADAPTIVE)">\
+<% first, end = bounds(a, f"({whole(ADAPTIVE)})o{a}", ADAPTIVE) %>b${a} = (int)(${first}); e${a} = (int)(${end});\
+</%def>
 ## outer: l<axis> and t<axis>, the first and the last output whose windows hold an input from i (an expression) to `until`; without dilation
-<%def name="outer(a, K, S, P, ADAPTIVE, i=None, until=None)">
+<%def name="outer(a, K, S, P, ADAPTIVE, i=None, until=None, names=None)">
 <%
     i = i or f"i{a}"
     until = until or i
@@ -60,7 +64,8 @@
     if not ADAPTIVE:
         low, top = f"({i} + {P[a]} < {K[a]} ? 0 : ({i} + {P[a] - K[a]}) / {S[a]} + 1)", f"min((int)(({until} + {P[a]}) / {S[a]} + 1), (int)O{a})"
 %>\
-        const ${whole(ADAPTIVE)} l${a} = (${whole(ADAPTIVE)})${low}, t${a} = (${whole(ADAPTIVE)})(${top}) - 1;
+<% l, t = (names or f"l{a}, t{a}").split(", ") %>\
+        const ${whole(ADAPTIVE)} ${l} = (${whole(ADAPTIVE)})${low}, ${t} = (${whole(ADAPTIVE)})(${top}) - 1;
 </%def>
 ## first: the first input of the window of output o (an expression) along an axis
 <%def name="first(a, o, S, P, L, ADAPTIVE)">\
