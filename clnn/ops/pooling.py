@@ -275,6 +275,13 @@ def _avg_pool_backward(grad, window, padded, divisor, shape):
     return gx
 
 
+def average_windows(x, out, factors, divisor, spread):
+    """Sums of neighbouring windows of ``factors`` elements, divided by an integer, into ``out``; ``spread``: every element as often as its window has places."""
+    window = _made(len(factors), factors, factors, (0,) * len(factors), (1,) * len(factors))
+    small, large = (x.shape, out.shape) if spread else (out.shape, x.shape)
+    _launch("pooling/average", window, [x], [out], large, small, _options(False, divisor, int(spread)), spread)
+
+
 _avg_pool.op.grad_name = "AvgPool2DBackward0"
 
 

@@ -20,6 +20,7 @@ from ..core.warn import warn
 from ..graph.fuse import work_group
 from ._scatter import width
 from .creation import tensor
+from .pooling import average_windows
 
 UNROLLED = 4                # taps of an axis up to which the loop over them is unrolled
 FUSED_TAPS = 16             # elements per output up to which all axes are done in one pass
@@ -59,6 +60,22 @@ class Table:
                     t._storage.buffer()
             got = self.copies[device, dtype] = span, weights
         return got
+
+    @functools.cached_property
+    def even(self):
+        """(f, weight) where every output is the sum of the next f elements times one weight, (-f, weight) where f outputs each are one element times it;
+        else None."""
+        start, count = self.span[:, 0], self.span[:, 1]
+        outs, taps = np.arange(len(count)), int(count[0])
+        if not (count == taps).all():
+            return None
+        used = np.ones(1) if self.weights is None else self.weights[:, :taps]
+        if (used != used.flat[0]).any() or not used.flat[0] > 0:
+            return None
+        if taps * len(count) == self.size and (start == outs * taps).all():
+            return taps, float(used.flat[0])
+        repeats = len(count) // self.size
+        return (-repeats, float(used.flat[0])) if taps == 1 and repeats * self.size == len(count) and (start == outs // max(repeats, 1)).all() else None
 
     @functools.cached_property
     def rounded(self):
@@ -192,6 +209,18 @@ def _by_rows(input, out, tables, sizes, outs, wide):
     return out
 
 
+def _windows(tables):
+    """(windows of each axis, what their sums are divided by, whether outputs are spread over windows instead) where all tables are even, else None."""
+    even = [(1, 1.0) if t is None else t.even for t in tables]
+    if None in even:
+        return None
+    factors, parts = [f for f, _ in even], round(1 / math.prod(w for _, w in even))
+    spread = min(factors) < 0
+    if parts < 1 or abs(parts * math.prod(w for _, w in even) - 1) > 1e-6 or spread and max(factors) > 1 or not -4 <= factors[-1] <= 4:
+        return None
+    return tuple(map(abs, factors)), parts, spread
+
+
 def _pass(input, tables):
     rank, device = len(tables), input._storage.device
     sizes = tuple(input.shape[-rank:])
@@ -199,10 +228,14 @@ def _pass(input, tables):
     out = empty((*input.shape[:-rank], *outs), input.dtype, device)
     if not out._numel:
         return out
+    weighted = any(t is not None and t.weights is not None for t in tables)
+    windows = _windows(tables) if weighted and device.is_cpu else None
+    if windows is not None:
+        average_windows(input.contiguous(), out, *windows)
+        return out
     wide = _row_width(input, tables)
     if wide > 1:
         return _by_rows(input, out, tables, sizes, outs, wide)
-    weighted = any(t is not None and t.weights is not None for t in tables)
     names, args, unrolled = "", [], []
     for a, t in zip("DHW"[3 - rank:], tables):
         if t is not None:
@@ -213,8 +246,9 @@ def _pass(input, tables):
     count, rows = out.shape[-1], out._numel // out.shape[-1]
     loop = device.loops or device.is_cpu and not weighted
     chunk = max(1, min(4096 // count, -(-rows // (4 * device.compute_units))))
+    repeats = -tables[-1].even[0] if loop and not weighted and tables[-1] is not None and tables[-1].even else 1
     params = dict(T=input.dtype if weighted else width(input.dtype), AXES=names, WEIGHTED=int(weighted), TAPS=tuple(unrolled),
-                  FORM="loop" if loop else "item")
+                  FORM="loop" if loop else "item", REPEAT=repeats if repeats in (2, 4, 8) and count >= 16 else 0)
     gs, ls = ((-(-rows // chunk),), (1,)) if loop else ((count, rows), work_group(device, count, rows))
     run(device, "resample/axes", params, gs, ls, input.contiguous(), out, rows, chunk, *(1,) * (3 - rank), *sizes, *(1,) * (3 - rank), *outs, *args)
     return out
@@ -265,7 +299,8 @@ def _images(*shape):
     ((_images(2, 3, 5), 8), {}), ((_images(2, 3, 5, 4),), dict(scale_factor=(2.0, 1.5), mode="bilinear")),
     ((_images(2, 3, 5, 4), (3, 7)), dict(mode="bilinear", align_corners=True)), ((_images(1, 2, 6, 5), (9, 4)), dict(mode="bicubic")),
     ((_images(1, 2, 3, 4, 5), (4, 3, 7)), dict(mode="trilinear")), ((_images(1, 2, 5, 7), (3, 9)), dict(mode="area")),
-    ((_images(1, 2, 9, 8), (4, 3)), dict(mode="bilinear", antialias=True))], errors=[
+    ((_images(1, 2, 9, 8), (4, 3)), dict(mode="bilinear", antialias=True)), ((_images(2, 1, 3, 9),), dict(scale_factor=2)),
+    ((_images(1, 2, 6, 8),), dict(scale_factor=0.5, mode="bilinear")), ((_images(1, 2, 6, 9), (3, 3)), dict(mode="area"))], errors=[
         ((np.zeros((1, 1, 2, 2)),), {}, ValueError, "either size or scale_factor"),
         ((np.zeros((1, 1, 2)), 4), {"mode": "bilinear"}, NotImplementedError, "bilinear mode needs 4D input")])
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):

@@ -12,6 +12,7 @@
 ## WEIGHTED   1: as above | 0: y takes the first element of the window (nearest), whatever the dtype
 ## TAPS       by axis of AXES: the widest window where the loop over it is to be unrolled (elements beyond a window's end count nothing), else 0
 ## FORM       item | loop
+## REPEAT     0 | 2 | 4 | 8: every element of a row is taken so often, not WEIGHTED, rows of at least 16 outputs; form loop
 <%
     ACC = T.acc if WEIGHTED else None
     C = T.c if WEIGHTED else T
@@ -47,6 +48,13 @@ __kernel void axes(IN(${C}, x), OUT(${C}, y), const long rows, const long chunk,
         ${window(a)}
 % endfor
         const int corner = (${"sD[2 * oD]" if "D" in AXES else "oD"} * (int)NH + ${"sH[2 * oH]" if "H" in AXES else "oH"}) * (int)NW;
+% if REPEAT:
+        for (long o = 0; o < OW; o += 16) {
+            const long at = min(o, OW - 16);
+            const ${C}${16 // REPEAT} v = vload${16 // REPEAT}(0, from + corner + at / ${REPEAT});
+            vstore16((${C}16)(${", ".join(f"v.s{l // REPEAT}" for l in range(16))}), 0, to + at);
+        }
+% else:
 % if FORM == "loop":
         for (int oW = 0; oW < (int)OW; oW++) {
 % else:
@@ -65,6 +73,7 @@ __kernel void axes(IN(${C}, x), OUT(${C}, y), const long rows, const long chunk,
             to[oW] = from[corner + iW];
 % endif
         }
+% endif
     }
 }
 ## window: the number of elements of the window of output o along an axis, and where its weights are
