@@ -162,3 +162,26 @@ def test_warnings_of_masks_and_layers():
         attention(x, x, x, key_padding_mask=clnn.zeros(2, 3, dtype=clnn.bool), attn_mask=clnn.zeros(3, 3))
     with pytest.warns(UserWarning, match="self_attn.batch_first was not True"):
         assert not clnn.nn.TransformerEncoder(clnn.nn.TransformerEncoderLayer(8, 2), 1).use_nested_tensor
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_samples_and_second_gradients(batch_first, need_weights):
+    """Functions of samples, derivatives along a direction and gradients of gradients go through the views by heads."""
+    rng = np.random.default_rng(3)
+    layer = clnn.nn.MultiheadAttention(8, 2, batch_first=batch_first)
+    x, d = (clnn.tensor(rng.standard_normal((3, 4, 8)).astype(np.float32)) for _ in range(2))
+    many = clnn.tensor(rng.standard_normal((5, 3, 4, 8)).astype(np.float32))
+
+    def f(t):
+        return layer(t, t, t, need_weights=need_weights)[0]
+    np.testing.assert_allclose(clnn.func.vmap(f)(many).detach().numpy(), np.stack([f(t).detach().numpy() for t in many]), rtol=1e-4, atol=1e-5)
+    along = clnn.func.jvp(f, (x,), (d,))[1].detach().numpy()
+    with clnn.no_grad():
+        steps = (f(x + 1e-2 * d) - f(x - 1e-2 * d)).numpy() / 2e-2
+    np.testing.assert_allclose(along, steps, rtol=2e-2, atol=2e-3)
+    t = x.clone().requires_grad_()
+    first, = clnn.autograd.grad(f(t).sin().sum(), t, create_graph=True)
+    second, = clnn.autograd.grad((first * d).sum(), t)
+    ahead, behind = (clnn.func.grad(lambda u: f(u).sin().sum())(x + s * d) for s in (1e-2, -1e-2))
+    np.testing.assert_allclose(second.numpy(), (ahead - behind).detach().numpy() / 2e-2, rtol=5e-2, atol=2e-2)

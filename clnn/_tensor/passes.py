@@ -21,7 +21,7 @@ from .tensor import Tensor
 from .writing import bump
 
 _ATOMS = frozenset((int, str, bool, bytes, type(None), dt.dtype))
-_PENDING = 1 << 13      # elements of a saved value that is still to be computed; larger ones gain by being fused with what reads them
+_PENDING = 1 << 13      # elements per entry, of saved values that are still to be computed: more of them gain by being fused with what reads them
 _MOST = 256             # kinds of graph that are remembered
 _LARGE = 4096           # entries of a graph
 _BYTES = 1 << 26        # of all that a pass computes
@@ -38,12 +38,12 @@ class _Unlike(Exception):
 class _Graph:
     """The entries of a graph by age, what tells its kind, and the memory that its pass reads."""
 
-    __slots__ = ("nodes", "number", "key", "buffers", "places", "device", "leaves", "drawn", "sort")
+    __slots__ = ("nodes", "number", "key", "buffers", "places", "device", "leaves", "drawn", "sort", "pending")
 
     def __init__(self, roots, device):
         self.device = device
         found = self._collect(roots)
-        self.sort = roots[0][0].name(), len(found)
+        self.sort, self.pending = (roots[0][0].name(), len(found)), _PENDING * len(found)
         if not _known.looks(self.sort):
             raise _Unlike
         self.nodes = sorted(found, key=_age, reverse=True)
@@ -165,8 +165,10 @@ class _Graph:
         if st.device is not self.device:
             raise _Unlike
         if st.node is not None:
-            if v._numel > _PENDING and st.node.buf is None:
-                raise _Unlike
+            if st.node.buf is None:
+                self.pending -= v._numel
+                if self.pending < 0:
+                    raise _Unlike
             fuse.realize(st)
         buf = st.buf
         at = self.places.get(id(buf))
@@ -263,7 +265,7 @@ def _first(key, graph, roots, seeds, keep, places):
             _known.met.clear()
         return list(walk(*seeds))
     try:
-        result, recipe = repeat.observe(walk, seeds, graph.buffers, _PENDING, _BYTES, graph.drawn)
+        result, recipe = repeat.observe(walk, seeds, graph.buffers, _PENDING * len(graph.nodes), _BYTES, graph.drawn)
     finally:
         repeat._lock.release()
     if recipe is repeat.WAITS:

@@ -3,12 +3,18 @@ from __future__ import annotations
 
 import math
 
+from .._tensor import foreign, tape
 from .._tensor.declare import composite
+from .._tensor.grad_mode import state
+from .._tensor.tensor import Tensor, edge, make_view
 from ..core import dtype as dt
+from ..core.shape import Size
 from ..core.warn import warn
+from ..graph.node import Storage
 from .attention import scaled_dot_product_attention
+from .creation import filled
 from .dropout import dropout
-from .joining import cat
+from .joining import cat, stack
 from .matmul import linear
 from .padding import pad
 
@@ -58,14 +64,67 @@ def _packed(query, key, value, weight, bias):
     return tuple(linear(x, w, b) for x, w, b in zip((query, key, value), weight.chunk(3), biases))
 
 
-def _separate(query, key, value, weights, bias):
-    """The three projections by weights of their own."""
+def _check_weights(query, key, value, weights):
     size = query.shape[-1]
     for name, w, x in zip("qkv", weights, (query, key, value)):
         _expect(w is not None, f"use_separate_proj_weight is True but {name}_proj_weight is None")
         _expect(tuple(w.shape) == (size, x.shape[-1]), f"expecting {name}_proj_weight shape of {(size, x.shape[-1])}, but got {tuple(w.shape)}")
+
+
+def _separate(query, key, value, weights, bias):
+    """The three projections by weights of their own."""
     biases = (None,) * 3 if bias is None else bias.chunk(3)
     return tuple(linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
+
+
+class _Heads(tape.Node):
+    """Projections seen head by head: one entry where views would be several for each of them."""
+
+    def __init__(self, base, parts, heads, batch_first):
+        super().__init__([edge(base)], parts)
+        self.heads, self.batch_first, self.shape, self.dtype, self.device = heads, batch_first, base.shape, base.dtype, base._storage.device
+
+    def name(self):
+        return "TransposeBackward0"
+
+    def traits(self):
+        return (_Heads, self.outs, self.heads, self.batch_first, self.shape, self.dtype), ()
+
+    def apply(self, grads, needed):
+        a, b, width = self.shape
+        size = (a, b, self.heads, width // (self.outs * self.heads))
+        order = (0, 2, 1, 3) if self.batch_first else (2, 0, 1, 3)
+        parts = [filled(Size(size), 0, self.dtype, self.device) if g is None else g.permute(order) for g in grads]
+        return [stack(parts, 2).reshape(self.shape)]
+
+
+def _heads(y, parts, heads, batch_first):
+    """``parts`` views (N, h, L, d) of the dense ``y``, (N, L, parts h d) or (L, N, parts h d)."""
+    a, b, width = y.shape
+    size = width // (parts * heads)
+    if y.__class__ is not Tensor or foreign.early is not None or not isinstance(y._storage, Storage):
+        return y.reshape(a, b, parts, heads, size).permute((2, 0, 3, 1, 4) if batch_first else (2, 1, 3, 0, 4)).unbind(0)
+    outer, inner = (b * width, width) if batch_first else (width, b * width)
+    shape = Size((a, heads, b, size) if batch_first else (b, heads, a, size))
+    out = tuple([make_view(y, shape, (outer, size, inner, 1), y._offset + k * heads * size) for k in range(parts)])
+    if state.grad and y._rg:
+        node = _Heads(y, parts, heads, batch_first)
+        for nr, t in enumerate(out):
+            t._grad_fn, t._out_nr, t._rg = node, nr, True
+    return out
+
+
+def _by_heads(query, key, value, weight, weights, bias, heads, batch_first):
+    """Query, key and value (N, h, L, d), by one weight ``(3 E, E)`` or by three; equal inputs share a product."""
+    if weight is not None and key is value:
+        if query is key:
+            return _heads(linear(query, weight, bias), 3, heads, batch_first)
+        size = query.shape[-1]
+        q, kv = linear(query, weight[:size], None if bias is None else bias[:size]), linear(key, weight[size:], None if bias is None else bias[size:])
+        return (*_heads(q, 1, heads, batch_first), *_heads(kv, 2, heads, batch_first))
+    biases = (None,) * 3 if bias is None else bias.chunk(3)
+    return tuple([_heads(linear(x, w, b), 1, heads, batch_first)[0]
+                  for x, w, b in zip((query, key, value), weight.chunk(3) if weight is not None else weights, biases)])
 
 
 def _wider(mask):
@@ -80,14 +139,21 @@ def _fixed(x, name, bsz, heads, dim):
     return x
 
 
-def _merged(attn_mask, key_padding_mask, bsz, heads, keys):
-    """Both masks as one of 3 dimensions (1 or N h, L or 1, S), or None."""
-    if key_padding_mask is None:
-        return attn_mask
-    _expect(tuple(key_padding_mask.shape) == (bsz, keys), f"expecting key_padding_mask shape of {(bsz, keys)}, but got "
-            f"{tuple(key_padding_mask.shape)}")
-    wide = key_padding_mask.reshape(bsz, 1, 1, keys).expand(bsz, heads, 1, keys).reshape(bsz * heads, 1, keys)
-    return wide if attn_mask is None else attn_mask + wide
+def _with_more_keys(query, key, value, weight, weights, bias, heads, bias_k, bias_v, add_zero_attn, static_k, static_v):
+    """(query, key, value ``(N h, L, d)``, number of keys that were added)."""
+    (length, bsz, size), more = query.shape, 0
+    q, k, v = _separate(query, key, value, weights, bias) if weight is None else _packed(query, key, value, weight, bias)
+    if bias_k is not None and bias_v is not None:
+        _expect(static_k is None and static_v is None, "bias cannot be added to static key or value")
+        k, v, more = cat([k, bias_k.expand(1, bsz, size)]), cat([v, bias_v.expand(1, bsz, size)]), 1
+    rows, dim = bsz * heads, size // heads
+    q = q.reshape(length, rows, dim).transpose(0, 1)
+    k = k.reshape(-1, rows, dim).transpose(0, 1) if static_k is None else _fixed(static_k, "static_k", bsz, heads, dim)
+    v = v.reshape(-1, rows, dim).transpose(0, 1) if static_v is None else _fixed(static_v, "static_v", bsz, heads, dim)
+    if add_zero_attn:
+        k, v = (cat([t, t.new_zeros((rows, 1, dim))], 1) for t in (k, v))
+        more += 1
+    return q, k, v, more
 
 
 def _with_weights(q, k, v, mask, dropout_p):
@@ -137,38 +203,49 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         key = query if same_qk else key.unsqueeze(1)
         value = key if same_kv else value.unsqueeze(1)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-    length, bsz, size = query.shape
-    dim = _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
-    attn_mask, key_padding_mask, is_causal = _masks(attn_mask, key_padding_mask, is_causal, need_weights, query, key.shape[0], num_heads)
+    length, bsz, _ = query.shape
+    _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
+    attn_mask, key_padding_mask, is_causal = _masks(attn_mask, key_padding_mask, is_causal, need_weights, query.dtype,
+                                                     (length, bsz, key.shape[0]), num_heads)
+    weights = (q_proj_weight, k_proj_weight, v_proj_weight)
     if use_separate_proj_weight:
-        q, k, v = _separate(query, key, value, (q_proj_weight, k_proj_weight, v_proj_weight), in_proj_bias)
+        _check_weights(query, key, value, weights)
+        in_proj_weight = None
     else:
         _expect(in_proj_weight is not None, "use_separate_proj_weight is False but in_proj_weight is None")
-        q, k, v = _packed(query, key, value, in_proj_weight, in_proj_bias)
-    if bias_k is not None and bias_v is not None:
-        _expect(static_k is None and static_v is None, "bias cannot be added to static key or value")
-        k, v = cat([k, bias_k.expand(1, bsz, size)]), cat([v, bias_v.expand(1, bsz, size)])
-        attn_mask, key_padding_mask = _wider(attn_mask), _wider(key_padding_mask)
-    q = q.reshape(length, bsz * num_heads, dim).transpose(0, 1)
-    k = k.reshape(-1, bsz * num_heads, dim).transpose(0, 1) if static_k is None else _fixed(static_k, "static_k", bsz, num_heads, dim)
-    v = v.reshape(-1, bsz * num_heads, dim).transpose(0, 1) if static_v is None else _fixed(static_v, "static_v", bsz, num_heads, dim)
-    if add_zero_attn:
-        k, v = (cat([t, t.new_zeros((bsz * num_heads, 1, dim))], 1) for t in (k, v))
-        attn_mask, key_padding_mask = _wider(attn_mask), _wider(key_padding_mask)
-    mask = _merged(attn_mask, key_padding_mask, bsz, num_heads, k.shape[1])
-    out, weights = _attend(q, k, v, mask, dropout_p if training else 0.0, is_causal, need_weights, bsz, num_heads)
-    out = linear(out.transpose(0, 1).reshape(length * bsz, size), out_proj_weight, out_proj_bias)
-    out = out.reshape(length, bsz, out.shape[1])
-    if weights is not None:
-        weights = weights.reshape(bsz, num_heads, length, -1)
-        weights = weights.mean(1) if average_attn_weights else weights
+    if add_zero_attn or static_k is not None or static_v is not None or bias_k is not None and bias_v is not None:
+        more = _with_more_keys(query, key, value, in_proj_weight, weights, in_proj_bias, num_heads, bias_k, bias_v, add_zero_attn, static_k, static_v)
+        q, k, v = [t.reshape(bsz, num_heads, *t.shape[1:]) for t in more[:3]]
+        for _ in range(more[3]):
+            attn_mask, key_padding_mask = _wider(attn_mask), _wider(key_padding_mask)
+    else:
+        q, k, v = _by_heads(query, key, value, in_proj_weight, weights, in_proj_bias, num_heads, False)
+    out, weights = _attend(q, k, v, attn_mask, key_padding_mask, dropout_p if training else 0.0, is_causal, need_weights, out_proj_weight, out_proj_bias, False)
+    if weights is not None and average_attn_weights:
+        weights = weights.mean(1)
     if not batched:
         out, weights = out.squeeze(1), None if weights is None else weights.squeeze(0)
     return out, weights
 
 
+@composite("_batch_first_attention", repeat=True, method=False)
+def batch_first_attention(query, key, value, embed_dim, num_heads, in_proj_weight, in_proj_bias, dropout_p, out_proj_weight, out_proj_bias, key_padding_mask,
+                          attn_mask, is_causal, weights):
+    """``multi_head_attention_forward`` without weights for operands ``(N, L, E)``, which are not turned; None where sizes do not fit or are told otherwise."""
+    size, first = query.shape[-1], key.shape[:2]
+    fits = size == embed_dim and size % num_heads == 0 and (key.shape == value.shape if weights is None else first == value.shape[:2])
+    masks = (attn_mask is None or attn_mask.ndim in (2, 3)) and (key_padding_mask is None or key_padding_mask.ndim == 2)
+    if not (fits and masks) or key.ndim != 3 or value.ndim != 3 or first[0] != query.shape[0]:
+        return None
+    if weights is not None:
+        _check_weights(query, key, value, weights)
+    sizes = query.shape[1], query.shape[0], key.shape[1]
+    attn_mask, key_padding_mask, is_causal = _masks(attn_mask, key_padding_mask, is_causal, False, query.dtype, sizes, num_heads)
+    q, k, v = _by_heads(query, key, value, in_proj_weight, weights, in_proj_bias, num_heads, True)
+    return _attend(q, k, v, attn_mask, key_padding_mask, dropout_p, is_causal, False, out_proj_weight, out_proj_bias, True)[0]
+
+
 def _check_sizes(query, key, value, embed_dim, heads, separate):
-    """The size of one head."""
     size = query.shape[-1]
     _expect(size == embed_dim, f"was expecting embedding dimension of {embed_dim}, but got {size}")
     _expect(size % heads == 0, f"embed_dim {size} not divisible by num_heads {heads}")
@@ -177,28 +254,35 @@ def _check_sizes(query, key, value, embed_dim, heads, separate):
                 f"{tuple(value.shape[:2])}")
     else:
         _expect(key.shape == value.shape, f"key shape {tuple(key.shape)} does not match value shape {tuple(value.shape)}")
-    return size // heads
 
 
-def _masks(attn_mask, key_padding_mask, is_causal, need_weights, query, keys, heads):
+def _masks(attn_mask, key_padding_mask, is_causal, need_weights, dtype, sizes, heads):
     """(attn_mask of 3 dimensions or None, key_padding_mask, is_causal), both masks to add to the scores."""
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     if key_padding_mask is not None and attn_mask is not None and key_padding_mask.dtype is not attn_mask.dtype:
         warn("Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.")
-    key_padding_mask = _additive(key_padding_mask, "key_padding_mask", query.dtype)
+    key_padding_mask = _additive(key_padding_mask, "key_padding_mask", dtype)
     if is_causal and key_padding_mask is None and not need_weights:
         return None, None, True                                  # the attention kernel needs no mask for that
-    length, bsz = query.shape[:2]
-    attn_mask = _check_mask(_additive(attn_mask, "attn_mask", query.dtype), ((length, keys), (bsz * heads, length, keys)))
+    length, bsz, keys = sizes
+    attn_mask = _check_mask(_additive(attn_mask, "attn_mask", dtype), ((length, keys), (bsz * heads, length, keys)))
     return attn_mask, key_padding_mask, False
 
 
-def _attend(q, k, v, mask, dropout_p, is_causal, need_weights, bsz, heads):
+def _attend(q, k, v, attn_mask, key_padding_mask, dropout_p, is_causal, need_weights, weight, bias, batch_first):
+    """(output of attention by heads, ``(N, L, E)`` or ``(L, N, E)``; weights ``(N, h, L, S)`` or None)."""
+    bsz, heads, length, dim = q.shape
+    mask = None if attn_mask is None else attn_mask.unsqueeze(0) if attn_mask.shape[0] == 1 else attn_mask.reshape(bsz, heads, *attn_mask.shape[1:])
+    if key_padding_mask is not None:
+        _expect(tuple(key_padding_mask.shape) == (bsz, k.shape[2]), f"expecting key_padding_mask shape of {(bsz, k.shape[2])}, but got "
+                f"{tuple(key_padding_mask.shape)}")
+        padding = key_padding_mask.reshape(bsz, 1, 1, -1)
+        mask = padding if mask is None else mask + padding
+    weights = None
     if need_weights:
-        return _with_weights(q, k, v, mask, dropout_p)
-    if mask is not None:
-        mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.reshape(bsz, heads, *mask.shape[1:])
-    q, k, v = (t.reshape(bsz, heads, *t.shape[1:]) for t in (q, k, v))
-    out = scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
-    return out.reshape(bsz * heads, *out.shape[2:]), None
+        out, weights = _with_weights(q, k, v, mask, dropout_p)
+    else:
+        out = scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
+    rows = out.permute(0, 2, 1, 3) if batch_first else out.permute(2, 0, 1, 3)
+    return linear(rows.reshape(*rows.shape[:2], heads * dim), weight, bias), weights

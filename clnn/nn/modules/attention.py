@@ -3,6 +3,7 @@ import clnn
 from clnn.nn import functional as F
 from clnn.nn import init
 from clnn.nn.parameter import Parameter
+from clnn.ops.multihead import batch_first_attention
 
 from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
@@ -102,6 +103,13 @@ class MultiheadAttention(Module):
             (output, weights or ``None``).
         """
         swap = self.batch_first and query.dim() == 3
+        if swap and not need_weights and self.bias_k is None and not self.add_zero_attn and query.__class__ is clnn.Tensor:
+            output = batch_first_attention(
+                query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.dropout if self.training else 0.0,
+                self.out_proj.weight, self.out_proj.bias, key_padding_mask, attn_mask, is_causal,
+                None if self._qkv_same_embed_dim else (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight))
+            if output is not None:
+                return output, None
         if swap:
             same_kv, same_qk = value is key, key is query
             query = query.transpose(0, 1)
