@@ -529,3 +529,20 @@ def test_a_write_outside_leaves_what_is_inside(write, force, monkeypatch):
             exec(write, dict(y=y, i=i, v=v))
             y.numpy()
         assert not y.numpy().any()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_sums_into_turned_tensors(dtype):
+    """What sums are added to may lie in any order in memory, in dtypes that are added in float32, too."""
+    rng = np.random.default_rng(0)
+    x, y, index = rng.integers(-5, 6, (3, 7, 4)), rng.integers(-5, 6, (3, 4, 7)), rng.integers(0, 3, (3, 4, 7))
+    a = clnn.tensor(x, dtype=getattr(clnn, dtype)).transpose(1, 2)
+    b, i = clnn.tensor(y, dtype=a.dtype), clnn.tensor(index)
+    turned = x.transpose(0, 2, 1)
+    want = turned.copy()
+    np.add.at(want, (index, *np.ix_(range(3), range(4), range(7))[1:]), y)
+    np.testing.assert_array_equal(a.scatter_add(0, i, b).float().numpy(), want)
+    want = turned.copy()
+    np.add.at(want, [2, 0, 2], y)
+    np.testing.assert_array_equal(a.index_add(0, clnn.tensor([2, 0, 2]), b).float().numpy(), want)
+    np.testing.assert_array_equal(a.index_put((clnn.tensor([2, 0, 2]),), b, accumulate=True).float().numpy(), want)

@@ -25,11 +25,11 @@ _refcount = sys.getrefcount
 
 
 def _own_copy(input, work):
-    """``input`` in memory of its own, in dtype ``work``."""
+    """``input`` in dense memory of its own, in dtype ``work``."""
     value = full_value(input) if work is input.dtype else None
     if value is not None:
         return filled(input.shape, value, work, input._storage.device)
-    return cast(input, work) if work is not input.dtype else copy(input)
+    return cast(input.contiguous(), work) if work is not input.dtype else copy(input)
 
 
 def _work_dtype(dtype, op):
