@@ -33,7 +33,8 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     if not training:
         return set_out(out, (got, input.new_empty(0), input.new_empty(0)))
     var, mean = _fn("var_mean")(input.detach().to(input.dtype.acc_dtype), (0, *range(2, input.ndim)), correction=0)
-    return set_out(out, (got, mean, (var + eps).rsqrt()))
+    kind = input.dtype if weight is None else weight.dtype
+    return set_out(out, (got, mean.to(kind), (var + eps).rsqrt().to(kind)))
 
 
 def _native_batch_norm_legit(input, weight, bias, *rest):

@@ -109,6 +109,8 @@ x, n = T([[-1.], [0.5], [0.]]), T([-1, 0, 1, 5, 12]); s = torch.special; s.hermi
 x, n = T([[-1.], [0.5], [0.]]), T([-1, 0, 1, 5, 12]); s = torch.special; s.laguerre_polynomial_l(x, n), s.legendre_polynomial_p(x, n)
 torch.special.chebyshev_polynomial_t(T([2., 1.5]), 10 ** 7), torch.special.hermite_polynomial_h(T([0.5]), 10 ** 6)
 torch.hypot(T([1, 2]), 2)
+torch.roll(T(1.), 1, 0)
+a, b = T([1., 2., 3.], requires_grad=True), T([2., 1., 3.], requires_grad=True); torch.autograd.grad(torch.nextafter(a, b).sum(), (a, b))
 torch.polar(T([1, 2]), 2)
 torch.alias_copy(torch.ones(2), out=torch.ones(2).double())
 torch.lerp(torch.ones(2), torch.ones(2), T([0.5, 0.5]), out=torch.ones(2).double())
@@ -119,6 +121,8 @@ torch.hash_tensor(T([1., 2., 3.]), out=torch.zeros(0, dtype=torch.uint64))
 torch.hash_tensor(T([1., 2., 3.]), out=torch.zeros(0))
 b = T([0., 1.]); h = torch.histogram(T([0.5]), b); _ = b.zero_(); h.bin_edges, T([2.]).__rdiv__(3.)
 x = torch.eye(3)[None]; v, i = F.max_pool2d(x, 2, 1, return_indices=True); torch.ops.aten.max_pool2d_with_indices_backward(v + 1, x, [2], [1], [0], [1], False, i)
+x = torch.ones(2, 2).bfloat16().requires_grad_(); g, = torch.autograd.grad(torch.addmm(x, x, x).sum(), x, create_graph=True); g + torch.autograd.grad(g.sum(), x)[0]
+x = torch.ones(1, 2, 2).half().requires_grad_(); g = torch.autograd.grad(torch.baddbmm(x, x, 2 * x).sum(), x, create_graph=True); g, torch.autograd.grad(g[0].sum(), x)
 torch.ops.aten.native_dropout_backward(torch.ones(2), T([True, False]), 2.), F.margin_ranking_loss(T([3]), T([2]), T([-1]))
 """.strip().splitlines()
 
