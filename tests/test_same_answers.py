@@ -110,8 +110,10 @@ x, n = T([[-1.], [0.5], [0.]]), T([-1, 0, 1, 5, 12]); s = torch.special; s.lague
 torch.special.chebyshev_polynomial_t(T([2., 1.5]), 10 ** 7), torch.special.hermite_polynomial_h(T([0.5]), 10 ** 6)
 torch.hypot(T([1, 2]), 2)
 torch.roll(T(1.), 1, 0)
-x, t = torch.geqrf(torch.eye(2)); [torch.ormqr(x, input2=t, input3=x).tolist(), torch.cholesky_solve(x, input2=-x).tolist(), torch.linalg.tensorsolve(x, other=x[0]).tolist()]
-torch.linalg.lstsq(torch.eye(2), b=torch.ones(2)).solution, torch.tensor_split(torch.ones(3), tensor_indices_or_sections=T([1, 2]))
+x, m, w = torch.arange(72.).view(3, 2, 3, 4), T([3., nan, 5., nan])[::2], torch.ones(2, requires_grad=True); F.batch_norm(x, m, m, w).mean().backward(), w.grad
+x, t = torch.geqrf(2 * torch.eye(2)); [y.abs().tolist() for y in (torch.ormqr(x, input2=t, input3=x), torch.cholesky_solve(x, input2=-x))]
+x = torch.eye(2); torch.linalg.tensorsolve(x, other=x[0]), torch.linalg.lstsq(x, b=x[0]).solution
+torch.tensor_split(torch.ones(3), tensor_indices_or_sections=T([1, 2]))
 a, b = T([1., 2., 3.], requires_grad=True), T([2., 1., 3.], requires_grad=True); torch.autograd.grad(torch.nextafter(a, b).sum(), (a, b))
 torch.polar(T([1, 2]), 2)
 torch.alias_copy(torch.ones(2), out=torch.ones(2).double())
