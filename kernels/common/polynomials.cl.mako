@@ -18,7 +18,7 @@
 //@ clnn_chebyshev_${kind}
 ${OV} ${F} clnn_chebyshev_${kind}(${F} x, ${F} degree) {
     const ${F} n = trunc(degree);
-    if (!(n >= 0)) return 0;
+    if (!(n >= 0 && n < 9e18${s})) return 0;                                             /* also NaN and infinity, as in PyTorch */
     const int odd = fmod(n, 2) != 0;
     if (x == 1) return ${at_one};
     if (x == -1) return ${at_minus_one};
@@ -27,7 +27,7 @@ ${OV} ${F} clnn_chebyshev_${kind}(${F} x, ${F} degree) {
         return ${inside.replace("(F)", f"({F})")};
     }
     ${F} before = 1, now = n < 1 ? 1 : ${first};
-    for (long k = 2, last = n < 9e18${s} ? (long)n : LONG_MAX; k <= last && !isnan(now); k++) {
+    for (long k = 2, last = (long)n; k <= last && !isnan(now); k++) {
         const ${F} next = (x + x) * now - before;
         before = now;
         now = next;
@@ -39,7 +39,7 @@ ${OV} ${F} clnn_chebyshev_${kind}(${F} x, ${F} degree) {
 //@ clnn_${name}
 ${OV} ${F} clnn_${name}(${F} x, ${F} degree) {
     const ${F} n = trunc(degree);
-    if (!(n >= 0)) return 0;
+    if (!(n >= 0 && n < 9e18${s})) return 0;                                             /* also NaN and infinity, as in PyTorch */
 % if most:
     if (n > ${most if s else 4 * most}) return NAN;                                      /* PyTorch goes no further */
 % elif name == "laguerre_l":
@@ -48,7 +48,7 @@ ${OV} ${F} clnn_${name}(${F} x, ${F} degree) {
     if (fabs(x) == 1) return x > 0 || fmod(n, 2) == 0 ? 1 : -1;
 % endif
     ${F} before = 1, now = n < 1 ? 1 : ${first};
-    for (long i = 1, last = n < 9e18${s} ? (long)n : LONG_MAX; i < last && !isnan(now); i++) {
+    for (long i = 1, last = (long)n; i < last && !isnan(now); i++) {
         const ${F} k = i, next = ${step};
         before = now;
         now = next;
