@@ -88,6 +88,15 @@ def threshold_backward(grad_output, input, threshold):
     return clnn.where(input <= threshold, 0, grad_output)
 
 
+def native_dropout_backward(grad_output, mask, scale):
+    return grad_output * mask * scale
+
+
+def max_pool2d_with_indices_backward(grad_output, input, kernel_size, stride, padding, dilation, ceil_mode, indices):
+    planes = input.new_zeros(input.shape).flatten(-2)
+    return planes.scatter_add(-1, indices.flatten(-2), grad_output.flatten(-2)).reshape(input.shape)
+
+
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     if transposed:
         kind = getattr(clnn.nn.functional, f"conv_transpose{input.dim() - 2}d")

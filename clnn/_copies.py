@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from ._tensor.inplace import set_out
+from ._tensor.refusals import same_dtype
 from ._tensor.tensor import Tensor
 
 NAMES = ("alias as_strided detach diagonal expand permute select slice split split_with_sizes squeeze t transpose unbind unfold unsqueeze view "
@@ -24,8 +25,11 @@ def _copying(name):
             got = tuple([t.clone().contiguous() for t in got])
         else:
             got = got.clone().contiguous()
-        return got if out is None else set_out(out, got)
-    call.__name__ = call.__qualname__ = f"{name}_copy"
+        if out is None:
+            return got
+        same_dtype(call, out, got)
+        return set_out(out, got)
+    call.__name__ = call.__qualname__ = call.name = f"{name}_copy"
     call.__doc__ = f"A copy of what :func:`clnn.{name}` gives."
     return call
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+from ._tensor.inplace import set_out, type_name
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
 from .core.shape import wrap_dim
@@ -26,13 +27,14 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     return _fn("layer_norm")(input, normalized_shape, weight, bias, eps), mean, (var + eps).rsqrt()
 
 
-def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, *, out=None):
     """(batch_norm, mean, 1 / standard deviation of the batch per channel); the statistics are empty unless ``training``."""
-    out = _fn("batch_norm")(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    got = _fn("batch_norm")(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
-        return out, input.new_empty(0), input.new_empty(0)
+        return set_out(out, (got, input.new_empty(0), input.new_empty(0)))
     var, mean = _fn("var_mean")(input.detach().to(input.dtype.acc_dtype), (0, *range(2, input.ndim)), correction=0)
-    return out, mean, (var + eps).rsqrt()
+    kind = input.dtype if weight is None else weight.dtype
+    return set_out(out, (got, mean.to(kind), (var + eps).rsqrt().to(kind)))
 
 
 def _native_batch_norm_legit(input, weight, bias, *rest):
@@ -128,7 +130,7 @@ def _int_mm(input, mat2):
     return _fn("matmul")(input.to(dt.int32), mat2.to(dt.int32))
 
 
-def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
+def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
     """All elements, as the bits of float64 or int64, combined by exclusive or: a uint64 that differs where the data does.
 
     Args:
@@ -142,15 +144,21 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
         raise IndexError(f"hash_tensor: Expected reduction dim {dims[0]} to have non-zero size.")
     bits = input.to(dt.float64).view(dt.int64) if input.dtype.is_floating_point else input.to(dt.int64)
     if not input.ndim:
-        return bits.view(dt.uint64)
+        return _hashed(out, bits.clone().view(dt.uint64))
     kept = [d for d in range(input.ndim) if d not in dims]
     rows = bits.permute(*kept, *dims).reshape([input.shape[d] for d in kept] + [math.prod(input.shape[d] for d in dims)])
     while rows.shape[-1] > 1:                                   # halves on each other; the odd element stays
         n = rows.shape[-1] // 2
         low = rows[..., :n] ^ rows[..., n:2 * n]
         rows = _fn("cat")((low, rows[..., 2 * n:]), -1) if rows.shape[-1] % 2 else low
-    out = rows[..., 0].contiguous().view(dt.uint64)
-    return out.reshape([1 if d in dims else n for d, n in enumerate(input.shape)]) if keepdim else out
+    got = rows[..., 0].contiguous().view(dt.uint64)
+    return _hashed(out, got.reshape([1 if d in dims else n for d, n in enumerate(input.shape)]) if keepdim else got)
+
+
+def _hashed(out, result):
+    if out is not None and out.dtype is not dt.uint64:
+        raise RuntimeError(f"Expected result to be of dtype uint64, but got {type_name(out.dtype)}")
+    return set_out(out, result)
 
 
 def _is_all_true(input):

@@ -116,24 +116,6 @@ def log_ndtr(input):
     return _where(left, (erfcx(far * -math.sqrt(0.5)) * 0.5).log() - 0.5 * far * far, near)
 
 
-def _recurrence(input, n, second, step):
-    """The polynomial number ``n`` of a family with a three-term recurrence."""
-    if isinstance(n, Tensor):
-        x = input if isinstance(input, Tensor) else n.new_full((), input, dtype=dt.float_default())
-        values = (x if x.dtype.is_floating_point else x.to(dt.float_default())) + n * 0
-        got = values * 0
-        for k in sorted(set(n.flatten().tolist())):                 # one recurrence per degree that occurs
-            got = _where(n == k, _recurrence(values, int(k), second, step), got)
-        return got
-    n, input = int(n), _float(input)
-    before, now = input * 0 + 1, second(input)
-    if n <= 0:
-        return before * (n == 0)
-    for k in range(1, n):
-        before, now = now, step(input, k, now, before)
-    return now
-
-
 @_with_out
 def chebyshev_polynomial_t(x, n):
     """Chebyshev polynomial of the first kind: ``cos(n t)`` of ``x = cos t``.
@@ -142,7 +124,7 @@ def chebyshev_polynomial_t(x, n):
         >>> clnn.special.chebyshev_polynomial_t(clnn.tensor([0.0, 0.5]), 2)
         tensor([-1.0000, -0.5000])
     """
-    return _recurrence(x, n, lambda x: x, lambda x, k, a, b: 2 * x * a - b)
+    return REGISTRY["_chebyshev_polynomial_t"].fn(x, n)
 
 
 @_with_out
@@ -153,7 +135,7 @@ def chebyshev_polynomial_u(x, n):
         >>> clnn.special.chebyshev_polynomial_u(clnn.tensor([0.0, 0.5]), 2)
         tensor([-1.,  0.])
     """
-    return _recurrence(x, n, lambda x: 2 * x, lambda x, k, a, b: 2 * x * a - b)
+    return REGISTRY["_chebyshev_polynomial_u"].fn(x, n)
 
 
 @_with_out
@@ -164,7 +146,7 @@ def chebyshev_polynomial_v(x, n):
         >>> clnn.special.chebyshev_polynomial_v(clnn.tensor([0.0, 0.5]), 2)
         tensor([-1., -1.])
     """
-    return _recurrence(x, n, lambda x: 2 * x - 1, lambda x, k, a, b: 2 * x * a - b)
+    return REGISTRY["_chebyshev_polynomial_v"].fn(x, n)
 
 
 @_with_out
@@ -175,7 +157,7 @@ def chebyshev_polynomial_w(x, n):
         >>> clnn.special.chebyshev_polynomial_w(clnn.tensor([0.0, 0.5]), 2)
         tensor([-1.,  1.])
     """
-    return _recurrence(x, n, lambda x: 2 * x + 1, lambda x, k, a, b: 2 * x * a - b)
+    return REGISTRY["_chebyshev_polynomial_w"].fn(x, n)
 
 
 @_with_out
@@ -186,7 +168,7 @@ def hermite_polynomial_h(x, n):
         >>> clnn.special.hermite_polynomial_h(clnn.tensor([0.0, 0.5]), 2)
         tensor([-2., -1.])
     """
-    return _recurrence(x, n, lambda x: 2 * x, lambda x, k, a, b: 2 * x * a - 2 * k * b)
+    return REGISTRY["_hermite_polynomial_h"].fn(x, n)
 
 
 @_with_out
@@ -197,7 +179,7 @@ def hermite_polynomial_he(x, n):
         >>> clnn.special.hermite_polynomial_he(clnn.tensor([0.0, 0.5]), 2)
         tensor([-1.0000, -0.7500])
     """
-    return _recurrence(x, n, lambda x: x, lambda x, k, a, b: x * a - k * b)
+    return REGISTRY["_hermite_polynomial_he"].fn(x, n)
 
 
 @_with_out
@@ -208,7 +190,7 @@ def laguerre_polynomial_l(x, n):
         >>> clnn.special.laguerre_polynomial_l(clnn.tensor([0.0, 0.5]), 2)
         tensor([1.0000, 0.1250])
     """
-    return _recurrence(x, n, lambda x: 1 - x, lambda x, k, a, b: ((2 * k + 1 - x) * a - k * b) / (k + 1))
+    return REGISTRY["_laguerre_polynomial_l"].fn(x, n)
 
 
 @_with_out
@@ -219,7 +201,7 @@ def legendre_polynomial_p(x, n):
         >>> clnn.special.legendre_polynomial_p(clnn.tensor([0.0, 0.5]), 2)
         tensor([-0.5000, -0.1250])
     """
-    return _recurrence(x, n, lambda x: x, lambda x, k, a, b: ((2 * k + 1) * x * a - k * b) / (k + 1))
+    return REGISTRY["_legendre_polynomial_p"].fn(x, n)
 
 
 @_with_out

@@ -21,6 +21,7 @@
 <%include file="/common/complex.cl.mako"/>
 <%include file="/common/special.cl.mako"/>
 <%include file="/common/bessel.cl.mako"/>
+<%include file="/common/polynomials.cl.mako"/>
 <%include file="/common/random.cl.mako"/>
 <%include file="/common/draws.cl.mako"/>
 <%include file="/common/gamma.cl.mako"/>

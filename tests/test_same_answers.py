@@ -97,6 +97,37 @@ words(lambda: torch.func.grad(lambda x: x.sum())(T([1])))
 import copy; g = torch.fx.symbolic_trace(torch.nn.ReLU()); type(g).__name__, type(copy.deepcopy(g)).__name__, type(copy.copy(g)).__name__
 words(lambda: torch.nn.functional.ctc_loss(torch.zeros(5, 2, 4), torch.ones(2, 3, dtype=torch.long), (5, 5), (3, 4)))
 x = T([1.5]).double().requires_grad_(); words(lambda: torch.autograd.gradcheck(lambda x: x.detach() + x, x))
+torch.clamp(T([1., 1., nan]), nan, 2.), torch.clamp(T([1., 1.]), T([nan, 0.]), T([2., nan])), torch.clamp(T([1., 5., 0.]), 3., 2.)
+F.logsigmoid(T([inf, -inf, nan, 0.]))
+torch.atanh(torch.complex(T([-0.99999, -1., -0.5, 0.5]), T([1e-3, 1e-4, 0., 0.])))
+(torch.polygamma(2, T([-2.01, 0.2])) / 10).long(), torch.polygamma(2, T([0., -1.]))
+torch.special.gammainc(T([1e3, 1e4, 1e6, 300.]), T([1003., 10010., 1e6, 250.])), torch.special.gammaincc(T([1e3, 1e4, 1e6, 300.]), T([1003., 10010., 1e6, 250.]))
+x = T([0., 1.], requires_grad=True); g, = torch.autograd.grad(torch.special.i1(x).sum(), x, create_graph=True); g, torch.autograd.grad(g.sum(), x)
+x, n = T([[-1.], [0.5], [2.], [1.0001]]), T([-1, 0, 1, 5, 12, 200]); [getattr(torch.special, f"chebyshev_polynomial_{k}")(x, n) for k in "tuvw"]
+x, n = T([[-1.], [0.5], [2.], [1.0001]]), T([-1, 0, 1, 5, 12, 200]); [getattr(torch.special, f"shifted_chebyshev_polynomial_{k}")(x, n) for k in "tuvw"]
+x, n = T([[-1.], [0.5], [0.]]), T([-1, 0, 1, 5, 12]); s = torch.special; s.hermite_polynomial_h(x, n), s.hermite_polynomial_he(x, n)
+x, n = T([[-1.], [0.5], [0.]]), T([-1, 0, 1, 5, 12]); s = torch.special; s.laguerre_polynomial_l(x, n), s.legendre_polynomial_p(x, n)
+torch.special.chebyshev_polynomial_t(T([2., 1.5]), 10 ** 7), torch.special.hermite_polynomial_h(T([0.5]), 10 ** 6)
+torch.hypot(T([1, 2]), 2)
+torch.roll(T(1.), 1, 0)
+x, m, w = torch.arange(72.).view(3, 2, 3, 4), T([3., nan, 5., nan])[::2], torch.ones(2, requires_grad=True); F.batch_norm(x, m, m, w).mean().backward(), w.grad
+x, t = torch.geqrf(2 * torch.eye(2)); [y.abs().tolist() for y in (torch.ormqr(x, input2=t, input3=x), torch.cholesky_solve(x, input2=-x))]
+x = torch.eye(2); torch.linalg.tensorsolve(x, other=x[0]), torch.linalg.lstsq(x, b=x[0]).solution
+torch.tensor_split(torch.ones(3), tensor_indices_or_sections=T([1, 2]))
+a, b = T([1., 2., 3.], requires_grad=True), T([2., 1., 3.], requires_grad=True); torch.autograd.grad(torch.nextafter(a, b).sum(), (a, b))
+torch.polar(T([1, 2]), 2)
+torch.alias_copy(torch.ones(2), out=torch.ones(2).double())
+torch.lerp(torch.ones(2), torch.ones(2), 0.5, out=torch.ones(2).double())
+torch.cumsum(torch.ones(2), 0, dtype=torch.float32, out=torch.ones(2).double())
+torch.diff(T([1., 4.]), out=torch.zeros(1).double()), torch.diff(T([1, 4]), out=torch.zeros(1))
+torch.hash_tensor(T([1., 2., 3.]), out=torch.zeros(0, dtype=torch.uint64))
+[o.shape for o in torch.native_batch_norm(torch.ones(2, 3, 4), *[None] * 4, True, 0.1, 1e-5, out=tuple(torch.ones(0) for _ in range(3)))]
+torch.hash_tensor(T([1., 2., 3.]), out=torch.zeros(0))
+b = T([0., 1.]); h = torch.histogram(T([0.5]), b); _ = b.zero_(); h.bin_edges, T([2.]).__rdiv__(3.)
+x = torch.eye(3)[None]; v, i = F.max_pool2d(x, 2, 1, return_indices=True); torch.ops.aten.max_pool2d_with_indices_backward(v + 1, x, [2], [1], [0], [1], False, i)
+x = torch.ones(2, 2).bfloat16().requires_grad_(); g, = torch.autograd.grad(torch.addmm(x, x, x).sum(), x, create_graph=True); g + torch.autograd.grad(g.sum(), x)[0]
+x = torch.ones(1, 2, 2).half().requires_grad_(); g = torch.autograd.grad(torch.baddbmm(x, x, 2 * x).sum(), x, create_graph=True); g, torch.autograd.grad(g[0].sum(), x)
+torch.ops.aten.native_dropout_backward(torch.ones(2), T([True, False]), 2.), F.margin_ranking_loss(T([3]), T([2]), T([-1]))
 """.strip().splitlines()
 
 

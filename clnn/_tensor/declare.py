@@ -165,7 +165,7 @@ def elementwise(name, params, expr, *, result="promote", vjp=None, aliases=(), i
 
 _OTHER_NAMES = dict(axis="dim", keepdims="keepdim", x="input", a="input", x1="input", x2="other", axis0="dim0", axis1="dim1",
                     sections="indices_or_sections", indices="indices_or_sections", split_size="split_size_or_sections",
-                    split_sizes="split_size_or_sections")
+                    split_sizes="split_size_or_sections", tensor_indices_or_sections="indices_or_sections")
 
 
 def common_names(kwargs, params):

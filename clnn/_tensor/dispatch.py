@@ -204,6 +204,7 @@ def promote(op, kinds):
     common = dt.result_type(*[(dt.ALL[k // 3], k % 3) for k in (kinds[first:] if first else kinds)])
     if common not in op.dtypes:
         from .elementwise import unsupported
+        op.rule(common, kinds)                                  # a number where a tensor belongs is the error to report first
         raise unsupported(op, common)
     got = op.rule(common, kinds)
     dt.noticed(got[1])

@@ -26,8 +26,8 @@ _TENSORS = dict.fromkeys("""atan2 fmax fmin gcd lcm heaviside hypot igamma igamm
 _FIRST = dict.fromkeys("eq ne lt le gt ge fmod copysign rsub clamp_min clamp_max clamp".split(), 1)
 TENSORS = {**_TENSORS, **_FIRST}
 # Whose ``out=`` has to have the dtype of the result; all others convert.
-EXACT = frozenset("""abs addbmm addmm addmv all aminmax any amax amin argmax argmin baddbmm bitwise_not bmm bucketize ceil cross det diag diff dot
-                     floor frac gather heaviside inner inverse isin linalg_cholesky_ex linalg_cross linalg_eigh linalg_eigvalsh
+EXACT = frozenset("""abs addbmm addmm addmv all aminmax any amax amin argmax argmin baddbmm bitwise_not bmm bucketize ceil cross det diag dot
+                     floor frac gather heaviside inner inverse isin linalg_cholesky linalg_cholesky_ex linalg_cross linalg_eigh linalg_eigvalsh
                      linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve
                      linalg_matrix_norm linalg_multi_dot linalg_norm linalg_qr linalg_slogdet linalg_solve linalg_solve_ex linalg_solve_triangular
                      linalg_svd linalg_svdvals linalg_vector_norm logcumsumexp lu_solve linear masked_select matmul matrix_power mm msort multinomial mv

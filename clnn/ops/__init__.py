@@ -6,7 +6,7 @@ from . import complexes  # noqa: F401
 from . import extremes, linalg, norms, matrix_norms, products, random, dropout, scans  # noqa: F401
 from . import indexing, scattering, joining, splitting, rearrange, padding, triangular, searching, sorting, embedding  # noqa: F401,I001
 from . import recurrent, segments  # noqa: F401
-from . import extras, resample, grid, fold, layers, multihead, gamma, bessel, factorisations, symmetric, statistics  # noqa: F401
+from . import extras, resample, grid, fold, layers, multihead, gamma, bessel, polynomials, factorisations, symmetric, statistics  # noqa: F401
 from . import fourier, spectral, layouts, fake_quantize  # noqa: F401
 from . import symbols  # noqa: F401  (last: the operator symbols of Tensor)
 from . import methods  # noqa: F401,I001  (what is left to document)

@@ -226,7 +226,7 @@ _mish = _pair("mish", f"input * {_MT}",
               f"grad * ({_MT} + input * (4.0f * {_MN} + 4.0f) / (({_MN} + 2.0f) * ({_MN} + 2.0f)) * {_SIG})", _mish_second)
 _softplus = _pair("softplus", "(input * beta > threshold ? input : log1p(exp(input * beta)) / beta)",
                   "(input * beta > threshold ? grad : grad / (1.0f + exp(-input * beta)))", _softplus_second, ("beta", "threshold"))
-_logsigmoid = _pair("log_sigmoid", "(input < 0 ? input : input * 0) - log1p(exp(-fabs(input)))", "grad / (1.0f + exp(input))",
+_logsigmoid = _pair("log_sigmoid", "(input < 0 ? input : (ACC)0) - log1p(exp(-fabs(input)))", "grad / (1.0f + exp(input))",
                     lambda x: -(x.sigmoid() * (1 - x.sigmoid())))
 _ELU = ("(input <= 0 ? scale * alpha * expm1(input * input_scale) : scale * input)",
         "(input <= 0 ? grad * scale * alpha * input_scale * exp(input * input_scale) : grad * scale)", _elu_second, ("alpha", "scale", "input_scale"))

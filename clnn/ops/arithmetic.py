@@ -254,7 +254,8 @@ _clamp_max = elementwise("_clamp_max", "input, max", dict(bool="(input & max)", 
                                                           float="(input > max || isnan(max) ? max : input)"), method=False, inplace=False,
                          vjp=dict(input=lambda g, input, max: g * (input <= max), max=lambda g, input, max: g * (input > max)))
 _clamp_both = elementwise("_clamp_both", "input, min, max", dict(bool="((input | min) & max)", int="(input < min ? (min < max ? min : max) : input > max ? max : input)",
-                                                                 float="(input < min ? (min < max ? min : max) : input > max ? max : input)"),
+                                                                 float="(isnan(min) || isnan(max) ? (ACC)NAN : "
+                                                                       "input < min ? (min < max ? min : max) : input > max ? max : input)"),
                           method=False, inplace=False, vjp=dict(input=lambda g, input, min, max: g * ((input >= min) & (input <= max)),
                                                                 min=lambda g, input, min, max: g * ((input < min) & (min < max)),
                                                                 max=lambda g, input, min, max: g * ((input > max) | (max < min))))

@@ -23,7 +23,8 @@ i1e = _special("i1e", "clnn_i1e(input)", _slope_i1e, "``exp(-|x|) I1(x)``.")
 erfcx = _special("erfcx", "clnn_erfcx(input)", lambda g, input, result: g * (2 * input * result - 2 / math.sqrt(math.pi)),
                  "``exp(x^2) erfc(x)``, also where erfc underflows.")
 j0 = _special("bessel_j0", "clnn_j0(input)", lambda g, input: -g * j1(input), "Bessel function of the first kind, order 0.")
-j1 = _special("bessel_j1", "clnn_j1(input)", lambda g, input, result: g * (j0(input) - where(input == 0, 0.5, result / input)), "First kind, order 1.")
+j1 = _special("bessel_j1", "clnn_j1(input)",
+              lambda g, input, result: g * where(input == 0, 0.5, j0(input) - result / where(input == 0, 1.0, input)), "First kind, order 1.")
 y0 = _special("bessel_y0", "clnn_y0(input)", lambda g, input: -g * y1(input), "Bessel function of the second kind, order 0.")
 y1 = _special("bessel_y1", "clnn_y1(input)", lambda g, input, result: g * (y0(input) - result / input), "Second kind, order 1.")
 k0 = _special("modified_bessel_k0", "clnn_k0e(input) * exp(-input)", lambda g, input: -g * k1(input),

@@ -280,7 +280,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 
 
 @_loss("margin_ranking_loss", tied="input1, input2", samples=lambda: [((*_two(), _signs()), {}), ((*_two(), _signs()), {"margin": 0.5})])
-def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+def margin_ranking_loss(input1, input2, target, margin=0.0, size_average=None, reduce=None, reduction="mean"):
     """``max(0, -y (x1 - x2) + margin)``."""
     if input1.ndim != input2.ndim or input1.ndim != target.ndim:
         raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: {input1.shape}, "

@@ -316,8 +316,9 @@ def householder_product(input, tau):
 
 
 @composite("ormqr", complex=True, dtypes=_REAL, gradcheck=False, samples=_reflection_samples(_RIGHT))
-def ormqr(input, tau, other, left=True, transpose=False):
-    """The product of ``other`` with all of ``Q`` of :func:`geqrf`."""
+def ormqr(input, input2, input3, left=True, transpose=False):
+    """The product of ``input3`` with all of ``Q`` of :func:`geqrf`, given its two results."""
+    tau, other = input2, input3
     if len(input.shape) < 2 or len(other.shape) < 2:
         raise RuntimeError(f"ormqr: {'input' if len(input.shape) < 2 else 'other'} must have at least 2 dimensions.")
     m, k = input.shape[-2], tau.shape[-1]
@@ -380,8 +381,9 @@ def tensorinv(A, ind=2):
 
 @composite("linalg_tensorsolve", method=False, complex=True, dtypes=_REAL, gradcheck=False,
            samples=lambda: [((np.eye(6).reshape(2, 3, 2, 3) * 2 + 0.1, _RIGHT.T), {})])
-def tensorsolve(A, B, dims=None):
-    """``X`` with ``tensordot(A, X, X.ndim) = B``; ``dims`` of ``A`` are moved to the right first."""
+def tensorsolve(input, other, dims=None):
+    """``X`` with ``tensordot(input, X, X.ndim) = other``; ``dims`` of ``input`` are moved to the right first."""
+    A, B = input, other
     if dims is not None:
         n = len(A.shape)
         moved = [d % n for d in dims]

@@ -134,7 +134,9 @@ hypot = elementwise("hypot", "input, other", "hypot(input, other)", result="floa
                     vjp=dict(input=lambda g, input, result: g * input / result, other=lambda g, other, result: g * other / result))
 copysign = elementwise("copysign", "input, other", "copysign(input, other)", result="float", numpy=np.copysign,
                        vjp=dict(input=lambda g, input, result: g * where(input == 0, 0.0, result / input), other=_nothing))
-_nextafter = elementwise("_nextafter", "input, other", "nextafter(input, other)", dtypes=(dt.float32, dt.float64), method=False, inplace=False)
+_nextafter = elementwise("_nextafter", "input, other", "nextafter(input, other)", dtypes=(dt.float32, dt.float64), method=False, inplace=False,
+                         vjp=dict(input=lambda g, input, other: where(input == other, 0.0, g), other=_nothing))
+_nextafter.op.grad_name = "NextafterBackward0"
 
 
 @composite("nextafter", inplace=True, dtypes=dt.FLOATS, numpy=np.nextafter, gradcheck=False, samples=lambda: [

@@ -163,16 +163,17 @@ def legacy_cholesky(input, upper=False):
     return cholesky(input, upper=upper)
 
 
-def _cholesky_solve_np(B, L, upper=False):
-    L = np.triu(L).mT.conj() if upper else np.tril(L)
-    return np.linalg.solve(L @ L.mT.conj(), B)
+def _cholesky_solve_np(input, input2, upper=False):
+    L = np.triu(input2).mT.conj() if upper else np.tril(input2)
+    return np.linalg.solve(L @ L.mT.conj(), input)
 
 
 # The gradient is that of all of L, of which one triangle is read, as in PyTorch (``test_linear_algebra`` compares): it is not what differences show.
 @composite("cholesky_solve", complex=True, numpy=_cholesky_solve_np, torch=None, gradcheck=False,
            samples=lambda: [((np.arange(6.0).reshape(3, 2), np.eye(3) * 2 + np.ones((3, 3)) * 0.1), {"upper": u}) for u in (False, True)])
-def cholesky_solve(B, L, upper=False):
-    """``X`` with ``A X = B``, given the Cholesky factor of ``A``."""
+def cholesky_solve(input, input2, upper=False):
+    """``X`` with ``A X = input``, given the Cholesky factor ``input2`` of ``A``."""
+    B, L = input, input2
     if len(B.shape) < 2:
         raise RuntimeError(f"b should have at least 2 dimensions, but has {len(B.shape)} dimensions instead")
     if len(L.shape) < 2:
@@ -440,15 +441,16 @@ def _cut(A, S, atol, rtol):
 
 
 @composite("linalg_lstsq", method=False, complex=True, dtypes=_REAL, torch="linalg.lstsq", gradcheck=False)
-def lstsq(A, B, rcond=None, *, driver=None):
-    """Least-squares solution of ``A X = B``, of smallest norm where there are several.
+def lstsq(input, b, rcond=None, *, driver=None):
+    """Least-squares solution of ``input X = b``, of smallest norm where there are several.
 
     Args:
-        A: shape (*, M, N).
-        B: shape (*, M, K), or (*, M).
+        input: shape (*, M, N).
+        b: shape (*, M, K), or (*, M).
         driver: ``gelsy`` (default), ``gelsd``, ``gelss``, ``gels``: which of ``residuals`` (sums of squares, when M > N and the rank is N), ``rank`` and
             ``singular_values`` are filled in, as in LAPACK's routines of these names. All of them compute the same solution.
     """
+    A, B = input, b
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError(f"linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}")
     if len(A.shape) < 2:

@@ -175,7 +175,7 @@ _mv.op.grad_name = "MvBackward0"
 
 
 def _in_float(input, mat2):
-    return product(input.float(), mat2.float())
+    return matmul(input.float(), mat2.float())
 
 
 @kernel("_wide_product", method=False, repeat=True, decompose=_in_float,

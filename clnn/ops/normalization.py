@@ -340,7 +340,7 @@ def _fixed_backward(g, input, mean, var, weight, eps, needs):
     acc, dw, db = input.dtype.acc_dtype, None, None
     rstd = (var.to(acc) + eps).rsqrt()
     if needs[1] or needs[2]:
-        dw, db, *_ = _batch_sums(g.to(input.dtype).contiguous(), input.contiguous(), weight, mean.to(acc), rstd)
+        dw, db, *_ = _batch_sums(g.to(input.dtype).contiguous(), input.contiguous(), weight, mean.to(acc).contiguous(), rstd.contiguous())
     gx = g * _channels(rstd if weight is None else rstd * weight, input.ndim) if needs[0] else None
     return gx, dw if needs[1] else None, db if needs[2] else None
 

@@ -126,6 +126,8 @@ def roll(input, shifts, dims=None):
         return roll(input.reshape(-1), shifts, 0).reshape(input.shape)
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if not input.shape:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions (roll)")
     return _roll(input, shifts, tuple([wrap_dim(d, len(input.shape)) for d in dims]))
 
 

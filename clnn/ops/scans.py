@@ -7,6 +7,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.foreign import NoStrides
 from .._tensor.inplace import set_out, type_name
+from .._tensor.refusals import spoken
 from .._tensor.repeat import repeated_rule
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
@@ -183,8 +184,11 @@ _BAD_DIM = [((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range")]
 
 
 def _running(op, input, dim, dtype, out):
-    if dtype is None and out is not None:                         # PyTorch sums in the dtype of the target
-        dtype = out.dtype
+    if out is not None:
+        if dtype is None:                                         # PyTorch sums in the dtype of the target
+            dtype = out.dtype
+        elif dtype is not out.dtype:
+            raise RuntimeError(f"Expected out tensor to have dtype {spoken(dtype)}, but got {spoken(out.dtype)} instead")
     if dtype is not None:
         input = input.to(dtype)
     elif not input.dtype.differentiable:

@@ -446,7 +446,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     if not x.dtype.is_floating_point:
         raise NotImplementedError(f'"histogram_cpu" not implemented for \'{type_name(x.dtype)}\'')
     if isinstance(bins, Tensor):
-        edges = bins
+        edges = bins.clone()                                    # they are part of the result
     else:
         low, high = range if range is not None else bounds(x) if x._numel else (0.0, 1.0)
         low, high = (low - 0.5, high + 0.5) if low == high else (low, high)

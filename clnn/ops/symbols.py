@@ -89,6 +89,7 @@ def _install():
     Tensor.__round__ = lambda self, n=0: fn["round"](self, decimals=n or 0)
     if "matmul" in fn:
         _both("matmul", fn["matmul"])
+    Tensor.__rdiv__ = Tensor.__rtruediv__
 
 
 _install()

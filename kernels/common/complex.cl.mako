@@ -143,9 +143,9 @@ static inline ${C} clnn_c_acosh_${S}(${C} a) {
 }
 //@ clnn_c_atanh_${S}
 static inline ${C} clnn_c_atanh_${S}(${C} a) {
-    const ${R} below = 1.0${F} - a.x, square = a.y * a.y;
-    return (${C})(0.25${F} * clnn_log1p(4.0${F} * a.x / (below * below + square)),
-                  0.5${F} * clnn_atan2(2.0${F} * a.y, below * (1.0${F} + a.x) - square));
+    const ${R} x = fabs(a.x), below = 1.0${F} - x, square = a.y * a.y;            /* odd in a.x: log1p of what is almost -1 would be of no use */
+    return (${C})(copysign(0.25${F} * clnn_log1p(4.0${F} * x / (below * below + square)), a.x),
+                  0.5${F} * clnn_atan2(2.0${F} * a.y, below * (1.0${F} + x) - square));
 }
 % for name, other in [("asinh", "asin"), ("atan", "atanh")]:
 //@ clnn_c_${name}_${S}

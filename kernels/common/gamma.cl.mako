@@ -1,10 +1,16 @@
 ## Incomplete gamma functions, gamma-distributed random numbers and their derivative, Hurwitz zeta. Overloaded for float and double.
-##   P(a, x) by its power series below a + 1, Q(a, x) by its continued fraction above (Abramowitz & Stegun 6.5.29, 6.5.31)
+##   P(a, x) by its power series below a + 1, Q(a, x) by its continued fraction above (Abramowitz & Stegun 6.5.29, 6.5.31); both take some sqrt(a) steps, so
+##   that of a large a they are Temme's uniform expansion near x = a, of which TEMME has the coefficients by powers of 1 / a and of eta (DLMF 8.12)
 ##   gamma numbers: Marsaglia & Tsang, "A simple method for generating gamma variables" (2000)
 ##   derivative by the shape a at a fixed probability: -(dP/da) / p(x), "implicit reparameterisation" (Figurnov et al., 2018)
-<%! OV = "static inline __attribute__((overloadable))" %>
+<%!
+    OV = "static inline __attribute__((overloadable))"
+    TEMME = ((-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515, -571 / 261273600, -281 / 151559100, 8.29671134095308601e-7),
+             (-1 / 540, -1 / 288, 25 / 9450, -0.000990226337448559671, 0.000205761316872427984, -4.01877572016460905e-7),
+             (0.00413359788359788360, -0.00268132716049382716, 0.000771604938271604938), (0.000649434156378600823,))
+%>
 % for F, s in [("float", "f")] + ([("double", "")] if USE_FP64 else []):
-<% big = 400 if F == "float" else 4000 %>
+<% big, large, near = (400, 200, "0.3f") if F == "float" else (4000, 100000, "0.03") %>
 //@ clnn_gamma_front_ clnn_igamma_sum_ clnn_igamma_fraction_ clnn_igamma clnn_igammac
 /* x^a exp(-x) / Gamma(a + 1); near x = a through log1p, where the logarithms would cancel */
 ${OV} ${F} clnn_gamma_front_(${F} a, ${F} x) {
@@ -41,6 +47,22 @@ ${OV} ${F} clnn_igamma_fraction_(${F} a, ${F} x) {
     }
     return h * a * clnn_gamma_front_(a, x);
 }
+//@ clnn_igamma_near_ clnn_igamma clnn_igammac
+/* P (sign -1) or Q (sign 1) for x near a large a; log(1 + mu) - mu by the series of atanh, as the logarithm would cancel */
+${OV} ${F} clnn_igamma_near_(${F} a, ${F} mu, ${F} sign) {
+    const ${F} q = mu / (2 + mu), z = q * q;
+    const ${F} fall = mu * q - 2 * q * z * (1 / (${F})3 + z * (1 / (${F})5 + z * (1 / (${F})7 + z * (1 / (${F})9 + z * (1 / (${F})11 + z / 13)))));
+    const ${F} eta = copysign(sqrt(2 * fall), mu);
+    ${F} sum = 0, part;
+% for row in TEMME[::-1]:
+    part = ${repr(row[-1])}${s};
+% for c in row[-2::-1]:
+    part = fma(part, eta, (${F})${repr(c)}${s});
+% endfor
+    sum = sum / a + part;
+% endfor
+    return (${F})0.5${s} * clnn_erfc(sign * eta * sqrt(a / 2)) + sign * clnn_exp(-a * fall) * sum / sqrt(2 * (${F})3.14159265358979323846${s} * a);
+}
 //@ clnn_igamma
 ${OV} ${F} clnn_igamma(${F} a, ${F} x) {
     if (a < 0 || x < 0) return NAN;
@@ -48,6 +70,7 @@ ${OV} ${F} clnn_igamma(${F} a, ${F} x) {
     if (x == 0) return 0;
     if (isinf(a)) return isinf(x) ? (${F})NAN : (${F})0;
     if (isinf(x)) return 1;
+    if (a > ${large} && fabs(x - a) < ${near} * a) return clnn_igamma_near_(a, (x - a) / a, -1);
     return x < a + 1 ? clnn_igamma_sum_(a, x) : 1 - clnn_igamma_fraction_(a, x);
 }
 //@ clnn_igammac
@@ -57,6 +80,7 @@ ${OV} ${F} clnn_igammac(${F} a, ${F} x) {
     if (x == 0) return 1;
     if (isinf(a)) return isinf(x) ? (${F})NAN : (${F})1;
     if (isinf(x)) return 0;
+    if (a > ${large} && fabs(x - a) < ${near} * a) return clnn_igamma_near_(a, (x - a) / a, 1);
     return x < a + 1 ? 1 - clnn_igamma_sum_(a, x) : clnn_igamma_fraction_(a, x);
 }
 //@ clnn_gamma_grad

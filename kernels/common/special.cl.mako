@@ -77,7 +77,7 @@ ${OV} F clnn_erfinv(F y) {
 ${OV} ${F} clnn_trigamma(${F} x) {
     ${F} sign = 1, sum = 0;
     if (x < (${F})0.5${s}) {
-        ${F} t = (${F})3.14159265358979323846${s} / clnn_sin((${F})3.14159265358979323846${s} * x);
+        const ${F} t = (${F})3.14159265358979323846${s} / clnn_sin((${F})3.14159265358979323846${s} * (x - rint(x)));    /* exact near the poles */
         sign = -1;
         sum = -t * t;
         x = 1 - x;
@@ -96,8 +96,8 @@ ${OV} ${F} clnn_tetragamma(${F} x) {
     if (x <= 0 && x == floor(x)) return -INFINITY;              /* as PyTorch's zeta has it: sin(pi x) is not exactly 0 there */
     ${F} sum = 0;
     if (x < (${F})0.5${s}) {
-        const ${F} pi = (${F})3.14159265358979323846${s}, t = clnn_sin(pi * x);
-        sum = -2 * pi * pi * pi * clnn_cos(pi * x) / (t * t * t);
+        const ${F} pi = (${F})3.14159265358979323846${s}, r = x - rint(x), t = clnn_sin(pi * r);
+        sum = -2 * pi * pi * pi * clnn_cos(pi * r) / (t * t * t);
         x = 1 - x;
     }
     for (int i = 0; i < 8; i++) {
