@@ -410,3 +410,14 @@ def test_add_products_of_16_bits_round_once():
             grads = [clnn.autograd.grad(y.square().sum(), (a, b, c), retain_graph=True) for y in (got.float(), want)]
             for x, y in zip(*grads):
                 np.testing.assert_allclose(x.float().numpy(), y.float().numpy(), rtol=0.03, atol=3)     # of some hundreds
+
+
+def test_transposed_convolution_of_nothing():
+    """Padding may leave a transposed convolution no output: it is empty and its gradients are zero; less than nothing is refused."""
+    x, w, b = (clnn.randn(*s, requires_grad=True) for s in ((2, 4, 2, 5), (4, 6, 1, 4), (6,)))
+    y = clnn.nn.functional.conv_transpose2d(x, w, b, padding=(1, 0))
+    assert tuple(y.shape) == (2, 6, 0, 8)
+    y.sum().backward()
+    assert all(t.grad.shape == t.shape and not t.grad.any() for t in (x, w, b))
+    with pytest.raises(RuntimeError, match="negative size"):
+        clnn.nn.functional.conv_transpose2d(x[:, :, :1], w, padding=(1, 0))

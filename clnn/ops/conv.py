@@ -226,9 +226,11 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
     spatial = tuple((i - 1) * s - 2 * p + d * (k - 1) + o - b + 1
                     for i, k, s, p, o, d, b in zip(input.shape[2:], weight.shape[2:], stride, padding, extra, dilation, beyond))
     cut = tuple((p, p - min(p, m)) if m else p for p, m in zip(padding, more))
-    if any(s <= 0 for s in spatial):
-        raise RuntimeError(f"{name}: the output would have non-positive size {spatial}; got input.shape={tuple(input.shape)}")
+    if any(s < 0 for s in spatial):
+        raise RuntimeError(f"{name}: the output would have the negative size {spatial}; got input.shape={tuple(input.shape)}")
     shape = (input.shape[0], weight.shape[1] * groups, *spatial)
+    if 0 in spatial:                                            # nothing, with gradients of zero
+        return input.new_zeros(shape) + (input.sum() + weight.sum() + (0 if bias is None else bias.sum()))
     if input.dtype.is_complex:
         r = _conv_other.complex_conv(lambda x, w: conv_input_grad(x, w, None, (x.shape[0], w.shape[1] * groups, *spatial), stride, cut, dilation, groups),
                                      input, weight, None if any(beyond) else bias, groups, True)
