@@ -90,7 +90,7 @@ def _place(t):
     if isinstance(t, GradientEdge):
         return t.node, t.output_nr
     if not isinstance(t, Tensor) and not hasattr(t, "_bearer"):
-        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(t).__name__}")
+        raise TypeError(f"all inputs have to be Tensors or GradientEdges, but got {type(t).__name__}")
     return edge(t._bearer)
 
 
@@ -127,6 +127,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if len(grads) != len(tensors):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
     roots, seeds = _roots(tensors, grads)
+    if not roots:
+        return
     keep = create_graph if retain_graph is None else retain_graph
     if inputs is None:
         if create_graph:
@@ -174,10 +176,10 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     grads = _as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outputs)
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
-    if not outputs:
-        return (None,) * len(inputs)
     if not inputs:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    if not outputs:
+        return (None,) * len(inputs)
     if len(grads) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     keep = create_graph if retain_graph is None else retain_graph
