@@ -150,8 +150,8 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         k, v = cat([k, bias_k.expand(1, bsz, size)]), cat([v, bias_v.expand(1, bsz, size)])
         attn_mask, key_padding_mask = _wider(attn_mask), _wider(key_padding_mask)
     q = q.reshape(length, bsz * num_heads, dim).transpose(0, 1)
-    k = k.reshape(-1, bsz * num_heads, dim).transpose(0, 1) if static_k is None else _fixed(static_k, "static_k", bsz, num_heads, dim)
-    v = v.reshape(-1, bsz * num_heads, dim).transpose(0, 1) if static_v is None else _fixed(static_v, "static_v", bsz, num_heads, dim)
+    k = k.reshape(k.shape[0], bsz * num_heads, dim).transpose(0, 1) if static_k is None else _fixed(static_k, "static_k", bsz, num_heads, dim)
+    v = v.reshape(v.shape[0], bsz * num_heads, dim).transpose(0, 1) if static_v is None else _fixed(static_v, "static_v", bsz, num_heads, dim)
     if add_zero_attn:
         k, v = (cat([t, t.new_zeros((bsz * num_heads, 1, dim))], 1) for t in (k, v))
         attn_mask, key_padding_mask = _wider(attn_mask), _wider(key_padding_mask)
@@ -160,7 +160,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
     out = linear(out.transpose(0, 1).reshape(length * bsz, size), out_proj_weight, out_proj_bias)
     out = out.reshape(length, bsz, out.shape[1])
     if weights is not None:
-        weights = weights.reshape(bsz, num_heads, length, -1)
+        weights = weights.reshape(bsz, num_heads, length, weights.shape[-1])
         weights = weights.mean(1) if average_attn_weights else weights
     if not batched:
         out, weights = out.squeeze(1), None if weights is None else weights.squeeze(0)

@@ -191,7 +191,9 @@ def _window_of(name, shape, nd, kernel_size, stride, padding, dilation, ceil_mod
     stride = kernel_size if stride is None or stride == () or stride == [] else ntuple(stride, nd, f"{name}: stride")
     padding, dilation = ntuple(padding, nd, f"{name}: padding"), ntuple(dilation, nd, f"{name}: dilation")
     if len(shape) not in (nd + 1, nd + 2):
-        raise RuntimeError(f"{name}(): Expected {nd + 1}D or {nd + 2}D input tensor, but got {len(shape)}D: {list(shape)}")
+        wanted = f"{nd + 1}D or {nd + 2}D (batch mode) tensor"
+        raise RuntimeError(f"{name}: Expected {wanted} with optional 0 dim batch size for input, but got:{list(shape)}" if nd == 1 else
+                           f"{name}: non-empty {wanted} expected for input, but got {len(shape)}D: {list(shape)}")
     if any(s <= 0 for s in stride):
         raise RuntimeError("stride should not be zero" if 0 in stride else f"{name}: stride must be greater than zero, but got {stride}")
     if any(k <= 0 for k in kernel_size):
