@@ -32,7 +32,7 @@ class Sizes:
         self.length, self.dim = query.shape[1], query.shape[2]
         self.keys, self.out_dim = key.shape[1], value.shape[2]
         fit = max(1, SCRATCH // max(1, query.shape[0] * self.keys))
-        self.block = min(self.length, max(16, fit // 16 * 16))
+        self.block = max(1, min(self.length, max(16, fit // 16 * 16)))
         self.acc = dt.float64 if query.dtype is dt.float64 else dt.float32
 
 
@@ -157,7 +157,7 @@ def _forward_blocks(query, key, value, mask, dropout_p, causal, scale, groups, h
 def _backward_blocks(grad, query, key, value, out, lse, mask, dropout_p, causal, scale, groups, heads, seed, first):
     """Backward of :func:`_forward_blocks`; the gradients of keys and values are per query head."""
     s = Sizes(query, key, value, groups, heads)
-    s.block = min(s.length, max(16, s.block // 2))              # two score matrices are held
+    s.block = max(1, min(s.length, max(16, s.block // 2)))              # two score matrices are held
     device, low = query._storage.device, query.dtype
     grad, query, key, value = (t.contiguous() for t in (grad, query, key, value))
     delta = (grad.to(s.acc) * out.to(s.acc)).sum(-1)
