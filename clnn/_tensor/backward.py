@@ -1,7 +1,6 @@
 """Entry points of the engine: ``backward`` and ``grad``."""
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..core.shape import Size
@@ -38,7 +37,9 @@ def get_gradient_edge(tensor) -> GradientEdge:
 def _as_tuple(x):
     if x.__class__ is Tensor:
         return (x,)
-    return tuple(x) if isinstance(x, Iterable) and not isinstance(x, (Tensor, GradientEdge)) else (x,)
+    if isinstance(x, (Tensor, GradientEdge)) or hasattr(x, "_bearer"):
+        return (x,)
+    return tuple(x)
 
 
 def _seed(t, g, i, batched):
@@ -90,7 +91,7 @@ def _place(t):
     if isinstance(t, GradientEdge):
         return t.node, t.output_nr
     if not isinstance(t, Tensor) and not hasattr(t, "_bearer"):
-        raise TypeError(f"all inputs have to be Tensors or GradientEdges, but got {type(t).__name__}")
+        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(t).__name__}")
     return edge(t._bearer)
 
 

@@ -244,7 +244,7 @@ def _declare_max(nd):
         RuntimeError: wrong number of dimensions, or an output of size 0.
     """
     made = composite(name, method=False, torch=f"nn.functional.{name}", samples=_max_samples(nd),
-                     errors=(((np.zeros((3,) * (nd + 3)), 2), {}, RuntimeError, "Expected"),))(body)
+                     errors=(((np.zeros((3,) * (nd + 3)), 2), {}, RuntimeError, "(batch mode) tensor"),))(body)
 
     def with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=True):
         """The pooled tensor and the flat place of each maximum in its plane."""
