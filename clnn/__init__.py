@@ -23,6 +23,7 @@ from .core.errors import *  # noqa: F401,F403
 from .core.layout import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, strided  # noqa: F401
 from .core.layout import jagged, sparse_coo, sparse_csc, sparse_csr  # noqa: F401
 from .core.limits import finfo, iinfo  # noqa: F401
+from .core.public import name_functions as _name_functions
 from .core.shape import Size  # noqa: F401
 from .graph.op import REGISTRY as _REGISTRY
 from . import ops as _ops  # noqa: F401
@@ -219,6 +220,7 @@ _PLACES = {                     # names that are read from a module when they ar
                 "_standard_gamma " + " ".join(f"_cast_{kind}" for kind in "Byte Char Double Float Half Int Long Short".split()),
 }
 _FROM = {name: place for place, names in _PLACES.items() for name in names.split()}
+_name_functions(globals(), __name__)
 
 
 for _kind in (Size, device, dtype, finfo, iinfo, layout, memory_format):       # ``type(x.shape)`` shows where PyTorch has it

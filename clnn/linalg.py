@@ -5,6 +5,7 @@ from ._tensor.inplace import set_out as _set_out
 from ._tensor.inplace import type_name as _type_name
 from ._tensor.tensor import Tensor as _Tensor
 from .core.errors import LinAlgError
+from .core.public import name_functions as _name_functions
 from .ops.factorisations import (cholesky_ex, eig, eigvals, householder_product, inv_ex, lu, lu_factor, lu_factor_ex, lu_solve, matrix_exp, solve_ex, tensorinv,
                                  tensorsolve, vander)
 from .ops.linalg import cholesky, det, eigh, eigvalsh, inv, lstsq, matrix_rank, pinv, qr, slogdet, solve, solve_triangular, svd, svdvals
@@ -44,6 +45,7 @@ def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
     return A.diagonal(offset, dim1, dim2)
 
 
+_name_functions(globals(), __name__)
 __all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "householder_product", "inv",
            "inv_ex", "ldl_factor", "ldl_factor_ex", "ldl_solve", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp",
            "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular",

@@ -15,7 +15,9 @@ _PACK = struct.Struct("<QQ")
 
 
 def thread_safe_generator():
-    """None: workers of data loaders are processes, each with a stream of its own."""
+    """The generator of this thread where it is a worker of a data loader, else None."""
+    own = rng.current()
+    return own if own is not default_generator else None
 
 
 class Generator(rng.Stream):
@@ -111,12 +113,12 @@ def manual_seed(seed):
         >>> clnn.equal(a, clnn.randn(2))
         True
     """
-    return default_generator.manual_seed(int(seed))
+    return rng.current().manual_seed(int(seed))
 
 
 def seed():
     """Seed the default generator from the system's entropy; returns the seed."""
-    return default_generator.seed()
+    return rng.current().seed()
 
 
 def initial_seed():
@@ -127,7 +129,7 @@ def initial_seed():
         >>> clnn.initial_seed()
         3
     """
-    return default_generator.initial_seed()
+    return rng.current().initial_seed()
 
 
 def get_rng_state(device=None):
@@ -140,7 +142,7 @@ def get_rng_state(device=None):
         >>> clnn.equal(a, clnn.randn(2))
         True
     """
-    return default_generator.get_state()
+    return rng.current().get_state()
 
 
 def set_rng_state(new_state, device=None):
@@ -153,7 +155,7 @@ def set_rng_state(new_state, device=None):
         >>> clnn.equal(a, clnn.randn(2))
         True
     """
-    default_generator.set_state(new_state)
+    rng.current().set_state(new_state)
 
 
 def get_rng_state_all():
@@ -170,9 +172,10 @@ def set_rng_state_all(new_states):
 @contextlib.contextmanager
 def fork_rng(devices=None, enabled=True, device_type=None):
     """The stream continues after the block as if nothing had been drawn inside."""
-    before = default_generator.key, default_generator.offset
+    stream = rng.current()
+    before = stream.key, stream.offset
     try:
         yield
     finally:
         if enabled:
-            default_generator.key, default_generator.offset = before
+            stream.key, stream.offset = before

@@ -11,6 +11,7 @@ from ._tensor.inplace import set_out
 from ._tensor.interop import from_array, read
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
+from .core.public import name_functions
 from .graph.op import REGISTRY
 from .ops.bessel import erfcx
 
@@ -231,3 +232,4 @@ shifted_chebyshev_polynomial_t = _shifted(chebyshev_polynomial_t, "t", "[ 1., -1
 shifted_chebyshev_polynomial_u = _shifted(chebyshev_polynomial_u, "u", "[ 3., -1.]")
 shifted_chebyshev_polynomial_v = _shifted(chebyshev_polynomial_v, "v", "[ 5., -1.]")
 shifted_chebyshev_polynomial_w = _shifted(chebyshev_polynomial_w, "w", "[ 1., -1.]")
+name_functions(globals(), __name__)

@@ -12,7 +12,7 @@ from clnn._serialization.allowed import STORAGE_OF, UNTYPED
 from clnn._serialization.files import SerializationError
 from clnn._serialization.objects import write_object
 from clnn._tensor.tensor import Tensor
-from clnn.core.layout import strided
+from clnn.core.layout import layout, strided
 
 _ALIGNMENT = 64  # where the bytes of a storage begin in the file, so that they can be mapped into memory
 
@@ -67,6 +67,8 @@ class Pickler:
             return Pickler._device
         if isinstance(obj, (np.ndarray, np.number, np.bool_)) and obj.dtype.kind in "biuf" and not isinstance(obj, float):
             return Pickler._array if isinstance(obj, np.ndarray) else Pickler._numpy_scalar
+        if isinstance(obj, layout):
+            return Pickler._layout
         for base in (float, int, str):  # subclasses of numbers and text are stored as their base
             if isinstance(obj, base):
                 return lambda pickler, x: pickler._save(base(x)) if base is not str else pickler._save(str.__str__(x))
@@ -284,12 +286,15 @@ class Pickler:
         self.out += b"tR"
         self._memoize(obj)
 
+    def _layout(self, obj):
+        self._global("torch.serialization", "_get_layout")
+        self._plain_tuple(("torch." + str(obj).rpartition(".")[2],))
+        self.out += b"R"
+
     def _sparse(self, obj):
         self._global("torch._utils", "_rebuild_sparse_tensor")
         self.out += b"("
-        self._global("torch.serialization", "_get_layout")
-        self._plain_tuple(("torch." + str(obj.layout).rpartition(".")[2],))
-        self.out += b"R"
+        self._layout(obj.layout)
         names = {"sparse_coo": ("_indices",), "sparse_csr": ("crow_indices", "col_indices"), "sparse_csc": ("ccol_indices", "row_indices")}
         parts = [getattr(obj, name)().contiguous() for name in names[str(obj.layout).rpartition(".")[2]]]
         flag = (obj.is_coalesced(),) if obj.is_sparse else ()

@@ -1,7 +1,6 @@
 """Entry points of the engine: ``backward`` and ``grad``."""
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..core.shape import Size
@@ -38,7 +37,9 @@ def get_gradient_edge(tensor) -> GradientEdge:
 def _as_tuple(x):
     if x.__class__ is Tensor:
         return (x,)
-    return tuple(x) if isinstance(x, Iterable) and not isinstance(x, (Tensor, GradientEdge)) else (x,)
+    if isinstance(x, (Tensor, GradientEdge)) or hasattr(x, "_bearer"):
+        return (x,)
+    return tuple(x)
 
 
 def _seed(t, g, i, batched):
@@ -127,6 +128,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if len(grads) != len(tensors):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
     roots, seeds = _roots(tensors, grads)
+    if not roots:
+        return
     keep = create_graph if retain_graph is None else retain_graph
     if inputs is None:
         if create_graph:
@@ -174,10 +177,10 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     grads = _as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outputs)
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
-    if not outputs:
-        return (None,) * len(inputs)
     if not inputs:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    if not outputs:
+        return (None,) * len(inputs)
     if len(grads) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     keep = create_graph if retain_graph is None else retain_graph

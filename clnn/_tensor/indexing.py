@@ -7,6 +7,7 @@ import operator
 import numpy as np
 
 from ..core import dtype as dt
+from ..core.limits import check_fits
 from ..core.shape import contiguous_strides
 from ..core.warn import warn
 from ..graph.node import Storage
@@ -356,6 +357,8 @@ def _assign_mask(base, indices, value):
             value = value.squeeze(0)
         if any(s not in (1, t) for s, t in zip(reversed(value.shape), reversed(base.shape))):
             return False
+    else:
+        check_fits(value, base.dtype)
     for _ in range(rest):
         mask = mask.unsqueeze(-1)
     result = REGISTRY["where"].fn(mask, value, base)

@@ -112,10 +112,9 @@ _PRIVATE = HISTORY
 
 
 def reduce(t: Tensor):
-    """Pickle support for trusted channels (multiprocessing): values, geometry and device name travel; of a tensor with strides of its own all its memory."""
+    """Pickle support for trusted channels (multiprocessing): values, geometry and device name travel, not the history; of a tensor with strides of its own
+    all its memory."""
     extra = {k: v for k, v in t.__dict__.items() if k not in _PRIVATE}
-    if t._grad_fn is not None:
-        raise RuntimeError("cannot pickle a tensor that is not a leaf of the graph; detach() it first")
     name = str(t.device)
     if name == "meta" or t.is_contiguous():
         return (rebuild, (type(t), None if name == "meta" else read(t.detach()), t.dtype, tuple(t.shape), name, t._rg, extra))

@@ -232,7 +232,7 @@ class _Observer:
         self.before = self._state()
 
     def _state(self):
-        return self.device.transfers, rng.default.offset, warnings.count
+        return self.device.transfers, rng.current().offset, warnings.count
 
     def __enter__(self):
         device = self.device

@@ -35,9 +35,9 @@ def fresh(draw, shape):
     """Random numbers of ``shape``, by ``draw(shape)``: each sample's own in levels that want them different."""
     if any(how == "error" for _, _, how in active):
         raise RuntimeError(RANDOM)
-    levels, start = [(number, size) for number, size, how in active if how == "different"], rng.default.offset
+    levels, start = [(number, size) for number, size, how in active if how == "different"], rng.current().offset
     r = draw(Size((*[size for _, size in levels], *shape)))
-    _drawn[0] += rng.default.offset - start
+    _drawn[0] += rng.current().offset - start
     for number, _ in levels:
         r = wrap(r, number)
     return r
@@ -50,13 +50,13 @@ def drawn():
 
 def position():
     """Where the stream of random numbers stands."""
-    stream = rng.default
+    stream = rng.current()
     return stream.key, stream.offset
 
 
 def handled(samples):
     """The numbers of the samples, with the random stream kept as the level's ``randomness`` says."""
-    stream, start = rng.default, rng.default.offset
+    stream, start = rng.current(), rng.current().offset
     for i in range(samples.size):
         before = position()
         yield i

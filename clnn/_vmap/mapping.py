@@ -56,7 +56,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
 def _mapped(func, leaves, dims, size, spec, kwargs, randomness):
     """(results with the samples first, their structure). A result is a pair: the tensor, and whether its samples may differ."""
-    stream, before, counted = rng.default, levels.position(), levels.drawn()
+    stream, before, counted = rng.current(), levels.position(), levels.drawn()
     with levels.entered(size, randomness) as number:
         args = tree_unflatten([t if d is None else wrap(t.movedim(d, 0), number) for t, d in zip(leaves, dims)], spec)
         try:
@@ -95,7 +95,7 @@ def _placed(result, place, func):
 def _one_by_one(func, leaves, dims, size, spec, kwargs, randomness):
     """What :func:`_mapped` gives, from one call per sample."""
     columns, results = [[t] * size if d is None else t.unbind(d) for t, d in zip(leaves, dims)], []
-    stream = rng.default
+    stream = rng.current()
     for i in range(size):
         before = levels.position()
         results.append(func(*tree_unflatten([c[i] for c in columns], spec), **kwargs))

@@ -155,7 +155,7 @@ class FunctionNode(tape.Node):
         if self.edges[i] is None:
             return None
         if not isinstance(g, Tensor):
-            raise TypeError(f"function {name}: expected Variable or None as gradient {i} (got {type(g).__name__})")
+            raise RuntimeError(f"function {name}: expected Variable or None (got {type(g).__name__}) as gradient {i}")
         shape, dtype = meta
         if g.shape != shape:
             lead = len(g.shape) - len(shape)

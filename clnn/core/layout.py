@@ -15,6 +15,15 @@ class _Name(str):
 
     __str__ = __repr__
 
+    def __reduce__(self):
+        return named, (str.__str__(self),)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
     def __format__(self, spec):
         return format(repr(self), spec)
 
@@ -34,3 +43,9 @@ class memory_format(_Name):
 strided, sparse_coo, sparse_csr, sparse_csc, jagged = (layout("clnn." + n) for n in ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "jagged"))
 contiguous_format, preserve_format, channels_last, channels_last_3d = (
     memory_format("clnn." + n) for n in ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d"))
+_ALL = {str.__str__(name): name for name in (strided, sparse_coo, sparse_csr, sparse_csc, jagged, contiguous_format, preserve_format, channels_last, channels_last_3d)}
+
+
+def named(name):
+    """The one constant of this name: programs compare them with ``is``."""
+    return _ALL[name]

@@ -1,6 +1,9 @@
 """Limits of dtypes: ``finfo`` and ``iinfo``."""
 from __future__ import annotations
 
+import functools
+import math
+
 import ml_dtypes
 import numpy as np
 
@@ -59,3 +62,19 @@ class iinfo(_Info):
     def _fill(self, row):
         i = np.iinfo(row.np)
         self.max, self.min = int(i.max), int(i.min)
+
+
+def check_fits(value, row):
+    """Raise where the number ``value`` is beyond dtype ``row``; small ones, which most are, need no look at it."""
+    if (value.__class__ is int or value.__class__ is float) and not -128 <= value <= 127:
+        _fitting(value, row)
+
+
+@functools.lru_cache(maxsize=256)
+def _fitting(value, row):
+    """Raise where the number ``value`` is beyond dtype ``row``. As in PyTorch, unsigned ones take negative numbers of their size, too."""
+    if row is dt.bool_ or row.category != dt.INT and not math.isfinite(value):
+        return
+    limits = iinfo(row) if row.category == dt.INT else finfo(row)
+    if not (limits.min or -limits.max) <= value <= limits.max:
+        raise RuntimeError(f"value cannot be converted to type {dt.IN_C.get(row.name, row.name)} without overflow")

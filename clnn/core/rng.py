@@ -7,6 +7,7 @@ A stream is a 64-bit seed and a 64-bit count of the 128-bit blocks used so far. 
 from __future__ import annotations
 
 import os
+from threading import get_ident
 
 import numpy as np
 
@@ -72,3 +73,9 @@ def words(stream: Stream, count: int) -> np.ndarray:
 
 
 default = Stream()
+of_threads = {}                 # streams of the threads that have their own
+
+
+def current() -> Stream:
+    """The stream of draws that name no generator."""
+    return of_threads.get(get_ident(), default) if of_threads else default

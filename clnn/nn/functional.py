@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from types import FunctionType
 
+from ..core.public import name_functions as _name_functions
 from ..core.warn import warn as _warn
 from ..graph.op import REGISTRY
 from .. import ops as _ops
@@ -66,7 +67,8 @@ def _twin(fn):
     """The same function as an object of its own: a graph tells ``F.relu`` from ``clnn.relu``."""
     twin = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     twin.__dict__.update(fn.__dict__)
-    twin.__kwdefaults__, twin.__doc__, twin.__module__ = fn.__kwdefaults__, fn.__doc__, fn.__module__
+    twin.__kwdefaults__, twin.__doc__, twin.__module__ = fn.__kwdefaults__, fn.__doc__, __name__
+    twin.__qualname__ = fn.__name__
     return twin
 
 
@@ -74,6 +76,7 @@ for _name in """relu celu selu rrelu threshold softmax log_softmax layer_norm rm
         margin_ranking_loss poisson_nll_loss triplet_margin_loss max_pool1d max_pool2d max_pool3d adaptive_max_pool1d""".split():
     globals()[_name] = _twin(globals()[_name])
 
+_name_functions(globals(), __name__)
 __all__ = [_name for _name in (*_TABLE, *_RENAMED, *_IN_PLACE) if _name in globals()]
 del _name, _entry, _ops
 

@@ -157,10 +157,13 @@ for _f in (_pow, _square, _cube, _root, _inverse_root, _inverse):
     _f.op.grad_name = "PowBackward0"
 
 
+_NUMBERS = (int, float, complex, np.number)                     # an array or a class of its own may answer ``== 2`` in its own way
+
+
 @composite("pow", complex=True, inplace=True, numpy=np.power)
 def pow(input, exponent):
     """``input`` to the power of ``exponent`` (tensor or number)."""
-    if not isinstance(exponent, Tensor) and isinstance(input, Tensor):
+    if isinstance(exponent, _NUMBERS) and isinstance(input, Tensor):
         if input.dtype is dt.bool_ and type(exponent) is int:
             input = input.to(dt.int64)
         if exponent == 2 and (type(exponent) is int or input.dtype.differentiable):

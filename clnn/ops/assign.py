@@ -5,6 +5,7 @@ from .._tensor.declare import composite
 from .._tensor.inplace import apply_inplace
 from .._tensor.tensor import Tensor
 from .._tensor.writing import bump
+from ..core.limits import check_fits
 from ..core.shape import Size, contiguous_strides
 from . import creation
 from .selection import cast
@@ -17,6 +18,7 @@ def fill(input, value):
         if value.shape:
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
         return cast(value, input.dtype).expand(input.shape).clone()
+    check_fits(value, input.dtype)
     if input.dtype.category < 2 and isinstance(value, float):
         value = bool(value) if input.dtype.name == "bool" else int(value)
     return creation.filled(input.shape, value, input.dtype, input._storage.device)

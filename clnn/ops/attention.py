@@ -32,7 +32,7 @@ class Sizes:
         self.length, self.dim = query.shape[1], query.shape[2]
         self.keys, self.out_dim = key.shape[1], value.shape[2]
         fit = max(1, SCRATCH // max(1, query.shape[0] * self.keys))
-        self.block = min(self.length, max(16, fit // 16 * 16))
+        self.block = max(1, min(self.length, max(16, fit // 16 * 16)))
         self.acc = dt.float64 if query.dtype is dt.float64 else dt.float32
 
 
@@ -106,7 +106,7 @@ def _attention(query, key, value, mask, dropout_p, causal, scale, groups, seed, 
         out, lse = _attend.forward(query, key, value, mask, drop, causal, scale, groups)
         return out.to(query.dtype), lse
     shape = (*query.shape[:3], value.shape[3])
-    flat = (t.reshape(-1, *t.shape[2:]) for t in (query, key, value))
+    flat = (t.reshape(t.shape[0] * t.shape[1], *t.shape[2:]) for t in (query, key, value))
     out, lse = _forward_blocks(*flat, mask, dropout_p, causal, scale, groups, query.shape[1], seed, first)
     return out.reshape(shape), lse
 
@@ -122,11 +122,11 @@ def _attention_backward(grad, query, key, value, out, lse, mask, dropout_p, caus
         drop = _drop_args(seed, first, dropout_p) if dropout_p else None
         dq, dk, dv = _attend.backward(grad, query, key, value, out, lse, mask, drop, causal, scale, groups)
     else:
-        flat = (t.reshape(-1, *t.shape[2:]) for t in (grad, query, key, value, out))
+        flat = (t.reshape(t.shape[0] * t.shape[1], *t.shape[2:]) for t in (grad, query, key, value, out))
         got = _backward_blocks(*flat, lse, mask, dropout_p, causal, scale, groups, query.shape[1], seed, first)
         dq, dk, dv = (t.reshape(*query.shape[:2], *t.shape[1:]) for t in got)
     if groups > 1:
-        dk, dv = (t.reshape(t.shape[0], -1, groups, *t.shape[2:]).sum(2) for t in (dk, dv))
+        dk, dv = (t.reshape(t.shape[0], t.shape[1] // groups, groups, *t.shape[2:]).sum(2) for t in (dk, dv))
     return dq.to(low), dk.to(low), dv.to(low)
 
 
@@ -157,7 +157,7 @@ def _forward_blocks(query, key, value, mask, dropout_p, causal, scale, groups, h
 def _backward_blocks(grad, query, key, value, out, lse, mask, dropout_p, causal, scale, groups, heads, seed, first):
     """Backward of :func:`_forward_blocks`; the gradients of keys and values are per query head."""
     s = Sizes(query, key, value, groups, heads)
-    s.block = min(s.length, max(16, s.block // 2))              # two score matrices are held
+    s.block = max(1, min(s.length, max(16, s.block // 2)))              # two score matrices are held
     device, low = query._storage.device, query.dtype
     grad, query, key, value = (t.contiguous() for t in (grad, query, key, value))
     delta = (grad.to(s.acc) * out.to(s.acc)).sum(-1)
@@ -261,11 +261,12 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         mask = attn_mask.expand(full)
         if mask._rg:
             return _composed(query, key, value, mask, dropout_p, is_causal, scale, groups)
-        mask = mask.reshape(-1, heads, *full[-2:]) if mask.ndim != 4 else mask
+        mask = mask.reshape(math.prod(lead[:-1]), heads, *full[-2:]) if mask.ndim != 4 else mask
     if dropout_p and foreign.maps:                               # each sample its own numbers, or the same for all
         return _composed(query, key, value, mask if mask is None else attn_mask, dropout_p, is_causal, scale, groups)
     seed, first = _stream(query, key, dropout_p)
-    q, k, v = (t if t.ndim == 4 else t.reshape(-1, n, *t.shape[-2:]) for t, n in ((query, heads), (key, heads // groups), (value, heads // groups)))
+    q, k, v = (t if t.ndim == 4 else t.reshape(math.prod(lead[:-1]), n, *t.shape[-2:])
+               for t, n in ((query, heads), (key, heads // groups), (value, heads // groups)))
     out = _attention(q, k, v, mask, float(dropout_p), is_causal, scale, groups, seed, first)
     return out if query.ndim == 4 else out.reshape(*lead, *out.shape[-2:])
 

@@ -17,7 +17,7 @@ from .._tensor.interop import from_array
 from .._tensor.tensor import Tensor, empty as _empty, from_node
 from ..core import dtype as dt
 from ..core.layout import strided
-from ..core.limits import finfo, iinfo
+from ..core.limits import check_fits
 from ..core.shape import Size
 from ..core.warn import warn
 from ..graph import fuse
@@ -44,15 +44,6 @@ def as_size(size) -> Size:
         if s < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(got)}")
     return got
-
-
-def _fitting(value, row):
-    """Raise where the number ``value`` is beyond dtype ``row``. As in PyTorch, unsigned ones take negative numbers of their size, too."""
-    if row is dt.bool_ or not math.isfinite(value):
-        return
-    limits = iinfo(row) if row.category == dt.INT else finfo(row)
-    if not (limits.min or -limits.max) <= value <= limits.max:
-        raise RuntimeError(f"value cannot be converted to type {dt.IN_C.get(row.name, row.name)} without overflow")
 
 
 def filled(shape, value, dtype, device) -> Tensor:
@@ -168,8 +159,7 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_gra
     if isinstance(value, (str, bytes, list, tuple, dict)) or value is None:
         raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(value).__name__}")
     row = dt.as_dtype(dtype) or dt.scalar_dtype(value)
-    if abs(value.real) > 127:
-        _fitting(value.real, row)
+    check_fits(value.real, row)
     return _done(filled(as_size((size,) if isinstance(size, int) else tuple(size)), value, row, resolve(device)), requires_grad)
 
 

@@ -164,15 +164,21 @@ def _nll_backward(grad, target, weight, ignore_index, reduction, total, shape):
     return gx
 
 
+def _check_batch(input, target):
+    if input.ndim > 1 and (not target.shape or input.shape[0] != target.shape[0]):
+        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0] if target.shape else 1}).")
+    if input.ndim < 3 and target.ndim > 1:
+        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported (got input: {list(input.shape)}, target: {list(target.shape)})")
+
+
 def _check_classes(name, input, target, weight):
     if input.ndim == 0:
         raise ValueError(f"{name}: expected an input with at least 1 dimension, got a 0-d tensor")
+    _check_batch(input, target)
     if target.dtype not in (dt.int64, dt.uint8):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {type_name(target.dtype)} ({name}: expected scalar type Long: targets are class "
                            "numbers)")
     require_float(name, input)
-    if input.ndim > 1 and (not target.shape or input.shape[0] != target.shape[0]):
-        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0] if target.shape else 1}).")
     if tuple(target.shape) != tuple(input.shape[:1]) * (input.ndim > 1) + tuple(input.shape[2:]):
         size = [*input.shape[:1] * (input.ndim > 1), *input.shape[2:]]
         raise RuntimeError(f"Expected target size {size}, got {list(target.shape)} ({name}: size mismatch (got input: {list(input.shape)}, target: "

@@ -148,8 +148,8 @@ def _with_more_keys(query, key, value, weight, weights, bias, heads, bias_k, bia
         k, v, more = cat([k, bias_k.expand(1, bsz, size)]), cat([v, bias_v.expand(1, bsz, size)]), 1
     rows, dim = bsz * heads, size // heads
     q = q.reshape(length, rows, dim).transpose(0, 1)
-    k = k.reshape(-1, rows, dim).transpose(0, 1) if static_k is None else _fixed(static_k, "static_k", bsz, heads, dim)
-    v = v.reshape(-1, rows, dim).transpose(0, 1) if static_v is None else _fixed(static_v, "static_v", bsz, heads, dim)
+    k = k.reshape(k.shape[0], rows, dim).transpose(0, 1) if static_k is None else _fixed(static_k, "static_k", bsz, heads, dim)
+    v = v.reshape(v.shape[0], rows, dim).transpose(0, 1) if static_v is None else _fixed(static_v, "static_v", bsz, heads, dim)
     if add_zero_attn:
         k, v = (cat([t, t.new_zeros((rows, 1, dim))], 1) for t in (k, v))
         more += 1
@@ -277,7 +277,7 @@ def _attend(q, k, v, attn_mask, key_padding_mask, dropout_p, is_causal, need_wei
     if key_padding_mask is not None:
         _expect(tuple(key_padding_mask.shape) == (bsz, k.shape[2]), f"expecting key_padding_mask shape of {(bsz, k.shape[2])}, but got "
                 f"{tuple(key_padding_mask.shape)}")
-        padding = key_padding_mask.reshape(bsz, 1, 1, -1)
+        padding = key_padding_mask.reshape(bsz, 1, 1, k.shape[2])
         mask = padding if mask is None else mask + padding
     weights = None
     if need_weights:

@@ -312,8 +312,9 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     if eps <= 0 and training or eps < 0:
         raise ValueError(f"batch_norm eps must be {'positive during training' if training else 'non-negative'}, but got {eps}")
     channels = input.shape[1] if input.ndim > 1 else 0
-    if not input._numel:
-        return input.clone()
+    if not input._numel:                                          # nothing to add up: zeros reach weight and bias
+        out = input.clone() if weight is None else input * _channels(weight, input.ndim)
+        return out if bias is None else out + _channels(bias, input.ndim)
     for what, t in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
         if t is not None and t._numel != channels:
             raise RuntimeError(f"{what} should contain {channels} elements not {t._numel}")

@@ -190,7 +190,9 @@ def _window_of(name, shape, nd, kernel_size, stride, padding, dilation, ceil_mod
     stride = kernel_size if stride is None or stride == () or stride == [] else ntuple(stride, nd, f"{name}: stride")
     padding, dilation = ntuple(padding, nd, f"{name}: padding"), ntuple(dilation, nd, f"{name}: dilation")
     if len(shape) not in (nd + 1, nd + 2):
-        raise RuntimeError(f"{name}(): Expected {nd + 1}D or {nd + 2}D input tensor, but got {len(shape)}D: {list(shape)}")
+        wanted = f"{nd + 1}D or {nd + 2}D (batch mode) tensor"
+        raise RuntimeError(f"{name}: Expected {wanted} with optional 0 dim batch size for input, but got:{list(shape)}" if nd == 1 else
+                           f"{name}: non-empty {wanted} expected for input, but got {len(shape)}D: {list(shape)}")
     if any(s <= 0 for s in stride):
         raise RuntimeError("stride should not be zero" if 0 in stride else f"{name}: stride must be greater than zero, but got {stride}")
     if any(k <= 0 for k in kernel_size):
@@ -241,7 +243,7 @@ def _declare_max(nd):
         RuntimeError: wrong number of dimensions, or an output of size 0.
     """
     made = composite(name, method=False, torch=f"nn.functional.{name}", samples=_max_samples(nd),
-                     errors=(((np.zeros((3,) * (nd + 3)), 2), {}, RuntimeError, "Expected"),))(body)
+                     errors=(((np.zeros((3,) * (nd + 3)), 2), {}, RuntimeError, "(batch mode) tensor"),))(body)
 
     def with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=True):
         """The pooled tensor and the flat place of each maximum in its plane."""

@@ -48,7 +48,7 @@ def _stream(generator, numel, per_block=4):
 
 def _chosen(generator):
     if generator is None:
-        return rng.default
+        return rng.current()
     if not isinstance(generator, rng.Stream):
         raise TypeError(f"argument 'generator' must be a Generator or None, not {type(generator).__name__}")
     return generator

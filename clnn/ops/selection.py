@@ -13,6 +13,7 @@ from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.layout import preserve_format
+from ..core.limits import check_fits
 from ..core.warn import first_time, warn
 from ..graph import fuse
 from ..graph.op import REGISTRY
@@ -61,6 +62,7 @@ def masked_fill(input, mask, value):
         raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s).")
     if (isinstance(value, complex) or isinstance(value, Tensor) and value.dtype.is_complex) and not input.dtype.is_complex:
         raise RuntimeError(f"value cannot be converted to type {spoken(input.dtype)} without overflow")
+    check_fits(value, input.dtype)
     r = _where(mask, value, input).contiguous()                  # in rows, as PyTorch's
     return r if r.dtype is input.dtype else r.to(input.dtype)
 

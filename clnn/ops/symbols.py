@@ -25,7 +25,7 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned="", n
             if got is not NotImplemented:
                 return got
             if isinstance(other, np.ndarray) and other.dtype != object:
-                return fn(self, from_array(other, self._storage.device))
+                return fn(*_alike(symbol, self, from_array(other, self._storage.device)))
             if isinstance(other, Tensor) or isinstance(other, (int, float, complex)) and symbol != "matmul":
                 raise
             return NotImplemented
@@ -44,7 +44,7 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned="", n
             if got is not NotImplemented:
                 return got
             if isinstance(other, np.ndarray) and other.dtype != object:
-                return fn(from_array(other, self._storage.device), self)
+                return fn(*_alike(symbol, from_array(other, self._storage.device), self))
             return NotImplemented
     names = _NAMES.get(symbol, (f"__{symbol}__", f"__r{symbol}__"))      # classes that take functions over know them by these
     forward.__name__, backward.__name__ = names
@@ -53,7 +53,25 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned="", n
         setattr(Tensor, f"__r{symbol}__", backward)
     if inplace:
         method = getattr(Tensor, inplace)
-        setattr(Tensor, f"__i{symbol}__", lambda self, other: NotImplemented if other.__class__ is np.ndarray else method(self, other))
+
+        def changed(self, other):
+            if other.__class__ is np.ndarray:
+                return NotImplemented
+            try:
+                return method(self, other)
+            except TypeError:
+                if isinstance(other, (Tensor, int, float, complex, np.generic)):
+                    raise
+                return NotImplemented                           # the other side may know what to do
+        setattr(Tensor, f"__i{symbol}__", changed)
+
+
+def _alike(symbol, a, b):
+    """Tensors, one of an array, as NumPy would multiply them: matrix products alone do not promote."""
+    if symbol != "matmul" or a.dtype is b.dtype:
+        return a, b
+    common = dt.promote_types(a.dtype, b.dtype)
+    return a.to(common), b.to(common)
 
 
 def __invert__(self):

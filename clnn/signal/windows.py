@@ -11,6 +11,7 @@ from .._tensor.device import resolve
 from .._tensor.interop import from_array
 from ..core import dtype as dt
 from ..core.layout import strided
+from ..core.public import name_functions
 from ..ops.creation import _done
 
 __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann", "kaiser", "nuttall"]
@@ -168,3 +169,6 @@ def kaiser(n, N, *, beta=12.0):
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
     return np.i0(beta * np.sqrt(np.maximum(0.0, 1 - (2 * n / N - 1) ** 2))) / np.i0(beta)
+
+
+name_functions(globals(), __name__)

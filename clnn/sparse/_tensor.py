@@ -328,8 +328,6 @@ class SparseTensor(OfPart):
         return new
 
     def __reduce_ex__(self, protocol):
-        if self._grad_fn is not None:
-            raise RuntimeError("cannot pickle a tensor that is not a leaf of the graph; detach() it first")
         packed = self.pattern.compressed
         return rebuild, (None if packed else self.pattern.indices, packed, self.part.detach(), tuple(self.shape), self.pattern.ordered, str(self.layout),
                          self._rg)

@@ -170,6 +170,10 @@ class _ReentrantNode(tape.Node):
     def apply(self, grads, needed):
         if self.inputs is None:
             raise RuntimeError("checkpoint: backward through the same call a second time; specify retain_graph=True the first time")
+        if state.task.execute is not None:                      # the pass below reaches every leaf, asked for or not
+            raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
+                               ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without passing the "
+                               "`inputs` argument.")
         inputs = [t.detach().requires_grad_(t._rg) if isinstance(t, Tensor) else t for t in self.inputs]
         with clnn.enable_grad(), self.surroundings.again():
             outs = self.call(*inputs)

@@ -277,6 +277,11 @@ class HuberLoss(_Loss):
     reduction: str = "mean"
     delta: float = 1.0
 
+    def _post_init(self):
+        super()._post_init()
+        if not isinstance(self.delta, (int, float)):
+            raise TypeError(f"delta must be a float or int, got: {type(self.delta)}")
+
     def forward(self, input, target):
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 

@@ -247,6 +247,8 @@ class RNNBase(Module):
         x = input if batched else input.unsqueeze(1)
         x = x.transpose(0, 1) if time_dim else x
         self.check_input(x, None)
+        if not x.shape[0]:
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         state = self._initial_state(x, x.shape[1]) if hx is None else self._unpack_state(hx, batched)
         self._check_state(state, x.shape[1])
         out, state = self._run_layers(x, state, None, clnn.stack)

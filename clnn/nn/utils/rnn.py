@@ -67,9 +67,25 @@ class PackedSequence(_Fields):
         """Cast the data to int32."""
         return self.to(dtype=clnn.int32)
 
+    def short(self):
+        """Cast the data to int16."""
+        return self.to(dtype=clnn.int16)
+
+    def char(self):
+        """Cast the data to int8."""
+        return self.to(dtype=clnn.int8)
+
+    def byte(self):
+        """Cast the data to uint8."""
+        return self.to(dtype=clnn.uint8)
+
     def pin_memory(self):
         """Nothing to do here."""
         return self
+
+    def is_pinned(self):
+        """Whether the data lies in pinned memory of the host."""
+        return self.data.is_pinned()
 
     @property
     def is_cuda(self):

@@ -8,4 +8,5 @@ from clnn.utils.data.dataset import ChainDataset, ConcatDataset, Dataset, Iterab
 from clnn.utils.data import sampler as distributed  # noqa: F401
 from clnn.utils.data.sampler import (BatchSampler, DistributedSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler,
                                      WeightedRandomSampler)
+from clnn.utils.data import _utils  # noqa: E402, F401
 from clnn.utils.data.datapipes import iter as _iter, map as _map  # noqa: E402, F401 - their steps become methods of all pipes

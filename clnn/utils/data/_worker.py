@@ -8,6 +8,8 @@ import random
 import threading
 import traceback
 
+from clnn.core import rng
+
 _local = threading.local()
 
 
@@ -179,20 +181,26 @@ def _fetch(fetcher, index, pack, where):
 
 
 def thread_main(job, worker_id, seed, orders, results, stop):
-    """Entry of a worker thread. It works on a copy of the dataset, so that workers may set attributes of it."""
+    """Entry of a worker thread. It works on a copy of the dataset, so that workers may set attributes of it, and draws from a stream of its own."""
+    from clnn.random import Generator
     from clnn.utils.data.datapipes.datapipe import IterDataPipe
     with contextlib.suppress(Exception):
         dataset = (copy.deepcopy if isinstance(job.dataset, IterDataPipe) else copy.copy)(job.dataset)       # the steps of a pipe have passes of their own
         job = Job(dataset, job.iterable, job.auto, job.collate, job.drop_last, job.init, job.num_workers)
-    work(job, worker_id, seed, orders, results, stop, "DataLoader worker thread", lambda batch: batch)
+    rng.of_threads[threading.get_ident()] = Generator().manual_seed(seed)
+    try:
+        work(job, worker_id, seed, orders, results, stop, "DataLoader worker thread", lambda batch: batch)
+    finally:
+        del rng.of_threads[threading.get_ident()]
 
 
 def process_main(job, worker_id, seed, orders, results, stop):
-    """Entry of a worker process: seeds Python's and NumPy's generators, and sends tensors back as NumPy arrays."""
+    """Entry of a worker process: seeds all generators, and sends tensors back as NumPy arrays."""
     import numpy as np
     from clnn.utils.data import collate
     random.seed(seed)
     np.random.seed(seed & 0xFFFFFFFF)
+    rng.default.restart(seed)
     if job.collate is collate.default_collate:
         job.collate = collate.host_collate
     work(job, worker_id, seed, orders, results, stop, "DataLoader worker process", collate.to_wire)

@@ -10,7 +10,7 @@ from clnn.core import rng
 
 def draw_seed(generator=None):
     """One 63-bit number from clnn's generator (or from `generator`): the source of all host-side randomness here."""
-    return int(rng.words(rng.default if generator is None else generator, 1)[0]) >> 1
+    return int(rng.words(rng.current() if generator is None else generator, 1)[0]) >> 1
 
 
 def host_rng(generator=None):
