@@ -191,8 +191,12 @@ def test_workers_draw_numbers_of_their_own():
     assert clnn.thread_safe_generator() is None
 
 
-def test_parts_of_the_loader_are_where_pytorch_has_them():
+def test_names_are_where_pytorch_has_them():
     from clnn.utils.data._utils.collate import collate, default_collate, default_collate_fn_map
     from clnn.utils.data._utils.worker import get_worker_info
+    from clnn.nn.functional import handle_torch_function, has_torch_function, has_torch_function_unary, has_torch_function_variadic
     assert default_collate([1, 2]).tolist() == [1, 2] and get_worker_info() is None
+    x = clnn.ones(1)
+    assert callable(handle_torch_function) and not (has_torch_function((x,)) or has_torch_function_unary(x) or has_torch_function_variadic(x, x))
+    assert issubclass(clnn.serialization.SourceChangeWarning, Warning) and not hasattr(clnn.nn.functional, "no_such_name")
     assert collate([1j, 2j], collate_fn_map={**default_collate_fn_map, complex: lambda batch, *, collate_fn_map: sum(batch)}) == 3j
