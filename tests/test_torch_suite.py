@@ -143,6 +143,19 @@ def test_numbers_that_a_dtype_cannot_hold():
     assert_same(run)
 
 
+def test_resized_tensors_keep_their_memory():
+    def run(t):
+        x, part = t.arange(6.0), t.arange(6.0)[2:]
+        x.resize_(2, 2)
+        small = x.clone()
+        x.resize_(6)
+        part.resize_(2)
+        first = part.clone()
+        turned, grown = t.arange(6.0).reshape(2, 3).t(), t.arange(6.0)
+        return [small, x, first, part.resize_(4), turned.resize_(6), turned.resize_(2, 2), grown.resize_(2, 4)[0], grown.shape, t.zeros(0).resize_(0, 3).shape]
+    assert_same(run)
+
+
 def test_refusals_of_losses_and_pooling():
     def run(t):
         F = t.nn.functional
