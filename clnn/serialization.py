@@ -24,6 +24,10 @@ DEFAULT_PROTOCOL = 2              # of pickles, as `save` takes it
 MAP_LOCATION = Any                # what `map_location` may be, for annotations
 
 
+class SourceChangeWarning(Warning):
+    """Programs filter it: PyTorch warns with it when the code of a saved module's class has changed. Nothing warns here."""
+
+
 def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_serialization=True):
     """Write an object to a file in the format of `torch.save`, so that PyTorch can read it too.
 

@@ -143,6 +143,19 @@ def test_numbers_that_a_dtype_cannot_hold():
     assert_same(run)
 
 
+def test_resized_tensors_keep_their_memory():
+    def run(t):
+        x, part = t.arange(6.0), t.arange(6.0)[2:]
+        x.resize_(2, 2)
+        small = x.clone()
+        x.resize_(6)
+        part.resize_(2)
+        first = part.clone()
+        turned, grown = t.arange(6.0).reshape(2, 3).t(), t.arange(6.0)
+        return [small, x, first, part.resize_(4), turned.resize_(6), turned.resize_(2, 2), grown.resize_(2, 4)[0], grown.shape, t.zeros(0).resize_(0, 3).shape]
+    assert_same(run)
+
+
 def test_refusals_of_losses_and_pooling():
     def run(t):
         F = t.nn.functional
@@ -191,8 +204,26 @@ def test_workers_draw_numbers_of_their_own():
     assert clnn.thread_safe_generator() is None
 
 
-def test_parts_of_the_loader_are_where_pytorch_has_them():
+def test_steps_of_sparse_adam_stay_numbers():
+    def run(t):
+        table = t.nn.Embedding(4, 2, sparse=True)
+        first, then = (t.optim.SparseAdam(table.parameters()) for _ in range(2))
+        table(t.tensor([1])).sum().backward()
+        first.step()
+        then.load_state_dict(copy.deepcopy(first.state_dict()))
+        loaded = then.state_dict()["state"][0]["step"]
+        then.step()
+        return type(loaded).__name__, loaded, then.state_dict()["state"][0]["step"]
+    assert_same(run)
+
+
+def test_names_are_where_pytorch_has_them():
     from clnn.utils.data._utils.collate import collate, default_collate, default_collate_fn_map
     from clnn.utils.data._utils.worker import get_worker_info
+    from clnn.nn.functional import handle_torch_function, has_torch_function, has_torch_function_unary, has_torch_function_variadic
     assert default_collate([1, 2]).tolist() == [1, 2] and get_worker_info() is None
+    x = clnn.ones(1)
+    assert clnn.autograd.variable.Variable is clnn.autograd.Variable
+    assert callable(handle_torch_function) and not (has_torch_function((x,)) or has_torch_function_unary(x) or has_torch_function_variadic(x, x))
+    assert issubclass(clnn.serialization.SourceChangeWarning, Warning) and not hasattr(clnn.nn.functional, "no_such_name")
     assert collate([1j, 2j], collate_fn_map={**default_collate_fn_map, complex: lambda batch, *, collate_fn_map: sum(batch)}) == 3j

@@ -45,7 +45,7 @@ def _disable_profiler():
 
 
 def __getattr__(name):
-    if name == "profiler":                 # a floor above: only when asked for
+    if name in ("profiler", "variable"):    # the one a floor above, the other for old programs: only when asked for
         import importlib
-        return importlib.import_module("clnn.profiler")
+        return importlib.import_module("clnn.profiler" if name == "profiler" else "clnn.autograd.variable")
     raise AttributeError(f"module 'clnn.autograd' has no attribute {name!r}")

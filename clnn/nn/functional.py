@@ -116,3 +116,11 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
     if mask.is_floating_point():
         return mask
     return mask.new_zeros(mask.shape, dtype=target_type).masked_fill_(mask, float("-inf"))
+
+
+def __getattr__(name):
+    """Copies of PyTorch's code import from here what asks whether a function is taken over; its module loads when they do."""
+    if name in ("handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"):
+        from .. import overrides
+        return getattr(overrides, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -44,20 +44,21 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
 
 
 def resize_(self, *size, memory_format=None):
-    """Change the shape, keeping the leading elements; new ones are undefined (zero here)."""
+    """Change the shape: the memory stays, read in rows from where the tensor begins. What it does not hold is undefined (zero here)."""
     shape = creation.as_size(size)
     if shape == self.shape:
         return self
     if self._rg:
         raise RuntimeError("cannot resize variables that require grad")
-    old, new = self._numel, shape.numel()
-    flat = self.detach().reshape(-1)
-    if new > old:
+    held, new = self._storage.nbytes // self.dtype.itemsize - self._offset, shape.numel()
+    plain = self.detach()
+    if new <= held:
+        self.data = plain.as_strided(shape, contiguous_strides(tuple(shape)), self._offset)
+    else:
         grown = creation.zeros(new, dtype=self.dtype, device=self._storage.device)
-        if old:
-            grown[:old] = flat
-        flat = grown
-    self.data = flat[:new].reshape(Size(shape)).contiguous()
+        if held:
+            grown[:held] = plain.as_strided((held,), (1,), self._offset)
+        self.data = grown.reshape(Size(shape))
     bump(self)
     return self
 

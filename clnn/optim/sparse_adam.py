@@ -43,6 +43,13 @@ class SparseAdam(Optimizer):
         if numbers:
             raise ValueError(f"Complex params at indices {numbers}: SparseAdam does not support complex parameters")
 
+    def load_state_dict(self, state_dict):
+        """Continue from a state; its steps stay plain numbers, as PyTorch's are."""
+        super().load_state_dict(state_dict)
+        for state in self.state.values():
+            if "step" in state:
+                state["step"] = int(state["step"])
+
     def step(self, closure=None):
         """Update the rows of every parameter that its gradient has; returns the closure's loss."""
         loss = run_closure(closure)

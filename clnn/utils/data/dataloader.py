@@ -56,7 +56,8 @@ class DataLoader:
         pin_memory, pin_memory_device: accepted and without effect.
 
     Worker threads suit datasets that read files, decode images or use NumPy, which release Python's lock; they share the process
-    and its device, and each gets a shallow copy of the dataset. Use "spawn" for datasets in pure Python or with state that threads
+    and its device, and each gets a shallow copy of the dataset. Each draws clnn's random numbers from a stream of its own, seeded as
+    `get_worker_info().seed` says; the global generators of Python and NumPy are shared by all. Use "spawn" for datasets in pure Python or with state that threads
     cannot share (say one open file). A forked worker would hang in some OpenCL drivers, so "fork" gives worker threads, with a warning.
 
     Example::
