@@ -1,4 +1,4 @@
-## Writing a register tile of a convolution by runs: neighbouring pixels of a row of the output, in memory d elements apart.
+## Writing a register tile of a convolution by runs: neighbouring pixels of a row of the output, `step` elements apart in memory.
 ##
 ## def                          emits
 ## moves(ACC)                   clnn_put(o, e, n, step): n values to o[0], o[step], ... in whole vectors, the last of which may overlap the one before. With
@@ -10,8 +10,8 @@
 ## i, i_new, first, last and the sums c<r>_<j> of tile.multiply.
 <%namespace name="tile" file="/matmul/tile.cl.mako"/>\
 <%def name="moves(ACC)">
-% for name, to, of in (("put", f"__global {ACC}* o, const {ACC}* e", "o"), ("take", f"{ACC}* e, __global const {ACC}* o", "e")):
-static inline void clnn_${name}(${to}, const int n, const long step) {
+% for name, operands in (("put", f"__global {ACC}* o, const {ACC}* e"), ("take", f"{ACC}* e, __global const {ACC}* o")):
+static inline void clnn_${name}(${operands}, const int n, const long step) {
     if (step == 1) {
 % for W in (16, 8, 4):
         if (n >= ${W}) {
