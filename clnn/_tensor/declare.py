@@ -18,7 +18,8 @@ from ..graph.node import Expr
 from ..graph.op import REGISTRY, Op, register
 from . import foreign, tape
 from .autocast import cast_floats, with_autocast
-from .dispatch import FREED, attach, config
+from .dispatch import config
+from .entries import FREED, attach
 from .elementwise import binary, nary, taken_over, unary, unsupported
 from .explain import described
 from .foreign import NoStrides
@@ -26,7 +27,7 @@ from .grad_mode import state
 from .inplace import apply_inplace, mark, own_results, refuse_overlap, set_out
 from .override import answers, late
 from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype
-from .repeat import repeated, repeated_untracked
+from .repeat import Missed, repeated, repeated_untracked
 from .rules import Rule, parameter_names
 from .shown import labelled
 from .tensor import Tensor, edge, make_view, view_of
@@ -35,8 +36,7 @@ from .tensor import Tensor, edge, make_view, view_of
 class Entry(Op):
     """An Op with what the driver precomputes from its declaration."""
 
-    __slots__ = ("number", "position", "rules", "saves", "differentiable", "public", "rule", "variadic", "masks", "all_inputs", "together",
-                 "plain")
+    __slots__ = ("number", "position", "rules", "saves", "differentiable", "public", "rule", "variadic", "masks", "together", "plain", "attach")
 
 
 _numbers = iter(range(1 << 30))
@@ -62,7 +62,7 @@ def _entry(name, kind, fn, params, *, vjp=None, together=None, outputs=("out",),
     if op.complex and op.dtypes:
         op.dtypes += tuple([d for d in dt.COMPLEXES if d not in op.dtypes])
     op.masks = tuple([(i, sum({1 << (j if j >= 0 else n - 1 - j) for j in op.saves[i]})) for i in sorted(op.differentiable)])
-    op.all_inputs = (1 << n) - 1
+    op.attach = attach
     declared(op)
     register(op)
     return op
@@ -188,12 +188,17 @@ def _refuse_complex(op, values):
 
 def _with_common_names(op, body, params, old=()):
     """``body``, taking ``out=`` as every operator does, and other names of its arguments."""
-    exact, real_only = op.name in EXACT, not op.complex
+    exact, real_only, again = op.name in EXACT, not op.complex, getattr(body, "again", None)
     own_out = "out" in params and not exact
     listed = bool(inspect.unwrap(body).__code__.co_flags & inspect.CO_VARARGS)
 
     @answers
     def call(*args, **kwargs):
+        missed = None
+        if again is not None and not kwargs and foreign.early is None and not (real_only and dt.complex_in_use):
+            missed = again(args)
+            if missed.__class__ is not Missed:
+                return missed
         target = None
         try:
             if foreign.early is not None:
@@ -203,7 +208,7 @@ def _with_common_names(op, body, params, old=()):
             if real_only and dt.complex_in_use:
                 _refuse_complex(op, (*args, *[v for k, v in kwargs.items() if k != "out"]))
             if not kwargs:
-                r = body(*args)
+                r = body(*args) if missed is None else body.learn(args, missed)
                 first = r[0] if r.__class__ is tuple and r else r
                 if first.__class__ is Tensor and first._base is not None and first._base is not args[0]:
                     own_results(r, args)
@@ -313,10 +318,19 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
 
 def _kernel_call(op, body, params, bind, variadic):
     """The function of the operator: ``body`` with the arguments of a call, without recording, and the call on the tape."""
-    single, real_only = op.public == 1, not op.complex
+    single, real_only, total = op.public == 1, not op.complex, len(params)
+    again = None if variadic else getattr(body, "again", None)
 
     @answers
     def call(*args, **kwargs):
+        missed = None
+        if again is not None and not kwargs and len(args) == total and foreign.early is None and (not op.autocast or state.autocast is None) \
+                and not (real_only and dt.complex_in_use):                  # what most calls are, in fewer steps
+            missed = again(args)
+            if missed.__class__ is not Missed:
+                if state.grad:
+                    op.attach(op, missed, args)
+                return missed if missed.__class__ is not tuple else missed[0] if single else missed[:op.public]
         if foreign.early is not None:
             got = foreign.early(op.name, args, kwargs)
             if got is not NotImplemented:
@@ -332,7 +346,7 @@ def _kernel_call(op, body, params, bind, variadic):
             grad = False
         prev, state.grad = state.grad, None
         try:
-            r = body(*values)
+            r = body(*values) if missed is None else body.learn(values, missed)
         except (AttributeError, TypeError) as exc:
             state.grad = prev
             r = late(op.fn, args, kwargs)
@@ -347,7 +361,7 @@ def _kernel_call(op, body, params, bind, variadic):
         finally:
             state.grad = prev
         if grad:
-            (attach_list if variadic else attach)(op, r, values)
+            (attach_list if variadic else op.attach)(op, r, values)
         if r.__class__ is tuple:
             r = r[0] if single else r[:op.public]
         if target is not None and op.name in EXACT:
@@ -476,7 +490,7 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
             except NoStrides as refused:
                 return refused.instead(op.name, args, kwargs)
             if base._rg and state.grad:
-                attach(op, r, values)
+                op.attach(op, r, values)
             return r
         functools.update_wrapper(call, body, updated=())
         return _finish(op, call, method, inplace)

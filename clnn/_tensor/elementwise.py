@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import dtype as dt
-from .dispatch import _INTEGER, _promoted, attach, broadcast, elementwise_call, plain, promote, record_briefly, record_elementwise, record_in_layout
+from .dispatch import _INTEGER, _promoted, broadcast, elementwise_call, plain, promote, record_briefly, record_elementwise, record_in_layout
 from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import set_out, type_name
@@ -53,7 +53,7 @@ def unary(op):
             r = record_briefly(expr, got[0], got[1], input, None, 0)
             if r is not None:
                 if input._rg and state.grad:
-                    attach(op, r, (input,))
+                    op.attach(op, r, (input,))
                 return r
         if got is None:
             if input.dtype not in op.dtypes:
@@ -65,7 +65,7 @@ def unary(op):
             r = refused.instead(op.name, (input,), {})
             return r if out is None else set_out(out, r)
         if input._rg and state.grad:
-            attach(op, r, (input,))
+            op.attach(op, r, (input,))
         return r if out is None else _delivered(op, out, r, (input,))
     return call
 
@@ -126,7 +126,7 @@ def binary(op):
                 r = record_briefly(expr, got[0], got[1], a, b, place)
                 if r is not None:
                     if state.grad and (a._rg or place == 2 and b._rg):
-                        attach(op, r, (a, b))
+                        op.attach(op, r, (a, b))
                     return r
         try:
             if isinstance(b, Tensor):
@@ -170,7 +170,7 @@ def binary(op):
             r = refused.instead(op.name, (a, b), {})
             return r if out is None else set_out(out, r)
         if state.grad and ((isinstance(a, Tensor) and a._rg) or (isinstance(b, Tensor) and b._rg)):
-            attach(op, r, (a, b))
+            op.attach(op, r, (a, b))
         return r if out is None else _delivered(op, out, r, (a, b))
     names = {first_name: 0, second_name: 1}
 

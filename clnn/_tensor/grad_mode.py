@@ -13,12 +13,29 @@ from ..graph import node
 class _State(threading.local):
     grad = True           # whether operators are recorded; None within an operator's body, where views are nothing that a program sees
     inference = False
-    anomaly = False
     anomaly_check = True
     autocast = None       # set by clnn.amp: an object with .low (dtype)
     pushing = False       # a walk over the tape that only serves to be differentiated (clnn.autograd.forward_ad)
-    saved_hooks = ()      # (pack, unpack) pairs of saved_tensors_hooks
     task = None           # the walk over the tape that is under way (clnn._tensor.tape.Task)
+    watched = False       # whether entries of the tape are made with more than they need themselves: for anomaly mode or for saved_tensors_hooks
+    _anomaly, _saved_hooks = False, ()
+
+    @property
+    def anomaly(self):
+        return self._anomaly
+
+    @anomaly.setter
+    def anomaly(self, mode):
+        self._anomaly, self.watched = mode, bool(mode or self._saved_hooks)
+
+    @property
+    def saved_hooks(self):
+        """(pack, unpack) pairs of saved_tensors_hooks."""
+        return self._saved_hooks
+
+    @saved_hooks.setter
+    def saved_hooks(self, hooks):
+        self._saved_hooks, self.watched = hooks, bool(hooks or self._anomaly)
 
 
 state = _State()

@@ -15,7 +15,8 @@ from ..runtime import launch as launcher
 from ..runtime.device import Device
 from ..runtime.params import on_change
 from . import foreign, override, repeat, tape
-from .dispatch import OpNode, plain
+from .dispatch import plain
+from .entries import OpNode
 from .grad_mode import state
 from .tensor import Tensor
 from .writing import bump

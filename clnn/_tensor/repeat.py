@@ -15,6 +15,7 @@ from ..core import rng
 from ..core import warn as warnings
 from ..core.config import config
 from ..graph import fuse
+from ..graph import node as lazy
 from ..graph.node import Storage
 from ..runtime import launch as launcher
 from ..runtime.device import Device
@@ -63,13 +64,27 @@ class Recipe:
 
 
 def _tensor(device, buffers, at, nbytes, shape, strides, dtype, numel, dense):
-    t = _new(Tensor)
-    t._storage, t.shape, t._strides, t._offset = Storage(device, nbytes, buffers[at]), shape, strides, 0
+    t, st = _new(Tensor), _new(Storage)                         # as its constructor would make it: every repeated operator comes here
+    st.device, st.nbytes, st.buf, st.node, st.pinned = device, nbytes, buffers[at], None, False
+    st.version = 0 if lazy.births is None else lazy.births()
+    t._storage, t.shape, t._strides, t._offset = st, shape, strides, 0
     t.dtype, t._numel, t._dense = dtype, numel, dense
     return t
 
 
 _new = object.__new__
+
+
+class Missed:
+    """In place of a result: the call is still to be made. ``key``: its kind, None where that is not repeated; ``found``: how often it was met."""
+
+    __slots__ = ("key", "buffers", "found")
+
+    def __init__(self, key=None, buffers=None, found=0):
+        self.key, self.buffers, self.found = key, buffers, found
+
+
+_LEFT = Missed()
 
 
 def _describe(values, key, buffers, ready):
@@ -112,10 +127,10 @@ def repeated(body, mode=""):
     on_change(known.clear)
     dt.default_listeners.append(known.clear)
 
-    @functools.wraps(body)
-    def call(*values):
+    def again(values):
+        """What a call of a known kind gives, else a Missed for ``learn``."""
         if launcher.recorders is not None or launcher.recording is not None or not on:
-            return body(*values)
+            return _LEFT
         key, buffers, rest = [config.matmul_precision, config.tensor_cores], [], values
         if fresh:
             constant = full_value(values[0])
@@ -124,9 +139,9 @@ def repeated(body, mode=""):
                 rest = values[1:]
         try:
             if not _describe(rest, key, buffers, ready):
-                return body(*values)
+                return _LEFT
         except NoStrides:                                       # the body finds that out, too, or asks for no memory
-            return body(*values)
+            return _LEFT
         n = len(buffers)
         if n > 1 and (buffers[0] is buffers[1] if n == 2 else len(set(map(id, buffers))) < n):
             ids = list(map(id, buffers))
@@ -135,10 +150,13 @@ def repeated(body, mode=""):
         try:
             found = known.get(key, 0)
         except TypeError:                                       # an argument without a hash
-            return body(*values)
-        if found.__class__ is Recipe:
-            return found.run(buffers)
-        if found > _TRIES:
+            return _LEFT
+        return found.run(buffers) if found.__class__ is Recipe else _LEFT if found > _TRIES else Missed(key, buffers, found)
+
+    def learn(values, missed):
+        """Make the call, and observe it where that says how to make the next one of its kind."""
+        key, found = missed.key, missed.found
+        if key is None:
             return body(*values)
         if len(known) > _MOST:
             known.clear()
@@ -146,24 +164,37 @@ def repeated(body, mode=""):
             known[key] = found + 1
             return body(*values)
         try:
-            result, recipe = observe(body, values, buffers, whole)
+            result, recipe = observe(body, values, missed.buffers, whole)
         finally:
             _lock.release()
         if recipe is not WAITS:
             known[key] = recipe or found + 1
         return result
+
+    @functools.wraps(body)
+    def call(*values):
+        result = again(values)
+        return result if result.__class__ is not Missed else learn(values, result)
+    call.again, call.learn = again, learn
     return call
 
 
 def repeated_untracked(body, mode=""):
     """``body`` of a composite, repeated where no gradients are recorded: then it is a list of launches like any other (decorator)."""
-    brief = repeated(lambda args, named: body(*args, **dict(named)), mode)
+    brief, named = repeated(body, mode), repeated(lambda args, given: body(*args, **dict(given)), mode)
 
     @functools.wraps(body)
     def call(*args, **kwargs):
         if state.autocast is not None or state.grad and _tracked((*args, *kwargs.values())):
             return body(*args, **kwargs)
-        return brief(args, tuple(kwargs.items()))
+        return named(args, tuple(kwargs.items())) if kwargs else brief(*args)
+
+    def again(args):
+        return _LEFT if state.autocast is not None or state.grad and _tracked(args) else brief.again(args)
+
+    def learn(args, missed):
+        return body(*args) if missed is _LEFT else brief.learn(args, missed)
+    call.again, call.learn = again, learn
     return call
 
 

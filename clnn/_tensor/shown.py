@@ -19,11 +19,11 @@ def _interpolate(input, size=None, scale_factor=None, mode="nearest", align_corn
 
 def _matmul(input, other, **_):
     a, b = input, other
+    if len(a.shape) == 2 == len(b.shape):
+        return "Mm"
     low, high = sorted((a.ndim, b.ndim))
     if high == 1:
         return "Dot"
-    if low == high == 2:
-        return "Mm"
     return ("Mv" if a.ndim == 2 else "Squeeze") if high == 2 else "UnsafeView" if a.ndim >= b.ndim or low != 2 else "Clone"
 
 

@@ -326,7 +326,7 @@ def _plain_history(t):
 
 def _recorded_as(leaf, name, args, kwargs):
     """An operator of ``aten`` with one tensor, on the tape as clnn's ``leaf``."""
-    from .dispatch import attach
+    from .entries import attach
     r = _asked(_aten(name), args, kwargs)
     if state.grad and args[0]._rg and r.dtype.differentiable:
         r = r._alias() if r is args[0] else _plain_history(r)
@@ -336,7 +336,7 @@ def _recorded_as(leaf, name, args, kwargs):
 
 def _recorded_step(name, overload, t, given):
     """One step of a basic index, on the tape: an int, or a slice of one dimension."""
-    from .dispatch import attach
+    from .entries import attach
     r = _asked(_aten(name, overload), (t, *given), {})
     if state.grad and t._rg:
         dim, r = given[0], _plain_history(r)
@@ -374,7 +374,6 @@ def formed(name, args, kwargs):
 
 def _attached(op, r, values):
     from .declare import attach_list
-    from .dispatch import attach
     inputs = [v for v in values if isinstance(v, Tensor)]
     if isinstance(r, (tuple, list)):
         r = tuple([t._alias() if any(t is v for v in inputs) else _plain_history(t) if isinstance(t, Tensor) else t for t in r])
@@ -382,7 +381,7 @@ def _attached(op, r, values):
         r = r._alias() if any(r is v for v in inputs) else _plain_history(r)
     else:
         return r
-    (attach_list if op.variadic else attach)(op, r, values)
+    (attach_list if op.variadic else op.attach)(op, r, values)
     return r
 
 

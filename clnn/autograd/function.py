@@ -7,7 +7,7 @@ import traceback
 import warnings
 
 from .._tensor import foreign, tape
-from .._tensor.dispatch import FREED, _Packed, inference_saved
+from .._tensor.entries import FREED, _Packed, inference_saved
 from .._tensor.grad_mode import no_grad, state
 from .._tensor.inplace import take_history
 from .._tensor.tensor import Tensor, edge

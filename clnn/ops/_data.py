@@ -3,11 +3,26 @@ from __future__ import annotations
 
 import functools
 import numbers
+from itertools import chain
 
 import numpy as np
 
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
+
+
+_NUMBERS = frozenset((int, float, bool, complex))
+
+
+def _numbers(data):
+    """A NumPy array from lists of equal lengths that hold nothing but Python's numbers; None where they hold more, or are no such lists."""
+    inner = data
+    try:
+        while inner and inner[0].__class__ in (list, tuple):
+            inner = list(chain.from_iterable(inner))
+        return np.asarray(data) if inner and _NUMBERS.issuperset(map(type, inner)) else None
+    except (TypeError, ValueError):
+        return None
 
 
 def nested(data):
@@ -16,6 +31,10 @@ def nested(data):
         if data.numel() != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         return data.detach().numpy().reshape(())
+    if data.__class__ is list or data.__class__ is tuple:
+        plain = _numbers(data)
+        if plain is not None:
+            return plain
     if isinstance(data, (list, tuple)) and data and any(isinstance(d, (Tensor, list, tuple)) for d in data):
         rows = isinstance(data[0], (list, tuple, np.ndarray))        # the first one says whether these are rows or numbers
         parts = [d.detach().numpy() if rows and isinstance(d, Tensor) else nested(d) for d in data]
