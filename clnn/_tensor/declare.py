@@ -30,6 +30,7 @@ from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors,
 from .repeat import Missed, repeated, repeated_untracked
 from .rules import Rule, parameter_names
 from .shown import labelled
+from .splice import spliced
 from .tensor import Tensor, edge, make_view, view_of
 
 
@@ -499,18 +500,17 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
 
 # -- composites -----------------------------------------------------------------------------------------------------------------
 
-def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repeat=False, tied="", **fields):
+def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repeat=False, splice=False, **fields):
     """Declare an operator made of other operators (decorator); its gradient follows from theirs.
 
     ``old`` names the factors that PyTorch took by place before 1.5, in front of the operands that they scale: ``x.add_(alpha, other)``.
-    ``repeat``: as for :func:`kernel`; it serves calls that record no gradients. ``tied``: operands with gradients; calls with few elements that record
-    them are one entry of the tape (see ``clnn/_tensor/tied.py``).
+    ``repeat``: as for :func:`kernel`; it serves calls that record no gradients. ``splice``: calls with few elements that record them are one entry of the
+    tape (see ``clnn/_tensor/splice.py``); it asks for the same, and for one result.
     """
     def decorate(body):
         body = labelled(name or body.__name__, body)
-        if tied:
-            from .tied import tied as tie
-            body = tie(name or body.__name__, body, tied)
+        if splice:
+            body = spliced(body, _binder(body)[1])
         body = repeated_untracked(body, repeat) if repeat else body
         params = parameter_names(body)
         op = _entry(name or body.__name__, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)

@@ -21,7 +21,7 @@ FREED = ("Trying to backward through the graph a second time (or directly access
 
 
 # Of these PyTorch keeps a number as a tensor, too. A composite of them is used up with them, which few programs see: they ask for retain_graph.
-_FACTORS = frozenset(("mul", "true_divide", "_dropout"))
+FACTORS = frozenset(("mul", "true_divide", "_dropout"))
 
 
 class OpNode(tape.Node):
@@ -71,7 +71,7 @@ class OpNode(tape.Node):
         where the whole keeps nothing in PyTorch."""
         if self.lasts:
             return
-        if self.keeps or self.result is not None or self.op.name in _FACTORS:
+        if self.keeps or self.result is not None or self.op.name in FACTORS:
             self.values = self.result = self.versions = None
             self.freed = True
 

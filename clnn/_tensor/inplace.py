@@ -31,6 +31,8 @@ def freeze(target: Tensor, result: Tensor, since: int | None) -> None:
         if node is None or node in seen or (since is not None and node.seq <= since):
             continue
         seen.add(node)
+        if node.unfolds:
+            node.unfold()
         values = getattr(node, "values", None)
         for i, v in enumerate(values or ()):
             if isinstance(v, Tensor) and v._storage is target._storage:

@@ -25,6 +25,7 @@ class Node:
 
     __slots__ = ("seq", "edges", "outs", "__weakref__", "__dict__")
     op_name = "node"
+    unfolds = False                                 # whether the entry stands for others, which take its place in a walk: by ``unfold()``
     pre_hooks = hooks = retains = trace = None      # rarely set: defaults on the class keep nodes cheap
     operands = None                                 # which of the edges belong to operands; None for all
 
@@ -173,6 +174,8 @@ class Task:
                 counts[node] = counts.get(node, 0) + 1
         while stack:
             node = stack.pop()
+            if node.unfolds:
+                node.unfold()
             for e in node.edges if self.execute is None or node in self.execute else ():
                 if e is None or self.needed is not None and e[0] not in self.needed:
                     continue
@@ -188,7 +191,10 @@ class Task:
         if self.arrive is None:
             self.arrive, stack = {n for n, _ in self.roots}, [n for n, _ in self.roots]
             while stack:
-                for e in stack.pop().edges:
+                at = stack.pop()
+                if at.unfolds:
+                    at.unfold()
+                for e in at.edges:
                     if e is not None and e[0] not in self.arrive:
                         self.arrive.add(e[0])
                         stack.append(e[0])
@@ -230,6 +236,8 @@ def run(roots, grads, keep, create_graph, inputs=None, accumulate=True):
             slots = buffers.pop(node, None)
             if slots is None:                                   # a leaf that had its turn
                 continue
+            if node.unfolds:
+                node.unfold()
             if node.retains:
                 _tensor_hooks(node, slots)
             for i, nr in wanted.get(node, ()):
@@ -381,7 +389,10 @@ def _leading_to(roots, targets):
     found = {node for node, _ in roots}
     stack, leads = list(found), set()
     while stack:
-        for e in stack.pop().edges:
+        node = stack.pop()
+        if node.unfolds:
+            node.unfold()
+        for e in node.edges:
             if e is not None and e[0] not in found:
                 found.add(e[0])
                 stack.append(e[0])

@@ -210,8 +210,9 @@ class Tensor(Handle):
         node = self._grad_fn
         if node is None:
             return None
+        node = node.shown()
         node.__dict__.setdefault("shapes", {})[self._out_nr] = (self.shape, self.dtype, self._home)      # for gradients that start at the node
-        return node.shown()
+        return node
 
     @property
     def output_nr(self):

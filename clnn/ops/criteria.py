@@ -83,7 +83,7 @@ _squared = elementwise("_squared_difference", "input, other", "(input - other) *
                            other=(lambda g, input, other: g * 2 * (other - input), "g * 2.0f * (other - input)")))
 
 
-@_loss("mse_loss", whole=True)
+@_loss("mse_loss", splice=True, whole=True)
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """``(x - y)^2``, averaged, summed or as it is; ``weight`` multiplies the elements (the mean then divides by its sum).
 
@@ -105,7 +105,7 @@ def _weighted(loss, weight, reduction):
     return loss.sum() / weight.sum() if reduction == "mean" else _reduce(loss, reduction)
 
 
-@_loss("l1_loss", complex=True)
+@_loss("l1_loss", splice=True, complex=True)
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """``|x - y|``."""
     _warn_sizes(input, target)
@@ -115,7 +115,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     return _weighted((input - target).abs(), weight, _legacy(reduction, size_average, reduce))
 
 
-@_loss("smooth_l1_loss", whole=True)
+@_loss("smooth_l1_loss", splice=True, whole=True)
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """``0.5 d^2 / beta`` where ``|d| < beta``, else ``|d| - 0.5 beta``, for ``d = x - y``."""
     _warn_sizes(input, target)
@@ -126,7 +126,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return _reduce(_smooth_l1(d, float(beta)) if beta else d.abs(), _legacy(reduction, size_average, reduce))
 
 
-@_loss("huber_loss", whole=True)
+@_loss("huber_loss", splice=True, whole=True)
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """``0.5 d^2`` where ``|d| <= delta``, else ``delta (|d| - 0.5 delta)``, for ``d = x - y``."""
     _warn_sizes(input, target)
@@ -168,7 +168,7 @@ def _bce_samples():
     return [((x, y), {}), ((x, y, rng.random((4, 5))), {"reduction": "sum"}), ((x, y), {"reduction": "none"})]
 
 
-@_loss("binary_cross_entropy", whole=True, samples=_bce_samples, errors=(
+@_loss("binary_cross_entropy", splice=True, whole=True, samples=_bce_samples, errors=(
     ((np.full((2, 3), 0.5), np.zeros((3, 2))), {}, ValueError, "different to the input size"),))
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """``-w (y log x + (1 - y) log(1 - x))`` for probabilities x; the logarithms are not below -100.
@@ -183,7 +183,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     return _reduce(loss if weight is None else loss * weight, _legacy(reduction, size_average, reduce))
 
 
-@_loss("binary_cross_entropy_with_logits", whole=True, samples=lambda: [
+@_loss("binary_cross_entropy_with_logits", splice=True, whole=True, samples=lambda: [
     ((a, np.abs(np.tanh(b))), k) for a, b in [_two()] for k in ({}, {"reduction": "sum"}, {"pos_weight": np.linspace(0.5, 2, 5)})])
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
     """Binary cross-entropy of ``sigmoid(x)``, without overflow; ``pos_weight`` multiplies the positive term (recall against precision)."""
@@ -205,7 +205,7 @@ _kl = elementwise("_kl", "input, target", "(target > 0 ? target * (log(target) -
                            target=lambda g, input, target: where(target > 0, g * (target.log() - input + 1), 0.0)))
 
 
-@_loss("kl_div", tied="input, target", samples=lambda: [((a, np.exp(b)), {"reduction": r}) for a, b in [_two()] for r in ("sum", "batchmean", "none")])
+@_loss("kl_div", splice=True, samples=lambda: [((a, np.exp(b)), {"reduction": r}) for a, b in [_two()] for r in ("sum", "batchmean", "none")])
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """``y (log y - x)`` for log-probabilities x; with ``log_target`` y is a logarithm too. ``"batchmean"`` divides the sum by N."""
     reduction = _legacy(reduction, size_average, reduce)
@@ -221,7 +221,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return _reduce(loss, reduction)
 
 
-@_loss("poisson_nll_loss", tied="input, target", samples=lambda: [((a, np.abs(b) * 3), k) for a, b in [_two()] for k in ({}, {"full": True})])
+@_loss("poisson_nll_loss", splice=True, samples=lambda: [((a, np.abs(b) * 3), k) for a, b in [_two()] for k in ({}, {"full": True})])
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
     """``exp(x) - y x``, or ``x - y log(x + eps)`` with ``log_input=False``; ``full`` adds Stirling's term where ``y > 1``."""
     reduction = _legacy(reduction, size_average, reduce)
@@ -263,7 +263,7 @@ def _signs(shape=(4, 5)):
     return np.sign(np.random.default_rng(3).normal(0, 1, shape))
 
 
-@_loss("hinge_embedding_loss", tied="input", samples=lambda: [((_two()[0], _signs()), {}), ((_two()[0], _signs()), {"margin": 0.5, "reduction": "sum"})])
+@_loss("hinge_embedding_loss", splice=True, samples=lambda: [((_two()[0], _signs()), {}), ((_two()[0], _signs()), {"margin": 0.5, "reduction": "sum"})])
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """x where ``y == 1``, ``max(0, margin - x)`` where ``y == -1``."""
     if reduction == "mean" and not input.dtype.is_floating_point and input.dtype is not dt.bool_:
@@ -272,14 +272,14 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     return _reduce(loss, _legacy(reduction, size_average, reduce))
 
 
-@_loss("soft_margin_loss", whole=True, samples=lambda: [((_two()[0], _signs()), {})])
+@_loss("soft_margin_loss", splice=True, whole=True, samples=lambda: [((_two()[0], _signs()), {})])
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """``log(1 + exp(-y x))`` for y of 1 and -1."""
     loss = _stored((-cast(target, dt.promote_types(target.dtype, input.dtype)) * input).exp().log1p(), input.dtype)
     return _reduce(loss, _legacy(reduction, size_average, reduce))
 
 
-@_loss("margin_ranking_loss", tied="input1, input2", samples=lambda: [((*_two(), _signs()), {}), ((*_two(), _signs()), {"margin": 0.5})])
+@_loss("margin_ranking_loss", splice=True, samples=lambda: [((*_two(), _signs()), {}), ((*_two(), _signs()), {"margin": 0.5})])
 def margin_ranking_loss(input1, input2, target, margin=0.0, size_average=None, reduce=None, reduction="mean"):
     """``max(0, -y (x1 - x2) + margin)``."""
     if input1.ndim != input2.ndim or input1.ndim != target.ndim:
@@ -288,7 +288,7 @@ def margin_ranking_loss(input1, input2, target, margin=0.0, size_average=None, r
     return _reduce((-target * (input1 - input2) + margin).clamp_min(0), _legacy(reduction, size_average, reduce))
 
 
-@_loss("cosine_embedding_loss", tied="input1, input2", samples=lambda: [((*_two(), _signs(shape=(4,))), {}), ((*_two(), _signs(shape=(4,))), {"margin": 0.2})])
+@_loss("cosine_embedding_loss", splice=True, samples=lambda: [((*_two(), _signs(shape=(4,))), {}), ((*_two(), _signs(shape=(4,))), {"margin": 0.2})])
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """``1 - cos(x1, x2)`` where ``y == 1``, ``max(0, cos(x1, x2) - margin)`` where ``y == -1``."""
     if target.ndim not in (0, 1):
@@ -302,7 +302,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     return _reduce(loss, _legacy(reduction, size_average, reduce))
 
 
-@_loss("multi_margin_loss", whole=True, tied="input", samples=lambda: [((_two()[0][0], np.array(3)), {}), ((_two()[0], np.array([0, 3, 4, 1])), {}),
+@_loss("multi_margin_loss", whole=True, splice=True, samples=lambda: [((_two()[0][0], np.array(3)), {}), ((_two()[0], np.array([0, 3, 4, 1])), {}),
                                              ((_two()[0], np.array([0, 3, 4, 1])), {"p": 2, "margin": 0.5})])
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """``sum_{i != y} max(0, w[y] (margin - x_y + x_i))^p / C``."""
@@ -361,7 +361,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     return _reduce(loss.reshape(()) if single else loss, reduction)
 
 
-@_loss("multilabel_soft_margin_loss", tied="input", samples=lambda: [((_two()[0], (_signs() + 1) / 2), {})])
+@_loss("multilabel_soft_margin_loss", splice=True, samples=lambda: [((_two()[0], (_signs() + 1) / 2), {})])
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """Mean over the classes of ``-(y log sigmoid(x) + (1 - y) log sigmoid(-x))``."""
     loss = _bce_logits(input, target)
@@ -374,7 +374,7 @@ def _three():
     return (*_two(), _two(9)[0])
 
 
-@_loss("triplet_margin_loss", tied="anchor, positive, negative", complex=True, samples=lambda: [(_three(), {}), (_three(), {"swap": True, "p": 1.0, "margin": 0.5})])
+@_loss("triplet_margin_loss", splice=True, complex=True, samples=lambda: [(_three(), {}), (_three(), {"swap": True, "p": 1.0, "margin": 0.5})])
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
     """``max(0, d(a, p) - d(a, n) + margin)``; with ``swap`` the smaller of ``d(a, n)`` and ``d(p, n)`` counts."""
     if margin <= 0:

@@ -23,14 +23,14 @@ def _two(seed=0, shape=(4, 5)):
     return rng.normal(0, 1, shape), rng.normal(0, 1, shape)
 
 
-@composite("pairwise_distance", tied="x1, x2", complex=True, method=False, torch="nn.functional.pairwise_distance", samples=lambda: [
+@composite("pairwise_distance", splice=True, complex=True, method=False, torch="nn.functional.pairwise_distance", samples=lambda: [
     ((*_two(),), {}), ((*_two(), 1.0), {"keepdim": True})])
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     """``|x1 - x2 + eps|_p`` over the last dimension."""
     return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
 
 
-@composite("cosine_similarity", repeat="whole", tied="x1, x2", method=False, torch="nn.functional.cosine_similarity", samples=lambda: [
+@composite("cosine_similarity", repeat="whole", splice=True, method=False, torch="nn.functional.cosine_similarity", samples=lambda: [
     ((*_two(),), {}), ((*_two(), 0), {}), ((_two()[0], _two(1, (4, 1))[0]), {})])
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """``x1 . x2 / (max(|x1|, eps) max(|x2|, eps))`` along ``dim``, after broadcasting."""

@@ -502,7 +502,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     return input / (mean * alpha + k) ** beta
 
 
-@composite("normalize", tied="input", complex=True, method=False, repeat="ready small", torch="nn.functional.normalize", samples=lambda: [
+@composite("normalize", splice=True, complex=True, method=False, repeat="ready small", torch="nn.functional.normalize", samples=lambda: [
     ((np.random.default_rng(8).normal(0, 1, (3, 5)),), {}), ((np.random.default_rng(8).normal(0, 1, (3, 5)), 1.0, 0), {})])
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """``x / max(|x|_p, eps)`` along ``dim``."""

@@ -55,7 +55,7 @@ def vdot(input, other):
     return dot(input.conj(), other)
 
 
-@composite("outer", tied="input, vec2", complex=True, aliases=("ger",), numpy=np.outer, samples=_pairs((3, 4)),
+@composite("outer", splice=True, complex=True, aliases=("ger",), numpy=np.outer, samples=_pairs((3, 4)),
            errors=[((np.ones((3, 1)), np.ones(3)), {}, RuntimeError, "outer: Expected 1-D argument self, but got 2-D")])
 def outer(input, vec2):
     """All products of two vectors: shape (N, M)."""

@@ -3,6 +3,7 @@ import clnn
 from clnn.nn import functional as F
 from clnn.nn.parameter import Parameter
 
+from ._chain import known
 from ._declare import declare
 from .attention import MultiheadAttention  # noqa: F401  (PyTorch has it in this file)
 from .module import Module
@@ -12,6 +13,7 @@ __all__ = ["Threshold", "ReLU", "RReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsi
            "Tanhshrink", "Softmin", "Softmax", "Softmax2d", "LogSoftmax"]
 
 
+@known(settings="threshold value inplace")
 @declare
 class Threshold(Module):
     """``x`` where ``x > threshold``, else ``value``.
@@ -30,6 +32,7 @@ class Threshold(Module):
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
 
+@known(settings="inplace")
 @declare
 class ReLU(Module):
     """``max(0, x)``; ``inplace=True`` overwrites the input.
@@ -66,6 +69,7 @@ class RReLU(Module):
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
+@known(settings="min_val max_val inplace")
 class Hardtanh(Module):
     """``x`` limited to ``[min_val, max_val]`` (``min_value`` and ``max_value`` are old names).
 
@@ -89,6 +93,7 @@ class Hardtanh(Module):
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
 
+@known(settings="min_val max_val inplace")
 class ReLU6(Hardtanh):
     """``min(max(0, x), 6)``.
 
@@ -104,6 +109,7 @@ class ReLU6(Hardtanh):
         super().__init__(0.0, 6.0, inplace)
 
 
+@known()
 @declare
 class Sigmoid(Module):
     """``1 / (1 + exp(-x))``.
@@ -118,6 +124,7 @@ class Sigmoid(Module):
         return clnn.sigmoid(input)
 
 
+@known(settings="inplace")
 @declare
 class Hardsigmoid(Module):
     """``min(max(x / 6 + 1/2, 0), 1)``: a piecewise linear sigmoid.
@@ -135,6 +142,7 @@ class Hardsigmoid(Module):
         return F.hardsigmoid(input, self.inplace)
 
 
+@known()
 @declare
 class Tanh(Module):
     """``tanh(x)``.
@@ -149,6 +157,7 @@ class Tanh(Module):
         return clnn.tanh(input)
 
 
+@known(settings="inplace")
 @declare
 class SiLU(Module):
     """``x * sigmoid(x)``, also called swish.
@@ -167,6 +176,7 @@ class SiLU(Module):
         return F.silu(input, inplace=self.inplace)
 
 
+@known(settings="inplace")
 @declare
 class Mish(Module):
     """``x * tanh(softplus(x))``. Source: Misra, 2019 (arXiv:1908.08681).
@@ -183,6 +193,7 @@ class Mish(Module):
         return F.mish(input, inplace=self.inplace)
 
 
+@known(settings="inplace")
 @declare
 class Hardswish(Module):
     """``x * min(max(x + 3, 0), 6) / 6``. Source: Howard et al., MobileNetV3, 2019 (arXiv:1905.02244).
@@ -200,6 +211,7 @@ class Hardswish(Module):
         return F.hardswish(input, self.inplace)
 
 
+@known(settings="alpha inplace")
 @declare
 class ELU(Module):
     """``x`` for ``x > 0``, else ``alpha (exp(x) - 1)``. Source: Clevert et al., 2015 (arXiv:1511.07289).
@@ -217,6 +229,7 @@ class ELU(Module):
         return F.elu(input, self.alpha, self.inplace)
 
 
+@known(settings="alpha inplace")
 @declare
 class CELU(Module):
     """``max(0, x) + min(0, alpha (exp(x / alpha) - 1))``. Source: Barron, 2017 (arXiv:1704.07483).
@@ -234,6 +247,7 @@ class CELU(Module):
         return F.celu(input, self.alpha, self.inplace)
 
 
+@known(settings="inplace")
 @declare
 class SELU(Module):
     """``scale (max(0, x) + min(0, alpha (exp(x) - 1)))`` with the constants that keep mean 0 and variance 1.
@@ -252,6 +266,7 @@ class SELU(Module):
         return F.selu(input, self.inplace)
 
 
+@known(settings="dim")
 @declare
 class GLU(Module):
     """``a * sigmoid(b)`` where a and b are the halves of the input along *dim*, which shrinks to half its size.
@@ -270,6 +285,7 @@ class GLU(Module):
         return F.glu(input, self.dim)
 
 
+@known(settings="approximate")
 @declare
 class GELU(Module):
     """``x * Phi(x)`` with the normal distribution function; ``approximate="tanh"`` uses the tanh formula.
@@ -288,6 +304,7 @@ class GELU(Module):
         return F.gelu(input, approximate=self.approximate)
 
 
+@known(settings="lambd")
 @declare
 class Hardshrink(Module):
     """``x`` where ``|x| > lambd``, else 0.
@@ -305,6 +322,7 @@ class Hardshrink(Module):
         return F.hardshrink(input, self.lambd)
 
 
+@known(settings="negative_slope inplace")
 @declare
 class LeakyReLU(Module):
     """``x`` for ``x >= 0``, else ``negative_slope * x``.
@@ -322,6 +340,7 @@ class LeakyReLU(Module):
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
 
+@known()
 @declare
 class LogSigmoid(Module):
     """``log(1 / (1 + exp(-x)))``, computed without overflow.
@@ -336,6 +355,7 @@ class LogSigmoid(Module):
         return F.logsigmoid(input)
 
 
+@known(settings="beta threshold")
 @declare
 class Softplus(Module):
     """``log(1 + exp(beta x)) / beta``; ``x`` itself where ``beta x > threshold``.
@@ -353,6 +373,7 @@ class Softplus(Module):
         return F.softplus(input, self.beta, self.threshold)
 
 
+@known(settings="lambd")
 @declare
 class Softshrink(Module):
     """``x - lambd`` above ``lambd``, ``x + lambd`` below ``-lambd``, else 0.
@@ -370,6 +391,7 @@ class Softshrink(Module):
         return F.softshrink(input, self.lambd)
 
 
+@known("weight")
 class PReLU(Module):
     """``max(0, x) + a min(0, x)`` with a learned slope ``a``, one for all or one per channel (dimension 1).
 
@@ -403,6 +425,7 @@ class PReLU(Module):
         return F.prelu(input, self.weight)
 
 
+@known()
 @declare
 class Softsign(Module):
     """``x / (1 + |x|)``.
@@ -417,6 +440,7 @@ class Softsign(Module):
         return F.softsign(input)
 
 
+@known()
 @declare
 class Tanhshrink(Module):
     """``x - tanh(x)``.
@@ -431,6 +455,7 @@ class Tanhshrink(Module):
         return F.tanhshrink(input)
 
 
+@known(settings="dim")
 @declare
 class Softmin(Module):
     """``exp(-x_i) / sum_j exp(-x_j)`` along *dim*.
@@ -447,6 +472,7 @@ class Softmin(Module):
         return F.softmin(input, self.dim, _stacklevel=5)
 
 
+@known(settings="dim")
 @declare
 class Softmax(Module):
     """``exp(x_i) / sum_j exp(x_j)`` along *dim*.
@@ -479,6 +505,7 @@ class Softmax2d(Module):
         return F.softmax(input, -3, _stacklevel=5)
 
 
+@known(settings="dim")
 @declare
 class LogSoftmax(Module):
     """``log(softmax(x))`` along *dim*, computed without overflow.

@@ -7,6 +7,7 @@ from itertools import chain, islice
 from clnn._tensor.tensor import Tensor
 from clnn.nn.parameter import Parameter
 
+from ._chain import in_order
 from .module import Module, _addindent, _typename
 
 __all__ = ["Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
@@ -112,9 +113,7 @@ class Sequential(_Listed):
         return self.extend(list(repeated)[len(self):])
 
     def forward(self, input):
-        for module in self._modules.values():
-            input = module(input)
-        return input
+        return in_order(self._modules.values(), input)
 
     def extend(self, sequential):
         """Append all modules of *sequential*."""

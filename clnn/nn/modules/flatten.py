@@ -1,10 +1,12 @@
 """Merging and splitting dimensions."""
+from ._chain import known
 from ._declare import declare
 from .module import Module
 
 __all__ = ["Flatten", "Unflatten"]
 
 
+@known(settings="start_dim end_dim")
 @declare
 class Flatten(Module):
     """Merge the dimensions ``start_dim`` to ``end_dim`` into one; all but the first by default.
@@ -22,6 +24,7 @@ class Flatten(Module):
         return input.flatten(self.start_dim, self.end_dim)
 
 
+@known(settings="dim unflattened_size")
 class Unflatten(Module):
     """Split dimension *dim* into the sizes *unflattened_size*, one of which may be -1.
 

@@ -6,12 +6,14 @@ from clnn.nn import functional as F
 from clnn.nn import init
 from clnn.nn.parameter import Parameter, UninitializedParameter
 
+from ._chain import known
 from .lazy import LazyModuleMixin
 from .module import Module
 
 __all__ = ["Identity", "Linear", "Bilinear", "LazyLinear", "NonDynamicallyQuantizableLinear"]
 
 
+@known()
 class Identity(Module):
     """Returns its input; takes and ignores any arguments.
 
@@ -28,6 +30,7 @@ class Identity(Module):
         return input
 
 
+@known("weight bias")
 class Linear(Module):
     """``y = x W^T + b``.
 

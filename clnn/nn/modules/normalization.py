@@ -6,6 +6,7 @@ from clnn.nn import functional as F
 from clnn.nn import init
 from clnn.nn.parameter import Parameter
 
+from ._chain import known
 from ._declare import declare
 from .module import Module
 
@@ -66,6 +67,7 @@ class _Affine(Module):
             init.zeros_(self.bias)
 
 
+@known("weight bias", "normalized_shape eps")
 class LayerNorm(_Affine):
     """``y = (x - mean) / sqrt(var + eps) * weight + bias``, with mean and variance over the last dimensions of each sample.
 
@@ -99,6 +101,7 @@ class LayerNorm(_Affine):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
+@known("weight bias", "num_groups eps")
 class GroupNorm(_Affine):
     """Normalise each of *num_groups* blocks of channels of each sample, then scale and shift each channel.
 
@@ -136,6 +139,7 @@ class GroupNorm(_Affine):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
 
+@known("weight", "normalized_shape eps")
 class RMSNorm(Module):
     """``y = x / sqrt(mean(x^2) + eps) * weight`` over the last dimensions.
 

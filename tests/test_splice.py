@@ -1,0 +1,242 @@
+"""Runs of layers and composites of few elements are one entry of the tape, and nothing else about them changes."""
+import copy
+
+import numpy as np
+import pytest
+
+import clnn
+from clnn import nn
+from clnn._tensor import splice
+from clnn.nn import functional as F
+
+CALLS = 5           # the first is made as it is, the second observed
+
+
+@pytest.fixture(autouse=True)
+def counted(monkeypatch):
+    """The number of calls that were spliced."""
+    real, count = splice.Spliced._again, []
+    monkeypatch.setattr(splice.Spliced, "_again", staticmethod(lambda *args: count.append(1) or real(*args)))
+    return count
+
+
+def data(*shape, seed=0):
+    return clnn.tensor(np.random.default_rng(seed).standard_normal(shape).astype("f"))
+
+
+def stack(*between, seed=0):
+    """Layers with fixed values."""
+    clnn.manual_seed(seed)
+    return nn.Sequential(nn.Linear(4, 6), *between, nn.Linear(6, 3))
+
+
+LAYERS = {
+    "relu": lambda: stack(nn.ReLU()), "inplace": lambda: stack(nn.ReLU(inplace=True)), "tanh": lambda: stack(nn.Tanh(), nn.Sigmoid()),
+    "gelu": lambda: stack(nn.GELU("tanh"), nn.LayerNorm(6)), "softmax": lambda: stack(nn.LogSoftmax(dim=-1)), "prelu": lambda: stack(nn.PReLU()),
+    "rms": lambda: stack(nn.RMSNorm(6), nn.SiLU(), nn.Identity()), "shape": lambda: stack(nn.Unflatten(1, (2, 3)), nn.ELU(0.5), nn.Flatten()),
+    "frozen": lambda: stack(nn.Softplus()).requires_grad_(False), "nested": lambda: stack(nn.Sequential(nn.ReLU(), nn.Linear(6, 6), nn.Tanh())),
+    "dropout": lambda: stack(nn.ReLU(), nn.Dropout(0.0), nn.Linear(6, 6), nn.Tanh()), "no bias": lambda: stack(nn.Linear(6, 6, bias=False), nn.LeakyReLU(0.3)),
+}
+
+
+def learned(model, tracked=True):
+    """Results and gradients of some calls."""
+    found = []
+    for i in range(CALLS):
+        x = data(5, 4, seed=i).requires_grad_(tracked)
+        model.zero_grad()
+        y = model(x)
+        if y.requires_grad:
+            y.square().sum().backward()
+        found.append([v.detach().numpy() for v in (y, x.grad, *[p.grad for p in model.parameters()]) if v is not None])
+    return found
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_give_the_same(name, tracked, counted, monkeypatch):
+    got = learned(LAYERS[name](), tracked)
+    assert len(counted) >= 2 or name == "inplace"
+    monkeypatch.setattr(splice.Spliced, "call", lambda self, body, operands, key: body())
+    want = learned(LAYERS[name](), tracked)
+    for g, w in zip(got, want):
+        assert len(g) == len(w)
+        for a, b in zip(g, w):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_of_gradients(counted, monkeypatch):
+    def penalty():
+        model, found = stack(nn.Tanh(), nn.Linear(6, 6), nn.Softplus()), []
+        for i in range(CALLS):
+            x = data(5, 4, seed=i).requires_grad_()
+            g, = clnn.autograd.grad(model(x).sum(), x, create_graph=True)
+            model.zero_grad()
+            (g.square().sum() + model(x).mean()).backward()
+            found += [p.grad.numpy() for p in model.parameters()] + [x.grad.numpy()]
+        return found
+    got = penalty()
+    assert counted
+    monkeypatch.setattr(splice.Spliced, "call", lambda self, body, operands, key: body())
+    for a, b in zip(got, penalty()):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def after_some_calls(model, counted):
+    for i in range(CALLS):
+        y = model(data(5, 4, seed=i))
+        assert not counted or y._grad_fn is not None
+    assert counted
+    return y
+
+
+def test_a_program_sees_every_operator(counted):
+    y = after_some_calls(stack(nn.ReLU(), nn.LayerNorm(6)), counted)
+    names, node = [], y.grad_fn
+    while node is not None:
+        names.append(node.name())
+        node = next((f for f, _ in node.next_functions if f is not None and "Accumulate" not in f.name()), None)
+    assert names == ["AddmmBackward0", "NativeLayerNormBackward0", "ReluBackward0", "AddmmBackward0"]
+
+
+def test_hooks_on_what_a_program_found(counted):
+    model = stack(nn.ReLU())
+    y = after_some_calls(model, counted)
+    seen = []
+    relu = next(f for f, _ in y.grad_fn.next_functions if "Relu" in f.name())
+    relu.register_hook(lambda gin, gout: seen.append(gout[0].shape))
+    y.register_hook(lambda g: 2 * g)
+    y.sum().backward()
+    assert seen == [(5, 6)]
+    assert model[1 + 1].bias.grad.tolist() == [10.0] * 3
+
+
+def test_used_up_and_retained(counted):
+    model = stack(nn.ReLU())
+    y = after_some_calls(model, counted).sum()
+    y.backward(retain_graph=True)
+    before = model[0].weight.grad.clone()
+    y.backward()
+    assert clnn.allclose(model[0].weight.grad, 2 * before)
+    with pytest.raises(RuntimeError, match="a second time"):
+        y.backward()
+
+
+@pytest.mark.parametrize("passes", [1, 4])
+def test_used_up_by_repeated_passes(passes, counted):
+    model = stack(nn.ReLU())
+    for i in range(CALLS + passes):
+        y = model(data(5, 4, seed=i))
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        y.sum().backward()
+
+
+def test_what_is_overwritten_is_noticed(counted):
+    model = stack(nn.Tanh())
+    y = after_some_calls(model, counted)
+    with clnn.no_grad():
+        model[2].weight.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    last = nn.Sequential(nn.Linear(4, 6), nn.Tanh())
+    y = after_some_calls(last, counted)
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_hooks_of_layers_are_called(counted):
+    model, seen = stack(nn.ReLU()), []
+    after_some_calls(model, counted)
+    handle = model[1].register_forward_hook(lambda m, args, out: seen.append(out.shape))
+    model(data(5, 4))
+    assert seen == [(5, 6)]
+    handle.remove()
+    model[0].register_full_backward_hook(lambda m, gin, gout: seen.append("back"))
+    model(data(5, 4)).sum().backward()
+    assert seen[1:] == ["back"]
+
+
+def test_settings_classes_and_methods_tell_calls_apart(counted):
+    model = stack(nn.LeakyReLU(0.1))
+    x = data(5, 4)
+    after_some_calls(model, counted)
+    first = model(x)
+    model[1].negative_slope = 0.9
+    assert not clnn.equal(model(x), first)
+
+    class Double(nn.Linear):
+        def forward(self, input):
+            return 2 * super().forward(input)
+    model[2].__class__ = Double
+    model[1].negative_slope = 0.1
+    assert clnn.allclose(model(x), 2 * first)
+    model[2].__class__ = nn.Linear
+    model[1].forward = lambda input: input * 0
+    assert clnn.allclose(model(x), model[2].bias.expand(5, 3))
+
+
+def test_shared_layers_and_shared_memory(counted, monkeypatch):
+    def run():
+        layer = stack(nn.ReLU())
+        layer[2] = nn.Linear(6, 4)
+        model = nn.Sequential(*layer, *layer)
+        x = data(5, 4).requires_grad_()
+        for _ in range(CALLS):
+            x.grad = None
+            model.zero_grad()
+            model(x).square().sum().backward()
+        return [x.grad, *[p.grad for p in model.parameters()]]
+    got = run()
+    assert counted
+    monkeypatch.setattr(splice.Spliced, "call", lambda self, body, operands, key: body())
+    for a, b in zip(got, run()):
+        assert clnn.allclose(a, b, rtol=1e-5)
+
+
+def test_modes(counted):
+    model = stack(nn.ReLU())
+    want = after_some_calls(model, counted)
+    x = data(5, 4, seed=CALLS - 1)
+    with clnn.no_grad():
+        assert not any([model(x).requires_grad for _ in range(CALLS)])
+    with clnn.inference_mode():
+        got = [model(x) for _ in range(CALLS)][-1]
+    assert got.is_inference() and clnn.equal(got, want)
+    with clnn.autocast("cpu", dtype=clnn.bfloat16):
+        assert model(x).dtype is clnn.bfloat16
+    with clnn.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        model(x).sum().backward()
+    assert clnn.equal(clnn.func.vmap(model)(x), want)
+    assert clnn.allclose(copy.deepcopy(model)(x), want)
+    made = got.clone()                       # not tracked: made in inference mode
+    assert clnn.equal(made, want)
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved"):
+        with clnn.inference_mode():
+            y = clnn.ones(5, 4)
+        for _ in range(CALLS):
+            model(y)
+
+
+@pytest.mark.parametrize("name, args", [("mse_loss", {}), ("smooth_l1_loss", {"beta": 0.5}), ("huber_loss", {"delta": 2.0}), ("l1_loss", {"reduction": "sum"}),
+                                        ("kl_div", {"reduction": "batchmean"}), ("binary_cross_entropy_with_logits", {}), ("soft_margin_loss", {}),
+                                        ("cosine_similarity", {}), ("pairwise_distance", {})])
+def test_composites(name, args, counted, monkeypatch):
+    def run():
+        found = []
+        for i in range(CALLS):
+            x, y = data(5, 4, seed=i).requires_grad_(), data(5, 4, seed=i + 9).sigmoid().requires_grad_(i > 3)
+            r = getattr(F, name)(x, y, **args)
+            shown = r.grad_fn.name() if i == CALLS - 1 else ""
+            g, = clnn.autograd.grad(r.sum(), x, create_graph=True)
+            if g.requires_grad:
+                g.square().sum().backward()
+            found.append((shown, [v.detach().numpy() for v in (r, g, x.grad, y.grad) if v is not None]))
+        return found
+    got = run()
+    monkeypatch.setattr(splice.Spliced, "call", lambda self, body, operands, key: body())
+    for (shown, a), (name, b) in zip(got, run()):
+        assert shown == name and len(a) == len(b)
+        for g, w in zip(a, b):
+            np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6)
