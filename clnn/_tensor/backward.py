@@ -30,8 +30,9 @@ def get_gradient_edge(tensor) -> GradientEdge:
     at = edge(tensor)
     if at is None:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    at[0].__dict__.setdefault("shapes", {})[at[1]] = (tensor.shape, tensor.dtype, tensor._home)
-    return GradientEdge(at[0].shown(), at[1])
+    node = at[0].shown()
+    node.__dict__.setdefault("shapes", {})[at[1]] = (tensor.shape, tensor.dtype, tensor._home)
+    return GradientEdge(node, at[1])
 
 
 def _as_tuple(x):

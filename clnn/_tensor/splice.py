@@ -14,6 +14,7 @@ from collections import Counter
 from ..core import dtype as dt
 from ..core.config import config
 from ..core.shape import Size
+from ..graph import fuse
 from ..graph.node import Storage
 from ..runtime import launch as launcher
 from ..runtime.params import on_change
@@ -208,22 +209,30 @@ class Spliced:
     @staticmethod
     def _kind(operands, key):
         """(key of the call, memory of the operands, whether gradients are recorded); None where the function goes as it is."""
-        key, buffers, total, flags, bit = [config.matmul_precision, config.tensor_cores, *key], [], 0, 0, 1
-        given = [t for t in operands if t is not None]
-        for t in given:
-            if t.__class__ not in plain or not isinstance(t._storage, Storage) or t.dtype.is_complex:
+        key, buffers, total, tracked, grad, device = [config.matmul_precision, config.tensor_cores, *key], [], 0, False, bool(state.grad), None
+        for t in operands:
+            if t is None:
+                key.append(None)
+                continue
+            if t.__class__ not in plain or t.dtype.is_complex:
                 return None
+            st = t._storage
+            if st.__class__ is not Storage or st.device is not device and device is not None:
+                return None
+            device = st.device
+            if st.node is not None:
+                fuse.realize(st)
+            buffers.append(st.buf)
             total += t._numel
-            if t._rg:
-                flags += bit
-            bit += bit
-        if not 0 < total <= FEW or not repeat._describe(given, key, buffers, False):
+            tracks = grad and t._rg
+            tracked = tracked or tracks
+            key += (t.shape, t._strides, t._offset, t.dtype, tracks)
+        if not 0 < total <= FEW:
             return None
         if len(set(map(id, buffers))) < len(buffers):
             ids = list(map(id, buffers))
             key.append(tuple(map(ids.index, ids)))
-        tracked = bool(state.grad and flags)
-        key += (flags if tracked else 0, *[t is None for t in operands])
+        key.append(device)
         return tuple(key), buffers, tracked
 
     @staticmethod
@@ -234,11 +243,13 @@ class Spliced:
             return out
         node = _new(SplicedNode)
         node.seq, node.outs, node.template, node.whole = next(tape._counter), 1, template, None
-        node.edges = [edge(t) if t is not None and t._rg else None for t in operands]
-        node.operands = [t if keep else None for t, keep in zip(operands, template.wanted)]
-        node.versions = [0 if t is None else (t._ver or t._storage).version for t in node.operands]
-        if min(node.versions) < 0:
-            raise inference_saved()
+        edges, kept, versions = node.edges, node.operands, node.versions = [], [], []
+        for t, keep in zip(operands, template.wanted):
+            edges.append(edge(t) if t is not None and t._rg else None)
+            kept.append(t if keep else None)
+            versions.append((t._ver or t._storage).version if keep else 0)
+            if versions[-1] < 0:
+                raise inference_saved()
         node.kept = [out._alias(), *got[1:]] if template.keeps_result else [None, *got[1:]]
         node.owner, node.version = (out._storage, out._storage.version) if template.keeps_result else (None, 0)
         out._grad_fn, out._rg = node, True
