@@ -16,7 +16,7 @@ from . import later
 from .grad_mode import no_grad, state
 
 _push, _pop = heapq.heappush, heapq.heappop
-_counter = itertools.count(1)
+_counter, _new = itertools.count(1), object.__new__
 _LAST = 1 << 62
 
 
@@ -146,12 +146,16 @@ class AccumulateGrad(Node):
 
 def accumulator(t):
     """The AccumulateGrad node of a leaf, made once."""
-    known = t._all.get("_accumulator")
+    place = t._all
+    known = place.get("_accumulator")
     acc = known() if known is not None else None
     if acc is None:
-        acc = AccumulateGrad(t)
-        t._accumulator = weakref.ref(acc)           # the graph owns it; a strong reference would make a cycle per leaf
-        acc.retains = t._all.get("_leaf_hooks")
+        acc = _new(AccumulateGrad)                  # as its constructor would make it: each step of a training loop makes one per parameter
+        acc.seq, acc.edges, acc.outs, acc.variable = next(_counter) - _LAST, (), 1, t
+        place["_accumulator"] = weakref.ref(acc)    # the graph owns it; a strong reference would make a cycle per leaf
+        hooks = place.get("_leaf_hooks")
+        if hooks is not None:
+            acc.retains = hooks
     return acc
 
 

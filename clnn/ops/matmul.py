@@ -265,6 +265,9 @@ def linear(input, weight, bias=None):
     Raises:
         RuntimeError: the feature sizes differ.
     """
+    if len(input.shape) == 2 == len(weight.shape) and bias is not None and input.shape[1] == weight.shape[1] and bias.shape == weight.shape[:1] \
+            and input.dtype is weight.dtype is bias.dtype and input._storage.device is weight._storage.device and input.dtype is not dt.bool_:
+        return _linear2d(input, weight, bias)
     _check("linear" if bias is not None else "mm", input, weight)
     if weight.ndim == 1:
         r = matmul(input, weight)
