@@ -135,7 +135,7 @@ class _Graph:
         traits = node.traits()
         if traits is None or node.retains:
             raise _Unlike
-        self.key += (traits[0], len(traits[1]), len(node.edges))
+        self.key += (traits[0], len(traits[1]), len(node.edges), self.number.get(getattr(node, "source", None)))
         for t in traits[1]:
             if t.__class__ not in plain:
                 raise _Unlike

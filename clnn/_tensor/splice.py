@@ -4,12 +4,11 @@ A function made of operators leaves an entry per operator that it calls, and fin
 elements. Where its operators and launches follow from shapes, dtypes and attributes alone, the second call of a kind is observed: its launches become a
 recipe whose results are the function's and whatever its entries keep. Later calls run that and leave a single entry. The operators' own entries are
 made again, over the kept values and without computing anything, when a walk over the tape or a program asks for them; a backward pass that is repeated
-(see ``passes``) needs none.
+(see ``passes``) needs none. Gradients that are differentiated again are such a function, too, of the kept values.
 """
 from __future__ import annotations
 
 import functools
-from collections import Counter
 
 from ..core import dtype as dt
 from ..core.config import config
@@ -27,7 +26,7 @@ from .tensor import Tensor, edge, make
 FEW = 1 << 18           # elements of all operands: with more, the host's part of the time is small
 _TRIES = 4              # calls of a kind that are observed at most
 _MOST = 4096            # kinds of call remembered
-_STEPS = 64             # entries of one function
+_STEPS = 512            # entries of one function
 _new = object.__new__
 
 
@@ -38,8 +37,8 @@ class _Unlike(Exception):
 class _Kept:
     """A value that an entry keeps: where it is found at a later call, and whose output it is (``producer``: step and output number) where that matters.
 
-    ``place``: the number of an operand, of a kept result (counted on behind the operands), or -1 for a constant. An operand itself has no ``geometry``; parts
-    of memory have their shape, strides, offset and so on.
+    ``place``: the number of an operand; behind the operands of a result; behind these of a value between; or -1 for a constant. An operand itself has no
+    ``geometry``, parts of memory have their shape, strides, offset and so on.
     """
 
     __slots__ = ("place", "geometry", "producer", "value")
@@ -49,53 +48,97 @@ class _Kept:
 
 
 class _Step:
-    """What an entry is but for the memory of its values. ``edges``: None, (step, output number) or the number of an operand."""
+    """What an entry is but for the memory of its values. ``edges``: None, (step, output number) or the number of an operand. ``origin``: of a copy, whose
+    it is: how many functions back the sources go, and the step there."""
 
-    __slots__ = ("op", "edges", "outs", "values", "metas", "keeps", "result", "label", "lasts")
+    __slots__ = ("op", "edges", "outs", "values", "metas", "keeps", "result", "label", "lasts", "origin")
+
+    def __init__(self, node, number, ends, kept):
+        self.op, self.outs, self.metas, self.keeps, self.label, self.lasts = node.op, node.outs, node.metas, node.keeps, node.label, node.lasts
+        self.origin = node.__dict__.get("origin")
+        edges = [_through(e) for e in node.edges]
+        self.edges = [None if e is None else ends[e] if e in ends else (number[e[0]], e[1]) for e in edges]
+        self.values = [kept(v) for v in node.values]
+        self.result = None if node.result is None else [None if r is None else kept(_unpacked(r)) for r in node.result]
 
 
 class Template:
-    """A kind of call: its launches, its entries oldest first, and which operands these keep."""
+    """A kind of call: its launches, its entries oldest first, whose outputs the results are, which operands and results the entries keep."""
 
-    __slots__ = ("recipe", "steps", "root", "wanted", "uses_up", "keeps_result")
+    __slots__ = ("recipe", "steps", "roots", "wanted", "kept", "uses_up", "single", "again")
 
-    def __init__(self, recipe, steps, root, wanted, keeps_result):
-        self.recipe, self.steps, self.root, self.wanted, self.keeps_result = recipe, steps, root, wanted, keeps_result
+    def __init__(self, recipe, single, steps=(), roots=(None,), wanted=(), kept=(False,)):
+        self.recipe, self.single, self.steps, self.roots, self.wanted, self.kept = recipe, single, steps, roots, wanted, kept
         self.uses_up = any(not s.lasts and (s.keeps or s.result is not None or s.op.name in FACTORS) for s in steps)
+        self.again = None               # the kinds of its gradients that are differentiated again
+
+
+class _Gate(tape.Node):
+    """Where the gradient of an operand leaves the function."""
+
+    __slots__ = ()
+
+    def apply(self, grads, needed):
+        return grads
+
+
+def _through(e):
+    """An edge, or that behind a gate."""
+    return e[0].edges[0] if e is not None and e[0].__class__ is _Gate else e
+
+
+def _of_source(source, back, step):
+    """An entry that an earlier function has of its own, or None where it is used up."""
+    for _ in range(back):
+        source = source.source
+    source.unfold()
+    return source.nodes and source.nodes[step]
 
 
 class SplicedNode(tape.Node):
     """The entry of a function whose operators' entries are made when they are needed.
 
-    ``operands``, ``versions``: the tensors that the entries keep, else None, and their versions; ``kept``: the result (for its memory) and the values between.
+    ``operands``, ``versions``: the tensors that the entries keep, else None, and their versions; ``kept``: the results and the values between that they keep;
+    ``owners``: of kept results the memory and its version; ``nodes``: the operators' entries, once they were made to stay; ``source``: the entry whose
+    gradients this function gives.
     """
 
-    __slots__ = ("template", "operands", "versions", "kept", "owner", "version", "whole")
+    __slots__ = ("template", "operands", "versions", "kept", "owners", "nodes", "source")
     freed, label, unfolds = False, "", True
 
+    def _last(self):
+        at = next(r for r in self.template.roots if r is not None)
+        return self.template.steps[at[0]]
+
     def name(self):
-        root = self.template.steps[self.template.root[0]]
-        return self.label or root.label or root.op.grad_name
+        return self.label or self._last().label or self._last().op.grad_name
 
     def __repr__(self):
         return f"<{self.name()} object at {hex(id(self))}>"
 
     def unfold(self):
         """From now on gradients go through the operators' own entries."""
-        if self.whole is None and not self.freed:
-            self.whole = self._entries()[self.template.root[0]]
+        if self.nodes is None and not self.freed:
+            self.nodes = nodes = self._entries(self.edges, self.source)
+            self.edges = [None if r is None else (nodes[r[0]], r[1]) for r in self.template.roots]
             if self.label:
-                self.whole.label = self.label
-            self.edges = [(self.whole, self.template.root[1])]
+                next(e[0] for e in self.edges if e is not None).label = self.label
 
     def shown(self):
         """The function's last operator, as a program sees it."""
         self.unfold()
-        return self if self.whole is None else self.whole.shown()
+        return self if self.nodes is None else next(e[0] for e in self.edges if e is not None).shown()
 
-    def _entries(self):
-        template, ends, nodes, values = self.template, self.edges, [], {}
+    def _entries(self, ends, source=None):
+        """The operators' entries. ``ends``: the edge of each operand. What also stands for entries of ``source`` is these, so that gradients meet there; else
+        it is a copy of them."""
+        template, nodes, values = self.template, [], {}
         for n, step in enumerate(template.steps):
+            if source is not None and step.origin is not None:
+                own = _of_source(source, *step.origin)
+                if own is not None:
+                    nodes.append(own)
+                    continue
             node = _new(OpNode)
             node.seq = self.seq - 1 + (n + 1) / (len(template.steps) + 1)       # between its neighbours
             node.op, node.outs, node.metas, node.keeps = step.op, step.outs, step.metas, step.keeps
@@ -131,35 +174,76 @@ class SplicedNode(tape.Node):
                     t._ver = source._ver
             if kept.producer is not None:
                 t._grad_fn, t._out_nr, t._rg = nodes[kept.producer[0]], kept.producer[1], True
-        return t, self.versions[at] if at < count else self.version if at == count and self.owner is not None else 0
+        if at < count:
+            return t, self.versions[at]
+        owner = self.owners[at - count] if at - count < len(self.owners) else None
+        return t, owner[1] if owner is not None else 0
 
     def _output(self, kept, nodes, values):
         """An output that its own entry keeps: without history, or the two would hold each other."""
         t, version = self._value(_Kept(kept.place, kept.geometry), nodes, values)
-        first = kept.place == len(self.operands)
-        return t, self.owner if first else None, version if first else 0
+        at, count = kept.place, len(self.operands)
+        if at < count:
+            return t, t._ver or t._storage, version
+        owner = self.owners[at - count] if at - count < len(self.owners) else None
+        return t, owner and owner[0], version
 
     def apply(self, grads, needed):
-        if self.whole is None:                                  # it was used up before
+        if self.nodes is not None:
+            return grads
+        if self.freed:
             raise RuntimeError(FREED)
-        return grads
+        template = self.template
+        ends = [i for i, flag in enumerate(needed) if flag]
+
+        def gradients():
+            return self._walked(grads, ends)
+        if not self._unchanged():
+            got = gradients()
+        else:
+            if template.again is None:
+                template.again = Spliced(lasts=False)      # no longer than the template
+            edges = [*[None if g is None else edge(g) for g in grads], *self.edges, *[None] * len(self.kept)]
+            got = template.again.call(gradients, [*grads, *self.operands, *self.kept], ends, edges, self)
+        out = [None] * len(needed)
+        for i, g in zip(ends, got):
+            out[i] = g
+        return out
+
+    def _walked(self, grads, ends):
+        """The gradients of the operands ``ends``, with their history, by a walk over the entries."""
+        gates = [None if e is None else _Gate(()) for e in self.edges]
+        for gate in filter(None, gates):
+            gate.seq = self.seq - 1
+        nodes = self._entries([None if g is None else (g, 0) for g in gates])
+        for n, (node, step) in enumerate(zip(nodes, self.template.steps)):
+            node.origin = (0, n) if step.origin is None else (step.origin[0] + 1, step.origin[1])
+        roots = [((nodes[r[0]], r[1]), g) for r, g in zip(self.template.roots, grads) if r is not None and g is not None]
+        got = tape.run([r for r, _ in roots], [g for _, g in roots], True, True, [(gates[i], 0) for i in ends], accumulate=False)
+        for gate, e in zip(gates, self.edges):
+            if gate is not None:
+                gate.edges = [e]                                # the walk ended there; that over gradients of gradients goes on
+        return tuple(got)
 
     def release(self):
         if self.template.uses_up:
-            self.operands = self.kept = self.owner = None
+            self.operands = self.kept = self.owners = None
             self.freed = True
+
+    def _unchanged(self):
+        """Whether nothing that is kept was overwritten."""
+        for t, version in zip(self.operands, self.versions):
+            if t is not None and (t._ver or t._storage).version != version:
+                return False
+        return all([owner is None or owner[0].version == owner[1] for owner in self.owners])
 
     def traits(self):
         """See :meth:`tape.Node.traits`."""
-        if self.whole is not None:
+        if self.nodes is not None:
             return (SplicedNode,), ()
-        if self.freed or self.owner is not None and self.owner.version != self.version:
+        if self.freed or not self._unchanged():
             return None
-        tensors = [t for t in self.operands if t is not None]
-        for t, version in zip(self.operands, self.versions):
-            if t is not None and (t._ver or t._storage).version != version:
-                return None
-        return (self.template,), [*tensors, *[t for t in self.kept if t is not None]]
+        return (self.template,), [t for t in (*self.operands, *self.kept) if t is not None]
 
 
 class Spliced:
@@ -168,29 +252,32 @@ class Spliced:
     What they launch must follow from shapes, dtypes, attributes and the tensors named as operands: no random numbers, no state, no values read.
     """
 
-    def __init__(self):
+    def __init__(self, lasts=True):
         self.known = {}
-        on_change(self.known.clear)
-        dt.default_listeners.append(self.known.clear)
+        if lasts:
+            on_change(self.known.clear)
+            dt.default_listeners.append(self.known.clear)
 
-    def call(self, body, operands, key):
+    def call(self, body, operands, key, edges=None, source=None):
         """``body()``, or the same in fewer steps.
 
         Args:
-            body: computes one tensor from ``operands``.
+            body: computes a tensor, or a tuple of tensors and None, from ``operands``.
             operands: all tensors that it reads; None for those that are missing.
-            key: a tuple that tells the function and its attributes.
+            key: a sequence that tells the function and its attributes.
+            edges: where the gradients of the operands go, if that is not where they came from.
+            source: the entry that ``body`` gives the gradients of.
         """
         if launcher.recorders is not None or launcher.recording is not None or not repeat.on or state.watched or state.autocast is not None \
                 or foreign.early is not None or foreign.dispatched is not None or override.local.modes or state.pushing:
             return body()
-        kind = self._kind(operands, key)
+        kind = _kind(operands, key, edges)
         if kind is None:
             return body()
         key, buffers, tracked = kind
         found = self.known.get(key, 0)
         if found.__class__ is Template:
-            return self._again(found, operands, buffers, tracked)
+            return _again(found, operands, buffers, tracked, edges, source)
         if found > _TRIES:
             return body()
         if len(self.known) > _MOST:
@@ -199,89 +286,170 @@ class Spliced:
             self.known[key] = found + 1
             return body()
         try:
-            result, template = _learn(body, operands, buffers, tracked)
+            result, template = _learn(body, operands, buffers, tracked, edges)
         finally:
             repeat._lock.release()
         if template is not repeat.WAITS:
             self.known[key] = template or found + 1
         return result
 
-    @staticmethod
-    def _kind(operands, key):
-        """(key of the call, memory of the operands, whether gradients are recorded); None where the function goes as it is."""
-        key, buffers, total, tracked, grad, device = [config.matmul_precision, config.tensor_cores, *key], [], 0, False, bool(state.grad), None
-        for t in operands:
-            if t is None:
-                key.append(None)
-                continue
-            if t.__class__ not in plain or t.dtype.is_complex:
-                return None
-            st = t._storage
-            if st.__class__ is not Storage or st.device is not device and device is not None:
-                return None
-            device = st.device
-            if st.node is not None:
-                fuse.realize(st)
-            buffers.append(st.buf)
-            total += t._numel
-            tracks = grad and t._rg
-            tracked = tracked or tracks
-            key += (t.shape, t._strides, t._offset, t.dtype, tracks)
-        if not 0 < total <= FEW:
+
+def _kind(operands, key, edges):
+    """(key of the call, memory of the operands, whether gradients are recorded); None where the function goes as it is."""
+    key, buffers, total, tracked, grad, device = [config.matmul_precision, config.tensor_cores, *key], [], 0, False, bool(state.grad), None
+    for i, t in enumerate(operands):
+        if t is None:
+            key.append(edges is not None and edges[i] is not None)
+            continue
+        if t.__class__ not in plain or t.dtype.is_complex:
             return None
-        if len(set(map(id, buffers))) < len(buffers):
-            ids = list(map(id, buffers))
-            key.append(tuple(map(ids.index, ids)))
-        key.append(device)
-        return tuple(key), buffers, tracked
-
-    @staticmethod
-    def _again(template, operands, buffers, tracked):
-        got = template.recipe.run(buffers)
-        out = got[0]
-        if not tracked:
-            return out
-        node = _new(SplicedNode)
-        node.seq, node.outs, node.template, node.whole = next(tape._counter), 1, template, None
-        edges, kept, versions = node.edges, node.operands, node.versions = [], [], []
-        for t, keep in zip(operands, template.wanted):
-            edges.append(edge(t) if t is not None and t._rg else None)
-            kept.append(t if keep else None)
-            versions.append((t._ver or t._storage).version if keep else 0)
-            if versions[-1] < 0:
-                raise inference_saved()
-        node.kept = [out._alias(), *got[1:]] if template.keeps_result else [None, *got[1:]]
-        node.owner, node.version = (out._storage, out._storage.version) if template.keeps_result else (None, 0)
-        out._grad_fn, out._rg = node, True
-        return out
+        st = t._storage
+        if st.__class__ is not Storage or st.device is not device and device is not None:
+            return None
+        device = st.device
+        if st.node is not None:
+            fuse.realize(st)
+        buffers.append(st.buf)
+        total += t._numel
+        tracks = grad and (t._rg if edges is None else edges[i] is not None)
+        tracked = tracked or tracks
+        key += (t.shape, t._strides, t._offset, t.dtype, tracks)
+    if not 0 < total <= FEW:
+        return None
+    if len(set(map(id, buffers))) < len(buffers):
+        ids = list(map(id, buffers))
+        key.append(tuple(map(ids.index, ids)))
+    key.append(device)
+    return tuple(key), buffers, tracked
 
 
-def _learn(body, operands, buffers, tracked):
-    """(result, its Template, None or WAITS)."""
+def _again(template, operands, buffers, tracked, ends, source):
+    got = template.recipe.run(buffers)
+    if not tracked:
+        return got[0] if template.single else got
+    node = _new(SplicedNode)
+    node.seq, node.outs, node.template, node.nodes, node.source = next(tape._counter), len(template.roots), template, None, source
+    edges, kept, versions = node.edges, node.operands, node.versions = [], [], []
+    for i, (t, keep) in enumerate(zip(operands, template.wanted)):
+        edges.append((edge(t) if t is not None and t._rg else None) if ends is None else ends[i])
+        kept.append(t if keep else None)
+        versions.append((t._ver or t._storage).version if keep else 0)
+        if versions[-1] < 0:
+            raise inference_saved()
+    node.kept, node.owners = list(got), []
+    for nr, (root, keep) in enumerate(zip(template.roots, template.kept)):
+        out = got[nr]
+        node.owners.append((out._storage, out._storage.version) if keep else None)
+        node.kept[nr] = out._alias() if keep else None
+        if root is not None:
+            out._grad_fn, out._out_nr, out._rg = node, nr, True
+    return got[0] if template.single else got[:len(template.roots)]
+
+
+def _learn(body, operands, buffers, tracked, edges):
+    """(what ``body`` gives, its Template, None or WAITS)."""
     said = []
 
     def watched(*_):
-        r = body()
-        if r.__class__ is not Tensor or r._rg is not tracked:
-            return r
+        result = body()
+        results = result if result.__class__ is tuple else (result,)
+        if not all([r is None or r.__class__ is Tensor for r in results]) or any([r is not None and r._rg for r in results]) is not tracked:
+            return result
         try:
-            between, *rest = _told(r, operands) if tracked else ([],)
+            between, *told = _told(results, operands, edges) if tracked else ([],)
         except _Unlike:
-            return r
-        said.append((r, rest))
-        return (r, *between)
+            return result
+        said.append((result, told))
+        return (*results, *between)
     given = [t for t in operands if t is not None]
     result, recipe = repeat.observe(watched, given, buffers, FEW)
     if not said:
         return result, None
-    r, rest = said[0]
-    if recipe is repeat.WAITS or recipe is None:
-        return r, recipe
-    return r, Template(recipe, *rest) if tracked else Template(recipe, (), None, (), False)
+    result, told = said[0]
+    return result, recipe if recipe is repeat.WAITS or recipe is None else Template(recipe, result.__class__ is not tuple, *told)
+
+
+def _told(results, operands, edges):
+    """(values between as flat tensors, steps, roots, which operands are kept, which results are) of the graph from ``results`` down to the operands."""
+    told = _Telling(results, operands, edges)
+    nodes = _between([r._grad_fn for r in results if r is not None and r._rg], told.ends)
+    told.number = number = {node: n for n, node in enumerate(nodes)}
+    steps = [_Step(node, number, told.ends, told.kept) for node in nodes]
+    if len(steps) == 1:                                         # which makes its own entry as fast
+        raise _Unlike
+    roots = [(number[r._grad_fn], r._out_nr) if r is not None and r._rg else None for r in results]
+    return told.between, steps, roots, told.wanted, told.results
+
+
+class _Telling:
+    """Where the values that entries keep are found: among the operands, the results, or values between."""
+
+    def __init__(self, results, operands, edges):
+        self.operands, self.ends, self.memory, self.between, self.number = operands, {}, {}, [], None
+        for i, t in enumerate(operands):
+            if t is not None:
+                self.memory.setdefault(id(t._storage), i)
+            at = (edge(t) if t is not None and t._rg else None) if edges is None else edges[i]
+            if at is not None:
+                self.ends.setdefault(at, i)
+        self.sources = list(operands)
+        for r in results:
+            if r is not None and self.memory.setdefault(id(r._storage), len(self.sources)) != len(self.sources):
+                raise _Unlike                                   # an operand's memory, or that of two results
+            self.sources.append(r)
+        self.wanted, self.results = [False] * len(operands), [False] * len(results)
+
+    def kept(self, v):
+        if not isinstance(v, Tensor):
+            if v.__class__ in (list, tuple) and any(isinstance(x, Tensor) for x in v):
+                raise _Unlike
+            return _Kept(-1, value=v)
+        if v.__class__ not in plain or not isinstance(v._storage, Storage):
+            raise _Unlike
+        count, producer = len(self.operands), (self.number[v._grad_fn], v._out_nr) if v._grad_fn in self.number else None
+        at = self.memory.get(id(v._storage))
+        if at is None:
+            at = self.memory[id(v._storage)] = len(self.sources)
+            n = v._storage.nbytes // v.dtype.itemsize
+            self.between.append(make(v._storage, Size((n,)), v.dtype, n))
+            self.sources.append(self.between[-1])
+        offset = v._offset
+        if at < count:
+            for i, t in enumerate(self.operands):
+                if t is v:
+                    self.wanted[i] = True
+                    return _Kept(i)
+            self.wanted[at] = True
+            offset -= self.operands[at]._offset
+        elif at - count < len(self.results):
+            self.results[at - count] = True
+        if v.dtype is not self.sources[at].dtype or v._grad_fn is not None and producer is None:
+            raise _Unlike
+        return _Kept(at, (v.shape, v._strides, offset, v._numel, v._dense), producer)
+
+
+def _between(roots, ends):
+    """The entries from ``roots`` down to ``ends``, oldest first."""
+    seen, stack = set(roots), list(roots)
+    while stack:
+        node = stack.pop()
+        if not isinstance(node, OpNode) or node.freed or node.hooks or node.pre_hooks or node.retains or node.trace or len(seen) > _STEPS:
+            raise _Unlike
+        for e in map(_through, node.edges):
+            if e is not None and e not in ends and e[0] not in seen:
+                seen.add(e[0])
+                stack.append(e[0])
+    return sorted(seen, key=tape._age)
+
+
+def _unpacked(kept):
+    if kept.__class__ is not tuple:
+        raise _Unlike
+    return kept[0]
 
 
 def spliced(body, bind):
-    """``body`` of a composite with one result, as one entry where it has few elements (decorator). ``bind``: (args, kwargs) -> one value per parameter."""
+    """``body`` of a composite with one result, as one entry where it has few elements. ``bind``: (args, kwargs) -> one value per parameter."""
     kinds = Spliced()
 
     @functools.wraps(body)
@@ -305,80 +473,3 @@ def spliced(body, bind):
                 key += (v if kind is not float or v else str(v), kind)
         return kinds.call(lambda: body(*args, **kwargs), operands, key) if tracked else body(*args, **kwargs)
     return call
-
-
-def _told(r, operands):
-    """(values between as flat tensors, steps, root, which operands are kept, whether the result is) of the graph from ``r`` down to the operands."""
-    ends, memory, between = {}, {}, []
-    for i, t in enumerate(operands):
-        if t is not None:
-            memory.setdefault(id(t._storage), i)
-            if t._rg:
-                ends.setdefault(edge(t), i)
-    if id(r._storage) in memory:
-        raise _Unlike
-    nodes = _between(r._grad_fn, ends)
-    number, count = {node: n for n, node in enumerate(nodes)}, len(operands)
-    memory[id(r._storage)] = count
-    wanted = [False] * count
-
-    def kept(v):
-        if not isinstance(v, Tensor):
-            if v.__class__ in (list, tuple) and any(isinstance(x, Tensor) for x in v):
-                raise _Unlike
-            return _Kept(-1, value=v)
-        if v.__class__ not in plain or not isinstance(v._storage, Storage):
-            raise _Unlike
-        producer = (number[v._grad_fn], v._out_nr) if v._grad_fn in number else None
-        at = memory.get(id(v._storage))
-        if at is None:
-            at = memory[id(v._storage)] = count + 1 + len(between)
-            st = v._storage
-            n = st.nbytes // v.dtype.itemsize
-            between.append(make(st, Size((n,)), v.dtype, n))
-        offset = v._offset
-        if at < count:
-            wanted[at] = True
-            for i, t in enumerate(operands):
-                if t is v:
-                    wanted[i] = True
-                    return _Kept(i)
-            offset -= operands[at]._offset
-        if v.dtype is not (operands[at] if at < count else r if at == count else between[at - count - 1]).dtype or v._grad_fn is not None and producer is None:
-            raise _Unlike
-        return _Kept(at, (v.shape, v._strides, offset, v._numel, v._dense), producer)
-    steps = [_step(node, number, ends, kept) for node in nodes]
-    if len(steps) == 1:                                         # which makes its own entry as fast
-        raise _Unlike
-    uses = Counter(k.place for s in steps for k in (*s.values, *(s.result or ())) if k is not None)
-    return between, steps, (number[r._grad_fn], r._out_nr), wanted, uses[count] > 0
-
-
-def _between(root, ends):
-    """The entries from ``root`` down to ``ends``, oldest first."""
-    seen, stack = {root}, [root]
-    while stack:
-        node = stack.pop()
-        if not isinstance(node, OpNode) or node.freed or node.hooks or node.pre_hooks or node.retains or node.trace or len(seen) > _STEPS:
-            raise _Unlike
-        for e in node.edges:
-            if e is not None and e not in ends and e[0] not in seen:
-                seen.add(e[0])
-                stack.append(e[0])
-    return sorted(seen, key=tape._age)
-
-
-def _step(node, number, ends, kept):
-    step = _Step()
-    step.op, step.outs, step.metas, step.keeps, step.label, step.lasts = node.op, node.outs, node.metas, node.keeps, node.label, node.lasts
-    step.edges = [None if e is None else ends[e] if e in ends else (number[e[0]], e[1]) for e in node.edges]
-    step.values = [kept(v) for v in node.values]
-    step.result = None if node.result is None else [None if r is None else kept(_without_owner(r)) for r in node.result]
-    return step
-
-
-def _without_owner(kept):
-    if kept.__class__ is not tuple:
-        raise _Unlike
-    return kept[0]
-

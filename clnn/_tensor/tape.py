@@ -25,7 +25,7 @@ class Node:
 
     __slots__ = ("seq", "edges", "outs", "__weakref__", "__dict__")
     op_name = "node"
-    unfolds = False                                 # whether the entry stands for others, which take its place in a walk: by ``unfold()``
+    unfolds = False                                 # whether the entry stands for others, which ``unfold()`` makes: they take its place in walks that are not recorded
     pre_hooks = hooks = retains = trace = None      # rarely set: defaults on the class keep nodes cheap
     operands = None                                 # which of the edges belong to operands; None for all
 
@@ -162,11 +162,12 @@ def accumulator(t):
 class Task:
     """One walk over the tape: which nodes it comes by, for hooks that wait for several gradients."""
 
-    def __init__(self, roots, inputs, accumulate):
+    def __init__(self, roots, inputs, accumulate, create_graph):
+        self.unfolds = not create_graph
         self.roots, self.arrive, self.execute, self.needed, self.notes = roots, None, None, None, {}
         if inputs is not None:
             targets = {node for node, _ in inputs}
-            leads = _leading_to(roots, targets)
+            leads = _leading_to(roots, targets, self.unfolds)
             self.arrive = self.needed = leads | targets
             self.execute = self.arrive if accumulate else leads     # what is only looked at need not run
 
@@ -178,7 +179,7 @@ class Task:
                 counts[node] = counts.get(node, 0) + 1
         while stack:
             node = stack.pop()
-            if node.unfolds:
+            if node.unfolds and self.unfolds:
                 node.unfold()
             for e in node.edges if self.execute is None or node in self.execute else ():
                 if e is None or self.needed is not None and e[0] not in self.needed:
@@ -196,7 +197,7 @@ class Task:
             self.arrive, stack = {n for n, _ in self.roots}, [n for n, _ in self.roots]
             while stack:
                 at = stack.pop()
-                if at.unfolds:
+                if at.unfolds and self.unfolds:
                     at.unfold()
                 for e in at.edges:
                     if e is not None and e[0] not in self.arrive:
@@ -210,7 +211,7 @@ def run(roots, grads, keep, create_graph, inputs=None, accumulate=True):
 
     With ``inputs`` (list of (node, output number)) only what leads to them is computed; without ``accumulate`` the gradients that arrive there are returned.
     """
-    task = Task(roots, inputs, accumulate)
+    task = Task(roots, inputs, accumulate, create_graph)
     needed, execute, wanted = task.arrive, task.execute, {}
     for i, (node, nr) in enumerate(inputs or () if not accumulate else ()):
         wanted.setdefault(node, []).append((i, nr))
@@ -240,7 +241,7 @@ def run(roots, grads, keep, create_graph, inputs=None, accumulate=True):
             slots = buffers.pop(node, None)
             if slots is None:                                   # a leaf that had its turn
                 continue
-            if node.unfolds:
+            if node.unfolds and not create_graph:
                 node.unfold()
             if node.retains:
                 _tensor_hooks(node, slots)
@@ -388,13 +389,13 @@ def move_retained(owner, node, nr):
         owner._hook_table()["retain"] = keep
 
 
-def _leading_to(roots, targets):
+def _leading_to(roots, targets, unfolds):
     """Nodes with a path to one of ``targets``: what was made earlier first, so that a node comes after all that it leads to."""
     found = {node for node, _ in roots}
     stack, leads = list(found), set()
     while stack:
         node = stack.pop()
-        if node.unfolds:
+        if node.unfolds and unfolds:
             node.unfold()
         for e in node.edges:
             if e is not None and e[0] not in found:
