@@ -27,6 +27,7 @@ def without(monkeypatch):
 
 
 def data(*shape, seed=0):
+    clnn.synchronize()          # all kernels are built: calls that wait for one say nothing about the next
     return clnn.tensor(np.random.default_rng(seed).standard_normal(shape).astype("f"))
 
 
@@ -72,6 +73,29 @@ def test_layers_give_the_same(name, tracked, counted, monkeypatch):
         assert len(g) == len(w)
         for a, b in zip(g, w):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_layers_of_images(training, counted, monkeypatch):
+    def run():
+        model = nn.Sequential(nn.Conv2d(1, 4, 3, padding="same", padding_mode="reflect"), nn.ReLU(inplace=True), nn.BatchNorm2d(4), nn.MaxPool2d(2),
+                              nn.Conv2d(4, 6, 3, stride=2, groups=2), nn.Dropout(0.5), nn.SiLU(), nn.AvgPool2d(2, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+                              nn.Linear(6, 3)).train(training)
+        found = []
+        for i in range(CALLS):
+            clnn.manual_seed(i)
+            x = data(2, 1, 12, 12, seed=i).requires_grad_()
+            model.zero_grad()
+            y = model(x)
+            y.square().sum().backward()
+            with clnn.no_grad():
+                found += [y, model(x), x.grad, *[p.grad for p in model.parameters()], *[b.clone() for b in model.buffers()]]
+        return [t.detach().numpy() for t in found]
+    got = run()
+    assert len(counted) >= CALLS
+    without(monkeypatch)
+    for a, b in zip(got, run()):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_gradients_of_gradients(counted, monkeypatch):

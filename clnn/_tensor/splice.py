@@ -275,7 +275,10 @@ class Spliced:
         if kind is None:
             return body()
         key, buffers, tracked = kind
-        found = self.known.get(key, 0)
+        try:
+            found = self.known.get(key, 0)
+        except TypeError:                                       # an attribute without a hash
+            return body()
         if found.__class__ is Template:
             return _again(found, operands, buffers, tracked, edges, source)
         if found > _TRIES:
@@ -388,13 +391,13 @@ class _Telling:
         self.operands, self.ends, self.memory, self.between, self.number = operands, {}, {}, [], None
         for i, t in enumerate(operands):
             if t is not None:
-                self.memory.setdefault(id(t._storage), i)
+                self.memory.setdefault(id(t._storage.buf), i)
             at = (edge(t) if t is not None and t._rg else None) if edges is None else edges[i]
             if at is not None:
                 self.ends.setdefault(at, i)
         self.sources = list(operands)
         for r in results:
-            if r is not None and self.memory.setdefault(id(r._storage), len(self.sources)) != len(self.sources):
+            if r is not None and self.memory.setdefault(id(r._storage.buffer()), len(self.sources)) != len(self.sources):
                 raise _Unlike                                   # an operand's memory, or that of two results
             self.sources.append(r)
         self.wanted, self.results = [False] * len(operands), [False] * len(results)
@@ -407,9 +410,9 @@ class _Telling:
         if v.__class__ not in plain or not isinstance(v._storage, Storage):
             raise _Unlike
         count, producer = len(self.operands), (self.number[v._grad_fn], v._out_nr) if v._grad_fn in self.number else None
-        at = self.memory.get(id(v._storage))
+        at = self.memory.get(id(v._storage.buffer()))
         if at is None:
-            at = self.memory[id(v._storage)] = len(self.sources)
+            at = self.memory[id(v._storage.buf)] = len(self.sources)
             n = v._storage.nbytes // v.dtype.itemsize
             self.between.append(make(v._storage, Size((n,)), v.dtype, n))
             self.sources.append(self.between[-1])
@@ -419,6 +422,8 @@ class _Telling:
                 if t is v:
                     self.wanted[i] = True
                     return _Kept(i)
+            if v._storage is not self.operands[at]._storage:    # a copy that shares memory until one of them is written
+                raise _Unlike
             self.wanted[at] = True
             offset -= self.operands[at]._offset
         elif at - count < len(self.results):

@@ -3,14 +3,15 @@ from clnn._tensor.splice import Spliced
 
 __all__ = ["KNOWN", "in_order"]
 
-KNOWN = {}          # class -> (names of its parameters, names of the attributes that its result depends on)
+KNOWN = {}          # class -> (names of its parameters and buffers, names of the attributes that its result depends on, whether that holds in evaluation only)
 _spliced = Spliced()
 
 
-def known(parameters="", settings=""):
-    """Class decorator: the layer draws no random numbers, keeps no state and reads no values. Classes derived from it may, and are not meant."""
+def known(tensors="", settings="", resting=False):
+    """Class decorator: the layer draws no random numbers, keeps no state and reads no values, in evaluation at least (``resting``). Classes derived from it
+    may, and are not meant."""
     def decorate(cls):
-        KNOWN[cls] = tuple(parameters.split()), tuple(settings.split())
+        KNOWN[cls] = tuple(tensors.split()), tuple(settings.split()), resting
         return cls
     return decorate
 
@@ -19,8 +20,8 @@ def in_order(modules, input):
     """Call ``modules`` one after the other, each on the output of the one before."""
     run = []
     for module in modules:
-        own = module.__dict__
-        if module.__class__ in KNOWN and not module._maybe_hooked and "forward" not in own and not (own.get("inplace") and not run):
+        own, of_class = module.__dict__, KNOWN.get(module.__class__)
+        if of_class is not None and not (of_class[2] and own["training"] or module._maybe_hooked or "forward" in own or own.get("inplace") and not run):
             run.append(module)
             continue
         if run:
@@ -35,13 +36,13 @@ def _together(run, input):
     key, operands = [], [input]
     for module in run:
         own = module.__dict__
-        parameters, settings = KNOWN[module.__class__]
+        tensors, settings, _ = KNOWN[module.__class__]
         key.append(module.__class__)
         if settings:
             key += [own[name] for name in settings]
-        if parameters:
+        for name in tensors:
             table = own["_parameters"]
-            operands += [table[name] for name in parameters]
+            operands.append(table[name] if name in table else own["_buffers"][name])
 
     def one_by_one():
         result = input

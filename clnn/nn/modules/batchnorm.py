@@ -4,6 +4,7 @@ from clnn.nn import functional as F
 from clnn.nn import init
 from clnn.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
+from ._chain import known
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -84,6 +85,7 @@ class _BatchNorm(_NormBase):
                             use_batch, momentum, self.eps)
 
 
+@known("weight bias running_mean running_var", "eps momentum track_running_stats", resting=True)
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation of ``(N, C)`` or ``(N, C, L)`` inputs; see :class:`BatchNorm2d`.
 
@@ -97,6 +99,7 @@ class BatchNorm1d(_BatchNorm):
     _input_dims = (2, 3)
 
 
+@known("weight bias running_mean running_var", "eps momentum track_running_stats", resting=True)
 class BatchNorm2d(_BatchNorm):
     """``y = (x - mean) / sqrt(var + eps) * weight + bias``, with mean and variance of each channel over the batch.
 
@@ -125,6 +128,7 @@ class BatchNorm2d(_BatchNorm):
     _input_dims = (4,)
 
 
+@known("weight bias running_mean running_var", "eps momentum track_running_stats", resting=True)
 class BatchNorm3d(_BatchNorm):
     """Batch normalisation of ``(N, C, D, H, W)`` inputs; see :class:`BatchNorm2d`.
 

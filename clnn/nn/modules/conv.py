@@ -6,6 +6,7 @@ from clnn.nn import functional as F
 from clnn.nn import init
 from clnn.nn.parameter import Parameter, UninitializedParameter
 
+from ._chain import known
 from .lazy import LazyModuleMixin
 from .module import Module
 from .utils import _ntuple, _reverse_repeat_tuple
@@ -122,6 +123,7 @@ class _Conv(_ConvNd):
         return self._conv_forward(input, self.weight, self.bias)
 
 
+@known("weight bias", "stride padding dilation groups padding_mode")
 class Conv1d(_Conv):
     """Cross-correlation over one spatial dimension; arguments as in :class:`Conv2d`.
 
@@ -137,6 +139,7 @@ class Conv1d(_Conv):
     _nd = 1
 
 
+@known("weight bias", "stride padding dilation groups padding_mode")
 class Conv2d(_Conv):
     """Cross-correlation ``y[n, o] = b[o] + sum_c w[o, c] * x[n, c]`` over two spatial dimensions.
 
@@ -168,6 +171,7 @@ class Conv2d(_Conv):
     _nd = 2
 
 
+@known("weight bias", "stride padding dilation groups padding_mode")
 class Conv3d(_Conv):
     """Cross-correlation over three spatial dimensions; arguments as in :class:`Conv2d`.
 

@@ -1,6 +1,7 @@
 """Dropout: random zeros in training, the identity in evaluation."""
 from clnn.nn import functional as F
 
+from ._chain import known
 from .module import Module
 
 __all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"]
@@ -21,6 +22,7 @@ class _DropoutNd(Module):
         return getattr(F, self._function)(input, self.p, self.training, self.inplace)
 
 
+@known(settings="inplace", resting=True)
 class Dropout(_DropoutNd):
     """Set each element to zero with probability *p* and multiply the others by ``1 / (1 - p)``; only in training.
 
@@ -39,6 +41,7 @@ class Dropout(_DropoutNd):
     _function = "dropout"
 
 
+@known(settings="inplace", resting=True)
 class Dropout1d(_DropoutNd):
     """Dropout of whole channels of ``(N, C, L)`` or ``(C, L)`` inputs. Source: Tompson et al., 2014 (arXiv:1411.4280).
 
@@ -51,6 +54,7 @@ class Dropout1d(_DropoutNd):
     _function = "dropout1d"
 
 
+@known(settings="inplace", resting=True)
 class Dropout2d(_DropoutNd):
     """Dropout of whole channels of ``(N, C, H, W)`` inputs.
 
@@ -63,6 +67,7 @@ class Dropout2d(_DropoutNd):
     _function = "dropout2d"
 
 
+@known(settings="inplace", resting=True)
 class Dropout3d(_DropoutNd):
     """Dropout of whole channels of ``(N, C, D, H, W)`` or ``(C, D, H, W)`` inputs.
 

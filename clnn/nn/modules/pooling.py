@@ -1,6 +1,7 @@
 """Pooling. Shapes: ``(N, C, *)`` or ``(C, *)``, where ``*`` are the 1, 2 or 3 spatial dimensions that the class name tells."""
 from clnn.nn import functional as F
 
+from ._chain import known
 from ._declare import declare
 from .module import Module
 from .utils import _ntuple
@@ -28,6 +29,7 @@ class _MaxPoolNd(Module):
                                                   ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
 
+@known(settings="kernel_size stride padding dilation return_indices ceil_mode")
 class MaxPool1d(_MaxPoolNd):
     """Maximum over windows of one dimension; arguments as in :class:`MaxPool2d`.
 
@@ -40,6 +42,7 @@ class MaxPool1d(_MaxPoolNd):
     _nd = 1
 
 
+@known(settings="kernel_size stride padding dilation return_indices ceil_mode")
 class MaxPool2d(_MaxPoolNd):
     """Maximum over windows.
 
@@ -62,6 +65,7 @@ class MaxPool2d(_MaxPoolNd):
     _nd = 2
 
 
+@known(settings="kernel_size stride padding dilation return_indices ceil_mode")
 class MaxPool3d(_MaxPoolNd):
     """Maximum over windows of three dimensions; arguments as in :class:`MaxPool2d`.
 
@@ -146,6 +150,7 @@ class _AvgPoolNd(Module):
                                                   self.count_include_pad, self.divisor_override)
 
 
+@known(settings="kernel_size stride padding ceil_mode count_include_pad")
 class AvgPool1d(_AvgPoolNd):
     """Mean over windows of one dimension; arguments as in :class:`AvgPool2d`.
 
@@ -168,6 +173,7 @@ class AvgPool1d(_AvgPoolNd):
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
+@known(settings="kernel_size stride padding ceil_mode count_include_pad divisor_override")
 class AvgPool2d(_AvgPoolNd):
     """Mean over windows.
 
@@ -189,6 +195,7 @@ class AvgPool2d(_AvgPoolNd):
     _nd = 2
 
 
+@known(settings="kernel_size stride padding ceil_mode count_include_pad divisor_override")
 class AvgPool3d(_AvgPoolNd):
     """Mean over windows of three dimensions; arguments as in :class:`AvgPool2d`.
 
@@ -357,6 +364,7 @@ class _AdaptiveAvgPoolNd(Module):
         return getattr(F, f"adaptive_avg_pool{self._nd}d")(input, self.output_size)
 
 
+@known(settings="output_size")
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Mean over windows chosen so that the output has the wanted length.
 
@@ -369,6 +377,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     _nd = 1
 
 
+@known(settings="output_size")
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Mean over windows chosen so that the output has the wanted size (an int, or a tuple where ``None`` keeps a size).
 
@@ -381,6 +390,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     _nd = 2
 
 
+@known(settings="output_size")
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Mean over windows chosen so that the output has the wanted size.
 
