@@ -378,8 +378,6 @@ def _told(results, operands, edges):
     nodes = _between([r._grad_fn for r in results if r is not None and r._rg], told.ends)
     told.number = number = {node: n for n, node in enumerate(nodes)}
     steps = [_Step(node, number, told.ends, told.kept) for node in nodes]
-    if len(steps) == 1:                                         # which makes its own entry as fast
-        raise _Unlike
     roots = [(number[r._grad_fn], r._out_nr) if r is not None and r._rg else None for r in results]
     return told.between, steps, roots, told.wanted, told.results
 
@@ -453,19 +451,23 @@ def _unpacked(kept):
     return kept[0]
 
 
-def spliced(body, bind):
-    """``body`` of a composite with one result, as one entry where it has few elements. ``bind``: (args, kwargs) -> one value per parameter."""
+def spliced(body, bind=None):
+    """``body``, a function of tensors and other values with one result, as one entry where it has few elements (decorator).
+
+    ``bind``: (args, kwargs) -> one value per parameter, where they may be named; then only calls that record gradients are looked at, as all others are
+    repeated anyway.
+    """
     kinds = Spliced()
 
     @functools.wraps(body)
     def call(*args, **kwargs):
-        if not state.grad:
+        if bind is not None and not state.grad:
             return body(*args, **kwargs)
         try:
-            values = bind(args, kwargs)
+            values = args if bind is None else bind(args, kwargs)
         except TypeError:
             return body(*args, **kwargs)
-        operands, key, tracked = [], [], False
+        operands, key, tracked = [], [], bind is None
         for v in values:
             kind = v.__class__
             if isinstance(v, Tensor):

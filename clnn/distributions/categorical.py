@@ -1,10 +1,22 @@
 """The categorical distribution."""
 import clnn
+from clnn._tensor.splice import spliced
 
 from . import constraints
 from ._binary import one_of
 from .distribution import Distribution
 from .utils import lazy_property, logits_to_probs, probs_to_logits
+
+
+@spliced
+def _picked(value, logits):
+    value, log = clnn.broadcast_tensors(value.unsqueeze(-1), logits)
+    return log.gather(-1, value[..., :1]).squeeze(-1)
+
+
+@spliced
+def _entropy(logits, probs):
+    return -(logits.clamp(min=clnn.finfo(logits.dtype).min) * probs).sum(-1)
 
 
 class Categorical(Distribution):
@@ -75,12 +87,10 @@ class Categorical(Distribution):
     def log_prob(self, value):
         if self._validate_args:
             self._validate_sample(value)
-        value, log = clnn.broadcast_tensors(value.long().unsqueeze(-1), self.logits)
-        return log.gather(-1, value[..., :1]).squeeze(-1)
+        return _picked(value.long(), self.logits)
 
     def entropy(self):
-        log = self.logits.clamp(min=clnn.finfo(self.logits.dtype).min)
-        return -(log * self.probs).sum(-1)
+        return _entropy(self.logits, self.probs)
 
     def enumerate_support(self, expand=True):
         values = clnn.arange(self._num_events, dtype=clnn.int64, device=self._param.device).reshape((-1,) + (1,) * len(self._batch_shape))

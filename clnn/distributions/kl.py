@@ -6,6 +6,7 @@ import math
 import warnings
 
 import clnn
+from clnn._tensor.splice import spliced
 
 from .bernoulli import Bernoulli
 from .beta import Beta
@@ -207,8 +208,13 @@ def _laplace(p, q):
 
 @register_kl(Normal, Normal)
 def _normal(p, q):
-    ratio = (p.scale / q.scale).pow(2)
-    return 0.5 * (ratio + ((p.loc - q.loc) / q.scale).pow(2) - 1 - ratio.log())
+    return _between_normals(p.loc, p.scale, q.loc, q.scale)
+
+
+@spliced
+def _between_normals(loc, scale, other_loc, other_scale):
+    ratio = (scale / other_scale).pow(2)
+    return 0.5 * (ratio + ((loc - other_loc) / other_scale).pow(2) - 1 - ratio.log())
 
 
 @register_kl(Pareto, Pareto)

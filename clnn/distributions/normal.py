@@ -2,10 +2,17 @@
 import math
 
 import clnn
+from clnn._tensor.splice import spliced
 
 from . import constraints
 from .distribution import Scalars
 from .exp_family import ExponentialFamily
+
+
+@spliced
+def _log_density(value, loc, scale):
+    z = (value - loc) / scale
+    return -0.5 * z * z - scale.log() - 0.5 * math.log(2 * math.pi)
 
 
 class Normal(Scalars, ExponentialFamily):
@@ -31,8 +38,7 @@ class Normal(Scalars, ExponentialFamily):
         return self.loc + self._noise(sample_shape) * self.scale
 
     def log_prob(self, value):
-        z = (self._checked(value) - self.loc) / self.scale
-        return -0.5 * z * z - self.scale.log() - 0.5 * math.log(2 * math.pi)
+        return _log_density(self._checked(value), self.loc, self.scale)
 
     def cdf(self, value):
         return 0.5 * (1 + clnn.erf((self._checked(value) - self.loc) / (self.scale * math.sqrt(2))))

@@ -201,6 +201,8 @@ def _legacy(reduction, size_average, reduce):
 
 
 def _same_device(name, *tensors):
+    if len({t._home for t in tensors if isinstance(t, Tensor)}) < 2:
+        return
     devices = {str(t.device) for t in tensors if isinstance(t, Tensor)}
     if len(devices) > 1:
         found = " and ".join(sorted(devices))
@@ -217,7 +219,7 @@ def _ce_samples():
             ((rng.normal(0, 2, (20, 19)), rng.integers(0, 19, 20), rng.random(19)), {"ignore_index": 3, "label_smoothing": 0.1})]
 
 
-@composite("cross_entropy", repeat=True, method=False, torch="nn.functional.cross_entropy", samples=_ce_samples, errors=(
+@composite("cross_entropy", repeat=True, splice=True, method=False, torch="nn.functional.cross_entropy", samples=_ce_samples, errors=(
     ((np.zeros((3, 4)), np.zeros(2, np.int64)), {}, ValueError, "batch_size"),
     ((np.zeros((3, 4)), np.array([0, 1, 4])), {}, IndexError, "out of bounds")))
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
@@ -277,7 +279,7 @@ def _nll_samples():
             ((rng.normal(0, 1, (2, 3, 35)), rng.integers(0, 3, (2, 35))), {"reduction": "none"})]
 
 
-@composite("nll_loss", repeat=True, method=False, torch="nn.functional.nll_loss", samples=_nll_samples)
+@composite("nll_loss", repeat=True, splice=True, method=False, torch="nn.functional.nll_loss", samples=_nll_samples)
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """``-w[y] x[y]`` for log-probabilities x ``(N, C, *)`` and class numbers y ``(N, *)``; the mean divides by the weights used."""
     reduction = _legacy(reduction, size_average, reduce)
