@@ -297,8 +297,17 @@ class Module(HookMixin, StateMixin, ConvertMixin):
 
     def parameters(self, recurse=True):
         """Iterate over the parameters, those of the children too unless ``recurse=False``; shared ones come once."""
-        for _, param in self.named_parameters(recurse=recurse):
-            yield param
+        tree = {}
+        if not (recurse and type(self).named_parameters is Module.named_parameters and _below(self, tree)):
+            for _, param in self.named_parameters(recurse=recurse):
+                yield param
+            return
+        seen = set()                                # without names, as training loops ask for them in every step
+        for module in tree.values():
+            for param in module._parameters.values():
+                if param is not None and id(param) not in seen:
+                    seen.add(id(param))
+                    yield param
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
         """Iterate over (dotted name, parameter)."""
@@ -373,3 +382,13 @@ class Module(HookMixin, StateMixin, ConvertMixin):
             return f"{self._get_name()}({lines[0]})"
         body = "".join(f"\n  {line}" for line in lines + children)
         return f"{self._get_name()}({body}\n)" if body else f"{self._get_name()}()"
+
+
+def _below(module, tree):
+    """Add a module and all below it to ``tree``, parents first; False where a class goes through its modules in its own way."""
+    if id(module) in tree:
+        return True
+    if getattr(type(module), "named_modules", None) is not Module.named_modules:
+        return False
+    tree[id(module)] = module
+    return all([child is None or _below(child, tree) for child in module._modules.values()])
