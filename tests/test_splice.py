@@ -252,6 +252,19 @@ def test_settings_classes_and_methods_tell_calls_apart(counted):
     assert clnn.allclose(model(x), model[2].bias.expand(5, 3))
 
 
+def test_weights_that_a_program_computes(counted):
+    model, scale = stack(nn.ReLU()), clnn.tensor(0.5, requires_grad=True)
+    plain = model[0].weight.detach()
+    del model[0].weight
+    for i in range(CALLS):
+        model[0].weight = plain * scale
+        scale.grad = None
+        y = model(data(5, 4, seed=i))
+        y.sum().backward()
+    assert counted and scale.grad is not None
+    assert clnn.allclose(y, model[2](F.relu(F.linear(data(5, 4, seed=CALLS - 1), plain * 0.5, model[0].bias))))
+
+
 def test_shared_layers_and_shared_memory(counted, monkeypatch):
     def run():
         layer = stack(nn.ReLU())

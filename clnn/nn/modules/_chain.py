@@ -40,9 +40,9 @@ def _together(run, input):
         key.append(module.__class__)
         if settings:
             key += [own[name] for name in settings]
+        table = own["_parameters"]
         for name in tensors:
-            table = own["_parameters"]
-            operands.append(table[name] if name in table else own["_buffers"][name])
+            operands.append(table[name] if name in table else getattr(module, name))        # a buffer, or what a program put in a parameter's place
 
     def one_by_one():
         result = input
