@@ -214,7 +214,7 @@ class SplicedNode(tape.Node):
         """The gradients of the operands ``ends``, with their history, by a walk over the entries."""
         gates = [None if e is None else _Gate(()) for e in self.edges]
         for gate in filter(None, gates):
-            gate.seq = self.seq - 1
+            gate.seq = self.seq - 1 + 0.5 / (len(self.template.steps) + 1)      # younger than what it leads to
         nodes = self._entries([None if g is None else (g, 0) for g in gates])
         for n, (node, step) in enumerate(zip(nodes, self.template.steps)):
             node.origin = (0, n) if step.origin is None else (step.origin[0] + 1, step.origin[1])
@@ -299,26 +299,29 @@ class Spliced:
 
 def _kind(operands, key, edges):
     """(key of the call, memory of the operands, whether gradients are recorded); None where the function goes as it is."""
-    key, buffers, total, tracked, grad, device = [config.matmul_precision, config.tensor_cores, *key], [], 0, False, bool(state.grad), None
+    total = 0
+    for t in operands:
+        if t is not None:
+            if t.__class__ not in plain:
+                return None
+            total += t._numel
+    if not 0 < total <= FEW:                # before anything is computed that would gain by being fused
+        return None
+    key, buffers, tracked, grad, device = [config.matmul_precision, config.tensor_cores, *key], [], False, bool(state.grad), None
     for i, t in enumerate(operands):
         if t is None:
             key.append(edges is not None and edges[i] is not None)
             continue
-        if t.__class__ not in plain or t.dtype.is_complex:
-            return None
         st = t._storage
-        if st.__class__ is not Storage or st.device is not device and device is not None:
+        if t.dtype.is_complex or st.__class__ is not Storage or st.device is not device and device is not None:
             return None
         device = st.device
         if st.node is not None:
             fuse.realize(st)
         buffers.append(st.buf)
-        total += t._numel
         tracks = grad and (t._rg if edges is None else edges[i] is not None)
         tracked = tracked or tracks
         key += (t.shape, t._strides, t._offset, t.dtype, tracks)
-    if not 0 < total <= FEW:
-        return None
     if len(set(map(id, buffers))) < len(buffers):
         ids = list(map(id, buffers))
         key.append(tuple(map(ids.index, ids)))

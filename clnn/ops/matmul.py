@@ -11,6 +11,7 @@ from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
 from .._tensor.refusals import spoken
 from .._tensor.repeat import repeated
+from .._tensor.splice import spliced
 from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes, broadcast_strides, collapse
@@ -253,6 +254,11 @@ def _linear2d(input, weight, bias):
 _linear2d.op.grad_name = "AddmmBackward0"
 
 
+@spliced
+def _linear_of_rows(input, weight, bias):
+    return _linear2d(input.reshape(-1, input.shape[-1]), weight, bias).reshape(*input.shape[:-1], weight.shape[0])
+
+
 @composite("linear", repeat=True, complex=True, method=False, torch="nn.functional.linear")
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias``.
@@ -282,7 +288,7 @@ def linear(input, weight, bias=None):
     if len(input.shape) == 2:
         r = _linear2d(input, weight, bias)
     else:
-        r = _linear2d(input.reshape(-1, input.shape[-1]), weight, bias).reshape(*input.shape[:-1], weight.shape[0])
+        r = _linear_of_rows(input, weight, bias)
     if bias is None and r._grad_fn is not None and len(input.shape) > 1:
         r._grad_fn.label = "MmBackward0" if len(input.shape) == 2 else "UnsafeViewBackward0"
     return r
