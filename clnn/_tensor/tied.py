@@ -71,7 +71,7 @@ def tied(name, body, inputs):
 
     @functools.wraps(body)
     def call(*args, **kwargs):
-        if not state.grad or state.autocast is not None or foreign.early is not None or foreign.dispatched is not None:
+        if not state.grad or state.autocast is not None or foreign.stand_ins or foreign.dispatched is not None:
             return body(*args, **kwargs)
         try:
             values = bind(args, kwargs)

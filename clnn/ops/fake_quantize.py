@@ -66,3 +66,16 @@ def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, 
     shape = [1] * input.ndim
     shape[axis] = -1
     return _fake_quantize(input, scale.reshape(shape), zero_point.reshape(shape), quant_min, quant_max).to(input.dtype)
+
+
+# -- the integers of quantised tensors ---------------------------------------------------------------------------------------------------
+# PyTorch's kernels round in two ways, which differ where a value lies halfway between integers: with the zero point added before (what makes quantised
+# tensors) or after (what computes with them, which takes numbers from integers by one fused multiply-add).
+
+quantized_places = elementwise(
+    "_quantized_places", "input, inverse, zero_point, low, high", "fmin(fmax(rint(input * inverse + zero_point), low), high)", result="float",
+    dtypes=dt.FLOATS, method=False, gradcheck=False)
+quantized_steps = elementwise(
+    "_quantized_steps", "input, inverse, zero_point, low, high", "fmin(fmax(rint(input * inverse) + zero_point, low), high)", result="float",
+    dtypes=dt.FLOATS, method=False, gradcheck=False)
+dequantized = elementwise("_dequantized", "input, scale, shift", "fma(input, scale, shift)", result="float", dtypes=dt.FLOATS, method=False, gradcheck=False)
