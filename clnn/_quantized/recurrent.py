@@ -53,19 +53,19 @@ def gru_step(input_part, state_part, h):
 
 def quantized_lstm_cell_dynamic(input, hx, w_ih, w_hh, b_ih, b_hh):
     """One step of an LSTM: (h, c)."""
-    return lstm_step(dynamic(input, w_ih, False) + dynamic(hx[0], w_hh, False), hx)
+    return lstm_step(dynamic(input, w_ih, True) + dynamic(hx[0], w_hh, True), hx)
 
 
 def quantized_gru_cell_dynamic(input, hx, w_ih, w_hh, b_ih, b_hh):
     """One step of a GRU."""
-    return gru_step(dynamic(input, w_ih, False), dynamic(hx, w_hh, False), hx)
+    return gru_step(dynamic(input, w_ih, True), dynamic(hx, w_hh, True), hx)
 
 
 def quantized_rnn_tanh_cell_dynamic(input, hx, w_ih, w_hh, b_ih, b_hh):
     """One step of a recurrent layer with tanh."""
-    return REGISTRY["tanh"].fn(dynamic(input, w_ih, False) + dynamic(hx, w_hh, False))
+    return REGISTRY["tanh"].fn(dynamic(input, w_ih, True) + dynamic(hx, w_hh, True))
 
 
 def quantized_rnn_relu_cell_dynamic(input, hx, w_ih, w_hh, b_ih, b_hh):
     """One step of a recurrent layer with ReLU."""
-    return REGISTRY["relu"].fn(dynamic(input, w_ih, False) + dynamic(hx, w_hh, False))
+    return REGISTRY["relu"].fn(dynamic(input, w_ih, True) + dynamic(hx, w_hh, True))
