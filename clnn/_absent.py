@@ -43,6 +43,7 @@ def _of_quantised(name):
         raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the '{'CUDA' if self.is_cuda else 'CPU'}' backend: "
                                   "only quantised tensors have it")
     method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Of quantised tensors, see :func:`clnn.{name}`." if name != "qscheme" else "The scheme of a quantised tensor, as ``clnn.per_tensor_affine``."
     return method
 
 

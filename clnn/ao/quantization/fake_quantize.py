@@ -15,7 +15,15 @@ __all__ = ["FakeQuantizeBase", "FakeQuantize", "FixedQParamsFakeQuantize", "Fuse
 
 
 class FakeQuantizeBase(ABC, nn.Module):
-    """What modules that round have: two switches, kept as buffers so that they are part of the state."""
+    """What modules that round have: two switches, kept as buffers so that they are part of the state.
+
+    Example::
+
+        >>> fake = clnn.ao.quantization.FakeQuantize()
+        >>> fake.disable_fake_quant()
+        >>> fake(clnn.tensor([0.123]))
+        tensor([0.1230])
+    """
 
     def __init__(self):
         super().__init__()

@@ -119,7 +119,14 @@ def get_fuser_method(op_list, additional_fuser_method_mapping=None):
 
 
 def get_fuser_method_new(op_pattern, fuser_method_mapping):
-    """The function for a pattern of classes."""
+    """The function for a pattern of classes.
+
+    Example::
+
+        >>> q = clnn.ao.quantization
+        >>> q.get_fuser_method_new((nn.Linear, nn.ReLU), {(nn.Linear, nn.ReLU): q.fuse_linear_bn}).__name__
+        'fuse_linear_bn'
+    """
     method = fuser_method_mapping.get(op_pattern)
     if method is None:
         raise AssertionError(f"did not find fuser method for: {op_pattern} ")

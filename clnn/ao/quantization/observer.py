@@ -58,6 +58,11 @@ class ObserverBase(nn.Module, metaclass=ABCMeta):
     Args:
         dtype: of the quantised tensor that is to come.
         is_dynamic: the scale is found anew for each input.
+
+    Example::
+
+        >>> isinstance(clnn.ao.quantization.MinMaxObserver(), clnn.ao.quantization.ObserverBase)
+        True
     """
 
     def __init__(self, dtype, is_dynamic=False):
@@ -84,6 +89,11 @@ class UniformQuantizationObserverBase(ObserverBase):
         reduce_range: use half of the integers.
         quant_min, quant_max: the least and the greatest integer; both or none.
         eps: the least scale.
+
+    Example::
+
+        >>> issubclass(clnn.ao.quantization.HistogramObserver, clnn.ao.quantization.UniformQuantizationObserverBase)
+        True
     """
 
     _version = 3
@@ -427,7 +437,13 @@ def get_observer_state_dict(mod):
 
 
 def load_observer_state_dict(mod, obs_dict):
-    """Give the observers of a module what :func:`get_observer_state_dict` returned."""
+    """Give the observers of a module what :func:`get_observer_state_dict` returned.
+
+    Example::
+
+        >>> q = clnn.ao.quantization
+        >>> q.load_observer_state_dict(nn.ReLU(), q.get_observer_state_dict(nn.ReLU()))
+    """
     missing, unexpected = [], []
     for name, module in mod.named_modules():
         if re.search(r"activation_post_process(_\d+)?$", name):

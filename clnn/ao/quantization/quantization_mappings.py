@@ -57,7 +57,13 @@ DEFAULT_FLOAT_TO_QUANTIZED_OPERATOR_MAPPINGS = _operators()
 
 
 def no_observer_set():
-    """The classes of observed layers whose results are not observed: none."""
+    """The classes of observed layers whose results are not observed: none.
+
+    Example::
+
+        >>> clnn.ao.quantization.no_observer_set()
+        set()
+    """
     return set()
 
 
@@ -85,12 +91,24 @@ get_default_float_to_quantized_operator_mappings = _getter(
 
 
 def get_embedding_static_quant_module_mappings():
-    """The static mappings, with embeddings that were trained with rounding."""
+    """The static mappings, with embeddings that were trained with rounding.
+
+    Example::
+
+        >>> nn.qat.Embedding in clnn.ao.quantization.get_embedding_static_quant_module_mappings()
+        True
+    """
     return get_combined_dict(DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, {nnqat.EmbeddingBag: nnq.EmbeddingBag, nnqat.Embedding: nnq.Embedding})
 
 
 def get_embedding_qat_module_mappings():
-    """The mappings of training, with embeddings."""
+    """The mappings of training, with embeddings.
+
+    Example::
+
+        >>> nn.Embedding in clnn.ao.quantization.get_embedding_qat_module_mappings()
+        True
+    """
     return get_combined_dict(DEFAULT_QAT_MODULE_MAPPINGS, {nn.EmbeddingBag: nnqat.EmbeddingBag, nn.Embedding: nnqat.Embedding})
 
 
@@ -135,7 +153,13 @@ def get_default_qconfig_propagation_list():
 
 
 def get_default_compare_output_module_list():
-    """The classes whose results are compared before and after."""
+    """The classes whose results are compared before and after.
+
+    Example::
+
+        >>> nn.quantized.Linear in clnn.ao.quantization.get_default_compare_output_module_list()
+        True
+    """
     return {*DEFAULT_STATIC_QUANT_MODULE_MAPPINGS.values(), *DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, *DEFAULT_QAT_MODULE_MAPPINGS.values(),
             *DEFAULT_QAT_MODULE_MAPPINGS, *DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS.values(), *DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS, nn.Sequential}
 

@@ -158,8 +158,8 @@ def prepare(model, inplace=False, allow_list=None, observer_non_leaf_module_list
         >>> net = clnn.ao.quantization.QuantWrapper(nn.ReLU()).eval()
         >>> net.qconfig = clnn.ao.quantization.get_default_qconfig()
         >>> _ = clnn.ao.quantization.prepare(net, inplace=True)(clnn.randn(8))
-        >>> clnn.ao.quantization.convert(net).quant
-        Quantize(scale=tensor([...]), zero_point=tensor([...]), dtype=clnn.quint8)
+        >>> net.quant.activation_post_process.histogram.sum()
+        tensor(8.)
     """
     model = model if inplace else copy.deepcopy(model)
     custom = (get_default_custom_config_dict() if prepare_custom_config_dict is None else prepare_custom_config_dict)
@@ -296,8 +296,9 @@ def convert(module, mapping=None, inplace=False, remove_qconfig=True, is_referen
         >>> net = clnn.ao.quantization.QuantWrapper(nn.Linear(2, 3)).eval()
         >>> net.qconfig = clnn.ao.quantization.get_default_qconfig("qnnpack")
         >>> _ = clnn.ao.quantization.prepare(net, inplace=True)(clnn.randn(4, 2))
-        >>> clnn.ao.quantization.convert(net).module
-        QuantizedLinear(in_features=2, out_features=3, scale=..., zero_point=..., qscheme=clnn.per_tensor_affine)
+        >>> net = clnn.ao.quantization.convert(net)
+        >>> type(net.module), net.module.weight().dtype
+        (<class 'clnn.ao.nn.quantized.modules.linear.Linear'>, clnn.qint8)
     """
     if is_reference:
         raise NotImplementedError("convert: is_reference=True, layers that compute in floats with quantised weights, is not implemented")
@@ -318,7 +319,14 @@ def _convert(module, mapping, custom, precomputed):
 
 
 def swap_module(mod, mapping, custom_module_class_mapping, use_precomputed_fake_quant=False):
-    """The quantised layer for ``mod``, with its hooks, where it has a ``qconfig`` and ``mapping`` a class for it; else ``mod``."""
+    """The quantised layer for ``mod``, with its hooks, where it has a ``qconfig`` and ``mapping`` a class for it; else ``mod``.
+
+    Example::
+
+        >>> layer = nn.Linear(1, 1)
+        >>> clnn.ao.quantization.swap_module(layer, {}, {}) is layer
+        True
+    """
     kind = type_before_parametrizations(mod)
     if not _wants(mod):
         return mod

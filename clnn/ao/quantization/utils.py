@@ -7,13 +7,19 @@ import clnn
 
 __all__ = ["activation_dtype", "activation_is_statically_quantized", "calculate_qmin_qmax", "check_min_max_valid", "get_combined_dict", "is_per_channel",
            "is_per_tensor", "validate_qmin_qmax", "weight_dtype", "weight_is_quantized", "MatchAllNode", "Pattern"]
-Pattern = object                # what fusing and the mappings match: a class, a function, or a tuple of these
+Pattern = "Pattern"             # in PyTorch's hints: what fusing and the mappings match: a class, a function, or a tuple of these
 _RANGES = {"qint32": (-2 ** 31, 2 ** 31 - 1), "int32": (-2 ** 31, 2 ** 31 - 1), "int16": (-2 ** 15, 2 ** 15 - 1), "uint16": (0, 2 ** 16 - 1),
            "quint4x2": (0, 15)}
 
 
 class MatchAllNode:
-    """Stands for anything in a pattern."""
+    """Stands for anything in a pattern.
+
+    Example::
+
+        >>> clnn.ao.quantization.MatchAllNode.__name__
+        'MatchAllNode'
+    """
 
 
 def get_combined_dict(default_dict, additional_dict):

@@ -18,28 +18,73 @@ def _expect(name, input):
 def _same(name):
     """The function of plain tensors, for quantised ones only."""
     plain = getattr(F, name)
+    size, arguments = (1, 1) + (4,) * (3 if name.endswith("3d") else 2), ", 2" if "pool" in name else ""
 
     def function(input, *args, **kwargs):
         _expect(name, input)
         return plain(input, *args, **kwargs)
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"``nn.functional.{name}`` of quantised tensors: the scale stays."
+    function.__doc__ = f"""``nn.functional.{name}`` of quantised tensors: the scale stays.
+
+    Example::
+
+        >>> x = clnn.quantize_per_tensor(clnn.ones{size}, 0.5, 10, clnn.quint8)
+        >>> clnn.ao.nn.quantized.functional.{name}(x{arguments}).q_zero_point()
+        10
+    """
     return function
 
 
-avg_pool2d, avg_pool3d, adaptive_avg_pool2d, adaptive_avg_pool3d, interpolate, hardtanh, hardsigmoid = map(_same, (
-    "avg_pool2d", "avg_pool3d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "interpolate", "hardtanh", "hardsigmoid"))
+avg_pool2d, avg_pool3d, adaptive_avg_pool2d, adaptive_avg_pool3d, hardtanh = map(_same, (
+    "avg_pool2d", "avg_pool3d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "hardtanh"))
+
+
+def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+    """``nn.functional.interpolate`` of quantised tensors: the scale stays.
+
+    Example::
+
+        >>> x = clnn.quantize_per_tensor(clnn.ones(1, 1, 4, 4), 0.5, 10, clnn.quint8)
+        >>> clnn.ao.nn.quantized.functional.interpolate(x, scale_factor=2).shape
+        clnn.Size([1, 1, 8, 8])
+    """
+    _expect("interpolate", input)
+    return F.interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def hardsigmoid(input, inplace=False):
+    """``nn.functional.hardsigmoid`` of quantised tensors; the result's scale is 1/256.
+
+    Example::
+
+        >>> clnn.ao.nn.quantized.functional.hardsigmoid(clnn.quantize_per_tensor(clnn.zeros(1), 0.5, 10, clnn.quint8)).dequantize()
+        tensor([0.5000])
+    """
+    _expect("hardsigmoid", input)
+    return F.hardsigmoid(input)
 
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """``nn.functional.max_pool1d`` of quantised tensors."""
+    """``nn.functional.max_pool1d`` of quantised tensors.
+
+    Example::
+
+        >>> clnn.ao.nn.quantized.functional.max_pool1d(clnn.quantize_per_tensor(clnn.ones(1, 1, 4, 4), 0.5, 10, clnn.quint8)[0], 2).shape
+        clnn.Size([1, 4, 2])
+    """
     if return_indices:
         raise NotImplementedError("return_indices is not yet implemented!")
     return F.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """``nn.functional.max_pool2d`` of quantised tensors."""
+    """``nn.functional.max_pool2d`` of quantised tensors.
+
+    Example::
+
+        >>> clnn.ao.nn.quantized.functional.max_pool2d(clnn.quantize_per_tensor(clnn.ones(1, 1, 4, 4), 0.5, 10, clnn.quint8), 2).shape
+        clnn.Size([1, 1, 2, 2])
+    """
     if return_indices:
         raise NotImplementedError("return_indices is not yet implemented!")
     return F.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -71,7 +116,16 @@ def _conv(dims):
         packed = getattr(quantized, f"conv{dims}d_prepack")(weight, bias, stride, padding, dilation, groups)
         return getattr(quantized, f"conv{dims}d")(input, packed, scale, zero_point)
     conv.__name__ = conv.__qualname__ = f"conv{dims}d"
-    conv.__doc__ = f"``nn.functional.conv{dims}d`` of quantised tensors with a quantised weight; the result has this scale and zero point."
+    size = (1, 1) + (3,) * dims
+    conv.__doc__ = f"""``nn.functional.conv{dims}d`` of quantised tensors with a quantised weight; the result has this scale and zero point.
+
+    Example::
+
+        >>> x = clnn.quantize_per_tensor(clnn.ones{size}, 0.5, 0, clnn.quint8)
+        >>> w = clnn.quantize_per_tensor(clnn.ones{size}, 0.5, 0, clnn.qint8)
+        >>> clnn.ao.nn.quantized.functional.conv{dims}d(x, w, None).int_repr().item()
+        {3 ** dims}
+    """
     return conv
 
 
@@ -79,32 +133,67 @@ conv1d, conv2d, conv3d = map(_conv, (1, 2, 3))
 
 
 def celu(input, scale, zero_point, alpha=1.0):
-    """``nn.functional.celu`` with this scale and zero point."""
+    """``nn.functional.celu`` with this scale and zero point.
+
+    Example::
+
+        >>> x = clnn.quantize_per_tensor(clnn.tensor([-1.0, 2.0]), 0.5, 10, clnn.quint8)
+        >>> clnn.ao.nn.quantized.functional.celu(x, 0.5, 10).dequantize()
+        tensor([-0.5000,  2.0000])
+    """
     _expect("celu", input)
     return quantized.celu(input, scale, zero_point, alpha)
 
 
 def elu(input, scale, zero_point, alpha=1.0):
-    """``nn.functional.elu`` with this scale and zero point."""
+    """``nn.functional.elu`` with this scale and zero point.
+
+    Example::
+
+        >>> x = clnn.quantize_per_tensor(clnn.tensor([-1.0, 2.0]), 0.5, 10, clnn.quint8)
+        >>> clnn.ao.nn.quantized.functional.elu(x, 0.5, 10).dequantize()
+        tensor([-0.5000,  2.0000])
+    """
     _expect("elu", input)
     return quantized.elu(input, scale, zero_point, alpha)
 
 
 def hardswish(input, scale, zero_point):
-    """``nn.functional.hardswish`` with this scale and zero point."""
+    """``nn.functional.hardswish`` with this scale and zero point.
+
+    Example::
+
+        >>> x = clnn.quantize_per_tensor(clnn.tensor([-1.0, 2.0]), 0.5, 10, clnn.quint8)
+        >>> clnn.ao.nn.quantized.functional.hardswish(x, 0.5, 10).dequantize()
+        tensor([-0.5000,  1.5000])
+    """
     _expect("hardswish", input)
     return quantized.hardswish(input, scale, zero_point)
 
 
 def leaky_relu(input, negative_slope=0.01, inplace=False, scale=None, zero_point=None):
-    """``nn.functional.leaky_relu``, with this scale and zero point where they are given."""
+    """``nn.functional.leaky_relu``, with this scale and zero point where they are given.
+
+    Example::
+
+        >>> x = clnn.quantize_per_tensor(clnn.tensor([-1.0, 2.0]), 0.5, 10, clnn.quint8)
+        >>> clnn.ao.nn.quantized.functional.leaky_relu(x, 0.5).dequantize()
+        tensor([-0.5000,  2.0000])
+    """
     if scale is not None and zero_point is not None:
         return quantized.leaky_relu(input, negative_slope, inplace, scale, zero_point)
     return F.leaky_relu(input, negative_slope)
 
 
 def threshold(input, threshold, value):
-    """``nn.functional.threshold`` of quantised tensors."""
+    """``nn.functional.threshold`` of quantised tensors.
+
+    Example::
+
+        >>> x = clnn.quantize_per_tensor(clnn.tensor([-1.0, 2.0]), 0.5, 10, clnn.quint8)
+        >>> clnn.ao.nn.quantized.functional.threshold(x, 0.0, 3.0).dequantize()
+        tensor([3., 2.])
+    """
     _expect("threshold", input)
     if threshold is None or value is None:
         raise ValueError(f"Input to 'threshold' must be specified! threshold={threshold}, value={value}")
@@ -112,21 +201,46 @@ def threshold(input, threshold, value):
 
 
 def clamp(input, min_, max_):
-    """``clnn.clamp`` of quantised tensors."""
+    """``clnn.clamp`` of quantised tensors.
+
+    Example::
+
+        >>> x = clnn.quantize_per_tensor(clnn.tensor([-1.0, 2.0]), 0.5, 10, clnn.quint8)
+        >>> clnn.ao.nn.quantized.functional.clamp(x, 0.0, 1.0).dequantize()
+        tensor([0., 1.])
+    """
     _expect("clamp", input)
     return clnn.clamp(input, min_, max_)
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
-    """The old name of :func:`interpolate`."""
+    """The old name of :func:`interpolate`.
+
+    Example::
+
+        >>> clnn.ao.nn.quantized.functional.upsample(clnn.quantize_per_tensor(clnn.ones(1, 1, 4, 4), 0.5, 10, clnn.quint8), scale_factor=2).shape
+        clnn.Size([1, 1, 8, 8])
+    """
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_bilinear(input, size=None, scale_factor=None):
-    """:func:`interpolate` with ``mode="bilinear"`` and aligned corners."""
+    """:func:`interpolate` with ``mode="bilinear"`` and aligned corners.
+
+    Example::
+
+        >>> clnn.ao.nn.quantized.functional.upsample_bilinear(clnn.quantize_per_tensor(clnn.ones(1, 1, 4, 4), 0.5, 10, clnn.quint8), scale_factor=2).shape
+        clnn.Size([1, 1, 8, 8])
+    """
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
 def upsample_nearest(input, size=None, scale_factor=None):
-    """:func:`interpolate` with ``mode="nearest"``."""
+    """:func:`interpolate` with ``mode="nearest"``.
+
+    Example::
+
+        >>> clnn.ao.nn.quantized.functional.upsample_nearest(clnn.quantize_per_tensor(clnn.ones(1, 1, 4, 4), 0.5, 10, clnn.quint8), scale_factor=2).shape
+        clnn.Size([1, 1, 8, 8])
+    """
     return interpolate(input, size, scale_factor, "nearest")
