@@ -1,11 +1,10 @@
 """The functions that make quantised tensors and read them."""
 from __future__ import annotations
 
-import numpy as np
-
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..ops import creation
+from .ranges import range_of
 from .schemes import INTEGERS, LIMITS, SPOKEN, PerChannel, PerTensor
 from .tensor import QTensor, make
 
@@ -69,31 +68,6 @@ def _per_channel(scales, zero_points, axis):
     return PerChannel(scales.detach().to(kinds[0]).clone(), zero_points.detach().to(kinds[1]).clone(), axis, floats)
 
 
-def choose_qparams(low, high, qmin, qmax, reduced=False):
-    """(scale, zero point) with which integers ``qmin`` to ``qmax`` cover the numbers from ``low`` to ``high``, and zero exactly."""
-    if not (np.isfinite(low) and np.isfinite(high)) or low > high:
-        raise RuntimeError(f"In ChooseQuantizationParams, min should be less than or equal to max; got {low} and {high}")
-    if reduced:
-        qmin, qmax = int(qmin / 2), qmax // 2
-    low, high = np.float32(min(low, 0.0)), np.float32(max(high, 0.0))
-    scale = (float(high) - float(low)) / (qmax - qmin)
-    if np.float32(scale) == 0 or np.isinf(np.float32(1) / np.float32(scale)):
-        scale = 0.1
-    small = float(np.float32(6.1e-5))
-    if scale < small:                                       # integers cannot be told apart with less: widen the range
-        before, scale = scale, small
-        if low == 0:
-            high = np.float32(small * (qmax - qmin))
-        elif high == 0:
-            low = np.float32(-small * (qmax - qmin))
-        else:
-            low, high = np.float32(float(low) * small / before), np.float32(float(high) * small / before)
-    from_low, from_high = qmin - float(low) / scale, qmax - float(high) / scale
-    low_error, high_error = abs(qmin) - abs(float(low) / scale), abs(qmax) - abs(float(high) / scale)
-    first = from_low if low_error < high_error else from_high
-    return scale, int(min(max(float(np.rint(first)), qmin), qmax))
-
-
 def quantize_per_tensor_dynamic(input, dtype, reduce_range):
     """:func:`quantize_per_tensor` with the scale and the zero point that cover the least and the greatest element; with half the integers where
     ``reduce_range`` asks for it.
@@ -107,14 +81,6 @@ def quantize_per_tensor_dynamic(input, dtype, reduce_range):
     x = _checked(input, dtype)
     scale, zero_point = range_of(x, *LIMITS[dtype], reduce_range)
     return quantize_per_tensor(x, scale, zero_point, dtype)
-
-
-def range_of(x, qmin, qmax, reduced):
-    """(scale, zero point) for the elements of ``x``."""
-    if not x.numel():
-        return 1.0, 0
-    low, high = x.aminmax()
-    return choose_qparams(low.item(), high.item(), qmin, qmax, reduced=reduced)
 
 
 def dequantize(tensors):

@@ -8,7 +8,7 @@ from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..graph.op import REGISTRY
 from ..ops.fake_quantize import quantized_places, quantized_steps
-from .making import range_of
+from .ranges import covering, range_of
 from .schemes import INTEGERS, LIMITS, PerChannel, PerTensor, inverse, single
 from .tensor import QTensor, make
 
@@ -158,8 +158,13 @@ def dynamic(x, packed, reduce_range=True, relu=False):
         r = packed.apply(x)
         return r.relu() if relu else r
     x = x.detach()
-    scale, zero = range_of(x, 0, 255, reduce_range)
-    sums = packed.sums(quantized_places(x, inverse(scale), zero, 0, 255) - zero)
-    bias, factor = packed.ready()[2], _scaled(single(scale), packed.ready()[1])
-    r = sums * factor if bias is None else sums * factor + bias
+    weight, bias = packed.ready()[1:]
+    if x.is_cpu or not x.numel():                               # there, to wait for two numbers costs less than to launch what works them out
+        scale, zero = range_of(x, 0, 255, reduce_range)
+        over, factor = inverse(scale), _scaled(single(scale), weight)
+    else:
+        scale, zero = covering(*x.aminmax(), 0, 127 if reduce_range else 255)
+        over, factor = scale.reciprocal(), scale * weight
+    r = packed.sums(quantized_places(x, over, zero, 0, 255) - zero) * factor
+    r = r if bias is None else r + bias
     return r.relu() if relu else r

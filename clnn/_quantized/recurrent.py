@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from ..graph.op import REGISTRY
+from ..ops.recurrent import cell
 from .products import dynamic
 
 
@@ -36,29 +37,14 @@ def make_quantized_cell_params_fp16(w_ih, w_hh):
     return CellParams(w_ih, w_hh)
 
 
-def lstm_step(gates, state):
-    """(h, c) from the sum of both parts of the gates."""
-    i, f, g, o = gates.chunk(4, -1)
-    c = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
-    return o.sigmoid() * c.tanh(), c
-
-
-def gru_step(input_part, state_part, h):
-    """The next state of a GRU."""
-    (ri, zi, ni), (rh, zh, nh) = input_part.chunk(3, -1), state_part.chunk(3, -1)
-    r, z = (ri + rh).sigmoid(), (zi + zh).sigmoid()
-    n = (ni + r * nh).tanh()
-    return (h - n) * z + n
-
-
 def quantized_lstm_cell_dynamic(input, hx, w_ih, w_hh, b_ih, b_hh):
     """One step of an LSTM: (h, c)."""
-    return lstm_step(dynamic(input, w_ih, True) + dynamic(hx[0], w_hh, True), hx)
+    return cell(dynamic(input, w_ih, True), dynamic(hx[0], w_hh, True), hx[1], "lstm")
 
 
 def quantized_gru_cell_dynamic(input, hx, w_ih, w_hh, b_ih, b_hh):
     """One step of a GRU."""
-    return gru_step(dynamic(input, w_ih, True), dynamic(hx, w_hh, True), hx)
+    return cell(dynamic(input, w_ih, True), dynamic(hx, w_hh, True), hx, "gru")[0]
 
 
 def quantized_rnn_tanh_cell_dynamic(input, hx, w_ih, w_hh, b_ih, b_hh):

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 
 import clnn
 from clnn import nn
+from clnn._quantized.ranges import covering
 
 from .observer import (FixedQParamsObserver, HistogramObserver, MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver, _with_args,
                        default_fixed_qparams_range_0to1_observer, default_fixed_qparams_range_neg1to1_observer)
@@ -57,6 +58,8 @@ class FakeQuantizeBase(ABC, nn.Module):
     def _on(self, name):
         """The value of a switch, read from the device only after it was written."""
         held = self._buffers[name]
+        if held.is_inference():
+            return held[0].item() == 1
         key, known = (id(held), held._version), self.__dict__.setdefault("_switches", {})
         if known.get(name, (None,))[0] != key:
             known[name] = key, held[0].item() == 1
@@ -162,28 +165,6 @@ class FixedQParamsFakeQuantize(FakeQuantize):
         return (f"fake_quant_enabled={self.fake_quant_enabled}, observer_enabled={self.observer_enabled}, scale={self.scale}, zero_point={self.zero_point}, "
                 f"dtype={self.dtype}, quant_min={self.activation_post_process.quant_min}, quant_max={self.activation_post_process.quant_max}, "
                 f"qscheme={self.qscheme}")
-
-
-def covering(low, high, quant_min, quant_max, symmetric):
-    """(scale, zero point) with which the integers cover the numbers from ``low`` to ``high``, tensors; where these lie on both sides of zero, ``symmetric``
-    makes the zero point the middle. As PyTorch's operator has it, which differs from the observers in the last of the integers and in the least scale."""
-    low, high, small = low.detach().clamp(max=0).reshape(-1), high.detach().clamp(min=0).reshape(-1), 6.1e-5
-    both = (low < 0) & (high > 0)
-    if symmetric:
-        least, most = -((quant_max - quant_min) // 2 + 1), (quant_max - quant_min) // 2
-        side = clnn.maximum((low / least).abs(), (high / most).abs())
-        low, high = clnn.where(both, side * least, low), clnn.where(both, side * most, high)
-    if low._home.has_fp64:
-        low, high = low.double(), high.double()
-    scale = (high - low) / (quant_max - quant_min)
-    scale = clnn.where((scale.float() == 0) | clnn.isinf(scale.float().reciprocal()), 0.1, scale)
-    widen = clnn.where(scale < small, small / scale, 1.0)
-    low, high, scale = low * widen, high * widen, scale.clamp(min=small)
-    from_low, from_high = quant_min - low / scale, quant_max - high / scale
-    zero = clnn.where(abs(quant_min) - (low / scale).abs() < abs(quant_max) - (high / scale).abs(), from_low, from_high)
-    if symmetric:
-        zero = clnn.where(both, (quant_min + quant_max) / 2, zero)
-    return scale.float(), zero.clamp(quant_min, quant_max).round().to(clnn.int32)
 
 
 class FusedMovingAvgObsFakeQuantize(FakeQuantize):

@@ -28,6 +28,8 @@ class HistogramObserver(UniformQuantizationObserverBase):
         (tensor([1.0000]), tensor([0], dtype=clnn.int32))
     """
 
+    __module__ = UniformQuantizationObserverBase.__module__      # where PyTorch has it
+
     def __init__(self, bins=2048, dtype=clnn.quint8, qscheme=clnn.per_tensor_affine, reduce_range=False, quant_min=None, quant_max=None, factory_kwargs=None,
                  eps=_EPS, is_dynamic=False, **kwargs):
         self._expect_scheme(qscheme, is_per_tensor, "torch.per_tensor_symmetric and torch.per_tensor_affine")

@@ -4,8 +4,9 @@ from __future__ import annotations
 import clnn
 from clnn import nn
 from clnn._quantized import functions as quantized
-from clnn._quantized.recurrent import CellParams, gru_step, lstm_step
+from clnn._quantized.recurrent import CellParams
 from clnn.nn.modules import rnn as plain
+from clnn.ops.recurrent import cell as step
 
 from ..modules.base import quantize_weight
 
@@ -111,8 +112,8 @@ class RNNBase(nn.Module):
     def _step(self, cell):
         """A step of the loop over time, with the weights of ``cell``."""
         if self.mode == "LSTM":
-            return lambda gates, state: lstm_step(gates + cell.state_part(state[0]), state)
-        return lambda gates, state: (gru_step(gates, cell.state_part(state[0]), state[0]),)
+            return lambda gates, state: step(gates, cell.state_part(state[0]), state[1], "lstm")
+        return lambda gates, state: step(gates, cell.state_part(state[0]), state[0], "gru")[:1]
 
     def _run_layers(self, x, state, split, join):
         per_cell, finals = list(zip(*[part.unbind(0) for part in state])), []
