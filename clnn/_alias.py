@@ -44,7 +44,8 @@ _LAYERS = {                     # modules of quantised layers: PyTorch has them 
 }
 _ELSEWHERE.update({f"{place}.{name}": f"ao.nn.{found}" for place in ("nn", "ao.nn") for name, found in _LAYERS.items() if place == "nn" or name != found})
 _ELSEWHERE.update({"quantization": "ao.quantization", **{f"quantization.{n}": f"ao.quantization.{n}" for n in (
-    "fake_quantize", "fuse_modules", "fuser_method_mappings", "observer", "qconfig", "quant_type", "quantization_mappings", "quantize", "stubs", "utils")}})
+    "fake_quantize", "fuse_modules", "fuser_method_mappings", "observer", "qconfig", "quant_type", "quantization_mappings", "quantize", "quantize_fx", "stubs",
+    "utils")}})
 
 
 _OWN, _FOLLOWS = "0.1.0", "2.13.0+clnn"

@@ -1,5 +1,6 @@
 """Quantised tensors, observers, and models that are quantised dynamically, after training and with training: the numbers of PyTorch."""
 import copy
+import importlib
 import io
 import pickle
 import warnings
@@ -390,6 +391,50 @@ def test_training_with_rounding(backend, version):
     assert [type(m).__name__ for m in a.modules()] == [type(m).__name__ for m in b.modules()]
     if backend == "fbgemm":
         assert abs(a(data[0]).numpy() - b(ours(data[0])).numpy()).max() < 0.05
+
+
+def graph_model(lib):
+    """A model that is quantised by its graph: functions and operators beside layers."""
+    nn = lib.nn
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.bn, self.relu, self.conv2 = nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 1)
+            self.pool, self.act, self.fc, self.last = nn.MaxPool2d(2), nn.Hardswish(), nn.Linear(8, 5), nn.Sigmoid()
+
+        def forward(self, x):
+            y = self.relu(self.bn(self.conv(x)))
+            y = self.pool(lib.relu(self.conv2(y) + y))
+            y = lib.cat([y, self.act(y)], 1)
+            y = nn.functional.adaptive_avg_pool2d((y * y)[:, :8], 1)
+            n = y.size(0) * 2
+            return self.last(self.fc(lib.flatten(y, 1).view(n // 2, 8))) * 2
+    return Model()
+
+
+@pytest.mark.parametrize("mode", ("static", "dynamic", "training"))
+def test_graph_mode(mode):
+    for lib in BOTH:
+        importlib.import_module(f"{lib.__name__}.ao.quantization.quantize_fx")
+    torch.manual_seed(3)
+    data, done = [torch.randn(4, 3, 8, 8) for _ in range(2)], []
+    for lib, model in zip(BOTH, pair(graph_model)):
+        Q, values = lib.ao.quantization, data if lib is torch else ours(data)
+        if mode == "training":
+            prepared = Q.quantize_fx.prepare_qat_fx(model.train(), Q.get_default_qat_qconfig_mapping("x86"), (values[0],))
+        else:
+            mapping = Q.get_default_qconfig_mapping("x86") if mode == "static" else Q.QConfigMapping().set_object_type(lib.nn.Linear, Q.default_dynamic_qconfig)
+            prepared = Q.quantize_fx.prepare_fx(model.eval(), mapping, (values[0],))
+        results = [prepared(x) for x in values]
+        converted = Q.quantize_fx.convert_fx(prepared.eval())
+        done.append((results, converted(values[0]), prepared, converted))
+    (a, x, observed, theirs), (b, y, watched, mine) = done
+    equal(a, b)
+    assert abs(x.detach().numpy() - y.detach().numpy()).max() < 0.02
+    assert mode == "dynamic" or shown(observed.code).replace("clnn.nn.functional", "clnn") == watched.code
+    for name in ("conv", "conv2", "fc"):
+        assert type(getattr(theirs, name)).__name__ == type(getattr(mine, name)).__name__
 
 
 def layers(lib):
