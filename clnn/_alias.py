@@ -36,6 +36,8 @@ _LAYERS = {                     # modules of quantised layers: PyTorch has them 
     "intrinsic.quantized.dynamic.modules": "intrinsic._dynamic", "intrinsic.quantized.dynamic.modules.linear_relu": "intrinsic._dynamic",
     "qat": "qat", "qat.modules": "qat.modules", "qat.dynamic": "qat.dynamic", "qat.dynamic.modules": "qat.dynamic",
     **{f"qat.modules.{n}": f"qat.modules.{n}" for n in ("conv", "embedding_ops", "linear")},
+    "quantizable": "quantizable", "quantizable.modules": "quantizable", "quantizable.modules.rnn": "quantizable",
+    "quantizable.modules.activation": "quantizable",
     "quantized": "quantized", "quantized.functional": "quantized.functional", "quantized.modules": "quantized.modules", "quantized.dynamic": "quantized.dynamic",
     **{f"quantized.modules.{n}": f"quantized.modules.{n}" for n in ("activation", "conv", "embedding_ops", "functional_modules", "linear", "normalization")},
     "quantized.modules.batchnorm": "quantized.modules.normalization", "quantized.modules.dropout": "quantized.modules.activation",

@@ -437,6 +437,35 @@ def test_graph_mode(mode):
         assert type(getattr(theirs, name)).__name__ == type(getattr(mine, name)).__name__
 
 
+@pytest.mark.parametrize("kind", ("LSTM", "MultiheadAttention"))
+def test_static_quantisation_of_layers_with_parts(kind):
+    def make(lib):
+        nn, Q = lib.nn, lib.ao.quantization
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.quant, self.dequant = Q.QuantStub(), Q.DeQuantStub()
+                self.part = nn.LSTM(8, 6, 2, bidirectional=True) if kind == "LSTM" else nn.MultiheadAttention(8, 2)
+
+            def forward(self, x):
+                x = self.quant(x)
+                return self.dequant((self.part(x) if kind == "LSTM" else self.part(x, x, x))[0])
+        return Model()
+    torch.manual_seed(3)
+    x, done = torch.randn(4, 3, 8), []
+    for lib, model in zip(BOTH, pair(make)):
+        value, Q = (x if lib is torch else ours(x)), lib.ao.quantization
+        model.eval().qconfig = Q.get_default_qconfig("fbgemm")
+        prepared = Q.prepare(model)
+        done.append((prepared(value), Q.convert(prepared)))
+    (a, theirs), (b, mine) = done
+    equal(a, b)
+    equal(theirs(x), mine(ours(x)))
+    assert list(theirs.state_dict()) == list(mine.state_dict())
+    assert [type(m).__name__ for m in theirs.modules()] == [type(m).__name__ for m in mine.modules()]
+
+
 def layers(lib):
     """A model of other layers that have quantised forms."""
     nn, Q = lib.nn, lib.ao.quantization
@@ -463,7 +492,8 @@ def test_names_and_places():
     absent = {name for name in torch.ao.quantization.__all__ if not hasattr(clnn.ao.quantization, name)}
     assert not {name for name in absent if "jit" not in name and not name.startswith(("script", "get_default", "Per"))} - {
         "AffineQuantizedObserverBase", "Granularity", "MappingType", "TorchAODType", "ZeroPointDomain", "get_block_size"}
-    for place in ("ao.nn.intrinsic", "ao.nn.intrinsic.quantized", "ao.nn.quantized.dynamic", "ao.nn.qat", "ao.nn.quantized.functional"):
+    for place in ("ao.nn.intrinsic", "ao.nn.intrinsic.quantized", "ao.nn.quantized.dynamic", "ao.nn.qat",
+                  "ao.nn.quantizable", "ao.nn.quantized", "ao.nn.quantized.functional"):
         theirs, mine = [eval(f"lib.{place}", dict(lib=lib)) for lib in BOTH]
         names = getattr(theirs, "__all__", None) or [n for n in dir(theirs) if n[0].isupper()]
         assert not [n for n in names if n != "modules" and not hasattr(mine, n)], place

@@ -16,7 +16,7 @@ functional.grad = grad          # PyTorch's other name for it
 
 
 def __getattr__(name):
-    if name in ("intrinsic", "qat", "quantized"):               # they are large, and few programs quantise
+    if name in ("intrinsic", "qat", "quantizable", "quantized"):               # they are large, and few programs quantise
         import importlib
         return importlib.import_module("..ao.nn." + name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """Layers for quantisation: ``quantized`` compute with integers, ``qat`` and ``intrinsic.qat`` round while they train, ``intrinsic`` are several in one."""
 import importlib
 
-__all__ = ["intrinsic", "qat", "quantized"]
+__all__ = ["intrinsic", "qat", "quantizable", "quantized"]
 
 
 def __getattr__(name):

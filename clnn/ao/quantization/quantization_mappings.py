@@ -8,6 +8,7 @@ from clnn.nn.utils.parametrize import type_before_parametrizations
 
 from ..nn import intrinsic as nni
 from ..nn import qat as nnqat
+from ..nn import quantizable as nnqa
 from ..nn import quantized as nnq
 from ..nn.intrinsic import qat as nniqat
 from ..nn.intrinsic import quantized as nniq
@@ -57,14 +58,14 @@ DEFAULT_FLOAT_TO_QUANTIZED_OPERATOR_MAPPINGS = _operators()
 
 
 def no_observer_set():
-    """The classes of observed layers whose results are not observed: none.
+    """The classes of observed layers whose results are not observed.
 
     Example::
 
-        >>> clnn.ao.quantization.no_observer_set()
-        set()
+        >>> clnn.ao.nn.quantizable.LSTM in clnn.ao.quantization.no_observer_set()
+        True
     """
-    return set()
+    return {nnqa.LSTM, nnqa.MultiheadAttention}
 
 
 def _getter(name, table, text):
@@ -179,5 +180,5 @@ def get_quantized_operator(float_op):
 
 
 def _get_special_act_post_process(module):
-    """What observes the results of a layer whose range is known; None for others."""
-    return DEFAULT_MODULE_TO_ACT_POST_PROCESS.get(type_before_parametrizations(module))
+    """What observes the results of a layer in training whose range is known; None for others."""
+    return None if not module.training else DEFAULT_MODULE_TO_ACT_POST_PROCESS.get(type_before_parametrizations(module))

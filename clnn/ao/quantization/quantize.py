@@ -9,7 +9,7 @@ import clnn
 from clnn import nn
 from clnn.nn.utils.parametrize import type_before_parametrizations
 
-from ..nn import quantized as nnq
+from ..nn import quantizable as nnqa, quantized as nnq
 from ..nn.intrinsic import _FusedModule
 from .observer import _is_activation_post_process
 from .qconfig import (_activation_is_memoryless, _assert_valid_qconfig, default_dynamic_qconfig, float16_dynamic_qconfig, float_qparams_weight_only_qconfig,
@@ -20,11 +20,14 @@ from .stubs import DeQuantStub, QuantWrapper
 
 __all__ = ["get_default_custom_config_dict", "propagate_qconfig_", "add_quant_dequant", "prepare", "quantize", "quantize_dynamic", "prepare_qat", "quantize_qat",
            "convert", "swap_module"]
-_CUSTOM: dict = {"float_to_observed_custom_module_class": {}, "observed_to_quantized_custom_module_class": {}}
+_CUSTOM: dict = {
+    "float_to_observed_custom_module_class": {nn.LSTM: nnqa.LSTM, nn.MultiheadAttention: nnqa.MultiheadAttention},
+    "observed_to_quantized_custom_module_class": {nnqa.LSTM: nnq.LSTM, nnqa.MultiheadAttention: nnq.MultiheadAttention},
+}
 
 
 def get_default_custom_config_dict():
-    """The classes that take part by methods of their own, ``from_float`` and ``from_observed``: none.
+    """The classes that take part by methods of their own, ``from_float`` and ``from_observed``: LSTMs and attention.
 
     Example::
 
