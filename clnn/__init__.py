@@ -205,6 +205,7 @@ _PLACES = {                     # names that are read from a module when they ar
     "_quantized.making": """quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale q_zero_point
         q_per_channel_scales q_per_channel_zero_points q_per_channel_axis _empty_affine_quantized _empty_per_channel_affine_quantized
         _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor _choose_qparams_per_tensor""",
+    "_quantized.public": "quantized_max_pool1d quantized_max_pool2d quantized_batch_norm fused_moving_avg_obs_fake_quant",
     "sparse._build": "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor",
     "sparse": "smm spmm dsmm hspmm sspaddmm saddmm",
     "cuda": "Event Stream",

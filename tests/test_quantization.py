@@ -518,6 +518,35 @@ def test_files_and_copies():
         assert str(copied(values["q"])) == str(values["q"]) and str(copied(values["c"])) == str(values["c"])
 
 
+def test_scales_found_on_the_device(monkeypatch):
+    """Where waiting is dear, dynamic layers choose their scale without it: the same one."""
+    from clnn._quantized.ranges import choose_qparams, covering
+    for low, high in ((-1.0, 2.0), (0.0, 3.0), (-0.37, 0.0), (0.5, 0.7), (-1e-4, 2e-4), (0.0, 0.0), (-5.3, 7.7)):
+        for least, most in ((0, 255), (0, 127), (-128, 127)):
+            scale, zero = covering(clnn.tensor(low), clnn.tensor(high), least, most)
+            want = choose_qparams(low, high, least, most)
+            assert (scale.item(), zero.item()) == (pytest.approx(want[0], rel=1e-6), want[1])
+    torch.manual_seed(0)
+    x = torch.randn(5, 300)
+    packed = [lib.ops.quantized.linear_prepack(w, None) for lib, w in zip(BOTH, weights((7, 300), True))]
+    monkeypatch.setattr(clnn.Tensor, "is_cpu", property(lambda self: False))
+    equal(*[lib.ops.quantized.linear_dynamic(v, p, True) for lib, v, p in zip(BOTH, (x, ours(x)), packed)])
+
+
+@pytest.mark.parametrize("rows", (False, True))
+def test_observing_and_rounding_as_one_function(rows):
+    torch.manual_seed(0)
+    data, done = [torch.randn(4, 6) + 0.3 * k for k in range(3)], []
+    for lib in BOTH:
+        low, high = (lib.full((4,) if rows else (), v) for v in (float("inf"), float("-inf")))
+        scale, zero, on = lib.ones(4 if rows else 1), lib.zeros(4 if rows else 1, dtype=lib.int32), lib.tensor([1])
+        got = [lib.fused_moving_avg_obs_fake_quant(x if lib is torch else ours(x), on, on, low, high, scale, zero, 0.1, -128, 127, 0, rows, rows) for x in data]
+        done.append([*got, low, high, scale, zero])
+    equal(*done)
+    with pytest.raises(AssertionError, match="Quantized tensor-likes are not close"):
+        clnn.testing.assert_close(*[clnn.quantize_per_tensor(clnn.ones(3) * k, 0.1, 0, clnn.quint8) for k in (1, 2)])
+
+
 def test_gradients_stop_and_others_are_unharmed():
     """A quantised tensor has no history; operators on other tensors go on as before."""
     x = clnn.ones(3, requires_grad=True)

@@ -168,6 +168,11 @@ def equal(input, other):
         and input.quantizer.same(other.quantizer) and bool(fn("equal")(input.part, other.part))
 
 
+def isclose(*args, **kwargs):
+    """Refused, as PyTorch does."""
+    raise RuntimeError("isclose is not supported for quantized inputs.")
+
+
 def _extreme(name):
     """The integers decide."""
     def form(input, *args, **kwargs):
@@ -252,7 +257,8 @@ FORMS = {
     "sigmoid": _with_range("sigmoid", 1 / 256, -128, 0), "tanh": _with_range("tanh", 2 / 256, 0, 128), "hardsigmoid": _with_range("hardsigmoid", 1 / 256, -128, 0),
     "_basic_index": _basic_index, "select": select, "index_select": index_select, "copy": copy, "fill": fill, "masked_fill": masked_fill, "clone": clone,
     "_clone": clone, "empty_like": empty_like, "embedding": embedding, "pad": pad, "constant_pad_nd": lambda input, p, value=0: pad(input, p, "constant", value),
-    "cat": cat, "concat": cat, "concatenate": cat, "stack": stack, "_expand": expand, "expand": expand, "equal": equal, "clamp": clamp, "clip": clamp,
+    "cat": cat, "concat": cat, "concatenate": cat, "stack": stack, "_expand": expand, "expand": expand, "equal": equal, "isclose": isclose, "allclose": isclose,
+    "clamp": clamp, "clip": clamp,
     "clamp_min": lambda input, min: clamp(input, min), "clamp_max": lambda input, max: clamp(input, None, max), "relu": relu, "_relu": relu,
     "threshold": threshold, "gelu": gelu, "interpolate": interpolate, "prelu": prelu, "dropout": dropout,
 }
