@@ -312,6 +312,18 @@ def test_dynamic_cells(kind):
     equal(theirs(x), again(ours(x)))
 
 
+def test_embeddings_trained_with_rounding():
+    index, done = torch.arange(6), []
+    for lib, model in zip(BOTH, pair(lambda lib: lib.nn.Sequential(lib.nn.Embedding(10, 6)))):
+        Q, value = lib.ao.quantization, index if lib is torch else ours(index)
+        model.train().qconfig = Q.default_embedding_qat_qconfig
+        trained = Q.prepare_qat(model, mapping=Q.get_embedding_qat_module_mappings())
+        out = trained(value)
+        out.sum().backward()
+        done.append([out, trained[0].weight.grad, Q.convert(trained.eval(), Q.get_embedding_static_quant_module_mappings())(value)])
+    equal(*done)
+
+
 def test_packed_sequences_and_embeddings():
     x, lengths = torch.linspace(-1, 1, 60).reshape(3, 5, 4), [5, 3, 2]
     theirs, mine = [lib.ao.quantization.quantize_dynamic(m) for lib, m in zip(BOTH, pair(lambda lib: lib.nn.Sequential(lib.nn.LSTM(4, 6, batch_first=True))))]
