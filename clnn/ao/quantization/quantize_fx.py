@@ -32,8 +32,8 @@ _FIXED = {**dict.fromkeys(_POSITIVE | {nn.Softmax}, seen.default_fixed_qparams_r
           **dict.fromkeys({nn.Tanh, clnn.tanh, F.tanh, "tanh"}, seen.default_fixed_qparams_range_neg1to1_observer)}
 _POOLS = [f"{kind}_pool{d}d" for kind in ("max", "avg", "adaptive_avg") for d in "123" if kind != "avg" or d != "1"]
 _SHARED = {
-    *_RELU, nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool2d, nn.AvgPool3d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d, nn.Dropout, nn.Identity,
-    nn.ReLU6, nn.Hardtanh, nn.Flatten, nn.PixelShuffle, nn.PixelUnshuffle, nn.Upsample, *(getattr(F, name) for name in _POOLS), F.relu6, F.hardtanh, F.dropout,
+    *_RELU, nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool2d, nn.AvgPool3d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d, nn.Identity,
+    nn.ReLU6, nn.Hardtanh, nn.Flatten, nn.PixelShuffle, nn.PixelUnshuffle, nn.Upsample, *(getattr(F, name) for name in _POOLS), F.relu6, F.hardtanh,
     F.interpolate, F.pixel_shuffle, clnn.flatten, clnn.mean, clnn.squeeze, clnn.unsqueeze, clnn.transpose, clnn.permute, clnn.clamp, clnn.reshape,
     *"mean view reshape flatten permute transpose squeeze unsqueeze clamp contiguous repeat detach".split()}
 
@@ -152,7 +152,10 @@ def _setting(mapping, node, modules, counts):
     for pattern, qconfig in mapping.module_name_regex_qconfigs.items():
         if path and re.match(pattern, path):
             return qconfig
-    return mapping.object_type_qconfigs.get(kind, mapping.global_qconfig)
+    found = mapping.object_type_qconfigs.get(kind, mapping.global_qconfig)
+    if found is None and node.op == "call_module" and isinstance(modules[path], _FusedModule):
+        return mapping.global_qconfig                           # PyTorch hands settings of the first layer on to fused ones, but not that there be none
+    return found
 
 
 class _Shapes(fx.Interpreter):
@@ -160,7 +163,7 @@ class _Shapes(fx.Interpreter):
 
     def run_node(self, n):
         got = super().run_node(n)
-        n.meta["floating"] = isinstance(got, clnn.Tensor) and got.is_floating_point()
+        n.meta["floating"] = any(isinstance(t, clnn.Tensor) and t.is_floating_point() for t in (got if isinstance(got, (tuple, list)) else (got,)))
         return got
 
 
@@ -190,8 +193,9 @@ class _Preparation:
         kind = _kind(node, self.modules)
         if qconfig is None or not _numbers(node) or node.meta.get("summed"):
             return
-        if getattr(qconfig.activation(), "is_dynamic", False) or kind in (nn.Embedding, nn.EmbeddingBag):
-            if kind in DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS:
+        table = kind in (nn.Embedding, nn.EmbeddingBag)
+        if getattr(qconfig.activation(), "is_dynamic", False) or table:
+            if kind in DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS and (not table or qconfig.weight().qscheme is clnn.per_channel_affine_float_qparams):
                 self.modules[node.target].qconfig = qconfig
                 node.meta["quantized"] = "dynamic"
             return
@@ -234,6 +238,8 @@ class _Preparation:
         if kind in (clnn.cat, clnn.concat):
             listed = node.args[0] if node.args else node.kwargs.get("tensors")
             return "cat" if listed and all(_numbers(a) for a in listed) else None
+        if kind in (nn.Dropout, F.dropout):
+            return "own"
         return "fixed" if kind in _FIXED else "shared" if kind in _SHARED and node.args and _numbers(node.args[0]) else None
 
     def sources(self, node, sort):
@@ -394,9 +400,12 @@ class _Conversion:
         return self.graph.call_function(getattr(clnn.ops.quantized, _BINARY[_kind(node, self.modules)]), (self.made[node.args[0]][0], node.args[1]))
 
     def shared(self, node):
+        module = self.modules.get(node.target) if node.op == "call_module" else None
+        if type(module) is nn.Dropout:
+            _replace(self.model, node.target, nnq.Dropout.from_float(module))
         return self.graph.node_copy(node, lambda n: self.made[n][0])
 
-    fixed = cat = shared
+    fixed = cat = own = shared
 
 
 def convert_fx(graph_module, convert_custom_config=None, _remove_qconfig=True, qconfig_mapping=None, backend_config=None, keep_original_weights=False):
