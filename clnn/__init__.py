@@ -22,6 +22,8 @@ from .core.dtype import dtype, float_default as get_default_dtype, promote_types
 from .core.errors import *  # noqa: F401,F403
 from .core.layout import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, strided  # noqa: F401
 from .core.layout import jagged, sparse_coo, sparse_csc, sparse_csr  # noqa: F401
+from .core.layout import (per_channel_affine, per_channel_affine_float_qparams, per_channel_symmetric, per_tensor_affine, per_tensor_symmetric,  # noqa: F401
+                          qscheme)
 from .core.limits import finfo, iinfo  # noqa: F401
 from .core.public import name_functions as _name_functions
 from .core.shape import Size  # noqa: F401
@@ -188,7 +190,7 @@ def get_num_threads():
 
 _LAZY = set("""__config__ __future__ _C _custom_ops _dynamo _higher_order_ops _inductor _logging _tensor_str _utils accelerator amp ao autograd backends compiler cpu
                 cuda distributed distributions export fft func functional futures fx hub jit library linalg masked mps multiprocessing nested nn onnx optim overrides
-                profiler quasirandom random return_types serialization signal sparse special testing torch_version types utils version xpu""".split())
+                profiler quantization quasirandom random return_types serialization signal sparse special testing torch_version types utils version xpu""".split())
 _PLACES = {                     # names that are read from a module when they are first used
     "_copies": """alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy
         t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy view_copy view_as_complex_copy view_as_real_copy""",
@@ -200,6 +202,10 @@ _PLACES = {                     # names that are read from a module when they ar
            "set_autocast_cache_enabled",
     "autograd.anomaly_mode": "is_anomaly_enabled is_anomaly_check_nan_enabled",
     "func": "vmap",
+    "_quantized.making": """quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale q_zero_point
+        q_per_channel_scales q_per_channel_zero_points q_per_channel_axis _empty_affine_quantized _empty_per_channel_affine_quantized
+        _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor _choose_qparams_per_tensor""",
+    "_quantized.public": "quantized_max_pool1d quantized_max_pool2d quantized_batch_norm fused_moving_avg_obs_fake_quant",
     "sparse._build": "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor",
     "sparse": "smm spmm dsmm hspmm sspaddmm saddmm",
     "cuda": "Event Stream",
@@ -223,7 +229,7 @@ _FROM = {name: place for place, names in _PLACES.items() for name in names.split
 _name_functions(globals(), __name__)
 
 
-for _kind in (Size, device, dtype, finfo, iinfo, layout, memory_format):       # ``type(x.shape)`` shows where PyTorch has it
+for _kind in (Size, device, dtype, finfo, iinfo, layout, memory_format, qscheme):       # ``type(x.shape)`` shows where PyTorch has it
     _kind.__module__ = __name__
 
 

@@ -11,9 +11,6 @@ class Absent(AttributeError, NotImplementedError):
 _FAMILIES = {
     "sparse tensors of blocks": "sparse_bsr sparse_bsc sparse_bsr_tensor sparse_bsc_tensor to_sparse_bsr to_sparse_bsc",
     "these products of sparse tensors": "hsmm resize_as_sparse_",
-    "quantised dtypes": "qscheme per_tensor_affine per_channel_affine per_tensor_symmetric "
-                        "per_channel_symmetric quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize int_repr q_scale "
-                        "q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis quantization",
     "nested tensors": "to_padded_tensor",
     "graphs of Python programs": "package",
 }
@@ -38,3 +35,26 @@ def _missing(self, name):
 
 
 Tensor.__getattr__ = _missing
+
+
+def _of_quantised(name):
+    """A method that quantised tensors have, of all others."""
+    def method(self):
+        raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the '{'CUDA' if self.is_cuda else 'CPU'}' backend: "
+                                  "only quantised tensors have it")
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Of quantised tensors, see :func:`clnn.{name}`." if name != "qscheme" else "The scheme of a quantised tensor, as ``clnn.per_tensor_affine``."
+    return method
+
+
+for _name in "int_repr qscheme q_scale q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis".split():
+    setattr(Tensor, _name, _of_quantised(_name))
+
+
+def _dequantize(self):
+    """The numbers as float32: what is not quantised is converted."""
+    return self.float()
+
+
+_dequantize.__name__ = _dequantize.__qualname__ = "dequantize"
+Tensor.dequantize = _dequantize

@@ -14,7 +14,7 @@ _ELSEWHERE = {
     "_dynamo.utils": "_dynamo", "_dynamo.eval_frame": "_dynamo", "_dynamo._trace_wrapped_higher_order_op": "_dynamo",
     "_subclasses": "_questions", "_subclasses.fake_tensor": "_questions", "fx.experimental": "_questions", "fx.experimental.symbolic_shapes": "_questions",
     "fx.experimental.proxy_tensor": "_questions", "fx.experimental.optimization": "fx._optimization",
-    "jit.annotations": "_jit_annotations", "ao.nn.quantized": "nn.quantized",
+    "jit.annotations": "_jit_annotations",
     "onnx.operators": "onnx", "onnx.symbolic_helper": "onnx", **{f"onnx.symbolic_opset{n}": "onnx" for n in range(7, 24)},
     "distributed.distributed_c10d": "distributed", "distributed.constants": "distributed", "distributed.nn.functional": "distributed.nn",
     "nn.parallel.scatter_gather": "nn.parallel", "nn.parallel.replicate": "nn.parallel", "nn.parallel.parallel_apply": "nn.parallel",
@@ -28,6 +28,26 @@ _ELSEWHERE = {
     "_vmap_internals": "func", "optim._multi_tensor": "optim",
     "_C._functorch": "_functorch", "_functorch.vmap": "_functorch", "utils.data._utils.pin_memory": "utils.data._pinning",
 }
+_LAYERS = {                     # modules of quantised layers: PyTorch has them below nn and below ao.nn
+    "intrinsic": "intrinsic", "intrinsic.modules": "intrinsic", "intrinsic.modules.fused": "intrinsic", "intrinsic.quantized": "intrinsic.quantized",
+    "intrinsic.quantized.modules": "intrinsic.quantized", "intrinsic.quantized.dynamic": "intrinsic._dynamic", "intrinsic.qat": "intrinsic.qat",
+    **{f"intrinsic.quantized.modules.{n}": "intrinsic.quantized" for n in ("bn_relu", "conv_add", "conv_relu", "linear_relu")},
+    "intrinsic.qat.modules": "intrinsic.qat", **{f"intrinsic.qat.modules.{n}": "intrinsic.qat" for n in ("conv_fused", "linear_fused", "linear_relu")},
+    "intrinsic.quantized.dynamic.modules": "intrinsic._dynamic", "intrinsic.quantized.dynamic.modules.linear_relu": "intrinsic._dynamic",
+    "qat": "qat", "qat.modules": "qat.modules", "qat.dynamic": "qat.dynamic", "qat.dynamic.modules": "qat.dynamic",
+    **{f"qat.modules.{n}": f"qat.modules.{n}" for n in ("conv", "embedding_ops", "linear")},
+    "quantizable": "quantizable", "quantizable.modules": "quantizable", "quantizable.modules.rnn": "quantizable",
+    "quantizable.modules.activation": "quantizable",
+    "quantized": "quantized", "quantized.functional": "quantized.functional", "quantized.modules": "quantized.modules", "quantized.dynamic": "quantized.dynamic",
+    **{f"quantized.modules.{n}": f"quantized.modules.{n}" for n in ("activation", "conv", "embedding_ops", "functional_modules", "linear", "normalization")},
+    "quantized.modules.batchnorm": "quantized.modules.normalization", "quantized.modules.dropout": "quantized.modules.activation",
+    "quantized.modules.utils": "quantized.modules.base", "quantized.dynamic.modules": "quantized.dynamic", "quantized.dynamic.modules.conv": "quantized.dynamic.layers",
+    "quantized.dynamic.modules.linear": "quantized.dynamic.layers", "quantized.dynamic.modules.rnn": "quantized.dynamic.rnn",
+}
+_ELSEWHERE.update({f"{place}.{name}": f"ao.nn.{found}" for place in ("nn", "ao.nn") for name, found in _LAYERS.items() if place == "nn" or name != found})
+_ELSEWHERE.update({"quantization": "ao.quantization", **{f"quantization.{n}": f"ao.quantization.{n}" for n in (
+    "fake_quantize", "fuse_modules", "fuser_method_mappings", "observer", "qconfig", "quant_type", "quantization_mappings", "quantize", "quantize_fx", "stubs",
+    "utils")}})
 
 
 _OWN, _FOLLOWS = "0.1.0", "2.13.0+clnn"

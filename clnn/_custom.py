@@ -350,6 +350,11 @@ class Namespace:
         op = _table.get(qualname)
         if op is not None:
             packet = OpOverloadPacket(qualname, op, op)
+        elif self.name == "quantized":
+            from ._quantized import functions
+            packet = getattr(functions, name, None)
+            if packet is None:
+                raise AttributeError(f"'_OpNamespace' 'quantized' object has no attribute '{name}'")
         else:
             from . import _aten
             fn = _aten.find(name) if self.name == "aten" else None

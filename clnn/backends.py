@@ -119,6 +119,20 @@ class _FastPath(_Switches):
         vars(self)["_enabled"] = value
 
 
+class _Engine(_Switches):
+    """``quantized``: the library that would compute with quantised tensors."""
+
+    @property
+    def engine(self):
+        return vars(self).get("_engine", "x86")
+
+    @engine.setter
+    def engine(self, name):
+        if name not in self.supported_engines:
+            raise RuntimeError("quantized engine NoQEngine is not supported" if name == "none" else f"{name} is not a valid value for quantized engine")
+        vars(self)["_engine"] = name
+
+
 cudnn = _Switches("cudnn", "Accepted: convolutions need no library.", benchmark=False, deterministic=True, enabled=True, allow_tf32=False,
                   benchmark_limit=10, fp32_precision="ieee", version=lambda: None, is_acceptable=lambda tensor: False)
 cuda = _Switches("cuda", "Accepted: sums are always accumulated in float32 or wider.", is_built=lambda: True, sdp_kernel=_block,
@@ -137,6 +151,6 @@ mkl = _Switches("mkl", "Not available.")
 mkldnn = _Switches("mkldnn", "Not available.", enabled=False, deterministic=True)
 openmp = _Switches("openmp", "Not available.")
 opt_einsum = _Switches("opt_einsum", "Accepted.", enabled=False, strategy=None)
-quantized = _Switches("quantized", "Accepted.", engine="none", supported_engines=["none"])
+quantized = _Engine("quantized", "One engine serves all names: clnn computes the same whichever is set.", supported_engines=["qnnpack", "onednn", "x86", "fbgemm"])
 cpu = _Switches("cpu", "The CPU is an OpenCL device.", available=True, get_cpu_capability=_vectors)
 fp32_precision = "ieee"

@@ -418,7 +418,7 @@ def test_import(line, as_torch):
     exec(re.sub(r"\btorch\b", "clnn", line), {})
 
 
-@pytest.mark.parametrize("name, why", [("package", "graphs"), ("quantization", "quantised")])
+@pytest.mark.parametrize("name, why", [("package", "graphs")])
 def test_missing_modules_say_why(name, why):
     with pytest.raises(ModuleNotFoundError, match=why):
         importlib.import_module(f"clnn.{name}")

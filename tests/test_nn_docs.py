@@ -41,7 +41,10 @@ def test_public_names_are_documented(name):
     assert inspect.getdoc(thing) and inspect.getdoc(thing) != inspect.getdoc(nn.Module) or thing is nn.Module
 
 
-@pytest.mark.parametrize("name", ("distributions", "fft", "func", "linalg", "masked", "nn", "nn.grad", "nn.init", "nn.utils", "optim.lr_scheduler",
+@pytest.mark.parametrize("name", ("ao.nn.intrinsic", "ao.nn.intrinsic.qat", "ao.nn.intrinsic.quantized", "ao.nn.qat", "ao.nn.quantizable", "ao.nn.quantized",
+                                  "ao.nn.quantized.dynamic",
+                                  "ao.nn.quantized.functional", "ao.quantization", "ao.quantization.quantize_fx", "distributions", "fft", "func", "linalg", "masked",
+                                  "nn", "nn.grad", "nn.init", "nn.utils", "optim.lr_scheduler",
                                   "signal.windows", "sparse"))
 def test_public_names_have_an_example(name):
     """But names that stand for others, bases that are not used by themselves, and errors."""

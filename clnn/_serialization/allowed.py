@@ -9,6 +9,7 @@ import zipfile
 
 import numpy as np
 
+from clnn._serialization import quantized
 from clnn._serialization.files import SerializationError
 from clnn._serialization.unpickle import Callable, trusted, trusts
 from clnn._serialization.whole import written_name
@@ -18,9 +19,8 @@ STORAGES = {"FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage"
             "BoolStorage": "bool", "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128"}  # PyTorch's storage classes -> dtype names
 STORAGE_OF = {dtype: name for name, dtype in STORAGES.items()}
 UNTYPED = frozenset(("uint16", "uint32", "uint64"))  # dtypes without a storage class: their bytes are stored, and the dtype beside them
-_DTYPE_NAMES = frozenset(STORAGES.values()) | UNTYPED
-_ELSEWHERE = frozenset("complex32 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz "
-                       "quint8 qint8 qint32".split())  # dtypes of PyTorch that clnn has not
+_DTYPE_NAMES = frozenset(STORAGES.values()) | UNTYPED | {"qint8", "quint8", "qint32"}
+_ELSEWHERE = frozenset("complex32 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz quint4x2 quint2x4".split())  # dtypes of PyTorch that clnn has not
 _DEVICES = {"cpu": "cpu", "meta": "meta", **dict.fromkeys(("gpu", "cuda", "hip", "xpu", "mps", "opencl"), "gpu")}
 _FACTORIES = {"dict": dict, "list": list, "int": int, "float": float, "set": set}
 
@@ -43,6 +43,7 @@ class ArrayType:
 def allowed_globals(rebuild_tensor, rebuild_tensor_v3, rebuild_parameter):
     """The table `{"module.name": object}`; the arguments are the reader's own functions that make tensors."""
     table = {"torch." + name: StorageType(dtype) for name, dtype in STORAGES.items()}
+    table.update({"torch." + name: StorageType(dtype) for name, dtype in quantized.STORAGES.items()})
     table["numpy.ndarray"] = ArrayType()
     table.update({"torch.storage.UntypedStorage": StorageType(None), "torch.Tensor": TensorType(), "torch.nn.parameter.Parameter": TensorType()})
     functions = {
@@ -51,12 +52,14 @@ def allowed_globals(rebuild_tensor, rebuild_tensor_v3, rebuild_parameter):
         "_codecs.encode": _encode, "torch.Size": _size, "torch.device": _device,
         "torch._utils._rebuild_tensor_v2": rebuild_tensor, "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
         "torch._utils._rebuild_parameter": rebuild_parameter, "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
+        "torch._utils._rebuild_qtensor": quantized.rebuild_tensor(rebuild_tensor),
         "torch._tensor._rebuild_from_type_v2": _rebuild_from_type,
         "torch._utils._rebuild_sparse_tensor": _rebuild_sparse_tensor, "torch.serialization._get_layout": _layout,
         "numpy.core.multiarray.scalar": _numpy_scalar, "numpy._core.multiarray.scalar": _numpy_scalar, "numpy.dtype": NumpyDtype,
         "numpy.core.multiarray._reconstruct": _numpy_array, "numpy._core.multiarray._reconstruct": _numpy_array,
     }
     table.update((name, Callable(name, function)) for name, function in functions.items())
+    table["torch.ScriptObject"] = Callable("torch.ScriptObject", None, quantized.ScriptObject)
     return table
 
 
@@ -108,7 +111,7 @@ def find_global(table, module, name):
         return _vouched(own)
     if (module, name) == ("builtins", "getattr") and trusted:
         return Callable(name, _member)
-    if module == "torch" and name in _DTYPE_NAMES:
+    if module == "torch" and (name in _DTYPE_NAMES or name in quantized.SCHEMES):
         return dtype_of(name)
     if module == "torch" and (name in _ELSEWHERE or name.endswith("Storage")):
         raise SerializationError(f"load: the file holds data of type torch.{name}, which clnn does not have; convert it in PyTorch before saving")
@@ -126,7 +129,7 @@ class _Factory:
 
 
 def dtype_of(name):
-    """The clnn dtype called `name`."""
+    """The clnn dtype, or scheme, called `name`."""
     import clnn
     return getattr(clnn, name)
 

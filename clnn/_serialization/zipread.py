@@ -6,7 +6,7 @@ import zipfile
 
 import numpy as np
 
-from clnn._serialization import whole
+from clnn._serialization import quantized, whole
 from clnn._serialization.allowed import NumpyDtype, StorageType, allowed_globals, fill_array, find_global, set_state
 from clnn._serialization.files import EmptyFile, SerializationError
 from clnn._serialization.unpickle import Machine, trusts
@@ -161,6 +161,8 @@ class ZipReader:
             return obj.set_state(state)
         if type(obj) is np.ndarray:
             return fill_array(obj, state)
+        if type(obj) is quantized.ScriptObject:
+            return quantized.set_state(obj, state)
         if trusts(type(obj)) or self.modules and whole.is_module(obj):
             return set_state(obj, state)
         raise SerializationError(f"load: the file sets attributes of a {type(obj).__name__}, which plain data never needs")

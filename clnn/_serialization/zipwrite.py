@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 
+from clnn._serialization import quantized
 from clnn._serialization.allowed import STORAGE_OF, UNTYPED
 from clnn._serialization.files import SerializationError
 from clnn._serialization.objects import write_object
@@ -56,6 +57,8 @@ class Pickler:
     def _writer_of(self, obj):
         import clnn
         if isinstance(obj, Tensor):
+            if obj.is_quantized:
+                return quantized.write_tensor
             if obj.layout is not strided:
                 return Pickler._parameter if "_is_param" in obj.__dict__ else Pickler._sparse
             return Pickler._parameter if isinstance(obj, clnn.nn.Parameter) else Pickler._tensor
@@ -69,6 +72,9 @@ class Pickler:
             return Pickler._array if isinstance(obj, np.ndarray) else Pickler._numpy_scalar
         if isinstance(obj, layout):
             return Pickler._layout
+        own = quantized.writer_of(obj)
+        if own is not None:
+            return own
         for base in (float, int, str):  # subclasses of numbers and text are stored as their base
             if isinstance(obj, base):
                 return lambda pickler, x: pickler._save(base(x)) if base is not str else pickler._save(str.__str__(x))

@@ -5,7 +5,7 @@ import numpy as np
 
 from ..core import dtype as dt
 from .dispatch import _INTEGER, _promoted, broadcast, elementwise_call, plain, promote, record_briefly, record_elementwise, record_in_layout
-from .foreign import NoStrides
+from .foreign import NoStrides, without_kernels
 from .grad_mode import state
 from .inplace import set_out, type_name
 from .override import answers, late
@@ -56,6 +56,9 @@ def unary(op):
                     op.attach(op, r, (input,))
                 return r
         if got is None:
+            if input.dtype.index < 0:
+                r = without_kernels(op.name, (input,))
+                return r if out is None else set_out(out, r)
             if input.dtype not in op.dtypes:
                 raise unsupported(op, input.dtype)
             got = known[input.dtype, not input.shape] = promote(op, (input.dtype.index * 3 + (2 if input.shape else 1),))
@@ -161,6 +164,9 @@ def binary(op):
             return r if out is None else set_out(out, r)
         got = _promoted.get((number, kinds))
         if got is None:
+            if kinds[0] < 0 or kinds[1] < 0:
+                r = without_kernels(op.name, (a, b))
+                return r if out is None else set_out(out, r)
             got = promote(op, kinds)
         flat = (a if isinstance(a, Tensor) and a.shape == shape else b)
         try:

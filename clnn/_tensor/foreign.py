@@ -13,10 +13,13 @@ early = None            # asked first by operators, once there are tensors that 
 dispatched = None       # asked first by in-place operators, once classes have __torch_dispatch__: dispatched(function, name, self, args, kwargs)
 
 
-def ask_early(fn):
+stand_ins = False       # whether those who ask look for tensors that stand for others, so that no operator may be taken together with its neighbours
+
+
+def ask_early(fn, stands_in=True):
     """Have operators ask ``fn``, too, before they compute."""
-    global early
-    before = early
+    global early, stand_ins
+    before, stand_ins = early, stand_ins or stands_in
     if before is None:
         early = fn
         return
@@ -55,6 +58,14 @@ class NoStrides(NotImplementedError):
 
 
 later.NoStrides = NoStrides
+
+
+def without_kernels(name, args):
+    """The operator ``name`` of a tensor whose dtype no kernel takes: its own form."""
+    tensor = next(a for a in args if isinstance(a, Tensor) and a.dtype.index < 0)
+    return tensor._refusal().instead(name, args, {})
+
+
 # What tensors with strides answer where both kinds differ: their device, the tensor whose history theirs is, a gradient of that as one of theirs and the
 # reverse; the edges of an operator that gave them; whether they can be written into another; and computing what is pending.
 Tensor._home = property(lambda self: self._storage.device)

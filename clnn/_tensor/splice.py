@@ -269,7 +269,7 @@ class Spliced:
             source: the entry that ``body`` gives the gradients of.
         """
         if launcher.recorders is not None or launcher.recording is not None or not repeat.on or state.watched or state.autocast is not None \
-                or foreign.early is not None or foreign.dispatched is not None or override.local.modes or state.pushing:
+                or foreign.stand_ins or foreign.dispatched is not None or override.local.modes or state.pushing:
             return body()
         kind = _kind(operands, key, edges)
         if kind is None:

@@ -7,9 +7,16 @@ from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPara
 
 from . import modules, parameter, utils  # noqa: E402, F401  (utils builds on the layers)
 from .modules.lazy import LazyModuleMixin  # noqa: E402, F401
-from . import attention, common_types, grad, quantized  # noqa: E402, F401
+from . import attention, common_types, grad  # noqa: E402, F401
 from .parallel import DataParallel  # noqa: E402
 
 __all__ = [*_layer_names, "Module", "DataParallel", "Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer"]
 
 functional.grad = grad          # PyTorch's other name for it
+
+
+def __getattr__(name):
+    if name in ("intrinsic", "qat", "quantizable", "quantized"):               # they are large, and few programs quantise
+        import importlib
+        return importlib.import_module("..ao.nn." + name, __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,6 +20,18 @@ _fake_quantize = elementwise(
     vjp=dict(input=_inside), method=False, gradcheck=False)
 
 
+def _inside_together(g, input, scale, zero_point, low, high):
+    places = (input / scale + zero_point).round()
+    return g * ((places >= low) & (places <= high))
+
+
+# Zero points that are no integers are added before rounding.
+_fake_quantize_between = elementwise(
+    "_fake_quantize_between", "input, scale, zero_point, low, high",
+    "(fmin(fmax(rint(input * ((ACC)1 / scale) + zero_point), low), high) - zero_point) * scale", result="float", dtypes=dt.FLOATS,
+    vjp=dict(input=_inside_together), method=False, gradcheck=False)
+
+
 def _checked(name, quant_min, quant_max, zero_point):
     if quant_min > quant_max:
         raise RuntimeError(f"{name}: `quant_min` should be less than or equal to `quant_max`; got {quant_min} and {quant_max}")
@@ -65,4 +77,18 @@ def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, 
     _checked("fake_quantize_per_channel_affine", quant_min, quant_max, zero_point)
     shape = [1] * input.ndim
     shape[axis] = -1
-    return _fake_quantize(input, scale.reshape(shape), zero_point.reshape(shape), quant_min, quant_max).to(input.dtype)
+    rule = _fake_quantize_between if zero_point.dtype.is_floating_point else _fake_quantize
+    return rule(input, scale.reshape(shape), zero_point.reshape(shape), quant_min, quant_max).to(input.dtype)
+
+
+# -- the integers of quantised tensors ---------------------------------------------------------------------------------------------------
+# PyTorch's kernels round in two ways, which differ where a value lies halfway between integers: with the zero point added before (what makes quantised
+# tensors) or after (what computes with them, which takes numbers from integers by one fused multiply-add).
+
+quantized_places = elementwise(
+    "_quantized_places", "input, inverse, zero_point, low, high", "fmin(fmax(rint(input * inverse + zero_point), low), high)", result="float",
+    dtypes=dt.FLOATS, method=False, gradcheck=False)
+quantized_steps = elementwise(
+    "_quantized_steps", "input, inverse, zero_point, low, high", "fmin(fmax(rint(input * inverse) + zero_point, low), high)", result="float",
+    dtypes=dt.FLOATS, method=False, gradcheck=False)
+dequantized = elementwise("_dequantized", "input, scale, shift", "fma(input, scale, shift)", result="float", dtypes=dt.FLOATS, method=False, gradcheck=False)

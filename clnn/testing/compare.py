@@ -94,6 +94,9 @@ def _leaves(a, b, rules, where):
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         if a.is_meta or b.is_meta:
             return None                                         # nothing to compare
+        if a.is_quantized or b.is_quantized:
+            fault = _values(_array(a.dequantize()), _array(b.dequantize()), dt.float32, dt.float32, rules, number)
+            return None if fault is None else fault.replace("Tensor-likes", "Quantized tensor-likes", 1) + _at(where)
         if not (str(a.layout).endswith("strided") and str(b.layout).endswith("strided")):
             return _sparse(a, b, rules, where)
     fault = _values(_array(a), _array(b), _dtype(a), _dtype(b), rules, number)

@@ -1,8 +1,7 @@
-"""What a model that could be quantised holds while it computes in floats: as in ``torch.ao.quantization``, before a conversion."""
+"""The two ends of a model that is to be quantised: stubs that observe, until a conversion puts others in their place."""
 from __future__ import annotations
 
-from .._absent import Absent
-from ..nn import Module
+from ...nn import Module
 
 __all__ = ["QuantStub", "DeQuantStub", "QuantWrapper"]
 
@@ -28,7 +27,7 @@ class QuantStub(Module):
         return x
 
 
-class DeQuantStub(QuantStub):
+class DeQuantStub(Module):
     """Returns its input: the place at which a quantised model would come back to floats.
 
     Example::
@@ -36,6 +35,14 @@ class DeQuantStub(QuantStub):
         >>> clnn.ao.quantization.DeQuantStub()(clnn.ones(2))
         tensor([1., 1.])
     """
+
+    def __init__(self, qconfig=None):
+        super().__init__()
+        if qconfig:
+            self.qconfig = qconfig
+
+    def forward(self, x):
+        return x
 
 
 class QuantWrapper(Module):
@@ -58,9 +65,3 @@ class QuantWrapper(Module):
 
     def forward(self, X):
         return self.dequant(self.module(self.quant(X)))
-
-
-def __getattr__(name):
-    if name.startswith("__"):
-        raise AttributeError(name)
-    raise Absent(f"module 'clnn.ao.quantization' has no attribute {name!r}: clnn does not implement quantised dtypes")
