@@ -213,18 +213,19 @@ dt.default_listeners.append(_known.clear)
 
 def run(roots, seeds, keep, places=None):
     """``tape.run`` where the pass itself is not recorded. ``places``: give the gradients that arrive there in place of adding up those of leaves."""
-    graph = _told(roots, seeds, keep, places)
-    if graph is None:
-        return tape.run(roots, seeds, keep, False, places, accumulate=places is None)
-    key = tuple(graph.key)
-    try:
-        found = _known.passes.get(key)
-    except TypeError:                                           # an attribute without a hash
-        return tape.run(roots, seeds, keep, False, places, accumulate=places is None)
-    if found is not None:
-        del _known.misses[graph.sort]
-        return _again(found, graph, places is None)
-    return _first(key, graph, roots, seeds, keep, places)
+    with tape.adding:
+        graph = _told(roots, seeds, keep, places)
+        if graph is not None:
+            key = tuple(graph.key)
+            try:
+                found = _known.passes.get(key)
+            except TypeError:                                   # an attribute without a hash
+                return tape.run(roots, seeds, keep, False, places, accumulate=places is None)
+            if found is not None:
+                del _known.misses[graph.sort]
+                return _again(found, graph, places is None)
+            return _first(key, graph, roots, seeds, keep, places)
+    return tape.run(roots, seeds, keep, False, places, accumulate=places is None)           # not held here: hooks may wait for other threads
 
 
 def _told(roots, seeds, keep, places):
