@@ -117,3 +117,37 @@ def test_refused_changes_of_memory_and_state():
         kept.load_state_dict({"seen": t.full((1,), 3.0)})
         return kinds, kept.seen
     assert_same(run)
+
+
+def test_leaves_do_not_change_their_shape_in_place():
+    def run(t):
+        x, found = t.ones(2, 3, requires_grad=True), []
+        for call in (lambda: x.t_(), lambda: x.unsqueeze_(0), lambda: x[0].unsqueeze_(0), lambda: (x * 1).unbind()[0].unsqueeze_(0)):
+            with pytest.raises(RuntimeError) as caught:
+                call()
+            found.append((str(caught.value)[:50], list(x.shape)))
+        y = x * 2
+        z = y * y
+        y.t_()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.sum().backward()
+        view = (x * 3)[:, :1]
+        with t.no_grad():
+            view.squeeze_()
+        view.sum().backward()
+        with t.no_grad():
+            x.t_()
+        return found, y.detach(), y._version, list(x.shape), x._version
+    assert_same(run)
+
+
+def test_what_is_frozen_before_backward_gets_no_gradient():
+    def run(t):
+        x, w = t.ones(2, requires_grad=True), t.ones(2, requires_grad=True)
+        for _ in range(4):                                      # passes of a kind are repeated
+            w.requires_grad_()
+            out = (x * w).sum()
+            w.requires_grad_(False)
+            out.backward()
+        return x.grad, w.grad
+    assert_same(run)

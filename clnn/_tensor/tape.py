@@ -356,7 +356,7 @@ def _arrive(node, slots, create_graph):
     if node.pre_hooks:
         slots = _before(node, slots)
     leaf, grad = node.variable, slots[0]
-    if grad is None:
+    if grad is None or not leaf._rg:                # frozen since it was used
         return
     with adding:
         have = leaf._grad
