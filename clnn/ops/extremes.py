@@ -41,7 +41,8 @@ def _share_evenly(g, input, dims, keepdim, result):
     """Equal extremes share the gradient."""
     value = widen(result, input.shape, dims, keepdim)
     mask = (input == value) | (input.isnan() & value.isnan())
-    count = mask.to(input.dtype).sum(dims or None, True)
+    count = mask.to(input.dtype)
+    count = count.sum(dims, True) if dims else count            # samples that are numbers have no dimensions
     return where(mask, widen(g, input.shape, dims, keepdim) / count, 0.0)
 
 
