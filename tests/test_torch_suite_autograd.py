@@ -2,7 +2,7 @@
 import threading
 
 import pytest
-from scenarios import assert_same
+from scenarios import assert_same, outcome, torch
 
 import clnn
 
@@ -150,4 +150,53 @@ def test_what_is_frozen_before_backward_gets_no_gradient():
             w.requires_grad_(False)
             out.backward()
         return x.grad, w.grad
+    assert_same(run)
+
+
+SPECIAL = (0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 1e-30, 1e30, float("inf"), float("-inf"), float("nan"))
+
+
+@pytest.mark.parametrize("name", ("maximum", "minimum", "fmax", "atan2", "hypot", "div", "logaddexp", "logaddexp2", "xlogy", "pow"))
+def test_gradients_at_special_values(name):
+    def run(t):
+        x, y = (t.tensor(v, requires_grad=True) for v in zip(*[(a, b) for a in SPECIAL for b in SPECIAL]))
+        z = getattr(t, name)(x, y)
+        return [[str(float(f"{v:.3g}")) for v in g.tolist()] for g in t.autograd.grad(z, (x, y), t.ones_like(z))]
+    ours, theirs = outcome(run, clnn), outcome(run, torch)
+    for mine, other in zip(ours, theirs):
+        for a, b in zip(map(float, mine), map(float, other)):
+            assert a == pytest.approx(b, rel=1e-2, nan_ok=True)
+
+
+def test_gradients_where_nothing_is_defined():
+    def run(t):
+        F, values = t.nn.functional, t.tensor([0.0, 0.5, -1.0, 3.0, float("nan")])
+        rows = t.tensor([[0.0, 0.0], [3.0, 4.0]], requires_grad=True)
+        zero = t.zeros(3, requires_grad=True)
+        found = [t.autograd.grad(rows.renorm(2, 0, 1.0).sum(), rows)[0],
+                 t.autograd.grad(t.special.xlog1py(zero, t.tensor([1.0, -1.0, -2.0])).sum(), zero)[0]]
+        for call in (t.logit, lambda x: F.smooth_l1_loss(x, t.zeros(5), reduction="none"), lambda x: F.huber_loss(x, t.zeros(5), reduction="none")):
+            x = values.clone().requires_grad_()
+            y = call(x)
+            found.append([str(round(v, 3)) for v in t.autograd.grad(y, x, t.ones(5))[0].tolist()])
+        return found
+    assert_same(run)
+
+
+def test_gradients_of_expanded_tensors():
+    def run(t):
+        x, found = t.tensor([[1.0, 2.0, 4.0], [3.0, 5.0, 8.0]], requires_grad=True), []
+        for call in (t.diff, lambda y: t.diff(y, dim=0), t.trapezoid, lambda y: t.cumulative_trapezoid(y, dim=1), lambda y: y.as_strided((2, 2), (1, 1)),
+                     lambda y: t.diff(y.unfold(2, 2, 1), dim=2)):
+            y = call(x.expand(2, 2, 3))
+            found.append(t.autograd.grad((y * t.arange(1.0, y.numel() + 1).reshape(y.shape)).sum(), x)[0])
+        return found
+    assert_same(run)
+
+
+def test_numbers_under_vmap():
+    def run(t):
+        x = t.tensor([-0.5, 0.25, 2.0])
+        return [t.func.vmap(t.func.grad(lambda z, name=name: getattr(z, name)() * z))(x) for name in ("min", "max", "sum", "mean", "amin")], \
+            t.func.vmap(lambda z: z.movedim(0, -1))(x), t.tensor(3.0).movedim(0, -1)
     assert_same(run)

@@ -79,7 +79,7 @@ mul = elementwise("mul", "input, other", dict(bool="(input & other)", int="input
                   numpy=np.multiply, aliases=("multiply",), vjp=dict(input=lambda g, other: g * other, other=lambda g, input: g * input),
                   doc="Product of two tensors, element by element.")
 true_divide = elementwise("true_divide", "input, other", "input / other", complex="c_div(input, other)", result="float", numpy=np.true_divide,
-                          vjp=dict(input=lambda g, other: g / other, other=lambda g, input, other: -g * input / (other * other)),
+                          vjp=dict(input=lambda g, other: g / other, other=lambda g, input, other: -g * (input / other / other)),
                           doc="Quotient of two tensors as floats.")
 true_divide.op.grad_name = "DivBackward0"
 _fast_div = true_divide.fast
@@ -232,19 +232,20 @@ def lerp(input, end, weight):
 
 
 # -- extremes ---------------------------------------------------------------------------------------------------------------------
-def _share(g, mine, theirs, better):
+def _share(g, mine, theirs, worse):
+    """Equal ones share the gradient; where one is NaN both get it, so that it is noticed."""
     from .selection import where
-    return where(better(mine, theirs), g, where(mine == theirs, g * 0.5, 0.0))
+    return where(worse(mine, theirs), 0.0, where(mine == theirs, g * 0.5, g))
 
 
 _MAX = dict(bool="(input | other)", int="(input > other ? input : other)", float="((input > other || isnan(input)) ? input : other)")
 _MIN = dict(bool="(input & other)", int="(input < other ? input : other)", float="((input < other || isnan(input)) ? input : other)")
 maximum = elementwise("maximum", "input, other", _MAX, numpy=np.maximum, inplace=False,
-                      vjp=dict(input=lambda g, input, other: _share(g, input, other, lambda a, b: a > b),
-                               other=lambda g, input, other: _share(g, other, input, lambda a, b: a > b)), doc="The larger element; NaN wins.")
-minimum = elementwise("minimum", "input, other", _MIN, numpy=np.minimum, inplace=False,
                       vjp=dict(input=lambda g, input, other: _share(g, input, other, lambda a, b: a < b),
-                               other=lambda g, input, other: _share(g, other, input, lambda a, b: a < b)), doc="The smaller element; NaN wins.")
+                               other=lambda g, input, other: _share(g, other, input, lambda a, b: a < b)), doc="The larger element; NaN wins.")
+minimum = elementwise("minimum", "input, other", _MIN, numpy=np.minimum, inplace=False,
+                      vjp=dict(input=lambda g, input, other: _share(g, input, other, lambda a, b: a > b),
+                               other=lambda g, input, other: _share(g, other, input, lambda a, b: a > b)), doc="The smaller element; NaN wins.")
 
 
 def _isnan(x):

@@ -127,7 +127,7 @@ def renorm(self, p, dim, maxnorm, *, out=None):
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     dims = tuple(d for d in range(self.ndim) if d != dim % self.ndim)
-    norm = self.abs().amax(dims, keepdim=True) if p == math.inf else (self.abs() ** p).sum(dims, keepdim=True) ** (1.0 / p)
+    norm = self.norm(p, dims, True)
     r = where(norm > maxnorm, self * (maxnorm / (norm + 1e-7)), self)
     if out is not None and out.dtype is not r.dtype:
         raise RuntimeError(f"Expected out tensor to have dtype {spoken(r.dtype)}, but got {spoken(out.dtype)} instead")
