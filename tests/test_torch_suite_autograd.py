@@ -200,3 +200,28 @@ def test_numbers_under_vmap():
         return [t.func.vmap(t.func.grad(lambda z, name=name: getattr(z, name)() * z))(x) for name in ("min", "max", "sum", "mean", "amin")], \
             t.func.vmap(lambda z: z.movedim(0, -1))(x), t.tensor(3.0).movedim(0, -1)
     assert_same(run)
+
+
+OVER = {
+    "recurrent": lambda t, x: [t.nn.functional.relu_(_fixed(t, t.nn.GRU(3, 4))(x)[0])],
+    "stable softmax": lambda t, x: [x.sub_(x.max(-1, keepdim=True)[0]).exp()],
+    "smallest": lambda t, x: [x.min(1)[0], x.mul_(2)],
+    "cumulative": lambda t, x: [x.cummax(0)[0]],
+}
+
+
+def _fixed(t, model):
+    with t.no_grad():
+        for i, p in enumerate(model.parameters()):
+            p.copy_(((t.arange(p.numel(), dtype=t.float32) * 0.37 + i) % 1 - 0.5).reshape(p.shape))
+    return model
+
+
+@pytest.mark.parametrize("name", OVER)
+def test_what_may_be_written_over_before_backward(name):
+    def run(t):
+        leaf = (t.arange(30.0) * 0.7 % 1.9).reshape(2, 5, 3).requires_grad_()
+        outs = OVER[name](t, leaf * 1)
+        sum((out * out).sum() for out in outs).backward()
+        return leaf.grad
+    assert_same(run)
