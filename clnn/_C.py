@@ -1,6 +1,7 @@
 """Names that programs take from PyTorch's compiled part."""
 from types import SimpleNamespace as _SimpleNamespace
 
+from ._tensor import grad_mode as _grad_mode
 from ._tensor.override import all_switched_off as DisableTorchFunction
 from ._tensor.override import disabled as _disabled_torch_function_impl
 from ._tensor.override import local as _local
@@ -40,6 +41,11 @@ def _log_api_usage_once(event) -> None:
 
 def _get_tracing_state():
     """None: no program is being traced operator by operator."""
+
+
+def _set_grad_enabled(mode) -> None:
+    """Switch the recording of operators on or off in this thread."""
+    _grad_mode.set_grad_enabled(mode)
 
 
 def _is_tracing() -> bool:

@@ -62,8 +62,8 @@ def xlog1py(input, other):
     import clnn
     input = input if isinstance(input, clnn.Tensor) else clnn.full_like(other, input)
     other = other if isinstance(other, clnn.Tensor) else clnn.full_like(input, other)
-    value = input * other.log1p()
-    return _where((input == 0) & (other == other), value.new_zeros(()), value)
+    finite = _where((input == 0) & ((other <= -1) | other.isinf()), other.new_zeros(()), other)      # elsewhere the gradient is the logarithm, also at 0
+    return input * finite.log1p()
 
 
 @_with_out

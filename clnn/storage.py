@@ -10,6 +10,7 @@ from ._tensor.tensor import Tensor
 from .core import dtype as dt
 from .core.warn import first_time, warn
 from .ops import creation
+from .ops.assign import resize_storage
 
 
 class UntypedStorage:
@@ -106,6 +107,11 @@ class UntypedStorage:
         self._flat().copy_(type(self)(source)._flat() if isinstance(source, Tensor) else source._flat())
         return self
 
+    def resize_(self, size):
+        """Let the memory hold ``size`` elements, for all tensors that share it: what it held comes first, zeros follow."""
+        resize_storage(self._held, size * self._row.itemsize)
+        return self
+
     def fill_(self, value):
         """Make all elements ``value``."""
         self._flat().fill_(value)
@@ -128,7 +134,11 @@ class UntypedStorage:
         """False: processes do not share the memory of devices."""
         return False
 
-    is_pinned = resizable = is_shared
+    is_pinned = is_shared
+
+    def resizable(self):
+        """Whether :meth:`resize_` may be called."""
+        return not self._held.pinned
 
     def share_memory_(self):
         """The storage itself; a process that gets it gets a copy."""

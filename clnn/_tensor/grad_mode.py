@@ -159,8 +159,10 @@ class set_grad_enabled(_Mode):
     """
 
     def __init__(self, mode: bool):
-        self.prev, self.mode = state.grad, bool(mode)
-        state.grad = self.mode
+        if mode.__class__ is not bool:
+            raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
+        self.prev, self.mode = state.grad, mode
+        state.grad = mode
 
     def __call__(self, fn):
         state.grad = self.prev

@@ -122,13 +122,10 @@ def type_name(dtype) -> str:
 
 def take_history(target, result) -> None:
     """Record that ``target`` is now ``result``; a view also rewrites the history of its base."""
+    refuse_leaf(target)
     base = target._base
     owner = base if base is not None else target
-    if edge(target) is not None and target._grad_fn is None and base is None:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if base is not None:
-        if owner._grad_fn is None and (owner._rg or target._rg):
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
         if owner._rg or result._rg:
             before = edge(owner)
             seen = owner._grad_fn, owner._out_nr
@@ -142,6 +139,19 @@ def take_history(target, result) -> None:
     target._rewritten = (target._ver or target._storage).version + 1
     if target._retain:
         tape.move_retained(target, *seen)
+
+
+def refuse_leaf(target) -> None:
+    """Raise where ``target`` is a leaf that requires a gradient, or a view of one, or a view that may not be written."""
+    base = target._base
+    if base is None:
+        if target._rg and target._grad_fn is None:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        return
+    if base._grad_fn is None and (base._rg or target._rg):
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if target._rg and target._origin is not None:
+        refuse(target)
 
 
 def _reinterpreted(base, view, shape):

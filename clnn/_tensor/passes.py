@@ -143,7 +143,7 @@ class _Graph:
 
     def _leaf(self, node, accumulate):
         leaf = node.variable
-        if leaf.__class__ not in plain or node.retains and any(node.retains.values()) or leaf._all.get("_post_accumulate_hooks"):
+        if leaf.__class__ not in plain or not leaf._rg or node.retains and any(node.retains.values()) or leaf._all.get("_post_accumulate_hooks"):
             raise _Unlike
         self.key += (leaf.shape, leaf._strides, leaf._dense, leaf.dtype)
         if not accumulate:
@@ -214,18 +214,19 @@ dt.default_listeners.append(_known.clear)
 
 def run(roots, seeds, keep, places=None):
     """``tape.run`` where the pass itself is not recorded. ``places``: give the gradients that arrive there in place of adding up those of leaves."""
-    graph = _told(roots, seeds, keep, places)
-    if graph is None:
-        return tape.run(roots, seeds, keep, False, places, accumulate=places is None)
-    key = tuple(graph.key)
-    try:
-        found = _known.passes.get(key)
-    except TypeError:                                           # an attribute without a hash
-        return tape.run(roots, seeds, keep, False, places, accumulate=places is None)
-    if found is not None:
-        del _known.misses[graph.sort]
-        return _again(found, graph, places is None)
-    return _first(key, graph, roots, seeds, keep, places)
+    with tape.adding:
+        graph = _told(roots, seeds, keep, places)
+        if graph is not None:
+            key = tuple(graph.key)
+            try:
+                found = _known.passes.get(key)
+            except TypeError:                                   # an attribute without a hash
+                return tape.run(roots, seeds, keep, False, places, accumulate=places is None)
+            if found is not None:
+                del _known.misses[graph.sort]
+                return _again(found, graph, places is None)
+            return _first(key, graph, roots, seeds, keep, places)
+    return tape.run(roots, seeds, keep, False, places, accumulate=places is None)           # not held here: hooks may wait for other threads
 
 
 def _told(roots, seeds, keep, places):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import operator
+import threading
 import warnings
 import weakref
 from functools import lru_cache
@@ -18,6 +19,7 @@ from .grad_mode import no_grad, state
 _push, _pop = heapq.heappush, heapq.heappop
 _counter, _new = itertools.count(1), object.__new__
 _LAST = 1 << 62
+adding = threading.RLock()          # held while gradients are added to those of leaves, which other threads' passes may share
 
 
 class Node:
@@ -257,9 +259,10 @@ def run(roots, grads, keep, create_graph, inputs=None, accumulate=True):
     finally:
         state.grad, state.task = prev, outer
     if not create_graph:
-        for leaf in leaves:                 # a gradient left pending would keep its inputs, whole activations, alive
-            if leaf._grad is not None:
-                leaf._grad._settle()
+        with adding:
+            for leaf in leaves:             # a gradient left pending would keep its inputs, whole activations, alive
+                if leaf._grad is not None:
+                    leaf._grad._settle()
     return captured
 
 
@@ -366,15 +369,16 @@ def _arrive(node, slots, create_graph):
     if node.pre_hooks:
         slots = _before(node, slots)
     leaf, grad = node.variable, slots[0]
-    if grad is None:
+    if grad is None or not leaf._rg:                # frozen since it was used
         return
-    have = leaf._grad
-    if have is None:
-        leaf._grad = grad if create_graph else _laid_out(grad, leaf)._snapshot()
-    elif create_graph or have.is_sparse is not grad.is_sparse:      # a sum of both kinds is dense: another tensor
-        leaf._grad = have + grad
-    else:
-        have._assign(have + grad)
+    with adding:
+        have = leaf._grad
+        if have is None:
+            leaf._grad = grad if create_graph else _laid_out(grad, leaf)._snapshot()
+        elif create_graph or have.is_sparse is not grad.is_sparse:      # a sum of both kinds is dense: another tensor
+            leaf._grad = have + grad
+        else:
+            have._assign(have + grad)
     for hook in list(leaf._all.get("_post_accumulate_hooks", {}).values()):
         if (got := hook(leaf)) is not None and got is not leaf:
             raise RuntimeError("Tensor post accumulate grad hooks should return None.")

@@ -238,9 +238,11 @@ class Tensor(Handle):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self._rg and not value.dtype.differentiable:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        counter = self._ver or self._storage
         self._storage, self.shape, self._strides, self._offset = value._storage, value.shape, value._strides, value._offset
         self.dtype, self._numel, self._dense = value.dtype, value._numel, value._dense
-        self._ver = None
+        if counter.version != (self._ver or self._storage).version:             # the count goes on: what is kept for backward is this tensor still
+            self._ver = counter if counter.__class__ is Version else Version(counter.version)
 
     def detach(self):
         """The same memory without history."""
@@ -431,8 +433,8 @@ _new = object.__new__
 class Version:
     __slots__ = ("version",)
 
-    def __init__(self):
-        self.version = 0
+    def __init__(self, version=0):
+        self.version = version
 
 
 def _bad_dim(dim, t):

@@ -260,6 +260,9 @@ def _wrap(node, ctx, args, outs, tracked):
     node.inputs = [(a.shape, a.dtype) if isinstance(a, Tensor) else None for a in args]
     if state.anomaly:
         node.trace = "".join(traceback.format_stack()[:-3])
+    if any(not any(d is o for o in outs) for d in ctx._dirty):
+        raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified inplace must "
+                           "all be outputs of the Function.")
     result, ours, node.constant = [], {}, set()
     for nr, o in enumerate(outs):
         if not isinstance(o, Tensor):

@@ -8,6 +8,7 @@ import re
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
+from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
 from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
@@ -78,7 +79,7 @@ mul = elementwise("mul", "input, other", dict(bool="(input & other)", int="input
                   numpy=np.multiply, aliases=("multiply",), vjp=dict(input=lambda g, other: g * other, other=lambda g, input: g * input),
                   doc="Product of two tensors, element by element.")
 true_divide = elementwise("true_divide", "input, other", "input / other", complex="c_div(input, other)", result="float", numpy=np.true_divide,
-                          vjp=dict(input=lambda g, other: g / other, other=lambda g, input, other: -g * input / (other * other)),
+                          vjp=dict(input=lambda g, other: g / other, other=lambda g, input, other: -g * (input / other / other)),
                           doc="Quotient of two tensors as floats.")
 true_divide.op.grad_name = "DivBackward0"
 _fast_div = true_divide.fast
@@ -143,9 +144,14 @@ def _pow_exponent(g, input, exponent, result):
 
 _pow = elementwise("_pow", "input, exponent", dict(bool="(input | !exponent)", int="clnn_ipow(input, exponent)", float="pow(input, exponent)"),
                    complex="c_pow(input, exponent)", method=False, inplace=False, vjp=dict(input=_pow_input, exponent=_pow_exponent), numpy=np.power)
-_square = elementwise("_square", "input", "input * input", complex="c_mul(input, input)", method=False, inplace=False, vjp=dict(input=lambda g, input: g * (2 * input)))
+# A gradient that is differentiated again stays a function of the operand, down to its power of zero, so that programs may go on and get zeros at last.
+_constant = elementwise("_pow_constant", "input", "1", complex="(ACC2)(1, 0)", method=False, inplace=False, vjp=dict(input=lambda g, input: g * 0.0))
+_itself = elementwise("_pow_itself", "input", "input", complex="input", method=False, inplace=False,
+                      vjp=dict(input=lambda g, input: g * _constant(input) if state.grad else g))
+_square = elementwise("_square", "input", "input * input", complex="c_mul(input, input)", method=False, inplace=False,
+                      vjp=dict(input=lambda g, input: g * (2 * (_itself(input) if state.grad else input))))
 _cube = elementwise("_cube", "input", "input * input * input", complex="c_cube(input)", method=False, inplace=False,
-                    vjp=dict(input=lambda g, input: g * (3 * input * input)))
+                    vjp=dict(input=lambda g, input: g * (3 * _square(input))))
 # Unlike the functions of these names they keep their operand for the gradient: programs overwrite the result, as in x.pow_(-0.5).masked_fill_(...).
 _root = elementwise("_pow_root", "input", "sqrt(input)", complex="c_sqrt(input)", result="float", method=False, inplace=False,
                     vjp=dict(input=lambda g, input: g * (0.5 * input.rsqrt())))
@@ -153,7 +159,7 @@ _inverse_root = elementwise("_pow_inverse_root", "input", "1.0f / sqrt(input)", 
                             vjp=dict(input=lambda g, input: g * (-0.5 * input.rsqrt() / input)))
 _inverse = elementwise("_pow_inverse", "input", "1.0f / input", complex="c_reciprocal(input)", result="float", method=False, inplace=False,
                        vjp=dict(input=lambda g, input: g * -(input * input).reciprocal()))
-for _f in (_pow, _square, _cube, _root, _inverse_root, _inverse):
+for _f in (_pow, _constant, _itself, _square, _cube, _root, _inverse_root, _inverse):
     _f.op.grad_name = "PowBackward0"
 
 
@@ -171,10 +177,12 @@ def pow(input, exponent):
         if exponent == 3 and (type(exponent) is int or input.dtype.differentiable):
             return _cube(input)
         if input.dtype.differentiable:
+            if exponent == 0 and state.grad and input.requires_grad:
+                return _constant(input)
             if exponent == 0.5:
                 return _root(input)
             if exponent == 1:
-                return input.clone()
+                return _itself(input)
             if exponent == -1:
                 return _inverse(input)
             if exponent == -0.5:
@@ -224,19 +232,20 @@ def lerp(input, end, weight):
 
 
 # -- extremes ---------------------------------------------------------------------------------------------------------------------
-def _share(g, mine, theirs, better):
+def _share(g, mine, theirs, worse):
+    """Equal ones share the gradient; where one is NaN both get it, so that it is noticed."""
     from .selection import where
-    return where(better(mine, theirs), g, where(mine == theirs, g * 0.5, 0.0))
+    return where(worse(mine, theirs), 0.0, where(mine == theirs, g * 0.5, g))
 
 
 _MAX = dict(bool="(input | other)", int="(input > other ? input : other)", float="((input > other || isnan(input)) ? input : other)")
 _MIN = dict(bool="(input & other)", int="(input < other ? input : other)", float="((input < other || isnan(input)) ? input : other)")
 maximum = elementwise("maximum", "input, other", _MAX, numpy=np.maximum, inplace=False,
-                      vjp=dict(input=lambda g, input, other: _share(g, input, other, lambda a, b: a > b),
-                               other=lambda g, input, other: _share(g, other, input, lambda a, b: a > b)), doc="The larger element; NaN wins.")
-minimum = elementwise("minimum", "input, other", _MIN, numpy=np.minimum, inplace=False,
                       vjp=dict(input=lambda g, input, other: _share(g, input, other, lambda a, b: a < b),
-                               other=lambda g, input, other: _share(g, other, input, lambda a, b: a < b)), doc="The smaller element; NaN wins.")
+                               other=lambda g, input, other: _share(g, other, input, lambda a, b: a < b)), doc="The larger element; NaN wins.")
+minimum = elementwise("minimum", "input, other", _MIN, numpy=np.minimum, inplace=False,
+                      vjp=dict(input=lambda g, input, other: _share(g, input, other, lambda a, b: a > b),
+                               other=lambda g, input, other: _share(g, other, input, lambda a, b: a > b)), doc="The smaller element; NaN wins.")
 
 
 def _isnan(x):

@@ -2,9 +2,12 @@
 from __future__ import annotations
 
 from .._tensor.declare import composite
+from .._tensor.formats import strides_of, suggested
 from .._tensor.inplace import apply_inplace
 from .._tensor.tensor import Tensor
 from .._tensor.writing import bump
+from ..core import dtype as dt
+from ..core.layout import preserve_format
 from ..core.limits import check_fits
 from ..core.shape import Size, contiguous_strides
 from . import creation
@@ -34,31 +37,49 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     if source is None:
         self.data = creation.empty(0, dtype=self.dtype, device=self._storage.device)
     elif isinstance(source, Tensor):
+        if source.dtype is not self.dtype:
+            theirs, mine = (dt.IN_C.get(row.name, row.name) for row in (source.dtype, self.dtype))
+            raise RuntimeError(f"Could not set tensor of type {theirs} to a tensor of type {mine}")
         self.data = source if size is None else source.as_strided(size, stride or contiguous_strides(tuple(size)), storage_offset)
     else:
         flat = creation.empty(0, dtype=self.dtype, device=source.device)
         flat._storage = getattr(source, "_held", source)
-        size = (flat._storage.nbytes // self.dtype.itemsize - storage_offset,) if size is None else size
-        self.data = flat.as_strided(tuple(size), stride or contiguous_strides(tuple(size)), storage_offset)
+        size = (flat._storage.nbytes // self.dtype.itemsize - storage_offset,) if size is None else tuple(size)
+        stride = tuple(stride) if stride else contiguous_strides(size)
+        end = storage_offset + 1 + sum([(n - 1) * s for n, s in zip(size, stride)]) if 0 not in size else 0
+        if end * self.dtype.itemsize > flat._storage.nbytes:
+            resize_storage(flat._storage, end * self.dtype.itemsize)
+        self.data = flat.as_strided(size, stride, storage_offset)
+    bump(self)
     return self
+
+
+def resize_storage(storage, nbytes):
+    """Let memory hold ``nbytes``, for all tensors that share it: what it held comes first, zeros follow."""
+    if storage.pinned:
+        raise RuntimeError("Trying to resize storage that is not resizable")
+    device, kept = storage.device, min(nbytes, storage.nbytes)
+    if device.kind != "meta":
+        old, fresh = storage.buffer(), device.alloc(nbytes)
+        device.copy(old, fresh, kept)
+        if nbytes > kept:
+            device.copy(creation.filled(Size((nbytes - kept,)), 0, dt.uint8, device)._storage.buffer(), fresh, nbytes - kept, 0, kept)
+        storage.buf = fresh
+    storage.nbytes = nbytes
 
 
 def resize_(self, *size, memory_format=None):
     """Change the shape: the memory stays, read in rows from where the tensor begins. What it does not hold is undefined (zero here)."""
     shape = creation.as_size(size)
-    if shape == self.shape:
+    strides = contiguous_strides(tuple(shape)) if memory_format is None else strides_of(memory_format, shape)
+    if shape == self.shape and (memory_format is None or strides == self._strides):
         return self
     if self._rg:
         raise RuntimeError("cannot resize variables that require grad")
-    held, new = self._storage.nbytes // self.dtype.itemsize - self._offset, shape.numel()
-    plain = self.detach()
-    if new <= held:
-        self.data = plain.as_strided(shape, contiguous_strides(tuple(shape)), self._offset)
-    else:
-        grown = creation.zeros(new, dtype=self.dtype, device=self._storage.device)
-        if held:
-            grown[:held] = plain.as_strided((held,), (1,), self._offset)
-        self.data = grown.reshape(Size(shape))
+    needed = (self._offset + shape.numel()) * self.dtype.itemsize
+    if needed > self._storage.nbytes:
+        resize_storage(self._storage, needed)
+    self.data = self.detach().as_strided(shape, strides, self._offset)
     bump(self)
     return self
 
@@ -66,4 +87,13 @@ def resize_(self, *size, memory_format=None):
 Tensor.zero_ = zero_
 Tensor.set_ = set_
 Tensor.resize_ = resize_
-Tensor.resize_as_ = lambda self, other: resize_(self, *other.shape)
+
+
+def resize_as_(self, the_template, *, memory_format=None):
+    """Change the shape to that of another tensor; ``preserve_format``: also its order of dimensions in memory."""
+    if memory_format is preserve_format:
+        memory_format = suggested(the_template)
+    return resize_(self, *the_template.shape, memory_format=memory_format)
+
+
+Tensor.resize_as_ = resize_as_

@@ -70,10 +70,10 @@ def _loss(name, **fields):
 
 
 _smooth_l1 = _pair("smooth_l1", "(fabs(input) < beta ? 0.5f * input * input / beta : fabs(input) - 0.5f * beta)",
-                   "(fabs(input) < beta ? grad * input / beta : input > 0 ? grad : input < 0 ? -grad : (ACC)0)",
+                   "(fabs(input) < beta ? grad * input / beta : input > 0 ? grad : input < 0 ? -grad : grad * input)",
                    lambda x, beta: where(x.abs() < beta, 1.0 / beta, 0.0), ("beta",))
 _huber = _pair("huber", "(fabs(input) <= delta ? 0.5f * input * input : delta * (fabs(input) - 0.5f * delta))",
-               "(fabs(input) <= delta ? grad * input : input > 0 ? grad * delta : -grad * delta)",
+               "(input > delta ? grad * delta : input < -delta ? -grad * delta : grad * input)",
                lambda x, delta: (x.abs() <= delta).to(x.dtype), ("delta",))
 
 

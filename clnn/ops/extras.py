@@ -6,10 +6,12 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
-from .._tensor.inplace import apply_inplace, mark, set_out, type_name
+from .._tensor.grad_mode import state
+from .._tensor.inplace import apply_inplace, mark, refuse_leaf, region_node, set_out, type_name
 from .._tensor.interop import from_array, read
 from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
+from .._tensor.writing import bump
 from ..core import dtype as dt
 from ..core.warn import warn
 from ..graph.op import REGISTRY
@@ -73,12 +75,15 @@ def _in_place_view(name):
     fn = REGISTRY[name].fn
 
     def method(self, *args, **kwargs):
+        if state.grad:
+            refuse_leaf(self)
         v = fn(self, *args, **kwargs)
         self.shape, self._strides, self._offset, self._dense, self._numel = v.shape, v._strides, v._offset, v._dense, v._numel
         if v._grad_fn is not None:
-            if self._grad_fn is None and self._rg:
-                raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
             self._grad_fn, self._out_nr = v._grad_fn, v._out_nr
+        elif self._grad_fn is not None and self._base is not None:              # unrecorded, its history is that of its region
+            self._grad_fn, self._out_nr = region_node(self._base, self), 0
+        bump(self)                                              # entries of the tape that keep this tensor keep another shape
         return self
     method.__name__, method.__doc__ = name + "_", f"In-place form of ``{name}``: this handle gets the new shape."
     setattr(Tensor, name + "_", method)
@@ -122,7 +127,7 @@ def renorm(self, p, dim, maxnorm, *, out=None):
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     dims = tuple(d for d in range(self.ndim) if d != dim % self.ndim)
-    norm = self.abs().amax(dims, keepdim=True) if p == math.inf else (self.abs() ** p).sum(dims, keepdim=True) ** (1.0 / p)
+    norm = self.norm(p, dims, True)
     r = where(norm > maxnorm, self * (maxnorm / (norm + 1e-7)), self)
     if out is not None and out.dtype is not r.dtype:
         raise RuntimeError(f"Expected out tensor to have dtype {spoken(r.dtype)}, but got {spoken(out.dtype)} instead")

@@ -41,7 +41,8 @@ def _share_evenly(g, input, dims, keepdim, result):
     """Equal extremes share the gradient."""
     value = widen(result, input.shape, dims, keepdim)
     mask = (input == value) | (input.isnan() & value.isnan())
-    count = mask.to(input.dtype).sum(dims or None, True)
+    count = mask.to(input.dtype)
+    count = count.sum(dims, True) if dims else count            # samples that are numbers have no dimensions
     return where(mask, widen(g, input.shape, dims, keepdim) / count, 0.0)
 
 
@@ -162,18 +163,25 @@ def _arg_plan(device, outer, n, inner, part, parts, span):
     return "serial", 1, LANES, (inner, outer, parts), (1, 1, 1) if loop else (64 if inner >= 64 else 1, 1 if inner >= 64 else 16, 1)
 
 
-@repeated_rule
-def _to_position(g, input, dim, keepdim, indices):
-    """The gradient at the chosen positions, as a comparison with the position number: no scatter, fuses."""
+def _placed(g, shape, dim, keepdim, indices):
     from .creation import arange
-    if not input.shape:
-        return g[0] if isinstance(g, tuple) else g
     g = g[0] if isinstance(g, tuple) else g
+    if not shape:
+        return g
     if not keepdim:
         g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
-    shape = [1] * len(input.shape)
-    shape[dim] = input.shape[dim]
-    return where(indices == arange(input.shape[dim], device=input._storage.device).reshape(shape), g, 0.0)
+    row = [1] * len(shape)
+    row[dim] = shape[dim]
+    return where(indices == arange(shape[dim], device=indices._home).reshape(row), g, 0.0)
+
+
+_placed_again = repeated_rule(_placed)
+_SMALL = 1 << 12        # elements; the gradient of more is worth fusing into what reads it
+
+
+def _to_position(g, input_shape, dim, keepdim, indices):
+    """The gradient at the chosen positions, as a comparison with the position number: no scatter, fuses. The operand itself may be overwritten."""
+    return (_placed_again if input_shape.numel() <= _SMALL else _placed)(g, input_shape, dim, keepdim, indices)
 
 
 def _pair(input, dim, keepdim, largest):

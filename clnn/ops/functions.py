@@ -67,8 +67,14 @@ _tetragamma = _function("_tetragamma", "clnn_tetragamma(input)", lambda g, input
 erfinv = _function("erfinv", "clnn_erfinv(input)", lambda g, input: g * (0.5 * math.sqrt(math.pi) * input.erfinv().square().exp()))
 deg2rad = _function("deg2rad", "input * 0.017453292519943295f", lambda g: g * (math.pi / 180), np.deg2rad)
 rad2deg = _function("rad2deg", "input * 57.29577951308232f", lambda g: g * (180 / math.pi), np.rad2deg)
+
+
+def _logit_grad(g, input):
+    return where((input >= 0) & (input <= 1), g / (input * (1 - input)), math.nan)
+
+
 logit = composite("logit", inplace=True)(lambda input, eps=None: _logit(input if eps is None else input.clamp(eps, 1 - eps)))
-_logit = _function("_logit", "log(input / (1.0f - input))", lambda g, input: g / (input * (1 - input)), method=False, inplace=False)
+_logit = _function("_logit", "log(input / (1.0f - input))", _logit_grad, method=False, inplace=False)
 
 # -- dtype kept -------------------------------------------------------------------------------------------------------------------
 neg = elementwise("neg", "input", "-input", complex="-input", aliases=("negative",), vjp=dict(input=lambda g: -g), numpy=np.negative,
@@ -155,7 +161,7 @@ heaviside = elementwise("heaviside", "input, values", "(input == 0 ? values : (A
                         numpy=lambda x, values: np.heaviside(np.where(x == x, x, -1).astype(x.dtype), values))            # of NaN it is 0 in PyTorch
 logaddexp = elementwise("logaddexp", "input, other", "(isinf(input) && input == other ? input : fmax(input, other) + log1p(exp(-fabs(input - other))))",
                         result="float", numpy=np.logaddexp, inplace=False, complex="c_logaddexp(input, other)",
-                        vjp=dict(input=lambda g, input, result: g * (input - result).exp(), other=lambda g, other, result: g * (other - result).exp()))
+                        vjp=dict(input=lambda g, input, other: g / (1 + (other - input).exp()), other=lambda g, input, other: g / (1 + (input - other).exp())))
 
 
 def _log(x):

@@ -32,7 +32,7 @@ def movedim(input, source, destination):
     order = [d for d in range(rank) if d not in source]
     for d, s in sorted(zip(destination, source)):
         order.insert(d, s)
-    return input.permute(order) if rank else input
+    return input.permute(order if rank else ())
 
 
 # -- mirrored and shifted -----------------------------------------------------------------------------------------------------------------

@@ -143,11 +143,11 @@ def _at(t, step):
     return t._storage.buf, step * n
 
 
-def _grad(g, gates, h0, c0, weight, bias, mode, reverse, y, c, act, cells):
-    return _recurrent_backward(g[0], g[1], h0, c0, weight, bias, mode, reverse, y, act, cells)
+def _grad(g, gates, h0, c0, weight, bias, mode, reverse, act, cells, kept):
+    return _recurrent_backward(g[0], g[1], h0, c0, weight, bias, mode, reverse, kept, act, cells)
 
 
-@kernel("_recurrent", method=False, outputs=("y", "c", "act", "cells"), public=2, decompose=_decompose, autocast="low",
+@kernel("_recurrent", method=False, outputs=("y", "c", "act", "cells", "kept"), public=2, decompose=_decompose, autocast="low",
         vjp={"gates, h0, c0, weight, bias": _grad})
 def _recurrent(gates, h0, c0, weight, bias, mode, reverse):
     """``gates`` (T, N, K*H): input part with its biases; ``h0``, ``c0`` (N, H); ``weight`` (K*H, H); ``bias`` (K*H,) or None (gru).
@@ -165,7 +165,8 @@ def _recurrent(gates, h0, c0, weight, bias, mode, reverse):
     whole = _whole(device, dtype, T, N, H)
     act = empty(Size((T, N, 4 * H if gru or lstm else 0)), dtype, device)
     (_layer if whole else _steps)(gates, h0, c0, weight, bias, mode, reverse, y, cells, act)
-    return y, _slice(cells, 0 if reverse else T - 1) if lstm else None, act, cells
+    kept = y._snapshot()                    # programs write over the outputs, as nn.ReLU(inplace=True) does
+    return y, _slice(cells, 0 if reverse else T - 1) if lstm else None, act, cells if lstm else kept, kept
 
 
 def _whole(device, dtype, T, N, H):

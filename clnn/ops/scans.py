@@ -257,9 +257,9 @@ def _scan_extreme(x, j, values, at, outer, n, inner, sign):
 
 
 @repeated_rule
-def _extreme_grad(g, input, dim, indices):
+def _extreme_grad(g, dim, indices):
     g = g[0] if isinstance(g, tuple) else g
-    if not input.shape:
+    if not g.shape:
         return g
     return (g * 0).scatter_add(dim, indices, g)
 

@@ -316,7 +316,10 @@ def unflatten(input, dim, sizes):
 # -- arbitrary strides --------------------------------------------------------------------------------------------------------------
 def _region_grad(g, size, stride, offset, home):
     shape, strides, start, span = home
-    return embed_strided(g, (span,), size, stride, offset).as_strided(shape, strides, start)
+    memory = embed_strided(g, (span,), size, stride, offset)
+    if _overlaps(shape, strides):                               # elements of the input at one place, as of an expanded one, share its gradient
+        memory = memory / embed_strided(creation.filled(shape, 1, g.dtype, g._home), (span,), shape, strides, start)
+    return memory.as_strided(shape, strides, start)
 
 
 @view("_as_strided", method=False, vjp=dict(input=_region_grad))

@@ -189,7 +189,7 @@ class StateMixin:
                               f"checkpoint but received {type(given)}")
             return
         lazy = is_lazy(value)
-        if not lazy and value.dim() == 0 and given.dim() == 1:
+        if not lazy and value.dim() == 0 and given.shape == (1,):
             given = given[0]  # very old files store scalars as one element
         if not lazy and given.shape != value.shape:
             error_msgs.append(f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in "
