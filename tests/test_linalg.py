@@ -177,7 +177,7 @@ def test_eigenvalues_of_general_matrices(size, numbers):
 
 
 def test_what_is_absent_says_so():
-    for name, family in (("sparse_bsr_tensor", "sparse"), ("qscheme", "quantised")):
+    for name, family in (("sparse_bsr_tensor", "sparse"), ("hsmm", "sparse")):
         assert not hasattr(clnn, name)
         with pytest.raises(NotImplementedError, match=family):
             getattr(clnn, name)

@@ -17,7 +17,7 @@ from ..graph import fuse
 from ..graph.node import Storage
 from ..runtime import launch as launcher
 from ..runtime.params import on_change
-from . import foreign, override, repeat, tape
+from . import override, repeat, tape
 from .dispatch import plain
 from .entries import FACTORS, FREED, OpNode, inference_saved
 from .grad_mode import state
@@ -269,7 +269,7 @@ class Spliced:
             source: the entry that ``body`` gives the gradients of.
         """
         if launcher.recorders is not None or launcher.recording is not None or not repeat.on or state.watched or state.autocast is not None \
-                or foreign.stand_ins or foreign.dispatched is not None or override.local.modes or state.pushing:
+                or override.local.modes or state.pushing:
             return body()
         kind = _kind(operands, key, edges)
         if kind is None:
