@@ -228,6 +228,13 @@ def test_hooks_of_layers_are_called(counted):
     model(data(5, 4))
     assert seen == [(5, 6)]
     handle.remove()
+    before = len(counted)
+    model(data(5, 4))
+    assert len(counted) == before + 1
+    with nn.modules.module.register_module_forward_pre_hook(lambda m, args: seen.append("all")):
+        model(data(5, 4))
+    assert seen[1:] == ["all"] * 4
+    del seen[1:]
     model[0].register_full_backward_hook(lambda m, gin, gout: seen.append("back"))
     model(data(5, 4)).sum().backward()
     assert seen[1:] == ["back"]

@@ -1,6 +1,8 @@
 """Runs of layers that compute from their input and parameters alone, as one entry of the tape where they have few elements."""
 from clnn._tensor.splice import Spliced
 
+from ._hooks import hooked
+
 __all__ = ["KNOWN", "in_order"]
 
 KNOWN = {}          # class -> (names of its parameters and buffers, names of the attributes that its result depends on, whether that holds in evaluation only)
@@ -21,7 +23,8 @@ def in_order(modules, input):
     run = []
     for module in modules:
         own, of_class = module.__dict__, KNOWN.get(module.__class__)
-        if of_class is not None and not (of_class[2] and own["training"] or module._maybe_hooked or "forward" in own or own.get("inplace") and not run):
+        if of_class is not None and not (of_class[2] and own["training"] or "forward" in own or own.get("inplace") and not run) \
+                and not (module._maybe_hooked and hooked(module)):
             run.append(module)
             continue
         if run:

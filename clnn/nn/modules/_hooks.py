@@ -37,6 +37,13 @@ def called():
                                                  or _global_backward_hooks)
 
 
+def hooked(module):
+    """Whether a call of *module* does more than its :meth:`forward`, of one that may."""
+    own = module.__dict__
+    return bool(_watches or _global_forward_pre_hooks or _global_forward_hooks or _global_backward_pre_hooks or _global_backward_hooks
+                or own["_forward_pre_hooks"] or own["_forward_hooks"] or own["_backward_pre_hooks"] or own["_backward_hooks"] or module._compiled_call_impl)
+
+
 def _register(hooks, hook, *flags, prepend=False):
     """Store *hook*; each flag dictionary also gets its id. Returns the handle."""
     handle = RemovableHandle(hooks, extra_dict=list(flags))
