@@ -6,7 +6,17 @@ from ...nn import Module
 __all__ = ["QuantStub", "DeQuantStub", "QuantWrapper"]
 
 
-class QuantStub(Module):
+class _Stub(Module):
+    def __init__(self, qconfig=None):
+        super().__init__()
+        if qconfig:
+            self.qconfig = qconfig
+
+    def forward(self, x):
+        return x
+
+
+class QuantStub(_Stub):
     """Returns its input: the place at which a quantised model would leave floats.
 
     Args:
@@ -18,16 +28,8 @@ class QuantStub(Module):
         tensor([1., 1.])
     """
 
-    def __init__(self, qconfig=None):
-        super().__init__()
-        if qconfig:
-            self.qconfig = qconfig
 
-    def forward(self, x):
-        return x
-
-
-class DeQuantStub(Module):
+class DeQuantStub(_Stub):
     """Returns its input: the place at which a quantised model would come back to floats.
 
     Example::
@@ -35,14 +37,6 @@ class DeQuantStub(Module):
         >>> clnn.ao.quantization.DeQuantStub()(clnn.ones(2))
         tensor([1., 1.])
     """
-
-    def __init__(self, qconfig=None):
-        super().__init__()
-        if qconfig:
-            self.qconfig = qconfig
-
-    def forward(self, x):
-        return x
 
 
 class QuantWrapper(Module):
