@@ -5,6 +5,8 @@ import clnn
 from clnn import nn
 from clnn.nn.modules.module import _addindent
 
+from ... import intrinsic as nni
+
 
 def observer_of(post_process):
     """The observer inside a module that rounds; an observer itself."""
@@ -45,6 +47,21 @@ def expect_kind(cls, module, kinds):
     """Refuse to make a quantised layer of a module of another class."""
     if type(module) not in kinds:
         raise AssertionError(f"nnq.{cls.__name__}.from_float only works for {[k.__name__ for k in kinds]}, but got: {type(module)}")
+
+
+def float_layer(cls, mod, kinds, fold):
+    """(layer, weight, bias) that a quantised layer is made of: those of one trained with rounding, its batch norm folded in by ``fold``, or of one observed,
+    alone or the first of several in one."""
+    if hasattr(mod, "weight_fake_quant"):
+        bn = getattr(mod, "bn", None)
+        folded = (mod.weight, mod.bias) if bn is None else fold(mod.weight, mod.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
+        return mod, *folded
+    expect_kind(cls, mod, kinds)
+    inner = mod
+    if isinstance(mod, nni._FusedModule):
+        inner = mod[0]
+        inner.qconfig = getattr(inner, "qconfig", None) or mod.qconfig
+    return inner, inner.weight, inner.bias
 
 
 class Scaled(nn.Module):

@@ -6,8 +6,7 @@ from clnn import nn
 from clnn._quantized import functions as quantized
 from clnn.nn.utils.fusion import fuse_conv_bn_weights
 
-from ... import intrinsic as nni
-from .base import Scaled, WeightedQuantizedModule, expect_kind, output_scale, quantize_weight, weight_rule
+from .base import Scaled, WeightedQuantizedModule, float_layer, output_scale, quantize_weight, weight_rule
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 _PADDINGS = ("zeros", "reflect")
@@ -96,17 +95,7 @@ class _ConvNd(WeightedQuantizedModule, Scaled):
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """The quantised layer of one that was observed, or trained with rounding."""
         scale = output_scale(mod) if hasattr(mod, "activation_post_process") and hasattr(mod.activation_post_process, "calculate_qparams") else None
-        inner = mod
-        if hasattr(mod, "weight_fake_quant"):
-            weight, bias = mod.weight, mod.bias
-            if hasattr(mod, "bn"):
-                weight, bias = fuse_conv_bn_weights(weight, bias, mod.bn.running_mean, mod.bn.running_var, mod.bn.eps, mod.bn.weight, mod.bn.bias)
-        else:
-            expect_kind(cls, mod, cls._FLOAT_MODULES)
-            if isinstance(mod, nni._FusedModule):
-                inner = mod[0]
-                inner.qconfig = getattr(inner, "qconfig", None) or mod.qconfig
-            weight, bias = inner.weight, inner.bias
+        inner, weight, bias = float_layer(cls, mod, cls._FLOAT_MODULES, fuse_conv_bn_weights)
         rule = weight_rule(inner)
         if not use_precomputed_fake_quant:
             rule(weight)

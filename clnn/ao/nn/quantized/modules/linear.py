@@ -6,8 +6,7 @@ from clnn import nn
 from clnn._quantized import functions as quantized
 from clnn.nn.utils.fusion import fuse_linear_bn_weights
 
-from ... import intrinsic as nni
-from .base import Scaled, WeightedQuantizedModule, expect_kind, hidden_repr, output_scale, quantize_weight, weight_rule
+from .base import Scaled, WeightedQuantizedModule, float_layer, hidden_repr, output_scale, quantize_weight, weight_rule
 
 __all__ = ["LinearPackedParams", "Linear"]
 
@@ -130,16 +129,7 @@ class Linear(WeightedQuantizedModule, Scaled):
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """The quantised layer of one that was observed, or trained with rounding."""
         scale = output_scale(mod)
-        inner, weight, bias = mod, getattr(mod, "weight", None), getattr(mod, "bias", None)
-        if hasattr(mod, "weight_fake_quant"):
-            if hasattr(mod, "bn"):
-                weight, bias = fuse_linear_bn_weights(mod.weight, mod.bias, mod.bn.running_mean, mod.bn.running_var, mod.bn.eps, mod.bn.weight, mod.bn.bias)
-        else:
-            expect_kind(cls, mod, cls._FLOAT_MODULE)
-            if isinstance(mod, nni._FusedModule):
-                inner = mod[0]
-                inner.qconfig = getattr(inner, "qconfig", None) or mod.qconfig
-            weight, bias = inner.weight, inner.bias
+        inner, weight, bias = float_layer(cls, mod, cls._FLOAT_MODULE, fuse_linear_bn_weights)
         rule = weight_rule(inner)
         if not use_precomputed_fake_quant:
             rule(weight)
