@@ -126,6 +126,56 @@ def record_briefly(expr, compute, result, a, b, place):
     return t
 
 
+_MOST_PAIRS = 1 << 15
+_pairs: dict = {}           # (shape, strides, shape, strides) of two operands -> what follows from them, see ``_pair``
+
+
+def _pair(name, a, b):
+    """(shape, its number of elements, strides of ``a`` and of ``b`` over it, whether each is read in flat order) of two operands whose result lies in
+    row-major order; else False."""
+    shape = broadcast(name, a, b)
+    full = a if a.shape == shape else b
+    found = False
+    if full.shape == shape and memory_order(full) is None:
+        walks = [broadcast_strides(t.shape, t._strides, shape) if t.shape != shape else t._strides for t in (a, b)]
+        found = (shape, shape.numel(), *walks, *[not any(w) or is_contiguous(shape, w) for w in walks])
+    if len(_pairs) > _MOST_PAIRS:
+        _pairs.clear()
+    _pairs[a.shape, a._strides, b.shape, b._strides] = found
+    return found
+
+
+def record_pair(op, compute, result, a, b):
+    """``record_elementwise`` for two tensors of any shapes on one device, in fewer steps; None where the layout of the result is another."""
+    found = _pairs.get((a.shape, a._strides, b.shape, b._strides))
+    if found is None:
+        found = _pair(op.name, a, b)
+    if not found:
+        return None
+    shape, numel, walk_a, walk_b, flat_a, flat_b = found
+    ref_a, count_a, leaves_a, linear_a = _operand(a, shape, numel, walk_a, flat_a)
+    ref_b, count_b, leaves_b, linear_b = _operand(b, shape, numel, walk_b, flat_b)
+    count, leaves, refs, device, expr = 1 + count_a + count_b, leaves_a + leaves_b, (ref_a, ref_b), a._storage.device, op.expr
+    if count > _MAX_NODES or leaves > _MAX_LEAVES or config.eager or expr.failing and _shows_at_once(expr, compute, numel, device, refs):
+        return None
+    t = _new(Tensor)
+    t._storage = lazy.record(expr, refs, compute, result, shape, numel, device, count, leaves, linear_a and linear_b)
+    t.shape, t._strides, t._offset, t.dtype, t._numel, t._dense = shape, contiguous_strides(shape), 0, result, numel, True
+    return t
+
+
+def _operand(t, shape, numel, strides, flat):
+    """(reference to what a tensor is now, nodes and leaves below it, whether they are read in flat order)."""
+    st = t._storage
+    node = st.node
+    if node is not None:
+        if (node.buf is None and node.reduce is None and t._dense and t._numel == node.numel == numel and t.dtype is node.dtype
+                and (node.shape == shape or node.linear)):
+            return (node, t.dtype, 0, strides), node.count, node.leaves, node.linear
+        fuse.realize(st)
+    return (st.buf, t.dtype, t._offset, strides), 0, 1, flat
+
+
 def record_in_layout(expr, compute, result, shape, numel, operands) -> Tensor:
     """``record_elementwise`` with PyTorch's layout rule: the first operand of full shape passes the order of its dimensions on."""
     order = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import dtype as dt
-from .dispatch import _INTEGER, _promoted, broadcast, elementwise_call, plain, promote, record_briefly, record_elementwise, record_in_layout
+from .dispatch import _INTEGER, _promoted, broadcast, elementwise_call, plain, promote, record_briefly, record_elementwise, record_in_layout, record_pair
 from .foreign import NoStrides, without_kernels
 from .grad_mode import state
 from .inplace import set_out, type_name
@@ -138,6 +138,12 @@ def binary(op):
                     if a._storage.device is not b._storage.device:
                         r = elementwise_call(op, (a, b))
                         return r if out is None else set_out(out, r)
+                    got = _promoted.get((number, kinds))
+                    r = record_pair(op, got[0], got[1], a, b) if got is not None and a.__class__ in plain and b.__class__ in plain else None
+                    if r is not None:
+                        if state.grad and (a._rg or b._rg):
+                            op.attach(op, r, (a, b))
+                        return r if out is None else _delivered(op, out, r, (a, b))
                     shape, numel = a.shape, a._numel
                     if b.shape != shape:
                         shape = broadcast(op.name, a, b)

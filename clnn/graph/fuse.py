@@ -5,7 +5,6 @@ import functools
 import math
 import struct
 import sys
-from collections import Counter
 
 from ..core import dtype as dt
 from ..core.errors import IntegerDivisionError
@@ -15,6 +14,7 @@ from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER
 from . import codegen, draws, node as node_module, planes, runs, slim, tiles, vectors
 from .node import Expr, Node, Storage, held
+from .reuse import SMALL, allocate, spare
 
 _refcount = sys.getrefcount
 _launch = launcher.launch
@@ -60,27 +60,29 @@ class Group:
     def visit(self, node):
         """Append ``node`` after all that it reads; recursion is bounded by MAX_NODES."""
         compute, expr, flat = node.compute, node.expr, node.linear
-        operands = [expr.index, compute.index, node.dtype.index]
-        for place, ref in enumerate(node.args):
+        operands, place = [expr.index, compute.index, node.dtype.index], 0
+        for ref in node.args:
             if ref.__class__ is not tuple:
                 operands.append(-2 * len(self.scalars) - 2)
                 self.scalars.append(ref)
                 self.kinds.append("long" if place in expr.longs else compute.acc)
-                continue
-            source, dtype, offset, strides = ref
-            if source.__class__ is Node:
-                if source.buf is None:
-                    at = self.index.get(source)
-                    operands.append(self.visit(source) if at is None else at)
-                    continue
-                source = source.buf
-            if flat:                                            # every operand is read in flat order, or is one element
-                strides, linear = strides if any(strides) else (), True
             else:
-                strides, linear = _walk(node.shape, strides)
-                if not linear:
-                    self.linear = False
-            operands.append(self.leaf(source, dtype, offset, strides, linear))
+                source, dtype, offset, strides = ref
+                if source.__class__ is Node:
+                    if source.buf is None:
+                        at = self.index.get(source)
+                        operands.append(self.visit(source) if at is None else at)
+                        place += 1
+                        continue
+                    source = source.buf
+                if flat:                                        # every operand is read in flat order, or is one element
+                    strides, linear = strides if any(strides) else (), True
+                else:
+                    strides, linear = _walk(node.shape, strides)
+                    if not linear:
+                        self.linear = False
+                operands.append(self.leaf(source, dtype, offset, strides, linear))
+            place += 1
         at = self.index[node] = len(self.order)
         self.order.append(node)
         self.code.append(tuple(operands))
@@ -112,11 +114,12 @@ def realize(storage: Storage) -> None:
         return
     group = Group()
     group.visit(root)
-    outs = []
+    outs, alive, index = [], [], group.index
     for n in group.order:
         owner = storage if n is root else n.out()
         if owner is not None and owner.node is n:
             outs.append((n, owner))
+            alive.append(index[n])
     owner = None
     device = root.device
     if root.numel == 0:
@@ -124,8 +127,11 @@ def realize(storage: Storage) -> None:
             finish(n, owner, device.alloc(0))
         return
     buffers = allocate(device, group, outs)
-    targets = [(group.index[n], n.dtype, buf, 0, None) for (n, _), buf in zip(outs, buffers)]
-    run(device, group, root.shape, root.numel, targets)
+    key = (device, root.shape, tuple(group.code), tuple(group.layout), tuple(group.kinds), tuple(alive))
+    common = _launches.get(key)
+    if common is None:
+        common = _remember(key, device, group, root.shape, root.numel, [(at, n.dtype, None, 0, None) for at, (n, _) in zip(alive, outs)])
+    common.launch_whole(device, group, buffers)
     for (n, owner), buf in zip(outs, buffers):
         finish(n, owner, buf)
 
@@ -157,19 +163,10 @@ def _run_alone(storage: Storage, node: Node) -> bool:
         return False
     common, reads, numbers = found
     device, nbytes = node.device, storage.nbytes
-    buf = nbytes >= _SMALL and _spare(node, nbytes) or device.alloc(nbytes)
+    buf = nbytes >= SMALL and spare(node, nbytes) or device.alloc(nbytes)
     common.launch(device, reads, numbers, [(0, node.dtype, buf, 0, None)])
     finish(node, storage, buf)
     return True
-
-
-def _spare(node: Node, nbytes: int):
-    """The buffer of an operand that only ``node`` refers to and reads in flat order; it may be written over. None if there is none."""
-    for ref in node.args:
-        if (ref.__class__ is tuple and not ref[2] and ref[1].itemsize * node.numel == nbytes
-                and _refcount(ref[0]) <= 2 + (id(ref[0]) in held) and is_contiguous(node.shape, ref[3])):     # the tuple and the call's argument
-            return ref[0]
-    return None
 
 
 def _single(node: Node, dtype, offset, strides):
@@ -198,63 +195,6 @@ def _single(node: Node, dtype, offset, strides):
         group.visit(node)
         common = _alone[key] = _Launch(device, group, node.shape, node.numel, [(0, dtype, None, offset, strides)])
     return common, reads, numbers
-
-
-_SMALL = 1 << 14        # bytes; finding out what dies costs more than another small buffer
-
-
-def allocate(device, group: Group, outs) -> list:
-    """A buffer per output; a leaf that dies with this launch and is walked in the same order is written over."""
-    nbytes = outs[0][1].nbytes
-    if nbytes < _SMALL or not any([group.held_alone(n.numel, owner.nbytes) for n, owner in outs]):
-        return [device.alloc(owner.nbytes) for _, owner in outs]
-    free = _dying(group, {n for n, _ in outs})
-    buffers = []
-    for n, owner in outs:
-        nbytes = owner.nbytes
-        for i, (buf, size) in enumerate(free):
-            if size == nbytes:
-                buffers.append(buf)
-                del free[i]
-                break
-        else:
-            buffers.append(device.alloc(nbytes))
-    return buffers
-
-
-def _dying(group: Group, written) -> list:
-    """(buffer, bytes) of leaves that only nodes which end here refer to, and that every reader walks in flat order."""
-    counts, spoiled, outlives, uses = {}, set(), set(), Counter()
-    for n in group.order:
-        uses.update([ref[0] for ref in n.args if ref.__class__ is tuple and ref[0].__class__ is Node])
-    n = None
-    for n in reversed(group.order):                              # readers first: what a surviving node reads survives too
-        # order list, index key, loop variable, call argument, and one per reference inside the group (args tuples)
-        ends = n in written or (_refcount(n) <= uses[n] + 5 and id(n) not in outlives)
-        if not ends:
-            outlives.update([id(ref[0]) for ref in n.args if ref.__class__ is tuple])
-        for ref in n.args:
-            if ref.__class__ is tuple and ref[0].__class__ is not Node:
-                buf, dtype, offset, strides = ref
-                whole = offset == 0 and is_contiguous(n.shape, strides)
-                entry = counts.setdefault(id(buf), [buf, 0, n.numel * dtype.itemsize])
-                entry[1] += 1
-                if not (ends and whole):
-                    spoiled.add(id(buf))
-                ref = buf = None
-            elif ref.__class__ is tuple and ref[0].buf is not None:
-                spoiled.add(id(ref[0].buf))
-    out = []
-    leaf_refs = {}
-    for leaf in group.leaves:
-        leaf_refs[id(leaf[0])] = leaf_refs.get(id(leaf[0]), 0) + 1
-    for key, entry in counts.items():
-        if key in spoiled:
-            continue
-        # owners: the args tuples, the group's leaves, ``entry`` itself and getrefcount's argument
-        if _refcount(entry[0]) <= entry[1] + leaf_refs.get(key, 0) + 2 + (key in held):
-            out.append((entry[0], entry[2]))
-    return out
 
 
 def geometry(group: Group, shape, targets, widen=True):
@@ -437,6 +377,24 @@ class _Launch:
                 numbers.append(target[3])
         prepared.run(device, tuple(buffers), numbers)
 
+    def launch_whole(self, device, group, buffers):
+        """:meth:`launch` of all of a group into ``buffers``, which are as large as their values."""
+        leaves, prepared = group.leaves, self.prepared
+        if prepared is None or group.checked:
+            checks = check_args(device, group) if group.checked else ()
+            self.launch(device, leaves, pack_scalars(group), [(None, None, buf, 0) for buf in buffers], checks)
+            return
+        flat, numbers, places = [], [], prepared.buffers
+        for at, leaf in zip(places, leaves):
+            flat += at, leaf[0]
+            if leaf[2]:
+                numbers.append(leaf[2])
+        if group.scalars:
+            numbers += pack_scalars(group)
+        for at, buf in zip(places[len(leaves):], buffers):
+            flat += at, buf
+        prepared.run(device, tuple(flat), numbers)
+
     def _prepare(self, leaves, scalars, targets, checks):
         args = [*self.geometry]
         for leaf, steps in zip(leaves, self.steps):
@@ -464,10 +422,15 @@ def run(device, group: Group, shape, numel, targets) -> None:
     key = (device, shape, tuple(group.code), tuple(group.layout), tuple(group.kinds), tuple([(t[0], t[1].index, t[3] != 0, t[4]) for t in targets]))
     common = _launches.get(key)
     if common is None:
-        if len(_launches) > 8192:       # a loop over ever new shapes must not grow without bound
-            _launches.clear()
-        common = _launches[key] = _Launch(device, group, shape, numel, targets)
+        common = _remember(key, device, group, shape, numel, targets)
     common.launch(device, group.leaves, pack_scalars(group), targets, check_args(device, group) if group.checked else ())
+
+
+def _remember(key, device, group, shape, numel, targets) -> _Launch:
+    if len(_launches) > 8192:           # a loop over ever new shapes must not grow without bound
+        _launches.clear()
+    common = _launches[key] = _Launch(device, group, shape, numel, targets)
+    return common
 
 
 def check_args(device, group: Group) -> list:
