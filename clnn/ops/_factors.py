@@ -56,23 +56,61 @@ def sizes(z):
     return np.abs(z.real) + np.abs(z.imag) if z.dtype.kind == "c" else np.abs(z)
 
 
+_COLUMNS = 16           # that are eliminated one by one; wider parts are products of matrices
+
+
 def factor(a, pivot):
     """L and U in one matrix, and the row exchanges counted from 1: Gauss elimination of a batch with the largest pivot of each column."""
-    lu = np.array(a).reshape(math.prod(a.shape[:-2]), *a.shape[-2:])
-    m, n = lu.shape[-2:]
-    k, rows = min(m, n), np.arange(len(lu))
-    exchanges = np.tile(np.arange(1, k + 1, dtype=np.int32), (len(lu), 1))
+    lu = np.array(a)
+    k = min(lu.shape[-2:])
+    exchanges = np.empty((*a.shape[:-2], k), np.int32)
+    for at in np.ndindex(*a.shape[:-2]):
+        exchanges[at] = _eliminate(lu[at], pivot) + 1
+    return lu, exchanges
+
+
+def _eliminate(lu, pivot):
+    """Factor a matrix in place, and give the row that each row on the diagonal was exchanged with.
+
+    The left half of the columns comes first, whole, then what follows from it for the others (Toledo, "Locality of reference in LU decomposition with
+    partial pivoting", 1997).
+    """
+    m, n = lu.shape
+    k = min(m, n)
+    if k <= _COLUMNS:
+        return _eliminate_columns(lu, k, pivot)
+    half = k // 2
+    left, right = lu[:, :half], lu[:, half:]
+    rows = _eliminate(left, pivot)
+    _exchange(right, rows)
+    right[:half] = np.linalg.solve(np.tril(left[:half], -1) + np.eye(half, dtype=lu.dtype), right[:half])
+    right[half:] -= left[half:] @ right[:half]
+    others = _eliminate(right[half:], pivot)
+    _exchange(left[half:], others)
+    return np.concatenate([rows, others + half])
+
+
+def _eliminate_columns(lu, k, pivot):
+    rows = np.arange(k)
     for j in range(k):
         if pivot:
-            best = j + sizes(lu[:, j:, j]).argmax(1) if len(lu) else rows
-            exchanges[:, j] = best + 1
-            taken = lu[rows, best].copy()
-            lu[rows, best] = lu[:, j]
-            lu[:, j] = taken
-        head = lu[:, j, j][:, None]
-        lu[:, j + 1:, j] = np.where(head != 0, lu[:, j + 1:, j] / np.where(head == 0, 1, head), lu[:, j + 1:, j])
-        lu[:, j + 1:, j + 1:] -= lu[:, j + 1:, j, None] * lu[:, j, None, j + 1:]
-    return lu.reshape(a.shape), exchanges.reshape(*a.shape[:-2], k)
+            best = rows[j] = j + sizes(lu[j:, j]).argmax()
+            if best != j:
+                lu[[j, best]] = lu[[best, j]]
+        if lu[j, j] != 0:
+            lu[j + 1:, j] /= lu[j, j]
+        lu[j + 1:, j + 1:] -= lu[j + 1:, j, None] * lu[j, j + 1:]
+    return rows
+
+
+def _exchange(part, rows):
+    """Exchange rows as another part of the matrix did."""
+    order = np.arange(len(part))
+    for j, other in enumerate(rows.tolist()):
+        if other != j:
+            order[[j, other]] = order[[other, j]]
+    moved = np.flatnonzero(order != np.arange(len(part)))
+    part[moved] = part[order[moved]]
 
 
 def _zeros_of(lu):

@@ -440,6 +440,36 @@ def _cut(A, S, atol, rtol):
     return cut if atol is None else cut.maximum(atol if isinstance(atol, Tensor) else S.new_full((), atol))
 
 
+def _no_more_dims(A, B):
+    if not 0 <= len(A.shape) - len(B.shape) <= 1:
+        raise RuntimeError("torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1")
+
+
+def _lstsq_grad(g, A, B, rcond, needs):
+    P = pinv(A, rcond)
+    return _pinv_grad(matmul(g[0], B.mH), A, P) if needs[0] else None, matmul(P.mH, g[0])
+
+
+def _lstsq_np(a, b, rcond):
+    """(solutions, ranks, singular values) of batches of problems of one size."""
+    lead, k, own = np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), min(a.shape[-2:]), tuple([slice(n) for n in a.shape[:-2]])
+    a, b = np.broadcast_to(a, lead + a.shape[-2:]), np.broadcast_to(b, lead + b.shape[-2:])
+    x, rank, s = np.zeros(lead + (a.shape[-1], b.shape[-1]), a.dtype), np.zeros(lead, np.int64), np.zeros(lead + (k,), a.real.dtype)
+    for at in np.ndindex(*lead if k else (0,)):
+        x[at], _, rank[at], s[at] = np.linalg.lstsq(a[at], b[at], rcond)
+    return x, rank[own], s[own]
+
+
+@kernel("_lstsq", method=False, complex=True, holomorphic=False, outputs=("solution", "rank", "values"), vjp={"A, B": _lstsq_grad})
+def _lstsq(A, B, rcond):
+    lead, (m, n) = tuple(np.broadcast_shapes(A.shape[:-2], B.shape[:-2])), A.shape[-2:]
+    return _on_host(lambda a, b: _lstsq_np(a, b, rcond), (A, B), (lead + (n, B.shape[-1]), A.shape[:-2], (*A.shape[:-2], min(m, n))),
+                    rows=(A.dtype, dt.int64, A.dtype.to_real()))
+
+
+_lstsq.op.grad_name = "LinalgLstsqBackward0"
+
+
 @composite("linalg_lstsq", method=False, complex=True, dtypes=_REAL, torch="linalg.lstsq", gradcheck=False)
 def lstsq(input, b, rcond=None, *, driver=None):
     """Least-squares solution of ``input X = b``, of smallest norm where there are several.
@@ -459,9 +489,10 @@ def lstsq(input, b, rcond=None, *, driver=None):
         raise RuntimeError("torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
                            f"{type_name(A.dtype)} and other's dtype {type_name(B.dtype)}")
     vector = len(B.shape) == 1 or len(B.shape) == len(A.shape) - 1 and B.shape == A.shape[:-1]
-    right, S = B.unsqueeze(-1) if vector else B, svdvals(A.detach())
-    X = matmul(pinv(A, rcond), right)
-    rank = (S > _cut(A, S, None, rcond)).sum(-1)
+    right = B.unsqueeze(-1) if vector else B
+    _no_more_dims(A, B)
+    X, rank, S = _lstsq(A, right, None if rcond is None else float(rcond))
+    S = S.detach()
     residuals = values = empty((0,), A.dtype.to_real(), A._storage.device)
     if driver not in (None, "gelsy") and A.shape[-2] > A.shape[-1] and bool((rank == A.shape[-1]).all()):
         residuals = (matmul(A, X) - right).abs().square().sum(-2)
