@@ -37,10 +37,18 @@ def _no_identity(name, input, dims, all_dims):
 
 # -- values only ----------------------------------------------------------------------------------------------------------------------
 @repeated_rule
+def _share(g, input, dims, keepdim, result):
+    """Equal extremes share the gradient; where one is NaN nothing equals it, and as in PyTorch the gradient is NaN."""
+    mask = (input == widen(result, input.shape, dims, keepdim)).to(input.dtype)
+    count = mask.sum(dims, True) if dims else mask              # samples that are numbers have no dimensions
+    return widen(g, input.shape, dims, keepdim) * mask / count
+
+
+@repeated_rule
 def _share_evenly(g, input, dims, keepdim, result):
-    """Equal extremes share the gradient."""
+    """Equal extremes share the gradient, and so do NaNs."""
     value = widen(result, input.shape, dims, keepdim)
-    mask = (input == value) | (input.isnan() & value.isnan())
+    mask = where(value.isnan(), input.isnan(), input == value)
     count = mask.to(input.dtype)
     count = count.sum(dims, True) if dims else count            # samples that are numbers have no dimensions
     return where(mask, widen(g, input.shape, dims, keepdim) / count, 0.0)
@@ -52,12 +60,12 @@ def _fold_extreme(spec, input, dims, keepdim):
     return fold(spec, input, dims, keepdim, input.dtype.acc_dtype, input.dtype)
 
 
-@kernel("_amax", method=False, repeat="ready whole", vjp=dict(input=_share_evenly))
+@kernel("_amax", method=False, repeat="ready whole", vjp=dict(input=_share))
 def _amax(input, dims, keepdim):
     return _fold_extreme(MAX, input, dims, keepdim)
 
 
-@kernel("_amin", method=False, repeat="ready whole", vjp=dict(input=_share_evenly))
+@kernel("_amin", method=False, repeat="ready whole", vjp=dict(input=_share))
 def _amin(input, dims, keepdim):
     return _fold_extreme(MIN, input, dims, keepdim)
 
@@ -88,7 +96,7 @@ def amin(input, dim=(), keepdim=False):
 
 
 def _share_both(g, input, dims, keepdim, min, max):
-    parts = [_share_evenly(h, input, dims, keepdim, r) for h, r in zip(g, (min, max)) if h is not None]
+    parts = [_share(h, input, dims, keepdim, r) for h, r in zip(g, (min, max)) if h is not None]
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 

@@ -39,7 +39,7 @@ def _norm_grad(g, input, order, dims, keepdim, result):
         return input * (where(norm == 0, 0.0, g) / where(norm == 0, 1.0, norm))
     if math.isinf(order):
         size = input.abs()
-        mask = ((size == norm) | (size.isnan() & norm.isnan())).to(input.dtype)
+        mask = where(norm.isnan(), size.isnan(), size == norm).to(input.dtype)
         return input.sign() * (mask / mask.sum(dims or None, True) * g)
     if order < 2:
         scaled = where(input == 0, 0.0, input.sign() * input.abs() ** (order - 1))
