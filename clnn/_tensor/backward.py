@@ -7,7 +7,7 @@ from ..core.shape import Size
 from ..graph.node import Storage, constants
 from ..runtime.device import Device
 from . import later, passes, tape
-from .tensor import Tensor, edge, empty, make, writable
+from .tensor import Tensor, edge, empty, make
 
 
 class GradientEdge(NamedTuple):
@@ -194,7 +194,6 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     allow = allow_unused if allow_unused is not None else materialize_grads
     for i, g in enumerate(got):
         if g is not None:
-            g = writable(g)
             got[i] = inputs[i]._dressed(g) if not isinstance(inputs[i], GradientEdge) else g
         else:
             if materialize_grads:

@@ -497,7 +497,7 @@ def empty(shape, dtype, device) -> Tensor:
 
 
 def writable(grad):
-    """A gradient that programs get: with memory for each element, where one stands for several that a reduction took."""
+    """A gradient that programs keep and may write to: with memory for each element, where one stands for several that a reduction took."""
     return grad.contiguous() if grad.__class__ is Tensor and 0 in grad._strides and grad._numel > 1 else grad
 
 

@@ -9,7 +9,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.formats import keeps_format
 from .._tensor.repeat import repeated
-from .._tensor.tensor import empty
+from .._tensor.tensor import empty, writable
 from ..core.shape import Size, contiguous_strides
 from . import _scatter
 from .creation import filled
@@ -33,7 +33,7 @@ def _inside(g, before, shape):
     return g[tuple(slice(b, b + s) for b, s in zip(before, shape))]
 
 
-@kernel("_constant_pad", complex=True, method=False, vjp=dict(input=lambda g, before, shape: _inside(g, before, shape)))
+@kernel("_constant_pad", complex=True, method=False, vjp=dict(input=lambda g, before, shape: writable(_inside(g, before, shape))))
 @keeps_format(1)
 def _constant_pad(input, before, after, value, shape):
     """``input`` (of ``shape``) with non-negative numbers of constants before and after each dimension."""

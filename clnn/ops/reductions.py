@@ -158,7 +158,7 @@ def _mean_body(input, dims, keepdim, shape, count):
 
 
 def _mean_grad(g, shape, dims, keepdim, count):
-    return restore(g / count, shape, dims, keepdim)
+    return restore(g, shape, dims, keepdim) / count
 
 
 _mean_all = kernel("_mean_all", complex=True, method=False, repeat="ready whole", vjp=dict(input=_mean_grad))(_mean_body)
