@@ -428,7 +428,12 @@ def _group_backward(g, input, groups, weight, mean, rstd, needs):
 @repeated
 def _group_sums(g, x, weight, mean, rstd, groups):
     """What the gradients of a group normalisation need, see ``_gradients``."""
-    a, b = _row_sums(g, x, mean, x.shape[1] // groups, mean._numel)
+    if x._numel < 16 * x.shape[0] * x.shape[1]:                   # a work-item per row would cost more than its sum
+        shape, rows = (x.shape[0], groups, x.shape[1] // groups, -1), tuple(x.shape[:2])
+        a = g.to(mean.dtype).reshape(shape)
+        a, b = [t.sum(-1).reshape(rows).contiguous() for t in (a, a * (x.reshape(shape) - mean))]
+    else:
+        a, b = _row_sums(g, x, mean, x.shape[1] // groups, mean._numel)
     return _gradients("group", a, b, rstd, weight, groups)
 
 
