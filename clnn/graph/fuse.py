@@ -314,10 +314,18 @@ def kernel_for(device, program: codegen.Program):
 
 def _program(group, targets, walk, form) -> codegen.Program:
     sizes, classes, _, out_classes, _ = walk
+    code, leaf_types, out_types = group.code, [leaf[1] for leaf in group.leaves], [t[1] for t in targets]
+    if len(code) == len(leaf_types) == 1 and code[0][0] == CAST.index and len({leaf_types[0], *out_types, dt.ALL[code[0][2]]}) == 1:
+        row = _AS_MOVED.get(leaf_types[0])
+        if row is not None:             # nothing is computed, so nothing needs to be converted back and forth
+            code, leaf_types, out_types = [(CAST.index, row.index, row.index, *code[0][3:])], [row], [row] * len(out_types)
     return codegen.Program(
-        tuple(group.code), tuple([(leaf[1].index, c, leaf[2] != 0) for leaf, c in zip(group.leaves, classes)]),
+        tuple(code), tuple([(row.index, c, leaf[2] != 0) for row, leaf, c in zip(leaf_types, group.leaves, classes)]),
         tuple([_SCALAR_C[k] for k in group.kinds]),
-        tuple([(t[0], t[1].index, c, t[3] != 0) for t, c in zip(targets, out_classes)]), form, 0 if sizes is None else len(sizes))
+        tuple([(t[0], row.index, c, t[3] != 0) for t, row, c in zip(targets, out_types, out_classes)]), form, 0 if sizes is None else len(sizes))
+
+
+_AS_MOVED = {dt.float16: dt.int16, dt.bfloat16: dt.int16, dt.bool_: dt.uint8}
 
 
 class _Launch:

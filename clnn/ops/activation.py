@@ -314,7 +314,7 @@ _prelu = elementwise("_prelu", "input, weight", "(input > 0 ? input : input * we
 _prelu.op.grad_name = "PreluKernelBackward0"
 
 
-@composite("prelu", samples=lambda: [((_POINTS, np.array([0.25])), {}), ((_POINTS, np.linspace(0.1, 0.5, 5)), {})], torch="nn.functional.prelu")
+@composite("prelu", repeat="ready small", samples=lambda: [((_POINTS, np.array([0.25])), {}), ((_POINTS, np.linspace(0.1, 0.5, 5)), {})], torch="nn.functional.prelu")
 def prelu(input, weight):
     """x where positive, else ``weight * x``; ``weight`` holds one number or one per channel (dimension 1)."""
     if weight._numel != 1:
@@ -384,7 +384,7 @@ def _glu(input, dim):
 _glu.op.grad_name = "GluBackward0"
 
 
-@composite("glu", method=False, torch="nn.functional.glu", samples=lambda: [((np.linspace(-2, 2, 24).reshape(4, 6),), {}),
+@composite("glu", repeat="ready small", method=False, torch="nn.functional.glu", samples=lambda: [((np.linspace(-2, 2, 24).reshape(4, 6),), {}),
                                                                            ((np.linspace(-2, 2, 24).reshape(4, 6), 0), {})])
 def glu(input, dim=-1):
     """``a * sigmoid(b)`` for the two halves of the input along ``dim``."""

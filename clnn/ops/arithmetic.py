@@ -192,7 +192,7 @@ def pow(input, exponent):
     return _pow(input, exponent)
 
 
-@composite("float_power", complex=True)
+@composite("float_power", repeat="small", complex=True)
 def float_power(input, exponent):
     """``pow`` computed in float64 (float32 where the device lacks it)."""
     def wide(x):

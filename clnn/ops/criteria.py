@@ -65,7 +65,7 @@ def _loss(name, **fields):
             if result._grad_fn is not None:
                 result._grad_fn.label = shown
             return result
-        return composite(name, method=False, torch=f"nn.functional.{name}", samples=samples, **fields)(loss if whole else body)
+        return composite(name, method=False, repeat="ready small", torch=f"nn.functional.{name}", samples=samples, **fields)(loss if whole else body)
     return decorate
 
 

@@ -23,7 +23,7 @@ def _two(seed=0, shape=(4, 5)):
     return rng.normal(0, 1, shape), rng.normal(0, 1, shape)
 
 
-@composite("pairwise_distance", splice=True, complex=True, method=False, torch="nn.functional.pairwise_distance", samples=lambda: [
+@composite("pairwise_distance", repeat="ready small", splice=True, complex=True, method=False, torch="nn.functional.pairwise_distance", samples=lambda: [
     ((*_two(),), {}), ((*_two(), 1.0), {"keepdim": True})])
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     """``|x1 - x2 + eps|_p`` over the last dimension."""

@@ -22,7 +22,7 @@ from .selection import where
 gcd = elementwise("gcd", "input, other", dict(bool="(input | other)", int="clnn_gcd(input, other)", float="input"), numpy=np.gcd, dtypes=dt.INTS)
 
 
-@composite("lcm", inplace=True, numpy=np.lcm)
+@composite("lcm", repeat="small", inplace=True, numpy=np.lcm)
 def lcm(input, other):
     """Least common multiple of integers."""
     d = gcd(input, other)

@@ -198,7 +198,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     return _grid_sample(input, grid, mode, padding_mode, bool(align_corners))
 
 
-@composite("affine_grid", method=False, torch="nn.functional.affine_grid", dtypes=dt.FLOATS, samples=lambda: [
+@composite("affine_grid", repeat="small", method=False, torch="nn.functional.affine_grid", dtypes=dt.FLOATS, samples=lambda: [
     ((_images(2, 2, 3), (2, 1, 4, 5)), dict(align_corners=True)), ((_images(2, 3, 4), (2, 1, 2, 3, 4)), dict(align_corners=False))])
 def affine_grid(theta, size, align_corners=None):
     """The grid for :func:`grid_sample` of an affine map: ``grid[n, ...] = theta[n] @ (x, y, 1)`` (or ``(x, y, z, 1)``).

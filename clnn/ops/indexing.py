@@ -231,8 +231,9 @@ def _fill_into(target, value):
     apply_inplace(target, filled(target.shape, value, target.dtype, target._storage.device), "fill")
 
 
-def _expand_masks(indices):
-    """Index tensors only: a mask becomes the coordinates of its True elements (waits for the device to count them)."""
+def _expand_masks(indices, shape):
+    """Index tensors only, whose numbers are within ``shape`` as far as that is known: a mask becomes the coordinates of its True elements (waits for the
+    device to count them)."""
     from .searching import coordinates
     out = list(indices)
     for d, t in enumerate(indices):
@@ -242,6 +243,7 @@ def _expand_masks(indices):
                 continue
             for k, c in enumerate(coordinates(t)):
                 out[d + k] = c
+    _check_bounds(out, shape)
     return out
 
 
@@ -260,7 +262,6 @@ class Plan:
     __slots__ = ("order", "first", "count", "rows", "wrap", "shape")
 
     def __init__(self, base, indices):
-        _check_bounds(indices, base.shape)
         at = [d for d, t in enumerate(indices) if t is not None]
         adjacent = at[-1] - at[0] + 1 == len(at)
         self.order = None if adjacent else at + [d for d in range(len(base.shape)) if d not in at]
@@ -317,10 +318,17 @@ def _index(base, indices):
     d, mask = _only_mask(indices)
     if mask is not None:
         from .searching import flat_nonzero
-        x, rows, first, count, wrap = base, flat_nonzero(mask), d, len(mask.shape), False
-    else:
-        plan = Plan(base, _expand_masks(indices))
-        x, rows, first, count, wrap = plan.arrange(base), plan.rows, plan.first, plan.count, plan.wrap
+        return _rows(base, flat_nonzero(mask), d, len(mask.shape), False)
+    return _index_numbers(base, _expand_masks(indices, base.shape))
+
+
+@composite("_index_numbers", complex=True, method=False, repeat=True)
+def _index_numbers(base, indices):
+    plan = Plan(base, indices)
+    return _rows(plan.arrange(base), plan.rows, plan.first, plan.count, plan.wrap)
+
+
+def _rows(x, rows, first, count, wrap):
     order = memory_order(x) if x.__class__ is Tensor and not x._dense and (first, count, len(rows.shape)) == (0, 1, 1) else None
     if order is None or order[0]:
         return _index_rows(x, rows, x.shape, first, count, wrap, "index")

@@ -55,7 +55,7 @@ def vdot(input, other):
     return dot(input.conj(), other)
 
 
-@composite("outer", splice=True, complex=True, aliases=("ger",), numpy=np.outer, samples=_pairs((3, 4)),
+@composite("outer", repeat="ready small", splice=True, complex=True, aliases=("ger",), numpy=np.outer, samples=_pairs((3, 4)),
            errors=[((np.ones((3, 1)), np.ones(3)), {}, RuntimeError, "outer: Expected 1-D argument self, but got 2-D")])
 def outer(input, vec2):
     """All products of two vectors: shape (N, M)."""
@@ -102,7 +102,7 @@ def cross(input, other, dim=None):
 
 
 # -- tensors ------------------------------------------------------------------------------------------------------------------------
-@composite("kron", complex=True, numpy=np.kron, samples=_pairs(((2, 3), (4, 5)), ((2,), (3, 2))))
+@composite("kron", repeat="small", complex=True, numpy=np.kron, samples=_pairs(((2, 3), (4, 5)), ((2,), (3, 2))))
 def kron(input, other):
     """Kronecker product."""
     rank = max(len(input.shape), len(other.shape))

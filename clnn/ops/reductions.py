@@ -136,6 +136,13 @@ _sum = kernel("_sum", complex=True, method=False, repeat="ready whole", vjp=dict
 _sum_all.op.grad_name, _sum.op.grad_name = "SumBackward0", "SumBackward1"
 
 
+@kernel("_sum_long", method=False, repeat="ready whole")
+def _sum_long(input, dims, keepdim):
+    if 0 in input.shape:
+        return _filled(reduced_shape(input.shape, dims, keepdim), 0, dt.int64, input._storage.device)
+    return fold(SUM, input, dims, keepdim, dt.int64, dt.int64)
+
+
 @composite("sum", complex=True, numpy=reference(np.sum), samples=samples_of(), errors=[_BAD_DIM])
 def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
     """Sum over ``dim`` (an int, several, or all). Integers are summed as int64; 16-bit floats accumulate in float32.
@@ -147,6 +154,8 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
     dim = axis if axis is not None else dim
     dims = dims_of(dim, len(input.shape))
     row = _sum_dtype(input, dtype)
+    if row is dt.int64 and not input.dtype.differentiable and input.dtype is not row:
+        return set_out(out, _sum_long(input, dims, keepdim))
     x = input if row is input.dtype else input.to(row)
     return set_out(out, (_sum_all if dim is None else _sum)(x, dims, keepdim, x.shape))
 
@@ -187,7 +196,7 @@ def _nansum(input, dims, keepdim):
 _nansum.op.grad_name = "NansumBackward0"
 
 
-@composite("nansum", numpy=reference(np.nansum), samples=samples_of())
+@composite("nansum", repeat="ready whole", numpy=reference(np.nansum), samples=samples_of())
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum in which NaN counts as zero."""
     if not input.dtype.is_floating_point:
@@ -210,7 +219,7 @@ def _where(condition, a, b):
     return where(condition, a, b)
 
 
-@composite("count_nonzero", complex=True, numpy=lambda x, dim=None: np.count_nonzero(x, axis=dim))
+@composite("count_nonzero", repeat="whole", complex=True, numpy=lambda x, dim=None: np.count_nonzero(x, axis=dim))
 def count_nonzero(input, dim=None):
     """Number of elements that are not zero."""
     return sum(input != 0, dim)

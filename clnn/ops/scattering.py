@@ -173,7 +173,7 @@ def _broadcast_values(values, shape):
 def _plan(base, indices):
     d, mask = _only_mask(indices)
     if mask is None:
-        return Plan(base, _expand_masks(indices))
+        return Plan(base, _expand_masks(indices, base.shape))
     from .searching import flat_nonzero
     plan = object.__new__(Plan)
     plan.order, plan.first, plan.count, plan.rows, plan.wrap = None, d, len(mask.shape), flat_nonzero(mask), False

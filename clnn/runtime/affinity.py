@@ -6,10 +6,14 @@ calling thread works as well, all but one with the context. The program's own th
 
 A worker that wakes up also takes the core from the thread that woke it, at every launch, so that the program could not go on while the device works.
 Threads of the batch policy wait for their turn instead; the others have begun meanwhile.
+
+A program's thread that comes to run on a worker's core stays there, as it never sleeps for long, and the two share that core while another idles: it
+steps aside when it finds itself there.
 """
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 
 from ..core.config import config
@@ -40,18 +44,40 @@ class Watch:
     def __init__(self):
         self.before = _threads() if config.affinity and hasattr(os, "sched_setaffinity") else None
 
-    def place(self, flavour, units) -> bool:
-        """Give each new thread a core; False, and nothing is done, unless a driver of ``flavour`` has one for each core that this process may use."""
+    def place(self, flavour, units):
+        """Give each new thread a core; nothing is done unless a driver of ``flavour`` has one for each core that this process may use.
+
+        Returns:
+            the :class:`Caller` of these workers, or None where none were placed, or where they have all cores.
+        """
         if self.before is None or any(name in os.environ for name in _OWN.get(flavour, ())):
-            return False
+            return None
         cores = sorted(os.sched_getaffinity(0))
         callers = 1 if flavour == "intel-cpu" else 0
         started = sorted(_threads() - self.before)
         if flavour not in _OWN or not units == len(cores) == len(started) + callers:
-            return False
+            return None
         with contextlib.suppress(OSError):      # a thread that ended, or a sandbox that refuses
             for thread, core in zip(started, cores[callers:]):
                 os.sched_setaffinity(thread, {core})
                 os.sched_setscheduler(thread, os.SCHED_BATCH, os.sched_param(0))
-            return True
-        return False
+            return Caller(cores[callers:]) if callers else None
+        return None
+
+
+class Caller:
+    """Keeps the calling thread, which takes part in the work, off the cores of the workers."""
+
+    def __init__(self, cores):
+        self.cores = frozenset(cores)
+        self._core = getattr(ctypes.CDLL(None), "sched_getcpu", lambda: -1)
+
+    def step_aside(self) -> None:
+        """Move the calling thread to a core without a worker; it may go anywhere afterwards."""
+        if self._core() in self.cores:
+            allowed = os.sched_getaffinity(0)
+            free = allowed - self.cores
+            if free:
+                with contextlib.suppress(OSError):
+                    os.sched_setaffinity(0, free)
+                    os.sched_setaffinity(0, allowed)

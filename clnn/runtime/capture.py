@@ -198,11 +198,11 @@ class Recording:
             if device.err_dirty and device.word is not None:
                 device.look()
             return
-        held, queue, event = device.holds_back, device.queue, device.last
+        held, queue, event = device.tended, device.queue, device.last
         for fn, args in way.entries:
             event = fn(queue, *args)
             if held:
-                device.submit()
+                device.tend()
         device.last = event
 
     def _replay_seen(self):

@@ -21,7 +21,7 @@ from .memory import Memory, human
 
 _SMALL_WRITE = 1 << 20        # bytes that are copied on the host so that a write need not wait for the queue
 _MOMENT = 1e-4                # seconds that are waited awake
-_SUBMIT = 8                   # launches after which a driver that holds them back is asked to begin: often enough to work while the host goes on
+_TEND = 8                     # launches between two times that a device is tended: often enough that it works while the host goes on
 _errors: dict[int, tuple] = {}  # code -> (op name, message, exception type); codes are stable across processes
 
 
@@ -57,7 +57,8 @@ class Device:
         # The driver makes masked stores of guarded work-items, which take twice the time of plain ones where masks are no registers.
         self.vectors = self.flavour == "intel-cpu" and not self.wide
         self.default_local = min(64 if self.flavour == "pocl" else 256, self.max_work_group)
-        self.holds_back, self._enqueued = not self.is_cpu, 0       # GPU drivers may leave what is enqueued until they are flushed
+        self.tended, self._enqueued = not self.is_cpu, 0           # GPU drivers may leave what is enqueued until they are flushed
+        self.caller = None                                         # an affinity.Caller: this thread must leave workers their cores
         self.watches = self.flavour == "pocl" and hasattr(os, "sched_yield")
         self.driver_caches = self.flavour == "pocl"                # it keeps what it built, so binaries need not be kept once more
         # Own declarations of built-in functions in place of a long header: None until a build showed whether the driver takes them.
@@ -88,7 +89,8 @@ class Device:
                 companion, watch = self.record.companion, affinity.Watch()
                 self._context = cl.Context([self.cl_device] if companion is None else [self.cl_device, companion])
                 self._queue = cl.CommandQueue(self._context, self.cl_device)
-                watch.place(self.flavour, self.compute_units)
+                self.caller = watch.place(self.flavour, self.compute_units)
+                self.tended = self.tended or self.caller is not None
                 self._memory = Memory(self, self._queue)
                 # what cl.enqueue_copy calls in the end, without its choice among all kinds of copies
                 self._to_host, self._to_device = cl._cl._enqueue_read_buffer, cl._cl._enqueue_write_buffer
@@ -152,11 +154,15 @@ class Device:
         self.waiting = False
         self.__dict__["alloc"] = lambda nbytes: self.check_process()
 
-    def submit(self) -> None:
-        """Called after each launch on a driver that holds launches back: has it begin them now and then, so that it works while the host goes on."""
+    def tend(self) -> None:
+        """Called after each launch where ``tended``: now and then has a driver begin what it holds back, so that it works while the host goes on, or keeps
+        this thread out of the workers' way."""
         self._enqueued += 1
-        if self._enqueued % _SUBMIT == 0:
-            self.queue.flush()
+        if self._enqueued % _TEND == 0:
+            if self.caller is not None:
+                self.caller.step_aside()
+            else:
+                self.queue.flush()
 
     def flush(self) -> None:
         """Enqueue what waits for the build of a kernel."""
@@ -250,6 +256,8 @@ class Device:
     def _watch(self) -> None:
         """Wait a moment for what was enqueued without going to sleep, where waking up takes long and this thread has no part in the work."""
         last = self.last
+        if self.caller is not None:
+            self.caller.step_aside()
         if self.watches and last is not None:
             end = clock() + _MOMENT
             while last.command_execution_status > 0 and clock() < end:

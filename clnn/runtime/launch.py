@@ -75,8 +75,8 @@ def launch(device, kernel, global_size, local_size, *args):
             device.look()
     else:
         device.last = event
-        if device.holds_back:
-            device.submit()
+        if device.tended:
+            device.tend()
         if kernel.checks and side is not None and kernel.lost <= BUILD and side.small(args):
             side.settle(kernel)
     if recorders is not None:
@@ -176,8 +176,8 @@ class Prepared:
                 device.look()
             return
         device.last = self.enqueue(device, device.queue, buffers, numbers)
-        if device.holds_back:
-            device.submit()
+        if device.tended:
+            device.tend()
         if self.checked and self.cost is not None and self.kernel.lost <= BUILD:
             side.settle(self.kernel)
 
