@@ -295,7 +295,7 @@ def geqrf(input):
     return named("geqrf", "a", "tau")(*_on_host(raw, (input,), (input.shape, lead + (k,))))
 
 
-@composite("orgqr", complex=True, dtypes=_REAL, gradcheck=False, aliases=("linalg_householder_product",), samples=_reflection_samples())
+@composite("orgqr", repeat="ready small", complex=True, dtypes=_REAL, gradcheck=False, aliases=("linalg_householder_product",), samples=_reflection_samples())
 def householder_product(input, tau):
     """The first columns of ``H1 H2 ... Hk``, reflections ``I - tau v v^H`` whose vectors stand below the diagonal of ``input``."""
     if len(input.shape) < 2:
@@ -315,7 +315,7 @@ def householder_product(input, tau):
     return Q
 
 
-@composite("ormqr", complex=True, dtypes=_REAL, gradcheck=False, samples=_reflection_samples(_RIGHT))
+@composite("ormqr", repeat="ready small", complex=True, dtypes=_REAL, gradcheck=False, samples=_reflection_samples(_RIGHT))
 def ormqr(input, input2, input3, left=True, transpose=False):
     """The product of ``input3`` with all of ``Q`` of :func:`geqrf`, given its two results."""
     tau, other = input2, input3
@@ -395,7 +395,7 @@ def tensorsolve(input, other, dims=None):
     return solve(A.reshape(-1, math.prod(unknown)), B.reshape(-1)).reshape(unknown)
 
 
-@composite("linalg_vander", complex=True, method=False, samples=lambda: [((np.linspace(-1, 2, 4),), {}), ((np.ones((2, 3)) * 0.5, 5), {})])
+@composite("linalg_vander", repeat="ready small", complex=True, method=False, samples=lambda: [((np.linspace(-1, 2, 4),), {}), ((np.ones((2, 3)) * 0.5, 5), {})])
 def vander(x, N=None):
     """Vandermonde matrices: the powers 0 ... N - 1 of the elements of ``x`` as columns."""
     x = x if x.shape else x.unsqueeze(0)

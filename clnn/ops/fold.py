@@ -81,7 +81,7 @@ def _image(input, blocks):
 _columns.op.grad_name, _image.op.grad_name = "Im2ColBackward0", "Col2ImBackward0"
 
 
-@composite("_im2col", complex=True, method=False, torch="nn.functional.unfold", dtypes=dt.FLOATS, samples=lambda: [
+@composite("_im2col", repeat="ready small", complex=True, method=False, torch="nn.functional.unfold", dtypes=dt.FLOATS, samples=lambda: [
     ((_numbers(2, 3, 6, 5), 2), {}), ((_numbers(2, 3, 6, 7), (3, 2)), dict(dilation=2, padding=1, stride=(2, 1))), ((_numbers(3, 4, 4), 3), {})])
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """The sliding blocks of images as columns.
@@ -109,7 +109,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     return _columns(input, blocks) if input.ndim == 4 else _columns(input.unsqueeze(0), blocks).squeeze(0)
 
 
-@composite("fold", complex=True, method=False, torch="nn.functional.fold", dtypes=dt.FLOATS, samples=lambda: [
+@composite("fold", repeat="ready small", complex=True, method=False, torch="nn.functional.fold", dtypes=dt.FLOATS, samples=lambda: [
     ((_numbers(2, 12, 20), (6, 5), 2), {}), ((_numbers(2, 18, 14), (6, 7), (3, 2)), dict(dilation=2, padding=1, stride=(2, 1))),
     ((_numbers(9, 4), 4, 3), {})], errors=[((np.zeros((1, 5, 4)), (3, 3), 2), {}, RuntimeError, "divisible by the product of kernel_size")])
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
@@ -142,7 +142,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
 
 
 # -- shuffles -----------------------------------------------------------------------------------------------------------------------
-@composite("pixel_shuffle", complex=True, method=False, samples=lambda: [((_numbers(2, 8, 3, 4), 2), {}), ((_numbers(9, 2, 2), 3), {})], errors=[
+@composite("pixel_shuffle", repeat="ready small", complex=True, method=False, samples=lambda: [((_numbers(2, 8, 3, 4), 2), {}), ((_numbers(9, 2, 2), 3), {})], errors=[
     ((np.zeros((1, 3, 2, 2)), 2), {}, RuntimeError, "divisible by the square")])
 def pixel_shuffle(input, upscale_factor):
     """Channels moved into space: ``(*, C r^2, H, W)`` to ``(*, C, H r, W r)``.
@@ -164,7 +164,7 @@ def pixel_shuffle(input, upscale_factor):
     return arranged(parts.permute(*range(k), k, k + 3, k + 1, k + 4, k + 2).reshape(*lead, c // (r * r), h * r, w * r), input)
 
 
-@composite("pixel_unshuffle", complex=True, method=False, samples=lambda: [((_numbers(2, 2, 6, 4), 2), {}), ((_numbers(1, 3, 6), 3), {})])
+@composite("pixel_unshuffle", repeat="ready small", complex=True, method=False, samples=lambda: [((_numbers(2, 2, 6, 4), 2), {}), ((_numbers(1, 3, 6), 3), {})])
 def pixel_unshuffle(input, downscale_factor):
     """Space moved into channels, the inverse of :func:`pixel_shuffle`: ``(*, C, H r, W r)`` to ``(*, C r^2, H, W)``.
 
@@ -188,7 +188,7 @@ def pixel_unshuffle(input, downscale_factor):
     return arranged(parts.permute(*range(k), k, k + 2, k + 4, k + 1, k + 3).reshape(*lead, c * r * r, h // r, w // r), input)
 
 
-@composite("channel_shuffle", complex=True, aliases=("native_channel_shuffle",), method=False, samples=lambda: [
+@composite("channel_shuffle", repeat="ready small", complex=True, aliases=("native_channel_shuffle",), method=False, samples=lambda: [
     ((_numbers(2, 6, 3), 2), {}), ((_numbers(2, 6, 3, 2), 3), {})], errors=[((np.zeros((1, 3, 2, 2)), 2), {}, RuntimeError, "divisible by groups")])
 def channel_shuffle(input, groups):
     """Channels of ``groups`` groups interleaved: channel ``g C / groups + c`` moves to ``c groups + g``. ``input`` is ``(N, C, *)``.

@@ -33,7 +33,7 @@ zeta = elementwise("special_zeta", "input, other", "clnn_zeta(input, other)", re
                    doc="Hurwitz' zeta function: the sum of (other + k)^-input over k = 0, 1, ...; input above 1. No gradient to ``input``.")
 
 
-@composite("mvlgamma", inplace=True, samples=lambda: [((np.linspace(1.6, 7, 6).reshape(2, 3), p), {}) for p in (1, 3)])
+@composite("mvlgamma", repeat="ready small", inplace=True, samples=lambda: [((np.linspace(1.6, 7, 6).reshape(2, 3), p), {}) for p in (1, 3)])
 def mvlgamma(input, p):
     """The logarithm of the multivariate gamma function of dimension ``p``; all elements above ``(p - 1) / 2``."""
     if p < 1:

@@ -275,26 +275,26 @@ def _some(name, tensors):
     return tensors
 
 
-@composite("hstack", complex=True, numpy=np.hstack, method=False, samples=lambda: [(([_values(2), _values(3)],), {}), (([_values(2, 1), _values(2, 3)],), {})])
+@composite("hstack", repeat="ready small", complex=True, numpy=np.hstack, method=False, samples=lambda: [(([_values(2), _values(3)],), {}), (([_values(2, 1), _values(2, 3)],), {})])
 def hstack(tensors, *, out=None):
     """``cat`` along dimension 1 (vectors: 0)."""
     tensors = atleast_1d(_some("hstack", tensors))
     return cat(tensors, 0 if len(tensors[0].shape) == 1 else 1, out=out)
 
 
-@composite("vstack", complex=True, aliases=("row_stack",), numpy=np.vstack, method=False, samples=lambda: [(([_values(3), _values(3)],), {})])
+@composite("vstack", repeat="ready small", complex=True, aliases=("row_stack",), numpy=np.vstack, method=False, samples=lambda: [(([_values(3), _values(3)],), {})])
 def vstack(tensors, *, out=None):
     """``cat`` along dimension 0 after ``atleast_2d``."""
     return cat(atleast_2d(_some("vstack", tensors)), 0, out=out)
 
 
-@composite("dstack", complex=True, numpy=np.dstack, method=False, samples=lambda: [(([_values(3), _values(3)],), {})])
+@composite("dstack", repeat="ready small", complex=True, numpy=np.dstack, method=False, samples=lambda: [(([_values(3), _values(3)],), {})])
 def dstack(tensors, *, out=None):
     """``cat`` along dimension 2 after ``atleast_3d``."""
     return cat(atleast_3d(_some("dstack", tensors)), 2, out=out)
 
 
-@composite("column_stack", complex=True, numpy=np.column_stack, method=False, samples=lambda: [(([_values(3), _values(3, 2)],), {})])
+@composite("column_stack", repeat="ready small", complex=True, numpy=np.column_stack, method=False, samples=lambda: [(([_values(3), _values(3, 2)],), {})])
 def column_stack(tensors, *, out=None):
     """``hstack`` with vectors as columns."""
     return hstack([t.reshape(-1, 1) if len(t.shape) <= 1 else t for t in tensors], out=out)

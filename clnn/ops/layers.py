@@ -15,7 +15,7 @@ def _numbers(*shape, seed=0):
     return np.random.default_rng(seed).normal(0, 1, shape)
 
 
-@composite("bilinear", complex=True, method=False, samples=lambda: [
+@composite("bilinear", repeat="ready small", complex=True, method=False, samples=lambda: [
     ((_numbers(5, 3), _numbers(5, 4, seed=1), _numbers(2, 3, 4, seed=2), _numbers(2, seed=3)), {}),
     ((_numbers(2, 3, 3), _numbers(2, 3, 4, seed=1), _numbers(2, 3, 4, seed=2)), {})])
 def bilinear(input1, input2, weight, bias=None):
@@ -38,7 +38,7 @@ def bilinear(input1, input2, weight, bias=None):
     return linear(products.flatten(-2), weight.flatten(1), bias)
 
 
-@composite("conv_tbc", method=False, samples=lambda: [((_numbers(6, 2, 3), _numbers(2, 3, 4, seed=1), _numbers(4, seed=2)), {"pad": 1})])
+@composite("conv_tbc", repeat="ready small", method=False, samples=lambda: [((_numbers(6, 2, 3), _numbers(2, 3, 4, seed=1), _numbers(4, seed=2)), {"pad": 1})])
 def conv_tbc(input, weight, bias, pad=0):
     """Convolution over the first dimension: ``input`` ``(T, N, C)``, ``weight`` ``(K, C, O)``, ``bias`` ``(O)``; ``pad`` zeros at both ends.
 

@@ -112,7 +112,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return vector_norm(input, 2 if p == "fro" or p is None else p, dim, keepdim, dtype=dtype, out=out)
 
 
-@composite("dist", complex=True, numpy=lambda a, b, p=2: np.linalg.norm((a - b).ravel(), p),
+@composite("dist", repeat="ready small", complex=True, numpy=lambda a, b, p=2: np.linalg.norm((a - b).ravel(), p),
            samples=lambda: [((np.arange(4.0), np.ones(4)), {}), ((np.arange(4.0), np.ones(4), 1), {})], dtypes=dt.FLOATS)
 def dist(input, other, p=2):
     """Norm of order ``p`` of the difference."""
@@ -146,7 +146,7 @@ def _np_logsumexp(x, dim, keepdim=False):
     return np.logaddexp.reduce(x, axis=dim, keepdims=keepdim)
 
 
-@composite("logsumexp", complex=True, numpy=_np_logsumexp, dtypes=dt.FLOATS,
+@composite("logsumexp", repeat="ready small", complex=True, numpy=_np_logsumexp, dtypes=dt.FLOATS,
            samples=lambda: [((np.random.default_rng(0).standard_normal((3, 4, 5)) * 50, d), k)
                             for d, k in ((0, {}), ((1, 2), {}), (-1, dict(keepdim=True)))])
 def logsumexp(input, dim, keepdim=False, *, out=None):

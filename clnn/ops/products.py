@@ -378,7 +378,7 @@ def _best_order(sizes):
     return split
 
 
-@composite("linalg_multi_dot", complex=True, method=False, torch="linalg.multi_dot", samples=lambda: [
+@composite("linalg_multi_dot", repeat="ready small", complex=True, method=False, torch="linalg.multi_dot", samples=lambda: [
     (([np.random.default_rng(0).standard_normal(s) for s in ((2, 3), (3, 4), (4, 5))],), {})], numpy=lambda ts: np.linalg.multi_dot(ts))
 def multi_dot(tensors):
     """Product of a chain of matrices in the cheapest order; the first and last may be vectors."""
@@ -406,7 +406,7 @@ def chain_matmul(*matrices):
     return matrices[0].clone() if len(matrices) == 1 else multi_dot(matrices)
 
 
-@composite("matrix_power", complex=True, numpy=lambda x, n: np.linalg.matrix_power(x, n),
+@composite("matrix_power", repeat="ready small", complex=True, numpy=lambda x, n: np.linalg.matrix_power(x, n),
            samples=lambda: [((np.random.default_rng(0).standard_normal((2, 3, 3)), n), {}) for n in (0, 1, 2, 5)],
            errors=[((np.ones((2, 3)), 2), {}, RuntimeError, "A must be batches of square matrices, but they are 2 by 3 matrices")])
 def matrix_power(input, n):

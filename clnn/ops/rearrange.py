@@ -78,7 +78,7 @@ def flipud(input):
     return flip(input, 0)
 
 
-@composite("rot90", complex=True, numpy=lambda x, k=1, dims=(0, 1): np.rot90(x, k, dims), samples=lambda: [
+@composite("rot90", repeat="ready small", complex=True, numpy=lambda x, k=1, dims=(0, 1): np.rot90(x, k, dims), samples=lambda: [
     ((_values(2, 3),), {}), ((_values(2, 3, 2), 3, (1, 2)), {})])
 def rot90(input, k=1, dims=(0, 1)):
     """Rotated by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""

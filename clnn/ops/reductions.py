@@ -381,13 +381,13 @@ def _words(input, dims):
     return make(Storage(st.device, n, st.buffer()), Size((n // 4,)), dt.int32, n // 4)
 
 
-@composite("any", complex=True, numpy=reference(np.any), samples=samples_of())
+@composite("any", repeat="ready small", complex=True, numpy=reference(np.any), samples=samples_of())
 def any(input, dim=None, keepdim=False, *, out=None):
     """Whether some element is true (not zero)."""
     return set_out(out, _truth(ANY, input, dim, keepdim, 0))
 
 
-@composite("all", complex=True, numpy=reference(np.all), samples=samples_of())
+@composite("all", repeat="ready small", complex=True, numpy=reference(np.all), samples=samples_of())
 def all(input, dim=None, keepdim=False, *, out=None):
     """Whether every element is true (not zero)."""
     return set_out(out, _truth(ALL, input, dim, keepdim, 1))

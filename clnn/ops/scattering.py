@@ -98,7 +98,7 @@ def _np_index_add(x, dim, index, source, alpha=1):
     return np.moveaxis(out, 0, dim)
 
 
-@composite("index_add", complex=True, inplace=True, numpy=_np_index_add, samples=lambda: [
+@composite("index_add", repeat="ready small", complex=True, inplace=True, numpy=_np_index_add, samples=lambda: [
     ((_values(4, 3), 0, np.array([0, 2, 2]), _values(3, 3)), {}), ((_values(2, 5), 1, np.array([4, 0, 4]), _values(2, 3)), dict(alpha=2))])
 def index_add(input, dim, index, source, *, alpha=1, out=None):
     """``input`` with ``alpha`` times each row of ``source`` added to the row of dimension ``dim`` that ``index`` names for it.
@@ -120,13 +120,13 @@ def _np_index_copy(x, dim, index, source):
     return np.moveaxis(out, 0, dim)
 
 
-@composite("index_copy", complex=True, inplace=True, numpy=_np_index_copy, samples=lambda: [((_values(4, 3), 0, np.array([0, 2]), _values(2, 3)), {})])
+@composite("index_copy", repeat="ready small", complex=True, inplace=True, numpy=_np_index_copy, samples=lambda: [((_values(4, 3), 0, np.array([0, 2]), _values(2, 3)), {})])
 def index_copy(input, dim, index, source, *, out=None):
     """``input`` with the rows of dimension ``dim`` that ``index`` names replaced by those of ``source`` (of equal indices the last wins)."""
     return _deliver(_rows_call("index_copy", input, dim, index, source, "set"), out)
 
 
-@composite("index_fill", complex=True, inplace=True, samples=lambda: [((_values(4, 3), 0, np.array([0, 2]), 5.0), {})],
+@composite("index_fill", repeat="ready small", complex=True, inplace=True, samples=lambda: [((_values(4, 3), 0, np.array([0, 2]), 5.0), {})],
            numpy=lambda x, dim, index, v: _np_index_copy(x, dim, index, np.full(x.shape[:dim] + (len(index),) + x.shape[dim + 1:], v, x.dtype)))
 def index_fill(input, dim, index, value):
     """``input`` with ``value`` in the rows of dimension ``dim`` that ``index`` names."""
@@ -142,7 +142,7 @@ def index_fill(input, dim, index, value):
     return _put_rows(x, index, s, x.shape, s.shape, d, 1, True, "set", "index_fill").reshape(input.shape)
 
 
-@composite("index_reduce", complex=True, inplace=True, samples=lambda: [
+@composite("index_reduce", repeat="ready small", complex=True, inplace=True, samples=lambda: [
     ((_values(4, 3), 0, np.array([0, 2, 2]), _values(3, 3), r), {}) for r in ("mean", "amax")])
 def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
     """Like ``index_add`` with ``reduce``: ``'prod'``, ``'mean'``, ``'amax'`` or ``'amin'``."""
@@ -295,7 +295,7 @@ def _index_put_(self, indices, values, accumulate=False):
 Tensor.index_add_, Tensor.index_copy_, Tensor.index_put_ = _index_add_, _index_copy_, _index_put_
 
 
-@composite("put", complex=True, inplace=True, torch="Tensor.put", samples=lambda: [((_values(4, 3), np.array([1, 9]), _values(2)), {})])
+@composite("put", repeat="ready small", complex=True, inplace=True, torch="Tensor.put", samples=lambda: [((_values(4, 3), np.array([1, 9]), _values(2)), {})])
 def put(input, index, source, accumulate=False):
     """``input`` with the elements that ``index`` numbers (of the flattened tensor) replaced by those of ``source``, or added to."""
     check_index("put", index, (dt.int64,))
@@ -406,7 +406,7 @@ def _unique_rows(high, *shape):
     return np.stack([rng.permutation(high)[:shape[1]] for _ in range(shape[0])])
 
 
-@composite("scatter", complex=True, inplace=True, numpy=_np_scatter, samples=lambda: [
+@composite("scatter", repeat="ready small", complex=True, inplace=True, numpy=_np_scatter, samples=lambda: [
     ((_values(3, 5), 1, _unique_rows(5, 3, 3), _values(3, 3)), {}), ((_values(3, 5), 1, _unique_rows(5, 2, 2), 2.0), {})])
 def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     """``input`` with ``out[index[i][j]][j] = src[i][j]`` (for ``dim=0``); ``src`` may be a number. Of equal indices the last wins.
@@ -426,7 +426,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     return _deliver(_elements("scatter", input, dim, index, value if src is None else src, op), out)
 
 
-@composite("scatter_add", complex=True, inplace=True, numpy=lambda x, d, i, s: _np_scatter(x, d, i, s, "add"), samples=lambda: [
+@composite("scatter_add", repeat="ready small", complex=True, inplace=True, numpy=lambda x, d, i, s: _np_scatter(x, d, i, s, "add"), samples=lambda: [
     ((_values(3, 5), 1, _numbers(5, 3, 5), _values(3, 5)), {}), ((_values(4, 3), 0, _numbers(4, 6, 2), _values(6, 2)), {})])
 def scatter_add(input, dim, index, src, *, out=None):
     """``input`` with ``out[index[i][j]][j] += src[i][j]`` (for ``dim=0``). Equal indices add up, in the order of ``src``."""
@@ -461,7 +461,7 @@ _scatter_in_place("scatter_add")
 _FOLDS = dict(sum="add", prod="mul", mean="add", amax="max", amin="min")
 
 
-@composite("scatter_reduce", complex=True, inplace=True, samples=lambda: [
+@composite("scatter_reduce", repeat="ready small", complex=True, inplace=True, samples=lambda: [
     ((_values(3, 5), 1, _numbers(5, 3, 7), _values(3, 7), r), {}) for r in ("sum", "prod", "mean", "amax", "amin")])
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
     """Like ``scatter_add`` with ``reduce``: ``'sum'``, ``'prod'``, ``'mean'``, ``'amax'`` or ``'amin'``.

@@ -129,7 +129,7 @@ def nonzero_static(input, *, size, fill_value=-1):
     return constant_pad(table, (0, 0, 0, size - table.shape[0]), fill_value)
 
 
-@composite("unravel_index", method=False, samples=lambda: [((np.array([[3, 7], [11, 0]]), (3, 4)), {})], numpy=lambda i, s: np.unravel_index(i, s))
+@composite("unravel_index", repeat="ready small", method=False, samples=lambda: [((np.array([[3, 7], [11, 0]]), (3, 4)), {})], numpy=lambda i, s: np.unravel_index(i, s))
 def unravel_index(indices, shape):
     """One tensor of coordinates per dimension of ``shape`` for flat positions."""
     if indices.dtype.category != dt.INT:
@@ -320,7 +320,7 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
 _TESTS = 16
 
 
-@composite("isin", method=False, samples=lambda: [((np.array([[1, 2], [3, 4]]), np.array([2, 4, 9])), {})], numpy=np.isin)
+@composite("isin", repeat="ready small", method=False, samples=lambda: [((np.array([[1, 2], [3, 4]]), np.array([2, 4, 9])), {})], numpy=np.isin)
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
     """Whether each element occurs among ``test_elements``."""
     home = elements if isinstance(elements, Tensor) else test_elements

@@ -45,7 +45,7 @@ def _signal(n=40):
 _HANN = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(16) / 16)
 
 
-@composite("stft", complex=True, dtypes=(dt.float32, dt.float64), samples=lambda: [
+@composite("stft", repeat="ready small", complex=True, dtypes=(dt.float32, dt.float64), samples=lambda: [
     ((_signal(), 16), dict(hop_length=4, window=_HANN, return_complex=True)), ((_signal()[0], 16), dict(return_complex=False, normalized=True, onesided=False)),
     ((_signal(), 16), dict(hop_length=5, win_length=12, window=_HANN[:12], center=False, return_complex=True))],
     errors=[((np.ones(9, "f"), 4), {}, RuntimeError, "stft requires the return_complex parameter be given for real inputs"),

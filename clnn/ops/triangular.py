@@ -113,7 +113,7 @@ def diag(input, diagonal=0):
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(input.shape)}D")
 
 
-@composite("diagflat", complex=True, numpy=np.diagflat, samples=lambda: [((_values(2, 2),), {})])
+@composite("diagflat", repeat="ready small", complex=True, numpy=np.diagflat, samples=lambda: [((_values(2, 2),), {})])
 def diagflat(input, offset=0):
     """The flattened tensor as the diagonal of a matrix of zeros."""
     return diag_embed(input.reshape(-1), offset)
