@@ -127,11 +127,7 @@ def realize(storage: Storage) -> None:
             finish(n, owner, device.alloc(0))
         return
     buffers = allocate(device, group, outs)
-    key = (device, root.shape, tuple(group.code), tuple(group.layout), tuple(group.kinds), tuple(alive))
-    common = _launches.get(key)
-    if common is None:
-        common = _remember(key, device, group, root.shape, root.numel, [(at, n.dtype, None, 0, None) for at, (n, _) in zip(alive, outs)])
-    common.launch_whole(device, group, buffers)
+    run_whole(device, group, root.shape, root.numel, alive, buffers)
     for (n, owner), buf in zip(outs, buffers):
         finish(n, owner, buf)
 
@@ -432,6 +428,15 @@ def run(device, group: Group, shape, numel, targets) -> None:
     if common is None:
         common = _remember(key, device, group, shape, numel, targets)
     common.launch(device, group.leaves, pack_scalars(group), targets, check_args(device, group) if group.checked else ())
+
+
+def run_whole(device, group: Group, shape, numel, alive, buffers) -> None:
+    """The same for the values numbered ``alive``, each of which fills its buffer."""
+    key = (device, shape, tuple(group.code), tuple(group.layout), tuple(group.kinds), tuple(alive))
+    common = _launches.get(key)
+    if common is None:
+        common = _remember(key, device, group, shape, numel, [(at, group.order[at].dtype, None, 0, None) for at in alive])
+    common.launch_whole(device, group, buffers)
 
 
 def _remember(key, device, group, shape, numel, targets) -> _Launch:

@@ -275,7 +275,8 @@ def _some(name, tensors):
     return tensors
 
 
-@composite("hstack", repeat="ready small", complex=True, numpy=np.hstack, method=False, samples=lambda: [(([_values(2), _values(3)],), {}), (([_values(2, 1), _values(2, 3)],), {})])
+@composite("hstack", repeat="ready small", complex=True, numpy=np.hstack, method=False,
+           samples=lambda: [(([_values(2), _values(3)],), {}), (([_values(2, 1), _values(2, 3)],), {})])
 def hstack(tensors, *, out=None):
     """``cat`` along dimension 1 (vectors: 0)."""
     tensors = atleast_1d(_some("hstack", tensors))

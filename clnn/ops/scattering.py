@@ -120,7 +120,8 @@ def _np_index_copy(x, dim, index, source):
     return np.moveaxis(out, 0, dim)
 
 
-@composite("index_copy", repeat="ready small", complex=True, inplace=True, numpy=_np_index_copy, samples=lambda: [((_values(4, 3), 0, np.array([0, 2]), _values(2, 3)), {})])
+@composite("index_copy", repeat="ready small", complex=True, inplace=True, numpy=_np_index_copy,
+           samples=lambda: [((_values(4, 3), 0, np.array([0, 2]), _values(2, 3)), {})])
 def index_copy(input, dim, index, source, *, out=None):
     """``input`` with the rows of dimension ``dim`` that ``index`` names replaced by those of ``source`` (of equal indices the last wins)."""
     return _deliver(_rows_call("index_copy", input, dim, index, source, "set"), out)

@@ -125,8 +125,10 @@ class Instruments:
             storage = plain(expr, refs, *rest)
             c.note(storage.node, expr.name if expr is not None else "")
             return storage
-        elementwise, plain, short_way = dispatch.record_elementwise, lazy.record, dispatch.record_briefly
-        self._everywhere(elementwise, record_elementwise, plain, record, short_way, lambda *operands: None)
+        elementwise, plain = dispatch.record_elementwise, lazy.record
+        self._everywhere(elementwise, record_elementwise, plain, record)
+        for short_way in (dispatch.record_briefly, dispatch.record_pair):
+            self._everywhere(short_way, lambda *operands: None)
 
     # -- computing what was recorded ------------------------------------------------------------------------------------
     def _fused(self):
@@ -138,6 +140,9 @@ class Instruments:
                 event.memory_start, self.allocated = event.memory_start - self.allocated, 0
                 event.bytes = traffic.of_fused(group, shape, numel, targets)
                 return plain_run(device, group, shape, numel, targets)
+
+        def run_whole(device, group, shape, numel, alive, buffers):
+            run(device, group, shape, numel, [(at, group.order[at].dtype, buf, 0, None) for at, buf in zip(alive, buffers)])
 
         def run_plan(plan, device, call, *rest):
             node, self.reduced = self.reduced, None
@@ -171,7 +176,7 @@ class Instruments:
                 c.end(event)
         plain_run, plain_rows, plain_plan, plain_call = fuse.run, multi.launch_rows, reduce.Plan.run, reduce.Call.run
         plain_allocate, short_way = fuse.allocate, fuse._run_alone
-        self._everywhere(plain_run, run, short_way, lambda storage, node: False, plain_rows, launch_rows, plain_allocate, allocate)
+        self._everywhere(plain_run, run, fuse.run_whole, run_whole, short_way, lambda storage, node: False, plain_rows, launch_rows, plain_allocate, allocate)
         self._set(reduce.Call, "run", run_call)
         self._set(reduce.Plan, "run", run_plan)
 
