@@ -15,7 +15,7 @@ def _numbers(*shape, seed=0):
     return np.random.default_rng(seed).normal(0, 1, shape)
 
 
-@composite("bilinear", repeat="ready small", complex=True, method=False, samples=lambda: [
+@composite("bilinear", splice=True, repeat="ready small", complex=True, method=False, samples=lambda: [
     ((_numbers(5, 3), _numbers(5, 4, seed=1), _numbers(2, 3, 4, seed=2), _numbers(2, seed=3)), {}),
     ((_numbers(2, 3, 3), _numbers(2, 3, 4, seed=1), _numbers(2, 3, 4, seed=2)), {})])
 def bilinear(input1, input2, weight, bias=None):

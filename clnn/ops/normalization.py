@@ -492,7 +492,7 @@ def _move(running, now, momentum):
     write(running, ((1 - momentum) * running.detach() + momentum * now).to(running.dtype))
 
 
-@composite("local_response_norm", repeat="ready small", method=False, torch="nn.functional.local_response_norm", samples=lambda: [
+@composite("local_response_norm", splice=True, repeat="ready small", method=False, torch="nn.functional.local_response_norm", samples=lambda: [
     ((np.random.default_rng(7).normal(0, 1, (2, 6, 4, 4)), 3), {}), ((np.random.default_rng(7).normal(0, 1, (2, 6, 4)), 4), {})])
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """``x / (k + alpha * mean of x^2 over size neighbouring channels)^beta``."""

@@ -75,7 +75,7 @@ def inner(input, other):
     return dot(input, other) if len(input.shape) == len(other.shape) == 1 else tensordot(input, other, ((-1,), (-1,)))
 
 
-@composite("linalg_cross", repeat="whole", complex=True, method=False, numpy=lambda a, b, dim=-1: np.cross(a, b, axis=dim), torch="linalg.cross",
+@composite("linalg_cross", splice=True, repeat="whole", complex=True, method=False, numpy=lambda a, b, dim=-1: np.cross(a, b, axis=dim), torch="linalg.cross",
            samples=_pairs((3, 3), ((4, 3), (4, 3)), ((4, 3), (1, 3))))
 def linalg_cross(input, other, *, dim=-1):
     """Cross product of vectors of length 3 along ``dim``, with broadcasting."""
@@ -88,7 +88,7 @@ def linalg_cross(input, other, *, dim=-1):
     return stack([a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)], wrap_dim(dim, len(input.shape)))
 
 
-@composite("cross", repeat="whole", complex=True)
+@composite("cross", splice=True, repeat="whole", complex=True)
 def cross(input, other, dim=None):
     """Cross product along ``dim``, by default the first dimension of size 3."""
     if dim is None:
@@ -102,7 +102,7 @@ def cross(input, other, dim=None):
 
 
 # -- tensors ------------------------------------------------------------------------------------------------------------------------
-@composite("kron", repeat="small", complex=True, numpy=np.kron, samples=_pairs(((2, 3), (4, 5)), ((2,), (3, 2))))
+@composite("kron", splice=True, repeat="small", complex=True, numpy=np.kron, samples=_pairs(((2, 3), (4, 5)), ((2,), (3, 2))))
 def kron(input, other):
     """Kronecker product."""
     rank = max(len(input.shape), len(other.shape))
@@ -116,7 +116,7 @@ def _np_tensordot(a, b, dims=2):
     return np.tensordot(a, b, dims)
 
 
-@composite("tensordot", repeat=True, complex=True, method=False, numpy=_np_tensordot, samples=lambda: [
+@composite("tensordot", splice=True, repeat=True, complex=True, method=False, numpy=_np_tensordot, samples=lambda: [
     ((*_pairs(((2, 3, 4), (3, 4, 5)))()[0][0], 2), {}), ((*_pairs(((2, 3, 4), (4, 3)))()[0][0], ([1, 2], [1, 0])), {})])
 def tensordot(a, b, dims=2):
     """Sums of products over ``dims``: a count of last and first dimensions, or a pair of dimension lists."""
@@ -406,7 +406,7 @@ def chain_matmul(*matrices):
     return matrices[0].clone() if len(matrices) == 1 else multi_dot(matrices)
 
 
-@composite("matrix_power", repeat="ready small", complex=True, numpy=lambda x, n: np.linalg.matrix_power(x, n),
+@composite("matrix_power", splice=True, repeat="ready small", complex=True, numpy=lambda x, n: np.linalg.matrix_power(x, n),
            samples=lambda: [((np.random.default_rng(0).standard_normal((2, 3, 3)), n), {}) for n in (0, 1, 2, 5)],
            errors=[((np.ones((2, 3)), 2), {}, RuntimeError, "A must be batches of square matrices, but they are 2 by 3 matrices")])
 def matrix_power(input, n):

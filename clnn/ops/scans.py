@@ -310,7 +310,7 @@ def _slice(x, dim, start, length):
         return x.narrow(dim, start, length)
 
 
-@composite("diff", repeat="ready small", complex=True, numpy=lambda x, n=1, dim=-1: np.diff(x, n, dim),
+@composite("diff", splice=True, repeat="ready small", complex=True, numpy=lambda x, n=1, dim=-1: np.diff(x, n, dim),
            samples=lambda: [((np.arange(12.0).reshape(3, 4) ** 2,), {}), ((np.arange(12.0).reshape(3, 4) ** 2, 2, 1), {})])
 def diff(input, n=1, dim=-1, prepend=None, append=None):
     """Differences of neighbours along ``dim``, ``n`` times."""
@@ -334,7 +334,7 @@ def _np_trapezoid(y, x=None, *, dx=1.0, dim=-1):
     return np.trapezoid(y, x, dx, dim)
 
 
-@composite("trapezoid", repeat="ready whole", complex=True, aliases=("trapz",), method=False, numpy=_np_trapezoid,
+@composite("trapezoid", splice=True, repeat="ready whole", complex=True, aliases=("trapz",), method=False, numpy=_np_trapezoid,
            samples=lambda: [((np.arange(12.0).reshape(3, 4) ** 2,), {}), ((np.arange(12.0).reshape(3, 4), np.array([0.0, 1, 3, 4])), {})])
 def trapezoid(y, x=None, *, dx=None, dim=-1):
     """Integral of samples ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""

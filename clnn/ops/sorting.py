@@ -303,7 +303,7 @@ def _np_quantile(x, q, dim=None, keepdim=False, *, interpolation="linear"):
     return np.quantile(x, q, dim, keepdims=keepdim, method=interpolation)
 
 
-@composite("quantile", repeat="whole", numpy=_np_quantile, samples=lambda: [((_values(3, 5), 0.3), {}), ((_values(3, 5), np.array([0.1, 0.9]), 1), {})])
+@composite("quantile", splice=True, repeat="whole", numpy=_np_quantile, samples=lambda: [((_values(3, 5), 0.3), {}), ((_values(3, 5), np.array([0.1, 0.9]), 1), {})])
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """Quantiles along ``dim`` (default: of all elements); a vector ``q`` gives a new first dimension. NaN where there is a NaN.
 
@@ -314,7 +314,7 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
     return set_out(out, _quantile("quantile", input, q, dim, keepdim, interpolation, False))
 
 
-@composite("nanquantile", repeat="whole", numpy=_np_quantile, samples=lambda: [((_values(3, 5), 0.3), {})])
+@composite("nanquantile", splice=True, repeat="whole", numpy=_np_quantile, samples=lambda: [((_values(3, 5), 0.3), {})])
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """``quantile`` that ignores NaN."""
     return set_out(out, _quantile("nanquantile", input, q, dim, keepdim, interpolation, True))

@@ -22,7 +22,7 @@ def _check_weights(w, what, integral, count):
         raise RuntimeError(f"cov(): {what} cannot be negative")
 
 
-@composite("cov", repeat="ready small", complex=True, numpy=lambda x, correction=1: np.cov(x, ddof=correction),
+@composite("cov", splice=True, repeat="ready small", complex=True, numpy=lambda x, correction=1: np.cov(x, ddof=correction),
            samples=lambda: [((np.random.default_rng(0).standard_normal(s),), {}) for s in ((3, 8), 8)], dtypes=_REAL)
 def cov(input, *, correction=1, fweights=None, aweights=None):
     """Covariance matrix of variables in rows and observations in columns."""
@@ -47,7 +47,8 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     return got.squeeze()
 
 
-@composite("corrcoef", repeat="ready small", complex=True, numpy=np.corrcoef, samples=lambda: [((np.random.default_rng(0).standard_normal((3, 8)),), {})], dtypes=_REAL)
+@composite("corrcoef", splice=True, repeat="ready small", complex=True, numpy=np.corrcoef,
+           samples=lambda: [((np.random.default_rng(0).standard_normal((3, 8)),), {})], dtypes=_REAL)
 def corrcoef(input):
     """Correlation coefficients of variables in rows."""
     c = cov(input)
