@@ -7,7 +7,7 @@ import operator
 import numpy as np
 
 from ..core import dtype as dt
-from ..core.limits import check_fits
+from ..core.limits import check_written
 from ..core.shape import contiguous_strides
 from ..core.warn import warn
 from ..graph.node import Storage
@@ -358,7 +358,7 @@ def _assign_mask(base, indices, value):
         if any(s not in (1, t) for s, t in zip(reversed(value.shape), reversed(base.shape))):
             return False
     else:
-        check_fits(value, base.dtype)
+        check_written(value, base.dtype)
     for _ in range(rest):
         mask = mask.unsqueeze(-1)
     result = REGISTRY["where"].fn(mask, value, base)

@@ -8,6 +8,7 @@ import functools
 
 from ..core import dtype as dt
 from ..core.warn import called_by_program, first_time, warn
+from ..graph.op import REGISTRY
 from .tensor import Tensor
 
 _BOOL = (dt.bool_,)
@@ -101,16 +102,17 @@ def spoken(row) -> str:
     return dt.IN_C.get(row.name, row.name)
 
 
-def guarded(op, body):
-    """The body of an operator, which refuses what the table does before it computes."""
-    less, count, waiting = REFUSED.get(op.name), TENSORS.get(op.name, 0), op.name in DEPRECATED
+def guarded(name, body):
+    """The body of the operator ``name``, which refuses what the table does before it computes. It goes below what repeats calls, which asks no body."""
+    less, count, waiting = REFUSED.get(name), TENSORS.get(name, 0), name in DEPRECATED
     if not less and not count and not waiting:
         return body
 
     @functools.wraps(body)
     def call(*args, **kwargs):
-        if waiting and called_by_program() and first_time(op.name):
-            warn(DEPRECATED[op.name])
+        op = REGISTRY[name]
+        if waiting and called_by_program() and first_time(name):
+            warn(DEPRECATED[name])
         for at in range(min(count, len(args))):
             if isinstance(args[at], (int, float, complex)):
                 raise no_number(op, at, type(args[at]).__name__)

@@ -13,6 +13,7 @@ from .._tensor.inplace import type_name
 from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
+from ..core.limits import check_fits, check_operand
 
 NOT_BOOL = tuple(d for d in dt.REAL if d is not dt.bool_)
 INTEGRAL = (dt.bool_, *dt.INTS)
@@ -26,9 +27,14 @@ def whole_factor(name, value, *operands, error=True):
         if error:
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
         value = int(value)
+    check_fits(value, _common(operands))
     if value == 1 or not all(isinstance(t, bool) or isinstance(t, Tensor) and t.dtype is dt.bool_ for t in operands):
         return value
     return bool(value)
+
+
+def _common(operands):
+    return dt.result_type(*[(t.dtype, 2 if t.shape else 1) if isinstance(t, Tensor) else (dt.scalar_dtype(t), 0) for t in operands])
 
 
 def lasting(r):
@@ -51,7 +57,9 @@ _fast_add, _fast_sub = _add.fast, _sub.fast
 def add(input, other, *, alpha=1):
     """``input + alpha * other``, with broadcasting and type promotion."""
     if alpha != 1:
-        other = lasting(other * whole_factor("alpha", alpha, input, other))
+        alpha = whole_factor("alpha", alpha, input, other)
+        check_fits(alpha, _common((input, other)))
+        other = lasting(other * alpha)
     return _fast_add(input, other)
 
 
@@ -65,7 +73,9 @@ def sub(input, other, *, alpha=1):
         raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
                            "use the `~` or `logical_not()` operator instead.")
     if alpha != 1:
-        other = lasting(other * whole_factor("alpha", alpha, input, other))
+        alpha = whole_factor("alpha", alpha, input, other)
+        check_fits(alpha, _common((input, other)))
+        other = lasting(other * alpha)
     return _fast_sub(input, other)
 
 
@@ -189,6 +199,7 @@ def pow(input, exponent):
                 return _inverse_root(input)
         elif isinstance(exponent, int) and exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
+        check_operand(exponent, input.dtype)
     return _pow(input, exponent)
 
 
@@ -276,12 +287,14 @@ for _op in (_clamp_min, _clamp_max, _clamp_both):
 
 
 def _low(input, min):
+    check_operand(min, input.dtype)
     if isinstance(min, Tensor) and input.dtype is dt.bool_ is min.dtype:            # numbers are no bounds of bool in PyTorch, tensors are
         return input | min
     return _clamp_min(input, min)
 
 
 def _high(input, max):
+    check_operand(max, input.dtype)
     if isinstance(max, Tensor) and input.dtype is dt.bool_ is max.dtype:
         return input & max
     return _clamp_max(input, max)
@@ -296,6 +309,9 @@ def clamp(input, min=None, max=None):
         return _low(input, min)
     if min is None:
         return _high(input, max)
+    if not isinstance(min, float) and not isinstance(max, float):           # one that is makes floats of integers
+        check_operand(min, input.dtype)
+        check_operand(max, input.dtype)
     return _clamp_both(input, min, max)
 
 

@@ -10,6 +10,7 @@ from .._tensor.dispatch import run
 from .._tensor.formats import keeps_format
 from .._tensor.repeat import repeated
 from .._tensor.tensor import empty
+from ..core.limits import check_fits
 from ..core.shape import Size, contiguous_strides
 from . import _scatter
 from .creation import filled
@@ -95,6 +96,7 @@ def constant_pad(input, pad, value=0):
         before, after = [max(0, b) for b in before], [max(0, a) for a in after]
     if not any(before) and not any(after):
         return x.clone()
+    check_fits(value, x.dtype)
     return _constant_pad(x, tuple(before), tuple(after), value, x.shape)
 
 

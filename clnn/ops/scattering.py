@@ -15,6 +15,7 @@ from .._tensor.tensor import Tensor
 from .._tensor.writing import bump, copy
 from .._tensor.wrapped import local as modes
 from ..core import dtype as dt
+from ..core.limits import check_fits
 from ..core.shape import Size, wrap_dim
 from . import _scatter
 from .creation import filled
@@ -83,6 +84,7 @@ def _prepare_rows(name, input, dim, index, source):
             raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. "
                                f"Got self.shape = {list(input.shape)} source.shape = {list(source.shape)} ({name})")
     else:
+        check_fits(source, x.dtype)
         s = filled(Size(()), source, x.dtype, x._storage.device).expand(want)
     return x, d, index, s
 
@@ -110,7 +112,9 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
         >>> clnn.zeros(3).index_add(0, clnn.tensor([0, 2, 2]), clnn.ones(3))
         tensor([1., 0., 2.])
     """
-    alpha = int(alpha) if alpha.__class__ is float and input.dtype.category == dt.INT else alpha
+    if not isinstance(alpha, Tensor):
+        check_fits(alpha, input.dtype)
+        alpha = bool(alpha) if input.dtype is dt.bool_ else int(alpha) if input.dtype.category == dt.INT else alpha
     return _deliver(_rows_call("index_add", input, dim, index, source if alpha == 1 else source * alpha, "add"), out)
 
 
@@ -380,6 +384,7 @@ def _elements(name, input, dim, index, src, op):
     if isinstance(src, Tensor):
         src = fit(name, src, -1, index, "src")
     else:
+        check_fits(src, input.dtype)
         src = filled(Size(()), src, input.dtype, input._storage.device).expand(index.shape)
     part = fit(name, input, d, index)
     call = _scatter_op(part, d, index, src, op, False) if op in ("set", "add") else _scatter_fold(part, d, index, src, op)
