@@ -10,6 +10,7 @@ import numpy as np
 from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.dispatch import config
 from .._tensor.inplace import set_out, type_name
+from .._tensor.refusals import no_number
 from .._tensor.repeat import repeated_rule
 from .._tensor.tensor import Tensor, make
 from ..core import dtype as dt
@@ -388,6 +389,8 @@ def all(input, dim=None, keepdim=False, *, out=None):
 @composite("isclose", complex=True, numpy=np.isclose)
 def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """``|input - other| <= atol + rtol * |other|``, element by element; equal infinities are close."""
+    if not isinstance(other, Tensor):
+        raise no_number(isclose.op, 1, type(other).__name__)
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{type_name(input.dtype)} did not match {type_name(other.dtype)}")
     for name, value in (("rtol", rtol), ("atol", atol)):

@@ -209,9 +209,7 @@ def index_put(input, indices, values, accumulate=False):
         indices: tuple of index tensors or masks, None for a whole dimension.
         values: broadcast to the shape of ``input[indices]``; same dtype as ``input``.
     """
-    if values.dtype is not input.dtype:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(input.dtype)} for the destination and "
-                           f"{type_name(values.dtype)} for the source.")
+    _same_dtype(input, values)
     plan = _plan(input, _full(input, list(indices)))
     return _put(input, plan, values, "add" if accumulate else "set")
 
@@ -222,10 +220,17 @@ def _put(input, plan, values, op):
     return plan.restore(_put_rows(x, plan.rows, v, x.shape, v.shape, plan.first, plan.count, plan.wrap, op, "index_put"))
 
 
+def _same_dtype(target, values):
+    if values.dtype is not target.dtype:
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(target.dtype)} for the destination and "
+                           f"{type_name(values.dtype)} for the source.")
+
+
 @composite("_index_put_into", complex=True, method=False)
 def _index_put_into(base, indices, values):
     """``base[indices] = values`` in place: straight into the memory of ``base`` when nothing else can still want the old values."""
-    _put_into(base, indices, cast(values, base.dtype), "set")
+    _same_dtype(base, values)
+    _put_into(base, indices, values, "set")
 
 
 def _put_into(base, indices, values, op):
@@ -290,9 +295,7 @@ def _index_copy_(self, dim, index, source):
 
 def _index_put_(self, indices, values, accumulate=False):
     """In-place form of :func:`clnn.index_put`: touches only what is named."""
-    if values.dtype is not self.dtype:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(self.dtype)} for the destination and "
-                           f"{type_name(values.dtype)} for the source.")
+    _same_dtype(self, values)
     return _put_into(self, _full(self, list(indices)), values, "add" if accumulate else "set")
 
 
