@@ -246,7 +246,7 @@ def _prod_all(input, dims, keepdim):
 def prod(input, dim=None, keepdim=False, *, dtype=None):
     """Product over one dimension or all. Integers are multiplied as int64."""
     rank = len(input.shape)
-    dims = tuple(range(rank)) if dim is None else (wrap_dim(dim, rank),) if rank else ()
+    dims = tuple(range(rank)) if dim is None else (wrap_dim(dim, rank),)[:rank]
     return (_prod_all if dim is None else _prod)(input.to(_sum_dtype(input, dtype)), dims, keepdim)
 
 
