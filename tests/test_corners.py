@@ -436,6 +436,29 @@ def test_values_beyond_16_bit_floats_are_written_as_infinite():
     assert_same(run)
 
 
+def test_interpolation_from_the_nearer_end():
+    def run(t):
+        a, b, w = (t.tensor(v, requires_grad=True) for v in ([1e8, 2.0, 3.0, -1e8], [1.0, 5.0, 1e8, 2.0], [1.0, 0.25, 0.75, 0.5]))
+        t.lerp(a, b, w).sum().backward()
+        z = t.tensor([1 + 1j, 2.0])
+        complexes = [str(t.lerp(z, z * 3, v).tolist()) for v in (0.5j, 0.25, 1.0)]
+        return a.grad, b.grad, w.grad, t.lerp(a, b, w), t.lerp(a, b, 1.0), a.lerp(b, 0.1), t.lerp(t.ones(2).half(), t.full((2,), 3.0).half(), 0.9), complexes
+    assert_same(run)
+
+
+FACTORS = {
+    "sum": lambda t, x: t.add(x, x, alpha=1j), "product": lambda t, x: x.addcmul(x, x, value=1j), "weight": lambda t, x: x.lerp(x, 1j),
+    "quotient": lambda t, x: x.addcdiv(x, x, value=1j), "norm": lambda t, x: t.linalg.vector_norm(x.int(), dtype=t.float32),
+    "bytes of a number": lambda t, x: x[0].view(t.uint8), "bytes with gaps": lambda t, x: x[::2].view(t.int16),
+    "powers of truth": lambda t, x: [(x > 1) ** True, (x > 1) ** False], "curve": lambda t, x: t.logspace(0, 1j, 3).abs(),
+}
+
+
+@pytest.mark.parametrize("call", FACTORS.values(), ids=FACTORS)
+def test_factors_and_dtypes_that_do_not_fit(call):
+    assert_same(lambda t: call(t, t.tensor([1.0, 2.0, 3.0])))
+
+
 def test_operators_whose_calls_are_repeated_refuse_dtypes():
     x = clnn.tensor([True, False])
     for _ in range(3):

@@ -21,6 +21,11 @@ INTEGRAL = (dt.bool_, *dt.INTS)
 
 def whole_factor(name, value, *operands, error=True):
     """A factor of ``operands`` when all of these are integers: refused when it is none itself, or without ``error`` cut off; bool for bools."""
+    if isinstance(value, complex) and not _common(operands).is_complex:
+        if error:
+            kind = "non-complex" if _common(operands).category == dt.FLOAT else "integral"
+            raise RuntimeError(f"For {kind} input tensors, argument {name} must not be a {'complex' if kind[0] == 'n' else 'floating point'} number.")
+        check_fits(value, _common(operands))
     if any(t.dtype.differentiable if isinstance(t, Tensor) else not isinstance(t, int) for t in operands):
         return value
     if isinstance(value, float):
@@ -182,6 +187,8 @@ def pow(input, exponent):
     if isinstance(exponent, _NUMBERS) and isinstance(input, Tensor):
         if input.dtype is dt.bool_ and type(exponent) is int:
             input = input.to(dt.int64)
+        if input.dtype is dt.bool_ and type(exponent) is bool:
+            return input | (not exponent)
         if exponent == 2 and (type(exponent) is int or input.dtype.differentiable):
             return _square(input)
         if exponent == 3 and (type(exponent) is int or input.dtype.differentiable):
@@ -229,7 +236,18 @@ def addcdiv(input, tensor1, tensor2, *, value=1):
     if not (tensor1.dtype.differentiable or tensor2.dtype.differentiable):
         raise RuntimeError("Integer division with addcdiv is no longer supported; convert to a float dtype, or use (input + value * clnn.trunc(tensor1 / tensor2))")
     q = _fast_div(tensor1, tensor2)
+    if isinstance(value, complex):
+        check_fits(value, _common((input, q)))
     return _fast_add(input, q if value == 1 else q * value)
+
+
+_lerp = elementwise(                                            # from the nearer end, so that a weight of 1 gives ``end`` to the bit
+    "_lerp", "input, end, weight", "(fabs(weight) < 0.5f ? input + weight * (end - input) : end - (end - input) * (1.0f - weight))",
+    complex="((weight).x * (weight).x + (weight).y * (weight).y < 0.25f ? input + c_mul(weight, end - input) "
+            ": end - c_mul(end - input, (ACC2)(1.0f, 0.0f) - weight))",
+    method=False, inplace=False, dtypes=dt.FLOATS, vjp=dict(input=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
+                                                            weight=lambda g, input, end: g * (end - input)))
+_lerp.op.grad_name = "LerpBackward0"
 
 
 @composite("lerp", complex=True, inplace=True)
@@ -238,8 +256,9 @@ def lerp(input, end, weight):
     for t, what in ((end, "end"), (weight, "weight")):
         if isinstance(t, Tensor) and t.dtype is not input.dtype and not (what == "weight" and not t.shape):
             raise RuntimeError(f"expected dtype {spoken(input.dtype)} for `{what}` but got dtype {spoken(t.dtype)}")
-    step = (end - input) * weight
-    return _fast_add(input, step if isinstance(weight, Tensor) else lasting(step))
+    if isinstance(weight, complex):
+        check_fits(weight, input.dtype)
+    return _lerp(input, end, weight)
 
 
 # -- extremes ---------------------------------------------------------------------------------------------------------------------

@@ -316,6 +316,9 @@ def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=No
     if _steps("logspace", steps) < 0:
         raise RuntimeError("number of steps must be non-negative")
     _check_ends("logspace", start, end)
+    if isinstance(start, complex) or isinstance(end, complex):
+        row = dt.as_dtype(dtype) or dt._default_float.to_complex()
+        return _done(from_array(np.logspace(start, end, int(steps), base=base), resolve(device), row), requires_grad)
     row, kind = _real_row("logspace", dtype), float if dt.as_dtype(dtype) is None or _float_default(dtype).category != dt.INT else int
     return _done(from_array(np.logspace(kind(start), kind(end), int(steps), base=base), resolve(device), row), requires_grad)
 
