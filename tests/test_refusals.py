@@ -84,6 +84,8 @@ CALLS.update({                                                   # operands that
     "features of doubles": lambda t: t.nn.Linear(3, 2)(t.ones(2, 3, dtype=t.float16)), "matrices of two dtypes": lambda t: t.ones(2, 2) @ t.ones(2, 2).long(),
     "bias": lambda t: t.nn.functional.conv1d(t.ones(1, 1, 3), t.ones(1, 1, 2), t.ones(1).half()),
     "attention": lambda t: t.nn.functional.scaled_dot_product_attention(t.ones(2, 2), t.ones(2, 2), t.ones(2, 2).half()),
+    "padding": lambda t: t.nn.functional.pad(t.ones(2, 3), (1,) * 6), "odd padding": lambda t: t.nn.functional.pad(t.ones(2, 3), (1,)),
+    "layer of a number": lambda t: t.nn.functional.layer_norm(t.ones(2, 3), 3), "no mean": lambda t: t.nn.functional.batch_norm(t.ones(2, 3), None, t.ones(3)),
     "lerp": lambda t: t.ones(2).lerp(t.ones(2).half(), 0.5), "solve": lambda t: t.linalg.solve(t.eye(2), t.ones(2).half()),
     "cdist": lambda t: t.cdist(t.ones(2, 2).long(), t.ones(2, 2).long()), "take_along_dim": lambda t: t.take_along_dim(t.ones(2), t.zeros(2).int(), 0),
     "groups": lambda t: t.nn.functional.conv_transpose1d(t.ones(1, 2, 3), t.ones(2, 1, 2), groups=3), "pool": lambda t: t.nn.functional.max_pool2d(t.ones(1, 2, 3, 3), 4),
