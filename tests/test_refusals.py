@@ -84,6 +84,7 @@ CALLS.update({                                                   # operands that
     "features of doubles": lambda t: t.nn.Linear(3, 2)(t.ones(2, 3, dtype=t.float16)), "matrices of two dtypes": lambda t: t.ones(2, 2) @ t.ones(2, 2).long(),
     "bias": lambda t: t.nn.functional.conv1d(t.ones(1, 1, 3), t.ones(1, 1, 2), t.ones(1).half()),
     "attention": lambda t: t.nn.functional.scaled_dot_product_attention(t.ones(2, 2), t.ones(2, 2), t.ones(2, 2).half()),
+    "complex places": lambda t: t.randint(0, 2, (2,), dtype=t.complex64),
     "padding": lambda t: t.nn.functional.pad(t.ones(2, 3), (1,) * 6), "odd padding": lambda t: t.nn.functional.pad(t.ones(2, 3), (1,)),
     "layer of a number": lambda t: t.nn.functional.layer_norm(t.ones(2, 3), 3), "no mean": lambda t: t.nn.functional.batch_norm(t.ones(2, 3), None, t.ones(3)),
     "lerp": lambda t: t.ones(2).lerp(t.ones(2).half(), 0.5), "solve": lambda t: t.linalg.solve(t.eye(2), t.ones(2).half()),
