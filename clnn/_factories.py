@@ -13,7 +13,7 @@ from .core import dtype as dt
 from .core.shape import wrap_dim
 from .core.warn import warn
 from .graph.op import REGISTRY
-from .ops import creation
+from .ops import creation, searching
 
 
 def range(start, end=None, step=1, **kwargs):       # noqa: A001
@@ -175,6 +175,9 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):  # noqa
     points = np.asarray(input.detach().numpy()).reshape(-1, input.shape[-1])
     edges = bins if isinstance(bins, int) else [b.detach().numpy() if isinstance(b, Tensor) else b for b in bins]
     limits = None if range is None else np.reshape(range, (-1, 2))
+    if isinstance(bins, int) or not any([isinstance(b, Tensor) for b in bins]):
+        for dim, ends in enumerate(limits if limits is not None else zip(points.min(0), points.max(0)) if len(points) else ()):
+            searching.bin_range(ends, dim)
     with np.errstate(all="ignore"):
         counts, ends = np.histogramdd(points, edges, limits, weights=None if weight is None else weight.detach().numpy().reshape(-1), density=density)
     device = input._storage.device

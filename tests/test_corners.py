@@ -1,7 +1,7 @@
 """Corners of PyTorch that programs reach sooner or later: inference mode, names in printed graphs, integers where floats are usual, kinds of errors."""
 import numpy as np
 import pytest
-from scenarios import outcome, torch
+from scenarios import assert_same, outcome, torch
 
 import clnn
 
@@ -389,3 +389,79 @@ def test_functions_of_two_operands_take_one_that_is_the_same_along_rows(dtype):
             found += [(name, getattr(np, name)(a, b), getattr(clnn, name)(clnn.tensor(a), clnn.tensor(b))) for name in names]
     for name, want, got in found:
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-5 if dtype == "float32" else 1e-13, atol=1e-6 if dtype == "float32" else 1e-14, err_msg=name)
+
+
+def test_numbers_wrap_around_in_narrow_integers():
+    def run(t):
+        out = []
+        for name, numbers in dict(int8=(200, -200), uint8=(-1, -3, 300), int16=(70000,)).items():
+            x = t.tensor([1, 2, 3, 100], dtype=getattr(t, name))
+            for v in numbers:
+                for y in (v, t.tensor(v)):
+                    out += [x // y, x % y, y % x, t.fmod(x, y), t.div(x, y, rounding_mode="trunc"), x < y, t.maximum(x, x + y).sum(), (x > y).sum()]
+        return out
+    assert_same(run)
+
+
+BEYOND = {                                              # what numbers that a dtype does not hold do
+    "operands": lambda t, x, v: [x.clamp(max=v), x.clamp(v), x.clamp(v, v)], "powers": lambda t, x, v: x ** v,
+    "alternatives": lambda t, x, v: t.where(x > 1, x, v), "other alternatives": lambda t, x, v: t.where(x > 1, v, x),
+    "factors": lambda t, x, v: t.add(x, x, alpha=v), "product": lambda t, x, v: t.addcmul(x, x, x, value=v),
+    "like": lambda t, x, v: t.full_like(x, v), "rows": lambda t, x, v: x.index_fill(0, t.tensor([0]), v),
+    "edges": lambda t, x, v: t.nn.functional.pad(x, (1, 1), value=v),
+    "scattered": lambda t, x, v: x.scatter(0, t.tensor([0]), v), "threshold": lambda t, x, v: t.nn.functional.threshold(x, 1, v),
+    "limits": lambda t, x, v: t.nn.functional.hardtanh(x, -1, v), "scaled rows": lambda t, x, v: x.index_add(0, t.tensor([0]), x[:1], alpha=v),
+    "masked": lambda t, x, v: x.masked_fill(x > 1, v), "filled": lambda t, x, v: x.clone().fill_(v), "line": lambda t, x, v: t.linspace(0, v, 2, dtype=x.dtype),
+    "element": lambda t, x, v: (x.__setitem__(0, v), x), "part": lambda t, x, v: (x.__setitem__(slice(1, 3), v), x),
+    "mask": lambda t, x, v: (x.__setitem__(x > 1, v), x), "diagonal": lambda t, x, v: x.repeat(2, 1).fill_diagonal_(v),
+}
+
+
+@pytest.mark.parametrize("call", BEYOND.values(), ids=BEYOND)
+def test_numbers_beyond_a_dtype(call):
+    def run(t):
+        return [outcome(lambda t: call(t, t.tensor([1, 2, 3, 100], dtype=getattr(t, name)), v), t)
+                for name, numbers in dict(int8=(127, 200, -200, 2.5), uint8=(255, 256), int16=(70000,), int32=(2**31,), float16=(6e4, 1e5)).items()
+                for v in numbers]
+    assert_same(run)
+
+
+def test_values_beyond_16_bit_floats_are_written_as_infinite():
+    def run(t):
+        x, mask = t.ones(2, 2, dtype=t.float16), t.tensor([[True, False], [False, True]])
+        x[0, 1], x[mask] = 1e9, -1e9
+        with pytest.raises(RuntimeError, match="value cannot be converted to type"):
+            x[0, 0] = 1j
+        return x, x.masked_fill(mask, 2 + 0j), outcome(lambda t: x.masked_fill(mask, -1e9), t)
+    assert_same(run)
+
+
+def test_interpolation_from_the_nearer_end():
+    def run(t):
+        a, b, w = (t.tensor(v, requires_grad=True) for v in ([1e8, 2.0, 3.0, -1e8], [1.0, 5.0, 1e8, 2.0], [1.0, 0.25, 0.75, 0.5]))
+        t.lerp(a, b, w).sum().backward()
+        z = t.tensor([1 + 1j, 2.0])
+        complexes = [str(t.lerp(z, z * 3, v).tolist()) for v in (0.5j, 0.25, 1.0)]
+        return a.grad, b.grad, w.grad, t.lerp(a, b, w), t.lerp(a, b, 1.0), a.lerp(b, 0.1), t.lerp(t.ones(2).half(), t.full((2,), 3.0).half(), 0.9), complexes
+    assert_same(run)
+
+
+FACTORS = {
+    "sum": lambda t, x: t.add(x, x, alpha=1j), "product": lambda t, x: x.addcmul(x, x, value=1j), "weight": lambda t, x: x.lerp(x, 1j),
+    "quotient": lambda t, x: x.addcdiv(x, x, value=1j), "norm": lambda t, x: t.linalg.vector_norm(x.int(), dtype=t.float32),
+    "bytes of a number": lambda t, x: x[0].view(t.uint8), "bytes with gaps": lambda t, x: x[::2].view(t.int16),
+    "powers of truth": lambda t, x: [(x > 1) ** True, (x > 1) ** False], "curve": lambda t, x: t.logspace(0, 1j, 3).abs(),
+}
+
+
+@pytest.mark.parametrize("call", FACTORS.values(), ids=FACTORS)
+def test_factors_and_dtypes_that_do_not_fit(call):
+    assert_same(lambda t: call(t, t.tensor([1.0, 2.0, 3.0])))
+
+
+def test_operators_whose_calls_are_repeated_refuse_dtypes():
+    x = clnn.tensor([True, False])
+    for _ in range(3):
+        for call in (clnn.cov, clnn.corrcoef, lambda x: x.dot(x)):
+            with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+                call(x)

@@ -3,6 +3,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scenarios import assert_same
 
 import clnn
 
@@ -147,16 +148,30 @@ def test_setitem_writes_through_views_and_spares_copies():
 
 
 def test_setitem_dtypes():
-    for value in (True, 3, 2.7, np.float64(1.5), np.arange(2), [4, 5], clnn.tensor([1.5, 2.5])):
+    for value in (True, 3, 2.7, np.float64(1.5), np.arange(2), [4, 5]):
         x, y = clnn.zeros(3, 2, dtype=clnn.int32), torch.zeros(3, 2, dtype=torch.int32)
         x[1], x[[0, 2]] = value, value
-        v = torch.tensor(value) if isinstance(value, (list, np.ndarray)) else torch.tensor(value.numpy()) if isinstance(value, clnn.Tensor) else value
-        y[1] = v
-        if not torch.is_tensor(v) or v.dtype == y.dtype:
-            y[[0, 2]] = v
-        else:
-            y[[0, 2]] = v.to(y.dtype)
+        v = torch.tensor(value, dtype=y.dtype) if isinstance(value, (list, np.ndarray)) else value
+        y[1], y[[0, 2]] = v, v
         assert x.tolist() == y.tolist()
+
+
+ASSIGNED = {                                            # index and value of another dtype
+    "part": (lambda t: (slice(0, 2), 1), lambda t: t.tensor([7, 8])), "place": (lambda t: t.tensor(1), lambda t: t.tensor([7, 8, 9])),
+    "list": (lambda t: [0, 1], lambda t: t.tensor([7, 8, 9])), "one": (lambda t: [0, 1], lambda t: t.tensor(7)),
+    "mask": (lambda t: t.ones(2, 3) > 0, lambda t: t.tensor(7)),
+    "mask of rows": (lambda t: t.tensor([True, False]), lambda t: t.tensor([7, 8, 9])), "mask, one": (lambda t: t.tensor([True, False]), lambda t: t.tensor([7])),
+    "imaginary": (lambda t: t.ones(2, 3) > 0, lambda t: t.tensor(1j)), "step": (lambda t: slice(0, 2, 0), lambda t: t.tensor(7)),
+}
+
+
+@pytest.mark.parametrize("index, value", ASSIGNED.values(), ids=ASSIGNED)
+def test_values_of_another_dtype(index, value):
+    def run(t):
+        x = t.zeros(2, 3)
+        x[index(t)] = value(t)
+        return x
+    assert_same(run)
 
 
 @pytest.mark.parametrize("index, text", [

@@ -1,6 +1,7 @@
 """Sorting and order statistics against PyTorch: order with NaN and ties, all dtypes, gradients, every algorithm."""
 import numpy as np
 import pytest
+from scenarios import assert_same
 
 import clnn
 
@@ -189,3 +190,36 @@ def test_unique_slices_in_the_order_of_the_other_dimensions():
     y = np.random.default_rng(0).integers(0, 2, (3, 4, 6))
     got = clnn.unique(clnn.tensor(y), dim=-1).numpy()
     assert np.moveaxis(got, -1, 0).reshape(got.shape[-1], -1).tolist() == np.unique(np.moveaxis(y, -1, 0).reshape(6, -1), axis=0).tolist()
+
+
+def test_quantiles_of_ties_and_of_infinities():
+    def run(t):
+        ties, endless = t.tensor([[1.0, 1.0, 2.0], [3.0, 1.0, 3.0]], requires_grad=True), t.tensor([[float("inf")] * 2 + [-float("inf")], [1.0, 2.0, float("inf")]])
+        q = t.tensor([0.3, 0.5])
+        (ties.quantile(q, 1) + ties.nanquantile(q, 1)).sum().backward()
+        return ties.grad, str(endless.quantile(q, 1).tolist()), str(endless.nanquantile(0.5, 1).tolist())
+    assert_same(run)
+
+
+REFUSED = {
+    "quantile of a number": lambda t: t.tensor(3.0).quantile(0.5, 1), "nanquantile": lambda t: t.ones(2, dtype=t.int64).nanquantile(0.5),
+    "product of a number": lambda t: t.tensor(3.0).prod(1), "kthvalue of nothing": lambda t: t.ones(2, 0).kthvalue(1),
+    "slices of a number": lambda t: t.tensor(3.0).unique(dim=0),
+    "slices of nothing": lambda t: t.zeros(3, 0).unique(dim=0), "no bins": lambda t: t.ones(2).histogram(0), "no bins to count in": lambda t: t.ones(2).histc(0),
+    "endless bins": lambda t: t.tensor([1.0, float("inf")]).histogram(3), "bins backwards": lambda t: t.ones(2).histogram(3, range=(2.0, 1.0)),
+    "endless counts": lambda t: t.tensor([1.0, float("inf")]).histc(3), "endless planes": lambda t: t.histogramdd(t.tensor([[1.0, float("nan")]]), 2),
+    "reduction": lambda t: t.ones(2).index_reduce(0, t.tensor([0]), t.ones(1), "sum"), "close to a number": lambda t: t.isclose(t.ones(2), 1.0),
+}
+
+
+@pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED)
+def test_refusals(call):
+    assert_same(call)
+
+
+def test_all_of_the_greatest_differences_get_the_gradient():
+    def run(t):
+        x, y = t.tensor([[0.0, 1.0], [2.0, 3.0], [0.0, 1.0]], requires_grad=True), t.tensor([[0.0, 1.0], [1.0, 5.0]], requires_grad=True)
+        t.cdist(x, y, p=float("inf")).sum().backward()
+        return x.grad, y.grad, t.autograd.grad(t.nn.functional.pdist(x, p=float("inf")).sum(), x)
+    assert_same(run)

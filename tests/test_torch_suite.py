@@ -107,6 +107,29 @@ def test_operators_with_arrays_and_with_classes_of_their_own():
     assert_same(run)
 
 
+def test_arrays_beside_tensors_are_computed_in_numpys_dtypes():
+    def run(t):
+        out = []
+        for x in (t.tensor([1.0, 2.0]), t.tensor([1, 2], dtype=t.int32), t.tensor([1.0, 2.0], dtype=t.float16)):
+            for n in (np.array([1, 3]), np.array(1.5), np.array([1.5, 2.5], np.float32), np.array([True, True])):
+                out += [(r, str(r.dtype)) for r in (x + n, x - n, x * n, x / n, n / x, x ** n, x // n, x % n)]
+        return out
+    assert_same(run)
+
+
+def test_parts_without_elements_get_gradients():
+    def run(t):
+        none, x, grid = t.zeros(0, requires_grad=True), t.ones(2, 2, requires_grad=True), t.zeros(1, 2, 2, 2, requires_grad=True)
+        image, empty, weight = t.ones(1, 1, 2, 2, requires_grad=True), t.zeros(0, 2, requires_grad=True), t.ones(2, requires_grad=True)
+        t.cat([x, none, x], 1).sum().backward()
+        sampled = t.nn.functional.grid_sample(image, grid, mode="nearest", align_corners=False)
+        first = t.autograd.grad(sampled.sum(), grid, create_graph=True)[0].detach()
+        normed = t.nn.functional.group_norm(empty, 1, weight)
+        powers = t.matrix_power(x, 0)
+        return none.grad, x.grad, first, t.autograd.grad(normed.sum(), weight, create_graph=True)[0].detach(), t.autograd.grad(powers.sum(), x)
+    assert_same(run)
+
+
 EMPTY = {
     "attention": (lambda t: t.nn.MultiheadAttention(4, 2), lambda t, m: [m(*[t.zeros(*s)] * 3)[0] for s in ((0, 1, 4), (3, 0, 4))]),
     "encoder": (lambda t: t.nn.TransformerEncoderLayer(4, 2, 8, 0.0), lambda t, m: [m(t.zeros(*s)) for s in ((0, 1, 4), (3, 0, 4))]),

@@ -309,11 +309,12 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
     than one rule after another; where they are all wanted and not differentiated themselves, for real numbers. What no wanted one needs is None.
     """
     def decorate(body):
+        body = guarded(name or body.__name__, body)
         body = repeated(body, repeat) if repeat else body
         params, bind = _binder(body)
         op = _entry(name or body.__name__, "kernel", body, params, vjp=vjp, together=together, outputs=outputs, public=public, aliases=tuple(aliases),
                     variadic=variadic, autocast=autocast, doc=body.__doc__ or "", **fields)
-        return _finish(op, _kernel_call(op, guarded(op, body), params, bind, variadic), method, inplace)
+        return _finish(op, _kernel_call(op, body, params, bind, variadic), method, inplace)
     return decorate
 
 
@@ -508,13 +509,14 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repe
     tape (see ``clnn/_tensor/splice.py``); it asks for the same, and for one result.
     """
     def decorate(body):
-        body = labelled(name or body.__name__, body)
+        called = name or body.__name__
+        body = labelled(called, guarded(called, body))
         if splice:
             body = spliced(body, _binder(body)[1])
         body = repeated_untracked(body, repeat) if repeat else body
         params = parameter_names(body)
-        op = _entry(name or body.__name__, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
-        return _finish(op, _with_common_names(op, guarded(op, body), params, old.split()), method, inplace)
+        op = _entry(called, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
+        return _finish(op, _with_common_names(op, body, params, old.split()), method, inplace)
     return decorate
 
 

@@ -7,7 +7,7 @@ import operator
 import numpy as np
 
 from ..core import dtype as dt
-from ..core.limits import check_fits
+from ..core.limits import check_written
 from ..core.shape import contiguous_strides
 from ..core.warn import warn
 from ..graph.node import Storage
@@ -87,8 +87,9 @@ def take_int(i, size, dim):
 
 def take_slice(s, size):
     """(start, step, length) of a slice of a dimension."""
-    if s.step is not None and operator.index(s.step) <= 0:
-        raise ValueError("step must be greater than zero")
+    step = 1 if s.step is None else operator.index(s.step)
+    if step <= 0:
+        raise ValueError("step must be greater than zero" if step else "slice step cannot be zero")
     if s.start is None and s.stop is None and s.step is None:
         return 0, 1, size
     start, stop, step = s.indices(size)
@@ -301,7 +302,7 @@ def getitem(x, index):
 
 
 def setitem(x, index, value):
-    """``x[index] = value``; the value is broadcast and converted to the dtype of ``x``."""
+    """``x[index] = value``; the value is broadcast and, where no tensor is an index, converted to the dtype of ``x``."""
     base, indices = _basic(x, index), None
     if base is None:
         base, indices = x, _only_tensors(x, index)
@@ -321,6 +322,8 @@ def setitem(x, index, value):
     if not _assign_mask(base, indices, value):
         if not isinstance(value, Tensor):
             value = REGISTRY["_host_value"].fn(value, x)
+        elif value.dtype is not base.dtype and not any([i is not None and (i.shape or i.dtype is dt.bool_) for i in indices]):
+            value = value.to(base.dtype)                        # as if places were numbers
         REGISTRY["_index_put_into"].fn(base, indices, value)
 
 
@@ -348,8 +351,10 @@ def _assign_mask(base, indices, value):
     mask = masks[0]
     rest = len(base.shape) - len(mask.shape)
     if isinstance(value, Tensor):
-        if value.dtype is not base.dtype and value.shape:
+        if value.dtype is not base.dtype and value._numel != 1:
             return False
+        if value.dtype.is_complex and not base.dtype.is_complex:
+            check_written(value.item(), base.dtype)
         if len(value.shape) > rest:
             lead = value.shape[:len(value.shape) - rest]
             if len(lead) != 1 or lead[0] != 1:
@@ -358,7 +363,7 @@ def _assign_mask(base, indices, value):
         if any(s not in (1, t) for s, t in zip(reversed(value.shape), reversed(base.shape))):
             return False
     else:
-        check_fits(value, base.dtype)
+        check_written(value, base.dtype)
     for _ in range(rest):
         mask = mask.unsqueeze(-1)
     result = REGISTRY["where"].fn(mask, value, base)

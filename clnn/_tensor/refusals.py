@@ -8,16 +8,17 @@ import functools
 
 from ..core import dtype as dt
 from ..core.warn import called_by_program, first_time, warn
+from ..graph.op import REGISTRY
 from .tensor import Tensor
 
 _BOOL = (dt.bool_,)
 _WHOLE = (dt.bool_, *dt.INTS)
-_DTYPES = ((_BOOL, """floor ceil trunc round positive dot vdot inner addcmul _clamp_min _clamp_max _clamp_both _trunc_divide _pow bitwise_left_shift
+_DTYPES = ((_BOOL, """abs trace prelu floor ceil trunc round positive dot vdot inner addcmul _clamp_min _clamp_max _clamp_both _trunc_divide _pow bitwise_left_shift
                       bitwise_right_shift corrcoef cov isin kthvalue median nanmedian topk threshold hardtanh relu6 index_reduce bucketize
                       searchsorted trapezoid cumulative_trapezoid linalg_vander max_pool1d max_pool2d max_pool3d"""),
            (_WHOLE, """hypot logaddexp logaddexp2 igamma igammac lerp stft glu gaussian_nll_loss soft_margin_loss multi_margin_loss
                        multilabel_margin_loss adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d segment_reduce orgqr"""),
-           (dt.INTS, "max_unpool1d max_unpool2d max_unpool3d _im2col linalg_solve_triangular"))
+           (dt.INTS, "prelu max_unpool1d max_unpool2d max_unpool3d _im2col linalg_solve_triangular"))
 REFUSED = {name: dtypes for dtypes, names in _DTYPES for name in names.split()}
 
 # By operator, which of the first two arguments may be a number: none, or the second one.
@@ -101,16 +102,17 @@ def spoken(row) -> str:
     return dt.IN_C.get(row.name, row.name)
 
 
-def guarded(op, body):
-    """The body of an operator, which refuses what the table does before it computes."""
-    less, count, waiting = REFUSED.get(op.name), TENSORS.get(op.name, 0), op.name in DEPRECATED
+def guarded(name, body):
+    """The body of the operator ``name``, which refuses what the table does before it computes. It goes below what repeats calls, which asks no body."""
+    less, count, waiting = REFUSED.get(name), TENSORS.get(name, 0), name in DEPRECATED
     if not less and not count and not waiting:
         return body
 
     @functools.wraps(body)
     def call(*args, **kwargs):
-        if waiting and called_by_program() and first_time(op.name):
-            warn(DEPRECATED[op.name])
+        op = REGISTRY[name]
+        if waiting and called_by_program() and first_time(name):
+            warn(DEPRECATED[name])
         for at in range(min(count, len(args))):
             if isinstance(args[at], (int, float, complex)):
                 raise no_number(op, at, type(args[at]).__name__)

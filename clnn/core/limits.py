@@ -66,8 +66,24 @@ class iinfo(_Info):
 
 def check_fits(value, row):
     """Raise where the number ``value`` is beyond dtype ``row``; small ones, which most are, need no look at it."""
-    if (value.__class__ is int or value.__class__ is float) and not -128 <= value <= 127:
-        _fitting(value, row)
+    if value.__class__ is int or value.__class__ is float:
+        if not -128 <= value <= 127:
+            _fitting(value, row)
+    elif value.__class__ is complex and not row.is_complex and row is not dt.bool_:
+        if value.imag:
+            raise no_room(row)
+        _fitting(value.real, row)
+
+
+def check_written(value, row):
+    """:func:`check_fits` for what is written into elements of a tensor, where those of 16-bit floats become infinite."""
+    check_fits(value, dt.float64 if row.round_trip else row)
+
+
+def check_operand(value, row):
+    """:func:`check_fits` for an operand beside a tensor of dtype ``row``; a float beside integers makes floats of these, and so on."""
+    if value.__class__ is int or value.__class__ is float and row.category >= dt.FLOAT:
+        check_fits(value, row)
 
 
 @functools.lru_cache(maxsize=256)
@@ -77,4 +93,10 @@ def _fitting(value, row):
         return
     limits = iinfo(row) if row.category == dt.INT else finfo(row)
     if not (limits.min or -limits.max) <= value <= limits.max:
-        raise RuntimeError(f"value cannot be converted to type {dt.IN_C.get(row.name, row.name)} without overflow")
+        raise no_room(row)
+
+
+def no_room(row):
+    """The error of a number that is beyond dtype ``row``."""
+    name = dt.IN_C[row.name] if row.category != dt.INT or row is dt.int32 else f"{row.name}_t"
+    return RuntimeError(f"value cannot be converted to type {name} without overflow")

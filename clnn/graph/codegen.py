@@ -32,11 +32,24 @@ def convert(value: str, source: dt.dtype, target: dt.dtype) -> str:
         return _convert_complex(value, source, target)
     if target.category == dt.BOOL:
         return value if source.category == dt.BOOL else f"({value} != 0)"
+    if source.category == target.category == dt.INT and wraps(source, target):
+        return as_stored(value, source, target)
     if source.acc == target.acc:
         return value
     return _converted(value, source.acc, target.acc)
 
 
+def wraps(source: dt.dtype, target: dt.dtype) -> bool:
+    """Whether the accumulate type of integers ``target`` holds numbers of ``source`` that the dtype itself does not: they wrap around."""
+    return target in _NARROW and source is not target and not (source.itemsize < target.itemsize and source.is_signed <= target.is_signed)
+
+
+def number(k: int, compute: dt.dtype) -> str:
+    """C text of scalar ``k`` as an operand."""
+    return as_stored(f"s{k}", compute, compute) if compute in _NARROW else f"(({compute.acc})s{k})"
+
+
+_NARROW = frozenset((dt.uint8, dt.int8, dt.int16, dt.uint16, dt.uint32))
 # conversions that the template base does itself, as C or a driver's compiler does them otherwise or slowly
 _CONVERSIONS = {("float", "ulong"): "clnn_f2ul", ("double", "ulong"): "clnn_d2ul", ("float", "long"): "clnn_f2l", ("double", "long"): "clnn_d2l",
                 ("long", "float"): "clnn_l2f", ("long", "double"): "clnn_l2d"}
@@ -143,7 +156,7 @@ def values(program: Program, index: str, leaf_index, own: frozenset, indent: str
                 names.append(convert(f"l{k}", dt.ALL[program.leaves[k][0]], compute))
             else:
                 k = -o // 2 - 1
-                names.append(f"s{k}" if at in expr.longs else f"(({compute.acc})s{k})" if compute.category != dt.BOOL else f"(s{k} != 0)")
+                names.append(f"s{k}" if at in expr.longs else number(k, compute) if compute.category != dt.BOOL else f"(s{k} != 0)")
         text = expression(expr, compute, names, own)
         if expr.uses_index:
             text = re.sub(r"\bIDX\b", f"({index})", text)

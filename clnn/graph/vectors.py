@@ -105,6 +105,8 @@ def _truth(mask, acc, width):
 def _convert(value, source, target, width):
     if target.category == dt.BOOL and source.category != dt.BOOL:
         return _truth(f"{value} != ({source.acc}{width})0", source.acc, width)
+    if source.category == target.category == dt.INT and codegen.wraps(source, target):
+        raise _Scalar
     return value if source.acc == target.acc else f"convert_{target.acc}{width}({value})"
 
 
@@ -124,7 +126,7 @@ def _operand(program, o, types, compute, width):
         return _convert(f"l{k}", dt.ALL[program.leaves[k][0]], compute, width)
     if compute.category == dt.BOOL:
         raise _Scalar
-    return f"(({compute.acc}{width})(({compute.acc})s{-o // 2 - 1}))"
+    return f"(({compute.acc}{width})({codegen.number(-o // 2 - 1, compute)}))"
 
 
 def _instruction(program, n, types, own, width, part):

@@ -13,7 +13,7 @@ from .._tensor.inplace import apply_inplace, type_name
 from .._tensor.repeat import repeated_rule
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
-from ..core.limits import finfo
+from ..core.limits import check_fits, finfo
 from ..core.shape import wrap_dim
 from .selection import where
 
@@ -131,6 +131,10 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
         raise ValueError("min_val cannot be greater than max_val")
     if not input.dtype.is_floating_point:
         min_val, max_val = int(min_val), int(max_val)
+        if not input.dtype.is_signed and (min_val < 0 or max_val < 0):
+            raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    check_fits(min_val, input.dtype)
+    check_fits(max_val, input.dtype)
     return _apply(_hardtanh, input, inplace, min_val, max_val)
 
 
@@ -156,7 +160,7 @@ def hardshrink(input, lambd=0.5):
 
 def softshrink(input, lambd=0.5):
     """0 where ``|x| <= lambd``, else x moved towards 0 by ``lambd``."""
-    if lambd < 0:
+    if input.dtype.is_floating_point and not 0 <= lambd <= finfo(input.dtype).max:
         raise RuntimeError(f"lambda must be in range [0, {finfo(input.dtype).max:g}] for input dtype {type_name(input.dtype)}, but found {lambd}")
     return _softshrink(input, lambd)
 
@@ -165,6 +169,8 @@ def threshold(input, threshold, value, inplace=False):
     """x where ``x > threshold``, else ``value``."""
     if not input.dtype.is_floating_point:
         threshold, value = int(threshold), int(value)
+    check_fits(threshold, input.dtype)
+    check_fits(value, input.dtype)
     return _apply(_threshold, input, inplace, threshold, value)
 
 

@@ -13,6 +13,7 @@ from .._tensor.inplace import type_name
 from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
+from ..core.limits import check_fits, check_operand
 
 NOT_BOOL = tuple(d for d in dt.REAL if d is not dt.bool_)
 INTEGRAL = (dt.bool_, *dt.INTS)
@@ -20,15 +21,25 @@ INTEGRAL = (dt.bool_, *dt.INTS)
 
 def whole_factor(name, value, *operands, error=True):
     """A factor of ``operands`` when all of these are integers: refused when it is none itself, or without ``error`` cut off; bool for bools."""
+    if isinstance(value, complex) and not _common(operands).is_complex:
+        if error:
+            kind = "non-complex" if _common(operands).category == dt.FLOAT else "integral"
+            raise RuntimeError(f"For {kind} input tensors, argument {name} must not be a {'complex' if kind[0] == 'n' else 'floating point'} number.")
+        check_fits(value, _common(operands))
     if any(t.dtype.differentiable if isinstance(t, Tensor) else not isinstance(t, int) for t in operands):
         return value
     if isinstance(value, float):
         if error:
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
         value = int(value)
+    check_fits(value, _common(operands))
     if value == 1 or not all(isinstance(t, bool) or isinstance(t, Tensor) and t.dtype is dt.bool_ for t in operands):
         return value
     return bool(value)
+
+
+def _common(operands):
+    return dt.result_type(*[(t.dtype, 2 if t.shape else 1) if isinstance(t, Tensor) else (dt.scalar_dtype(t), 0) for t in operands])
 
 
 def lasting(r):
@@ -51,7 +62,9 @@ _fast_add, _fast_sub = _add.fast, _sub.fast
 def add(input, other, *, alpha=1):
     """``input + alpha * other``, with broadcasting and type promotion."""
     if alpha != 1:
-        other = lasting(other * whole_factor("alpha", alpha, input, other))
+        alpha = whole_factor("alpha", alpha, input, other)
+        check_fits(alpha, _common((input, other)))
+        other = lasting(other * alpha)
     return _fast_add(input, other)
 
 
@@ -65,7 +78,9 @@ def sub(input, other, *, alpha=1):
         raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
                            "use the `~` or `logical_not()` operator instead.")
     if alpha != 1:
-        other = lasting(other * whole_factor("alpha", alpha, input, other))
+        alpha = whole_factor("alpha", alpha, input, other)
+        check_fits(alpha, _common((input, other)))
+        other = lasting(other * alpha)
     return _fast_sub(input, other)
 
 
@@ -172,6 +187,8 @@ def pow(input, exponent):
     if isinstance(exponent, _NUMBERS) and isinstance(input, Tensor):
         if input.dtype is dt.bool_ and type(exponent) is int:
             input = input.to(dt.int64)
+        if input.dtype is dt.bool_ and type(exponent) is bool:
+            return input | (not exponent)
         if exponent == 2 and (type(exponent) is int or input.dtype.differentiable):
             return _square(input)
         if exponent == 3 and (type(exponent) is int or input.dtype.differentiable):
@@ -189,6 +206,7 @@ def pow(input, exponent):
                 return _inverse_root(input)
         elif isinstance(exponent, int) and exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
+        check_operand(exponent, input.dtype)
     return _pow(input, exponent)
 
 
@@ -218,7 +236,18 @@ def addcdiv(input, tensor1, tensor2, *, value=1):
     if not (tensor1.dtype.differentiable or tensor2.dtype.differentiable):
         raise RuntimeError("Integer division with addcdiv is no longer supported; convert to a float dtype, or use (input + value * clnn.trunc(tensor1 / tensor2))")
     q = _fast_div(tensor1, tensor2)
+    if isinstance(value, complex):
+        check_fits(value, _common((input, q)))
     return _fast_add(input, q if value == 1 else q * value)
+
+
+_lerp = elementwise(                                            # from the nearer end, so that a weight of 1 gives ``end`` to the bit
+    "_lerp", "input, end, weight", "(fabs(weight) < 0.5f ? input + weight * (end - input) : end - (end - input) * (1.0f - weight))",
+    complex="((weight).x * (weight).x + (weight).y * (weight).y < 0.25f ? input + c_mul(weight, end - input) "
+            ": end - c_mul(end - input, (ACC2)(1.0f, 0.0f) - weight))",
+    method=False, inplace=False, dtypes=dt.FLOATS, vjp=dict(input=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
+                                                            weight=lambda g, input, end: g * (end - input)))
+_lerp.op.grad_name = "LerpBackward0"
 
 
 @composite("lerp", complex=True, inplace=True)
@@ -227,8 +256,9 @@ def lerp(input, end, weight):
     for t, what in ((end, "end"), (weight, "weight")):
         if isinstance(t, Tensor) and t.dtype is not input.dtype and not (what == "weight" and not t.shape):
             raise RuntimeError(f"expected dtype {spoken(input.dtype)} for `{what}` but got dtype {spoken(t.dtype)}")
-    step = (end - input) * weight
-    return _fast_add(input, step if isinstance(weight, Tensor) else lasting(step))
+    if isinstance(weight, complex):
+        check_fits(weight, input.dtype)
+    return _lerp(input, end, weight)
 
 
 # -- extremes ---------------------------------------------------------------------------------------------------------------------
@@ -276,12 +306,14 @@ for _op in (_clamp_min, _clamp_max, _clamp_both):
 
 
 def _low(input, min):
+    check_operand(min, input.dtype)
     if isinstance(min, Tensor) and input.dtype is dt.bool_ is min.dtype:            # numbers are no bounds of bool in PyTorch, tensors are
         return input | min
     return _clamp_min(input, min)
 
 
 def _high(input, max):
+    check_operand(max, input.dtype)
     if isinstance(max, Tensor) and input.dtype is dt.bool_ is max.dtype:
         return input & max
     return _clamp_max(input, max)
@@ -296,6 +328,9 @@ def clamp(input, min=None, max=None):
         return _low(input, min)
     if min is None:
         return _high(input, max)
+    if not isinstance(min, float) and not isinstance(max, float):           # one that is makes floats of integers
+        check_operand(min, input.dtype)
+        check_operand(max, input.dtype)
     return _clamp_both(input, min, max)
 
 

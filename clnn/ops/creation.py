@@ -17,7 +17,7 @@ from .._tensor.interop import from_array
 from .._tensor.tensor import Tensor, empty as _empty, from_node
 from ..core import dtype as dt
 from ..core.layout import strided
-from ..core.limits import check_fits
+from ..core.limits import check_fits, no_room
 from ..core.shape import Size
 from ..core.warn import warn
 from ..graph import fuse
@@ -53,7 +53,7 @@ def filled(shape, value, dtype, device) -> Tensor:
     dt.noticed(dtype)
     if value.__class__ is complex and not dtype.is_complex:
         if value.imag:
-            raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+            raise no_room(dtype)
         value = value.real
     numel = shape.numel()
     if dtype is dt.bool_:
@@ -159,7 +159,7 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_gra
     if isinstance(value, (str, bytes, list, tuple, dict)) or value is None:
         raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(value).__name__}")
     row = dt.as_dtype(dtype) or dt.scalar_dtype(value)
-    check_fits(value.real, row)
+    check_fits(value, row)
     return _done(filled(as_size((size,) if isinstance(size, int) else tuple(size)), value, row, resolve(device)), requires_grad)
 
 
@@ -226,6 +226,7 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requir
         tensor([7., 7.])
     """
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    check_fits(value, dt.as_dtype(dtype) or input.dtype)
     return _done(_alike(filled(input.shape, value, *_like(input, dtype, device)), input, memory_format), requires_grad)
 
 
@@ -280,6 +281,8 @@ def linspace(start, end, steps, *, dtype=None, layout=None, device=None, require
         row = dt.as_dtype(dtype) or dt._default_float.to_complex()
         return _done(from_array(np.linspace(start, end, steps), resolve(device), row), requires_grad)
     row = _real_row("linspace", dtype)
+    for end_point in (start, end):
+        check_fits(end_point, row)
     kind = int if row.category == dt.INT else float
     return _done(_evenly(float(kind(start)), float(kind(end)), steps, row, resolve(device)), requires_grad)
 
@@ -313,6 +316,9 @@ def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=No
     if _steps("logspace", steps) < 0:
         raise RuntimeError("number of steps must be non-negative")
     _check_ends("logspace", start, end)
+    if isinstance(start, complex) or isinstance(end, complex):
+        row = dt.as_dtype(dtype) or dt._default_float.to_complex()
+        return _done(from_array(np.logspace(start, end, int(steps), base=base), resolve(device), row), requires_grad)
     row, kind = _real_row("logspace", dtype), float if dt.as_dtype(dtype) is None or _float_default(dtype).category != dt.INT else int
     return _done(from_array(np.logspace(kind(start), kind(end), int(steps), base=base), resolve(device), row), requires_grad)
 

@@ -106,11 +106,21 @@ def _distances(x1, x2, p):
     return _launch_pairs(x1, x2, p, (*x1.shape[:2], x2.shape[1]), False)
 
 
+@kernel("_greatest", method=False, vjp=dict(input=lambda g, input, result: g.unsqueeze(-1) * where(input.abs() == result.unsqueeze(-1), input.sign(), 0.0)))
+def _greatest(input):
+    """The greatest magnitude in each row; all that have it get the whole gradient, as in PyTorch's distances, not a share of it."""
+    return input.abs().amax(-1)
+
+
+def _norms(differences, p):
+    return _greatest(differences) if p == float("inf") and differences.shape[-1] else differences.norm(p, -1)
+
+
 def _all_pairs(input, p):
     rows, columns = np.triu_indices(input.shape[0], 1)
     from .creation import tensor
     i, j = (tensor(v, device=input.device) for v in (rows, columns))
-    return (input.index_select(0, i) - input.index_select(0, j)).norm(p, -1)
+    return _norms(input.index_select(0, i) - input.index_select(0, j), p)
 
 
 @kernel("_pair_distances", method=False, repeat=True, decompose=_all_pairs, vjp=dict(
@@ -155,7 +165,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
         squares = (x1 * x1).sum(-1, keepdim=True) + (x2 * x2).sum(-1).unsqueeze(-2) - 2 * (x1 @ x2.transpose(-2, -1))
         return _root(squares.clamp_min(0))
     if not direct:
-        return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
+        return _norms(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
     lead = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     a, b = (t.expand(*lead, *t.shape[-2:]).reshape(-1, *t.shape[-2:]) for t in (x1, x2))
     return _distances(a, b, p).reshape(*lead, x1.shape[-2], x2.shape[-2])

@@ -13,7 +13,7 @@ from .._tensor.interop import from_array
 from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
-from ..core.limits import check_fits
+from ..core.limits import check_written
 from ..core.shape import Size, broadcast_shapes, wrap_dim
 from ..graph.node import Storage, constants
 from . import _scatter
@@ -207,7 +207,7 @@ def _number(value, dtype, device):
     key = (repr(value), dtype, device)                          # 0.0 equals -0.0
     buf = constants.get(key)
     if buf is None:
-        check_fits(value, dtype)
+        check_written(value, dtype)
         t = filled(Size(()), value, dtype, device)
         if device.recording is not None or device.kind == "meta":       # its memory would be a part of the recording
             return t
@@ -228,7 +228,7 @@ def _host_value(value, x):
 @composite("_fill_into", complex=True, method=False)
 def _fill_into(target, value):
     from .._tensor.inplace import apply_inplace
-    check_fits(value, target.dtype)
+    check_written(value, target.dtype)
     apply_inplace(target, filled(target.shape, value, target.dtype, target._storage.device), "fill")
 
 

@@ -214,29 +214,28 @@ def cat(tensors, dim=0, *, axis=None, out=None):
                 [1., 1.]])
     """
     tensors, dtype = _common("cat", tensors)
-    keep, d, sizes = _cat_plan(tuple([t.shape for t in tensors]), dim if axis is None else axis)
-    return _placed(out, _cat(tensors if keep is None else [tensors[i] for i in keep], d, sizes, dtype), tensors)
+    none, d, sizes = _cat_plan(tuple([t.shape for t in tensors]), dim if axis is None else axis)
+    return _placed(out, _cat(tensors if none is None else [t.reshape(none) if t.shape == (0,) else t for t in tensors], d, sizes, dtype), tensors)
 
 
 @functools.lru_cache(4096)
 def _cat_plan(shapes, dim):
-    """(numbers of the tensors to join, or None for all of them; the dimension; their sizes in it)."""
-    keep = None
-    if (0,) in shapes:
-        keep = [i for i, s in enumerate(shapes) if s != (0,)] or [0]
-        shapes = [shapes[i] for i in keep]
-    first = shapes[0]
+    """(the shape that empty vectors take, which go with anything, None where there are none; the dimension; the sizes in it)."""
+    joined = [i for i, s in enumerate(shapes) if s != (0,)] or [0]
+    first = shapes[joined[0]]
     if () in shapes:
         raise RuntimeError(f"zero-dimensional tensor (at position {shapes.index(())}) cannot be concatenated")
     d = wrap_dim(dim, len(first))
-    for i, shape in enumerate(shapes):
+    for i in joined:
+        shape = shapes[i]
         if len(shape) != len(first):
             raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
         for k, n in enumerate(shape):
             if k != d and n != first[k]:
                 raise RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size {first[k]} but got size "
                                    f"{n} for tensor number {i} in the list.")
-    return keep, d, tuple([s[d] for s in shapes])
+    none = Size((*first[:d], 0, *first[d + 1:])) if len(joined) < len(shapes) else None
+    return none, d, tuple([0 if s == (0,) else s[d] for s in shapes])
 
 
 @composite("stack", complex=True, numpy=np.stack, method=False, samples=lambda: [(([_values(2, 3)] * 3, 0), {}), (([_values(2, 3)] * 2, -1), {})])

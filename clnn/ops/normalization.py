@@ -139,7 +139,9 @@ def _gradients(mode, a, b, rstd, weight, groups=1):
 
 
 def _check_shape(name, input, shape, *parameters):
-    shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(s) for s in shape)
+    if isinstance(shape, (int, np.integer)) or shape is None:
+        raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {type(shape).__name__}")
+    shape = tuple(int(s) for s in shape)
     if not shape:
         raise RuntimeError(f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
                            f"normalized_shape = [] ({name})")
@@ -323,7 +325,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
             raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
         return _batch_norm(input, weight, bias, (running_mean, running_var, 0.0 if momentum is None else momentum), eps)
     if running_mean is None or running_var is None:
-        raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
+        raise RuntimeError(f"{'running_mean' if running_mean is None else 'running_var'} must be defined in evaluation mode")
     return _fixed_norm(input, running_mean, running_var, weight, bias, eps)
 
 

@@ -81,12 +81,12 @@ def _samples():
            errors=[((np.arange(3),), {}, RuntimeError, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got Long")])
 def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     """``(sum |x|^ord)^(1/ord)`` over ``dim``; ``inf`` and ``-inf`` are the extremes of ``|x|``, 0 counts what is not zero."""
+    if input.dtype.category < dt.FLOAT:
+        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {type_name(input.dtype)}")
     if dtype is not None:
         input = input.to(dtype)
     if input.dtype.is_complex:
         input = input.abs()
-    if not input.dtype.is_floating_point:
-        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {type_name(input.dtype)}")
     dims = dims_of(dim, len(input.shape))
     if math.isinf(ord) or ord < 0:
         if input._numel == 0 and dim is None or count_of(input.shape, dims) == 0:

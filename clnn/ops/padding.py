@@ -10,6 +10,7 @@ from .._tensor.dispatch import run
 from .._tensor.formats import keeps_format
 from .._tensor.repeat import repeated
 from .._tensor.tensor import empty, writable
+from ..core.limits import check_fits
 from ..core.shape import Size, contiguous_strides
 from . import _scatter
 from .creation import filled
@@ -95,6 +96,7 @@ def constant_pad(input, pad, value=0):
         before, after = [max(0, b) for b in before], [max(0, a) for a in after]
     if not any(before) and not any(after):
         return x.clone()
+    check_fits(value, x.dtype)
     return _constant_pad(x, tuple(before), tuple(after), value, x.shape)
 
 
@@ -178,6 +180,11 @@ def pad(input, pad, mode="constant", value=None):
         tensor([[2, 1, 2, 3, 2]])
     """
     rank = len(input.shape)
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) > 2 * rank:
+        raise RuntimeError("Padding length should be less than or equal to two times the input dimension but got padding length "
+                           f"{len(pad)} and input of dimension {rank}")
     if mode == "constant":
         return constant_pad(input, pad, 0 if value is None else value)
     if mode not in _NAMES:
@@ -185,7 +192,7 @@ def pad(input, pad, mode="constant", value=None):
     if value is not None and value != 0:
         raise RuntimeError(f"Padding mode \"{mode}\" doesn't take in value argument")
     count = len(pad) // 2
-    if len(pad) % 2 or not 1 <= count <= 3 or not count + 1 <= rank <= count + 2:
+    if not 1 <= count <= 3 or not count + 1 <= rank <= count + 2:
         raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
     before, after = _pairs(pad, rank)
     if mode == "circular" and any(v < 0 for v in before + after):       # what is cut off does not come in again on the other side

@@ -415,7 +415,7 @@ def matrix_power(input, n):
     square("linalg.matrix_power", input)
     if n == 0:
         from .creation import eye
-        return (eye(input.shape[-1], dtype=input.dtype, device=input._storage.device)).expand(input.shape).clone()
+        return input.clone().copy_(eye(input.shape[-1], dtype=input.dtype, device=input._storage.device))        # a part of the graph, in which it is constant
     if n < 0:
         input, n = inv(input), -n
     result = None

@@ -151,6 +151,8 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=N
     elif high is None:
         low, high = 0, low
     row = dt.noticed(dt.as_dtype(dtype) or dt.int64)
+    if row.is_complex:
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     _within(row, "from", int(low))
     _within(row, "to - 1", int(high) - 1)
     return _done(_integers(int(low), int(high), as_size((tuple(size),)), row, resolve(device), generator), requires_grad)

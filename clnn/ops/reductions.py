@@ -10,6 +10,7 @@ import numpy as np
 from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.dispatch import config
 from .._tensor.inplace import set_out, type_name
+from .._tensor.refusals import no_number
 from .._tensor.repeat import repeated_rule
 from .._tensor.tensor import Tensor, make
 from ..core import dtype as dt
@@ -254,7 +255,7 @@ def _prod_all(input, dims, keepdim):
 def prod(input, dim=None, keepdim=False, *, dtype=None):
     """Product over one dimension or all. Integers are multiplied as int64."""
     rank = len(input.shape)
-    dims = tuple(range(rank)) if dim is None else (wrap_dim(dim, rank),) if rank else ()
+    dims = tuple(range(rank)) if dim is None else (wrap_dim(dim, rank),)[:rank]
     return (_prod_all if dim is None else _prod)(input.to(_sum_dtype(input, dtype)), dims, keepdim)
 
 
@@ -397,6 +398,8 @@ def all(input, dim=None, keepdim=False, *, out=None):
 @composite("isclose", complex=True, numpy=np.isclose)
 def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """``|input - other| <= atol + rtol * |other|``, element by element; equal infinities are close."""
+    if not isinstance(other, Tensor):
+        raise no_number(isclose.op, 1, type(other).__name__)
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{type_name(input.dtype)} did not match {type_name(other.dtype)}")
     for name, value in (("rtol", rtol), ("atol", atol)):

@@ -15,6 +15,7 @@ from .._tensor.tensor import Tensor
 from .._tensor.writing import bump, copy
 from .._tensor.wrapped import local as modes
 from ..core import dtype as dt
+from ..core.limits import check_fits
 from ..core.shape import Size, wrap_dim
 from . import _scatter
 from .creation import filled
@@ -83,6 +84,7 @@ def _prepare_rows(name, input, dim, index, source):
             raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. "
                                f"Got self.shape = {list(input.shape)} source.shape = {list(source.shape)} ({name})")
     else:
+        check_fits(source, x.dtype)
         s = filled(Size(()), source, x.dtype, x._storage.device).expand(want)
     return x, d, index, s
 
@@ -110,7 +112,9 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
         >>> clnn.zeros(3).index_add(0, clnn.tensor([0, 2, 2]), clnn.ones(3))
         tensor([1., 0., 2.])
     """
-    alpha = int(alpha) if alpha.__class__ is float and input.dtype.category == dt.INT else alpha
+    if not isinstance(alpha, Tensor):
+        check_fits(alpha, input.dtype)
+        alpha = bool(alpha) if input.dtype is dt.bool_ else int(alpha) if input.dtype.category == dt.INT else alpha
     return _deliver(_rows_call("index_add", input, dim, index, source if alpha == 1 else source * alpha, "add"), out)
 
 
@@ -148,7 +152,7 @@ def index_fill(input, dim, index, value):
 def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
     """Like ``index_add`` with ``reduce``: ``'prod'``, ``'mean'``, ``'amax'`` or ``'amin'``."""
     if reduce not in ("prod", "mean", "amax", "amin"):
-        raise RuntimeError(f"reduce argument must be either prod, mean, amax or amin, got {reduce}.")
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     d = wrap_dim(dim, len(input.shape))
     if not source.shape:
         source = source.reshape(1)
@@ -206,9 +210,7 @@ def index_put(input, indices, values, accumulate=False):
         indices: tuple of index tensors or masks, None for a whole dimension.
         values: broadcast to the shape of ``input[indices]``; same dtype as ``input``.
     """
-    if values.dtype is not input.dtype:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(input.dtype)} for the destination and "
-                           f"{type_name(values.dtype)} for the source.")
+    _same_dtype(input, values)
     plan = _plan(input, _full(input, list(indices)))
     return _put(input, plan, values, "add" if accumulate else "set")
 
@@ -219,10 +221,17 @@ def _put(input, plan, values, op):
     return plan.restore(_put_rows(x, plan.rows, v, x.shape, v.shape, plan.first, plan.count, plan.wrap, op, "index_put"))
 
 
+def _same_dtype(target, values):
+    if values.dtype is not target.dtype:
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(target.dtype)} for the destination and "
+                           f"{type_name(values.dtype)} for the source.")
+
+
 @composite("_index_put_into", complex=True, method=False)
 def _index_put_into(base, indices, values):
     """``base[indices] = values`` in place: straight into the memory of ``base`` when nothing else can still want the old values."""
-    _put_into(base, indices, cast(values, base.dtype), "set")
+    _same_dtype(base, values)
+    _put_into(base, indices, values, "set")
 
 
 def _put_into(base, indices, values, op):
@@ -287,9 +296,7 @@ def _index_copy_(self, dim, index, source):
 
 def _index_put_(self, indices, values, accumulate=False):
     """In-place form of :func:`clnn.index_put`: touches only what is named."""
-    if values.dtype is not self.dtype:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(self.dtype)} for the destination and "
-                           f"{type_name(values.dtype)} for the source.")
+    _same_dtype(self, values)
     return _put_into(self, _full(self, list(indices)), values, "add" if accumulate else "set")
 
 
@@ -381,6 +388,7 @@ def _elements(name, input, dim, index, src, op):
     if isinstance(src, Tensor):
         src = fit(name, src, -1, index, "src")
     else:
+        check_fits(src, input.dtype)
         src = filled(Size(()), src, input.dtype, input._storage.device).expand(index.shape)
     part = fit(name, input, d, index)
     call = _scatter_op(part, d, index, src, op, False) if op in ("set", "add") else _scatter_fold(part, d, index, src, op)

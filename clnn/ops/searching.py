@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 
@@ -214,11 +215,13 @@ def _row_order(rows):
 
 
 def _unique_rows(input, dim, ordered, return_inverse, return_counts):
+    if not input.shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     d = wrap_dim(dim, len(input.shape))
     moved = input.detach().movedim(d, 0).contiguous()
     n, device = moved.shape[0], moved._storage.device
     if moved._numel == 0 and n > 0:
-        raise RuntimeError("unique(): there are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
     rows = moved.reshape(n, -1) if n else moved
     order = None
     if ordered and n:
@@ -352,6 +355,16 @@ def bounds(x):
     return item(low), item(high)
 
 
+def bin_range(ends, dim=0):
+    """The two ends of a range of bins, as numbers that make sense."""
+    low, high = ends
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"torch.histogramdd: dimension {dim}'s range [{low:g}, {high:g}] is not finite")
+    if low > high:
+        raise RuntimeError(f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {dim}")
+    return low, high
+
+
 @composite("bincount", samples=lambda: [((np.array([0, 1, 1, 3]),), {}), ((np.array([0, 1, 1, 3]),), dict(minlength=6))], numpy=np.bincount)
 def bincount(input, weights=None, minlength=0):
     """How often each value 0, 1, 2, ... occurs in a vector of non-negative integers, or the sum of its weights. Waits for the device."""
@@ -409,16 +422,16 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f'"histogram_cpu" not implemented for \'{type_name(input.dtype)}\'')
     if bins <= 0:
-        raise RuntimeError("torch.histc(): bins must be > 0".replace("torch.", ""))
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high, x, count = float(min), float(max), input.detach().reshape(-1), _histogram
     if low == high and x._numel:
         (low, high), count = bounds(x), _histogram.__wrapped__                             # what is read differs from call to call
         if not (np.isfinite(low) and np.isfinite(high)):
-            raise RuntimeError(f"histc: range of [{low}, {high}] is not finite")
+            raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
     if low == high:
         low, high = low - 1, high + 1
     if low > high:
-        raise RuntimeError("histc: max must be larger than min")
+        raise RuntimeError("torch.histc: max must be larger than min")
     return _deliver(count(x, low, high, bins), out)
 
 
@@ -448,7 +461,9 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     if isinstance(bins, Tensor):
         edges = bins.clone()                                    # they are part of the result
     else:
-        low, high = range if range is not None else bounds(x) if x._numel else (0.0, 1.0)
+        if bins <= 0:
+            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+        low, high = bin_range(range if range is not None else bounds(x) if x._numel else (0.0, 1.0))
         low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
         edges = linspace(low, high, bins + 1, dtype=x.dtype, device=input.device)
     count = edges._numel - 1

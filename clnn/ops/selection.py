@@ -13,7 +13,7 @@ from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.layout import preserve_format
-from ..core.limits import check_fits
+from ..core.limits import check_fits, check_operand
 from ..core.warn import first_time, warn
 from ..graph import fuse
 from ..graph.op import REGISTRY
@@ -47,6 +47,9 @@ def where(condition, input=None, other=None, *, out=None):
         warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of PyTorch. "
              "Use a boolean condition instead.")
         condition = condition != 0
+    for number, beside in ((input, other), (other, input)):
+        if isinstance(beside, Tensor) and beside.dtype.category == dt.INT:
+            check_operand(number, beside.dtype)
     return _where(condition, input, other, out=out)
 
 
@@ -60,8 +63,8 @@ def masked_fill(input, mask, value):
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {spoken(mask.dtype)}")
     if isinstance(value, Tensor) and value.shape:
         raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s).")
-    if (isinstance(value, complex) or isinstance(value, Tensor) and value.dtype.is_complex) and not input.dtype.is_complex:
-        raise RuntimeError(f"value cannot be converted to type {spoken(input.dtype)} without overflow")
+    if isinstance(value, Tensor) and value.dtype.is_complex and not input.dtype.is_complex:
+        value = value.item()                                    # may have no imaginary part
     check_fits(value, input.dtype)
     r = _where(mask, value, input).contiguous()                  # in rows, as PyTorch's
     return r if r.dtype is input.dtype else r.to(input.dtype)

@@ -15,6 +15,7 @@ from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size, wrap_dim
 from . import _radix
+from .arithmetic import lerp
 from .creation import filled
 from .indexing import _values
 from .scattering import _scatter_op
@@ -192,6 +193,8 @@ def _order(input, dim, keepdim, what, shape):
 def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     """The ``k``-th smallest element (counted from 1) along ``dim`` and its position: ``(values, indices)``."""
     d = wrap_dim(dim, len(input.shape))
+    if input.shape and not input.shape[d]:
+        raise IndexError(f"kthvalue(): Expected reduction dim {d} to have non-zero size.")
     if not 1 <= k <= (input.shape[d] if input.shape else 1):
         raise RuntimeError("kthvalue(): selected number k out of range for dimension " + str(d))
     return _deliver(named("kthvalue", "values", "indices")(_order(input, d, keepdim, int(k) - 1, input.shape)), out)
@@ -257,7 +260,8 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def _quantile(name, input, q, dim, keepdim, interpolation, ignore_nan):
+def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
+    name = "quantile"                                           # as the errors of both call it
     if input.dtype not in (dt.float32, dt.float64):
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
     if interpolation not in _INTERPOLATIONS:
@@ -273,7 +277,8 @@ def _quantile(name, input, q, dim, keepdim, interpolation, ignore_nan):
     if len(q.shape) > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     rank = len(input.shape)
-    x = input.reshape(-1) if dim is None or not rank else input.movedim(wrap_dim(dim, rank), -1)
+    d = None if dim is None else wrap_dim(dim, rank)
+    x = input.reshape(-1) if dim is None or not rank else input.movedim(d, -1)
     ordered = _sort(x, len(x.shape) - 1, False, x.shape)[0]
     n = x.shape[-1]
     nans = cast(ordered.detach() != ordered.detach(), x.dtype).sum(-1, True)
@@ -282,7 +287,7 @@ def _quantile(name, input, q, dim, keepdim, interpolation, ignore_nan):
     r = _interpolate(ordered, ranks, interpolation)
     r = r.movedim(-1, 0)
     if keepdim:
-        r = r.reshape((q._numel,) + (1,) * rank) if dim is None else r.unsqueeze(wrap_dim(dim, rank) + 1) if rank else r
+        r = r.reshape((q._numel,) + (1,) * rank) if dim is None else r.unsqueeze(d + 1) if rank else r
     return r if q.shape else r.squeeze(0)
 
 
@@ -295,8 +300,7 @@ def _interpolate(ordered, ranks, how):
         return ordered.gather(-1, cast(ranks.round(), dt.int64))
     below = ranks.floor()
     a, b = ordered.gather(-1, cast(below, dt.int64)), ordered.gather(-1, cast(ranks.ceil(), dt.int64))
-    weight = ranks - below if how == "linear" else 0.5
-    return where(a == b, a, a + (b - a) * weight) if how == "linear" else a + (b - a) * weight
+    return lerp(a, b, ranks - below if how == "linear" else 0.5)
 
 
 def _np_quantile(x, q, dim=None, keepdim=False, *, interpolation="linear"):
@@ -311,10 +315,10 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
         q: number or vector in [0, 1]; same dtype as ``input`` if a tensor.
         interpolation: ``'linear'``, ``'lower'``, ``'higher'``, ``'midpoint'`` or ``'nearest'`` between two elements.
     """
-    return set_out(out, _quantile("quantile", input, q, dim, keepdim, interpolation, False))
+    return set_out(out, _quantile(input, q, dim, keepdim, interpolation, False))
 
 
 @composite("nanquantile", splice=True, repeat="whole", numpy=_np_quantile, samples=lambda: [((_values(3, 5), 0.3), {})])
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """``quantile`` that ignores NaN."""
-    return set_out(out, _quantile("nanquantile", input, q, dim, keepdim, interpolation, True))
+    return set_out(out, _quantile(input, q, dim, keepdim, interpolation, True))

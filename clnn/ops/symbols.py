@@ -25,7 +25,7 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned="", n
             if got is not NotImplemented:
                 return got
             if isinstance(other, np.ndarray) and other.dtype != object:
-                return fn(*_alike(symbol, self, from_array(other, self._storage.device)))
+                return fn(*_as_arrays(symbol, self, from_array(other, self._storage.device)))
             if isinstance(other, Tensor) or isinstance(other, (int, float, complex)) and symbol != "matmul":
                 raise
             return NotImplemented
@@ -44,7 +44,7 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned="", n
             if got is not NotImplemented:
                 return got
             if isinstance(other, np.ndarray) and other.dtype != object:
-                return fn(*_alike(symbol, from_array(other, self._storage.device), self))
+                return fn(*_as_arrays(symbol, from_array(other, self._storage.device), self))
             return NotImplemented
     names = _NAMES.get(symbol, (f"__{symbol}__", f"__r{symbol}__"))      # classes that take functions over know them by these
     forward.__name__, backward.__name__ = names
@@ -66,11 +66,13 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned="", n
         setattr(Tensor, f"__i{symbol}__", changed)
 
 
-def _alike(symbol, a, b):
-    """Tensors, one of an array, as NumPy would multiply them: matrix products alone do not promote."""
-    if symbol != "matmul" or a.dtype is b.dtype:
-        return a, b
+def _as_arrays(symbol, a, b):
+    """Tensors, one of an array, in the dtype that NumPy computes them in: in PyTorch it does, and a tensor is made of its result."""
     common = dt.promote_types(a.dtype, b.dtype)
+    if dt.bfloat16 not in (a.dtype, b.dtype) and a._storage.device.has_fp64:
+        common = dt.from_numpy(np.result_type(a.dtype.np, b.dtype.np))
+        if symbol == "truediv" and common.category < dt.FLOAT:
+            common = dt.float64
     return a.to(common), b.to(common)
 
 
@@ -101,7 +103,7 @@ def _install():
                          "rshift": "bitwise_right_shift"}.items():
         _both(symbol, fn[name].fast, name + "_")
     Tensor.__neg__ = lambda self: fn["neg"](self)
-    Tensor.__pos__ = lambda self: self
+    Tensor.__pos__ = fn["positive"]
     Tensor.__abs__ = lambda self: fn["abs"](self)
     Tensor.__invert__ = __invert__
     Tensor.__round__ = lambda self, n=0: fn["round"](self, decimals=n or 0)

@@ -9,6 +9,7 @@ from .._tensor.declare import composite, kernel, view, with_list
 from .._tensor.device import device as device_type
 from .._tensor.device import resolve
 from .._tensor.grad_mode import state
+from .._tensor.inplace import type_name
 from .._tensor.interop import transfer
 from .._tensor.tensor import Tensor, make_view
 from .._tensor.writing import copy
@@ -59,18 +60,19 @@ def _bitcast(input, dtype):
     if dtype is input.dtype:
         return input.view(input.shape)
     input._storage.buffer()
-    return make_view(input, *_bitcast_geometry(input, input.dtype.itemsize, dtype.itemsize), dt.noticed(dtype))
+    return make_view(input, *_bitcast_geometry(input, dtype), dt.noticed(dtype))
 
 
-def _bitcast_geometry(input, old, new):
-    """Shape, strides and offset in elements of ``new`` bytes: the last dimension changes its length when the width does."""
+def _bitcast_geometry(input, dtype):
+    """Shape, strides and offset in elements of ``dtype``: the last dimension changes its length when the width does."""
+    old, new = input.dtype.itemsize, dtype.itemsize
     shape, strides, offset = input.shape, input._strides, input._offset
     if old == new:
         return shape, strides, offset
     if not shape:
-        raise RuntimeError(f"self.dim() cannot be 0 to view {input.dtype} as a dtype of another width ({old} bytes to {new})")
+        raise RuntimeError(f"self.dim() cannot be 0 to view {type_name(input.dtype)} as {type_name(dtype)} (different element sizes)")
     if strides[-1] != 1:
-        raise RuntimeError(f"self.stride(-1) must be 1 to view {input.dtype} as a dtype of another width ({old} bytes to {new}), but got {strides[-1]}")
+        raise RuntimeError(f"self.stride(-1) must be 1 to view {type_name(input.dtype)} as {type_name(dtype)} (different element sizes), but got {strides[-1]}")
     if old > new:
         k = old // new
         return (*shape[:-1], shape[-1] * k), (*[s * k for s in strides[:-1]], 1), offset * k
