@@ -131,6 +131,8 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
         raise ValueError("min_val cannot be greater than max_val")
     if not input.dtype.is_floating_point:
         min_val, max_val = int(min_val), int(max_val)
+        if min_val < 0 and not input.dtype.is_signed:
+            raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     return _apply(_hardtanh, input, inplace, min_val, max_val)
 
 

@@ -139,7 +139,9 @@ def _gradients(mode, a, b, rstd, weight, groups=1):
 
 
 def _check_shape(name, input, shape, *parameters):
-    shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(s) for s in shape)
+    if not isinstance(shape, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {type(shape).__name__}")
+    shape = tuple(int(s) for s in shape)
     if not shape:
         raise RuntimeError(f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
                            f"normalized_shape = [] ({name})")
