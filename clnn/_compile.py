@@ -318,7 +318,7 @@ class Compiled:
 
     def __call__(self, *args, **kwargs):
         stance = _now["stance"]
-        if stance == "force_eager":
+        if stance == "force_eager" or _now["whole"]:            # a part of another compiled function belongs to the recording of that
             return self._fn(*args, **kwargs)
         inputs = []
         try:
@@ -365,7 +365,7 @@ class Compiled:
         """A run without a recording, which shows what one would have to watch and whether there can be one."""
         versions = [(t._ver or t._storage).version for t in inputs]
         from .nn.modules._hooks import called
-        with called() as found:
+        with called() as found, _inside(what="whole"):
             result = self._fn(*args, **kwargs)
         why = _obstacle(inputs, versions, result)
         if self._watch.modes() != key[2]:
@@ -386,7 +386,8 @@ class Compiled:
         def run(*args, **kwargs):
             result = self._fn(*args, **kwargs)
             return result, [p._grad if p._rg and t._grad is None else None for p, t in zip(proxies, inputs)]
-        captured = Captured(run, _swap(args, swapped), _swap(kwargs, swapped), proxies, device)
+        with _inside(what="whole"):
+            captured = Captured(run, _swap(args, swapped), _swap(kwargs, swapped), proxies, device)
         captured.proxies = proxies
         if captured.recording.failed is not None:
             self.fallbacks[key] = captured.recording.failed
@@ -494,8 +495,21 @@ def optimized_module():
 
         def __init__(self, module, dynamo_ctx=None, kind=Compiled):
             super().__init__()
-            self._orig_mod, self.dynamo_ctx = module, dynamo_ctx
+            self._orig_mod, self.dynamo_ctx, self._kind = module, dynamo_ctx, None if kind is Compiled else kind
             object.__setattr__(self, "_compiled", kind(module))
+
+        def __getstate__(self):
+            return {name: value for name, value in vars(self).items() if name != "_compiled"}
+
+        def __setstate__(self, state):
+            super().__setstate__(state)
+            object.__setattr__(self, "_compiled", (self._kind or Compiled)(self._orig_mod))     # what was recorded is recorded again
+
+        def __len__(self):
+            return len(self._orig_mod)
+
+        def __bool__(self):
+            return True
 
         def forward(self, *args, **kwargs):
             return self._compiled(*args, **kwargs)
@@ -519,4 +533,12 @@ def optimized_module():
         def train(self, mode=True):
             self._orig_mod.train(mode)
             return super().train(mode)
+    OptimizedModule.__qualname__ = "OptimizedModule"
     return OptimizedModule
+
+
+def __getattr__(name):
+    """Pickles find the class here, which needs modules and is not made before one is compiled."""
+    if name == "OptimizedModule":
+        return optimized_module()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
