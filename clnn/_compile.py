@@ -54,14 +54,14 @@ class Captured:
     recorded at its first use and replayed like the forward pass.
     """
 
-    def __init__(self, fn, args, kwargs, inputs, device, follows=None):
-        self.device, self.recording = device, Recording(device, follows)
+    def __init__(self, fn, args, kwargs, inputs, device, forward=None):
+        self.device, self.recording = device, Recording(device, forward and forward.recording)
         for t in inputs:
             t._storage.buffer()
         for st in _live_storages(device):
             if st.node is not None:
                 st.buffer()
-        self._separate(device)
+        self._separate(device, forward.made() if forward else ())
         self.addresses = [t._storage.buf.int_ptr for t in inputs]
         self.inputs = inputs                                       # kept: their addresses must not come to mean other memory
         before = [(weakref.ref(st), st.buf) for st in _live_storages(device) if st.buf is not None]
@@ -82,13 +82,13 @@ class Captured:
             held.clear()
 
     @staticmethod
-    def _separate(device):
-        """Storages that share a buffer by value get their own, so that each has a home that only it writes."""
+    def _separate(device, shared):
+        """Storages that share a buffer by value get their own, so that each has a home that only it writes. ``shared``: addresses of what stays as it is."""
         seen = set(map(id, constants.values()))
         for st in _live_storages(device):
             if st.buf is None:
                 continue
-            if id(st.buf) in seen:
+            if id(st.buf) in seen and st.buf.int_ptr not in shared:
                 fresh = device.alloc(st.nbytes)
                 device.copy(st.buf, fresh, st.nbytes)
                 st.buf = fresh
@@ -138,6 +138,10 @@ class Captured:
             if alone and times[address] == 1 and address not in self.addresses and 0 < launches.get(address, 0) <= 8 + (st.nbytes >> 14):
                 found.add(id(t))
         return found
+
+    def made(self):
+        """Addresses of the memory that the recording itself fills, where its backward pass finds what was saved."""
+        return self.recording.raw.keys() - {home.int_ptr for _, home in self.homes} - set(self.addresses)
 
     def busy(self):
         """True while a forward replay waits for its backward: its saved values must not be overwritten."""
@@ -195,9 +199,12 @@ class Captured:
             def walk(*seeds):
                 return grad_of(self.tracked, self.leaves, list(seeds), retain_graph=True, allow_unused=True)
             seeds = [s + 0 for s in seeds]                          # memory of its own: it is rebound at every replay
-            self.backward = Captured(walk, seeds, {}, seeds, self.device, self.recording)
+            self.backward = Captured(walk, seeds, {}, seeds, self.device, self)
             if self.backward.recording.failed is not None:
-                raise RuntimeError(f"clnn.compile: the backward pass cannot be recorded: {self.backward.recording.failed}")
+                self.refused(f"in its backward pass, {self.backward.recording.failed}")
+                grads, self.backward = self.backward.result, None
+                there = all(t._storage.buf is buf for t, buf in zip(self.inputs, self.last))     # then the run that failed as a recording did it
+                return grads if there else self._unrecorded(walk, seeds)
         for address, buf in zip(self.addresses, self.last):         # inputs that were saved for backward
             self.backward.recording.bind(address, buf)
         try:
@@ -205,6 +212,23 @@ class Captured:
         except Stale:
             self.backward = None
             return self.gradients(grads)
+
+
+    def _unrecorded(self, walk, seeds):
+        """The backward pass of the last call where it cannot be recorded: the inputs of that call lie where the recorded ones do meanwhile."""
+        storages = [t._storage for t in self.inputs]
+        own = [st.buffer() for st in storages]
+        try:
+            for st, buf in zip(storages, self.last):
+                st.buf = buf
+            grads = walk(*seeds)
+            for g in grads:
+                if g is not None:
+                    g._storage.buffer()
+            return grads
+        finally:
+            for st, buf in zip(storages, own):
+                st.buf = buf
 
 
 def _on(buf, t):
@@ -388,14 +412,18 @@ class Compiled:
             return result, [p._grad if p._rg and t._grad is None else None for p, t in zip(proxies, inputs)]
         with _inside(what="whole"):
             captured = Captured(run, _swap(args, swapped), _swap(kwargs, swapped), proxies, device)
-        captured.proxies = proxies
+        captured.proxies, captured.refused = proxies, functools.partial(self._refuse, key)
         if captured.recording.failed is not None:
-            self.fallbacks[key] = captured.recording.failed
-            warnings.warn(f"clnn.compile: {getattr(self._fn, '__name__', self._fn)} runs without a recording: {captured.recording.failed}",
-                          stacklevel=2)
+            self._refuse(key, captured.recording.failed)
             return _without_recording(captured.result, proxies, inputs)
         self._recordings.setdefault(key, []).append(captured)
         return self._replay(captured, inputs, refresh=False)
+
+    def _refuse(self, key, why):
+        """Calls of this kind run without a recording from now on."""
+        self._recordings.pop(key, None)
+        self.fallbacks[key] = why
+        warnings.warn(f"clnn.compile: {getattr(self._fn, '__name__', self._fn)} runs without a recording: {why}", stacklevel=3)
 
     def _drop(self, key):
         """Forget the recordings of a kind of call; a program that goes on to replace what they work on does without."""

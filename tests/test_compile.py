@@ -1,7 +1,4 @@
 """clnn.compile: replays give what ordinary runs give."""
-import copy
-import io
-import pickle
 import warnings
 
 import numpy as np
@@ -456,39 +453,6 @@ def test_hooks_of_modules_run_at_every_call():
     for _ in range(6):
         f(x)
     assert len(seen) == 6 and handle
-
-
-@pytest.mark.parametrize("known", [False, True])
-def test_a_compiled_function_is_part_of_the_one_that_calls_it(known):
-    def run(compile):
-        model = compile(mlp())
-        loss, opt = compile(lambda y: y.square().mean()), clnn.optim.SGD(model.parameters(), lr=0.1)
-
-        @compile
-        def step(x):
-            opt.zero_grad()
-            value = loss(model(x))
-            value.backward()
-            opt.step()
-            return value
-        for _ in range(4 * known):
-            loss(model(data(4, 6))).backward()
-        return [step(data(4, 6)).item() for _ in range(5)], model(data(4, 6)).tolist()
-    assert flat(run(clnn.compile)) == pytest.approx(flat(run(lambda f: f)))
-
-
-def flat(values):
-    return [v for value in values for v in flat(value)] if isinstance(values, (list, tuple)) else [values]
-
-
-def test_compiled_modules_are_copied_and_saved():
-    model, file, x = clnn.compile(mlp()), io.BytesIO(), data(4, 6)
-    want = [model(x).tolist() for _ in range(4)][-1]
-    clnn.save(model, file)
-    file.seek(0)
-    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), clnn.load(file, weights_only=False)):
-        assert type(other) is type(model) and len(other) == len(model._orig_mod) and other._orig_mod is not model._orig_mod
-        assert [other(x).tolist() for _ in range(4)][-1] == want
 
 
 SCHEDULES = clnn.optim.lr_scheduler
