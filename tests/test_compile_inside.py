@@ -62,6 +62,46 @@ def test_gradients_from_outputs_that_are_saved(layers):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("to_none", [True, False])
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("every", [1, 2])
+def test_gradients_that_a_compiled_function_leaves(every, inside, to_none):
+    """Whether leaves have gradients before a call decides what it does; the program changes them between the calls."""
+    def run(compile):
+        model = mlp()
+        opt = clnn.optim.SGD(model.parameters(), lr=0.1)
+
+        def add(x):
+            if inside:
+                opt.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            return loss.detach()
+        f, seen = compile(add), []
+        for i in range(12):
+            if i % every == 0:
+                opt.zero_grad(set_to_none=to_none)
+            seen.append(float(f(data(4, 6, seed=i))))
+            if (i + 1) % every == 0:
+                seen.append(float(nn.utils.clip_grad_norm_(model.parameters(), 0.5)))
+                opt.step()
+            seen.append(float(model[0].weight.grad.sum()))
+        return seen, f
+    (ours, f), (theirs, _) = run(clnn.compile), run(lambda f: f)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+    assert not f.fallbacks and 1 <= sum(map(len, f._recordings.values())) <= 2
+
+
+def test_inputs_that_get_other_memory():
+    def swap(x, y):
+        x.data = y * 2
+        return x + 1
+    f = clnn.compile(swap)
+    for i in range(5):
+        x, y = clnn.zeros(2), clnn.full((2,), float(i))
+        assert f(x, y).tolist() == [2.0 * i + 1] * 2 and x.tolist() == [2.0 * i] * 2
+
+
 def test_checkpoints_draw_the_same_numbers_again():
     def run(compile):
         clnn.manual_seed(0)
