@@ -40,13 +40,14 @@ class Captured:
     """
 
     def __init__(self, fn, args, kwargs, inputs, device, forward=None):
-        self.device, self.recording = device, Recording(device, forward and forward.recording)
+        self.device, self.recording, self.follows = device, Recording(device, forward and forward.recording), forward is not None
         for t in inputs:
             t._storage.buffer()
         for st in _live_storages(device):
             if st.node is not None:
                 st.buffer()
-        self._separate(device, forward.made() if forward else ())
+        made = forward.made() if forward else set()
+        self._separate(device, made)
         self.addresses = [t._storage.buf.int_ptr for t in inputs]
         self.inputs = inputs                                       # kept: their addresses must not come to mean other memory
         before = [(weakref.ref(st), st.buf) for st in _live_storages(device) if st.buf is not None]
@@ -64,7 +65,7 @@ class Captured:
                         self.recording.abandon("it replaces a tensor that it reads by another one")
             if self.recording.failed is None:
                 self._note_gradients(gradients)
-                self._finish(homes)
+                self._finish(homes, made.union(forward.addresses) if forward else made)
         finally:
             held.clear()
 
@@ -103,7 +104,7 @@ class Captured:
             now, old = leaf._grad, None if was is None else was()
             st = now._storage if now is not None and now.layout is strided else None
             if now is not old or now is None and was is not None:
-                self.left.append((ref, now, st, st and st.buf))
+                self.left.append((ref, now, st, st and st.buf.int_ptr))
             if now is not None and (was is None or now is old and st is not None and st.buf.int_ptr in self.recording.raw):
                 self.found.append((ref, was))
 
@@ -119,8 +120,10 @@ class Captured:
                 raise Stale
         return True
 
-    def _finish(self, homes):
-        self.homes = [(ref, held[home]) for ref, home in homes if ref() is not None and held[home].int_ptr in self.recording.raw]
+    def _finish(self, homes, filled):
+        """Keep what replays need. ``filled``: addresses that are bound or filled for each of them, by the forward pass."""
+        used = self.recording.raw.keys() - filled
+        self.homes = [(ref, held[home].int_ptr) for ref, home in homes if ref() is not None and held[home].int_ptr in used]
         self.outs = []
         outs = []
         map_tensors(lambda t: outs.append(t) or t, self.result)
@@ -154,7 +157,7 @@ class Captured:
 
     def made(self):
         """Addresses of the memory that the recording itself fills, where its backward pass finds what was saved."""
-        return self.recording.raw.keys() - {home.int_ptr for _, home in self.homes} - set(self.addresses)
+        return self.recording.raw.keys() - {address for _, address in self.homes} - set(self.addresses)
 
     def busy(self):
         """True while a forward replay waits for its backward: its saved values must not be overwritten."""
@@ -168,18 +171,20 @@ class Captured:
         device, recording = self.device, self.recording
         if refresh and not all(check() for check in recording.checks):
             raise Stale
-        for ref, home in self.homes:
+        self.last = None
+        for ref, address in self.homes:
             st = ref()
             if st is None:
                 raise Stale
-            if st.node is not None or st.buf is not home:
-                device.copy(st.buffer(), home, st.nbytes)          # somebody replaced the value meanwhile: bring it home
-                st.buf = home
-        for _, _, st, home in self.left:
-            if st is not None and (st.node is not None or st.buf is not home):
-                st.buffer()
-                st.buf = home                                       # the replay fills it again
-        self.last = [whole(t)._storage.buffer() for t in inputs]
+            recording.bind(address, self._own(st))
+        for _, _, st, address in self.left:
+            if st is not None:
+                recording.bind(address, self._own(st))
+        storages = [whole(t)._storage for t in inputs]
+        if not self.follows:                                        # a backward pass does not write what it begins with
+            for st in {id(st): st for st in storages}.values():
+                self._own(st)
+        self.last = [st.buffer() for st in storages]
         for address, buf in zip(self.addresses, self.last):
             recording.bind(address, buf)
         fresh = {key: device.alloc(nbytes) for key, (_, nbytes) in self.moving.items()}
@@ -194,6 +199,16 @@ class Captured:
             self.walk = weakref.ref(walk)
         outs = iter(self.outs)
         return map_tensors(lambda t: self._renewed(*next(outs), walk, fresh, inputs), self.result)
+
+    @staticmethod
+    def _own(st):
+        """The buffer of a storage, which a replay may write: what has the same value by it, or is still to be computed from it, keeps the value."""
+        buf = st.buffer()
+        if _refcount(buf) > 3:                                      # the storage, the name here, the call
+            fresh = st.device.alloc(st.nbytes)
+            st.device.copy(buf, fresh, st.nbytes)
+            st.buf = buf = fresh
+        return buf
 
     def _renewed(self, t, where, walk, fresh, inputs):
         """What stands for the recorded output ``t`` after a replay. ``where`` its value is: None in ``t`` itself, the number of an input, or a handle of

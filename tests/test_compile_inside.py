@@ -92,6 +92,30 @@ def test_gradients_that_a_compiled_function_leaves(every, inside, to_none):
     assert not f.fallbacks and 1 <= sum(map(len, f._recordings.values())) <= 2
 
 
+def test_values_taken_before_a_call_stay():
+    """Copies that share memory until it is written, and what is still to be computed, are of the time before the replay."""
+    def run(compile):
+        model, total, x, seen = mlp(), clnn.zeros(2), clnn.zeros(2), []
+        opt = clnn.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(batch, x):
+            opt.zero_grad()
+            loss = model(batch).square().mean()
+            loss.backward()
+            opt.step()
+            total.add_(loss.detach())
+            x.add_(1)
+            return loss.detach()
+        f = compile(step)
+        for i in range(7):
+            w = model[0].weight
+            seen += [w.detach().clone(), w.detach() * 2, total + 1, x * 1] + ([w.grad.clone()] if i else [])
+            seen.append(f(data(4, 6, seed=i), x))
+        return [t.numpy() for t in [*seen, x, total]]
+    for a, b in zip(run(clnn.compile), run(lambda f: f)):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
 def test_inputs_that_get_other_memory():
     def swap(x, y):
         x.data = y * 2

@@ -147,10 +147,12 @@ class Recording:
         return way
 
     def bind(self, address, buf):
-        """Let every launch that used the memory at ``address`` use ``buf`` from now on."""
-        if self.bound.get(address) is not buf:
-            self.bound[address] = buf
-            self.way.bind(address, buf)
+        """Let every launch that used the memory at ``address`` use ``buf`` from now on; ``buf`` itself is not kept, see :meth:`handle`."""
+        import pyopencl as cl
+        now = self.bound.get(address)
+        if buf.int_ptr != (address if now is None else now.int_ptr):
+            self.bound[address] = now = cl.MemoryObject.from_int_ptr(buf.int_ptr, retain=True)
+            self.way.bind(address, now)
 
     def set_scalar(self, call, argument, value):
         self.scalars[call, argument] = value
