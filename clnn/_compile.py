@@ -6,24 +6,16 @@ combination gets a recording of its own. What lived before the call (parameters,
 from __future__ import annotations
 
 import functools
-import gc
-import sys
 import warnings
-import weakref
-from collections import Counter
 
+from ._captured import Captured, Stale, graph_of, walked, whole
 from ._guards import Watch, flatten, hidden
 from ._results import map_tensors
 from ._tensor import tape
-from ._tensor.backward import grad as grad_of
 from ._tensor.device import resolve
-from ._tensor.tensor import Tensor, edge, make, make_view
+from ._tensor.tensor import Tensor, edge
 from .compiler import _inside, _now
-from .core.layout import contiguous_format
-from .graph.node import Storage, constants, held
-from .runtime.capture import Recording
 
-_refcount = sys.getrefcount
 WARMUP = 2              # ordinary runs first: they build kernels, fill caches and create optimizer state
 MAX_RECORDINGS = 32
 MAX_KINDS = 4096        # kinds of call that are remembered
@@ -39,194 +31,12 @@ def _swap(value, swapped):
     return map_tensors(lambda t: swapped.get(id(t), t), value) if isinstance(value, dict) else value
 
 
-def _live_storages(device):
-    return [o for o in gc.get_objects() if type(o) is Storage and o.device is device]
-
-
-class Stale(Exception):
-    """A tensor that a recording works on is gone: the program has replaced it by another one."""
-
-
-class Captured:
-    """One recording with its inputs, its outputs and the memory that it found.
-
-    ``fn`` is called on ``args`` whose tensors are ``inputs``. When outputs require gradients, the tape of the recorded run is kept: its backward is
-    recorded at its first use and replayed like the forward pass.
-    """
-
-    def __init__(self, fn, args, kwargs, inputs, device, follows=None):
-        self.device, self.recording = device, Recording(device, follows)
-        for t in inputs:
-            t._storage.buffer()
-        for st in _live_storages(device):
-            if st.node is not None:
-                st.buffer()
-        self._separate(device)
-        self.addresses = [t._storage.buf.int_ptr for t in inputs]
-        self.inputs = inputs                                       # kept: their addresses must not come to mean other memory
-        before = [(weakref.ref(st), st.buf) for st in _live_storages(device) if st.buf is not None]
-        held.clear()
-        held.update({id(buf): buf for _, buf in before})
-        homes = [(ref, id(buf)) for ref, buf in before]
-        del before
-        try:
-            with self.recording:
-                self.result = fn(*args, **kwargs)
-                if self.recording.failed is None:
-                    self._settle(device, homes)
-                    if any(ref() is None and held[home].int_ptr in self.recording.raw for ref, home in homes):
-                        self.recording.abandon("it replaces a tensor that it reads by another one")
-            if self.recording.failed is None:
-                self._finish(homes)
-        finally:
-            held.clear()
-
-    @staticmethod
-    def _separate(device):
-        """Storages that share a buffer by value get their own, so that each has a home that only it writes."""
-        seen = set(map(id, constants.values()))
-        for st in _live_storages(device):
-            if st.buf is None:
-                continue
-            if id(st.buf) in seen:
-                fresh = device.alloc(st.nbytes)
-                device.copy(st.buf, fresh, st.nbytes)
-                st.buf = fresh
-            seen.add(id(st.buf))
-
-    @staticmethod
-    def _settle(device, homes):
-        """Compute what is pending, and bring values that moved back to where they lived before."""
-        for st in _live_storages(device):
-            if st.node is not None:
-                st.buffer()
-        for ref, home in homes:
-            st = ref()
-            if st is not None and id(st.buf) != home:
-                device.copy(st.buf, held[home], st.nbytes)
-                st.buf = held[home]
-
-    def _finish(self, homes):
-        self.homes = [(ref, held[home]) for ref, home in homes if ref() is not None and held[home].int_ptr in self.recording.raw]
-        self.outs = []
-        outs = []
-        map_tensors(lambda t: outs.append(t) or t, self.result)
-        moving, kept = self._moving(outs), {id(ref()) for ref, _ in self.homes}
-        given = {id(t._storage): k for k, t in enumerate(self.inputs)}
-        for t in outs:
-            st = t._storage
-            self.outs.append((t, given[id(st)] if id(st) in given else None if id(st) in kept else self.recording.handle(st.buf)))
-        self.moving = {id(t): (handle.int_ptr, handle.size) for t, handle in self.outs if id(t) in moving}
-        # a graph that backward() already walked is finished business; another one can be walked later
-        self.tracked = [t for t in outs if t._grad_fn is not None and not _walked(t)]
-        self.backward, self.walk = None, None
-        if self.tracked:
-            self.leaves = [node.variable for node in _graph(self.tracked) if isinstance(node, tape.AccumulateGrad)]
-        self.recording.finish()
-        self.memory = self.recording.memory
-
-    def _moving(self, outs):
-        """The ids of the outputs that replays write to fresh memory at once: those that nothing but the result refers to."""
-        times = Counter([t._storage.buf.int_ptr for t in outs])
-        launches = self.recording.launches_by_address()
-        found = set()
-        for t in outs:
-            st, address = t._storage, t._storage.buf.int_ptr
-            # the result, the list, the loop and the call; the tensor, the loop and the call; the storage and the call
-            alone = _refcount(t) <= 4 and _refcount(st) <= 3 and _refcount(st.buf) <= 2
-            # binding a kernel to other memory takes less than a copy does, unless many kernels use it
-            if alone and times[address] == 1 and address not in self.addresses and 0 < launches.get(address, 0) <= 8 + (st.nbytes >> 14):
-                found.add(id(t))
-        return found
-
-    def busy(self):
-        """True while a forward replay waits for its backward: its saved values must not be overwritten."""
-        if not self.tracked:
-            return False
-        walk = self.walk() if self.walk is not None else None
-        return walk is not None and not walk.freed
-
-    def replay(self, inputs, refresh=True):
-        """Run the recording on new inputs; outputs are fresh tensors."""
-        device, recording = self.device, self.recording
-        if refresh and not all(check() for check in recording.checks):
-            raise Stale
-        for ref, home in self.homes:
-            st = ref()
-            if st is None:
-                raise Stale
-            if st.node is not None or st.buf is not home:
-                device.copy(st.buffer(), home, st.nbytes)          # somebody replaced the value meanwhile: bring it home
-                st.buf = home
-        self.last = [_whole(t)._storage.buffer() for t in inputs]
-        for address, buf in zip(self.addresses, self.last):
-            recording.bind(address, buf)
-        fresh = {key: device.alloc(nbytes) for key, (_, nbytes) in self.moving.items()}
-        recording.replay(refresh, [(address, fresh[key]) for key, (address, _) in self.moving.items()])
-        walk = None
-        if self.tracked:
-            walk = Replayed(self, inputs)
-            self.walk = weakref.ref(walk)
-        outs = iter(self.outs)
-        return map_tensors(lambda t: self._renewed(*next(outs), walk, fresh, inputs), self.result)
-
-    def _renewed(self, t, where, walk, fresh, inputs):
-        """What stands for the recorded output ``t`` after a replay. ``where`` its value is: None in ``t`` itself, the number of an input, or a handle of
-        the recorded memory, for which there may be a buffer in ``fresh``."""
-        if where is None:
-            return t
-        if where.__class__ is int:
-            got = _part(inputs[where], t)
-        else:
-            buf = fresh.get(id(t))
-            if buf is None:
-                buf = self.device.alloc(t._storage.nbytes)
-                self.device.copy(where, buf, t._storage.nbytes)
-            got = _on(buf, t)
-        for nr, tracked in enumerate(self.tracked):
-            if tracked is t:
-                got._grad_fn, got._out_nr, got._rg = walk, nr, True
-        return got
-
-    def gradients(self, grads):
-        """Gradients of the leaves for output gradients ``grads``, by the recorded backward pass."""
-        seeds = [g.contiguous() if g is not None else t.detach().new_zeros(t.shape) for g, t in zip(grads, self.tracked)]
-        if self.backward is None:
-            def walk(*seeds):
-                return grad_of(self.tracked, self.leaves, list(seeds), retain_graph=True, allow_unused=True)
-            seeds = [s + 0 for s in seeds]                          # memory of its own: it is rebound at every replay
-            self.backward = Captured(walk, seeds, {}, seeds, self.device, self.recording)
-            if self.backward.recording.failed is not None:
-                raise RuntimeError(f"clnn.compile: the backward pass cannot be recorded: {self.backward.recording.failed}")
-        for address, buf in zip(self.addresses, self.last):         # inputs that were saved for backward
-            self.backward.recording.bind(address, buf)
-        try:
-            return self.backward.replay(seeds, refresh=False)
-        except Stale:
-            self.backward = None
-            return self.gradients(grads)
-
-
-def _on(buf, t):
-    """A tensor like ``t`` on memory of its own."""
-    st = t._storage
-    got = make(Storage(st.device, st.nbytes, buf), t.shape, t.dtype, t._numel)
-    if not t._dense:
-        got._strides, got._offset, got._dense = t._strides, t._offset, False
-    return got
-
-
-def _whole(t):
-    """The input, or a copy on memory of its own of one that is a part of other memory."""
-    return t if t._dense else t.detach().clone(memory_format=contiguous_format)
-
-
 def _stand_in(t):
     """What a recording takes for an input: a variable of its own where gradients are wanted, to the gradient that there is."""
-    whole = _whole(t)
+    dense = whole(t)
     if not t._rg:
-        return whole
-    proxy = whole.detach().requires_grad_()
+        return dense
+    proxy = dense.detach().requires_grad_()
     proxy._grad = t._grad
     return proxy
 
@@ -237,7 +47,7 @@ def _without_recording(result, proxies, inputs):
     original = {id(p): t for p, t in zip(proxies, inputs)}
     outs = []
     result = map_tensors(lambda t: outs.append(t) or original.get(id(t), t), result)
-    for node in _graph([t for t in outs if t._grad_fn is not None]):
+    for node in graph_of([t for t in outs if t._grad_fn is not None]):
         node.edges = [edge(original.get(id(e[0].variable), e[0].variable)) if e is not None and isinstance(e[0], tape.AccumulateGrad) else e
                       for e in node.edges]
     for t, grad in zip(inputs, grads):
@@ -254,54 +64,9 @@ def _obstacle(inputs, versions, result):
     for t, version in zip(inputs, versions):
         if not t._dense and ((t._ver or t._storage).version != version or t._storage in outs):
             return "it writes to or returns an input that is a part of other memory"
-        if t._rg and _walked(t):
+        if t._rg and walked(t):
             return "its backward pass goes on beyond an input"
     return None
-
-
-def _part(given, t):
-    """The input ``given``, or the part of its memory that ``t`` is of the recorded one's."""
-    if (given.shape, given._strides, given._offset, given.dtype) == (t.shape, t._strides, t._offset, t.dtype):
-        return given
-    return make_view(given, t.shape, t._strides, t._offset, t.dtype)
-
-
-def _walked(t):
-    """Whether a backward pass has used up the graph of ``t``, in part at least."""
-    return t._grad_fn is not None and any(getattr(node, "freed", False) for node in _graph([t]))
-
-
-def _graph(outputs):
-    """Every entry of the tape that the graph of ``outputs`` has."""
-    seen, stack = {}, [t._grad_fn for t in outputs]
-    while stack:
-        node = stack.pop()
-        if node not in seen:
-            seen[node] = None
-            stack.extend(e[0] for e in node.edges if e is not None)
-    return seen
-
-
-class Replayed(tape.Node):
-    """The tape entry of one replayed forward pass."""
-
-    __slots__ = ("captured", "freed")
-
-    def __init__(self, captured, inputs):
-        proxies = {id(p): t for p, t in zip(captured.proxies, inputs)}
-        super().__init__([edge(proxies.get(id(leaf), leaf)) for leaf in captured.leaves], len(captured.tracked))
-        self.captured, self.freed = captured, False
-
-    def name(self):
-        return "CompiledFunctionBackward"
-
-    def release(self):
-        self.freed = True
-
-    def apply(self, grads, needed):
-        if self.freed:
-            raise RuntimeError("Trying to backward through a compiled function a second time; its saved values may have been overwritten")
-        return self.captured.gradients(grads)
 
 
 class Compiled:
@@ -318,7 +83,7 @@ class Compiled:
 
     def __call__(self, *args, **kwargs):
         stance = _now["stance"]
-        if stance == "force_eager":
+        if stance == "force_eager" or _now["whole"]:            # a part of another compiled function belongs to the recording of that
             return self._fn(*args, **kwargs)
         inputs = []
         try:
@@ -328,12 +93,12 @@ class Compiled:
         except RecursionError:
             key = None
         for got in self._recordings.get(key, ()):
-            if not got.busy():
-                try:
+            try:
+                if not got.busy() and got.fits():
                     return self._replay(got, inputs)
-                except Stale:
-                    self._drop(key)
-                    break
+            except Stale:
+                self._drop(key)
+                break
         recordings = self._recordings.get(key)
         with _inside():
             if recordings and len(recordings) < MAX_RECORDINGS and key not in self.fallbacks:
@@ -363,11 +128,13 @@ class Compiled:
 
     def _ordinarily(self, args, kwargs, key, inputs):
         """A run without a recording, which shows what one would have to watch and whether there can be one."""
-        versions = [(t._ver or t._storage).version for t in inputs]
+        versions, homes = [(t._ver or t._storage).version for t in inputs], [t._storage for t in inputs]
         from .nn.modules._hooks import called
-        with called() as found:
+        with called() as found, _inside(what="whole"):
             result = self._fn(*args, **kwargs)
         why = _obstacle(inputs, versions, result)
+        if any(t._storage is not home for t, home in zip(inputs, homes)):
+            why = "it gives an input other memory"
         if self._watch.modes() != key[2]:
             why = "it switches modules between training and evaluation, or another mode"
         if self._watch.hooked():
@@ -386,15 +153,20 @@ class Compiled:
         def run(*args, **kwargs):
             result = self._fn(*args, **kwargs)
             return result, [p._grad if p._rg and t._grad is None else None for p, t in zip(proxies, inputs)]
-        captured = Captured(run, _swap(args, swapped), _swap(kwargs, swapped), proxies, device)
-        captured.proxies = proxies
+        with _inside(what="whole"):
+            captured = Captured(run, _swap(args, swapped), _swap(kwargs, swapped), proxies, device)
+        captured.proxies, captured.refused = proxies, functools.partial(self._refuse, key)
         if captured.recording.failed is not None:
-            self.fallbacks[key] = captured.recording.failed
-            warnings.warn(f"clnn.compile: {getattr(self._fn, '__name__', self._fn)} runs without a recording: {captured.recording.failed}",
-                          stacklevel=2)
+            self._refuse(key, captured.recording.failed)
             return _without_recording(captured.result, proxies, inputs)
         self._recordings.setdefault(key, []).append(captured)
         return self._replay(captured, inputs, refresh=False)
+
+    def _refuse(self, key, why):
+        """Calls of this kind run without a recording from now on."""
+        self._recordings.pop(key, None)
+        self.fallbacks[key] = why
+        warnings.warn(f"clnn.compile: {getattr(self._fn, '__name__', self._fn)} runs without a recording: {why}", stacklevel=3)
 
     def _drop(self, key):
         """Forget the recordings of a kind of call; a program that goes on to replace what they work on does without."""
@@ -494,8 +266,21 @@ def optimized_module():
 
         def __init__(self, module, dynamo_ctx=None, kind=Compiled):
             super().__init__()
-            self._orig_mod, self.dynamo_ctx = module, dynamo_ctx
+            self._orig_mod, self.dynamo_ctx, self._kind = module, dynamo_ctx, None if kind is Compiled else kind
             object.__setattr__(self, "_compiled", kind(module))
+
+        def __getstate__(self):
+            return {name: value for name, value in vars(self).items() if name != "_compiled"}
+
+        def __setstate__(self, state):
+            super().__setstate__(state)
+            object.__setattr__(self, "_compiled", (self._kind or Compiled)(self._orig_mod))     # what was recorded is recorded again
+
+        def __len__(self):
+            return len(self._orig_mod)
+
+        def __bool__(self):
+            return True
 
         def forward(self, *args, **kwargs):
             return self._compiled(*args, **kwargs)
@@ -519,4 +304,12 @@ def optimized_module():
         def train(self, mode=True):
             self._orig_mod.train(mode)
             return super().train(mode)
+    OptimizedModule.__qualname__ = "OptimizedModule"
     return OptimizedModule
+
+
+def __getattr__(name):
+    """Pickles find the class here, which needs modules and is not made before one is compiled."""
+    if name == "OptimizedModule":
+        return optimized_module()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

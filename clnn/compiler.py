@@ -6,7 +6,7 @@ import contextlib
 from .runtime import capture
 
 _STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile", "aot_eager_then_compile")
-_now = {"stance": "default", "inside": 0}
+_now = {"stance": "default", "inside": 0, "whole": 0}     # whole: runs under way that are, or show how to make, one recording
 
 
 def is_compiling() -> bool:
@@ -15,13 +15,13 @@ def is_compiling() -> bool:
 
 
 @contextlib.contextmanager
-def _inside(step=1):
+def _inside(step=1, what="inside"):
     """The length of one call of a compiled function; of a part that is none, with ``step`` -1."""
-    _now["inside"] += step
+    _now[what] += step
     try:
         yield
     finally:
-        _now["inside"] -= step
+        _now[what] -= step
 
 
 is_dynamo_compiling = is_compiling

@@ -2,7 +2,9 @@
 
 Each is a generator and runs with both libraries; what it yields is compared."""
 import collections
+import copy
 import io
+import warnings
 
 import numpy as np
 import pytest
@@ -49,6 +51,11 @@ def lazy_layers(lib):
     x = torch.tensor([[[1.0, -3.0, 2.0, 0.5]]])
     yield [lib.F.lp_pool1d(x, float("inf"), 2), lib.F.lp_pool1d(x, 2.0, 2)]
     yield [repr(layer), weight.data.shape, weight.cpu().dtype == torch.float32]
+    norm, file = nn.LazyBatchNorm1d().half().double(), io.BytesIO()
+    torch.save(norm.state_dict(), file)
+    file.seek(0)
+    yield [type(norm.running_mean).__name__, norm.running_var.dtype == torch.float64, repr(torch.load(file, weights_only=False)), repr(copy.copy(weight))]
+    yield [norm(torch.ones(2, 3).double()), repr(norm)]
 
 
 def strides(lib):
@@ -76,6 +83,19 @@ def settings_of_optimizers(lib):
     step = adam.state[p]["step"]
     yield [[group["lr"] for group in adam.param_groups], step.dtype == torch.float32, step.device.type, step.shape, step.numel(), step.clone(), str(step)]
     yield error(lambda: optim.swa_utils.SWALR(adam, 0.1, anneal_strategy="x"))
+
+
+def cautions(lib):
+    """What warns: steps of the optimizer from before there was a schedule do not count, and layers of complex numbers are new."""
+    torch, optim = lib.torch, lib.optim
+    sgd = optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
+    sgd.step()
+    for go in (lambda: optim.lr_scheduler.StepLR(sgd, 1).step(), lambda: sgd.step(), lambda: optim.lr_scheduler.StepLR(sgd, 1).step(),
+               lambda: lib.nn.Linear(1, 1).to(torch.complex64)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            go()
+        yield [str(w.message)[:60] for w in caught]
 
 
 def settings_of_files(lib):
@@ -232,7 +252,7 @@ def recurrent_checks(lib):
         yield [error(lambda: layer.check_forward_args(x, hidden, None)), error(lambda: layer.check_hidden_size(h, (1, 2, 3)))]
 
 
-PROGRAMS = [recurrent_checks, kept_values, tracked_modules, failures_of_loaders, traced_functions, pipes, trees, hooks_of_leaves, comparisons,
+PROGRAMS = [cautions, recurrent_checks, kept_values, tracked_modules, failures_of_loaders, traced_functions, pipes, trees, hooks_of_leaves, comparisons,
             settings_of_files, settings_of_optimizers, functional_optimizers, lazy_layers, strides]
 
 

@@ -41,6 +41,7 @@ INTERPOLATIONS = [
     (IMAGE, dict(size=(9, 4), mode="bicubic")), (IMAGE, dict(scale_factor=2.5, mode="bicubic", align_corners=True)),
     (IMAGE, dict(size=(3, 4), mode="area")), (IMAGE, dict(size=(3, 8), mode="bilinear", antialias=True)),
     (IMAGE, dict(size=(4, 2), mode="bicubic", antialias=True)), (IMAGE, dict(size=(3, 2), mode="bilinear", antialias=True, align_corners=True)),
+    (IMAGE, dict(size=(3, 9), mode="lanczos", antialias=True)), ((1, 2, 20, 33), dict(scale_factor=0.3, mode="lanczos", antialias=True)),
     ((2, 3, 20, 33), dict(size=(31, 40), mode="bilinear")), ((2, 3, 20, 33), dict(size=(9, 21), mode="area")),     # rows of whole vectors
     (VOLUME, dict(size=(8, 3, 6))), (VOLUME, dict(scale_factor=2, mode="trilinear")),
     (VOLUME, dict(size=(3, 4, 9), mode="trilinear", align_corners=True)),
@@ -65,9 +66,9 @@ def test_interpolate_dtypes(dtype, tol, mode):
 def test_interpolate_uint8():
     x = np.random.default_rng(0).integers(0, 256, (1, 3, 6, 5)).astype(np.uint8)
     close(F.interpolate(clnn.tensor(x), (13, 7)), TF.interpolate(torch.tensor(x), (13, 7)), 0)
-    for mode in ("bilinear", "bicubic"):                        # to the last bit: weights and the image between both axes are rounded
+    for mode in ("bilinear", "bicubic", "lanczos"):             # to the last bit: weights and the image between both axes are rounded
         for size in ((13, 7), (5, 7), (4, x.shape[3])):
-            for rest in (dict(antialias=True), dict(align_corners=True), {}):
+            for rest in (dict(antialias=True), dict(align_corners=True), {})[:1 if mode == "lanczos" else 3]:
                 close(F.interpolate(clnn.tensor(x), size, mode=mode, **rest), TF.interpolate(torch.tensor(x), size, mode=mode, **rest), 0)
 
 
@@ -94,6 +95,7 @@ def test_gradient_is_the_same_every_time():
     (dict(size=3, align_corners=True), ValueError, "align_corners option"), (dict(size=(3, 3, 3)), ValueError, "same number of spatial dimensions"),
     (dict(size=3, mode="linear"), NotImplementedError, "linear mode needs 3D"), (dict(size=3, mode="cubic"), NotImplementedError, "got cubic"),
     (dict(size=3, recompute_scale_factor=True), ValueError, "recompute_scale_factor"), (dict(size=3, antialias=True), ValueError, "Anti-alias"),
+    (dict(size=3, mode="lanczos"), ValueError, "antialias"), (dict(size=3, mode="lanczos", antialias=True, align_corners=True), ValueError, "align_corners"),
     (dict(size=0), RuntimeError, "greater than 0")], ids=str)
 def test_interpolate_errors(kwargs, exc, text):
     x = floats(1, 1, 4, 4)

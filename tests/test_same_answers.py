@@ -127,6 +127,21 @@ b = T([0., 1.]); h = torch.histogram(T([0.5]), b); _ = b.zero_(); h.bin_edges, T
 x = torch.eye(3)[None]; v, i = F.max_pool2d(x, 2, 1, return_indices=True); torch.ops.aten.max_pool2d_with_indices_backward(v + 1, x, [2], [1], [0], [1], False, i)
 x = torch.ones(2, 2).bfloat16().requires_grad_(); g, = torch.autograd.grad(torch.addmm(x, x, x).sum(), x, create_graph=True); g + torch.autograd.grad(g.sum(), x)[0]
 x = torch.ones(1, 2, 2).half().requires_grad_(); g = torch.autograd.grad(torch.baddbmm(x, x, 2 * x).sum(), x, create_graph=True); g, torch.autograd.grad(g[0].sum(), x)
+x = torch.arange(4.); [(f(x, T([1]), reduction=r), f(x, T([1]), reduction=r).shape) for f in (F.nll_loss, F.cross_entropy) for r in ("none", "mean", "sum")]
+F.nll_loss(torch.ones(4), T([1, 2]))
+F.embedding_bag(T([0, 9]), torch.ones(3, 2), T([0])).tolist()
+F.hardtanh(T([1, 2]).byte(), -1, 1)
+F.layer_norm(torch.ones(2, 3), 3)
+F.rms_norm(torch.ones(2, 3), 3)
+F.interpolate(torch.ones(1, 1, 4), size=2.5)
+F.interpolate(torch.ones(1, 1, 4, 4), size=2, mode="lanczos")
+torch.nn.utils.rnn.pack_padded_sequence(torch.ones(0, 2), [1, 1])
+torch.nn.utils.rnn.PackedSequence(torch.ones(3))
+torch.nn.GRU(3, 4, proj_size=2)
+torch.nn.RNN(3, 4, sizes=2)
+torch.nn.utils.convert_conv2d_weight_memory_format(torch.nn.Conv2d(1, 2, 3), torch.channels_last).weight.stride()
+torch.utils.data.IterableDataset()
+m = torch.nn.Linear(1, 1); p = dict(m.named_parameters()); words(lambda: torch.func.functional_call(m, (p, p), (torch.ones(1, 1),)))
 torch.ops.aten.native_dropout_backward(torch.ones(2), T([True, False]), 2.), F.margin_ranking_loss(T([3]), T([2]), T([-1]))
 """.strip().splitlines()
 

@@ -58,6 +58,7 @@ def allowed_globals(rebuild_tensor, rebuild_tensor_v3, rebuild_parameter):
         "numpy.core.multiarray.scalar": _numpy_scalar, "numpy._core.multiarray.scalar": _numpy_scalar, "numpy.dtype": NumpyDtype,
         "numpy.core.multiarray._reconstruct": _numpy_array, "numpy._core.multiarray._reconstruct": _numpy_array,
     }
+    functions.update((f"torch.nn.parameter.{name}", functools.partial(_without_shape, name)) for name in ("UninitializedParameter", "UninitializedBuffer"))
     table.update((name, Callable(name, function)) for name, function in functions.items())
     table["torch.ScriptObject"] = Callable("torch.ScriptObject", None, quantized.ScriptObject)
     return table
@@ -194,6 +195,11 @@ def _rebuild_from_type(function, kind, arguments, state):
     """A tensor with extra Python attributes: the tensor is kept, the attributes are not."""
     _expect(kind, TensorType)
     return _expect(function, Callable).function(*_expect(arguments, tuple))
+
+
+def _without_shape(kind, requires_grad, *place):
+    import clnn
+    return getattr(clnn.nn, kind)(requires_grad, *place)
 
 
 def _layout(name):

@@ -57,6 +57,8 @@ class Pickler:
     def _writer_of(self, obj):
         import clnn
         if isinstance(obj, Tensor):
+            if clnn.nn.parameter.is_lazy(obj):
+                return Pickler._without_shape
             if obj.is_quantized:
                 return quantized.write_tensor
             if obj.layout is not strided:
@@ -315,6 +317,13 @@ class Pickler:
         self._bool(bool(obj.requires_grad))
         self._global("collections", "OrderedDict")
         self.out += b")RtR"
+        self._memoize(obj)
+
+    def _without_shape(self, obj):
+        import clnn
+        self._global("torch.nn.parameter", "UninitializedParameter" if isinstance(obj, clnn.nn.UninitializedParameter) else "UninitializedBuffer")
+        self._plain_tuple((bool(obj.requires_grad),))
+        self.out += b"R"
         self._memoize(obj)
 
     def _storage_of(self, tensor):

@@ -10,7 +10,7 @@ _WHOLE = set("""masked_fill masked_scatter masked_select index_add index_copy in
     slice_scatter select_scatter diagonal_scatter block_diag embedding_bag segment_reduce cdist ldexp select diag_embed rot90 kthvalue var_mean std_mean
     as_strided_scatter mvlgamma narrow_copy angle logaddexp2 vdot polygamma unsafe_split sgn""".split())
 _UPSAMPLE = {"nearest": "UpsampleNearest{0}D", "nearest-exact": "UpsampleNearestExact{0}D", "linear": "UpsampleLinear1D", "bilinear": "UpsampleBilinear2D",
-             "trilinear": "UpsampleTrilinear3D", "bicubic": "UpsampleBicubic2D", "area": "AdaptiveAvgPool{0}D"}
+             "trilinear": "UpsampleTrilinear3D", "bicubic": "UpsampleBicubic2D", "lanczos": "UpsampleLanczos2D", "area": "AdaptiveAvgPool{0}D"}
 
 
 def _interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False, **_):

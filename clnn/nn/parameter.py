@@ -1,5 +1,7 @@
 """Parameters and buffers: the tensors a module registers when they are assigned to it."""
 
+import functools
+
 import clnn
 from clnn._tensor.dispatch import plain
 from clnn._tensor.interop import _PRIVATE
@@ -123,13 +125,16 @@ class UninitializedTensorMixin:
     shape = property(_no_shape, lambda self, value: Tensor.shape.__set__(self, value))
 
     def to(self, *args, device=None, dtype=None, **ignored):
-        """What :meth:`Module.to` puts into ``data``: still nothing, on another device or of another dtype."""
+        """Still nothing, on another device or of another dtype."""
         for value in args:
             if isinstance(value, (clnn.device, str)):
                 device = value
             elif isinstance(value, clnn.dtype):
                 dtype = value
-        return clnn.empty(0, device=self.device if device is None else device, dtype=self.dtype if dtype is None else dtype)
+        return self._elsewhere(self.device if device is None else device, self.dtype if dtype is None else dtype)
+
+    def _elsewhere(self, device, dtype):
+        return clnn.empty(0, device=device, dtype=dtype)        # what :meth:`Module.to` puts into ``data``
 
     data = property(lambda self: clnn.empty(0, device=self.device, dtype=self.dtype), Tensor.data.__set__)
 
@@ -142,6 +147,10 @@ class UninitializedTensorMixin:
 
     def __reduce_ex__(self, protocol):
         return type(self), (self.requires_grad, self.device, self.dtype)
+
+    def __copy__(self):
+        make, args = self.__reduce_ex__(2)
+        return make(*args)
 
     def __hash__(self):
         return id(self)
@@ -196,8 +205,11 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     def __deepcopy__(self, memo):
         if id(self) in memo:
             return memo[id(self)]
-        result = memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype, self.persistent)
+        result = memo[id(self)] = self._elsewhere(self.device, self.dtype)
         return result
+
+    def _elsewhere(self, device, dtype):
+        return type(self)(self.requires_grad, device, dtype, self.persistent)   # :meth:`Module.to` puts the result itself in the buffer's place
 
 
 _WITHOUT_SHAPE = frozenset("__hash__ copy_ is_complex is_floating_point half float double bfloat16 char short int long cuda cpu to get_device detach "
@@ -218,7 +230,9 @@ for _name, _method in [(name, getattr(Tensor, name)) for name in dir(Tensor)]:
     _writes = _name.endswith("_") and not _name.startswith("_")
     if _name not in _WITHOUT_SHAPE and (hasattr(_method, "op") or _writes or _name in _SYMBOLS or _name in ("numel", "item", "tolist", "numpy")):
         setattr(UninitializedTensorMixin, _name, _refusal(_name))
-del _name, _method, _writes
+for _name, _kind in zip("half float double bfloat16 char short int long".split(), "float16 float32 float64 bfloat16 int8 int16 int32 int64".split()):
+    setattr(UninitializedTensorMixin, _name, functools.partialmethod(UninitializedTensorMixin.to, getattr(clnn, _kind)))
+del _name, _method, _writes, _kind
 
 
 def is_lazy(param):

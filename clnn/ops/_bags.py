@@ -18,9 +18,9 @@ def _spans(input, offsets, include_last):
 def _arguments(weight, input, offsets, bags, each, padding):
     device, rows = weight._storage.device, weight.shape[0]
     _scatter.check_rows("embedding", 0, rows, input._numel)
-    err = _scatter.code(device, "embedding", 0, rows, "index out of range in self")
+    err = _scatter.code(device, "embedding_bag", 0, rows, f"an index takes value {{value}} which is not in the valid range [0, {rows})")
     order = _scatter.code(device, "embedding_bag", 0, input._numel,
-                          "embedding_bag: offsets have to begin with 0 and to rise up to at most the length of the input, but got {value}")
+                          "offsets have to begin with 0 and to rise up to at most the length of the input, but got {value}")
     index = input.contiguous()
     starts = index if offsets is None else offsets.to(index.dtype).contiguous()
     return index, starts, rows, weight.shape[1], bags, input._numel, each, padding, device.error_buffer, err, order

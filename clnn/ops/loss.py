@@ -172,6 +172,7 @@ def _check_batch(input, target):
 
 
 def _check_classes(name, input, target, weight):
+    """The class numbers, as many as there are rows of classes."""
     if input.ndim == 0:
         raise ValueError(f"{name}: expected an input with at least 1 dimension, got a 0-d tensor")
     _check_batch(input, target)
@@ -179,6 +180,10 @@ def _check_classes(name, input, target, weight):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {type_name(target.dtype)} ({name}: expected scalar type Long: targets are class "
                            "numbers)")
     require_float(name, input)
+    if input.ndim == 1 and target.ndim == 1:
+        if target._numel != 1:
+            raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target._numel}")
+        target = target.reshape(())
     if tuple(target.shape) != tuple(input.shape[:1]) * (input.ndim > 1) + tuple(input.shape[2:]):
         size = [*input.shape[:1] * (input.ndim > 1), *input.shape[2:]]
         raise RuntimeError(f"Expected target size {size}, got {list(target.shape)} ({name}: size mismatch (got input: {list(input.shape)}, target: "
@@ -187,6 +192,7 @@ def _check_classes(name, input, target, weight):
     if weight is not None and (weight.ndim != 1 or weight._numel != n):
         raise RuntimeError(f"weight tensor should be defined either for all {n} classes or no classes but got weight tensor of shape: "
                            f"{list(weight.shape)}")
+    return target.to(dt.int64)
 
 
 def _legacy(reduction, size_average, reduce):
@@ -248,8 +254,8 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
-    _check_classes("cross_entropy", input, target, weight)
-    return _cross_entropy(input, target.to(dt.int64), weight if weight is None else weight.to(input.dtype).contiguous(), int(ignore_index),
+    target = _check_classes("cross_entropy", input, target, weight)
+    return _cross_entropy(input, target, weight if weight is None else weight.to(input.dtype).contiguous(), int(ignore_index),
                           float(label_smoothing), reduction)
 
 
@@ -285,5 +291,5 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     reduction = _legacy(reduction, size_average, reduce)
     check_reduction(reduction)
     _same_device("nll_loss", input, target, weight)
-    _check_classes("nll_loss", input, target, weight)
-    return _nll(input, target.to(dt.int64), weight if weight is None else weight.to(input.dtype).contiguous(), int(ignore_index), reduction)
+    target = _check_classes("nll_loss", input, target, weight)
+    return _nll(input, target, weight if weight is None else weight.to(input.dtype).contiguous(), int(ignore_index), reduction)

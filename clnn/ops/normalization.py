@@ -139,7 +139,7 @@ def _gradients(mode, a, b, rstd, weight, groups=1):
 
 
 def _check_shape(name, input, shape, *parameters):
-    if isinstance(shape, (int, np.integer)) or shape is None:
+    if not isinstance(shape, (tuple, list)):
         raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {type(shape).__name__}")
     shape = tuple(int(s) for s in shape)
     if not shape:

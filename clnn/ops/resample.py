@@ -117,9 +117,17 @@ def _cubic(x, a):
     return np.where(x <= 1, near, np.where(x < 2, far, 0))
 
 
+def _lanczos(x):
+    """Lanczos' kernel with three lobes: the sinc under the sinc of three times its width."""
+    return np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0)
+
+
+_SMOOTH = {"smooth-linear": (1, lambda x: np.maximum(1 - np.abs(x), 0)), "smooth-cubic": (2, lambda x: _cubic(x, -0.5)), "smooth-lanczos": (3, _lanczos)}
+
+
 @functools.lru_cache(maxsize=512)
 def window_table(kind, size, count, align, scale, double):
-    """The Table of one axis. ``kind``: nearest, nearest-exact, linear, cubic, area, smooth-linear or smooth-cubic (antialiased)."""
+    """The Table of one axis. ``kind``: nearest, nearest-exact, linear, cubic, area or one of _SMOOTH (antialiased)."""
     f = np.float64 if double else np.float32
     outs = np.arange(count)
     if kind in ("nearest", "nearest-exact"):
@@ -151,14 +159,15 @@ def _even_table(size, count):
 def _smooth_table(kind, size, count, align, scale, f):
     """Windows that grow with the reduction, so that no element is skipped (antialias)."""
     step = (f(size - 1) / f(count - 1) if count > 1 else f(0)) if align else _step(size, count, scale, f)
-    reach = f(1 if kind == "smooth-linear" else 2) * max(step, f(1))
+    lobes, window = _SMOOTH[kind]
+    reach = f(lobes) * max(step, f(1))
     rows, elements, weights = [], [], []
     for o in range(count):
         centre = step * f(o + 0.5)
         first = max(int(centre - reach + f(0.5)), 0)
         index = np.arange(first, min(int(centre + reach + f(0.5)), size))
         x = (index - float(centre) + 0.5) / max(float(step), 1.0)
-        w = np.maximum(1 - np.abs(x), 0) if kind == "smooth-linear" else _cubic(x, -0.5)
+        w = window(x)
         rows.append(np.full(len(index), o))
         elements.append(index)
         weights.append(w / w.sum())
@@ -256,8 +265,15 @@ def _pass(input, tables):
 
 _resample.op.grad_name = "UpsampleBackward0"
 
-_RANKS = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "area": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,)}
+_RANKS = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "area": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,), "lanczos": (2,)}
 _KINDS = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
+_BYTES = ("bilinear", "bicubic", "lanczos")     # modes that round between the axes of an image of bytes, and that can be antialiased
+
+
+def _whole(size):
+    if isinstance(size, (float, str)):
+        raise TypeError(f"expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got a {type(size).__name__}: {size}")
+    return int(size)
 
 
 def _output_size(input, size, scale_factor, recompute, rank):
@@ -273,7 +289,7 @@ def _output_size(input, size, scale_factor, recompute, rank):
     if size is not None:
         if recompute:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-        return tuple(int(v) for v in given), None
+        return tuple(map(_whole, given)), None
     sizes = tuple(math.floor(float(s) * f) for s, f in zip(input.shape[2:], given))
     return sizes, None if recompute else tuple(float(v) for v in given)
 
@@ -284,11 +300,13 @@ def _check_mode(input, mode, align_corners, antialias):
                                   f"(got {mode})")
     if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
         raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
-    if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
-        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+    if antialias and not (mode in _BYTES and input.ndim == 4):
+        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input")
     if input.ndim - 2 not in _RANKS[mode]:
         needs = " or ".join(f"{r + 2}D" for r in _RANKS[mode])
         raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {needs} input")
+    if mode == "lanczos" and (align_corners or not antialias):
+        raise ValueError("Lanczos mode does not support align_corners=True" if align_corners else "Lanczos mode requires antialias=True")
 
 
 def _images(*shape):
@@ -309,10 +327,11 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     Args:
         input: ``(N, C, L)``, ``(N, C, H, W)`` or ``(N, C, D, H, W)``.
         size: output size, a number or one per dimension; or ``scale_factor``, likewise.
-        mode: ``nearest``, ``nearest-exact``, ``area``, ``linear`` (3-D input), ``bilinear``, ``bicubic`` (4-D), ``trilinear`` (5-D).
+        mode: ``nearest``, ``nearest-exact``, ``area``, ``linear`` (3-D input), ``bilinear``, ``bicubic`` (4-D), ``trilinear`` (5-D),
+            ``lanczos`` (4-D, with antialias).
         align_corners: the centres of the corner elements stay in place; else the corners' outer edges do.
         recompute_scale_factor: use the ratio of the sizes instead of the factor given.
-        antialias: windows that grow as the image shrinks (bilinear and bicubic).
+        antialias: windows that grow as the image shrinks (bilinear, bicubic, lanczos).
 
     Raises:
         ValueError: neither or both of size and scale_factor, or options that the mode does not have.
@@ -327,7 +346,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     sizes, scales = _output_size(input, size, scale_factor, recompute_scale_factor, rank)
     if min(sizes) <= 0 or 0 in input.shape[1:]:
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got input {list(input.shape)} and output size {list(sizes)}")
-    if input.dtype is dt.uint8 and not mode.startswith("nearest") and mode not in ("bilinear", "bicubic"):
+    if input.dtype is dt.uint8 and not mode.startswith("nearest") and mode not in _BYTES:
         wide = interpolate(input.to(dt.float32), size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
         return wide.round().clamp(0, 255).to(dt.uint8)
     if not input.dtype.is_floating_point and input.dtype is not dt.uint8:
@@ -340,7 +359,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     if all(same):
         return input.clone()
     tables = tuple(None if s else t for s, t in zip(same, tables))
-    return _bytes(input, tables) if input.dtype is dt.uint8 and mode in ("bilinear", "bicubic") else _resample(input, tables)
+    return _bytes(input, tables) if input.dtype is dt.uint8 and mode in _BYTES else _resample(input, tables)
 
 
 def _bytes(input, tables):

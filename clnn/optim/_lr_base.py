@@ -52,6 +52,7 @@ class LRScheduler:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self.optimizer = optimizer
+        vars(optimizer).setdefault("_opt_called", False)        # only steps from here on count for the warning of step()
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
                 group.setdefault("initial_lr", number(group["lr"]))
@@ -115,13 +116,13 @@ class LRScheduler:
             warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them in the "
                           "opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first "
                           "value of the learning rate schedule. See more details at "
-                          "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate", UserWarning, stacklevel=2)
+                          "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate", UserWarning, stacklevel=3)
         self._step_count += 1
         if epoch is not None:
             warnings.warn("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
                           "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is used "
                           "instead of the new chainable form, where available. Please open an issue if you are unable to replicate your use case: "
-                          "https://github.com/pytorch/pytorch/issues/new/choose.", UserWarning, stacklevel=2)
+                          "https://github.com/pytorch/pytorch/issues/new/choose.", UserWarning, stacklevel=3)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch=None):

@@ -117,7 +117,8 @@ def _hooked(step):
                         raise RuntimeError(f"{type(self).__name__}.step: a pre hook must return None or a tuple of (new_args, new_kwargs), but got "
                                            f"{changed}.")
                     args, kwargs = changed
-            self._opt_called = True  # learning-rate schedules warn when they are stepped first
+            if "_opt_called" in own:            # a learning-rate schedule looks on, and warns when it is stepped first
+                self._opt_called = True
             out = step(*args, **kwargs)
             for hook in [*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()]:
                 hook(self, args, kwargs)

@@ -147,10 +147,12 @@ class Recording:
         return way
 
     def bind(self, address, buf):
-        """Let every launch that used the memory at ``address`` use ``buf`` from now on."""
-        if self.bound.get(address) is not buf:
-            self.bound[address] = buf
-            self.way.bind(address, buf)
+        """Let every launch that used the memory at ``address`` use ``buf`` from now on; ``buf`` itself is not kept, see :meth:`handle`."""
+        import pyopencl as cl
+        now = self.bound.get(address)
+        if buf.int_ptr != (address if now is None else now.int_ptr):
+            self.bound[address] = now = cl.MemoryObject.from_int_ptr(buf.int_ptr, retain=True)
+            self.way.bind(address, now)
 
     def set_scalar(self, call, argument, value):
         self.scalars[call, argument] = value
@@ -226,7 +228,11 @@ class Way:
         self.entries, self.kernels, self.users = [], {}, {}
         for n, call in enumerate(calls):
             if isinstance(call[0], str):
-                self.entries.append((_TRANSFERS[call[0]], call[1]))
+                args = list(call[1])
+                for i, a in enumerate(args):
+                    if hasattr(a, "int_ptr"):
+                        self.users.setdefault(a.int_ptr, []).append((args.__setitem__, i))
+                self.entries.append((_TRANSFERS[call[0]], args))
                 continue
             kernel, gs, ls, args = call
             own = pick(kernel).clone().cl
@@ -236,13 +242,13 @@ class Way:
                 else:
                     own.set_arg(i, a)
                     if a is not None:
-                        self.users.setdefault(a.int_ptr, []).append((own, i))
+                        self.users.setdefault(a.int_ptr, []).append((own.set_arg, i))
             self.kernels[n] = own
             self.entries.append((launcher._enqueue, (own, gs, ls)))
 
     def bind(self, address, buf):
-        for kernel, i in self.users.get(address, ()):
-            kernel.set_arg(i, buf)
+        for put, i in self.users.get(address, ()):
+            put(i, buf)
 
     def set_scalar(self, call, argument, value):
         self.kernels[call]._set_arg_buf(argument, packed(value))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 
 import clnn
 
-__all__ = ["TaskSpec", "Timer", "Measurement", "Compare", "select_unit", "unit_to_english", "trim_sigfig", "ordered_unique"]
+__all__ = ["TaskSpec", "Timer", "timer", "Measurement", "Compare", "select_unit", "unit_to_english", "trim_sigfig", "ordered_unique"]
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
 
 
@@ -157,6 +157,12 @@ class Measurement:
 _SPEC = frozenset(f.name for f in fields(TaskSpec))
 
 
+def timer():
+    """Seconds on a clock, read once the device has finished."""
+    clnn.synchronize()
+    return timeit.default_timer()
+
+
 class Timer:
     """Times a statement; each block of runs ends when the device has finished.
 
@@ -172,7 +178,7 @@ class Timer:
         10
     """
 
-    def __init__(self, stmt="pass", setup="pass", global_setup="", timer=timeit.default_timer, globals=None, label=None, sub_label=None,
+    def __init__(self, stmt="pass", setup="pass", global_setup="", timer=timer, globals=None, label=None, sub_label=None,
                  description=None, env=None, num_threads=1, language=None):
         def wait():
             clnn.synchronize()

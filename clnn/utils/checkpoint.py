@@ -12,6 +12,7 @@ import clnn
 from clnn._tensor import tape
 from clnn._tensor.grad_mode import state
 from clnn._tensor.tensor import Tensor, edge
+from clnn.core import rng
 from clnn.core.warn import warn
 
 __all__ = ["checkpoint", "checkpoint_sequential", "CheckpointError", "noop_context_fn", "set_checkpoint_early_stop",
@@ -28,7 +29,8 @@ class _Surroundings:
     """What a function's result may depend on besides its arguments: random numbers and autocast."""
 
     def __init__(self, preserve_rng_state):
-        self.rng = clnn.random.default_generator.get_state() if preserve_rng_state else None
+        stream = rng.current()
+        self.place = (stream.key, stream.offset) if preserve_rng_state else None        # not as a tensor, which a recording could not read
         self.autocast = state.autocast
 
     @contextlib.contextmanager
@@ -36,9 +38,10 @@ class _Surroundings:
         """In the block they are as they were; afterwards as before the block."""
         before, state.autocast = state.autocast, self.autocast
         try:
-            with clnn.random.fork_rng(enabled=self.rng is not None):
-                if self.rng is not None:
-                    clnn.random.default_generator.set_state(self.rng)
+            with clnn.random.fork_rng(enabled=self.place is not None):
+                if self.place is not None:
+                    stream = rng.current()
+                    stream.key, stream.offset = self.place
                 yield
         finally:
             state.autocast = before

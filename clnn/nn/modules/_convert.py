@@ -80,6 +80,9 @@ class ConvertMixin:
             raise TypeError(f"to() received an invalid combination of arguments: dtype must be a clnn.dtype, not {type(dtype).__name__}")
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+        if dtype is not None and dtype.is_complex:
+            warnings.warn("Complex modules are a new feature under active development whose design may change, and some modules might not work as "
+                          "expected when using complex tensors as parameters or buffers.", stacklevel=2)
 
         def convert(tensor):
             wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None

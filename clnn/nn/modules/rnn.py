@@ -72,6 +72,14 @@ def _run_backward(step, gates, initial, weights):
     return outputs[::-1], state
 
 
+def _refuse_projection(options):
+    """For the layers other than LSTM: programs that choose a layer by name pass all of them the same options."""
+    for name in options:
+        if name == "proj_size":
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        raise TypeError(f"__init__() got an unexpected keyword argument {name!r}")
+
+
 class RNNBase(Module):
     """Weights, checks and the loop over layers and directions. Use :class:`RNN`, :class:`LSTM` or :class:`GRU`."""
 
@@ -117,7 +125,7 @@ class RNNBase(Module):
         if self.proj_size >= self.hidden_size:
             raise ValueError("proj_size has to be smaller than hidden_size")
         if self.proj_size and self.mode != "LSTM":
-            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+            _refuse_projection({"proj_size": self.proj_size})
 
     def _add_weights(self, layer, suffix, device, dtype):
         gates = _STEPS[self.mode][1] * self.hidden_size
@@ -338,7 +346,8 @@ class RNN(RNNBase):
     """
 
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False, dropout=0.0,
-                 bidirectional=False, device=None, dtype=None):
+                 bidirectional=False, device=None, dtype=None, **lstm):
+        _refuse_projection(lstm)
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
         super().__init__("RNN_" + nonlinearity.upper(), input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
@@ -394,7 +403,8 @@ class GRU(RNNBase):
     """
 
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
-                 device=None, dtype=None):
+                 device=None, dtype=None, **lstm):
+        _refuse_projection(lstm)
         super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device=device,
                          dtype=dtype)
 

@@ -9,7 +9,7 @@ def _convert(module, kinds, memory_format):
     kinds = tuple(getattr(conv, name) for name in kinds)
     for layer in module.modules():
         if isinstance(layer, kinds):
-            layer.weight.data = layer.weight.detach().clone().contiguous(memory_format=memory_format)
+            layer.weight.data = layer.weight.detach().clone(memory_format=memory_format)
     return module
 
 

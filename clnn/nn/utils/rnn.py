@@ -26,6 +26,8 @@ class PackedSequence(_Fields):
 
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
         if batch_sizes is None:  # the (data, batch_sizes) pair in one argument
+            if not (isinstance(data, (list, tuple)) and len(data) == 2):
+                raise AssertionError("Expected data to be a list or tuple of length 2")
             data, batch_sizes = data
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
@@ -134,6 +136,8 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
         tensor([1, 3, 2])
     """
     lengths = _as_list(lengths)
+    if not input.numel():
+        raise RuntimeError("Cannot pack empty tensors.")
     batch = input.shape[0 if batch_first else 1]
     if len(lengths) != batch:
         raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} (batch_size={batch})")

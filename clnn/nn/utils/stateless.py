@@ -1,4 +1,5 @@
 """Calling a module with other parameters and buffers than its own."""
+import collections
 import contextlib
 
 from clnn._tensor.tensor import Tensor
@@ -70,10 +71,10 @@ def _place_of(module, name):
 
 def _merge(dictionaries):
     merged = {}
+    repeated = [name for name, times in collections.Counter(name for dictionary in dictionaries for name in dictionary).items() if times > 1]
+    if repeated:
+        raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
     for dictionary in dictionaries:
-        for name in dictionary:
-            if name in merged:
-                raise ValueError(f"{[name]} appeared in multiple dictionaries; behavior of functional call is ambiguous")
         merged.update(dictionary)
     return merged
 

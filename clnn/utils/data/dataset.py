@@ -3,6 +3,7 @@
 import bisect
 import math
 import warnings
+from collections import abc
 from itertools import accumulate
 
 
@@ -32,7 +33,7 @@ class Dataset:
         return cls
 
 
-class IterableDataset(Dataset):
+class IterableDataset(Dataset, abc.Iterable):
     """A dataset that is a stream: a subclass defines `__iter__`.
 
     With several workers every worker iterates over its own copy; use `get_worker_info()` in `__iter__` to give each its share.
@@ -44,9 +45,6 @@ class IterableDataset(Dataset):
         >>> list(clnn.utils.data.DataLoader(Count(), batch_size=2))
         [tensor([0, 1]), tensor([2, 3])]
     """
-
-    def __iter__(self):
-        raise NotImplementedError(f"{type(self).__name__} has to define __iter__")
 
     def __add__(self, other):
         return ChainDataset([self, other])

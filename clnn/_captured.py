@@ -1,0 +1,326 @@
+"""One recording of a compiled function: what it found, what it leaves, and its backward pass."""
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from collections import Counter
+
+from ._results import map_tensors
+from ._tensor import tape
+from ._tensor.backward import grad as grad_of
+from ._tensor.tensor import Tensor, edge, make, make_view
+from .core.layout import contiguous_format, strided
+from .graph.node import Storage, constants, held
+from .runtime.capture import Recording
+
+_refcount = sys.getrefcount
+
+
+def _live_storages(device):
+    return [o for o in gc.get_objects() if type(o) is Storage and o.device is device]
+
+
+def _gradients_of_leaves(inputs):
+    """Every leaf but the ``inputs``, with the gradient that it has; references do not keep either."""
+    given = set(map(id, inputs))
+    leaves = [o for o in gc.get_objects() if issubclass(type(o), Tensor) and o._rg and o._grad_fn is None and id(o) not in given]
+    return [(weakref.ref(t), None if t._grad is None else weakref.ref(t._grad)) for t in leaves]
+
+
+class Stale(Exception):
+    """A tensor that a recording works on is gone: the program has replaced it by another one."""
+
+
+class Captured:
+    """One recording with its inputs, its outputs and the memory that it found.
+
+    ``fn`` is called on ``args`` whose tensors are ``inputs``. When outputs require gradients, the tape of the recorded run is kept: its backward is
+    recorded at its first use and replayed like the forward pass.
+    """
+
+    def __init__(self, fn, args, kwargs, inputs, device, forward=None):
+        self.device, self.recording, self.follows = device, Recording(device, forward and forward.recording), forward is not None
+        for t in inputs:
+            t._storage.buffer()
+        for st in _live_storages(device):
+            if st.node is not None:
+                st.buffer()
+        made = forward.made() if forward else set()
+        self._separate(device, made)
+        self.addresses = [t._storage.buf.int_ptr for t in inputs]
+        self.inputs = inputs                                       # kept: their addresses must not come to mean other memory
+        before = [(weakref.ref(st), st.buf) for st in _live_storages(device) if st.buf is not None]
+        held.clear()
+        held.update({id(buf): buf for _, buf in before})
+        homes = [(ref, id(buf)) for ref, buf in before]
+        gradients = () if forward else _gradients_of_leaves(inputs)
+        del before
+        try:
+            with self.recording:
+                self.result = fn(*args, **kwargs)
+                if self.recording.failed is None:
+                    self._settle(device, homes)
+                    if any(ref() is None and held[home].int_ptr in self.recording.raw for ref, home in homes):
+                        self.recording.abandon("it replaces a tensor that it reads by another one")
+            if self.recording.failed is None:
+                self._note_gradients(gradients)
+                self._finish(homes, made.union(forward.addresses) if forward else made)
+        finally:
+            held.clear()
+
+    @staticmethod
+    def _separate(device, shared):
+        """Storages that share a buffer by value get their own, so that each has a home that only it writes. ``shared``: addresses of what stays as it is."""
+        seen = set(map(id, constants.values()))
+        for st in _live_storages(device):
+            if st.buf is None:
+                continue
+            if id(st.buf) in seen and st.buf.int_ptr not in shared:
+                fresh = device.alloc(st.nbytes)
+                device.copy(st.buf, fresh, st.nbytes)
+                st.buf = fresh
+            seen.add(id(st.buf))
+
+    @staticmethod
+    def _settle(device, homes):
+        """Compute what is pending, and bring values that moved back to where they lived before."""
+        for st in _live_storages(device):
+            if st.node is not None:
+                st.buffer()
+        for ref, home in homes:
+            st = ref()
+            if st is not None and id(st.buf) != home:
+                device.copy(st.buf, held[home], st.nbytes)
+                st.buf = held[home]
+
+    def _note_gradients(self, before):
+        """What the run found of, and left in, ``.grad`` of leaves: replays ask for the same, and leave the same."""
+        self.found, self.left = [], []
+        for ref, was in before:
+            leaf = ref()
+            if leaf is None:
+                continue
+            now, old = leaf._grad, None if was is None else was()
+            st = now._storage if now is not None and now.layout is strided else None
+            if now is not old or now is None and was is not None:
+                self.left.append((ref, now, st, st and st.buf.int_ptr))
+            if now is not None and (was is None or now is old and st is not None and st.buf.int_ptr in self.recording.raw):
+                self.found.append((ref, was))
+
+    def fits(self):
+        """Whether leaves have gradients to add to where they had them in the recorded call, and none where they had none."""
+        for ref, was in self.found:
+            leaf = ref()
+            if leaf is None:
+                raise Stale
+            if (was is None) != (leaf._grad is None):
+                return False
+            if was is not None and was() is not leaf._grad:
+                raise Stale
+        return True
+
+    def _finish(self, homes, filled):
+        """Keep what replays need. ``filled``: addresses that are bound or filled for each of them, by the forward pass."""
+        used = self.recording.raw.keys() - filled
+        self.homes = [(ref, held[home].int_ptr) for ref, home in homes if ref() is not None and held[home].int_ptr in used]
+        self.outs = []
+        outs = []
+        map_tensors(lambda t: outs.append(t) or t, self.result)
+        moving, kept = self._moving(outs), {id(ref()) for ref, _ in self.homes}
+        given = {id(t._storage): k for k, t in enumerate(self.inputs)}
+        for t in outs:
+            st = t._storage
+            self.outs.append((t, given[id(st)] if id(st) in given else None if id(st) in kept else self.recording.handle(st.buf)))
+        self.moving = {id(t): (handle.int_ptr, handle.size) for t, handle in self.outs if id(t) in moving}
+        # a graph that backward() already walked is finished business; another one can be walked later
+        self.tracked = [t for t in outs if t._grad_fn is not None and not walked(t)]
+        self.backward, self.walk = None, None
+        if self.tracked:
+            self.leaves = [node.variable for node in graph_of(self.tracked) if isinstance(node, tape.AccumulateGrad)]
+        self.recording.finish()
+        self.memory = self.recording.memory
+
+    def _moving(self, outs):
+        """The ids of the outputs that replays write to fresh memory at once: those that nothing but the result refers to."""
+        times = Counter([t._storage.buf.int_ptr for t in outs])
+        launches = self.recording.launches_by_address()
+        found = set()
+        for t in outs:
+            st, address = t._storage, t._storage.buf.int_ptr
+            # the result, the list, the loop and the call; the tensor, the loop and the call; the storage and the call
+            alone = _refcount(t) <= 4 and _refcount(st) <= 3 and _refcount(st.buf) <= 2
+            # binding a kernel to other memory takes less than a copy does, unless many kernels use it
+            if alone and times[address] == 1 and address not in self.addresses and 0 < launches.get(address, 0) <= 8 + (st.nbytes >> 14):
+                found.add(id(t))
+        return found
+
+    def made(self):
+        """Addresses of the memory that the recording itself fills, where its backward pass finds what was saved."""
+        return self.recording.raw.keys() - {address for _, address in self.homes} - set(self.addresses)
+
+    def busy(self):
+        """True while a forward replay waits for its backward: its saved values must not be overwritten."""
+        if not self.tracked:
+            return False
+        walk = self.walk() if self.walk is not None else None
+        return walk is not None and not walk.freed
+
+    def replay(self, inputs, refresh=True):
+        """Run the recording on new inputs; outputs are fresh tensors."""
+        device, recording = self.device, self.recording
+        if refresh and not all(check() for check in recording.checks):
+            raise Stale
+        self.last = None
+        for ref, address in self.homes:
+            st = ref()
+            if st is None:
+                raise Stale
+            recording.bind(address, self._own(st))
+        for _, _, st, address in self.left:
+            if st is not None:
+                recording.bind(address, self._own(st))
+        storages = [whole(t)._storage for t in inputs]
+        if not self.follows:                                        # a backward pass does not write what it begins with
+            for st in {id(st): st for st in storages}.values():
+                self._own(st)
+        self.last = [st.buffer() for st in storages]
+        for address, buf in zip(self.addresses, self.last):
+            recording.bind(address, buf)
+        fresh = {key: device.alloc(nbytes) for key, (_, nbytes) in self.moving.items()}
+        recording.replay(refresh, [(address, fresh[key]) for key, (address, _) in self.moving.items()])
+        for ref, grad, _, _ in self.left:
+            leaf = ref()
+            if leaf is not None:
+                leaf._grad = grad
+        walk = None
+        if self.tracked:
+            walk = Replayed(self, inputs)
+            self.walk = weakref.ref(walk)
+        outs = iter(self.outs)
+        return map_tensors(lambda t: self._renewed(*next(outs), walk, fresh, inputs), self.result)
+
+    @staticmethod
+    def _own(st):
+        """The buffer of a storage, which a replay may write: what has the same value by it, or is still to be computed from it, keeps the value."""
+        buf = st.buffer()
+        if _refcount(buf) > 3:                                      # the storage, the name here, the call
+            fresh = st.device.alloc(st.nbytes)
+            st.device.copy(buf, fresh, st.nbytes)
+            st.buf = buf = fresh
+        return buf
+
+    def _renewed(self, t, where, walk, fresh, inputs):
+        """What stands for the recorded output ``t`` after a replay. ``where`` its value is: None in ``t`` itself, the number of an input, or a handle of
+        the recorded memory, for which there may be a buffer in ``fresh``."""
+        if where is None:
+            return t
+        if where.__class__ is int:
+            got = _part(inputs[where], t)
+        else:
+            buf = fresh.get(id(t))
+            if buf is None:
+                buf = self.device.alloc(t._storage.nbytes)
+                self.device.copy(where, buf, t._storage.nbytes)
+            got = _on(buf, t)
+        for nr, tracked in enumerate(self.tracked):
+            if tracked is t:
+                got._grad_fn, got._out_nr, got._rg = walk, nr, True
+        return got
+
+    def gradients(self, grads):
+        """Gradients of the leaves for output gradients ``grads``, by the recorded backward pass."""
+        seeds = [g.contiguous() if g is not None else t.detach().new_zeros(t.shape) for g, t in zip(grads, self.tracked)]
+        if self.backward is None:
+            def walk(*seeds):
+                return grad_of(self.tracked, self.leaves, list(seeds), retain_graph=True, allow_unused=True)
+            seeds = [s + 0 for s in seeds]                          # memory of its own: it is rebound at every replay
+            self.backward = Captured(walk, seeds, {}, seeds, self.device, self)
+            if self.backward.recording.failed is not None:
+                self.refused(f"in its backward pass, {self.backward.recording.failed}")
+                grads, self.backward = self.backward.result, None
+                there = all(t._storage.buf is buf for t, buf in zip(self.inputs, self.last))     # then the run that failed as a recording did it
+                return grads if there else self._unrecorded(walk, seeds)
+        for address, buf in zip(self.addresses, self.last):         # inputs that were saved for backward
+            self.backward.recording.bind(address, buf)
+        try:
+            return self.backward.replay(seeds, refresh=False)
+        except Stale:
+            self.backward = None
+            return self.gradients(grads)
+
+
+    def _unrecorded(self, walk, seeds):
+        """The backward pass of the last call where it cannot be recorded: the inputs of that call lie where the recorded ones do meanwhile."""
+        storages = [t._storage for t in self.inputs]
+        own = [st.buffer() for st in storages]
+        try:
+            for st, buf in zip(storages, self.last):
+                st.buf = buf
+            grads = walk(*seeds)
+            for g in grads:
+                if g is not None:
+                    g._storage.buffer()
+            return grads
+        finally:
+            for st, buf in zip(storages, own):
+                st.buf = buf
+
+
+def _on(buf, t):
+    """A tensor like ``t`` on memory of its own."""
+    st = t._storage
+    got = make(Storage(st.device, st.nbytes, buf), t.shape, t.dtype, t._numel)
+    if not t._dense:
+        got._strides, got._offset, got._dense = t._strides, t._offset, False
+    return got
+
+
+def whole(t):
+    """The input, or a copy on memory of its own of one that is a part of other memory."""
+    return t if t._dense else t.detach().clone(memory_format=contiguous_format)
+
+
+def _part(given, t):
+    """The input ``given``, or the part of its memory that ``t`` is of the recorded one's."""
+    if (given.shape, given._strides, given._offset, given.dtype) == (t.shape, t._strides, t._offset, t.dtype):
+        return given
+    return make_view(given, t.shape, t._strides, t._offset, t.dtype)
+
+
+def walked(t):
+    """Whether a backward pass has used up the graph of ``t``, in part at least."""
+    return t._grad_fn is not None and any(getattr(node, "freed", False) for node in graph_of([t]))
+
+
+def graph_of(outputs):
+    """Every entry of the tape that the graph of ``outputs`` has."""
+    seen, stack = {}, [t._grad_fn for t in outputs]
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen[node] = None
+            stack.extend(e[0] for e in node.edges if e is not None)
+    return seen
+
+
+class Replayed(tape.Node):
+    """The tape entry of one replayed forward pass."""
+
+    __slots__ = ("captured", "freed")
+
+    def __init__(self, captured, inputs):
+        proxies = {id(p): t for p, t in zip(captured.proxies, inputs)}
+        super().__init__([edge(proxies.get(id(leaf), leaf)) for leaf in captured.leaves], len(captured.tracked))
+        self.captured, self.freed = captured, False
+
+    def name(self):
+        return "CompiledFunctionBackward"
+
+    def release(self):
+        self.freed = True
+
+    def apply(self, grads, needed):
+        if self.freed:
+            raise RuntimeError("Trying to backward through a compiled function a second time; its saved values may have been overwritten")
+        return self.captured.gradients(grads)
