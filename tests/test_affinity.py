@@ -1,4 +1,5 @@
 """Worker threads of CPU drivers have a core each; all other threads of the process stay free."""
+import ctypes
 import json
 import os
 import subprocess
@@ -6,6 +7,7 @@ import sys
 
 import pytest
 
+from clnn.runtime.affinity import Caller
 from clnn.runtime.device import default_device
 
 _PROGRAM = """
@@ -37,3 +39,27 @@ def test_workers_have_a_core_each():
     assert own == len(all_cores) and set(own_threads) <= set(cores) and patient >= len(own_threads) and policy == os.SCHED_OTHER
     if default_device().flavour == "pocl":      # Intel's runtime may do the same of its own accord
         assert pinned(CLNN_AFFINITY="0") == [[], len(all_cores), 0, os.SCHED_OTHER]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs Linux and two cores")
+def test_a_calling_thread_steps_aside():
+    core = getattr(ctypes.CDLL(None), "sched_getcpu", None)
+    if core is None:
+        pytest.skip("this libc does not tell the core")
+    allowed = os.sched_getaffinity(0)
+    worker = max(allowed)
+    caller = Caller([worker])
+    moved = 0
+    for _ in range(20):
+        os.sched_setaffinity(0, {worker})
+        os.sched_setaffinity(0, allowed)
+        caller.step_aside()
+        moved += core() != worker
+        assert os.sched_getaffinity(0) == allowed
+    assert moved > 10                           # where it went is only where it begins
+    os.sched_setaffinity(0, {worker})
+    try:
+        caller.step_aside()
+        assert os.sched_getaffinity(0) == {worker}      # there is no other core
+    finally:
+        os.sched_setaffinity(0, allowed)

@@ -345,6 +345,27 @@ def test_gradients_can_be_written():
     assert _gradients_in_memory(clnn) == _gradients_in_memory(torch)
 
 
+def _gradients_of_sums(t):
+    x = t.ones(2, 3, requires_grad=True)
+    found = [t.autograd.grad(y, x)[0].stride() for y in (x.sum(), (x + 1).sum(), x.sum(0).mul(t.ones(3)).sum(), x.mean(), x.sum(1).prod())]
+    (x.sum() * 2).backward()
+    return [*found, x.grad.stride(), x.grad.add_(1).tolist(), _failing(lambda: t.autograd.grad(x.sum(), x)[0].add_(1))]
+
+
+def test_gradients_of_sums_are_views_of_one_element():
+    assert _gradients_of_sums(clnn) == _gradients_of_sums(torch)
+
+
+def _extremes_beside_nan(t):
+    x = t.tensor([[1.0, float("nan"), 3.0], [1.0, 2.0, 2.0]], requires_grad=True)
+    return [str(t.autograd.grad(y, x)[0].tolist()) for y in (x.amax(1).sum(), x.amin((0, 1)), x.max(), x.min(), x[1].max(), t.aminmax(x, dim=1)[0].sum(),
+                                                             x[1].amax((0,), True).sum(), x[1, 0].amax(), x.norm(float("inf")))]
+
+
+def test_gradients_of_extremes_beside_nan():
+    assert _extremes_beside_nan(clnn) == _extremes_beside_nan(torch)
+
+
 def _flags(t):
     x = t.ones(2)
     return _failing(lambda: x.requires_grad_(1), lambda: setattr(x, "requires_grad", 1), lambda: x.requires_grad_(True).resize_(3),

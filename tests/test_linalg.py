@@ -199,3 +199,27 @@ def test_values_without_vectors(name):
     got = clnn.func.grad(lambda x: fn(x).pow(3).sum())(clnn.tensor(a))
     np.testing.assert_allclose(got.numpy(), slope.grad.numpy(), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(clnn.func.jvp(fn, (clnn.tensor(a),), (clnn.tensor(a),))[1].numpy(), alone.numpy(), atol=1e-4)     # of degree one
+
+
+@pytest.mark.parametrize("shape", [(100, 60), (60, 100), (90, 90), (2, 3, 40, 40), (70, 3)])
+def test_lu_factors_of_larger_matrices(shape):
+    """Beyond the kernel for small ones: the same row exchanges as LAPACK's."""
+    a = np.random.default_rng(0).standard_normal(shape)
+    ours, theirs = (t.linalg.lu_factor_ex(t.tensor(a)) for t in (clnn, torch))
+    assert ours.pivots.tolist() == theirs.pivots.tolist() and ours.info.tolist() == theirs.info.tolist()
+    np.testing.assert_allclose(ours.LU.numpy(), theirs.LU.numpy(), atol=1e-9)
+
+
+@pytest.mark.parametrize("shapes", [((4, 2), (4, 3)), ((2, 4, 2), (2, 4, 1)), ((2, 1, 4, 2), (1, 3, 4, 1)), ((3, 5), (3,)), ((2, 3, 3), (2, 3)), ((0, 3), (0, 2))])
+@pytest.mark.parametrize("driver", [None, "gels", "gelsd"])
+def test_least_squares_and_their_gradients(shapes, driver):
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s) for s in shapes)
+    found = []
+    for t in (clnn, torch):
+        A, B = (t.tensor(v, requires_grad=True) for v in (a, b))
+        got = t.linalg.lstsq(A, B, driver=driver)
+        grads = t.autograd.grad((got.solution ** 2).sum(), (A, B)) if got.solution.numel() else ()
+        found.append([v.detach().numpy() for v in (*got, *grads)] + [[got.solution.requires_grad, got.rank.requires_grad, got.singular_values.requires_grad]])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-8)
