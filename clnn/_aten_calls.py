@@ -73,7 +73,7 @@ CALLS = {
     "_relu": lambda x: ("relu", "default", (x,)), "_relu_backward": lambda g, y: ("threshold_backward", "default", (g, y, 0)),
     "_leaky_relu": lambda x, s: ("leaky_relu", "default", (x, s)), "_elu": lambda x, a, s, i: ("elu", "default", (x, a, s, i)),
     "_hardtanh": lambda x, a, b: ("hardtanh", "default", (x, a, b)), "_silu": lambda x: ("silu", "default", (x,)),
-    "_sum": _reduced("sum"), "_sum_all": _reduced("sum"), "_mean": _reduced("mean", "dim"), "_mean_all": _reduced("mean", "dim"),
+    "_sum": _reduced("sum"), "_sum_all": _reduced("sum"), "_sum_long": _reduced("sum"), "_mean": _reduced("mean", "dim"), "_mean_all": _reduced("mean", "dim"),
     "_amax": _reduced("amax", "default", None), "_amin": _reduced("amin", "default", None), "_max_all": _reduced("max"), "_min_all": _reduced("min"),
     "_prod_all": _reduced("prod"), "_logsumexp": _reduced("logsumexp", "default", None), "_var": _spread("var"), "_std": _spread("std"),
     "_vector_norm": lambda x, order, dims, keep: ("linalg_vector_norm", "default", (x, order, list(dims), keep)),
