@@ -210,6 +210,14 @@ def test_lu_factors_of_larger_matrices(shape):
     np.testing.assert_allclose(ours.LU.numpy(), theirs.LU.numpy(), atol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int64"])
+def test_least_squares_refuse_other_numbers(dtype):
+    for t in (clnn, torch):
+        a = t.ones(3, 2).to(getattr(t, dtype))
+        with pytest.raises(RuntimeError, match="doesn't handle types other than float and double"):
+            t.linalg.lstsq(a, a)
+
+
 @pytest.mark.parametrize("shapes", [((4, 2), (4, 3)), ((2, 4, 2), (2, 4, 1)), ((2, 1, 4, 2), (1, 3, 4, 1)), ((3, 5), (3,)), ((2, 3, 3), (2, 3)), ((0, 3), (0, 2))])
 @pytest.mark.parametrize("driver", [None, "gels", "gelsd"])
 def test_least_squares_and_their_gradients(shapes, driver):

@@ -50,30 +50,10 @@ def record_elementwise(expr, compute, result, shape, numel, operands) -> Tensor:
         if not isinstance(t, Tensor):
             refs.append(t)
             continue
-        st = t._storage
-        device = st.device
-        node = st.node
-        strides = t._strides
-        if node is not None:
-            if node.buf is not None:
-                st.buf, st.node = node.buf, None
-            elif (node.reduce is None and t._dense and t._numel == node.numel == numel and t.dtype is node.dtype
-                  and (node.shape == shape or node.linear)):
-                count += node.count
-                leaves += node.leaves
-                if not node.linear:
-                    linear = False
-                refs.append((node, t.dtype, 0, strides))
-                continue
-            else:
-                fuse.realize(st)
-        leaves += 1
-        if t.shape != shape:
-            strides = broadcast_strides(t.shape, strides, shape)
-            linear = linear and (not any(strides) or is_contiguous(shape, strides))
-        elif not t._dense and linear:
-            linear = is_contiguous(shape, strides) or not any(strides)
-        refs.append((st.buf, t.dtype, t._offset, strides))
+        device = t._storage.device
+        ref, below, read, flat = _operand(t, shape, numel, *_over(t, shape))
+        refs.append(ref)
+        count, leaves, linear = count + below, leaves + read, linear and flat
     if count > _MAX_NODES or leaves > _MAX_LEAVES:
         pending = [t for t in operands if isinstance(t, Tensor) and t._storage.node is not None]
         if pending:
@@ -137,8 +117,8 @@ def _pair(name, a, b):
     full = a if a.shape == shape else b
     found = False
     if full.shape == shape and memory_order(full) is None:
-        walks = [broadcast_strides(t.shape, t._strides, shape) if t.shape != shape else t._strides for t in (a, b)]
-        found = (shape, shape.numel(), *walks, *[not any(w) or is_contiguous(shape, w) for w in walks])
+        (walk_a, flat_a), (walk_b, flat_b) = _over(a, shape), _over(b, shape)
+        found = (shape, shape.numel(), walk_a, walk_b, flat_a, flat_b)
     if len(_pairs) > _MOST_PAIRS:
         _pairs.clear()
     _pairs[a.shape, a._strides, b.shape, b._strides] = found
@@ -162,6 +142,14 @@ def record_pair(op, compute, result, a, b):
     t._storage = lazy.record(expr, refs, compute, result, shape, numel, device, count, leaves, linear_a and linear_b)
     t.shape, t._strides, t._offset, t.dtype, t._numel, t._dense = shape, contiguous_strides(shape), 0, result, numel, True
     return t
+
+
+def _over(t, shape):
+    """(strides of ``t`` over ``shape``, whether that reads it in flat order)."""
+    if t.shape == shape:
+        return t._strides, t._dense or is_contiguous(shape, t._strides) or not any(t._strides)
+    strides = broadcast_strides(t.shape, t._strides, shape)
+    return strides, not any(strides) or is_contiguous(shape, strides)
 
 
 def _operand(t, shape, numel, strides, flat):

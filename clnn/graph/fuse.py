@@ -381,24 +381,6 @@ class _Launch:
                 numbers.append(target[3])
         prepared.run(device, tuple(buffers), numbers)
 
-    def launch_whole(self, device, group, buffers):
-        """:meth:`launch` of all of a group into ``buffers``, which are as large as their values."""
-        leaves, prepared = group.leaves, self.prepared
-        if prepared is None or group.checked:
-            checks = check_args(device, group) if group.checked else ()
-            self.launch(device, leaves, pack_scalars(group), [(None, None, buf, 0) for buf in buffers], checks)
-            return
-        flat, numbers, places = [], [], prepared.buffers
-        for at, leaf in zip(places, leaves):
-            flat += at, leaf[0]
-            if leaf[2]:
-                numbers.append(leaf[2])
-        if group.scalars:
-            numbers += pack_scalars(group)
-        for at, buf in zip(places[len(leaves):], buffers):
-            flat += at, buf
-        prepared.run(device, tuple(flat), numbers)
-
     def _prepare(self, leaves, scalars, targets, checks):
         args = [*self.geometry]
         for leaf, steps in zip(leaves, self.steps):
@@ -436,7 +418,8 @@ def run_whole(device, group: Group, shape, numel, alive, buffers) -> None:
     common = _launches.get(key)
     if common is None:
         common = _remember(key, device, group, shape, numel, [(at, group.order[at].dtype, None, 0, None) for at in alive])
-    common.launch_whole(device, group, buffers)
+    targets = [(None, None, buf, 0) for buf in buffers]
+    common.launch(device, group.leaves, pack_scalars(group), targets, check_args(device, group) if group.checked else ())
 
 
 def _remember(key, device, group, shape, numel, targets) -> _Launch:

@@ -490,6 +490,8 @@ def lstsq(input, b, rcond=None, *, driver=None):
                            f"{type_name(A.dtype)} and other's dtype {type_name(B.dtype)}")
     vector = len(B.shape) == 1 or len(B.shape) == len(A.shape) - 1 and B.shape == A.shape[:-1]
     right = B.unsqueeze(-1) if vector else B
+    if A.dtype.itemsize == 2 or not (A.dtype.is_floating_point or A.dtype.is_complex):
+        raise RuntimeError("This function doesn't handle types other than float and double")
     _no_more_dims(A, B)
     X, rank, S = _lstsq(A, right, None if rcond is None else float(rcond))
     S = S.detach()
