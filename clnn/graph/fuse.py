@@ -274,14 +274,14 @@ def _vector_plan(device, program, sizes, numel):
 
     That is for operands whose neighbours lie along another dimension, which are turned in registers, for 16-bit floats, whose conversions are
     instructions for vectors only, for random numbers, of which a step is drawn at once, for long functions where the driver leaves vectors to the
-    compiler of loops, on drivers without loop forms for all rows (a task there then is more than a few hundred elements), and for everything
+    compiler of loops, on drivers without loop forms for all rows (a task there then is more than a few hundred elements), and for nearly everything
     where the device asks for vectors.
     """
     if sizes is not None and len(sizes) > 1 and sizes[-1] >= 32 and sizes[-2] >= 16 and tiles.source(program, codegen.OWN) is not None:
         across, seg = -(-sizes[-2] // tiles.TILE), tiles.SEGMENT
         return "tiles-vector", [*sizes, across, seg], (across * (numel // (sizes[-1] * sizes[-2])), -(-sizes[-1] // seg)), (1, 1)
     drawing = draws.found(program)
-    narrow = drawing or device.vectors or device.loops and vectors.calls(program)
+    narrow = drawing or device.vectors and not vectors.numberwise(program) or device.loops and vectors.calls(program)
     narrow = narrow or any(dt.ALL[d].round_trip for d, *_ in program.leaves) or any(dt.ALL[d].round_trip for _, d, *_ in program.outs)
     if sizes is None:
         if not narrow or numel < 4096 or vectors.linear(program, codegen.OWN) is None:

@@ -20,6 +20,7 @@ _LONG = codegen.OWN | frozenset(("floor", "ceil", "trunc", "rint", "clnn_fmod", 
 _FUNCTIONS = _LONG | frozenset(("fabs", "sqrt", "rsqrt"))
 _DRAWN = frozenset(("clnn_uniform", "clnn_exponential", "clnn_keep", "clnn_coin", "clnn_scaled", "clnn_less"))      # of words
 _CALL = re.compile(rf"\b(?:{'|'.join(sorted(_LONG))})\(")
+_QUOTIENT = re.compile(r"\bclnn_(?:fmod|remainder)\(")
 
 
 class _Scalar(Exception):
@@ -44,13 +45,25 @@ def _plain(text, names, more=()):
     return True
 
 
-def calls(program) -> bool:
-    """True when the program calls a function for which whole vectors serve a driver better that vectorises loops by itself."""
+def _says(program, pattern) -> bool:
+    """True when the text of an instruction on floats matches."""
     for e, c, *_ in program.code:
         text = Expr.all[e].text
-        if dt.ALL[c].acc in ("float", "double") and _CALL.search(text["float"] if isinstance(text, dict) else text):
+        if dt.ALL[c].acc in ("float", "double") and pattern.search(text["float"] if isinstance(text, dict) else text):
             return True
     return False
+
+
+def calls(program) -> bool:
+    """True when the program calls a function for which whole vectors serve a driver better that vectorises loops by itself."""
+    return _says(program, _CALL)
+
+
+def numberwise(program) -> bool:
+    """True for what Intel's runtime does better in work-items: between floats and 64-bit integers it converts vectors number by number, and a vector
+    waits for the largest of its quotients."""
+    rows = [dt.ALL[leaf[0]] for leaf in program.leaves] + [dt.ALL[i] for ins in program.code for i in ins[1:3]]
+    return any(r.acc == "long" for r in rows) and any(r.category == dt.FLOAT for r in rows) or _says(program, _QUOTIENT)
 
 
 def width(program, *more) -> int:

@@ -54,8 +54,9 @@ class Device:
         # Kernels whose work-items walk runs of elements by themselves: PoCL vectorises such loops, and they need no work-groups.
         # Never llvmpipe: it leaves all loops of a work-item, silently, once they made 65535 steps together.
         self.loops = self.flavour == "pocl" or (self.max_work_group < 64 and self.flavour != "rusticl")
-        # The driver makes masked stores of guarded work-items, which take twice the time of plain ones where masks are no registers.
-        self.vectors = self.flavour == "intel-cpu" and not self.wide
+        # The driver makes masked stores of guarded work-items, which take twice the time of plain ones where masks are no registers, and where they
+        # are it computes in vectors half as wide: functions then cost more than the memory that they pass over.
+        self.vectors = self.flavour == "intel-cpu"
         self.default_local = min(64 if self.flavour == "pocl" else 256, self.max_work_group)
         self.tended, self._enqueued = not self.is_cpu, 0           # GPU drivers may leave what is enqueued until they are flushed
         self.caller = None                                         # an affinity.Caller: this thread must leave workers their cores

@@ -94,7 +94,7 @@ CLNN_FN ${F} clnn_${name}(${f"{F} x" if operands == 1 else f"{F} x, {F} y"}) { r
 % endfor
 </%def>
 //@ floor ceil trunc rint
-#if defined(CLNN_POCL) && defined(__has_builtin)    /* its own are calls for scalars and go by parts for vectors; these are instructions for both */
+#if (defined(CLNN_POCL) || defined(CLNN_INTEL_CPU)) && defined(__has_builtin)    /* their own are calls or several instructions */
 % for name, builtin in (("floor", "floor"), ("ceil", "ceil"), ("trunc", "trunc"), ("rint", "roundeven")):
 #if __has_builtin(__builtin_elementwise_${builtin})
 #define ${name} __builtin_elementwise_${builtin}
