@@ -54,6 +54,18 @@ def test_bool_storage_is_0_or_1(dev):
     assert elementwise(dev, "", f, out_type="uchar", out=np.uint8, body="store_bool(y, i, x[i]);").tolist() == [0, 0, 1, 1, 1]
 
 
+@pytest.mark.parametrize("row", [dt.int8, dt.int16, dt.uint8, dt.uint16], ids=str)
+def test_constants_in_place_of_narrow_integers(dev, row):
+    """Mesa's optimiser gave such constants the width of the integers, floats and all."""
+    x = np.array([0, 1, 2, 100, 7, 3]).astype(row.np) * (-1 if row.is_signed else 1)
+    take = f"{row.load}(x, i)"
+    for ctype, out in (("float", np.float32), ("int", np.int32)):
+        got = elementwise(dev, "", x, row.c, ctype, out, body=f"{ctype} v; if (i % 2) v = {take}; else v = 1; y[i] = v;")
+        assert got.tolist() == [1 if i % 2 == 0 else int(v) for i, v in enumerate(x)]
+        walked = elementwise(dev, "", x, row.c, ctype, out, body=f"{ctype} v = 1; for (int q = 0; q < i % 3; q++) v = {take}; y[i] = v;")
+        assert walked.tolist() == [1 if i % 3 == 0 else int(v) for i, v in enumerate(x)]
+
+
 ULP = {"exp": (np.exp, 2), "expm1": (np.expm1, 3), "log": (np.log, 3), "log1p": (np.log1p, 3), "log2": (np.log2, 3), "log10": (np.log10, 3),
        "tanh": (np.tanh, 5), "sin": (np.sin, 4), "cos": (np.cos, 4), "erf": (np.vectorize(math.erf), 16), "exp2": (np.exp2, 3),
        "erfc": (np.vectorize(math.erfc), 16), "asin": (np.arcsin, 4), "acos": (np.arccos, 4), "atan": (np.arctan, 5), "asinh": (np.arcsinh, 4),

@@ -390,7 +390,7 @@ def errors(op):
     if not op.errors:
         raise NotApplicable("declares no errors")
     for args, kwargs, kind, text in op.errors:
-        call = Call(tuple(args), dict(kwargs)).map(to_tensor)
+        call = Call(tuple(args), dict(kwargs)).map(lambda a: to_tensor(cases.narrowed(a)))
         try:
             for out in flatten(op.fn(*call.args, **call.kwargs)):
                 values(out)
