@@ -17,10 +17,11 @@
 
 % for name, ctype, bits in [("int8", "char", 24), ("int16", "short", 16)]:
 #ifdef CLNN_RUSTICL     /* Mesa 22 gives constants that stand in for a widened ${ctype} its width, even floats: 1.0f becomes 0x3c00, a half */
-#define load_${name}(p, i) ((int)((uint)(u${ctype})(p)[i] << ${bits}) >> ${bits})
+#define wrap_${name}(v) ((int)((uint)(v) << ${bits}) >> ${bits})
 #else
-#define load_${name}(p, i) ((int)(p)[i])
+#define wrap_${name}(v) ((int)(${ctype})(v))
 #endif
+#define load_${name}(p, i) wrap_${name}((p)[i])
 #define store_${name}(p, i, v) ((p)[i] = (${ctype})(v))
 % endfor
 % for name, ctype, acc in [("uint8", "uchar", "int"), ("int32", "int", "int"), \
