@@ -49,7 +49,7 @@ class Device:
         for key, value in drivers.properties(record.cl_device).items():
             setattr(self, key, value)
         self.registers = drivers.vector_registers(record.cl_device) if self.is_cpu else 0
-        if self.flavour == "rusticl":
+        if self.flavour == "rusticl" and self.kind == "cpu":
             self.max_work_group = min(self.max_work_group, 64)
         # Kernels whose work-items walk runs of elements by themselves: PoCL vectorises such loops, and they need no work-groups.
         # Never llvmpipe: it leaves all loops of a work-item, silently, once they made 65535 steps together.
