@@ -1,4 +1,5 @@
 """The base of all kernels: how elements of 16 bits and bools are stored, and its functions, in units in the last place."""
+import itertools
 import math
 
 import ml_dtypes
@@ -52,6 +53,18 @@ def test_bool_storage_is_0_or_1(dev):
     assert elementwise(dev, "load_bool(x, i)", x, "uchar", "int", np.int32).tolist() == [0, 1, 1, 1, 0]
     f = np.array([0.0, -0.0, 0.5, np.nan, -3], np.float32)
     assert elementwise(dev, "", f, out_type="uchar", out=np.uint8, body="store_bool(y, i, x[i]);").tolist() == [0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("row", [dt.int8, dt.int16, dt.uint8, dt.uint16], ids=str)
+def test_constants_in_place_of_narrow_integers(dev, row):
+    """Mesa's optimiser gave such constants the width of the integers, floats and all."""
+    x = np.array([0, 1, 2, 100, 7, 3]).astype(row.np) * (-1 if row.is_signed else 1)
+    takes = [f"{row.load}(x, i)"] + [f"wrap_{row.name}((int)x[i])"] * row.is_signed
+    for take, (ctype, out) in itertools.product(takes, (("float", np.float32), ("int", np.int32))):
+        got = elementwise(dev, "", x, row.c, ctype, out, body=f"{ctype} v; if (i % 2) v = {take}; else v = 1; y[i] = v;")
+        assert got.tolist() == [1 if i % 2 == 0 else int(v) for i, v in enumerate(x)]
+        walked = elementwise(dev, "", x, row.c, ctype, out, body=f"{ctype} v = 1; for (int q = 0; q < i % 3; q++) v = {take}; y[i] = v;")
+        assert walked.tolist() == [1 if i % 3 == 0 else int(v) for i, v in enumerate(x)]
 
 
 ULP = {"exp": (np.exp, 2), "expm1": (np.expm1, 3), "log": (np.log, 3), "log1p": (np.log1p, 3), "log2": (np.log2, 3), "log10": (np.log10, 3),

@@ -421,3 +421,28 @@ def test_transposed_convolution_of_nothing():
     assert all(t.grad.shape == t.shape and not t.grad.any() for t in (x, w, b))
     with pytest.raises(RuntimeError, match="negative size"):
         clnn.nn.functional.conv_transpose2d(x[:, :, :1], w, padding=(1, 0))
+
+
+@pytest.mark.parametrize("kernel, padding, transposed", [(3, 1, False), (1, 0, False), (3, 1, True)])
+def test_batches_with_more_elements_than_32_bits_count(kernel, padding, transposed, monkeypatch):
+    """They are done in halves; here with a limit that a few images exceed."""
+    rng = np.random.default_rng(3)
+    x, w, b = (clnn.tensor(rng.standard_normal(s).astype(np.float32)) for s in ((5, 4, 9, 8), (4, 6, kernel, kernel) if transposed else (6, 4, kernel, kernel), (6,)))
+
+    def passes():
+        leaves = [t.detach().requires_grad_() for t in (x, w, b)]
+        y = (clnn.nn.functional.conv_transpose2d if transposed else clnn.nn.functional.conv2d)(*leaves, padding=padding)
+        (y * y).sum().backward()
+        return [y.detach().numpy(), *[t.grad.numpy() for t in leaves]]
+    monkeypatch.setattr(repeat, "on", False)                    # nothing is kept of these launches
+    whole = passes()
+    monkeypatch.setattr(repeat, "on", True)
+    monkeypatch.setattr(_conv, "_plans", {})
+    monkeypatch.setattr(_conv_grid, "LARGEST", 1400)
+    for _ in range(3):
+        for got, want in zip(passes(), whole, strict=True):
+            assert np.allclose(got, want, 1e-4, 1e-4)
+    assert len(_conv._plans) >= 3 and all(key[3][0] < 5 for key in _conv._plans)
+    monkeypatch.setattr(_conv_grid, "LARGEST", 50)
+    with pytest.raises(ValueError, match="split the batch"):
+        clnn.nn.functional.conv2d(x[:, :, :, :7].clone(), clnn.ones(2, 4, 2, 2))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -50,6 +51,27 @@ def test_unknown_device_lists_known_ones():
         get_device("warp drive")
     with pytest.raises(TypeError):
         get_device(1.5)
+
+
+def test_a_missing_cpu_tells_what_to_install(monkeypatch):
+    from clnn.runtime import device
+    monkeypatch.setattr(device, "list_devices", lambda: [SimpleNamespace(kind="gpu", index=0, cl_index=(0, 0), name="g", platform_name="p")])
+    monkeypatch.setattr(device, "_by_spec", {})
+    for spec, told in (("cpu", True), ("cpu:1", True), ("gpu:3", False), (7, False)):
+        with pytest.raises(DeviceError) as caught:
+            get_device(spec)
+        assert ("clnn[cpu]" in str(caught.value)) is told
+
+
+@pytest.mark.parametrize("platform, vendor, kind, want", [
+    ("rusticl", "AMD", "GPU", ("rusticl", "gpu")), ("rusticl", "Intel", "GPU", ("rusticl", "gpu")), ("rusticl", "Mesa/X.org", "CPU", ("rusticl", "cpu")),
+    ("AMD Accelerated Parallel Processing", "Advanced Micro Devices, Inc.", "GPU", ("amd", "gpu")), ("NVIDIA CUDA", "NVIDIA Corporation", "GPU", ("nvidia", "gpu")),
+    ("Intel(R) OpenCL Graphics", "Intel(R) Corporation", "GPU", ("intel-gpu", "gpu")), ("Portable Computing Language", "x", "GPU", ("other", "gpu"))])
+def test_flavours_follow_the_driver(platform, vendor, kind, want):
+    """Mesa's faults come with its compiler, whoever made the device."""
+    import pyopencl as cl
+    dev = SimpleNamespace(type=getattr(cl.device_type, kind), vendor=vendor, name="d", host_unified_memory=False)
+    assert drivers.classify(SimpleNamespace(name=platform, vendor="v"), dev)[:2] == want
 
 
 def test_cuda_means_gpu():

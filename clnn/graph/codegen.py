@@ -82,9 +82,8 @@ def as_stored(value: str, compute: dt.dtype, target: dt.dtype) -> str:
     if target.round_trip:
         return f"{target.round_trip}((float)({value}))"
     if target.acc == "int" and target.itemsize < 4:
-        if compute.category == dt.FLOAT:
-            return f"((int)({target.c})(int)({value}))"
-        return f"((int)({target.c})({value}))"
+        value = f"(int)({value})" if compute.category == dt.FLOAT else value
+        return f"wrap_{target.name}({value})" if target.is_signed else f"((int)({target.c})({value}))"
     got = _converted(value, compute.acc, target.acc)
     return f"((long)(uint){got})" if target is dt.uint32 else got
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change
-from ._conv_grid import Grid, Reach, Shape, _input_grid, _live_taps, _met, _table, _words8, _words16
+from ._conv_grid import Grid, Reach, Shape, TooLarge, _input_grid, _live_taps, _met, _table, _words8, _words16, output_size
 from ._gemm import EPILOGUES, SMALL, adding, cpu_rows, cpu_tile, even_steps, small_tile, tuned_tile, tuning_key
 from ._gemm_tensor import plan_conv
 
@@ -407,12 +407,24 @@ def _plan(cls, device, dtype, x_shape, w_shape, stride, padding, dilation, group
     if plan is None:
         if len(_plans) > 2048:
             _plans.clear()
-        plan = _plans[key] = cls(device, dtype, Shape(x_shape, w_shape, stride, padding, dilation, groups), *rest)
+        shape = Shape(x_shape, w_shape, stride, padding, dilation, groups)
+        try:
+            plan = _plans[key] = cls(device, dtype, shape, *rest)
+        except TooLarge:
+            if shape.N == 1:
+                raise
+            return None
     return plan
 
 
+def _halves(x_shape):
+    """(images before, shape) of both halves of a batch."""
+    half = x_shape[0] // 2
+    return (0, (half, *x_shape[1:])), (half, (x_shape[0] - half, *x_shape[1:]))
+
+
 def conv_forward(device, dtype, x, x_off, x_shape, w, w_off, w_shape, y, y_off, stride, padding, dilation, groups=1, bias=None, epilogue=""):
-    """Enqueue y = epilogue(conv(x, w) + bias).
+    """Enqueue y = epilogue(conv(x, w) + bias), in parts where the batch is too large for one launch.
 
     Args:
         x_shape: (N, C, *spatial); ``w_shape``: (O, C // groups, *kernel), both contiguous; 1 to 3 spatial dimensions.
@@ -422,7 +434,12 @@ def conv_forward(device, dtype, x, x_off, x_shape, w, w_off, w_shape, y, y_off, 
     if 0 in x_shape or 0 in w_shape:
         return
     plan = _plan(_forward, device, dtype, x_shape, w_shape, stride, padding, dilation, groups, bias is not None, epilogue)
-    plan.run(x, x_off, w, w_off, y, y_off, bias)
+    if plan is not None:
+        plan.run(x, x_off, w, w_off, y, y_off, bias)
+        return
+    image, result = prod(x_shape[1:]), w_shape[0] * prod(output_size(x_shape[2:], w_shape[2:], stride, padding, dilation))
+    for n, part in _halves(x_shape):
+        conv_forward(device, dtype, x, x_off + n * image, part, w, w_off, w_shape, y, y_off + n * result, stride, padding, dilation, groups, bias, epilogue)
 
 
 def conv_backward_input(device, dtype, dy, dy_off, w, w_off, dx, dx_off, x_shape, w_shape, stride, padding, dilation, groups=1,
@@ -431,4 +448,10 @@ def conv_backward_input(device, dtype, dy, dy_off, w, w_off, dx, dx_off, x_shape
     if 0 in x_shape or 0 in w_shape:
         return
     plan = _plan(_backward_input, device, dtype, x_shape, w_shape, stride, padding, dilation, groups, bias is not None, epilogue)
-    plan.run(dy, dy_off, w, w_off, dx, dx_off, bias)
+    if plan is not None:
+        plan.run(dy, dy_off, w, w_off, dx, dx_off, bias)
+        return
+    image, result = prod(x_shape[1:]), w_shape[0] * prod(output_size(x_shape[2:], w_shape[2:], stride, padding, dilation))
+    for n, part in _halves(x_shape):
+        conv_backward_input(device, dtype, dy, dy_off + n * result, w, w_off, dx, dx_off + n * image, part, w_shape, stride, padding, dilation, groups,
+                            bias, epilogue)

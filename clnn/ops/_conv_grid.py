@@ -10,6 +10,14 @@ import numpy as np
 from ..runtime.launch import launch
 
 _W16, _W8 = struct.Struct("<16q"), struct.Struct("<8q")
+LARGEST = 2 ** 31 - 1       # kernels count the elements of a grid in 32 bits
+
+
+class TooLarge(ValueError):
+    """A grid has more elements than kernels can count."""
+
+    def __init__(self):
+        super().__init__("conv: the input has more elements than 32-bit offsets can address; split the batch")
 
 
 def output_size(size, kernel, stride, padding, dilation):
@@ -61,6 +69,7 @@ class Grid:
         if self.plain:  # the image is its own grid
             self.dims, self.P, self.CS, self.phase, self.phases = size, C * prod(size), prod(size), 0, {(0, 0, 0): 0}
             self.kernel = None
+            self._check()
             return
         if stride == (1, 1, 1):  # the zeros in front of a row also serve as those behind the row before it
             for a in (1, 2):
@@ -71,6 +80,7 @@ class Grid:
         apart = -(-N * self.P // 16) * 16
         apart += 0 if apart // 16 % 2 else 16                   # an odd number of lines: planes a power of two apart would share places in caches
         self.phase, self.CS = apart, len(found) * apart
+        self._check()
         shift = [max(s for _, s in t) if n else max(b, 0) for t, n, b in zip(taps, counts, before)]
         slack = (shift[0] * need[1] + shift[1]) * need[2] + shift[2] + 64
         self.nbytes = (C * self.CS + slack) * T.acc_dtype.itemsize
@@ -82,6 +92,10 @@ class Grid:
         self.gs = (-(-N // images), C * len(found)) if rows else (self.P, N, C * len(found))
         self.ls = (1, 1) if rows else None
         self.words = (_words16(N, C, *size, *self.dims, len(found), slack), _words16(*stride, *before, C * prod(size), prod(size), images, apart))
+
+    def _check(self):
+        if max(self.C * self.CS, self.N * self.P) > LARGEST:
+            raise TooLarge
 
     def _short(self, size, stride, phases) -> bool:
         """Rows too short to pay for a loop each, in planes that are no zeros for the most part and whose table is small."""
@@ -116,8 +130,8 @@ class Grid:
 def _table(device, array):
     """An int32 table in device memory; it must be addressable by the kernels' 32-bit offsets."""
     array = np.ascontiguousarray(array)
-    if array.size and int(array.max()) > 2**31 - 1:
-        raise ValueError("conv: the input has more elements than 32-bit offsets can address; split the batch")
+    if array.size and int(array.max()) > LARGEST:
+        raise TooLarge
     buf = device.alloc(max(array.size, 1) * 4)
     device.write(buf, array.astype(np.int32))
     return buf

@@ -98,8 +98,11 @@ def conv_weight_grad(grad, input, shape, stride, padding, dilation, groups):
     if _one_window(tuple(x.shape), tuple(shape), padding, dilation, groups, dy.dtype):
         return product(dy.reshape(x.shape[0], -1).mT, x.reshape(x.shape[0], -1)).reshape(shape)
     dw = empty(Size(shape), dy.dtype, dy._storage.device)
-    conv_backward_weight(dy._storage.device, dy.dtype, *_buffer(x), *_buffer(dy), dw._storage.buf, 0, tuple(x.shape),
-                         tuple(shape), stride, padding, dilation, groups)
+    if not conv_backward_weight(dy._storage.device, dy.dtype, *_buffer(x), *_buffer(dy), dw._storage.buf, 0, tuple(x.shape), tuple(shape), stride, padding,
+                                dilation, groups):
+        half = x.shape[0] // 2
+        first, second = (conv_weight_grad(dy[part], x[part], shape, stride, padding, dilation, groups) for part in (slice(half), slice(half, None)))
+        return first + second
     return dw
 
 

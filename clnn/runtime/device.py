@@ -49,7 +49,7 @@ class Device:
         for key, value in drivers.properties(record.cl_device).items():
             setattr(self, key, value)
         self.registers = drivers.vector_registers(record.cl_device) if self.is_cpu else 0
-        if self.flavour == "rusticl":
+        if self.flavour == "rusticl" and self.kind == "cpu":
             self.max_work_group = min(self.max_work_group, 64)
         # Kernels whose work-items walk runs of elements by themselves: PoCL vectorises such loops, and they need no work-groups.
         # Never llvmpipe: it leaves all loops of a work-item, silently, once they made 65535 steps together.
@@ -483,7 +483,9 @@ def _resolve(spec):
     else:
         raise TypeError(f"a device is given by a name, an index or a Device, got {type(spec).__name__}")
     known = "\n".join(f"  {d} = cl:{d.cl_index[0]}:{d.cl_index[1]}  {d.name} ({d.platform_name})" for d in devices)
-    raise DeviceError(f"no OpenCL device {spec!r} here; there are\n{known}\n`python -m clnn doctor` tells why a device is missing")
+    lacks_cpu = str(spec).strip().lower().startswith("cpu") and not any(d.kind == "cpu" for d in devices)
+    hint = '`pip install "clnn[cpu]"` installs a driver for the CPU, ' if lacks_cpu else ""
+    raise DeviceError(f"no OpenCL device {spec!r} here; there are\n{known}\n{hint}`python -m clnn doctor` tells why a device is missing")
 
 
 def describe(device: Device) -> str:

@@ -282,10 +282,12 @@ def classify(platform, dev):
             return "pocl", "cpu", 50 + dev.name.startswith("basic")  # one thread
         return ("intel-cpu", "cpu", 40) if "intel" in name else ("other", "cpu", 55)
     shared = 10 * bool(dev.host_unified_memory)
+    if "rusticl" in name:           # whoever made the GPU: Mesa's compiler and its faults are what counts
+        return "rusticl", "gpu", 12 + shared
     for flavour, words in (("nvidia", ("nvidia",)), ("amd", ("amd", "advanced micro")), ("intel-gpu", ("intel",))):
         if any(w in vendor for w in words):
             return flavour, "gpu", 10 + shared
-    return ("rusticl" if "rusticl" in name else "other"), "gpu", 12 + shared
+    return "other", "gpu", 12 + shared
 
 
 def properties(dev) -> dict:

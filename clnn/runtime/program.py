@@ -107,7 +107,7 @@ class Kernel:
                 except cl.Error:  # rusticl 22.3 answers INVALID_VALUE to some
                     value = {info.WORK_GROUP_SIZE: self.device.max_work_group, info.COMPILE_WORK_GROUP_SIZE: (0, 0, 0)}.get(key, 1)
                 found.append(tuple(value) if isinstance(value, (list, tuple)) else int(value))
-            if self.device.flavour == "rusticl":    # llvmpipe answers 32, its sub-group, for kernels that run with hundreds
+            if self.device.flavour == "rusticl" and self.device.kind == "cpu":      # llvmpipe answers 32, its sub-group, for kernels that run with hundreds
                 found[0] = self.device.max_work_group
             self._limits = tuple(found)
         return self._limits

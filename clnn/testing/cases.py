@@ -73,6 +73,11 @@ def usable_rows() -> list:
     return [d for d in dt.REAL if device.has_fp64 or not d.needs_fp64]
 
 
+def narrowed(a):
+    """An array as a device without fp64 can hold it."""
+    return a if resolve(None).has_fp64 else a.astype({"float64": np.float32, "complex128": np.complex64}.get(a.dtype.name, a.dtype))
+
+
 def is_float(a) -> bool:
     return dt.from_numpy(a.dtype).category == dt.FLOAT
 
@@ -129,12 +134,12 @@ def calls(op, row) -> list[Call]:
 
 def native_row(op):
     """The dtype to run an operator's samples in when just one is wanted: float32 wherever the samples hold floats."""
-    given = declared(op)
-    if given is None:
-        return dt.float32 if not op.dtypes or dt.float32 in op.dtypes else op.dtypes[-1]
-    if op.dtypes and dt.float32 not in op.dtypes:
-        return dt.int64 if dt.int64 in op.dtypes else op.dtypes[-1]
-    return dt.float32
+    if not op.dtypes or dt.float32 in op.dtypes:
+        return dt.float32
+    if declared(op) is not None and dt.int64 in op.dtypes:
+        return dt.int64
+    fit = [d for d in op.dtypes if resolve(None).has_fp64 or not d.needs_fp64]
+    return (fit or op.dtypes)[-1]
 
 
 def cast(call: Call, row) -> Call:

@@ -123,7 +123,7 @@ def _read(tensors):
     return [values(t) for t in tensors]
 
 
-def _steps(row, wide=1e-6, narrow=1e-2):
+def _steps(row, wide=1e-6, narrow=1e-3):
     eps = wide if row is dt.float64 else narrow
     return eps, -eps
 
@@ -200,7 +200,7 @@ def double_gradient(op):
                 raise NotApplicable(str(exc)) from None
         steps = _directions(call, rng, [g is None for g in first])
         near = []
-        for e in _steps(row, 1e-5, 2e-2):
+        for e in _steps(row, 1e-5, 5e-4):
             outs_near, leaves_near = _outputs_with_grad(op, _moved(call, steps, e))
             near.append(gradients(outs_near, leaves_near, [to_tensor(s) for s in seeds], allow_unused=True))
         jobs.append((call, leaves, inner, second, steps, near))
@@ -210,4 +210,4 @@ def double_gradient(op):
     for call, leaves, inner, second, steps, near in jobs:
         second = [np.zeros(tuple(t.shape)) if g is None else values(g) for g, t in zip(second, leaves)]
         _compare_slopes(f"{op.name}{call}: second derivative", second, steps, [_dot(g, inner) for g in near], row, 1e-4, 1e-1,
-                        _steps(row, 1e-5, 2e-2))
+                        _steps(row, 1e-5, 5e-4))

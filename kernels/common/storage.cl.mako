@@ -15,7 +15,16 @@
 #define CLNN_FAIL(err, code, value) do { if (atomic_cmpxchg((volatile __global int*)(err), 0, (int)(code)) == 0) { ${"\\"}
     (err)[1] = (int)(uint)(ulong)(long)(value); (err)[2] = (int)(uint)(((ulong)(long)(value)) >> 32); } } while (0)
 
-% for name, ctype, acc in [("int8", "char", "int"), ("int16", "short", "int"), ("uint8", "uchar", "int"), ("int32", "int", "int"), \
+% for name, ctype, bits in [("int8", "char", 24), ("int16", "short", 16)]:
+#ifdef CLNN_RUSTICL     /* Mesa 22 gives constants that stand in for a widened ${ctype} its width, even floats: 1.0f becomes 0x3c00, a half */
+#define wrap_${name}(v) ((int)((uint)(v) << ${bits}) >> ${bits})
+#else
+#define wrap_${name}(v) ((int)(${ctype})(v))
+#endif
+#define load_${name}(p, i) wrap_${name}((p)[i])
+#define store_${name}(p, i, v) ((p)[i] = (${ctype})(v))
+% endfor
+% for name, ctype, acc in [("uint8", "uchar", "int"), ("int32", "int", "int"), \
         ("int64", "long", "long"), ("float32", "float", "float"), ("uint16", "ushort", "int"), ("uint32", "uint", "long"), ("uint64", "ulong", "ulong")]:
 #define load_${name}(p, i) ((${acc})(p)[i])
 #define store_${name}(p, i, v) ((p)[i] = (${ctype})(v))
