@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from . import _airy
+from ._tensor.declare import composite
 from ._tensor.inplace import set_out
 from ._tensor.interop import from_array, read
 from ._tensor.tensor import Tensor
@@ -90,7 +91,11 @@ def ndtri(input):
         >>> clnn.special.ndtri(clnn.tensor([0.5, 0.975]))
         tensor([0.0000, 1.9600])
     """
-    input = _float(input)
+    return _ndtri(_float(input))
+
+
+@composite("_ndtri", repeat="ready small", splice=True, method=False)
+def _ndtri(input):
     middle = (input * 2 - 1).erfinv() * math.sqrt(2)
     low = input < 0.5
     p = _where(low, input, 1 - input)
@@ -111,6 +116,11 @@ def log_ndtr(input):
         >>> clnn.special.log_ndtr(clnn.tensor([-20.0, 0.0]))
         tensor([-203.9172,   -0.6931])
     """
+    return _log_ndtr(input)
+
+
+@composite("_log_ndtr", repeat="ready small", splice=True, method=False)
+def _log_ndtr(input):
     left = input < -1
     far, near = _where(left, input, -1.0), _where(left, -1.0, input)
     near = _where(near < 1, ndtr(near).log(), (-ndtr(-near)).log1p())

@@ -52,6 +52,21 @@ CALLS = {
     "lcm": (lambda t, i, j: t.lcm(i, j + 1), lambda: _numbers(9, 5), lambda: _numbers(9, 5)),
     "float_power": (lambda t, x: t.float_power(x, 2), lambda: _floats(5, 6)),
     "rot90": (lambda t, x: t.rot90(x), lambda: _floats(5, 6)),
+    "pending operands": (lambda t, x: (t.nn.functional.glu(x * 2), (x * 3).norm(), (x + 1).tril(), (x - 1).std(1)), lambda: _floats(5, 6)),
+    "renorm": (lambda t, x: x.renorm(2, 0, 1.0), lambda: _floats(5, 6)),
+    "ndtri": (lambda t, x: (t.special.ndtri(x.sigmoid()), t.special.log_ndtr(x)), lambda: _floats(5, 6)),
+    "gaussian_nll_loss": (lambda t, x, y, z: t.nn.functional.gaussian_nll_loss(x, y, z.exp()), *[lambda: _floats(5, 6)] * 3),
+    "affine_grid": (lambda t, x: t.nn.functional.affine_grid(x, (2, 1, 3, 4), align_corners=False), lambda: _floats(2, 2, 3)),
+    "masked_scatter": (lambda t, x, y: x.masked_scatter(x > 0, y), lambda: _floats(5, 6), lambda: _floats(5, 6)),
+    "repeat_interleave": (lambda t, x: (x.repeat_interleave(2, 1), x.tile(2, 1)), lambda: _floats(5, 6)),
+    "scatters": (lambda t, x, y: (t.select_scatter(x, y, 0, 1), t.slice_scatter(x, x[:2] * 2, 0, 1, 3), t.diagonal_scatter(x, y[:5])),
+                 lambda: _floats(5, 6), lambda: _floats(6)),
+    "cross_entropy of probabilities": (lambda t, x, y: t.nn.functional.cross_entropy(x, y.softmax(-1)), lambda: _floats(5, 6), lambda: _floats(5, 6)),
+    "batch_norm": (lambda t, x: t.nn.functional.batch_norm(x, None, None, training=True), lambda: _floats(5, 6)),
+    "lp_pool": (lambda t, x: t.nn.functional.lp_pool2d(x.exp(), 2, 2), lambda: _floats(1, 2, 4, 4)),
+    "addcmul": (lambda t, x, y: (t.addcmul(x, x * 2, y, value=0.5), t.addcdiv(x, y, y * y + 1)), lambda: _floats(5, 6), lambda: _floats(5, 6)),
+    "softsign": (lambda t, x: t.nn.functional.softsign(x * 2), lambda: _floats(5, 6)),
+    "conv_transpose": (lambda t, x, w: t.nn.functional.conv_transpose2d(x, w), lambda: _floats(1, 2, 4, 4), lambda: _floats(2, 3, 2, 2)),
 }
 
 
@@ -98,3 +113,64 @@ def test_copies_of_small_numbers_move_bits():
         assert (bits.view(dtype)[:, 1::2].clone().view(clnn.int16) == bits[:, 1::2]).all()
     flags = bits > 0
     assert (flags.t().contiguous() == flags.t()).all() and flags.t().contiguous().view(clnn.uint8).max() == 1
+
+
+def test_operands_that_are_copies_of_each_other():
+    """A pending value and its copy are the same memory once computed; that is no kind of call for others."""
+    for both in (False, True, True, False, True, False, False):
+        a, b = _floats(5), _floats(5)
+        x = clnn.tensor(a) * 2
+        y = x.clone() if both else clnn.tensor(b) * 2
+        np.testing.assert_allclose(clnn.outer(x, y).numpy(), np.outer(a * 2, (a if both else b) * 2), rtol=1e-5)
+
+
+def test_answers_that_the_host_reads():
+    for _ in range(5):
+        a, i = _floats(4, 5), _numbers(7, 6)
+        for t in (clnn, torch):
+            x = t.tensor(a)
+            assert t.equal(x, x.clone()) and not t.equal(x, x + 1) and t.allclose(x, x + 1e-9) and not t.allclose(x, x * 2)
+            assert t.equal(x * 2, x * 2) and not t.equal(x * 2, x * 3)
+        np.testing.assert_array_equal(clnn.nn.functional.one_hot(clnn.tensor(i)).numpy(), torch.nn.functional.one_hot(torch.tensor(i)).numpy())
+        np.testing.assert_array_equal(clnn.histc(clnn.tensor(a), 6).numpy(), torch.histc(torch.tensor(a), 6).numpy())
+
+
+def test_a_chain_that_is_written_piece_by_piece():
+    a, rows = _floats(12, 4), clnn.zeros(12, 4)
+    x, last, want = clnn.tensor(a), clnn.zeros(4), np.zeros(4, np.float32)
+    for t in range(12):
+        last = x[t] * 0.5 - last * 0.3 + 0.1
+        rows[t] = last
+        want = a[t] * np.float32(0.5) - want * np.float32(0.3) + np.float32(0.1)
+        if t % 5 == 4:
+            np.testing.assert_allclose(rows[t].numpy(), want, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(last.numpy(), want, rtol=1e-4, atol=1e-6)
+    assert (rows[-1] == last).all()
+
+
+@pytest.mark.parametrize("tracked", [False, True], ids=["plain", "gradients"])
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_recurrent_layers_of_few_elements(kind, tracked):
+    """All that a layer does is one entry; its results share no memory that a program can see, and their entries bear their names."""
+    ours, theirs = getattr(clnn.nn, kind)(3, 4, batch_first=True), getattr(torch.nn, kind)(3, 4, batch_first=True)
+    for step in range(5):
+        with torch.no_grad():
+            for p in theirs.parameters():
+                p.add_(torch.tensor(_floats(*p.shape)) * 0.1)
+        ours.load_state_dict({k: clnn.tensor(v.numpy()) for k, v in theirs.state_dict().items()})
+        a, h = _floats(2, 3, 3), _floats(1, 2, 4)
+        got = []
+        for t, layer in ((clnn, ours), (torch, theirs)):
+            x, first = t.tensor(a), t.tensor(h)
+            with t.set_grad_enabled(tracked):
+                out, state = layer(x) if step % 2 else layer(x, (first, first) if kind == "LSTM" else first)
+            states = state if kind == "LSTM" else (state,)
+            grads = t.autograd.grad((out * out).sum() + sum([s.sum() for s in states]), list(layer.parameters())) if tracked else ()
+            with t.no_grad():
+                kept = [s.clone() for s in states]
+                out.detach()[:, -1] = 7.0
+                assert all([t.equal(s, k) for s, k in zip(states, kept)])
+            got.append([out.detach().numpy(), *[s.detach().numpy() for s in states], *[g.numpy() for g in grads]])
+            assert not tracked or [type(s.grad_fn).__name__ for s in states] == ["StackBackward0"] * len(states)
+        for one, other in zip(*got, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

@@ -12,14 +12,13 @@ import functools
 import inspect
 
 from ..core import dtype as dt
-from ..core.errors import overwritten
 from ..core.shape import Size, is_contiguous
 from ..graph.node import Expr
 from ..graph.op import REGISTRY, Op, register
-from . import foreign, tape
+from . import foreign
 from .autocast import cast_floats, with_autocast
 from .dispatch import config
-from .entries import FREED, attach
+from .entries import attach, attach_list
 from .elementwise import binary, nary, taken_over, unary, unsupported
 from .explain import described
 from .foreign import NoStrides
@@ -31,7 +30,7 @@ from .repeat import Missed, repeated, repeated_untracked
 from .rules import Rule, parameter_names
 from .shown import labelled
 from .splice import spliced
-from .tensor import Tensor, edge, make_view, view_of
+from .tensor import Tensor, make_view, view_of
 
 
 class Entry(Op):
@@ -380,58 +379,6 @@ def _tracks(values, variadic):
         if isinstance(v, Tensor) and v._rg:
             return True
     return False
-
-
-class ListNode(tape.Node):
-    """Tape entry of an operator over a list of tensors; its one rule returns one gradient per list element."""
-
-    __slots__ = ("op", "attrs", "metas", "kept", "versions", "freed")
-    label = ""                  # as that of OpNode
-
-    def name(self):
-        return self.label or self.op.grad_name
-
-    def release(self):
-        if self.kept is not None:
-            self.kept, self.freed = None, True
-
-    def traits(self):
-        if self.freed or any([t._version != v for t, v in zip(self.kept or (), self.versions)]):
-            return None
-        attrs = tuple([(v, v.__class__) for v in self.attrs.values()])
-        return (self.op, attrs, self.kept is None, *self.metas), self.kept or ()
-
-    def lookup(self, name):
-        if name == self.op.params[0]:
-            for t, v in zip(self.kept, self.versions):
-                if t._version != v:
-                    raise overwritten(t, t._version, v, t._grad_fn, t._out_nr)
-            return self.kept
-        return self.attrs[name] if name != "metas" else self.metas
-
-    def apply(self, grads, needed):
-        if self.freed:
-            raise RuntimeError(FREED)
-        rule = self.op.rules[0]
-        args = [(grads[0] if self.op.public == 1 else tuple(grads)) if n == "g" else needed if n == "needs" else self.lookup(n)
-                for n in rule.names]
-        got = rule.fn(*args)
-        got = [r.real if r is not None and r.dtype.is_complex and not m[1].is_complex else r for r, m in zip(got, self.metas)]
-        return [None if r is None else r if r.dtype is m[1] else r.to(m[1]) for r, m in zip(got, self.metas)]
-
-
-def attach_list(op, out, values):
-    tensors = values[0]
-    node = ListNode([edge(t) if t._rg else None for t in tensors], op.public)
-    node.op, node.freed = op, False
-    node.attrs = dict(zip(op.params[1:], values[1:]))
-    node.attrs.setdefault("sizes", None)
-    node.metas = [(t.shape, t.dtype) for t in tensors]
-    keep = op.params[0] in op.rules[0].names
-    node.kept = list(tensors) if keep else None
-    node.versions = [t._version for t in tensors] if keep else ()
-    for nr, o in enumerate((out if out.__class__ is tuple else (out,))[:op.public]):
-        o._grad_fn, o._out_nr, o._rg = node, nr, True
 
 
 # -- views ----------------------------------------------------------------------------------------------------------------------

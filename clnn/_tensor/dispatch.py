@@ -5,6 +5,8 @@ requires gradients.
 """
 from __future__ import annotations
 
+import functools
+
 from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes, broadcast_strides, contiguous_strides, is_contiguous
 from ..graph import fuse
@@ -106,6 +108,32 @@ def record_briefly(expr, compute, result, a, b, place):
     return t
 
 
+def record_alike(expr, compute, result, first, operands):
+    """``record_elementwise`` for numbers and dense tensors of the shape of ``first``, which is one of them, in fewer steps; None where it is not that simple."""
+    shape, numel, device = first.shape, first._numel, first._storage.device
+    count, leaves, linear, refs = 1, 0, True, []
+    for t in operands:
+        if t.__class__ is float or t.__class__ is int:
+            refs.append(t)
+            continue
+        st = t._storage
+        node = st.node
+        if node is None:
+            refs.append((st.buf, t.dtype, t._offset, t._strides))
+            leaves += 1
+        elif node.buf is None and node.reduce is None and numel == node.numel and t.dtype is node.dtype and (node.shape == shape or node.linear):
+            refs.append((node, t.dtype, 0, t._strides))
+            count, leaves, linear = count + node.count, leaves + node.leaves, linear and node.linear
+        else:
+            return None
+    if count > _MAX_NODES or leaves > _MAX_LEAVES or config.eager or expr.failing:
+        return None
+    t = _new(Tensor)
+    t._storage = lazy.record(expr, tuple(refs), compute, result, shape, numel, device, count, leaves, linear)
+    t.shape, t._strides, t._offset, t.dtype, t._numel, t._dense = shape, contiguous_strides(shape), 0, result, numel, True
+    return t
+
+
 _MOST_PAIRS = 1 << 15
 _pairs: dict = {}           # (shape, strides, shape, strides) of two operands -> what follows from them, see ``_pair``
 
@@ -186,15 +214,17 @@ def record_in_layout(expr, compute, result, shape, numel, operands) -> Tensor:
 
 def memory_order(t, dense=False):
     """The dimensions of ``t`` by falling stride, when that is not their own order (``dense``: and the block has no gaps); else None."""
-    if t._dense or not t._numel or len(t.shape) < 2:
-        return None
-    strides = t._strides
+    return None if t._dense or not t._numel or len(t.shape) < 2 else _order(t.shape, t._strides, dense)
+
+
+@functools.lru_cache(maxsize=65536)
+def _order(shape, strides, dense):
     if 0 in strides:
         return None
     order = sorted(range(len(strides)), key=lambda d: (-strides[d], d))
     if order == list(range(len(strides))):
         return None
-    if dense and not is_contiguous(tuple([t.shape[d] for d in order]), tuple([strides[d] for d in order])):
+    if dense and not is_contiguous(tuple([shape[d] for d in order]), tuple([strides[d] for d in order])):
         return None
     return order
 
@@ -275,7 +305,9 @@ def elementwise_call(op, operands):
     else:
         got = _promoted.get((op.number, tuple(kinds)))
         if got is not None and first is not None:
-            out = record_elementwise(op.expr, got[0], got[1], first.shape, first._numel, operands)
+            out = record_alike(op.expr, got[0], got[1], first, operands)
+            if out is None:
+                out = record_elementwise(op.expr, got[0], got[1], first.shape, first._numel, operands)
             if tracked and state.grad:
                 op.attach(op, out, operands)
             return out

@@ -47,7 +47,7 @@ class OpNode(tape.Node):
     @property
     def next_functions(self):
         edges = [self.edges[i] for i in self.operands]
-        return tuple((e[0].shown(), e[1]) if e is not None else (None, 0) for e in edges)
+        return tuple((e[0].shown(e[1]), e[1]) if e is not None else (None, 0) for e in edges)
 
     def __getattr__(self, name):
         """``_saved_other``, ``_saved_result``: what was kept for backward, ``_saved_self`` being the first operand; ``_raw_saved_other`` takes hooks for it."""
@@ -236,6 +236,62 @@ class _Kept:
         if value is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         kept[i] = _Packed(pack_hook, unpack_hook, value) if kept is node.values else _Packed(pack_hook, unpack_hook, value[0], (None, 0))
+
+
+class ListNode(tape.Node):
+    """Tape entry of an operator over a list of tensors; its one rule returns one gradient per list element."""
+
+    __slots__ = ("op", "attrs", "metas", "kept", "versions", "freed")
+    label = ""                  # as that of OpNode
+
+    @property
+    def bare(self):
+        return self.kept is None
+
+    def name(self):
+        return self.label or self.op.grad_name
+
+    def release(self):
+        if self.kept is not None:
+            self.kept, self.freed = None, True
+
+    def traits(self):
+        if self.freed or any([t._version != v for t, v in zip(self.kept or (), self.versions)]):
+            return None
+        attrs = tuple([(v, v.__class__) for v in self.attrs.values()])
+        return (self.op, attrs, self.kept is None, *self.metas), self.kept or ()
+
+    def lookup(self, name):
+        if name == self.op.params[0]:
+            for t, v in zip(self.kept, self.versions):
+                if t._version != v:
+                    raise overwritten(t, t._version, v, t._grad_fn, t._out_nr)
+            return self.kept
+        return self.attrs[name] if name != "metas" else self.metas
+
+    def apply(self, grads, needed):
+        if self.freed:
+            raise RuntimeError(FREED)
+        rule = self.op.rules[0]
+        args = [(grads[0] if self.op.public == 1 else tuple(grads)) if n == "g" else needed if n == "needs" else self.lookup(n)
+                for n in rule.names]
+        got = rule.fn(*args)
+        got = [r.real if r is not None and r.dtype.is_complex and not m[1].is_complex else r for r, m in zip(got, self.metas)]
+        return [None if r is None else r if r.dtype is m[1] else r.to(m[1]) for r, m in zip(got, self.metas)]
+
+
+def attach_list(op, out, values):
+    tensors = values[0]
+    node = ListNode([edge(t) if t._rg else None for t in tensors], op.public)
+    node.op, node.freed = op, False
+    node.attrs = dict(zip(op.params[1:], values[1:]))
+    node.attrs.setdefault("sizes", None)
+    node.metas = [(t.shape, t.dtype) for t in tensors]
+    keep = op.params[0] in op.rules[0].names
+    node.kept = list(tensors) if keep else None
+    node.versions = [t._version for t in tensors] if keep else ()
+    for nr, o in enumerate((out if out.__class__ is tuple else (out,))[:op.public]):
+        o._grad_fn, o._out_nr, o._rg = node, nr, True
 
 
 _HEAD = """def attach(op, out, values):

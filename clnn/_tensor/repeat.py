@@ -28,14 +28,14 @@ from .tensor import Tensor
 _PLAIN = frozenset((int, float, bytes, type(None)))
 _TRIES = 4              # a call that cannot be observed is tried again so often; what waits for a build is no try
 _MOST = 4096            # kinds of call remembered per body
-_FEW = 1 << 13          # elements of a result that costs the host more than the device
+_FEW = 1 << 15          # elements of a result that costs the host more than the device
 _SMALL = 1 << 12        # elements of an operand whose gradient is not worth fusing into what reads it
 _lock = threading.Lock()
 on = True               # tests that change how a device is treated switch it off
 
 
 class Recipe:
-    """Bytes to allocate, launches with what picks their buffers, and the results: None, (buffer, nbytes, shape, strides, dtype, elements,
+    """Bytes to allocate, launches with what picks their buffers, and the results: None, (buffer, nbytes, shape, strides, offset, dtype, elements,
     dense), or the number of an earlier result that is given once more.
 
     ``places`` are the numbers of arguments: what picks the buffers of a launch from a list picks the arguments' numbers from its end.
@@ -63,11 +63,11 @@ class Recipe:
         return tuple(out)
 
 
-def _tensor(device, buffers, at, nbytes, shape, strides, dtype, numel, dense):
+def _tensor(device, buffers, at, nbytes, shape, strides, offset, dtype, numel, dense):
     t, st = _new(Tensor), _new(Storage)                         # as its constructor would make it: every repeated operator comes here
     st.device, st.nbytes, st.buf, st.node, st.pinned = device, nbytes, buffers[at], None, False
     st.version = 0 if lazy.births is None else lazy.births()
-    t._storage, t.shape, t._strides, t._offset = st, shape, strides, 0
+    t._storage, t.shape, t._strides, t._offset = st, shape, strides, offset
     t.dtype, t._numel, t._dense = dtype, numel, dense
     return t
 
@@ -94,10 +94,11 @@ def _describe(values, key, buffers, ready):
         if isinstance(v, Tensor):
             st = v._storage
             if st.node is not None:
-                if ready and st.node.buf is None:
+                if not ready or st.node.buf is not None:
+                    fuse.realize(st)
+                elif st.node.numel > _FEW:
                     return False
-                fuse.realize(st)
-            buffers.append(st.buf)
+            buffers.append(st if st.node is not None else st.buf)
             key += (v.shape, v._strides, v._offset, v.dtype, st.device)
         elif kind is list or kind is tuple and v and v[0].__class__ is not int:
             key.append(len(v))
@@ -106,6 +107,14 @@ def _describe(values, key, buffers, ready):
         else:
             key += (v if v.__class__ is not float or v else str(v), kind)      # 0.0 equals -0.0
     return True
+
+
+def _computed(buffers):
+    """Operands that are pending in ``buffers`` are computed, now that what is to be done with them is known."""
+    for i, buf in enumerate(buffers):
+        if buf.__class__ is Storage:
+            buffers[i] = buf.buffer()
+    return buffers
 
 
 def repeated(body, mode=""):
@@ -117,7 +126,7 @@ def repeated(body, mode=""):
 
     A body that gives None writes into the memory of its operands.
 
-    Modes, words of ``mode``: ``ready``: calls with pending operands are left to the body, too, which computes these where they are needed.
+    Modes, words of ``mode``: ``ready``: calls with pending operands of many elements are left to the body, too, which computes these where they are needed.
     ``whole``: pending results are computed at once; ``small``: those of few elements, as larger ones gain by being fused with what follows.
     ``fresh``: the first operand is only copied, so that constants need no memory of their own.
     """
@@ -151,7 +160,9 @@ def repeated(body, mode=""):
             found = known.get(key, 0)
         except TypeError:                                       # an argument without a hash
             return _LEFT
-        return found.run(buffers) if found.__class__ is Recipe else _LEFT if found > _TRIES else Missed(key, buffers, found)
+        if found.__class__ is Recipe:
+            return found.run(_computed(buffers) if ready else buffers)
+        return _LEFT if found > _TRIES else Missed(key, buffers, found)
 
     def learn(values, missed):
         """Make the call, and observe it where that says how to make the next one of its kind."""
@@ -164,6 +175,9 @@ def repeated(body, mode=""):
             known[key] = found + 1
             return body(*values)
         try:
+            apart = len(set(map(id, missed.buffers)))
+            if len(set(map(id, _computed(missed.buffers)))) < apart:
+                return body(*values)                            # operands that are copies of each other, which the key does not say
             result, recipe = observe(body, values, missed.buffers, whole)
         finally:
             _lock.release()
@@ -375,7 +389,7 @@ def _recipe(device, result, inputs, made, launches, shared, numbers):
         return None
     place, recipe.sizes = _slots(inputs, made, launches, results)
     recipe.device, recipe.places = device, list(range(max([len(args) for *_, args in launches], default=0)))
-    recipe.results, first, used = [], len(inputs), set()
+    recipe.results, first, storages = [], len(inputs), set()
     for t in results:
         if t is None:
             recipe.results.append(None)
@@ -386,11 +400,11 @@ def _recipe(device, result, inputs, made, launches, shared, numbers):
             continue
         st = t._storage
         k = place.get(id(st.buf), -1)
-        part = t._numel * t.dtype.itemsize != st.nbytes         # only a result that shares its memory with no other may leave some of it out
-        if st.node is not None or k < 0 or ((k < first or k in used) and not shared) or (part and (shared or t._offset)):
-            return None                     # a value yet to be computed, an operand or a part of something
-        used.add(k)
-        recipe.results.append((k, st.nbytes, t.shape, t._strides, t.dtype, t._numel, t._dense))
+        part = t._numel * t.dtype.itemsize != st.nbytes
+        if st.node is not None or k < 0 or ((k < first or id(st) in storages) and not shared) or (part and shared):
+            return None                     # a value yet to be computed, an operand or a view of another result; those that share memory by value may
+        storages.add(id(st))
+        recipe.results.append((k, st.nbytes, t.shape, t._strides, t._offset, t.dtype, t._numel, t._dense))
     recipe.launches, total, number = [], len(inputs) + len(recipe.sizes), {id(n): i for i, n in enumerate(numbers)}
     for _, make, args in launches:
         varying = [i for i, a in enumerate(args) if type(a) not in _PLAIN and id(a) in place]

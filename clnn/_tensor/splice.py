@@ -8,6 +8,7 @@ made again, over the kept values and without computing anything, when a walk ove
 """
 from __future__ import annotations
 
+import copy
 import functools
 
 from ..core import dtype as dt
@@ -49,17 +50,28 @@ class _Kept:
 
 class _Step:
     """What an entry is but for the memory of its values. ``edges``: None, (step, output number) or the number of an operand. ``origin``: of a copy, whose
-    it is: how many functions back the sources go, and the step there."""
+    it is: how many functions back the sources go, and the step there. ``bare``: an entry that keeps nothing, to be copied."""
 
-    __slots__ = ("op", "edges", "outs", "values", "metas", "keeps", "result", "label", "lasts", "origin")
+    __slots__ = ("op", "edges", "outs", "values", "metas", "keeps", "result", "label", "lasts", "origin", "bare")
 
     def __init__(self, node, number, ends, kept):
-        self.op, self.outs, self.metas, self.keeps, self.label, self.lasts = node.op, node.outs, node.metas, node.keeps, node.label, node.lasts
+        self.outs, self.label, self.bare = node.outs, getattr(node, "label", ""), None
         self.origin = node.__dict__.get("origin")
         edges = [_through(e) for e in node.edges]
         self.edges = [None if e is None else ends[e] if e in ends else (number[e[0]], e[1]) for e in edges]
+        if node.bare:
+            self.bare = copy.copy(node)
+            self.bare.edges = None
+            return
+        self.op, self.metas, self.keeps, self.lasts = node.op, node.metas, node.keeps, node.lasts
         self.values = [kept(v) for v in node.values]
         self.result = None if node.result is None else [None if r is None else kept(_unpacked(r)) for r in node.result]
+
+    def name(self):
+        return self.label or (self.op.grad_name if self.bare is None else self.bare.name())
+
+    def uses_up(self):
+        return self.bare is None and not self.lasts and (self.keeps or self.result is not None or self.op.name in FACTORS)
 
 
 class Template:
@@ -69,7 +81,7 @@ class Template:
 
     def __init__(self, recipe, single, steps=(), roots=(None,), wanted=(), kept=(False,)):
         self.recipe, self.single, self.steps, self.roots, self.wanted, self.kept = recipe, single, steps, roots, wanted, kept
-        self.uses_up = any(not s.lasts and (s.keeps or s.result is not None or s.op.name in FACTORS) for s in steps)
+        self.uses_up = any(s.uses_up() for s in steps)
         self.again = None               # the kinds of its gradients that are differentiated again
 
 
@@ -111,7 +123,7 @@ class SplicedNode(tape.Node):
         return self.template.steps[at[0]]
 
     def name(self):
-        return self.label or self._last().label or self._last().op.grad_name
+        return self.label or self._last().name()
 
     def __repr__(self):
         return f"<{self.name()} object at {hex(id(self))}>"
@@ -124,10 +136,10 @@ class SplicedNode(tape.Node):
             if self.label:
                 next(e[0] for e in self.edges if e is not None).label = self.label
 
-    def shown(self):
+    def shown(self, nr=0):
         """The function's last operator, as a program sees it."""
         self.unfold()
-        return self if self.nodes is None else next(e[0] for e in self.edges if e is not None).shown()
+        return self if self.nodes is None else (self.edges[nr] or next(e for e in self.edges if e is not None))[0].shown()
 
     def _entries(self, ends, source=None):
         """The operators' entries. ``ends``: the edge of each operand. What also stands for entries of ``source`` is these, so that gradients meet there; else
@@ -139,17 +151,20 @@ class SplicedNode(tape.Node):
                 if own is not None:
                     nodes.append(own)
                     continue
-            node = _new(OpNode)
+            node = _new(OpNode) if step.bare is None else copy.copy(step.bare)
             node.seq = self.seq - 1 + (n + 1) / (len(template.steps) + 1)       # between its neighbours
-            node.op, node.outs, node.metas, node.keeps = step.op, step.outs, step.metas, step.keeps
             node.edges = [None if e is None else ends[e] if e.__class__ is int else (nodes[e[0]], e[1]) for e in step.edges]
+            if step.bare is not None:
+                nodes.append(node)
+                continue
+            node.op, node.outs, node.metas, node.keeps = step.op, step.outs, step.metas, step.keeps
+            if step.label:
+                node.label = step.label
             got = [self._value(kept, nodes, values) for kept in step.values]
             node.values, node.versions = [v for v, _ in got], [version for _, version in got]
             nodes.append(node)
             if step.result is not None:
                 node.result = [None if kept is None else self._output(kept, nodes, values) for kept in step.result]
-            if step.label:
-                node.label = step.label
             if step.lasts:
                 node.lasts = True
         return nodes
@@ -439,7 +454,8 @@ def _between(roots, ends):
     seen, stack = set(roots), list(roots)
     while stack:
         node = stack.pop()
-        if not isinstance(node, OpNode) or node.freed or node.hooks or node.pre_hooks or node.retains or node.trace or len(seen) > _STEPS:
+        if not (node.bare or isinstance(node, OpNode)) or getattr(node, "freed", False) or node.hooks or node.pre_hooks or node.retains or node.trace \
+                or len(seen) > _STEPS:
             raise _Unlike
         for e in map(_through, node.edges):
             if e is not None and e not in ends and e[0] not in seen:

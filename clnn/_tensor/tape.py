@@ -29,6 +29,7 @@ class Node:
     op_name = "node"
     unfolds = False                                 # whether the entry stands for others, which ``unfold()`` makes: they take its place in walks that are not recorded
     pre_hooks = hooks = retains = trace = None      # rarely set: defaults on the class keep nodes cheap
+    bare = False                                    # whether it keeps no tensors, so that a copy with other edges does the same for other operands
     operands = None                                 # which of the edges belong to operands; None for all
 
     def __init__(self, edges, outs=1):
@@ -49,8 +50,8 @@ class Node:
     def name(self):
         return type(self).__name__
 
-    def shown(self):
-        """The node as a program sees it: its class goes by the name of the operator, which tools that draw graphs print."""
+    def shown(self, nr=0):
+        """The node as a program sees it, asked about output ``nr``: its class goes by the name of the operator, which tools that draw graphs print."""
         name = self.name()
         if type(self).__name__ != name:
             self.__class__ = _called(type(self), name)
@@ -58,7 +59,7 @@ class Node:
 
     @property
     def next_functions(self):
-        return tuple((e[0].shown(), e[1]) if e is not None else (None, 0) for e in self.edges)
+        return tuple((e[0].shown(e[1]), e[1]) if e is not None else (None, 0) for e in self.edges)
 
     def register_hook(self, fn):
         """``fn(grad_inputs, grad_outputs)`` runs after the node; a returned tuple replaces grad_inputs."""
@@ -138,7 +139,7 @@ class AccumulateGrad(Node):
     def __repr__(self):
         return f"<AccumulateGrad object at {hex(id(self))}>"
 
-    def shown(self):
+    def shown(self, nr=0):
         return self                                 # whose class has a name of its own
 
     def is_watched(self):

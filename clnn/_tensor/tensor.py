@@ -210,7 +210,7 @@ class Tensor(Handle):
         node = self._grad_fn
         if node is None:
             return None
-        node = node.shown()
+        node = node.shown(self._out_nr)
         node.__dict__.setdefault("shapes", {})[self._out_nr] = (self.shape, self.dtype, self._home)      # for gradients that start at the node
         return node
 

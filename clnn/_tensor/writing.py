@@ -69,7 +69,7 @@ def _write_region(target, value):
         device.copy(st.buf, fresh, st.nbytes)
         st.buf = fresh
     fuse.store_into(device, node, st.buf, target._offset, target.shape, target._strides, target.dtype)
-    if inline and same:         # what the node read is gone: whoever still holds the value finds it where it was written
+    if inline and same and node.buf is None:         # what the node read is gone: whoever still holds the value finds it where it was written
         there = record(fuse.CAST, ((st.buf, target.dtype, target._offset, target._strides),), target.dtype, target.dtype, target.shape, target._numel,
                        device, 1, 1, False)
         held_by = value._storage

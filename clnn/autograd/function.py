@@ -120,7 +120,7 @@ class FunctionNode(tape.Node):
     @property
     def next_functions(self):
         edges = [e for e, meta in zip(self.edges, self.inputs) if meta is not None]
-        return tuple((e[0].shown(), e[1]) if e is not None else (None, 0) for e in edges)
+        return tuple((e[0].shown(e[1]), e[1]) if e is not None else (None, 0) for e in edges)
 
     def release(self):
         self.freed = True

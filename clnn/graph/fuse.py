@@ -180,7 +180,7 @@ def _single(node: Node, dtype, offset, strides):
             kind = "long" if place in expr.longs else node.compute.acc
             numbers.append(_packed(ref, kind))
             layout.append(None)
-    if len(reads) > 1 and len({id(ref[0]) for ref in reads}) < len(reads) or node.compute.category in expr.failing:
+    if len(reads) > 1 and len({id(ref[0]) for ref in reads}) < len(reads):
         return None
     key = (device, expr, node.compute, node.dtype, node.shape, tuple(layout), dtype, offset != 0, strides)
     common = _alone.get(key)
@@ -190,6 +190,8 @@ def _single(node: Node, dtype, offset, strides):
         group = Group()
         group.visit(node)
         common = _alone[key] = _Launch(device, group, node.shape, node.numel, [(0, dtype, None, offset, strides)])
+        if group.checked:
+            common.checks = check_args(device, group)
     return common, reads, numbers
 
 
@@ -327,10 +329,10 @@ _AS_MOVED = {dt.float16: dt.int16, dt.bfloat16: dt.int16, dt.bool_: dt.uint8}
 class _Launch:
     """What all launches of one structure over one shape have in common."""
 
-    __slots__ = ("kernel", "geometry", "global_size", "local_size", "steps", "out_steps", "prepared")
+    __slots__ = ("kernel", "geometry", "global_size", "local_size", "steps", "out_steps", "prepared", "checks")
 
     def __init__(self, device, group, shape, numel, targets):
-        self.prepared = None
+        self.prepared, self.checks = None, ()
         if not (device.is_cpu and numel >= slim.LARGE and self._few_columns(device, group, shape, targets)):
             self._general(device, group, shape, numel, targets)
 
@@ -368,7 +370,7 @@ class _Launch:
         """Bind and enqueue; leaves are (buffer, dtype, offset, ...), targets (value, dtype, buffer, offset, ...)."""
         prepared = self.prepared
         if prepared is None:
-            prepared = self.prepared = self._prepare(leaves, scalars, targets, checks)
+            prepared = self.prepared = self._prepare(leaves, scalars, targets, checks or self.checks)
         buffers, numbers, places = [], [], iter(prepared.buffers)
         for leaf in leaves:
             buffers += next(places), leaf[0]
@@ -439,6 +441,7 @@ def check_args(device, group: Group) -> list:
 _DIVISION = IntegerDivisionError, "ZeroDivisionError: integer division or modulo by zero"
 
 
+GROWN, FEW = 6, 1 << 15 # nodes, elements
 NEAR = 8                # a line serves several elements of operands with strides up to this, row by row
 NARROW = 16             # innermost dimensions shorter than this are avoided
 TILE = 64               # rows and columns that a work-item takes together when operands are walked across their memory order
@@ -490,14 +493,19 @@ def _local(device, n):
 
 
 def store_into(device, node: Node, buf, offset, shape, strides, dtype) -> None:
-    """Evaluate the pending ``node`` (not otherwise alive) straight into a strided region of ``buf``."""
+    """Evaluate the pending ``node`` straight into a strided region of ``buf``; of a long computation of few elements the value is kept as well."""
     found = _single(node, dtype, offset, strides) if node.count == 1 and node.shape == shape and launcher.recorders is None else None
     if found is not None:
         found[0].launch(device, found[1], found[2], [(0, dtype, buf, offset, strides)])
         return
-    group = Group()
-    value = group.visit(node)
-    run(device, group, shape, node.numel, [(value, dtype, buf, offset, strides)])
+    group, outs = Group(), []
+    targets = [(group.visit(node), dtype, buf, offset, strides)]
+    if node.count > GROWN and node.numel <= FEW:                # a loop that extends a chain and writes it each time would compute ever more
+        outs = [(n, owner) for n, owner in [(n, n.out()) for n in group.order] if owner is not None and owner.node is n]
+        targets += [(group.index[n], n.dtype, device.alloc(owner.nbytes), 0, None) for n, owner in outs]
+    run(device, group, shape, node.numel, targets)
+    for (n, owner), target in zip(outs, targets[1:]):
+        finish(n, owner, target[2])
 
 
 CAST = Expr("cast", ("input",), "input", complex="input")

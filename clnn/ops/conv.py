@@ -289,8 +289,8 @@ def _declare(n):
         return _transposed(f"conv_transpose{n}d", n, input, weight, bias, stride, padding, output_padding, groups, dilation)
     conv.__doc__ = _DOC.format(what="Convolution", n=n, dims=dims, w="O, C // groups", k=k, only="")
     transposed.__doc__ = _DOC.format(what="Transposed convolution", n=n, dims=dims, w="C, O // groups", k=k, only=" (not here)")
-    return (composite(f"conv{n}d", complex=True, method=False, samples=_sample(n))(conv),
-            composite(f"conv_transpose{n}d", complex=True, method=False, samples=_sample(n, True))(transposed))
+    return (composite(f"conv{n}d", repeat=True, complex=True, method=False, samples=_sample(n))(conv),
+            composite(f"conv_transpose{n}d", repeat=True, complex=True, method=False, samples=_sample(n, True))(transposed))
 
 
 conv1d, conv_transpose1d = _declare(1)

@@ -14,20 +14,21 @@ from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before t
 from .._tensor.foreign import NoStrides
 from .._tensor.inplace import set_out
 from .._tensor.interop import from_array
-from .._tensor.tensor import Tensor, empty as _empty, from_node
+from .._tensor.tensor import Tensor, empty as _empty, from_node, make
 from ..core import dtype as dt
 from ..core.layout import strided
 from ..core.limits import check_fits, no_room
 from ..core.shape import Size
 from ..core.warn import warn
 from ..graph import fuse
-from ..graph.node import Expr
+from ..graph.node import Expr, Storage, constants
 from ..graph.op import REGISTRY
 from ._data import check_range, has_numpy, nested, to_array
 
 _ARANGE_INT = Expr("arange", ("start", "step"), dict(bool="0", int="start + step * (ACC)IDX", float="start + step * (ACC)IDX"))
 _EYE = Expr("eye", ("m",), "((IDX % (m + 1) == 0 && IDX < m * (m + 1)) ? 1 : 0)", longs=("m",))
 _LINSPACE = Expr("linspace", ("start", "end", "step", "half", "last"), "((ACC)IDX < half ? start + step * (ACC)IDX : end - step * (last - (ACC)IDX))")
+_KEPT = 1 << 20         # bytes of one tensor that is kept for later calls
 _HOST = 1 << 14         # float ranges of up to so many elements are made on the host, without a kernel
 
 
@@ -44,6 +45,21 @@ def as_size(size) -> Size:
         if s < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(got)}")
     return got
+
+
+def shared(device, key, compute) -> Tensor:
+    """What ``compute()`` gives on ``device``, a dense tensor that follows from ``key`` alone: all who ask for it share its memory by value."""
+    found = constants.get((device, key))
+    if found is None:
+        t = compute()
+        if device.recording is not None or device.kind == "meta" or t.__class__ is not Tensor or t._storage.nbytes > _KEPT:    # a part of the recording
+            return t
+        if len(constants) > 256:
+            constants.clear()
+        found = constants[device, key] = t._storage.buffer(), t.shape, t.dtype
+    buf, shape, dtype = found
+    n = shape.numel()
+    return make(Storage(device, n * dtype.itemsize, buf), shape, dtype, n)
 
 
 def filled(shape, value, dtype, device) -> Tensor:
@@ -299,7 +315,8 @@ def _evenly(start, end, steps, row, device):
     kind = np.float32 if row is dt.float32 else np.float64
     start, end = kind(start), kind(end)
     step = float((end - start) / kind(max(1, steps - 1)))
-    if steps > _HOST and device.has_fp64 and row.category == dt.FLOAT:
+    few = _HOST >> 3 if row is dt.float32 else _HOST            # products of floats and counts are exact in double, so that both ways give the same bits
+    if steps > few and device.has_fp64 and row.category == dt.FLOAT:
         return from_node(_LINSPACE, (float(start), float(end), step, steps // 2, steps - 1), dt.float64, row, Size((steps,)), steps, device, 1, 0, True)
     i = np.arange(steps)
     return from_array(np.where(i < steps // 2, start + step * i, end - step * (steps - 1 - i)) if steps > 1 else np.full(steps, start), device, row)

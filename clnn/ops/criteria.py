@@ -241,8 +241,18 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = input.detach() * 0 + var
-    elif var._storage.device.kind != "meta" and bool((var.detach() < 0).any()):
+    elif var._storage.device.kind != "meta" and bool(_some_negative(var)):
         raise ValueError("var has negative entry/entries")
+    return _gaussian_nll(input, target, var, full, eps, reduction)
+
+
+@composite("_some_negative", repeat="whole", method=False)
+def _some_negative(input):
+    return (input.detach() < 0).any()
+
+
+@composite("_gaussian_nll", repeat="ready small", splice=True, method=False)
+def _gaussian_nll(input, target, var, full, eps, reduction):
     if var.shape != input.shape:
         if tuple(input.shape[:-1]) == tuple(var.shape):
             var = var.unsqueeze(-1)

@@ -126,12 +126,16 @@ def renorm(self, p, dim, maxnorm, *, out=None):
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
-    dims = tuple(d for d in range(self.ndim) if d != dim % self.ndim)
-    norm = self.norm(p, dims, True)
-    r = where(norm > maxnorm, self * (maxnorm / (norm + 1e-7)), self)
+    r = _renorm(self, p, dim, maxnorm)
     if out is not None and out.dtype is not r.dtype:
         raise RuntimeError(f"Expected out tensor to have dtype {spoken(r.dtype)}, but got {spoken(out.dtype)} instead")
     return set_out(out, r, (self,))
+
+
+@composite("_renorm", repeat="ready small", splice=True, complex=True, method=False)
+def _renorm(input, p, dim, maxnorm):
+    norm = input.norm(p, tuple(d for d in range(input.ndim) if d != dim % input.ndim), True)
+    return where(norm > maxnorm, input * (maxnorm / (norm + 1e-7)), input)
 
 
 def _renorm_in_place(self, p, dim, maxnorm):

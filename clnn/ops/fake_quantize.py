@@ -64,7 +64,7 @@ def _channel_samples():
     return [((x, np.array([0.1, 0.2, 0.3], np.float32), np.array([0, 1, 2], np.int32), 0, 0, 15), {})]
 
 
-@composite("fake_quantize_per_channel_affine", samples=_channel_samples, method=False, gradcheck=False)
+@composite("fake_quantize_per_channel_affine", repeat="ready small", samples=_channel_samples, method=False, gradcheck=False)
 def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, quant_max):
     """:func:`fake_quantize_per_tensor_affine` with a scale and a zero point, tensors ``(C)``, for each place along ``axis``.
 

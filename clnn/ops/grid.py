@@ -18,7 +18,7 @@ from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.warn import warn
 from ._scatter import on_cpu
-from .creation import linspace, tensor
+from .creation import linspace, shared, tensor
 from .joining import stack
 from .resample import _images
 from .selection import where
@@ -223,11 +223,17 @@ def affine_grid(theta, size, align_corners=None):
                          f"{tuple(theta.shape)}.")
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
-    shape, parts = tuple(int(s) for s in size[2:]), []
+    shape = tuple(int(s) for s in size[2:])
+    base = shared(theta._storage.device, (affine_grid, theta.dtype, shape, bool(align_corners)), lambda: _places(theta, shape, align_corners))
+    return base.expand(size[0], *base.shape[1:]).bmm(theta.transpose(1, 2)).reshape(size[0], *shape, rank)
+
+
+def _places(theta, shape, align_corners):
+    """``(1, H W, 3)``: (x, y, 1) of each element of the grid."""
+    rank, parts = len(shape), []
     for k in range(rank - 1, -1, -1):
         n = shape[k]
         line = linspace(-1, 1, n, dtype=theta.dtype, device=theta.device) if n > 1 else theta.new_zeros(1)
         line = line if align_corners else line * (n - 1) / n          # PyTorch's roundings: pixels that are hit exactly stay so
         parts.append(line.reshape([-1 if i == k else 1 for i in range(rank)]).expand(shape))
-    base = stack([*parts, theta.new_ones(shape)], -1).reshape(1, -1, rank + 1)
-    return base.expand(size[0], *base.shape[1:]).bmm(theta.transpose(1, 2)).reshape(size[0], *shape, rank)
+    return stack([*parts, theta.new_ones(shape)], -1).reshape(1, -1, rank + 1)

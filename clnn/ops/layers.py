@@ -63,7 +63,7 @@ def _linear_ce_samples():
             ((x, w, np.array([0, 4, 1, 2])), dict(ignore_index=4))]
 
 
-@composite("linear_cross_entropy", method=False, torch="nn.functional.linear_cross_entropy", samples=_linear_ce_samples, errors=(
+@composite("linear_cross_entropy", repeat="small", method=False, torch="nn.functional.linear_cross_entropy", samples=_linear_ce_samples, errors=(
     ((np.zeros((4, 3)), np.zeros((5, 2)), np.zeros(4, np.int64)), {}, RuntimeError, "in_features"),))
 def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean", ignore_index=None, label_smoothing=0.0,
                          options=None):

@@ -80,6 +80,8 @@ def _separate(query, key, value, weights, bias):
 class _Heads(tape.Node):
     """Projections seen head by head: one entry where views would be several for each of them."""
 
+    bare = True
+
     def __init__(self, base, parts, heads, batch_first):
         super().__init__([edge(base)], parts)
         self.heads, self.batch_first, self.shape, self.dtype, self.device = heads, batch_first, base.shape, base.dtype, base._storage.device
@@ -172,7 +174,7 @@ def _check_mask(mask, shapes):
     return mask
 
 
-@composite("multi_head_attention_forward", repeat=True, method=False, torch="nn.functional.multi_head_attention_forward")
+@composite("multi_head_attention_forward", repeat="small", splice=True, method=False, torch="nn.functional.multi_head_attention_forward")
 def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn,
                                  dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None,
                                  use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None,
@@ -228,7 +230,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
     return out, weights
 
 
-@composite("_batch_first_attention", repeat=True, method=False)
+@composite("_batch_first_attention", repeat=True, splice=True, method=False)
 def batch_first_attention(query, key, value, embed_dim, num_heads, in_proj_weight, in_proj_bias, dropout_p, out_proj_weight, out_proj_bias, key_padding_mask,
                           attn_mask, is_causal, weights):
     """``multi_head_attention_forward`` without weights for operands ``(N, L, E)``, which are not turned; None where sizes do not fit or are told otherwise."""

@@ -211,13 +211,23 @@ def _batch_decomposed(input, weight, bias, running, eps):
     "input, weight, bias": lambda g, input, weight, mean, rstd, needs: (_batch_backward if input._numel > _FEW else _small_batch_backward)(
         g, input, weight, mean, rstd, needs)})
 def _batch_norm(input, weight, bias, running, eps):
-    rank, x = input.ndim, input.contiguous()
-    mean, rstd, *new = _batch_moments(x, *running, eps)
+    out, mean, rstd, *new = (_batch_forward if input._numel > _FEW else _small_batch_forward)(input, weight, bias, *running, eps)
     if running[0] is not None:
         write(running[0], new[0])
         write(running[1], new[1])
+    return out, mean, rstd
+
+
+def _batch_forward(input, weight, bias, old_mean, old_var, momentum, eps):
+    """(result, mean, 1 / standard deviation, new running statistics or None)."""
+    rank, x = input.ndim, input.contiguous()
+    mean, rstd, *new = _batch_moments(x, old_mean, old_var, momentum, eps)
     one = 1.0 if weight is None else _channels(weight, rank)
-    return _affine(input if suggested(input) else x, _channels(mean, rank), _channels(rstd, rank), one, 0.0 if bias is None else _channels(bias, rank)), mean, rstd
+    out = _affine(input if suggested(input) else x, _channels(mean, rank), _channels(rstd, rank), one, 0.0 if bias is None else _channels(bias, rank))
+    return out, mean, rstd, *new
+
+
+_small_batch_forward = repeated(_batch_forward, "whole")
 
 
 @repeated

@@ -378,7 +378,7 @@ def _declare_adaptive(nd):
         return _avg_pool(input, window, shape, False, None)
     average.__doc__ = (f"The mean over windows that divide the last {nd} dimension(s) into ``output_size`` parts (one number or {nd}; None keeps "
                        "a size). Output o of a dimension covers inputs ``floor(o N / O)`` to ``ceil((o + 1) N / O) - 1``.")
-    avg = composite(name, method=False, torch=f"nn.functional.{name}", samples=_adaptive_samples(nd))(average)
+    avg = composite(name, repeat="ready small", method=False, torch=f"nn.functional.{name}", samples=_adaptive_samples(nd))(average)
     max_name = f"adaptive_max_pool{nd}d"
 
     def largest(input, output_size, return_indices=False):
@@ -386,7 +386,7 @@ def _declare_adaptive(nd):
         out, at = _max_pool(input, window, shape)
         return (out, at.to(dt.int64)) if return_indices else out
     largest.__doc__ = f"The largest element of windows as in :func:`adaptive_avg_pool{nd}d`; ``return_indices`` also gives their flat places."
-    most = composite(max_name, method=False, torch=f"nn.functional.{max_name}", samples=_adaptive_samples(nd))(largest)
+    most = composite(max_name, repeat="small", method=False, torch=f"nn.functional.{max_name}", samples=_adaptive_samples(nd))(largest)
 
     def with_indices(input, output_size, return_indices=True):
         """The pooled tensor and the flat place of each maximum in its plane."""
@@ -415,7 +415,7 @@ def _declare_lp(nd):
     def body(input, norm_type, kernel_size, stride=None, ceil_mode=False):
         return _lp(nd, input, norm_type, kernel_size, stride, ceil_mode)
     body.__doc__ = f"``(sum x^p)^(1/p)`` over each window of the last {nd} dimension(s), p being ``norm_type``."
-    return composite(f"lp_pool{nd}d", method=False, torch=f"nn.functional.lp_pool{nd}d",
+    return composite(f"lp_pool{nd}d", repeat="ready small", splice=True, method=False, torch=f"nn.functional.lp_pool{nd}d",
                      samples=lambda: [((np.random.default_rng(0).random((2, 3) + (6,) * nd) + 0.1, 2.0, 2), {})])(body)
 
 

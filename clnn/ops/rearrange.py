@@ -132,7 +132,7 @@ def roll(input, shifts, dims=None):
 
 
 # -- repeated -------------------------------------------------------------------------------------------------------------------------------
-@composite("repeat", complex=True, method=True, numpy=lambda x, *r: np.tile(x, r))
+@composite("repeat", repeat="ready small", complex=True, method=True, numpy=lambda x, *r: np.tile(x, r))
 def repeat(input, *sizes):
     """Copies side by side: ``sizes[i]`` times along dimension i; more sizes than dimensions add leading ones."""
     sizes = _numbers(sizes)
@@ -147,14 +147,15 @@ def repeat(input, *sizes):
     return owned(r.reshape([a * s for a, s in zip(sizes, shape)]).contiguous(), input)
 
 
-@composite("tile", complex=True, numpy=np.tile, samples=lambda: [((_values(2, 3), (2, 1)), {}), ((_values(2, 3), (2,)), {}), ((_values(3), (2, 2)), {})])
+@composite("tile", repeat="ready small", complex=True, numpy=np.tile, samples=lambda: [
+    ((_values(2, 3), (2, 1)), {}), ((_values(2, 3), (2,)), {}), ((_values(3), (2, 2)), {})])
 def tile(input, *dims):
     """``repeat`` where missing leading numbers are 1."""
     dims = _numbers(dims)
     return repeat(input, (1,) * (len(input.shape) - len(dims)) + tuple(dims))
 
 
-@composite("repeat_interleave", complex=True, numpy=lambda x, r, dim=None: np.repeat(x, r, dim), samples=lambda: [
+@composite("repeat_interleave", repeat="ready small", complex=True, numpy=lambda x, r, dim=None: np.repeat(x, r, dim), samples=lambda: [
     ((_values(2, 3), 2), {}), ((_values(2, 3), 2), dict(dim=1)), ((_values(3, 2), np.array([1, 0, 2])), dict(dim=0))])
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Each element (or slice of ``dim``) several times in a row; ``repeats`` is a number, or a vector of counts, which is read by the host."""
@@ -181,7 +182,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     return _index_rows(x, index, x.shape, d, 1, False, "repeat_interleave")
 
 
-@composite("narrow_copy", complex=True, samples=lambda: [((_values(3, 4), 1, 1, 2), {})])
+@composite("narrow_copy", repeat="ready small", complex=True, samples=lambda: [((_values(3, 4), 1, 1, 2), {})])
 def narrow_copy(input, dim, start, length):
     """``narrow`` as a copy."""
     return input.narrow(dim, start, length).contiguous().clone()
@@ -197,20 +198,20 @@ def _replaced(input, src, part):
     return r
 
 
-@composite("select_scatter", complex=True, samples=lambda: [((_values(3, 4), _values(3), 1, 2), {})])
+@composite("select_scatter", repeat="ready small", complex=True, samples=lambda: [((_values(3, 4), _values(3), 1, 2), {})])
 def select_scatter(input, src, dim, index):
     """``input`` with ``src`` at position ``index`` of dimension ``dim``."""
     return _replaced(input, src, lambda r: r.select(dim, index))
 
 
-@composite("slice_scatter", complex=True, samples=lambda: [((_values(3, 4), _values(3, 2)), dict(dim=1, start=1, step=2))])
+@composite("slice_scatter", repeat="ready small", complex=True, samples=lambda: [((_values(3, 4), _values(3, 2)), dict(dim=1, start=1, step=2))])
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """``input`` with ``src`` in ``start:end:step`` of dimension ``dim``."""
     d = wrap_dim(dim, len(input.shape))
     return _replaced(input, src, lambda r: r[(slice(None),) * d + (slice(start, end, step),)])
 
 
-@composite("diagonal_scatter", complex=True, samples=lambda: [((_values(3, 4), _values(3)), {}), ((_values(3, 4), _values(2), -1), {})])
+@composite("diagonal_scatter", repeat="ready small", complex=True, samples=lambda: [((_values(3, 4), _values(3)), {}), ((_values(3, 4), _values(2), -1), {})])
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     """``input`` with ``src`` on a diagonal."""
     return _replaced(input, src, lambda r: r.diagonal(offset, dim1, dim2))
@@ -223,7 +224,8 @@ def _np_as_strided_scatter(x, src, size, stride, offset=0):
 
 
 # PyTorch 2.13 gives a wrong gradient for the input here (that of the region instead of the rest): compared with finite differences only
-@composite("as_strided_scatter", complex=True, torch=None, numpy=_np_as_strided_scatter, samples=lambda: [((_values(3, 4), _values(2, 2), (2, 2), (4, 1), 1), {})])
+@composite("as_strided_scatter", repeat="ready small", complex=True, torch=None, numpy=_np_as_strided_scatter, samples=lambda: [
+    ((_values(3, 4), _values(2, 2), (2, 2), (4, 1), 1), {})])
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """``input`` with ``src`` in the region that ``as_strided`` would show."""
     return _replaced(input.contiguous(), src, lambda r: r.as_strided(size, stride, storage_offset))

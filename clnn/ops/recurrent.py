@@ -147,7 +147,7 @@ def _grad(g, gates, h0, c0, weight, bias, mode, reverse, act, cells, kept):
     return _recurrent_backward(g[0], g[1], h0, c0, weight, bias, mode, reverse, kept, act, cells)
 
 
-@kernel("_recurrent", method=False, outputs=("y", "c", "act", "cells", "kept"), public=2, decompose=_decompose, autocast="low",
+@kernel("_recurrent", method=False, repeat="whole", outputs=("y", "c", "act", "cells", "kept"), public=2, decompose=_decompose, autocast="low",
         vjp={"gates, h0, c0, weight, bias": _grad})
 def _recurrent(gates, h0, c0, weight, bias, mode, reverse):
     """``gates`` (T, N, K*H): input part with its biases; ``h0``, ``c0`` (N, H); ``weight`` (K*H, H); ``bias`` (K*H,) or None (gru).
@@ -233,7 +233,7 @@ def _before(first, y, reverse):
     return cat([y[1:], first], 0) if reverse else cat([first, y[:-1]], 0)
 
 
-@kernel("_recurrent_backward", method=False, outputs=("dgates", "dh0", "dc0", "dweight", "dbias"), public=5)
+@kernel("_recurrent_backward", method=False, repeat="whole", outputs=("dgates", "dh0", "dc0", "dweight", "dbias"), public=5)
 def _recurrent_backward(dy, dc, h0, c0, weight, bias, mode, reverse, y, act, cells):
     """Gradients of everything that :func:`_recurrent` reads."""
     T, N, H = y.shape

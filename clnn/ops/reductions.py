@@ -395,7 +395,7 @@ def all(input, dim=None, keepdim=False, *, out=None):
 
 
 # -- comparison of whole tensors ------------------------------------------------------------------------------------------------------
-@composite("isclose", complex=True, numpy=np.isclose)
+@composite("isclose", repeat="ready small", complex=True, numpy=np.isclose)
 def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """``|input - other| <= atol + rtol * |other|``, element by element; equal infinities are close."""
     if not isinstance(other, Tensor):
@@ -418,7 +418,12 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 @composite("allclose", complex=True, numpy=np.allclose)
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether :func:`isclose` holds for all elements, as a bool. Waits for the device."""
-    return bool(all(isclose(input, other, rtol, atol, equal_nan)).item())
+    return bool(_all_close(input, other, rtol, atol, equal_nan).item())
+
+
+@composite("_all_close", repeat="ready whole", complex=True, method=False)
+def _all_close(input, other, rtol, atol, equal_nan):
+    return all(isclose(input, other, rtol, atol, equal_nan))
 
 
 @composite("equal", complex=True, numpy=np.array_equal)
@@ -426,7 +431,12 @@ def equal(input, other):
     """Whether shapes and all values are equal, as a bool. Waits for the device."""
     if input._storage.device is not other._storage.device:
         raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {input.device} and {other.device}!")
-    return input.shape == other.shape and bool(all(input.detach() == other.detach()).item())
+    return input.shape == other.shape and bool(_all_equal(input, other).item())
+
+
+@composite("_all_equal", repeat="ready whole", complex=True, method=False)
+def _all_equal(input, other):
+    return all(input.detach() == other.detach())
 
 
 @composite("sum_to_size", complex=True)

@@ -200,7 +200,7 @@ def _full(base, indices):
     return out + [None] * (len(base.shape) - len(out))
 
 
-@composite("index_put", complex=True, inplace=True, samples=lambda: [
+@composite("index_put", repeat="ready small", complex=True, inplace=True, samples=lambda: [
     ((_values(4, 3), (np.array([0, 2]), np.array([1, 1])), _values(2)), {}),
     ((_values(4, 3), (np.array([0, 0]),), _values(3)), dict(accumulate=True))])
 def index_put(input, indices, values, accumulate=False):
@@ -509,7 +509,7 @@ def _extreme(dtype, reduce):
 
 
 # -- masks ------------------------------------------------------------------------------------------------------------------------------
-@composite("masked_scatter", complex=True, inplace=True, samples=lambda: [((_values(3, 4), _values(3, 4) > 0, _values(12)), {})],
+@composite("masked_scatter", repeat="ready small", complex=True, inplace=True, samples=lambda: [((_values(3, 4), _values(3, 4) > 0, _values(12)), {})],
            numpy=lambda x, m, s: np.where(np.broadcast_to(m, x.shape), s.ravel()[np.maximum(np.cumsum(np.broadcast_to(m, x.shape)) - 1, 0)
                                                                                  ].reshape(x.shape), x))
 def masked_scatter(input, mask, source):

@@ -23,6 +23,13 @@ from .selection import cast, where
 
 
 # -- nonzero ----------------------------------------------------------------------------------------------------------------------------
+_FEW = 4096             # elements: reading them costs no more than reading a number that follows from them, and takes no launches
+
+
+def _host_sized(x, few=_FEW):
+    return 0 < x._numel <= few and x.dtype is not dt.bfloat16 and x._storage.device.kind != "meta"
+
+
 def _counted(x, rank=1):
     """(contiguous x, chunk counts added up, a tensor with the total, geometry)."""
     x = x.detach().contiguous()
@@ -36,12 +43,9 @@ def _counted(x, rank=1):
     return x, counts, _radix.scan(counts, 1, chunks), (*geometry, chunk, chunks)
 
 
-_FEW = 4096             # elements: reading them costs no more than reading how many are not zero, and takes no launches
-
-
-def _found(x, places):
+def _found(x, places, few=_FEW):
     """What a NumPy function ``places`` says of few elements, as tensors; None for more of them."""
-    if not 0 < x._numel <= _FEW or x.dtype is dt.bfloat16 or x._storage.device.kind == "meta":
+    if not _host_sized(x, few):
         return None
     got = places(read(x.detach()))
     return [from_array(a, x._storage.device) for a in (got if got.__class__ is tuple else (got,))]
@@ -192,7 +196,7 @@ def _unique_flat(input, ordered, return_inverse, return_counts):
         np.not_equal(array[1:], array[:-1], out=first[1:])
         at = np.flatnonzero(first)
         return array[at], *([np.cumsum(first) - 1] if return_inverse else []), *([np.diff(at, append=n)] if return_counts else [])
-    found = _found(x, distinct if ordered else runs)
+    found = _found(x, distinct) if ordered else _found(x, runs, 4 * _FEW)
     if found is not None:
         return _results(found[0], found[1].reshape(input.shape) if return_inverse else None, found[-1] if return_counts else None)
     order = None
@@ -350,6 +354,9 @@ _BINS = 4096            # counted before the greatest element is known
 def bounds(x):
     """(smallest, greatest) element as numbers. Waits for the device."""
     x = x.detach()
+    if _host_sized(x):
+        array = read(x)
+        return array.min().item(), array.max().item()
     dims = tuple(range(len(x.shape)))
     low, high = (fold(spec, x, dims, False, x.dtype.acc_dtype, x.dtype) for spec in (MIN, MAX))
     return item(low), item(high)
@@ -425,7 +432,8 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high, x, count = float(min), float(max), input.detach().reshape(-1), _histogram
     if low == high and x._numel:
-        (low, high), count = bounds(x), _histogram.__wrapped__                             # what is read differs from call to call
+        few = _host_sized(x)
+        (low, high), count = bounds(x), _few_counted if few else _histogram.__wrapped__     # what is read differs from call to call
         if not (np.isfinite(low) and np.isfinite(high)):
             raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
     if low == high:
@@ -433,6 +441,17 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
     return _deliver(count(x, low, high, bins), out)
+
+
+def _few_counted(input, low, high, bins):
+    """The counts of ``histc`` where the elements were read anyway, in the same steps."""
+    kind = np.float64 if input.dtype is dt.float64 else np.float32
+    x, low, high = read(input).astype(kind), kind(low), kind(high)
+    with np.errstate(all="ignore"):
+        place = np.floor((x - low) * kind(bins) / (high - low))
+    inside = (x >= low) & (x <= high)
+    counts = np.bincount(np.clip(place[inside], 0, bins - 1).astype(np.int64), minlength=bins)
+    return from_array(counts, input._storage.device, input.dtype)
 
 
 @functools.partial(repeated, mode="whole")
@@ -501,7 +520,7 @@ def one_hot(tensor, num_classes=-1):
         least, most = bounds(tensor)
         if least < 0:
             raise RuntimeError("Class values must be non-negative.")
-        num_classes = most + 1
+        return one_hot(tensor, most + 1)
     if num_classes < 1:
         raise RuntimeError("Class values must be smaller than num_classes." if tensor._numel else "Can not infer total number of classes from empty tensor.")
     shape = (*tensor.shape, num_classes)

@@ -5,7 +5,7 @@ import numpy as np
 
 from .._tensor.declare import attach, composite, elementwise
 from .._tensor import formats
-from .._tensor.dispatch import record_in_layout
+from .._tensor.dispatch import plain, record_briefly, record_in_layout
 from .._tensor.foreign import NoStrides
 from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
@@ -86,7 +86,9 @@ def cast(input, dtype):
             warn("Casting complex values to real discards the imaginary part")
     dt.noticed(dtype)
     try:
-        r = record_in_layout(fuse.CAST, input.dtype, dtype, input.shape, input._numel, (input,))
+        r = record_briefly(fuse.CAST, input.dtype, dtype, input, None, 0) if input.__class__ in plain and input._dense else None
+        if r is None:
+            r = record_in_layout(fuse.CAST, input.dtype, dtype, input.shape, input._numel, (input,))
     except NoStrides:
         return input.to(dtype)
     if input._rg and state.grad and dtype.differentiable:

@@ -19,6 +19,8 @@ from .joining import cat, stack
 class _Pieces(tape.Node):
     """Views that together cover a dimension: their gradients are joined once, instead of one full-size gradient per view."""
 
+    bare = True
+
     def __init__(self, label, base, dim, sizes, stacked):
         super().__init__([edge(base)], len(sizes))
         self.label, self.dim, self.sizes, self.stacked = label, dim, sizes, stacked

@@ -18,6 +18,8 @@ from ..core.config import config
 from ..core.layout import contiguous_format, preserve_format
 from ..core.shape import Size, contiguous_strides, infer_size, view_strides, wrap_dim
 from ..core.warn import warn
+from ..graph import fuse
+from ..graph.node import Node
 from . import creation
 from .creation import as_size
 from .selection import cast, clone_in
@@ -367,7 +369,7 @@ def _region_of(g, size, stride, offset):
     return g.as_strided(size, stride, offset + g._offset)
 
 
-@kernel("embed_strided", complex=True, method=False, vjp=dict(input=_region_of))
+@kernel("embed_strided", complex=True, method=False, repeat="whole", vjp=dict(input=_region_of))
 def embed_strided(input, base_shape, size, stride, offset):
     """Zeros of ``base_shape`` whose strided region holds ``input``; the transpose of ``as_strided`` (overlaps are added up)."""
     base_shape = Size(base_shape)
@@ -379,7 +381,10 @@ def embed_strided(input, base_shape, size, stride, offset):
         where = creation.arange(n, device=input._storage.device).as_strided(tuple(size), tuple(stride), offset).reshape(-1)
         return z.reshape(-1).index_add(0, where, input.reshape(-1)).reshape(base_shape)
     z._storage.buffer()
-    make_view(z, tuple(size), tuple(stride), offset)._assign(input if input.shape == Size(size) else input.reshape(size))
+    source = input if input.shape == Size(size) else input.reshape(size)
+    node = Node(fuse.CAST, ((source._storage.buffer(), z.dtype, source._offset, source._strides),), z.dtype, z.dtype, source.shape, source._numel, z._storage.device,
+                1, 1, False)
+    fuse.store_into(z._storage.device, node, z._storage.buf, offset, source.shape, tuple(stride), z.dtype)
     return z
 
 

@@ -14,6 +14,7 @@ from clnn.nn.parameter import Parameter
 from clnn.nn.utils.rnn import PackedSequence, apply_permutation  # noqa: F401
 
 from ..._tensor.grad_mode import state as autocast_state
+from ..._tensor.splice import Spliced
 from ...ops.recurrent import _recurrent, cell
 from ...ops.recurrent import step as whole_step
 from .module import Module
@@ -40,6 +41,8 @@ def _step_gru(gates, state, w_hh, b_hh, w_hr=None):
 
 
 _FUSED = {_step_lstm: "lstm", _step_gru: "gru"}
+_spliced = Spliced()
+_SETTINGS = "num_layers bidirectional batch_first bias input_size hidden_size proj_size".split()
 _STEPS = {"RNN_TANH": (_step_tanh, 1), "RNN_RELU": (_step_relu, 1), "LSTM": (_step_lstm, 4), "GRU": (_step_gru, 3)}
 
 
@@ -248,6 +251,16 @@ class RNNBase(Module):
         """
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
+        given = () if hx is None else tuple(hx) if self.mode == "LSTM" and isinstance(hx, (tuple, list)) else (hx,)
+        if self.__class__ not in _LAYERS or self.dropout and self.training or not all(isinstance(t, clnn.Tensor) for t in (input, *given)):
+            out, *state = self._forward_padded(input, hx)
+        else:
+            key = [self.__class__, self.mode, len(given), *[getattr(self, name) for name in _SETTINGS]]
+            out, *state = _spliced.call(lambda: self._forward_padded(input, hx), [input, *given, *self._flat_weights], key)
+        return out, self._pack_state(tuple(state))
+
+    def _forward_padded(self, input, hx):
+        """(outputs of the last layer, the parts of the last state) for sequences of one length."""
         if input.dim() not in (2, 3):
             raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D instead")
         batched = input.dim() == 3
@@ -261,8 +274,8 @@ class RNNBase(Module):
         self._check_state(state, x.shape[1])
         out, state = self._run_layers(x, state, None, clnn.stack)
         if not batched:
-            return out.squeeze(1), self._pack_state(tuple(part.squeeze(1) for part in state))
-        return (out.transpose(0, 1) if time_dim else out), self._pack_state(state)
+            return out.squeeze(1), *[part.squeeze(1) for part in state]
+        return (out.transpose(0, 1) if time_dim else out), *state
 
     def _forward_packed(self, packed, hx):
         data, batch_sizes, sorted_indices, unsorted_indices = packed
@@ -409,6 +422,9 @@ class GRU(RNNBase):
                          dtype=dtype)
 
 
+_LAYERS = {RNN, LSTM, GRU}
+
+
 class RNNCellBase(Module):
     """One step of a recurrent layer, for ``(N, input_size)`` or ``(input_size)`` inputs."""
 
@@ -456,7 +472,8 @@ class RNNCellBase(Module):
             got = whole_step(input, state[0], state[1] if parts == 2 else None, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, mode)
             if got is not None:
                 return got
-        return step(F.linear(input, self.weight_ih, self.bias_ih), state, self.weight_hh, self.bias_hh)
+        weights = self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+        return _spliced.call(lambda: step(F.linear(input, weights[0], weights[2]), state, weights[1], weights[3]), [input, *state, *weights], (step,))
 
 
 class RNNCell(RNNCellBase):
