@@ -16,7 +16,8 @@ from ..core.errors import LinAlgError
 from . import _lapack_numpy as plain
 
 # Rows or columns up to which NumPy is better, for one matrix and for batches, which it shares among the cores.
-_SMALL = dict.fromkeys("inverse solve cholesky det slogdet".split(), (16, 16)) | dict.fromkeys("qr geqrf svd svdvals eigh eigvalsh eig eigvals".split(), (32, 48))
+_SMALL = dict.fromkeys("inverse solve cholesky det slogdet".split(), (16, 16))
+_SMALL |= dict.fromkeys("qr geqrf svd eig eigvals".split(), (32, 48)) | dict.fromkeys("svdvals eigh eigvalsh".split(), (32, 24))
 _ALONE = 512            # rows or columns up to which OpenBLAS is slower with several threads, but for products and triangles, where it is from _FEW on
 _FEW = 128
 _NONE = 32              # up to here it uses none
