@@ -209,6 +209,8 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
         return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
     if _small.suits(LU, B) and not (state.grad and (LU._rg or B._rg)):
         return _small.lu_solve(LU, pivots, B, adjoint)
+    if not any(_tracked(t) for t in (LU, pivots, B)) and LU.dtype is B.dtype:
+        return _on_host("lu_solve", (LU, pivots, B), [(_factors._wide(LU, B), B.dtype)], adjoint)[0]
     P, L, U = lu_unpack(LU, pivots)
     if adjoint:
         return matmul(P, solve_triangular(L.mH, solve_triangular(U.mH, B, upper=False), upper=True, unitriangular=True))
