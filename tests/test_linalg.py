@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import clnn
+from clnn.ops import _lapack
 
 torch = pytest.importorskip("torch")
 R = np.random.default_rng(0)
@@ -231,3 +232,100 @@ def test_least_squares_and_their_gradients(shapes, driver):
         found.append([v.detach().numpy() for v in (*got, *grads)] + [[got.solution.requires_grad, got.rank.requires_grad, got.singular_values.requires_grad]])
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-8)
+
+
+def _results(a, b, s):
+    """What ``clnn`` makes of a matrix, right sides and a Hermitian positive-definite matrix on the host; vectors in products that no sign changes."""
+    t, lib = clnn, clnn.linalg
+    a, b, s = (t.tensor(v) for v in (a, b, s))
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    found = [*lib.lu_factor_ex(a), *lib.lu(a), *lib.qr(a), *lib.qr(a, "complete"), lib.qr(a, "r").R, *t.geqrf(a), lib.svdvals(a), lib.pinv(a), lib.lstsq(a, b).solution,
+             t.ormqr(*t.geqrf(a), b, transpose=True), lib.lstsq(a, b, driver="gelsd").singular_values, lib.lstsq(a, b).rank, lib.matrix_rank(a)]
+    for full in (False, True):
+        U, S, Vh = lib.svd(a, full)
+        found += [U[..., :k] * S.unsqueeze(-2) @ Vh[..., :k, :], U.mH @ U, Vh @ Vh.mH]
+    if m >= n:
+        found.append(lib.householder_product(*t.geqrf(a)))
+    if m == n:
+        L, LU, pivots = lib.cholesky(s), *lib.lu_factor(a)
+        values, vectors = lib.eig(a)
+        found += [lib.inv(a), lib.det(a / n ** 0.5), *lib.slogdet(a), lib.solve(a, b), L, t.cholesky_solve(b, L), t.cholesky_inverse(L), lib.eigvalsh(s), lib.eigh(s)[0],
+                  lib.lu_solve(LU, pivots, b), lib.lu_solve(LU, pivots, b, adjoint=True), lib.lu_solve(LU, pivots, b.mT, left=False), lib.eigvals(a).abs().sort()[0],
+                  lib.solve_triangular(a, b, upper=True), lib.solve_triangular(L.mH, b.mT, upper=True, left=False), vectors * values.unsqueeze(-2) @ lib.inv(vectors),
+                  *lib.ldl_factor_ex(s - t.eye(n) * 2, hermitian=True), lib.ldl_solve(*lib.ldl_factor(s - t.eye(n) * 2), b)]
+    return [v.detach().numpy() for v in found]
+
+
+@pytest.mark.share(2, both=True)
+@pytest.mark.parametrize("shape", [(70, 70), (2, 37, 50), (50, 37), (2, 2, 20, 20), (0, 3, 3), (2, 0, 3), (1, 1)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float64"])
+def test_with_and_without_scipy(shape, dtype, monkeypatch):
+    """LAPACK through SciPy and what stands in for it give the same results, signs and row exchanges."""
+    if dtype == "float64" and not FP64:
+        pytest.skip("the device has no float64")
+    pytest.importorskip("scipy")
+    rng = np.random.default_rng(0)
+
+    def some(*shape):
+        return (rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if dtype == "complex64" else 0)).astype(dtype)
+    a, b = some(*shape), some(*shape[:-1], 3)
+    n = shape[-1]
+    a[..., np.arange(min(shape[-2:])), np.arange(min(shape[-2:]))] += 3 * n ** 0.5
+    s = some(*shape[:-2], n, n)
+    s = (s @ s.conj().swapaxes(-1, -2) + 3 * np.eye(n)).astype(dtype)
+    if dtype == "complex64":
+        monkeypatch.setattr(_lapack, "_SMALL", {})
+    first = _results(a, b, s)
+    monkeypatch.setattr(_lapack, "scipy", lambda: None)
+    for one, other in zip(first, _results(a, b, s), strict=True):
+        assert one.shape == other.shape and one.dtype == other.dtype
+        scale = np.abs(one).max(initial=1e-3)
+        np.testing.assert_allclose(one, other, atol=scale * (1e-9 if dtype == "float64" else 2e-4), rtol=0)
+
+
+def test_without_scipy_there_is_numpy(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "scipy.linalg", None)          # an import of which fails
+    _lapack.scipy.cache_clear()
+    try:
+        assert _lapack.scipy() is None
+        np.testing.assert_allclose(np.abs(clnn.linalg.qr(clnn.tensor(np.eye(40, dtype="f") * 2)).R.numpy()), np.eye(40) * 2, atol=1e-5)
+    finally:
+        _lapack.scipy.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["svd", "svdvals", "eigvalsh", "eig"])
+@pytest.mark.parametrize("n", [3, 60])
+def test_values_that_are_not_finite(name, n):
+    m = np.stack([np.eye(n), np.eye(n)]).astype("f")
+    m[1, 1, 1] = np.nan
+    for a in (m, m[1]):
+        found = []
+        for t in (clnn, torch):
+            with pytest.raises(RuntimeError) as caught:
+                getattr(t.linalg, name)(t.tensor(a))
+            found.append((isinstance(caught.value, t.linalg.LinAlgError), str(caught.value)))
+        assert found[0] == found[1]
+
+
+def test_least_squares_of_low_rank():
+    """``gels`` takes the rank for full, and says so; the others give the solution of least norm."""
+    a = np.zeros((2, 3, 3), "f")
+    a[:, 0, 0] = 1
+    a[0] = np.eye(3)
+    for driver in ("gelsy", "gelsd", "gelss"):
+        ours, theirs = (tuple(t.linalg.lstsq(t.tensor(a), t.ones(2, 3, 1), driver=driver)) for t in (clnn, torch))
+        for x, y in zip(ours, theirs):
+            np.testing.assert_allclose(x.numpy(), y.numpy(), atol=1e-6)
+
+
+def test_large_results_lie_as_in_pytorch():
+    """Column by column, as LAPACK makes them, and equal where operands are transposed, parts or conjugates of others."""
+    a = R.standard_normal((2, 150, 140)).astype("f")
+    for fn in (lambda t, a: t.linalg.qr(a), lambda t, a: t.linalg.svd(a), lambda t, a: t.linalg.lu_factor(a)):
+        for ours, theirs in zip(fn(clnn, clnn.tensor(a)), fn(torch, torch.tensor(a))):
+            assert ours.stride() == theirs.stride()
+    z = clnn.tensor((a[0, :140] + 1j * a[1, :140]).astype("complex64"))
+    for fn in (lambda v: clnn.linalg.svdvals(v), lambda v: clnn.linalg.inv(v), lambda v: clnn.linalg.qr(v).R):
+        np.testing.assert_allclose(fn(z.mH).numpy(), fn(clnn.tensor(z.numpy().conj().T.copy())).numpy(), atol=1e-3)
+        np.testing.assert_allclose(fn(z[::2, 1::2]).numpy(), fn(clnn.tensor(z.numpy()[::2, 1::2].copy())).numpy(), atol=1e-3)

@@ -1,35 +1,55 @@
-"""What inverses, determinants, equations and factorisations are made of: kernels for small matrices, NumPy (LAPACK) on the host for the others.
+"""What inverses, determinants, equations and factorisations are made of: kernels for small matrices, LAPACK on the host for the others.
 
 Each gives a status per matrix, 0 where all went well, and does not wait for the device where it has a kernel.
 """
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from .._tensor.declare import kernel
+from .._tensor.formats import with_strides
 from .._tensor.interop import from_array, read
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.errors import LinAlgError
-from . import _small
+from ..core.shape import Size, contiguous_strides
+from . import _lapack, _small
 from .matmul import matmul
 
 
-def on_host(fn, inputs, shapes, failure=None, rows=None):
-    """Results of a NumPy function as tensors of the dtype of ``inputs``, or of the dtypes ``rows``; on the meta device only shapes."""
+_TURNED = 1 << 14       # elements from which on the device turns matrices in less time
+
+
+def on_host(name, inputs, outputs, *options):
+    """Results of a function of ``_lapack.py`` as tensors of given (shape, dtype); on the meta device only these."""
     device = inputs[0]._storage.device
-    rows = rows or (inputs[0].dtype,) * len(shapes)
     if device.kind == "meta":
-        return tuple(empty(s, row, device) for s, row in zip(shapes, rows))
+        return tuple(empty(s, row, device) for s, row in outputs)
     try:
-        with np.errstate(all="ignore"):
-            got = fn(*[read(t.detach()) for t in inputs])
+        got = _lapack.call(name, [_columns(t.detach()) for t in inputs], options)
     except np.linalg.LinAlgError as exc:
-        raise LinAlgError(failure or f"linalg: {exc}") from None
-    got = got if isinstance(got, tuple) else (got,)
-    return tuple(from_array(np.ascontiguousarray(a, row.np).reshape(s), device, row) for a, s, row in zip(got, shapes, rows))
+        raise LinAlgError(f"linalg: {exc}") from None
+    return tuple(_tensor(a, Size(s), row, device) for a, (s, row) in zip(got if isinstance(got, tuple) else (got,), outputs))
+
+
+def _columns(t):
+    """Values in memory of their own, matrices column by column as LAPACK has them."""
+    if len(t.shape) < 2:
+        return read(t)
+    turned = t.mT
+    if turned.is_contiguous() or t._numel > _TURNED:
+        return read(turned).swapaxes(-1, -2)
+    return np.array(read(t).swapaxes(-1, -2), order="C").swapaxes(-1, -2)
+
+
+def _tensor(a, shape, row, device):
+    """An array as a tensor: matrices that lie column by column stay so, as in PyTorch."""
+    if a.flags.c_contiguous or a.ndim < 2 or not a.swapaxes(-1, -2).flags.c_contiguous:
+        return from_array(np.ascontiguousarray(a, row.np).reshape(shape), device, row)
+    t = from_array(a.swapaxes(-1, -2), device, row)
+    *outer, columns, rows = contiguous_strides(t.shape)
+    t.shape = shape
+    return with_strides(t, (*outer, rows, columns))
 
 
 def raise_where(name, info, text, kind=LinAlgError):
@@ -50,110 +70,12 @@ INDEFINITE = ("The factorization could not be completed because the input is not
               "positive-definite).")
 
 
-# -- on the host ------------------------------------------------------------------------------------------------------------------------------
-def sizes(z):
-    """By which LAPACK chooses: of complex numbers the sum of the sizes of their parts."""
-    return np.abs(z.real) + np.abs(z.imag) if z.dtype.kind == "c" else np.abs(z)
-
-
-_COLUMNS = 16           # that are eliminated one by one; wider parts are products of matrices
-
-
-def factor(a, pivot):
-    """L and U in one matrix, and the row exchanges counted from 1: Gauss elimination of a batch with the largest pivot of each column."""
-    lu = np.array(a)
-    k = min(lu.shape[-2:])
-    exchanges = np.empty((*a.shape[:-2], k), np.int32)
-    for at in np.ndindex(*a.shape[:-2]):
-        exchanges[at] = _eliminate(lu[at], pivot) + 1
-    return lu, exchanges
-
-
-def _eliminate(lu, pivot):
-    """Factor a matrix in place, and give the row that each row on the diagonal was exchanged with.
-
-    The left half of the columns comes first, whole, then what follows from it for the others (Toledo, "Locality of reference in LU decomposition with
-    partial pivoting", 1997).
-    """
-    m, n = lu.shape
-    k = min(m, n)
-    if k <= _COLUMNS:
-        return _eliminate_columns(lu, k, pivot)
-    half = k // 2
-    left, right = lu[:, :half], lu[:, half:]
-    rows = _eliminate(left, pivot)
-    _exchange(right, rows)
-    right[:half] = np.linalg.solve(np.tril(left[:half], -1) + np.eye(half, dtype=lu.dtype), right[:half])
-    right[half:] -= left[half:] @ right[:half]
-    others = _eliminate(right[half:], pivot)
-    _exchange(left[half:], others)
-    return np.concatenate([rows, others + half])
-
-
-def _eliminate_columns(lu, k, pivot):
-    rows = np.arange(k)
-    for j in range(k):
-        if pivot:
-            best = rows[j] = j + sizes(lu[j:, j]).argmax()
-            if best != j:
-                lu[[j, best]] = lu[[best, j]]
-        if lu[j, j] != 0:
-            lu[j + 1:, j] /= lu[j, j]
-        lu[j + 1:, j + 1:] -= lu[j + 1:, j, None] * lu[j, j + 1:]
-    return rows
-
-
-def _exchange(part, rows):
-    """Exchange rows as another part of the matrix did."""
-    order = np.arange(len(part))
-    for j, other in enumerate(rows.tolist()):
-        if other != j:
-            order[[j, other]] = order[[other, j]]
-    moved = np.flatnonzero(order != np.arange(len(part)))
-    part[moved] = part[order[moved]]
-
-
-def _zeros_of(lu):
-    """Per packed factorisation 0, or the number of the first zero on its diagonal."""
-    zero = np.diagonal(lu, 0, -2, -1) == 0
-    return np.where(zero.any(-1), zero.argmax(-1) + 1, 0) if zero.shape[-1] else np.zeros(lu.shape[:-2])
-
-
-def _singular(m):
-    return int(_zeros_of(factor(m, True)[0]))
-
-
-def _minor(m):
-    """The order of the first leading minor of a matrix that has no Cholesky factor."""
-    for k in range(1, len(m)):
-        try:
-            np.linalg.cholesky(m[:k, :k])
-        except np.linalg.LinAlgError:
-            return k
-    return len(m)
-
-
-def _checked(fn, status, a, *right):
-    """``fn(a, *right)`` and a status per matrix; NaN where the function refuses one."""
-    lead, n = a.shape[:-2], a.shape[-1]
-    try:
-        return fn(a, *right), np.zeros(lead, np.int32)
-    except np.linalg.LinAlgError:
-        pass
-
-    def of(m):
-        try:
-            fn(m, *[np.zeros((n, 1), m.dtype) for _ in right])
-        except np.linalg.LinAlgError:
-            return status(m) or n
-        return 0
-    info = np.array([of(m) for m in a.reshape(-1, n, n)], np.int32).reshape(lead)
-    bad = (info != 0)[..., None, None]
-    return np.where(bad, math.nan, fn(np.where(bad, np.eye(n, dtype=a.dtype), a), *right)), info
-
-
 def _wide(A, B):
     return tuple(np.broadcast_shapes(tuple(A.shape[:-2]), tuple(B.shape[:-2]))) + tuple(B.shape[-2:])
+
+
+def _and_status(A, shape):
+    return [(shape, A.dtype), (A.shape[:-2], dt.int32)]
 
 
 # -- operators --------------------------------------------------------------------------------------------------------------------------------
@@ -163,7 +85,7 @@ def inv_ex(A):
     if _small.suits(A, columns=A.shape[-1]):
         LU, pivots, info = _small.lu(A)
         return _small.lu_solve(LU, pivots, None), info
-    return on_host(lambda a: _checked(np.linalg.inv, _singular, a), (A,), (A.shape, A.shape[:-2]), rows=(A.dtype, dt.int32))
+    return on_host("inverse", (A,), _and_status(A, A.shape))
 
 
 inv_ex.op.grad_name = "LinalgInvExBackward0"
@@ -186,7 +108,7 @@ def solve_ex(A, B):
     if _small.suits(A, B):
         LU, pivots, info = _small.lu(A)
         return _small.lu_solve(LU, pivots, B), info
-    return on_host(lambda a, b: _checked(np.linalg.solve, _singular, a, b), (A, B), (_wide(A, B), A.shape[:-2]), rows=(A.dtype, dt.int32))
+    return on_host("solve", (A, B), _and_status(A, _wide(A, B)))
 
 
 solve_ex.op.grad_name = "LinalgSolveExBackward0"
@@ -212,11 +134,7 @@ def solve_triangular(A, B, upper, unit):
     """``X`` with ``A X = B``; one triangle of ``A`` is read. Where it has a zero on its diagonal, the result is not finite."""
     if _small.suits(A, B):
         return _small.substitute(A, B, ((False, upper, unit),))
-
-    def of(a, b):
-        a = np.triu(a, int(unit)) if upper else np.tril(a, -int(unit))
-        return _checked(np.linalg.solve, _singular, a + np.eye(a.shape[-1], dtype=a.dtype) if unit else a, b)[0]
-    return on_host(of, (A, B), (_wide(A, B),))[0]
+    return on_host("triangular", (A, B), [(_wide(A, B), A.dtype)], upper, unit)[0]
 
 
 solve_triangular.op.grad_name = "LinalgSolveTriangularBackward0"
@@ -235,7 +153,7 @@ def cholesky_ex(A, turned):
     """The lower factor of ``A``, which is the conjugate transpose of what the caller was given where ``turned``."""
     if _small.suits(A):
         return _small.cholesky(A)
-    return on_host(lambda a: _checked(np.linalg.cholesky, _minor, a), (A,), (A.shape, A.shape[:-2]), rows=(A.dtype, dt.int32))
+    return on_host("cholesky", (A,), _and_status(A, A.shape))
 
 
 cholesky_ex.op.grad_name = "LinalgCholeskyExBackward0"
@@ -255,8 +173,7 @@ def _cholesky_solve_grad(g, L, upper, result, needs):
 def cholesky_solve(B, L, upper):
     if _small.suits(L, B):
         return _small.cholesky_solve(L, B, upper)
-    first = L.mH if upper else L
-    return solve_triangular(first.mH, solve_triangular(first, B, False, False), True, False)
+    return on_host("cholesky_solve", (L, B), [(_wide(L, B), B.dtype)], upper)[0]
 
 
 cholesky_solve.op.grad_name = "CholeskySolveBackward0"
@@ -266,27 +183,16 @@ cholesky_solve.op.grad_name = "CholeskySolveBackward0"
 def det(A):
     if _small.suits(A):
         return _small.determinant(*_small.lu(A)[:2])
-    return on_host(np.linalg.det, (A,), (A.shape[:-2],))[0]
+    return on_host("det", (A,), [(A.shape[:-2], A.dtype)])[0]
 
 
 det.op.grad_name = "LinalgDetBackward0"
 
 
-def _cofactors_np(a):
-    """d det(A) / dA, also for singular A: from the singular values."""
-    u, s, vh = np.linalg.svd(a)
-    others = np.stack([np.prod(np.delete(s, i, -1), -1) for i in range(s.shape[-1])], -1)
-    sign = np.linalg.det(u) * np.linalg.det(vh)
-    return sign[..., None, None] * ((u * others[..., None, :]) @ vh)
-
-
 def _cofactors(A, value):
-    """The same: det(A) times the transposed inverse, where that exists."""
-    if _small.suits(A):
-        LU, pivots, info = _small.lu(A)
-        if not read(info).any():
-            return value * _small.lu_solve(LU, pivots, None).mT
-    return on_host(_cofactors_np, (A,), (A.shape,))[0]
+    """d det(A) / dA: det(A) times the transposed inverse, where that exists."""
+    found, info = inv_ex(A)
+    return on_host("cofactors", (A,), [(A.shape, A.dtype)])[0] if read(info).any() else value * found.mT
 
 
 def _det_grad(g, A, result):
@@ -310,16 +216,10 @@ def _slogdet_grad(g, A, sign):
 def slogdet(A):
     if _small.suits(A):
         return _small.determinant(*_small.lu(A)[:2], log=True)
-    return on_host(lambda a: tuple(np.linalg.slogdet(a)), (A,), (A.shape[:-2],) * 2, rows=(A.dtype, A.dtype.to_real()))
+    return on_host("slogdet", (A,), [(A.shape[:-2], A.dtype), (A.shape[:-2], A.dtype.to_real())])
 
 
 slogdet.op.grad_name = "LinalgSlogdetBackward0"
-
-
-def lu_host(a, pivot):
-    """Packed factors, row exchanges and statuses."""
-    packed, exchanges = factor(a, pivot)
-    return packed, exchanges, _zeros_of(packed)
 
 
 def lu(A, pivot):
@@ -327,4 +227,4 @@ def lu(A, pivot):
     if _small.suits(A):
         return _small.lu(A, pivot)
     lead, k = tuple(A.shape[:-2]), min(A.shape[-2:])
-    return on_host(lambda a: lu_host(a, pivot), (A,), (A.shape, lead + (k,), lead), rows=(A.dtype, dt.int32, dt.int32))
+    return on_host("lu", (A,), [(A.shape, A.dtype), (lead + (k,), dt.int32), (lead, dt.int32)], pivot)

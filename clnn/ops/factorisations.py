@@ -1,7 +1,6 @@
 """Factorisations beyond those of ``linalg.py``, status-returning forms, matrix exponentials, tensor equations and low-rank approximations.
 
-Like there, what LAPACK would do runs on the host with NumPy, but for LU and Cholesky factors of small matrices; gradients are matrix products on the
-device.
+Like there, LAPACK runs on the host, but for LU and Cholesky factors of small matrices; gradients are matrix products on the device.
 """
 from __future__ import annotations
 
@@ -11,7 +10,6 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.grad_mode import state
-from .._tensor.interop import from_array, read
 from .._tensor.return_types import named
 from .._tensor.tensor import empty
 from ..core import dtype as dt
@@ -19,20 +17,11 @@ from . import _factors, _small
 from ._factors import INDEFINITE, SINGULAR, UNSOLVED, raise_where
 from .creation import arange, eye, zeros
 from .joining import cat
-from .linalg import _compatible, _on_host, _positive_samples, _REAL, _solve, _square_samples, inv, matrices, qr, solve, solve_triangular, square, square_matrices, svd
+from .linalg import (_compatible, _on_host, _positive_samples, _REAL, _solve, _square_samples, _tracked, inv, matrices, qr, solve, solve_triangular, square,
+                     square_matrices, svd)
 from .matmul import matmul
 from .random import randn
 from .selection import where
-
-
-def _host(fn, inputs, outputs):
-    """Results of a NumPy function as tensors of given (shape, dtype); on the meta device only these."""
-    device = inputs[0]._storage.device
-    if device.kind == "meta":
-        return tuple(empty(s, row, device) for s, row in outputs)
-    with np.errstate(all="ignore"):
-        got = fn(*[read(t.detach()) for t in inputs])
-    return tuple(from_array(np.ascontiguousarray(a, row.np).reshape(s), device, row) for a, (s, row) in zip(got, outputs))
 
 
 # -- samples ------------------------------------------------------------------------------------------------------------------------------
@@ -102,24 +91,13 @@ def solve_ex(A, B, *, left=True, check_errors=False):
 
 
 # -- LU -------------------------------------------------------------------------------------------------------------------------------------
-def _order(pivots, m):
-    """Row exchanges as permutations: row i of P^T A is row order[i] of A."""
-    flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
-    order = np.tile(np.arange(m), (len(flat), 1))
-    rows = np.arange(len(flat))
-    for j in range(flat.shape[1]):
-        other = flat[:, j] - 1
-        order[rows, other], order[:, j] = order[:, j].copy(), order[rows, other].copy()
-    return order.reshape(*pivots.shape[:-1], m)
-
-
 def _permutation(pivots, LU):
     """P of ``A = P L U``."""
     m = LU.shape[-2]
     if LU.shape[-1] == m and _small.suits(LU):
         return _small.permutation(LU.detach(), pivots)
     lead = tuple(pivots.shape[:-1])
-    order, = _host(lambda p: (_order(p, m),), (pivots,), [(lead + (m,), dt.int64)])
+    order, = _on_host("order", (pivots,), [(lead + (m,), dt.int64)], m)
     return (order.unsqueeze(-2) == arange(m, device=pivots._storage.device).unsqueeze(-1)).to(LU.dtype)
 
 
@@ -231,6 +209,8 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
         return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
     if _small.suits(LU, B) and not (state.grad and (LU._rg or B._rg)):
         return _small.lu_solve(LU, pivots, B, adjoint)
+    if not any(_tracked(t) for t in (LU, pivots, B)) and LU.dtype is B.dtype:
+        return _on_host("lu_solve", (LU, pivots, B), [(_factors._wide(LU, B), B.dtype)], adjoint)[0]
     P, L, U = lu_unpack(LU, pivots)
     if adjoint:
         return matmul(P, solve_triangular(L.mH, solve_triangular(U.mH, B, upper=False), upper=True, unitriangular=True))
@@ -261,8 +241,8 @@ def _cholesky_inverse(L, upper):
     raise_where("cholesky_inverse", where(zeros_.amax(-1) > 0, zeros_.argmax(-1) + 1, 0) if L._numel else zeros_, SINGULAR)
     if _small.suits(L):
         return _small.cholesky_solve(L, None, upper)
-    inverse = solve_triangular(L, _one(L).expand(L.shape), upper=upper)
-    return matmul(inverse, inverse.mH) if upper else matmul(inverse.mH, inverse)
+    half = _on_host("cholesky_inverse", (L,), [(L.shape, L.dtype)], upper)[0]
+    return half.tril() + half.tril(-1).mH
 
 
 _cholesky_inverse.op.grad_name = "CholeskyInverseBackward0"
@@ -287,12 +267,13 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
 def geqrf(input):
     """The raw QR factorisation: R above and Householder vectors below the diagonal, and their factors ``tau``."""
     matrices("geqrf", input)
-    lead, k = tuple(input.shape[:-2]), min(input.shape[-2:])
+    return named("geqrf", "a", "tau")(*_on_host("geqrf", (input,), [(input.shape, input.dtype), ((*input.shape[:-2], min(input.shape[-2:])), input.dtype)]))
 
-    def raw(a):
-        h, tau = np.linalg.qr(a, "raw")
-        return h.swapaxes(-1, -2), tau
-    return named("geqrf", "a", "tau")(*_on_host(raw, (input,), (input.shape, lead + (k,))))
+
+def _better_on_host(*inputs):
+    """Whether LAPACK takes less time for the reflections of matrices than products on the device, which take all of a batch at once and have gradients."""
+    tau = inputs[1]
+    return not any(_tracked(t) for t in inputs) and tau._storage.device.recording is None and math.prod(tau.shape[:-1]) < 32 * tau.shape[-1]
 
 
 @composite("orgqr", repeat="ready small", complex=True, dtypes=_REAL, gradcheck=False, aliases=("linalg_householder_product",), samples=_reflection_samples())
@@ -307,6 +288,8 @@ def householder_product(input, tau):
     if tau.shape[:-1] != input.shape[:-2] or tau.dtype is not input.dtype:
         raise RuntimeError("torch.linalg.householder_product: Expected tau to have the batch dimensions and the dtype of input, but got "
                            f"{tuple(tau.shape)} of {tau.dtype} for {tuple(input.shape)} of {input.dtype}")
+    if _better_on_host(input, tau):
+        return _on_host("householder", (input, tau), [(input.shape, input.dtype)])[0]
     Q = eye(m, n, dtype=input.dtype, device=input._storage.device).expand(input.shape)
     v = input.tril(-1) + eye(m, n, dtype=input.dtype, device=input._storage.device)
     for i in reversed(range(tau.shape[-1])):
@@ -321,6 +304,8 @@ def ormqr(input, input2, input3, left=True, transpose=False):
     tau, other = input2, input3
     if len(input.shape) < 2 or len(other.shape) < 2:
         raise RuntimeError(f"ormqr: {'input' if len(input.shape) < 2 else 'other'} must have at least 2 dimensions.")
+    if _better_on_host(input, tau, other) and input.shape[:-2] == other.shape[:-2] == tau.shape[:-1] and input.dtype is other.dtype is tau.dtype:
+        return _on_host("ormqr", (input, tau, other), [(other.shape, other.dtype)], left, transpose)[0]
     m, k = input.shape[-2], tau.shape[-1]
     full = input.narrow(-1, 0, k)
     if m > k:
@@ -458,12 +443,8 @@ def _eig_grad(g, A, L, V):
 
 @kernel("_eig", method=False, complex=True, holomorphic=False, outputs=("L", "V"), vjp=dict(A=_eig_grad))
 def _eig(A):
-    def eig(a):
-        if not np.isfinite(a).all():
-            raise RuntimeError("linalg.eig: input tensor should not contain infs or NaNs.")
-        return tuple(np.linalg.eig(a))
     row = A.dtype.to_complex()
-    return _host(eig, (A,), ((A.shape[:-1], row), (A.shape, row)))
+    return _on_host("eig", (A,), [(A.shape[:-1], row), (A.shape, row)])
 
 
 _eig.op.grad_name = "LinalgEigBackward0"
@@ -482,4 +463,4 @@ def eig(A):
 @composite("linalg_eigvals", method=False, complex=True, dtypes=_REAL, torch="linalg.eigvals", gradcheck=False)
 def eigvals(A):
     """Eigenvalues of square matrices: complex, in no particular order."""
-    return eig(A)[0]
+    return _eig(A)[0] if _tracked(A) else _on_host("eigvals", (A,), [(A.shape[:-1], A.dtype.to_complex())])[0]

@@ -1,7 +1,7 @@
 """Inverses, solutions and factorisations of matrices.
 
-LU and Cholesky factors of small matrices have kernels (``_factors.py``); all others run on the host with NumPy (LAPACK) and wait for the device. Gradients
-are made of matrix products on the device. float32 and float64, and complex numbers of these. All take batches of matrices in leading dimensions.
+LU and Cholesky factors of small matrices have kernels (``_factors.py``); all others run on the host with LAPACK (``_lapack.py``) and wait for the device.
+Gradients are made of matrix products on the device. float32 and float64, and complex numbers of these. All take batches of matrices in leading dimensions.
 """
 from __future__ import annotations
 
@@ -229,8 +229,8 @@ def _qr(A, mode):
     k = m if mode == "complete" else min(m, n)
     lead = tuple(A.shape[:-2])
     if mode == "r":
-        return empty((0,), A.dtype, A._storage.device), _on_host(lambda a: np.linalg.qr(a, mode), (A,), (lead + (k, n),))[0]
-    return _on_host(lambda a: tuple(np.linalg.qr(a, mode)), (A,), (lead + (m, k), lead + (k, n)))
+        return empty((0,), A.dtype, A._storage.device), _on_host("qr", (A,), [(lead + (k, n), A.dtype)], mode)[0]
+    return _on_host("qr", (A,), [(lead + (m, k), A.dtype), (lead + (k, n), A.dtype)], mode)
 
 
 _qr.op.grad_name = "LinalgQrBackward0"
@@ -289,21 +289,17 @@ def _svd_grad(g, U, S, Vh):
     return total
 
 
-_NO_SVD = "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."      # the only way not to
-
-
 @kernel("_svd", method=False, complex=True, outputs=("U", "S", "Vh"), vjp=dict(A=_svd_grad))
 def _svd(A, full_matrices):
     m, n = A.shape[-2:]
     k, lead = min(m, n), tuple(A.shape[:-2])
-    return _on_host(lambda a: tuple(np.linalg.svd(a, full_matrices)), (A,),
-                    (lead + (m, m if full_matrices else k), lead + (k,), lead + (n if full_matrices else k, n)), _NO_SVD,
-                    rows=(A.dtype, A.dtype.to_real(), A.dtype))
+    return _on_host("svd", (A,), [(lead + (m, m if full_matrices else k), A.dtype), (lead + (k,), A.dtype.to_real()),
+                                  (lead + (n if full_matrices else k, n), A.dtype)], full_matrices)
 
 
 @kernel("_svdvals", method=False, complex=True, vjp=dict(A=lambda g, A: _from_values(g, *_svd(A, False)[::2])))
 def _svdvals(A):
-    return _on_host(lambda a: np.linalg.svd(a, compute_uv=False), (A,), ((*A.shape[:-2], min(A.shape[-2:])),), _NO_SVD, rows=(A.dtype.to_real(),))[0]
+    return _on_host("svdvals", (A,), [((*A.shape[:-2], min(A.shape[-2:])), A.dtype.to_real())])[0]
 
 
 def _from_values(g, left, right):
@@ -364,12 +360,12 @@ def _eigh_grad(g, L, V):
 
 @kernel("_eigh", method=False, complex=True, outputs=("L", "V"), vjp=dict(A=_eigh_grad))
 def _eigh(A, uplo):
-    return _on_host(lambda a: tuple(np.linalg.eigh(a, uplo)), (A,), (A.shape[:-1], A.shape), rows=(A.dtype.to_real(), A.dtype))
+    return _on_host("eigh", (A,), [(A.shape[:-1], A.dtype.to_real()), (A.shape, A.dtype)], uplo)
 
 
 @kernel("_eigvalsh", method=False, complex=True, vjp=dict(A=lambda g, A, uplo: _from_values(g, *(lambda V: (V, V.mH))(_eigh(A, uplo)[1]))))
 def _eigvalsh(A, uplo):
-    return _on_host(lambda a: np.linalg.eigvalsh(a, uplo), (A,), (A.shape[:-1],), rows=(A.dtype.to_real(),))[0]
+    return _on_host("eigvalsh", (A,), [(A.shape[:-1], A.dtype.to_real())], uplo)[0]
 
 
 _eigh.op.grad_name = _eigvalsh.op.grad_name = "LinalgEighBackward0"
@@ -450,21 +446,11 @@ def _lstsq_grad(g, A, B, rcond, needs):
     return _pinv_grad(matmul(g[0], B.mH), A, P) if needs[0] else None, matmul(P.mH, g[0])
 
 
-def _lstsq_np(a, b, rcond):
-    """(solutions, ranks, singular values) of batches of problems of one size."""
-    lead, k, own = np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), min(a.shape[-2:]), tuple([slice(n) for n in a.shape[:-2]])
-    a, b = np.broadcast_to(a, lead + a.shape[-2:]), np.broadcast_to(b, lead + b.shape[-2:])
-    x, rank, s = np.zeros(lead + (a.shape[-1], b.shape[-1]), a.dtype), np.zeros(lead, np.int64), np.zeros(lead + (k,), a.real.dtype)
-    for at in np.ndindex(*lead if k else (0,)):
-        x[at], _, rank[at], s[at] = np.linalg.lstsq(a[at], b[at], rcond)
-    return x, rank[own], s[own]
-
-
 @kernel("_lstsq", method=False, complex=True, holomorphic=False, outputs=("solution", "rank", "values"), vjp={"A, B": _lstsq_grad})
-def _lstsq(A, B, rcond):
+def _lstsq(A, B, rcond, driver):
     lead, (m, n) = tuple(np.broadcast_shapes(A.shape[:-2], B.shape[:-2])), A.shape[-2:]
-    return _on_host(lambda a, b: _lstsq_np(a, b, rcond), (A, B), (lead + (n, B.shape[-1]), A.shape[:-2], (*A.shape[:-2], min(m, n))),
-                    rows=(A.dtype, dt.int64, A.dtype.to_real()))
+    return _on_host("lstsq", (A, B), [(lead + (n, B.shape[-1]), A.dtype), (A.shape[:-2], dt.int64), ((*A.shape[:-2], min(m, n)), A.dtype.to_real())],
+                    rcond, driver)
 
 
 _lstsq.op.grad_name = "LinalgLstsqBackward0"
@@ -493,7 +479,7 @@ def lstsq(input, b, rcond=None, *, driver=None):
     if A.dtype.itemsize == 2 or not (A.dtype.is_floating_point or A.dtype.is_complex):
         raise RuntimeError("This function doesn't handle types other than float and double")
     _no_more_dims(A, B)
-    X, rank, S = _lstsq(A, right, None if rcond is None else float(rcond))
+    X, rank, S = _lstsq(A, right, None if rcond is None else float(rcond), driver or "gelsy")
     S = S.detach()
     residuals = values = empty((0,), A.dtype.to_real(), A._storage.device)
     if driver not in (None, "gelsy") and A.shape[-2] > A.shape[-1] and bool((rank == A.shape[-1]).all()):

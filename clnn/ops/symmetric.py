@@ -1,92 +1,19 @@
 """Indefinite symmetric matrices: L D L^T factors (Bunch and Kaufman, 1977), equations with them, and a few extreme eigenvalues (Knyazev, 2001)."""
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from .._tensor.declare import composite
 from .._tensor.return_types import named
 from ..core import dtype as dt
-from . import _factors
-from ._factors import raise_where
-from .factorisations import _host
+from ._factors import on_host, raise_where
 from .joining import cat, stack
 from .linalg import _REAL, cholesky, eigh, qr, solve_triangular, square_matrices
 from .matmul import matmul
 from .random import randn
 
-_ALPHA = (1 + math.sqrt(17)) / 8          # bounds the growth of elements
 _SINGULAR = "The factorization has been completed, but the block diagonal matrix D is exactly singular (D[%d,%d] is zero)"
 _INDEFINITE = np.array([[1.0, 2, 0.5], [2, -1, 3], [0.5, 3, 0.2]])
-
-
-def _pivot(a, k):
-    """(rows of the block at ``k``, row that changes places with its last one, 0-based); nothing but zeros: the block as it is."""
-    sizes, n = _factors.sizes, len(a)
-    own = sizes(a[k, k])
-    if k + 1 == n:
-        return 1, k
-    column = sizes(a[k + 1:, k])
-    at = k + 1 + int(column.argmax())
-    most = column.max()
-    if own >= _ALPHA * most:
-        return 1, k
-    row = max(sizes(a[at, k:at]).max(), sizes(a[at + 1:, at]).max(initial=0.0))
-    if own * row >= _ALPHA * most * most:
-        return 1, k
-    return (1, at) if sizes(a[at, at]) >= _ALPHA * row else (2, at)
-
-
-def _exchange(a, k, j, p, turn):
-    """Rows and columns ``j`` and ``p`` of the lower triangle from column ``k`` on change places."""
-    if j == p:
-        return
-    a[p + 1:, [j, p]] = a[p + 1:, [p, j]]
-    between = a[j + 1:p, j].copy()
-    a[j + 1:p, j], a[p, j + 1:p] = turn(a[p, j + 1:p]), turn(between)
-    a[p, j] = turn(a[p, j])
-    a[[j, p], [j, p]] = a[[p, j], [p, j]]
-    if k < j:
-        a[[j, p], k] = a[[p, j], k]
-
-
-def _factor(a, turn):
-    """LD in the lower triangle, row exchanges counted from 1 (twice negative: a block of two), the number of the first zero block."""
-    n, k, info = len(a), 0, 0
-    pivots = np.zeros(n, np.int32)
-    while k < n:
-        step, p = _pivot(a, k)
-        end = k + step
-        _exchange(a, k, end - 1, p, turn)
-        block, below = np.tril(a[k:end, k:end]), a[end:, k:end].copy()
-        if step == 1 and not block.any():
-            info = info or k + 1
-        else:
-            block = block + turn(np.tril(block, -1).T)
-            factor = np.linalg.solve(block.T, below.T).T
-            a[end:, end:] -= np.tril(factor @ turn(below.T))
-            a[end:, k:end] = factor
-        pivots[k:end] = p + 1 if step == 1 else -(p + 1)
-        k = end
-    return a, pivots, info
-
-
-def _each(fn, *arrays):
-    """``fn`` over the matrices of batches, its results stacked."""
-    lead = arrays[0].shape[:-2]
-    count = math.prod(lead)
-    rows = [fn(*parts) for parts in zip(*[a.reshape(count, *a.shape[len(lead):]) for a in arrays])]
-    return lead, rows
-
-
-def _ldl_host(A, hermitian):
-    turn = np.conj if hermitian and A.dtype.kind == "c" else lambda v: v
-    lead, rows = _each(lambda a: _factor(np.array(a), turn), A)
-    if not rows:
-        return np.array(A), np.zeros(A.shape[:-1], np.int32), np.zeros(lead, np.int32)
-    LD, pivots, info = (np.stack(part) for part in zip(*rows))
-    return np.tril(LD.reshape(A.shape)), pivots, info
 
 
 @composite("linalg_ldl_factor_ex", method=False, complex=True, dtypes=_REAL, gradcheck=False, samples=lambda: [((_INDEFINITE,), {}), ((np.eye(3),), {})])
@@ -94,7 +21,7 @@ def ldl_factor_ex(A, *, hermitian=False, check_errors=False):
     """:func:`ldl_factor` and a status per matrix: 0, or the number of a zero on the diagonal of D."""
     square_matrices("torch.linalg.ldl_factor_ex", A)
     lead = tuple(A.shape[:-2])
-    LD, pivots, info = _host(lambda a: _ldl_host(a, hermitian), (A,), [(A.shape, A.dtype), (A.shape[:-1], dt.int32), (lead, dt.int32)])
+    LD, pivots, info = on_host("ldl", (A,), [(A.shape, A.dtype), (A.shape[:-1], dt.int32), (lead, dt.int32)], hermitian)
     if check_errors:
         raise_where("torch.linalg.ldl_factor_ex", info, _SINGULAR, RuntimeError)
     return named("linalg_ldl_factor_ex", "LD", "pivots", "info")(LD, pivots, info)
@@ -115,25 +42,6 @@ def ldl_factor(A, *, hermitian=False):
     return named("linalg_ldl_factor", "LD", "pivots")(LD, pivots)
 
 
-def _solve(LD, pivots, B, turn):
-    """Forwards by the blocks of L, exchanging rows as the factorisation did, through D, and backwards."""
-    L, X, n, k = LD, np.array(B), len(LD), 0
-    blocks = []
-    while k < n:
-        step = 1 if pivots[k] > 0 else 2
-        end, p = k + step, abs(int(pivots[k])) - 1
-        blocks.append((k, end, p))
-        X[[end - 1, p]] = X[[p, end - 1]]
-        X[end:] -= L[end:, k:end] @ X[k:end]
-        block = np.tril(LD[k:end, k:end])
-        X[k:end] = np.linalg.solve(block + turn(np.tril(block, -1).T), X[k:end])
-        k = end
-    for k, end, p in reversed(blocks):
-        X[k:end] -= turn(L[end:, k:end].T) @ X[end:]
-        X[[end - 1, p]] = X[[p, end - 1]]
-    return X
-
-
 @composite("linalg_ldl_solve", method=False, complex=True, dtypes=_REAL, gradcheck=False,
            samples=lambda: [((np.eye(3) * 2, np.array([1, 2, 3], np.int32), np.arange(6.0).reshape(3, 2)), {})])
 def ldl_solve(LD, pivots, B, *, hermitian=False):
@@ -142,13 +50,7 @@ def ldl_solve(LD, pivots, B, *, hermitian=False):
     if len(B.shape) < 2 or B.shape[-2] != LD.shape[-1]:
         raise RuntimeError(f"torch.linalg.ldl_solve: Expected B to have at least 2 dimensions and {LD.shape[-1]} rows, but got shape {list(B.shape)}")
     lead = np.broadcast_shapes(tuple(LD.shape[:-2]), tuple(B.shape[:-2]))
-
-    def body(ld, at, b):
-        turn = np.conj if hermitian and ld.dtype.kind == "c" else lambda v: v
-        ld, at, b = (np.broadcast_to(a, lead + a.shape[a.ndim - r:]) for a, r in ((ld, 2), (at, 1), (b, 2)))
-        _, rows = _each(lambda *parts: _solve(*parts, turn), ld, at, b)
-        return (np.stack(rows) if rows else np.array(b),)
-    return _host(body, (LD, pivots, B), [(lead + tuple(B.shape[-2:]), B.dtype)])[0]
+    return on_host("ldl_solve", (LD, pivots, B), [(lead + tuple(B.shape[-2:]), B.dtype)], hermitian)[0]
 
 
 # -- a few eigenvalues ----------------------------------------------------------------------------------------------------------------------
