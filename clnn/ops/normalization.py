@@ -255,8 +255,10 @@ def _batch_moments(x, old_mean, old_var, momentum, eps):
     stats = old_mean.dtype if moves else acc
     old = [t.contiguous() if moves else _none(device, stats) for t in (old_mean, old_var)]
     new = [empty((channels,), stats, device) if moves else None for _ in range(2)]
-    params = dict(T=acc, X=part.dtype, R=stats, RUNNING=int(moves), ELEMENTS=int(part is x), W=64 // acc.itemsize if device.is_cpu and part.dtype is acc else 1)
-    gs, ls = (-(-channels // params["W"]),), (1 if params["W"] > 1 else 16,)
+    lanes = 64 // acc.itemsize if device.is_cpu and part.dtype is acc else 1
+    vectors = 4 if lanes > 1 and channels >= 8 * lanes * device.compute_units else 1
+    params = dict(T=acc, X=part.dtype, R=stats, RUNNING=int(moves), ELEMENTS=int(part is x), W=lanes, NV=vectors)
+    gs, ls = (-(-channels // (lanes * vectors)),), (1 if lanes > 1 else 16,)
     run(device, "normalization/combine", params, gs, ls, part, m2, mean, rstd, *old, *(t if moves else _none(device, stats) for t in new), n_batch, channels,
         inner, acc.number(eps), stats.number(momentum))
     return mean, rstd, *new

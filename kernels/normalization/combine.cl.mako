@@ -1,13 +1,13 @@
 <%inherit file="/base.cl.mako"/>\
 ## Statistics of a channel from those of its rows: mean_in, m2_in (N, C) over `count` elements each.
 ##   mean[c], rstd[c] = 1 / sqrt(var + eps), and the running statistics moved by `momentum` (variance over the count less one)
-## ELEMENTS: mean_in holds the elements themselves, rows of one; there is no m2_in. Geometry: a work-item per W channels, any local size.
+## ELEMENTS: mean_in holds the elements themselves, rows of one; there is no m2_in. Geometry: a work-item per NV * W channels, any local size.
 ##
 ## Parameter  legal values
 ## T          dtype row of the statistics (float32, float64)
 ## X          dtype row of mean_in
 ## R          dtype row of the running statistics; RUNNING, ELEMENTS 0 | 1
-## W          channels of a work-item, in a vector: 1; 4, 8 or 16 where X is T
+## W NV       channels of a vector: 1; 4, 8 or 16 where X is T. Vectors of a work-item: runs of a row are read in less time than a line of each row
 __kernel void combine(IN(${X.c}, mean_in), IN(${T.c}, m2_in), OUT(${T.c}, mean), OUT(${T.c}, rstd), IN(${R.c}, rm), IN(${R.c}, rv),
                       OUT(${R.c}, rm_new), OUT(${R.c}, rv_new), const long N, const long C, const long count, const ${T.acc} eps, const ${R.acc} momentum) {
     PTR_IN(${X.c}, mean_in);
@@ -24,39 +24,43 @@ __kernel void combine(IN(${X.c}, mean_in), IN(${T.c}, m2_in), OUT(${T.c}, mean),
     const ${R.acc} f = momentum;
 % endif
     const ${T.acc} total = (${T.acc})N * count;
-    const long first = (long)get_global_id(0) * ${W}, last = min(C, first + ${W});
-% if W > 1:
-    if (first + ${W} <= C) {
-        ${channels(f"{T.acc}{W}", lambda p: f"vload{W}(0, {p} + n * C + first)", lambda p: f"vload{W}(0, {p} + n * C + first)")}
-        ${T.acc} m_of[${W}], m2_of[${W}];
-        vstore${W}(m, 0, m_of); vstore${W}(m2, 0, m2_of);
-        for (int l = 0; l < ${W}; l++) { const long c = first + l; const ${T.acc} m = m_of[l], m2 = m2_of[l]; ${write()} }
-        return;
+    const long first = (long)get_global_id(0) * ${NV * W}, last = min(C, first + ${NV * W});
+    long c = first;
+% for count in dict.fromkeys((NV, 1)) if W > 1 else ():
+    for (; c + ${count * W} <= last; c += ${count * W}) {
+        ${channels(f"{T.acc}{W}", count, lambda p, j: f"vload{W}(0, {p} + n * C + c + {j * W})", lambda p, j: f"vload{W}(0, {p} + n * C + c + {j * W})")}
+        ${T.acc} m_of[${count * W}], m2_of[${count * W}];
+% for j in range(count):
+        vstore${W}(m${j}, ${j}, m_of); vstore${W}(d${j}, ${j}, m2_of);
+% endfor
+        for (int l = 0; l < ${count * W}; l++) { const ${T.acc} mean_ = m_of[l], m2_ = m2_of[l]; ${write("c + l")} }
     }
-% endif
-    for (long c = first; c < last; c++) {
-        ${channels(T.acc, lambda p: f"{X.load}({p}, n * C + c)", lambda p: f"{T.load}({p}, n * C + c)")}
-        ${write()}
+% endfor
+    for (; c < last; c++) {
+        ${channels(T.acc, 1, lambda p, j: f"{X.load}({p}, n * C + c)", lambda p, j: f"{T.load}({p}, n * C + c)")}
+        const ${T.acc} mean_ = m0, m2_ = d0;
+        ${write("c")}
     }
 }
-<%def name="channels(V, load_x, load_m2)">\
-${V} s = 0, q = 0, m2 = 0;
-        for (long n = 0; n < N; n++) s += ${load_x("mean_in")};
-        const ${V} m = s / (${T.acc})N;
+## m<j>: means, d<j>: sums of squared distances from them
+<%def name="channels(V, count, load_x, load_m2)">\
+<% each = range(count) %>\
+${V} ${", ".join(f"m{j} = 0, d{j} = 0, q{j} = 0" for j in each)};
+        for (long n = 0; n < N; n++) { ${" ".join(f"m{j} += {load_x('mean_in', j)};" for j in each)} }
+        ${" ".join(f"m{j} /= ({T.acc})N;" for j in each)}
         for (long n = 0; n < N; n++) {
-            const ${V} d = ${load_x("mean_in")} - m;
-            q += d * d;
+            ${" ".join(f"{{ const {V} e = {load_x('mean_in', j)} - m{j}; q{j} += e * e; }}" for j in each)}
 % if not ELEMENTS:
-            m2 += ${load_m2("m2_in")};
+            ${" ".join(f"d{j} += {load_m2('m2_in', j)};" for j in each)}
 % endif
         }
-        m2 += q * (${T.acc})count;\
+        ${" ".join(f"d{j} += q{j} * ({T.acc})count;" for j in each)}\
 </%def>
-<%def name="write()">\
-mean[c] = m;
-        rstd[c] = 1 / sqrt(m2 / total + eps);
+<%def name="write(c)">\
+mean[${c}] = mean_;
+        rstd[${c}] = 1 / sqrt(m2_ / total + eps);
 % if RUNNING:
-        ${R.store}(rm_new, c, (1 - f) * ${R.load}(rm, c) + f * m);
-        ${R.store}(rv_new, c, (1 - f) * ${R.load}(rv, c) + f * (m2 / (total - 1)));
+        ${R.store}(rm_new, ${c}, (1 - f) * ${R.load}(rm, ${c}) + f * mean_);
+        ${R.store}(rv_new, ${c}, (1 - f) * ${R.load}(rv, ${c}) + f * (m2_ / (total - 1)));
 % endif
 </%def>
