@@ -328,16 +328,18 @@ def _carry(program, indent):
     return lines
 
 
-def _row_pointers(program, indent):
+def _row_pointers(program, indent, declare=True):
     r, lines = program.rank, []
     outer = [f"i{j}" for j in range(r - 1)]
 
     def base(name, cls):
         return f"row * d{r - 1}" if cls == "l" else strided_index(name, cls[:-1] if cls != "0" else "", outer, "")
     for k, (d, cls, _) in enumerate(program.leaves):
-        lines.append(f"{indent}__global const {dt.ALL[d].c}* restrict x{k} = x{k}b + ({base(f'x{k}', cls)});")
+        kind = f"__global const {dt.ALL[d].c}* restrict " if declare else ""
+        lines.append(f"{indent}{kind}x{k} = x{k}b + ({base(f'x{k}', cls)});")
     for k, (_, d, cls, _) in enumerate(program.outs):
-        lines.append(f"{indent}__global {dt.ALL[d].c}* restrict y{k} = y{k}b + ({base(f'y{k}', cls)});")
+        kind = f"__global {dt.ALL[d].c}* restrict " if declare else ""
+        lines.append(f"{indent}{kind}y{k} = y{k}b + ({base(f'y{k}', cls)});")
     return lines
 
 
@@ -359,14 +361,26 @@ def _rename_bases(program):
             + [f"    __global {dt.ALL[d].c}* y{k}b = y{k};" for k, (_, d, *_r) in enumerate(program.outs)])
 
 
-def rows_start(program):
-    """(parameters, statements up to the pointers of ``row``) of the forms in which a work-item walks ``seg`` elements of ``chunk`` rows."""
+def rows_start(program, running=False):
+    """(parameters, statements up to the pointers of ``row``) of the forms in which a work-item walks ``seg`` elements of ``chunk`` rows.
+
+    ``running``: pointers go on from row to row, which short rows gain by; compilers then cannot tell that operands do not overlap.
+    """
     r = program.rank
     lines = [*_rename_bases(program), "    const long first = (long)get_global_id(0) * chunk;",
              "    const long last = min(first + chunk, rows);", "    const long lo = (long)get_global_id(1) * seg;",
-             f"    const int m = (int)(min(seg, d{r - 1} - lo));", *_outer_indices(program, "first", "long", "    "),
-             f"    for (long row = first; row < last; row++{f', i{r - 2}++' if r > 1 else ''}) {{", *_carry(program, "        "), *_row_pointers(program, "        ")]
-    return _dims(program) + ["const long rows", "const long chunk", "const long seg"], lines
+             f"    const int m = (int)(min(seg, d{r - 1} - lo));", *_outer_indices(program, "first", "long", "    ")]
+    parameters = _dims(program) + ["const long rows", "const long chunk", "const long seg"]
+    if not running or r == 1:
+        return parameters, [*lines, f"    for (long row = first; row < last; row++{f', i{r - 2}++' if r > 1 else ''}) {{", *_carry(program, "        "),
+                            *_row_pointers(program, "        ")]
+    operands = [(f"x{k}", cls) for k, (_, cls, _) in enumerate(program.leaves)] + [(f"y{k}", cls) for k, (_, _, cls, _) in enumerate(program.outs)]
+    steps = [(name, f"d{r - 1}" if cls == "l" else "1" if cls[r - 2] == "1" else f"{name}_s{r - 2}")
+             for name, cls in operands if cls == "l" or cls != "0" and cls[r - 2] != "0"]
+    lines += ["    long row = first;", *_row_pointers(program, "    ", declare=False),
+              f"    for (; row < last; row++, i{r - 2}++{''.join(f', {name} += {step}' for name, step in steps)}) {{",
+              f"        if (i{r - 2} == d{r - 2}) {{", *_carry(program, "            "), *_row_pointers(program, "            ", declare=False), "        }"]
+    return parameters, lines
 
 
 def _rows_loop(program, own):

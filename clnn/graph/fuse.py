@@ -211,7 +211,7 @@ def geometry(group: Group, shape, targets, widen=True):
     if widen and len(sizes) > 1 and sizes[-1] < NARROW:
         sizes, walks = _widen(sizes, walks)
     if widen:
-        sizes, walks = _facing(*_in_reading_order(sizes, walks, len(group.leaves)), len(group.leaves))
+        sizes, walks = _facing(*_in_row_order(sizes, walks, len(group.leaves)), len(group.leaves))
     large = math.prod(shape) >= slim.LARGE
     classes = [codegen.leaf_class(w, large) for w in walks]
     k = len(group.leaves)
@@ -229,13 +229,20 @@ def _widen(sizes, walks):
     return tuple([sizes[j] for j in order]), [tuple([w[j] for j in order]) for w in walks]
 
 
-def _in_reading_order(sizes, walks, leaves):
-    """The dimensions but the innermost one in the order in which they are read, where all go along rows: to write rows here and there costs less than to
-    read them so."""
+def _in_row_order(sizes, walks, leaves):
+    """The dimensions but the innermost one in the order in which they are read, or written where that jumps among fewer places, where all go along rows."""
     last = len(sizes) - 1
     if any(w[last] not in (0, 1) for w in walks):
         return sizes, walks
-    order = sorted(range(last), key=lambda j: -sum(abs(w[j]) for w in walks[:leaves])) + [last]
+    steps = [[sum(abs(w[j]) for w in side) for j in range(last)] for side in (walks[:leaves], walks[leaves:])]
+
+    def jumps(own, other):
+        """Dimensions ordered by the strides of a side, and the places that the other one visits before it goes on by a row."""
+        order = sorted(range(last), key=lambda j: -steps[own][j])
+        near = min(order, key=lambda j: steps[other][j] or math.inf, default=None)
+        return math.prod(sizes[j] for j in order[order.index(near) + 1:]) if order else 1, order
+    (read, by_read), (written, by_written) = jumps(0, 1), jumps(1, 0)
+    order = (by_written if written < read else by_read) + [last]
     return tuple([sizes[j] for j in order]), [tuple([w[j] for j in order]) for w in walks]
 
 

@@ -251,7 +251,7 @@ def rows(program, own):
     body = _block(program, own, wide, at, f"row * d{program.rank - 1} + i", "            ")
     if body is None:
         return None
-    parameters, lines = codegen.rows_start(program)
+    parameters, lines = codegen.rows_start(program, True)
     lines += ["        int c = 0;", f"        for (; c + {step} <= m; c += {step}) {{", "            const long i = lo + c;", *body, "        }",
               _REST, "        for (; c < m; c++) {", "            const long i = lo + c;", *codegen.row_body(program, own, "i", "            "), "        }", "    }"]
     return parameters, lines
