@@ -353,3 +353,25 @@ def test_reductions_of_comparisons(device, shape, dtype, later):
     if x.is_floating_point():
         x[1, 3] = float("nan")
         assert x.isnan().any(1).tolist() == [i == 1 for i in range(len(a))] and x.isnan().sum().item() == 1
+
+
+@pytest.mark.parametrize("shape, order", [
+    ((3, 2, 5, 40, 32), (1, 3, 0, 2, 4)), ((4, 90, 16), (1, 0, 2)), ((90, 4, 20), (1, 0, 2)), ((3, 4, 5, 6, 17), (3, 1, 2, 0, 4))], ids=str)
+def test_rows_that_change_places(shape, order, later):
+    """Both orders in which such rows are walked, whole and in part, with operands that are repeated."""
+    a, row = R.standard_normal(shape).astype(np.float32), R.standard_normal(shape[-1]).astype(np.float32)
+    x, b = clnn.tensor(a), a.transpose(order)
+    later.equal(x.permute(order).contiguous(), b)
+    later.equal(x.permute(order)[1:] * clnn.tensor(row), b[1:] * row)
+    later.equal((x.permute(order) + clnn.tensor(b[..., :1].copy())).contiguous(), b + b[..., :1])
+    later.equal(clnn.zeros(b.shape)[:, 1:].copy_(x.permute(order)[:, 1:]), b[:, 1:])
+
+
+@pytest.mark.parametrize("rows, channels", [(3, 1000), (70, 1037), (5, 2048)])
+def test_statistics_of_many_channels(rows, channels):
+    a = R.standard_normal((rows, channels)).astype(np.float32) + 3
+    mean, var = clnn.zeros(channels), clnn.ones(channels)
+    got = clnn.nn.functional.batch_norm(clnn.tensor(a), mean, var, training=True)
+    np.testing.assert_allclose(got.numpy(), (a - a.mean(0)) / np.sqrt(a.var(0) + 1e-5), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(mean.numpy(), 0.1 * a.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(var.numpy(), 0.9 + 0.1 * a.var(0, ddof=1), rtol=1e-5)
