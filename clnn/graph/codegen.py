@@ -5,7 +5,7 @@ Forms, chosen by layout and driver:
   rows    the innermost dimension is a loop or a work-item axis; outer index arithmetic is done once per row
   flat    division and remainder per element: for tiny innermost dimensions
 Each exists as ``loop`` (a work-item owns a run of elements; PoCL vectorises such loops) and ``item`` (one element per work-item; what
-GPUs want and what Intel's CPU compiler vectorises).
+GPUs want and what Intel's CPU compiler vectorises); ``vectors.py`` has linear and rows in vectors for CPUs.
 """
 from __future__ import annotations
 
