@@ -375,3 +375,14 @@ def test_statistics_of_many_channels(rows, channels):
     np.testing.assert_allclose(got.numpy(), (a - a.mean(0)) / np.sqrt(a.var(0) + 1e-5), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(mean.numpy(), 0.1 * a.mean(0), rtol=1e-5)
     np.testing.assert_allclose(var.numpy(), 0.9 + 0.1 * a.var(0, ddof=1), rtol=1e-5)
+
+
+def test_integers_beside_fractions_in_a_choice():
+    """An expression for floats on integers has no vector form: its literals would be operands of another type."""
+    from clnn._tensor.declare import elementwise
+    op = elementwise("fraction_of_a_choice", "a, b", "(b > -3 ? a / 6.0f : (ACC)0)", method=False, inplace=False, gradcheck=False)
+    try:
+        a, b = (R.integers(-20, 20, 5003).astype(np.int32) for _ in range(2))
+        np.testing.assert_array_equal(op(clnn.tensor(a), clnn.tensor(b)).numpy(), np.where(b > -3, (a / np.float32(6)).astype(np.int32), 0))
+    finally:
+        del REGISTRY["fraction_of_a_choice"]

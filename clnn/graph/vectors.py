@@ -20,6 +20,7 @@ _LONG = codegen.OWN | frozenset(("floor", "ceil", "trunc", "rint", "clnn_fmod", 
 _FUNCTIONS = _LONG | frozenset(("fabs", "sqrt", "rsqrt"))
 _DRAWN = frozenset(("clnn_uniform", "clnn_exponential", "clnn_keep", "clnn_coin", "clnn_scaled", "clnn_less"))      # of words
 _CALL = re.compile(rf"\b(?:{'|'.join(sorted(_LONG))})\(")
+_FLOATING = re.compile(r"(?<!\w)\d+\.\d*|(?<!\w)\d+f\b")
 _QUOTIENT = re.compile(r"\bclnn_(?:fmod|remainder)\(")
 
 
@@ -157,6 +158,8 @@ def _instruction(program, n, types, own, width, part):
         text = draws.replaced(program, n, text, part, width)
         if text is None:
             raise _Scalar
+    if compute.category == dt.INT and _FLOATING.search(text):     # which makes a number of the operand there
+        raise _Scalar
     kind = choices.VECTOR if _plain(_DRAWN_VECTOR.sub("1", text) if expr.uses_index else text, expr.names, _DRAWN if expr.uses_index else ()) else None
     if kind is None and not (expr.uses_index or expr.longs) and compute.category in (dt.INT, dt.FLOAT):
         kind = choices.kind(text, expr.names, _FUNCTIONS)
