@@ -1,8 +1,7 @@
-"""Seeds and states of random numbers. One stream serves all devices: equal seeds give equal numbers everywhere."""
+"""Seeds and states of random numbers. One stream serves all devices; on those that are CPUs equal seeds give the numbers that they give in PyTorch."""
 from __future__ import annotations
 
 import contextlib
-import struct
 
 import numpy as np
 
@@ -10,8 +9,6 @@ from ._tensor.device import device as _device
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
 from .core import rng
-
-_PACK = struct.Struct("<QQ")
 
 
 def thread_safe_generator():
@@ -57,20 +54,20 @@ class Generator(rng.Stream):
         return self.key
 
     def get_state(self):
-        """Seed and position as a tensor of 16 bytes."""
+        """Seed and position as a tensor of 5056 bytes, in PyTorch's layout."""
         from ._tensor.interop import from_numpy
-        return from_numpy(np.frombuffer(_PACK.pack(self.key, self.offset), np.uint8).copy())
+        return from_numpy(np.frombuffer(self.packed(), np.uint8).copy())
 
     def set_state(self, new_state):
-        """Return to a state that ``get_state`` gave."""
+        """Return to a state that ``get_state`` gave, here or in PyTorch."""
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a ByteTensor, but got {type(new_state).__name__}")
         if new_state.dtype is not dt.uint8:
             raise TypeError("RNG state must be a ByteTensor")
         raw = np.asarray(new_state.tolist(), np.uint8).tobytes()
-        if len(raw) != _PACK.size:
-            raise RuntimeError(f"RNG state is wrong size: expected {_PACK.size} bytes, got {len(raw)}")
-        self.key, self.offset = _PACK.unpack(raw)
+        if len(raw) != rng.PACKED:
+            raise RuntimeError(f"RNG state is wrong size: expected {rng.PACKED} bytes, got {len(raw)}")
+        self.unpack(raw)
         return self
 
     def get_offset(self):
@@ -90,14 +87,15 @@ class Generator(rng.Stream):
     def clone_state(self):
         """Another generator in the same state."""
         other = Generator(self._device)
-        other.key, other.offset = self.key, self.offset
+        other.unpack(self.packed())
         return other
 
     def __getstate__(self):
-        return self.key, self.offset, str(self._device)
+        return self.packed(), str(self._device)
 
     def __setstate__(self, state):
-        self.key, self.offset, self._device = state
+        raw, self._device = state
+        self.unpack(raw)
 
 
 rng.default = default_generator = Generator()
@@ -173,9 +171,9 @@ def set_rng_state_all(new_states):
 def fork_rng(devices=None, enabled=True, device_type=None):
     """The stream continues after the block as if nothing had been drawn inside."""
     stream = rng.current()
-    before = stream.key, stream.offset
+    before = stream.mark() if enabled else None
     try:
         yield
     finally:
         if enabled:
-            stream.key, stream.offset = before
+            stream.back(before)

@@ -24,6 +24,7 @@
 <%include file="/common/polynomials.cl.mako"/>
 <%include file="/common/random.cl.mako"/>
 <%include file="/common/draws.cl.mako"/>
+<%include file="/common/sequence.cl.mako"/>
 <%include file="/common/gamma.cl.mako"/>
 //@
 //: body ${int(USE_FP64)}

@@ -277,7 +277,7 @@ class _Observer:
         self.before = self._state()
 
     def _state(self):
-        return self.device.transfers, rng.current().offset, warnings.count
+        return self.device.transfers, rng.current().position(), warnings.count
 
     def __enter__(self):
         device = self.device

@@ -43,6 +43,7 @@ class Tensor(Handle):
     _view_version = 0
     _origin = None                  # how a view came to be that may not be written while gradients are recorded (see views.refuse)
     _retain = _wrapped = False
+    _drawn = None                   # the dimensions in which random numbers are drawn for it, where PyTorch's result lies otherwise in memory
 
     def __new__(cls, *args, device=None, dtype=None, **kwargs):
         from ..ops import creation

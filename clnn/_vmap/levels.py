@@ -50,16 +50,15 @@ def drawn():
 
 def position():
     """Where the stream of random numbers stands."""
-    stream = rng.current()
-    return stream.key, stream.offset
+    return rng.current().position()
 
 
 def handled(samples):
     """The numbers of the samples, with the random stream kept as the level's ``randomness`` says."""
     stream, start = rng.current(), rng.current().offset
     for i in range(samples.size):
-        before = position()
+        before = stream.mark()
         yield i
         if samples.randomness == "same" and i < samples.size - 1:
-            stream.key, stream.offset = before
+            stream.back(before)
     _drawn[0] += stream.offset - start

@@ -56,7 +56,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
 def _mapped(func, leaves, dims, size, spec, kwargs, randomness):
     """(results with the samples first, their structure). A result is a pair: the tensor, and whether its samples may differ."""
-    stream, before, counted = rng.current(), levels.position(), levels.drawn()
+    stream, before, start, counted = rng.current(), levels.position(), rng.current().mark(), levels.drawn()
     with levels.entered(size, randomness) as number:
         args = tree_unflatten([t if d is None else wrap(t.movedim(d, 0), number) for t, d in zip(leaves, dims)], spec)
         try:
@@ -69,9 +69,9 @@ def _mapped(func, leaves, dims, size, spec, kwargs, randomness):
     moved = levels.position() != before
     if moved and randomness == "error":
         raise RuntimeError(levels.RANDOM)
-    alike = (stream.offset - before[1]) - (levels.drawn() - counted)            # numbers that were drawn once for all samples
+    alike = (stream.offset - before[1]) - (levels.drawn() - counted) or stream.sequence.count != before[2]     # numbers that were drawn once for all samples
     if results is None or moved and randomness == "different" and alike:
-        stream.key, stream.offset = before
+        stream.back(start)
         return _one_by_one(func, leaves, dims, size, spec, kwargs, randomness)
     return results, spec_out
 
@@ -97,12 +97,12 @@ def _one_by_one(func, leaves, dims, size, spec, kwargs, randomness):
     columns, results = [[t] * size if d is None else t.unbind(d) for t, d in zip(leaves, dims)], []
     stream = rng.current()
     for i in range(size):
-        before = levels.position()
+        before, start = levels.position(), stream.mark()
         results.append(func(*tree_unflatten([c[i] for c in columns], spec), **kwargs))
         if randomness == "error" and levels.position() != before:
             raise RuntimeError(levels.RANDOM)
         if randomness == "same" and i < size - 1:
-            stream.key, stream.offset = before
+            stream.back(start)
     spec_out = tree_flatten(results[0])[1]
     return [(clnn.stack(list(column)), False) for column in zip(*[tree_flatten(r)[0] for r in results])], spec_out
 

@@ -12,6 +12,8 @@ variable                  meaning
 ``CLNN_BUILD_AHEAD``      ``0``: no second process that builds missing kernels beside this one
 ``CLNN_AFFINITY``         ``0``: worker threads of CPU drivers are not given a core each and the batch policy
 ``CLNN_HUGE_PAGES``       ``0``: large buffers of CPU drivers are not backed by huge pages
+``CLNN_RANDOM``           ``pytorch``: on all devices the random numbers that PyTorch draws on a processor from the same seed; ``philox``: on none
+                          (default: on CPUs, as drawing them is slow on GPUs)
 ``CLNN_TENSOR_CORES``     ``0``: no tensor cores for matrix products (``emulate``: their kernels without the instruction, on any device, for tests)
 ``CLNN_PROBE_TIMEOUT``    seconds that a driver gets to prove itself on its first sight (default 60)
 ========================= ==========================================================================================
@@ -88,6 +90,8 @@ class Config:
         self.probe_timeout = number("CLNN_PROBE_TIMEOUT", 60.0)
         named = os.environ.get("CLNN_TENSOR_CORES", "").strip().lower()
         self.tensor_cores = named if named in ("emulate", "trust") else "auto" if flag("CLNN_TENSOR_CORES", True) else "off"
+        named = os.environ.get("CLNN_RANDOM", "").strip().lower()
+        self.random = named if named in ("pytorch", "philox") else "auto"
         self.matmul_precision = "highest"
 
     @property

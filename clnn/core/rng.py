@@ -1,6 +1,8 @@
-"""Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
+"""Streams of random numbers, of two kinds from one seed.
 
-A stream is a 64-bit seed and a 64-bit count of the 128-bit blocks used so far. Block ``b`` is a pure function of seed and ``b``, so element
+On CPU devices numbers that a program asks for come in the sequence that PyTorch draws on a processor (``clnn.core.twister``), so that equal seeds give
+the same data, weights and batches there and here. All others are counter-based: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+2011). That is a 64-bit seed and a 64-bit count of the 128-bit blocks used so far. Block ``b`` is a pure function of seed and ``b``, so element
 ``i`` of a draw depends on nothing but its number: every device gives the same bits, and a draw can be repeated instead of stored.
 ``philox`` is the same function for the host as ``kernels/common/random.cl.mako`` is for devices.
 """
@@ -11,23 +13,47 @@ from threading import get_ident
 
 import numpy as np
 
+from .twister import PACKED, Twister
+
 MASK = (1 << 64) - 1
 
 
 class Stream:
-    """A seed and the number of blocks used."""
+    """A seed, the number of blocks used, and the sequence."""
 
     def __init__(self, seed=None):
-        self.key, self.offset = _entropy() if seed is None else seed & MASK, 0
+        self.key, self.offset = _entropy() if seed is None else int(seed) & MASK, 0
+        self.sequence = Twister(self.key)
 
     def restart(self, seed: int) -> None:
         self.key, self.offset = int(seed) & MASK, 0
+        self.sequence.restart(self.key)
 
     def take(self, blocks: int):
         """Reserve ``blocks`` blocks: (seed, first block) as signed 64-bit numbers, as kernels take them."""
         first = self.offset
         self.offset = (first + blocks) & MASK
         return signed(self.key), signed(first)
+
+    def position(self):
+        """What changes with each number that is drawn."""
+        return self.key, self.offset, self.sequence.count
+
+    def mark(self):
+        """What :meth:`back` takes to return to this place."""
+        return self.key, self.offset, self.sequence, self.sequence.mark()
+
+    def back(self, mark) -> None:
+        self.key, self.offset, self.sequence, place = mark
+        self.sequence.back(place)
+
+    def packed(self) -> bytes:
+        """Seed and places in the layout of PyTorch's generator."""
+        return self.sequence.packed(self.offset)
+
+    def unpack(self, raw: bytes) -> None:
+        self.sequence, self.offset = Twister.unpacked(raw)
+        self.key = self.sequence.seed
 
 
 def signed(value: int) -> int:
@@ -63,13 +89,6 @@ def philox(seed: int, first: int, count: int) -> np.ndarray:
         c = [(q >> np.uint64(32)) ^ c[1] ^ np.uint64(k0), q & low, (p >> np.uint64(32)) ^ c[3] ^ np.uint64(k1), p & low]
         k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
     return np.stack(c, 1).astype(np.uint32)
-
-
-def words(stream: Stream, count: int) -> np.ndarray:
-    """``count`` numbers of 64 bits, drawn on the host."""
-    blocks = (count + 1) // 2
-    seed, first = stream.take(blocks)
-    return philox(seed, first, blocks).view(np.uint64).reshape(-1)[:count]
 
 
 default = Stream()

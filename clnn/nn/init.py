@@ -3,6 +3,7 @@ import math
 import warnings
 
 import clnn
+from clnn.ops.random import in_sequence
 
 __all__ = ["calculate_gain", "uniform_", "normal_", "trunc_normal_", "constant_", "ones_", "zeros_", "eye_", "dirac_", "xavier_uniform_",
            "xavier_normal_", "kaiming_uniform_", "kaiming_normal_", "orthogonal_", "sparse_", "uniform", "normal", "constant", "eye",
@@ -61,7 +62,8 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Draw from ``N(mean, std^2)`` restricted to ``[a, b]``, by inverting the distribution function of a uniform draw.
+    """Draw from ``N(mean, std^2)`` restricted to ``[a, b]``: on CPUs numbers beyond are drawn again, as in PyTorch; elsewhere, where looking for them would
+    wait for the device, by inverting the distribution function of a uniform draw.
 
     Args:
         a, b: the limits, as values (not in units of *std*).
@@ -79,10 +81,30 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
                       stacklevel=2)
     low, high = cdf((a - mean) / std), cdf((b - mean) / std)
     with clnn.no_grad():
+        if in_sequence(tensor, generator):
+            return _within(tensor, mean, std, a, b, generator, high - low)
         tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
         tensor.erfinv_()
         tensor.mul_(std * math.sqrt(2.0)).add_(mean)
         return tensor.clamp_(min=a, max=b)
+
+
+def _within(tensor, mean, std, a, b, generator, share):
+    """Numbers from ``N(mean, std^2)`` within ``[a, b]``, where that much of it lies: drawn from it, or, where few would do, from a box around its top."""
+    if share > 0.3:
+        low, high = tensor.new_tensor(a).item(), tensor.new_tensor(b).item()
+        drawn = tensor.normal_(mean, std, generator=generator).clone()
+        while (beyond := (drawn < low) | (drawn > high)).any():
+            drawn = clnn.where(beyond, clnn.empty_like(tensor).normal_(mean, std, generator=generator), drawn)
+        return tensor.copy_(drawn)
+    top = ((max(a, min(mean, b)) - mean) / std) ** 2
+    drawn, missing = tensor, None
+    while missing is None or missing.any():
+        tried = clnn.empty_like(tensor).uniform_(a, b, generator=generator)
+        refused = clnn.empty_like(tensor).uniform_(generator=generator).log() > ((tried - mean) / std) ** 2 * -0.5 + 0.5 * top
+        drawn = tried if missing is None else clnn.where(missing, tried, drawn)
+        missing = refused if missing is None else missing & refused
+    return tensor.copy_(drawn)
 
 
 def constant_(tensor, val):

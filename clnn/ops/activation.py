@@ -349,9 +349,8 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
         return _apply(_leaky_relu, input, inplace, (lower + upper) / 2)
 
     def noisy(x):
-        from .random import rand_like
-        slope = rand_like(x.detach()) * (upper - lower) + lower
-        return x * where(x > 0, 1.0, slope)
+        from .random import slopes
+        return x * slopes(x.detach(), lower, upper)
     noisy.op = rrelu.op
     return _apply(noisy, input, inplace)
 

@@ -84,6 +84,9 @@ def _blocks(s, causal):
         yield first, rows, min(s.keys, first + rows) if causal else s.keys
 
 
+_FEW_WEIGHTS = 1 << 19      # weights of attention that are worth PyTorch's numbers
+
+
 def _grad(g, query, key, value, mask, dropout_p, causal, scale, groups, seed, first, out, lse):
     return _attention_backward(g, query, key, value, out, lse, mask, dropout_p, causal, scale, groups, seed, first)
 
@@ -262,13 +265,19 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         if mask._rg:
             return _composed(query, key, value, mask, dropout_p, is_causal, scale, groups)
         mask = mask.reshape(math.prod(lead[:-1]), heads, *full[-2:]) if mask.ndim != 4 else mask
-    if dropout_p and foreign.maps:                               # each sample its own numbers, or the same for all
+    if dropout_p and (foreign.maps or _numbered(query, key)):    # each sample its own numbers, or the same for all; or those that PyTorch draws
         return _composed(query, key, value, mask if mask is None else attn_mask, dropout_p, is_causal, scale, groups)
     seed, first = _stream(query, key, dropout_p)
     q, k, v = (t if t.ndim == 4 else t.reshape(math.prod(lead[:-1]), n, *t.shape[-2:])
                for t, n in ((query, heads), (key, heads // groups), (value, heads // groups)))
     out = _attention(q, k, v, mask, float(dropout_p), is_causal, scale, groups, seed, first)
     return out if query.ndim == 4 else out.reshape(*lead, *out.shape[-2:])
+
+
+def _numbered(query, key):
+    """Whether weights are dropped by numbers of PyTorch's sequence, which need memory for all weights: where there are few."""
+    from .random import in_sequence
+    return query._numel // max(1, query.shape[-1]) * key.shape[-2] <= _FEW_WEIGHTS and in_sequence(query)
 
 
 def _stream(query, key, dropout_p):

@@ -1,4 +1,4 @@
-"""Dropout. The mask is drawn in the kernel that applies it, and again in backward."""
+"""Dropout. On CPUs the mask follows PyTorch's sequence and is kept for backward; elsewhere it is drawn in the kernel that applies it, and again in backward."""
 from __future__ import annotations
 
 import math
@@ -10,13 +10,16 @@ from .._tensor.inplace import apply_inplace, own_results
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.shape import Size
-from .random import _coins, _limit, _stream
+from .random import _coins, _limit, _stream, in_sequence
 
 _dropout = elementwise("_dropout", "input, seed, first, limit, scale",
                        "clnn_keep(clnn_random_word(seed, first, IDX), limit, input * scale)", method=False, inplace=False,
                        dtypes=dt.FLOATS, vjp=dict(input=lambda g, seed, first, limit, scale: _dropout(g, seed, first, limit, scale)))
 _dropout.op.expr.longs = frozenset((1, 2, 3))
 _dropout.op.grad_name = "NativeDropoutBackward0"
+_masked = elementwise("_masked", "input, mask, scale", "(input * (mask * scale))", method=False, inplace=False, dtypes=dt.FLOATS,
+                      vjp=dict(input=lambda g, mask, scale: _masked(g, mask, scale)))
+_masked.op.grad_name = "MulBackward0"
 
 
 def _check_p(p):
@@ -36,8 +39,8 @@ def _nothing_left(input, p):
 def dropout(input, p=0.5, training=True, inplace=False):
     """Zero each element with probability ``p`` and scale the rest by ``1 / (1 - p)``; the identity when not training.
 
-    The mask is a function of (seed, position in the stream, element number): backward draws it again, nothing is stored.
-    Srivastava et al., "Dropout", 2014.
+    The mask is the one that PyTorch draws from the same seed, or, on a GPU and in recordings, a function of (seed, position in the stream, element number) that
+    backward draws again. Srivastava et al., "Dropout", 2014.
 
     Example:
         >>> x = nn.functional.dropout(clnn.ones(1000), 0.5)
@@ -53,12 +56,25 @@ def dropout(input, p=0.5, training=True, inplace=False):
     elif foreign.maps:
         out = input * (bernoulli_mask(input.shape, 1.0 - p, input.dtype, input._storage.device) * (1.0 / (1.0 - p)))
     else:
-        order = memory_order(input, dense=True)
-        out = _dropout(input if order is None else input.permute(order), *_stream(None, input._numel), _limit(1.0 - p), 1.0 / (1.0 - p))
+        order, followed = memory_order(input, dense=True), in_sequence(input)
+        x, keep = input if order is None else input.permute(order), 1.0 - p
+        if followed:
+            out = _masked(x, _mask(x, keep), 1.0 / keep)
+        else:
+            out = _dropout(x, *_stream(None, x._numel), _limit(keep), 1.0 / keep)
         if order is not None:
-            out = in_order_of(out, order, "NativeDropoutBackward0")
+            out = in_order_of(out, order, "MulBackward0" if followed else "NativeDropoutBackward0")
             own_results(out, (input,))
     return apply_inplace(input, out, "dropout") if inplace else out
+
+
+def _mask(x, keep):
+    """True with probability ``keep``: one byte per element is kept for backward."""
+    drawn = x._drawn
+    if drawn is None:
+        return _coins(x.shape, keep, dt.bool_, x._storage.device)
+    mask = _coins(Size([x.shape[d] for d in drawn]), keep, dt.bool_, x._storage.device)
+    return mask.permute([drawn.index(d) for d in range(len(drawn))])
 
 
 def bernoulli_mask(shape, keep, dtype, device) -> Tensor:

@@ -1,7 +1,8 @@
 """Random numbers: factory functions, in-place fills and sampling.
 
-A draw is an elementwise expression of the element number, the seed and a block count (see ``clnn.core.rng``), so it is recorded lazily and fuses
-with what uses it. Equal seeds give equal bits on every device (float64 ``log_normal_`` and ``cauchy_`` use the driver's functions).
+On CPU devices draws follow PyTorch's sequence (``_sequence``). Elsewhere, in recordings and under ``vmap`` a draw is an elementwise expression of the element
+number, the seed and a block count (see ``clnn.core.rng``), so it is recorded lazily and fuses with what uses it. Both give equal bits for equal seeds
+on every device that draws that way (but for doubles, which use the driver's functions).
 """
 from __future__ import annotations
 
@@ -12,14 +13,16 @@ import numpy as np
 from .._tensor import foreign
 from .._tensor.declare import composite, elementwise
 from .._tensor.device import resolve
+from .._tensor.dispatch import memory_order
 from .._tensor.inplace import apply_inplace, type_name
 from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
-from ..core import rng
+from ..core import rng, twister
 from ..core.shape import Size
 from ..graph.node import Expr
 from ..graph.op import REGISTRY
+from . import _sequence
 from .creation import _alike, _done, _empty, _float_default, _like, _like_another, as_size, factory
 
 _STREAM = ("seed", "first")
@@ -52,6 +55,17 @@ def _chosen(generator):
     if not isinstance(generator, rng.Stream):
         raise TypeError(f"argument 'generator' must be a Generator or None, not {type(generator).__name__}")
     return generator
+
+
+def _followed(generator, device):
+    """The sequence that a draw takes, None where it takes the other kind of numbers."""
+    stream = _chosen(generator)
+    return stream.sequence if _sequence.followed(stream, device) else None
+
+
+def in_sequence(tensor, generator=None) -> bool:
+    """Whether draws into ``tensor`` follow PyTorch's sequence."""
+    return _followed(generator, tensor._storage.device) is not None
 
 
 def _sample(expr, args, shape, row, device, generator, compute=None, wide=None) -> Tensor:
@@ -87,6 +101,9 @@ def _uniform(shape, row, device, generator, low=0.0, high=1.0):
     if row.is_complex:
         return _parts(_uniform, shape, row, device, generator, low, high)
     row = _float_only("uniform", row)
+    sequence = _followed(generator, device)
+    if sequence is not None and not (row.needs_fp64 and not device.has_fp64):
+        return _sequence.uniform(sequence, shape, row, device, low, high)
     return _sample(_UNIFORM, (_BITS[row], low, high), shape, row, device, generator)
 
 
@@ -94,13 +111,20 @@ def _normal(shape, row, device, generator, mean=0.0, std=1.0):
     if row.is_complex:                                      # the variance is that of both parts together
         r = _parts(_normal, shape, row, device, generator, 0.0, std * math.sqrt(0.5))
         return r + mean if mean else r
-    return _sample(_NORMAL, (mean, std), shape, _float_only("normal", row), device, generator)
+    row = _float_only("normal", row)
+    sequence = _followed(generator, device)
+    if sequence is not None and not (row.needs_fp64 and not device.has_fp64):
+        return _sequence.normal(sequence, shape, row, device, mean, std)
+    return _sample(_NORMAL, (mean, std), shape, row, device, generator)
 
 
-def _integers(low, high, shape, row, device, generator):
+def _integers(low, high, shape, row, device, generator, wide=None):
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     span = high - low
+    sequence = _followed(generator, device)
+    if sequence is not None:
+        return _sequence.integers(sequence, low, span, shape, row, device, wide)
     wide = span >= 1 << 32
     args = (rng.signed(low & rng.MASK), rng.signed(span & rng.MASK))
     return _sample(_WIDE_INTEGER if wide else _INTEGER, args, shape, row, device, generator, dt.int64, wide)
@@ -210,6 +234,9 @@ def randperm(n, *, generator=None, dtype=None, layout=None, device=None, require
         raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
     if row.category == dt.INT and n > np.iinfo(row.np).max:
         raise RuntimeError(f"value cannot be converted to type {row.np.name}_t without overflow")
+    sequence = _followed(generator, resolve(device))
+    if sequence is not None:
+        return _done(_sequence.permutation(sequence, int(n), resolve(device)).to(row), requires_grad)
     # Random high bits over each number, then sorted as a whole: cheaper than sorting the places, and no ties.
     low = np.uint64(int(n).bit_length())
     keys = (_host_bits(generator, int(n)).random_raw(int(n)) << low) | np.arange(n, dtype=np.uint64)
@@ -253,10 +280,12 @@ _not_negative = elementwise("_not_negative", "input", "input", checked=dict(bool
 _bernoulli = elementwise("_bernoulli", "seed, first, input", "clnn_less(clnn_uniform(clnn_random_word(seed, first, IDX), 24), input)", method=False, inplace=False,
                          vjp=dict(input=lambda g: g * 0))
 _bernoulli.op.expr.longs = frozenset((0, 1))
+_drawn_from = elementwise("_drawn_from", "input, draws", "draws", method=False, inplace=False, gradcheck=False, vjp=dict(input=lambda g: g * 0),
+                          doc="``draws``, which the history shows as drawn with the probabilities ``input``.")
 _probability = elementwise("_probability", "input", "input", checked="!(input >= 0 && input <= 1)", method=False, inplace=False, vjp=dict(input=lambda g: g),
                            failure=(RuntimeError, "Expected p_in >= 0 && p_in <= 1 to be true, but got false."))
 _probability.op.expr.name, _not_negative.op.expr.name = "bernoulli", "normal"      # whose errors these are
-_bernoulli.op.grad_name = "BernoulliBackward0"
+_bernoulli.op.grad_name = _drawn_from.op.grad_name = "BernoulliBackward0"
 
 
 def _checked_probabilities(p):
@@ -270,13 +299,17 @@ def _checked_probabilities(p):
 @composite("bernoulli")
 def bernoulli(input, p=None, *, generator=None):
     """1 with the probability that each element gives (or ``p`` for all), else 0."""
+    device = input._storage.device
     if p is not None:
-        return _coins(input.shape, float(p), input.dtype, input._storage.device, generator)
+        return _coins(input.shape, float(p), input.dtype, device, generator)
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{dt.SPOKEN[input.dtype.name]}'")
     if foreign.maps:
-        return (_uniform(input.shape, dt.float32, input._storage.device, generator) < input.detach()).to(input.dtype)
+        return (_uniform(input.shape, dt.float32, device, generator) < input.detach()).to(input.dtype)
     input = _checked_probabilities(input)
+    sequence = _followed(generator, device)
+    if sequence is not None:
+        return _drawn_from(input, _sequence.bernoulli(sequence, input))
     return _bernoulli(*_stream(generator, input._numel), input.float() if input.dtype is not dt.float32 else input).to(input.dtype)
 
 
@@ -288,7 +321,10 @@ def _limit(p):
 
 def _coins(shape, p, row, device, generator=None) -> Tensor:
     """1 with probability ``p``, else 0."""
-    return _sample(_COIN, (_limit(p),), shape, row, device, generator, dt.int32, False)
+    limit, sequence = _limit(p), _followed(generator, device)
+    if sequence is not None:
+        return _sequence.coins(sequence, shape, p, row, device)
+    return _sample(_COIN, (limit,), shape, row, device, generator, dt.int32, False)
 
 
 _FEW = 4096              # elements
@@ -326,16 +362,19 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
     if fault:
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if weights._numel <= _FEW and weights._numel // weights.shape[-1] * num_samples <= _FEW and foreign.fresh is None:
-        return from_array(_picked(array, num_samples, replacement, generator), weights._storage.device)
+        return from_array(_picked(array, num_samples, replacement, generator, weights._storage.device), weights._storage.device)
     if replacement and num_samples > 1:
         return _from_sums(weights, num_samples, generator)
-    draws = _sample(_EXPONENTIAL, (1.0,), weights.shape, weights.dtype, weights._storage.device, generator)
+    draws = _exponential_(weights.shape, weights.dtype, weights._storage.device, generator)
     waits = (draws + 2.0 ** -100) / weights             # a draw of 0 must not win where the weight is 0, too
     return waits.argmin(-1, True) if num_samples == 1 else waits.topk(num_samples, -1, False)[1]
 
 
-def _picked(weights, count, replacement, generator):
+def _picked(weights, count, replacement, generator, device):
     """The draws of :func:`multinomial` for a few weights, on the host, in the same two ways."""
+    sequence = _followed(generator, device)
+    if sequence is not None:
+        return twister.multinomial(sequence, weights.reshape(-1, weights.shape[-1]), count, replacement).astype(np.int64).reshape(*weights.shape[:-1], count)
     rows = weights.astype(np.float64).reshape(-1, weights.shape[-1])
     many = replacement and count > 1
     draw = _host_generator(generator, rows.shape[0] * count if many else rows.size)
@@ -392,11 +431,15 @@ def binomial(count, prob, generator=None):
 
 
 # -- in place ---------------------------------------------------------------------------------------------------------------------
-def _fill(name):
-    """Make a Tensor method ``name`` of a function that draws values for ``self``."""
+def _fill(name, apart=None):
+    """Make a Tensor method ``name`` of a function that draws values for ``self``; ``apart`` draws them for memory that is not contiguous."""
     def decorate(draw):
         def method(self, *args, generator=None, **kwargs):
-            return apply_inplace(self, draw(self.shape, self.dtype, self._storage.device, generator, *args, **kwargs), name[:-1])
+            whole = self.is_contiguous()
+            order = None if whole else memory_order(self)           # numbers are drawn in the order of memory
+            shape = self.shape if order is None else Size([self.shape[d] for d in order])
+            drawn = (draw if whole or apart is None else apart)(shape, self.dtype, self._storage.device, generator, *args, **kwargs)
+            return apply_inplace(self, drawn if order is None else drawn.permute([order.index(d) for d in range(len(order))]), name[:-1])
         method.__name__, method.__doc__ = name, draw.__doc__
         setattr(Tensor, name, method)
         return draw
@@ -412,7 +455,14 @@ def _uniform_(shape, row, device, generator, from_=0.0, to=1.0, **kw):
     return _uniform(shape, row, device, generator, from_, to)
 
 
-@_fill("normal_")
+def _normal_apart(shape, row, device, generator, mean=0.0, std=1.0):
+    sequence = None if row.is_complex or std < 0 else _followed(generator, device)
+    if sequence is None:
+        return _normal_(shape, row, device, generator, mean, std)
+    return (_sequence.normal_pairs(sequence, shape, device) * std + mean).to(_float_only("normal", row))
+
+
+@_fill("normal_", _normal_apart)
 def _normal_(shape, row, device, generator, mean=0.0, std=1.0):
     """Overwrite with normal numbers."""
     if std < 0:
@@ -425,7 +475,25 @@ def _exponential_(shape, row, device, generator, lambd=1.0):
     """Overwrite with exponential numbers of rate ``lambd``."""
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
-    return _sample(_EXPONENTIAL, (1.0 / lambd,), shape, _float_only("exponential", row), device, generator)
+    row, sequence = _float_only("exponential", row), _followed(generator, device)
+    if sequence is not None:
+        return (_sequence.exponential(sequence, shape, device) * (1.0 / lambd)).to(row)
+    return _sample(_EXPONENTIAL, (1.0 / lambd,), shape, row, device, generator)
+
+
+def exponential_like(input) -> Tensor:
+    """Waiting times of rate 1 in the shape, dtype and device of ``input``."""
+    return _exponential_(input.shape, input.dtype, input._storage.device, None)
+
+
+def slopes(input, low, high) -> Tensor:
+    """1 where ``input`` is positive, else uniform numbers from [low, high); PyTorch's sequence takes one only there, so their number is waited for."""
+    sequence = _followed(None, input._storage.device)
+    if sequence is None:
+        return REGISTRY["where"].fn(input > 0, 1.0, rand_like(input) * (high - low) + low)
+    drawn = input <= 0
+    some = _sequence.doubles(sequence, Size((int(drawn.sum()),)), input._storage.device) * (high - low) + low
+    return (input > 0).to(input.dtype).masked_scatter(drawn, some.to(input.dtype))
 
 
 @_fill("geometric_")
@@ -433,6 +501,9 @@ def _geometric_(shape, row, device, generator, p):
     """Overwrite with the number of trials of probability ``p`` up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    sequence = _followed(generator, device)
+    if sequence is not None:
+        return (_sequence.doubles(sequence, shape, device).log() * (1.0 / math.log1p(-p))).ceil().clamp_(min=1.0).to(row)
     return _sample(_GEOMETRIC, (-1.0 / math.log1p(-p),), shape, row, device, generator, row if row.is_floating_point else dt.float32)
 
 
@@ -441,7 +512,10 @@ def _log_normal_(shape, row, device, generator, mean=1.0, std=2.0):
     """Overwrite with exponentials of normal numbers."""
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
-    return _sample(_LOG_NORMAL, (mean, std), shape, _float_only("log_normal", row), device, generator)
+    row, sequence = _float_only("log_normal", row), _followed(generator, device)
+    if sequence is not None:
+        return (_sequence.normal_pairs(sequence, shape, device) * std + mean).exp().to(row)
+    return _sample(_LOG_NORMAL, (mean, std), shape, row, device, generator)
 
 
 @_fill("cauchy_")
@@ -449,7 +523,10 @@ def _cauchy_(shape, row, device, generator, median=0.0, sigma=1.0):
     """Overwrite with Cauchy numbers."""
     if sigma <= 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
-    return _sample(_CAUCHY, (median, sigma), shape, _float_only("cauchy", row), device, generator)
+    row, sequence = _float_only("cauchy", row), _followed(generator, device)
+    if sequence is not None:
+        return (((_sequence.doubles(sequence, shape, device) - 0.5) * math.pi).tan() * sigma + median).to(row)
+    return _sample(_CAUCHY, (median, sigma), shape, row, device, generator)
 
 
 @_fill("random_")
@@ -460,6 +537,7 @@ def _random_(shape, row, device, generator, from_=None, to=None, **kw):
         if from_ is not None:
             return _integers(0, from_, shape, row, device, generator)
         to = 2 if row is dt.bool_ else 2 ** (_BITS[row]) + 1 if row.is_floating_point else int(np.iinfo(row.np).max) + 1
+        return _integers(0, to, shape, row, device, generator, row.itemsize == 8)
     return _integers(from_ or 0, to, shape, row, device, generator)
 
 

@@ -177,10 +177,9 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
 
     With ``hard`` the result is one-hot, with the gradient of the soft sample (Jang, Gu, Poole, 2017; Maddison, Mnih, Teh, 2017).
     """
-    from .random import rand_like
-    noise = rand_like(logits.detach())
+    from .random import exponential_like
     tiny = 1e-20 if logits.dtype in (dt.float32, dt.float64) else 1e-7
-    gumbels = -(-(noise + tiny).log() + tiny).log()
+    gumbels = -(exponential_like(logits.detach()) + tiny).log()
     soft = softmax((logits + gumbels) / tau, dim)
     if not hard:
         return soft

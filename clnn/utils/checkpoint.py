@@ -30,7 +30,7 @@ class _Surroundings:
 
     def __init__(self, preserve_rng_state):
         stream = rng.current()
-        self.place = (stream.key, stream.offset) if preserve_rng_state else None        # not as a tensor, which a recording could not read
+        self.place = stream.mark() if preserve_rng_state else None
         self.autocast = state.autocast
 
     @contextlib.contextmanager
@@ -40,8 +40,7 @@ class _Surroundings:
         try:
             with clnn.random.fork_rng(enabled=self.place is not None):
                 if self.place is not None:
-                    stream = rng.current()
-                    stream.key, stream.offset = self.place
+                    rng.current().back(self.place)
                 yield
         finally:
             state.autocast = before

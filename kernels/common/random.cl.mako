@@ -69,7 +69,7 @@ ${OV} ${F} clnn_less(${F} a, ${F} b) { return ${"a < b" if not n else f"select((
 /* a whole number below range < 2^32 */
 ${OV} long clnn_scaled(uint w, long range) { return (long)(((ulong)w * (ulong)range) >> 32); }
 ${OV} long8 clnn_scaled(uint8 w, long8 range) { return as_long8((convert_ulong8(w) * (as_ulong8(range) & 0xffffffffUL)) >> 32); }
-//@ clnn_random_log_ clnn_normal clnn_normals clnn_exponential clnn_log_normal
+//@ clnn_random_log_ clnn_normal clnn_normals clnn_sequence_normals clnn_exponential clnn_log_normal
 /* log(x) for 2^-40 < x <= 1, about 1 ulp */
 % for n, F, I, U in FLOATS:
 ${OV} ${F} clnn_random_log_(${F} x) {
@@ -83,9 +83,9 @@ ${OV} ${F} clnn_random_log_(${F} x) {
     return fma(e, (${F})0.693359375f, f + fma(e, (${F})-2.12194440e-4f, p));
 }
 % endfor
-//@ clnn_random_sqrt_ clnn_normal clnn_normals clnn_log_normal
+//@ clnn_random_sqrt_ clnn_normal clnn_normals clnn_sequence_normals clnn_log_normal
 /* sqrt(x) for 0 <= x < 2^100: Newton steps for 1 / sqrt(x), then one correction */
-% for n, F, I, U in FLOATS[::2]:
+% for n, F, I, U in FLOATS:
 ${OV} ${F} clnn_random_sqrt_(${F} x) {
     ${F} y = as_${F}(0x5f375a86 - (as_${I}(x) >> 1));
     const ${F} h = 0.5f * x;
@@ -96,9 +96,9 @@ ${OV} ${F} clnn_random_sqrt_(${F} x) {
     return fma(fma(-s, s, x), 0.5f * y, s);
 }
 % endfor
-//@ clnn_random_turn_ clnn_normal clnn_normals clnn_log_normal clnn_cauchy
+//@ clnn_random_turn_ clnn_normal clnn_normals clnn_sequence_normals clnn_log_normal clnn_cauchy
 /* sine and cosine of w / 2^32 of a full turn */
-% for n, F, I, U in FLOATS[::2]:
+% for n, F, I, U in FLOATS:
 ${OV} void clnn_random_turn_(${U} w, ${F}* sine, ${F}* cosine) {
     const ${U} k = (w + 0x20000000u) >> 30;
     const ${F} r = convert_${F}(as_${I}(w - (k << 30))) * 1.46291807926716e-9f, z = r * r;

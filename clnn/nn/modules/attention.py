@@ -109,6 +109,8 @@ class MultiheadAttention(Module):
                 self.out_proj.weight, self.out_proj.bias, key_padding_mask, attn_mask, is_causal,
                 None if self._qkv_same_embed_dim else (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight))
             if output is not None:
+                if self.training:
+                    output._drawn = (1, 0, 2)
                 return output, None
         if swap:
             same_kv, same_qk = value is key, key is query

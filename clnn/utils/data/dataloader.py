@@ -210,6 +210,7 @@ class _BaseDataLoaderIter:
         self._yielded = 0
         self._dataset, self._dataset_kind, self._index_sampler = loader.dataset, loader._dataset_kind, loader._index_sampler
         self._iterable = self._dataset_kind == _DatasetKind.Iterable
+        self._base_seed = draw_seed(getattr(loader, "generator", None))     # without workers, too, so that what is drawn later does not depend on them
 
     def __iter__(self):
         return self
@@ -254,10 +255,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._n = loader.num_workers
         self._timeout, self._in_order, self._persistent = loader.timeout, loader.in_order, loader.persistent_workers
         self._ahead = loader.prefetch_factor * self._n
-        seed = draw_seed(loader.generator)
         job = _worker.Job(loader.dataset, self._iterable, loader._auto_collation, loader.collate_fn, loader.drop_last,
                           loader.worker_init_fn, self._n)
-        self._start(job, seed, loader.multiprocessing_context)
+        self._start(job, self._base_seed, loader.multiprocessing_context)
         self._begin(loader)
 
     def _start(self, job, seed, context):

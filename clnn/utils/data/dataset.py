@@ -288,7 +288,7 @@ def random_split(dataset, lengths, generator=None):
         >>> len(train), len(test)
         (8, 2)
     """
-    from clnn.utils.data.sampler import host_rng
+    from clnn.utils.data.sampler import permutation
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for i, fraction in enumerate(lengths):
             if not 0 <= fraction <= 1:
@@ -302,6 +302,6 @@ def random_split(dataset, lengths, generator=None):
         lengths = sizes
     if sum(lengths) != len(dataset):
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = host_rng(generator).permutation(len(dataset)).tolist()
+    order = permutation(len(dataset), generator)
     ends = list(accumulate(lengths))
     return [Subset(dataset, order[end - size:end]) for end, size in zip(ends, lengths)]

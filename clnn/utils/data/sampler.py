@@ -5,17 +5,28 @@ import math
 
 import numpy as np
 
-from clnn.core import rng
+import clnn
+from clnn._tensor.device import resolve
+from clnn.core import rng, twister
+
+_FEW = 1 << 14      # indices that are shuffled without a device
+
+
+def sequence_of(generator=None):
+    """The sequence of clnn's generator, or of `generator`: the source of all host-side randomness here."""
+    return (rng.current() if generator is None else generator).sequence
 
 
 def draw_seed(generator=None):
-    """One 63-bit number from clnn's generator (or from `generator`): the source of all host-side randomness here."""
-    return int(rng.words(rng.current() if generator is None else generator, 1)[0]) >> 1
+    """One 63-bit number."""
+    return int(sequence_of(generator).wide(1)[0]) & (1 << 63) - 1
 
 
-def host_rng(generator=None):
-    """A NumPy generator seeded from clnn's, so that `clnn.manual_seed` fixes the order and shuffling needs no device."""
-    return np.random.Generator(np.random.PCG64(draw_seed(generator)))
+def permutation(n, generator=None):
+    """The numbers below `n` in random order, as a list."""
+    if n <= _FEW or not resolve(None).is_cpu:
+        return twister.permutation(sequence_of(generator), n)
+    return clnn.randperm(n, generator=generator).tolist()
 
 
 class Sampler:
@@ -97,17 +108,14 @@ class RandomSampler(Sampler):
         n = len(self.data_source)
         if self.num_samples == 0 or n == 0:
             return
-        source = host_rng(self.generator)
+        source = rng.Stream(draw_seed()) if self.generator is None else self.generator
         if self.replacement:
-            left = self.num_samples
-            while left:
-                chunk = min(left, 4096)
-                yield from source.integers(0, n, chunk).tolist()
-                left -= chunk
+            for start in range(0, self.num_samples, 32):
+                yield from twister.integers(source.sequence, n, min(32, self.num_samples - start)).tolist()
             return
         for _ in range(self.num_samples // n):
-            yield from source.permutation(n).tolist()
-        yield from source.permutation(n)[:self.num_samples % n].tolist()
+            yield from permutation(n, source)
+        yield from permutation(n, source)[:self.num_samples % n]
 
     def __len__(self):
         return self.num_samples
@@ -129,7 +137,7 @@ class SubsetRandomSampler(Sampler):
         self.generator = generator
 
     def __iter__(self):
-        for i in host_rng(self.generator).permutation(len(self.indices)).tolist():
+        for i in permutation(len(self.indices), self.generator):
             yield self.indices[i]
 
     def __len__(self):
@@ -168,8 +176,7 @@ class WeightedRandomSampler(Sampler):
             raise RuntimeError("WeightedRandomSampler: weights must be finite, not negative, and not all zero")
         if not self.replacement and self.num_samples > len(self.weights):
             raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-        source = host_rng(self.generator)
-        yield from source.choice(len(self.weights), self.num_samples, self.replacement, self.weights / total).tolist()
+        yield from twister.multinomial(sequence_of(self.generator), self.weights[None], self.num_samples, self.replacement)[0].tolist()
 
     def __len__(self):
         return self.num_samples
@@ -237,7 +244,7 @@ class DistributedSampler(Sampler):
 
     def __iter__(self):
         n = len(self.dataset)
-        order = np.random.Generator(np.random.PCG64(self.seed + self.epoch)).permutation(n).tolist() if self.shuffle else list(range(n))
+        order = permutation(n, rng.Stream(self.seed + self.epoch)) if self.shuffle else list(range(n))
         if not self.drop_last and order:
             order = list(itertools.islice(itertools.cycle(order), self.total_size))
         return iter(order[self.rank:self.total_size:self.num_replicas])

@@ -1,0 +1,242 @@
+"""Random numbers in PyTorch's sequence: known answers, the state, and programs that print what PyTorch prints from the same seed."""
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import clnn
+from clnn.core.config import config
+from clnn.core.twister import PACKED, Twister
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+in_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
+
+
+@pytest.fixture(autouse=True)
+def sequence():
+    """On devices that draw otherwise by default, too."""
+    before, config.random = config.random, "pytorch"
+    yield
+    config.random = before
+
+
+def test_known_answers_of_the_generator():
+    """The first and the 10000th word of seed 5489, as the C++ standard asks of std::mt19937."""
+    w = Twister(5489)
+    assert int(w.words(1)[0]) == 3499211612 and int(w.words(9999)[-1]) == 4123659995
+
+
+def test_words_on_the_device_are_those_of_the_host():
+    clnn.manual_seed(9)
+    few, many, more = clnn.rand(3), clnn.rand(20000), clnn.rand(5)
+    expected = (Twister(9).words(20008) & 0xFFFFFF) * 2.0 ** -24
+    assert np.array_equal(np.concatenate([t.numpy() for t in (few, many, more)]), expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("n", (1, 600, 624, 9000, 300001))
+def test_the_device_goes_on_where_the_host_stands_and_back(n):
+    w = Twister(4)
+    w.words(n)
+    rest = w.words(7)
+    clnn.manual_seed(4)
+    clnn.empty(n).uniform_().sum().item()
+    assert np.array_equal(clnn.rand(7).numpy(), ((rest & 0xFFFFFF) * 2.0 ** -24).astype(np.float32))
+
+
+def test_places_are_returned_to():
+    clnn.manual_seed(2)
+    clnn.randn(3)                               # leaves the second of a pair
+    for draw in (lambda: clnn.randn(2), lambda: clnn.rand(50000), lambda: clnn.rand(200000), lambda: clnn.rand(200000), lambda: clnn.randn(3)):
+        state, generator = clnn.get_rng_state(), clnn.Generator()
+        with clnn.random.fork_rng():
+            first = draw()
+        again = draw()
+        clnn.set_rng_state(state)
+        assert clnn.equal(first, again) and clnn.equal(first, draw())
+        generator.set_state(state)
+        for other in (copy.deepcopy(generator.get_state()), state):
+            assert len(other) == PACKED
+        assert clnn.equal(clnn.rand(4, generator=pickle.loads(pickle.dumps(generator))), clnn.rand(4, generator=generator.clone_state()))
+
+
+def test_numbers_of_the_note_on_modules():
+    """What the passage on hooks prints after ``torch.manual_seed(1)``."""
+    clnn.manual_seed(1)
+    m = clnn.nn.Linear(3, 3)
+    x = clnn.randn(2, 3, requires_grad=True)
+    y = m(x)
+    assert np.allclose(y.tolist(), [[-0.5059, -0.8158, 0.2390], [-0.0043, 0.4724, -0.1714]], atol=5e-5)
+    y.sum().backward()
+    assert np.allclose(x.grad.tolist(), [[0.4497, -0.5046, 0.3146]] * 2, atol=5e-5)
+
+
+def test_numbers_as_counted_blocks_are_a_setting():
+    config.random = "philox"
+    clnn.manual_seed(0)
+    a = clnn.rand(3)
+    config.random = "pytorch"
+    clnn.manual_seed(0)
+    b = clnn.rand(3)
+    assert not clnn.equal(a, b) and np.allclose(b.tolist(), [0.496257, 0.768222, 0.088477], atol=1e-6)
+
+
+def test_normal_bits_are_the_same_everywhere():
+    """A fingerprint of float32 normal numbers: whatever driver runs this must find the same."""
+    clnn.manual_seed(123)
+    x = clnn.randn(100003).numpy().view(np.uint32)
+    assert (int(np.bitwise_xor.reduce(x)), int(x.sum(dtype=np.uint64))) == (3453880257, 213546201834819)
+
+
+def _same(run, atol=0.0, rtol=0.0, seed=123):
+    """``run(lib)``, a list of tensors, and what is drawn next agree."""
+    found = []
+    for lib in (clnn, torch):
+        lib.manual_seed(seed)
+        found.append([t.detach() for t in run(lib)] + [lib.rand(3)])
+    for a, b in zip(*found):
+        assert str(a.dtype).rpartition(".")[2] == str(b.dtype).rpartition(".")[2] and tuple(a.shape) == tuple(b.shape)
+        a, b = (np.array(lib.view_as_real(t).tolist() if t.dtype.is_complex else t.tolist()) for lib, t in ((clnn, a), (torch, b)))
+        np.testing.assert_allclose(a, b, rtol, atol)
+
+
+FILLS = {
+    "uniform_": ("uniform_", (-0.3, 0.7)), "normal_": ("normal_", (2, 3)), "bernoulli_": ("bernoulli_", (0.3,)), "exponential_": ("exponential_", (2.0,)),
+    "geometric_": ("geometric_", (0.3,)), "log_normal_": ("log_normal_", (1, 2)), "cauchy_": ("cauchy_", (1, 2)), "random_": ("random_", ()),
+    "below": ("random_", (1000,))}
+
+
+@in_torch
+@pytest.mark.parametrize("n", (0, 1, 15, 16, 17, 700, 9001))
+@pytest.mark.parametrize("fill", FILLS)
+def test_fills(fill, n, device):
+    name, args = FILLS[fill]
+    _same(lambda t: [getattr(t.empty(n), name)(*args)], 1e-6, 2e-5)
+    if device.has_fp64:
+        _same(lambda t: [getattr(t.empty(n, dtype=t.float64), name)(*args)], 1e-12, 1e-9)
+
+
+@in_torch
+@pytest.mark.parametrize("n", (1, 16, 17, 40, 9001))
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+def test_sixteen_bits(dtype, n):
+    eps = 2.0 ** (-10 if dtype == "float16" else -7)
+    _same(lambda t: [t.rand(n, dtype=getattr(t, dtype)), t.empty(n, dtype=getattr(t, dtype)).random_()])
+    _same(lambda t: [t.randn(n, dtype=getattr(t, dtype))], eps, eps)
+
+
+@in_torch
+@pytest.mark.parametrize("dtype", ("uint8", "int8", "int16", "int32", "int64", "bool"))
+def test_whole_numbers(dtype):
+    for n in (5, 9001):
+        _same(lambda t, n=n: [t.empty(n, dtype=getattr(t, dtype)).random_()])
+    if dtype == "int64":
+        _same(lambda t: [t.randint(-5, 1 << 40, (9,)), t.randint(0, 1 << 28, (9001,)), t.randint(0, (1 << 28) - 1, (9,)),
+                         t.empty(9001, dtype=t.int64).random_(-7, 1 << 50)])
+
+
+@in_torch
+@pytest.mark.parametrize("n", (0, 1, 2, 60, 257, 9001))
+def test_random_orders(n):
+    _same(lambda t: [t.randperm(n), t.randperm(n, dtype=t.int32), t.randperm(n, generator=t.Generator().manual_seed(5))])
+
+
+@in_torch
+def test_draws_by_weight():
+    p = np.random.default_rng(0).random((5, 40), np.float32)
+    p[:, 3] = 0
+    for count, again in ((1, False), (1, True), (7, False), (300, True)):
+        _same(lambda t, count=count, again=again: [t.multinomial(t.tensor(p), count, again), t.multinomial(t.tensor(p[0]), count, again)])
+    _same(lambda t: [t.bernoulli(t.tensor(p)), t.bernoulli(t.full((9001,), 0.2))])
+
+
+@in_torch
+def test_numbers_lie_in_the_order_of_memory():
+    _same(lambda t: [t.empty(20, 2)[:, 0].uniform_(), t.empty(4, 5).t().uniform_(), t.empty(40, 5, 6)[::2, :, ::3].permute(1, 2, 0).uniform_(),
+                     t.rand(4, dtype=t.complex64)])
+    _same(lambda t: [t.empty(20, 2)[:, 0].normal_(), t.empty(4, 5).t().normal_(), t.randn(50, dtype=t.complex64), t.normal(t.zeros(20), t.ones(20))], 2e-6)
+
+
+@in_torch
+def test_dropouts():
+    def run(t):
+        f, x = t.nn.functional, t.ones(4, 6, 5, requires_grad=True)
+        y = [f.dropout(x, 0.3), f.dropout2d(x[None], 0.5), f.dropout1d(x, 0.5), f.alpha_dropout(x, 0.4, True), f.feature_alpha_dropout(x, 0.5, True),
+             f.dropout(x.permute(2, 0, 1), 0.3), f.dropout(t.ones(9001), 0.1), f.rrelu(x - 1.5, training=True), f.gumbel_softmax(x[0]),
+             f.scaled_dot_product_attention(x, x, x, dropout_p=0.4)]
+        sum(part.sum() for part in y).backward()
+        return [*y, x.grad]
+    _same(run, 1e-5, 1e-5)
+
+
+@in_torch
+def test_initial_weights():
+    def run(t):
+        nn, w = t.nn, t.empty(30, 20)
+        layers = [nn.Linear(7, 5), nn.Conv2d(3, 8, 3), nn.Embedding(11, 4), nn.LSTM(5, 6, 2), nn.MultiheadAttention(8, 2), nn.Bilinear(3, 4, 5), nn.GRUCell(3, 4),
+                  nn.ConvTranspose2d(3, 4, 2), nn.EmbeddingBag(6, 3), nn.TransformerDecoderLayer(8, 2, 16)]
+        fills = [f(w).clone() for f in (nn.init.xavier_uniform_, nn.init.kaiming_normal_, nn.init.trunc_normal_)]
+        return [*fills, nn.init.trunc_normal_(w, 0, 1, 1.5, 2.5).clone(), nn.init.sparse_(w, 0.3), *(p for m in layers for p in m.parameters())]
+    _same(run, 2e-6, 2e-6)
+
+
+@in_torch
+def test_batches():
+    def run(t):
+        data, found = t.utils.data, []
+        ds = data.TensorDataset(t.arange(50.0))
+        for given in (dict(shuffle=True), dict(shuffle=True, generator=t.Generator().manual_seed(5)), dict(sampler=data.WeightedRandomSampler(range(1, 51), 30)),
+                      dict(sampler=data.WeightedRandomSampler(range(1, 51), 30, False)), dict(sampler=data.SubsetRandomSampler(range(9))),
+                      dict(sampler=data.RandomSampler(ds, True, 70)), dict(sampler=data.RandomSampler(ds, False, 70))):
+            loader = data.DataLoader(ds, batch_size=7, **given)
+            found += [batch[0] for _ in range(2) for batch in loader]
+        parts = data.random_split(ds, [40, 10])
+        return [*found, *(t.tensor(list(part.indices)) for part in parts), t.tensor(list(data.DistributedSampler(ds, 2, 1, seed=3)))]
+    _same(run)
+
+
+@in_torch
+def test_samples_of_distributions():
+    def run(t):
+        d = t.distributions
+        made = (d.Normal(0.0, 1.0), d.Uniform(0.0, 1.0), d.Bernoulli(t.tensor(0.3)), d.Categorical(t.tensor([0.1, 0.2, 0.7])), d.Exponential(2.0),
+                d.Laplace(0.0, 1.0), d.Gumbel(0.0, 1.0), d.Geometric(t.tensor(0.3)), d.MultivariateNormal(t.zeros(3), t.eye(3)),
+                d.OneHotCategorical(t.tensor([0.1, 0.9])), d.Weibull(1.0, 2.0),
+                d.RelaxedOneHotCategorical(t.tensor(1.0), t.tensor([0.1, 0.9])))
+        return [m.sample(shape) for m in made for shape in ((), (5,), (30,))]
+    _same(run, 1e-5, 1e-5)
+
+
+def test_checkpointed_layers_draw_the_same_again():
+    from clnn.utils.checkpoint import checkpoint
+    layer, found = clnn.nn.Dropout(0.5), []
+    x = clnn.ones(600, 500, requires_grad=True)
+    for how in (lambda y: checkpoint(layer, y, use_reentrant=False), layer):
+        clnn.manual_seed(3)
+        y = how(how(x))
+        x.grad = None
+        y.sum().backward()
+        found.append((y.detach(), x.grad))
+        assert clnn.equal(y.detach(), x.grad)
+    assert clnn.equal(found[0][0], found[1][0])
+
+
+@in_torch
+def test_a_training_run_prints_the_same():
+    def run(t):
+        nn = t.nn
+        model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Dropout(0.3), nn.TransformerEncoderLayer(64, 4, 32, 0.1, batch_first=True),
+                              nn.Linear(64, 5))
+        optimizer, losses = t.optim.SGD(model.parameters(), 0.1), []
+        for _ in range(4):
+            loss = nn.functional.cross_entropy(model(t.randn(16, 3, 20)).flatten(0, 1), t.randint(0, 5, (48,)))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        return losses
+    _same(run, 1e-4, 1e-4)
