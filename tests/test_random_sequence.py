@@ -211,6 +211,32 @@ def test_samples_of_distributions():
     _same(run, 1e-5, 1e-5)
 
 
+@in_torch
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+def test_samples_by_rejection(dtype, device):
+    if dtype == "float64" and not device.has_fp64:
+        pytest.skip("this device has no fp64")
+    r = np.random.default_rng(0)
+    shapes, rates = r.random(300) * 5, np.concatenate((r.random(150) * 8, r.random(150) * 60))
+    counts, shares = r.integers(1, 200, 300), r.random(300)
+    rates[3], shapes[5], counts[0], shares[1] = 0, 1e-3, 0, 1
+
+    def run(t):
+        a, b, c, d = (t.tensor(v, dtype=getattr(t, dtype)) for v in (shapes, rates, counts, shares))
+        return [t.poisson(b), t.binomial(c, d), t._standard_gamma(a), t._sample_dirichlet(a.view(30, 10))]
+    _same(run, 1e-6, 1e-6)
+
+
+@in_torch
+def test_samples_of_distributions_by_rejection():
+    def run(t):
+        d, number = t.distributions, t.tensor
+        made = (d.Gamma(number(2.0), number(3.0)), d.Beta(number(0.5), number(2.0)), d.Dirichlet(number([0.5, 2.0, 3.0])), d.StudentT(number(4.0)),
+                d.FisherSnedecor(number(3.0), number(4.0)), d.NegativeBinomial(number(5.0), number(0.4)), d.VonMises(number(0.0), number(2.0)))
+        return [m.sample(shape) for m in made for shape in ((), (30,))]
+    _same(run, 1e-5, 1e-5)
+
+
 def test_checkpointed_layers_draw_the_same_again():
     from clnn.utils.checkpoint import checkpoint
     layer, found = clnn.nn.Dropout(0.5), []

@@ -126,6 +126,22 @@ class Twister:
                 self.spare = float(got[n])
         return got[:n]
 
+    def double(self):
+        """One uniform number, for what draws until it has enough."""
+        high, low = self.words(2).tolist()
+        return ((high & 0x1FFFFF) << 32 | low) * 2.0 ** -53
+
+    def normal(self):
+        """One normal number."""
+        spare = self.spare
+        if spare is not None:
+            self.spare = None
+            return spare
+        turn = 2.0 * math.pi * self.double()
+        radius = math.sqrt(-2.0 * math.log1p(-self.double()))
+        self.spare = radius * math.sin(turn)
+        return radius * math.cos(turn)
+
     def state(self):
         """(words of the state as uint32, place in them)."""
         with self.lock:

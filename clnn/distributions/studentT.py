@@ -34,8 +34,9 @@ class StudentT(Scalars):
         return clnn.where(self.df > 1, value, math.nan)
 
     def rsample(self, sample_shape=()):
+        noise = self._noise(sample_shape)                       # before the other draw, as in PyTorch
         chi2 = 2 * standard_gamma((0.5 * self.df).expand(self._extended_shape(sample_shape)))
-        return self.loc + self.scale * self._noise(sample_shape) * clnn.rsqrt(chi2 / self.df)
+        return self.loc + self.scale * noise * clnn.rsqrt(chi2 / self.df)
 
     def log_prob(self, value):
         y = (self._checked(value) - self.loc) / self.scale

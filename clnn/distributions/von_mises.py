@@ -54,6 +54,6 @@ class VonMises(Scalars):
                 f = (1 + r * z) / (r + z)
                 c = k * (r - f)
                 accept = ((c * (2 - c) - u2) > 0) | ((c / u2).log() + 1 - c >= 0)
-                x = clnn.where(accept & ~done, (u3 - 0.5).sign() * f.clamp(-1, 1).acos(), x)
+                x = clnn.where(accept, (u3 - 0.5).sign() * f.clamp(-1, 1).acos(), x)
                 done = done | accept
             return ((x + math.pi + self.loc.double()) % (2 * math.pi) - math.pi).to(self.loc.dtype)

@@ -7,10 +7,13 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise
 from .._tensor.inplace import apply_inplace, mark
+from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
+from ..core import samplers
+from ..core.limits import finfo
 from .functions import digamma, lgamma
-from .random import _stream
+from .random import _FEW, _stream, by_rejection, in_sequence
 
 
 def _density(g, input, other):
@@ -74,6 +77,9 @@ _gamma_draw = elementwise("_gamma_draw", "seed, first, input", "clnn_gamma(seed,
                           dtypes=dt.FLOATS, vjp=dict(input=lambda g, input, result: g * _gamma_grad(input, result)))
 _gamma_draw.op.expr.longs = frozenset((0, 1))
 _gamma_draw.op.grad_name = "StandardGammaBackward0"
+_gamma_drawn = elementwise("_gamma_drawn", "input, draws", "draws", method=False, inplace=False, gradcheck=False, dtypes=dt.FLOATS,
+                           vjp=dict(input=lambda g, input, result: g * _gamma_grad(input, result)), doc="Numbers that were drawn with the shapes ``input``.")
+_gamma_drawn.op.grad_name = "StandardGammaBackward0"
 _BLOCKS = 32                                                     # of random bits that one draw may use
 
 
@@ -87,7 +93,11 @@ def standard_gamma(input, generator=None):
         raise RuntimeError(f"_standard_gamma: expected a float tensor, got {input.dtype}")
     if not input._dense:
         input = input.contiguous()
-    return _gamma_draw(*_stream(generator, input._numel * _BLOCKS, 1), input)
+    few = input._numel <= _FEW and in_sequence(input, generator)
+    drawn = by_rejection(samplers.gamma, generator, input._storage.device, read(input.detach()).astype(np.float64)) if few else None
+    if drawn is None:
+        return _gamma_draw(*_stream(generator, input._numel * _BLOCKS, 1), input)
+    return _gamma_drawn(input, from_array(np.maximum(drawn, finfo(input.dtype).tiny), input._storage.device, input.dtype))
 
 
 @composite("_sample_dirichlet", method=False)

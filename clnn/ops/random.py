@@ -18,7 +18,7 @@ from .._tensor.inplace import apply_inplace, type_name
 from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
-from ..core import rng, twister
+from ..core import rng, samplers, twister
 from ..core.shape import Size
 from ..graph.node import Expr
 from ..graph.op import REGISTRY
@@ -420,14 +420,25 @@ def poisson(input, generator=None):
     rates = read(input.detach()).astype(np.float64)
     if not (rates >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    return from_array(np.asarray(_host_generator(generator, rates.size).poisson(rates), np.float64), input._storage.device, input.dtype)
+    drawn = by_rejection(samplers.poisson, generator, input._storage.device, rates)
+    return from_array(np.asarray(_host_generator(generator, rates.size).poisson(rates), np.float64) if drawn is None else drawn, input._storage.device, input.dtype)
 
 
 @composite("binomial", method=False)
 def binomial(count, prob, generator=None):
     """Numbers of successes in ``count`` trials of probability ``prob`` (drawn on the host)."""
     n, p = np.broadcast_arrays(np.maximum(read(count.detach()).astype(np.int64), 0), read(prob.detach()).astype(np.float64))
-    return from_array(np.asarray(_host_generator(generator, n.size).binomial(n, p), np.float64), count._storage.device, count.dtype)
+    drawn = by_rejection(samplers.binomial, generator, count._storage.device, n, p)
+    return from_array(np.asarray(_host_generator(generator, n.size).binomial(n, p), np.float64) if drawn is None else drawn, count._storage.device, count.dtype)
+
+
+def by_rejection(sample, generator, device, *args):
+    """``sample`` for each element of the arrays, in PyTorch's sequence; None where that is not followed, or would take long."""
+    sequence = _followed(generator, device)
+    if sequence is None or args[0].size > _FEW:
+        return None
+    with sequence.lock:
+        return np.array([sample(sequence, *each) for each in zip(*[a.ravel().tolist() for a in args])], np.float64).reshape(args[0].shape)
 
 
 # -- in place ---------------------------------------------------------------------------------------------------------------------
