@@ -23,7 +23,7 @@ def near(got, want, tolerance=2e-6):
 
 # Single factors, several passes, primes (Bluestein), lengths in two steps of which one is a lonely row on CPUs.
 @pytest.mark.share(2, both=True)
-@pytest.mark.parametrize("n", [1, 2, 7, 17, 60, 97, 1000])
+@pytest.mark.parametrize("n", [1, 2, 7, 17, 60, 97, 256, 384, 1000])
 def test_lengths(n):
     x = numbers(3, n)
     near(clnn.fft.fft(clnn.tensor(x)), np.fft.fft(x))

@@ -1,4 +1,5 @@
 """Indexing, joining, scattering, searching and padding against PyTorch: values, gradients, errors, determinism."""
+import importlib
 import warnings
 
 import numpy as np
@@ -383,6 +384,16 @@ def test_views_write_through():
 def test_pad(shape, pad, kwargs):
     from clnn.ops.padding import pad as clnn_pad
     compare(lambda L, x: (TF.pad if L is torch else clnn_pad)(x, pad, **kwargs), floats(*shape))
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+def test_pad_long_rows(mode, monkeypatch):
+    """A few long rows, of which a work-item does a piece: the ends fill one and more, or part of one."""
+    monkeypatch.setattr(importlib.import_module("clnn.ops.padding"), "_SPAN", 16)
+    x = np.arange(2 * 53, dtype=np.float32).reshape(1, 2, 53)
+    for pad in ((3, 0), (0, 37), (40, 20)):
+        got = clnn.nn.functional.pad(clnn.tensor(x), pad, mode=mode).numpy()
+        np.testing.assert_array_equal(got, np.pad(x, ((0, 0), (0, 0), pad), dict(replicate="edge", circular="wrap").get(mode, mode)))
 
 
 # -- searching --------------------------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,8 @@ from .tensor import Tensor
 _PLAIN = frozenset((int, float, bytes, type(None)))
 _TRIES = 4              # a call that cannot be observed is tried again so often; what waits for a build is no try
 _MOST = 4096            # kinds of call remembered per body
-_FEW = 1 << 15          # elements of a result that costs the host more than the device
+_FEW = 1 << 15          # elements of a result that costs the host more than the device, whatever it is fused with
+_SOME = 1 << 17         # elements up to which working out what to launch costs more than a pass over memory
 _SMALL = 1 << 12        # elements of an operand whose gradient is not worth fusing into what reads it
 _lock = threading.Lock()
 on = True               # tests that change how a device is treated switch it off
@@ -88,7 +89,10 @@ _LEFT = Missed()
 
 
 def _describe(values, key, buffers, ready):
-    """Add what tells calls apart to ``key``, and the operands' memory to ``buffers``; False where such a call is not repeated."""
+    """Add what tells calls apart to ``key``, and the operands' memory to ``buffers``; False where such a call is not repeated.
+
+    Pending operands of up to ``ready`` elements are computed once the kind of call is known (0: all, right away).
+    """
     for v in values:
         kind = v.__class__
         if isinstance(v, Tensor):
@@ -96,7 +100,7 @@ def _describe(values, key, buffers, ready):
             if st.node is not None:
                 if not ready or st.node.buf is not None:
                     fuse.realize(st)
-                elif st.node.numel > _FEW:
+                elif st.node.numel > ready:
                     return False
             buffers.append(st if st.node is not None else st.buf)
             key += (v.shape, v._strides, v._offset, v.dtype, st.device)
@@ -127,11 +131,13 @@ def repeated(body, mode=""):
     A body that gives None writes into the memory of its operands.
 
     Modes, words of ``mode``: ``ready``: calls with pending operands of many elements are left to the body, too, which computes these where they are needed.
-    ``whole``: pending results are computed at once; ``small``: those of few elements, as larger ones gain by being fused with what follows.
+    ``whole``: pending results are computed at once; ``small``: those of some elements, as larger ones gain by being fused with what follows;
+    ``few``: those of few, for short chains of elementwise operators.
     ``fresh``: the first operand is only copied, so that constants need no memory of their own.
     """
     words = mode.split() if mode.__class__ is str else ()
-    ready, whole, fresh = "ready" in words, (1 << 62 if "whole" in words else _FEW if "small" in words else 0), "fresh" in words
+    ready, fresh = (_SOME if "small" in words else _FEW) if "ready" in words else 0, "fresh" in words
+    whole = 1 << 62 if "whole" in words else _SOME if "small" in words else _FEW if "few" in words else 0
     known = {}
     on_change(known.clear)
     dt.default_listeners.append(known.clear)

@@ -310,8 +310,8 @@ elu = _publish("elu", elu, numpy=lambda x, a=1.0: np.where(x > 0, x, a * np.expm
                samples=lambda: [((_POINTS,), {}), ((_POINTS, 0.7), {})])
 celu = _publish("celu", celu, samples=lambda: [((_POINTS,), {}), ((_POINTS, 0.7), {})])
 selu = _publish("selu", selu, method=False)
-tanhshrink = _publish("tanhshrink", tanhshrink, repeat="ready small", complex=True, numpy=lambda x: x - np.tanh(x))
-softsign = _publish("softsign", softsign, repeat="ready small", complex=True, numpy=lambda x: x / (1 + np.abs(x)))
+tanhshrink = _publish("tanhshrink", tanhshrink, repeat="ready few", complex=True, numpy=lambda x: x - np.tanh(x))
+softsign = _publish("softsign", softsign, repeat="ready few", complex=True, numpy=lambda x: x / (1 + np.abs(x)))
 
 # -- with weights, noise or gates ---------------------------------------------------------------------------------------------------
 _prelu = elementwise("_prelu", "input, weight", "(input > 0 ? input : input * weight)", method=False, inplace=False,
@@ -320,7 +320,7 @@ _prelu = elementwise("_prelu", "input, weight", "(input > 0 ? input : input * we
 _prelu.op.grad_name = "PreluKernelBackward0"
 
 
-@composite("prelu", repeat="ready small", samples=lambda: [((_POINTS, np.array([0.25])), {}), ((_POINTS, np.linspace(0.1, 0.5, 5)), {})], torch="nn.functional.prelu")
+@composite("prelu", repeat="ready few", samples=lambda: [((_POINTS, np.array([0.25])), {}), ((_POINTS, np.linspace(0.1, 0.5, 5)), {})], torch="nn.functional.prelu")
 def prelu(input, weight):
     """x where positive, else ``weight * x``; ``weight`` holds one number or one per channel (dimension 1)."""
     if weight._numel != 1:

@@ -210,7 +210,7 @@ def pow(input, exponent):
     return _pow(input, exponent)
 
 
-@composite("float_power", repeat="small", complex=True)
+@composite("float_power", repeat="few", complex=True)
 def float_power(input, exponent):
     """``pow`` computed in float64 (float32 where the device lacks it)."""
     def wide(x):
@@ -224,13 +224,13 @@ def float_power(input, exponent):
 square = composite("square", complex=True, inplace=True)(lambda input: pow(input, 2))
 
 
-@composite("addcmul", repeat="ready small", complex=True, inplace=True, old="value")
+@composite("addcmul", repeat="ready few", complex=True, inplace=True, old="value")
 def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``."""
     return _fast_add(input, tensor1 * tensor2 if value == 1 else (tensor1 * tensor2) * whole_factor("value", value, input, tensor1, tensor2, error=False))
 
 
-@composite("addcdiv", repeat="ready small", complex=True, inplace=True, old="value")
+@composite("addcdiv", repeat="ready few", complex=True, inplace=True, old="value")
 def addcdiv(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 / tensor2``."""
     if not (tensor1.dtype.differentiable or tensor2.dtype.differentiable):

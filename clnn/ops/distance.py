@@ -49,7 +49,8 @@ def _at_least(norm, eps):
 
 
 # -- all pairs of rows -----------------------------------------------------------------------------------------------------------------
-DIRECT = 1 << 23            # differences up to which they take less time than a matrix product and what belongs to it
+DIRECT = 1 << 23            # differences up to which they take less time than a matrix product and what belongs to it,
+NARROW = 32                 # and columns up to which they do for any number of rows
 
 
 def _power(p):
@@ -160,7 +161,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     direct = _fits(p, x1, x2)
-    few = direct and x1._numel * x2.shape[-2] <= DIRECT and x1.device.type == "cpu"
+    few = direct and (x1._numel * x2.shape[-2] <= DIRECT or x1.shape[-1] <= NARROW) and x1.device.type == "cpu"
     if p == 2 and (compute_mode == _MODES[1] or compute_mode == _MODES[0] and max(x1.shape[-2], x2.shape[-2]) > 25 and not few):
         squares = (x1 * x1).sum(-1, keepdim=True) + (x2 * x2).sum(-1).unsqueeze(-2) - 2 * (x1 @ x2.transpose(-2, -1))
         return _root(squares.clamp_min(0))

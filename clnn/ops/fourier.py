@@ -20,6 +20,7 @@ from ..graph.op import REGISTRY
 from .selection import cast
 
 FACTORS = (8, 4, 2, 3, 5, 7, 11, 13)
+SINGLE_BYTES = 32 << 10         # of a row, so that what fourier/single keeps of it stays in the second cache
 LANES_BYTES = 256 << 10         # of local memory per work-item on CPUs: it should stay in the second cache
 GROUP_BYTES = 16 << 10          # of local memory per work-group on other devices
 
@@ -34,6 +35,14 @@ def radices(n):
             found.append(f)
             n //= f
     return tuple(found) if n == 1 else None
+
+
+@functools.lru_cache(maxsize=None)
+def wide_radices(n):
+    """The factors of ``n`` in the order of the passes of ``fourier/single``: 16 where that saves one."""
+    sixteen = n // 16 if n % 16 == 0 else n
+    found, less = radices(n), (16, *(radices(sixteen) or ()))
+    return less if found and sixteen != n and len(less) < len(found) else found
 
 
 @functools.lru_cache(maxsize=None)
@@ -66,12 +75,18 @@ def _table(device, row, key):
     kind, n, *more = key
     if kind == "roots":
         angle = np.arange(n) / n
+    elif kind == "lanes":
+        rows, lanes, step = more                                       # exp(-2 pi i (step j + l or, without step, j l) / n), vectors of ``lanes``
+        j, l = np.arange(rows)[:, None], np.arange(lanes)[None, :]
+        angle = (j * step + l if step else j * l) / n
     elif kind == "turns":
         n2, = more
         angle = (np.arange(n)[:, None] * np.arange(n2)[None, :]) / (n * n2)
     else:
         angle = (np.arange(n, dtype=np.int64) ** 2 % (2 * n)) / (2 * n)
     values = np.exp(-2j * np.pi * angle)
+    if kind == "lanes":
+        return from_array(np.stack([values.real, values.imag], 1).astype(row.to_real().np), device)
     if kind == "chirp transform":
         m, = more
         wave = np.zeros(m, np.complex128)
@@ -120,6 +135,25 @@ def _launch(x, y, n, walk, form, scale, back, turns=None, span=1):
         part.number(scale), int(back))
 
 
+def _single(x, shape, n, form, scale, back=False):
+    """The transform of rows of ``n`` numbers, one after another, as a result of this shape; None where they do not suit ``fourier/single``."""
+    device, real = x._storage.device, form != "complex"
+    M = n // 2 if real else n
+    W = 64 // x.dtype.to_real().itemsize
+    W = W // 2 if M % (W * W) else W
+    if not device.is_cpu or M % (W * W) or W < 8 or n > SINGLE_BYTES // x.dtype.to_real().itemsize or n % (1 + real) or wide_radices(M // W) is None:
+        return None
+    row = x.dtype.to_complex()
+    part, rows = row.to_real(), x._numel // x.shape[-1]
+    y = empty(Size(shape), part if form == "real_out" else row, device)
+    run_of = max(1, min(-(-rows // (4 * device.compute_units)), 8192 // n))
+    turns = _table(device, row, ("lanes", M, M // W, W, 0))
+    run(device, "fourier/single", dict(T=part, M=M, W=W, RADICES=wide_radices(M // W), FORM=form, BACK=back and not real), (-(-rows // run_of),), (1,),
+        x, y, _table(device, row, ("roots", M // W)), turns, _table(device, row, ("lanes", n, M // 2 // W, W, W)) if real else turns, rows, run_of,
+        part.number(scale))
+    return y
+
+
 # -- one dimension ----------------------------------------------------------------------------------------------------------------------
 def _complex(x, dim, back, scale):
     """The transform of contiguous complex ``x`` along ``dim``."""
@@ -129,6 +163,9 @@ def _complex(x, dim, back, scale):
         return x * scale
     if radices(n) is None:
         return _bluestein(x, dim, back, scale)
+    y = _single(x, x.shape, n, "complex", scale, back) if inner == 1 else None
+    if y is not None:
+        return y
     y = empty(x.shape, row, device)
     limit = limit_of(device, row)
     lonely = device.is_cpu and n >= 64 and outer * inner < 64 // row.to_real().itemsize
@@ -190,6 +227,9 @@ def _half(x, dim, scale, full):
     shape = Size((*x.shape[:dim], h, *x.shape[dim + 1:]))
     if 0 in shape:
         return empty(shape, row, device)
+    y = _single(x, shape, n, "real_full" if full else "real_in", scale) if inner == 1 else None
+    if y is not None:
+        return y
     if _as_pairs(n, inner, device, row):
         x = (x.clone() if x._offset % 2 else x).reshape(outer, n // 2, 2)
         return _pairs(_complex(REGISTRY["view_as_complex"].fn(x), 1, False, scale), shape, False, full)
@@ -212,6 +252,9 @@ def _from_half(x, dim, n, scale):
     shape = Size((*x.shape[:dim], n, *x.shape[dim + 1:]))
     if 0 in shape:
         return empty(shape, row.to_real(), device)
+    y = _single(x, shape, n, "real_out", scale) if inner == 1 else None
+    if y is not None:
+        return y
     if _as_pairs(n, inner, device, row):
         return REGISTRY["view_as_real"].fn(_complex(_pairs(x, (outer, n // 2), True), 1, True, scale)).reshape(shape)
     if n == 1 or radices(n) is None or n > limit_of(device, row):

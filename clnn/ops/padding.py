@@ -20,6 +20,7 @@ from .joining import write_regions
 
 _FEW = 1 << 13       # elements that are padded in one launch, however they lie
 _ROWS = 32           # rows that keep all cores busy
+_SPAN = 1 << 15      # places of a long row that a work-item does
 
 
 def _pairs(pad, rank):
@@ -64,11 +65,11 @@ def _padded(input, before, value, out_shape):
         width = sizes.pop()[0]
         sizes[-1] = tuple([n * width for n in sizes[-1]])
     shape, over, starts = zip(*sizes)
-    gs, ls, chunk, geometry = _launch_of(device, shape, over, starts, len(shape) - first, over, device.is_cpu)
+    gs, ls, chunk, geometry = _launch_of(device, shape, over, starts, len(shape) - first, over, device.is_cpu, True)
     with np.errstate(all="ignore"):
         word = np.asarray(value).astype(dtype.np).tobytes()
     run(device, "indexing/pad", dict(U=_scatter.width(dtype), RANK=len(shape) - first, MODE="constant", LOOP=device.is_cpu), gs, ls, x, out,
-        math.prod(over[:-1]), chunk, word, *geometry)
+        math.prod(over[:-1]), chunk, over[-1] if ls == (1,) else _SPAN, word, *geometry)
     return out
 
 
@@ -110,17 +111,22 @@ def _mode_pad(input, mode, before, after, shape, rank):
     out = empty(out_shape, input.dtype, device)
     if out._numel == 0:
         return out
-    gs, ls, chunk, geometry = _launch_of(device, shape, out_shape, before, rank, out_shape, device.is_cpu)
+    gs, ls, chunk, geometry = _launch_of(device, shape, out_shape, before, rank, out_shape, device.is_cpu, True)
     run(device, "indexing/pad", dict(U=_scatter.width(x.dtype), RANK=rank, MODE=mode, LOOP=device.is_cpu), gs, ls, x, out, math.prod(out_shape[:-1]), chunk,
-        *geometry)
+        out_shape[-1] if ls == (1,) else _SPAN, *geometry)
     return out
 
 
-def _launch_of(device, shape, out_shape, before, rank, over, loop):
-    """(global size, local size, rows of a work-item, sizes and paddings of the last ``rank`` dimensions) of a launch over the rows of ``over``."""
+def _launch_of(device, shape, out_shape, before, rank, over, loop, pieces=False):
+    """(global size, local size, rows of a work-item, sizes and paddings of the last ``rank`` dimensions) of a launch over the rows of ``over``.
+
+    Of a few long rows a work-item does ``_SPAN`` places where ``pieces`` may be: the global size has another dimension.
+    """
     rows, last = math.prod(over[:-1]), over[-1]
     chunk = max(1, min(8192 // last, rows // (8 * device.compute_units))) if loop else 1
     gs, ls = ((-(-rows // chunk),), (1,)) if loop else ((last, rows), (64 if last >= 64 else 16, 1))
+    if loop and pieces and last > _SPAN and rows < 8 * device.compute_units:
+        gs, ls = (rows, -(-last // _SPAN)), (1, 1)
     return gs, ls, chunk, [v for d in range(len(shape) - rank, len(shape)) for v in (shape[d], out_shape[d], before[d])]
 
 

@@ -237,11 +237,14 @@ def randperm(n, *, generator=None, dtype=None, layout=None, device=None, require
     sequence = _followed(generator, resolve(device))
     if sequence is not None:
         return _done(_sequence.permutation(sequence, int(n), resolve(device)).to(row), requires_grad)
-    # Random high bits over each number, then sorted as a whole: cheaper than sorting the places, and no ties.
+    # Random high bits over each number, then sorted as a whole: cheaper than sorting the places, and no ties. In place: fresh pages cost as much as a step.
     low = np.uint64(int(n).bit_length())
-    keys = (_host_bits(generator, int(n)).random_raw(int(n)) << low) | np.arange(n, dtype=np.uint64)
+    keys = _host_bits(generator, int(n)).random_raw(int(n))
+    keys <<= low
+    keys |= np.arange(n, dtype=np.uint64)
     keys.sort()
-    order = (keys & ((np.uint64(1) << low) - np.uint64(1))).astype(np.int64)
+    keys &= (np.uint64(1) << low) - np.uint64(1)
+    order = keys.view(np.int64)
     return _done(from_array(order, resolve(device), row), requires_grad)
 
 

@@ -1,6 +1,6 @@
 ## Transforms of the short lengths that a pass of fourier/rows is made of, as statements over named variables (parts end in r and i).
 ##
-## module.butterfly(r, F, T)   the transform of length r (2 3 4 5 7 8 11 13) from a0 a1 ... to t0 t1 ... of the C type F; T: dtype row of the parts
+## module.butterfly(r, F, T)   the transform of length r (2 3 4 5 7 8 11 13 16) from a0 a1 ... to t0 t1 ... of the C type F; T: dtype row of the parts
 <%!
     import math
 
@@ -25,6 +25,25 @@
                       f"const {F} t{k}r = e{k}r + u{k}r, t{k}i = e{k}i + u{k}i, t{k + 4}r = e{k}r - u{k}r, t{k + 4}i = e{k}i - u{k}i;"]
         return lines
 
+    def sixteen(F, T):
+        """Four transforms of length 4 over every fourth number, turned, and four over what they give."""
+        lines = []
+        for j in range(4):
+            lines += four([f"a{j + 4 * m}" for m in range(4)], [f"g{j}{k}" for k in range(4)], F)
+        for j in (1, 2, 3):
+            for k in (1, 2, 3):
+                (re, im), a = _turned(f"g{j}{k}", j * k, T), f"h{j}{k}"
+                lines.append(f"const {F} {a}r = {re}, {a}i = {im};")
+        for k in range(4):
+            lines += four([f"{'h' if j * k else 'g'}{j}{k}" for j in range(4)], [f"t{k + 4 * m}" for m in range(4)], F)
+        return lines
+
+    def _turned(a, e, T):
+        """The parts of the number ``a`` times exp(-2 pi i e / 16)."""
+        h, c, s = (literal(v, T) for v in (math.sqrt(0.5), math.cos(2 * math.pi * e / 16), math.sin(2 * math.pi * e / 16)))
+        special = {4: (f"{a}i", f"-{a}r"), 2: (f"{h} * ({a}r + {a}i)", f"{h} * ({a}i - {a}r)"), 6: (f"{h} * ({a}i - {a}r)", f"-{h} * ({a}r + {a}i)")}
+        return special.get(e) or (f"{c} * {a}r + {s} * {a}i", f"{c} * {a}i - {s} * {a}r")
+
     def odd(r, F, T):
         """A transform of odd length: what lies symmetrically is added and subtracted first."""
         half = range(1, r // 2 + 1)
@@ -43,5 +62,7 @@
         """Statements of the transform of length r from a0r, a0i, a1r, ... to t0r, t0i, ..."""
         if r == 2:
             return [f"const {F} t0{c} = a0{c} + a1{c}, t1{c} = a0{c} - a1{c};" for c in "ri"]
-        return four(["a0", "a1", "a2", "a3"], ["t0", "t1", "t2", "t3"], F) if r == 4 else eight(F, T) if r == 8 else odd(r, F, T)
+        if r == 4:
+            return four(["a0", "a1", "a2", "a3"], ["t0", "t1", "t2", "t3"], F)
+        return {8: eight, 16: sixteen}[r](F, T) if r in (8, 16) else odd(r, F, T)
 %>

@@ -3,7 +3,8 @@
 ## out = x with its last RANK dimensions extended by values of its own, or by `value`.
 ##
 ## x (outer, i0, i1, ...), out (outer, o0, o1, ...), contiguous; b<d> elements come before dimension d (negative: are cut off, but not by MODE constant).
-## Geometry: LOOP global (ceil(outer * all other o / chunk)), chunk rows per work-item (CPUs); else global (o of the last dimension, outer * all other o).
+## Geometry: LOOP global (ceil(outer * all other o / chunk), ceil(o of the last dimension / span)), a work-item does `span` places of chunk rows (CPUs);
+## else global (o of the last dimension, outer * all other o).
 ## Any local size. Limits: see clnn.nn.functional.pad on sizes.
 ##
 ## Parameter  legal values
@@ -18,10 +19,11 @@
 % if LOOP:
 ${ix.move(U)}
 % endif
-__kernel void pad(IN(${U}, x), OUT(${U}, out), const long rows, const long chunk, ${f"const {U} value, " if CONSTANT else ""}${sizes}) {
+__kernel void pad(IN(${U}, x), OUT(${U}, out), const long rows, const long chunk, const long span, ${f"const {U} value, " if CONSTANT else ""}${sizes}) {
 % if LOOP:
     const long first = get_global_id(0) * chunk, end = min(rows, first + chunk);
-    if (first >= end) return;
+    const long start = get_global_id(1) * span, stop = min(start + span, o${last});
+    if (first >= end || start >= stop) return;
 ${places("first")}
     for (long row = first; row < end; row++) {
 % else:
@@ -45,11 +47,11 @@ ${places("row")}
     __global const ${U}* restrict from = x_p + x_o + from_row * i${last};
     __global ${U}* restrict to = out_p + out_o + row * o${last};
 % if LOOP:
-    const long b = b${last}, lo = ${f"!inside ? o{last} : " if CONSTANT else ""}max(b, (long)0);
-    const long hi = max(lo, min(o${last}, b + i${last}));    /* out[lo..hi) is x itself */
-    ${outside("0", "lo")}
+    const long b = b${last}, lo = ${"!inside ? stop : " if CONSTANT else ""}clamp(b, start, stop);
+    const long hi = clamp(b + i${last}, lo, stop);           /* out[lo..hi) is x itself */
+    ${outside("start", "lo")}
     clnn_move(to + lo, from + lo - b, hi - lo);
-    ${outside("hi", f"o{last}")}
+    ${outside("hi", "stop")}
 % for d in range(last - 1, -1, -1):
     if (++at${d} == o${d}) { at${d} = 0;
 % endfor
