@@ -86,7 +86,12 @@ class _Loader:
         return module
 
     def exec_module(self, module):
-        module.__spec__ = self.own  # the import system just wrote the other name's over it
+        other, module.__spec__ = module.__spec__.name, self.own  # the import system just wrote the other name's over it
+        for name in [name for name in sys.modules if name.startswith(self.name + ".")]:
+            # known ahead: an import of autograd.gradcheck would put the module where the package has the function of that name
+            alias = other + name[len(self.name):]
+            if alias.partition(".")[2] not in _ELSEWHERE:
+                sys.modules.setdefault(alias, sys.modules[name])
 
 
 class _Finder:

@@ -58,6 +58,8 @@ def flip(input, *dims):
         >>> clnn.arange(3).flip(0)
         tensor([2, 1, 0])
     """
+    if not dims:
+        raise TypeError('flip() missing 1 required positional arguments: "dims"')
     dims = wrap_dims(dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims, len(input.shape))
     return _flip(input, dims) if input.shape else input.clone()
 

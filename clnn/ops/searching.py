@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -114,6 +115,8 @@ def nonzero(input, *, as_tuple=False, out=None):
                 [3]])
     """
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         x = input.reshape(1) if not input.shape else input
         return coordinates(x) if len(x.shape) == 1 else tuple(_table(x).unbind(1))
     return _deliver(_table(input), out)
@@ -139,8 +142,16 @@ def unravel_index(indices, shape):
     """One tensor of coordinates per dimension of ``shape`` for flat positions."""
     if indices.dtype.category != dt.INT:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = (shape,) if isinstance(shape, int) else shape
+    if isinstance(shape, Tensor) or not isinstance(sizes, Sequence):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    for size in sizes:
+        if not isinstance(size, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
+    if any([size < 0 for size in sizes]):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
     out, rest = [], indices.to(dt.int64)
-    for size in reversed((shape,) if isinstance(shape, int) else tuple(shape)):
+    for size in reversed(sizes):
         out.append(rest % size)
         rest = rest.div(size, rounding_mode="floor")
     return tuple(reversed(out))

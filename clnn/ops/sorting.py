@@ -140,6 +140,9 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
         >>> clnn.tensor([3., 1., 2.]).topk(2).values
         tensor([3., 2.])
     """
+    if isinstance(k, float) or dim is True or dim is False:
+        name, at, value = ("k", 1, k) if isinstance(k, float) else ("dim", 2, dim)
+        raise TypeError(f"topk(): argument '{name}' (position {at}) must be int, not {type(value).__name__}")
     d, k = wrap_dim(dim, len(input.shape)), int(k)
     if not 0 <= k <= (input.shape[d] if input.shape else 1):
         raise RuntimeError("selected index k out of range")
