@@ -175,10 +175,6 @@ def reset_peak_memory_stats(device=None):
     _device.resolve(device).memory.reset_peak()
 
 
-def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Accepted: every clnn kernel is deterministic."""
-
-
 def set_num_threads(n):
     """Accepted: the OpenCL driver decides."""
 

@@ -107,3 +107,33 @@ def test_modules_of_the_name_of_a_function_leave_it():
     program = ("import sys, clnn; sys.modules['torch'] = clnn; import torch; import torch.autograd.gradcheck; from torch.autograd.gradcheck import GradcheckError; "
                "assert torch.autograd.gradcheck(lambda x: x * 2, torch.ones(2, dtype=torch.float64, requires_grad=True))")
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_diagonals_that_wrap_in_tensors_with_strides():
+    def run(lib):
+        wide, steps = lib.zeros(3, 8).t(), lib.zeros(14, 6)[::2, ::2]
+        return wide.fill_diagonal_(1, wrap=True), steps.fill_diagonal_(2, wrap=True), \
+            lib.zeros(3, 7).fill_diagonal_(1, wrap=True), lib.zeros(4, 3).fill_diagonal_(1, wrap=True)
+    assert_same(run)
+
+
+def test_deterministic_modes_are_read_back():
+    def run(lib):
+        seen = []
+        for mode, warn_only in ((True, True), (True, False), (False, True), (False, False)):
+            lib.use_deterministic_algorithms(mode, warn_only=warn_only)
+            seen.append((lib.are_deterministic_algorithms_enabled(), lib.is_deterministic_algorithms_warn_only_enabled(), lib.get_deterministic_debug_mode()))
+        lib.set_deterministic_debug_mode("warn")
+        seen.append((lib.are_deterministic_algorithms_enabled(), lib.is_deterministic_algorithms_warn_only_enabled()))
+        lib.set_deterministic_debug_mode(0)
+        return seen
+    assert_same(run)
+
+
+@pytest.mark.parametrize("call", (
+    lambda t: t.bernoulli(t.ones(3), out=t.zeros(3, dtype=t.bool)), lambda t: list(t.ones(2).new(size=(3, 4)).shape), lambda t: str(t.ones(2).int().type(t.Tensor).dtype),
+    lambda t: t.ones(2).map_(t.ones(2), "str"), lambda t: t.ones(2).map_(t.ones(1), lambda a, b: a + b),
+    lambda t: t.nn.functional.ctc_loss(t.zeros(5, 1, 3), t.ones(1, 2, dtype=t.int64), t.tensor([5.0]), t.tensor([2])),
+    lambda t: t.autograd.grad(t.ones(1, requires_grad=True) * 2, t.ones(1, requires_grad=True), create_graph=True, materialize_grads=True)[0].requires_grad))
+def test_old_forms_of_calls(call):
+    assert_same(call)

@@ -268,8 +268,11 @@ def _checked_probabilities(p):
 
 
 @composite("bernoulli")
-def bernoulli(input, p=None, *, generator=None):
+def bernoulli(input, p=None, *, generator=None, out=None):
     """1 with the probability that each element gives (or ``p`` for all), else 0."""
+    if out is not None:                                             # of any dtype: zeros and ones fit
+        out.resize_(input.shape)
+        return out.copy_(bernoulli(input, p, generator=generator))
     if p is not None:
         return _coins(input.shape, float(p), input.dtype, input._storage.device, generator)
     if not input.dtype.is_floating_point:

@@ -496,6 +496,8 @@ def type_(self, dtype=None, non_blocking=False):
     """Without arguments the type's name; else a conversion."""
     if dtype is None:
         return f"{config.spoken}.{'' if self.device.type == 'cpu' else self.device.type + '.'}{dt.SPOKEN[self.dtype.name]}Tensor"
+    if dtype is Tensor:
+        dtype = dt.float_default()
     place = getattr(dtype, "place", None)                                # FloatTensor and its like know their dtype and place
     if isinstance(dtype, str):
         place = "cuda" if ".cuda." in dtype else None
