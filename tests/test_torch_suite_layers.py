@@ -137,3 +137,39 @@ def test_deterministic_modes_are_read_back():
     lambda t: t.autograd.grad(t.ones(1, requires_grad=True) * 2, t.ones(1, requires_grad=True), create_graph=True, materialize_grads=True)[0].requires_grad))
 def test_old_forms_of_calls(call):
     assert_same(call)
+
+
+@pytest.mark.parametrize("call", (
+    lambda t, x: x.view(2.0, 8), lambda t, x: x.reshape(16 / 4, 4), lambda t, x: x.expand(4, 4.0), lambda t, x: x.repeat(2.0), lambda t, x: x.permute(1.0, 0),
+    lambda t, x: x.unflatten(0, (2.0, 2)), lambda t, x: x.chunk(2.0), lambda t, x: x.split(2.0), lambda t, x: x.split([2.0, 2]), lambda t, x: x.narrow(0, 0.0, 2),
+    lambda t, x: x.select(0, 1.0), lambda t, x: x.roll(1.0), lambda t, x: x.diagonal(1.0), lambda t, x: x.tril(1.0), lambda t, x: x.unfold(0, 2.0, 1),
+    lambda t, x: x.kthvalue(2.0), lambda t, x: t.randperm(4.0), lambda t, x: t.nn.functional.one_hot(t.tensor([1]), 3.0),
+    lambda t, x: t.nn.functional.pixel_shuffle(t.ones(1, 4, 2, 2), 2.0), lambda t, x: t.nn.functional.group_norm(t.ones(1, 4, 2), 2.0),
+    lambda t, x: t.nn.functional.layer_norm(x, (4.0,)), lambda t, x: t.nn.functional.conv2d(t.ones(1, 1, 4, 4), t.ones(1, 1, 2, 2), stride=1.0),
+    lambda t, x: t.bincount(t.tensor([1]), minlength=3.0), lambda t, x: x.view(t.tensor(16)), lambda t, x: x.view(True, 16)))
+def test_fractions_are_no_sizes(call):
+    """A division leaves them by mistake, 2.0 as well as 1.5."""
+    def run(lib):
+        try:
+            return call(lib, lib.ones(4, 4))
+        except TypeError:
+            return "refused"
+    assert_same(run)
+
+
+def test_ranges_fill_any_shape():
+    def run(lib):
+        x, y = lib.zeros(2, 3), lib.zeros(2, 2)
+        lib.arange(0, 4, out=x.narrow(1, 1, 2))
+        lib.linspace(0, 1, 4, out=y)
+        return x, y
+    assert_same(run)
+
+
+@pytest.mark.parametrize("call", (
+    lambda t: t.cat([t.ones(0), t.ones(0)], 1), lambda t: t.hstack(t.ones(2, 2)), lambda t: t.column_stack(t.ones(2, 2)), lambda t: t.dstack(t.ones(2, 2)),
+    lambda t: t.view_as_real(t.arange(20).to(t.complex128).view(1, 20)[:, t.arange(19, -1, -1)])))
+def test_joined_and_chosen(call):
+    if "complex128" in call.__code__.co_names and not clnn.get_default_device().physical.has_fp64:
+        pytest.skip("no fp64")
+    assert_same(call)

@@ -122,7 +122,10 @@ def factory(fn):
             kwargs["dtype"] = out.dtype
         elif dt.as_dtype(kwargs["dtype"]) is not out.dtype:
             raise RuntimeError(f"dtype {dt.SPOKEN[dt.as_dtype(kwargs['dtype']).name]} does not match dtype of out parameter ({dt.SPOKEN[out.dtype.name]})")
-        return set_out(out, fn(*args, **{"device": out.device, **kwargs}))
+        made = fn(*args, **{"device": out.device, **kwargs})
+        if not by_size and len(made.shape) == 1 and made._numel == out._numel:
+            made = made.reshape(out.shape)                          # as many numbers fill a tensor of any shape
+        return set_out(out, made)
     return call
 
 

@@ -17,7 +17,7 @@ from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
 from ..core import rng
-from ..core.shape import Size
+from ..core.shape import Size, whole
 from ..graph.node import Expr
 from ..graph.op import REGISTRY
 from .creation import _alike, _done, _empty, _float_default, _like, _like_another, as_size, factory
@@ -203,6 +203,7 @@ def randperm(n, *, generator=None, dtype=None, layout=None, device=None, require
         >>> clnn.randperm(5).sort().values
         tensor([0, 1, 2, 3, 4])
     """
+    n = whole(n)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     row = dt.as_dtype(dtype) or dt.int64

@@ -15,7 +15,7 @@ from .._tensor.repeat import repeated
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
-from ..core.shape import Size, wrap_dim
+from ..core.shape import Size, whole, wrap_dim
 from . import _radix, _scatter
 from .creation import arange, filled, linspace, tensor
 from .indexing import _deliver, _index_rows, _values
@@ -392,7 +392,7 @@ def bincount(input, weights=None, minlength=0):
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    size, negative = int(minlength), "bincount only supports 1-d non-negative integral inputs."
+    size, negative = whole(minlength), "bincount only supports 1-d non-negative integral inputs."
 
     def count(array):
         if array.min() < 0:
@@ -525,6 +525,7 @@ def one_hot(tensor, num_classes=-1):
     """
     if tensor.dtype is not dt.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    num_classes = whole(num_classes)
     if num_classes == -1:
         if tensor._numel == 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
