@@ -87,11 +87,11 @@ class _Loader:
 
     def exec_module(self, module):
         other, module.__spec__ = module.__spec__.name, self.own  # the import system just wrote the other name's over it
-        for name in [name for name in sys.modules if name.startswith(self.name + ".")]:
+        for name in [name for name in sys.modules if name.rpartition(".")[0] == self.name]:
             # known ahead: an import of autograd.gradcheck would put the module where the package has the function of that name
-            alias = other + name[len(self.name):]
-            if alias.partition(".")[2] not in _ELSEWHERE:
-                sys.modules.setdefault(alias, sys.modules[name])
+            child = name.rpartition(".")[2]
+            if callable(vars(module).get(child)):
+                sys.modules.setdefault(f"{other}.{child}", sys.modules[name])
 
 
 class _Finder:
