@@ -9,7 +9,7 @@ class Absent(AttributeError, NotImplementedError):
 
 
 _FAMILIES = {
-    "sparse tensors of blocks": "sparse_bsr sparse_bsc sparse_bsr_tensor sparse_bsc_tensor to_sparse_bsr to_sparse_bsc",
+    "sparse tensors of blocks": "sparse_bsr_tensor sparse_bsc_tensor to_sparse_bsr to_sparse_bsc",
     "these products of sparse tensors": "hsmm resize_as_sparse_",
     "nested tensors": "to_padded_tensor",
     "graphs of Python programs": "package",

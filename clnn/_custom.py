@@ -119,6 +119,9 @@ class OpOverload:
     def op(self):
         return self
 
+    def __deepcopy__(self, memo):
+        return self
+
     def name(self):
         """``namespace::operator``, with the overload."""
         return self._qualname + ("" if self._overloadname == "default" else f".{self._overloadname}")
@@ -302,6 +305,9 @@ class OpOverloadPacket:
         space, _, name = self._qualname.partition("::")
         return getattr, (namespace(space), name)
 
+    def __deepcopy__(self, memo):
+        return self
+
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
@@ -344,7 +350,7 @@ class Namespace:
         self.name, self.__name__ = name, f"clnn.ops.{name}"
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("__") or name == "name":         # copies ask before there is a name
             raise AttributeError(name)
         qualname = f"{self.name}::{name}"
         op = _table.get(qualname)

@@ -118,31 +118,41 @@ def get_float32_matmul_precision():
     return config.matmul_precision
 
 
+_deterministic = [False, False]             # what programs asked for; every clnn kernel gives equal bits in two runs without it
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Kept for :func:`are_deterministic_algorithms_enabled`: every clnn kernel is deterministic."""
+    if not isinstance(mode, bool) or not isinstance(warn_only, bool):
+        name, value = ("mode", mode) if not isinstance(mode, bool) else ("warn_only", warn_only)
+        raise TypeError(f"_set_deterministic_algorithms(): argument '{name}' must be bool, not {type(value).__name__}")
+    _deterministic[:] = mode, warn_only
+
+
 def are_deterministic_algorithms_enabled():
-    """True: every clnn kernel gives equal bits in two runs."""
-    return True
+    """Whether :func:`use_deterministic_algorithms` was asked for."""
+    return _deterministic[0]
 
 
 def is_deterministic_algorithms_warn_only_enabled():
-    """False: nothing warns, as every kernel is deterministic."""
-    return False
+    """The ``warn_only`` of :func:`use_deterministic_algorithms`; nothing warns, as every kernel is deterministic."""
+    return _deterministic[1]
 
 
 _DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
-_debug_mode = [0]
 
 
 def set_deterministic_debug_mode(debug_mode):
-    """Kept for :func:`get_deterministic_debug_mode`: every clnn kernel is deterministic."""
+    """:func:`use_deterministic_algorithms` by number or name: ``"default"`` (0), ``"warn"`` (1), ``"error"`` (2)."""
     number = _DEBUG_MODES.get(debug_mode, debug_mode) if isinstance(debug_mode, str) else debug_mode
     if number not in (0, 1, 2):
         raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, 0, 1, 2, but got {debug_mode}")
-    _debug_mode[0] = number
+    _deterministic[:] = number > 0, number == 1
 
 
 def get_deterministic_debug_mode():
     """What :func:`set_deterministic_debug_mode` was given, as a number: 0, 1 or 2."""
-    return _debug_mode[0]
+    return _deterministic[0] * (2 - _deterministic[1])
 
 
 def set_flush_denormal(mode):

@@ -42,7 +42,7 @@ def _number(input, name, to_complex):
         raise RuntimeError(f"{name}: Unsupported dtype {row}; transforms take float32, float64 and complex numbers")
     if row.category < dt.FLOAT:
         input = input.to(dt.float_default())
-    return input.to(input.dtype.to_complex()) if to_complex else input
+    return input.to(dt.complex_of(input.dtype)) if to_complex else input
 
 
 def _real(input, name):

@@ -80,6 +80,9 @@ def script(obj=None, *args, **kwargs):
     """
     if obj is not None and not callable(obj):
         raise TypeError(f"{type(obj)} is a built-in class" if type(obj).__module__ == "builtins" else f"jit.script takes modules, functions and classes, got {type(obj)}")
+    waiting = obj.has_uninitialized_params() if hasattr(obj, "has_uninitialized_params") else False
+    if waiting:
+        raise RuntimeError(f"'{type(obj).__module__}.{type(obj).__name__}' has uninitialized parameters. Did you forget to run a forward pass?")
     return _noted(obj) if obj is not None else script
 
 

@@ -85,7 +85,14 @@ def _finish(op, fn, method, inplace, method_name=None):
     return fn
 
 
+def _apart(target, args):
+    """Tensors without dimensions that are elements of ``target`` itself, as copies."""
+    return tuple([a.clone() if isinstance(a, Tensor) and not a.shape and a._storage is target._storage else a for a in args])
+
+
 def _inplace_form(op, fn, name):
+    number = op.name in ("fill", "masked_fill", "index_fill")       # these take a tensor's number before they write
+
     @answers
     def inplace(self, *args, **kwargs):
         if foreign.dispatched is not None:
@@ -95,6 +102,8 @@ def _inplace_form(op, fn, name):
         since = mark() if state.grad else None
         try:
             if args:
+                if number:
+                    args = _apart(self, args)
                 refuse_overlap(self, args)
             return apply_inplace(self, fn(self, *args, **kwargs), name, since)
         except (AttributeError, TypeError):

@@ -318,6 +318,8 @@ def setitem(x, index, value):
     if indices is None:
         _assign(base, value)
         return
+    if isinstance(value, Tensor) and not value.shape and value._storage is base._storage:
+        value = value.clone()                                   # a number of its own
     refuse_overlap(base, (value, indices))
     if not _assign_mask(base, indices, value):
         if not isinstance(value, Tensor):
@@ -340,6 +342,8 @@ def _assign(target, value):
         raise RuntimeError(f"expand({dt.type_in_errors(value.dtype)}{{{list(value.shape)}}}, size={list(target.shape)}): the number of "
                            f"sizes provided ({len(target.shape)}) must be greater or equal to the number of dimensions in the tensor "
                            f"({len(value.shape)})")
+    if value._storage is target._storage and value.shape != target.shape:
+        value = value.expand(target.shape)                      # broadcast first: elements of the target itself are no overlap
     target.copy_(value)
 
 

@@ -51,11 +51,18 @@ class dtype:
 
     def to_real(self) -> "dtype":
         """The dtype of the real and imaginary parts; any other dtype is its own."""
-        return float32 if self is complex64 else float64 if self is complex128 else self
+        return float32 if self is complex64 else float64 if self is complex128 else float16 if self.name == "complex32" else self
 
     def to_complex(self) -> "dtype":
-        """The complex dtype whose parts hold this one: complex64 for all but the 64-bit floats."""
-        return complex128 if self.needs_fp64 else complex64
+        """The complex dtype whose parts hold this one; a complex dtype is its own."""
+        if self.category < FLOAT:
+            raise RuntimeError(f"Unknown Complex ScalarType for {SPOKEN[self.name]}")
+        return self if self.category == COMPLEX else NAMES_ONLY[-1] if self is float16 else complex_of(self)
+
+
+def complex_of(row) -> dtype:
+    """The complex dtype that is computed in for ``row``: half numbers have none of their own."""
+    return complex128 if row.needs_fp64 else complex64
 
 
 BOOL, INT, FLOAT, COMPLEX = 0, 1, 2, 3

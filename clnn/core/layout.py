@@ -46,13 +46,16 @@ class qscheme(_Name):
     __slots__ = ()
 
 
-strided, sparse_coo, sparse_csr, sparse_csc, jagged = (layout("clnn." + n) for n in ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "jagged"))
+# blocks are only a name, which programs ask layouts for: no tensor has it
+strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = (layout("clnn." + n) for n in (
+    "strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"))
 contiguous_format, preserve_format, channels_last, channels_last_3d = (
     memory_format("clnn." + n) for n in ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d"))
 per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric, per_channel_affine_float_qparams = (
     qscheme("clnn." + n) for n in ("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric",
                                    "per_channel_affine_float_qparams"))
-_ALL = {str.__str__(name): name for name in (strided, sparse_coo, sparse_csr, sparse_csc, jagged, contiguous_format, preserve_format, channels_last, channels_last_3d,
+_ALL = {str.__str__(name): name for name in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged, contiguous_format,
+                                                preserve_format, channels_last, channels_last_3d,
                                                 per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric,
                                                 per_channel_affine_float_qparams)}
 

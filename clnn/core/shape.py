@@ -160,6 +160,16 @@ def wrap_dim(dim: int, rank: int) -> int:
     return dim + limit if dim < 0 else dim
 
 
+def whole(number):
+    """A size, count or place that a caller gave: any class of integers, but no fraction, not even 2.0, as a division leaves one by mistake."""
+    try:
+        if number is not True and number is not False:
+            return index(number)
+    except TypeError:
+        pass
+    raise TypeError(f"sizes, counts and dimensions must be (tuple of) ints, but found element of type {type(number).__name__}")
+
+
 def wrap_dims(dims, rank: int) -> tuple:
     """Normalised dimensions; None or () means all. Repeated ones are refused."""
     if dims is None:

@@ -109,6 +109,10 @@ _LAZY_MESSAGE = ("Can't access the {what} of an uninitialized parameter or buffe
                  "before accessing their attributes.")
 
 
+class _Unready(RuntimeError, ValueError):
+    """PyTorch raises the first for the shape itself, the second for functions, which ask for it here."""
+
+
 class UninitializedTensorMixin:
     """What both uninitialized kinds share: no shape yet, and `materialize` to give one. Using one otherwise raises ValueError."""
 
@@ -120,7 +124,7 @@ class UninitializedTensorMixin:
         self.__class__ = self.cls_to_become
 
     def _no_shape(self):
-        raise RuntimeError(_LAZY_MESSAGE.format(what="shape"))
+        raise _Unready(_LAZY_MESSAGE.format(what="shape"))
 
     shape = property(_no_shape, lambda self, value: Tensor.shape.__set__(self, value))
 

@@ -67,7 +67,7 @@ def to_array(data, dtype):
     if (array.dtype == object or array.dtype == np.uint64 and dtype is not dt.uint64) and not has_numpy(data) and array.size:
         array = _long_numbers(array, dtype)
     if array.dtype in (np.float64, np.complex128) and dtype is None:
-        default = dt._default_float if array.dtype == np.float64 else dt._default_float.to_complex()
+        default = dt._default_float if array.dtype == np.float64 else dt.complex_of(dt._default_float)
         array = array.astype((_common(data) if has_numpy(data) else default).np)
     if array.dtype == object or array.dtype.kind in "US":
         if not isinstance(data, (list, tuple)):

@@ -217,7 +217,7 @@ def float_power(input, exponent):
         if not isinstance(x, Tensor):
             return x if isinstance(x, complex) else float(x)
         row = dt.float64 if x._storage.device.has_fp64 else dt.float32
-        return x.to(row.to_complex() if x.dtype.is_complex else row)
+        return x.to(dt.complex_of(row) if x.dtype.is_complex else row)
     return pow(wide(input), wide(exponent))
 
 

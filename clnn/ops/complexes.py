@@ -72,7 +72,7 @@ def view_as_complex(input):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if input._offset % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
-    return tuple(input.shape[:-1]), tuple([s // 2 for s in input._strides[:-1]]), input._offset // 2, dt.noticed(input.dtype.to_complex())
+    return tuple(input.shape[:-1]), tuple([s // 2 for s in input._strides[:-1]]), input._offset // 2, dt.noticed(dt.complex_of(input.dtype))
 
 
 @composite("real", complex=True, method=False, numpy=np.real)
@@ -143,7 +143,7 @@ def _to_complex(common, kinds):
         raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {first} and {second}")
     if first != second:
         raise RuntimeError(f"Expected object of scalar type {first} but got scalar type {second} for second argument")
-    return common, common.to_complex()
+    return common, dt.complex_of(common)
 
 
 _REAL = (dt.float32, dt.float64)

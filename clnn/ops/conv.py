@@ -13,7 +13,7 @@ from .._tensor.inplace import type_name
 from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
-from ..core.shape import Size
+from ..core.shape import Size, whole
 from ._conv import conv_backward_input, conv_forward
 from ._conv_grid import output_size
 from ._conv_weight import conv_backward_weight
@@ -114,8 +114,8 @@ def _per_dim(value, n, what):
         if len(value) != n:
             raise RuntimeError(f"expected {what} to be a single integer value or a list of {n} values to match the convolution dimensions, "
                                f"but got {what}={list(value)}")
-        return tuple(int(v) for v in value)
-    return (int(value),) * n
+        return tuple(whole(v) for v in value)
+    return (whole(value),) * n
 
 
 def _batched(name, input, n):

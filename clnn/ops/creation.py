@@ -122,7 +122,10 @@ def factory(fn):
             kwargs["dtype"] = out.dtype
         elif dt.as_dtype(kwargs["dtype"]) is not out.dtype:
             raise RuntimeError(f"dtype {dt.SPOKEN[dt.as_dtype(kwargs['dtype']).name]} does not match dtype of out parameter ({dt.SPOKEN[out.dtype.name]})")
-        return set_out(out, fn(*args, **{"device": out.device, **kwargs}))
+        made = fn(*args, **{"device": out.device, **kwargs})
+        if not by_size and len(made.shape) == 1 and made._numel == out._numel:
+            made = made.reshape(out.shape)                          # as many numbers fill a tensor of any shape
+        return set_out(out, made)
     return call
 
 
@@ -294,7 +297,7 @@ def linspace(start, end, steps, *, dtype=None, layout=None, device=None, require
         raise RuntimeError("number of steps must be non-negative")
     _check_ends("linspace", start, end)
     if isinstance(start, complex) or isinstance(end, complex):
-        row = dt.as_dtype(dtype) or dt._default_float.to_complex()
+        row = dt.as_dtype(dtype) or dt.complex_of(dt._default_float)
         return _done(from_array(np.linspace(start, end, steps), resolve(device), row), requires_grad)
     row = _real_row("linspace", dtype)
     for end_point in (start, end):
@@ -334,7 +337,7 @@ def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=No
         raise RuntimeError("number of steps must be non-negative")
     _check_ends("logspace", start, end)
     if isinstance(start, complex) or isinstance(end, complex):
-        row = dt.as_dtype(dtype) or dt._default_float.to_complex()
+        row = dt.as_dtype(dtype) or dt.complex_of(dt._default_float)
         return _done(from_array(np.logspace(start, end, int(steps), base=base), resolve(device), row), requires_grad)
     row, kind = _real_row("logspace", dtype), float if dt.as_dtype(dtype) is None or _float_default(dtype).category != dt.INT else int
     return _done(from_array(np.logspace(kind(start), kind(end), int(steps), base=base), resolve(device), row), requires_grad)

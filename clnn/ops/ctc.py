@@ -58,11 +58,17 @@ def _ctc_backward(g, log_probs, labels, starts, input_lengths, label_lengths, st
 _ctc.op.grad_name = "CtcLossBackward0"
 
 
-def _lengths(value, device, n):
+def _refuse(name, number):
+    raise TypeError(f"ctc_loss(): {name} must be a tensor or a sequence of ints, but got {number!r}")
+
+
+def _lengths(name, value, device, n):
     """(int64 tensor, list or None) of lengths given as a tensor, a number or a sequence."""
     if isinstance(value, Tensor):
+        if value.dtype.category > dt.INT:
+            raise RuntimeError(f"{name} must be integral")
         return value.detach().reshape(-1).to(device).to(dt.int64).contiguous(), None
-    known = [int(v) for v in (value if isinstance(value, (tuple, list)) else [value] * n)]
+    known = [int(v) for v in (value if isinstance(value, (tuple, list)) else [value] * n) if not isinstance(v, float) or _refuse(name, v)]
     return tensor(np.array(known, np.int64), device=device), known
 
 
@@ -99,8 +105,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
     device = x.device
-    t_in, known_in = _lengths(input_lengths, device, n)
-    t_out, known_out = _lengths(target_lengths, device, n)
+    t_in, known_in = _lengths("input_lengths", input_lengths, device, n)
+    t_out, known_out = _lengths("target_lengths", target_lengths, device, n)
     if t_in._numel != n:
         raise RuntimeError("input_lengths must be of size batch_size")
     if t_out._numel != n:

@@ -31,8 +31,10 @@ def _sparse_grad(g, index, padding_idx, by_frequency, shape):
     from ..sparse._build import rows_tensor
     if by_frequency:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
-    rows = g.reshape(-1, shape[1])
-    if padding_idx >= 0:
+    rows = g.reshape(index.shape[0], shape[1])
+    if padding_idx < 0:
+        index = index.clone()                           # the program may write other numbers into its own
+    else:
         kept = REGISTRY["nonzero"].fn(index != padding_idx).reshape(-1)
         index, rows = index.index_select(0, kept), rows.index_select(0, kept)
     return rows_tensor(index, rows, shape)
@@ -77,6 +79,8 @@ def _padding(name, padding_idx, rows):
     if padding_idx is None:
         return -1
     if not -rows <= padding_idx < rows:
+        if name == "embedding_bag":
+            raise RuntimeError(f"padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but got {padding_idx}")
         raise AssertionError(f"Padding_idx must be within num_embeddings ({name}: padding_idx={padding_idx}, num_embeddings={rows})")
     return padding_idx % rows
 
@@ -142,6 +146,9 @@ def _check_bags(input, weight, offsets, by_frequency, mode, sparse, per_sample_w
         if per_sample_weights.shape != input.shape:
             raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same shape "
                              f"as the input ({input.shape})")
+        if per_sample_weights.dtype != weight.dtype:
+            raise RuntimeError(f"Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 'per_sample_weights'; but "
+                               f"type {weight.type()} does not equal {per_sample_weights.type()} (while checking arguments for embedding_bag)")
     if input.ndim == 2 and offsets is not None:
         raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. However, found "
                          f"offsets of type {type(offsets)}")
@@ -170,6 +177,8 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     padding = _padding("embedding_bag", padding_idx, weight.shape[0])
     if max_norm is not None:
         _limit_norms(input, weight, max_norm, norm_type)
+    if include_last_offset and offsets is not None and (padding >= 0 or mode == "max"):
+        offsets, include_last_offset = offsets[:-1], False      # as in PyTorch: here the last bag ends where the input does
     args = (input, offsets, per_sample_weights, padding, bool(scale_grad_by_freq), mode, bool(include_last_offset))
     return _bags_of_rows(weight, *args, True) if sparse else _bag(weight, *args)
 

@@ -13,6 +13,7 @@ from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
 from .._tensor.writing import bump
 from ..core import dtype as dt
+from ..core.shape import Size
 from ..core.warn import warn
 from ..graph.op import REGISTRY
 from . import creation
@@ -99,10 +100,13 @@ def fill_diagonal_(self, fill_value, wrap=False):
         raise RuntimeError("dimensions must larger than 1")
     if self.ndim > 2 and len(set(self.shape)) > 1:
         raise RuntimeError("all dimensions of input must be of equal length")
+    if self.ndim == 2 and wrap and self.shape[0] > self.shape[1] + 1:
+        rows, columns = self.shape
+        for first in range(0, rows, columns + 1):                   # the next diagonal begins after an empty row
+            fill_diagonal_(self[first:first + columns], fill_value)
+        return self
     step = sum(self._strides)
     count = min(self.shape)
-    if self.ndim == 2 and wrap and self.shape[0] > self.shape[1]:
-        count = (self._numel + step - 1) // step
     self.as_strided((count,), (step,), self._offset).fill_(fill_value)
     return self
 
@@ -145,7 +149,9 @@ def _renorm_in_place(self, p, dim, maxnorm):
 
 def _on_host(self, fn, *others):
     """Apply a Python function to each element (slow; kept for PyTorch's ``apply_`` and ``map_``)."""
-    arrays = [read(t.detach()) for t in (self, *others)]
+    if not callable(fn):
+        raise TypeError(f"{type(fn).__name__!r} object is not callable")
+    arrays = [read(t.detach()) for t in (self, *[t.expand(self.shape) for t in others])]
     out = np.vectorize(fn, otypes=[arrays[0].dtype])(*arrays) if arrays[0].size else arrays[0]
     return apply_inplace(self, from_array(np.asarray(out), self._storage.device, self.dtype), "apply")
 
@@ -161,7 +167,7 @@ Tensor._is_all_true = lambda self: self.all()
 Tensor._is_any_true = lambda self: self.any()
 Tensor.is_same_size = lambda self, other: self.shape == other.shape
 Tensor.is_nonzero = lambda self: bool(self)
-Tensor.new = lambda self, *args, **kw: creation.legacy_new(args, self.dtype, self._storage.device)
+Tensor.new = lambda self, *args, size=None, **kw: creation.legacy_new(args if size is None else (Size(size),), self.dtype, self._storage.device)
 Tensor.new_empty_strided = lambda self, size, stride, dtype=None, device=None, **kw: empty_strided(size, stride, dtype=dtype or self.dtype,
                                                                                                device=device or self.device)
 Tensor.narrow_copy = lambda self, dim, start, length: self.narrow(dim, start, length).clone()

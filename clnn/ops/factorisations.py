@@ -443,7 +443,7 @@ def _eig_grad(g, A, L, V):
 
 @kernel("_eig", method=False, complex=True, holomorphic=False, outputs=("L", "V"), vjp=dict(A=_eig_grad))
 def _eig(A):
-    row = A.dtype.to_complex()
+    row = dt.complex_of(A.dtype)
     return _on_host("eig", (A,), [(A.shape[:-1], row), (A.shape, row)])
 
 
@@ -463,4 +463,4 @@ def eig(A):
 @composite("linalg_eigvals", method=False, complex=True, dtypes=_REAL, torch="linalg.eigvals", gradcheck=False)
 def eigvals(A):
     """Eigenvalues of square matrices: complex, in no particular order."""
-    return _eig(A)[0] if _tracked(A) else _on_host("eigvals", (A,), [(A.shape[:-1], A.dtype.to_complex())])[0]
+    return _eig(A)[0] if _tracked(A) else _on_host("eigvals", (A,), [(A.shape[:-1], dt.complex_of(A.dtype))])[0]

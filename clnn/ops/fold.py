@@ -7,6 +7,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.tensor import empty
 from ..core import dtype as dt
+from ..core.shape import whole
 from ._scatter import width
 from .complexes import complex_
 from .views import arranged
@@ -27,7 +28,7 @@ class Blocks:
     __slots__ = ("image", "kernel", "dilation", "padding", "stride", "counts")
 
     def __init__(self, name, image, kernel, dilation, padding, stride):
-        self.image = tuple(int(v) for v in image)
+        self.image = tuple(whole(v) for v in image)
         self.kernel, self.dilation, self.padding, self.stride = (_pair(v) for v in (kernel, dilation, padding, stride))
         for what in ("kernel", "dilation", "stride"):
             if min(getattr(self, what)) <= 0:
@@ -150,7 +151,7 @@ def pixel_shuffle(input, upscale_factor):
     Raises:
         RuntimeError: fewer than 3 dimensions, or channels that ``r^2`` does not divide.
     """
-    r = int(upscale_factor)
+    r = whole(upscale_factor)
     if input.ndim < 3:
         raise RuntimeError(f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)")
     if r <= 0:

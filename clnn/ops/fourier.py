@@ -15,6 +15,7 @@ from .._tensor.declare import kernel
 from .._tensor.dispatch import run
 from .._tensor.interop import from_array
 from .._tensor.tensor import empty, make_view
+from ..core import dtype as dt
 from ..core.shape import Size, extents
 from ..graph.op import REGISTRY
 from .selection import cast
@@ -222,7 +223,7 @@ def _as_pairs(n, inner, device, row):
 def _half(x, dim, scale, full):
     """The first n // 2 + 1 results of the forward transform of real ``x``, or all n."""
     outer, n, inner = extents(x.shape, dim)
-    device, row = x._storage.device, x.dtype.to_complex()
+    device, row = x._storage.device, dt.complex_of(x.dtype)
     h = n if full else n // 2 + 1
     shape = Size((*x.shape[:dim], h, *x.shape[dim + 1:]))
     if 0 in shape:

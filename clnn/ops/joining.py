@@ -225,7 +225,7 @@ def _cat_plan(shapes, dim):
     first = shapes[joined[0]]
     if () in shapes:
         raise RuntimeError(f"zero-dimensional tensor (at position {shapes.index(())}) cannot be concatenated")
-    d = wrap_dim(dim, len(first))
+    d = wrap_dim(dim, len(first)) if first != (0,) else 0
     for i in joined:
         shape = shapes[i]
         if len(shape) != len(first):
@@ -268,6 +268,8 @@ atleast_3d = _atleast(3, lambda t: t.reshape(1, 1, 1) if not t.shape else t.resh
 
 
 def _some(name, tensors):
+    if isinstance(tensors, Tensor):
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
     tensors = list(tensors)
     if not tensors:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
@@ -297,7 +299,7 @@ def dstack(tensors, *, out=None):
 @composite("column_stack", repeat="ready small", complex=True, numpy=np.column_stack, method=False, samples=lambda: [(([_values(3), _values(3, 2)],), {})])
 def column_stack(tensors, *, out=None):
     """``hstack`` with vectors as columns."""
-    return hstack([t.reshape(-1, 1) if len(t.shape) <= 1 else t for t in tensors], out=out)
+    return hstack([t.reshape(-1, 1) if len(t.shape) <= 1 else t for t in _some("column_stack", tensors)], out=out)
 
 
 # -- grids and combinations ---------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty, make_view
 from .._tensor.writing import write
 from ..core import dtype as dt
+from ..core.shape import whole
 from .loss import require_float
 from .softmax import row_plan
 
@@ -141,7 +142,7 @@ def _gradients(mode, a, b, rstd, weight, groups=1):
 def _check_shape(name, input, shape, *parameters):
     if not isinstance(shape, (tuple, list)):
         raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {type(shape).__name__}")
-    shape = tuple(int(s) for s in shape)
+    shape = tuple(whole(s) for s in shape)
     if not shape:
         raise RuntimeError(f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
                            f"normalized_shape = [] ({name})")
@@ -474,7 +475,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
                                f"{list(t.shape)} and input of shape {list(input.shape)}")
     if input.shape[0] * (input._numel // max(1, input.shape[0] * input.shape[1])) * input.shape[1] // num_groups <= 1 and input._numel:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}")
-    return _group_norm(input, int(num_groups), weight, bias, eps)
+    return _group_norm(input, whole(num_groups), weight, bias, eps)
 
 
 @composite("instance_norm", method=False, torch="nn.functional.instance_norm", samples=lambda: [

@@ -19,7 +19,7 @@ from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
 from ..core import rng, samplers, twister
-from ..core.shape import Size
+from ..core.shape import Size, whole
 from ..graph.node import Expr
 from ..graph.op import REGISTRY
 from . import _sequence
@@ -227,6 +227,7 @@ def randperm(n, *, generator=None, dtype=None, layout=None, device=None, require
         >>> clnn.randperm(5).sort().values
         tensor([0, 1, 2, 3, 4])
     """
+    n = whole(n)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     row = dt.as_dtype(dtype) or dt.int64
@@ -300,8 +301,11 @@ def _checked_probabilities(p):
 
 
 @composite("bernoulli")
-def bernoulli(input, p=None, *, generator=None):
+def bernoulli(input, p=None, *, generator=None, out=None):
     """1 with the probability that each element gives (or ``p`` for all), else 0."""
+    if out is not None:                                             # of any dtype: zeros and ones fit
+        out.resize_(input.shape)
+        return out.copy_(bernoulli(input, p, generator=generator))
     device = input._storage.device
     if p is not None:
         return _coins(input.shape, float(p), input.dtype, device, generator)

@@ -7,7 +7,7 @@ from .._tensor import formats
 from .._tensor.declare import composite, kernel
 from .._tensor.tensor import Tensor, make_view
 from .._tensor.writing import copy
-from ..core.shape import wrap_dim, wrap_dims
+from ..core.shape import whole, wrap_dim, wrap_dims
 from .creation import tensor
 from .indexing import _index_rows, _values
 from .joining import _cat
@@ -58,6 +58,8 @@ def flip(input, *dims):
         >>> clnn.arange(3).flip(0)
         tensor([2, 1, 0])
     """
+    if not dims:
+        raise TypeError('flip() missing 1 required positional arguments: "dims"')
     dims = wrap_dims(dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims, len(input.shape))
     return _flip(input, dims) if input.shape else input.clone()
 
@@ -116,7 +118,7 @@ _roll.op.grad_name = "RollBackward0"
     ((_values(2, 3), 1), {}), ((_values(2, 3), (1, -4), (0, 1)), {}), ((_values(5), 7, 0), {})])
 def roll(input, shifts, dims=None):
     """Shifted along ``dims``; what leaves at the end comes in at the start. Without ``dims`` the flattened tensor is shifted."""
-    shifts = tuple([int(s) for s in shifts]) if isinstance(shifts, (tuple, list)) else (int(shifts),)
+    shifts = tuple([whole(s) for s in shifts]) if isinstance(shifts, (tuple, list)) else (whole(shifts),)
     dims = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if not shifts:
         raise RuntimeError("`shifts` required")
@@ -165,7 +167,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     x = input.reshape(-1) if dim is None else input
     d = wrap_dim(dim or 0, len(x.shape))
     if isinstance(repeats, Tensor) and repeats._numel == 1:
-        repeats = int(repeats)
+        repeats = whole(repeats)
     if isinstance(repeats, int):
         if repeats < 0:
             raise RuntimeError("Repeats must be non-negative")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from .._tensor.repeat import repeated
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
-from ..core.shape import Size, wrap_dim
+from ..core.shape import Size, whole, wrap_dim
 from . import _radix, _scatter
 from .creation import arange, filled, linspace, tensor
 from .indexing import _deliver, _index_rows, _values
@@ -114,6 +115,8 @@ def nonzero(input, *, as_tuple=False, out=None):
                 [3]])
     """
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         x = input.reshape(1) if not input.shape else input
         return coordinates(x) if len(x.shape) == 1 else tuple(_table(x).unbind(1))
     return _deliver(_table(input), out)
@@ -139,8 +142,16 @@ def unravel_index(indices, shape):
     """One tensor of coordinates per dimension of ``shape`` for flat positions."""
     if indices.dtype.category != dt.INT:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = (shape,) if isinstance(shape, int) else shape
+    if isinstance(shape, Tensor) or not isinstance(sizes, Sequence):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    for size in sizes:
+        if not isinstance(size, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
+    if any([size < 0 for size in sizes]):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
     out, rest = [], indices.to(dt.int64)
-    for size in reversed((shape,) if isinstance(shape, int) else tuple(shape)):
+    for size in reversed(sizes):
         out.append(rest % size)
         rest = rest.div(size, rounding_mode="floor")
     return tuple(reversed(out))
@@ -381,7 +392,7 @@ def bincount(input, weights=None, minlength=0):
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    size, negative = int(minlength), "bincount only supports 1-d non-negative integral inputs."
+    size, negative = whole(minlength), "bincount only supports 1-d non-negative integral inputs."
 
     def count(array):
         if array.min() < 0:
@@ -514,6 +525,7 @@ def one_hot(tensor, num_classes=-1):
     """
     if tensor.dtype is not dt.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    num_classes = whole(num_classes)
     if num_classes == -1:
         if tensor._numel == 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")

@@ -13,7 +13,7 @@ from .._tensor.refusals import spoken
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
-from ..core.shape import Size, wrap_dim
+from ..core.shape import Size, whole, wrap_dim
 from . import _radix
 from .arithmetic import lerp
 from .creation import filled
@@ -140,7 +140,10 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
         >>> clnn.tensor([3., 1., 2.]).topk(2).values
         tensor([3., 2.])
     """
-    d, k = wrap_dim(dim, len(input.shape)), int(k)
+    if isinstance(k, float) or dim is True or dim is False:
+        name, at, value = ("k", 1, k) if isinstance(k, float) else ("dim", 2, dim)
+        raise TypeError(f"topk(): argument '{name}' (position {at}) must be int, not {type(value).__name__}")
+    d, k = wrap_dim(dim, len(input.shape)), whole(k)
     if not 0 <= k <= (input.shape[d] if input.shape else 1):
         raise RuntimeError("selected index k out of range")
     return _deliver(named("topk", "values", "indices")(_topk(input, d, k, bool(largest), input.shape)), out)
@@ -197,7 +200,7 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
         raise IndexError(f"kthvalue(): Expected reduction dim {d} to have non-zero size.")
     if not 1 <= k <= (input.shape[d] if input.shape else 1):
         raise RuntimeError("kthvalue(): selected number k out of range for dimension " + str(d))
-    return _deliver(named("kthvalue", "values", "indices")(_order(input, d, keepdim, int(k) - 1, input.shape)), out)
+    return _deliver(named("kthvalue", "values", "indices")(_order(input, d, keepdim, whole(k) - 1, input.shape)), out)
 
 
 @kernel("_median_all", method=False, repeat="whole", vjp=dict(input=lambda g, input, result: _share(g, input, result)))

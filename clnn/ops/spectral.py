@@ -99,7 +99,7 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
         onesided = not frames.dtype.is_complex
     if onesided and frames.dtype.is_complex:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
-    r = fft_r2c(frames, 2, scale) if onesided else fft_c2c(cast(frames, frames.dtype.to_complex()), 2, False, scale)
+    r = fft_r2c(frames, 2, scale) if onesided else fft_c2c(cast(frames, dt.complex_of(frames.dtype)), 2, False, scale)
     r = r.transpose(1, 2)
     r = r if len(input.shape) == 2 else r.squeeze(0)
     return r if return_complex else REGISTRY["view_as_real"].fn(r)

@@ -10,7 +10,7 @@ from .._tensor.indexing import basic_index, take_int
 from .._tensor.inplace import type_name
 from .._tensor.tensor import Tensor, Version, edge, make_view
 from ..core import dtype as dt
-from ..core.shape import Size, wrap_dim
+from ..core.shape import Size, whole, wrap_dim
 from .creation import filled
 from .indexing import _values
 from .joining import cat, stack
@@ -76,7 +76,7 @@ def split_with_sizes(input, split_sizes, dim=0):
     if sum(split_sizes) != input.shape[d] or any(s < 0 for s in split_sizes):
         raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {input.shape[d]} (input tensor's size at dimension {d}), "
                            f"but got split_sizes={list(split_sizes)}")
-    return _pieces("SplitWithSizes", input, d, [int(s) for s in split_sizes])
+    return _pieces("SplitWithSizes", input, d, [whole(s) for s in split_sizes])
 
 
 @composite("unsafe_split_with_sizes", complex=True)
@@ -92,7 +92,7 @@ def split(tensor, split_size_or_sections, dim=0):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     if not tensor.shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    d, step = wrap_dim(dim, len(tensor.shape)), int(split_size_or_sections)
+    d, step = wrap_dim(dim, len(tensor.shape)), whole(split_size_or_sections)
     size = tensor.shape[d]
     if step < 0 or step == 0 and size:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}" if step < 0 else
@@ -110,7 +110,7 @@ def unsafe_split(tensor, split_size, dim=0):
 @composite("chunk", complex=True)
 def chunk(input, chunks, dim=0):
     """At most ``chunks`` views of equal length along ``dim`` (the last may be shorter)."""
-    if chunks <= 0:
+    if whole(chunks) <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     d = wrap_dim(dim, len(input.shape))
     size = input.shape[d]
@@ -181,7 +181,7 @@ def narrow(input, dim, start, length):
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if isinstance(start, Tensor) and (start.shape or start.dtype.is_floating_point or start.dtype is dt.bool_):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
-    d, start = wrap_dim(dim, len(input.shape)), int(start)
+    d, start = wrap_dim(dim, len(input.shape)), whole(start)
     size = input.shape[d]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
@@ -199,7 +199,7 @@ def select(input, dim, index):
     if not input.shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     d = wrap_dim(dim, len(input.shape))
-    index = int(index)
+    index = whole(index)
     if not -input.shape[d] <= index < input.shape[d]:
         raise IndexError(f"select(): index {index} out of range for tensor of size {list(input.shape)} at dimension {d}")
     return basic_index(input, (*_whole(input.shape, d), take_int(index, input.shape[d], d)), input.shape)

@@ -8,7 +8,7 @@ from .._tensor.device import resolve
 from .._tensor.interop import from_array
 from .._tensor.tensor import from_node
 from ..core import dtype as dt
-from ..core.shape import Size, contiguous_strides, wrap_dim
+from ..core.shape import Size, contiguous_strides, whole, wrap_dim
 from ..graph.node import Expr, constants
 from .arithmetic import lasting
 from .indexing import _values
@@ -24,7 +24,7 @@ _LARGE = 1 << 13        # elements from which on comparing row and column number
 def _mask(input, diagonal):
     """True up to the diagonal, lazily, broadcastable to ``input``: it fuses into the choice that uses it."""
     (rows, cols), device = input.shape[-2:], input._storage.device
-    diagonal = max(-rows, min(cols, int(diagonal)))
+    diagonal = max(-rows, min(cols, whole(diagonal)))
     if input._numel < _LARGE:
         return from_node(_BELOW, (rows, cols, diagonal), dt.int64, dt.bool_, input.shape, input._numel, device, 1, 0, True)
     most = max(rows, cols)

@@ -16,7 +16,7 @@ from .._tensor.writing import copy
 from ..core import dtype as dt
 from ..core.config import config
 from ..core.layout import contiguous_format, preserve_format
-from ..core.shape import Size, contiguous_strides, infer_size, view_strides, wrap_dim
+from ..core.shape import Size, contiguous_strides, infer_size, view_strides, whole, wrap_dim
 from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Node
@@ -36,7 +36,7 @@ _reshape_view.op.grad_name = "ViewBackward0"
 def _numbers(size):
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = size[0]
-    return tuple([s if s.__class__ is int else int(s) for s in size])
+    return tuple([s if s.__class__ is int else whole(s) for s in size])
 
 
 @functools.lru_cache(maxsize=65536)
@@ -311,7 +311,7 @@ def unflatten(input, dim, sizes):
     """Dimension ``dim`` split into ``sizes``."""
     d = wrap_dim(dim, len(input.shape))
     try:
-        sizes = infer_size(tuple(sizes), input.shape[d])
+        sizes = infer_size(_numbers(sizes), input.shape[d])
     except RuntimeError:
         raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({input.shape[d]}) in the input tensor") from None
     return reshape(input, tuple(input.shape[:d]) + tuple(sizes) + tuple(input.shape[d + 1:]))
@@ -399,7 +399,7 @@ def _diagonal(shape, strides, base, offset, dim1, dim2):
     a, b = wrap_dim(dim1, len(shape)), wrap_dim(dim2, len(shape))
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    offset = int(offset)
+    offset = whole(offset)
     n = max(0, min(shape[a], shape[b] - offset) if offset >= 0 else min(shape[a] + offset, shape[b]))
     start = base + (offset * strides[b] if offset >= 0 else -offset * strides[a]) * (n > 0)
     keep = [i for i in range(len(shape)) if i not in (a, b)]
@@ -415,7 +415,7 @@ def unfold(input, dimension, size, step):
 
 def _windows(shape, strides, base, dimension, size, step):
     d = wrap_dim(dimension, len(shape))
-    size, step, have = int(size), int(step), shape[d] if shape else 1
+    size, step, have = whole(size), whole(step), shape[d] if shape else 1
     if size < 0:
         raise RuntimeError(f"size is {size} but must be >= 0")
     if size > have:
@@ -496,6 +496,8 @@ def type_(self, dtype=None, non_blocking=False):
     """Without arguments the type's name; else a conversion."""
     if dtype is None:
         return f"{config.spoken}.{'' if self.device.type == 'cpu' else self.device.type + '.'}{dt.SPOKEN[self.dtype.name]}Tensor"
+    if dtype is Tensor:
+        dtype = dt.float_default()
     place = getattr(dtype, "place", None)                                # FloatTensor and its like know their dtype and place
     if isinstance(dtype, str):
         place = "cuda" if ".cuda." in dtype else None

@@ -182,7 +182,7 @@ class _ReentrantNode(tape.Node):
         outs = outs if isinstance(outs, (tuple, list)) else (outs,)
         pairs = [(o, g) for o, g in zip(outs, grads) if isinstance(o, Tensor) and o._rg and g is not None]
         if not pairs:
-            raise RuntimeError("checkpoint: none of the outputs requires a gradient, so nothing needs checkpointing")
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
         clnn.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
         return [t._grad if isinstance(t, Tensor) else None for t in inputs]
 

@@ -18,6 +18,7 @@ static inline long clnn_row(long v, long size, __global int* err, int code) {
 <% row = "(v < 0 ? v + size : v)" if WRAP else "v" %>\
 ${apart()}static inline void clnn_pick(__global ${U}* APART to, __global const ${U}* APART from, __global const ${TI.c}* APART index, long n, long size,
                              long step, long unit, __global int* err, int code) {
+% if U != "ulong2":
 #ifdef CLNN_INTEL_CPU
     for (; n >= 16; n -= 16, to += 16, index += 16, from += 16 * unit) {
 % for h in range(2):
@@ -32,6 +33,7 @@ ${apart()}static inline void clnn_pick(__global ${U}* APART to, __global const $
             vstore16((${U}16)(${", ".join(f"from[v{k // 8}.s{k % 8} * step + {k} * unit]" for k in range(16))}), 0, to);
     }
 #endif
+% endif
     for (long k0 = 0; k0 < n; k0 += 256) {
         const int m = (int)min((long)256, n - k0);
         ulong worst = 0;

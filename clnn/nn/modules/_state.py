@@ -1,6 +1,7 @@
 """state_dict and load_state_dict of modules."""
 import itertools
 import warnings
+import weakref
 from collections import OrderedDict, namedtuple
 
 import clnn
@@ -234,13 +235,19 @@ def _swap_loaded(value, given, assign):
 
 
 class _WithModule:
-    """A load pre-hook that gets the module as its first argument."""
+    """A load pre-hook that gets the module as its first argument. It does not keep the module, which holds the hook, alive."""
 
     def __init__(self, hook, module):
-        self.hook, self.module = hook, module
+        self.hook, self.module = hook, weakref.ref(module)
 
     def __call__(self, *args):
-        return self.hook(self.module, *args)
+        return self.hook(self.module(), *args)
+
+    def __getstate__(self):
+        return self.hook, self.module()
+
+    def __setstate__(self, state):
+        self.__init__(*state)
 
 
 def _load_tree(module, state_dict, prefix, metadata, assign, missing, unexpected, errors):

@@ -226,7 +226,7 @@ class _SpectralNorm(Module):
         with clnn.no_grad():
             for _ in range(n):
                 self._u.copy_(F.normalize(clnn.mv(matrix, self._v), dim=0, eps=self.eps))
-                self._v.copy_(F.normalize(clnn.mv(matrix.t(), self._u), dim=0, eps=self.eps))
+                self._v.copy_(F.normalize(clnn.mv(matrix.mH, self._u), dim=0, eps=self.eps))
 
     def forward(self, weight):
         if weight.ndim == 1:
@@ -235,7 +235,7 @@ class _SpectralNorm(Module):
         if self.training:
             self._power_method(matrix, self.n_power_iterations)
         u, v = self._u.clone(), self._v.clone()  # backward must not see later improvements
-        return weight / (u * clnn.mv(matrix, v)).sum()
+        return weight / (u.conj() * clnn.mv(matrix, v)).sum()
 
     def right_inverse(self, value):
         return value
