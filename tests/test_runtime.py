@@ -237,6 +237,24 @@ def test_local_sizes(dev, local):
     assert np.array_equal(dev.read(y, x.nbytes).view(np.float32), x + 1)
 
 
+@pytest.mark.parametrize("local", [None, (4, 2, 1), (2, 1, 2)])
+def test_too_many_groups_are_launched_in_parts(dev, monkeypatch, local):
+    """As NVIDIA's drivers ask for, which take 65535 groups in the second and third dimension."""
+    monkeypatch.setattr(dev, "is_cpu", False)
+    monkeypatch.setattr(launch_module, "MOST_GROUPS", 3)
+    launch_module.bind()
+    monkeypatch.setattr(launch_module, "_enqueue", launch_module._enqueue_parts)
+    code = "const int j = get_global_id(1), k = get_global_id(2); if (i < 7 && j < 17 && k < 5) y[(k * 17 + j) * 7 + i] = 100 * k + 10 * j + i;"
+    k, y = kernel(dev, code, params="__global int* y"), upload(dev, np.zeros(595, np.int32))
+    launch(dev, k, (7, 17, 5), local, y)
+    assert np.array_equal(dev.read(y, 2380).view(np.int32).reshape(5, 17, 7), sum(np.ix_(range(0, 500, 100), range(0, 170, 10), range(7))))
+    assert len(launch_module.sizes_of(dev, k, (7, 17, 5), local)[0].parts) > 1
+    counting = kernel(dev, "y[i] = get_group_id(1);", params="__global int* y", name="counting")
+    with pytest.raises(LaunchError, match="counting: counts its groups"):
+        launch(dev, counting, (1, 9), (1, 1), y)
+        dev.flush()
+
+
 def test_a_kernel_does_not_keep_buffers_alive(dev):
     k = kernel(dev, "if (i < n) y[i] = x[i];")
     before = memory.memory_stats(dev)["active_buffers"]

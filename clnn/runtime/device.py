@@ -86,7 +86,7 @@ class Device:
                 self.check_process()
                 import pyopencl as cl
                 from . import launch
-                launch.bind()
+                launch.bind(in_parts=not self.is_cpu)
                 companion, watch = self.record.companion, affinity.Watch()
                 self._context = cl.Context([self.cl_device] if companion is None else [self.cl_device, companion])
                 self._queue = cl.CommandQueue(self._context, self.cl_device)
