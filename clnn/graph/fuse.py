@@ -365,6 +365,9 @@ class _Launch:
         better = _vector_plan(device, program, sizes, numel) if device.is_cpu else None
         if better is not None:
             program.form, self.geometry, self.global_size, self.local_size = better
+        elif form == "linear-item" and not device.is_cpu and device.max_work_group >= codegen.GROUP and numel >= LARGE and len(program.code) <= BRIEF \
+                and not vectors.calls(program):
+            program.form, self.global_size, self.local_size = "linear-several", (-(-numel // codegen.EACH),), (codegen.GROUP,)
         self._finish(device, program, walk)
 
     def _finish(self, device, program, walk):
@@ -449,6 +452,8 @@ _DIVISION = IntegerDivisionError, "ZeroDivisionError: integer division or modulo
 
 
 GROWN, FEW = 6, 1 << 15 # nodes, elements
+LARGE = 1 << 20         # elements from which on a GPU is full with several in each work-item,
+BRIEF = 12              # and instructions up to which these take no longer than their memory
 NEAR = 8                # a line serves several elements of operands with strides up to this, row by row
 NARROW = 16             # innermost dimensions shorter than this are avoided
 TILE = 64               # rows and columns that a work-item takes together when operands are walked across their memory order
@@ -478,7 +483,7 @@ def plan(device, sizes, numel, crossing=False):
         seg = TILE * 16 if crossing else inner if rows >= 4 * device.compute_units else max(4096, -(-inner // (4 * device.compute_units)))
         chunk = max(1, 8192 // min(inner, seg), -(-rows // 64) if not crossing else 1)
         return "rows-loop", [*sizes, rows, chunk, seg], (-(-rows // chunk), -(-inner // seg)), (1, 1)
-    return "rows-item", list(sizes), (inner, rows), work_group(device, inner, rows, crossing)
+    return "rows-item" if rows < 2 ** 32 else "rows-item-long", list(sizes), (inner, rows), work_group(device, inner, rows, crossing)
 
 
 def work_group(device, inner, rows, crossing=False):

@@ -1,11 +1,12 @@
 """Reductions as lazy nodes: the elementwise expression that feeds one becomes its prologue, so ``((a - b) ** 2).sum()`` is one launch.
 
-The order of additions is fixed by the sizes alone, never by the device: LANES interleaved partial results per segment of a row, or
-row after row per column, segments combined in a second launch. So every driver and every run gives the same bits.
+The order of additions is fixed by the sizes alone: LANES interleaved partial results per segment of a row, or row after row per column, segments
+combined in a second launch. So every driver and every run gives the same bits; GPUs, which need more work-items than CPUs, have shorter segments.
 """
 from __future__ import annotations
 
 import functools
+import math
 import struct
 import weakref
 
@@ -26,10 +27,13 @@ SEGMENT = 16384         # elements per first-stage segment of a row
 ROWS = 1024             # rows per first-stage segment of a column
 LONG = 8                # instructions of a prologue from which on kept intermediate values are stored first
 SLIM = 16               # fewer columns are added up in so many interleaved partial results each
+BUSY = 1 << 18          # work-items that a large GPU takes at once, and so what all GPUs' segments are made for
 TINY = 128              # elements per output of reductions that are all done by the shortest kernel: a better one takes longer to build than it ever saves
 APART = 4096            # elements from which on a kernel of their own pays where the reduction would compute long functions one by one
 PAGE = 4096             # bytes
 NEAR = 1 << 19          # elements up to which columns are read in short runs: all are in nearer caches
+# A work-item of a GPU waits for one load at a time unless it sees several steps of its loop at once.
+AHEAD = ["#if defined(CLNN_NVIDIA) || defined(CLNN_AMD)", "#pragma unroll 8", "#endif"]
 CHUNK = 64              # columns per work-item in loop form; kernels for fewer lack what only a whole chunk runs
 
 
@@ -129,7 +133,7 @@ class Plan:
     __slots__ = ("kernel", "head", "walks", "global_size", "local_size", "scratch", "rest", "prepared", "apart")
 
     def __init__(self, device, call, group, shape, dims, out_dtype):
-        geo = Geometry(group, shape, dims)
+        geo = Geometry(device, group, shape, dims)
         if geo.total == 0:
             raise AssertionError("empty reductions are handled by the operator")
         self.apart = device.is_cpu and geo.total * geo.outputs >= APART and geo.scalar(device.loops) and vectors.calls(group)
@@ -193,7 +197,7 @@ class Geometry:
     __slots__ = ("kept", "reduced", "kept_walks", "reduced_walks", "column", "outputs", "total", "rows", "inner", "parts", "part_rows",
                  "part_inner", "kind", "many", "dense")
 
-    def __init__(self, group, shape, dims):
+    def __init__(self, device, group, shape, dims):
         flat = contiguous_strides(shape)
         zero = (0,) * len(shape)
         walks = [(leaf[3] if not leaf[4] else flat if leaf[3] else zero) for leaf in group.leaves] or [zero]
@@ -211,7 +215,7 @@ class Geometry:
         self.rows = self.total // self.inner if self.inner else 0
         self.dense = 0
         self.kind = self._column_kind(group) if self.column else "short" if tiny or self.total < SHORT else "brief" if self.total < BRIEF else "row"
-        self._cut()
+        self._cut() if device.is_cpu else self._cut_for_gpu(BUSY // max(1, self.outputs))
         self.many = self.kind in ("brief", "row") and self.rows == 1 and len(self.reduced) == 1 and self.outputs >= MANY[0] and self.total < MANY[1]
 
     def scalar(self, loops):
@@ -247,6 +251,22 @@ class Geometry:
                 self.parts = -(-self.inner // SEGMENT)
             elif self.rows > 1:
                 self.part_rows = max(1, SEGMENT // self.inner)
+                self.parts = -(-self.rows // self.part_rows)
+
+    def _cut_for_gpu(self, want):
+        """Segments enough for ``want`` work-items per output, but none so short, and none so many, that adding them up takes longer than that saves."""
+        self.part_rows, self.part_inner, self.parts = self.rows, self.inner, 1
+        if self.column:
+            if self.rows >= 256 and want > 1:
+                self.part_rows = max(32, -(-self.rows // want), math.isqrt(self.rows))
+                self.parts = -(-self.rows // self.part_rows)
+        elif self.total >= 8192 and want >= 2 * LANES:
+            each = max(1024, -(-self.total // min(want // LANES, 1024)))
+            if self.rows == 1:
+                self.part_inner = -(-each // LANES) * LANES
+                self.parts = -(-self.inner // self.part_inner)
+            else:
+                self.part_rows = -(-each // self.inner)
                 self.parts = -(-self.rows // self.part_rows)
 
 
@@ -410,7 +430,7 @@ def _row(call, program, value, out_dtype, nk, nr, loop, final, own):
                 f"    const {acc} total = part[0];", "    " + _store(call, out_dtype, final, "o * parts + p"), "    }"]
     return [*_offsets(program), "    const long o = get_group_id(0), p = get_global_id(1);", *head,
             f"    __local {acc} part[{LANES}];", "    const int l = get_local_id(0);", f"    {acc} mine = {_identity(call)};",
-            "    for (long row = row0; row < row1; row++) {", *per_row, f"        for (long i = in0 + l; i < in1; i += {LANES}) {{",
+            "    for (long row = row0; row < row1; row++) {", *per_row, *AHEAD, f"        for (long i = in0 + l; i < in1; i += {LANES}) {{",
             *_element(call, program, value, own, at, "            "), f"            mine = {fold(acc, 'mine', 'e')};", "        }", "    }",
             "    part[l] = mine;", f"    for (int s = {LANES // 2}; s > 0; s >>= 1) {{", "        barrier(CLK_LOCAL_MEM_FENCE);",
             f"        if (l < s) part[l] = {fold(acc, 'part[l]', 'part[l + s]')};", "    }",
@@ -457,10 +477,15 @@ def _short(call, program, value, out_dtype, nk, nr, loop, final, own, start=None
 def _brief(call, program, value, out_dtype, nk, nr, loop, final, own):
     """The short form with the lanes of the row form."""
     acc, combined = call.acc.acc, call.spec.combined
-    start = [f"{acc} part[{LANES}];", f"for (int l = 0; l < {LANES}; l++) part[l] = {_identity(call)};"]
-    total = [f"for (int s = {LANES // 2}; s > 0; s >>= 1)", f"    for (int l = 0; l < s; l++) part[l] = {combined(acc, 'part[l]', 'part[l + s]')};",
-             f"const {acc} total = part[0];"]
-    return _short(call, program, value, out_dtype, nk, nr, loop, final, own, start, f"part[i] = {combined(acc, 'part[i]', 'e')};", total)
+    unrolled = [] if loop else [line.replace(" 8", "") for line in AHEAD]       # GPUs have no registers that a loop could count through
+    start = [f"{acc} part[{LANES}];", *unrolled, f"for (int l = 0; l < {LANES}; l++) part[l] = {_identity(call)};"]
+    total = [*unrolled, f"for (int s = {LANES // 2}; s > 0; s >>= 1)", *unrolled,
+             f"    for (int l = 0; l < s; l++) part[l] = {combined(acc, 'part[l]', 'part[l + s]')};", f"const {acc} total = part[0];"]
+    lines = _short(call, program, value, out_dtype, nk, nr, loop, final, own, start, f"part[i] = {combined(acc, 'part[i]', 'e')};", total)
+    if not loop:
+        at = next(n for n, line in enumerate(lines) if "for (long i = 0; i < inner; i++)" in line)
+        lines[at:at + 1] = [AHEAD[0], "#pragma unroll", f"        for (int i = 0; i < {LANES}; i++) if (i < inner) {{", "#else", lines[at], "#endif"]
+    return lines
 
 
 def _column_parts(program, nk, nr):
@@ -500,7 +525,7 @@ def _column(call, program, value, out_dtype, nk, nr, loop, final, own, narrow=Fa
                  "        " + _store(call, out_dtype, final, where + "first + l"), "    }"]
         return _offsets(program) + head + body
     return [*_offsets(program), "    const long i = get_global_id(0);", f"    if (i >= k{nk - 1}) return;", *head,
-            f"    {acc} total = {_identity(call)};", "    for (long row = row0; row < row1; row++) {", *per_row,
+            f"    {acc} total = {_identity(call)};", *AHEAD, "    for (long row = row0; row < row1; row++) {", *per_row,
             *_element(call, program, value, own, at, "        "), f"        total = {fold(acc, 'total', 'e')};", "    }",
             "    " + _store(call, out_dtype, final, where + "i")]
 

@@ -170,6 +170,9 @@ ${few.fold(FORM, ACC, width(ACC), name, init, combine, lambda i: many(element(i)
 % elif FORM == "group":
     __local ${ACC} part_${name}[${LANES}];
     ${ACC} mine_${name} = ${init};
+#if defined(CLNN_NVIDIA) || defined(CLNN_AMD)   /* several loads on their way at a time */
+#pragma unroll 4
+#endif
     for (long i = lane; i < ${n}; i += ${LANES}) {
         ${one(element("i"), ACC)}
         mine_${name} = ${combine(f"mine_{name}", "e")};
@@ -233,6 +236,9 @@ ${wide.each(width(ACC), many(body("i"), ACC), one(body("i"), ACC), n)}
 % elif FORM in TOGETHER:
 ${few.each(FORM, width(ACC), lambda i: many(body(i), ACC), n)}
 % elif FORM == "group":
+#if defined(CLNN_NVIDIA) || defined(CLNN_AMD)   /* several loads on their way at a time */
+#pragma unroll 4
+#endif
     for (long i = lane; i < ${n}; i += ${LANES}) {
         ${one(body("i"), ACC)}
     }
