@@ -1,10 +1,12 @@
 """The runtime floor: devices, memory, launches, programs, templates, the error word, forks. Runs on every CPU driver present."""
+import io
 import os
 import re
 import struct
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 from bare import DEVICES, kernel, upload
 
+import clnn
 from clnn.core import dtype as dt
 from clnn.core.errors import DeviceError, KernelBuildError, LaunchError, OutOfMemoryError
 from clnn.runtime import diskcache, drivers, icd, launch as launch_module, memory, program, templates
@@ -57,10 +60,34 @@ def test_a_missing_cpu_tells_what_to_install(monkeypatch):
     from clnn.runtime import device
     monkeypatch.setattr(device, "list_devices", lambda: [SimpleNamespace(kind="gpu", index=0, cl_index=(0, 0), name="g", platform_name="p")])
     monkeypatch.setattr(device, "_by_spec", {})
-    for spec, told in (("cpu", True), ("cpu:1", True), ("gpu:3", False), (7, False)):
+    for spec, told in (("cpu:1", True), ("gpu:3", False), (7, False)):
         with pytest.raises(DeviceError) as caught:
             get_device(spec)
         assert ("clnn[cpu]" in str(caught.value)) is told
+
+
+def test_a_gpu_stands_in_for_a_cpu_without_a_driver(dev, monkeypatch):
+    """What programs do with tensors on the CPU works on machines that have a GPU's driver alone."""
+    from clnn.runtime import device
+    gpu = device.Device(replace(dev.record, kind="gpu"), 0)
+    for name, value in dict(_devices=[gpu], _default=None, _by_spec={}, _stood_in={}).items():
+        monkeypatch.setattr(device, name, value)
+    monkeypatch.setattr(clnn._tensor.device, "_public", {})
+    monkeypatch.setattr(clnn._tensor.device, "_names", {})
+    monkeypatch.setattr(device, "device_name", lambda: "")
+    x = clnn.arange(6.0)
+    with pytest.warns(UserWarning, match=r"no OpenCL driver serves the CPU.*clnn\[cpu\]"):
+        y = x.cpu()
+    assert x.is_cuda and y.is_cpu and str(y.device) == "cpu" and y.numpy().tolist() == (y + 1).cpu().sub(1).tolist() == x.tolist() == list(range(6))
+    assert clnn.ones(2, device="cpu").cuda().device == x.device != y.device and y.cpu() is y
+    file = io.BytesIO()
+    clnn.save(x, file)
+    file.seek(0)
+    assert clnn.load(file, map_location="cpu").device == y.device
+    monkeypatch.setattr(device, "_default", None)
+    monkeypatch.setattr(device, "device_name", lambda: "cpu")
+    with pytest.raises(DeviceError, match="CLNN_DEVICE=cpu: no OpenCL driver serves the CPU"):
+        clnn.zeros(1)
 
 
 @pytest.mark.parametrize("platform, vendor, kind, want", [

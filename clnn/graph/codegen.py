@@ -276,8 +276,9 @@ def elementwise_source(program: Program, own: frozenset) -> str:
     """The whole source of a fused elementwise kernel called ``fused``."""
     from . import planes, runs, slim, tiles, vectors
     body = next((module.source for module in (slim, planes, runs) if program.form.startswith(module.FORM)), None) or {
-        "linear-vector": vectors.linear, "rows-vector": vectors.rows, "tiles-vector": tiles.source, "linear-loop": _linear_loop, "linear-item": _linear_item, "linear-several": _linear_several,
-        "rows-loop": _rows_loop, "rows-item": _rows_item, "rows-item-long": _rows_item, "flat-loop": _flat_loop, "flat-item": _flat_item}[program.form]
+        "linear-vector": vectors.linear, "rows-vector": vectors.rows, "tiles-vector": tiles.source, "linear-loop": _linear_loop, "linear-item": _linear_item,
+        "linear-several": _linear_several, "rows-loop": _rows_loop, "rows-item": _rows_item, "rows-item-long": _rows_item,
+        "flat-loop": _flat_loop, "flat-item": _flat_item}[program.form]
     geometry, lines = body(program, own)
     params = ",\n    ".join(geometry + parameters(program))
     return "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void fused(\n    {params})", "{",
