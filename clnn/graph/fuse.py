@@ -5,6 +5,7 @@ import functools
 import math
 import struct
 import sys
+import weakref
 
 from ..core import dtype as dt
 from ..core.errors import IntegerDivisionError
@@ -122,6 +123,10 @@ def realize(storage: Storage) -> None:
             alive.append(index[n])
     owner = None
     device = root.device
+    if not fits(device, group, len(root.shape), len(outs)):
+        realize(owner_of(group.order[(len(group.order) - 1) // 2]))
+        realize(storage)
+        return
     if root.numel == 0:
         for n, owner in outs:
             finish(n, owner, device.alloc(0))
@@ -133,6 +138,24 @@ def realize(storage: Storage) -> None:
 
 
 node_module.realize = realize
+
+
+def fits(device, group: Group, rank, outs) -> bool:
+    """Whether the parameters of one kernel, at most, are as few as the device takes: GPUs take little more than OpenCL's 1024 bytes."""
+    words = len(group.leaves) * (2 + rank) + outs * 2 + len(group.scalars) * 2 + rank + 2
+    return words <= SURELY or device.is_cpu or len(group.order) == 1 or 8 * words <= device.max_parameter
+
+
+SURELY = 120        # words of parameters that every device takes
+
+
+def owner_of(node) -> Storage:
+    """The storage whose pending value ``node`` is, made where there is none any more."""
+    owner = node.out()
+    if owner is None or owner.node is not node:
+        owner = Storage(node.device, node.numel * node.dtype.itemsize, None, node)
+        node.out = weakref.ref(owner)
+    return owner
 
 
 def reshape_node(node: Node, shape) -> None:
@@ -515,6 +538,10 @@ def store_into(device, node: Node, buf, offset, shape, strides, dtype) -> None:
     if node.count > GROWN and node.numel <= FEW:                # a loop that extends a chain and writes it each time would compute ever more
         outs = [(n, owner) for n, owner in [(n, n.out()) for n in group.order] if owner is not None and owner.node is n]
         targets += [(group.index[n], n.dtype, device.alloc(owner.nbytes), 0, None) for n, owner in outs]
+    if not fits(device, group, len(shape), len(targets)):
+        realize(owner_of(group.order[(len(group.order) - 1) // 2]))
+        store_into(device, node, buf, offset, shape, strides, dtype)
+        return
     run(device, group, shape, node.numel, targets)
     for (n, owner), target in zip(outs, targets[1:]):
         finish(n, owner, target[2])

@@ -8,14 +8,13 @@ from __future__ import annotations
 import functools
 import math
 import struct
-import weakref
 
 from ..core import dtype as dt
 from ..core.shape import collapse, contiguous_strides
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER, Prepared
 from . import codegen, reduce_vector, vectors
-from .fuse import CAST, Group, check_args, finish, pack_scalars, realize, reshape_node
+from .fuse import CAST, Group, check_args, finish, fits, owner_of, pack_scalars, realize, reshape_node
 from .fuse import _SCALAR_C
 from .node import Node, Storage
 
@@ -74,7 +73,7 @@ class Call:
                 group = self._prologue(node)
                 plan = self._plan(device, group, node.dtype)
                 if plan.apart:
-                    realize(_owner(source))
+                    realize(owner_of(source))
             if source.__class__ is Node and source.buf is None:
                 plan.run(device, self, [(leaf[0], leaf[2]) for leaf in group.leaves], pack_scalars(group), buf,
                          check_args(device, group) if group.checked else ())
@@ -94,7 +93,7 @@ class Call:
             owner = source.out()
             alive = owner is not None and owner.node is source
             if alive or source.reduce is not None or any(n.expr.uses_index for n in _below(source)) or 0 in self.shape:
-                realize(_owner(source))
+                realize(owner_of(source))
             elif source.count > LONG:
                 # Values that somebody keeps are computed once here, else a loop that extends a chain and reduces it each time would
                 # read an ever longer one, with a new kernel per length.
@@ -107,7 +106,10 @@ class Call:
             if source.shape != self.shape:
                 reshape_node(source, self.shape)
             group.visit(source)
-        else:
+            if not fits(node.device, group, len(self.shape) + 7, 1):
+                realize(owner_of(source))
+                group = Group()
+        if not group.order:
             buf = source.buf if source.__class__ is Node else source
             numel = 1
             for s in self.shape:
@@ -169,15 +171,6 @@ class Plan:
         self.prepared.run(device, (*buffers, places[-1], target), numbers)
         if self.rest is not None:
             self.rest.run(device, call, ((target, 0),), (), out, ())
-
-
-def _owner(node):
-    """The storage whose pending value ``node`` is, made where there is none any more."""
-    owner = node.out()
-    if owner is None or owner.node is not node:
-        owner = Storage(node.device, node.numel * node.dtype.itemsize, None, node)
-        node.out = weakref.ref(owner)
-    return owner
 
 
 def _below(node):

@@ -39,7 +39,7 @@ class Device:
         is_cpu: a CPU driver whose work-items become loops (rusticl and oclgrind behave like GPUs instead).
         name, platform_name, platform_version, vendor, driver_version: what the driver says of itself.
         has_fp16, has_fp64, has_subgroups, correctly_rounded_divide: optional features.
-        compute_units, max_work_group, local_mem, global_mem, max_alloc, cache_line: limits (bytes for the memories).
+        compute_units, max_work_group, local_mem, global_mem, max_alloc, max_parameter, cache_line: limits (bytes for the memories).
         registers: bytes of all vector registers together (CPUs; 0 on others): how large a tile a kernel can keep in them.
     """
 
