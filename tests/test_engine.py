@@ -394,3 +394,27 @@ def test_gradients_lie_as_their_leaves():
     y = clnn.randn(3, 4).requires_grad_()
     (y.t() * clnn.ones(4, 3)).sum().backward()
     assert y.grad.stride() == (4, 1)
+
+
+@pytest.mark.parametrize("words", [12, 30])
+def test_kernels_have_no_more_parameters_than_a_device_takes(monkeypatch, words):
+    """Some GPUs take 1024 bytes: what a long chain reads and writes would need more."""
+    device = clnn.get_default_device().physical
+    monkeypatch.setattr(device, "is_cpu", False)
+    monkeypatch.setattr(device, "max_parameter", 8 * words)
+    monkeypatch.setattr(fuse, "SURELY", 0)
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((3, 4, 5)).astype(np.float32) for _ in range(9)]
+    tensors, want = [clnn.tensor(a.transpose(2, 1, 0).copy()).permute(2, 1, 0) for a in arrays], np.zeros((3, 4, 5), np.float32)
+    groups = []
+    monkeypatch.setattr(fuse, "_remember", lambda key, dev, group, *more, plain=fuse._remember: groups.append(group) or plain(key, dev, group, *more))
+    chain, kept = clnn.zeros(3, 4, 5), []
+    for a, t in zip(arrays, tensors):
+        chain, want = chain * 0.5 + t, want * np.float32(0.5) + a
+        kept.append((chain, want))
+    assert np.allclose((chain * chain).sum((0, 2)).numpy(), (want * want).sum((0, 2)), rtol=1e-5)
+    into = clnn.empty(3, 5, 4).transpose(1, 2)
+    into.copy_(chain - tensors[0])
+    assert np.array_equal(into.numpy(), want - arrays[0])
+    assert all(np.array_equal(t.numpy(), a) for t, a in kept)
+    assert groups and max(len(g.leaves) for g in groups) <= words // 4

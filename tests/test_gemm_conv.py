@@ -446,3 +446,21 @@ def test_batches_with_more_elements_than_32_bits_count(kernel, padding, transpos
     monkeypatch.setattr(_conv_grid, "LARGEST", 50)
     with pytest.raises(ValueError, match="split the batch"):
         clnn.nn.functional.conv2d(x[:, :, :, :7].clone(), clnn.ones(2, 4, 2, 2))
+
+
+@pytest.mark.parametrize("M, N, K", [(1, 70, 300), (4, 33, 9), (70, 3, 33), (1, 1, 900), (2, 3, 1200)])
+def test_thin_products_on_gpus(monkeypatch, M, N, K):
+    """Up to four rows or columns are computed without blocks there, whatever lies side by side in memory."""
+    device = clnn.get_default_device().physical
+    if device.max_work_group < 256:
+        pytest.skip("smaller work-groups than it takes")
+    monkeypatch.setattr(device, "is_cpu", False)
+    monkeypatch.setattr(_gemm, "_plans", {})
+    rng = np.random.default_rng(M + N + K)
+    a, b, bias = (rng.standard_normal(s).astype(np.float32) for s in ((M, K), (K, N), N))
+    for turn_a, turn_b in ((False, False), (True, True)):
+        A = clnn.tensor(a.T.copy()).t() if turn_a else clnn.tensor(a)
+        B = clnn.tensor(b.T.copy()).t() if turn_b else clnn.tensor(b)
+        got = clnn.addmm(clnn.tensor(bias), A, B, alpha=0.5).numpy()
+        assert np.abs(got - (bias + 0.5 * (a.astype(np.float64) @ b))).max() < 1e-4
+    assert {plan.kernel.name for plan in _gemm._plans.values()} == {"matmul_thin"}

@@ -1,10 +1,12 @@
 """The runtime floor: devices, memory, launches, programs, templates, the error word, forks. Runs on every CPU driver present."""
+import io
 import os
 import re
 import struct
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 from bare import DEVICES, kernel, upload
 
+import clnn
 from clnn.core import dtype as dt
 from clnn.core.errors import DeviceError, KernelBuildError, LaunchError, OutOfMemoryError
 from clnn.runtime import diskcache, drivers, icd, launch as launch_module, memory, program, templates
@@ -57,10 +60,34 @@ def test_a_missing_cpu_tells_what_to_install(monkeypatch):
     from clnn.runtime import device
     monkeypatch.setattr(device, "list_devices", lambda: [SimpleNamespace(kind="gpu", index=0, cl_index=(0, 0), name="g", platform_name="p")])
     monkeypatch.setattr(device, "_by_spec", {})
-    for spec, told in (("cpu", True), ("cpu:1", True), ("gpu:3", False), (7, False)):
+    for spec, told in (("cpu:1", True), ("gpu:3", False), (7, False)):
         with pytest.raises(DeviceError) as caught:
             get_device(spec)
         assert ("clnn[cpu]" in str(caught.value)) is told
+
+
+def test_a_gpu_stands_in_for_a_cpu_without_a_driver(dev, monkeypatch):
+    """What programs do with tensors on the CPU works on machines that have a GPU's driver alone."""
+    from clnn.runtime import device
+    gpu = device.Device(replace(dev.record, kind="gpu"), 0)
+    for name, value in dict(_devices=[gpu], _default=None, _by_spec={}, _stood_in={}).items():
+        monkeypatch.setattr(device, name, value)
+    monkeypatch.setattr(clnn._tensor.device, "_public", {})
+    monkeypatch.setattr(clnn._tensor.device, "_names", {})
+    monkeypatch.setattr(device, "device_name", lambda: "")
+    x = clnn.arange(6.0)
+    with pytest.warns(UserWarning, match=r"no OpenCL driver serves the CPU.*clnn\[cpu\]"):
+        y = x.cpu()
+    assert x.is_cuda and y.is_cpu and str(y.device) == "cpu" and y.numpy().tolist() == (y + 1).cpu().sub(1).tolist() == x.tolist() == list(range(6))
+    assert clnn.ones(2, device="cpu").cuda().device == x.device != y.device and y.cpu() is y
+    file = io.BytesIO()
+    clnn.save(x, file)
+    file.seek(0)
+    assert clnn.load(file, map_location="cpu").device == y.device
+    monkeypatch.setattr(device, "_default", None)
+    monkeypatch.setattr(device, "device_name", lambda: "cpu")
+    with pytest.raises(DeviceError, match="CLNN_DEVICE=cpu: no OpenCL driver serves the CPU"):
+        clnn.zeros(1)
 
 
 @pytest.mark.parametrize("platform, vendor, kind, want", [
@@ -235,6 +262,24 @@ def test_local_sizes(dev, local):
     y = dev.alloc(x.nbytes)
     launch(dev, k, (1001,), local, upload(dev, x), 0, y, 0, 1001)
     assert np.array_equal(dev.read(y, x.nbytes).view(np.float32), x + 1)
+
+
+@pytest.mark.parametrize("local", [None, (4, 2, 1), (2, 1, 2)])
+def test_too_many_groups_are_launched_in_parts(dev, monkeypatch, local):
+    """As NVIDIA's drivers ask for, which take 65535 groups in the second and third dimension."""
+    monkeypatch.setattr(dev, "is_cpu", False)
+    monkeypatch.setattr(launch_module, "MOST_GROUPS", 3)
+    launch_module.bind()
+    monkeypatch.setattr(launch_module, "_enqueue", launch_module._enqueue_parts)
+    code = "const int j = get_global_id(1), k = get_global_id(2); if (i < 7 && j < 17 && k < 5) y[(k * 17 + j) * 7 + i] = 100 * k + 10 * j + i;"
+    k, y = kernel(dev, code, params="__global int* y"), upload(dev, np.zeros(595, np.int32))
+    launch(dev, k, (7, 17, 5), local, y)
+    assert np.array_equal(dev.read(y, 2380).view(np.int32).reshape(5, 17, 7), sum(np.ix_(range(0, 500, 100), range(0, 170, 10), range(7))))
+    assert len(launch_module.sizes_of(dev, k, (7, 17, 5), local)[0].parts) > 1
+    counting = kernel(dev, "y[i] = get_group_id(1);", params="__global int* y", name="counting")
+    with pytest.raises(LaunchError, match="counting: counts its groups"):
+        launch(dev, counting, (1, 9), (1, 1), y)
+        dev.flush()
 
 
 def test_a_kernel_does_not_keep_buffers_alive(dev):

@@ -23,6 +23,7 @@ def dev(monkeypatch):
     monkeypatch.setattr(device, "is_cpu", False)
     monkeypatch.setattr(config, "tensor_cores", "emulate")
     monkeypatch.setattr(_gemm, "_plans", {})
+    monkeypatch.setattr(_gemm, "_THIN", 0)
     monkeypatch.setattr(_conv, "_plans", {})
     monkeypatch.setattr(_gemm_tensor, "SMALLEST", 1)
     monkeypatch.setattr(_gemm_tensor, "SHORTEST", 1)
@@ -188,6 +189,7 @@ def claims(monkeypatch, tmp_path):
     monkeypatch.setattr(device, "is_cpu", False)
     monkeypatch.setattr(config, "tensor_cores", "auto")
     monkeypatch.setattr(_gemm, "_plans", {})
+    monkeypatch.setattr(_gemm, "_THIN", 0)
     monkeypatch.setattr(_gemm_tensor, "_known", {})
     monkeypatch.setattr(_gemm_tensor, "cache_dir", lambda *parts: tmp_path)
     return device

@@ -14,7 +14,7 @@ class MetaDevice:
     has_fp16 = has_fp64 = True
     compute_units = max_work_group = 1
     local_mem, registers, wide = 32768, 0, False
-    max_alloc = global_mem = 1 << 62
+    max_alloc = global_mem = max_parameter = 1 << 62
     error_buffer, err_dirty, default_local, inline, waiting = None, False, 1, None, False
 
     lanes = physical.Device.lanes

@@ -277,7 +277,8 @@ def elementwise_source(program: Program, own: frozenset) -> str:
     from . import planes, runs, slim, tiles, vectors
     body = next((module.source for module in (slim, planes, runs) if program.form.startswith(module.FORM)), None) or {
         "linear-vector": vectors.linear, "rows-vector": vectors.rows, "tiles-vector": tiles.source, "linear-loop": _linear_loop, "linear-item": _linear_item,
-        "rows-loop": _rows_loop, "rows-item": _rows_item, "flat-loop": _flat_loop, "flat-item": _flat_item}[program.form]
+        "linear-several": _linear_several, "rows-loop": _rows_loop, "rows-item": _rows_item, "rows-item-long": _rows_item,
+        "flat-loop": _flat_loop, "flat-item": _flat_item}[program.form]
     geometry, lines = body(program, own)
     params = ",\n    ".join(geometry + parameters(program))
     return "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void fused(\n    {params})", "{",
@@ -296,10 +297,22 @@ def _linear_loop(program, own):
 
 
 def _linear_item(program, own):
-    lines = ["    const long i = get_global_id(0);", "    if (i >= n) return;",
-             *values(program, "i", lambda k: "0" if program.leaves[k][1] == "0" else "i", own, "    "),
-             *_stores(program, lambda k: "i", "    ")]
-    return ["const long n"], lines
+    return ["const long n"], ["    const long i = get_global_id(0);", "    if (i >= n) return;", *_linear_element(program, own, "    ")]
+
+
+def _linear_element(program, own, indent):
+    return [*values(program, "i", lambda k: "0" if program.leaves[k][1] == "0" else "i", own, indent), *_stores(program, lambda k: "i", indent)]
+
+
+EACH, GROUP = 4, 256        # elements of a work-item that lie GROUP apart: so many loads are on their way together, each next to its neighbours'
+
+
+def _linear_several(program, own):
+    lines = [f"    const long first = (long)get_group_id(0) * {EACH * GROUP} + get_local_id(0);", f"    if (first + {(EACH - 1) * GROUP} < n) {{"]
+    for bounded in (False, True):
+        lines += ["    } else {" if bounded else "#pragma unroll", f"        for (int e = 0; e < {EACH}; e++) {{", f"            const long i = first + e * {GROUP};",
+                  *(["            if (i >= n) break;"] if bounded else []), *_linear_element(program, own, "            "), "        }"]
+    return ["const long n"], [*lines, "    }"]
 
 
 def _dims(program):
@@ -311,12 +324,12 @@ def _row_bases(program, indent):
     return _outer_indices(program, "row", "const long", indent) + _row_pointers(program, indent)
 
 
-def _outer_indices(program, row, kind, indent):
-    lines = [f"{indent}long rest = {row};"]
+def _outer_indices(program, row, kind, indent, rest="long"):
+    lines, divisor = [f"{indent}{rest} rest = ({rest}){row};"], "(uint)" if rest == "uint" else ""
     for j in range(program.rank - 2, -1, -1):
-        lines.append(f"{indent}{kind} i{j} = {'rest' if j == 0 else f'rest % d{j}'};")
+        lines.append(f"{indent}{kind} i{j} = {'rest' if j == 0 else f'rest % {divisor}d{j}'};")
         if j:
-            lines.append(f"{indent}rest /= d{j};")
+            lines.append(f"{indent}rest /= {divisor}d{j};")
     return lines
 
 
@@ -394,7 +407,8 @@ def _rows_item(program, own):
     rows = " * ".join(f"d{j}" for j in range(r - 1)) or "1"
     lines = [*_rename_bases(program), "    const long i = get_global_id(0), row = get_global_id(1);",
              f"    if (i >= d{r - 1} || row >= {rows}) return;",
-             "    {", *_row_bases(program, "    "), *row_body(program, own, "i", "    "), "    }"]
+             "    {", *_outer_indices(program, "row", "const long", "    ", "long" if program.form == "rows-item-long" else "uint"),
+             *_row_pointers(program, "    "), *row_body(program, own, "i", "    "), "    }"]
     return _dims(program), lines
 
 

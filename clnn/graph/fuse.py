@@ -5,6 +5,7 @@ import functools
 import math
 import struct
 import sys
+import weakref
 
 from ..core import dtype as dt
 from ..core.errors import IntegerDivisionError
@@ -122,6 +123,10 @@ def realize(storage: Storage) -> None:
             alive.append(index[n])
     owner = None
     device = root.device
+    if not fits(device, group, len(root.shape), len(outs)):
+        realize(owner_of(group.order[(len(group.order) - 1) // 2]))
+        realize(storage)
+        return
     if root.numel == 0:
         for n, owner in outs:
             finish(n, owner, device.alloc(0))
@@ -133,6 +138,24 @@ def realize(storage: Storage) -> None:
 
 
 node_module.realize = realize
+
+
+def fits(device, group: Group, rank, outs) -> bool:
+    """Whether the parameters of one kernel, at most, are as few as the device takes: GPUs take little more than OpenCL's 1024 bytes."""
+    words = len(group.leaves) * (2 + rank) + outs * 2 + len(group.scalars) * 2 + rank + 2
+    return words <= SURELY or device.is_cpu or len(group.order) == 1 or 8 * words <= device.max_parameter
+
+
+SURELY = 120        # words of parameters that every device takes
+
+
+def owner_of(node) -> Storage:
+    """The storage whose pending value ``node`` is, made where there is none any more."""
+    owner = node.out()
+    if owner is None or owner.node is not node:
+        owner = Storage(node.device, node.numel * node.dtype.itemsize, None, node)
+        node.out = weakref.ref(owner)
+    return owner
 
 
 def reshape_node(node: Node, shape) -> None:
@@ -365,6 +388,9 @@ class _Launch:
         better = _vector_plan(device, program, sizes, numel) if device.is_cpu else None
         if better is not None:
             program.form, self.geometry, self.global_size, self.local_size = better
+        elif form == "linear-item" and not device.is_cpu and device.max_work_group >= codegen.GROUP and numel >= LARGE and len(program.code) <= BRIEF \
+                and not vectors.calls(program):
+            program.form, self.global_size, self.local_size = "linear-several", (-(-numel // codegen.EACH),), (codegen.GROUP,)
         self._finish(device, program, walk)
 
     def _finish(self, device, program, walk):
@@ -449,6 +475,8 @@ _DIVISION = IntegerDivisionError, "ZeroDivisionError: integer division or modulo
 
 
 GROWN, FEW = 6, 1 << 15 # nodes, elements
+LARGE = 1 << 20         # elements from which on a GPU is full with several in each work-item,
+BRIEF = 12              # and instructions up to which these take no longer than their memory
 NEAR = 8                # a line serves several elements of operands with strides up to this, row by row
 NARROW = 16             # innermost dimensions shorter than this are avoided
 TILE = 64               # rows and columns that a work-item takes together when operands are walked across their memory order
@@ -478,7 +506,7 @@ def plan(device, sizes, numel, crossing=False):
         seg = TILE * 16 if crossing else inner if rows >= 4 * device.compute_units else max(4096, -(-inner // (4 * device.compute_units)))
         chunk = max(1, 8192 // min(inner, seg), -(-rows // 64) if not crossing else 1)
         return "rows-loop", [*sizes, rows, chunk, seg], (-(-rows // chunk), -(-inner // seg)), (1, 1)
-    return "rows-item", list(sizes), (inner, rows), work_group(device, inner, rows, crossing)
+    return "rows-item" if rows < 2 ** 32 else "rows-item-long", list(sizes), (inner, rows), work_group(device, inner, rows, crossing)
 
 
 def work_group(device, inner, rows, crossing=False):
@@ -510,6 +538,10 @@ def store_into(device, node: Node, buf, offset, shape, strides, dtype) -> None:
     if node.count > GROWN and node.numel <= FEW:                # a loop that extends a chain and writes it each time would compute ever more
         outs = [(n, owner) for n, owner in [(n, n.out()) for n in group.order] if owner is not None and owner.node is n]
         targets += [(group.index[n], n.dtype, device.alloc(owner.nbytes), 0, None) for n, owner in outs]
+    if not fits(device, group, len(shape), len(targets)):
+        realize(owner_of(group.order[(len(group.order) - 1) // 2]))
+        store_into(device, node, buf, offset, shape, strides, dtype)
+        return
     run(device, group, shape, node.numel, targets)
     for (n, owner), target in zip(outs, targets[1:]):
         finish(n, owner, target[2])

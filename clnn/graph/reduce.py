@@ -1,20 +1,20 @@
 """Reductions as lazy nodes: the elementwise expression that feeds one becomes its prologue, so ``((a - b) ** 2).sum()`` is one launch.
 
-The order of additions is fixed by the sizes alone, never by the device: LANES interleaved partial results per segment of a row, or
-row after row per column, segments combined in a second launch. So every driver and every run gives the same bits.
+The order of additions is fixed by the sizes alone: LANES interleaved partial results per segment of a row, or row after row per column, segments
+combined in a second launch. So every driver and every run gives the same bits; GPUs, which need more work-items than CPUs, have shorter segments.
 """
 from __future__ import annotations
 
 import functools
+import math
 import struct
-import weakref
 
 from ..core import dtype as dt
 from ..core.shape import collapse, contiguous_strides
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER, Prepared
 from . import codegen, reduce_vector, vectors
-from .fuse import CAST, Group, check_args, finish, pack_scalars, realize, reshape_node
+from .fuse import CAST, Group, check_args, finish, fits, owner_of, pack_scalars, realize, reshape_node
 from .fuse import _SCALAR_C
 from .node import Node, Storage
 
@@ -26,10 +26,13 @@ SEGMENT = 16384         # elements per first-stage segment of a row
 ROWS = 1024             # rows per first-stage segment of a column
 LONG = 8                # instructions of a prologue from which on kept intermediate values are stored first
 SLIM = 16               # fewer columns are added up in so many interleaved partial results each
+BUSY = 1 << 18          # work-items that a large GPU takes at once, and so what all GPUs' segments are made for
 TINY = 128              # elements per output of reductions that are all done by the shortest kernel: a better one takes longer to build than it ever saves
 APART = 4096            # elements from which on a kernel of their own pays where the reduction would compute long functions one by one
 PAGE = 4096             # bytes
 NEAR = 1 << 19          # elements up to which columns are read in short runs: all are in nearer caches
+# A work-item of a GPU waits for one load at a time unless it sees several steps of its loop at once.
+AHEAD = ["#if defined(CLNN_NVIDIA) || defined(CLNN_AMD)", "#pragma unroll 8", "#endif"]
 CHUNK = 64              # columns per work-item in loop form; kernels for fewer lack what only a whole chunk runs
 
 
@@ -70,7 +73,7 @@ class Call:
                 group = self._prologue(node)
                 plan = self._plan(device, group, node.dtype)
                 if plan.apart:
-                    realize(_owner(source))
+                    realize(owner_of(source))
             if source.__class__ is Node and source.buf is None:
                 plan.run(device, self, [(leaf[0], leaf[2]) for leaf in group.leaves], pack_scalars(group), buf,
                          check_args(device, group) if group.checked else ())
@@ -90,7 +93,7 @@ class Call:
             owner = source.out()
             alive = owner is not None and owner.node is source
             if alive or source.reduce is not None or any(n.expr.uses_index for n in _below(source)) or 0 in self.shape:
-                realize(_owner(source))
+                realize(owner_of(source))
             elif source.count > LONG:
                 # Values that somebody keeps are computed once here, else a loop that extends a chain and reduces it each time would
                 # read an ever longer one, with a new kernel per length.
@@ -103,7 +106,10 @@ class Call:
             if source.shape != self.shape:
                 reshape_node(source, self.shape)
             group.visit(source)
-        else:
+            if not fits(node.device, group, len(self.shape) + 7, 1):
+                realize(owner_of(source))
+                group = Group()
+        if not group.order:
             buf = source.buf if source.__class__ is Node else source
             numel = 1
             for s in self.shape:
@@ -129,7 +135,7 @@ class Plan:
     __slots__ = ("kernel", "head", "walks", "global_size", "local_size", "scratch", "rest", "prepared", "apart")
 
     def __init__(self, device, call, group, shape, dims, out_dtype):
-        geo = Geometry(group, shape, dims)
+        geo = Geometry(device, group, shape, dims)
         if geo.total == 0:
             raise AssertionError("empty reductions are handled by the operator")
         self.apart = device.is_cpu and geo.total * geo.outputs >= APART and geo.scalar(device.loops) and vectors.calls(group)
@@ -167,15 +173,6 @@ class Plan:
             self.rest.run(device, call, ((target, 0),), (), out, ())
 
 
-def _owner(node):
-    """The storage whose pending value ``node`` is, made where there is none any more."""
-    owner = node.out()
-    if owner is None or owner.node is not node:
-        owner = Storage(node.device, node.numel * node.dtype.itemsize, None, node)
-        node.out = weakref.ref(owner)
-    return owner
-
-
 def _below(node):
     """The pending nodes that ``node`` is computed from, itself included."""
     seen, stack = set(), [node]
@@ -193,7 +190,7 @@ class Geometry:
     __slots__ = ("kept", "reduced", "kept_walks", "reduced_walks", "column", "outputs", "total", "rows", "inner", "parts", "part_rows",
                  "part_inner", "kind", "many", "dense")
 
-    def __init__(self, group, shape, dims):
+    def __init__(self, device, group, shape, dims):
         flat = contiguous_strides(shape)
         zero = (0,) * len(shape)
         walks = [(leaf[3] if not leaf[4] else flat if leaf[3] else zero) for leaf in group.leaves] or [zero]
@@ -211,7 +208,7 @@ class Geometry:
         self.rows = self.total // self.inner if self.inner else 0
         self.dense = 0
         self.kind = self._column_kind(group) if self.column else "short" if tiny or self.total < SHORT else "brief" if self.total < BRIEF else "row"
-        self._cut()
+        self._cut() if device.is_cpu else self._cut_for_gpu(BUSY // max(1, self.outputs))
         self.many = self.kind in ("brief", "row") and self.rows == 1 and len(self.reduced) == 1 and self.outputs >= MANY[0] and self.total < MANY[1]
 
     def scalar(self, loops):
@@ -247,6 +244,22 @@ class Geometry:
                 self.parts = -(-self.inner // SEGMENT)
             elif self.rows > 1:
                 self.part_rows = max(1, SEGMENT // self.inner)
+                self.parts = -(-self.rows // self.part_rows)
+
+    def _cut_for_gpu(self, want):
+        """Segments enough for ``want`` work-items per output, but none so short, and none so many, that adding them up takes longer than that saves."""
+        self.part_rows, self.part_inner, self.parts = self.rows, self.inner, 1
+        if self.column:
+            if self.rows >= 256 and want > 1:
+                self.part_rows = max(32, -(-self.rows // want), math.isqrt(self.rows))
+                self.parts = -(-self.rows // self.part_rows)
+        elif self.total >= 8192 and want >= 2 * LANES:
+            each = max(1024, -(-self.total // min(want // LANES, 1024)))
+            if self.rows == 1:
+                self.part_inner = -(-each // LANES) * LANES
+                self.parts = -(-self.inner // self.part_inner)
+            else:
+                self.part_rows = -(-each // self.inner)
                 self.parts = -(-self.rows // self.part_rows)
 
 
@@ -410,7 +423,7 @@ def _row(call, program, value, out_dtype, nk, nr, loop, final, own):
                 f"    const {acc} total = part[0];", "    " + _store(call, out_dtype, final, "o * parts + p"), "    }"]
     return [*_offsets(program), "    const long o = get_group_id(0), p = get_global_id(1);", *head,
             f"    __local {acc} part[{LANES}];", "    const int l = get_local_id(0);", f"    {acc} mine = {_identity(call)};",
-            "    for (long row = row0; row < row1; row++) {", *per_row, f"        for (long i = in0 + l; i < in1; i += {LANES}) {{",
+            "    for (long row = row0; row < row1; row++) {", *per_row, *AHEAD, f"        for (long i = in0 + l; i < in1; i += {LANES}) {{",
             *_element(call, program, value, own, at, "            "), f"            mine = {fold(acc, 'mine', 'e')};", "        }", "    }",
             "    part[l] = mine;", f"    for (int s = {LANES // 2}; s > 0; s >>= 1) {{", "        barrier(CLK_LOCAL_MEM_FENCE);",
             f"        if (l < s) part[l] = {fold(acc, 'part[l]', 'part[l + s]')};", "    }",
@@ -457,10 +470,15 @@ def _short(call, program, value, out_dtype, nk, nr, loop, final, own, start=None
 def _brief(call, program, value, out_dtype, nk, nr, loop, final, own):
     """The short form with the lanes of the row form."""
     acc, combined = call.acc.acc, call.spec.combined
-    start = [f"{acc} part[{LANES}];", f"for (int l = 0; l < {LANES}; l++) part[l] = {_identity(call)};"]
-    total = [f"for (int s = {LANES // 2}; s > 0; s >>= 1)", f"    for (int l = 0; l < s; l++) part[l] = {combined(acc, 'part[l]', 'part[l + s]')};",
-             f"const {acc} total = part[0];"]
-    return _short(call, program, value, out_dtype, nk, nr, loop, final, own, start, f"part[i] = {combined(acc, 'part[i]', 'e')};", total)
+    unrolled = [] if loop else [line.replace(" 8", "") for line in AHEAD]       # GPUs have no registers that a loop could count through
+    start = [f"{acc} part[{LANES}];", *unrolled, f"for (int l = 0; l < {LANES}; l++) part[l] = {_identity(call)};"]
+    total = [*unrolled, f"for (int s = {LANES // 2}; s > 0; s >>= 1)", *unrolled,
+             f"    for (int l = 0; l < s; l++) part[l] = {combined(acc, 'part[l]', 'part[l + s]')};", f"const {acc} total = part[0];"]
+    lines = _short(call, program, value, out_dtype, nk, nr, loop, final, own, start, f"part[i] = {combined(acc, 'part[i]', 'e')};", total)
+    if not loop:
+        at = next(n for n, line in enumerate(lines) if "for (long i = 0; i < inner; i++)" in line)
+        lines[at:at + 1] = [AHEAD[0], "#pragma unroll", f"        for (int i = 0; i < {LANES}; i++) if (i < inner) {{", "#else", lines[at], "#endif"]
+    return lines
 
 
 def _column_parts(program, nk, nr):
@@ -500,7 +518,7 @@ def _column(call, program, value, out_dtype, nk, nr, loop, final, own, narrow=Fa
                  "        " + _store(call, out_dtype, final, where + "first + l"), "    }"]
         return _offsets(program) + head + body
     return [*_offsets(program), "    const long i = get_global_id(0);", f"    if (i >= k{nk - 1}) return;", *head,
-            f"    {acc} total = {_identity(call)};", "    for (long row = row0; row < row1; row++) {", *per_row,
+            f"    {acc} total = {_identity(call)};", *AHEAD, "    for (long row = row0; row < row1; row++) {", *per_row,
             *_element(call, program, value, own, at, "        "), f"        total = {fold(acc, 'total', 'e')};", "    }",
             "    " + _store(call, out_dtype, final, where + "i")]
 

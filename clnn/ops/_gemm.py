@@ -151,7 +151,8 @@ class Plan:
             panels, shortest = -(-p.N // 64), 2048
             tiles = panels * max(1, p.M // 256)
         else:
-            tiles, shortest = -(-p.M // 64) * -(-p.N // 64), 256
+            thin = _thin(self.device, p)
+            tiles, shortest = -(-max(p.M, p.N) // thin[2]) if thin else -(-p.M // 64) * -(-p.N // 64), 256
         return max(1, min(-(-2 * units // tiles), p.K // shortest)) if tiles < 2 * units else 1
 
     def _partial(self, p):
@@ -376,7 +377,24 @@ def _plan_cpu(device, p, chunk):
     return "matmul/cpu", params, (panels, -(-p.M // MB), z), (1, 1, 1), p.pack(MB, 0, chunk, even_steps(chunk or p.K, most))
 
 
+_THIN = 4       # rows or columns of C up to which a GPU reads the matrix without blocks, in which most would be padding
+
+
+def _thin(device, p):
+    """(the operand that is the matrix, whether its elements are neighbours along K, lines and steps of K in a work-group) where C is that thin, else None."""
+    if min(p.M, p.N) > _THIN or p.table or device.max_work_group < 256:
+        return None
+    matrix, along, across = ("b", *p.b) if p.M <= p.N else ("a", *p.a[::-1])
+    return (matrix, True, 4, 64) if abs(along) < abs(across) or max(p.M, p.N) <= 4 else (matrix, False, 32, 8)
+
+
 def _plan_gpu(device, p, chunk):
+    thin = _thin(device, p)
+    if thin is not None:
+        matrix, along, LI, LK = thin
+        lines, z = -(-max(p.M, p.N) // LI) * LI, p.batch[0] * p.batch[1]
+        shape, local = ((LK, lines), (LK, LI)) if along else ((lines, LK), (LI, LK))
+        return "matmul/thin", dict(P=matrix, R=min(p.M, p.N), ALONG=along, LI=LI, LK=LK), (*shape, z), (*local, 1), p.pack(0, 0, chunk)
     found = _gemm_tensor.plan(device, p, chunk)
     if found is not None:
         return found

@@ -134,7 +134,8 @@ def _gradients(mode, a, b, rstd, weight, groups=1):
     kind = weight.dtype if weight is not None else acc
     lanes = 64 // acc.itemsize if device.is_cpu else 1
     items = -(-channels // lanes) + (-(-n * groups // lanes) if mode == "group" else 0)
-    run(device, "normalization/gradients", dict(T=acc, X=kind, MODE=mode, WEIGHT=int(weight is not None), W=lanes), (items,), (1 if lanes > 1 else 16,),
+    local = 1 if lanes > 1 else 16 if device.is_cpu else 32
+    run(device, "normalization/gradients", dict(T=acc, X=kind, MODE=mode, WEIGHT=int(weight is not None), W=lanes), (items,), (local,),
         a, b, _none(device, acc) if rstd is None else rstd, _dense(weight, device, kind), dw, db, sa, sb, n, channels, groups)
     return dw, db, sa, sb
 
@@ -259,7 +260,7 @@ def _batch_moments(x, old_mean, old_var, momentum, eps):
     lanes = 64 // acc.itemsize if device.is_cpu and part.dtype is acc else 1
     vectors = 4 if lanes > 1 and channels >= 8 * lanes * device.compute_units else 1
     params = dict(T=acc, X=part.dtype, R=stats, RUNNING=int(moves), ELEMENTS=int(part is x), W=lanes, NV=vectors)
-    gs, ls = (-(-channels // (lanes * vectors)),), (1 if lanes > 1 else 16,)
+    gs, ls = (-(-channels // (lanes * vectors)),), (1 if lanes > 1 else 16 if device.is_cpu else 32,)
     run(device, "normalization/combine", params, gs, ls, part, m2, mean, rstd, *old, *(t if moves else _none(device, stats) for t in new), n_batch, channels,
         inner, acc.number(eps), stats.number(momentum))
     return mean, rstd, *new

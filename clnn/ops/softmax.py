@@ -14,6 +14,7 @@ from ..core.warn import warn
 
 FEW = 5                     # elements of a row from which on a vector serves it
 WIDE = 256                  # columns side by side that a work-item takes, at most (kernels/softmax/rows.cl.mako)
+LONG = 2048                 # elements of a row from which on a GPU, which rarely has more than a few hundred such rows, takes more work-items for each
 TALL = 8192                 # elements of a column from which on columns are too few to share the work: reductions cut them into parts
 SEVERAL = 128               # elements up to which rows are worked on together (kernels/softmax/few.cl.mako)
 
@@ -37,7 +38,8 @@ def row_plan(device, rows, n, inner=1, vector=True, lanes=0):
             return "block", 1, 1, (rows // inner * -(-inner // 64) if inner > 1 else -(-rows // 64),), (1,)
         return "loop", 64 if n >= 256 else 16, chunk, (-(-rows // chunk),), (1,)
     if inner == 1 and n > 64:
-        return "group", 64, 1, (rows * 64,), (64,)
+        wide = 256 if n >= LONG and not device.is_cpu and device.max_work_group >= 256 else 64
+        return "group", wide, 1, (rows * wide,), (wide,)
     if inner > 1:
         return "column", 1, 1, (inner, rows // inner), (64 if inner >= 64 else 16, 1)
     return "item", 1, 1, (rows,), (64,)

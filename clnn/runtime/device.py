@@ -1,7 +1,7 @@
 """Devices: names, properties, queue, memory, kernels and the error word.
 
 Names: ``"gpu"``, ``"gpu:1"``, ``"cpu"``, ``"cpu:1"``, ``"cuda"`` (the same as ``"gpu"``), ``"cl:<platform>:<device>"``, or a part of a
-device's or platform's name. ``CLNN_DEVICE`` sets the default.
+device's or platform's name. ``CLNN_DEVICE`` sets the default. Where no driver serves the CPU, a GPU stands in for ``"cpu"``.
 """
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import os
 import threading
 import zlib
 from collections import deque
+from dataclasses import replace
 from time import perf_counter as clock
 
 import numpy as np
 
 from ..core.config import device_name
 from ..core.errors import DeviceError, OutOfMemoryError
+from ..core.warn import warn
 from . import affinity, drivers, inline, program, templates
 from .backlog import Backlog
 from .memory import Memory, human
@@ -37,9 +39,11 @@ class Device:
         is_cpu: a CPU driver whose work-items become loops (rusticl and oclgrind behave like GPUs instead).
         name, platform_name, platform_version, vendor, driver_version: what the driver says of itself.
         has_fp16, has_fp64, has_subgroups, correctly_rounded_divide: optional features.
-        compute_units, max_work_group, local_mem, global_mem, max_alloc, cache_line: limits (bytes for the memories).
+        compute_units, max_work_group, local_mem, global_mem, max_alloc, max_parameter, cache_line: limits (bytes for the memories).
         registers: bytes of all vector registers together (CPUs; 0 on others): how large a tile a kernel can keep in them.
     """
+
+    stands_in = False       # for a CPU without a driver
 
     def __init__(self, record, index):
         self.record, self.index = record, index
@@ -86,7 +90,7 @@ class Device:
                 self.check_process()
                 import pyopencl as cl
                 from . import launch
-                launch.bind()
+                launch.bind(in_parts=not self.is_cpu)
                 companion, watch = self.record.companion, affinity.Watch()
                 self._context = cl.Context([self.cl_device] if companion is None else [self.cl_device, companion])
                 self._queue = cl.CommandQueue(self._context, self.cl_device)
@@ -432,6 +436,9 @@ def default_device() -> Device:
         if not devices:
             raise DeviceError(drivers.no_device_text())
         _default = get_device(wanted) if wanted else devices[0]
+        if _default.stands_in:
+            _default = None
+            raise DeviceError(f"CLNN_DEVICE={wanted}: {_lacking_cpu()}")
     return _default
 
 
@@ -474,6 +481,8 @@ def _resolve(spec):
         kind = "gpu" if kind == "cuda" else kind
         if kind in ("gpu", "cpu"):
             match = [d for d in devices if d.kind == kind and (not number or str(d.index) == number)]
+            if text in ("cpu", "cpu:0") and not match:
+                return _stand_in(devices[0])
         elif kind == "cl":
             match = [d for d in devices + _hidden if "cl:%d:%d" % d.cl_index == text]
         else:
@@ -482,10 +491,32 @@ def _resolve(spec):
             return match[0]
     else:
         raise TypeError(f"a device is given by a name, an index or a Device, got {type(spec).__name__}")
+    raise DeviceError(f"no OpenCL device {spec!r} here; there are\n{_known(devices, spec)}`python -m clnn doctor` tells why a device is missing")
+
+
+def _known(devices, spec):
     known = "\n".join(f"  {d} = cl:{d.cl_index[0]}:{d.cl_index[1]}  {d.name} ({d.platform_name})" for d in devices)
     lacks_cpu = str(spec).strip().lower().startswith("cpu") and not any(d.kind == "cpu" for d in devices)
-    hint = '`pip install "clnn[cpu]"` installs a driver for the CPU, ' if lacks_cpu else ""
-    raise DeviceError(f"no OpenCL device {spec!r} here; there are\n{known}\n{hint}`python -m clnn doctor` tells why a device is missing")
+    return known + "\n" + ('`pip install "clnn[cpu]"` installs a driver for the CPU, ' if lacks_cpu else "")
+
+
+def _lacking_cpu():
+    return 'no OpenCL driver serves the CPU of this machine; `pip install "clnn[cpu]"` installs one, `python -m clnn doctor` tells more'
+
+
+_stood_in: dict = {}
+
+
+def _stand_in(device) -> Device:
+    """``device`` once more, under the name of the CPU: ``x.cpu().numpy()``, ``map_location="cpu"`` and all else that programs do with tensors on the CPU
+    then gives what it should, if in the memory of a GPU."""
+    with _list_lock:
+        found = _stood_in.get(device)
+        if found is None:
+            warn(f"device 'cpu': {_lacking_cpu()}. Until then its tensors are kept in the memory of {device.name}, which computes with them")
+            found = _stood_in[device] = Device(replace(device.record, kind="cpu"), 0)
+            found.stands_in = True
+    return found
 
 
 def describe(device: Device) -> str:

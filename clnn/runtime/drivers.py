@@ -305,7 +305,7 @@ def properties(dev) -> dict:
         has_subgroups="cl_khr_subgroups" in extensions or "cl_intel_subgroups" in extensions,
         correctly_rounded_divide=rounded, compute_units=int(dev.max_compute_units), max_work_group=int(dev.max_work_group_size),
         local_mem=int(dev.local_mem_size), global_mem=int(dev.global_mem_size), max_alloc=int(dev.max_mem_alloc_size),
-        cache_line=int(dev.global_mem_cacheline_size) or 64, unified_memory=bool(dev.host_unified_memory),
+        max_parameter=max(1024, int(dev.max_parameter_size)), cache_line=int(dev.global_mem_cacheline_size) or 64, unified_memory=bool(dev.host_unified_memory),
         compute_capability=_capability(dev) if "cl_nv_device_attribute_query" in extensions else (0, 0))
 
 

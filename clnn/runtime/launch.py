@@ -5,7 +5,9 @@ to :data:`recorders` sees each of them.
 """
 from __future__ import annotations
 
+import itertools
 import math
+import re
 import struct
 
 from ..core.config import config
@@ -19,8 +21,10 @@ recording = None    # a capture.Recording that takes launches instead of the que
 _pack_long = struct.Struct("=q").pack
 _pack_small = struct.Struct("=f").pack
 _MANY = 2048    # work-items
+_COUNTS_GROUPS = re.compile(r"get_(group_id|num_groups|global_size)\([12]\)")
 _OOM_CODES = (-4, -5, -6, -61)  # object allocation, resources, host memory, buffer size
-_enqueue = None
+MOST_GROUPS = 65535     # of the second and third dimension: NVIDIA's hardware counts them in 16 bits
+_enqueue = _driver = None
 
 
 def _pack_float(a):
@@ -31,10 +35,40 @@ def _pack_float(a):
         return _pack_small(math.copysign(math.inf, a))
 
 
-def bind():
-    global _enqueue
-    import pyopencl as cl
-    _enqueue = cl.enqueue_nd_range_kernel
+def bind(in_parts=False):
+    """Find the driver's function that enqueues; with ``in_parts`` the one for devices that take no more than MOST_GROUPS at once."""
+    global _enqueue, _driver
+    if _enqueue is None:
+        import pyopencl as cl
+        _enqueue = _driver = cl.enqueue_nd_range_kernel
+    if in_parts:
+        _enqueue = _enqueue_parts
+
+
+class Parts(tuple):
+    """A global size that takes several launches, which begin at other work-items: ``parts`` has (global size, offset) of each."""
+
+
+def _enqueue_parts(queue, kernel, global_size, local_size):
+    if global_size.__class__ is not Parts:
+        return _driver(queue, kernel, global_size, local_size)
+    for size, offset in global_size.parts:
+        event = _driver(queue, kernel, size, local_size, offset)
+    return event
+
+
+def _in_parts(kernel, gs, ls):
+    """``gs``, as Parts where it has too many groups. Work-items know their places by get_global_id alone then: groups are counted anew in each part."""
+    counts = [g // n for g, n in zip(gs, ls or (1,) * len(gs))]
+    if all(n <= MOST_GROUPS for n in counts[1:]):
+        return gs
+    if _COUNTS_GROUPS.search(kernel.source):
+        raise LaunchError(f"{kernel.name}: counts its groups, so that {gs} work-items in groups of {ls} cannot be launched in parts")
+    steps = [gs[0], *[min(g, MOST_GROUPS * n) for g, n in zip(gs[1:], (ls or (1,) * len(gs))[1:])]]
+    whole = Parts(gs)
+    whole.parts = [(tuple([min(step, g - at) for g, step, at in zip(gs, steps, offset)]), offset)
+                   for offset in itertools.product(*[range(0, g, step) for g, step in zip(gs, steps)])]
+    return whole
 
 
 def launch(device, kernel, global_size, local_size, *args):
@@ -248,7 +282,8 @@ def sizes_of(device, kernel, global_size, local_size):
         bind()
     if len(kernel.sizes) > 4096:  # a loop over ever new shapes must not grow without bound
         kernel.sizes.clear()
-    found = kernel.sizes[(global_size, local_size)] = _settle(device, kernel, tuple(global_size), local_size)
+    gs, ls = _settle(device, kernel, tuple(global_size), local_size)
+    found = kernel.sizes[(global_size, local_size)] = (gs if device.is_cpu or len(gs) == 1 else _in_parts(kernel, gs, ls), ls)
     return found
 
 
@@ -262,8 +297,10 @@ def _settle(device, kernel, gs, ls):
             ls = (best,) + (1,) * (len(gs) - 1)
         elif device.flavour == "pocl":
             ls = (1,) * len(gs)
-        else:
+        elif device.is_cpu or kernel.compile_local not in (None, (0, 0, 0)):
             return gs, None
+        else:                                  # GPUs' drivers find no good divisor of most sizes
+            ls = (min(64 if gs[0] > 32 else 32, best),) + (1,) * (len(gs) - 1)
     if len(ls) != len(gs):
         raise LaunchError(f"{kernel.name}: global size {gs} and local size {ls} have different lengths")
     total = 1

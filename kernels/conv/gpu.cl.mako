@@ -34,7 +34,7 @@ void conv_gpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TC.c}, bia
     __local int from[${BN}];
     __local long place[${BN}];
     const long M = d.s0, K = d.s1, pixels = d.s2, OD = d.s3, OH = d.s4, OW = d.s5, P = d.s6, GHW = d.s7, GW = d.s8, rcs = y.s4;
-    const long group = get_group_id(2);
+    const long group = get_global_id(2);
     __global const ${ACC}* restrict A = wt_p + wt_o + group * d.sa;
     __global const ${ACC}* restrict X = grid_p + grid_o + group * d.sb;
     __global ${TC.c}* restrict out = Y_p + Y_o + group * y.s5;
@@ -42,7 +42,7 @@ void conv_gpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TC.c}, bia
     __global const ${TC.c}* restrict bias = bias_p + bias_o + group * M;
 % endif
     const int lx = get_local_id(0), ly = get_local_id(1), lid = ly * ${LX} + lx;
-    const long m0 = get_group_id(1) * ${BM}, n0 = get_group_id(0) * ${BN};
+    const long m0 = (get_global_id(1) - ly) * ${TM}, n0 = get_group_id(0) * ${BN};
     for (int e = lid; e < ${BN}; e += ${G}) {
         const long p = n0 + e, ow = p % OW, oh = p / OW % OH, od = p / (OW * OH) % OD, n = p / (OW * OH * OD);
         from[e] = p < pixels ? (int)(n * P + od * GHW + oh * GW + ow) : -1;

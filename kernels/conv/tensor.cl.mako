@@ -52,7 +52,7 @@ void conv_tensor(IN(float, wt), IN(float, grid), OUT(${TC.c}, Y), IN(${TC.c}, bi
 % endif
     const long M = d.s0, pixels = d.s2, OD = d.s3, OH = d.s4, OW = d.s5, P = d.s6, GHW = d.s7, GW = d.s8, rcs = y.s4, N = pixels;
     const int K = (int)d.s1;
-    const long group = get_group_id(2), m0 = get_group_id(1) * ${BM}, n0 = get_group_id(0) * ${BN};
+    const long group = get_global_id(2), m0 = get_global_id(1) * ${BM}, n0 = get_group_id(0) * ${BN};
     __global const float* restrict A = wt_p + wt_o + group * d.sa + m0 * K;
     __global const float* restrict X = grid_p + grid_o + group * d.sb;
     __global const int* restrict steps = koff;

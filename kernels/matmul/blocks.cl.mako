@@ -86,7 +86,11 @@
     VM, VN = min(TM, 4), min(TN, 4)
     LA, LB = LY * TM + PAD, LX * TN + PAD
 %>\
+#ifdef CLNN_NVIDIA      /* its assembler keeps 8 x 8 floats and the next block in 128 registers, which lets two groups share a multiprocessor, only of all steps */
+#pragma unroll
+#else
 #pragma unroll 2
+#endif
     for (int k = 0; k < ${BK}; k++) {
 % for q in range(TN // VN):
         const ${vector(ACC, VN)} y${q} = *(__local const ${vector(ACC, VN)}*)(lb + k * ${LB} + lx * ${VN} + ${q * LX * VN});

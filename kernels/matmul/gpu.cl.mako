@@ -40,10 +40,10 @@ void matmul_gpu(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bia
     __local ${ACC}* la = (__local ${ACC}*)pool;
     __local ${ACC}* lb = la + ${BK * (BM + pad)};
     const long M = d.s0, N = d.s1, ras = d.s3, cas = d.s4, rbs = d.s5, cbs = d.s6, rcs = d.s7;
-    const long z0 = get_group_id(2) / z.s0, z1 = get_group_id(2) % z.s0;
+    const long z0 = get_global_id(2) / z.s0, z1 = get_global_id(2) % z.s0;
     const long K = d.s9 ? min(d.s9, d.s2 - z0 * d.s9) : d.s2;
     const int lx = get_local_id(0), ly = get_local_id(1), lid = ly * ${LX} + lx;
-    const long m0 = get_group_id(1) * ${BM}, n0 = get_group_id(0) * ${BN};
+    const long m0 = (get_global_id(1) - ly) * ${TM}, n0 = get_group_id(0) * ${BN};
     __global const ${TA.c}* restrict A = A_p + A_o + z0 * z.s1 + z1 * z.s4 + m0 * ras;
     __global const ${TB.c}* restrict B = B_p + B_o + z0 * z.s2 + z1 * z.s5${"" if TABLE else " + n0 * cbs"};
     __global ${TC.c}* restrict C = C_p + C_o + z0 * z.s3 + z1 * z.s6;

@@ -45,11 +45,11 @@ void matmul_tensor(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, 
     __local uint exchange[${WX * WY * 32 * (MT * 4 + NT * 2)}];
 % endif
     const long M = d.s0, N = d.s1, ras = d.s3, cas = d.s4, rbs = d.s5, cbs = d.s6, rcs = d.s7;
-    const long z0 = get_group_id(2) / z.s0, z1 = get_group_id(2) % z.s0;
+    const long z0 = get_global_id(2) / z.s0, z1 = get_global_id(2) % z.s0;
     const int K = (int)(d.s9 ? min(d.s9, d.s2 - z0 * d.s9) : d.s2);
     const int lid = get_local_id(0), lane = lid & 31, warp = lid >> 5, g = lane >> 2, t = lane & 3;
     const int wm = warp / ${WX} * ${16 * MT}, wn = warp % ${WX} * ${WN};
-    const long m0 = get_group_id(1) * ${BM}, n0 = get_group_id(0) * ${BN};
+    const long m0 = get_global_id(1) * ${BM}, n0 = get_group_id(0) * ${BN};
     __global const ${TA.c}* restrict A = A_p + A_o + z0 * z.s1 + z1 * z.s4 + m0 * ras;
     __global const ${TB.c}* restrict B = B_p + B_o + z0 * z.s2 + z1 * z.s5 + n0 * cbs;
     __global ${TC.c}* restrict C = C_p + C_o + z0 * z.s3 + z1 * z.s6;

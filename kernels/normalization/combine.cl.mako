@@ -46,8 +46,14 @@ __kernel void combine(IN(${X.c}, mean_in), IN(${T.c}, m2_in), OUT(${T.c}, mean),
 <%def name="channels(V, count, load_x, load_m2)">\
 <% each = range(count) %>\
 ${V} ${", ".join(f"m{j} = 0, d{j} = 0, q{j} = 0" for j in each)};
+#if defined(CLNN_NVIDIA) || defined(CLNN_AMD)   /* many loads on their way at a time */
+#pragma unroll 16
+#endif
         for (long n = 0; n < N; n++) { ${" ".join(f"m{j} += {load_x('mean_in', j)};" for j in each)} }
         ${" ".join(f"m{j} /= ({T.acc})N;" for j in each)}
+#if defined(CLNN_NVIDIA) || defined(CLNN_AMD)   /* many loads on their way at a time */
+#pragma unroll 16
+#endif
         for (long n = 0; n < N; n++) {
             ${" ".join(f"{{ const {V} e = {load_x('mean_in', j)} - m{j}; q{j} += e * e; }}" for j in each)}
 % if not ELEMENTS:

@@ -66,6 +66,9 @@ __kernel void gradients(IN(${T.c}, a), IN(${T.c}, b), IN(${T.c}, rstd), IN(${X.c
 % endif
     for (long c = first; c < last; c++) {
         ${T.acc} p = 0, q = 0;
+#if defined(CLNN_NVIDIA) || defined(CLNN_AMD)   /* many loads on their way at a time */
+#pragma unroll 16
+#endif
         for (long n = 0; n < N; n++) { p += ${T.load}(a, n * C + c); q += ${T.load}(b, n * C + c); }
         db[c] = p;
         dw[c] = q${" * rstd[c]" if MODE == "batch" else ""};

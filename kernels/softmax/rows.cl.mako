@@ -14,6 +14,7 @@
 ## or for a vector of them in the forms vector, few, several and wide; HIT_<compute type>(i, t) is 1 for element t, else 0. Values of the row are called
 ## value(FORM)(name). Forms of vectors may visit an element twice, as their last vector of longer rows ends with the row.
 <%!
+    AHEAD = "#if defined(CLNN_NVIDIA) || defined(CLNN_AMD)\n#pragma unroll 4\n#endif\n"     # GPUs: several loads on their way at a time
     import re
 
     def one(text, ACC):
@@ -170,7 +171,7 @@ ${few.fold(FORM, ACC, width(ACC), name, init, combine, lambda i: many(element(i)
 % elif FORM == "group":
     __local ${ACC} part_${name}[${LANES}];
     ${ACC} mine_${name} = ${init};
-    for (long i = lane; i < ${n}; i += ${LANES}) {
+${AHEAD}    for (long i = lane; i < ${n}; i += ${LANES}) {
         ${one(element("i"), ACC)}
         mine_${name} = ${combine(f"mine_{name}", "e")};
     }
@@ -233,7 +234,7 @@ ${wide.each(width(ACC), many(body("i"), ACC), one(body("i"), ACC), n)}
 % elif FORM in TOGETHER:
 ${few.each(FORM, width(ACC), lambda i: many(body(i), ACC), n)}
 % elif FORM == "group":
-    for (long i = lane; i < ${n}; i += ${LANES}) {
+${AHEAD}    for (long i = lane; i < ${n}; i += ${LANES}) {
         ${one(body("i"), ACC)}
     }
 % elif FORM == "block":
