@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 
+from .core import rng
 from .runtime import capture
 
 _STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile", "aot_eager_then_compile")
@@ -18,10 +19,12 @@ def is_compiling() -> bool:
 def _inside(step=1, what="inside"):
     """The length of one call of a compiled function; of a part that is none, with ``step`` -1."""
     _now[what] += step
+    rng.counted += step
     try:
         yield
     finally:
         _now[what] -= step
+        rng.counted -= step
 
 
 is_dynamo_compiling = is_compiling

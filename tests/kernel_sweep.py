@@ -32,6 +32,7 @@ def larger():
         return clnn.tensor(rng.standard_normal(shape).astype("float32"), requires_grad=True)
     yield "matmul 70x40x66", lambda: t(70, 40) @ t(40, 66)
     yield "few rows by rows", lambda: t(8, 200) @ t(40, 200).t()
+    yield "few sums of many products", lambda: t(3, 520).detach() @ t(520, 5).detach()
     yield "bmm", lambda: clnn.bmm(t(3, 20, 33), t(3, 33, 18))
     yield "matvec", lambda: t(300, 200) @ t(200) if cpu else t(150, 130) @ t(130)
     yield "vecmat", lambda: t(17) @ t(17, 600)

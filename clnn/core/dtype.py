@@ -255,7 +255,7 @@ def scalar_dtype(value) -> dtype:
     if isinstance(value, bool) or isinstance(value, np.bool_):
         return bool_
     if isinstance(value, (complex, np.complexfloating)) and not isinstance(value, float):
-        return _default_float.to_complex()
+        return complex_of(_default_float)
     return int64 if isinstance(value, (int, np.integer)) else _default_float
 
 
@@ -277,7 +277,7 @@ def result_type(*operands) -> dtype:
             best = here
         elif here.category > best.category:
             if here.category == COMPLEX:                # the width stays that of the floats of higher rank
-                best = best.to_complex() if best.category == FLOAT else _default_float.to_complex() if rank == 0 else here
+                best = complex_of(best) if best.category == FLOAT else complex_of(_default_float) if rank == 0 else here
             else:
                 best = _default_float if rank == 0 and here.category == FLOAT else here
     return best

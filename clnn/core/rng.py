@@ -92,6 +92,7 @@ def philox(seed: int, first: int, count: int) -> np.ndarray:
 
 
 default = Stream()
+counted = 0                     # above 0 in compiled functions, whose numbers are counted blocks also where they run without a recording
 of_threads = {}                 # streams of the threads that have their own
 
 

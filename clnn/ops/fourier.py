@@ -144,7 +144,7 @@ def _single(x, shape, n, form, scale, back=False):
     W = W // 2 if M % (W * W) else W
     if not device.is_cpu or M % (W * W) or W < 8 or n > SINGLE_BYTES // x.dtype.to_real().itemsize or n % (1 + real) or wide_radices(M // W) is None:
         return None
-    row = x.dtype.to_complex()
+    row = dt.complex_of(x.dtype)
     part, rows = row.to_real(), x._numel // x.shape[-1]
     y = empty(Size(shape), part if form == "real_out" else row, device)
     run_of = max(1, min(-(-rows // (4 * device.compute_units)), 8192 // n))
