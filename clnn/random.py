@@ -17,8 +17,11 @@ def thread_safe_generator():
     return own if own is not default_generator else None
 
 
+_FIRST = 67280421310721         # the seed of a new generator, as in PyTorch
+
+
 class Generator(rng.Stream):
-    """A stream of random numbers of its own, for the ``generator=`` argument.
+    """A stream of random numbers of its own, for the ``generator=`` argument; a new one has always the same seed.
 
     Example:
         >>> g = clnn.Generator().manual_seed(1)
@@ -28,7 +31,7 @@ class Generator(rng.Stream):
     """
 
     def __init__(self, device="cpu"):
-        super().__init__()
+        super().__init__(_FIRST)
         self._device = device
 
     @property
@@ -99,10 +102,11 @@ class Generator(rng.Stream):
 
 
 rng.default = default_generator = Generator()
+default_generator.seed()
 
 
 def manual_seed(seed):
-    """Seed the default generator, which every device uses; returns it.
+    """Seed the default generator, which every device uses; returns it. What CPU devices draw then are PyTorch's numbers for this seed.
 
     Example:
         >>> _ = clnn.manual_seed(3)

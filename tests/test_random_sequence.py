@@ -140,6 +140,12 @@ def test_whole_numbers(dtype):
 
 
 @in_torch
+def test_new_generators_have_one_seed():
+    assert clnn.Generator().initial_seed() == torch.Generator().initial_seed() != clnn.initial_seed()
+    assert clnn.rand(3, generator=clnn.Generator()).tolist() == torch.rand(3, generator=torch.Generator()).tolist()
+
+
+@in_torch
 @pytest.mark.parametrize("n", (0, 1, 2, 60, 257, 9001))
 def test_random_orders(n):
     _same(lambda t: [t.randperm(n), t.randperm(n, dtype=t.int32), t.randperm(n, generator=t.Generator().manual_seed(5))])

@@ -199,7 +199,8 @@ def process_main(job, worker_id, seed, orders, results, stop):
     import numpy as np
     from clnn.utils.data import collate
     random.seed(seed)
-    np.random.seed(seed & 0xFFFFFFFF)
+    base = seed - worker_id
+    np.random.seed(np.random.SeedSequence([worker_id, base & 0xFFFFFFFF, base >> 32, 0]).generate_state(4))         # as PyTorch seeds it
     rng.default.restart(seed)
     if job.collate is collate.default_collate:
         job.collate = collate.host_collate
