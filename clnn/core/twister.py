@@ -52,6 +52,11 @@ class Twister:
             self.settle()
             self.seed, self.count, self.spare, self.there, self._here = seed, 0, None, -1, _SEED
 
+    @property
+    def on_host(self):
+        """Whether the host stands where the sequence does, or no device does."""
+        return self._here == self.count or self.there != self.count
+
     def _at(self):
         """NumPy's generator, of whose state the words ``_rest`` are to come."""
         host = self._host

@@ -23,7 +23,8 @@ from ..graph.op import REGISTRY
 from ..runtime import launch as launcher
 from ..runtime.device import Device
 
-_HOST = 1 << 13         # words up to this cost the host less than two launches do
+_HOST = 1 << 13         # words up to this cost the host less than two launches do, if it stands where the sequence does
+_COINS = 1 << 8         # words that become ones and zeros, which takes one launch
 _FEW = 16               # fewer normal numbers than these PyTorch draws in doubles, pair by pair
 _NUMPY = 1 << 9         # normal numbers up to this NumPy makes sooner than a launch does
 _BLOCKS = 1 << 10       # blocks of 16 normal numbers per work-item
@@ -56,7 +57,7 @@ class _Mirror:
 
 def _words(sequence, n, device):
     """``n`` words in memory of the device, as a Storage."""
-    if n <= _HOST:
+    if n <= _HOST and sequence.on_host:
         return from_array(sequence.words(n).view(np.int32), device)._storage
     return _on_device(sequence, device, n, _next_words, n)._storage
 
@@ -100,6 +101,15 @@ _modulo32 = elementwise("_modulo32", "words, low, range", "(low + clnn_modulo32(
 _modulo64 = elementwise("_modulo64", "words, low, range", "(low + clnn_modulo64(words, range))", dtypes=(dt.int64,), doc="Pairs of words as whole numbers.", **_plain)
 
 
+def _moved(drawn, mean, std):
+    return drawn if mean == 0 and std == 1 else drawn * std + mean
+
+
+def _sent(array, device, row):
+    """``array`` as a tensor of dtype ``row``: float32, which most are, without a look for numbers beyond."""
+    return from_array(array.astype(np.float32), device) if row is dt.float32 else from_array(array, device, row)
+
+
 def _singles(sequence, n):
     return (sequence.words(n) & _LOW24).astype(np.float32) * _STEP24
 
@@ -107,7 +117,7 @@ def _singles(sequence, n):
 def singles(sequence, shape, device) -> Tensor:
     """Uniform numbers from [0, 1) in steps of 2^-24."""
     n = shape.numel()
-    if n <= _HOST:
+    if n <= _HOST and sequence.on_host:
         return from_array(_singles(sequence, n).reshape(shape), device)
     return _unit24(_as(_words(sequence, n, device), shape, dt.float32))
 
@@ -115,7 +125,7 @@ def singles(sequence, shape, device) -> Tensor:
 def doubles(sequence, shape, device) -> Tensor:
     """Uniform numbers from [0, 1) in steps of 2^-53; of a device without doubles the floats next to them."""
     n = shape.numel()
-    if 2 * n <= _HOST or not device.has_fp64:
+    if 2 * n <= _HOST and sequence.on_host or not device.has_fp64:
         drawn = sequence.doubles(n).reshape(shape)
         return from_array(drawn if device.has_fp64 else np.minimum(drawn, 1.0 - 2.0 ** -24), device, dt.float64 if device.has_fp64 else dt.float32)
     return _unit53(_as(_words(sequence, 2 * n, device), shape, dt.float64))
@@ -123,7 +133,7 @@ def doubles(sequence, shape, device) -> Tensor:
 
 def uniform(sequence, shape, row, device, low=0.0, high=1.0) -> Tensor:
     """Uniform numbers from [low, high)."""
-    if row is dt.float32 and shape.numel() <= _HOST:
+    if row is dt.float32 and shape.numel() <= _HOST and sequence.on_host:
         drawn = _singles(sequence, shape.numel())
         if (low, high) != (0.0, 1.0):
             drawn = drawn * np.float32(high - low) + np.float32(low)
@@ -141,10 +151,10 @@ def normal(sequence, shape, row, device, mean=0.0, std=1.0) -> Tensor:
     """Normal numbers: pair by pair where there are few, else in blocks of 16, the last of which ends with the last number and is drawn by itself."""
     n = shape.numel()
     if n < _FEW:
-        return from_array((sequence.normals(n) * std + mean).reshape(shape), device, row)
-    if row is dt.float32 and n <= _NUMPY:
+        return _sent(_moved(sequence.normals(n), mean, std).reshape(shape), device, row)
+    if row is dt.float32 and n <= _NUMPY and sequence.on_host:
         drawn = _singles(sequence, n + 16 * (n % 16 > 0))
-        return from_array((_few_blocks(drawn, n) * np.float32(std) + np.float32(mean)).reshape(shape), device)
+        return from_array(_moved(_few_blocks(drawn, n), np.float32(mean), np.float32(std)).reshape(shape), device)
     if row is dt.float64:
         drawn = _blocks64(doubles(sequence, Size((n + 16 * (n % 16 > 0),)), device), n) * std + mean
     elif row is dt.float32:
@@ -200,7 +210,7 @@ def integers(sequence, low, span, shape, row, device, wide=None) -> Tensor:
     """Whole numbers from ``low`` on, ``span`` of them."""
     n = shape.numel()
     wide = span >= twister.WIDE if wide is None else wide
-    if n << wide <= _HOST:
+    if n << wide <= _HOST and sequence.on_host:
         drawn = twister.integers(sequence, span, n, wide)
         return from_array((drawn.view(np.uint64) + np.uint64(low & rng.MASK)).view(np.int64).reshape(shape), device, row)
     words = _words(sequence, n << wide, device)
@@ -211,8 +221,8 @@ def integers(sequence, low, span, shape, row, device, wide=None) -> Tensor:
 def coins(sequence, shape, p, row, device) -> Tensor:
     """1 with probability ``p``, else 0."""
     n = shape.numel()
-    if 2 * n <= _HOST:
-        return from_array((sequence.doubles(n) < p).reshape(shape), device, row)
+    if 2 * n <= _COINS and sequence.on_host:
+        return _sent((sequence.doubles(n) < p).reshape(shape), device, row)
     return _as(_on_device(sequence, device, 2 * n, _next_coins, n, math.ceil(p * 2.0 ** 53))._storage, shape, dt.bool_).to(row)
 
 
