@@ -9,6 +9,7 @@ from ._tensor.device import device as _device
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
 from .core import rng
+from .core.twister import PACKED
 
 
 def thread_safe_generator():
@@ -68,8 +69,8 @@ class Generator(rng.Stream):
         if new_state.dtype is not dt.uint8:
             raise TypeError("RNG state must be a ByteTensor")
         raw = np.asarray(new_state.tolist(), np.uint8).tobytes()
-        if len(raw) != rng.PACKED:
-            raise RuntimeError(f"RNG state is wrong size: expected {rng.PACKED} bytes, got {len(raw)}")
+        if len(raw) != PACKED:
+            raise RuntimeError(f"RNG state is wrong size: expected {PACKED} bytes, got {len(raw)}")
         self.unpack(raw)
         return self
 

@@ -48,6 +48,14 @@ def test_the_device_goes_on_where_the_host_stands_and_back(n):
     assert np.array_equal(clnn.rand(7).numpy(), ((rest & 0xFFFFFF) * 2.0 ** -24).astype(np.float32))
 
 
+def test_nothing_is_drawn_for_no_elements():
+    clnn.manual_seed(4)
+    clnn.rand(20000)
+    empty = clnn.rand(0), clnn.randn(0, 3), clnn.randint(5, (0,)), clnn.empty(0).bernoulli_(), clnn.empty(0).exponential_(), clnn.randperm(0)
+    assert [t.numel() for t in empty] == [0] * 6
+    assert np.array_equal(clnn.rand(2).numpy(), ((Twister(4).words(20002)[-2:] & 0xFFFFFF) * 2.0 ** -24).astype(np.float32))
+
+
 def test_places_are_returned_to():
     clnn.manual_seed(2)
     clnn.randn(3)                               # leaves the second of a pair

@@ -13,7 +13,7 @@ from threading import get_ident
 
 import numpy as np
 
-from .twister import PACKED, Twister
+from .twister import Twister
 
 MASK = (1 << 64) - 1
 

@@ -16,7 +16,7 @@ from ..runtime.launch import BUFFER, NUMBER, Prepared
 from . import codegen, reduce_vector, vectors
 from .fuse import CAST, Group, check_args, finish, fits, owner_of, pack_scalars, realize, reshape_node
 from .fuse import _SCALAR_C
-from .node import Node, Storage
+from .node import Node
 
 LANES = 64              # partial results per segment
 BRIEF = 64              # shorter rows need no work-group

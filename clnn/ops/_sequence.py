@@ -32,7 +32,7 @@ _LOW24, _STEP24 = np.uint32(0xFFFFFF), np.float32(2.0 ** -24)
 _plain = dict(method=False, inplace=False, gradcheck=False)
 
 
-def followed(stream, device) -> bool:
+def followed(device) -> bool:
     """Whether draws on ``device`` take the sequence: on CPUs, unless what draws is compiled, recorded or stands for many samples."""
     if device.__class__ is not Device or rng.counted or foreign.maps or launcher.recording is not None:
         return False
@@ -55,9 +55,14 @@ class _Mirror:
         return _Mirror(made)
 
 
+def _by_host(sequence, words, limit=_HOST) -> bool:
+    """Whether NumPy draws so many words."""
+    return words <= limit and sequence.on_host or not words
+
+
 def _words(sequence, n, device):
     """``n`` words in memory of the device, as a Storage."""
-    if n <= _HOST and sequence.on_host:
+    if _by_host(sequence, n):
         return from_array(sequence.words(n).view(np.int32), device)._storage
     return _on_device(sequence, device, n, _next_words, n)._storage
 
@@ -117,7 +122,7 @@ def _singles(sequence, n):
 def singles(sequence, shape, device) -> Tensor:
     """Uniform numbers from [0, 1) in steps of 2^-24."""
     n = shape.numel()
-    if n <= _HOST and sequence.on_host:
+    if _by_host(sequence, n):
         return from_array(_singles(sequence, n).reshape(shape), device)
     return _unit24(_as(_words(sequence, n, device), shape, dt.float32))
 
@@ -125,7 +130,7 @@ def singles(sequence, shape, device) -> Tensor:
 def doubles(sequence, shape, device) -> Tensor:
     """Uniform numbers from [0, 1) in steps of 2^-53; of a device without doubles the floats next to them."""
     n = shape.numel()
-    if 2 * n <= _HOST and sequence.on_host or not device.has_fp64:
+    if _by_host(sequence, 2 * n) or not device.has_fp64:
         drawn = sequence.doubles(n).reshape(shape)
         return from_array(drawn if device.has_fp64 else np.minimum(drawn, 1.0 - 2.0 ** -24), device, dt.float64 if device.has_fp64 else dt.float32)
     return _unit53(_as(_words(sequence, 2 * n, device), shape, dt.float64))
@@ -133,7 +138,7 @@ def doubles(sequence, shape, device) -> Tensor:
 
 def uniform(sequence, shape, row, device, low=0.0, high=1.0) -> Tensor:
     """Uniform numbers from [low, high)."""
-    if row is dt.float32 and shape.numel() <= _HOST and sequence.on_host:
+    if row is dt.float32 and _by_host(sequence, shape.numel()):
         drawn = _singles(sequence, shape.numel())
         if (low, high) != (0.0, 1.0):
             drawn = drawn * np.float32(high - low) + np.float32(low)
@@ -152,7 +157,7 @@ def normal(sequence, shape, row, device, mean=0.0, std=1.0) -> Tensor:
     n = shape.numel()
     if n < _FEW:
         return _sent(_moved(sequence.normals(n), mean, std).reshape(shape), device, row)
-    if row is dt.float32 and n <= _NUMPY and sequence.on_host:
+    if row is dt.float32 and _by_host(sequence, n, _NUMPY):
         drawn = _singles(sequence, n + 16 * (n % 16 > 0))
         return from_array(_moved(_few_blocks(drawn, n), np.float32(mean), np.float32(std)).reshape(shape), device)
     if row is dt.float64:
@@ -210,7 +215,7 @@ def integers(sequence, low, span, shape, row, device, wide=None) -> Tensor:
     """Whole numbers from ``low`` on, ``span`` of them."""
     n = shape.numel()
     wide = span >= twister.WIDE if wide is None else wide
-    if n << wide <= _HOST and sequence.on_host:
+    if _by_host(sequence, n << wide):
         drawn = twister.integers(sequence, span, n, wide)
         return from_array((drawn.view(np.uint64) + np.uint64(low & rng.MASK)).view(np.int64).reshape(shape), device, row)
     words = _words(sequence, n << wide, device)
@@ -221,7 +226,7 @@ def integers(sequence, low, span, shape, row, device, wide=None) -> Tensor:
 def coins(sequence, shape, p, row, device) -> Tensor:
     """1 with probability ``p``, else 0."""
     n = shape.numel()
-    if 2 * n <= _COINS and sequence.on_host:
+    if _by_host(sequence, 2 * n, _COINS):
         return _sent((sequence.doubles(n) < p).reshape(shape), device, row)
     return _as(_on_device(sequence, device, 2 * n, _next_coins, n, math.ceil(p * 2.0 ** 53))._storage, shape, dt.bool_).to(row)
 

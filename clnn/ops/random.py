@@ -60,7 +60,7 @@ def _chosen(generator):
 def _followed(generator, device):
     """The sequence that a draw takes, None where it takes the other kind of numbers."""
     stream = _chosen(generator)
-    return stream.sequence if _sequence.followed(stream, device) else None
+    return stream.sequence if _sequence.followed(device) else None
 
 
 def in_sequence(tensor, generator=None) -> bool:
