@@ -1,7 +1,7 @@
 """Train a small convolutional network on scikit-learn's handwritten digits: 1797 images of 8 x 8 pixels, ten classes.
 
     python examples/train_digits.py                      # the best device
-    python examples/train_digits.py --device cpu --epochs 20 --seed 1
+    python examples/train_digits.py --device cpu --epochs 20 --seed 2
 
 Reaches 98.5 % or more on 360 held-out images, saves the parameters, loads them into a new network, and draws the learning curve with some predictions.
 """
@@ -125,7 +125,7 @@ def main(argv=None):
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--lr", type=float, default=0.01)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("digits-out"), help="folder for the checkpoint and the picture")
     args = parser.parse_args(argv)
 
