@@ -92,7 +92,8 @@ def philox(seed: int, first: int, count: int) -> np.ndarray:
 
 
 default = Stream()
-counted = 0                     # above 0 in compiled functions, whose numbers are counted blocks also where they run without a recording
+counted = 0                     # above 0 in compiled functions, whose numbers are counted blocks also where they run without a recording; not those of
+                                # threads with a stream of their own, which go on beside
 of_threads = {}                 # streams of the threads that have their own
 
 

@@ -34,7 +34,7 @@ _plain = dict(method=False, inplace=False, gradcheck=False)
 
 def followed(device) -> bool:
     """Whether draws on ``device`` take the sequence: on CPUs, unless what draws is compiled, recorded or stands for many samples."""
-    if device.__class__ is not Device or rng.counted or foreign.maps or launcher.recording is not None:
+    if device.__class__ is not Device or rng.counted and rng.current() is rng.default or foreign.maps or launcher.recording is not None:
         return False
     return device.is_cpu if config.random == "auto" else config.random == "pytorch"
 
