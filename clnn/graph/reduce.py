@@ -30,7 +30,7 @@ BUSY = 1 << 18          # work-items that a large GPU takes at once, and so what
 TINY = 128              # elements per output of reductions that are all done by the shortest kernel: a better one takes longer to build than it ever saves
 APART = 4096            # elements from which on a kernel of their own pays where the reduction would compute long functions one by one
 PAGE = 4096             # bytes
-NEAR = 1 << 19          # elements up to which columns are read in short runs: all are in nearer caches
+NEAR = 32 << 20         # bytes up to which columns are read in short runs: they lie in some cache, so a page costs no row of DRAM
 # A work-item of a GPU waits for one load at a time unless it sees several steps of its loop at once.
 AHEAD = ["#if defined(CLNN_NVIDIA) || defined(CLNN_AMD)", "#pragma unroll 8", "#endif"]
 CHUNK = 64              # columns per work-item in loop form; kernels for fewer lack what only a whole chunk runs
@@ -287,7 +287,7 @@ def _span(device, geo, group):
     """Columns per work-item: runs of a page where that leaves each unit two work-items, short runs of what lies in nearer caches."""
     inner = geo.kept[-1]
     size = max(leaf[1].itemsize for leaf in group.leaves)
-    if geo.total * geo.outputs <= NEAR or inner * size < PAGE // 2:         # several rows share a page
+    if geo.total * geo.outputs * size <= NEAR or inner * size < PAGE // 2:         # several rows share a page
         return CHUNK
     most = min(reduce_vector.WIDEST, PAGE // size)
     most = max(CHUNK, min(most, geo.outputs * geo.parts // (2 * device.compute_units)))
