@@ -56,6 +56,7 @@ class Captured:
         homes = [(ref, id(buf)) for ref, buf in before]
         gradients = () if forward else _gradients_of_leaves(inputs)
         del before
+        versions = [t._storage.version for t in inputs]
         try:
             with self.recording:
                 self.result = fn(*args, **kwargs)
@@ -63,6 +64,9 @@ class Captured:
                     self._settle(device, homes)
                     if any(ref() is None and held[home].int_ptr in self.recording.raw for ref, home in homes):
                         self.recording.abandon("it replaces a tensor that it reads by another one")
+            self.written = versions != [t._storage.version for t in inputs]
+            for address in self.addresses:                         # bound to the inputs of each call
+                self.recording.followed.pop(address, None)
             if self.recording.failed is None:
                 self._note_gradients(gradients)
                 self._finish(homes, made.union(forward.addresses) if forward else made)
@@ -157,7 +161,7 @@ class Captured:
 
     def made(self):
         """Addresses of the memory that the recording itself fills, where its backward pass finds what was saved."""
-        return self.recording.raw.keys() - {address for _, address in self.homes} - set(self.addresses)
+        return self.recording.raw.keys() - {address for _, address in self.homes} - set(self.addresses) - self.recording.followed.keys()
 
     def busy(self):
         """True while a forward replay waits for its backward: its saved values must not be overwritten."""
@@ -184,11 +188,15 @@ class Captured:
         if not self.follows:                                        # a backward pass does not write what it begins with
             for st in {id(st): st for st in storages}.values():
                 self._own(st)
-        self.last = [st.buffer() for st in storages]
+        self.last = [st.buffer() if not (self.written and st.mirrored) else self._copied(st) for st in storages]
         for address, buf in zip(self.addresses, self.last):
             recording.bind(address, buf)
         fresh = {key: device.alloc(nbytes) for key, (_, nbytes) in self.moving.items()}
         recording.replay(refresh, [(address, fresh[key]) for key, (address, _) in self.moving.items()])
+        if self.written:
+            for st, buf in zip(storages, self.last):
+                if st.mirrored:                                     # the array is told, too
+                    st.buf = buf
         for ref, grad, _, _ in self.left:
             leaf = ref()
             if leaf is not None:
@@ -201,13 +209,18 @@ class Captured:
         return map_tensors(lambda t: self._renewed(*next(outs), walk, fresh, inputs), self.result)
 
     @staticmethod
+    def _copied(st):
+        """A buffer with the same contents, which a replay may write: what an array is one with changes as a whole."""
+        fresh = st.device.alloc(st.nbytes)
+        st.device.copy(st.buf, fresh, st.nbytes)
+        return fresh
+
+    @staticmethod
     def _own(st):
         """The buffer of a storage, which a replay may write: what has the same value by it, or is still to be computed from it, keeps the value."""
         buf = st.buffer()
-        if _refcount(buf) > 3:                                      # the storage, the name here, the call
-            fresh = st.device.alloc(st.nbytes)
-            st.device.copy(buf, fresh, st.nbytes)
-            st.buf = buf = fresh
+        if _refcount(buf) > 3 and not st.pinned and not st.mirrored:     # the storage, the name here, the call
+            st.buf = buf = Captured._copied(st)
         return buf
 
     def _renewed(self, t, where, walk, fresh, inputs):

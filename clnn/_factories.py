@@ -6,7 +6,7 @@ import builtins
 import numpy as np
 
 from ._tensor.device import resolve
-from ._tensor.interop import from_array
+from ._tensor.interop import from_array, over
 from ._tensor.return_types import named
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
@@ -31,7 +31,7 @@ def range(start, end=None, step=1, **kwargs):       # noqa: A001
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
-    """A 1-d tensor with a copy of the elements in a Python buffer.
+    """A 1-d tensor of the elements in a Python buffer: on its memory where that can be written and the device is a CPU, else a copy.
 
     Example:
         >>> clnn.frombuffer(bytearray([1, 2, 3]), dtype=clnn.uint8)
@@ -39,7 +39,9 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     """
     if not len(buffer) or not count:
         raise ValueError(f"both buffer length ({len(buffer)}) and count ({count}) must not be 0")
-    return creation._done(from_array(np.frombuffer(buffer, dtype.np, count, offset), resolve(None)), requires_grad)
+    array, device = np.frombuffer(buffer, dtype.np, count, offset), resolve(None)
+    t = over(array, device)
+    return creation._done(from_array(array, device) if t is None else t, requires_grad)
 
 
 def _window(name, fn, doc, shown):

@@ -68,7 +68,7 @@ def resize_as_(input, other):
 
 
 def to_dlpack(input):
-    """A DLPack capsule with a host copy of the values."""
+    """A DLPack capsule of what ``tensor.numpy()`` gives."""
     return input.__dlpack__()
 
 

@@ -1,6 +1,7 @@
 """Python's ``multiprocessing`` under PyTorch's name, with ``spawn``.
 
-Tensors travel between processes as copies: device memory is not shared, so several processes cannot train one model's parameters together.
+Tensors travel between processes as copies, but those in shared memory (``Tensor.share_memory_``, ``Module.share_memory``), which a process that gets them
+sees: several can train one model's parameters together, as on one processor. Start them with ``spawn``, as drivers do not survive a fork.
 """
 from __future__ import annotations
 

@@ -131,17 +131,20 @@ class UntypedStorage:
         return self._tensor.get_device()
 
     def is_shared(self):
-        """False: processes do not share the memory of devices."""
-        return False
+        """Whether other processes can see this memory."""
+        return self._tensor.is_shared()
 
-    is_pinned = is_shared
+    def is_pinned(self):
+        """False: no memory is page-locked."""
+        return False
 
     def resizable(self):
         """Whether :meth:`resize_` may be called."""
-        return not self._held.pinned
+        return not (self._held.pinned or self._held.mirrored)
 
     def share_memory_(self):
-        """The storage itself; a process that gets it gets a copy."""
+        """Move the memory to where other processes see it; returns the storage."""
+        self._tensor.share_memory_()
         return self
 
     def __setitem__(self, index, value):

@@ -216,5 +216,5 @@ def _read(file, device, name):
         data = file.read(end - begin)
         if len(data) != end - begin:
             raise SerializationError(f"load: {name} is cut off")
-        tensors[key] = clnn.as_tensor(np.frombuffer(data, numpy_dtype(dtype_name)).reshape(shape), device=device)
+        tensors[key] = clnn.tensor(np.frombuffer(data, numpy_dtype(dtype_name)).reshape(shape), device=device)
     return tensors, metadata

@@ -33,7 +33,7 @@ class LoadedStorage:
         import clnn
         if not self._tensors:
             array = self.array.view(numpy_dtype(dtype_name))
-            self._tensors[dtype_name] = clnn.as_tensor(array, device=self.device)
+            self._tensors[dtype_name] = clnn.tensor(array, device=self.device)
             self.array = None  # the bytes are on the device now
         if dtype_name not in self._tensors:
             raise SerializationError("load: one storage is used with two dtypes")

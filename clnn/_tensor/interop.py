@@ -2,12 +2,15 @@
 from __future__ import annotations
 
 import copy as _copy
+import sys
 
 import numpy as np
 
 from ..core import dtype as dt
 from ..core.shape import Size
-from ..graph.node import Storage
+from ..graph import mirror
+from ..graph.node import Storage, held
+from ..runtime import sharing
 from ..runtime.device import default_device
 from . import formats, later
 from .device import resolve
@@ -40,7 +43,46 @@ def _cast(array, dtype):
 def to_numpy(t: Tensor, force=False) -> np.ndarray:
     if t._rg and state.grad and not force:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    return read(t)
+    device = t._storage.device
+    return _window(t, device) if t._numel and sharing.able(device) and device.recording is None else read(t)
+
+
+def _window(t, device) -> np.ndarray:
+    """An array that looks into the memory of ``t``."""
+    st, itemsize = t._storage, t.dtype.itemsize
+    offset, strides, row = t._offset * itemsize, tuple([s * itemsize for s in t._strides]), np.dtype(t.dtype.np)
+    if st.mirrored or st.nbytes <= mirror.COPIED:
+        return np.ndarray(tuple(t.shape), row, mirror.of_storage(st), offset, strides)
+    st.buffer()
+    if not st.pinned:
+        if _refcount(st.buf) > 2 + (id(st.buf) in held):            # buffers are shared by value: nobody else may see what is written to this one
+            fresh = device.alloc(st.nbytes)
+            device.copy(st.buf, fresh, st.nbytes)
+            st.buf = fresh
+    device.synchronize()
+    return sharing.window(st.pinned or sharing.Shared(st), device, offset, tuple(t.shape), strides, row)
+
+
+_refcount = sys.getrefcount
+
+
+def over(array, device):
+    """A tensor on the memory of an array; None where device and array can have none in common."""
+    row = dt.from_numpy(array.dtype)
+    if not sharing.able(device) or device.recording is not None or not array.size or not array.flags.writeable or not array.flags.aligned or \
+            not array.dtype.isnative or any([s < 0 or s % row.itemsize for s in array.strides]) or row.needs_fp64 and not device.has_fp64:
+        return None
+    dt.noticed(row)
+    span = sharing.Span(array)
+    if span.nbytes <= mirror.LARGEST:
+        st = mirror.of_span(device, span, np.asarray(span))
+    else:
+        st = Storage(device, span.nbytes, sharing.over(device, np.asarray(span)))
+        sharing.Shared(st, span)
+    t = make(st, Size(array.shape), row, array.size)
+    if not array.flags.c_contiguous:
+        t._strides, t._dense = tuple([s // row.itemsize for s in array.strides]), False
+    return t
 
 
 def read(t: Tensor) -> np.ndarray:
@@ -94,6 +136,9 @@ def deepcopy(t: Tensor, memo):
         buf, node = st.buf, st.node
         if node is not None:
             buf, node = st.buffer(), None
+        if st.pinned:
+            buf = st.device.alloc(st.nbytes)
+            st.device.copy(st.buf, buf, st.nbytes)
         storage = memo[key] = Storage(st.device, st.nbytes, buf, None)      # buffers are shared by value: copied on write
     new = object.__new__(type(t))
     new._storage, new.shape, new._strides, new._offset = storage, t.shape, t._strides, t._offset
@@ -137,17 +182,16 @@ def rebuild(cls, array, dtype, shape, name, requires_grad, extra, geometry=None)
 
 
 def to_dlpack(t: Tensor, **kwargs):
-    """A DLPack capsule with a host copy of the values (the keywords of the protocol are accepted)."""
+    """A DLPack capsule of what :meth:`Tensor.numpy` gives (the keywords of the protocol are accepted)."""
     if t._rg:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    array = read(t)
     if t.dtype is dt.bfloat16:
         raise BufferError("NumPy cannot export bfloat16 through DLPack; convert to float32 first")
-    return array.__dlpack__(**kwargs)
+    return to_numpy(t).__dlpack__(**kwargs)
 
 
 def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
-    """A tensor with a copy of the values that ``ext_tensor`` exports on the CPU; a tensor of clnn itself is copied where ``copy`` asks for it.
+    """A tensor on the memory that ``ext_tensor`` exports, where the device is the CPU; otherwise, and where ``copy`` asks for it, with a copy of the values.
 
     Example:
         >>> import numpy as np
@@ -156,7 +200,9 @@ def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
     """
     if isinstance(ext_tensor, Tensor):
         return ext_tensor.clone() if copy else ext_tensor
-    return from_array(np.from_dlpack(ext_tensor if hasattr(ext_tensor, "__dlpack__") else _Capsule(ext_tensor)), resolve(device))
+    array, home = np.from_dlpack(ext_tensor if hasattr(ext_tensor, "__dlpack__") else _Capsule(ext_tensor)), resolve(device)
+    t = None if copy else over(array, home)
+    return from_array(array, home) if t is None else t
 
 
 class _Capsule:
@@ -173,19 +219,37 @@ class _Capsule:
 
 
 def from_numpy(array) -> Tensor:
-    """A tensor with the values of a NumPy array, same dtype. The memory is not shared (a device has its own). Values are kept where new tensors
-    have none, under ``with clnn.device("meta")``.
+    """A tensor with the values of a NumPy array, same dtype. On a CPU both have one memory: each sees what is written to the other. Another device
+    gets a copy, and so does the CPU of an array that is not writable. Values are kept where new tensors have none, under ``with clnn.device("meta")``.
+
+    While the array exists, operators on the tensor are complete before the program goes on; ``clnn.tensor`` copies, and has no such duty.
+
+    Args:
+        array: of any shape, with strides that are not negative.
+
+    Raises:
+        TypeError: it is no array, or of a dtype that has no tensors.
+        ValueError: a stride is negative.
 
     Example:
         >>> import numpy as np
-        >>> clnn.from_numpy(np.arange(3))
-        tensor([0, 1, 2])
+        >>> a = np.arange(3)
+        >>> t = clnn.from_numpy(a)
+        >>> a[0] = 7
+        >>> t.add_(1), a.tolist()
+        (tensor([8, 2, 3]), [8, 2, 3])
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    if any([s < 0 for s in array.strides]):
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
+                         "(You can probably work around this by making a copy of your array  with array.copy().) ")
     device = resolve(None)
-    return from_array(array, device if device.kind != "meta" else default_device())
+    if device.kind == "meta":
+        device = default_device()
+    t = over(array, device)
+    return from_array(array, device) if t is None else t
 
 
-later.item, later.to_numpy = item, to_numpy
+later.item, later.to_numpy, later.read = item, to_numpy, read
 __all__ = ["contiguous_strides"]

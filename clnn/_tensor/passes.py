@@ -156,7 +156,7 @@ class _Graph:
         if have.__class__ is not Tensor or have._base is not None or have._rg or have._ver is not None or not have._dense:
             raise _Unlike
         st = have._storage
-        if st.pinned or st.version < 0 or st.nbytes != have._numel * have.dtype.itemsize:
+        if st.pinned or st.mirrored or st.version < 0 or st.nbytes != have._numel * have.dtype.itemsize:
             raise _Unlike
         self.tensor(have)
 

@@ -21,6 +21,7 @@ from ..runtime import launch as launcher
 from ..runtime.device import Device
 from ..runtime.launch import BUFFER, NUMBER, Prepared
 from ..runtime.params import on_change
+from ..runtime.sharing import shared as seen_by_arrays
 from .foreign import NoStrides
 from .grad_mode import state
 from .tensor import Tensor
@@ -68,6 +69,9 @@ def _tensor(device, buffers, at, nbytes, shape, strides, offset, dtype, numel, d
     t, st = _new(Tensor), _new(Storage)                         # as its constructor would make it: every repeated operator comes here
     st.device, st.nbytes, st.buf, st.node, st.pinned = device, nbytes, buffers[at], None, False
     st.version = 0 if lazy.births is None else lazy.births()
+    if seen_by_arrays and st.buf in seen_by_arrays:                             # an operand's memory, which a result never shares with the program
+        st.buf = device.alloc(nbytes)
+        device.copy(buffers[at], st.buf, nbytes)
     t._storage, t.shape, t._strides, t._offset = st, shape, strides, offset
     t.dtype, t._numel, t._dense = dtype, numel, dense
     return t

@@ -81,7 +81,7 @@ class Tensor(Handle):
 
     def _snapshot(self):
         """The present value under a storage of its own: no copy is made until one side is written (buffers are shared by value)."""
-        if self._numel * self.dtype.itemsize != self._storage.nbytes or not (self._dense or self._is_permuted()):
+        if self._numel * self.dtype.itemsize != self._storage.nbytes or not (self._dense or self._is_permuted()) or self._storage.pinned:
             return later.record_in_layout(fuse.CAST, self.dtype, self.dtype, self.shape, self._numel, (self,))
         t = self._alias()
         t._ver = None
@@ -402,8 +402,9 @@ class Tensor(Handle):
     __array_priority__ = 1000
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
-        from .interop import from_numpy
-        return from_numpy(array.astype("uint8") if array.dtype == bool else array)
+        from .device import resolve
+        from .interop import from_array
+        return from_array(array.astype("uint8") if array.dtype == bool else array, resolve(None))
 
     def __dlpack__(self, **kwargs):
         from .interop import to_dlpack
@@ -413,7 +414,7 @@ class Tensor(Handle):
         return (1, 0)
 
     def numpy(self, *, force=False):
-        """The values as a NumPy array (a host copy: device memory is not shared)."""
+        """The values as a NumPy array: on a CPU the tensor's own memory, so that each sees what is written to the other; of other devices a copy."""
         return later.to_numpy(self, force)
 
     def item(self):
@@ -422,7 +423,7 @@ class Tensor(Handle):
 
     def tolist(self):
         """The values as nested Python lists."""
-        return self.item() if not self.shape else self.detach().numpy().tolist()
+        return self.item() if not self.shape else later.read(self).tolist()
 
     def __setstate__(self, data):
         self.__dict__.update(data)

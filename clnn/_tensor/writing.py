@@ -36,6 +36,8 @@ def write(target, value) -> None:
         if not (value._dense and value._numel * value.dtype.itemsize == value._storage.nbytes and value.dtype is target.dtype):
             value = copy(value)
         src = value._storage
+        if src.pinned and src is not st:                         # its memory is the program's
+            src = copy(value)._storage
         if src is not st:
             st.node, st.buf = src.node, src.buf
             if src.node is not None and _refcount(src) <= 4:     # the source dies here: its node now belongs to the target
@@ -64,14 +66,20 @@ def _write_region(target, value):
     # Others may still read the old contents (snapshots, pending readers): write to a copy then. Reads of exactly this region by this very
     # node are harmless, each element is read before it is written.
     same = sum(1 for r in node.args if r.__class__ is tuple and r[0] is st.buf and r[2] == target._offset and r[3] == target._strides)
-    if not st.pinned and _refcount(st.buf) > 2 + same + (id(st.buf) in held):
+    if st.mirrored or not st.pinned and _refcount(st.buf) > 2 + same + (id(st.buf) in held):
         fresh = device.alloc(st.nbytes)
         device.copy(st.buf, fresh, st.nbytes)
+        if not st.mirrored:                          # to which a complete value is told
+            st.buf = fresh
+    else:
+        fresh = st.buf
+    fuse.store_into(device, node, fresh, target._offset, target.shape, target._strides, target.dtype)
+    if st.mirrored:
         st.buf = fresh
-    fuse.store_into(device, node, st.buf, target._offset, target.shape, target._strides, target.dtype)
     if inline and same and node.buf is None:         # what the node read is gone: whoever still holds the value finds it where it was written
         there = record(fuse.CAST, ((st.buf, target.dtype, target._offset, target._strides),), target.dtype, target.dtype, target.shape, target._numel,
                        device, 1, 1, False)
         held_by = value._storage
         held_by.node, held_by.buf = there.node, there.buf
-        there.node.out = weakref.ref(held_by)
+        if there.node is not None:
+            there.node.out = weakref.ref(held_by)

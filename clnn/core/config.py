@@ -86,6 +86,7 @@ class Config:
         self.build_ahead = flag("CLNN_BUILD_AHEAD", True)
         self.affinity = flag("CLNN_AFFINITY", True)
         self.huge_pages = flag("CLNN_HUGE_PAGES", True)
+        self.share_memory = flag("CLNN_SHARE_MEMORY", True)
         self.no_cache = flag("CLNN_NO_CACHE")
         self.probe_timeout = number("CLNN_PROBE_TIMEOUT", 60.0)
         named = os.environ.get("CLNN_TENSOR_CORES", "").strip().lower()

@@ -11,6 +11,7 @@ import weakref
 from collections import deque
 
 from ..core import dtype as dt
+from ..runtime.sharing import shared
 
 MAX_NODES = 48          # a fused kernel stays small enough to compile fast and keep its values in registers
 MAX_LEAVES = 14
@@ -24,12 +25,13 @@ held: dict = {}          # id -> buffer, for buffers that a capture keeps alive:
 class Storage:
     """The memory behind one or more tensors: ``nbytes`` bytes on ``device``, with an in-place version counter, below 0 if made in inference mode."""
 
-    __slots__ = ("device", "nbytes", "buf", "node", "version", "pinned", "__weakref__")
+    __slots__ = ("device", "nbytes", "buf", "node", "version", "pinned", "mirror", "__weakref__")
+    mirrored = False        # True: a mirror.Mirrored, one with an array of the program
 
     def __init__(self, device, nbytes, buf=None, node=None):
         self.device, self.nbytes, self.buf, self.node = device, nbytes, buf, node
         self.version = 0 if births is None else births()
-        self.pinned = False     # True: in-place results must land in this very buffer (captured graphs, shared memory)
+        self.pinned = False     # a runtime.sharing.Shared while arrays of the program see the buffer, where in-place results must land then
 
     def buffer(self):
         """The device buffer, computing the pending node first."""
@@ -98,6 +100,8 @@ def record(expr, refs, compute, dtype, shape, numel, device, count, leaves, line
     storage.version = 0 if births is None else births()
     node.out = out = _ref(storage)
     _recent.append(out)
+    if shared and expr is not None and any([r.__class__ is tuple and r[0] in shared for r in refs]):
+        realize(storage)                                    # before the program writes to what it reads
     return storage
 
 

@@ -56,7 +56,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
 
 def resize_storage(storage, nbytes):
     """Let memory hold ``nbytes``, for all tensors that share it: what it held comes first, zeros follow."""
-    if storage.pinned:
+    if storage.pinned or storage.mirrored:
         raise RuntimeError("Trying to resize storage that is not resizable")
     device, kept = storage.device, min(nbytes, storage.nbytes)
     if device.kind != "meta":

@@ -13,7 +13,7 @@ from .._tensor.device import resolve
 from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before the first record)
 from .._tensor.foreign import NoStrides
 from .._tensor.inplace import set_out
-from .._tensor.interop import from_array
+from .._tensor.interop import from_array, over
 from .._tensor.tensor import Tensor, empty as _empty, from_node, make
 from ..core import dtype as dt
 from ..core.layout import strided
@@ -393,7 +393,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
 
 def as_tensor(data, dtype=None, device=None):
-    """``data`` as a tensor; a tensor of the right dtype and device is returned as it is.
+    """``data`` as a tensor; a tensor of the right dtype and device is returned as it is, and an array of the dtype shares its memory as with ``from_numpy``.
 
     Example:
         >>> x = clnn.tensor([1.0, 2.0])
@@ -402,21 +402,29 @@ def as_tensor(data, dtype=None, device=None):
     """
     if isinstance(data, Tensor):
         return data.to(device=device, dtype=dtype) if device is not None or dtype is not None else data
-    return tensor(data, dtype=dtype, device=device)
+    t = _on_array(data, dt.as_dtype(dtype), device) if isinstance(data, np.ndarray) else None
+    return tensor(data, dtype=dtype, device=device) if t is None else t
+
+
+def _on_array(array, row, device):
+    """A tensor on the memory of an array; None where it takes a copy."""
+    known = array.dtype.kind in "fiubc" and (row is None or row is dt.from_numpy(array.dtype))
+    return over(array, resolve(device)) if known else None
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
-    """``obj`` as a tensor: a tensor of the right dtype and device as it is (unless ``copy``), anything else copied.
+    """``obj`` as a tensor: a tensor of the right dtype and device as it is, an array of the dtype with its memory (both unless ``copy``), anything else copied.
 
     Example:
         >>> clnn.asarray([1, 2], dtype=clnn.float32)
         tensor([1., 2.])
     """
     t = as_tensor(obj, dtype, device)
-    if t is obj and copy:
+    alias = t is obj or isinstance(obj, np.ndarray) and (t._storage.mirrored or bool(t._storage.pinned))
+    if alias and copy:
         t = t.clone()
-    elif t is not obj and copy is False:
-        raise ValueError("can't alias arbitrary sequence into a tensor: device memory is not shared with the host")
+    elif not alias and copy is False:
+        raise ValueError("can't alias arbitrary sequence into a tensor: only writable arrays of the same dtype, on a CPU, and tensors of this device can be")
     if requires_grad is None or requires_grad and t._rg:
         return t
     return _done(t.detach(), requires_grad)

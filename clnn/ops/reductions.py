@@ -19,6 +19,7 @@ from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Storage, record
 from ..graph.reduce import Call, Reduction
+from ..runtime.sharing import shared
 
 _NAN_MAX = ("(a > b ? a : b)", "((a > b || a != a) ? a : b)")
 _NAN_MIN = ("(a < b ? a : b)", "((a < b || a != a) ? a : b)")
@@ -73,7 +74,7 @@ def fold(spec, input, dims, keepdim, acc, out_dtype, constant=0.0) -> Tensor:
     storage = record(None, (ref,), acc, out_dtype, shape, numel, device, 1, 1, True)
     storage.node.reduce = Call(spec, input.shape, dims, acc, constant)
     out = make(storage, shape, out_dtype, numel)
-    if config.eager:
+    if config.eager or shared and ref[0] in shared:
         fuse.realize(storage)
     return out
 

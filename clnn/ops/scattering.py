@@ -246,7 +246,7 @@ def _put_into(base, indices, values, op):
 def _own_memory(base, index, src, op):
     """(index, src) when ``base`` may be written where it lies, in memory that nothing else can still want to read; else None."""
     st = base._storage
-    if tracked(base, src) or st.pinned or st.device.kind == "meta" or not base.is_contiguous() or 0 in base._strides or base._inference \
+    if tracked(base, src) or st.pinned or st.mirrored or st.device.kind == "meta" or not base.is_contiguous() or 0 in base._strides or base._inference \
             or _work_dtype(base.dtype, op) is not base.dtype or modes.modes:    # who takes operators over is told of whole writes
         return None
     index, src = index.contiguous(), cast(src, base.dtype)

@@ -11,6 +11,7 @@ from .._tensor.device import resolve
 from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
 from .._tensor.interop import transfer
+from .._tensor.segments import is_shared, share_memory_
 from .._tensor.tensor import Tensor, make_view
 from .._tensor.writing import copy
 from ..core import dtype as dt
@@ -487,8 +488,7 @@ Tensor.cuda = lambda self, device=None, non_blocking=False, memory_format=None: 
     "gpu" if device is None else f"gpu:{device}" if isinstance(device, int) else device, memory_format=memory_format)
 Tensor.pin_memory = lambda self, device=None: self
 Tensor.is_pinned = lambda self: False
-Tensor.share_memory_ = lambda self: self
-Tensor.is_shared = lambda self: False
+Tensor.share_memory_, Tensor.is_shared = share_memory_, is_shared
 Tensor.type_as = lambda self, other: self.to(other)
 
 

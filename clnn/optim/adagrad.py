@@ -52,7 +52,9 @@ class Adagrad(RuleOptimizer):
                 self.ensure_state(p, group)
 
     def share_memory(self):
-        """Accepted as in PyTorch; device memory is not shared between processes."""
+        """Move the sums to memory that other processes see."""
+        for state in self.state.values():
+            state["sum"].share_memory_()
 
     def slots(self, group):
         """The sum of squares."""

@@ -125,7 +125,8 @@ class Instruments:
 
         def record(expr, refs, *rest):
             storage = plain(expr, refs, *rest)
-            c.note(storage.node, expr.name if expr is not None else "")
+            if storage.node is not None:
+                c.note(storage.node, expr.name if expr is not None else "")
             return storage
         elementwise, plain = dispatch.record_elementwise, lazy.record
         self._everywhere(elementwise, record_elementwise, plain, record)

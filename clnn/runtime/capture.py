@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import struct
+import weakref
 from collections import Counter
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..core import rng
 from . import launch as launcher, program
 from .inline import clock
 from .memory import Memory
+from .sharing import settle_all, shared
 
 active = None           # the Recording of this process, if one is under way
 _pack_long = struct.Struct("=q").pack
@@ -55,6 +57,7 @@ class Recording:
         self.calls = []                     # (kernel, global, local, arguments) or (name, arguments)
         self.raw = {}                       # address of a buffer -> handle that does not keep it out of the pool
         self.failed = None
+        self.followed = {}                  # address -> reference to a storage whose buffer changes without a launch
         self.refreshers = []                # host work that every replay repeats (learning rates, step counts)
         self.checks = []                    # functions that tell whether what the host work found is still so
         self.on_host = False                # host work is under way that is repeated as a whole
@@ -103,6 +106,12 @@ class Recording:
                 self.checked = True
             kept.append(a if a is None or type(a) in (int, float, bytes) else self.handle(a))
         self.calls.append((kernel, tuple(global_size), local_size, kept))
+
+    def follow(self, storage, buf):
+        """Let replays read what ``storage``, which is recorded with ``buf``, has for a buffer then."""
+        address = buf.int_ptr
+        if address not in self.followed:
+            self.followed[address] = weakref.ref(storage)
 
     def transfer(self, name, *args):
         """A queued write, copy or fill; arrays are kept, buffers become handles."""
@@ -179,6 +188,10 @@ class Recording:
         way = self._go(at_once)
         for address, buf in results:
             way.bind(address, buf)
+        for address, ref in self.followed.items():
+            storage = ref()
+            if storage is not None:
+                self.bind(address, storage.buf)
         if refresh:
             for fn in self.refreshers:
                 fn()
@@ -206,6 +219,8 @@ class Recording:
             if held:
                 device.tend()
         device.last = event
+        if shared:
+            settle_all(device)
 
     def _replay_seen(self):
         """Enqueue the list and tell the recorders of each kernel."""
@@ -214,6 +229,8 @@ class Recording:
             if not isinstance(call[0], str):
                 for record in launcher.recorders:
                     record(self.device, *call, event)
+        if shared:
+            settle_all(self.device)
 
 
 class Way:

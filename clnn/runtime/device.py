@@ -20,6 +20,7 @@ from ..core.warn import warn
 from . import affinity, drivers, inline, program, templates
 from .backlog import Backlog
 from .memory import Memory, human
+from .sharing import settle, shared
 
 _SMALL_WRITE = 1 << 20        # bytes that are copied on the host so that a write need not wait for the queue
 _MOMENT = 1e-4                # seconds that are waited awake
@@ -243,6 +244,8 @@ class Device:
             self._call(function, self.inline.queue, *args, **kwargs)
         else:
             self.last = self._call(function, self.queue, *args, **kwargs)
+            if shared:
+                settle(self, args)
 
     def synchronize(self) -> None:
         """Wait for all that was enqueued, then raise what a kernel reported."""

@@ -13,6 +13,7 @@ import struct
 from ..core.config import config
 from ..core.errors import DeviceError, LaunchError, OutOfMemoryError
 from .inline import BUILD, clock
+from .sharing import settle, shared
 
 # None almost always; a list of callables f(device, kernel, global_size, local_size, args, event) while somebody listens.
 recorders = None
@@ -85,6 +86,13 @@ def launch(device, kernel, global_size, local_size, *args):
         OutOfMemoryError: the driver found no room (some notice only now).
         LaunchError: the driver refused; the text names the kernel and sizes.
     """
+    event = _launch(device, kernel, global_size, local_size, args)
+    if shared:
+        settle(device, args)
+    return event
+
+
+def _launch(device, kernel, global_size, local_size, args):
     if kernel is None or 0 in global_size:      # the meta device has no kernels
         return None
     if recording is not None and recording.device is device:
@@ -183,7 +191,7 @@ class Prepared:
 
     def run(self, device, buffers, numbers=()):
         """Launch with ``buffers``, a tuple (position, buffer, position, buffer, ...), and ``numbers``, one per position."""
-        if recorders is not None or recording is not None or device.waiting or config.debug:
+        if recorders is not None or recording is not None or device.waiting or config.debug or shared and not shared.keys().isdisjoint(buffers):
             return self._plainly(device, buffers, numbers)
         way, cost, side = self, self.cost, device.inline
         if cost is not None:

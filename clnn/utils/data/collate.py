@@ -29,8 +29,9 @@ class HostArray:
 
 def array_to_tensor(array):
     """A NumPy array, copied into a tensor on the default device."""
-    import clnn
-    return clnn.from_numpy(np.ascontiguousarray(array).reshape(array.shape)) if array.dtype.kind != "O" else _no_tensor(array)
+    from ..._tensor.device import resolve
+    from ..._tensor.interop import from_array
+    return from_array(array, resolve(None)) if array.dtype.kind != "O" else _no_tensor(array)
 
 
 def _no_tensor(array):

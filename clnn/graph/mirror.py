@@ -1,0 +1,137 @@
+"""Storages whose values an array of the program holds as well.
+
+Reading compares the array with what is known of it, which takes a few microseconds where it is small, and goes on with a new buffer if the program
+wrote to it: readers that were recorded or launched before keep the old one, so nothing has to be waited for. Writing copies the result to the array.
+Large arrays have one memory with the buffer instead (``runtime/sharing.py``).
+"""
+from __future__ import annotations
+
+import ctypes
+import sys
+import weakref
+
+import numpy as np
+
+from ..runtime import sharing
+from ..runtime.sharing import address
+from .node import Storage
+
+LARGEST = 1 << 20       # bytes: comparing more takes as long as waiting for the device does
+COPIED = 1 << 14        # bytes: of results that the program asks for, which operators seldom come back to, as a copy takes no longer than a look at the buffer
+_LINE = 64
+_differ = ctypes.CDLL(None).memcmp
+_differ.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_slot, _refcount = Storage.__dict__["buf"], sys.getrefcount
+
+
+class Mirror:
+    """The array, and what its bytes were when they last went to the device or came from there.
+
+    Args:
+        host: the bytes, an array of ``uint8``.
+        span: what ``host`` lies over; None if it has memory of its own.
+    """
+
+    __slots__ = ("host", "span", "known", "places")
+
+    def __init__(self, host, span=None):
+        self.host, self.span = host, span
+
+    def learn(self, known):
+        """``known`` is what the array holds now."""
+        self.known, self.places = known, (address(self.host), address(known), known.size)
+
+    def watched(self) -> bool:
+        """Whether the program still has an array on these bytes."""
+        return self.span.watched() if self.span is not None else _refcount(self.host) > 2       # the attribute, and the call's argument
+
+    def tell(self, new):
+        """Let the array hold ``new``; of memory that other processes write to, too, what that changes."""
+        if self.span is not None and self.span.others:
+            word = np.uint32 if new.size % 4 == 0 else np.uint8
+            np.copyto(self.host.view(word), new.view(word), where=new.view(word) != self.known.view(word))
+        else:
+            self.host[...] = new
+        self.learn(new)
+
+    def upload(self, device):
+        """A buffer with what the array holds now; it lies over the copy that is compared with."""
+        room = np.empty(self.host.size + _LINE, np.uint8)
+        begin = -address(room) % _LINE
+        known = room[begin:begin + self.host.size]
+        known[...] = self.host
+        self.learn(known)
+        return sharing.over(device, known)
+
+
+class Mirrored(Storage):
+    """A storage that is one with an array: its buffer is what the array holds at the moment, and it is never pending."""
+
+    __slots__ = ()
+    mirrored = True
+
+    @property
+    def buf(self):
+        """The values as they are now."""
+        mirror, device = self.mirror, self.device
+        if device.recording is not None:
+            device.recording.follow(self, _slot.__get__(self))
+        else:
+            if _differ(*mirror.places):
+                _slot.__set__(self, mirror.upload(device))
+            if not mirror.watched():
+                return _plain(self, _slot.__get__(self))
+        return _slot.__get__(self)
+
+    @buf.setter
+    def buf(self, value):
+        if value is None:
+            return
+        mirror = self.mirror
+        if not mirror.watched():
+            _plain(self, value)
+            return
+        mirror.tell(self.device.read(value, mirror.host.size))
+        _slot.__set__(self, value)
+
+    @property
+    def node(self):
+        """None: there is nothing to wait for."""
+        return None
+
+    @node.setter
+    def node(self, value):
+        if value is not None:
+            passing = Storage(self.device, self.nbytes, None, value)
+            value.out = weakref.ref(passing)
+            self.buf = passing.buffer()
+
+
+def _plain(storage, buf):
+    """No array looks at the storage any more: it is one like others, with ``buf``."""
+    storage.__class__ = Storage
+    storage.buf, storage.node, storage.mirror = buf, None, None
+    return buf
+
+
+def of_span(device, span, host) -> Storage:
+    """A storage that is one with ``host``, the bytes of an array, which ``span`` keeps."""
+    storage = Storage(device, span.nbytes)
+    follow(storage, host, span)
+    return storage
+
+
+def follow(storage, host, span=None) -> None:
+    """Let ``storage`` be one with ``host`` from now on."""
+    storage.mirror = mirror = Mirror(host, span)
+    buf = mirror.upload(storage.device)
+    storage.buf, storage.node, storage.__class__ = buf, None, Mirrored
+
+
+def of_storage(storage) -> np.ndarray:
+    """The bytes that are one with ``storage`` from now on."""
+    if not storage.mirrored:
+        storage.mirror = mirror = Mirror(storage.device.read(storage.buffer(), storage.nbytes))
+        mirror.learn(mirror.host.copy())
+        storage.__class__ = Mirrored
+    return storage.mirror.host
