@@ -11,6 +11,7 @@ from ._tensor import tape
 from ._tensor.backward import grad as grad_of
 from ._tensor.tensor import Tensor, edge, make, make_view
 from .core.layout import contiguous_format, strided
+from .graph.mirror import Mirrored
 from .graph.node import Storage, constants, held
 from .runtime.capture import Recording
 
@@ -43,6 +44,8 @@ class Captured:
         self.device, self.recording, self.follows = device, Recording(device, forward and forward.recording), forward is not None
         for t in inputs:
             t._storage.buffer()
+        for st in [o for o in gc.get_objects() if type(o) is Mirrored]:
+            st.buffer()                                            # a storage like others where no array looks at it any more
         for st in _live_storages(device):
             if st.node is not None:
                 st.buffer()
@@ -176,27 +179,26 @@ class Captured:
         if refresh and not all(check() for check in recording.checks):
             raise Stale
         self.last = None
+        told = {}                                                   # id -> (storage that is one with an array, the buffer with its next values)
         for ref, address in self.homes:
             st = ref()
             if st is None:
                 raise Stale
-            recording.bind(address, self._own(st))
+            recording.bind(address, self._own(st, told))
         for _, _, st, address in self.left:
             if st is not None:
-                recording.bind(address, self._own(st))
+                recording.bind(address, self._own(st, told))
         storages = [whole(t)._storage for t in inputs]
         if not self.follows:                                        # a backward pass does not write what it begins with
             for st in {id(st): st for st in storages}.values():
-                self._own(st)
-        self.last = [st.buffer() if not (self.written and st.mirrored) else self._copied(st) for st in storages]
+                self._own(st, told if self.written else None)
+        self.last = [told[id(st)][1] if id(st) in told else st.buffer() for st in storages]
         for address, buf in zip(self.addresses, self.last):
             recording.bind(address, buf)
         fresh = {key: device.alloc(nbytes) for key, (_, nbytes) in self.moving.items()}
         recording.replay(refresh, [(address, fresh[key]) for key, (address, _) in self.moving.items()])
-        if self.written:
-            for st, buf in zip(storages, self.last):
-                if st.mirrored:                                     # the array is told, too
-                    st.buf = buf
+        for st, buf in told.values():
+            st.buf = buf
         for ref, grad, _, _ in self.left:
             leaf = ref()
             if leaf is not None:
@@ -216,10 +218,16 @@ class Captured:
         return fresh
 
     @staticmethod
-    def _own(st):
-        """The buffer of a storage, which a replay may write: what has the same value by it, or is still to be computed from it, keeps the value."""
+    def _own(st, told):
+        """The buffer of a storage, which a replay may write: what has the same value by it, or is still to be computed from it, keeps the value.
+
+        Of one that is one with an array it is a copy, which goes to ``told`` (None: it is only read).
+        """
         buf = st.buffer()
-        if _refcount(buf) > 3 and not st.pinned and not st.mirrored:     # the storage, the name here, the call
+        if st.mirrored:
+            if told is not None:
+                buf = told.setdefault(id(st), (st, Captured._copied(st)))[1]
+        elif _refcount(buf) > 3 and not st.pinned:                  # the storage, the name here, the call
             st.buf = buf = Captured._copied(st)
         return buf
 

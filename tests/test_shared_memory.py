@@ -229,3 +229,27 @@ def test_processes_train_one_model():
     assert counts.tolist() == [60, 60]
     assert (model(x) - x.sum(1, keepdim=True)).square().mean().item() < before / 100
     assert isinstance(copy.deepcopy(model).weight._storage, Mirrored) is False
+
+
+def test_recorded_state_that_arrays_see():
+    p = torch.nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.SGD([p], lr=0.5)
+    seen = p.detach().numpy()
+
+    @torch.compile
+    def step(x):
+        optimizer.zero_grad(set_to_none=False)
+        (p * x).sum().backward()
+        optimizer.step()
+
+    (p * 0).sum().backward()
+    grads = None
+    for k in range(5):
+        step(torch.full((4,), 2.0))
+        assert seen.tolist() == p.tolist() == [1.0 - (k + 1)] * 4
+        if k == 2:
+            seen = p.detach().numpy()       # kept while replays go on
+            grads = p.grad.numpy()
+    seen[:] = 10
+    step(torch.full((4,), 4.0))
+    assert seen.tolist() == [8.0] * 4 and grads.tolist() == [4.0] * 4

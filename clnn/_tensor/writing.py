@@ -38,7 +38,9 @@ def write(target, value) -> None:
         src = value._storage
         if src.pinned and src is not st:                         # its memory is the program's
             src = copy(value)._storage
-        if src is not st:
+        if st.mirrored:
+            st.buf = src.buffer()
+        elif src is not st:
             st.node, st.buf = src.node, src.buf
             if src.node is not None and _refcount(src) <= 4:     # the source dies here: its node now belongs to the target
                 src.node.out = weakref.ref(st)

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import weakref
 
 import numpy as np
 
-from ..runtime import sharing
 from ..runtime.sharing import address
 from .node import Storage
 
 LARGEST = 1 << 20       # bytes: comparing more takes as long as waiting for the device does
 COPIED = 1 << 14        # bytes: of results that the program asks for, which operators seldom come back to, as a copy takes no longer than a look at the buffer
-_LINE = 64
 _differ = ctypes.CDLL(None).memcmp
 _differ.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 _slot, _refcount = Storage.__dict__["buf"], sys.getrefcount
@@ -55,13 +52,11 @@ class Mirror:
         self.learn(new)
 
     def upload(self, device):
-        """A buffer with what the array holds now; it lies over the copy that is compared with."""
-        room = np.empty(self.host.size + _LINE, np.uint8)
-        begin = -address(room) % _LINE
-        known = room[begin:begin + self.host.size]
-        known[...] = self.host
-        self.learn(known)
-        return sharing.over(device, known)
+        """A buffer with what the array holds now."""
+        self.learn(self.host.copy())
+        buf = device.alloc(self.known.size)
+        device.write(buf, self.known)
+        return buf
 
 
 class Mirrored(Storage):
@@ -99,12 +94,6 @@ class Mirrored(Storage):
         """None: there is nothing to wait for."""
         return None
 
-    @node.setter
-    def node(self, value):
-        if value is not None:
-            passing = Storage(self.device, self.nbytes, None, value)
-            value.out = weakref.ref(passing)
-            self.buf = passing.buffer()
 
 
 def _plain(storage, buf):
@@ -123,9 +112,9 @@ def of_span(device, span, host) -> Storage:
 
 def follow(storage, host, span=None) -> None:
     """Let ``storage`` be one with ``host`` from now on."""
-    storage.mirror = mirror = Mirror(host, span)
-    buf = mirror.upload(storage.device)
-    storage.buf, storage.node, storage.__class__ = buf, None, Mirrored
+    mirror = Mirror(host, span)
+    _plain(storage, mirror.upload(storage.device))
+    storage.mirror, storage.__class__ = mirror, Mirrored
 
 
 def of_storage(storage) -> np.ndarray:

@@ -20,7 +20,7 @@ from ..core.warn import warn
 from . import affinity, drivers, inline, program, templates
 from .backlog import Backlog
 from .memory import Memory, human
-from .sharing import settle, shared
+from .sharing import release, settle, shared
 
 _SMALL_WRITE = 1 << 20        # bytes that are copied on the host so that a write need not wait for the queue
 _MOMENT = 1e-4                # seconds that are waited awake
@@ -81,6 +81,7 @@ class Device:
         self._context = self._queue = self._memory = self._untimed = None
         self.last = None         # event of what was enqueued last
         self._pending = deque()  # (event, host array) of writes that may still run
+        self.hosted = []         # buffers on the memory of arrays
         self.transfers = 0       # how many there were
 
     # ---- opening ------------------------------------------------------------------------------------------------------
@@ -216,6 +217,8 @@ class Device:
             at_once = self.inline is not None and self.inline.idle()
             self._call(self._to_host, self.inline.queue if at_once else self.queue, buf, out, offset_bytes, None, True)
             self._pending.clear()
+            if self.hosted:
+                release(self)
         if self.err_dirty:
             self.check_errors()
         return out
@@ -258,6 +261,8 @@ class Device:
             self._watch()
             self._call(self._queue.finish)
             self._pending.clear()
+            if self.hosted:
+                release(self)
             if self.err_dirty:
                 self.check_errors()
 

@@ -15,6 +15,7 @@ from ..core.config import config
 
 shared: dict = {}       # buffer -> Shared, for buffers that arrays look into
 _FLAVOURS = ("pocl", "intel-cpu")       # others may keep a copy of the array on their side
+_MOST = 1 << 28         # bytes of arrays that wait for the device, more or less
 _VALUES = frozenset((int, float, bytes, str, type(None), np.ndarray))
 _refcount = sys.getrefcount
 
@@ -110,10 +111,19 @@ def able(device) -> bool:
 
 
 def over(device, array):
-    """A buffer on the memory of an array."""
+    """A buffer on the memory of an array; both are kept until the device is done with what reads it."""
     import pyopencl as cl
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-    return cl.Buffer(device.context, flags, hostbuf=array)
+    if sum([buf.size for buf in device.hosted]) > _MOST:
+        device.synchronize()
+    buf = cl.Buffer(device.context, flags, hostbuf=array)
+    device.hosted.append(buf)
+    return buf
+
+
+def release(device) -> None:
+    """Let go of arrays under buffers that nobody has any more, now that all that was launched is done."""
+    device.hosted[:] = [buf for buf in device.hosted if _refcount(buf) > 3]      # the list, the loop, the call's argument
 
 
 def window(seen, device, offset, shape, strides, row) -> np.ndarray:
