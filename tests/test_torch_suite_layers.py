@@ -173,3 +173,11 @@ def test_joined_and_chosen(call):
     if "complex128" in call.__code__.co_names and not clnn.get_default_device().physical.has_fp64:
         pytest.skip("no fp64")
     assert_same(call)
+
+
+def test_shapes_beyond_any_device_are_worked_out():
+    x = clnn.empty(2**10, 3, 2**16, 2**16, device="meta")
+    conv, back = clnn.nn.Conv2d(3, 5, 2, device="meta"), clnn.nn.ConvTranspose2d(5, 3, 2, device="meta")
+    assert conv(x).shape == (1024, 5, 65535, 65535) and back(conv(x)).shape == x.shape
+    conv(x).sum().backward()
+    assert conv.weight.grad.shape == (5, 3, 2, 2)

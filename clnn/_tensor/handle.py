@@ -16,6 +16,11 @@ class Kind(type):
             namespace.setdefault("__dict__", attributes)
         return super().__new__(kind, name, bases, namespace, **kwargs)
 
+    def __setattr__(cls, name, value):
+        super().__setattr__(name, value)
+        if name == "__torch_function__":            # a protocol that a class gets later
+            cls._takes_over()
+
 
 class Handle(metaclass=Kind):
     """The place for attributes."""
