@@ -268,6 +268,24 @@ def test_checkpointed_layers_draw_the_same_again():
 
 
 @in_torch
+def test_tensors_for_tests():
+    def run(t):
+        make, rows = t.testing.make_tensor, (t.float32, t.float16, t.complex64, t.int8, t.uint8, t.int64, t.bool)
+        found = [make((3, 4), dtype=row, device="cpu") for row in rows]
+        found += [make(3, 4, dtype=row, device="cpu", low=-3, high=3, noncontiguous=True, exclude_zero=True) for row in rows[:5]]
+        x = t.ones(3, requires_grad=True)
+        t.autograd.gradgradcheck(lambda x: x.sin(), x, eps=1e-2, atol=1, rtol=1)
+        return [*found, make(2, dtype=t.float32, device="cpu", low=t.finfo(t.float32).min, high=t.finfo(t.float32).max) / 1e38, t.rand(2)]
+    _same(run, 1e-3, 1e-3)
+    make = clnn.testing.make_tensor
+    for how in (dict(low=float("nan")), dict(low=3, high=1), dict(noncontiguous=True, memory_format=clnn.contiguous_format)):
+        with pytest.raises(ValueError):
+            make(3, dtype=clnn.float32, **how)
+    with pytest.raises(ValueError, match="uint8 only supports"):
+        make(3, dtype=clnn.uint8, low=-5, high=-2)
+
+
+@in_torch
 def test_a_training_run_prints_the_same():
     def run(t):
         nn = t.nn

@@ -5,7 +5,7 @@ from collections.abc import MutableMapping
 
 HISTORY = frozenset(("_rg", "_grad", "_grad_fn", "_out_nr", "_base", "_ver", "_view_version", "_origin", "_accumulator", "_leaf_hooks", "_post_accumulate_hooks",
                      "_rewritten", "_inference", "_retain", "_views", "_grad_dtype"))
-_OWN = HISTORY | {"_is_param", "_is_buffer"}
+RESERVED = HISTORY | {"_is_param", "_is_buffer"}
 
 
 class Kind(type):
@@ -66,8 +66,8 @@ class _Attributes(dict):
 
 def _put(self, attributes):
     """Programs give a tensor the attributes of another by assigning its ``__dict__``: in PyTorch there is no history among them."""
-    kept = {k: v for k, v in _place.__get__(self).items() if k in _OWN}
-    _place.__set__(self, {**{k: v for k, v in attributes.items() if k not in _OWN}, **kept})
+    kept = {k: v for k, v in _place.__get__(self).items() if k in RESERVED}
+    _place.__set__(self, {**{k: v for k, v in attributes.items() if k not in RESERVED}, **kept})
 
 
 def _get(self):

@@ -174,12 +174,13 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=N
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
+    low, high = whole(low), whole(high)
     row = dt.noticed(dt.as_dtype(dtype) or dt.int64)
     if row.is_complex:
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
-    _within(row, "from", int(low))
-    _within(row, "to - 1", int(high) - 1)
-    return _done(_integers(int(low), int(high), as_size((tuple(size),)), row, resolve(device), generator), requires_grad)
+    _within(row, "from", low)
+    _within(row, "to - 1", high - 1)
+    return _done(_integers(low, high, as_size((tuple(size),)), row, resolve(device), generator), requires_grad)
 
 
 @_like_another
