@@ -268,6 +268,22 @@ def test_checkpointed_layers_draw_the_same_again():
 
 
 @in_torch
+def test_samples_of_a_map():
+    """One draw for all samples, in their order; or one for each of them."""
+    def run(t):
+        F, x, found = t.nn.functional, t.ones(3, 20), []
+        draws = (lambda x: x + t.randn(20), lambda x: t.randn_like(x) * x, F.dropout, lambda x: x.clone().exponential_(), lambda x: t.randint(9, (4,)) * x[:4],
+                 lambda x: t.func.grad(lambda x: (F.dropout(x) * x).sum())(x), lambda x: x.clone().normal_(), lambda x: t.randperm(5))
+        for how in ("different", "same"):
+            found += [t.func.vmap(draw, randomness=how)(x) for draw in draws[:3] + draws[4:6]]
+        found += [t.func.vmap(draw, randomness="different")(x) for draw in draws[3:]]
+        for how in (("different", "different"), ("same", "different"), ("different", "same")):
+            found.append(t.func.vmap(t.func.vmap(lambda x: x + t.rand(()), randomness=how[0]), randomness=how[1])(x))
+        return found
+    _same(run, 2e-6, 2e-6)
+
+
+@in_torch
 def test_tensors_for_tests():
     def run(t):
         make, rows = t.testing.make_tensor, (t.float32, t.float16, t.complex64, t.int8, t.uint8, t.int64, t.bool)
