@@ -207,7 +207,7 @@ _PLACES = {                     # names that are read from a module when they ar
     "cuda": "Event Stream",
     "jit": "ScriptModule ScriptFunction",
     "futures": "Future",
-    "storage": " ".join(kind + "Storage" for kind in "Float Double Half BFloat16 Long Int Short Char Byte Bool ComplexFloat ComplexDouble".split()),
+    "storage": "Storage " + " ".join(kind + "Storage" for kind in "Float Double Half BFloat16 Long Int Short Char Byte Bool ComplexFloat ComplexDouble".split()),
     "_questions": """AggregationType AnyType AwaitType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType FutureType InferredType IntType
         InterfaceType ListType NoneType NumberType OptionalType PyObjectType RRefType StreamObjType StringType SymBoolType SymIntType TensorType TupleType Type
         UnionType""",

@@ -17,8 +17,26 @@ __path__ = []           # programs import torch.export.graph_signature
 InputKind = enum.Enum("InputKind", "USER_INPUT PARAMETER BUFFER CONSTANT_TENSOR CUSTOM_OBJ TOKEN")
 OutputKind = enum.Enum("OutputKind", "USER_OUTPUT LOSS_OUTPUT BUFFER_MUTATION PARAMETER_MUTATION GRADIENT_TO_PARAMETER GRADIENT_TO_USER_INPUT")
 TensorArgument = namedtuple("TensorArgument", "name")
-InputSpec = namedtuple("InputSpec", "kind arg target persistent", defaults=(None,))
-OutputSpec = namedtuple("OutputSpec", "kind arg target")
+
+
+def _line(spec):
+    """What prints of an input or output: its name, kind, and what is known of where it comes from."""
+    known = [("target", spec.target and repr(spec.target)), ("persistent", getattr(spec, "persistent", None))]
+    return f"{spec.arg.name}: {spec.kind.name}" + "".join(f" {name}={value}" for name, value in known if value is not None)
+
+
+class InputSpec(namedtuple("InputSpec", "kind arg target persistent", defaults=(None,))):
+    """An input of an exported graph: ``kind``, ``arg`` (its name), ``target`` (that of the parameter or buffer) and whether a buffer is ``persistent``."""
+
+    __slots__ = ()
+    __str__ = _line
+
+
+class OutputSpec(namedtuple("OutputSpec", "kind arg target")):
+    """An output of an exported graph: ``kind``, ``arg`` (its name) and ``target``."""
+
+    __slots__ = ()
+    __str__ = _line
 
 
 class Dim:
@@ -52,6 +70,9 @@ class ExportGraphSignature:
     def output_specs(self):
         """An :class:`OutputSpec` for each output of the graph, in order."""
         return [OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(n), None) for n in self.user_outputs]
+
+    def __str__(self):
+        return "\n".join(["", "# inputs", *map(str, self.input_specs), "", "# outputs", *map(str, self.output_specs), ""])
 
 
 class _Program(Module):

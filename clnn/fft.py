@@ -15,7 +15,7 @@ from ._tensor.inplace import type_name as _type_name
 from ._tensor.interop import from_array
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
-from .core.shape import wrap_dim
+from .core.shape import whole, wrap_dim
 from .ops.creation import _done, _float_default
 from .ops.fourier import fft_c2c, fft_c2r, fft_r2c
 from .ops.padding import constant_pad
@@ -60,7 +60,7 @@ def _resized(x, dim, n):
 
 
 def _length(n, fallback):
-    n = fallback if n is None else int(n)
+    n = fallback if n is None else whole(n)
     if n < 1:
         raise RuntimeError(f"Invalid number of data points ({n}) specified")
     return n
@@ -217,7 +217,7 @@ def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, require
         >>> clnn.fft.fftfreq(4)
         tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
-    return set_out(out, _done(from_array(np.fft.fftfreq(int(n), d), resolve(device), _float_default(dtype)), requires_grad))
+    return set_out(out, _done(from_array(np.fft.fftfreq(whole(n), d), resolve(device), _float_default(dtype)), requires_grad))
 
 
 def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
@@ -227,7 +227,7 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requir
         >>> clnn.fft.rfftfreq(4)
         tensor([0.0000, 0.2500, 0.5000])
     """
-    return set_out(out, _done(from_array(np.fft.rfftfreq(int(n), d), resolve(device), _float_default(dtype)), requires_grad))
+    return set_out(out, _done(from_array(np.fft.rfftfreq(whole(n), d), resolve(device), _float_default(dtype)), requires_grad))
 
 
 def _shift(input, dim, by):

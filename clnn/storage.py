@@ -228,7 +228,7 @@ _KINDS = dict(Float=dt.float32, Double=dt.float64, Half=dt.float16, BFloat16=dt.
               Byte=dt.uint8, Bool=dt.bool_, ComplexFloat=dt.complex64, ComplexDouble=dt.complex128)
 for _name, _row in _KINDS.items():
     globals()[_name + "Storage"] = _Kind(_name + "Storage", (), {
-        "dtype": _row, "__module__": __name__, "__doc__": f"A storage of dtype ``{_row.name}`` of a size, or of a sequence of numbers."})
+        "dtype": _row, "__module__": __package__, "__doc__": f"A storage of dtype ``{_row.name}`` of a size, or of a sequence of numbers."})
     _method = {"Complex": "complex_"}.get(_name[:7], "") + _name.removeprefix("Complex").lower()
 
     def _as_kind(self, row=_row):
@@ -251,6 +251,7 @@ def storage(self):
     return TypedStorage(self)
 
 
+Storage = globals()["FloatStorage"]
 Tensor.untyped_storage, Tensor.storage = untyped_storage, storage
 __all__ = ["TypedStorage", "UntypedStorage"]
 

@@ -168,3 +168,17 @@ def test_traced_modules_from_files(tmp_path):
 def test_documentation(name):
     failed, tried = doctest.testmod(importlib.import_module(name), extraglobs={"clnn": clnn, "nn": nn})
     assert not failed and tried
+
+
+def test_signatures_print_as_pytorchs():
+    def run(lib):
+        class Net(lib.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = lib.nn.Parameter(lib.ones(3))
+                self.register_buffer("gain", lib.ones(3))
+
+            def forward(self, x):
+                return lib.relu(x * self.weight + self.gain)
+        return str(lib.export.export(Net(), (lib.ones(2, 3),)).graph_signature)
+    assert run(clnn) == run(pytest.importorskip("torch"))

@@ -141,3 +141,16 @@ def test_a_level_within_no_grad_has_tangents():
             primal, tangent = fwd.unpack_dual(fwd.make_dual(clnn.tensor([3.0, 4.0]), clnn.ones(2)) * weight)
         assert not clnn.is_grad_enabled()
     assert tangent.tolist() == [1, 1] and not tangent.requires_grad and not primal.requires_grad
+
+
+def test_tangents_that_were_taken_out_have_none():
+    """They depend on the primal where that requires gradients, and print without end if they are asked for tangents in turn."""
+    weight = clnn.tensor([0.5, -0.25], requires_grad=True)
+    with fwd.dual_level():
+        out = fwd.make_dual(weight, clnn.ones(2)).tanh()
+        tangent = fwd.unpack_dual(out).tangent
+        assert fwd.unpack_dual(tangent).tangent is None and fwd.unpack_dual(tangent * 2).tangent is None
+        assert "tangent" not in repr(tangent) and "grad_fn" in repr(tangent) and "tangent=" in repr(out)
+        again, = clnn.autograd.grad(tangent.sum(), weight)
+    t = np.tanh([0.5, -0.25])
+    np.testing.assert_allclose(again.tolist(), -2 * t * (1 - t**2), rtol=1e-5)

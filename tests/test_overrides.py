@@ -326,3 +326,15 @@ def test_helpers_of_a_module_are_no_functions_of_it():
     with Watch():
         float(clnn.from_numpy(np.ones(1, "float32")))
     assert not [n for n in names if n and ".fft." in n]
+
+
+def test_the_protocol_of_a_class_may_change():
+    class Changing(clnn.Tensor):
+        pass
+
+    x = clnn.ones(2).as_subclass(Changing)
+    assert type(x + 1) is Changing
+    Changing.__torch_function__ = classmethod(lambda cls, func, types, args=(), kwargs=None: "mine")
+    assert x + 1 == clnn.add(x, 1) == "mine"
+    Changing.__torch_function__ = clnn._C._disabled_torch_function_impl
+    assert type(x + 1) is clnn.Tensor

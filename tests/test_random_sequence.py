@@ -194,6 +194,8 @@ def test_initial_weights():
         layers = [nn.Linear(7, 5), nn.Conv2d(3, 8, 3), nn.Embedding(11, 4), nn.LSTM(5, 6, 2), nn.MultiheadAttention(8, 2), nn.Bilinear(3, 4, 5), nn.GRUCell(3, 4),
                   nn.ConvTranspose2d(3, 4, 2), nn.EmbeddingBag(6, 3), nn.TransformerDecoderLayer(8, 2, 16)]
         fills = [f(w).clone() for f in (nn.init.xavier_uniform_, nn.init.kaiming_normal_, nn.init.trunc_normal_)]
+        wide, g = t.empty(2, 8), t.Generator().manual_seed(4)
+        fills += [nn.init.orthogonal_(wide).clone(), nn.init.orthogonal_(t.empty(8, 2), generator=g), nn.init.orthogonal_(t.empty(2, 3, 2), generator=g)]
         return [*fills, nn.init.trunc_normal_(w, 0, 1, 1.5, 2.5).clone(), nn.init.sparse_(w, 0.3), *(p for m in layers for p in m.parameters())]
     _same(run, 2e-6, 2e-6)
 
@@ -263,6 +265,40 @@ def test_checkpointed_layers_draw_the_same_again():
         found.append((y.detach(), x.grad))
         assert clnn.equal(y.detach(), x.grad)
     assert clnn.equal(found[0][0], found[1][0])
+
+
+@in_torch
+def test_samples_of_a_map():
+    """One draw for all samples, in their order; or one for each of them."""
+    def run(t):
+        F, x, found = t.nn.functional, t.ones(3, 20), []
+        draws = (lambda x: x + t.randn(20), lambda x: t.randn_like(x) * x, F.dropout, lambda x: x.clone().exponential_(), lambda x: t.randint(9, (4,)) * x[:4],
+                 lambda x: t.func.grad(lambda x: (F.dropout(x) * x).sum())(x), lambda x: x.clone().normal_(), lambda x: t.randperm(5))
+        for how in ("different", "same"):
+            found += [t.func.vmap(draw, randomness=how)(x) for draw in draws[:3] + draws[4:6]]
+        found += [t.func.vmap(draw, randomness="different")(x) for draw in draws[3:]]
+        for how in (("different", "different"), ("same", "different"), ("different", "same")):
+            found.append(t.func.vmap(t.func.vmap(lambda x: x + t.rand(()), randomness=how[0]), randomness=how[1])(x))
+        return found
+    _same(run, 2e-6, 2e-6)
+
+
+@in_torch
+def test_tensors_for_tests():
+    def run(t):
+        make, rows = t.testing.make_tensor, (t.float32, t.float16, t.complex64, t.int8, t.uint8, t.int64, t.bool)
+        found = [make((3, 4), dtype=row, device="cpu") for row in rows]
+        found += [make(3, 4, dtype=row, device="cpu", low=-3, high=3, noncontiguous=True, exclude_zero=True) for row in rows[:5]]
+        x = t.ones(3, requires_grad=True)
+        t.autograd.gradgradcheck(lambda x: x.sin(), x, eps=1e-2, atol=1, rtol=1)
+        return [*found, make(2, dtype=t.float32, device="cpu", low=t.finfo(t.float32).min, high=t.finfo(t.float32).max) / 1e38, t.rand(2)]
+    _same(run, 1e-3, 1e-3)
+    make = clnn.testing.make_tensor
+    for how in (dict(low=float("nan")), dict(low=3, high=1), dict(noncontiguous=True, memory_format=clnn.contiguous_format)):
+        with pytest.raises(ValueError):
+            make(3, dtype=clnn.float32, **how)
+    with pytest.raises(ValueError, match="uint8 only supports"):
+        make(3, dtype=clnn.uint8, low=-5, high=-2)
 
 
 @in_torch

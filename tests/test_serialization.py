@@ -136,9 +136,19 @@ def test_training_state_both_ways(tmp_path):
 
 def test_tensors_with_attributes_and_buffers():
     p, t = torch.nn.Parameter(torch.ones(2)), torch.ones(3)
-    p.note = t.note = "kept by PyTorch only"
+    p.note = t.note = {"of": ["both", 1, torch.ones(1)]}
     back = clnn.load(saved_by_torch([p, t, torch.nn.Buffer(torch.ones(1))]))
     assert isinstance(back[0], clnn.nn.Parameter) and [x.numel() for x in back] == [2, 3, 1]
+    assert back[0].note["of"][:2] == back[1].note["of"][:2] == ["both", 1] and back[1].note["of"][2].tolist() == [1.0]
+    back[1].left, back[1].note["of"][2].requires_grad = len, True       # functions are not stored
+    for file in (io.BytesIO(), "old"):
+        how, file = dict(_use_new_zipfile_serialization=file != "old"), io.BytesIO()
+        clnn.save([*back, (back[1] * 1).requires_grad_()], file, **how)
+        for lib in (torch, clnn):
+            file.seek(0)
+            again = lib.load(file)
+            assert again[0].note["of"][:2] == again[1].note["of"][:2] == ["both", 1] and vars(again[1]).keys() == {"note"} and not vars(again[3])
+            assert again[1].note["of"][2].requires_grad and isinstance(again[0], lib.nn.Parameter) and again[1].tolist() == [1.0] * 3
 
 
 def test_sharded_torch_checkpoint(tmp_path):

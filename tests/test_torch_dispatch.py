@@ -233,3 +233,38 @@ def test_overloads_are_told_apart():
     assert aten.add.Tensor is aten.add.Tensor and aten.add.Tensor is not aten.add.Scalar and aten.add.Tensor.overloadpacket is aten.add
     assert str(aten.add.Tensor) == "aten.add.Tensor" and aten.add.Tensor.name() == "aten::add.Tensor" and aten.mm.default.__name__ == "mm.default"
     assert isinstance(aten.mm.default, OpOverload)
+
+
+def test_parameters_of_a_class_are_swapped():
+    """A class may get its ``__torch_function__`` later, and say by it what is loaded in its place."""
+    class Kept(Scaled):
+        __slots__ = ()
+
+    def loads(cls, func, types, args=(), kwargs=None):
+        if func is clnn.Tensor.module_load:
+            return Kept(args[1], args[0].scale)
+        with clnn._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    Kept.__torch_function__ = classmethod(loads)
+    layer, values = nn.Linear(3, 2), nn.Linear(3, 2).state_dict()
+    layer.weight = nn.Parameter(Kept(layer.weight.detach(), 0.5))
+    before = id(layer.weight), id(layer.bias)
+    clnn.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        for assign in (False, True):
+            layer.load_state_dict(values, assign=assign)
+            assert (id(layer.weight), id(layer.bias)) == before and type(layer.weight.data) is Kept and layer.weight.scale == 0.5
+            assert layer.weight.whole.tolist() == values["weight"].tolist() and layer.bias.tolist() == values["bias"].tolist()
+            assert layer.weight.requires_grad and layer.bias.requires_grad
+        with pytest.raises(RuntimeError, match="While swapping the parameter named \"bias\".*module_load returned one of self or other"):
+            plain = nn.Linear(3, 2)
+            plain.load_state_dict({"weight": values["weight"], "bias": values["bias"].as_subclass(Returned)})
+    finally:
+        clnn.__future__.set_swap_module_params_on_conversion(False)
+
+
+class Returned(clnn.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return args[1] if func is clnn.Tensor.module_load else super().__torch_function__(func, types, args, kwargs or {})

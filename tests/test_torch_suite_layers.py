@@ -146,7 +146,10 @@ def test_old_forms_of_calls(call):
     lambda t, x: x.kthvalue(2.0), lambda t, x: t.randperm(4.0), lambda t, x: t.nn.functional.one_hot(t.tensor([1]), 3.0),
     lambda t, x: t.nn.functional.pixel_shuffle(t.ones(1, 4, 2, 2), 2.0), lambda t, x: t.nn.functional.group_norm(t.ones(1, 4, 2), 2.0),
     lambda t, x: t.nn.functional.layer_norm(x, (4.0,)), lambda t, x: t.nn.functional.conv2d(t.ones(1, 1, 4, 4), t.ones(1, 1, 2, 2), stride=1.0),
-    lambda t, x: t.bincount(t.tensor([1]), minlength=3.0), lambda t, x: x.view(t.tensor(16)), lambda t, x: x.view(True, 16)))
+    lambda t, x: t.rot90(x, 1.5), lambda t, x: t.randint(2.5, (2,)), lambda t, x: t.randint(0, 2.0, (2,)), lambda t, x: t.nn.functional.pad(x, (1.0, 1)),
+    lambda t, x: t.nn.functional.pad(x, (1, 1.5), mode="reflect"), lambda t, x: t.nn.functional.fold(x, (2.5, 2), 2),
+    lambda t, x: t.nn.functional.unfold(t.ones(1, 1, 3, 3), 2.0), lambda t, x: t.fft.fft(x, 2.5), lambda t, x: t.fft.rfft2(x, s=(2, 2.0)),
+    lambda t, x: t.fft.fftfreq(4.0), lambda t, x: t.bincount(t.tensor([1]), minlength=3.0), lambda t, x: x.view(t.tensor(16)), lambda t, x: x.view(True, 16)))
 def test_fractions_are_no_sizes(call):
     """A division leaves them by mistake, 2.0 as well as 1.5."""
     def run(lib):
@@ -154,6 +157,13 @@ def test_fractions_are_no_sizes(call):
             return call(lib, lib.ones(4, 4))
         except TypeError:
             return "refused"
+    assert_same(run)
+
+
+def test_kinds_of_storages():
+    def run(lib):
+        kinds = lib.Storage, lib.DoubleStorage, lib.LongStorage
+        return [str(k) for k in kinds], [isinstance(lib.ones(2).storage(), k) for k in kinds], lib.Storage is lib.FloatStorage, lib.Storage(3).size()
     assert_same(run)
 
 
@@ -173,3 +183,11 @@ def test_joined_and_chosen(call):
     if "complex128" in call.__code__.co_names and not clnn.get_default_device().physical.has_fp64:
         pytest.skip("no fp64")
     assert_same(call)
+
+
+def test_shapes_beyond_any_device_are_worked_out():
+    x = clnn.empty(2**10, 3, 2**16, 2**16, device="meta")
+    conv, back = clnn.nn.Conv2d(3, 5, 2, device="meta"), clnn.nn.ConvTranspose2d(5, 3, 2, device="meta")
+    assert conv(x).shape == (1024, 5, 65535, 65535) and back(conv(x)).shape == x.shape
+    conv(x).sum().backward()
+    assert conv.weight.grad.shape == (5, 3, 2, 2)

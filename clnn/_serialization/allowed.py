@@ -13,6 +13,7 @@ from clnn._serialization import quantized
 from clnn._serialization.files import SerializationError
 from clnn._serialization.unpickle import Callable, trusted, trusts
 from clnn._serialization.whole import written_name
+from clnn._tensor.handle import RESERVED
 
 STORAGES = {"FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
             "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
@@ -192,9 +193,16 @@ def _device(kind, index=None):
 
 
 def _rebuild_from_type(function, kind, arguments, state):
-    """A tensor with extra Python attributes: the tensor is kept, the attributes are not."""
+    """A tensor with a program's own attributes."""
     _expect(kind, TensorType)
-    return _expect(function, Callable).function(*_expect(arguments, tuple))
+    return with_attributes(_expect(function, Callable).function(*_expect(arguments, tuple)), state)
+
+
+def with_attributes(tensor, state):
+    """``tensor`` with the attributes of ``state``, but for names that the tape has uses for."""
+    if type(state) is dict:
+        tensor._all.update({k: v for k, v in state.items() if type(k) is str and k not in RESERVED})
+    return tensor
 
 
 def _without_shape(kind, requires_grad, *place):

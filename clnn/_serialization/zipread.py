@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 
 from clnn._serialization import quantized, whole
-from clnn._serialization.allowed import NumpyDtype, StorageType, allowed_globals, fill_array, find_global, set_state
+from clnn._serialization.allowed import NumpyDtype, StorageType, allowed_globals, fill_array, find_global, set_state, with_attributes
 from clnn._serialization.files import EmptyFile, SerializationError
 from clnn._serialization.unpickle import Machine, trusts
 
@@ -150,7 +150,7 @@ class ZipReader:
         from clnn._tensor.tensor import Tensor
         if not isinstance(data, Tensor):
             raise SerializationError("load: a parameter without a tensor")
-        return clnn.nn.Parameter(data, requires_grad=requires_grad is True)
+        return with_attributes(clnn.nn.Parameter(data, requires_grad=requires_grad is True), state)
 
     def _build(self, obj, state):
         """Only a state dict's `_metadata`, a NumPy dtype's byte order, an empty array's contents and what was vouched for may be set."""

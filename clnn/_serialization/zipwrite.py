@@ -12,10 +12,24 @@ from clnn._serialization import quantized
 from clnn._serialization.allowed import STORAGE_OF, UNTYPED
 from clnn._serialization.files import SerializationError
 from clnn._serialization.objects import write_object
+from clnn._tensor.handle import RESERVED
 from clnn._tensor.tensor import Tensor
 from clnn.core.layout import layout, strided
 
 _ALIGNMENT = 64  # where the bytes of a storage begin in the file, so that they can be mapped into memory
+
+
+def _attributes(tensor):
+    """A program's own attributes of a tensor that are plain values; all others stay behind."""
+    return {k: v for k, v in tensor._all.items() if k not in RESERVED and _plain(v)}
+
+
+def _plain(value):
+    if isinstance(value, (list, tuple)):
+        return all(_plain(v) for v in value)
+    if type(value) is dict:
+        return all(_plain(v) for pair in value.items() for v in pair)
+    return value is None or type(value) in (bool, int, float, str) or type(value) is Tensor and value.layout is strided and not _attributes(value)
 
 
 class Pickler:
@@ -273,8 +287,23 @@ class Pickler:
         self.out += b"R"
 
     def _tensor(self, obj):
+        own = _attributes(obj)
+        if own:
+            self._global("torch._tensor", "_rebuild_from_type_v2")
+            self.out += b"("
+        self._recipe(obj, ("torch", "Tensor") if own else None)
+        if own:
+            self._save(own)
+            self.out += b"t"
+        self.out += b"R"
+        self._memoize(obj)
+
+    def _recipe(self, obj, kind_of=None):
+        """The function that makes a tensor, the name ``kind_of``, and a tuple of the function's arguments."""
         storage_key, kind, numel = self._storage_of(obj)
         self._global("torch._utils", "_rebuild_tensor_v2" if kind else "_rebuild_tensor_v3")
+        if kind_of:
+            self._global(*kind_of)
         self.out += b"(("
         for text in ("storage", None, storage_key, "cpu"):
             if text is None:
@@ -291,8 +320,7 @@ class Pickler:
         self.out += b")R"
         if kind is None:
             self._dtype(obj.dtype)
-        self.out += b"tR"
-        self._memoize(obj)
+        self.out += b"t"
 
     def _layout(self, obj):
         self._global("torch.serialization", "_get_layout")
@@ -311,12 +339,16 @@ class Pickler:
         self._memoize(obj)
 
     def _parameter(self, obj):
-        self._global("torch._utils", "_rebuild_parameter")
+        own = _attributes(obj)
+        self._global("torch._utils", "_rebuild_parameter_with_state" if own else "_rebuild_parameter")
         self.out += b"("
         (self._tensor if obj.layout is strided else self._sparse)(obj.detach())
         self._bool(bool(obj.requires_grad))
         self._global("collections", "OrderedDict")
-        self.out += b")RtR"
+        self.out += b")R"
+        if own:
+            self._save(own)
+        self.out += b"tR"
         self._memoize(obj)
 
     def _without_shape(self, obj):

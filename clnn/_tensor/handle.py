@@ -5,7 +5,7 @@ from collections.abc import MutableMapping
 
 HISTORY = frozenset(("_rg", "_grad", "_grad_fn", "_out_nr", "_base", "_ver", "_view_version", "_origin", "_accumulator", "_leaf_hooks", "_post_accumulate_hooks",
                      "_rewritten", "_inference", "_retain", "_views", "_grad_dtype"))
-_OWN = HISTORY | {"_is_param", "_is_buffer"}
+RESERVED = HISTORY | {"_is_param", "_is_buffer"}
 
 
 class Kind(type):
@@ -15,6 +15,11 @@ class Kind(type):
         if len(bases) > 1:                          # a class beside Tensor would show all
             namespace.setdefault("__dict__", attributes)
         return super().__new__(kind, name, bases, namespace, **kwargs)
+
+    def __setattr__(cls, name, value):
+        super().__setattr__(name, value)
+        if name == "__torch_function__":            # a protocol that a class gets later
+            cls._takes_over()
 
 
 class Handle(metaclass=Kind):
@@ -61,8 +66,8 @@ class _Attributes(dict):
 
 def _put(self, attributes):
     """Programs give a tensor the attributes of another by assigning its ``__dict__``: in PyTorch there is no history among them."""
-    kept = {k: v for k, v in _place.__get__(self).items() if k in _OWN}
-    _place.__set__(self, {**{k: v for k, v in attributes.items() if k not in _OWN}, **kept})
+    kept = {k: v for k, v in _place.__get__(self).items() if k in RESERVED}
+    _place.__set__(self, {**{k: v for k, v in attributes.items() if k not in RESERVED}, **kept})
 
 
 def _get(self):

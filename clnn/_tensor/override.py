@@ -308,7 +308,14 @@ def _init_subclass(cls, **kwargs):
         own = cls.__dict__.get(name)
         if type(own) is property and own.fset is None:
             setattr(cls, name, own.setter(getattr(Tensor, name).__set__))
-    if cls.__torch_function__ is disabled:
+    _takes_over(cls)
+
+
+def _takes_over(cls):
+    """Called for a class that may have a ``__torch_function__`` of its own now."""
+    for seen in [kind for kind in _kinds if kind is not Tensor and issubclass(kind, cls)]:
+        del _kinds[seen]
+    if cls is Tensor or cls.__torch_function__ is disabled:
         return
     activate()
     if getattr(cls.__torch_function__, "__func__", None) is not _torch_function:
@@ -323,6 +330,7 @@ def _asking(slot):
     return property(lambda self: read((self,), {}), slot.__set__)
 
 
+Tensor._takes_over = classmethod(_takes_over)
 Tensor.__torch_function__ = classmethod(_torch_function)
 Tensor.__init_subclass__ = classmethod(_init_subclass)
 Tensor.as_subclass = as_subclass

@@ -11,7 +11,7 @@ from .batched import wrap
 
 active = foreign.maps
 _numbers = itertools.count(1)
-_drawn = [0]
+_drawn, _words = [0], [0]
 RANDOM = ("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap or "
           "perform the randomness operation out of vmap")
 
@@ -35,17 +35,23 @@ def fresh(draw, shape):
     """Random numbers of ``shape``, by ``draw(shape)``: each sample's own in levels that want them different."""
     if any(how == "error" for _, _, how in active):
         raise RuntimeError(RANDOM)
-    levels, start = [(number, size) for number, size, how in active if how == "different"], rng.current().offset
-    r = draw(Size((*[size for _, size in levels], *shape)))
-    _drawn[0] += rng.current().offset - start
+    levels, stream = [(number, size) for number, size, how in active if how == "different"], rng.current()
+    under_way, start = active[:], (stream.offset, stream.sequence.count)
+    active.clear()                                              # the draw is one of plain numbers
+    try:
+        r = draw(Size((*[size for _, size in levels], *shape)))
+    finally:
+        active[:] = under_way
+    _drawn[0] += stream.offset - start[0]
+    _words[0] += stream.sequence.count - start[1]
     for number, _ in levels:
         r = wrap(r, number)
     return r
 
 
 def drawn():
-    """How far the stream went by operators that gave each sample its due."""
-    return _drawn[0]
+    """How far the stream and its sequence went by operators that gave each sample its due."""
+    return _drawn[0], _words[0]
 
 
 def position():
@@ -55,10 +61,12 @@ def position():
 
 def handled(samples):
     """The numbers of the samples, with the random stream kept as the level's ``randomness`` says."""
-    stream, start = rng.current(), rng.current().offset
+    stream = rng.current()
+    start = stream.offset, stream.sequence.count
     for i in range(samples.size):
         before = stream.mark()
         yield i
         if samples.randomness == "same" and i < samples.size - 1:
             stream.back(before)
-    _drawn[0] += stream.offset - start
+    _drawn[0] += stream.offset - start[0]
+    _words[0] += stream.sequence.count - start[1]

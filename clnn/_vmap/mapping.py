@@ -69,7 +69,8 @@ def _mapped(func, leaves, dims, size, spec, kwargs, randomness):
     moved = levels.position() != before
     if moved and randomness == "error":
         raise RuntimeError(levels.RANDOM)
-    alike = (stream.offset - before[1]) - (levels.drawn() - counted) or stream.sequence.count != before[2]     # numbers that were drawn once for all samples
+    blocks, words = (now - then for now, then in zip(levels.drawn(), counted))
+    alike = stream.offset - before[1] != blocks or stream.sequence.count - before[2] != words           # numbers that were drawn once for all samples
     if results is None or moved and randomness == "different" and alike:
         stream.back(start)
         return _one_by_one(func, leaves, dims, size, spec, kwargs, randomness)

@@ -40,6 +40,25 @@ class _Dual(tape.Node):
         return grads[:len(self.edges)]
 
 
+class _Unpacked(tape.Node):
+    """Where a tangent that was taken out stands: what follows from it has no tangent of its own."""
+
+    __slots__ = ()
+
+    def name(self):
+        return self.edges[0][0].name()
+
+    def apply(self, grads, needed):
+        return grads
+
+
+def _taken_out(tangent):
+    """``tangent`` behind an :class:`_Unpacked` entry."""
+    out = tangent._alias()
+    out._grad_fn, out._out_nr, out._rg = _Unpacked([edge(tangent)], 1), 0, True
+    return out
+
+
 def enter_dual_level():
     """Begin a level of forward differentiation; returns its number. There is one at a time."""
     global _current_level, _quiet
@@ -132,20 +151,22 @@ def unpack_dual(tensor, *, level=None):
     if type(at[0]) is _Dual and at[0].tangent is not None:
         return UnpackedDualTensor(at[0].primal, at[0].tangent)
     kinds = _reached(at[0])
+    if _Dual not in kinds:
+        return UnpackedDualTensor(tensor, None)
     linked = not _quiet and (tape.AccumulateGrad in kinds or any(d.tangent._rg for d in _duals))
     push = pushforward([tensor], [(d, 0) for d in _duals])
-    tangent, = push([d.tangent for d in _duals], linked, missing=creation.zeros_like if _Dual in kinds else None)    # zeros: as of ``floor``
-    if linked or tangent is None:
-        return UnpackedDualTensor(tensor, tangent)
+    tangent, = push([d.tangent for d in _duals], linked)                # zeros where it does not follow from them, as of ``floor``
+    if linked:
+        return UnpackedDualTensor(tensor, _taken_out(tangent) if tangent._grad_fn is not None else tangent)
     return UnpackedDualTensor(tensor.detach(), tangent.detach())
 
 
 def _reached(root):
-    """The kinds of entries in the graph behind ``root``."""
+    """The kinds of entries in the graph behind ``root``, up to tangents that were taken out."""
     seen, stack = {root}, [root]
     while stack:
         node = stack.pop()
-        for e in node.edges:
+        for e in node.edges if node.__class__ is not _Unpacked else ():
             if e is not None and e[0] not in seen:
                 seen.add(e[0])
                 stack.append(e[0])

@@ -274,8 +274,8 @@ def orthogonal_(tensor, gain=1, generator=None):
     rows = tensor.size(0)
     cols = tensor.numel() // rows
     with clnn.no_grad():
-        flat = clnn.empty(max(rows, cols), min(rows, cols), dtype=tensor.dtype, device=tensor.device).normal_(0, 1, generator=generator)
-        q, r = clnn.linalg.qr(flat)
+        flat = clnn.empty(rows, cols, dtype=tensor.dtype, device=tensor.device).normal_(0, 1, generator=generator)
+        q, r = clnn.linalg.qr(flat.t() if rows < cols else flat)
         q = q * clnn.diagonal(r).sign()  # makes the result uniformly distributed
         if rows < cols:
             q = q.t()

@@ -431,7 +431,7 @@ def conv_forward(device, dtype, x, x_off, x_shape, w, w_off, w_shape, y, y_off, 
         stride, padding, dilation: tuples, one entry per spatial dimension; a padding may be a (before, after) pair.
         bias: (buffer, offset) of O values, or None; ``epilogue`` as in :func:`clnn.ops._gemm.gemm`.
     """
-    if 0 in x_shape or 0 in w_shape:
+    if 0 in x_shape or 0 in w_shape or device.kind == "meta":
         return
     plan = _plan(_forward, device, dtype, x_shape, w_shape, stride, padding, dilation, groups, bias is not None, epilogue)
     if plan is not None:
@@ -445,7 +445,7 @@ def conv_forward(device, dtype, x, x_off, x_shape, w, w_off, w_shape, y, y_off, 
 def conv_backward_input(device, dtype, dy, dy_off, w, w_off, dx, dx_off, x_shape, w_shape, stride, padding, dilation, groups=1,
                         bias=None, epilogue=""):
     """Enqueue the gradient of ``x`` (also the forward pass of a transposed convolution, whose bias has C values)."""
-    if 0 in x_shape or 0 in w_shape:
+    if 0 in x_shape or 0 in w_shape or device.kind == "meta":
         return
     plan = _plan(_backward_input, device, dtype, x_shape, w_shape, stride, padding, dilation, groups, bias is not None, epilogue)
     if plan is not None:

@@ -8,7 +8,7 @@ from operator import index
 
 import numpy as np
 
-from .._tensor import formats
+from .._tensor import foreign, formats
 from .._tensor.device import resolve
 from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before the first record)
 from .._tensor.foreign import NoStrides
@@ -188,8 +188,8 @@ def _like(input, dtype, device):
 
 
 def _alike(r, input, memory_format):
-    """The fresh ``r`` with its dimensions in the order of a format, that of ``input`` where none is given."""
-    return r if memory_format is None and input._dense else formats.with_strides(r, formats.like(input, memory_format))
+    """The fresh ``r`` with its dimensions in the order of a format, that of ``input`` where none is given and it has memory of its own."""
+    return r if memory_format is None and (input._dense or foreign.maps) else formats.with_strides(r, formats.like(input, memory_format))
 
 
 def _like_another(body):

@@ -204,9 +204,7 @@ def _resized_as(self, other):
 
 def _module_load(self, other, assign=False):
     """What takes the place of ``self`` when ``other`` is loaded into a module that has it: ``other`` itself, or ``self`` with its values."""
-    if not assign:
-        return self.copy_(other).detach()
-    return other if type(self) is type(other) else other.detach()
+    return other.detach() if assign else self.copy_(other).detach()
 
 
 Tensor.resize, Tensor.resize_as = _resized, _resized_as

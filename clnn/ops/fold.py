@@ -14,7 +14,7 @@ from .views import arranged
 
 
 def _pair(value):
-    return (int(value),) * 2 if isinstance(value, (int, np.integer)) else tuple(int(v) for v in value) * (2 // len(value))
+    return tuple([whole(v) for v in value]) * (2 // len(value)) if isinstance(value, (tuple, list)) else (whole(value),) * 2
 
 
 def _numbers(*shape, seed=0):

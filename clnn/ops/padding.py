@@ -11,7 +11,7 @@ from .._tensor.formats import keeps_format
 from .._tensor.repeat import repeated
 from .._tensor.tensor import empty, writable
 from ..core.limits import check_fits
-from ..core.shape import Size, contiguous_strides
+from ..core.shape import Size, contiguous_strides, whole
 from . import _scatter
 from .creation import filled
 from .indexing import _values
@@ -27,7 +27,7 @@ def _pairs(pad, rank):
     """(before, after) per dimension from PyTorch's flat list, which starts at the last dimension."""
     before, after = [0] * rank, [0] * rank
     for k in range(len(pad) // 2):
-        before[rank - 1 - k], after[rank - 1 - k] = int(pad[2 * k]), int(pad[2 * k + 1])
+        before[rank - 1 - k], after[rank - 1 - k] = whole(pad[2 * k]), whole(pad[2 * k + 1])
     return before, after
 
 

@@ -6,6 +6,7 @@ on every device that draws that way (but for doubles, which use the driver's fun
 """
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -97,6 +98,17 @@ def _parts(draw, shape, row, *rest) -> Tensor:
     return make(pairs._storage, shape, dt.noticed(row), shape.numel()) if pairs.__class__ is Tensor else REGISTRY["view_as_complex"].fn(pairs)
 
 
+def _per_sample(draw):
+    """``draw`` for each sample of the maps that are under way: one draw for all of them, in their order."""
+    @functools.wraps(draw)
+    def drawn(shape, *args, **kwargs):
+        if foreign.maps:
+            return foreign.fresh(lambda whole: draw(whole, *args, **kwargs), shape)
+        return draw(shape, *args, **kwargs)
+    return drawn
+
+
+@_per_sample
 def _uniform(shape, row, device, generator, low=0.0, high=1.0):
     if row.is_complex:
         return _parts(_uniform, shape, row, device, generator, low, high)
@@ -107,6 +119,7 @@ def _uniform(shape, row, device, generator, low=0.0, high=1.0):
     return _sample(_UNIFORM, (_BITS[row], low, high), shape, row, device, generator)
 
 
+@_per_sample
 def _normal(shape, row, device, generator, mean=0.0, std=1.0):
     if row.is_complex:                                      # the variance is that of both parts together
         r = _parts(_normal, shape, row, device, generator, 0.0, std * math.sqrt(0.5))
@@ -118,7 +131,8 @@ def _normal(shape, row, device, generator, mean=0.0, std=1.0):
     return _sample(_NORMAL, (mean, std), shape, row, device, generator)
 
 
-def _integers(low, high, shape, row, device, generator, wide=None):
+@_per_sample
+def _integers(shape, low, high, row, device, generator, wide=None):
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     span = high - low
@@ -174,12 +188,20 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=N
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
+    low, high = whole(low), whole(high)
     row = dt.noticed(dt.as_dtype(dtype) or dt.int64)
     if row.is_complex:
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
-    _within(row, "from", int(low))
-    _within(row, "to - 1", int(high) - 1)
-    return _done(_integers(int(low), int(high), as_size((tuple(size),)), row, resolve(device), generator), requires_grad)
+    _within(row, "from", low)
+    _within(row, "to - 1", high - 1)
+    return _done(_integers(as_size((tuple(size),)), low, high, row, resolve(device), generator), requires_grad)
+
+
+def _kind_of(input, dtype, device):
+    """dtype and device of what is drawn like ``input``, which may stand for many samples."""
+    if foreign.maps and hasattr(input, "level"):
+        return dt.as_dtype(dtype) or input.dtype, input._storage.device if device is None else resolve(device)
+    return _like(input, dtype, device)
 
 
 @_like_another
@@ -190,7 +212,7 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
         >>> clnn.rand_like(clnn.ones(2, 3)).shape
         clnn.Size([2, 3])
     """
-    return _done(_alike(_uniform(input.shape, *_like(input, dtype, device), generator), input, memory_format), requires_grad)
+    return _done(_alike(_uniform(input.shape, *_kind_of(input, dtype, device), generator), input, memory_format), requires_grad)
 
 
 @_like_another
@@ -201,7 +223,7 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
         >>> clnn.randn_like(clnn.ones(2, 3)).shape
         clnn.Size([2, 3])
     """
-    return _done(_alike(_normal(input.shape, *_like(input, dtype, device), generator), input, memory_format), requires_grad)
+    return _done(_alike(_normal(input.shape, *_kind_of(input, dtype, device), generator), input, memory_format), requires_grad)
 
 
 @_like_another
@@ -216,7 +238,7 @@ def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layo
     if low is None and high is None:
         raise TypeError("randint_like() missing 1 required positional arguments: \"high\"")
     low, high = (0, low) if high is None else (low or 0, high)
-    return _done(_alike(_integers(int(low), int(high), input.shape, *_like(input, dtype, device), generator), input, memory_format), requires_grad)
+    return _done(_alike(_integers(input.shape, int(low), int(high), *_kind_of(input, dtype, device), generator), input, memory_format), requires_grad)
 
 
 @factory
@@ -326,6 +348,7 @@ def _limit(p):
     return round(p * 2.0 ** 32)
 
 
+@_per_sample
 def _coins(shape, p, row, device, generator=None) -> Tensor:
     """1 with probability ``p``, else 0."""
     limit, sequence = _limit(p), _followed(generator, device)
@@ -489,6 +512,7 @@ def _normal_(shape, row, device, generator, mean=0.0, std=1.0):
 
 
 @_fill("exponential_")
+@_per_sample
 def _exponential_(shape, row, device, generator, lambd=1.0):
     """Overwrite with exponential numbers of rate ``lambd``."""
     if lambd <= 0:
@@ -515,6 +539,7 @@ def slopes(input, low, high) -> Tensor:
 
 
 @_fill("geometric_")
+@_per_sample
 def _geometric_(shape, row, device, generator, p):
     """Overwrite with the number of trials of probability ``p`` up to the first success."""
     if not 0 < p < 1:
@@ -526,6 +551,7 @@ def _geometric_(shape, row, device, generator, p):
 
 
 @_fill("log_normal_")
+@_per_sample
 def _log_normal_(shape, row, device, generator, mean=1.0, std=2.0):
     """Overwrite with exponentials of normal numbers."""
     if std <= 0:
@@ -537,6 +563,7 @@ def _log_normal_(shape, row, device, generator, mean=1.0, std=2.0):
 
 
 @_fill("cauchy_")
+@_per_sample
 def _cauchy_(shape, row, device, generator, median=0.0, sigma=1.0):
     """Overwrite with Cauchy numbers."""
     if sigma <= 0:
@@ -553,10 +580,10 @@ def _random_(shape, row, device, generator, from_=None, to=None, **kw):
     from_ = kw.pop("from", from_)
     if to is None:
         if from_ is not None:
-            return _integers(0, from_, shape, row, device, generator)
+            return _integers(shape, 0, from_, row, device, generator)
         to = 2 if row is dt.bool_ else 2 ** (_BITS[row]) + 1 if row.is_floating_point else int(np.iinfo(row.np).max) + 1
-        return _integers(0, to, shape, row, device, generator, row.itemsize == 8)
-    return _integers(from_ or 0, to, shape, row, device, generator)
+        return _integers(shape, 0, to, row, device, generator, row.itemsize == 8)
+    return _integers(shape, from_ or 0, to, row, device, generator)
 
 
 def bernoulli_(self, p=0.5, *, generator=None):

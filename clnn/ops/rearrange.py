@@ -91,7 +91,7 @@ def rot90(input, k=1, dims=(0, 1)):
     a, b = (wrap_dim(d, len(input.shape)) for d in dims)
     if a == b:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    k %= 4
+    k = whole(k) % 4
     if k == 0:
         return input.clone()
     if k == 2:

@@ -1,6 +1,7 @@
 """Tools around models: data loading, hooks, counters."""
 
 import importlib
+import weakref
 
 
 def swap_tensors(t1, t2):
@@ -15,6 +16,7 @@ def swap_tensors(t1, t2):
     """
     from clnn._tensor import handle
     from clnn._tensor.tensor import Tensor
+    from clnn._tensor.wrapped import is_wrapped
     if t1 is t2:
         return
     for t in (t1, t2):
@@ -22,16 +24,30 @@ def swap_tensors(t1, t2):
             raise RuntimeError("Cannot swap tensors that have post accumulate grad hooks")
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
     handle.swap(t1, t2)
-    for name in ("_storage", "shape", "_strides", "_offset", "dtype", "_numel", "_dense"):
-        slot = vars(Tensor)[name]
-        first, second = slot.__get__(t1), slot.__get__(t2)
-        slot.__set__(t1, second)
-        slot.__set__(t2, first)
+    slots = [vars(Tensor)[name] for name in ("_storage", "shape", "_strides", "_offset", "dtype", "_numel", "_dense")]
+    held = [_taken(t1, slots), _taken(t2, slots)]
+    for t, values in zip((t2, t1), held):
+        for slot, value in values:
+            slot.__set__(t, value)
+        if is_wrapped(t):
+            t._storage.of = weakref.ref(t)
     for t in (t1, t2):                                      # where gradients of a leaf arrive names the leaf
         arrival = t._all.get("_accumulator")
         arrival = arrival() if arrival is not None else None
         if arrival is not None:
             arrival.variable = t
+
+
+def _taken(t, slots):
+    """The filled ones of ``slots`` with what ``t`` held there: a tensor of a program's own class has no strides."""
+    values = []
+    for slot in slots:
+        try:
+            values.append((slot, slot.__get__(t)))
+        except AttributeError:
+            continue
+        slot.__delete__(t)
+    return values
 
 
 def __getattr__(name):

@@ -211,7 +211,8 @@ class StateMixin:
                 elif not is_lazy(given):
                     value.copy_(given)
         except Exception as error:
-            error_msgs.append(f'While copying the parameter named "{key}", whose dimensions in the model are {value.size()} and '
+            action = "swapping" if _flags["swap"] else "copying"
+            error_msgs.append(f'While {action} the parameter named "{key}", whose dimensions in the model are {value.size()} and '
                               f"whose dimensions in the checkpoint are {given.size()}, an exception occurred : {error.args}.")
 
     def _assign_loaded(self, name, value, given):
@@ -227,8 +228,7 @@ def _swap_loaded(value, given, assign):
     """Exchange *value* with what its class makes of *given*."""
     fresh = value.module_load(given, assign=assign)
     if fresh is value or fresh is given:
-        raise RuntimeError(f"module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
-                           f"{type(value).__name__}.module_load")
+        raise RuntimeError("module_load returned one of self or other, please .detach() the result if returning one of the inputs in module_load")
     if isinstance(value, Parameter):
         fresh = fresh.requires_grad_(value.requires_grad) if isinstance(fresh, Parameter) else Parameter(fresh, value.requires_grad)
     swap_tensors(value, fresh)
