@@ -69,8 +69,9 @@ _refcount = sys.getrefcount
 def over(array, device):
     """A tensor on the memory of an array; None where device and array can have none in common."""
     row = dt.from_numpy(array.dtype)
-    if not sharing.able(device) or device.recording is not None or not array.size or not array.flags.writeable or not array.flags.aligned or \
-            not array.dtype.isnative or any([s < 0 or s % row.itemsize for s in array.strides]) or row.needs_fp64 and not device.has_fp64:
+    flags = array.flags
+    if not (sharing.able(device) and array.size and array.dtype.isnative and device.recording is None) or row.needs_fp64 and not device.has_fp64 or \
+            not flags.carray and (not flags.behaved or any([s < 0 or s % row.itemsize for s in array.strides])):
         return None
     dt.noticed(row)
     span = sharing.Span(array)
@@ -80,7 +81,7 @@ def over(array, device):
         st = Storage(device, span.nbytes, sharing.over(device, np.asarray(span)))
         sharing.Shared(st, span)
     t = make(st, Size(array.shape), row, array.size)
-    if not array.flags.c_contiguous:
+    if not flags.c_contiguous:
         t._strides, t._dense = tuple([s // row.itemsize for s in array.strides]), False
     return t
 

@@ -24,6 +24,7 @@ class Segment:
         self.memory = SharedMemory(name, name is None, nbytes)
         self.name, self.nbytes = self.memory.name, nbytes
         self.host = np.ndarray((nbytes,), np.uint8, self.memory.buf)
+        self.address = sharing.address(self.host)
         if name is None:
             weakref.finalize(self, _remove, self.memory)
 

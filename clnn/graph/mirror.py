@@ -17,7 +17,7 @@ from .node import Storage
 LARGEST = 1 << 20       # bytes: comparing more takes as long as waiting for the device does
 COPIED = 1 << 14        # bytes: of results that the program asks for, which operators seldom come back to, as a copy takes no longer than a look at the buffer
 _differ = ctypes.CDLL(None).memcmp
-_differ.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_differ.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
 _slot, _refcount = Storage.__dict__["buf"], sys.getrefcount
 
 
@@ -29,14 +29,14 @@ class Mirror:
         span: what ``host`` lies over; None if it has memory of its own.
     """
 
-    __slots__ = ("host", "span", "known", "places")
+    __slots__ = ("host", "span", "known", "place")
 
     def __init__(self, host, span=None):
-        self.host, self.span = host, span
+        self.host, self.span, self.place, self.known = host, span, span.address if span is not None else address(host), host.tobytes()
 
-    def learn(self, known):
-        """``known`` is what the array holds now."""
-        self.known, self.places = known, (address(self.host), address(known), known.size)
+    def changed(self) -> bool:
+        """Whether the program wrote to the array."""
+        return _differ(self.place, self.known, len(self.known)) != 0
 
     def watched(self) -> bool:
         """Whether the program still has an array on these bytes."""
@@ -46,16 +46,16 @@ class Mirror:
         """Let the array hold ``new``; of memory that other processes write to, too, what that changes."""
         if self.span is not None and self.span.others:
             word = np.uint32 if new.size % 4 == 0 else np.uint8
-            np.copyto(self.host.view(word), new.view(word), where=new.view(word) != self.known.view(word))
+            np.copyto(self.host.view(word), new.view(word), where=new.view(word) != np.frombuffer(self.known, word))
         else:
             self.host[...] = new
-        self.learn(new)
+        self.known = new.tobytes()
 
     def upload(self, device):
         """A buffer with what the array holds now."""
-        self.learn(self.host.copy())
-        buf = device.alloc(self.known.size)
-        device.write(buf, self.known)
+        self.known = self.host.tobytes()
+        buf = device.alloc(len(self.known))
+        device.write(buf, np.frombuffer(self.known, np.uint8))
         return buf
 
 
@@ -72,7 +72,7 @@ class Mirrored(Storage):
         if device.recording is not None:
             device.recording.follow(self, _slot.__get__(self))
         else:
-            if _differ(*mirror.places):
+            if mirror.changed():
                 _slot.__set__(self, mirror.upload(device))
             if not mirror.watched():
                 return _plain(self, _slot.__get__(self))
@@ -120,7 +120,6 @@ def follow(storage, host, span=None) -> None:
 def of_storage(storage) -> np.ndarray:
     """The bytes that are one with ``storage`` from now on."""
     if not storage.mirrored:
-        storage.mirror = mirror = Mirror(storage.device.read(storage.buffer(), storage.nbytes))
-        mirror.learn(mirror.host.copy())
+        storage.mirror = Mirror(storage.device.read(storage.buffer(), storage.nbytes))
         storage.__class__ = Mirrored
     return storage.mirror.host

@@ -60,12 +60,13 @@ class Span:
     others = False      # other processes write to them, too
 
     def __init__(self, array):
-        root = array
-        while isinstance(root.base, np.ndarray):
-            root = root.base
-        self.root = root
-        nbytes = self.nbytes = sum([(n - 1) * step for n, step in zip(array.shape, array.strides)]) + array.itemsize
-        self.__array_interface__ = {"data": (address(array), False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+        self.root = array
+        while isinstance(self.root.base, np.ndarray):
+            self.root = self.root.base
+        nbytes = self.nbytes = array.nbytes if array.flags.c_contiguous else \
+            sum([(n - 1) * step for n, step in zip(array.shape, array.strides)]) + array.itemsize
+        self.address = address(array)
+        self.__array_interface__ = {"data": (self.address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
 
     def watched(self) -> bool:
         """Whether somebody else refers to the array, a view of it, or what it took its memory from."""
