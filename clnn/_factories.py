@@ -5,7 +5,7 @@ import builtins
 
 import numpy as np
 
-from ._tensor.device import resolve
+from ._tensor.device import holding, resolve
 from ._tensor.interop import from_array
 from ._tensor.return_types import named
 from ._tensor.tensor import Tensor
@@ -39,7 +39,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     """
     if not len(buffer) or not count:
         raise ValueError(f"both buffer length ({len(buffer)}) and count ({count}) must not be 0")
-    return creation._done(from_array(np.frombuffer(buffer, dtype.np, count, offset), resolve(None)), requires_grad)
+    return creation._done(from_array(np.frombuffer(buffer, dtype.np, count, offset), holding(None)), requires_grad)
 
 
 def _window(name, fn, doc, shown):
