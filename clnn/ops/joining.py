@@ -191,7 +191,9 @@ def _common(name, tensors):
         raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
     tensors = list(tensors)
     if not tensors:
-        raise (ValueError if name == "cat" else RuntimeError)(f"{name}(): expected a non-empty list of Tensors")
+        if name != "cat":
+            raise RuntimeError(f"{name} expects a non-empty TensorList")
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     device = dtype = None
     for i, t in enumerate(tensors):
         if not isinstance(t, Tensor):
