@@ -92,6 +92,8 @@ CASES = [
     *(f"t.stack([y,y],{d})" for d in range(4)),
     "t.stack([y,x],1)",
     "one.reshape(2,-1,1,1)",
+    "t.bernoulli(t.full_like(y,0.5)).stride()",
+    "t.empty_like(y, memory_format=t.legacy_contiguous_format)",
     "t.nn.functional.interpolate(one.reshape(2,-1,1,1),size=(2,2))",
     "t.cat([one.reshape(2,-1,1,1).expand(2,3,4,5).contiguous(),y],1).stride()",
     "t.nn.functional.adaptive_avg_pool2d(y,1).stride()",

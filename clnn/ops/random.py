@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from .._tensor import foreign
+from .._tensor import foreign, formats
 from .._tensor.declare import composite, elementwise
 from .._tensor.device import resolve
 from .._tensor.dispatch import memory_order
@@ -201,7 +201,9 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
         >>> clnn.randn_like(clnn.ones(2, 3)).shape
         clnn.Size([2, 3])
     """
-    return _done(_alike(_normal(input.shape, *_like(input, dtype, device), generator), input, memory_format), requires_grad)
+    strides = None if memory_format is None and input._dense else formats.like(input, memory_format)
+    draw = _normal if strides is None else _normal_apart            # as normal_() of memory in this order
+    return _done(formats.with_strides(draw(input.shape, *_like(input, dtype, device), generator), strides), requires_grad)
 
 
 @_like_another
@@ -316,7 +318,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     input = _checked_probabilities(input)
     sequence = _followed(generator, device)
     if sequence is not None:
-        return _drawn_from(input, _sequence.bernoulli(sequence, input))
+        return _drawn_from(input, _sequence.bernoulli(sequence, input)).contiguous()
     return _bernoulli(*_stream(generator, input._numel), input.float() if input.dtype is not dt.float32 else input).to(input.dtype)
 
 
