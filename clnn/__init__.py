@@ -20,7 +20,7 @@ from .core import dtype as _dtype_module
 from .core.config import config as _config
 from .core.dtype import dtype, float_default as get_default_dtype, promote_types, set_float_default as set_default_dtype  # noqa: F401
 from .core.errors import *  # noqa: F401,F403
-from .core.layout import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, strided  # noqa: F401
+from .core.layout import channels_last, channels_last_3d, contiguous_format, layout, legacy_contiguous_format, memory_format, preserve_format, strided  # noqa: F401
 from .core.layout import jagged, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr  # noqa: F401
 from .core.layout import (per_channel_affine, per_channel_affine_float_qparams, per_channel_symmetric, per_tensor_affine, per_tensor_symmetric,  # noqa: F401
                           qscheme)

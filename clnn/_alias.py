@@ -48,6 +48,7 @@ _ELSEWHERE.update({f"{place}.{name}": f"ao.nn.{found}" for place in ("nn", "ao.n
 _ELSEWHERE.update({"quantization": "ao.quantization", **{f"quantization.{n}": f"ao.quantization.{n}" for n in (
     "fake_quantize", "fuse_modules", "fuser_method_mappings", "observer", "qconfig", "quant_type", "quantization_mappings", "quantize", "quantize_fx", "stubs",
     "utils")}})
+_FOUND = {*_ELSEWHERE, *(name.rpartition(".")[0] for name in _ELSEWHERE)}       # these, and packages that they make of modules, are left to the finder
 
 
 _OWN, _FOLLOWS = "0.1.0", "2.13.0+clnn"
@@ -87,11 +88,12 @@ class _Loader:
 
     def exec_module(self, module):
         other, module.__spec__ = module.__spec__.name, self.own  # the import system just wrote the other name's over it
-        for name in [name for name in sys.modules if name.rpartition(".")[0] == self.name]:
-            # known ahead: an import of autograd.gradcheck would put the module where the package has the function of that name
-            child = name.rpartition(".")[2]
-            if callable(vars(module).get(child)):
-                sys.modules.setdefault(f"{other}.{child}", sys.modules[name])
+        # Those below are known by then too, as programs look for them in ``sys.modules``; and an import of autograd.gradcheck would put the module where the
+        # package has the function of that name.
+        for name in [name for name in sys.modules if name.startswith(f"{self.name}.") and "._" not in name]:
+            place = other + name[len(self.name):]
+            if place.partition(".")[2] not in _FOUND:
+                sys.modules.setdefault(place, sys.modules[name])
 
 
 class _Finder:

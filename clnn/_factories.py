@@ -5,7 +5,7 @@ import builtins
 
 import numpy as np
 
-from ._tensor.device import resolve
+from ._tensor.device import holding, resolve
 from ._tensor.interop import from_array, over
 from ._tensor.return_types import named
 from ._tensor.tensor import Tensor
@@ -39,7 +39,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     """
     if not len(buffer) or not count:
         raise ValueError(f"both buffer length ({len(buffer)}) and count ({count}) must not be 0")
-    array, device = np.frombuffer(buffer, dtype.np, count, offset), resolve(None)
+    array, device = np.frombuffer(buffer, dtype.np, count, offset), holding(None)
     t = over(array, device)
     return creation._done(from_array(array, device) if t is None else t, requires_grad)
 

@@ -85,6 +85,8 @@ def test_unlike_heads():
         attend, (a, b, c) = lib.nn.functional.scaled_dot_product_attention, map(lib.tensor, (q, k, v))
         results.append(attend(a, b, c, enable_gqa=True).numpy())
         for words, call in (("must match the size of tensor b", lambda: attend(a, b, c)), ("must divide", lambda: attend(a[:, :3], b, b, enable_gqa=True)),
+                            (r"size of tensor a \(4\) must match the size of tensor b \(3\) at non-singleton dimension 3",
+                             lambda: attend(a, a, a, attn_mask=lib.zeros(4, 3))),
                             ("at least 2 dim", lambda: attend(a[0, 0, 0], b, c)), ("between 0 and 1", lambda: attend(a, a, a, dropout_p=2.0))):
             with pytest.raises(RuntimeError, match=words):
                 call()

@@ -289,6 +289,13 @@ def test_typed_constructors_take_shapes():
         assert lib.FloatTensor(lib.ones(2, 3).shape).shape == (2, 3) and lib.LongTensor([2, 3]).tolist() == [2, 3] and lib.FloatTensor(2, 1).shape == (2, 1)
 
 
+def test_old_constructors_hold_values_wherever_new_tensors_lie():
+    for lib in (torch, other):
+        with lib.device("meta"):
+            made = [lib.Tensor([1.0]), lib.FloatTensor(np.ones(1)), lib.LongTensor([1]), lib.from_numpy(np.ones(1))]
+            assert [t.tolist() for t in made] == [[1]] * 4 and lib.Tensor(2, 3).device.type != "meta" and lib.ones(1).device.type == "meta"
+
+
 def test_storage_of_a_file(tmp_path):
     values = np.arange(6, dtype="float32")
     (tmp_path / "values").write_bytes(values.tobytes())

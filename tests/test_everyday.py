@@ -310,6 +310,7 @@ from torch.distributed.distributed_c10d import _get_default_group
 import torch.multiprocessing as mp; mp.get_context("spawn"), mp.spawn, mp.Process, mp.Queue
 from torch.nn.parallel import DataParallel, DistributedDataParallel as DDP, data_parallel
 from torch.utils.data.distributed import DistributedSampler
+from torch.utils.cpp_extension import CUDA_HOME, BuildExtension, CppExtension, CUDAExtension, load, load_inline; assert CUDA_HOME is None
 from torch.utils.data._utils.collate import default_collate
 from torch.utils.data._utils import collate; collate.default_collate
 from torch.utils import model_zoo; model_zoo.load_url

@@ -256,6 +256,19 @@ def test_checkpoint_repeats_the_run(net, call):
         assert clnn.equal(a, b)
 
 
+def test_checkpoint_around_operators_in_place():
+    def run(t, x):
+        y = x * 1.0
+        y /= y.sum()
+        return y.mul_(y.sin()).log1p_().sum()
+    got, expected = [], []
+    for t, grads in ((clnn, got), (torch, expected)):
+        x = t.tensor(X, requires_grad=True)
+        t.utils.checkpoint.checkpoint(run, t, x, use_reentrant=False).backward()
+        grads.append(x.grad.numpy())
+    np.testing.assert_allclose(got[0], expected[0], rtol=1e-4)
+
+
 def test_checkpoint_without_grad_mode(net):
     with clnn.no_grad():
         assert checkpoint(net, clnn.ones(1, 16)).grad_fn is None

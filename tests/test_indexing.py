@@ -351,6 +351,9 @@ def test_errors_of_joining():
         clnn.cat([clnn.zeros(1, 3), clnn.zeros(1, 2)])
     with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size, but got \\[1, 3\\] at entry 0 and \\[1, 2\\] at entry 1"):
         clnn.stack([clnn.zeros(1, 3), clnn.zeros(1, 2)])
+    for join in (clnn.stack, clnn.hstack):
+        with pytest.raises(RuntimeError, match=f"{join.__name__} expects a non-empty TensorList"):
+            join([])
     with pytest.raises(ValueError, match="expected a non-empty list of Tensors"):
         clnn.cat([])
     with pytest.raises(TypeError, match="must be tuple of Tensors, not Tensor"):
@@ -361,6 +364,12 @@ def test_errors_of_joining():
         clnn.zeros(3).split([1, 1])
     with pytest.raises(RuntimeError, match="exceeds dimension size"):
         clnn.zeros(3).narrow(0, 2, 2)
+
+
+def test_sizes_that_are_tensors_stay_as_they_are():
+    x, length = clnn.arange(6.0).view(2, 3), clnn.tensor(2)
+    part = x.narrow(-1, clnn.tensor(1), length)
+    assert (part * 2).tolist() == [[2, 4], [8, 10]] and type(part.shape[1]) is int and length.item() == 2
 
 
 def test_views_write_through():

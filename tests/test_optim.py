@@ -375,6 +375,23 @@ def test_schedule_with_given_epoch(name):
     np.testing.assert_allclose(*rows, rtol=1e-12, atol=1e-15)
 
 
+def test_a_schedule_of_an_optimizer_around_another(recwarn):
+    """As Accelerate has: a class that passes steps on and never calls Optimizer.__init__."""
+    class Around(clnn.optim.Optimizer):
+        def __init__(self, inner):
+            self.inner = inner
+
+        param_groups = property(lambda self: self.inner.param_groups)
+
+        def step(self, closure=None):
+            return self.inner.step(closure)
+    optimizer = Around(clnn.optim.SGD([clnn.nn.Parameter(clnn.zeros(1))], lr=0.1))
+    scheduler = lr_scheduler.StepLR(optimizer, 1)
+    optimizer.step()
+    scheduler.step()
+    assert not recwarn.list and abs(scheduler.get_last_lr()[0] - 0.01) < 1e-9
+
+
 def test_schedule_errors_and_warning():
     p = clnn.nn.Parameter(clnn.zeros(1))
     opt = clnn.optim.SGD([p], lr=0.1)

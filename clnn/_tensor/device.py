@@ -179,6 +179,12 @@ def resolve(spec):
     return _named(spec).physical
 
 
+def holding(spec):
+    """As :func:`resolve`, for PyTorch's old constructors: they make tensors that hold values, also in a block of the device meta."""
+    found = resolve(spec)
+    return found if spec is not None or found is not META else physical.default_device()
+
+
 _names: dict = {}
 
 

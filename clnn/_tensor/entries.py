@@ -398,9 +398,25 @@ def _save_results(node, outs, save):
     node.result = result
 
 
+def frozen(v):
+    """The present value of ``v`` with its history: no copy is made until the memory of ``v`` is written."""
+    kept, at = v._snapshot(), edge(v)
+    if at is not None:
+        kept._grad_fn, kept._out_nr, kept._rg = at[0], at[1], True
+    return kept
+
+
+def _present(v):
+    """``v``, or where an in-place operator is about to overwrite it, its value of now with the same history."""
+    try:
+        return v if state.overwritten is None or v._storage is not state.overwritten else frozen(v)
+    except NoStrides:
+        return v
+
+
 def _pack(node):
     pack, unpack = state.saved_hooks[-1]
-    node.values = [_Packed(pack, unpack, v) if isinstance(v, Tensor) else v for v in node.values]
+    node.values = [_Packed(pack, unpack, _present(v)) if isinstance(v, Tensor) else v for v in node.values]
     if node.result:
         # without the owner, whose memory the hooks may want to let go
         node.result = [None if r is None else _Packed(pack, unpack, r[0], (None, 0)) for r in node.result]

@@ -18,6 +18,7 @@ class _State(threading.local):
     pushing = False       # a walk over the tape that only serves to be differentiated (clnn.autograd.forward_ad)
     task = None           # the walk over the tape that is under way (clnn._tensor.tape.Task)
     watched = False       # whether entries of the tape are made with more than they need themselves: for anomaly mode or for saved_tensors_hooks
+    overwritten = None    # the memory that an in-place operator is about to write: saved_tensors_hooks get its present value (clnn._tensor.inplace)
     _anomaly, _saved_hooks = False, ()
 
     @property

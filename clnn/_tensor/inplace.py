@@ -1,6 +1,7 @@
 """In-place operators: the out-of-place result is written into the target's memory and takes over its place on the tape."""
 from __future__ import annotations
 
+import contextlib
 import math
 
 from ..core import dtype as dt
@@ -8,6 +9,7 @@ from ..core.shape import is_contiguous
 from ..core.warn import warn
 from ..graph.op import REGISTRY
 from . import tape
+from .entries import frozen
 from .foreign import NoStrides
 from .grad_mode import state
 from .tensor import Tensor, edge
@@ -18,6 +20,20 @@ from .views import refuse, wake
 def mark() -> int:
     """A number that all tape entries made from now on exceed."""
     return next(tape._counter)
+
+
+@contextlib.contextmanager
+def overwriting(target: Tensor):
+    """In the block, hooks on saved tensors are given the present value of ``target``, which is about to be written, as something of its own."""
+    before = state.overwritten
+    try:
+        state.overwritten = target._storage
+    except NoStrides:
+        pass
+    try:
+        yield
+    finally:
+        state.overwritten = before
 
 
 def freeze(target: Tensor, result: Tensor, since: int | None) -> None:
@@ -36,12 +52,9 @@ def freeze(target: Tensor, result: Tensor, since: int | None) -> None:
         values = getattr(node, "values", None)
         for i, v in enumerate(values or ()):
             if isinstance(v, Tensor) and v._storage is target._storage:
-                frozen, at = v._snapshot(), edge(v)
-                if at is not None:
-                    frozen._grad_fn, frozen._out_nr, frozen._rg = at[0], at[1], True
-                values[i] = frozen
+                values[i] = frozen(v)
                 if node.versions is not None:
-                    node.versions[i] = frozen._storage.version
+                    node.versions[i] = values[i]._storage.version
         if since is not None:
             stack.extend(e[0] for e in node.edges if e is not None)
 

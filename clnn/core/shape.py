@@ -95,33 +95,28 @@ def broadcast_strides(shape: tuple, strides: tuple, to: tuple) -> tuple:
 @lru_cache(maxsize=65536)
 def view_strides(shape: tuple, strides: tuple, new_shape: tuple) -> tuple | None:
     """Strides that show the same elements as ``new_shape`` without a copy, or None if there are none."""
-    if is_contiguous(shape, strides):
+    if 0 in shape or 1 not in shape and is_contiguous(shape, strides):
         return contiguous_strides(new_shape)
-    if 0 in shape:
-        return contiguous_strides(new_shape)
-    chunks = []                       # maximal runs of old dimensions that lie contiguously in memory: (numel, stride)
-    for size, stride in zip(shape, strides):
-        if size == 1:
+    if not shape:
+        return (1,) * len(new_shape)
+    # Walks over maximal runs of old dimensions that lie contiguously in memory. Dimensions of one element take the steps that PyTorch gives them, which
+    # tell later operators about the format of memory.
+    out, at, left = [0] * len(new_shape), len(new_shape) - 1, 1
+    taken, step = 1, strides[-1]
+    for d in range(len(shape) - 1, -1, -1):
+        left *= shape[d]
+        if d and (shape[d - 1] == 1 or strides[d - 1] == left * step):
             continue
-        if chunks and chunks[-1][1] == size * stride:
-            chunks[-1] = (chunks[-1][0] * size, stride)
-        else:
-            chunks.append((size, stride))
-    out, chunk = [], len(chunks) - 1
-    left, stride = (chunks[chunk] if chunks else (1, 1))
-    for size in reversed(new_shape):
-        if size == 1:
-            out.append(stride)
-            continue
-        if left == 1 and chunk > 0:
-            chunk -= 1
-            left, stride = chunks[chunk]
-        if left % size:
+        while at >= 0 and (taken < left or new_shape[at] == 1):
+            out[at] = taken * step
+            taken *= new_shape[at]
+            at -= 1
+        if taken != left:
             return None
-        out.append(stride)
-        left //= size
-        stride *= size
-    return tuple(reversed(out))
+        if d:
+            left = taken = 1
+            step = strides[d - 1]
+    return tuple(out) if at < 0 else None
 
 
 def infer_size(shape, numel: int) -> tuple:

@@ -261,7 +261,14 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     mask = None
     if attn_mask is not None:
         full = (*lead, query.shape[-2], key.shape[-2])
-        mask = attn_mask.expand(full)
+        try:
+            mask = attn_mask.expand(full)
+        except RuntimeError:
+            try:
+                broadcast_shapes(full, tuple(attn_mask.shape))      # says in PyTorch's words which sizes differ
+            except ValueError as exc:
+                raise RuntimeError(f"{exc} (scaled_dot_product_attention: attn_mask.shape={tuple(attn_mask.shape)}, weights of {full})") from None
+            raise
         if mask._rg:
             return _composed(query, key, value, mask, dropout_p, is_causal, scale, groups)
         mask = mask.reshape(math.prod(lead[:-1]), heads, *full[-2:]) if mask.ndim != 4 else mask

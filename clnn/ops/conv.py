@@ -143,7 +143,7 @@ def _check(name, input, weight, bias, n):
             raise TypeError(f"{name}(): argument '{what}' must be Tensor, not {type(t).__name__}")
     if weight.ndim != n + 2:
         raise RuntimeError(f"{name}: weight should have {n + 2} dimensions, got weight.shape={tuple(weight.shape)}")
-    for t, what in ((weight, "weight"), (bias, "bias")):
+    for t, what in ((bias, "bias"), (weight, "weight")):
         if t is not None and t.dtype is not input.dtype and state.autocast is None:
             raise RuntimeError(f"Input type ({spoken(input.dtype)}) and {what} type ({spoken(t.dtype)}) should be the same ({name})")
     if input._storage.device is not weight._storage.device:

@@ -9,7 +9,7 @@ from operator import index
 import numpy as np
 
 from .._tensor import foreign, formats
-from .._tensor.device import resolve
+from .._tensor.device import holding, resolve
 from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before the first record)
 from .._tensor.foreign import NoStrides
 from .._tensor.inplace import set_out
@@ -449,6 +449,7 @@ def legacy_new(args, row, device):
     """Before there was ``tensor``: a tensor itself, data in a sequence, or the sizes of one that is not filled (but zeros here)."""
     if len(args) == 1 and isinstance(args[0], Tensor):
         return args[0]
+    device = holding(device)
     if len(args) == 1 and isinstance(args[0], (list, tuple, range, np.ndarray)) and not isinstance(args[0], Size):
         return tensor(np.asarray(nested(args[0])), dtype=row, device=device)
     return zeros(*args, dtype=row, device=device) if args else empty(0, dtype=row, device=device)

@@ -14,7 +14,7 @@ from .._tensor.dispatch import broadcast, run
 from .._tensor.inplace import refuse_overlap, set_out, type_name
 from .._tensor.tensor import Tensor, empty, make_view
 from ..core import dtype as dt
-from ..core.shape import Size, collapse, contiguous_strides, is_contiguous, wrap_dim
+from ..core.shape import Size, collapse, contiguous_strides, is_contiguous, view_strides, wrap_dim
 from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Node
@@ -123,10 +123,16 @@ def _cat_grad(g, dim, sizes, needs):
 
 @kernel("_cat", complex=True, method=False, repeat="ready", variadic=True, vjp=dict(tensors=_cat_grad))
 def _cat(tensors, dim, sizes, dtype):
+    whole = _in_one_format(tensors, dim, sizes, dtype)
+    return _joined(tensors, dim, sizes, dtype) if whole is None else whole
+
+
+def _in_one_format(tensors, dim, sizes, dtype):
+    """The tensors joined in the channels-last format that all have; None where they have none."""
     format = formats.suggested(tensors[0])
-    if format is not None and all([formats.suggested(t) is format for t in tensors[1:]]):
-        return formats.inside(format, tensors, dim, lambda views, d: _joined(views, d, sizes, dtype))
-    return _joined(tensors, dim, sizes, dtype)
+    if format is None or not all([formats.suggested(t) is format for t in tensors[1:]]):
+        return None
+    return formats.inside(format, tensors, dim, lambda views, d: _joined(views, d, sizes, dtype))
 
 
 def _joined(tensors, dim, sizes, dtype):
@@ -154,6 +160,10 @@ def _stack_grad(g, dim, needs):
 def _stack(tensors, dim, dtype):
     first = tensors[0]
     shape = Size((*first.shape[:dim], len(tensors), *first.shape[dim:]))
+    if dim < len(first.shape):
+        whole = _in_one_format(tensors, dim, [t.shape[dim] for t in tensors], dtype)
+        if whole is not None:
+            return make_view(whole, shape, view_strides(whole.shape, whole._strides, shape), 0)
     out = empty(shape, dtype, first._storage.device)
     if _write_side_by_side(out, tensors, dim, [1] * len(tensors)):
         return out
@@ -181,7 +191,9 @@ def _common(name, tensors):
         raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
     tensors = list(tensors)
     if not tensors:
-        raise (ValueError if name == "cat" else RuntimeError)(f"{name}(): expected a non-empty list of Tensors")
+        if name != "cat":
+            raise RuntimeError(f"{name} expects a non-empty TensorList")
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     device = dtype = None
     for i, t in enumerate(tensors):
         if not isinstance(t, Tensor):

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from .._tensor import formats
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.formats import keeps_format
@@ -18,7 +19,7 @@ from ..graph.op import REGISTRY
 from . import random as _random
 from ._conv_other import integer_avg_pool
 from .loss import require_float
-from .views import arranged
+from .views import _reshape_view, arranged
 
 _AXES = ("D", "H", "W")
 
@@ -370,7 +371,8 @@ def _declare_adaptive(nd):
         window, shape = _adaptive_window(name, input, nd, output_size)
         sizes = tuple(input.shape[input.ndim - nd:])
         if window.kernel == sizes and input._numel and not window.adaptive:         # global: a row reduction
-            return input.mean(tuple(range(-nd, 0)), keepdim=True)
+            out, format = input.mean(tuple(range(-nd, 0)), keepdim=True), formats.suggested(input)
+            return out if format is None else _reshape_view(out, out.shape, formats.strides_of(format, out.shape))
         wide = input._storage.device.is_cpu and sizes[-1] >= 4 * shape[-1]
         if window.adaptive and 0 not in shape and not wide:        # windows of unequal sizes: weighted sums by a table per axis
             from .resample import _resample, window_table

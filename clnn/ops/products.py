@@ -479,11 +479,15 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
     ends = offs.tolist()
     if any(rank == 3 and t.shape[0] != len(ends) for rank, t in zip(ranks, (mat_a, mat_b))):
         raise RuntimeError("matrix batch sizes have to match")
-    runs = list(enumerate(zip([0, *ends[:-1]], ends)))
+    sizes = [j - i for i, j in zip([0, *ends[:-1]], ends)]
+    total = mat_b.shape[1] if ranks == (3, 2) else mat_a.shape[ranks == (2, 2)]
+
+    def runs(t, dim):       # cut apart at once: the gradients are joined then, instead of added, each in an image of the whole
+        return t.split([*sizes, total - ends[-1]], dim)[:len(sizes)]
     if ranks == (2, 2):
-        return stack([matmul(mat_a[:, i:j], mat_b[i:j]) for _, (i, j) in runs])
+        return stack([matmul(a, b) for a, b in zip(runs(mat_a, 1), runs(mat_b, 0))])
     if ranks == (2, 3):
-        parts = [matmul(mat_a[i:j], mat_b[g]) for g, (i, j) in runs]
-        return cat([*parts, mat_a.new_zeros(mat_a.shape[0] - ends[-1], mat_b.shape[2])] if ends[-1] < mat_a.shape[0] else parts)
-    parts = [matmul(mat_a[g], mat_b[:, i:j]) for g, (i, j) in runs]
-    return cat([*parts, mat_a.new_zeros(mat_a.shape[1], mat_b.shape[1] - ends[-1])] if ends[-1] < mat_b.shape[1] else parts, 1)
+        parts = [matmul(a, b) for a, b in zip(runs(mat_a, 0), mat_b.unbind())]
+        return cat([*parts, mat_a.new_zeros(total - ends[-1], mat_b.shape[2])] if ends[-1] < total else parts)
+    parts = [matmul(a, b) for a, b in zip(mat_a.unbind(), runs(mat_b, 1))]
+    return cat([*parts, mat_a.new_zeros(mat_a.shape[1], total - ends[-1])] if ends[-1] < total else parts, 1)

@@ -181,7 +181,7 @@ def narrow(input, dim, start, length):
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if isinstance(start, Tensor) and (start.shape or start.dtype.is_floating_point or start.dtype is dt.bool_):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
-    d, start = wrap_dim(dim, len(input.shape)), whole(start)
+    d, start, length = wrap_dim(dim, len(input.shape)), whole(start), whole(length)
     size = input.shape[d]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")

@@ -44,7 +44,7 @@ def _numbers(size):
 def _layout(shape, strides, numel, wanted):
     """(the new shape with its -1 filled in, its strides over the same memory or None)."""
     size = Size(infer_size(wanted, numel))
-    return size, strides if size == shape else view_strides(shape, strides, size)
+    return size, strides if not numel and size == shape else view_strides(shape, strides, size)
 
 
 @composite("view", complex=True)

@@ -105,6 +105,8 @@ def _hooked(step):
     @functools.wraps(step)
     def run(self, *args, **kwargs):
         own = self.__dict__
+        if "_opt_called" in own:            # a learning-rate schedule looks on, and warns when it is stepped first
+            self._opt_called = True
         if own.get("_stepping") or "_optimizer_step_pre_hooks" not in own:      # a wrapper that never called ``Optimizer.__init__`` has no hooks
             return step(self, *args, **kwargs)
         self._stepping = True
@@ -117,8 +119,6 @@ def _hooked(step):
                         raise RuntimeError(f"{type(self).__name__}.step: a pre hook must return None or a tuple of (new_args, new_kwargs), but got "
                                            f"{changed}.")
                     args, kwargs = changed
-            if "_opt_called" in own:            # a learning-rate schedule looks on, and warns when it is stepped first
-                self._opt_called = True
             out = step(*args, **kwargs)
             for hook in [*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()]:
                 hook(self, args, kwargs)
