@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from .._tensor import foreign
+from .._tensor import foreign, formats
 from .._tensor.declare import composite, elementwise
 from .._tensor.device import resolve
 from .._tensor.dispatch import memory_order
@@ -19,7 +19,7 @@ from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
 from ..core import rng, samplers, twister
-from ..core.shape import Size, whole
+from ..core.shape import Size, is_contiguous, whole
 from ..graph.node import Expr
 from ..graph.op import REGISTRY
 from . import _sequence
@@ -201,7 +201,10 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
         >>> clnn.randn_like(clnn.ones(2, 3)).shape
         clnn.Size([2, 3])
     """
-    return _done(_alike(_normal(input.shape, *_like(input, dtype, device), generator), input, memory_format), requires_grad)
+    kind = _like(input, dtype, device)
+    order = formats.like(input, memory_format)                      # PyTorch draws for memory that is not row-major as for one that has gaps
+    draw = _normal if order is None or is_contiguous(input.shape, order) else _normal_apart
+    return _done(_alike(draw(input.shape, *kind, generator), input, memory_format), requires_grad)
 
 
 @_like_another
