@@ -521,6 +521,24 @@ def test_an_interrupt_leaves_what_waits(dev, tmp_path, monkeypatch, where):
     assert dev.read(other, 64).view(np.float32).tolist() == [(3.0 + 1 + n) * 3 + 2 + n] * 16 and not dev.waiting
 
 
+def test_an_interrupt_after_a_launch_waits_for_it(dev, monkeypatch):
+    buf = upload(dev, np.ones(16, np.float32))
+    ready = dev.kernel_from_source("__kernel void k(__global float* x) { x[get_global_id(0)] = x[get_global_id(0)] * 5 + 1; }", "k")
+    launch(dev, ready, (16,), (16,), buf)
+    dev.synchronize()
+    finished = []
+
+    def interrupted(queue, *args, enqueue=launch_module._enqueue):
+        finished.append(enqueue(queue, *args))
+        raise KeyboardInterrupt
+    monkeypatch.setattr(launch_module, "_enqueue", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        launch(dev, ready, (16,), (16,), buf)
+    assert finished[0].command_execution_status == 0                # complete
+    monkeypatch.undo()
+    assert dev.read(buf, 64).view(np.float32).tolist() == [31.0] * 16
+
+
 def test_a_faulty_kernel_names_itself_among_others(dev):
     buf = dev.alloc(64)
     for text in ("x[0] = 1;", "x[0] = nonsense_here;", "x[0] = 2;"):
