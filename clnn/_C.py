@@ -59,6 +59,25 @@ def _get_default_device() -> str:
     return str(get_default_device())
 
 
+def _kept(value):
+    """A setting of TorchScript's optimiser, of which clnn has none: it is kept, so that a program gets it back, and changes nothing."""
+    def setting(new):
+        nonlocal value
+        old, value = value, bool(new)
+        return old
+    return setting
+
+
+_jit_set_profiling_executor, _jit_set_profiling_mode = _kept(True), _kept(True)
+
+
+def _jit_set_texpr_fuser_enabled(enabled) -> None:
+    """Nothing: clnn fuses by itself."""
+
+
+_jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _jit_set_texpr_fuser_enabled
+
+
 class _functorch:
     """Questions about the layers of ``vmap`` and derivatives. Derivatives come from the tape and have no layers."""
 

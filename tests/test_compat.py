@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import io
 import sys
+import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Dict, List, Optional, Tuple
 
@@ -365,3 +366,25 @@ def test_switches_of_files():
         assert not config.load.mmap and lib.serialization.get_crc32_options() and config.save.storage_alignment == 64
         with pytest.raises(AttributeError, match="config.save.nothing does not exist"):
             config.save.nothing = 1
+
+
+def test_names_that_modules_import_themselves():
+    for module, names in (("multivariate_normal", "Distribution _batch_mahalanobis"), ("studentT", "Distribution broadcast_all"),
+                          ("bernoulli", "ExponentialFamily lazy_property probs_to_logits Tensor"), ("normal", "_standard_normal constraints")):
+        assert all(hasattr(importlib.import_module(f"clnn.distributions.{module}"), name) for name in names.split())
+    p = torch.nn.Parameter(torch.ones(2))
+    assert p._cdata == p._cdata != p.data._cdata                    # Pyro tells parameters by it
+    before = torch._C._jit_set_profiling_mode(False)
+    assert torch._C._jit_set_profiling_mode(before) is False
+
+
+def test_warnings_have_their_text_and_number():
+    for lib in (torch, other):
+        x = lib.ones(3, 3)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            lib.meshgrid(x[0], x[1]), lib.meshgrid(x[0], x[1])
+            x[[[0, 1], [1, 2]]]
+        texts = [str(w.message).partition(" (Trig")[0] for w in seen if "meshgrid" not in str(w.message)]
+        assert len(texts) == 1 and texts[0].endswith("which will result either in an error or a different result")
+        assert sum("meshgrid" in str(w.message) for w in seen) <= 1

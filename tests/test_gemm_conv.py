@@ -464,3 +464,9 @@ def test_thin_products_on_gpus(monkeypatch, M, N, K):
         got = clnn.addmm(clnn.tensor(bias), A, B, alpha=0.5).numpy()
         assert np.abs(got - (bias + 0.5 * (a.astype(np.float64) @ b))).max() < 1e-4
     assert {plan.kernel.name for plan in _gemm._plans.values()} == {"matmul_thin"}
+
+
+def test_a_convolution_without_output_channels_is_refused():
+    for groups in (1, 2):
+        with pytest.raises(RuntimeError, match=rf"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size \[0, 4, 1, 1\]"):
+            clnn.nn.functional.conv2d(clnn.ones(1, 4 * groups, 3, 3), clnn.ones(0, 4, 1, 1), groups=groups)

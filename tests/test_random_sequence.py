@@ -324,3 +324,16 @@ def test_a_training_run_prints_the_same():
             losses.append(loss.detach())
         return losses
     _same(run, 1e-4, 1e-4)
+
+
+@in_torch
+@pytest.mark.parametrize("strides", ((192, 1, 24, 3), (192, 64, 8, 1), (192, 64, 1, 8)))
+def test_tensors_alike_are_drawn_in_the_order_of_memory(strides):
+    drawn = []
+    for lib in (torch, clnn):
+        x = lib.zeros(400).as_strided((2, 3, 8, 8), strides)
+        lib.manual_seed(3)
+        drawn.append([f(x) for f in (lib.randn_like, lib.rand_like, lambda t: lib.randn_like(t, memory_format=lib.channels_last), lib.randn_like)])
+    for a, b in zip(*drawn):
+        assert a.stride() == b.stride()
+        assert np.allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-6)

@@ -496,6 +496,49 @@ def test_work_behind_a_waiting_kernel_keeps_its_order(dev, tmp_path, monkeypatch
     assert dev.read(buf, 64).view(np.float32)[0] == 7
 
 
+@pytest.mark.parametrize("where", ("_compile", "Kernel.bind", "launch"))
+def test_an_interrupt_leaves_what_waits(dev, tmp_path, monkeypatch, where):
+    monkeypatch.setenv("CLNN_CACHE_DIR", str(tmp_path))
+    text = "__kernel void k(__global float* x) { x[get_global_id(0)] = x[get_global_id(0)] * 3 + %d; }"
+    buf, other = upload(dev, np.ones(16, np.float32)), upload(dev, np.zeros(16, np.float32))
+    for n in (1, 2):
+        launch(dev, dev.kernel_from_source(text % (n + 10 * len(where)), "k"), (16,), (16,), buf)
+    dev.copy(buf, other, 64)
+    assert dev.waiting
+    with monkeypatch.context() as m:
+        def interrupted(*args):
+            raise KeyboardInterrupt
+        if where == "launch":
+            dev.backlog.entries.insert(1, (interrupted, ()))
+        else:
+            m.setattr(f"clnn.runtime.program.{where}", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            dev.synchronize()
+    if where == "launch":
+        assert dev.backlog.entries.pop(0) == (interrupted, ())
+    assert dev.waiting
+    n = 10 * len(where)
+    assert dev.read(other, 64).view(np.float32).tolist() == [(3.0 + 1 + n) * 3 + 2 + n] * 16 and not dev.waiting
+
+
+def test_an_interrupt_after_a_launch_waits_for_it(dev, monkeypatch):
+    buf = upload(dev, np.ones(16, np.float32))
+    ready = dev.kernel_from_source("__kernel void k(__global float* x) { x[get_global_id(0)] = x[get_global_id(0)] * 5 + 1; }", "k")
+    launch(dev, ready, (16,), (16,), buf)
+    dev.synchronize()
+    finished = []
+
+    def interrupted(queue, *args, enqueue=launch_module._enqueue):
+        finished.append(enqueue(queue, *args))
+        raise KeyboardInterrupt
+    monkeypatch.setattr(launch_module, "_enqueue", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        launch(dev, ready, (16,), (16,), buf)
+    assert finished[0].command_execution_status == 0                # complete
+    monkeypatch.undo()
+    assert dev.read(buf, 64).view(np.float32).tolist() == [31.0] * 16
+
+
 def test_a_faulty_kernel_names_itself_among_others(dev):
     buf = dev.alloc(64)
     for text in ("x[0] = 1;", "x[0] = nonsense_here;", "x[0] = 2;"):

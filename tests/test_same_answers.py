@@ -143,6 +143,8 @@ torch.nn.utils.convert_conv2d_weight_memory_format(torch.nn.Conv2d(1, 2, 3), tor
 torch.utils.data.IterableDataset()
 m = torch.nn.Linear(1, 1); p = dict(m.named_parameters()); words(lambda: torch.func.functional_call(m, (p, p), (torch.ones(1, 1),)))
 torch.ops.aten.native_dropout_backward(torch.ones(2), T([True, False]), 2.), F.margin_ranking_loss(T([3]), T([2]), T([-1]))
+x, y = (torch.arange(64.) * 37 % 17 - 8) / 7, (torch.arange(64.) * 29 % 23 - 11) / 3; [torch.lerp(x, y, w).view(torch.int32).tolist() for w in (0.3, 0.7, x)]
+x, y = (torch.arange(64.) * 37 % 17 - 8) / 7, (torch.arange(64.) * 29 % 23 - 11) / 3; torch.addcdiv(x, y, x + 9, value=0.3).view(torch.int32).tolist()
 """.strip().splitlines()
 
 

@@ -168,7 +168,9 @@ def _parts(index):
         return index
     if isinstance(index, list) and len(index) < 32 and any(i is None or i is Ellipsis or isinstance(i, _PARTS) for i in index):
         if not all(isinstance(i, Tensor) for i in index):
-            warn("Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] instead of x[seq].")
+            warn("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use x[tuple(seq)] instead of "
+                 "x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], which will result either in an error or a "
+                 "different result")
         return tuple(index)
     return (index,)
 

@@ -131,6 +131,8 @@ class Tensor(Handle):
     itemsize = property(lambda self: self.dtype.itemsize)
     nbytes = property(lambda self: self._numel * self.dtype.itemsize)
 
+    _cdata = property(id)                                           # what tells this tensor from others of the same memory
+
     def data_ptr(self):
         """The address of a copy on the host, equal for tensors that start at the same element of the same storage. It holds the values of now."""
         span = 1 + sum((n - 1) * s for n, s in zip(self.shape, self._strides)) if self._numel else 0

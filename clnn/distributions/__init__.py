@@ -1,4 +1,8 @@
 """Probability distributions: sampling, densities, moments, entropies and divergences, as in ``torch.distributions``."""
+import sys
+
+import clnn
+
 from . import constraints, transforms, utils  # noqa: F401
 from .distribution import Distribution  # noqa: F401,I001
 from .exp_family import ExponentialFamily  # noqa: F401
@@ -54,3 +58,16 @@ __all__ = ["Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "Co
            "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT",
            "TransformedDistribution", "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "constraints", "kl_divergence", "register_kl",
            "transform_to", *_transform_names]
+
+
+def _hand_on():
+    """Programs take from a distribution's module what that imports in PyTorch: ``from torch.distributions.multivariate_normal import Distribution``."""
+    names = dict(Distribution=Distribution, ExponentialFamily=ExponentialFamily, Tensor=clnn.Tensor, constraints=constraints,
+                 **{n: getattr(utils, n) for n in ("broadcast_all", "lazy_property", "logits_to_probs", "probs_to_logits", "_standard_normal")})
+    for made in (globals()[name] for name in __all__):
+        if isinstance(made, type):
+            module = vars(sys.modules[made.__module__])
+            module.update({name: value for name, value in names.items() if name not in module})
+
+
+_hand_on()

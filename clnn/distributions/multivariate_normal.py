@@ -22,6 +22,9 @@ def squared_distance(L, away):
     return clnn.linalg.solve_triangular(L.expand(shape + (n,)), away.expand(shape).unsqueeze(-1), upper=False).square().sum((-2, -1))
 
 
+_batch_mahalanobis = squared_distance                               # PyTorch's name
+
+
 class MultivariateNormal(Covariance):
     """Normal vectors of mean ``loc`` and a covariance given in one of three ways.
 

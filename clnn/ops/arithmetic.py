@@ -227,7 +227,9 @@ square = composite("square", complex=True, inplace=True)(lambda input: pow(input
 @composite("addcmul", repeat="ready few", complex=True, inplace=True, old="value")
 def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``."""
-    return _fast_add(input, tensor1 * tensor2 if value == 1 else (tensor1 * tensor2) * whole_factor("value", value, input, tensor1, tensor2, error=False))
+    if value != 1:
+        tensor1 = tensor1 * whole_factor("value", value, input, tensor1, tensor2, error=False)
+    return _fast_add(input, tensor1 * tensor2)
 
 
 @composite("addcdiv", repeat="ready few", complex=True, inplace=True, old="value")
@@ -235,14 +237,15 @@ def addcdiv(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 / tensor2``."""
     if not (tensor1.dtype.differentiable or tensor2.dtype.differentiable):
         raise RuntimeError("Integer division with addcdiv is no longer supported; convert to a float dtype, or use (input + value * clnn.trunc(tensor1 / tensor2))")
-    q = _fast_div(tensor1, tensor2)
     if isinstance(value, complex):
-        check_fits(value, _common((input, q)))
-    return _fast_add(input, q if value == 1 else q * value)
+        check_fits(value, _common((input, tensor1, tensor2)))
+    if value != 1:                                              # in this order, which rounds as PyTorch does
+        tensor1 = tensor1.to(_common((tensor1, tensor2))) * value
+    return _fast_add(input, _fast_div(tensor1, tensor2))
 
 
 _lerp = elementwise(                                            # from the nearer end, so that a weight of 1 gives ``end`` to the bit
-    "_lerp", "input, end, weight", "(fabs(weight) < 0.5f ? input + weight * (end - input) : end - (end - input) * (1.0f - weight))",
+    "_lerp", "input, end, weight", "(fabs(weight) < 0.5f ? fma(weight, end - input, input) : fma(weight - 1.0f, end - input, end))",
     complex="((weight).x * (weight).x + (weight).y * (weight).y < 0.25f ? input + c_mul(weight, end - input) "
             ": end - c_mul(end - input, (ACC2)(1.0f, 0.0f) - weight))",
     method=False, inplace=False, dtypes=dt.FLOATS, vjp=dict(input=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,

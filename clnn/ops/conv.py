@@ -161,7 +161,7 @@ def _positive(name, stride, dilation):
 
 
 def _divided(weight_shape, groups):
-    if weight_shape[0] % groups:
+    if weight_shape[0] < groups or weight_shape[0] % groups:
         what = f"at least {groups}" if weight_shape[0] < groups else f"divisible by {groups}"
         raise RuntimeError(f"Given groups={groups}, expected weight to be {what} at dimension 0, but got weight of size {list(weight_shape)} instead")
 

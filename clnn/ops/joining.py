@@ -15,7 +15,7 @@ from .._tensor.inplace import refuse_overlap, set_out, type_name
 from .._tensor.tensor import Tensor, empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, collapse, contiguous_strides, is_contiguous, view_strides, wrap_dim
-from ..core.warn import warn
+from ..core.warn import first_time, warn
 from ..graph import fuse
 from ..graph.node import Node
 from . import _scatter
@@ -320,7 +320,7 @@ def meshgrid(*tensors, indexing=None):
     """One expanded view per vector, of the shape that all lengths make together."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
-    if indexing is None:
+    if indexing is None and first_time("meshgrid"):
         warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'.replace("torch.", ""))

@@ -99,35 +99,41 @@ class Backlog:
         if self.owner == threading.get_ident():
             return
         with self.lock:
-            # short launches among long ones mostly find these running: they go to the same queue
-            entries, chosen = self.entries, {kernel: ran if self.short else kernel for kernel, ran in self.missing.items()}
-            missing = chosen.values()
+            before = self.entries, self.missing, self.bytes, self.short
+            entries, done = self.entries, 0
             self.entries, self.missing, self.bytes, self.short = [], {}, 0, True
             self.owner = threading.get_ident()
-            failure = None
             try:
-                try:
-                    helper = self.helper() if len(missing) >= ahead.FEW else None
-                    helper = helper if helper is not None and helper.start() else None
-                    program.build(self.device, dict.fromkeys(kernel.program for kernel in missing), helper)
-                    for kernel in missing:
-                        kernel.bind()
-                    if helper is not None:
-                        helper.run(_first_launches(self.device, entries, chosen))
-                except KernelBuildError as exc:
-                    failure = exc
+                failure = self._build(*before)
                 for call, args in entries:
-                    if failure is not None and call is launcher.launch and not args[1].ready:
-                        continue
-                    try:
-                        call(*args)
-                    except Exception as exc:
-                        failure = failure or exc
+                    if failure is None or call is not launcher.launch or args[1].ready:
+                        try:
+                            call(*args)
+                        except Exception as exc:
+                            failure = failure or exc
+                    done += 1
             finally:
-                self.owner = None
-                self.device.waiting = False
+                if done < len(entries):             # interrupted: the rest still waits, as tensors that the program keeps need it
+                    self.entries, self.missing, self.bytes, self.short = entries[done:], *before[1:]
+                self.owner, self.device.waiting = None, bool(self.entries)
             if failure is not None:
                 raise failure
+
+    def _build(self, entries, missing, _, short):
+        """Build and bind the kernels ``missing``; what the first faulty one raised, or None."""
+        # short launches among long ones mostly find these running: they go to the same queue
+        chosen = {kernel: ran if short else kernel for kernel, ran in missing.items()}
+        try:
+            helper = self.helper() if len(chosen) >= ahead.FEW else None
+            helper = helper if helper is not None and helper.start() else None
+            program.build(self.device, dict.fromkeys(kernel.program for kernel in chosen.values()), helper)
+            for kernel in chosen.values():
+                kernel.bind()
+            if helper is not None:
+                helper.run(_first_launches(self.device, entries, chosen))
+        except KernelBuildError as exc:
+            return exc
+        return None
 
 
 def _first_launches(device, entries, chosen):

@@ -168,6 +168,15 @@ def _run(device, queue, kernel, global_size, local_size, args, cost):
         except Exception as exc:
             kernel.forget_args()
             raise _explain(device, kernel, global_size, local_size, args, exc) from exc
+        except BaseException:
+            _interrupted(kernel, queue)
+            raise
+
+
+def _interrupted(kernel, queue):
+    """Ctrl-C while a kernel was being launched: it may run without an event that tells others when it is done."""
+    kernel.forget_args()
+    queue.finish()
 
 
 BUFFER, NUMBER = object(), object()      # stand for the arguments of a Prepared launch that vary
@@ -246,6 +255,9 @@ class Prepared:
             except Exception as exc:
                 kernel.forget_args()
                 raise _explain(device, kernel, *self.where, self._filled(buffers, numbers), exc) from exc
+            except BaseException:
+                _interrupted(kernel, queue)
+                raise
 
     def _filled(self, buffers, numbers):
         args = self.args.copy()
