@@ -6,7 +6,7 @@ import builtins
 import numpy as np
 
 from ._tensor.device import holding, resolve
-from ._tensor.interop import from_array, over
+from ._tensor.interop import from_array, over, read
 from ._tensor.return_types import named
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
@@ -174,14 +174,14 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):  # noqa
     """
     if not isinstance(bins, int) and len(bins) != input.shape[-1]:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
-    points = np.asarray(input.detach().numpy()).reshape(-1, input.shape[-1])
-    edges = bins if isinstance(bins, int) else [b.detach().numpy() if isinstance(b, Tensor) else b for b in bins]
+    points = np.asarray(read(input.detach())).reshape(-1, input.shape[-1])
+    edges = bins if isinstance(bins, int) else [read(b.detach()) if isinstance(b, Tensor) else b for b in bins]
     limits = None if range is None else np.reshape(range, (-1, 2))
     if isinstance(bins, int) or not any([isinstance(b, Tensor) for b in bins]):
         for dim, ends in enumerate(limits if limits is not None else zip(points.min(0), points.max(0)) if len(points) else ()):
             searching.bin_range(ends, dim)
     with np.errstate(all="ignore"):
-        counts, ends = np.histogramdd(points, edges, limits, weights=None if weight is None else weight.detach().numpy().reshape(-1), density=density)
+        counts, ends = np.histogramdd(points, edges, limits, weights=None if weight is None else read(weight.detach()).reshape(-1), density=density)
     device = input._storage.device
     return named("histogramdd", "hist", "bin_edges")(from_array(counts, device, input.dtype),
                                                      tuple(from_array(np.asarray(e), device, input.dtype) for e in ends))

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._tensor.device import resolve
-from ._tensor.interop import from_array
+from ._tensor.interop import from_array, read
 from ._tensor.pointers import address
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
@@ -86,7 +86,7 @@ class UntypedStorage:
         return self._flat().tolist()
 
     def __array__(self, dtype=None, copy=None):
-        return np.frombuffer(self._flat().numpy().tobytes(), self._row.np).astype(dtype or self._row.np)
+        return np.frombuffer(read(self._flat()).tobytes(), self._row.np).astype(dtype or self._row.np)
 
     def __getitem__(self, index):
         """An element, or a slice as a storage with a copy of it."""

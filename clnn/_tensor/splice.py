@@ -328,7 +328,7 @@ def _kind(operands, key, edges):
             key.append(edges is not None and edges[i] is not None)
             continue
         st = t._storage
-        if t.dtype.is_complex or st.__class__ is not Storage or st.device is not device and device is not None:
+        if t.dtype.is_complex or not isinstance(st, Storage) or st.device is not device and device is not None:
             return None
         device = st.device
         if st.node is not None:

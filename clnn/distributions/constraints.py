@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import clnn
 
+from .._tensor.interop import read
 from .._vmap.forms import has_batched
 from ..runtime import capture
 
@@ -70,7 +71,7 @@ def satisfied(constraint, value):
         while type(inner) is _IndependentConstraint:
             inner = inner.base_constraint
     if type(inner) in _ON_HOST and 0 < value.numel() <= 4096 and not any(isinstance(v, clnn.Tensor) for v in vars(inner).values()):
-        return bool(inner.check(value.detach().numpy()).all())
+        return bool(inner.check(read(value.detach())).all())
     return _of_all_samples(constraint.check(value))
 
 

@@ -7,6 +7,7 @@ from itertools import chain
 
 import numpy as np
 
+from .._tensor.interop import read
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 
@@ -30,14 +31,14 @@ def nested(data):
     if isinstance(data, Tensor):
         if data.numel() != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        return data.detach().numpy().reshape(())
+        return read(data.detach()).reshape(())
     if data.__class__ is list or data.__class__ is tuple:
         plain = _numbers(data)
         if plain is not None:
             return plain
     if isinstance(data, (list, tuple)) and data and any(isinstance(d, (Tensor, list, tuple)) for d in data):
         rows = isinstance(data[0], (list, tuple, np.ndarray))        # the first one says whether these are rows or numbers
-        parts = [d.detach().numpy() if rows and isinstance(d, Tensor) else nested(d) for d in data]
+        parts = [read(d.detach()) if rows and isinstance(d, Tensor) else nested(d) for d in data]
         shapes = {np.shape(p) for p in parts}
         if len(shapes) > 1:
             lengths = [np.shape(p)[0] if np.shape(p) else 0 for p in parts]

@@ -5,6 +5,7 @@ import numpy as np
 
 from .._tensor import formats
 from .._tensor.declare import composite, kernel
+from .._tensor.interop import read
 from .._tensor.tensor import Tensor, make_view
 from .._tensor.writing import copy
 from ..core.shape import whole, wrap_dim, wrap_dims
@@ -162,7 +163,7 @@ def tile(input, *dims):
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Each element (or slice of ``dim``) several times in a row; ``repeats`` is a number, or a vector of counts, which is read by the host."""
     if repeats is None:
-        counts = input.detach().numpy()
+        counts = read(input.detach())
         return tensor(np.repeat(np.arange(counts.size), counts), device=input.device)
     x = input.reshape(-1) if dim is None else input
     d = wrap_dim(dim or 0, len(x.shape))
@@ -174,7 +175,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
         size = x.shape[d]
         wide = x.unsqueeze(d + 1).expand((*x.shape[:d + 1], repeats, *x.shape[d + 1:]))
         return owned(wide.contiguous().reshape((*x.shape[:d], size * repeats, *x.shape[d + 1:])), input)
-    counts = repeats.detach().numpy() if isinstance(repeats, Tensor) else np.asarray(repeats)
+    counts = read(repeats.detach()) if isinstance(repeats, Tensor) else np.asarray(repeats)
     if counts.ndim != 1 or counts.size != x.shape[d]:
         raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
                            f"{counts.size} and input.size({d}) = {x.shape[d]}")

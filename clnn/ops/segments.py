@@ -7,6 +7,7 @@ import numpy as np
 
 from .._tensor.declare import composite
 from .._tensor.inplace import type_name
+from .._tensor.interop import read
 from ..core.shape import wrap_dim
 from .creation import full, tensor
 from .scattering import index_add, index_reduce
@@ -26,7 +27,7 @@ def _lengths(data, lengths, offsets, axis, unsafe):
     if given.dtype.is_floating_point:
         raise NotImplementedError(f'"_segment_reduce_{"lengths" if offsets is None else "offsets"}_cpu_kernel1" not implemented for '
                                   f"'{type_name(given.dtype)}'")
-    counts = given.detach().numpy()
+    counts = read(given.detach())
     counts = counts if offsets is None else np.diff(counts, axis=-1)
     if (counts < 0).any():
         raise RuntimeError("lengths contains negative value!")
@@ -71,7 +72,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     start = full((counts.size, *rest), _STARTS[how] if initial is None else initial, dtype=data.dtype, device=device)
     rows = data.reshape((math.prod(data.shape[:axis + 1]), *rest))
     if index._numel != len(rows):                                  # ``unsafe``: elements outside of the runs are left out
-        begins = np.zeros(counts.shape[:-1], np.int64) if offsets is None else offsets.detach().numpy()[..., 0]
+        begins = np.zeros(counts.shape[:-1], np.int64) if offsets is None else read(offsets.detach())[..., 0]
         places = [k * data.shape[axis] + b + np.arange(n) for k, (b, n) in enumerate(zip(begins.ravel(), counts.sum(-1).ravel()))]
         rows = rows[tensor(np.concatenate(places), device=device)]
     if how in ("sum", "mean"):

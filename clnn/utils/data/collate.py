@@ -99,9 +99,15 @@ def default_collate(batch):
     return collate(batch, collate_fn_map=default_collate_fn_map)
 
 
+def _values(t):
+    """The values of a tensor, or of what stands for one, as an array of their own."""
+    from ..._tensor.interop import read
+    return read(t) if t.__class__ is Tensor and not t._rg else t.numpy()
+
+
 def host_collate(batch):
     """`default_collate` that leaves `HostArray`s in place of tensors: it touches no device."""
-    return _collate(batch, lambda tensors: HostArray(_stack_arrays([t.numpy() for t in tensors])), HostArray, _Rules(default_collate_fn_map))
+    return _collate(batch, lambda tensors: HostArray(_stack_arrays([_values(t) for t in tensors])), HostArray, _Rules(default_collate_fn_map))
 
 
 def collate(batch, *, collate_fn_map=None):
@@ -178,7 +184,7 @@ def _numbers(batch):
 
 def _collate(batch, stack, make, rules):
     if isinstance(batch, TensorBatch):
-        return [t if stack is _stack_on_device else HostArray(t.numpy()) for t in batch.tensors]
+        return [t if stack is _stack_on_device else HostArray(_values(t)) for t in batch.tensors]
     first = batch[0]
     if (rule := rules.find(first)) is not None:
         return rule(batch, collate_fn_map=rules.table)
@@ -226,7 +232,7 @@ def to_wire(data):
     """Replace tensors by `HostArray`s, for the way from a worker process."""
     if isinstance(data, TensorBatch):
         data = list(data)
-    return _map_leaves(data, lambda x: isinstance(x, Tensor), lambda t: HostArray(t.detach().numpy()))
+    return _map_leaves(data, lambda x: isinstance(x, Tensor), lambda t: HostArray(_values(t.detach())))
 
 
 def from_wire(data):
