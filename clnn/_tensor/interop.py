@@ -54,12 +54,13 @@ def _window(t, device) -> np.ndarray:
     if st.mirrored or st.nbytes <= mirror.COPIED:
         return np.ndarray(tuple(t.shape), row, mirror.of_storage(st), offset, strides)
     st.buffer()
+    device.synchronize()                                            # what waits for a build refers to buffers, too
     if not st.pinned:
         if _refcount(st.buf) > 2 + (id(st.buf) in held):            # buffers are shared by value: nobody else may see what is written to this one
             fresh = device.alloc(st.nbytes)
             device.copy(st.buf, fresh, st.nbytes)
             st.buf = fresh
-    device.synchronize()
+            device.synchronize()
     return sharing.window(st.pinned or sharing.Shared(st), device, offset, tuple(t.shape), strides, row)
 
 

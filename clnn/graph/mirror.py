@@ -14,7 +14,7 @@ import numpy as np
 from ..runtime.sharing import address
 from .node import Storage
 
-LARGEST = 1 << 20       # bytes: comparing more takes as long as waiting for the device does
+LARGEST = 640 << 10     # bytes: comparing more takes as long as waiting for the device does
 COPIED = 1 << 14        # bytes: of results that the program asks for, which operators seldom come back to, as a copy takes no longer than a look at the buffer
 _differ = ctypes.CDLL(None).memcmp
 _differ.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
