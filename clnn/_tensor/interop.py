@@ -224,7 +224,8 @@ def from_numpy(array) -> Tensor:
     """A tensor with the values of a NumPy array, same dtype. On a CPU both have one memory: each sees what is written to the other. Another device
     gets a copy, and so does the CPU of an array that is not writable. Values are kept where new tensors have none, under ``with clnn.device("meta")``.
 
-    While the array exists, operators on the tensor are complete before the program goes on; ``clnn.tensor`` copies, and has no such duty.
+    While an array of more than 640 KB exists, operators on the tensor are complete before the program goes on; smaller ones are compared with what is
+    known of them. ``clnn.tensor`` copies and has neither duty.
 
     Args:
         array: of any shape, with strides that are not negative.

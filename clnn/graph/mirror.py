@@ -7,6 +7,7 @@ Large arrays have one memory with the buffer instead (``runtime/sharing.py``).
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 
 import numpy as np
@@ -15,8 +16,8 @@ from ..runtime.sharing import address
 from .node import Storage
 
 LARGEST = 640 << 10     # bytes: comparing more takes as long as waiting for the device does
-COPIED = 1 << 14        # bytes: of results that the program asks for, which operators seldom come back to, as a copy takes no longer than a look at the buffer
-_differ = ctypes.CDLL(None).memcmp
+COPIED = 1 << 14        # bytes: a copy of a result takes no longer than finding its buffer's place, and operators seldom come back to it
+_differ = (ctypes.cdll.msvcrt if os.name == "nt" else ctypes.CDLL(None)).memcmp
 _differ.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
 _slot, _refcount = Storage.__dict__["buf"], sys.getrefcount
 
@@ -93,7 +94,6 @@ class Mirrored(Storage):
     def node(self):
         """None: there is nothing to wait for."""
         return None
-
 
 
 def _plain(storage, buf):
