@@ -84,9 +84,7 @@ class Captured:
             if st.buf is None:
                 continue
             if id(st.buf) in seen and st.buf.int_ptr not in shared:
-                fresh = device.alloc(st.nbytes)
-                device.copy(st.buf, fresh, st.nbytes)
-                st.buf = fresh
+                st.buf = device.duplicate(st.buf, st.nbytes)
             seen.add(id(st.buf))
 
     @staticmethod
@@ -211,13 +209,6 @@ class Captured:
         return map_tensors(lambda t: self._renewed(*next(outs), walk, fresh, inputs), self.result)
 
     @staticmethod
-    def _copied(st):
-        """A buffer with the same contents, which a replay may write: what an array is one with changes as a whole."""
-        fresh = st.device.alloc(st.nbytes)
-        st.device.copy(st.buf, fresh, st.nbytes)
-        return fresh
-
-    @staticmethod
     def _own(st, told):
         """The buffer of a storage, which a replay may write: what has the same value by it, or is still to be computed from it, keeps the value.
 
@@ -226,9 +217,9 @@ class Captured:
         buf = st.buffer()
         if st.mirrored:
             if told is not None:
-                buf = told.setdefault(id(st), (st, Captured._copied(st)))[1]
+                buf = told.setdefault(id(st), (st, st.device.duplicate(buf, st.nbytes)))[1]
         elif _refcount(buf) > 3 and not st.pinned:                  # the storage, the name here, the call
-            st.buf = buf = Captured._copied(st)
+            st.buf = buf = st.device.duplicate(buf, st.nbytes)
         return buf
 
     def _renewed(self, t, where, walk, fresh, inputs):

@@ -57,9 +57,7 @@ def _window(t, device) -> np.ndarray:
     device.synchronize()                                            # what waits for a build refers to buffers, too
     if not st.pinned:
         if _refcount(st.buf) > 2 + (id(st.buf) in held):            # buffers are shared by value: nobody else may see what is written to this one
-            fresh = device.alloc(st.nbytes)
-            device.copy(st.buf, fresh, st.nbytes)
-            st.buf = fresh
+            st.buf = device.duplicate(st.buf, st.nbytes)
             device.synchronize()
     return sharing.window(st.pinned or sharing.Shared(st), device, offset, tuple(t.shape), strides, row)
 
@@ -139,8 +137,7 @@ def deepcopy(t: Tensor, memo):
         if node is not None:
             buf, node = st.buffer(), None
         if st.pinned:
-            buf = st.device.alloc(st.nbytes)
-            st.device.copy(st.buf, buf, st.nbytes)
+            buf = st.device.duplicate(buf, st.nbytes)
         storage = memo[key] = Storage(st.device, st.nbytes, buf, None)      # buffers are shared by value: copied on write
     new = object.__new__(type(t))
     new._storage, new.shape, new._strides, new._offset = storage, t.shape, t._strides, t._offset

@@ -69,8 +69,7 @@ def _write_region(target, value):
     # node are harmless, each element is read before it is written.
     same = sum(1 for r in node.args if r.__class__ is tuple and r[0] is st.buf and r[2] == target._offset and r[3] == target._strides)
     if st.mirrored or not st.pinned and _refcount(st.buf) > 2 + same + (id(st.buf) in held):
-        fresh = device.alloc(st.nbytes)
-        device.copy(st.buf, fresh, st.nbytes)
+        fresh = device.duplicate(st.buf, st.nbytes)
         if not st.mirrored:                          # to which a complete value is told
             st.buf = fresh
     else:

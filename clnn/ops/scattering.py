@@ -253,9 +253,7 @@ def _own_memory(base, index, src, op):
     index, src = (t.clone() if t._storage is st else t for t in (index, src))
     st.buffer()
     if _refcount(st.buf) > 2:
-        fresh = st.device.alloc(st.nbytes)
-        st.device.copy(st.buf, fresh, st.nbytes)
-        st.buf = fresh
+        st.buf = st.device.duplicate(st.buf, st.nbytes)
     return index, src
 
 

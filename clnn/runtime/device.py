@@ -232,6 +232,12 @@ class Device:
         elif nbytes and not (self.waiting and self.backlog.takes(self.copy, src, dst, nbytes, src_off, dst_off)):
             self._enqueue(nbytes, cl.enqueue_copy, dst, src, byte_count=nbytes, src_offset=src_off, dst_offset=dst_off)
 
+    def duplicate(self, buf, nbytes: int):
+        """A new buffer with the same contents; the copy is enqueued."""
+        fresh = self.alloc(nbytes)
+        self.copy(buf, fresh, nbytes)
+        return fresh
+
     def fill(self, buf, pattern: bytes, nbytes: int, offset_bytes: int = 0) -> None:
         """Enqueue a fill with a pattern of 1, 2, 4, 8 or 16 bytes."""
         import pyopencl as cl
