@@ -46,6 +46,8 @@ LAYERS = {
     "rms": lambda: stack(nn.RMSNorm(6), nn.SiLU(), nn.Identity()), "shape": lambda: stack(nn.Unflatten(1, (2, 3)), nn.ELU(0.5), nn.Flatten()),
     "frozen": lambda: stack(nn.Softplus()).requires_grad_(False), "nested": lambda: stack(nn.Sequential(nn.ReLU(), nn.Linear(6, 6), nn.Tanh())),
     "dropout": lambda: stack(nn.ReLU(), nn.Dropout(0.0), nn.Linear(6, 6), nn.Tanh()), "no bias": lambda: stack(nn.Linear(6, 6, bias=False), nn.LeakyReLU(0.3)),
+    "masks": lambda: stack(nn.ReLU(), nn.Dropout(0.4), nn.Linear(6, 6), nn.Dropout(0.2, inplace=True)), "moments": lambda: stack(nn.BatchNorm1d(6), nn.ReLU()),
+    "both": lambda: stack(nn.Dropout(0.5), nn.Sequential(nn.BatchNorm1d(6, affine=False), nn.Tanh(), nn.Sequential(nn.Dropout(0.1)))),
 }
 
 
@@ -58,7 +60,7 @@ def learned(model, tracked=True):
         y = model(x)
         if y.requires_grad:
             y.square().sum().backward()
-        found.append([v.detach().numpy() for v in (y, x.grad, *[p.grad for p in model.parameters()]) if v is not None])
+        found.append([v.detach().numpy() for v in (y, x.grad, *[p.grad for p in model.parameters()], *model.buffers()) if v is not None])
     return found
 
 
@@ -73,6 +75,40 @@ def test_layers_give_the_same(name, tracked, counted, monkeypatch):
         assert len(g) == len(w)
         for a, b in zip(g, w):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_statistics_in_training(counted):
+    """Runs in training move the buffers in place, those of a layer that occurs twice one after the other, and evaluation reads them."""
+    norm = nn.BatchNorm1d(6)
+    model, again = stack(norm, nn.ReLU(), norm), nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6))
+    mean, count = norm.running_mean, norm.num_batches_tracked
+    for i in range(CALLS):
+        version = mean._version
+        model(data(5, 4, seed=i))
+        again(data(5, 4, seed=i))
+        assert mean is norm.running_mean and mean._version == version + 2 and count.item() == 2 * i + 2 and again[1].num_batches_tracked.item() == i + 1
+    assert len(counted) >= 2
+    x, kept = data(5, 4), again[1].running_mean.clone()
+    y = again.eval()(x)
+    want = F.batch_norm(again[0](x), kept, again[1].running_var, again[1].weight, again[1].bias)
+    np.testing.assert_allclose(y.detach().numpy(), want.detach().numpy(), rtol=1e-5, atol=1e-6)
+    assert (again[1].running_mean == kept).all() and again[1].num_batches_tracked.item() == CALLS
+
+
+def test_masks_in_training(counted):
+    """Each call draws its own masks, two layers different ones, which backward takes again; evaluation and other probabilities are other runs."""
+    model = nn.Sequential(nn.Identity(), nn.Dropout(0.5), nn.Identity(), nn.Dropout(0.5))
+    seen = set()
+    for i in range(2 * CALLS):
+        x = clnn.ones(4, 50, requires_grad=True)
+        y = model(x)
+        y.sum().backward()
+        assert (x.grad == y).all() and set(y.unique().tolist()) <= {0.0, 4.0} and 10 < (y == 0).sum() < 195
+        seen.add(tuple(y.flatten().tolist()))
+    assert len(seen) == 2 * CALLS and len(counted) >= CALLS
+    model[1].p = model[3].p = 0.75
+    assert set(model(clnn.ones(4, 50)).unique().tolist()) <= {0.0, 16.0}
+    assert (model.eval()(clnn.ones(4, 50)) == 1).all()
 
 
 @pytest.mark.parametrize("training", [True, False])

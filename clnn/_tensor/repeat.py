@@ -19,7 +19,8 @@ from ..graph import node as lazy
 from ..graph.node import Storage
 from ..runtime import launch as launcher
 from ..runtime.device import Device
-from ..runtime.launch import BUFFER, NUMBER, Prepared
+from ..runtime.launch import BUFFER, NUMBER, Prepared, run_all
+from ..runtime.memory import HUGE_FROM, MIN_BYTES
 from ..runtime.params import on_change
 from ..runtime.sharing import shared as seen_by_arrays
 from .foreign import NoStrides
@@ -44,19 +45,15 @@ class Recipe:
     A launch that takes numbers which vary from run to run has their places in the list of those, others have None.
     """
 
-    __slots__ = ("device", "sizes", "launches", "places", "results", "single")
+    __slots__ = ("device", "sizes", "small", "launches", "places", "results", "single")
 
     def run(self, buffers, numbers=()):
         device = self.device
-        alloc = device.alloc
-        for n in self.sizes:
-            buffers.append(alloc(n))
-        everything = buffers + self.places
-        for prepared, pick, drawn in self.launches:
-            if drawn is None:
-                prepared.run(device, pick(everything))
-            else:
-                prepared.run(device, pick(everything), [numbers[i] for i in drawn])
+        if self.small:
+            buffers += device.alloc_all(self.sizes)
+        else:
+            buffers += map(device.alloc, self.sizes)
+        run_all(device, self.launches, buffers + self.places, numbers)
         if self.single:
             return _tensor(device, buffers, *self.results[0]) if self.results else None
         out = []
@@ -334,11 +331,12 @@ class _Transfer:
     """A fill or a copy on the device, as :class:`Prepared` is a launch."""
 
     __slots__ = ("name", "args")
+    cost = None
 
     def __init__(self, name, args):
         self.name, self.args = name, args
 
-    def run(self, device, buffers):
+    def run(self, device, buffers, numbers=()):
         args = self.args.copy()
         for i, buf in zip(buffers[::2], buffers[1::2]):
             args[i] = buf
@@ -396,7 +394,9 @@ def _recipe(device, result, inputs, made, launches, shared, numbers):
     results = () if result is None else (result,) if recipe.single else result
     if any([t is not None and t.__class__ is not Tensor for t in results]):
         return None
-    place, recipe.sizes = _slots(inputs, made, launches, results)
+    place, sizes = _slots(inputs, made, launches, results)
+    recipe.sizes = [max(n, MIN_BYTES) for n in sizes]
+    recipe.small = max(sizes, default=0) < HUGE_FROM
     recipe.device, recipe.places = device, list(range(max([len(args) for *_, args in launches], default=0)))
     recipe.results, first, storages = [], len(inputs), set()
     for t in results:

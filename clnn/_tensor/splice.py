@@ -261,6 +261,12 @@ class SplicedNode(tape.Node):
         return (self.template,), [t for t in (*self.operands, *self.kept) if t is not None]
 
 
+def usual() -> bool:
+    """Whether nothing listens to the calls of operators, so that a function may run as what it was before."""
+    return not (launcher.recorders is not None or launcher.recording is not None or not repeat.on or state.watched or state.autocast is not None
+                or override.local.modes or state.pushing)
+
+
 class Spliced:
     """The kinds of call of some functions.
 
@@ -283,8 +289,7 @@ class Spliced:
             edges: where the gradients of the operands go, if that is not where they came from.
             source: the entry that ``body`` gives the gradients of.
         """
-        if launcher.recorders is not None or launcher.recording is not None or not repeat.on or state.watched or state.autocast is not None \
-                or override.local.modes or state.pushing:
+        if not usual():
             return body()
         kind = _kind(operands, key, edges)
         if kind is None:

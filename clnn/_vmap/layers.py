@@ -104,20 +104,20 @@ def _group_norm(samples, input, groups, weight, bias, eps):
 
 
 @form_of("_batch_norm")
-def _batch_norm(samples, input, weight, bias, running, eps):
+def _batch_norm(samples, input, weight, bias, running_mean, running_var, momentum, eps):
     """Each sample's channels as channels of their own."""
     x = _as_groups(samples.all(input))
     scales = [None if t is None else samples.all(t).reshape(-1) for t in (weight, bias)]
-    if running[0] is None:
-        return _from_groups(fn("_batch_norm")(x, *scales, running, eps), samples.size)
-    kept = running[:2]
+    kept = running_mean, running_var
+    if running_mean is None:
+        return _from_groups(fn("_batch_norm")(x, *scales, *kept, momentum, eps), samples.size)
     for t in kept:
         if not samples.has(t):
             raise RuntimeError("vmap: batch_norm would write the statistics of each sample into running_mean and running_var, which are not vmapped over. "
                                "Map over them, or use clnn.func.replace_all_batch_norm_modules_ to do without them.")
     with no_grad():
         flat = [t.part.reshape(-1).clone() for t in kept]
-    got = fn("_batch_norm")(x, *scales, (*flat, running[2]), eps)
+    got = fn("_batch_norm")(x, *scales, *flat, momentum, eps)
     with no_grad():
         for t, new in zip(kept, flat):
             t.part.copy_(new.reshape(t.part.shape))

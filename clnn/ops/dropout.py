@@ -77,6 +77,17 @@ def _mask(x, keep):
     return mask.permute([drawn.index(d) for d in range(len(drawn))])
 
 
+def mask_of(shape, p, device) -> Tensor:
+    """The mask that :func:`dropout` draws for a dense tensor, of a device that follows PyTorch's sequence."""
+    return _coins(shape, 1.0 - p, dt.bool_, device)
+
+
+def with_mask(input, mask, p, inplace=False):
+    """:func:`dropout` with such a mask."""
+    out = _masked(input, mask, 1.0 / (1.0 - p))
+    return apply_inplace(input, out, "dropout") if inplace else out
+
+
 def bernoulli_mask(shape, keep, dtype, device) -> Tensor:
     """A recorded tensor of ones (probability ``keep``) and zeros."""
     return _coins(Size(shape), keep, dtype, device)

@@ -200,7 +200,7 @@ def _channels(t, rank):
     return make_view(t, (t.shape[0], *ones), (t._strides[0], *ones), t._offset)    # without history, which costs more than the view
 
 
-def _batch_decomposed(input, weight, bias, running, eps):
+def _batch_decomposed(input, weight, bias, running_mean, running_var, momentum, eps):
     dims = (0, *range(2, input.ndim))
     wide = input.to(input.dtype.acc_dtype)
     wide = wide - wide.mean(dims, keepdim=True)
@@ -212,11 +212,12 @@ def _batch_decomposed(input, weight, bias, running, eps):
 @kernel("_batch_norm", method=False, outputs=("out", "mean", "rstd"), public=1, decompose=_batch_decomposed, vjp={
     "input, weight, bias": lambda g, input, weight, mean, rstd, needs: (_batch_backward if input._numel > _FEW else _small_batch_backward)(
         g, input, weight, mean, rstd, needs)})
-def _batch_norm(input, weight, bias, running, eps):
-    out, mean, rstd, *new = (_batch_forward if input._numel > _FEW else _small_batch_forward)(input, weight, bias, *running, eps)
-    if running[0] is not None:
-        write(running[0], new[0])
-        write(running[1], new[1])
+def _batch_norm(input, weight, bias, running_mean, running_var, momentum, eps):
+    forward = _batch_forward if input._numel > _FEW else _small_batch_forward
+    out, mean, rstd, *new = forward(input, weight, bias, running_mean, running_var, momentum, eps)
+    if running_mean is not None:
+        write(running_mean, new[0])
+        write(running_var, new[1])
     return out, mean, rstd
 
 
@@ -337,7 +338,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     if training:
         if input._numel <= channels:
             raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
-        return _batch_norm(input, weight, bias, (running_mean, running_var, 0.0 if momentum is None else momentum), eps)
+        return _batch_norm(input, weight, bias, running_mean, running_var, 0.0 if momentum is None else momentum, eps)
     if running_mean is None or running_var is None:
         raise RuntimeError(f"{'running_mean' if running_mean is None else 'running_var'} must be defined in evaluation mode")
     return _fixed_norm(input, running_mean, running_var, weight, bias, eps)

@@ -101,7 +101,7 @@ class Device:
                 self._memory = Memory(self, self._queue)
                 # what cl.enqueue_copy calls in the end, without its choice among all kinds of copies
                 self._to_host, self._to_device = cl._cl._enqueue_read_buffer, cl._cl._enqueue_write_buffer
-                self.alloc = self._memory.alloc  # hot: skip one call
+                self.alloc, self.alloc_all = self._memory.alloc, self._memory.alloc_all     # hot: skip one call
                 self.queue = self._queue         # likewise: an instance attribute hides __getattr__
                 self.inline = inline.open_for(self)
                 drivers.opened.append(self)

@@ -179,6 +179,26 @@ def _interrupted(kernel, queue):
     queue.finish()
 
 
+def run_all(device, launches, buffers, numbers=()):
+    """Run launches one after another, each given as (a :class:`Prepared`, what picks its arguments from ``buffers``, the places in ``numbers`` of those that
+    it takes or None)."""
+    side = device.inline
+    if side is None or recorders is not None or recording is not None or device.waiting or config.debug or shared and not shared.keys().isdisjoint(buffers):
+        for prepared, pick, drawn in launches:
+            prepared.run(device, pick(buffers), () if drawn is None else [numbers[i] for i in drawn])
+        return
+    queue = side.queue
+    for prepared, pick, drawn in launches:
+        cost = prepared.cost
+        if cost is not None and cost.calm and device.last is side.done and not cost.skip and drawn is None and not prepared.checked:
+            way = prepared.twin                                 # as ``Prepared.run`` would come to it
+            if way.sizes is not None:
+                cost.calm -= 1
+                way.enqueue(device, queue, pick(buffers), ())
+                continue
+        prepared.run(device, pick(buffers), () if drawn is None else [numbers[i] for i in drawn])
+
+
 BUFFER, NUMBER = object(), object()      # stand for the arguments of a Prepared launch that vary
 
 
@@ -202,35 +222,34 @@ class Prepared:
         """Launch with ``buffers``, a tuple (position, buffer, position, buffer, ...), and ``numbers``, one per position."""
         if recorders is not None or recording is not None or device.waiting or config.debug or shared and not shared.keys().isdisjoint(buffers):
             return self._plainly(device, buffers, numbers)
-        way, cost, side = self, self.cost, device.inline
+        cost, side = self.cost, device.inline
         if cost is not None:
             if cost.skip:
                 cost.skip -= 1
-                cost = None
             elif side is not None and (device.last is side.done and self.twin.sizes is not None or side.free(self.kernel)):
-                way = self.twin
-                if cost.calm and way.sizes is not None:
-                    cost.calm -= 1
-                    way.enqueue(device, side.queue, buffers, numbers)
-                    if device.err_dirty and device.word is not None:
-                        device.look()
-                    return
-            else:
-                cost = None
-        if way.sizes is None:
+                return self._here(device, side, cost, buffers, numbers)
+        if self.sizes is None:
             return self._plainly(device, buffers, numbers)
-        if cost is not None:
-            start = clock()
-            way.enqueue(device, side.queue, buffers, numbers)
-            side.took(cost, clock() - start)
-            if device.err_dirty and device.word is not None:
-                device.look()
-            return
         device.last = self.enqueue(device, device.queue, buffers, numbers)
         if device.tended:
             device.tend()
-        if self.checked and self.cost is not None and self.kernel.lost <= BUILD:
+        if self.checked and cost is not None and self.kernel.lost <= BUILD:
             side.settle(self.kernel)
+
+    def _here(self, device, side, cost, buffers, numbers):
+        """Run in the calling thread."""
+        way = self.twin
+        if way.sizes is None:
+            return self._plainly(device, buffers, numbers)
+        if cost.calm:
+            cost.calm -= 1
+            way.enqueue(device, side.queue, buffers, numbers)
+        else:
+            start = clock()
+            way.enqueue(device, side.queue, buffers, numbers)
+            side.took(cost, clock() - start)
+        if way.checked and device.err_dirty and device.word is not None:
+            device.look()
 
     def enqueue(self, device, queue, buffers, numbers):
         """Set what differs from the last run, and enqueue."""

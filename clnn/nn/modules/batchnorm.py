@@ -1,10 +1,11 @@
 """Batch normalisation."""
 import clnn
+from clnn._tensor.writing import write
 from clnn.nn import functional as F
 from clnn.nn import init
 from clnn.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
-from ._chain import known
+from ._chain import InTraining, known
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -85,7 +86,28 @@ class _BatchNorm(_NormBase):
                             use_batch, momentum, self.eps)
 
 
-@known("weight bias running_mean running_var", "eps momentum track_running_stats", resting=True)
+class _Moves(InTraining):
+    moves = 2
+
+    def takes(self, module):
+        return module.track_running_stats and module.momentum is not None and module.num_batches_tracked is not None \
+            and module.running_mean is not None and module.running_var is not None
+
+    def compute(self, module, input):
+        module._check_input_dim(input)
+        mean, var = module.running_mean._snapshot(), module.running_var._snapshot()
+        return F.batch_norm(input, mean, var, module.weight, module.bias, True, module.momentum, module.eps), mean, var
+
+    def keep(self, module, mean, var):
+        write(module.running_mean, mean)
+        write(module.running_var, var)
+        module.num_batches_tracked.add_(1)
+
+
+_moves = _Moves()
+
+
+@known("weight bias running_mean running_var", "eps momentum track_running_stats", training=_moves)
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation of ``(N, C)`` or ``(N, C, L)`` inputs; see :class:`BatchNorm2d`.
 
@@ -99,7 +121,7 @@ class BatchNorm1d(_BatchNorm):
     _input_dims = (2, 3)
 
 
-@known("weight bias running_mean running_var", "eps momentum track_running_stats", resting=True)
+@known("weight bias running_mean running_var", "eps momentum track_running_stats", training=_moves)
 class BatchNorm2d(_BatchNorm):
     """``y = (x - mean) / sqrt(var + eps) * weight + bias``, with mean and variance of each channel over the batch.
 
@@ -128,7 +150,7 @@ class BatchNorm2d(_BatchNorm):
     _input_dims = (4,)
 
 
-@known("weight bias running_mean running_var", "eps momentum track_running_stats", resting=True)
+@known("weight bias running_mean running_var", "eps momentum track_running_stats", training=_moves)
 class BatchNorm3d(_BatchNorm):
     """Batch normalisation of ``(N, C, D, H, W)`` inputs; see :class:`BatchNorm2d`.
 

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from clnn._tensor.tensor import Tensor
 from clnn.nn.parameter import Parameter
 
-from ._chain import in_order
+from ._chain import RUNS, in_order
 from .module import Module, _addindent, _typename
 
 __all__ = ["Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
@@ -129,6 +129,9 @@ class Sequential(_Listed):
             raise IndexError(f"Index out of range: {index}")
         super().insert(index + len(self) if index < 0 else index, module)
         return self
+
+
+RUNS.add(Sequential.forward)
 
 
 class ModuleList(_Listed):

@@ -1,7 +1,8 @@
 """Dropout: random zeros in training, the identity in evaluation."""
 from clnn.nn import functional as F
+from clnn.ops.dropout import mask_of, with_mask
 
-from ._chain import known
+from ._chain import InTraining, known
 from .module import Module
 
 __all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"]
@@ -22,7 +23,20 @@ class _DropoutNd(Module):
         return getattr(F, self._function)(input, self.p, self.training, self.inplace)
 
 
-@known(settings="inplace", resting=True)
+class _Masks(InTraining):
+    draws = True
+
+    def takes(self, module):
+        return 0.0 < module.p < 1.0
+
+    def draw(self, module, shape, device):
+        return mask_of(shape, module.p, device)
+
+    def compute(self, module, input, mask):
+        return with_mask(input, mask, module.p, module.inplace)
+
+
+@known(settings="p inplace", training=_Masks())
 class Dropout(_DropoutNd):
     """Set each element to zero with probability *p* and multiply the others by ``1 / (1 - p)``; only in training.
 
@@ -41,7 +55,7 @@ class Dropout(_DropoutNd):
     _function = "dropout"
 
 
-@known(settings="inplace", resting=True)
+@known(settings="inplace", training=InTraining())
 class Dropout1d(_DropoutNd):
     """Dropout of whole channels of ``(N, C, L)`` or ``(C, L)`` inputs. Source: Tompson et al., 2014 (arXiv:1411.4280).
 
@@ -54,7 +68,7 @@ class Dropout1d(_DropoutNd):
     _function = "dropout1d"
 
 
-@known(settings="inplace", resting=True)
+@known(settings="inplace", training=InTraining())
 class Dropout2d(_DropoutNd):
     """Dropout of whole channels of ``(N, C, H, W)`` inputs.
 
@@ -67,7 +81,7 @@ class Dropout2d(_DropoutNd):
     _function = "dropout2d"
 
 
-@known(settings="inplace", resting=True)
+@known(settings="inplace", training=InTraining())
 class Dropout3d(_DropoutNd):
     """Dropout of whole channels of ``(N, C, D, H, W)`` or ``(C, D, H, W)`` inputs.
 
