@@ -8,6 +8,7 @@ import math
 import struct
 
 from .._tensor.dispatch import run
+from .._tensor.repeat import repeated
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 
@@ -56,6 +57,7 @@ def _layout(t):
     return t.contiguous(), m * n, n, 1
 
 
+@repeated
 def lu(A, pivot=True):
     """L and U packed, row exchanges counted from 1, and per matrix 0 or the number of the first zero pivot."""
     lead, (m, n), device = tuple(A.shape[:-2]), A.shape[-2:], A._storage.device
@@ -69,6 +71,7 @@ def lu(A, pivot=True):
     return LU, pivots, info
 
 
+@repeated
 def cholesky(A):
     """The lower factor and per matrix 0 or the order of the first leading minor that is not positive definite (where the factor is NaN)."""
     lead, n, device = tuple(A.shape[:-2]), A.shape[-1], A._storage.device
@@ -79,6 +82,7 @@ def cholesky(A):
     return L, info
 
 
+@repeated
 def substitute(A, B, passes, pivots=None, exchange=0):
     """``X``: ``B`` solved with the triangles ``passes`` of ``A``, in turn.
 
@@ -136,6 +140,7 @@ def permutation(LU, pivots):
     return substitute(LU, None, (), pivots, 2)
 
 
+@repeated
 def determinant(LU, pivots, log=False):
     """The determinants, or their signs and the logarithms of their sizes."""
     lead, device, n = tuple(LU.shape[:-2]), LU._storage.device, LU.shape[-1]

@@ -278,7 +278,7 @@ def _weights(g, dim, n, middle):
     return g * from_array(w, g._storage.device, g.dtype.to_real()).reshape(-1, *[1] * (len(g.shape) - dim - 1))
 
 
-@kernel("_fft_c2c", complex=True, method=False, vjp=dict(input=lambda g, dim, back, scale: fft_c2c(g, dim, not back, scale)))
+@kernel("_fft_c2c", complex=True, method=False, repeat=True, vjp=dict(input=lambda g, dim, back, scale: fft_c2c(g, dim, not back, scale)))
 def fft_c2c(input, dim, back, scale):
     """The complex transform along ``dim`` (not negative), times ``scale``."""
     return _complex(input.contiguous(), dim, back, scale)
@@ -289,13 +289,13 @@ def _r2c_gradient(g, input_shape, dim, scale, onesided):
     return fft_c2r(_weights(g, dim, n, 0.5), dim, n, scale) if onesided else fft_c2c(g, dim, True, scale).real
 
 
-@kernel("_fft_r2c", method=False, vjp=dict(input=_r2c_gradient))
+@kernel("_fft_r2c", method=False, repeat=True, vjp=dict(input=_r2c_gradient))
 def fft_r2c(input, dim, scale, onesided=True):
     """The forward transform of real numbers: its first n // 2 + 1 results, or all n."""
     return _half(input.contiguous(), dim, scale, not onesided)
 
 
-@kernel("_fft_c2r", complex=True, method=False, vjp=dict(input=lambda g, dim, n, scale: _weights(fft_r2c(g, dim, scale), dim, n, 2.0)))
+@kernel("_fft_c2r", complex=True, method=False, repeat=True, vjp=dict(input=lambda g, dim, n, scale: _weights(fft_r2c(g, dim, scale), dim, n, 2.0)))
 def fft_c2r(input, dim, n, scale):
     """The backward transform of conjugate symmetric numbers, given their first n // 2 + 1: n real ones."""
     return _from_half(input.contiguous(), dim, n, scale)
