@@ -219,6 +219,8 @@ class Recording:
             if held:
                 device.tend()
         device.last = event
+        if device.inline is not None:
+            device.inline.short = False
         if shared:
             settle_all(device)
 

@@ -194,7 +194,7 @@ class Device:
             if small and self.backlog.takes(self.write, buf, host.copy(), offset_bytes):
                 return
             self.flush()
-        if self.inline is not None and self.inline.idle():
+        if self.inline is not None and self.inline.ready():
             self._call(self._to_device, self.inline.queue, buf, host, offset_bytes, None, True)
             return
         if small:
@@ -214,7 +214,7 @@ class Device:
         out = np.empty(nbytes, np.uint8)
         if nbytes:
             self._watch()
-            at_once = self.inline is not None and self.inline.idle()
+            at_once = self.inline is not None and self.inline.ready()
             self._call(self._to_host, self.inline.queue if at_once else self.queue, buf, out, offset_bytes, None, True)
             self._pending.clear()
             if self.hosted:
@@ -249,9 +249,12 @@ class Device:
 
     def _enqueue(self, nbytes, function, *args, **kwargs):
         """A transfer inside of the device: in the calling thread where it is short and nothing runs before it."""
-        if nbytes <= inline.BYTES and self.inline is not None and self.inline.idle():
-            self._call(function, self.inline.queue, *args, **kwargs)
+        side = self.inline
+        if side is not None and nbytes <= inline.BYTES and side.ready():
+            self._call(function, side.queue, *args, **kwargs)
         else:
+            if side is not None and nbytes > inline.BYTES:
+                side.short = False
             self.last = self._call(function, self.queue, *args, **kwargs)
             if shared:
                 settle(self, args)

@@ -7,6 +7,7 @@ it was, and only while launches of its kind take less time there than the thread
 """
 from __future__ import annotations
 
+import os
 from time import perf_counter as clock
 
 import numpy as np
@@ -17,9 +18,10 @@ __all__ = ["Inline", "clock", "open_for"]
 
 BYTES = 320 << 10           # of all buffers of a launch together: more is never tried; of a recorded list, in the mean
 _MOST = 4 * BYTES           # of one launch of such a list
-_LIMIT = {"intel-cpu": 8e-6, "pocl": 14e-6}     # seconds that a launch may take, by flavour
+_LIMIT = {"intel-cpu": 14e-6, "pocl": 14e-6}     # seconds that a launch may take, by flavour
 _LOCAL_THREAD = 1 << 31     # CL_QUEUE_THREAD_LOCAL_EXEC_ENABLE_INTEL of cl_intel_exec_by_local_thread
 _WAKE = 60e-6               # seconds that PoCL's threads take to wake up
+_MOMENT = 40e-6             # seconds that a short launch waits for other short ones to end
 BUILD = 0.1                 # seconds that a kernel's build for another queue takes
 _TRIES = 16                 # short launches of a kernel that may report an error that are waited for where they did not run here
 _CALM = 7                   # launches between two that are timed, once they are known to be short
@@ -48,10 +50,14 @@ class Inline:
         device: the :class:`~clnn.runtime.device.Device`.
         queue: runs each command in the calling thread before the call returns.
         twin: the device that builds for this queue, or None where it takes the kernels of ``device``.
+
+    ``short``: whether all that still runs elsewhere is short. A launch in the threads takes several times as long as one here, so that the next one would
+    follow it there, and so on: it waits for them instead, once.
     """
 
     def __init__(self, device, queue, twin=None):
-        self.device, self.queue, self.twin = device, queue, twin
+        self.device, self.queue, self.twin, self.short = device, queue, twin, True
+        self._pause = getattr(os, "sched_yield", lambda: None)
         self.limit, self.done = _LIMIT[device.flavour], None
 
     def idle(self) -> bool:
@@ -61,7 +67,21 @@ class Inline:
             return True
         if last.command_execution_status != 0:
             return False
-        self.done = last                        # asking the driver again costs as much as a third of a launch
+        self.done, self.short = last, True      # asking the driver again costs as much as a third of a launch
+        return True
+
+    def ready(self) -> bool:
+        """Nothing that was enqueued before is still running, or nothing any more after a moment."""
+        return self.idle() or self.short and self.twin is None and self._soon()
+
+    def _soon(self):
+        last, end = self.device.last, clock() + _MOMENT
+        while last.command_execution_status != 0:
+            if clock() > end:
+                self.short = False
+                return False
+            self._pause()                       # a worker may need this core
+        self.done = last
         return True
 
     def cost_of(self, args):
@@ -82,7 +102,7 @@ class Inline:
         if cost.skip:
             cost.skip -= 1
             return False
-        if self.idle():
+        if self.ready():
             return True
         if self.twin is None or built_for_threads or cost.waits > _PATIENCE:
             return False
@@ -109,14 +129,16 @@ class Inline:
             cost = kernel.costs[key] = Cost()
         if cost.skip:
             cost.skip -= 1
-            return None
-        return cost if self.small(args) and self.free(kernel) else None
+        elif self.small(args):
+            return cost if self.free(kernel) else None
+        self.short = False
+        return None
 
     def free(self, kernel) -> bool:
         """Whether a short launch of ``kernel`` runs here now."""
-        idle = self.idle()
         if self.twin is None:
-            return idle
+            return self.ready()
+        idle = self.idle()
         here, there = self.kernel(kernel).last_args is not None, kernel.last_args is not None
         if here is idle or here and there:
             return idle

@@ -223,10 +223,13 @@ class Prepared:
         if recorders is not None or recording is not None or device.waiting or config.debug or shared and not shared.keys().isdisjoint(buffers):
             return self._plainly(device, buffers, numbers)
         cost, side = self.cost, device.inline
-        if cost is not None:
-            if cost.skip:
+        if side is not None:
+            if cost is None:
+                side.short = False
+            elif cost.skip:
                 cost.skip -= 1
-            elif side is not None and (device.last is side.done and self.twin.sizes is not None or side.free(self.kernel)):
+                side.short = False
+            elif device.last is side.done and self.twin.sizes is not None or side.free(self.kernel):
                 return self._here(device, side, cost, buffers, numbers)
         if self.sizes is None:
             return self._plainly(device, buffers, numbers)
