@@ -5,6 +5,7 @@ things alone, the second call of a kind is observed, and later ones do the same 
 """
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import operator
@@ -34,6 +35,7 @@ _FEW = 1 << 15          # elements of a result that costs the host more than the
 _SOME = 1 << 17         # elements up to which working out what to launch costs more than a pass over memory
 _SMALL = 1 << 12        # elements of an operand whose gradient is not worth fusing into what reads it
 _lock = threading.Lock()
+observing = None        # the _Observer at work
 on = True               # tests that change how a device is treated switch it off
 
 
@@ -296,6 +298,17 @@ class _Observer:
         device.alloc, launcher.recorders = self.alloc, None
         del device.fill, device.copy
 
+    @contextlib.contextmanager
+    def apart(self):
+        """What is done inside is not among what is repeated."""
+        then = self._state()
+        self.__exit__()
+        try:
+            yield
+        finally:
+            self.__enter__()
+            self.before = tuple([now if b == t else b for b, t, now in zip(self.before, then, self._state())])
+
     def _allocated(self, nbytes):
         buf = self.alloc(nbytes)
         if threading.get_ident() == self.me:
@@ -352,8 +365,13 @@ def observe(body, values, inputs, whole, limit=None, numbers=()):
     device = _device(values)
     if device.__class__ is not Device or device.waiting or config.debug:
         return body(*values), WAITS if device.__class__ is Device and device.waiting else None
+    global observing
     with _Observer(device, math.inf if limit is None else limit) as seen:
-        result = body(*values)
+        observing = seen
+        try:
+            result = body(*values)
+        finally:
+            observing = None
         for t in (result if result.__class__ is tuple else (result,)) if whole else ():
             if t.__class__ is Tensor and t._storage.node is not None and t._numel <= whole:
                 fuse.realize(t._storage)

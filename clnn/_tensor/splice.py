@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import threading
 
 from ..core import dtype as dt
 from ..core.config import config
@@ -18,7 +19,7 @@ from ..graph import fuse
 from ..graph.node import Storage
 from ..runtime import launch as launcher
 from ..runtime.params import on_change
-from . import override, repeat, tape
+from . import foreign, override, repeat, tape
 from .dispatch import plain
 from .entries import FACTORS, FREED, OpNode, inference_saved
 from .grad_mode import state
@@ -75,12 +76,15 @@ class _Step:
 
 
 class Template:
-    """A kind of call: its launches, its entries oldest first, whose outputs the results are, which operands and results the entries keep."""
+    """A kind of call: its launches, its entries oldest first, whose outputs the results are, which operands and results the entries keep.
 
-    __slots__ = ("recipe", "steps", "roots", "wanted", "kept", "uses_up", "single", "again")
+    ``draws``: functions that give the random numbers it takes, which are operands behind the others.
+    """
 
-    def __init__(self, recipe, single, steps=(), roots=(None,), wanted=(), kept=(False,)):
-        self.recipe, self.single, self.steps, self.roots, self.wanted, self.kept = recipe, single, steps, roots, wanted, kept
+    __slots__ = ("recipe", "steps", "roots", "wanted", "kept", "uses_up", "single", "again", "draws")
+
+    def __init__(self, recipe, single, draws, steps=(), roots=(None,), wanted=(), kept=(False,)):
+        self.recipe, self.single, self.draws, self.steps, self.roots, self.wanted, self.kept = recipe, single, draws, steps, roots, wanted, kept
         self.uses_up = any(s.uses_up() for s in steps)
         self.again = None               # the kinds of its gradients that are differentiated again
 
@@ -270,7 +274,8 @@ def usual() -> bool:
 class Spliced:
     """The kinds of call of some functions.
 
-    What they launch must follow from shapes, dtypes, attributes and the tensors named as operands: no random numbers, no state, no values read.
+    What they launch must follow from shapes, dtypes, attributes, the tensors named as operands and what they have :func:`drawn`: no other random numbers, no
+    state, no values read.
     """
 
     def __init__(self, lasts=True):
@@ -300,6 +305,10 @@ class Spliced:
         except TypeError:                                       # an attribute without a hash
             return body()
         if found.__class__ is Template:
+            if found.draws:
+                if foreign.maps:                                # each sample may take its own numbers
+                    return body()
+                operands = _with_draws(found, operands, buffers)
             return _again(found, operands, buffers, tracked, edges, source)
         if found > _TRIES:
             return body()
@@ -372,9 +381,33 @@ def _again(template, operands, buffers, tracked, ends, source):
     return got[0] if template.single else got[:len(template.roots)]
 
 
+def _with_draws(template, operands, buffers):
+    """The operands of a call and the random numbers that it takes, whose memory is added to ``buffers``."""
+    numbers = [draw() for draw in template.draws]
+    buffers += [t._storage.buffer() for t in numbers]
+    return [*operands, *numbers]
+
+
+_listening = None       # (thread, function) while one observes a function that may draw
+
+
+def drawn(draw):
+    """What ``draw()`` gives: random numbers in a dense tensor of a shape that follows from those of operands. A function that is repeated has it draw again."""
+    listening = _listening
+    return draw() if listening is None or listening[0] != threading.get_ident() else listening[1](draw)
+
+
 def _learn(body, operands, buffers, tracked, edges):
     """(what ``body`` gives, its Template, None or WAITS)."""
-    said = []
+    said, draws, operands = [], [], list(operands)
+
+    def listen(draw):
+        with repeat.observing.apart():
+            numbers = draw()
+            buffers.append(numbers._storage.buffer())
+        draws.append(draw)
+        operands.append(numbers)
+        return numbers
 
     def watched(*_):
         result = body()
@@ -388,11 +421,16 @@ def _learn(body, operands, buffers, tracked, edges):
         said.append((result, told))
         return (*results, *between)
     given = [t for t in operands if t is not None]
-    result, recipe = repeat.observe(watched, given, buffers, FEW)
+    global _listening
+    _listening = (threading.get_ident(), listen) if edges is None else None
+    try:
+        result, recipe = repeat.observe(watched, given, buffers, FEW)
+    finally:
+        _listening = None
     if not said:
         return result, None
     result, told = said[0]
-    return result, recipe if recipe is repeat.WAITS or recipe is None else Template(recipe, result.__class__ is not tuple, *told)
+    return result, recipe if recipe is repeat.WAITS or recipe is None else Template(recipe, result.__class__ is not tuple, draws, *told)
 
 
 def _told(results, operands, edges):

@@ -7,6 +7,7 @@ from .._tensor import foreign
 from .._tensor.declare import elementwise
 from .._tensor.dispatch import in_order_of, memory_order
 from .._tensor.inplace import apply_inplace, own_results
+from .._tensor.splice import drawn
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.shape import Size
@@ -70,22 +71,11 @@ def dropout(input, p=0.5, training=True, inplace=False):
 
 def _mask(x, keep):
     """True with probability ``keep``: one byte per element is kept for backward."""
-    drawn = x._drawn
-    if drawn is None:
-        return _coins(x.shape, keep, dt.bool_, x._storage.device)
-    mask = _coins(Size([x.shape[d] for d in drawn]), keep, dt.bool_, x._storage.device)
-    return mask.permute([drawn.index(d) for d in range(len(drawn))])
-
-
-def mask_of(shape, p, device) -> Tensor:
-    """The mask that :func:`dropout` draws for a dense tensor, of a device that follows PyTorch's sequence."""
-    return _coins(shape, 1.0 - p, dt.bool_, device)
-
-
-def with_mask(input, mask, p, inplace=False):
-    """:func:`dropout` with such a mask."""
-    out = _masked(input, mask, 1.0 / (1.0 - p))
-    return apply_inplace(input, out, "dropout") if inplace else out
+    order = x._drawn
+    device = x._storage.device
+    shape = x.shape if order is None else Size([x.shape[d] for d in order])
+    mask = drawn(lambda: _coins(shape, keep, dt.bool_, device))
+    return mask if order is None else mask.permute([order.index(d) for d in range(len(order))])
 
 
 def bernoulli_mask(shape, keep, dtype, device) -> Tensor:

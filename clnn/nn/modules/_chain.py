@@ -1,9 +1,7 @@
 """Runs of layers that compute from their input and parameters alone, as one entry of the tape where they have few elements."""
 from itertools import islice
 
-from clnn._tensor import splice
-from clnn._tensor.tensor import Tensor
-from clnn.ops.random import in_sequence
+from clnn._tensor.splice import Spliced
 
 from ._hooks import hooked
 
@@ -11,38 +9,30 @@ __all__ = ["KNOWN", "in_order", "known"]
 
 KNOWN = {}          # class -> (names of its parameters and buffers, names of the attributes that its result depends on, what it does in training)
 RUNS = set()        # forward methods that are :func:`in_order` of the module's children
-_spliced = splice.Spliced()
-_shapes = {}        # kind of run -> shapes of what its layers draw
-_MOST = 1024        # kinds that are remembered
+_spliced = Spliced()
 
 
 class InTraining:
-    """What a layer does in training besides computing its result.
+    """What a layer does in training besides computing its result: ``moves`` is how many of its buffers get new values."""
 
-    ``draws``: whether it takes a tensor that :meth:`draw` gives from the sequence of random numbers. ``moves``: how many new values of its buffers
-    :meth:`compute` gives behind the result, which :meth:`keep` puts where they belong.
-    """
-
-    draws, moves = False, 0
+    moves = 0
 
     def takes(self, module) -> bool:
         """Whether a run may have the module as it is set."""
         return False
 
-    def draw(self, module, shape, device):
-        raise NotImplementedError
-
-    def compute(self, module, input, *drawn):
-        """The result, or (result, new values of buffers)."""
+    def compute(self, module, input):
+        """(result, new values of the buffers)."""
         raise NotImplementedError
 
     def keep(self, module, *values):
+        """Put the new values where they belong."""
         raise NotImplementedError
 
 
 def known(tensors="", settings="", training=None):
-    """Class decorator: the layer draws no random numbers, keeps no state and reads no values, or only as ``training`` says, an :class:`InTraining`. Classes
-    derived from it may, and are not meant."""
+    """Class decorator: the layer draws no random numbers but those that are ``drawn``, reads no values and keeps no state, in training only as ``training``
+    says, an :class:`InTraining`. Classes derived from it may do more, and are not meant."""
     def decorate(cls):
         KNOWN[cls] = tuple(tensors.split()), tuple(settings.split()), training
         return cls
@@ -78,26 +68,22 @@ def _flat(modules):
 def _together(run, input):
     if len(run) == 1:
         return run[0](input)
-    key, operands, training, draws = [], [input], False, False
+    key, operands, moves = [], [input], False
     for module in run:
         own = module.__dict__
-        tensors, settings, acts = KNOWN[module.__class__]
+        tensors, settings, training = KNOWN[module.__class__]
         key.append(module.__class__)
         if settings:
             key += [own[name] for name in settings]
-        if acts is not None:
+        if training is not None:
             key.append(own["training"])
-            training, draws = training or own["training"], draws or own["training"] and acts.draws
+            moves = moves or own["training"]
         table = own["_parameters"]
         for name in tensors:
             operands.append(table[name] if name in table else getattr(module, name))        # a buffer, or what a program put in a parameter's place
-    if not training:
+    if not moves:
         return _spliced.call(lambda: _one_by_one(run, input), operands, key)
-    drawn = _drawn(run, input, operands, key) if draws else []
-    if drawn is None:
-        return _noted(run, input, operands, key)
-    result = _spliced.call(lambda: _in_training(run, input, drawn), operands + drawn, key)
-    return _kept(run, result) if result.__class__ is tuple else result
+    return _kept(run, *_spliced.call(lambda: _in_training(run, input), operands, key))
 
 
 def _one_by_one(run, result):
@@ -111,55 +97,20 @@ def _acting(run):
     return [(module, KNOWN[module.__class__][2]) for module in run if KNOWN[module.__class__][2] is not None and module.training]
 
 
-def _in_training(run, result, drawn):
-    """The result, or (result, new values of all buffers)."""
-    acting, drawn, moved = dict(_acting(run)), iter(drawn), []
+def _in_training(run, result):
+    """(result, new values of all buffers)."""
+    acting, moved = dict(_acting(run)), []
     for module in run:
-        acts = acting.get(module)
-        if acts is None:
-            result = module(result)
-            continue
-        result = acts.compute(module, result, *islice(drawn, int(acts.draws)))
-        if acts.moves:
-            result, *values = result
+        if module in acting:
+            result, *values = acting[module].compute(module, result)
             moved += values
-    return (result, *moved) if moved else result
+        else:
+            result = module(result)
+    return (result, *moved)
 
 
-def _kept(run, results):
-    result, *values = results
+def _kept(run, result, *values):
     values = iter(values)
     for module, acts in _acting(run):
-        if acts.moves:
-            acts.keep(module, *islice(values, acts.moves))
-    return result
-
-
-def _kind(input, operands, key):
-    return (input._strides, input.dtype, input._storage.device, *key, *[None if t is None else t.shape for t in operands])
-
-
-def _drawn(run, input, operands, key):
-    """What the layers draw, in their order; None where its shapes are not known, or the layers are to be called as they are."""
-    if input.__class__ is not Tensor or not splice.usual() or not in_sequence(input):
-        return None
-    shapes = _shapes.get(_kind(input, operands, key))
-    if shapes is None:
-        return None
-    device = input._storage.device
-    return [acts.draw(module, shape, device) for (module, acts), shape in zip([at for at in _acting(run) if at[1].draws], shapes)]
-
-
-def _noted(run, input, operands, key):
-    """The result of the modules called as they are; the shapes that some draw are noted for the next run of this kind."""
-    acting, shapes, result = dict(_acting(run)), [], input
-    for module in run:
-        if module in acting and acting[module].draws:
-            plain = result.__class__ is Tensor and result._dense and result._drawn is None
-            shapes.append(result.shape if plain else None)
-        result = module(result)
-    if input.__class__ is Tensor and None not in shapes and splice.usual() and in_sequence(input):
-        if len(_shapes) > _MOST:
-            _shapes.clear()
-        _shapes[_kind(input, operands, key)] = shapes
+        acts.keep(module, *islice(values, acts.moves))
     return result

@@ -1,6 +1,5 @@
 """Dropout: random zeros in training, the identity in evaluation."""
 from clnn.nn import functional as F
-from clnn.ops.dropout import mask_of, with_mask
 
 from ._chain import InTraining, known
 from .module import Module
@@ -23,20 +22,7 @@ class _DropoutNd(Module):
         return getattr(F, self._function)(input, self.p, self.training, self.inplace)
 
 
-class _Masks(InTraining):
-    draws = True
-
-    def takes(self, module):
-        return 0.0 < module.p < 1.0
-
-    def draw(self, module, shape, device):
-        return mask_of(shape, module.p, device)
-
-    def compute(self, module, input, mask):
-        return with_mask(input, mask, module.p, module.inplace)
-
-
-@known(settings="p inplace", training=_Masks())
+@known(settings="p training inplace")
 class Dropout(_DropoutNd):
     """Set each element to zero with probability *p* and multiply the others by ``1 / (1 - p)``; only in training.
 
