@@ -77,6 +77,54 @@ def test_layers_give_the_same(name, tracked, counted, monkeypatch):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+WHOLE = {
+    "encoder": lambda **how: nn.TransformerEncoderLayer(8, 2, 12, **how), "a layer": lambda **how: nn.TransformerEncoderLayer(8, 2, 12, activation=nn.Tanh(), **how),
+    "gelu first": lambda **how: nn.TransformerEncoderLayer(8, 2, 12, 0.2, "gelu", norm_first=True, **how),
+    "decoder": lambda **how: nn.TransformerDecoderLayer(8, 2, 12, 0.3, **how), "attention": lambda **how: nn.MultiheadAttention(8, 2, 0.4, **how),
+    "lstm": lambda **how: nn.LSTM(8, 8, 2, dropout=0.3, **how),
+}
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("name", WHOLE)
+def test_layers_made_of_others(name, batch_first, counted, monkeypatch):
+    """They are one entry with the same values, gradients and random numbers, in training, in evaluation and with a mask."""
+    def run():
+        model, found = WHOLE[name](batch_first=batch_first), []
+        for i in range(3 * CALLS):
+            model.train(i < 2 * CALLS)
+            x = data(5, 5, 8, seed=i).requires_grad_()
+            mask = clnn.triu(clnn.ones(5, 5, dtype=clnn.bool), 1) if i % 2 else None
+            y = {"decoder": lambda: model(x, x, tgt_mask=mask), "attention": lambda: model(x, x, x, attn_mask=mask)[0], "lstm": lambda: model(x)[0]}.get(
+                name, lambda: model(x, src_mask=mask))()
+            model.zero_grad()
+            y.cos().sum().backward()
+            found += [v.detach().numpy() for v in (y, x.grad, *[p.grad for p in model.parameters()])]
+        return found
+    got = run()
+    assert len(counted) >= CALLS
+    without(monkeypatch)
+    for g, w in zip(got, run(), strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5)
+
+
+def test_layers_in_others_are_heard_and_replaced(counted):
+    """A hook on a layer inside, another layer in its place, or a function of the program's: the whole is called as it is."""
+    model, seen, x = nn.TransformerEncoderLayer(8, 2, 12, dropout=0.0), [], data(5, 3, 8)
+    for _ in range(CALLS):
+        want = model(x)
+    with model.linear1.register_forward_hook(lambda *_: seen.append(1)):
+        for _ in range(CALLS):
+            assert clnn.allclose(model(x), want, atol=1e-5)
+    assert len(seen) == CALLS
+    model.linear2 = nn.Sequential(model.linear2, nn.Linear(8, 8))
+    assert not clnn.allclose(model(x), want, atol=1e-3)
+    noisy = nn.TransformerEncoderLayer(8, 2, 12, dropout=0.0, activation=lambda v: seen.append(2) or v.relu())
+    for _ in range(CALLS):
+        noisy(x)
+    assert seen.count(2) == CALLS
+
+
 def test_statistics_in_training(counted):
     """Runs in training move the buffers in place, those of a layer that occurs twice one after the other, and evaluation reads them."""
     norm = nn.BatchNorm1d(6)

@@ -461,7 +461,7 @@ def _gn_samples():
             ((rng.normal(1, 2, (2, 20, 3, 3)), 5, rng.normal(1, 1, 20), rng.normal(0, 1, 20)), {})]
 
 
-@composite("group_norm", repeat="small", method=False, torch="nn.functional.group_norm", samples=_gn_samples, errors=(
+@composite("group_norm", repeat="small", splice=True, method=False, torch="nn.functional.group_norm", samples=_gn_samples, errors=(
     ((np.zeros((2, 5, 3)), 2), {}, RuntimeError, "divisible"),))
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """``(x - mean) / sqrt(var + eps) * weight + bias`` with statistics per sample and group of channels (Wu, He, 2018)."""

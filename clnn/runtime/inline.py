@@ -22,7 +22,7 @@ _LIMIT = {"intel-cpu": 14e-6, "pocl": 14e-6}     # seconds that a launch may tak
 _LOCAL_THREAD = 1 << 31     # CL_QUEUE_THREAD_LOCAL_EXEC_ENABLE_INTEL of cl_intel_exec_by_local_thread
 _WAKE = 60e-6               # seconds that PoCL's threads take to wake up
 _MOMENT = 40e-6             # seconds that a short launch waits for other short ones to end
-BUILD = 0.1                 # seconds that a kernel's build for another queue takes
+BUILD = 0.02                # seconds lost from where on a kernel is built for the other queue: it takes longer, but is kept on disk
 _TRIES = 16                 # short launches of a kernel that may report an error that are waited for where they did not run here
 _CALM = 7                   # launches between two that are timed, once they are known to be short
 _PATIENCE = 1000            # times that a recorded list waits for the device rather than be built for its queue, too
@@ -72,7 +72,7 @@ class Inline:
 
     def ready(self) -> bool:
         """Nothing that was enqueued before is still running, or nothing any more after a moment."""
-        return self.idle() or self.short and self.twin is None and self._soon()
+        return self.idle() or self.short and self._soon()
 
     def _soon(self):
         last, end = self.device.last, clock() + _MOMENT
@@ -138,17 +138,14 @@ class Inline:
         """Whether a short launch of ``kernel`` runs here now."""
         if self.twin is None:
             return self.ready()
-        idle = self.idle()
         here, there = self.kernel(kernel).last_args is not None, kernel.last_args is not None
-        if here is idle or here and there:
-            return idle
-        if not here and not there:
+        if there and not here and kernel.lost <= BUILD:     # it would have to be built for this queue: only where that is worth it
+            if self.short or self.idle():
+                kernel.lost += _WAKE
+            return False
+        if self.ready():
             return True
-        # it would have to be built for the other queue: only where that is worth it
-        if kernel.lost > BUILD:
-            return idle
-        if there:
-            kernel.lost += _WAKE
+        if there or not here or kernel.lost > BUILD:
             return False
         start = clock()
         self.device.last.wait()

@@ -5,9 +5,10 @@ from clnn._tensor.splice import Spliced
 
 from ._hooks import hooked
 
-__all__ = ["KNOWN", "in_order", "known"]
+__all__ = ["KNOWN", "InTraining", "alone", "as_one", "in_order", "known", "parted"]
 
 KNOWN = {}          # class -> (names of its parameters and buffers, names of the attributes that its result depends on, what it does in training)
+PARTS = {}          # the same of layers that have others in them: (names of parameters, names of attributes)
 RUNS = set()        # forward methods that are :func:`in_order` of the module's children
 _spliced = Spliced()
 
@@ -39,6 +40,47 @@ def known(tensors="", settings="", training=None):
     return decorate
 
 
+def parted(tensors="", settings=""):
+    """Class decorator: the layer is as :func:`known` asks if those in it are."""
+    def decorate(cls):
+        PARTS[cls] = tuple(tensors.split()), tuple(settings.split()), None
+        return cls
+    return decorate
+
+
+def as_one(module, forward, inputs, *about):
+    """``forward()`` of a layer that is :func:`parted`: its result follows from the tensors ``inputs`` (None: missing), from ``about``, and from what the
+    layers in it read."""
+    operands, key = list(inputs), list(about)
+    return _spliced.call(forward, operands, key) if _told(module, PARTS, operands, key) else forward()
+
+
+def _told(module, kinds, operands, key):
+    """Whether all that the result of a module depends on could be added to ``operands`` and ``key``."""
+    own, of_class = module.__dict__, kinds.get(module.__class__)
+    if of_class is None or of_class[2] is not None and own["training"]:
+        return False
+    _describe(own, module, of_class, operands, key)
+    for child in own["_modules"].values():
+        if child is None or "forward" in child.__dict__ or child._maybe_hooked and hooked(child) \
+                or not _told(child, KNOWN if child.__class__ in KNOWN else PARTS, operands, key):
+            return False
+    return True
+
+
+def _describe(own, module, of_class, operands, key):
+    """Add what the result of a layer depends on besides its input."""
+    tensors, settings, training = of_class
+    key.append(module.__class__)
+    if settings:
+        key += [own[name] for name in settings]
+    if training is not None:
+        key.append(own["training"])
+    table = own["_parameters"]
+    for name in tensors:
+        operands.append(table[name] if name in table else getattr(module, name))        # a buffer, or what a program put in a parameter's place
+
+
 def in_order(modules, input):
     """Call ``modules`` one after the other, each on the output of the one before."""
     run = []
@@ -50,9 +92,9 @@ def in_order(modules, input):
                 run.append(module)
                 continue
         if run:
-            input, run = _together(run, input), []
+            input, run = run[0](input) if len(run) == 1 else _together(run, input), []
         input = module(input)
-    return _together(run, input) if run else input
+    return input if not run else run[0](input) if len(run) == 1 else _together(run, input)
 
 
 def _flat(modules):
@@ -65,22 +107,17 @@ def _flat(modules):
             yield module
 
 
+def alone(module, input):
+    """The result of one layer that is :func:`known`, which calls this in place of what it would do itself."""
+    return _together([module], input)
+
+
 def _together(run, input):
-    if len(run) == 1:
-        return run[0](input)
     key, operands, moves = [], [input], False
     for module in run:
-        own = module.__dict__
-        tensors, settings, training = KNOWN[module.__class__]
-        key.append(module.__class__)
-        if settings:
-            key += [own[name] for name in settings]
-        if training is not None:
-            key.append(own["training"])
-            moves = moves or own["training"]
-        table = own["_parameters"]
-        for name in tensors:
-            operands.append(table[name] if name in table else getattr(module, name))        # a buffer, or what a program put in a parameter's place
+        own, of_class = module.__dict__, KNOWN[module.__class__]
+        _describe(own, module, of_class, operands, key)
+        moves = moves or of_class[2] is not None and own["training"]
     if not moves:
         return _spliced.call(lambda: _one_by_one(run, input), operands, key)
     return _kept(run, *_spliced.call(lambda: _in_training(run, input), operands, key))

@@ -5,12 +5,15 @@ from clnn.nn import init
 from clnn.nn.parameter import Parameter
 from clnn.ops.multihead import batch_first_attention
 
+from ._chain import as_one, parted
 from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 
 __all__ = ["MultiheadAttention"]
 
 
+@parted("in_proj_weight in_proj_bias q_proj_weight k_proj_weight v_proj_weight bias_k bias_v",
+        "training embed_dim num_heads dropout batch_first add_zero_attn _qkv_same_embed_dim")
 class MultiheadAttention(Module):
     """``concat(head_1, ..., head_h) W_o`` with ``head_i = softmax(Q_i K_i^T / sqrt(E / h)) V_i`` of linearly mapped inputs.
 
@@ -102,6 +105,16 @@ class MultiheadAttention(Module):
         Returns:
             (output, weights or ``None``).
         """
+        inputs = query, key, value, key_padding_mask, attn_mask
+        about = need_weights, average_attn_weights, is_causal
+        if query.__class__ is not clnn.Tensor:
+            return self._attend(*inputs, *about)
+        output, weights = as_one(self, lambda: self._attend(*inputs, *about), inputs, key is value, query is key, *about)
+        if self.training and weights is None and self.batch_first and query.dim() == 3:
+            output._drawn = (1, 0, 2)                           # as PyTorch's result lies in memory
+        return output, weights
+
+    def _attend(self, query, key, value, key_padding_mask, attn_mask, need_weights, average_attn_weights, is_causal):
         swap = self.batch_first and query.dim() == 3
         if swap and not need_weights and self.bias_k is None and not self.add_zero_attn and query.__class__ is clnn.Tensor:
             output = batch_first_attention(
@@ -109,8 +122,6 @@ class MultiheadAttention(Module):
                 self.out_proj.weight, self.out_proj.bias, key_padding_mask, attn_mask, is_causal,
                 None if self._qkv_same_embed_dim else (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight))
             if output is not None:
-                if self.training:
-                    output._drawn = (1, 0, 2)
                 return output, None
         if swap:
             same_kv, same_qk = value is key, key is query

@@ -5,7 +5,7 @@ from clnn.nn import functional as F
 from clnn.nn import init
 from clnn.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
-from ._chain import InTraining, known
+from ._chain import KNOWN, InTraining, alone, known
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -78,6 +78,8 @@ class _BatchNorm(_NormBase):
         return self.momentum
 
     def forward(self, input):
+        if self.training and self.__class__ in KNOWN and input.__class__ is clnn.Tensor and _moves.takes(self):
+            return alone(self, input)
         self._check_input_dim(input)
         momentum = self._momentum_of_step()
         use_batch = self.training or (self.running_mean is None and self.running_var is None)

@@ -77,6 +77,7 @@ class Linear(Module):
         return F.linear(input, self.weight, self.bias)
 
 
+@known("weight bias")
 class NonDynamicallyQuantizableLinear(Linear):
     """A :class:`Linear` that quantization tools leave alone (the output projection of attention)."""
 

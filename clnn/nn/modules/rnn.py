@@ -252,10 +252,10 @@ class RNNBase(Module):
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
         given = () if hx is None else tuple(hx) if self.mode == "LSTM" and isinstance(hx, (tuple, list)) else (hx,)
-        if self.__class__ not in _LAYERS or self.dropout and self.training or not all(isinstance(t, clnn.Tensor) for t in (input, *given)):
+        if self.__class__ not in _LAYERS or not all(isinstance(t, clnn.Tensor) for t in (input, *given)):
             out, *state = self._forward_padded(input, hx)
         else:
-            key = [self.__class__, self.mode, len(given), *[getattr(self, name) for name in _SETTINGS]]
+            key = [self.__class__, self.mode, len(given), self.dropout and self.training, *[getattr(self, name) for name in _SETTINGS]]
             out, *state = _spliced.call(lambda: self._forward_padded(input, hx), [input, *given, *self._flat_weights], key)
         return out, self._pack_state(tuple(state))
 

@@ -6,6 +6,7 @@ from clnn.core.warn import warn
 from clnn.nn import functional as F
 from clnn.nn import init
 
+from ._chain import as_one, parted
 from .activation import GELU, ReLU
 from .attention import MultiheadAttention
 from .container import ModuleList
@@ -82,11 +83,17 @@ class _Layer(Module):
     def _feed_forward(self, x, dropout):
         return dropout(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
+    def _whole(self, forward, inputs, *about):
+        """``forward()``, as one entry of the tape unless a function of the program's takes part."""
+        activation = self.__dict__.get("activation")            # not there if it is a layer
+        return as_one(self, forward, inputs, activation, *about) if activation in (F.relu, F.gelu, None) else forward()
+
     def _residual(self, x, norm, block):
         """``x + block(norm(x))`` or ``norm(x + block(x))``."""
         return x + block(norm(x)) if self.norm_first else norm(x + block(x))
 
 
+@parted(settings="norm_first")
 class TransformerEncoderLayer(_Layer):
     """Self-attention and a feed-forward block, each with dropout, residual and layer normalisation.
 
@@ -112,11 +119,15 @@ class TransformerEncoderLayer(_Layer):
     _attentions = ("self_attn",)
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+        return self._whole(lambda: self._layer(src, src_mask, src_key_padding_mask, is_causal), (src, src_mask, src_key_padding_mask), is_causal)
+
+    def _layer(self, src, src_mask, src_key_padding_mask, is_causal):
         x = self._residual(src, self.norm1, lambda y: self._attend(self.self_attn, y, y, src_mask, src_key_padding_mask, is_causal,
                                                                    self.dropout1))
         return self._residual(x, self.norm2, lambda y: self._feed_forward(y, self.dropout2))
 
 
+@parted(settings="norm_first")
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to the encoder's output, and a feed-forward block; arguments as in :class:`TransformerEncoderLayer`.
 
@@ -130,6 +141,10 @@ class TransformerDecoderLayer(_Layer):
 
     def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
                 tgt_is_causal=False, memory_is_causal=False):
+        tensors, causal = (tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask), (tgt_is_causal, memory_is_causal)
+        return self._whole(lambda: self._layer(*tensors, *causal), tensors, *causal)
+
+    def _layer(self, tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal):
         x = self._residual(tgt, self.norm1, lambda y: self._attend(self.self_attn, y, y, tgt_mask, tgt_key_padding_mask, tgt_is_causal,
                                                                    self.dropout1))
         x = self._residual(x, self.norm2, lambda y: self._attend(self.multihead_attn, y, memory, memory_mask, memory_key_padding_mask,
