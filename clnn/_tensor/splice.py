@@ -81,11 +81,13 @@ class Template:
     ``draws``: functions that give the random numbers it takes, which are operands behind the others.
     """
 
-    __slots__ = ("recipe", "steps", "roots", "wanted", "kept", "uses_up", "single", "again", "draws")
+    __slots__ = ("recipe", "steps", "roots", "wanted", "kept", "uses_up", "single", "again", "draws", "reached")
 
     def __init__(self, recipe, single, draws, steps=(), roots=(None,), wanted=(), kept=(False,)):
         self.recipe, self.single, self.draws, self.steps, self.roots, self.wanted, self.kept = recipe, single, draws, steps, roots, wanted, kept
         self.uses_up = any(s.uses_up() for s in steps)
+        ends = {e for s in steps for e in s.edges if e.__class__ is int}
+        self.reached = [i in ends for i in range(len(wanted))]      # operands whose gradients the entries give
         self.again = None               # the kinds of its gradients that are differentiated again
 
 
@@ -365,8 +367,8 @@ def _again(template, operands, buffers, tracked, ends, source):
     node = _new(SplicedNode)
     node.seq, node.outs, node.template, node.nodes, node.source = next(tape._counter), len(template.roots), template, None, source
     edges, kept, versions = node.edges, node.operands, node.versions = [], [], []
-    for i, (t, keep) in enumerate(zip(operands, template.wanted)):
-        edges.append((edge(t) if t is not None and t._rg else None) if ends is None else ends[i])
+    for i, (t, keep, reached) in enumerate(zip(operands, template.wanted, template.reached)):
+        edges.append((edge(t) if reached and t._rg else None) if ends is None else ends[i])
         kept.append(t if keep else None)
         versions.append((t._ver or t._storage).version if keep else 0)
         if versions[-1] < 0:
@@ -402,16 +404,22 @@ def _learn(body, operands, buffers, tracked, edges):
     said, draws, operands = [], [], list(operands)
 
     def listen(draw):
+        global _listening
+        _listening = None
         with repeat.observing.apart():
             numbers = draw()
             buffers.append(numbers._storage.buffer())
+        _listening = me, listen
         draws.append(draw)
         operands.append(numbers)
         return numbers
 
     def watched(*_):
+        before = [t is not None and t._version for t in operands]
         result = body()
         results = result if result.__class__ is tuple else (result,)
+        if [t is not None and t._version for t in operands[:len(before)]] != before:
+            return result                                       # it writes to what it reads
         if not all([r is None or r.__class__ is Tensor for r in results]) or any([r is not None and r._rg for r in results]) is not tracked:
             return result
         try:
@@ -422,7 +430,8 @@ def _learn(body, operands, buffers, tracked, edges):
         return (*results, *between)
     given = [t for t in operands if t is not None]
     global _listening
-    _listening = (threading.get_ident(), listen) if edges is None else None
+    me = threading.get_ident()
+    _listening = (me, listen) if edges is None else None
     try:
         result, recipe = repeat.observe(watched, given, buffers, FEW)
     finally:

@@ -7,7 +7,6 @@ from .._tensor import foreign
 from .._tensor.declare import elementwise
 from .._tensor.dispatch import in_order_of, memory_order
 from .._tensor.inplace import apply_inplace, own_results
-from .._tensor.splice import drawn
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.shape import Size
@@ -74,7 +73,7 @@ def _mask(x, keep):
     order = x._drawn
     device = x._storage.device
     shape = x.shape if order is None else Size([x.shape[d] for d in order])
-    mask = drawn(lambda: _coins(shape, keep, dt.bool_, device))
+    mask = _coins(shape, keep, dt.bool_, device)
     return mask if order is None else mask.permute([order.index(d) for d in range(len(order))])
 
 

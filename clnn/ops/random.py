@@ -17,6 +17,7 @@ from .._tensor.device import resolve
 from .._tensor.dispatch import memory_order
 from .._tensor.inplace import apply_inplace, type_name
 from .._tensor.interop import from_array, read
+from .._tensor.splice import drawn
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
 from ..core import rng, samplers, twister
@@ -99,13 +100,13 @@ def _parts(draw, shape, row, *rest) -> Tensor:
 
 
 def _per_sample(draw):
-    """``draw`` for each sample of the maps that are under way: one draw for all of them, in their order."""
+    """``draw`` for each sample of the maps that are under way: one draw for all of them, in their order. A function that is repeated draws again."""
     @functools.wraps(draw)
-    def drawn(shape, *args, **kwargs):
+    def call(shape, *args, **kwargs):
         if foreign.maps:
             return foreign.fresh(lambda whole: draw(whole, *args, **kwargs), shape)
-        return draw(shape, *args, **kwargs)
-    return drawn
+        return drawn(lambda: draw(shape, *args, **kwargs))
+    return call
 
 
 @_per_sample

@@ -190,9 +190,9 @@ def run_all(device, launches, buffers, numbers=()):
     queue = side.queue
     for prepared, pick, drawn in launches:
         cost = prepared.cost
-        if cost is not None and cost.calm and device.last is side.done and not cost.skip and drawn is None and not prepared.checked:
+        if cost is not None and cost.calm and device.last is side.done and not cost.skip and drawn is None:
             way = prepared.twin                                 # as ``Prepared.run`` would come to it
-            if way.sizes is not None:
+            if way.sizes is not None and not way.checked:
                 cost.calm -= 1
                 way.enqueue(device, queue, pick(buffers), ())
                 continue

@@ -2,7 +2,9 @@
 from itertools import islice
 
 from clnn._tensor.splice import Spliced
+from clnn._tensor.tensor import Tensor
 
+from ._forward import PLAIN, form_of, small, told
 from ._hooks import hooked
 
 __all__ = ["KNOWN", "InTraining", "alone", "as_one", "in_order", "known", "parted"]
@@ -10,6 +12,7 @@ __all__ = ["KNOWN", "InTraining", "alone", "as_one", "in_order", "known", "parte
 KNOWN = {}          # class -> (names of its parameters and buffers, names of the attributes that its result depends on, what it does in training)
 PARTS = {}          # the same of layers that have others in them: (names of parameters, names of attributes)
 RUNS = set()        # forward methods that are :func:`in_order` of the module's children
+_ALL = ("*",)        # in place of the names of parameters
 _spliced = Spliced()
 
 
@@ -52,18 +55,44 @@ def as_one(module, forward, inputs, *about):
     """``forward()`` of a layer that is :func:`parted`: its result follows from the tensors ``inputs`` (None: missing), from ``about``, and from what the
     layers in it read."""
     operands, key = list(inputs), list(about)
-    return _spliced.call(forward, operands, key) if _told(module, PARTS, operands, key) else forward()
+    return _spliced.call(forward, operands, key) if _told(module, operands, key) else forward()
 
 
-def _told(module, kinds, operands, key):
+def of_program(module, args, kwargs):
+    """``module.forward(*args, **kwargs)`` of a program's own module, as one entry where it does no more than layers do (see ``_forward``)."""
+    if form_of(module.__class__) is not None and "forward" not in module.__dict__ and small(module):
+        operands, key = [], [len(args), *kwargs]
+        for value in (*args, *kwargs.values()) if kwargs else args:
+            kind = value.__class__
+            if isinstance(value, Tensor):
+                operands.append(value)
+                key.append(Tensor)
+            elif kind in PLAIN:
+                key += (value if kind is not float or value else str(value), kind)
+            else:
+                break
+        else:
+            if operands and _told(module, operands, key):
+                return _spliced.call(lambda: module.forward(*args, **kwargs), operands, key)
+    return module.forward(*args, **kwargs)
+
+
+def _told(module, operands, key):
     """Whether all that the result of a module depends on could be added to ``operands`` and ``key``."""
-    own, of_class = module.__dict__, kinds.get(module.__class__)
-    if of_class is None or of_class[2] is not None and own["training"]:
-        return False
-    _describe(own, module, of_class, operands, key)
+    own, kind = module.__dict__, module.__class__
+    of_class = KNOWN.get(kind) or PARTS.get(kind)
+    if of_class is not None:
+        if of_class[2] is not None and own["training"]:
+            return False
+        _describe(own, module, of_class, operands, key)
+    elif kind.forward in RUNS:
+        key.append(kind)
+    else:
+        form = form_of(kind)
+        if form is None or not told(module, form, operands, key):
+            return False
     for child in own["_modules"].values():
-        if child is None or "forward" in child.__dict__ or child._maybe_hooked and hooked(child) \
-                or not _told(child, KNOWN if child.__class__ in KNOWN else PARTS, operands, key):
+        if child is None or "forward" in child.__dict__ or child._maybe_hooked and hooked(child) or not _told(child, operands, key):
             return False
     return True
 
@@ -77,6 +106,10 @@ def _describe(own, module, of_class, operands, key):
     if training is not None:
         key.append(own["training"])
     table = own["_parameters"]
+    if tensors == _ALL:
+        key += table
+        operands += table.values()
+        return
     for name in tensors:
         operands.append(table[name] if name in table else getattr(module, name))        # a buffer, or what a program put in a parameter's place
 

@@ -237,9 +237,12 @@ class HookMixin:
         self._is_full_backward_hook = full
 
     # -- the call -------------------------------------------------------------------------------------------------------
+    _as_one = None          # of a program's own classes: what may call forward in fewer steps
+
     def __call__(self, *args, **kwargs):
         if not self._maybe_hooked:
-            return self.forward(*args, **kwargs)
+            as_one = self._as_one
+            return self.forward(*args, **kwargs) if as_one is None else as_one(args, kwargs)
         for found in _watches:
             found[id(self)] = self
         return (self._compiled_call_impl or self._call_impl)(*args, **kwargs)

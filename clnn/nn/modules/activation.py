@@ -490,6 +490,7 @@ class Softmax(Module):
 
 
 @declare
+@known()
 class Softmax2d(Module):
     """Softmax over the channels of an (N, C, H, W) or (C, H, W) input.
 

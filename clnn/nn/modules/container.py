@@ -7,7 +7,7 @@ from itertools import chain, islice
 from clnn._tensor.tensor import Tensor
 from clnn.nn.parameter import Parameter
 
-from ._chain import RUNS, in_order
+from ._chain import RUNS, in_order, parted
 from .module import Module, _addindent, _typename
 
 __all__ = ["Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
@@ -134,6 +134,7 @@ class Sequential(_Listed):
 RUNS.add(Sequential.forward)
 
 
+@parted()
 class ModuleList(_Listed):
     """A list of modules that are registered; it has no ``forward``.
 
@@ -191,6 +192,7 @@ class ModuleList(_Listed):
         return f"{self._get_name()}({body}\n)"
 
 
+@parted()
 class ModuleDict(Module):
     """A dictionary of modules that are registered; it keeps the order of insertion and has no ``forward``.
 

@@ -222,6 +222,7 @@ class _ConvTransposeNd(_ConvNd):
                     self.dilation)
 
 
+@known("weight bias", "stride padding output_padding dilation groups padding_mode")
 class ConvTranspose1d(_ConvTransposeNd):
     """Transposed convolution over one spatial dimension; arguments as in :class:`ConvTranspose2d`.
 
@@ -234,6 +235,7 @@ class ConvTranspose1d(_ConvTransposeNd):
     _nd = 1
 
 
+@known("weight bias", "stride padding output_padding dilation groups padding_mode")
 class ConvTranspose2d(_ConvTransposeNd):
     """The gradient of a :class:`Conv2d` with respect to its input, as a layer: it enlarges by ``stride``.
 
@@ -262,6 +264,7 @@ class ConvTranspose2d(_ConvTransposeNd):
     _nd = 2
 
 
+@known("weight bias", "stride padding output_padding dilation groups padding_mode")
 class ConvTranspose3d(_ConvTransposeNd):
     """Transposed convolution over three spatial dimensions; arguments as in :class:`ConvTranspose2d`.
 

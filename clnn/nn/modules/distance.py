@@ -1,6 +1,7 @@
 """Distances between rows."""
 from clnn.nn import functional as F
 
+from ._chain import parted
 from ._declare import declare
 from .module import Module
 
@@ -27,6 +28,7 @@ class PairwiseDistance(Module):
 
 
 @declare
+@parted(settings="dim eps")
 class CosineSimilarity(Module):
     """``x1 . x2 / (max(||x1||, eps) max(||x2||, eps))`` along *dim*.
 

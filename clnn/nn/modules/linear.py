@@ -6,7 +6,7 @@ from clnn.nn import functional as F
 from clnn.nn import init
 from clnn.nn.parameter import Parameter, UninitializedParameter
 
-from ._chain import known
+from ._chain import known, parted
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -82,6 +82,7 @@ class NonDynamicallyQuantizableLinear(Linear):
     """A :class:`Linear` that quantization tools leave alone (the output projection of attention)."""
 
 
+@parted("weight bias")
 class Bilinear(Module):
     """``y_k = x1^T W_k x2 + b_k``.
 

@@ -6,6 +6,7 @@ from clnn.core.config import config
 from clnn.nn.parameter import Buffer, Parameter
 
 from . import _hooks
+from ._chain import of_program
 from ._convert import ConvertMixin
 from ._hooks import (HookMixin, _global_buffer_registration_hooks, _global_module_registration_hooks,  # noqa: F401
                      _global_parameter_registration_hooks, register_module_backward_hook, register_module_buffer_registration_hook,
@@ -75,6 +76,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if cls.__module__.partition(".")[0] != "clnn":
+            cls._as_one = of_program
             for name, value in list(vars(cls).items()):         # an operator as an attribute takes no self: PyTorch's are no Python functions
                 if type(value) is FunctionType and hasattr(value, "op"):
                     setattr(cls, name, staticmethod(value))

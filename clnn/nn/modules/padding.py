@@ -1,6 +1,7 @@
 """Padding of the last 1, 2 or 3 dimensions. The amounts are (left, right, top, bottom, front, back), or one int for all."""
 from clnn.nn import functional as F
 
+from ._chain import known
 from .module import Module
 from .utils import _ntuple
 
@@ -85,7 +86,8 @@ def _define():
             members = {"_nd": nd, "__doc__": doc, "__module__": __name__}
             if kind == "Zero":                                                  # a constant one, as isinstance shows
                 members |= {"_repr_fields": "=padding", "__init__": _zero_init}
-            globals()[name] = type(name, (base or globals()[f"ConstantPad{nd}d"],), members)
+            made = type(name, (base or globals()[f"ConstantPad{nd}d"],), members)
+            globals()[name] = known(settings="padding value" if kind in ("Constant", "Zero") else "padding")(made)
 
 
 _define()

@@ -1,6 +1,7 @@
 """Rearranging channels and pixels."""
 from clnn.nn import functional as F
 
+from ._chain import known
 from ._declare import declare
 from .module import Module
 
@@ -8,6 +9,7 @@ __all__ = ["PixelShuffle", "PixelUnshuffle", "ChannelShuffle"]
 
 
 @declare
+@known(settings="upscale_factor")
 class PixelShuffle(Module):
     """``(*, C r^2, H, W)`` to ``(*, C, H r, W r)`` with ``r = upscale_factor``. Source: Shi et al., 2016 (arXiv:1609.05158).
 
@@ -24,6 +26,7 @@ class PixelShuffle(Module):
 
 
 @declare
+@known(settings="downscale_factor")
 class PixelUnshuffle(Module):
     """``(*, C, H r, W r)`` to ``(*, C r^2, H, W)`` with ``r = downscale_factor``: undoes :class:`PixelShuffle`.
 
@@ -40,6 +43,7 @@ class PixelUnshuffle(Module):
 
 
 @declare
+@known(settings="groups")
 class ChannelShuffle(Module):
     """Split the channels of ``(N, C, *)`` into *groups* and interleave them. Source: Zhang et al., 2017 (arXiv:1707.01083).
 

@@ -319,6 +319,7 @@ class _AdaptiveMaxPoolNd(Module):
         return getattr(F, f"adaptive_max_pool{self._nd}d")(input, self.output_size, self.return_indices)
 
 
+@known(settings="output_size return_indices")
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maximum over windows chosen so that the output has the wanted length.
 
@@ -331,6 +332,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     _nd = 1
 
 
+@known(settings="output_size return_indices")
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maximum over windows chosen so that the output has the wanted size (an int, or a tuple where ``None`` keeps a size).
 
@@ -343,6 +345,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     _nd = 2
 
 
+@known(settings="output_size return_indices")
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maximum over windows chosen so that the output has the wanted size.
 

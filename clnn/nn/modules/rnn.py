@@ -17,6 +17,7 @@ from ..._tensor.grad_mode import state as autocast_state
 from ..._tensor.splice import Spliced
 from ...ops.recurrent import _recurrent, cell
 from ...ops.recurrent import step as whole_step
+from ._chain import parted
 from .module import Module
 
 __all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell", "GRUCell"]
@@ -335,6 +336,7 @@ class RNNBase(Module):
         return [found.get(name) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")]
 
 
+@parted("*", "mode dropout training " + " ".join(_SETTINGS))
 class RNN(RNNBase):
     """``h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh)``, in layers.
 
@@ -368,6 +370,7 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
 
 
+@parted("*", "mode dropout training " + " ".join(_SETTINGS))
 class LSTM(RNNBase):
     """Long short-term memory: ``c' = f c + i g``, ``h' = o tanh(c')`` with gates i, f, o (sigmoid) and g (tanh) of x and h.
 
@@ -397,6 +400,7 @@ class LSTM(RNNBase):
         return (*self.get_expected_hidden_size(input, batch_sizes)[:2], self.hidden_size)
 
 
+@parted("*", "mode dropout training " + " ".join(_SETTINGS))
 class GRU(RNNBase):
     """Gated recurrent unit: ``h' = (1 - z) n + z h`` with ``n = tanh(W_in x + b_in + r (W_hn h + b_hn))`` and gates r, z (sigmoid).
 
@@ -476,6 +480,7 @@ class RNNCellBase(Module):
         return _spliced.call(lambda: step(F.linear(input, weights[0], weights[2]), state, weights[1], weights[3]), [input, *state, *weights], (step,))
 
 
+@parted("*", "nonlinearity input_size hidden_size")
 class RNNCell(RNNCellBase):
     """``h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`` (or relu); ``forward(input, hx=None)`` returns h'.
 
@@ -496,6 +501,7 @@ class RNNCell(RNNCellBase):
         return self._step(step, input, None if hx is None else (hx,), 1)[0]
 
 
+@parted("*", "input_size hidden_size")
 class LSTMCell(RNNCellBase):
     """One step of :class:`LSTM`; ``forward(input, (h, c))`` returns the new (h, c).
 
@@ -513,6 +519,7 @@ class LSTMCell(RNNCellBase):
         return self._step(_step_lstm, input, hx, 2)
 
 
+@parted("*", "input_size hidden_size")
 class GRUCell(RNNCellBase):
     """One step of :class:`GRU`; ``forward(input, hx=None)`` returns the new h.
 

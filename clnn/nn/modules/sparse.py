@@ -4,6 +4,7 @@ from clnn.nn import functional as F
 from clnn.nn import init
 from clnn.nn.parameter import Parameter
 
+from ._chain import known
 from .module import Module
 
 __all__ = ["Embedding", "EmbeddingBag"]
@@ -40,6 +41,7 @@ class _Table(Module):
                 self.weight[self.padding_idx].fill_(0)
 
 
+@known("weight", "padding_idx max_norm norm_type scale_grad_by_freq sparse")
 class Embedding(_Table):
     """Look up a row of the weight for each index.
 

@@ -152,6 +152,7 @@ class TransformerDecoderLayer(_Layer):
         return self._residual(x, self.norm3, lambda y: self._feed_forward(y, self.dropout3))
 
 
+@parted(settings="num_layers use_nested_tensor mask_check training")
 class TransformerEncoder(Module):
     """A stack of *num_layers* copies of an encoder layer, with a normalisation at the end if one is given.
 
@@ -202,6 +203,7 @@ class TransformerEncoder(Module):
         return padding & (padding[:, 1:] | ~padding[:, :-1]).all()
 
 
+@parted(settings="num_layers")
 class TransformerDecoder(Module):
     """A stack of *num_layers* copies of a decoder layer, with a normalisation at the end if one is given.
 

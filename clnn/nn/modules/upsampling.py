@@ -1,11 +1,13 @@
 """Resizing of images and volumes."""
 from clnn.nn import functional as F
 
+from ._chain import known
 from .module import Module
 
 __all__ = ["Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d"]
 
 
+@known(settings="size scale_factor mode align_corners recompute_scale_factor")
 class Upsample(Module):
     """Resize the spatial dimensions of an ``(N, C, *)`` input.
 
