@@ -142,8 +142,9 @@ def test_attributes_are_looked_at_in_each_call(monkeypatch):
 
     def now():
         return model.fc2(torch.tanh(F.relu(model.fc1(x))) * model.scale + math.pi)
-    for change in (lambda: setattr(model, "scale", 3.0), lambda: setattr(model, "scale", torch.tensor([2.0])), lambda: setattr(model, "fc1", nn.Linear(4, 6, bias=False)),
-                   lambda: model.fc2.weight.data.mul_(2), lambda: setattr(model, "fc1", nn.Sequential(nn.Linear(4, 6), nn.Tanh())), lambda: model.fc1.requires_grad_(False)):
+    for change in (lambda: setattr(model, "scale", 3.0), lambda: setattr(model, "scale", torch.tensor([2.0])), lambda: model.fc2.weight.data.mul_(2),
+                   lambda: setattr(model, "fc1", nn.Linear(4, 6, bias=False)), lambda: model.fc1.requires_grad_(False),
+                   lambda: setattr(model, "fc1", nn.Sequential(nn.Linear(4, 6), nn.Tanh()))):
         change()
         for _ in range(CALLS):
             assert clnn.allclose(model(x), now(), atol=1e-5)
