@@ -1,7 +1,7 @@
 """Runs of layers that compute from their input and parameters alone, as one entry of the tape where they have few elements."""
 from itertools import islice
 
-from clnn._tensor.splice import Spliced
+from clnn._tensor.splice import FEW, Spliced
 from clnn._tensor.tensor import Tensor
 
 from ._forward import PLAIN, form_of, small, told
@@ -67,6 +67,8 @@ def of_program(module, args, kwargs):
             if isinstance(value, Tensor):
                 operands.append(value)
                 key.append(Tensor)
+                if kind is Tensor and value._numel > FEW:
+                    break
             elif kind in PLAIN:
                 key += (value if kind is not float or value else str(value), kind)
             else:
