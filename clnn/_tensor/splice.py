@@ -14,95 +14,21 @@ import threading
 
 from ..core import dtype as dt
 from ..core.config import config
-from ..core.shape import Size
 from ..graph import fuse
 from ..graph.node import Storage
 from ..runtime import launch as launcher
 from ..runtime.params import on_change
 from . import foreign, override, repeat, tape
 from .dispatch import plain
-from .entries import FACTORS, FREED, OpNode, inference_saved
+from .entries import FREED, OpNode, inference_saved
 from .grad_mode import state
-from .tensor import Tensor, edge, make
+from .template import Gate, Kept, Template, Unlike, told
+from .tensor import Tensor, edge
 
 FEW = 1 << 18           # elements of all operands: with more, the host's part of the time is small
 _TRIES = 4              # calls of a kind that are observed at most
 _MOST = 4096            # kinds of call remembered
-_STEPS = 512            # entries of one function
 _new = object.__new__
-
-
-class _Unlike(Exception):
-    """A function whose entries cannot be told."""
-
-
-class _Kept:
-    """A value that an entry keeps: where it is found at a later call, and whose output it is (``producer``: step and output number) where that matters.
-
-    ``place``: the number of an operand; behind the operands of a result; behind these of a value between; or -1 for a constant. An operand itself has no
-    ``geometry``, parts of memory have their shape, strides, offset and so on.
-    """
-
-    __slots__ = ("place", "geometry", "producer", "value")
-
-    def __init__(self, place, geometry=None, producer=None, value=None):
-        self.place, self.geometry, self.producer, self.value = place, geometry, producer, value
-
-
-class _Step:
-    """What an entry is but for the memory of its values. ``edges``: None, (step, output number) or the number of an operand. ``origin``: of a copy, whose
-    it is: how many functions back the sources go, and the step there. ``bare``: an entry that keeps nothing, to be copied."""
-
-    __slots__ = ("op", "edges", "outs", "values", "metas", "keeps", "result", "label", "lasts", "origin", "bare")
-
-    def __init__(self, node, number, ends, kept):
-        self.outs, self.label, self.bare = node.outs, getattr(node, "label", ""), None
-        self.origin = node.__dict__.get("origin")
-        edges = [_through(e) for e in node.edges]
-        self.edges = [None if e is None else ends[e] if e in ends else (number[e[0]], e[1]) for e in edges]
-        if node.bare:
-            self.bare = copy.copy(node)
-            self.bare.edges = None
-            return
-        self.op, self.metas, self.keeps, self.lasts = node.op, node.metas, node.keeps, node.lasts
-        self.values = [kept(v) for v in node.values]
-        self.result = None if node.result is None else [None if r is None else kept(_unpacked(r)) for r in node.result]
-
-    def name(self):
-        return self.label or (self.op.grad_name if self.bare is None else self.bare.name())
-
-    def uses_up(self):
-        return self.bare is None and not self.lasts and (self.keeps or self.result is not None or self.op.name in FACTORS)
-
-
-class Template:
-    """A kind of call: its launches, its entries oldest first, whose outputs the results are, which operands and results the entries keep.
-
-    ``draws``: functions that give the random numbers it takes, which are operands behind the others.
-    """
-
-    __slots__ = ("recipe", "steps", "roots", "wanted", "kept", "uses_up", "single", "again", "draws", "reached")
-
-    def __init__(self, recipe, single, draws, steps=(), roots=(None,), wanted=(), kept=(False,)):
-        self.recipe, self.single, self.draws, self.steps, self.roots, self.wanted, self.kept = recipe, single, draws, steps, roots, wanted, kept
-        self.uses_up = any(s.uses_up() for s in steps)
-        ends = {e for s in steps for e in s.edges if e.__class__ is int}
-        self.reached = [i in ends for i in range(len(wanted))]      # operands whose gradients the entries give
-        self.again = None               # the kinds of its gradients that are differentiated again
-
-
-class _Gate(tape.Node):
-    """Where the gradient of an operand leaves the function."""
-
-    __slots__ = ()
-
-    def apply(self, grads, needed):
-        return grads
-
-
-def _through(e):
-    """An edge, or that behind a gate."""
-    return e[0].edges[0] if e is not None and e[0].__class__ is _Gate else e
 
 
 def _of_source(source, back, step):
@@ -202,7 +128,7 @@ class SplicedNode(tape.Node):
 
     def _output(self, kept, nodes, values):
         """An output that its own entry keeps: without history, or the two would hold each other."""
-        t, version = self._value(_Kept(kept.place, kept.geometry), nodes, values)
+        t, version = self._value(Kept(kept.place, kept.geometry), nodes, values)
         at, count = kept.place, len(self.operands)
         if at < count:
             return t, t._ver or t._storage, version
@@ -233,7 +159,7 @@ class SplicedNode(tape.Node):
 
     def _walked(self, grads, ends):
         """The gradients of the operands ``ends``, with their history, by a walk over the entries."""
-        gates = [None if e is None else _Gate(()) for e in self.edges]
+        gates = [None if e is None else Gate(()) for e in self.edges]
         for gate in filter(None, gates):
             gate.seq = self.seq - 1 + 0.5 / (len(self.template.steps) + 1)      # younger than what it leads to
         nodes = self._entries([None if g is None else (g, 0) for g in gates])
@@ -423,10 +349,10 @@ def _learn(body, operands, buffers, tracked, edges):
         if not all([r is None or r.__class__ is Tensor for r in results]) or any([r is not None and r._rg for r in results]) is not tracked:
             return result
         try:
-            between, *told = _told(results, operands, edges) if tracked else ([],)
-        except _Unlike:
+            between, *entries = told(results, operands, edges) if tracked else ([],)
+        except Unlike:
             return result
-        said.append((result, told))
+        said.append((result, entries))
         return (*results, *between)
     given = [t for t in operands if t is not None]
     global _listening
@@ -438,88 +364,8 @@ def _learn(body, operands, buffers, tracked, edges):
         _listening = None
     if not said:
         return result, None
-    result, told = said[0]
-    return result, recipe if recipe is repeat.WAITS or recipe is None else Template(recipe, result.__class__ is not tuple, draws, *told)
-
-
-def _told(results, operands, edges):
-    """(values between as flat tensors, steps, roots, which operands are kept, which results are) of the graph from ``results`` down to the operands."""
-    told = _Telling(results, operands, edges)
-    nodes = _between([r._grad_fn for r in results if r is not None and r._rg], told.ends)
-    told.number = number = {node: n for n, node in enumerate(nodes)}
-    steps = [_Step(node, number, told.ends, told.kept) for node in nodes]
-    roots = [(number[r._grad_fn], r._out_nr) if r is not None and r._rg else None for r in results]
-    return told.between, steps, roots, told.wanted, told.results
-
-
-class _Telling:
-    """Where the values that entries keep are found: among the operands, the results, or values between."""
-
-    def __init__(self, results, operands, edges):
-        self.operands, self.ends, self.memory, self.between, self.number = operands, {}, {}, [], None
-        for i, t in enumerate(operands):
-            if t is not None:
-                self.memory.setdefault(id(t._storage.buf), i)
-            at = (edge(t) if t is not None and t._rg else None) if edges is None else edges[i]
-            if at is not None:
-                self.ends.setdefault(at, i)
-        self.sources = list(operands)
-        for r in results:
-            if r is not None and self.memory.setdefault(id(r._storage.buffer()), len(self.sources)) != len(self.sources):
-                raise _Unlike                                   # an operand's memory, or that of two results
-            self.sources.append(r)
-        self.wanted, self.results = [False] * len(operands), [False] * len(results)
-
-    def kept(self, v):
-        if not isinstance(v, Tensor):
-            if v.__class__ in (list, tuple) and any(isinstance(x, Tensor) for x in v):
-                raise _Unlike
-            return _Kept(-1, value=v)
-        if v.__class__ not in plain or not isinstance(v._storage, Storage):
-            raise _Unlike
-        count, producer = len(self.operands), (self.number[v._grad_fn], v._out_nr) if v._grad_fn in self.number else None
-        at = self.memory.get(id(v._storage.buffer()))
-        if at is None:
-            at = self.memory[id(v._storage.buf)] = len(self.sources)
-            n = v._storage.nbytes // v.dtype.itemsize
-            self.between.append(make(v._storage, Size((n,)), v.dtype, n))
-            self.sources.append(self.between[-1])
-        offset = v._offset
-        if at < count:
-            for i, t in enumerate(self.operands):
-                if t is v:
-                    self.wanted[i] = True
-                    return _Kept(i)
-            if v._storage is not self.operands[at]._storage:    # a copy that shares memory until one of them is written
-                raise _Unlike
-            self.wanted[at] = True
-            offset -= self.operands[at]._offset
-        elif at - count < len(self.results):
-            self.results[at - count] = True
-        if v.dtype is not self.sources[at].dtype or v._grad_fn is not None and producer is None:
-            raise _Unlike
-        return _Kept(at, (v.shape, v._strides, offset, v._numel, v._dense), producer)
-
-
-def _between(roots, ends):
-    """The entries from ``roots`` down to ``ends``, oldest first."""
-    seen, stack = set(roots), list(roots)
-    while stack:
-        node = stack.pop()
-        if not (node.bare or isinstance(node, OpNode)) or getattr(node, "freed", False) or node.hooks or node.pre_hooks or node.retains or node.trace \
-                or len(seen) > _STEPS:
-            raise _Unlike
-        for e in map(_through, node.edges):
-            if e is not None and e not in ends and e[0] not in seen:
-                seen.add(e[0])
-                stack.append(e[0])
-    return sorted(seen, key=tape._age)
-
-
-def _unpacked(kept):
-    if kept.__class__ is not tuple:
-        raise _Unlike
-    return kept[0]
+    result, entries = said[0]
+    return result, recipe if recipe is repeat.WAITS or recipe is None else Template(recipe, result.__class__ is not tuple, draws, *entries)
 
 
 def spliced(body, bind=None):

@@ -103,9 +103,7 @@ def _per_sample(draw):
     """``draw`` for each sample of the maps that are under way: one draw for all of them, in their order. A function that is repeated draws again."""
     @functools.wraps(draw)
     def call(shape, *args, **kwargs):
-        if foreign.maps:
-            return foreign.fresh(lambda whole: draw(whole, *args, **kwargs), shape)
-        return drawn(lambda: draw(shape, *args, **kwargs))
+        return foreign.fresh(lambda whole: draw(whole, *args, **kwargs), shape) if foreign.maps else drawn(lambda: draw(shape, *args, **kwargs))
     return call
 
 
