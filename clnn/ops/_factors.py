@@ -215,7 +215,7 @@ def _slogdet_grad(g, A, sign):
 @kernel("_slogdet", method=False, complex=True, outputs=("sign", "logabsdet"), vjp=dict(A=_slogdet_grad))
 def slogdet(A):
     if _small.suits(A):
-        return _small.determinant(*_small.lu(A)[:2], log=True)
+        return _small.determinant(*_small.lu(A)[:2], True)
     return on_host("slogdet", (A,), [(A.shape[:-2], A.dtype), (A.shape[:-2], A.dtype.to_real())])
 
 
