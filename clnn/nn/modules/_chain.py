@@ -60,7 +60,10 @@ def as_one(module, forward, inputs, *about):
 
 def of_program(module, args, kwargs):
     """``module.forward(*args, **kwargs)`` of a program's own module, as one entry where it does no more than layers do (see ``_forward``)."""
-    if form_of(module.__class__) is not None and "forward" not in module.__dict__ and small(module):
+    kind = module.__class__
+    if form_of(kind) is None:
+        kind._as_one = None
+    elif "forward" not in module.__dict__ and small(module):
         operands, key = [], [len(args), *kwargs]
         for value in (*args, *kwargs.values()) if kwargs else args:
             kind = value.__class__

@@ -123,7 +123,7 @@ def _reads(function, cls, form, depth) -> bool:
             if not before:
                 return False
         elif name in _STEPS:
-            if name.startswith("STORE_FAST") and arg == own:
+            if name.startswith("STORE_FAST") and (arg == own or own in arg and arg.__class__ is tuple):
                 return False
             if name not in ("PUSH_NULL", "CACHE", "EXTENDED_ARG", "NOP", "RESUME"):
                 before = ""
@@ -163,7 +163,7 @@ def _attribute(cls, name, form, depth) -> bool:
     """Note an attribute of the module that is read; a method of the class is read on."""
     of_class = getattr(cls, name, None)
     if isinstance(of_class, types.FunctionType) and not pure(of_class):
-        if cls.__module__.partition(".")[0] == _PACKAGE or name in vars(object) or not _reads(of_class, cls, form, depth + 1):
+        if of_class.__module__.partition(".")[0] == _PACKAGE or not _reads(of_class, cls, form, depth + 1):
             return False
         form.methods[name] = None
         form.fixed.append((cls, name, of_class))
