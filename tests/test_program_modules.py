@@ -102,9 +102,24 @@ class Words(nn.Module):
         return self.out(torch.cat([y[:, -1], h[0]], 0))
 
 
+def local():
+    """A class in a function, whose names are those of the function."""
+    f, gain = nn.functional, 3.0
+
+    class Local(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return f.silu(self.fc(x)) * gain
+    return Local()
+
+
 MODULES = {"plain": (Plain, lambda i: (data(3, 4, seed=i),)), "image": (Image, lambda i: (data(2, 36, seed=i),)), "loop": (Loop, lambda i: (data(3, 4, seed=i),)),
            "masked": (Loop, lambda i: (data(3, 4, seed=i), data(3, 4, seed=i + 50) > 0, True)), "sampler": (Sampler, lambda i: (data(5, 4, seed=i),)),
            "words": (Words, lambda i: (clnn.tensor(np.random.default_rng(i).integers(0, 7, (2, 3))),)),
+           "local": (local, lambda i: (data(3, 4, seed=i),)),
            "nested": (lambda: nn.Sequential(Plain(), Loop(), Plain()), lambda i: (data(3, 4, seed=i),))}
 
 

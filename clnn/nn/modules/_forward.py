@@ -1,9 +1,10 @@
 """Forward methods of a program's own modules that only call layers and functions of tensors: such a call is one entry of the tape, as runs of layers are.
 
 A method is read once, instruction by instruction. It may use its arguments and local names, attributes of the module that are layers, parameters, buffers or
-plain values, functions and constants of this package, methods of tensors and a few builtins; it may branch and loop over these. Whatever else it does (keep
-something, print, call a function of the program's) makes it a method that is called as it is. What a result depends on is told again at each call: see
-:func:`told`. A value that is read from a device, or memory of an operand that is written, is noticed when a call is observed (``clnn._tensor.splice``).
+plain values, functions and constants of this package (by names that are global or of the function around the class), methods of tensors and a few builtins; it
+may branch and loop over these. Whatever else it does (keep something, print, call a function of the program's) makes it a method that is called as it is. What
+a result depends on is told again at each call: see :func:`told`. A value that is read from a device, or memory of an operand that is written, is noticed when
+a call is observed (``clnn._tensor.splice``).
 """
 import builtins
 import dis
@@ -22,8 +23,8 @@ _PACKAGE = __name__.partition(".")[0]
 PLAIN = frozenset((int, float, str, bool, type(None), dt.dtype, Size))
 _BUILTINS = frozenset((len, range, zip, enumerate, reversed, tuple, list, int, float, bool, abs, min, max, isinstance))
 _STEPS = frozenset("""
-    RESUME NOP CACHE EXTENDED_ARG PRECALL CALL CALL_FUNCTION CALL_FUNCTION_KW CALL_METHOD CALL_KW KW_NAMES PUSH_NULL POP_TOP COPY SWAP DUP_TOP DUP_TOP_TWO ROT_TWO
-    ROT_THREE ROT_FOUR LOAD_CONST LOAD_SMALL_INT RETURN_VALUE RETURN_CONST STORE_FAST STORE_FAST_STORE_FAST STORE_FAST_MAYBE_NULL DELETE_FAST UNPACK_SEQUENCE
+    RESUME NOP CACHE EXTENDED_ARG COPY_FREE_VARS PRECALL CALL CALL_FUNCTION CALL_FUNCTION_KW CALL_METHOD CALL_KW KW_NAMES PUSH_NULL POP_TOP COPY SWAP DUP_TOP
+    DUP_TOP_TWO ROT_TWO ROT_THREE ROT_FOUR LOAD_CONST LOAD_SMALL_INT RETURN_VALUE RETURN_CONST STORE_FAST STORE_FAST_STORE_FAST STORE_FAST_MAYBE_NULL DELETE_FAST UNPACK_SEQUENCE
     BUILD_TUPLE BUILD_LIST BUILD_SLICE LIST_EXTEND LIST_APPEND LIST_TO_TUPLE BINARY_SLICE BINARY_SUBSCR BINARY_OP BINARY_ADD BINARY_SUBTRACT BINARY_MULTIPLY
     BINARY_TRUE_DIVIDE BINARY_FLOOR_DIVIDE BINARY_MODULO BINARY_POWER BINARY_MATRIX_MULTIPLY INPLACE_ADD INPLACE_SUBTRACT INPLACE_MULTIPLY INPLACE_TRUE_DIVIDE
     UNARY_NEGATIVE UNARY_NOT UNARY_POSITIVE TO_BOOL COMPARE_OP IS_OP CONTAINS_OP GET_ITER FOR_ITER END_FOR POP_ITER JUMP_FORWARD JUMP_BACKWARD JUMP_ABSOLUTE
@@ -91,8 +92,9 @@ def _reads(function, cls, form, depth) -> bool:
     code = function.__code__
     if not all([v.__class__ in PLAIN for v in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())]):
         return False
-    if code.co_freevars or code.co_cellvars or code.co_flags & (0x04 | 0x08 | 0x20 | 0x80 | 0x100) or not code.co_argcount:     # *args, **kwargs, generators
+    if code.co_cellvars or code.co_flags & (0x04 | 0x08 | 0x20 | 0x80 | 0x100) or not code.co_argcount:     # *args, **kwargs, generators
         return False
+    cells = dict(zip(code.co_freevars, function.__closure__ or ()))
     own, before, value = code.co_varnames[0], "", None         # the module; what the last instruction loaded: "self", "value" (known), or something else
     for step in dis.get_instructions(code):
         name, arg = step.opname, step.argval
@@ -122,10 +124,14 @@ def _reads(function, cls, form, depth) -> bool:
             before, value = _known(scope, arg, scope.get(arg, getattr(builtins, arg, None)), form)
             if not before:
                 return False
+        elif name == "LOAD_DEREF":
+            before, value = _known(cells.get(arg), "cell_contents", getattr(cells.get(arg), "cell_contents", None), form)
+            if not before:
+                return False
         elif name in _STEPS:
             if name.startswith("STORE_FAST") and (arg == own or own in arg and arg.__class__ is tuple):
                 return False
-            if name not in ("PUSH_NULL", "CACHE", "EXTENDED_ARG", "NOP", "RESUME"):
+            if name not in ("PUSH_NULL", "CACHE", "EXTENDED_ARG", "NOP", "RESUME", "COPY_FREE_VARS"):
                 before = ""
         else:
             return False
