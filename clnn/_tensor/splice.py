@@ -27,6 +27,7 @@ from .template import Gate, Kept, Template, Unlike, told
 from .tensor import Tensor, edge
 
 FEW = 1 << 18           # elements of all operands: with more, the host's part of the time is small
+_WHOLE = 1 << 16        # elements of a result that is still to be computed: with more it gains by being fused with what reads it
 _TRIES = 4              # calls of a kind that are observed at most
 _MOST = 4096            # kinds of call remembered
 _new = object.__new__
@@ -364,7 +365,7 @@ def _learn(body, operands, buffers, tracked, edges):
     me = threading.get_ident()
     _listening = (me, listen) if edges is None else None
     try:
-        result, recipe = repeat.observe(watched, given, buffers, FEW)
+        result, recipe = repeat.observe(watched, given, buffers, _WHOLE)
     finally:
         _listening = None
     if not said:

@@ -11,6 +11,7 @@ from .entries import FACTORS, OpNode
 from .tensor import Tensor, edge, make
 
 STEPS = 512             # entries of one function
+_PENDING = 1 << 15      # elements of a kept value that is still to be computed: a larger one is rather computed where it is needed, with what reads it
 
 
 class Unlike(Exception):
@@ -120,6 +121,8 @@ class _Telling:
                 raise Unlike
             return Kept(-1, value=v)
         if v.__class__ not in plain or not isinstance(v._storage, Storage):
+            raise Unlike
+        if v._numel > _PENDING and v._storage.node is not None and v._storage.node.buf is None:
             raise Unlike
         count, producer = len(self.operands), (self.number[v._grad_fn], v._out_nr) if v._grad_fn in self.number else None
         at = self.memory.get(id(v._storage.buffer()))
