@@ -1,6 +1,9 @@
 """A program's own modules whose forward methods only call layers and functions of tensors are one entry of the tape; what more they do is always done."""
 import copy
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -283,3 +286,10 @@ def test_second_gradients(counted):
         h.square().sum().backward()
         np.testing.assert_allclose(x.grad.numpy(), want.grad.numpy(), rtol=1e-4, atol=1e-5)
     assert len(counted) >= 2
+
+
+def test_nothing_is_repeated_where_that_is_asked_for():
+    code = ("import clnn; from clnn import nn; from clnn._tensor import splice, repeat; m = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2)); "
+            "splice._again = repeat.Recipe.run = None; [m(clnn.ones(1, 2)).sum().backward() for _ in range(5)]; print(m[0].weight.grad.shape)")
+    got = subprocess.run([sys.executable, "-c", code], env={**os.environ, "CLNN_REPEAT": "0"}, capture_output=True, text=True, timeout=120)
+    assert "Size([2, 2])" in got.stdout, got.stderr

@@ -7,6 +7,8 @@ variable                  meaning
 ``CLNN_CACHE_DIR``        where probe verdicts and built kernels are kept (default: the user's cache folder + ``clnn``)
 ``CLNN_NO_CACHE``         ``1``: neither read nor write built kernels on disk
 ``CLNN_EAGER``            ``1``: run each operator at once instead of fusing (the oracle for fusion, and for debugging)
+``CLNN_REPEAT``           ``0``: no call is repeated from what an earlier one of its kind launched: each works everything out anew (for debugging)
+``CLNN_SHARE_MEMORY``     ``0``: tensors and NumPy arrays share no memory, all conversions copy
 ``CLNN_DEBUG``            ``1``: wait after each launch, so that an error names the launch that caused it
 ``CLNN_INLINE``           ``0``: short launches on CPUs wake the driver's threads like long ones instead of running in the calling thread
 ``CLNN_BUILD_AHEAD``      ``0``: no second process that builds missing kernels beside this one
@@ -82,6 +84,7 @@ class Config:
     def __init__(self):
         self.eager = flag("CLNN_EAGER")
         self.debug = flag("CLNN_DEBUG")
+        self.repeat = flag("CLNN_REPEAT", True)
         self.inline = flag("CLNN_INLINE", True)
         self.build_ahead = flag("CLNN_BUILD_AHEAD", True)
         self.affinity = flag("CLNN_AFFINITY", True)
