@@ -98,11 +98,11 @@ def repeats(op):
     for _ in range(3):                          # learn what the call and its pass do
         _read(_passes(op, call, seeds))
     got = _read(_passes(op, moved, seeds))
-    repeat.on = False
+    before, repeat.on = repeat.on, False
     try:
         want = _read(_passes(op, moved, seeds))
     finally:
-        repeat.on = True
+        repeat.on = before
     for g, w in zip(got, want, strict=True):
         close(g, w, *limits(op, dt.from_numpy(g.dtype), 4), f"{op.name}{call}: repeated")
 
