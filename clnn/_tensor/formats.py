@@ -52,7 +52,7 @@ def preserved(t):
     strides, shape = t._strides, t.shape
     if t._dense or len(shape) < 2 or not t._numel or 0 in strides:
         return None
-    order = _by_stride(shape, strides)
+    order = by_stride(shape, strides)
     inner = contiguous_strides(tuple([shape[d] for d in order]))
     found = [0] * len(order)
     for i, d in enumerate(order):
@@ -70,7 +70,8 @@ def like(t, format):
     return None if strides == contiguous_strides(t.shape) else strides
 
 
-def _by_stride(shape, strides):
+def by_stride(shape, strides):
+    """The dimensions from the outermost in memory to the innermost."""
     return sorted(range(len(strides)), key=lambda d: (-strides[d], shape[d] == 1, d))
 
 
@@ -130,7 +131,7 @@ def with_strides(t, strides):
 def reordered(t, strides, fn=copy):
     """A copy of ``t``, made by ``fn``, in the order of dense ``strides``; without history."""
     from .dispatch import _permuted
-    order = _by_stride(t.shape, strides)
+    order = by_stride(t.shape, strides)
     r = fn(_permuted(t, t.shape, order))
     r.shape = Size(t.shape)
     return with_strides(r, strides)
