@@ -13,7 +13,7 @@ from .._tensor.device import holding, resolve
 from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before the first record)
 from .._tensor.foreign import NoStrides
 from .._tensor.inplace import set_out
-from .._tensor.interop import from_array, over
+from .._tensor.interop import from_array, in_order, over
 from .._tensor.tensor import Tensor, empty as _empty, from_node, make
 from ..core import dtype as dt
 from ..core.layout import strided
@@ -389,14 +389,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         raise RuntimeError(f"value cannot be converted to type {row.name} without overflow")
     if row is not None and row.category == dt.INT and not has_numpy(data) and array.size:
         check_range(array, row)
-    t = from_array(array, resolve(device), row) if array is not data or data.flags.c_contiguous else _in_order(array, resolve(device), row)
-    return _done(t, requires_grad)
-
-
-def _in_order(array, device, row):
-    """A copy of an array with its dimensions in the same order in memory."""
-    order = formats.by_stride(array.shape, array.strides) if array.size and min(array.strides) > 0 else range(array.ndim)
-    return from_array(array.transpose(order), device, row).permute(*np.argsort(order).tolist())
+    return _done((from_array if array is not data else in_order)(array, resolve(device), row), requires_grad)
 
 
 def as_tensor(data, dtype=None, device=None):
