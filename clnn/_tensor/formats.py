@@ -10,7 +10,8 @@ from ..core.layout import channels_last, channels_last_3d, contiguous_format, pr
 from ..core.shape import Size, contiguous_strides, is_contiguous
 from .writing import copy
 
-_ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1)}          # dimensions from the outermost to the innermost
+_LINES = "lines"                                                # of channels: no format of PyTorch's, but what its pooling keeps
+_ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1), _LINES: (0, 2, 1)}          # dimensions from the outermost to the innermost
 
 
 def strides_of(format, shape):
@@ -88,14 +89,20 @@ def suggested(t):
     return channels_last if rank == 4 else channels_last_3d
 
 
-def keeps_format(count):
-    """A decorator of bodies that work in row-major order: results of full rank lie in the channels-last format of one of the first ``count`` operands."""
+def _by_lines(t):
+    strides, shape = t._strides, t.shape
+    return bool(t._numel) and strides[1] * shape[1] <= strides[2] and strides[2] * shape[2] <= strides[0] and strides[1] < strides[2]
+
+
+def keeps_format(count, lines=False):
+    """A decorator of bodies that work in row-major order: results of full rank lie in the channels-last format of one of the first ``count`` operands;
+    ``lines``: those of rank 3 as well."""
     def wrap(body):
         @functools.wraps(body)
         def call(*values):
             result = body(*values)
             for t in values[:count]:
-                format = suggested(t)
+                format = suggested(t) if not lines or len(t.shape) != 3 else _LINES if _by_lines(t) else None
                 if format is not None:
                     return _in_format(result, format, len(t.shape))
             return result
