@@ -250,7 +250,7 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requir
 
 
 @factory
-def arange(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def arange(start=None, end=None, step=1, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """``start, start + step, ...`` up to but excluding ``end``.
 
     Example:
@@ -259,6 +259,9 @@ def arange(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, r
     """
     if end is None:
         start, end = 0, start
+        if end is None:
+            raise TypeError("arange() missing 1 required positional argument: 'end'")
+    start = 0 if start is None else start
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
     if step == 0:
         raise RuntimeError("step must be nonzero")

@@ -188,6 +188,8 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=N
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"randint(): argument 'size' must be tuple of ints, not {type(size).__name__}")
     low, high = whole(low), whole(high)
     row = dt.noticed(dt.as_dtype(dtype) or dt.int64)
     if row.is_complex:
