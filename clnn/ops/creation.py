@@ -47,6 +47,13 @@ def as_size(size) -> Size:
     return got
 
 
+def sizes(name, size) -> Size:
+    """A shape given as one argument of a function."""
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'size' must be tuple of ints, not {type(size).__name__}")
+    return as_size((size,))
+
+
 def shared(device, key, compute) -> Tensor:
     """What ``compute()`` gives on ``device``, a dense tensor that follows from ``key`` alone: all who ask for it share its memory by value."""
     found = constants.get((device, key))
