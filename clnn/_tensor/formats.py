@@ -94,15 +94,18 @@ def _by_lines(t):
     return bool(t._numel) and strides[1] * shape[1] <= strides[2] and strides[2] * shape[2] <= strides[0] and strides[1] < strides[2]
 
 
-def keeps_format(count, lines=False):
-    """A decorator of bodies that work in row-major order: results of full rank lie in the channels-last format of one of the first ``count`` operands;
-    ``lines``: those of rank 3 as well."""
+def keeps_format(count, rank=None):
+    """A decorator of bodies that work in row-major order: results of full rank lie in the channels-last format of one of the first ``count`` operands.
+    ``rank`` tells from the operands which rank has one; lines of channels are looked for where that is 3."""
     def wrap(body):
         @functools.wraps(body)
         def call(*values):
             result = body(*values)
+            full = rank and rank(*values)
             for t in values[:count]:
-                format = suggested(t) if not lines or len(t.shape) != 3 else _LINES if _by_lines(t) else None
+                if full and len(t.shape) != full:
+                    continue
+                format = suggested(t) if full != 3 else _LINES if _by_lines(t) else None
                 if format is not None:
                     return _in_format(result, format, len(t.shape))
             return result
