@@ -53,8 +53,14 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    """True: devices open themselves when they are used."""
-    return True
+    """True when there is an OpenCL GPU: it opens itself when it is used."""
+    return is_available()
+
+
+def __getattr__(name):
+    if name == "_initialized":              # what reversible networks ask before they note a GPU's generators
+        return is_initialized()
+    raise AttributeError(f"module 'clnn.cuda' has no attribute {name!r}")
 
 
 def init():

@@ -140,7 +140,7 @@ def test_native_dropout_tells_what_it_kept():
 
 def test_cuda_counts_gpus():
     gpus = [d for d in torch.devices() if d.type == "gpu"]
-    assert torch.cuda.is_available() == bool(gpus) and torch.cuda.device_count() == len(gpus)
+    assert torch.cuda.is_available() == torch.cuda.is_initialized() == torch.cuda._initialized == bool(gpus) and torch.cuda.device_count() == len(gpus)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     assert torch.ones(2).to(device).device.type == device.type
     assert torch.accelerator.is_available() == bool(gpus)

@@ -98,12 +98,29 @@ CASES = [
     "t.cat([one.reshape(2,-1,1,1).expand(2,3,4,5).contiguous(),y],1).stride()",
     "t.nn.functional.adaptive_avg_pool2d(y,1).stride()",
     "t.nn.functional.conv2d(y,t.ones(2,3,4,5)).flatten(2).transpose(1,2)",
+    "t.nn.BatchNorm1d(4).eval()(x[0].transpose(0,1))",
+    "t.nn.BatchNorm2d(5).eval()(x.transpose(1,3))",
+    "t.nn.BatchNorm2d(3).eval()(y)",
+    "t.nn.InstanceNorm1d(3,track_running_stats=True).eval()(x[0].transpose(0,1))",
+    "t.nn.functional.avg_pool1d(x[:,0].transpose(1,2),2)",
+    "t.nn.functional.avg_pool1d(x[:,0].transpose(1,2),3,1).transpose(1,2).is_contiguous()",
+    "t.nn.functional.avg_pool1d(x[0].transpose(0,1),2)",
+    "t.nn.functional.avg_pool2d(x[:,0].transpose(1,2),2)",
+    "t.nn.functional.avg_pool3d(y,1)",
+    "t.nn.functional.avg_pool2d(y,2)",
+    "t.nn.functional.adaptive_avg_pool1d(x[:,0].transpose(1,2),2)",
+    "t.tensor(a.T)",
+    "t.tensor(a.transpose(2,0,1)[:,:,::2],dtype=t.float64)",
+    "t.tensor(np.broadcast_to(a[0],(2,3,4)))",
+    "t.FloatTensor(a.swapaxes(0,1))",
+    "t.from_numpy(np.lib.stride_tricks.as_strided(a.T,writeable=False))",
+    "t.tensor(a[:1].T)",
 ]
 
 
 def _seen(t, case):
     x = t.arange(120.0).reshape(2, 3, 4, 5)
-    names = dict(t=t, x=x, cl=t.channels_last, y=x.to(memory_format=t.channels_last), w=t.arange(24.0).reshape(2, 3, 2, 2),
+    names = dict(t=t, np=np, a=np.arange(24).reshape(2, 3, 4), x=x, cl=t.channels_last, y=x.to(memory_format=t.channels_last), w=t.arange(24.0).reshape(2, 3, 2, 2),
                  one=t.arange(6.0).reshape(2, 1, 3).transpose(1, 2), v=t.arange(162.0).reshape(2, 3, 3, 3, 3).to(memory_format=t.channels_last_3d))
     try:
         with warnings.catch_warnings():

@@ -1,4 +1,6 @@
 """Hooks of modules, state dictionaries and optimizers: every scenario gives the same result, or the same error, as in PyTorch."""
+import warnings
+
 import pytest
 
 from scenarios import assert_same, net, outcome
@@ -156,6 +158,25 @@ def legacy_backward_hook(lib):
     x = lib.ones(2, requires_grad=True)
     (m(x) * 2).sum().backward()
     return log, x.grad
+
+
+@scenario
+def legacy_backward_hooks_that_miss_something_warn(lib):
+    class Two(lib.nn.Module):
+        def forward(self, x):
+            return x * 2, x + 1
+
+    class Named(lib.nn.Module):
+        def forward(self, x, y=2):
+            return {"a": x * y}
+    x, texts = lib.ones(2, 2, requires_grad=True) * 2, []
+    for m, args in ((lib.nn.Linear(2, 2), (x,)), (lib.nn.Sequential(lib.nn.ReLU(), lib.nn.Tanh()), (x,)), (Two(), (x,)), (Named(), (x,)), (Named(), (x, 3))):
+        m.register_backward_hook(lambda mod, gi, go: None)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            m(*args)
+        texts.append([(w.category, str(w.message)) for w in caught])
+    return texts
 
 
 @scenario

@@ -362,8 +362,9 @@ def test_uninitialized_parameters_refuse_to_be_used():
         for use in (lambda p: p + 1, lambda p: p.numel(), lambda p: p.sum(), lambda p: p.zero_(), lambda p: p[0]):
             with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter"):
                 use(layer.weight)
-        with pytest.raises(RuntimeError, match="Can't access the shape"):
+        with pytest.raises(RuntimeError, match="Can't access the shape") as seen:
             layer.weight.shape
+        assert seen.typename == "RuntimeError"
         assert layer.half().weight.dtype is lib.float16
 
 

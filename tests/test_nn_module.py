@@ -3,6 +3,7 @@ import copy
 import pickle
 from collections import OrderedDict
 
+import numpy as np
 import pytest
 
 import clnn
@@ -209,7 +210,8 @@ def deepcopy_and_set_submodule(lib):
     c.set_submodule("block.1", lib.nn.Identity())
     with lib.no_grad():
         c.fc.weight.zero_()
-    return repr(c), m.fc.weight, c.tied is c.fc, type(c.fc.weight).__name__, sorted(n for n in dir(c) if n in ("fc", "scale", "seen", "forward"))
+    sized = lib.nn.Linear(np.int64(2), np.int64(3)), lib.nn.Dropout(np.float64(0.5)), lib.nn.GELU("tanh"), lib.nn.LayerNorm(np.int64(3))
+    return repr(c), repr(sized), m.fc.weight, c.tied is c.fc, type(c.fc.weight).__name__, sorted(n for n in dir(c) if n in ("fc", "scale", "seen", "forward"))
 
 
 @scenario

@@ -338,3 +338,19 @@ def test_the_protocol_of_a_class_may_change():
     assert x + 1 == clnn.add(x, 1) == "mine"
     Changing.__torch_function__ = clnn._C._disabled_torch_function_impl
     assert type(x + 1) is clnn.Tensor
+
+
+def test_attributes_are_no_function_to_take_over():
+    for lib in (clnn, pytest.importorskip("torch")):
+        told = []
+
+        class Tagged(lib.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                told.append(func)
+                result = super().__torch_function__(func, types, args, kwargs)
+                result.__dict__ = dict(args[0].__dict__)
+                return result
+        x = lib.ones(2).as_subclass(Tagged)
+        x.tag = 1
+        assert (x + 1).tag == 1 and len(told) == 1

@@ -124,3 +124,16 @@ NATIVE = {
 @pytest.mark.filterwarnings("ignore:_aminmax")
 def test_native_orders(name):
     same(lambda t: NATIVE[name](t, t.ops.aten, t.ones(3)))
+
+
+def test_arguments_that_are_missing_or_of_another_kind():
+    F = clnn.nn.functional
+    for fn, words in ((lambda t: t.randint(5), "'size' must be tuple of ints, not NoneType"), (lambda t: t.randint(0, 5, 3), "'size' must be tuple of ints, not int"),
+                      (lambda t: t.arange(), "arange()"), (lambda t: t.nn.functional.pad(t.ones(2), 1), "'pad' (position 2) must be tuple of ints, not int"),
+                      (lambda t: t.nn.functional.conv2d(t.ones(1, 1, 2, 2)), "conv2d()"), (lambda t: t.nn.functional.avg_pool1d(t.ones(1, 2)), "avg_pool1d()")):
+        got, want = result(fn, clnn), result(fn, torch)
+        assert got[0] == want[0] == "TypeError"
+        with pytest.raises(TypeError) as seen:
+            fn(clnn)
+        assert words in str(seen.value) and "<locals>" not in str(seen.value)
+    assert clnn.arange(end=3).tolist() == [0, 1, 2] and F.pad(clnn.ones(1), [1, 1]).tolist() == [0, 1, 0]

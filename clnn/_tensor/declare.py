@@ -469,6 +469,8 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repe
     """
     def decorate(body):
         called = name or body.__name__
+        if "<locals>" in body.__qualname__:                          # made for one of several ranks: Python's errors about arguments say this name
+            body.__qualname__ = called
         body = labelled(called, guarded(called, body))
         if splice:
             body = spliced(body, _binder(body)[1])

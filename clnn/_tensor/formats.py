@@ -10,7 +10,8 @@ from ..core.layout import channels_last, channels_last_3d, contiguous_format, pr
 from ..core.shape import Size, contiguous_strides, is_contiguous
 from .writing import copy
 
-_ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1)}          # dimensions from the outermost to the innermost
+_LINES = "lines"                                                # of channels: no format of PyTorch's, but what its pooling keeps
+_ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1), _LINES: (0, 2, 1)}          # dimensions from the outermost to the innermost
 
 
 def strides_of(format, shape):
@@ -52,7 +53,7 @@ def preserved(t):
     strides, shape = t._strides, t.shape
     if t._dense or len(shape) < 2 or not t._numel or 0 in strides:
         return None
-    order = _by_stride(shape, strides)
+    order = by_stride(shape, strides)
     inner = contiguous_strides(tuple([shape[d] for d in order]))
     found = [0] * len(order)
     for i, d in enumerate(order):
@@ -70,7 +71,8 @@ def like(t, format):
     return None if strides == contiguous_strides(t.shape) else strides
 
 
-def _by_stride(shape, strides):
+def by_stride(shape, strides):
+    """The dimensions from the outermost in memory to the innermost."""
     return sorted(range(len(strides)), key=lambda d: (-strides[d], shape[d] == 1, d))
 
 
@@ -87,14 +89,23 @@ def suggested(t):
     return channels_last if rank == 4 else channels_last_3d
 
 
-def keeps_format(count):
-    """A decorator of bodies that work in row-major order: results of full rank lie in the channels-last format of one of the first ``count`` operands."""
+def _by_lines(t):
+    strides, shape = t._strides, t.shape
+    return bool(t._numel) and strides[1] * shape[1] <= strides[2] and strides[2] * shape[2] <= strides[0] and strides[1] < strides[2]
+
+
+def keeps_format(count, rank=None):
+    """A decorator of bodies that work in row-major order: results of full rank lie in the channels-last format of one of the first ``count`` operands.
+    ``rank`` tells from the operands which rank has one; lines of channels are looked for where that is 3."""
     def wrap(body):
         @functools.wraps(body)
         def call(*values):
             result = body(*values)
+            full = rank and rank(*values)
             for t in values[:count]:
-                format = suggested(t)
+                if full and len(t.shape) != full:
+                    continue
+                format = suggested(t) if full != 3 else _LINES if _by_lines(t) else None
                 if format is not None:
                     return _in_format(result, format, len(t.shape))
             return result
@@ -130,7 +141,7 @@ def with_strides(t, strides):
 def reordered(t, strides, fn=copy):
     """A copy of ``t``, made by ``fn``, in the order of dense ``strides``; without history."""
     from .dispatch import _permuted
-    order = _by_stride(t.shape, strides)
+    order = by_stride(t.shape, strides)
     r = fn(_permuted(t, t.shape, order))
     r.shape = Size(t.shape)
     return with_strides(r, strides)

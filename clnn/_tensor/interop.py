@@ -35,6 +35,14 @@ def from_array(array: np.ndarray, device, dtype=None) -> Tensor:
     return make(st, Size(array.shape), row, array.size)
 
 
+def in_order(array, device, dtype=None) -> Tensor:
+    """A new tensor with the values of a NumPy array, and its dimensions in the same order in memory."""
+    if array.flags.c_contiguous:
+        return from_array(array, device, dtype)
+    order = formats.by_stride(array.shape, array.strides) if array.size and min(array.strides) > 0 else range(array.ndim)
+    return from_array(array.transpose(order), device, dtype).permute(*np.argsort(order).tolist())
+
+
 def _cast(array, dtype):
     with np.errstate(all="ignore"):
         return (array.real if array.dtype.kind == "c" and not dtype.is_complex else array).astype(dtype.np)
@@ -248,7 +256,7 @@ def from_numpy(array) -> Tensor:
     if device.kind == "meta":
         device = default_device()
     t = over(array, device)
-    return from_array(array, device) if t is None else t
+    return in_order(array, device) if t is None else t
 
 
 later.item, later.to_numpy, later.read = item, to_numpy, read

@@ -113,6 +113,10 @@ class _Unready(RuntimeError, ValueError):
     """PyTorch raises the first for the shape itself, the second for functions, which ask for it here."""
 
 
+_Unready.__name__ = _Unready.__qualname__ = "RuntimeError"             # what programs print
+_Unready.__module__ = "builtins"
+
+
 class UninitializedTensorMixin:
     """What both uninitialized kinds share: no shape yet, and `materialize` to give one. Using one otherwise raises ValueError."""
 

@@ -13,7 +13,7 @@ from .._tensor.device import holding, resolve
 from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before the first record)
 from .._tensor.foreign import NoStrides
 from .._tensor.inplace import set_out
-from .._tensor.interop import from_array, over
+from .._tensor.interop import from_array, in_order, over
 from .._tensor.tensor import Tensor, empty as _empty, from_node, make
 from ..core import dtype as dt
 from ..core.layout import strided
@@ -45,6 +45,13 @@ def as_size(size) -> Size:
         if s < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(got)}")
     return got
+
+
+def sizes(name, size) -> Size:
+    """A shape given as one argument of a function."""
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'size' must be tuple of ints, not {type(size).__name__}")
+    return as_size((size,))
 
 
 def shared(device, key, compute) -> Tensor:
@@ -250,7 +257,7 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requir
 
 
 @factory
-def arange(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def arange(start=None, end=None, step=1, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """``start, start + step, ...`` up to but excluding ``end``.
 
     Example:
@@ -259,6 +266,9 @@ def arange(start=0, end=None, step=1, *, dtype=None, layout=None, device=None, r
     """
     if end is None:
         start, end = 0, start
+        if end is None:
+            raise TypeError("arange() missing 1 required positional argument: 'end'")
+    start = 0 if start is None else start
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
     if step == 0:
         raise RuntimeError("step must be nonzero")
@@ -389,7 +399,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         raise RuntimeError(f"value cannot be converted to type {row.name} without overflow")
     if row is not None and row.category == dt.INT and not has_numpy(data) and array.size:
         check_range(array, row)
-    return _done(from_array(array, resolve(device), row), requires_grad)
+    return _done((from_array if array is not data else in_order)(array, resolve(device), row), requires_grad)
 
 
 def as_tensor(data, dtype=None, device=None):

@@ -341,6 +341,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         return _batch_norm(input, weight, bias, running_mean, running_var, 0.0 if momentum is None else momentum, eps)
     if running_mean is None or running_var is None:
         raise RuntimeError(f"{'running_mean' if running_mean is None else 'running_var'} must be defined in evaluation mode")
+    input = input if input._dense or suggested(input) is not None else input.contiguous()            # results do not lie as a transposed operand does
     return _fixed_norm(input, running_mean, running_var, weight, bias, eps)
 
 
@@ -491,7 +492,7 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
-        return _fixed_norm(input, running_mean, running_var, weight, bias, eps)
+        return _fixed_norm(input.contiguous(), running_mean, running_var, weight, bias, eps)
     spatial = input._numel // max(1, input.shape[0] * input.shape[1])
     if spatial == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")

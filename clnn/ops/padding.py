@@ -80,6 +80,8 @@ _constant_pad.op.grad_name = "ConstantPadNdBackward0"
 def constant_pad(input, pad, value=0):
     """``pad`` with a constant; negative numbers cut off."""
     rank = len(input.shape)
+    if isinstance(pad, int):
+        raise TypeError("pad(): argument 'pad' (position 2) must be tuple of ints, not int")
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) > 2 * rank:
@@ -186,6 +188,8 @@ def pad(input, pad, mode="constant", value=None):
         tensor([[2, 1, 2, 3, 2]])
     """
     rank = len(input.shape)
+    if isinstance(pad, int):
+        raise TypeError("pad(): argument 'pad' (position 2) must be tuple of ints, not int")
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(pad) > 2 * rank:

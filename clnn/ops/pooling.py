@@ -264,7 +264,7 @@ def _options(padded, divisor, backward):
 
 @kernel("_avg_pool", method=False, repeat=True, vjp=dict(
     input=lambda g, input, window, padded, divisor: _avg_pool_backward(g, window, padded, divisor, input.shape)))
-@keeps_format(1)
+@keeps_format(1, rank=lambda input, window, *rest: window.nd + 2)
 def _avg_pool(input, window, out_shape, padded, divisor):
     out = empty(out_shape, input.dtype, input._storage.device)
     _launch("pooling/average", window, [input.contiguous()], [out], input.shape, out_shape, _options(padded, divisor, 0))

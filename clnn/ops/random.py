@@ -25,7 +25,7 @@ from ..core.shape import Size, is_contiguous, whole
 from ..graph.node import Expr
 from ..graph.op import REGISTRY
 from . import _sequence
-from .creation import _alike, _done, _empty, _float_default, _like, _like_another, as_size, factory
+from .creation import _alike, _done, _empty, _float_default, _like, _like_another, as_size, factory, sizes
 
 _STREAM = ("seed", "first")
 
@@ -187,13 +187,13 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=N
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
-    low, high = whole(low), whole(high)
+    shape, low, high = sizes("randint", size), whole(low), whole(high)
     row = dt.noticed(dt.as_dtype(dtype) or dt.int64)
     if row.is_complex:
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     _within(row, "from", low)
     _within(row, "to - 1", high - 1)
-    return _done(_integers(as_size((tuple(size),)), low, high, row, resolve(device), generator), requires_grad)
+    return _done(_integers(shape, low, high, row, resolve(device), generator), requires_grad)
 
 
 def _kind_of(input, dtype, device):

@@ -476,9 +476,9 @@ def _histogram(input, low, high, bins):
     return cast(_tally(place.contiguous(), bins + 1, "histc")[:bins], input.dtype)
 
 
-@composite("histogram", samples=lambda: [((_values(40), 5), {}), ((_values(40), 4), dict(range=(-1.0, 1.0), density=True))],
-           numpy=lambda x, bins, *, range=None, weight=None, density=False: np.histogram(x, bins, range, density, weight))
-def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
+@composite("histogram", samples=lambda: [((_values(40), 5), {}), ((_values(40), 4), dict(range=(-1.0, 1.0), density=True)), ((_values(40),), {})],
+           numpy=lambda x, bins=100, *, range=None, weight=None, density=False: np.histogram(x, bins, range, density, weight))
+def histogram(input, bins=100, *, range=None, weight=None, density=False, out=None):
     """Counts (or sums of ``weight``) in bins, and the bins' edges: ``(hist, bin_edges)``.
 
     Args:

@@ -370,10 +370,11 @@ class Module(HookMixin, StateMixin, ConvertMixin):
             value = getattr(self, name)
             if field[-1] == "!":
                 value = value is not None
+            shown = repr(value) if isinstance(value, str) else str(value)             # NumPy's numbers as numbers
             if field[0] == "=":
-                parts.append(repr(value))
+                parts.append(shown)
             elif field[-1] != "?" or value:
-                parts.append(f"{name}={value!r}")
+                parts.append(f"{name}={shown}")
         return ", ".join(parts)
 
     def __repr__(self):
