@@ -148,8 +148,15 @@ def test_not_deprecated(name):
 def test_factors_before_operands_are_old():
     clnn.set_warn_always(True)
     try:
-        with pytest.warns(UserWarning, match="overload of add is deprecated"):
-            assert clnn.ones(1).add(2, clnn.ones(1)).tolist() == [3.0]
+        for lib in (clnn, torch):
+            with pytest.warns(UserWarning) as got:
+                assert lib.ones(1).add(2, lib.ones(1)).tolist() == [3.0]
+                assert lib.ones(1).addcmul_(lib.tensor(2), lib.ones(1), lib.ones(1)).tolist() == [3.0]
+            assert "deprecated:\n\tadd(Number alpha, Tensor other)\nConsider using one of" in str(got[0].message)
+            assert "following signatures instead:\n\tadd(Tensor other, *, Number alpha = 1)" in str(got[0].message)
+            for no_number in (lib.ones(1), lib.ones((), requires_grad=True)):
+                with pytest.raises(TypeError):
+                    lib.ones(1).add(no_number, lib.ones(1))
     finally:
         clnn.set_warn_always(False)
 
