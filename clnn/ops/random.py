@@ -287,7 +287,11 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, layout=None,
         >>> clnn.normal(0.0, clnn.ones(2, 3)).shape
         clnn.Size([2, 3])
     """
+    if size is not None:
+        mean, std = (v.item() if isinstance(v, Tensor) and not v.dim() and not v.requires_grad else v for v in (mean, std))
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
+    if tensors and size is not None:
+        raise TypeError("normal(): with a size, mean and std must be numbers or 0-d tensors without a gradient")
     if not isinstance(std, Tensor) and std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if not tensors:
