@@ -83,6 +83,7 @@ WARNED = {
     "cross": lambda t: t.cross(t.ones(2, 3), t.ones(2, 3)), "cross told": lambda t: t.cross(t.ones(2, 3), t.ones(2, 3), dim=1),
     "float": lambda t: float(t.ones(1, requires_grad=True)), "float without": lambda t: float(t.ones(1)),
     "range": lambda t: t.range(0, 2), "flags": lambda t: t.nn.functional.mse_loss(t.ones(2), t.ones(2), size_average=False),
+    "T twice": lambda t: (t.ones(3).T, t.ones(3).T),
     "out of another size": lambda t: t.add(t.ones(2), 1, out=t.ones(3)), "empty out": lambda t: t.add(t.ones(2), 1, out=t.ones(0)),
 }
 

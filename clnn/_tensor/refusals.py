@@ -46,6 +46,13 @@ _GOING = dict(qr="linalg.qr", cholesky="linalg.cholesky", lu="linalg.lu_factor /
               lu_solve="linalg.lu_solve")
 DEPRECATED = {name: f"torch.{name} is deprecated in favor of torch.{new} and will be removed in a future PyTorch release."
               for name, new in _GOING.items()}
+_INSTEAD = dict(qr=("Q, R = torch.qr(A, some)", "Q, R = torch.linalg.qr(A, 'reduced' if some else 'complete')"),
+                cholesky=("L = torch.cholesky(A)", "L = torch.linalg.cholesky(A)"),
+                lu=("LU, pivots = torch.lu(A, compute_pivots)", "LU, pivots = torch.linalg.lu_factor(A, compute_pivots)"),
+                triangular_solve=("X = torch.triangular_solve(B, A).solution", "X = torch.linalg.solve_triangular(A, B)."),
+                lu_solve=("X = torch.lu_solve(B, LU, pivots)", "X = torch.linalg.lu_solve(LU, pivots, B)"))
+for _name, (_old, _new) in _INSTEAD.items():
+    DEPRECATED[_name] += f"\n{_old}\nshould be replaced with\n{_new}"
 DEPRECATED["chain_matmul"] = ("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, which accepts "
                               "a list of two or more tensors rather than multiple parameters.")
 
