@@ -53,8 +53,14 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    """True: devices open themselves when they are used."""
-    return True
+    """Whether there is a GPU: it opens itself when it is used."""
+    return is_available()
+
+
+def __getattr__(name):
+    if name == "_initialized":                          # programs ask the flag itself
+        return is_initialized()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def init():

@@ -49,7 +49,7 @@ def _no_packing(layer):
 
 
 class _Layer(Module):
-    """Feed-forward block and construction shared by both layers; ``_attentions`` names their attention blocks."""
+    """Blocks and construction shared by both layers; ``_attentions`` names their attention. Subclasses in programs replace the blocks, by PyTorch's names."""
 
     _attentions = ()
 
@@ -75,12 +75,12 @@ class _Layer(Module):
         if not hasattr(self, "activation"):
             self.activation = F.relu
 
-    def _attend(self, attention, x, memory, attn_mask, key_padding_mask, is_causal, dropout):
-        return dropout(attention(x, memory, memory, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal,
-                                 need_weights=False)[0])
+    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
+        return self.dropout1(self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False)[0])
 
-    def _feed_forward(self, x, dropout):
-        return dropout(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+    def _ff_block(self, x):
+        last = self.dropout3 if len(self._attentions) == 2 else self.dropout2
+        return last(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
     def _residual(self, x, norm, block):
         """``x + block(norm(x))`` or ``norm(x + block(x))``."""
@@ -112,9 +112,8 @@ class TransformerEncoderLayer(_Layer):
     _attentions = ("self_attn",)
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
-        x = self._residual(src, self.norm1, lambda y: self._attend(self.self_attn, y, y, src_mask, src_key_padding_mask, is_causal,
-                                                                   self.dropout1))
-        return self._residual(x, self.norm2, lambda y: self._feed_forward(y, self.dropout2))
+        x = self._residual(src, self.norm1, lambda y: self._sa_block(y, src_mask, src_key_padding_mask, is_causal=is_causal))
+        return self._residual(x, self.norm2, self._ff_block)
 
 
 class TransformerDecoderLayer(_Layer):
@@ -130,11 +129,13 @@ class TransformerDecoderLayer(_Layer):
 
     def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
                 tgt_is_causal=False, memory_is_causal=False):
-        x = self._residual(tgt, self.norm1, lambda y: self._attend(self.self_attn, y, y, tgt_mask, tgt_key_padding_mask, tgt_is_causal,
-                                                                   self.dropout1))
-        x = self._residual(x, self.norm2, lambda y: self._attend(self.multihead_attn, y, memory, memory_mask, memory_key_padding_mask,
-                                                                 memory_is_causal, self.dropout2))
-        return self._residual(x, self.norm3, lambda y: self._feed_forward(y, self.dropout3))
+        x = self._residual(tgt, self.norm1, lambda y: self._sa_block(y, tgt_mask, tgt_key_padding_mask, tgt_is_causal))
+        x = self._residual(x, self.norm2, lambda y: self._mha_block(y, memory, memory_mask, memory_key_padding_mask, memory_is_causal))
+        return self._residual(x, self.norm3, self._ff_block)
+
+    def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal=False):
+        return self.dropout2(self.multihead_attn(x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal,
+                                                 need_weights=False)[0])
 
 
 class TransformerEncoder(Module):
