@@ -1,6 +1,7 @@
 """Arguments that PyTorch refuses or warns about: random numbers, targets of ``out=``, numbers in place of tensors, deprecated forms."""
 import warnings
 
+import numpy as np
 import pytest
 from scenarios import torch
 
@@ -178,3 +179,16 @@ def test_valid_probabilities_pass():
     p = clnn.tensor([0.0, 1.0, 0.5, 1.0])
     assert clnn.bernoulli(p).tolist()[:2] == [0.0, 1.0]
     assert clnn.normal(clnn.zeros(2), clnn.tensor([0.0, 0.0])).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("call", ["FloatTensor(np.prod((2, 3)))", "LongTensor(np.array(3))", "Tensor(np.int32(2))", "ones(1).new(np.int64(2))", "Tensor(np.array(2.0))",
+                                  "FloatTensor(2, device='cpu')", "FloatTensor(size=(2, 1))", "Tensor(True)", "FloatTensor(2.0)", "Tensor(np.float32(2))", "Tensor(None)"])
+def test_constructors_take_sizes_of_numpy(call):
+    found = []
+    for lib in (clnn, torch):
+        try:
+            made = eval(f"lib.{call}", dict(lib=lib, np=np))
+            found.append((tuple(made.shape), str(made.dtype).partition(".")[2]))
+        except TypeError as exc:
+            found.append(str(exc))
+    assert found[0] == found[1]
