@@ -182,7 +182,8 @@ def test_valid_probabilities_pass():
 
 
 @pytest.mark.parametrize("call", ["FloatTensor(np.prod((2, 3)))", "LongTensor(np.array(3))", "Tensor(np.int32(2))", "ones(1).new(np.int64(2))", "Tensor(np.array(2.0))",
-                                  "FloatTensor(2, device='cpu')", "FloatTensor(size=(2, 1))", "Tensor(True)", "FloatTensor(2.0)", "Tensor(np.float32(2))", "Tensor(None)"])
+                                  "FloatTensor(2, device='cpu')", "FloatTensor(size=(2, 1))", "Tensor(True)", "FloatTensor(2.0)", "Tensor(np.float32(2))",
+                                  "Tensor(None)"])
 def test_constructors_take_sizes_of_numpy(call):
     found = []
     for lib in (clnn, torch):
