@@ -9,6 +9,8 @@ from typing import Any, Dict, Iterable, Tuple, Union
 
 from clnn._tensor.grad_mode import set_grad_enabled
 from clnn._tensor.tensor import Tensor
+from clnn.optim._shared import *  # noqa: F403
+from clnn.optim._shared import _get_scalar_dtype
 from clnn.utils.hooks import RemovableHandle
 
 
@@ -385,8 +387,8 @@ def _split_names(params):
 def _export(value):
     """Turn host counters into the 0-d float32 tensors of a checkpoint. A dict without any is the optimizer's own, as all are in PyTorch."""
     if isinstance(value, StepCount):
-        from clnn import float32, float64, get_default_dtype, tensor
-        return tensor(float(value), dtype=float64 if get_default_dtype() is float64 else float32)
+        from clnn import tensor
+        return tensor(float(value), dtype=_get_scalar_dtype())
     if isinstance(value, dict):
         shown = {k: _export(v) for k, v in value.items()}
         return shown if any(shown[k] is not v for k, v in value.items()) else value

@@ -27,6 +27,23 @@ def _get_clones(module, n):
     return ModuleList([copy.deepcopy(module) for _ in range(n)])
 
 
+def _generate_square_subsequent_mask(sz, device=None, dtype=None):
+    return clnn.triu(clnn.full((sz, sz), float("-inf"), dtype=dtype, device=device), diagonal=1)
+
+
+def _get_seq_len(src, batch_first):
+    """L of ``(L, E)``, ``(L, N, E)`` or ``(N, L, E)``; None for nested tensors."""
+    return None if src.is_nested else src.size(1 if batch_first and src.dim() != 2 else 0)
+
+
+def _detect_is_causal_mask(mask, is_causal=None, size=None):
+    """The hint, or whether the mask has the values of the causal one. Copies of PyTorch's layers ask; the layers here do not wait for the values."""
+    if is_causal is not None or mask is None:
+        return is_causal is True
+    causal = _generate_square_subsequent_mask(mask.size(-2) if size is None else size, mask.device, mask.dtype)
+    return mask.size() == causal.size() and bool((mask == causal).all())
+
+
 def _is_causal(mask, hint):
     """Whether a mask may be taken as the causal one. Only a hint counts: a look at the values would wait for the device."""
     return hint is True and mask is not None
@@ -274,4 +291,4 @@ class Transformer(Module):
     @staticmethod
     def generate_square_subsequent_mask(sz, device=None, dtype=None):
         """The causal mask ``(sz, sz)``: minus infinity above the diagonal, else 0."""
-        return clnn.triu(clnn.full((sz, sz), float("-inf"), dtype=dtype, device=device), diagonal=1)
+        return _generate_square_subsequent_mask(sz, device, dtype)
