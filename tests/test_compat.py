@@ -3,6 +3,7 @@ import ctypes
 import hashlib
 import importlib
 import io
+import subprocess
 import sys
 import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
@@ -410,3 +411,11 @@ def test_helpers_that_copies_of_optimizers_and_layers_import():
             lib.nn.functional._verify_batch_size([1, 3, 1])
         with pytest.warns(UserWarning, match="Implicit dimension"):
             assert lib.nn.functional._get_softmax_dim("softmax", 4, 3) == 1
+
+
+def test_modules_that_are_attributes_of_the_package():
+    modules = "_VF _functorch _guards _jit_internal distributed.distributed_c10d distributed.algorithms distributed.device_mesh distributed.autograd".split()
+    for name in ("clnn", "torch"):
+        code = f"import {name} as t; [{', '.join(f't.{m}' for m in modules)}]; print(t._disable_dynamo(lambda: 3)(), t._tensor_str._str(t.ones(1)))"
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        assert run.stdout == "3 tensor([1.])\n", run.stderr
