@@ -104,6 +104,10 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     return REGISTRY["convolution"].fn(input, weight, bias, tuple(stride), tuple(padding), tuple(dilation), groups)
 
 
+def _convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, benchmark, deterministic, cudnn_enabled, allow_tf32=True):
+    return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     return clnn.nn.functional.embedding(indices, weight, padding_idx if padding_idx >= 0 else None, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
 

@@ -119,6 +119,14 @@ class OpOverload:
     def op(self):
         return self
 
+    @property
+    def overloadpacket(self):
+        return getattr(namespace(self.namespace), self._opname)
+
+    _overloadpacket = overloadpacket
+    _namespace = property(lambda self: self.namespace)
+    _name = property(lambda self: self.name())
+
     def __deepcopy__(self, memo):
         return self
 
@@ -298,6 +306,10 @@ class OpOverloadPacket:
             return _handed_over(self, args, kwargs)
         return self._call(*args, **kwargs)
 
+    @property
+    def _qualified_op_name(self):
+        return self._qualname
+
     def overloads(self):
         return ["default"]
 
@@ -327,7 +339,7 @@ class _Aten(OpOverload):
     """An overload of one of clnn's operators: it goes by PyTorch's name."""
 
     def __init__(self, packet, fn, overload):
-        self.overloadpacket, self.fn, self._overloadname, self.namespace = packet, fn, overload, "aten"
+        self.fn, self._overloadname, self.namespace = fn, overload, "aten"
         self._opname = packet.__name__
         self.__name__ = self.__qualname__ = f"{self._opname}.{overload}"
         self.__module__, self._qualname = "clnn._ops.aten", f"aten::{self._opname}"

@@ -11,7 +11,7 @@ _TWO = set("add sub mul div pow maximum minimum clamp_min clamp_max lerp addcmul
 _NUMBERS = {"maximum": "clamp_min", "minimum": "clamp_max"}         # what the other operand is called when it is a number
 
 
-def _each(name, count, values):
+def _each(count, values):
     """The operands of each call: a list gives one per tensor, anything else is shared."""
     if not count:
         raise RuntimeError("Tensor list must have at least one tensor.")
@@ -19,9 +19,9 @@ def _each(name, count, values):
     for v in values:
         if isinstance(v, (list, tuple)):
             if len(v) != count:
-                if v and not isinstance(v[0], Tensor):
+                if not v or not isinstance(v[0], Tensor):
                     raise RuntimeError("Tensor list must have same number of elements as scalar list.")
-                raise RuntimeError(f"{name}: Tensor lists must have the same number of tensors, got {count} and {len(v)}")
+                raise RuntimeError(f"Tensor lists must have the same number of tensors, got {count} and {len(v)}")
             rows.append(v)
         else:
             rows.append([v] * count)
@@ -44,13 +44,13 @@ def _make(name, op, end):
         if op in ("addcmul", "addcdiv"):                            # the factor may come by position, and as a tensor with one number for each
             value = args[2] if len(args) > 2 else kwargs.pop("value", kwargs.pop("scalars", 1))
             value = value.tolist() if isinstance(value, Tensor) and value.dim() else value
-            rows = _each(name, len(tensors), (*args[:2], value))
+            rows = _each(len(tensors), (*args[:2], value))
             results = [_call(op, end, t, row[:2], dict(value=row[2])) for t, row in zip(tensors, rows)]
         else:
             args += tuple(kwargs.pop(k) for k in ("other", "exponent", "scalars", "scalar", "tensors1", "weight") if k in kwargs)
             if not isinstance(tensors, (list, tuple)):              # a number to the power of each
                 tensors, args = [tensors] * len(args[0]), args
-            results = [_call(op, end, t, row, kwargs) for t, row in zip(tensors, _each(name, len(tensors), args))]
+            results = [_call(op, end, t, row, kwargs) for t, row in zip(tensors, _each(len(tensors), args))]
         return results if end else tuple(results)
     return foreach
 
@@ -64,7 +64,7 @@ def _max(self):
 
 
 def _copy_(self, src, non_blocking=False):
-    return [t.copy_(s) for t, s in zip(self, src, strict=True)]
+    return [t.copy_(s) for t, s in _each(len(self), (self, src))]
 
 
 def _zero_(self):

@@ -1,7 +1,6 @@
 """``FloatTensor`` and its like: PyTorch's constructors of a fixed dtype, and ``cuda.FloatTensor`` of a fixed dtype and device."""
 from __future__ import annotations
 
-from ._tensor.device import holding
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
 from .core.shape import Size
@@ -14,16 +13,13 @@ _ROWS = dict(Float="float32", Double="float64", Half="float16", BFloat16="bfloat
 class Typed(type):
     """A call makes a tensor of the dtype, ``isinstance`` asks for it."""
 
-    def __call__(cls, *args):
-        if len(args) == 1 and isinstance(args[0], Size):                # a shape; any other sequence is data
-            args = args[0]
-        if args and all(isinstance(a, int) for a in args):
-            return creation.empty(*args, dtype=cls.dtype, device=holding(cls.place))
+    def __call__(cls, *args, size=None, device=None):
+        args = args if size is None else (Size(size),)
         if len(args) == 1 and isinstance(args[0], Tensor):
             if args[0].dtype is not cls.dtype:
                 raise TypeError(f"expected a tensor of dtype {cls.dtype} (got {args[0].dtype})")
             return args[0].detach() if cls.place is None else args[0].detach().to(cls.place)
-        return creation.tensor(*(args or ([],)), dtype=cls.dtype, device=holding(cls.place))
+        return creation.legacy_new(args, cls.dtype, cls.place or device)
 
     def __instancecheck__(cls, t):
         return isinstance(t, Tensor) and t.dtype is cls.dtype and (cls.place is None or t.is_cuda)

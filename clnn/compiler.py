@@ -35,6 +35,9 @@ def disable(fn=None, recursive=True, *, reason=None):
     return (lambda f: f) if fn is None else fn
 
 
+_disable_dynamo = disable
+
+
 def reset():
     """Accepted: every compiled function owns its recordings; drop the function to drop them."""
 

@@ -53,7 +53,7 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    """True when there is an OpenCL GPU: it opens itself when it is used."""
+    """Whether there is a GPU: it opens itself when it is used."""
     return is_available()
 
 

@@ -1,6 +1,7 @@
 """Arguments that PyTorch refuses or warns about: random numbers, targets of ``out=``, numbers in place of tensors, deprecated forms."""
 import warnings
 
+import numpy as np
 import pytest
 from scenarios import torch
 
@@ -83,6 +84,7 @@ WARNED = {
     "cross": lambda t: t.cross(t.ones(2, 3), t.ones(2, 3)), "cross told": lambda t: t.cross(t.ones(2, 3), t.ones(2, 3), dim=1),
     "float": lambda t: float(t.ones(1, requires_grad=True)), "float without": lambda t: float(t.ones(1)),
     "range": lambda t: t.range(0, 2), "flags": lambda t: t.nn.functional.mse_loss(t.ones(2), t.ones(2), size_average=False),
+    "T twice": lambda t: (t.ones(3).T, t.ones(3).T),
     "out of another size": lambda t: t.add(t.ones(2), 1, out=t.ones(3)), "empty out": lambda t: t.add(t.ones(2), 1, out=t.ones(0)),
 }
 
@@ -148,8 +150,15 @@ def test_not_deprecated(name):
 def test_factors_before_operands_are_old():
     clnn.set_warn_always(True)
     try:
-        with pytest.warns(UserWarning, match="overload of add is deprecated"):
-            assert clnn.ones(1).add(2, clnn.ones(1)).tolist() == [3.0]
+        for lib in (clnn, torch):
+            with pytest.warns(UserWarning) as got:
+                assert lib.ones(1).add(2, lib.ones(1)).tolist() == [3.0]
+                assert lib.ones(1).addcmul_(lib.tensor(2), lib.ones(1), lib.ones(1)).tolist() == [3.0]
+            assert "deprecated:\n\tadd(Number alpha, Tensor other)\nConsider using one of" in str(got[0].message)
+            assert "following signatures instead:\n\tadd(Tensor other, *, Number alpha = 1)" in str(got[0].message)
+            for no_number in (lib.ones(1), lib.ones((), requires_grad=True)):
+                with pytest.raises(TypeError):
+                    lib.ones(1).add(no_number, lib.ones(1))
     finally:
         clnn.set_warn_always(False)
 
@@ -170,3 +179,17 @@ def test_valid_probabilities_pass():
     p = clnn.tensor([0.0, 1.0, 0.5, 1.0])
     assert clnn.bernoulli(p).tolist()[:2] == [0.0, 1.0]
     assert clnn.normal(clnn.zeros(2), clnn.tensor([0.0, 0.0])).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("call", ["FloatTensor(np.prod((2, 3)))", "LongTensor(np.array(3))", "Tensor(np.int32(2))", "ones(1).new(np.int64(2))", "Tensor(np.array(2.0))",
+                                  "FloatTensor(2, device='cpu')", "FloatTensor(size=(2, 1))", "Tensor(True)", "FloatTensor(2.0)", "Tensor(np.float32(2))",
+                                  "Tensor(None)"])
+def test_constructors_take_sizes_of_numpy(call):
+    found = []
+    for lib in (clnn, torch):
+        try:
+            made = eval(f"lib.{call}", dict(lib=lib, np=np))
+            found.append((tuple(made.shape), str(made.dtype).partition(".")[2]))
+        except TypeError as exc:
+            found.append(str(exc))
+    assert found[0] == found[1]

@@ -579,3 +579,15 @@ def test_names_of_operators_made_of_others(case):
     """``grad_fn`` names the operator that the program called."""
     names = [SHOWN[case](lib, lib.ones(3, 4, requires_grad=True)).grad_fn.name() for lib in (clnn, pytest.importorskip("torch"))]
     assert names[0] == names[1]
+
+
+def test_gradients_with_history_are_no_views():
+    """Programs detach them in place, and may change the seed."""
+    for lib in (clnn, torch):
+        x, y = lib.ones(2, 3, requires_grad=True), lib.ones(2, requires_grad=True)
+        seed = lib.ones(2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            lib.autograd.backward([(x.t() ** 2).sum(), y], [None, seed], create_graph=True)
+        seed.zero_()
+        assert x.grad.requires_grad and not x.grad._is_view() and x.grad.detach_() is x.grad and y.grad.tolist() == [1, 1]

@@ -3,6 +3,7 @@ import ctypes
 import hashlib
 import importlib
 import io
+import subprocess
 import sys
 import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
@@ -388,3 +389,33 @@ def test_warnings_have_their_text_and_number():
         texts = [str(w.message).partition(" (Trig")[0] for w in seen if "meshgrid" not in str(w.message)]
         assert len(texts) == 1 and texts[0].endswith("which will result either in an error or a different result")
         assert sum("meshgrid" in str(w.message) for w in seen) <= 1
+
+
+def test_helpers_that_copies_of_optimizers_and_layers_import():
+    for lib in (torch, other):
+        helpers = importlib.import_module(f"{lib.__name__}.optim.optimizer")
+        params, grads = [lib.ones(2, dtype=lib.complex64), lib.ones(2)], [lib.zeros(2, dtype=lib.complex64), lib.zeros(2)]
+        helpers._view_as_real(params, grads)
+        assert [tuple(p.shape) for p in params + grads] == [(2, 2), (2,)] * 2
+        assert helpers._get_value(lib.tensor(2.0)) == 2 == helpers._get_value(2) and helpers._to_scalar(lib.ones(1)).dim() == 0
+        assert helpers._get_scalar_dtype() is lib.float32 and helpers._stack_if_compiling([1]) == [1]
+        assert helpers._disable_dynamo_if_unsupported()(len)([1]) == 1 and type(params[0]) in helpers._foreach_supported_types
+        with pytest.raises(RuntimeError, match="fused=True"):
+            helpers._device_dtype_check_for_fused(lib.ones(1, dtype=lib.int64))
+        layers = importlib.import_module(f"{lib.__name__}.nn.modules.transformer")
+        mask = layers._generate_square_subsequent_mask(3)
+        found = [layers._detect_is_causal_mask(m, hint, size) for m, hint, size in ((mask, None, None), (mask, None, 2), (mask * 0, None, 3), (None, True, 3))]
+        assert found == [True, False, False, True]
+        assert [layers._get_seq_len(lib.ones(*shape), True) for shape in ((4, 2), (5, 4, 2))] == [4, 4]
+        with pytest.raises(ValueError, match="more than 1 value"):
+            lib.nn.functional._verify_batch_size([1, 3, 1])
+        with pytest.warns(UserWarning, match="Implicit dimension"):
+            assert lib.nn.functional._get_softmax_dim("softmax", 4, 3) == 1
+
+
+def test_modules_that_are_attributes_of_the_package():
+    modules = "_VF _functorch _guards _jit_internal distributed.distributed_c10d distributed.algorithms distributed.device_mesh distributed.autograd".split()
+    for name in ("clnn", "torch"):
+        code = f"import {name} as t; [{', '.join(f't.{m}' for m in modules)}]; print(t._disable_dynamo(lambda: 3)(), t._tensor_str._str(t.ones(1)))"
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        assert run.stdout == "3 tensor([1.])\n", run.stderr

@@ -299,3 +299,12 @@ def test_batches_of_mixed_numbers():
             except (TypeError, RuntimeError) as error:
                 said.append((type(error), str(error)))
         assert said[0] == said[1], batch
+
+
+def test_sizes_of_joined_datasets_can_be_worked_out_otherwise():
+    class Halved(clnn.utils.data.ConcatDataset):
+        @staticmethod
+        def cumsum(sequence):
+            return [n // 2 for n in clnn.utils.data.ConcatDataset.cumsum(sequence)]
+
+    assert clnn.utils.data.ConcatDataset.cumsum([[1, 2], [3]]) == [2, 3] and len(Halved([[1, 2], [3, 4]])) == 2

@@ -262,3 +262,11 @@ def test_transforms_to_a_half_line_print_as_in_pytorch():
     for name in ("positive", "nonnegative", "unit_interval"):
         ours, theirs = [repr(m.distributions.transform_to(getattr(m.distributions.constraints, name))) for m in (clnn, torch)]
         assert ours == theirs
+
+
+def test_names_that_files_and_programs_look_for():
+    for lib in (clnn, torch):
+        D = lib.distributions
+        assert D.ExpTransform.__module__ == D.StackTransform.__module__ == lib.__name__ + ".distributions.transforms"
+        tril = D.multivariate_normal._precision_to_scale_tril(lib.tensor([[4.0, 1.0], [1.0, 2.0]]))
+        assert lib.allclose(tril @ tril.mT, lib.tensor([[2.0, -1.0], [-1.0, 4.0]]) / 7)

@@ -443,6 +443,8 @@ def test_lists_of_tensors():
             (1, [], [b[1].tolist()], [1]), (2, [], [b[0].tolist(), b[0].tolist()], [0, 2])]
         with pytest.raises(RuntimeError, match="same number of tensors"):
             t._foreach_add(a, b[:1])
+        with pytest.raises(RuntimeError, match="same number of elements as scalar list"):
+            t._foreach_div(a, [])
     assert not hasattr(clnn, "_foreach_nothing")
 
 

@@ -185,3 +185,26 @@ def test_samples_and_second_gradients(batch_first, need_weights):
     second, = clnn.autograd.grad((first * d).sum(), t)
     ahead, behind = (clnn.func.grad(lambda u: f(u).sin().sum())(x + s * d) for s in (1e-2, -1e-2))
     np.testing.assert_allclose(second.numpy(), (ahead - behind).detach().numpy() / 2e-2, rtol=5e-2, atol=2e-2)
+
+
+def test_blocks_of_layers_can_be_replaced():
+    """Subclasses put other blocks in, by PyTorch's names."""
+    results = []
+    for lib in (clnn, torch):
+        class Encoder(lib.nn.TransformerEncoderLayer):
+            def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
+                out, self.weights = self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask)
+                return self.dropout1(out)
+
+        class Decoder(lib.nn.TransformerDecoderLayer):
+            def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal=False):
+                return super()._mha_block(x, mem, attn_mask, key_padding_mask) * 2
+
+            def _ff_block(self, x):
+                return super()._ff_block(x) + 1
+
+        lib.manual_seed(0)
+        encoder, decoder, x = Encoder(4, 2, 8, dropout=0.0), Decoder(4, 2, 8, dropout=0.0, norm_first=True), lib.linspace(-1, 1, 24).reshape(3, 2, 4)
+        results.append([t.detach().numpy() for t in (encoder(x), encoder.weights, decoder(x, x), decoder._sa_block(x, None, None))])
+    for got, want in zip(*results):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)

@@ -104,3 +104,9 @@ def test_training_in_16_bits(dtype):
     got, expected = losses(clnn), losses(torch)
     assert got[-1] < 0.5 * got[0]
     assert all(abs(g - e) < 0.05 * (1 + abs(e)) for g, e in zip(got, expected))
+
+
+def test_other_dtypes_turn_autocast_off():
+    with pytest.warns(UserWarning, match="In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only supports dtypes of "
+                                         "[a-z]*.bfloat16, [a-z]*.float16 currently."), clnn.autocast("cpu", dtype=clnn.float64):
+        assert (clnn.ones(2, 2) @ clnn.ones(2, 2)).dtype is clnn.float32

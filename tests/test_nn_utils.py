@@ -1,5 +1,6 @@
 """clnn.nn.utils and clnn.nn.init against PyTorch."""
 import copy
+import importlib
 import math
 
 import numpy as np
@@ -458,3 +459,21 @@ def test_sparse_and_deprecated_names():
     with pytest.warns(FutureWarning, match="deprecated"):
         init.uniform(clnn.empty(2))
     assert set(torch.nn.init.__all__) <= set(init.__all__)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_gradients_of_samples(reduction):
+    results = []
+    for lib in (clnn, torch):
+        lib.manual_seed(0)
+        net = lib.nn.Sequential(lib.nn.Conv1d(2, 4, 2), lib.nn.GroupNorm(2, 4), lib.nn.Tanh(), lib.nn.Flatten(), lib.nn.Linear(8, 3))
+        of_samples = importlib.import_module(lib.__name__ + ".nn.utils._per_sample_grad").call_for_per_sample_grads
+        net[0].bias.requires_grad_(False)
+        x = lib.tensor(np.linspace(-1, 1, 24, dtype="float32").reshape(4, 2, 3) ** 3)
+        getattr(of_samples(net, loss_reduction=reduction)(x) ** 2, reduction)().backward()
+        assert net[0].weight.grad is None and not hasattr(net[0].bias, "grad_sample")
+        with pytest.raises(RuntimeError, match="several calls|multiple calls"):
+            of_samples(net)
+        results.append([p.grad_sample.numpy() for p in net.parameters() if p.requires_grad])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

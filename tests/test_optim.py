@@ -529,7 +529,7 @@ def test_autocast():
     def product():
         return a @ b
     assert product().dtype is clnn.bfloat16
-    with pytest.warns(UserWarning, match="16-bit"), clnn.autocast("cpu", dtype=clnn.float32):
+    with pytest.warns(UserWarning, match="dtype is not supported"), clnn.autocast("cpu", dtype=clnn.float32):
         assert not clnn.amp.is_autocast_enabled()
     with pytest.raises(RuntimeError, match="device type"):
         clnn.autocast("quantum")
@@ -570,3 +570,20 @@ def test_schedule_written_for_torch():
         schedule.step()
         results.append((schedule.get_last_lr(), schedule.state_dict()))
     assert results[0] == results[1] and results[0][0] == [0.25]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_counters_have_the_default_dtype(dtype):
+    for lib in (clnn, torch):
+        p = lib.nn.Parameter(lib.ones(2))
+        optimizer = lib.optim.NAdam([p])
+        p.grad = lib.ones(2)
+        lib.set_default_dtype(getattr(lib, dtype))
+        try:
+            optimizer.step()
+            kept = optimizer.state_dict()["state"][0]
+            assert kept["step"].dtype is kept["mu_product"].dtype is getattr(lib, dtype)
+            count = optimizer.state[p]["step"]
+            assert f"{count} {count:.2f}" == "1.0 1.00" and str(count) == "tensor(1.)" and count.detach().add(1).item() == 2
+        finally:
+            lib.set_default_dtype(lib.float32)

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from test_programs import Library, flat
 
-pytest.importorskip("torch")
+import clnn
+
+torch = pytest.importorskip("torch")
 
 
 def error(call):
@@ -264,3 +266,23 @@ def test_both_libraries_agree(program):
         assert len(ours) == len(theirs)
         for a, b in zip(ours, theirs):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5) if isinstance(b, (float, np.ndarray)) else np.testing.assert_equal(a, b)
+
+
+def test_plateau_can_be_subclassed():
+    results = []
+    for lib in (clnn, torch):
+        class Told(lib.optim.lr_scheduler.ReduceLROnPlateau):
+            def _reduce_lr(self, epoch):
+                told.append(epoch)
+                super()._reduce_lr(epoch)
+
+            def _is_better(self, a, best):
+                return not super()._is_better(a, best)
+
+        told = []
+        optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=1.0)
+        schedule = Told(optimizer, patience=1)
+        for value in (1.0, 0.5, 0.4, 0.6, 0.3, 0.2, 0.1):
+            schedule.step(value)
+        results.append((told, schedule.get_last_lr(), schedule.num_bad_epochs))
+    assert results[0] == results[1] and results[0][0]

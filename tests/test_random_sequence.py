@@ -337,3 +337,13 @@ def test_tensors_alike_are_drawn_in_the_order_of_memory(strides):
     for a, b in zip(*drawn):
         assert a.stride() == b.stride()
         assert np.allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@in_torch
+def test_normal_numbers_of_a_size_scaled_by_a_tensor():
+    for lib in (clnn, torch):
+        lib.manual_seed(4)
+        one, other = lib.normal(lib.tensor(1), lib.tensor(2.0, dtype=lib.float64), (2, 3)), lib.manual_seed(4) and lib.normal(1.0, 2.0, (2, 3))
+        assert one.shape == (2, 3) and one.dtype is lib.float32 and one.tolist() == other.tolist()
+        with pytest.raises(TypeError):
+            lib.normal(0.0, lib.ones(2), size=(2,))

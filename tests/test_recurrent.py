@@ -29,3 +29,19 @@ def test_layer_equals_torch(name, kind):
         results.append([y.detach().numpy(), leaf.grad.numpy()] + [p.grad.numpy() for p in layer.parameters()])
     for got, want in zip(*results):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_weights_put_in_the_place_of_the_parameters():
+    """Programs drop or swap weights by the list of them."""
+    results = []
+    for lib in (clnn, torch):
+        lib.manual_seed(0)
+        layer, x = lib.nn.GRU(3, 4, 2), lib.ones(2, 1, 3)
+        plain = layer(x)[0]
+        layer._flat_weights = [w * 0.5 for w in layer._flat_weights]
+        halved = layer(x)[0]
+        halved.sum().backward()
+        layer._flat_weights = list(layer.parameters())
+        results.append([t.detach().numpy() for t in (plain, halved, layer.weight_ih_l0.grad, layer(x)[0])])
+    for got, want in zip(*results):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)

@@ -231,6 +231,7 @@ def test_custom_operators_are_told_too():
 
 def test_overloads_are_told_apart():
     assert aten.add.Tensor is aten.add.Tensor and aten.add.Tensor is not aten.add.Scalar and aten.add.Tensor.overloadpacket is aten.add
+    assert aten.add.Tensor._overloadpacket is aten.add and aten.add._qualified_op_name == "aten::add" and aten.mm.default._name == "aten::mm"
     assert str(aten.add.Tensor) == "aten.add.Tensor" and aten.add.Tensor.name() == "aten::add.Tensor" and aten.mm.default.__name__ == "mm.default"
     assert isinstance(aten.mm.default, OpOverload)
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core.shape import Size
+from ..core.warn import first_time, warn
 from ..graph.node import Storage, constants
 from ..runtime.device import Device
 from . import later, passes, tape
 from .tensor import Tensor, edge, empty, make
+
+
+_CYCLE = ("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a memory leak. "
+          "We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure to reset the .grad fields "
+          "of your parameters to None after use to break the cycle and avoid the leak.")
 
 
 class GradientEdge(NamedTuple):
@@ -132,6 +138,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if not roots:
         return
     keep = create_graph if retain_graph is None else retain_graph
+    if create_graph and first_time("create_graph"):
+        warn(_CYCLE)
     if inputs is None:
         if create_graph:
             tape.run(roots, seeds, keep, True)

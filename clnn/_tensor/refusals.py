@@ -46,12 +46,28 @@ _GOING = dict(qr="linalg.qr", cholesky="linalg.cholesky", lu="linalg.lu_factor /
               lu_solve="linalg.lu_solve")
 DEPRECATED = {name: f"torch.{name} is deprecated in favor of torch.{new} and will be removed in a future PyTorch release."
               for name, new in _GOING.items()}
+_INSTEAD = dict(qr=("Q, R = torch.qr(A, some)", "Q, R = torch.linalg.qr(A, 'reduced' if some else 'complete')"),
+                cholesky=("L = torch.cholesky(A)", "L = torch.linalg.cholesky(A)"),
+                lu=("LU, pivots = torch.lu(A, compute_pivots)", "LU, pivots = torch.linalg.lu_factor(A, compute_pivots)"),
+                triangular_solve=("X = torch.triangular_solve(B, A).solution", "X = torch.linalg.solve_triangular(A, B)."),
+                lu_solve=("X = torch.lu_solve(B, LU, pivots)", "X = torch.linalg.lu_solve(LU, pivots, B)"))
+for _name, (_old, _new) in _INSTEAD.items():
+    DEPRECATED[_name] += f"\n{_old}\nshould be replaced with\n{_new}"
 DEPRECATED["chain_matmul"] = ("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, which accepts "
                               "a list of two or more tensors rather than multiple parameters.")
 
 
+def _old_order(name, factors, given, operands):
+    rest = ", ".join([f"Tensor {p}" for p in operands])
+    before, named = ", ".join([f"Number {f}" for f in given]), ", ".join([f"Number {f} = 1" for f in factors])
+    return (f"This overload of {name} is deprecated:\n\t{name}({before}, {rest})\nConsider using one of the following signatures instead:\n"
+            f"\t{name}({rest}, *, {named})")
+
+
 def in_old_order(op, factors, args):
     """The arguments of a call with factors before the operands that they scale, by name; None for any other call. PyTorch says once that it is old."""
+    if len(factors) == 1 and len(args) == len(op.params) and isinstance(args[1], Tensor) and not args[1].dim() and not args[1].requires_grad:
+        args = (args[0], args[1].item(), *args[2:])
     operands = [a for a in args if isinstance(a, Tensor)]
     numbers = [a for a in args if isinstance(a, (int, float, complex))]
     if not numbers or len(operands) + len(numbers) != len(args) or (operands and args[0] is not operands[0] and len(factors) == 1):
@@ -60,7 +76,7 @@ def in_old_order(op, factors, args):
     if len(operands) != len([p for p in op.params if p not in factors]):
         return None
     if first_time(op.name):
-        warn(f"This overload of {op.name} is deprecated: give the factor by name, {op.name}(..., {factors[-1]}=...)")
+        warn(_old_order(op.name, factors, factors[:len(args) - len(operands)], [p for p in op.params[1:] if p not in factors]))
     return {**dict(zip(op.params, operands)), **dict(zip(factors, numbers))}
 
 

@@ -375,7 +375,7 @@ def _arrive(node, slots, create_graph):
     with adding:
         have = leaf._grad
         if have is None:
-            leaf._grad = grad if create_graph else _laid_out(grad, leaf)._snapshot()
+            leaf._grad = grad.clone() if create_graph else _laid_out(grad, leaf)._snapshot()    # neither is a view, nor what a program gave
         elif create_graph or have.is_sparse is not grad.is_sparse:      # a sum of both kinds is dense: another tensor
             leaf._grad = have + grad
         else:

@@ -2,13 +2,12 @@
 
 import functools
 import inspect
-import warnings
 
 from clnn._tensor.grad_mode import state
 from clnn.core.dtype import as_dtype, bfloat16, float16, float32
 from clnn.core.warn import warn
 
-_LOW = (float16, bfloat16)
+_LOW = (bfloat16, float16)
 _defaults = {"cpu": bfloat16, "gpu": float16}  # as in PyTorch
 _ALIASES = {"cuda": "gpu", "opencl": "gpu", "cl": "gpu", "xpu": "gpu", "mps": "gpu"}
 
@@ -88,7 +87,9 @@ class autocast:
             warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
             enabled = False
         if enabled and self.fast_dtype not in _LOW:
-            warnings.warn(f"autocast: {self.fast_dtype} is not a 16-bit float dtype; autocast is disabled")
+            name = self.device.upper()
+            warn(f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"
+                 f"{name} Autocast only supports dtypes of {', '.join(map(str, _LOW))} currently.")
             enabled = False
         self._enabled = enabled
         self._outer = []

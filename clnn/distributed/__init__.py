@@ -371,6 +371,6 @@ install(__name__)
 
 
 def __getattr__(name):
-    if name in ("optim", "nn", "rpc"):
+    if name in ("algorithms", "autograd", "constants", "device_mesh", "distributed_c10d", "nn", "optim", "rpc"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module 'clnn.distributed' has no attribute {name!r}")

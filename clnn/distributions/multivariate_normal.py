@@ -5,6 +5,7 @@ import clnn
 
 from . import constraints
 from ._covariance import Covariance
+from ._covariance import precision_to_tril as _precision_to_scale_tril  # noqa: F401  PyTorch's name
 
 
 def _batch_mv(matrix, vector):

@@ -1,6 +1,7 @@
 """Functions behind the layers: ``clnn.nn.functional``, with PyTorch's names, signatures and errors."""
 from __future__ import annotations
 
+from math import prod as _prod
 from types import FunctionType
 
 from ..core.public import name_functions as _name_functions
@@ -116,6 +117,18 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
     if mask.is_floating_point():
         return mask
     return mask.new_zeros(mask.shape, dtype=target_type).masked_fill_(mask, float("-inf"))
+
+
+def _get_softmax_dim(name, ndim, stacklevel):
+    """The dimension that a softmax without ``dim`` takes, with the warning that it should be told."""
+    _warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.")
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def _verify_batch_size(size):
+    """ValueError where a batch has a single value per channel."""
+    if size[0] * _prod(size[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
 
 
 def __getattr__(name):

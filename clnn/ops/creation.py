@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from inspect import signature
 from operator import index
 
@@ -459,6 +460,11 @@ def legacy_new(args, row, device):
     """Before there was ``tensor``: a tensor itself, data in a sequence, or the sizes of one that is not filled (but zeros here)."""
     if len(args) == 1 and isinstance(args[0], Tensor):
         return args[0]
+    if len(args) == 1 and (not hasattr(args[0], "__len__") or isinstance(args[0], np.ndarray) and not args[0].ndim and args[0].dtype.kind in "iu"):
+        if isinstance(args[0], (bool, np.bool_)) or not hasattr(args[0], "__index__"):
+            kind = type(args[0])
+            raise TypeError(f"new(): data must be a sequence (got {f'{kind.__module__}.'.removeprefix('builtins.')}{kind.__name__})")
+        args = (operator.index(args[0]),)                                   # NumPy's integers are sizes as well
     device = holding(device)
     if len(args) == 1 and isinstance(args[0], (list, tuple, range, np.ndarray)) and not isinstance(args[0], Size):
         return tensor(np.asarray(nested(args[0])), dtype=row, device=device)

@@ -286,18 +286,18 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, layout=None,
         >>> clnn.normal(0.0, clnn.ones(2, 3)).shape
         clnn.Size([2, 3])
     """
+    if size is not None:
+        mean, std = [v.item() if isinstance(v, Tensor) and not v.dim() and not v.requires_grad else v for v in (mean, std)]
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
+    if bool(tensors) is (size is not None):
+        raise TypeError("normal(): argument 'size' is needed where mean and std are numbers or 0-d tensors without a gradient, and only there")
     if not isinstance(std, Tensor) and std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if not tensors:
-        if size is None:
-            raise TypeError("normal(): missing argument 'size' (needed when neither mean nor std is a tensor)")
         return _done(_normal(as_size((tuple(size),)), _float_default(dtype), resolve(device), generator, mean, std), requires_grad)
     from .._tensor.dispatch import broadcast
-    shape = broadcast("normal", *tensors)
-    first = tensors[0]
     std = _not_negative(std) if isinstance(std, Tensor) else std
-    return _placed(mean, std, _normal(shape, first.dtype, first._storage.device, generator))
+    return _placed(mean, std, _normal(broadcast("normal", *tensors), tensors[0].dtype, tensors[0]._storage.device, generator))
 
 
 _not_negative = elementwise("_not_negative", "input", "input", checked=dict(bool="0", int="(input < 0)", float="(input < 0)"), method=False, inplace=False,

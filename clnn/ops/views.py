@@ -18,7 +18,7 @@ from ..core import dtype as dt
 from ..core.config import config
 from ..core.layout import contiguous_format, preserve_format
 from ..core.shape import Size, contiguous_strides, infer_size, view_strides, whole, wrap_dim
-from ..core.warn import warn
+from ..core.warn import first_time, warn
 from ..graph import fuse
 from ..graph.node import Node
 from . import creation
@@ -194,10 +194,11 @@ def t(input):
 
 def _reversed_dimensions(self):
     if self.ndim == 0:
-        warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
-    elif self.ndim != 2:
+        if first_time("T of a scalar"):
+            warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+    elif self.ndim != 2 and first_time("T"):
         warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future release. "
-             "Use `x.mT` to transpose batches of matrices, or `x.permute(*range(x.ndim - 1, -1, -1))`.")
+             "Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.")
     return self.permute(*range(self.ndim - 1, -1, -1))
 
 

@@ -168,12 +168,16 @@ class ReduceLROnPlateau(LRScheduler):
         """Whether a rest after a drop is under way."""
         return self.cooldown_counter > 0
 
-    def is_better(self, a, best):
+    def _is_better(self, a, best):
         """Whether the metric `a` improves on `best`."""
         sign = -1 if self.mode == "min" else 1
         if self.threshold_mode == "abs":
             return sign * a > sign * best + self.threshold
         return sign * a > sign * (best * (1.0 + sign * self.threshold))
+
+    def is_better(self, a, best):
+        """The name until PyTorch 2.12; subclasses may replace either."""
+        return self._is_better(a, best)
 
     def step(self, metrics, epoch=None):
         """Take note of the metric of an epoch."""
@@ -187,11 +191,11 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            self._reduce()
+            self._reduce_lr(self.last_epoch)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = self._seen_lrs()
 
-    def _reduce(self):
+    def _reduce_lr(self, epoch):
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:

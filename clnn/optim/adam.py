@@ -99,6 +99,9 @@ class AdamW(Adam):
                          differentiable=differentiable, fused=fused, decoupled_weight_decay=True)
 
 
+AdamW.__module__ = "clnn.optim.adamw"                # PyTorch's place of it
+
+
 adam = functional(Adam, "exp_avg exp_avg_sq max_exp_avg_sq step", lambda params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None,
     capturable=False, differentiable=False, fused=None, grad_scale=None, found_inf=None, has_complex=False, decoupled_weight_decay=False, *, amsgrad, beta1, beta2,
     lr, weight_decay, eps, maximize: None)

@@ -9,6 +9,8 @@ from typing import Any, Dict, Iterable, Tuple, Union
 
 from clnn._tensor.grad_mode import set_grad_enabled
 from clnn._tensor.tensor import Tensor
+from clnn.optim._shared import *  # noqa: F403
+from clnn.optim._shared import _get_scalar_dtype
 from clnn.utils.hooks import RemovableHandle
 
 
@@ -44,20 +46,21 @@ class StepCount(float):
     """A host-side counter kept in an optimizer's state (`step` and the like).
 
     It is a plain number, so that an update needs no device work and no read back; `state_dict()` writes it as a 0-d
-    float32 tensor, which is what PyTorch's checkpoints hold.
+    tensor, which is what PyTorch's checkpoints hold, of float32 or of the default dtype if that is float64.
     """
-
-    _OF_TENSORS = frozenset("clone cpu device dim dtype is_floating_point ndim numel numpy shape size tolist".split())
 
     def item(self):
         """The value as a Python float, as a 0-d tensor would give it."""
         return float(self)
 
     def __getattr__(self, name):
-        if name not in self._OF_TENSORS:
+        if name.startswith("_") or name.endswith("_") or not hasattr(Tensor, name):       # in place, the change would be lost
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         import clnn
         return getattr(clnn.tensor(float(self)), name)
+
+    def __format__(self, spec):
+        return format(float(self), spec)
 
     def __repr__(self):
         return f"tensor({int(self)}.)" if self.is_integer() else f"tensor({float(self):.4f})"
@@ -384,8 +387,8 @@ def _split_names(params):
 def _export(value):
     """Turn host counters into the 0-d float32 tensors of a checkpoint. A dict without any is the optimizer's own, as all are in PyTorch."""
     if isinstance(value, StepCount):
-        from clnn import float32, tensor
-        return tensor(float(value), dtype=float32)
+        from clnn import tensor
+        return tensor(float(value), dtype=_get_scalar_dtype())
     if isinstance(value, dict):
         shown = {k: _export(v) for k, v in value.items()}
         return shown if any(shown[k] is not v for k, v in value.items()) else value

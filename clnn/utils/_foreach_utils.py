@@ -1,7 +1,11 @@
 """Lists of tensors for functions of many at once (``clnn._foreach_add`` and its like): sorted by device and dtype."""
 from __future__ import annotations
 
+from .._tensor.tensor import Tensor
+
 __all__ = []
+
+_foreach_supported_types = [Tensor]
 
 
 def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):

@@ -165,7 +165,8 @@ class BackwardHook:
         self.grad_outputs = grad_outputs
         if self.input_index is None:
             warnings.warn("Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
-                          "require gradients.", stacklevel=5)
+                          "require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+                          "#torch.nn.Module.register_full_backward_hook for more details.", stacklevel=5)
             self._run_hooks((None,) * max(self.n_inputs, 0), needs_none=True)
             self.grad_outputs = None
         return [grad_outputs[i] for i in self.output_index]

@@ -151,7 +151,17 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self):
-        return [getattr(self, name, None) for name in self._flat_weights_names]
+        return [self._weight(name, None) for name in self._flat_weights_names]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights):
+        """What programs put in the place of the parameters, dropped weights say, serves until they assign again."""
+        given = {name: w for name, w in zip(self._flat_weights_names, weights, strict=True) if w is not getattr(self, name, None)}
+        self.__dict__["_given_weights"] = given
+
+    def _weight(self, name, *otherwise):
+        given = self.__dict__.get("_given_weights")
+        return given[name] if given and name in given else getattr(self, name, *otherwise)
 
     @property
     def all_weights(self):
@@ -332,7 +342,7 @@ class RNNBase(Module):
 
     def _cell_weights(self, cell):
         """(w_ih, w_hh, b_ih, b_hh, w_hr) of a layer and direction, None for what it has not."""
-        found = {name.split("_l")[0]: getattr(self, name) for name in self._all_weights[cell]}
+        found = {name.split("_l")[0]: self._weight(name) for name in self._all_weights[cell]}
         return [found.get(name) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")]
 
 

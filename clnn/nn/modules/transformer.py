@@ -28,6 +28,23 @@ def _get_clones(module, n):
     return ModuleList([copy.deepcopy(module) for _ in range(n)])
 
 
+def _generate_square_subsequent_mask(sz, device=None, dtype=None):
+    return clnn.triu(clnn.full((sz, sz), float("-inf"), dtype=dtype, device=device), diagonal=1)
+
+
+def _get_seq_len(src, batch_first):
+    """L of ``(L, E)``, ``(L, N, E)`` or ``(N, L, E)``; None for nested tensors."""
+    return None if src.is_nested else src.size(1 if batch_first and src.dim() != 2 else 0)
+
+
+def _detect_is_causal_mask(mask, is_causal=None, size=None):
+    """The hint, or whether the mask has the values of the causal one. Copies of PyTorch's layers ask; the layers here do not wait for the values."""
+    if is_causal is not None or mask is None:
+        return is_causal is True
+    causal = _generate_square_subsequent_mask(mask.size(-2) if size is None else size, mask.device, mask.dtype)
+    return mask.size() == causal.size() and bool((mask == causal).all())
+
+
 def _is_causal(mask, hint):
     """Whether a mask may be taken as the causal one. Only a hint counts: a look at the values would wait for the device."""
     return hint is True and mask is not None
@@ -50,7 +67,7 @@ def _no_packing(layer):
 
 
 class _Layer(Module):
-    """Feed-forward block and construction shared by both layers; ``_attentions`` names their attention blocks."""
+    """Blocks and construction shared by both layers; ``_attentions`` names their attention. Subclasses in programs replace the blocks, by PyTorch's names."""
 
     _attentions = ()
 
@@ -76,17 +93,18 @@ class _Layer(Module):
         if not hasattr(self, "activation"):
             self.activation = F.relu
 
-    def _attend(self, attention, x, memory, attn_mask, key_padding_mask, is_causal, dropout):
-        return dropout(attention(x, memory, memory, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal,
-                                 need_weights=False)[0])
+    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
+        return self.dropout1(self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False)[0])
 
-    def _feed_forward(self, x, dropout):
-        return dropout(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+    def _ff_block(self, x):
+        last = self.dropout3 if len(self._attentions) == 2 else self.dropout2
+        return last(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
     def _whole(self, forward, inputs, *about):
         """``forward()``, as one entry of the tape unless a function of the program's takes part."""
         activation = self.__dict__.get("activation")            # not there if it is a layer
-        return as_one(self, forward, inputs, activation, *about) if activation in (F.relu, F.gelu, None) else forward()
+        own = activation not in (F.relu, F.gelu, None) or not _BLOCKS.isdisjoint(self.__dict__)
+        return forward() if own else as_one(self, forward, inputs, activation, *about)
 
     def _residual(self, x, norm, block):
         """``x + block(norm(x))`` or ``norm(x + block(x))``."""
@@ -122,9 +140,8 @@ class TransformerEncoderLayer(_Layer):
         return self._whole(lambda: self._layer(src, src_mask, src_key_padding_mask, is_causal), (src, src_mask, src_key_padding_mask), is_causal)
 
     def _layer(self, src, src_mask, src_key_padding_mask, is_causal):
-        x = self._residual(src, self.norm1, lambda y: self._attend(self.self_attn, y, y, src_mask, src_key_padding_mask, is_causal,
-                                                                   self.dropout1))
-        return self._residual(x, self.norm2, lambda y: self._feed_forward(y, self.dropout2))
+        x = self._residual(src, self.norm1, lambda y: self._sa_block(y, src_mask, src_key_padding_mask, is_causal=is_causal))
+        return self._residual(x, self.norm2, self._ff_block)
 
 
 @parted(settings="norm_first")
@@ -145,11 +162,13 @@ class TransformerDecoderLayer(_Layer):
         return self._whole(lambda: self._layer(*tensors, *causal), tensors, *causal)
 
     def _layer(self, tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal):
-        x = self._residual(tgt, self.norm1, lambda y: self._attend(self.self_attn, y, y, tgt_mask, tgt_key_padding_mask, tgt_is_causal,
-                                                                   self.dropout1))
-        x = self._residual(x, self.norm2, lambda y: self._attend(self.multihead_attn, y, memory, memory_mask, memory_key_padding_mask,
-                                                                 memory_is_causal, self.dropout2))
-        return self._residual(x, self.norm3, lambda y: self._feed_forward(y, self.dropout3))
+        x = self._residual(tgt, self.norm1, lambda y: self._sa_block(y, tgt_mask, tgt_key_padding_mask, tgt_is_causal))
+        x = self._residual(x, self.norm2, lambda y: self._mha_block(y, memory, memory_mask, memory_key_padding_mask, memory_is_causal))
+        return self._residual(x, self.norm3, self._ff_block)
+
+    def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal=False):
+        return self.dropout2(self.multihead_attn(x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal,
+                                                 need_weights=False)[0])
 
 
 @parted(settings="num_layers use_nested_tensor mask_check training")
@@ -290,4 +309,4 @@ class Transformer(Module):
     @staticmethod
     def generate_square_subsequent_mask(sz, device=None, dtype=None):
         """The causal mask ``(sz, sz)``: minus infinity above the diagonal, else 0."""
-        return clnn.triu(clnn.full((sz, sz), float("-inf"), dtype=dtype, device=device), diagonal=1)
+        return _generate_square_subsequent_mask(sz, device, dtype)

@@ -187,14 +187,20 @@ class ConcatDataset(Dataset):
         (3, 3)
     """
 
+    @staticmethod
+    def cumsum(sequence):
+        """The numbers of samples up to the end of each dataset."""
+        return list(accumulate(len(d) for d in sequence))
+
     def __init__(self, datasets):
+        super().__init__()
         self.datasets = list(datasets)
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")
         for d in self.datasets:
             if isinstance(d, IterableDataset):
                 raise AssertionError("ConcatDataset does not support IterableDataset; use ChainDataset")
-        self.cumulative_sizes = list(accumulate(len(d) for d in self.datasets))
+        self.cumulative_sizes = self.cumsum(self.datasets)
 
     def __len__(self):
         return self.cumulative_sizes[-1]
