@@ -241,7 +241,7 @@ class HookMixin:
     _as_one = None          # of a program's own classes: what may call forward in fewer steps
 
     def __call__(self, *args, **kwargs):
-        if not self._maybe_hooked:
+        if not (self._maybe_hooked and hooked(self)):
             as_one = self._as_one
             return self.forward(*args, **kwargs) if as_one is None else as_one(args, kwargs)
         for found in _watches:

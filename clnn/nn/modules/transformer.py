@@ -66,6 +66,9 @@ def _no_packing(layer):
     return next((text for text, holds in reasons if holds()), "")
 
 
+_BLOCKS = frozenset(("_sa_block", "_mha_block", "_ff_block"))     # methods that programs replace
+
+
 class _Layer(Module):
     """Blocks and construction shared by both layers; ``_attentions`` names their attention. Subclasses in programs replace the blocks, by PyTorch's names."""
 
