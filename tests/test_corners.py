@@ -157,7 +157,7 @@ def _rare_methods(t):
         x = t.arange(4.0)
         got = [x.clone().map2_(x + 1, x + 2, lambda a, b, c: a + b * c), (x + 1).polygamma_(1), x.resize(2, 2), x.resize_as(t.ones(2, 2)), x[1:]._is_view(),
                x._is_view(), x.module_load(t.ones(4)), x, t.ones(2, 3, 4).T.shape, t.ones(2, 3).T.shape, t.functional.stft is t.stft]
-    return [*got, sorted(str(w.message)[:50] for w in seen)]
+    return [*got, sorted(str(w.message)[:50] for w in seen if "`x.T`" not in str(w.message))]      # which comes once in a process
 
 
 def _trees(t):
