@@ -312,10 +312,52 @@ def policy(lib):
     return step, [lib.tensor(a) for a in data], net
 
 
+def perceptron(lib):
+    """What a first program trains: a few numbers per row, the layers called one by one."""
+    nn, f = lib.nn, lib.nn.functional
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.c = nn.Linear(4, 64), nn.Linear(64, 64), nn.Linear(64, 2)
+
+        def forward(self, x):
+            x = f.relu(self.a(x))
+            x = f.relu(self.b(x))
+            return self.c(x)
+    net = Net()
+    return minimise(lib, net, lambda x, y: f.mse_loss(net(x), y), (array(32, 4), array(32, 2)), "SGD")
+
+
+def digits_of_a_class(lib):
+    """A convolutional network with dropout on few small images, written as a class."""
+    nn, f = lib.nn, lib.nn.functional
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.c1, self.c2, self.drop, self.fc = nn.Conv2d(1, 4, 3), nn.Conv2d(4, 8, 3), nn.Dropout(0.25), nn.Linear(32, 10)
+
+        def forward(self, x):
+            x = f.max_pool2d(f.relu(self.c1(x)), 2)
+            x = f.max_pool2d(f.relu(self.c2(x)), 2)
+            return f.log_softmax(self.fc(self.drop(x.flatten(1))), 1)
+    net = Net()
+    return minimise(lib, net, lambda x, y: f.nll_loss(net(x), y), (array(8, 1, 14, 14), labels(10, 8)), "SGD")
+
+
+def small_attention(lib):
+    """One encoder layer in training, with its dropout, on sequences of ten."""
+    nn = lib.nn
+    net = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
+    return minimise(lib, net, lambda x, y: lib.nn.functional.mse_loss(net(x), y), (array(8, 10, 32), array(8, 10, 32)), "Adam")
+
+
 FAMILIES = {"transformer encoder": encoder, "nn.Transformer": translator, "VAE": vae, "U-Net": unet, "MobileNet": mobilenet, "ViT": vit,
             "GRU of 2 layers": recurrent("GRU"), "LSTM of 2 layers": recurrent("LSTM"), "loop of LSTMCell": recurrent("LSTMCell", cell=True),
             "embedding bag": bag, "graph convolution": gcn, "audio CNN": audio, "DCGAN": dcgan, "LLaMA blocks": llama, "3-D CNN": volumes,
-            "PINN": pinn, "diffusion": diffusion, "PPO update": policy}
+            "PINN": pinn, "diffusion": diffusion, "PPO update": policy,
+            "small perceptron": perceptron, "small CNN with dropout": digits_of_a_class, "small encoder layer": small_attention}
 
 
 def models():
