@@ -29,7 +29,7 @@ from .tensor import Tensor, edge
 FEW = 1 << 18           # elements of all operands: with more, the host's part of the time is small
 _WHOLE = 1 << 16        # elements of a result that is still to be computed: with more it gains by being fused with what reads it
 _TRIES = 4              # calls of a kind that are observed at most
-_MOST = 4096            # kinds of call remembered
+_MOST = 1024            # kinds of call remembered: each holds its launches and what its entries keep
 _new = object.__new__
 
 
