@@ -91,3 +91,19 @@ def test_unlike_heads():
             with pytest.raises(RuntimeError, match=words):
                 call()
     np.testing.assert_allclose(*results, atol=1e-5)
+
+
+@pytest.mark.parametrize("turned", [True, False])
+@pytest.mark.parametrize("size", [8, 20, 32])
+def test_rows_lie_as_in_pytorch(size, turned):
+    """Heads and elements can be taken together by ``view``, whatever the size of a head, also where calls are repeated."""
+    for i in range(4):
+        x = np.random.default_rng(i).standard_normal((2, 7, 3, size)).astype("f")
+        q = clnn.tensor(x).transpose(1, 2) if turned else clnn.tensor(x.swapaxes(1, 2).copy())
+        y = F.scaled_dot_product_attention(q, q, q)
+        assert y.stride() == ((21 * size, size, 3 * size, 1) if turned else (21 * size, 7 * size, size, 1))
+        flat = y.transpose(1, 2).view(2, 7, 3 * size) if turned else y.view(2, 21 * size)
+        s = x.swapaxes(1, 2)
+        w = np.exp(s @ s.swapaxes(2, 3) / np.sqrt(size))
+        want = w / w.sum(-1, keepdims=True) @ s
+        np.testing.assert_allclose(flat.numpy().ravel(), (want.swapaxes(1, 2) if turned else want).ravel(), rtol=1e-4, atol=1e-5)

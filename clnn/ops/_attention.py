@@ -6,6 +6,7 @@ from __future__ import annotations
 from math import lcm
 
 from .._tensor.tensor import empty, make_view
+from .._tensor.writing import copy
 from ..core import dtype as dt
 from ..core.shape import Size, is_contiguous
 from ..runtime.launch import _pack_float, launch
@@ -78,6 +79,19 @@ def padded(t):
 def cut(t, size):
     """Rows without their padding."""
     return t if t.shape[3] == size else make_view(t, (*t.shape[:3], size), t._strides, 0)
+
+
+def dense(t, size):
+    """Rows without their padding, one behind the other in the order of ``t``: programs rely on it when they take heads and elements together."""
+    B, H, L, _ = t.shape
+    heads_inside = t._strides[1] < t._strides[2]
+    shape, strides = ((B, L, H, size), (t._strides[0], t._strides[2], t._strides[1], 1)) if heads_inside else ((B, H, L, size), t._strides)
+    r = copy(make_view(t, shape, strides, 0))
+    r._storage.buffer()
+    if heads_inside:
+        r.shape, r._strides = Size((B, H, L, size)), (L * H * size, size, H * size, 1)
+        r._dense = is_contiguous(r.shape, r._strides)
+    return r
 
 
 def like(t, shape):
@@ -170,7 +184,7 @@ def forward(query, key, value, mask, drop, causal, scale, groups):
     pack, kernel, gs, words = plan(_forward_plan, (query, key, value), out._strides[:3], kind(mask), causal, bool(drop), scale, groups)
     keys = (pack.run(key), 0) if pack is not None else buffers(key)
     launch(device, kernel, gs, (1, 1), *buffers(query), *keys, *buffers(value, out, lse), *words, *extras(mask, drop))
-    return cut(out, size), lse
+    return (out if out.shape[3] == size else dense(out, size)), lse
 
 
 def _backward_plan(tensors, mask, causal, drop, scale, groups):
