@@ -2,7 +2,8 @@
 
 Example::
 
-    >>> @clnn.library.custom_op("mylib::scale", mutates_args=())
+    >>> from clnn import library
+    >>> @library.custom_op("mylib::scale", mutates_args=())
     ... def scale(x: clnn.Tensor, factor: float = 2.0) -> clnn.Tensor:
     ...     return clnn.from_numpy(x.numpy() * factor)
     >>> scale.register_autograd(lambda ctx, g: (g * ctx.factor, None), setup_context=lambda ctx, inputs, output: setattr(ctx, "factor", inputs[1]))
@@ -26,6 +27,8 @@ from clnn.amp.autocast_mode import _kind as _autocast_kind
 
 __all__ = ["CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "infer_schema", "opcheck", "register_autocast",
            "register_autograd", "register_fake", "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op"]
+
+_NAME = __name__.rpartition(".")[2]      # the same in PyTorch
 
 # -- schemas from signatures ------------------------------------------------------------------------------------------------------------
 
@@ -74,7 +77,8 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
 
         >>> import typing
         >>> def crop(x: clnn.Tensor, box: typing.Sequence[int], *, fill: float = 0.0) -> clnn.Tensor: ...
-        >>> clnn.library.infer_schema(crop, mutates_args=())
+        >>> from clnn import library
+        >>> library.infer_schema(crop, mutates_args=())
         '(Tensor x, SymInt[] box, *, float fill=0.0) -> Tensor'
     """
     sig = inspect.signature(prototype_function)
@@ -111,7 +115,7 @@ def _check_name(qualname):
     if not found or not space or not name:
         raise ValueError(f"Expected `name` to be of the form `namespace::name`, got {qualname!r}")
     if "." in name:
-        raise ValueError(f"The torch.library.custom_op APIs do not handle overloads, i.e. operator names with '.' in them. Got {qualname!r}")
+        raise ValueError(f"The torch.{_NAME}.custom_op APIs do not handle overloads, i.e. operator names with '.' in them. Got {qualname!r}")
     return space, name
 
 
@@ -207,7 +211,8 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
         RuntimeError: in a call: an argument is returned as the result, or the arguments do not fit the schema.
 
     Example:
-        >>> @clnn.library.custom_op("example::double", mutates_args=())
+        >>> from clnn import library
+        >>> @library.custom_op("example::double", mutates_args=())
         ... def double(x: clnn.Tensor) -> clnn.Tensor:
         ...     return x * 2
         >>> double(clnn.ones(2))
@@ -264,10 +269,11 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     """:meth:`CustomOpDef.register_autograd` of an operator given by name or object.
 
     Example:
-        >>> @clnn.library.custom_op("example::twice", mutates_args=())
+        >>> from clnn import library
+        >>> @library.custom_op("example::twice", mutates_args=())
         ... def twice(x: clnn.Tensor) -> clnn.Tensor:
         ...     return x * 2
-        >>> clnn.library.register_autograd("example::twice", lambda ctx, g: g * 2)
+        >>> library.register_autograd("example::twice", lambda ctx, g: g * 2)
         >>> x = clnn.ones(2, requires_grad=True)
         >>> twice(x).sum().backward()
         >>> x.grad
@@ -285,10 +291,11 @@ def register_vmap(op, func=None, /, *, lib=None):
     """:meth:`CustomOpDef.register_vmap` of an operator given by name or object.
 
     Example:
-        >>> @clnn.library.custom_op("example::third", mutates_args=())
+        >>> from clnn import library
+        >>> @library.custom_op("example::third", mutates_args=())
         ... def third(x: clnn.Tensor) -> clnn.Tensor:
         ...     return x / 3
-        >>> _ = clnn.library.register_vmap("example::third", lambda info, in_dims, x: (x / 3, in_dims[0]))
+        >>> _ = library.register_vmap("example::third", lambda info, in_dims, x: (x / 3, in_dims[0]))
         >>> clnn.vmap(third)(clnn.tensor([3.0, 6.0]))
         tensor([1., 2.])
     """
@@ -305,8 +312,9 @@ def define(qualname, schema, *, lib=None, tags=()):
 
     Example::
 
-        >>> clnn.library.define("mylib::twice", "(Tensor x) -> Tensor")
-        >>> @clnn.library.impl("mylib::twice", "default")
+        >>> from clnn import library
+        >>> library.define("mylib::twice", "(Tensor x) -> Tensor")
+        >>> @library.impl("mylib::twice", "default")
         ... def twice(x):
         ...     return x * 2
         >>> clnn.ops.mylib.twice(clnn.ones(1))
@@ -325,9 +333,10 @@ def impl(qualname, types, func=None, *, lib=None):
     ``impl(library, name, dispatch_key)``.
 
     Example:
-        >>> library = clnn.library.Library("example", "DEF")
-        >>> _ = library.define("plus_one(Tensor x) -> Tensor")
-        >>> @clnn.library.impl(library, "plus_one", "CPU")
+        >>> from clnn import library
+        >>> own = library.Library("example", "DEF")
+        >>> _ = own.define("plus_one(Tensor x) -> Tensor")
+        >>> @library.impl(own, "plus_one", "CPU")
         ... def plus_one(x):
         ...     return x + 1
         >>> clnn.ops.example.plus_one(clnn.ones(2))
@@ -357,7 +366,8 @@ class Library:
 
     Example::
 
-        >>> lib = clnn.library.Library("mine", "DEF")
+        >>> from clnn import library
+        >>> lib = library.Library("mine", "DEF")
         >>> lib.define("negate(Tensor x) -> Tensor")
         'negate'
         >>> lib.impl("negate", lambda x: -x, "CompositeExplicitAutograd")
@@ -420,11 +430,12 @@ def opcheck(op, args, kwargs=None, *, test_utils=("test_schema", "test_autograd_
         OpCheckError: a test fails, with ``raise_exception``.
 
     Example:
-        >>> @clnn.library.custom_op("example::half", mutates_args=())
+        >>> from clnn import library
+        >>> @library.custom_op("example::half", mutates_args=())
         ... def half(x: clnn.Tensor) -> clnn.Tensor:
         ...     return x / 2
         >>> _ = half.register_fake(lambda x: clnn.empty_like(x))
-        >>> sorted(set(clnn.library.opcheck(half, (clnn.ones(2),)).values()))
+        >>> sorted(set(library.opcheck(half, (clnn.ones(2),)).values()))
         ['SUCCESS']
     """
     from clnn import _opcheck

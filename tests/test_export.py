@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import clnn
-from clnn import nn
+from clnn import library, nn
 from clnn.fx._by_operator import make_fx
 
 
@@ -49,7 +49,7 @@ def writes(x):
 
 
 def test_make_fx_keeps_writes():
-    clnn.library.custom_op("testing_writes::fill", lambda x, v: x.fill_(v) and None, mutates_args={"x"}, schema="(Tensor(a!) x, float v) -> ()")
+    library.custom_op("testing_writes::fill", lambda x, v: x.fill_(v) and None, mutates_args={"x"}, schema="(Tensor(a!) x, float v) -> ()")
     g, x = make_fx(writes)(clnn.ones(3)), [-5.0, 1.0, 4.0]
     assert g(clnn.tensor(x)).tolist() == writes(clnn.tensor(x)).tolist() == [8.0, 9.0, 14.0]
     assert not g.graph.eliminate_dead_code()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import clnn
-from clnn import _custom
+from clnn import _custom, library
 
 
 @pytest.fixture(autouse=True)
@@ -15,6 +15,14 @@ def no_trace():
     yield
     for name in set(_custom._table) - set(before):
         _custom.forget(name)
+
+
+def api(module):
+    """Where programs declare their operators, in clnn or in PyTorch."""
+    if module is clnn:
+        return library
+    from torch import library as theirs
+    return theirs
 
 
 def both(program):
@@ -36,7 +44,7 @@ def alike(program):
 def crop_program(m, Tensor):
     def crop(pic: Tensor, box: Sequence[int]) -> Tensor:
         return m.from_numpy(pic.detach().numpy()[:, box[0]:box[1]].copy())
-    op = m.library.custom_op("shop::crop", crop, mutates_args=())
+    op = api(m).custom_op("shop::crop", crop, mutates_args=())
 
     @op.register_fake
     def _(pic, box):
@@ -54,7 +62,7 @@ def crop_program(m, Tensor):
     x = m.arange(12.0).reshape(3, 4).requires_grad_()
     out = m.ops.shop.crop(x, [1, 3])
     (out * out).sum().backward()
-    checks = m.library.opcheck(op, (x, [1, 3]))
+    checks = api(m).opcheck(op, (x, [1, 3]))
     meta = m.ops.shop.crop(m.empty(3, 4, device="meta"), (0, 2))
     return [out.tolist(), x.grad.tolist(), str(tuple(meta.shape)), out.requires_grad, m.ops.shop.crop.default(x, [0, 1]).tolist(), str(sorted(checks)),
             str(set(checks.values())), str(m.ops.shop.crop), op._qualname]
@@ -65,7 +73,7 @@ def test_an_operator_with_fake_and_gradient():
 
 
 def test_lists_and_defaults():
-    @clnn.library.custom_op("shop::mix", mutates_args=())
+    @library.custom_op("shop::mix", mutates_args=())
     def mix(parts: List[clnn.Tensor], bias: Optional[clnn.Tensor] = None, scale: float = 2.0) -> Tuple[clnn.Tensor, clnn.Tensor]:
         total = sum(p.clone() for p in parts) * scale + (0 if bias is None else bias)
         return total, -total
@@ -90,7 +98,7 @@ def test_lists_and_defaults():
 
 def test_keyword_only_arguments():
     def program(m, Tensor):
-        @m.library.custom_op("shop::turn", mutates_args=())
+        @api(m).custom_op("shop::turn", mutates_args=())
         def turn(x: Tensor, *, flip: bool = False) -> Tensor:
             return -x if flip else x * 1
         turn.register_autograd(lambda ctx, g: -g if ctx.flip else g, setup_context=lambda ctx, inputs, keyword_only_inputs, output: setattr(
@@ -108,17 +116,17 @@ def test_schemas():
 
         def g(x: Tensor, out: List[Tensor]) -> None:
             pass
-        return [m.library.infer_schema(f, mutates_args=()), m.library.infer_schema(g, mutates_args={"out"}), m.library.infer_schema(g, mutates_args="unknown")]
+        return [api(m).infer_schema(f, mutates_args=()), api(m).infer_schema(g, mutates_args={"out"}), api(m).infer_schema(g, mutates_args="unknown")]
     alike(program)
     with pytest.raises(ValueError, match="must have a type annotation"):
-        clnn.library.infer_schema(lambda x: x, mutates_args=())
+        library.infer_schema(lambda x: x, mutates_args=())
     with pytest.raises(ValueError, match="namespace::name"):
-        clnn.library.custom_op("bare", lambda: None, mutates_args=())
+        library.custom_op("bare", lambda: None, mutates_args=())
 
 
 def test_kernels_by_device():
     def program(m, Tensor):
-        @m.library.custom_op("shop::where", mutates_args=(), device_types="cpu")
+        @api(m).custom_op("shop::where", mutates_args=(), device_types="cpu")
         def where(x: Tensor) -> Tensor:
             return x + 1
 
@@ -136,39 +144,39 @@ def test_kernels_by_device():
 
 def test_changing_an_argument():
     def program(m, Tensor):
-        @m.library.custom_op("shop::add_one_", mutates_args={"x"})
+        @api(m).custom_op("shop::add_one_", mutates_args={"x"})
         def add_one_(x: Tensor, n: int = 1) -> None:
             x.add_(n)
         x = m.zeros(2)
         before = x._version
         got = add_one_(x)
         m.ops.shop.add_one_(x, n=3)
-        return [x.tolist(), got, x._version > before, str(m.library.opcheck(add_one_, (m.zeros(2),), test_utils="test_schema"))]
+        return [x.tolist(), got, x._version > before, str(api(m).opcheck(add_one_, (m.zeros(2),), test_utils="test_schema"))]
     alike(program)
 
 
 def test_the_older_forms():
     def program(m, Tensor):
-        lib = m.library.Library("shop", "FRAGMENT")
+        lib = api(m).Library("shop", "FRAGMENT")
         lib.define("twice(Tensor x, int n=2) -> Tensor")
 
-        @m.library.impl(lib, "twice", "CompositeExplicitAutograd")
+        @api(m).impl(lib, "twice", "CompositeExplicitAutograd")
         def _(x, n=2):
             return x * n
         if m is clnn:                                   # what it looks like may be known first
-            m.library.register_fake("shop::early", lambda x: m.empty_like(x))
-            m.library.define("shop::early", "(Tensor x) -> Tensor")
+            api(m).register_fake("shop::early", lambda x: m.empty_like(x))
+            api(m).define("shop::early", "(Tensor x) -> Tensor")
             assert m.ops.shop.early(m.empty(3, device="meta")).shape == (3,)
-        m.library.define("shop::cube", "(Tensor x) -> Tensor")
+        api(m).define("shop::cube", "(Tensor x) -> Tensor")
 
-        @m.library.impl("shop::cube", "default")
+        @api(m).impl("shop::cube", "default")
         def _(x):
             return x * x * x
 
-        @m.library.register_fake("shop::cube")
+        @api(m).register_fake("shop::cube")
         def _(x):
             return m.empty_like(x)
-        m.library.register_autograd("shop::cube", lambda ctx, g: g * 3 * ctx.saved_tensors[0] ** 2,
+        api(m).register_autograd("shop::cube", lambda ctx, g: g * 3 * ctx.saved_tensors[0] ** 2,
                                     setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]))
         x = m.tensor([2.0], requires_grad=True)
         m.ops.shop.cube(x).backward()
@@ -180,11 +188,11 @@ def test_the_older_forms():
 
 def test_errors():
     def program(m, Tensor):
-        @m.library.custom_op("shop::plain", mutates_args=())
+        @api(m).custom_op("shop::plain", mutates_args=())
         def plain(x: Tensor) -> Tensor:
             return x.clone()
 
-        @m.library.custom_op("shop::same", mutates_args=())
+        @api(m).custom_op("shop::same", mutates_args=())
         def same(x: Tensor) -> Tensor:
             return x
         texts = []
@@ -200,7 +208,7 @@ def test_errors():
 
 
 def test_opcheck_finds_faults():
-    lib = clnn.library
+    lib = library
 
     @lib.custom_op("shop::sneaky", mutates_args=())
     def sneaky(x: clnn.Tensor) -> clnn.Tensor:
@@ -228,9 +236,9 @@ def test_with_the_rest_of_the_library():
     class Sub(clnn.Tensor):
         pass
     assert type(op(x.as_subclass(Sub), [0, 1])) is Sub
-    clnn.library.register_autocast("shop::crop", "cpu", clnn.bfloat16)
+    library.register_autocast("shop::crop", "cpu", clnn.bfloat16)
     with clnn.autocast("cpu", dtype=clnn.bfloat16):
-        @clnn.library.custom_op("shop::kind", mutates_args=())
+        @library.custom_op("shop::kind", mutates_args=())
         def kind(x: clnn.Tensor) -> clnn.Tensor:
             return x * 1
         kind.register_autocast("cpu", clnn.float16)
@@ -242,7 +250,7 @@ def test_with_the_rest_of_the_library():
 
 
 def test_documentation():
-    failed, tried = doctest.testmod(clnn.library, extraglobs={"clnn": clnn})
+    failed, tried = doctest.testmod(library, extraglobs={"clnn": clnn})
     assert not failed and tried > 5
     failed, tried = doctest.testmod(clnn.overrides, extraglobs={"clnn": clnn})
     assert not failed and tried >= 5

@@ -4,7 +4,7 @@ import copy
 import pytest
 
 import clnn
-from clnn import nn
+from clnn import library, nn
 from clnn._ops import OpOverload
 from clnn.nn import functional as F
 from clnn.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
@@ -215,7 +215,7 @@ def test_modes_nest_and_can_change_results():
 
 
 def test_custom_operators_are_told_too():
-    @clnn.library.custom_op("dispatch_test::half", mutates_args=())
+    @library.custom_op("dispatch_test::half", mutates_args=())
     def half(x: clnn.Tensor) -> clnn.Tensor:
         return x / 2
 

@@ -7,7 +7,7 @@ import pytest
 from scenarios import assert_same
 
 import clnn
-from clnn import nn
+from clnn import library, nn
 from clnn.torch_version import TorchVersion
 from clnn.utils.flop_counter import FlopCounterMode, register_flop_formula
 
@@ -66,7 +66,7 @@ def test_operations_are_counted():
 
 
 def test_custom_operators_are_counted():
-    @clnn.library.custom_op("shop::triple", mutates_args=())
+    @library.custom_op("shop::triple", mutates_args=())
     def triple(x: clnn.Tensor) -> clnn.Tensor:
         return x * 3
 

@@ -4,7 +4,7 @@ import pytest
 
 import clnn
 import clnn.nn.functional as F
-from clnn import func
+from clnn import func, library
 from clnn.testing import assert_close
 
 X = np.random.default_rng(0).standard_normal((4, 3)).astype("float32")
@@ -208,7 +208,7 @@ def test_functions_of_a_program():
 def test_operators_of_a_program():
     calls = []
 
-    @clnn.library.custom_op("vmaptest::twice", mutates_args=())
+    @library.custom_op("vmaptest::twice", mutates_args=())
     def twice(a: clnn.Tensor) -> clnn.Tensor:
         calls.append(tuple(a.shape))
         return clnn.from_numpy(a.numpy() * 2)

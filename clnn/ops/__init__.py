@@ -20,7 +20,7 @@ def load_library(path):
     Raises:
         OSError: always, as PyTorch does for a library that it cannot load.
     """
-    raise OSError(f"Could not load this library: {path}: operators compiled for PyTorch do not run on clnn; declare them with clnn.library")
+    raise OSError(f"Could not load this library: {path}: operators compiled for PyTorch do not run on clnn; declare them with clnn's module library")
 
 
 def __getattr__(name):

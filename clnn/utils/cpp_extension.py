@@ -12,7 +12,7 @@ IS_HIP_EXTENSION = False
 
 def _refuse(what):
     raise RuntimeError(f"cpp_extension.{what}: extensions in C++ or CUDA need PyTorch's C++ library, which clnn has not; operators of your own can be "
-                       "declared in Python (clnn.library) or as kernels (CONTRIBUTING.md)")
+                       "declared in Python (clnn's module library) or as kernels (CONTRIBUTING.md)")
 
 
 def load(name, sources, *args, **kwargs):
