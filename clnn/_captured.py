@@ -1,8 +1,11 @@
 """One recording of a compiled function: what it found, what it leaves, and its backward pass."""
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
 import sys
+import threading
 import weakref
 from collections import Counter
 
@@ -11,11 +14,42 @@ from ._tensor import tape
 from ._tensor.backward import grad as grad_of
 from ._tensor.tensor import Tensor, edge, make, make_view
 from .core.layout import contiguous_format, strided
+from .graph import node as lazy
 from .graph.mirror import Mirrored
 from .graph.node import Storage, constants, held
 from .runtime.capture import Recording
 
 _refcount = sys.getrefcount
+_FOLDER = os.path.dirname(__file__) + os.sep
+_WAITING = tuple(_FOLDER + name for name in ("utils", "multiprocessing", "distributed", "futures"))     # threads in these wait for others, or for files
+_capturing = threading.RLock()
+
+
+def alone() -> bool:
+    """Whether no other thread is in the midst of an operator: a recording looks at all memory that there is, and would take what others do for its own."""
+    for ident, frame in sys._current_frames().items():
+        while frame is not None and ident != threading.get_ident():
+            name = frame.f_code.co_filename
+            if name.startswith(_FOLDER) and not name.startswith(_WAITING):
+                return False
+            frame = frame.f_back
+    return True
+
+
+@contextlib.contextmanager
+def _ours(recording):
+    """Whoever makes memory in another thread meanwhile ends the recording, as it does who launches something."""
+    before = lazy.births
+
+    def birth():
+        recording.mine()
+        return 0 if before is None else before()
+    lazy.births = birth
+    try:
+        yield
+    finally:
+        if lazy.births is birth:
+            lazy.births = before
 
 
 def _live_storages(device):
@@ -27,6 +61,10 @@ def _gradients_of_leaves(inputs):
     given = set(map(id, inputs))
     leaves = [o for o in gc.get_objects() if issubclass(type(o), Tensor) and o._rg and o._grad_fn is None and id(o) not in given]
     return [(weakref.ref(t), None if t._grad is None else weakref.ref(t._grad)) for t in leaves]
+
+
+class Busy(Exception):
+    """Other threads work or record now."""
 
 
 class Stale(Exception):
@@ -42,39 +80,55 @@ class Captured:
 
     def __init__(self, fn, args, kwargs, inputs, device, forward=None):
         self.device, self.recording, self.follows = device, Recording(device, forward and forward.recording), forward is not None
-        for t in inputs:
+        self.inputs = inputs                                       # kept: their addresses must not come to mean other memory
+        if not _capturing.acquire(blocking=False):
+            raise Busy
+        try:
+            self._record(lambda: fn(*args, **kwargs), inputs, device, forward)
+        finally:
+            held.clear()
+            _capturing.release()
+
+    def _record(self, run, inputs, device, forward):
+        with contextlib.ExitStack() as stack:
+            with device.lock:                                      # from here on other threads launch nothing that the recording does not see
+                if not alone():
+                    raise Busy
+                made = forward.made() if forward else set()
+                homes, gradients = self._prepare(device, made), () if forward else _gradients_of_leaves(inputs)
+                versions = [t._storage.version for t in inputs]
+                stack.enter_context(self.recording)
+            stack.enter_context(_ours(self.recording))
+            self.result = run()
+            if self.recording.failed is None:
+                if not alone():
+                    self.recording.abandon("another thread used the device meanwhile")
+                else:
+                    self._settle(device, homes)
+                    if any(ref() is None and held[home].int_ptr in self.recording.raw for ref, home in homes):
+                        self.recording.abandon("it replaces a tensor that it reads by another one")
+        self.written = versions != [t._storage.version for t in inputs]
+        for address in self.addresses:                             # bound to the inputs of each call
+            self.recording.followed.pop(address, None)
+        if self.recording.failed is None:
+            self._note_gradients(gradients)
+            self._finish(homes, made.union(forward.addresses) if forward else made)
+
+    def _prepare(self, device, made):
+        """Compute what is pending, and give each storage memory of its own; (reference to a storage, id of its buffer) of each."""
+        for t in self.inputs:
             t._storage.buffer()
         for st in [o for o in gc.get_objects() if type(o) is Mirrored]:
             st.buffer()                                            # a storage like others where no array looks at it any more
         for st in _live_storages(device):
             if st.node is not None:
                 st.buffer()
-        made = forward.made() if forward else set()
         self._separate(device, made)
-        self.addresses = [t._storage.buf.int_ptr for t in inputs]
-        self.inputs = inputs                                       # kept: their addresses must not come to mean other memory
+        self.addresses = [t._storage.buf.int_ptr for t in self.inputs]
         before = [(weakref.ref(st), st.buf) for st in _live_storages(device) if st.buf is not None]
         held.clear()
         held.update({id(buf): buf for _, buf in before})
-        homes = [(ref, id(buf)) for ref, buf in before]
-        gradients = () if forward else _gradients_of_leaves(inputs)
-        del before
-        versions = [t._storage.version for t in inputs]
-        try:
-            with self.recording:
-                self.result = fn(*args, **kwargs)
-                if self.recording.failed is None:
-                    self._settle(device, homes)
-                    if any(ref() is None and held[home].int_ptr in self.recording.raw for ref, home in homes):
-                        self.recording.abandon("it replaces a tensor that it reads by another one")
-            self.written = versions != [t._storage.version for t in inputs]
-            for address in self.addresses:                         # bound to the inputs of each call
-                self.recording.followed.pop(address, None)
-            if self.recording.failed is None:
-                self._note_gradients(gradients)
-                self._finish(homes, made.union(forward.addresses) if forward else made)
-        finally:
-            held.clear()
+        return [(ref, id(buf)) for ref, buf in before]
 
     @staticmethod
     def _separate(device, shared):
@@ -173,6 +227,10 @@ class Captured:
 
     def replay(self, inputs, refresh=True):
         """Run the recording on new inputs; outputs are fresh tensors."""
+        with self.device.lock:                                      # threads bind it to their inputs in turn
+            return self._replay(inputs, refresh)
+
+    def _replay(self, inputs, refresh):
         device, recording = self.device, self.recording
         if refresh and not all(check() for check in recording.checks):
             raise Stale
@@ -247,7 +305,10 @@ class Captured:
             def walk(*seeds):
                 return grad_of(self.tracked, self.leaves, list(seeds), retain_graph=True, allow_unused=True)
             seeds = [s + 0 for s in seeds]                          # memory of its own: it is rebound at every replay
-            self.backward = Captured(walk, seeds, {}, seeds, self.device, self)
+            try:
+                self.backward = Captured(walk, seeds, {}, seeds, self.device, self)
+            except Busy:
+                return self._unrecorded(walk, seeds)
             if self.backward.recording.failed is not None:
                 self.refused(f"in its backward pass, {self.backward.recording.failed}")
                 grads, self.backward = self.backward.result, None
@@ -260,7 +321,6 @@ class Captured:
         except Stale:
             self.backward = None
             return self.gradients(grads)
-
 
     def _unrecorded(self, walk, seeds):
         """The backward pass of the last call where it cannot be recorded: the inputs of that call lie where the recorded ones do meanwhile."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import warnings
 
-from ._captured import Captured, Stale, graph_of, walked, whole
+from ._captured import Busy, Captured, Stale, graph_of, walked, whole
 from ._guards import Watch, flatten, hidden
 from ._results import map_tensors
 from ._tensor import tape
@@ -147,6 +147,12 @@ class Compiled:
 
     def _record(self, args, kwargs, key, inputs, device):
         """A call that is recorded: the first of its kind that is, or one while the results of earlier ones wait for their backward passes."""
+        try:
+            return self._captured(args, kwargs, key, inputs, device)
+        except Busy:
+            return self._fn(*args, **kwargs)
+
+    def _captured(self, args, kwargs, key, inputs, device):
         proxies = list(map(_stand_in, inputs))
         swapped = {id(t): p for t, p in zip(inputs, proxies)}
 

@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -119,21 +120,62 @@ def test_recorded_lists_run_here_or_there(side, monkeypatch):
     assert np.array_equal(got.numpy(), (x @ z).softmax(0).numpy())
 
 
-def test_threads_of_the_program(side):
-    failures = []
+@pytest.fixture(params=[5e-3, 1e-5], ids=["usual", "hasty"])
+def switching(request):
+    """How often Python changes between threads: rarely between two instructions, or nearly always."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(request.param)
+    yield
+    sys.setswitchinterval(before)
 
+
+def run_in_threads(work, count=4):
+    """Call ``work`` with each number below ``count`` at the same time; what one of them raised is raised here."""
+    with ThreadPoolExecutor(count) as pool:
+        for done in [pool.submit(work, seed) for seed in range(count)]:
+            done.result()
+
+
+def test_threads_of_the_program(side, switching):
     def work(seed):
         rng = np.random.default_rng(seed)
         for _ in range(40):
             a = rng.integers(-9, 9, (rng.integers(2, 300), 8)).astype(np.float32)
-            if not np.array_equal((clnn.tensor(a) + seed).sum(0).numpy(), (a + seed).sum(0)):
-                failures.append(seed)
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not failures
+            assert np.array_equal((clnn.tensor(a) + seed).sum(0).numpy(), (a + seed).sum(0))
+    run_in_threads(work)
+
+
+def test_threads_with_short_and_long_launches(side, switching):
+    rng = np.random.default_rng(5)
+    large = rng.integers(-3, 4, (300, 300)).astype(np.float32)
+
+    def work(seed):
+        x, total = clnn.tensor(large + seed), clnn.zeros(300)
+        for n in range(12):
+            y = (x @ x.T).sum(0)                                # by the driver's threads
+            total = total + y[:300] * 0.5 + clnn.full((300,), float(n))     # here, where nothing runs there
+        y = ((large + seed) @ (large + seed).T).sum(0)
+        assert np.array_equal(total.numpy(), 6 * y + 66)
+    run_in_threads(work)
+
+
+def test_threads_that_train_and_replay(side, switching):
+    def train(seed):
+        weight = clnn.zeros(6, 3, requires_grad=True)
+        x = clnn.arange(12.).view(2, 6) / 8 + seed
+        step = clnn.compile(lambda w: (clnn.relu(x @ w + 1)).sum(0))
+        for _ in range(10):
+            loss = (step(weight) - seed).square().sum()
+            loss.backward()
+            with clnn.no_grad():
+                weight -= 1 / 64 * weight.grad
+                weight.grad = None
+        return weight.tolist()
+    expected = [train(seed) for seed in range(4)]
+    for _ in range(4):
+        found = {}
+        run_in_threads(lambda seed: found.__setitem__(seed, train(seed)))
+        assert [found[seed] for seed in range(4)] == expected
 
 
 @pytest.mark.parametrize("on", ["0", "1"])

@@ -1,6 +1,8 @@
 """``clnn.device``: the name of a device, as PyTorch has it, and the meta device that computes shapes only."""
 from __future__ import annotations
 
+import contextlib
+
 from ..core.errors import DeviceError
 from ..runtime import device as physical
 
@@ -15,6 +17,7 @@ class MetaDevice:
     compute_units = max_work_group = 1
     local_mem, registers, wide = 32768, 0, False
     max_alloc = global_mem = max_parameter = 1 << 62
+    lock = contextlib.nullcontext()
     error_buffer, err_dirty, default_local, inline, waiting = None, False, 1, None, False
 
     lanes = physical.Device.lanes

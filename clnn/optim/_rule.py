@@ -96,8 +96,9 @@ class RuleOptimizer(Optimizer):
             foreach_update(type(self).rule, rows, scalars, flags, launches)
             states = [state for _, _, state in entries]
             _advance(states, advanced)
-            if capture.active is not None:
-                self._repeat_at_replay(capture.active, group, entries, flags, launches)
+            recording = capture.active
+            if recording is not None and recording.mine():
+                self._repeat_at_replay(recording, group, entries, flags, launches)
 
     def _repeat_at_replay(self, recording, group, entries, flags, launches):
         """Let every replay of the recorded launches use the hyperparameters and counters of its own step, as long as its parameters and flags are these."""
@@ -139,8 +140,9 @@ class PerParameterOptimizer(Optimizer):
     def step(self, closure=None):
         """Update every parameter that has a gradient; returns the closure's loss."""
         loss = run_closure(closure)
-        if self.counts and capture.active is not None:
-            capture.active.abandon(f"{type(self).__name__} works with the number of its step")
+        recording = capture.active
+        if self.counts and recording is not None and recording.mine():
+            recording.abandon(f"{type(self).__name__} works with the number of its step")
         with set_grad_enabled(False):
             for group in self.param_groups:
                 for p in group["params"]:

@@ -25,7 +25,7 @@ class Backlog:
         self.device = device
         self.entries, self.missing, self.bytes = [], {}, 0      # missing: kernels that no queue has yet
         self.short = True                                       # all launches are short enough for the calling thread
-        self.lock, self.owner, self._helper = threading.RLock(), None, _UNSET
+        self.owner, self._helper = None, _UNSET
 
     def takes_launch(self, kernel, ran, global_size, local_size, args) -> bool:
         """True: it will be launched later. False: the kernel is ready and nothing is before it.
@@ -34,7 +34,7 @@ class Backlog:
         """
         if self.owner == threading.get_ident():     # work that waited is being enqueued
             return False
-        with self.lock:
+        with self.device.lock:
             side = self.device.inline
             short = side is not None and side.small(args)
             if ran is None:
@@ -63,7 +63,7 @@ class Backlog:
         """True when a transfer has to wait for launches before it."""
         if self.owner == threading.get_ident():
             return False
-        with self.lock:
+        with self.device.lock:
             if not self.entries:
                 return False
             self._add(call, args)
@@ -98,7 +98,7 @@ class Backlog:
         """
         if self.owner == threading.get_ident():
             return
-        with self.lock:
+        with self.device.lock:
             before = self.entries, self.missing, self.bytes, self.short
             entries, done = self.entries, 0
             self.entries, self.missing, self.bytes, self.short = [], {}, 0, True

@@ -3,13 +3,14 @@
 While a recording is active on a device nothing runs: ``launch``, ``Device.write``, ``copy`` and ``fill`` append entries, and buffers come from a
 memory pool of the recording's own. That pool is never used for anything else afterwards, so the reuse of buffers that was planned while
 recording stays valid at every replay. A read by the host cannot be recorded: what was recorded so far is run then, the recording
-ends, and execution goes on as usual (``failed`` tells why).
+ends, and execution goes on as usual (``failed`` tells why). So it does where another thread uses the device, whose work is none of the run's.
 """
 from __future__ import annotations
 
 import functools
 import os
 import struct
+import threading
 import weakref
 from collections import Counter
 
@@ -35,7 +36,7 @@ def on_host(method):
     @functools.wraps(method)
     def call(*args, **kwargs):
         recording = active
-        if recording is None or recording.on_host:
+        if recording is None or recording.on_host or recording.thread != threading.get_ident():
             return method(*args, **kwargs)
         recording.on_host = True
         try:
@@ -56,7 +57,7 @@ class Recording:
         self.entries = []                   # [function, positional arguments] once finished
         self.calls = []                     # (kernel, global, local, arguments) or (name, arguments)
         self.raw = {}                       # address of a buffer -> handle that does not keep it out of the pool
-        self.failed = None
+        self.failed, self.thread = None, threading.get_ident()
         self.followed = {}                  # address -> reference to a storage whose buffer changes without a launch
         self.refreshers = []                # host work that every replay repeats (learning rates, step counts)
         self.checks = []                    # functions that tell whether what the host work found is still so
@@ -68,25 +69,41 @@ class Recording:
     def __enter__(self):
         global active
         device = self.device
-        device.flush()
-        device.error_buffer                 # made outside the recording: it outlives it
-        self.memory = Memory(device, device.queue)
-        self._alloc, device.alloc = device.alloc, self.memory.alloc
-        self._offset = rng.default.offset
-        # recognisable in the arguments
-        self._base = rng.default.offset = self.follows._base if self.follows else int.from_bytes(os.urandom(7), "little") | 1 << 60
-        active = self
-        launcher.recording = self
-        device.recording = self
+        with device.lock:
+            if device.recording is not None:
+                device.recording.mine()
+            device.flush()
+            device.error_buffer             # made outside the recording: it outlives it
+            self.memory = Memory(device, device.queue)
+            self._plain_alloc, device.alloc = device.alloc, self._alloc
+            self._offset = rng.default.offset
+            # recognisable in the arguments
+            self._base = rng.default.offset = self.follows._base if self.follows else int.from_bytes(os.urandom(7), "little") | 1 << 60
+            active = launcher.recording = device.recording = self
         return self
 
     def __exit__(self, *exc):
         global active
         device = self.device
-        active = launcher.recording = device.recording = None
-        device.alloc = self._alloc
-        self.blocks = rng.default.offset - self._base
-        rng.default.offset = self._offset
+        with device.lock:
+            if device.recording is not self:        # it was abandoned
+                return
+            active = launcher.recording = device.recording = None
+            device.alloc = self._plain_alloc
+            self.blocks = rng.default.offset - self._base
+            rng.default.offset = self._offset
+
+    def mine(self) -> bool:
+        """Whether this thread is the one that records; another one ends the recording, which would take its work for the run's."""
+        if self.thread == threading.get_ident():
+            return True
+        with self.device.lock:
+            if self.device.recording is self:
+                self.abandon("another thread used the device meanwhile")
+        return False
+
+    def _alloc(self, nbytes):
+        return self.memory.alloc(nbytes) if self.mine() else self._plain_alloc(nbytes)
 
     def handle(self, buf):
         """A wrapper of the same memory: holding the pooled buffer itself would keep it from being reused."""
@@ -183,44 +200,45 @@ class Recording:
         ``results``: (address, buffer) of memory that is to be replaced this time.
         """
         device = self.device
-        device.flush()                          # what waits for the build of its kernel was asked for first
-        at_once = launcher.recorders is None and device.inline is not None and device.inline.takes_list(self.cost, self.way is self.ways.get(None))
-        way = self._go(at_once)
-        for address, buf in results:
-            way.bind(address, buf)
-        for address, ref in self.followed.items():
-            storage = ref()
-            if storage is not None:
-                self.bind(address, storage.buf)
-        if refresh:
-            for fn in self.refreshers:
-                fn()
-        if self._random:
-            start = self.start = self.follows.start if self.follows else rng.default.offset
-            for call, argument, relative in self._random:
-                way.kernels[call]._set_arg_buf(argument, _pack_long(rng.signed((start + relative) & rng.MASK)))
-        if self.follows is None:
-            rng.default.offset = (rng.default.offset + self.blocks) & rng.MASK
-        if self.checked:
-            device.err_dirty = True
-        if launcher.recorders is not None:
-            return self._replay_seen()
-        if at_once:
-            queue, start = device.inline.queue, clock()
+        with device.lock:
+            device.flush()                          # what waits for the build of its kernel was asked for first
+            at_once = launcher.recorders is None and device.inline is not None and device.inline.takes_list(self.cost, self.way is self.ways.get(None))
+            way = self._go(at_once)
+            for address, buf in results:
+                way.bind(address, buf)
+            for address, ref in self.followed.items():
+                storage = ref()
+                if storage is not None:
+                    self.bind(address, storage.buf)
+            if refresh:
+                for fn in self.refreshers:
+                    fn()
+            if self._random:
+                start = self.start = self.follows.start if self.follows else rng.default.offset
+                for call, argument, relative in self._random:
+                    way.kernels[call]._set_arg_buf(argument, _pack_long(rng.signed((start + relative) & rng.MASK)))
+            if self.follows is None:
+                rng.default.offset = (rng.default.offset + self.blocks) & rng.MASK
+            if self.checked:
+                device.err_dirty = True
+            if launcher.recorders is not None:
+                return self._replay_seen()
+            if at_once:
+                queue, start = device.inline.queue, clock()
+                for fn, args in way.entries:
+                    fn(queue, *args)
+                device.inline.took(self.cost, (clock() - start) / len(way.entries))
+                if device.err_dirty and device.word is not None:
+                    device.look()
+                return
+            held, queue, event = device.tended, device.queue, device.last
             for fn, args in way.entries:
-                fn(queue, *args)
-            device.inline.took(self.cost, (clock() - start) / len(way.entries))
-            if device.err_dirty and device.word is not None:
-                device.look()
-            return
-        held, queue, event = device.tended, device.queue, device.last
-        for fn, args in way.entries:
-            event = fn(queue, *args)
-            if held:
-                device.tend()
-        device.last = event
-        if device.inline is not None:
-            device.inline.short = False
+                event = fn(queue, *args)
+                if held:
+                    device.tend()
+            device.last = event
+            if device.inline is not None:
+                device.inline.short = False
         if shared:
             settle_all(device)
 

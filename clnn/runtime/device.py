@@ -75,7 +75,9 @@ class Device:
         self.build_options = drivers.build_options(self)
         self.err_dirty, self.checked_buffer, self.word = False, None, None
         self.recording = None    # a capture.Recording that takes transfers instead of the queue
-        self._lock = threading.RLock()
+        # Held while anything is enqueued, and by those who ask what still runs until they acted on the answer: threads take turns. Arguments are state of
+        # kernel objects, and PoCL 3.1 deadlocks where two threads are inside of its device for short launches.
+        self.lock = threading.RLock()
         self._kernels, self._programs, self.loaded = {}, {}, {}    # loaded: programs by their name on disk
         self.waiting, self.backlog = False, Backlog(self)
         self._context = self._queue = self._memory = self._untimed = None
@@ -87,7 +89,7 @@ class Device:
     # ---- opening ------------------------------------------------------------------------------------------------------
 
     def _open(self):
-        with self._lock:
+        with self.lock:
             if self._queue is None:
                 self.check_process()
                 import pyopencl as cl
@@ -186,37 +188,44 @@ class Device:
         self.transfers += 1
         # as bytes: pyopencl refuses dtypes without a buffer format, such as bfloat16
         host = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        if self.recording is not None:
-            self.recording.transfer("write", buf, host, offset_bytes)
+        if self.recording is not None and self._recorded("write", buf, host, offset_bytes):
             return
         small = nbytes <= _SMALL_WRITE
         if self.waiting:
             if small and self.backlog.takes(self.write, buf, host.copy(), offset_bytes):
                 return
             self.flush()
-        if self.inline is not None and self.inline.ready():
-            self._call(self._to_device, self.inline.queue, buf, host, offset_bytes, None, True)
-            return
-        if small:
-            host = host.copy()
-        event = self.last = self._call(self._to_device, self.queue, buf, host, offset_bytes, None, not small)
-        if small:
-            self._pending.append((event, host))
-            while len(self._pending) > 64:
-                self._pending.popleft()[0].wait()
+        with self.lock:
+            if self.inline is not None and self.inline.ready():
+                self._call(self._to_device, self.inline.queue, buf, host, offset_bytes, None, True)
+                return
+            if small:
+                host = host.copy()
+            event = self.last = self._call(self._to_device, self.queue, buf, host, offset_bytes, None, False)
+            if small:
+                self._pending.append((event, host))
+                while len(self._pending) > 64:
+                    self._pending.popleft()[0].wait()
+                return
+        event.wait()
 
     def read(self, buf, nbytes: int, offset_bytes: int = 0) -> np.ndarray:
         """The bytes as a NumPy ``uint8`` array. Waits for all earlier launches, then raises what a kernel reported."""
-        if self.recording is not None:
-            self.recording.abandon("the host read a value of the device (item(), numpy(), print or a condition on a tensor)")
+        recording = self.recording
+        if recording is not None and recording.mine():
+            recording.abandon("the host read a value of the device (item(), numpy(), print or a condition on a tensor)")
         self.transfers += 1
         self.flush()
         out = np.empty(nbytes, np.uint8)
         if nbytes:
             self._watch()
-            at_once = self.inline is not None and self.inline.ready()
-            self._call(self._to_host, self.inline.queue if at_once else self.queue, buf, out, offset_bytes, None, True)
-            self._pending.clear()
+            with self.lock:
+                at_once = self.inline is not None and self.inline.ready()
+                if at_once:
+                    self._call(self._to_host, self.inline.queue, buf, out, offset_bytes, None, True)
+            if not at_once:
+                self._call(self._to_host, self.queue, buf, out, offset_bytes, None, True)
+            self._forget_writes()
             if self.hosted:
                 release(self)
         if self.err_dirty:
@@ -227,9 +236,9 @@ class Device:
         """Enqueue a copy between two buffers of this device."""
         import pyopencl as cl
         self.transfers += 1
-        if self.recording is not None:
-            self.recording.transfer("copy", src, dst, nbytes, src_off, dst_off)
-        elif nbytes and not (self.waiting and self.backlog.takes(self.copy, src, dst, nbytes, src_off, dst_off)):
+        if self.recording is not None and self._recorded("copy", src, dst, nbytes, src_off, dst_off):
+            return
+        if nbytes and not (self.waiting and self.backlog.takes(self.copy, src, dst, nbytes, src_off, dst_off)):
             self._enqueue(nbytes, cl.enqueue_copy, dst, src, byte_count=nbytes, src_offset=src_off, dst_offset=dst_off)
 
     def duplicate(self, buf, nbytes: int):
@@ -242,38 +251,54 @@ class Device:
         """Enqueue a fill with a pattern of 1, 2, 4, 8 or 16 bytes."""
         import pyopencl as cl
         self.transfers += 1
-        if self.recording is not None:
-            self.recording.transfer("fill", buf, np.frombuffer(pattern, np.uint8), nbytes, offset_bytes)
-        elif nbytes and not (self.waiting and self.backlog.takes(self.fill, buf, pattern, nbytes, offset_bytes)):
+        if self.recording is not None and self._recorded("fill", buf, np.frombuffer(pattern, np.uint8), nbytes, offset_bytes):
+            return
+        if nbytes and not (self.waiting and self.backlog.takes(self.fill, buf, pattern, nbytes, offset_bytes)):
             self._enqueue(nbytes, cl.enqueue_fill_buffer, buf, np.frombuffer(pattern, np.uint8), offset_bytes, nbytes)
+
+    def _recorded(self, *transfer) -> bool:
+        """Whether a recording took it."""
+        with self.lock:                 # another thread may end the recording
+            recording = self.recording
+            taken = recording is not None and recording.mine()
+            if taken:
+                recording.transfer(*transfer)
+        return taken
 
     def _enqueue(self, nbytes, function, *args, **kwargs):
         """A transfer inside of the device: in the calling thread where it is short and nothing runs before it."""
         side = self.inline
-        if side is not None and nbytes <= inline.BYTES and side.ready():
-            self._call(function, side.queue, *args, **kwargs)
-        else:
+        with self.lock:
+            if side is not None and nbytes <= inline.BYTES and side.ready():
+                self._call(function, side.queue, *args, **kwargs)
+                return
             if side is not None and nbytes > inline.BYTES:
                 side.short = False
             self.last = self._call(function, self.queue, *args, **kwargs)
-            if shared:
-                settle(self, args)
+        if shared:
+            settle(self, args)
 
     def synchronize(self) -> None:
         """Wait for all that was enqueued, then raise what a kernel reported."""
         if drivers.forked:
             self.check_process()
-        if self.recording is not None:
-            self.recording.abandon("synchronize() was called")
+        recording = self.recording
+        if recording is not None and recording.mine():
+            recording.abandon("synchronize() was called")
         self.flush()
         if self._queue is not None:
             self._watch()
             self._call(self._queue.finish)
-            self._pending.clear()
+            self._forget_writes()
             if self.hosted:
                 release(self)
             if self.err_dirty:
                 self.check_errors()
+
+    def _forget_writes(self):
+        if self._pending:
+            with self.lock:
+                self._pending.clear()
 
     def _watch(self) -> None:
         """Wait a moment for what was enqueued without going to sleep, where waking up takes long and this thread has no part in the work."""
@@ -305,7 +330,7 @@ class Device:
         key = (path, tuple(params.items()))
         found = self._kernels.get(key)
         if found is None:
-            with self._lock:
+            with self.lock:
                 found = self._kernels.get(key) or self._make(path, params)
                 self._kernels[key] = found
         return found
@@ -324,7 +349,7 @@ class Device:
         key = (name, source)
         found = self._kernels.get(key)
         if found is None:
-            with self._lock:
+            with self.lock:
                 self.check_process()
                 found = self._kernels.get(key)
                 if found is None:

@@ -86,7 +86,8 @@ def launch(device, kernel, global_size, local_size, *args):
         OutOfMemoryError: the driver found no room (some notice only now).
         LaunchError: the driver refused; the text names the kernel and sizes.
     """
-    event = _launch(device, kernel, global_size, local_size, args)
+    with device.lock:
+        event = _launch(device, kernel, global_size, local_size, args)
     if shared:
         settle(device, args)
     return event
@@ -95,7 +96,7 @@ def launch(device, kernel, global_size, local_size, *args):
 def _launch(device, kernel, global_size, local_size, args):
     if kernel is None or 0 in global_size:      # the meta device has no kernels
         return None
-    if recording is not None and recording.device is device:
+    if recording is not None and recording.device is device and recording.mine():
         return recording.launch(kernel, global_size, local_size, args)
     if device.waiting and device.backlog.takes_launch(kernel, None, global_size, local_size, args):
         return None
@@ -134,43 +135,42 @@ def _launch(device, kernel, global_size, local_size, args):
 def _run(device, queue, kernel, global_size, local_size, args, cost):
     """Set the arguments that changed, and enqueue."""
     last, checked = kernel.last_args, device.checked_buffer
-    with kernel.lock:
-        try:
-            if kernel.owner is not None:
-                kernel.forget_args()
-            i = 0
-            for a in args:
-                if a is not last[i]:  # only scalars are remembered: a remembered buffer could not return to the pool
-                    t = type(a)
-                    if t is int:
-                        kernel.set_bytes(i, _pack_long(a))
-                        last[i] = a
-                    elif t is float:
-                        kernel.set_bytes(i, _pack_float(a))
-                        last[i] = a
-                    elif t is bytes:
-                        kernel.set_bytes(i, a)
-                        last[i] = a
-                    else:
-                        kernel.set_arg(i, a)
-                        if a is checked:
-                            device.err_dirty = kernel.checks = True
-                i += 1
-            sizes = kernel.sizes.get((global_size, local_size))
-            if sizes is None:
-                sizes = sizes_of(device, kernel, global_size, local_size)
-            if cost is None:
-                return _enqueue(queue, kernel.cl, sizes[0], sizes[1])
-            start = clock()
-            event = _enqueue(queue, kernel.cl, sizes[0], sizes[1])
-            device.inline.took(cost, clock() - start)
-            return event
-        except Exception as exc:
+    try:
+        if kernel.owner is not None:
             kernel.forget_args()
-            raise _explain(device, kernel, global_size, local_size, args, exc) from exc
-        except BaseException:
-            _interrupted(kernel, queue)
-            raise
+        i = 0
+        for a in args:
+            if a is not last[i]:  # only scalars are remembered: a remembered buffer could not return to the pool
+                t = type(a)
+                if t is int:
+                    kernel.set_bytes(i, _pack_long(a))
+                    last[i] = a
+                elif t is float:
+                    kernel.set_bytes(i, _pack_float(a))
+                    last[i] = a
+                elif t is bytes:
+                    kernel.set_bytes(i, a)
+                    last[i] = a
+                else:
+                    kernel.set_arg(i, a)
+                    if a is checked:
+                        device.err_dirty = kernel.checks = True
+            i += 1
+        sizes = kernel.sizes.get((global_size, local_size))
+        if sizes is None:
+            sizes = sizes_of(device, kernel, global_size, local_size)
+        if cost is None:
+            return _enqueue(queue, kernel.cl, sizes[0], sizes[1])
+        start = clock()
+        event = _enqueue(queue, kernel.cl, sizes[0], sizes[1])
+        device.inline.took(cost, clock() - start)
+        return event
+    except Exception as exc:
+        kernel.forget_args()
+        raise _explain(device, kernel, global_size, local_size, args, exc) from exc
+    except BaseException:
+        _interrupted(kernel, queue)
+        raise
 
 
 def _interrupted(kernel, queue):
@@ -188,15 +188,16 @@ def run_all(device, launches, buffers, numbers=()):
             prepared.run(device, pick(buffers), () if drawn is None else [numbers[i] for i in drawn])
         return
     queue = side.queue
-    for prepared, pick, drawn in launches:
-        cost = prepared.cost
-        if cost is not None and cost.calm and device.last is side.done and not cost.skip and drawn is None:
-            way = prepared.twin                                 # as ``Prepared.run`` would come to it
-            if way.sizes is not None and not way.checked:
-                cost.calm -= 1
-                way.enqueue(device, queue, pick(buffers), ())
-                continue
-        prepared.run(device, pick(buffers), () if drawn is None else [numbers[i] for i in drawn])
+    with device.lock:
+        for prepared, pick, drawn in launches:
+            cost = prepared.cost
+            if cost is not None and cost.calm and device.last is side.done and not cost.skip and drawn is None:
+                way = prepared.twin                             # as ``Prepared.run`` would come to it
+                if way.sizes is not None and not way.checked:
+                    cost.calm -= 1
+                    way.enqueue(device, queue, pick(buffers), ())
+                    continue
+            prepared.run(device, pick(buffers), () if drawn is None else [numbers[i] for i in drawn])
 
 
 BUFFER, NUMBER = object(), object()      # stand for the arguments of a Prepared launch that vary
@@ -223,17 +224,18 @@ class Prepared:
         if recorders is not None or recording is not None or device.waiting or config.debug or shared and not shared.keys().isdisjoint(buffers):
             return self._plainly(device, buffers, numbers)
         cost, side = self.cost, device.inline
-        if side is not None:
-            if cost is None:
-                side.short = False
-            elif cost.skip:
-                cost.skip -= 1
-                side.short = False
-            elif device.last is side.done and self.twin.sizes is not None or side.free(self.kernel):
-                return self._here(device, side, cost, buffers, numbers)
-        if self.sizes is None:
-            return self._plainly(device, buffers, numbers)
-        device.last = self.enqueue(device, device.queue, buffers, numbers)
+        with device.lock:
+            if side is not None:
+                if cost is None:
+                    side.short = False
+                elif cost.skip:
+                    cost.skip -= 1
+                    side.short = False
+                elif device.last is side.done and self.twin.sizes is not None or side.free(self.kernel):
+                    return self._here(device, side, cost, buffers, numbers)
+            if self.sizes is None:
+                return self._plainly(device, buffers, numbers)
+            device.last = self.enqueue(device, device.queue, buffers, numbers)
         if device.tended:
             device.tend()
         if self.checked and cost is not None and self.kernel.lost <= BUILD:
@@ -255,31 +257,30 @@ class Prepared:
             device.look()
 
     def enqueue(self, device, queue, buffers, numbers):
-        """Set what differs from the last run, and enqueue."""
+        """Set what differs from the last run, and enqueue; the caller holds the device's lock."""
         kernel = self.kernel
         if self.checked:
             device.err_dirty = True
-        with kernel.lock:
-            try:
-                if kernel.owner is not self:
-                    kernel.set_numbers(self.fixed)
-                    for i, a in self.constants:
-                        kernel.set_arg(i, a)
-                    kernel.owner, self.last = self, [None] * len(self.numbers)
-                if numbers:
-                    last = self.last
-                    for k, a in enumerate(numbers):
-                        if a is not last[k]:
-                            kernel.set_bytes(self.numbers[k], PACKED[type(a)](a))
-                            last[k] = a
-                kernel.set_buffers(buffers)
-                return _enqueue(queue, kernel.cl, *self.sizes)
-            except Exception as exc:
-                kernel.forget_args()
-                raise _explain(device, kernel, *self.where, self._filled(buffers, numbers), exc) from exc
-            except BaseException:
-                _interrupted(kernel, queue)
-                raise
+        try:
+            if kernel.owner is not self:
+                kernel.set_numbers(self.fixed)
+                for i, a in self.constants:
+                    kernel.set_arg(i, a)
+                kernel.owner, self.last = self, [None] * len(self.numbers)
+            if numbers:
+                last = self.last
+                for k, a in enumerate(numbers):
+                    if a is not last[k]:
+                        kernel.set_bytes(self.numbers[k], PACKED[type(a)](a))
+                        last[k] = a
+            kernel.set_buffers(buffers)
+            return _enqueue(queue, kernel.cl, *self.sizes)
+        except Exception as exc:
+            kernel.forget_args()
+            raise _explain(device, kernel, *self.where, self._filled(buffers, numbers), exc) from exc
+        except BaseException:
+            _interrupted(kernel, queue)
+            raise
 
     def _filled(self, buffers, numbers):
         args = self.args.copy()

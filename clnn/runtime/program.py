@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
 import warnings
 from time import perf_counter as clock
 
@@ -49,12 +48,11 @@ class Kernel:
     ``checks``: it may report an error. ``costs``, ``twin`` and ``lost`` belong to :mod:`~clnn.runtime.inline`.
     """
 
-    __slots__ = ("cl", "name", "device", "set_arg", "set_bytes", "set_buffers", "set_numbers", "last_args", "owner", "lock", "sizes", "_limits", "program",
+    __slots__ = ("cl", "name", "device", "set_arg", "set_bytes", "set_buffers", "set_numbers", "last_args", "owner", "sizes", "_limits", "program",
                  "costs", "twin", "lost", "checks")
 
     def __init__(self, program, name):
         self.program, self.name, self.device = program, name, program.device
-        self.lock = threading.Lock()  # arguments are state of the kernel object: bind + enqueue must not interleave
         self.sizes, self._limits, self.last_args, self.cl, self.owner = {}, None, None, None, None
         self.costs, self.twin, self.lost, self.checks = {}, None, 0.0, False
         if program.cl is not None:
@@ -86,7 +84,7 @@ class Kernel:
 
     def twin_for(self, device) -> "Kernel":
         """The same kernel for another device of the context, not built yet."""
-        with self.lock:
+        with self.device.lock:
             if self.twin is None:
                 self.twin = Kernel(self.program.twin(device), self.name)
         return self.twin

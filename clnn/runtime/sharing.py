@@ -140,7 +140,8 @@ def _address(device, buffer) -> int:
     """Where a buffer of a driver that computes in the host's memory lies: it stays there."""
     import pyopencl as cl
     queue = device.queue if device.inline is None else device.inline.queue      # which takes a third of the time
-    memory, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ | cl.map_flags.WRITE, 0, (buffer.size,), np.uint8, is_blocking=True)
-    at = address(memory)
-    memory.base.release(queue).wait()
+    with device.lock:
+        memory, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ | cl.map_flags.WRITE, 0, (buffer.size,), np.uint8, is_blocking=True)
+        at = address(memory)
+        memory.base.release(queue).wait()
     return at
