@@ -199,3 +199,30 @@ def test_the_first_template_may_compute_in_double(tmp_path, monkeypatch):
     first.start()
     first.join(20)
     assert found and "__kernel void k" in found[0]
+
+
+def writes():
+    """name -> function that changes the tensor ``t`` of eight numbers, by every way there is to a buffer."""
+    pair = clnn.arange(8.) + 40
+
+    @clnn.compile
+    def replayed(t):
+        t.mul_(2)
+    table = {
+        "add_": lambda t: t.add_(1), "element": lambda t: t.__setitem__(3, 7.5), "data": lambda t: t.data.mul_(3), "copy_": lambda t: t.copy_(pair),
+        "fill_": lambda t: t.fill_(2.25), "zero_": lambda t: t.zero_(), "view": lambda t: t.view(2, 4)[1].add_(5), "set_": lambda t: t.set_(pair + 1),
+        "index": lambda t: t.index_fill_(0, clnn.tensor([3]), 9.), "out": lambda t: clnn.add(pair, 1, out=t), "draw": lambda t: t.uniform_(),
+        "replay": replayed, "array": lambda t: t.numpy().__setitem__(3, -1.5), "kept array": lambda t: t.numpy().__iadd__(1),
+        "sort": lambda t: clnn.sort(-t, out=(t, clnn.empty(8, dtype=clnn.long)))}
+    return table
+
+
+@pytest.mark.parametrize("way", writes())
+def test_reads_again_and_again_see_each_write(side, way):
+    write, t = writes()[way], clnn.arange(8.) + 0.5
+    for _ in range(5):
+        before = [t[i].item() for i in range(8)]
+        assert before == [float(v) for v in t] == t.tolist()            # the later ones of these reads ask the device for nothing
+        write(t)
+        after = [t[i].item() for i in range(8)]
+        assert after == t.clone().tolist() == [t[i].item() for i in range(8)]

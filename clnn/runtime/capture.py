@@ -219,6 +219,7 @@ class Recording:
                     way.kernels[call]._set_arg_buf(argument, _pack_long(rng.signed((start + relative) & rng.MASK)))
             if self.follows is None:
                 rng.default.offset = (rng.default.offset + self.blocks) & rng.MASK
+            device.peek = None
             if self.checked:
                 device.err_dirty = True
             if launcher.recorders is not None:

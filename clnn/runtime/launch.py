@@ -134,7 +134,7 @@ def _launch(device, kernel, global_size, local_size, args):
 
 def _run(device, queue, kernel, global_size, local_size, args, cost):
     """Set the arguments that changed, and enqueue."""
-    last, checked = kernel.last_args, device.checked_buffer
+    last, checked, device.peek = kernel.last_args, device.checked_buffer, None
     try:
         if kernel.owner is not None:
             kernel.forget_args()
@@ -258,7 +258,7 @@ class Prepared:
 
     def enqueue(self, device, queue, buffers, numbers):
         """Set what differs from the last run, and enqueue; the caller holds the device's lock."""
-        kernel = self.kernel
+        kernel, device.peek = self.kernel, None
         if self.checked:
             device.err_dirty = True
         try:
