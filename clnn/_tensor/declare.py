@@ -332,7 +332,7 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
 def _kernel_call(op, body, params, bind, variadic):
     """The function of the operator: ``body`` with the arguments of a call, without recording, and the call on the tape."""
     single, real_only, total = op.public == 1, not op.complex, len(params)
-    again = None if variadic else getattr(body, "again", None)
+    again = getattr(body, "again", None)
 
     @answers
     def call(*args, **kwargs):
@@ -342,7 +342,10 @@ def _kernel_call(op, body, params, bind, variadic):
             missed = again(args)
             if missed.__class__ is not Missed:
                 if state.grad:
-                    op.attach(op, missed, args)
+                    if not variadic:
+                        op.attach(op, missed, args)
+                    elif _tracks(args, True):
+                        attach_list(op, missed, args)
                 return missed if missed.__class__ is not tuple else missed[0] if single else missed[:op.public]
         if foreign.early is not None:
             got = foreign.early(op.name, args, kwargs)

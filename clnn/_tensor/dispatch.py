@@ -18,6 +18,7 @@ from .tensor import Tensor, make
 
 _MAX_NODES, _MAX_LEAVES = lazy.MAX_NODES, lazy.MAX_LEAVES
 _FEW = 1024                 # elements
+_MUCH = 1 << 17             # bytes of all tensors of a launch, from which on it matters whether it works on less
 _new = object.__new__
 _shapes: dict = {}          # (shape, shape) -> broadcast Size
 _promoted: dict = {}        # (op index, operand kinds) -> (compute dtype, result dtype)
@@ -340,10 +341,13 @@ def _elementwise_call(op, operands):
     return out
 
 
-def run(device, path, params, global_size, local_size, *args):
-    """Launch ``kernels/<path>.cl.mako``. A Tensor argument passes its buffer and its element offset."""
+def run(device, path, params, global_size, local_size, *args, touched=None):
+    """Launch ``kernels/<path>.cl.mako``. A Tensor argument passes its buffer and its element offset.
+
+    ``touched``: how many bytes the launch works on, where that is less than its tensors have.
+    """
     kernel = device.kernel(path, **params)
-    flat = []
+    flat, whole = [], 0
     for a in args:
         if isinstance(a, Tensor):
             st = a._storage
@@ -351,11 +355,18 @@ def run(device, path, params, global_size, local_size, *args):
                 fuse.realize(st)
             flat.append(st.buf)
             flat.append(a._offset)
+            whole += st.nbytes
         elif isinstance(a, Storage):
             flat.append(a.buffer())
         else:
             flat.append(a)
+    if whole > _MUCH and kernel is not None:
+        kernel.touches(global_size, local_size, touched or sum(map(_bytes_of, args)))
     fuse._launch(device, kernel, global_size, local_size, *flat)
+
+
+def _bytes_of(a):
+    return a._numel * a.dtype.itemsize if isinstance(a, Tensor) else a.nbytes if isinstance(a, Storage) else getattr(a, "size", 0)
 
 
 later.memory_order, later.record_elementwise, later.record_in_layout = memory_order, record_elementwise, record_in_layout

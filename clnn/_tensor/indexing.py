@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core import dtype as dt
 from ..core.limits import check_written
-from ..core.shape import contiguous_strides
+from ..core.shape import Size, contiguous_strides
 from ..core.warn import warn
 from ..graph.node import Storage
 from ..graph.op import REGISTRY
@@ -17,7 +17,7 @@ from . import later, wrapped
 from .declare import view
 from .device import public
 from .grad_mode import state
-from .inplace import apply_inplace, refuse_overlap
+from .inplace import apply_inplace, put, refuse_overlap
 from .tensor import Tensor
 
 
@@ -303,8 +303,35 @@ def getitem(x, index):
     return REGISTRY["_index"].fn(base, indices)
 
 
+def _put(x, index, value) -> bool:
+    """``x[index] = value`` for most indices of ints and slices and most values, without a view; False where it is anything else."""
+    kind, dtype, shape = value.__class__, x.dtype, x.shape
+    if kind is Tensor:
+        if not value.shape or value.dtype is not dtype:
+            return False
+    elif kind is not float and kind is not int and kind is not bool:
+        return False
+    index = index if index.__class__ is tuple else (index,)
+    for i in index:
+        if i.__class__ is not int and i.__class__ is not slice and i is not None and i is not Ellipsis:
+            return False
+    spec = _plain(index, shape)
+    if spec is None or not x._numel or x._storage.device.kind == "meta":
+        return False
+    sizes, steps, offset = region(spec, shape, x._strides, x._offset)
+    numel = math.prod(sizes)
+    if not numel or numel == x._numel or 0 in steps:
+        return False
+    if kind is not Tensor:
+        check_written(value, dtype)
+        value = value != 0 if dtype is dt.bool_ else value
+    return put(x, Size(sizes), steps, offset, numel, value)
+
+
 def setitem(x, index, value):
     """``x[index] = value``; the value is broadcast and, where no tensor is an index, converted to the dtype of ``x``."""
+    if x.__class__ is Tensor and _put(x, index, value):
+        return
     base, indices = _basic(x, index), None
     if base is None:
         base, indices = x, _only_tensors(x, index)

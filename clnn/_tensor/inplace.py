@@ -3,18 +3,24 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 
 from ..core import dtype as dt
 from ..core.shape import is_contiguous
 from ..core.warn import warn
+from ..graph import fuse
+from ..graph.node import held
 from ..graph.op import REGISTRY
-from . import tape
+from . import foreign, tape
 from .entries import frozen
 from .foreign import NoStrides
 from .grad_mode import state
 from .tensor import Tensor, edge
 from .writing import bump, write
 from .views import refuse, wake
+
+
+_refcount = sys.getrefcount
 
 
 def mark() -> int:
@@ -34,6 +40,36 @@ def overwriting(target: Tensor):
         yield
     finally:
         state.overwritten = before
+
+
+def part_of_memory(t) -> bool:
+    """Whether ``t`` is some, but not all, of what its storage holds, each element once."""
+    return t.__class__ is Tensor and 0 < t._numel and t._numel * t.dtype.itemsize < t._storage.nbytes and 0 not in t._strides \
+        and t._storage.device.kind != "meta"
+
+
+def put(t, shape, strides, offset, numel, value) -> bool:
+    """Put ``value``, a number or a tensor of the same shape and dtype, into a region of the memory of ``t`` where nobody keeps a history of either, or looks
+    at the memory as it was. False, with nothing done, where that is not so."""
+    st, number = t._storage, value.__class__ is not Tensor
+    if st.version < 0 or st.mirrored or st.pinned or st.node is not None or state.watched or foreign.early is not None or foreign.dispatched is not None:
+        return False
+    if state.grad and (t._rg or t._base is not None and t._base._rg or not number and value._rg):
+        return False
+    if not number:
+        src = value._storage
+        if value.dtype is not t.dtype or value.shape != shape or src.node is not None or src.mirrored or src.pinned or src.device is not st.device:
+            return False
+        if src is st:                                   # ``x[i] += 1`` ends with this; another part of the same memory may overlap
+            return value._offset == offset and value._strides == strides and bump(t) is None
+        if src.buf is st.buf:
+            return False
+        value = src.buf, value.dtype, value._offset, value._strides
+    if _refcount(st.buf) > 2 + (id(st.buf) in held):
+        return False
+    fuse.store(st.device, value, t.dtype, shape, numel, st.buf, offset, strides)
+    bump(t)
+    return True
 
 
 def freeze(target: Tensor, result: Tensor, since: int | None) -> None:
@@ -95,7 +131,8 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
         freeze(target, result, since)
         take_history(target, result)
     node = result._grad_fn
-    write(target, result)
+    gone = _refcount(result) <= 2 and _refcount(result._storage) <= 2
+    write(target, result, gone)
     owner = target._base if target._base is not None else target
     if owner._rg and "_views" in owner._all:
         wake(owner)

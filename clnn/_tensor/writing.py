@@ -23,10 +23,10 @@ def copy(t):
     return later.record_elementwise(fuse.CAST, t.dtype, t.dtype, t.shape, t._numel, (t,))
 
 
-def write(target, value) -> None:
+def write(target, value, gone=False) -> None:
     """Put ``value`` into the memory of ``target``: by re-binding the storage when all of it is replaced, else by a strided kernel.
 
-    ``value`` must have the shape and dtype of ``target``.
+    ``value`` must have the shape and dtype of ``target``. ``gone``: nobody has it any more when this returns.
     """
     st = target._storage
     if st.version < 0 and not state.inference:
@@ -45,11 +45,11 @@ def write(target, value) -> None:
             if src.node is not None and _refcount(src) <= 4:     # the source dies here: its node now belongs to the target
                 src.node.out = weakref.ref(st)
     elif target._numel:
-        _write_region(target, value)
+        _write_region(target, value, gone)
     bump(target)
 
 
-def _write_region(target, value):
+def _write_region(target, value, gone):
     st = target._storage
     device = st.device
     if st.node is not None:
@@ -77,7 +77,7 @@ def _write_region(target, value):
     fuse.store_into(device, node, fresh, target._offset, target.shape, target._strides, target.dtype)
     if st.mirrored:
         st.buf = fresh
-    if inline and same and node.buf is None:         # what the node read is gone: whoever still holds the value finds it where it was written
+    if inline and same and node.buf is None and not gone:        # what the node read is gone: whoever still holds the value finds it where it was written
         there = record(fuse.CAST, ((st.buf, target.dtype, target._offset, target._strides),), target.dtype, target.dtype, target.shape, target._numel,
                        device, 1, 1, False)
         held_by = value._storage

@@ -365,6 +365,8 @@ class _Launch:
         self.prepared, self.checks = None, ()
         if not (device.is_cpu and numel >= slim.LARGE and self._few_columns(device, group, shape, targets)):
             self._general(device, group, shape, numel, targets)
+        if self.kernel is not None:
+            self.kernel.touches(self.global_size, self.local_size, numel * sum([leaf[1].itemsize for leaf in group.leaves] + [t[1].itemsize for t in targets]))
 
     def _few_columns(self, device, group, shape, targets) -> bool:
         """Choose the kernel for rows of a few elements, or for a few columns of many; False where neither serves."""
@@ -469,6 +471,24 @@ def check_args(device, group: Group) -> list:
     device.err_dirty = True
     codes = [device.error_code(e.name.lstrip("_"), *reversed(e.failure or _DIVISION)) for e in group.checked]
     return [device.error_buffer] + [struct.pack("i", code) for code in codes]
+
+
+_stores: dict = {}
+
+
+def store(device, value, dtype, shape, numel, buf, offset, strides) -> None:
+    """Put ``value``, a number or (buffer, dtype, offset, strides), into a region of ``buf``: what :func:`store_into` does for a plain copy, with nothing
+    recorded."""
+    copied = value.__class__ is tuple
+    key = device, dtype, shape, strides, offset != 0, (value[2] != 0, value[3]) if copied else None
+    common = _stores.get(key)
+    if common is None:
+        if len(_stores) > 8192:         # a loop over ever new shapes must not grow without bound
+            _stores.clear()
+        group = Group()
+        group.visit(Node(CAST if copied else FULL, (value,), dtype, dtype, shape, numel, device, 1, int(copied), False))
+        common = _stores[key] = _Launch(device, group, shape, numel, [(0, dtype, None, offset, strides)])
+    common.launch(device, (value,) if copied else (), () if copied else (_packed(value, dtype.acc),), ((0, dtype, buf, offset, strides),))
 
 
 _DIVISION = IntegerDivisionError, "ZeroDivisionError: integer division or modulo by zero"

@@ -78,7 +78,8 @@ def read_rows(x, index, out_shape, B, D, R, wrap, err):
         gs, ls = (R, N, B), (local_of(R, device), 1, 1)
     else:
         gs, ls = (N * R, B), (local_of(N * R, device), 1)
-    run(device, "indexing/select", params, gs, ls, x, index, out, D, N, R, chunk, device.error_buffer, err)
+    run(device, "indexing/select", params, gs, ls, x, index, out, D, N, R, chunk, device.error_buffer, err,
+        touched=2 * out._numel * x.dtype.itemsize + N * index.dtype.itemsize)
     return out
 
 
@@ -94,7 +95,7 @@ def read_elements(x, index, B, D, N, R, wrap, err):
     chunk = max(1, 16384 // wide) if loop else 0
     gs, ls = ((-(-B * N // chunk), -(-R // wide)), (1, 1)) if loop else ((N * R, B), (local_of(N * R, device), 1))
     run(device, "indexing/gather", dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=loop), gs, ls, x, index, out, B, D, N, R, chunk, wide,
-        device.error_buffer, err)
+        device.error_buffer, err, touched=out._numel * (2 * x.dtype.itemsize + index.dtype.itemsize))
     return out
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from .._tensor.declare import composite
 from .._tensor.formats import strides_of, suggested
-from .._tensor.inplace import apply_inplace
+from .._tensor.inplace import apply_inplace, part_of_memory, put
 from .._tensor.tensor import Tensor
 from .._tensor.writing import bump
 from ..core import dtype as dt
@@ -29,6 +29,8 @@ def fill(input, value):
 
 def zero_(self):
     """Overwrite with zeros."""
+    if part_of_memory(self) and put(self, self.shape, self._strides, self._offset, self._numel, 0):
+        return self
     return apply_inplace(self, creation.filled(self.shape, 0, self.dtype, self._storage.device), "zero")
 
 

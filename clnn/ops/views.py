@@ -513,7 +513,9 @@ Tensor.type = type_
 @composite("copy", complex=True, method=False)
 def copy_(self, src, non_blocking=False):
     """Overwrite with ``src`` (broadcast, converted, from any device)."""
-    from .._tensor.inplace import apply_inplace, refuse_overlap
+    from .._tensor.inplace import apply_inplace, part_of_memory, put, refuse_overlap
+    if part_of_memory(self) and src.__class__ is Tensor and put(self, self.shape, self._strides, self._offset, self._numel, src):
+        return self
     if not isinstance(src, Tensor):
         src = creation.tensor(src, device=self._storage.device)
     refuse_overlap(self, (src,))

@@ -36,7 +36,7 @@ class Backlog:
             return False
         with self.device.lock:
             side = self.device.inline
-            short = side is not None and side.small(args)
+            short = side is not None and side.small(kernel, (global_size, local_size), args)
             if ran is None:
                 ran = side.kernel(kernel) if short and kernel.last_args is None else kernel
             if ran.last_args is None:

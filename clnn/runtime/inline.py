@@ -84,9 +84,9 @@ class Inline:
         self.done = last
         return True
 
-    def cost_of(self, args):
-        """A new Cost, or None where the buffers are too large for a try."""
-        return Cost() if self.small(args) else None
+    def cost_of(self, kernel, key, args):
+        """A new Cost, or None where the launch works on too much for a try."""
+        return Cost() if self.small(kernel, key, args) else None
 
     def cost_of_all(self, lists):
         """A new Cost of a recorded list of launches, given the arguments of each; None where one of them or all together are too much."""
@@ -111,7 +111,10 @@ class Inline:
         return True
 
     @staticmethod
-    def small(args) -> bool:
+    def small(kernel, key, args) -> bool:
+        """Whether a launch of ``kernel`` with sizes ``key`` works on few bytes: of its buffers, if nothing else is known."""
+        if kernel.touched and kernel.touched.get(key, BYTES + 1) <= BYTES:
+            return True
         nbytes = 0
         for a in args:
             if type(a) not in _SCALARS:
@@ -129,7 +132,7 @@ class Inline:
             cost = kernel.costs[key] = Cost()
         if cost.skip:
             cost.skip -= 1
-        elif self.small(args):
+        elif self.small(kernel, key, args):
             return cost if self.free(kernel) else None
         self.short = False
         return None

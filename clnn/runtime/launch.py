@@ -120,7 +120,7 @@ def _launch(device, kernel, global_size, local_size, args):
         device.last = event
         if device.tended:
             device.tend()
-        if kernel.checks and side is not None and kernel.lost <= BUILD and side.small(args):
+        if kernel.checks and side is not None and kernel.lost <= BUILD and side.small(kernel, (global_size, local_size), args):
             side.settle(kernel)
     if recorders is not None:
         sizes = ran.sizes[(global_size, local_size)]
@@ -295,7 +295,7 @@ class Prepared:
         if kernel is None:
             return
         if side is not None and self.cost is None and self.sizes is None:
-            self.cost = side.cost_of(args)
+            self.cost = side.cost_of(kernel, self.where, args)
             if self.cost is not None and side.twin is not None:
                 self.twin = Prepared(side.kernel(kernel), *self.where, self.args)
         for way in (self, self.twin):

@@ -45,16 +45,17 @@ class Kernel:
     """One kernel of one device, with what :func:`~clnn.runtime.launch.launch` remembers between launches.
 
     ``last_args`` is None until it is bound to a built program; ``owner`` is the prepared launch whose arguments it has, if one was last.
-    ``checks``: it may report an error. ``costs``, ``twin`` and ``lost`` belong to :mod:`~clnn.runtime.inline`.
+    ``checks``: it may report an error. ``touched``: bytes that launches of certain sizes work on, where that is less than their buffers have.
+    ``costs``, ``twin`` and ``lost`` belong to :mod:`~clnn.runtime.inline`.
     """
 
     __slots__ = ("cl", "name", "device", "set_arg", "set_bytes", "set_buffers", "set_numbers", "last_args", "owner", "sizes", "_limits", "program",
-                 "costs", "twin", "lost", "checks")
+                 "costs", "twin", "lost", "checks", "touched")
 
     def __init__(self, program, name):
         self.program, self.name, self.device = program, name, program.device
         self.sizes, self._limits, self.last_args, self.cl, self.owner = {}, None, None, None, None
-        self.costs, self.twin, self.lost, self.checks = {}, None, 0.0, False
+        self.costs, self.twin, self.lost, self.checks, self.touched = {}, None, 0.0, False, {}
         if program.cl is not None:
             self.bind()
 
@@ -75,6 +76,13 @@ class Kernel:
     def forget_args(self):
         self.last_args[:] = [_UNSET] * len(self.last_args)
         self.owner = None
+
+    def touches(self, global_size, local_size, nbytes):
+        """Note that launches of these sizes work on so many bytes, whatever their buffers have."""
+        key = (global_size, local_size)
+        if len(self.touched) > 4096:
+            self.touched.clear()
+        self.touched[key] = max(self.touched.get(key, 0), nbytes)
 
     def clone(self) -> "Kernel":
         """A kernel with arguments of its own (for a recorded launch list)."""

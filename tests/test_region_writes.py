@@ -1,0 +1,167 @@
+"""Writes to parts of a tensor by number or slice: random sequences of them do what NumPy does, and nothing that was read before changes."""
+import numpy as np
+import pytest
+
+import clnn
+
+
+def index_of(rng, shape):
+    """A tuple of ints and slices for an array of that shape, one for each of its first dimensions."""
+    parts = []
+    for n in shape[:rng.integers(1, len(shape) + 1)]:
+        if rng.random() < 0.5:
+            parts.append(int(rng.integers(-n, n)))
+        else:
+            start = int(rng.integers(0, n))
+            parts.append(slice(start, int(rng.integers(start, n)) + 1, int(rng.integers(1, 3))))
+    return tuple(parts) if len(parts) > 1 or rng.random() < 0.5 else parts[0]
+
+
+def write(rng, x, a):
+    """The same change of a tensor and of an array."""
+    if rng.random() < 0.3:
+        x, a = x[1:], a[1:]
+    if rng.random() < 0.3:
+        x, a = x.transpose(0, 1), a.swapaxes(0, 1)
+    at = index_of(rng, a.shape)
+    shape, kind = np.shape(a[at]), rng.integers(6)
+    if kind == 0:
+        value = float(rng.integers(-9, 9))
+        x[at], a[at] = value, value
+    elif kind == 1:
+        value = int(rng.integers(-9, 9))
+        x[at], a[at] = value, value
+    elif kind == 2:
+        value = rng.integers(-9, 9, shape).astype(np.float32)
+        x[at], a[at] = clnn.tensor(value), value
+    elif kind == 3 and shape:
+        value = rng.integers(-9, 9, shape).astype(np.float32)
+        x[at].copy_(clnn.tensor(value) + 1)
+        a[at] = value + 1
+    elif kind == 4:
+        x[at].zero_()
+        a[at] = 0
+    else:
+        x[at] += 2
+        a[at] += 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_as_numpy(seed):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(-9, 9, (5, 4, 3)).astype(np.float32)
+    x = clnn.tensor(a)
+    kept = []
+    for n in range(60):
+        if rng.random() < 0.4:                              # what was read stays as it was, computed or not, sharing memory or not
+            how = rng.integers(5)
+            got = x * 2 if how == 0 else x.clone() if how == 1 else x.sum(1) if how == 2 else x[2] + 0.5 if how == 3 else x.detach().clone() * 1
+            want = a * 2 if how == 0 else a.copy() if how == 1 else a.sum(1) if how == 2 else a[2] + 0.5 if how == 3 else a.copy()
+            kept.append((got, want))
+        before = x._version
+        write(rng, x, a)
+        assert x._version > before
+        if rng.random() < 0.2:
+            assert np.array_equal(x.numpy().copy(), a)
+    assert np.array_equal(x.numpy(), a)
+    for got, want in kept:
+        assert np.array_equal(got.numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", [clnn.float32, clnn.float16, clnn.bfloat16, clnn.int64, clnn.int8, clnn.bool, clnn.float64])
+def test_numbers_of_each_dtype(dtype):
+    x = clnn.zeros(4, 6, dtype=dtype)
+    for _ in range(3):
+        x[1, 2], x[2, 1:3], x[3] = 1, True, 0
+        x[0, ::2] = clnn.ones(3, dtype=dtype)
+    assert x.long().tolist() == [[1, 0, 1, 0, 1, 0], [0, 0, 1, 0, 0, 0], [0, 1, 1, 0, 0, 0], [0] * 6]
+    if dtype in (clnn.int8,):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            x[0, 0] = 300
+    if not dtype.is_floating_point:
+        x[1, 1] = 1.75
+        assert x[1, 1].item() == 1
+
+
+def test_history_is_kept():
+    w = clnn.ones(3, 3, requires_grad=True)
+    x = w * 2
+    y = x.square()
+    x2 = x.clone()
+    x2[0] = clnn.zeros(3)
+    x2[1, 1] = 5.
+    (x2.sum() + y.sum()).backward()
+    assert w.grad.tolist() == [[8., 8., 8.], [10., 8., 10.], [10., 10., 10.]]
+    x = w * 2
+    y = x.square()
+    x[2] = 0.
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    plain = clnn.zeros(2, 3)
+    plain[1] = w[0] * 3
+    plain[0, 0] = 1.
+    assert plain.requires_grad and plain.tolist() == [[1., 0., 0.], [3., 3., 3.]]
+    data = clnn.zeros(4)
+    used = w[0, 0] * data
+    data[1] = 2.
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        used.sum().backward()
+    with pytest.raises(RuntimeError, match="leaf"):
+        w[0] = 1.
+    with clnn.no_grad():
+        w[0] = 7.
+    assert w[0].tolist() == [7., 7., 7.]
+
+
+def test_aliases_see_it_and_copies_do_not():
+    x = clnn.zeros(3, 4)
+    view, flat, copy, same = x[1], x.view(-1), x.clone(), x.detach()
+    for n in range(1, 6):
+        x[1, 2] = n
+        x[2] = clnn.full((4,), 0.5 * n)
+        assert view.tolist() == [0, 0, n, 0] and flat[6].item() == n and same[2].tolist() == [0.5 * n] * 4 and not copy.any()
+    x[0] = x[1]
+    x[1:] = x[:2].clone()
+    assert x.tolist() == [[0, 0, 5, 0]] * 3
+
+
+def test_in_recordings():
+    buffer = clnn.zeros(4, 3)
+
+    @clnn.compile
+    def step(v):
+        buffer[1] = v
+        buffer[2, 0] = 4.
+        buffer[3].zero_()
+        return buffer.sum()
+    for n in range(6):
+        buffer[3] = 1.
+        assert step(clnn.full((3,), float(n))).item() == 3 * n + 4
+        assert buffer.tolist() == [[0, 0, 0], [n] * 3, [4, 0, 0], [0] * 3]
+
+
+def test_of_shared_memory():
+    a = np.zeros((3, 4), np.float32)
+    x = clnn.from_numpy(a)
+    for n in range(5):
+        x[1] = n + 1
+        x[2, 1:3] = clnn.tensor([n, -n])
+        assert a[1].tolist() == [n + 1] * 4 and a[2].tolist() == [0, n, -n, 0]
+        a[0, 0] = n
+        assert x[0, 0].item() == n
+
+
+def test_errors():
+    x = clnn.zeros(3, 4)
+    for at in (3, -4, (0, 4), (0, 0, 0)):
+        with pytest.raises(IndexError):
+            x[at] = 1.
+    with pytest.raises(RuntimeError):
+        x[0] = clnn.zeros(3)
+    with clnn.inference_mode():
+        frozen = clnn.zeros(3, 2)
+        frozen[0] = 1.
+    with pytest.raises(RuntimeError, match="inference"):
+        frozen[1] = 1.
+    x[0:0] = 5.
+    assert not x.any()
