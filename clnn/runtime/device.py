@@ -25,6 +25,7 @@ from .sharing import release, settle, shared
 _PEEK = 1 << 12               # bytes: where a buffer is looked at again and again, twice as many are read at once
 _SMALL_WRITE = 1 << 20        # bytes that are copied on the host so that a write need not wait for the queue
 _MOMENT = 1e-4                # seconds that are waited awake
+_TURNS = 1.0                  # seconds without that after two threads waited in turn
 _TEND = 8                     # launches between two times that a device is tended: often enough that it works while the host goes on
 _errors: dict[int, tuple] = {}  # code -> (op name, message, exception type); codes are stable across processes
 
@@ -67,6 +68,7 @@ class Device:
         self.tended, self._enqueued = not self.is_cpu, 0           # GPU drivers may leave what is enqueued until they are flushed
         self.caller = None                                         # an affinity.Caller: this thread must leave workers their cores
         self.watches = self.flavour == "pocl" and hasattr(os, "sched_yield")
+        self._watcher = threading.get_ident(), 0.0                 # the thread that watched last, and until when none does
         self.driver_caches = self.flavour == "pocl"                # it keeps what it built, so binaries need not be kept once more
         # Own declarations of built-in functions in place of a long header: None until a build showed whether the driver takes them.
         self.declares_builtins = None if self.flavour == "pocl" and not self.has_fp16 else False
@@ -328,7 +330,12 @@ class Device:
         if self.caller is not None:
             self.caller.step_aside()
         if self.watches and last is not None:
-            end = clock() + _MOMENT
+            me, now = threading.get_ident(), clock()
+            if me != self._watcher[0]:
+                self._watcher = me, now + _TURNS
+            if now < self._watcher[1]:  # several threads read: each would keep Python's lock from the others meanwhile
+                return
+            end = now + _MOMENT
             while last.command_execution_status > 0 and clock() < end:
                 os.sched_yield()        # a worker thread may need this core
 
