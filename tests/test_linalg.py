@@ -319,6 +319,46 @@ def test_least_squares_of_low_rank():
             np.testing.assert_allclose(x.numpy(), y.numpy(), atol=1e-6)
 
 
+@pytest.mark.parametrize("n", [3, 4, 5, 15, 16, 17, 33, 100, 128, 129, 200, 255, 256, 257])
+def test_factors_of_each_size(n):
+    """Four columns at a time, what is left of them one by one, and from some size on in other memory."""
+    a = R.standard_normal((2, n, n)).astype("f")
+    s = a @ a.swapaxes(1, 2) / n + np.eye(n, dtype="f")
+    A, S = clnn.tensor(a), clnn.tensor(s)
+    P, L, U = clnn.linalg.lu(A)
+    np.testing.assert_allclose((P @ L @ U).numpy(), a, atol=3e-5 * n ** 0.5)
+    assert L.abs().max() <= 1 and not L.triu(1).any() and not U.tril(-1).any()
+    sign, size = clnn.linalg.slogdet(A)
+    np.testing.assert_allclose(size.numpy(), np.linalg.slogdet(a.astype("d"))[1], rtol=1e-3)
+    assert sign.tolist() == np.linalg.slogdet(a)[0].tolist()
+    np.testing.assert_allclose(clnn.linalg.cholesky(S).numpy(), np.linalg.cholesky(s.astype("d")), atol=3e-5)
+    for columns in (1, 3, 40):
+        b = R.standard_normal((2, n, columns)).astype("f")
+        np.testing.assert_allclose(clnn.linalg.solve(S, clnn.tensor(b)).numpy(), np.linalg.solve(s.astype("d"), b), atol=1e-3)
+        np.testing.assert_allclose(clnn.cholesky_solve(clnn.tensor(b), clnn.linalg.cholesky(S)).numpy(), np.linalg.solve(s.astype("d"), b), atol=1e-3)
+        low = clnn.linalg.cholesky(S)
+        np.testing.assert_allclose((low @ clnn.linalg.solve_triangular(low, clnn.tensor(b), upper=False)).numpy(), b, atol=1e-3)
+    s[1, n // 2, n // 2] = -1
+    assert clnn.linalg.cholesky_ex(clnn.tensor(s)).info.tolist() == [0, n // 2 + 1]
+    a[0, :, n // 2] = 0
+    assert clnn.linalg.lu_factor_ex(clnn.tensor(a)).info.tolist() == [n // 2 + 1, 0]
+
+
+def test_small_results_lie_as_in_pytorch():
+    a = R.standard_normal((2, 5, 5)).astype("f") + 5 * np.eye(5, dtype="f")
+    s = a[0] @ a[0].T
+    calls = (lambda t, a, s: t.linalg.inv(a), lambda t, a, s: t.linalg.lu_factor(a), lambda t, a, s: t.linalg.lu(a), lambda t, a, s: t.linalg.solve(a, a),
+             lambda t, a, s: t.linalg.solve(a, a, left=False), lambda t, a, s: t.linalg.solve(s, s[:, :1]), lambda t, a, s: t.linalg.cholesky(s),
+             lambda t, a, s: t.linalg.cholesky(s, upper=True), lambda t, a, s: t.linalg.solve_triangular(a.mT, a, upper=True),
+             lambda t, a, s: t.cholesky_solve(a, a), lambda t, a, s: t.cholesky_inverse(a), lambda t, a, s: t.linalg.tensorinv(s, 1),
+             lambda t, a, s: t.linalg.lu_solve(*t.linalg.lu_factor(a), a, adjoint=True))
+    for fn in calls:
+        ours, theirs = (fn(t, t.tensor(a), t.tensor(s)) for t in (clnn, torch))
+        for x, y in zip(*((v,) if not isinstance(v, tuple) else v for v in (ours, theirs))):
+            assert x.stride() == y.stride()
+            np.testing.assert_allclose(x.numpy(), y.numpy(), atol=1e-4)
+
+
 def test_large_results_lie_as_in_pytorch():
     """Column by column, as LAPACK makes them, and equal where operands are transposed, parts or conjugates of others."""
     a = R.standard_normal((2, 150, 140)).astype("f")

@@ -82,7 +82,7 @@ def _and_status(A, shape):
 @kernel("_inv_ex", method=False, complex=True, outputs=("inverse", "info"),
         vjp=dict(A=lambda g, inverse: -matmul(matmul(inverse.mH, g[0]), inverse.mH)))
 def inv_ex(A):
-    if _small.suits(A, columns=A.shape[-1]):
+    if _small.suits(A):
         LU, pivots, info = _small.lu(A)
         return _small.lu_solve(LU, pivots, None), info
     return on_host("inverse", (A,), _and_status(A, A.shape))
@@ -152,7 +152,7 @@ def _cholesky_grad(g, L, turned):
 def cholesky_ex(A, turned):
     """The lower factor of ``A``, which is the conjugate transpose of what the caller was given where ``turned``."""
     if _small.suits(A):
-        return _small.cholesky(A)
+        return _small.cholesky(A, turned)
     return on_host("cholesky", (A,), _and_status(A, A.shape))
 
 

@@ -8,27 +8,27 @@ import math
 import struct
 
 from .._tensor.dispatch import run
+from .._tensor.formats import with_strides
 from .._tensor.repeat import repeated
 from .._tensor.tensor import empty
 from ..core import dtype as dt
+from ..core.shape import Size, contiguous_strides
 
 _DTYPES = (dt.float32, dt.float64)
 _MOST = {True: 128, False: 64}      # rows on CPUs, from where on LAPACK is better, and on other devices, where local memory is short
-_LARGE = 256            # float32 rows on CPUs where many columns are solved for: LAPACK as NumPy carries it is slow at that
+_LARGE = 256            # float32 rows on CPUs: up to here one core is as fast as LAPACK as NumPy carries it is with all
 _COLUMNS = 32           # columns of a right side that a work-group of a GPU takes
 
 
-def suits(A, B=None, columns=0):
-    """Whether the matrices ``A`` are for the kernels, with right sides ``B``, or as many ``columns``."""
+def suits(A, B=None):
+    """Whether the matrices ``A`` are for the kernels, with right sides ``B``."""
     if A.dtype not in _DTYPES or not A._numel or B is not None and (B.dtype is not A.dtype or not B._numel):
         return False
     device = A._storage.device
     if device.kind == "meta":
         return False
     most = _MOST[device.is_cpu]
-    if B is not None:
-        columns = B.shape[-1]
-    if device.is_cpu and A.dtype is dt.float32 and max(A.shape[-2:]) <= _LARGE and columns >= _LARGE // 4:
+    if device.is_cpu and A.dtype is dt.float32 and max(A.shape[-2:]) <= _LARGE:
         return True
     return max(A.shape[-2:]) <= most and (most + 4) * most * A.dtype.itemsize < device.local_mem
 
@@ -47,6 +47,22 @@ def _size(A):
     return most, min(device.max_work_group, 64 if small else 256)
 
 
+def _columns(shape, dtype, device):
+    """An empty tensor whose matrices lie column by column, as LAPACK leaves them."""
+    *lead, m, n = shape
+    turned = (*lead, n, m)
+    t = empty(turned, dtype, device)
+    t.shape = Size(shape)
+    return with_strides(t, (*contiguous_strides(turned)[:-2], 1, max(m, 1)))
+
+
+def _room(A, most):
+    """Whether kernels work in global memory, and what they take for it."""
+    W, (m, n) = _lanes(A), A.shape[-2:]
+    large = most == _LARGE
+    return large, (empty((A.shape[:-2].numel() * m, -(-n // W) * W), A.dtype, A._storage.device),) if large else ()
+
+
 def _layout(t):
     """``t``, or a copy, whose matrices are evenly spaced; distances of matrices, rows and columns."""
     m, n = t.shape[-2:]
@@ -61,24 +77,26 @@ def _layout(t):
 def lu(A, pivot=True):
     """L and U packed, row exchanges counted from 1, and per matrix 0 or the number of the first zero pivot."""
     lead, (m, n), device = tuple(A.shape[:-2]), A.shape[-2:], A._storage.device
-    LU, pivots, info = empty(A.shape, A.dtype, device), empty(lead + (min(m, n),), dt.int32, device), empty(lead, dt.int32, device)
+    LU, pivots, info = _columns(A.shape, A.dtype, device), empty(lead + (min(m, n),), dt.int32, device), empty(lead, dt.int32, device)
     x, batch, rs, cs = _layout(A)
     (most, group), W = _size(A), _lanes(A)
-    large = most == _LARGE
-    room = (empty((math.prod(lead) * m, -(-n // W) * W), A.dtype, device),) if large else ()
+    large, room = _room(A, most)
     run(device, "linalg/lu", dict(T=A.dtype, W=W, MOST=most, LARGE=large), (math.prod(lead) * group,), (group,), x, LU, pivots, info, *room, m, n, batch,
         rs, cs, int(pivot))
     return LU, pivots, info
 
 
 @repeated
-def cholesky(A):
-    """The lower factor and per matrix 0 or the order of the first leading minor that is not positive definite (where the factor is NaN)."""
+def cholesky(A, turned=False):
+    """The lower factor, whose transpose lies column by column where ``turned``, and per matrix 0 or the order of the first leading minor that is not
+    positive definite (where the factor is NaN)."""
     lead, n, device = tuple(A.shape[:-2]), A.shape[-1], A._storage.device
-    L, info = empty(A.shape, A.dtype, device), empty(lead, dt.int32, device)
+    L, info = (empty if turned else _columns)(A.shape, A.dtype, device), empty(lead, dt.int32, device)
     x, batch, rs, cs = _layout(A)
     most, group = _size(A)
-    run(device, "linalg/cholesky", dict(T=A.dtype, W=_lanes(A), MOST=most), (math.prod(lead) * group,), (group,), x, L, info, n, batch, rs, cs)
+    large, room = _room(A, most)
+    run(device, "linalg/cholesky", dict(T=A.dtype, W=_lanes(A), MOST=most, LARGE=large), (math.prod(lead) * group,), (group,), x, L, info, *room, n, batch,
+        rs, cs, int(turned))
     return L, info
 
 
@@ -101,7 +119,7 @@ def substitute(A, B, passes, pivots=None, exchange=0):
         pivots = pivots if pivots is None else _spread(pivots, lead, 1)
         B = _spread(B, lead, 2)
     r, one = n if B is None else B.shape[-1], math.prod(lead) == 1
-    X = empty(lead + (n, r), A.dtype, device)
+    X = _columns(lead + (n, r), A.dtype, device)
     a, ba, ra, ca = _layout(A)
     b, bb, rb, cb = (a, 0, 0, 0) if B is None else _layout(B)
     ba, bb = ba if one or A.shape[:-2].numel() > 1 else 0, bb if one or B is None or B.shape[:-2].numel() > 1 else 0
@@ -137,7 +155,7 @@ def cholesky_solve(L, B, upper=False):
 
 def permutation(LU, pivots):
     """``P`` of ``A = P L U``."""
-    return substitute(LU, None, (), pivots, 2)
+    return substitute(LU, None, (), pivots, 1).mT               # the exchanges in their own order give its transpose
 
 
 @repeated

@@ -2,7 +2,7 @@
 <%namespace name="mat" file="/linalg/matrix.cl.mako"/>\
 ## LU of small matrices by Gauss elimination, with the largest element of each column as pivot: A = P L U, L and U in one matrix.
 ##
-## A (count, m, n) with strides batch, rs and cs; LU (count, m, n); pivots (count, min(m, n)), row numbers counted from 1;
+## A (count, m, n) with strides batch, rs and cs; LU (count, m, n), column by column; pivots (count, min(m, n)), row numbers counted from 1;
 ## info (count), 0 or the number of the first zero on the diagonal of U. room: where LARGE, memory for
 ## count matrices with rows rounded up to a multiple of W.
 ##
@@ -17,6 +17,8 @@
 <%
     C, V = T.c, T.c + (str(W) if W > 1 else "")
     G = W == 1
+    NB = 4
+    INT = f"{'int' if T.itemsize == 4 else 'long'}{W}"
     barrier = "barrier(CLK_LOCAL_MEM_FENCE%s);" % (" | CLK_GLOBAL_MEM_FENCE" if LARGE else "") if G else ""
 %>\
 __kernel ${mat.attr.alone(W)}
@@ -39,7 +41,49 @@ void linalg_lu(IN(${C}, A), OUT(${C}, LU), OUT(int, pivots), OUT(int, info)${", 
 % endif
 ${mat.read(T, W, "A + z * batch", "rows", "(int)n")}
     ${barrier}
-    for (int k = 0; k < few; k++) {
+    int k = 0;
+% if not G:
+    // Columns k..k + ${NB - 1} first; what is right of them is read and written once for all.
+    for (; k + ${NB} <= few; k += ${NB}) {
+        for (int t = k; t < k + ${NB}; t++) {
+            int p = t;
+            ${C} best = -1;
+            for (int i = t; i < rows; i++) {
+                const ${C} v = fabs(w[i * s + t]);
+                p = pivot && v > best ? i : p;
+                best = fmax(best, v);
+            }
+            const ${C} d = w[p * s + t];
+            bad = bad || d != 0 ? bad : t + 1;
+            pivots[z * few + t] = p + 1;
+            if (p != t)
+                for (int j = 0; j < s; j += ${W}) {
+                    const ${V} v = vload${W}(0, w + t * s + j);
+                    vstore${W}(vload${W}(0, w + p * s + j), 0, w + t * s + j);
+                    vstore${W}(v, 0, w + p * s + j);
+                }
+            const int over = k + ${NB - 1} - t;
+            for (int i = t + 1; i < rows; i++) {
+                const ${C} v = d != 0 ? w[i * s + t] / d : w[i * s + t];
+                w[i * s + t] = v;
+                for (int u = 1; u <= over; u++) w[i * s + t + u] -= v * w[t * s + t + u];
+            }
+        }
+        for (int j = (k + ${NB}) / ${W} * ${W}; j < s; j += ${W}) {
+            const ${INT} right = ${mat.attr.lanes(T, W)} >= (${INT})(k + ${NB} - j);      // lanes up to the columns that are done hold L
+% for t in range(NB):
+            const ${V} u${t} = right ? vload${W}(0, w + (k + ${t}) * s + j)${"".join(f" - w[(k + {t}) * s + k + {q}] * u{q}" for q in range(t))} : (${V})0;
+            if (j >= k + ${NB}) vstore${W}(u${t}, 0, w + (k + ${t}) * s + j);
+            else vstore${W}(right ? u${t} : vload${W}(0, w + (k + ${t}) * s + j), 0, w + (k + ${t}) * s + j);
+% endfor
+            for (int i = k + ${NB}; i < rows; i++) {
+                ${"__global" if LARGE else "__local"} const ${C}* head = w + i * s + k;
+                vstore${W}(vload${W}(0, w + i * s + j)${"".join(f" - head[{t}] * u{t}" for t in range(NB))}, 0, w + i * s + j);
+            }
+        }
+    }
+% endif
+    for (; k < few; k++) {
         // Every work-item of a group looks for the pivot itself: reads of one place cost less than a barrier.
         int p = k;
         ${C} best = -1;

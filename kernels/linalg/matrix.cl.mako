@@ -25,18 +25,25 @@
         }
     }
 </%def>
-## write: the dense m x n matrix at p = w
+## write: the m x n matrix at p, column by column, = w
 <%def name="write(T, W, p, m, n)">
     {
         __global ${T.c}* p = ${p};
 % if W > 1:
-        for (int i = 0; i < ${m}; i++) {
-            int j = 0;
-            for (; j + ${W} <= ${n}; j += ${W}) vstore${W}(vload${W}(0, w + i * s + j), 0, p + i * ${n} + j);
-            for (; j < ${n}; j++) p[i * ${n} + j] = w[i * s + j];
+        for (int j = 0; j < ${n}; j += ${W}) {
+            const int width = min(${W}, ${n} - j);
+            for (int i = 0; i < ${m}; i++) {
+                ${T.c} t[${W}];
+                vstore${W}(vload${W}(0, w + i * s + j), 0, t);
+                if (width == ${W}) {
+% for c in range(W):
+                    p[(j + ${c}) * ${m} + i] = t[${c}];
+% endfor
+                } else for (int c = 0; c < width; c++) p[(j + c) * ${m} + i] = t[c];
+            }
         }
 % else:
-        for (int e = l; e < ${m} * ${n}; e += all) p[e] = w[e];
+        for (int e = l; e < ${m} * ${n}; e += all) p[e] = w[e % ${m} * s + e / ${m}];
 % endif
     }
 </%def>

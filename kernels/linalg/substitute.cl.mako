@@ -1,8 +1,8 @@
 <%inherit file="/base.cl.mako"/>\
 ## Solves with one or two small triangular matrices: X = second^-1 first^-1 B, with rows exchanged before or afterwards.
 ##
-## B (count_b, n, r) with strides bb (0: one for all), rb and cb, or identity matrices where eye; X (count, n, r). Matrices (count, n, n) stand at A with
-## strides ba (0: one for all), ra and ca: the first is its upper (up) or lower triangle, with ones on its diagonal where unit. With passes = 2 the same
+## B (count_b, n, r) with strides bb (0: one for all), rb and cb, or identity matrices where eye; X (count, n, r), column by column.
+## Matrices (count, n, n) stand at A with strides ba (0: one for all), ra and ca: the first is its upper (up) or lower triangle, with ones on its diagonal where unit. With passes = 2 the same
 ## for the second one with ra2, ca2, up2, unit2; with 0 rows are only exchanged.
 ## exchange: 1: row k of B changes place with row pivots[k] - 1, in order, before; 2: those of X in the opposite order afterwards; pivots (count, n) with
 ## strides bp (0 or n).
@@ -16,6 +16,7 @@
 ## LOCAL      number         most work-items of a group
 <%
     C, V = T.c, T.c + (str(W) if W > 1 else "")
+    R = 8 if W > 1 else 1
     X = "x[%s]" if W > 1 else "x[(%s) * LOCAL_ + l]"
 %>\
 #define LOCAL_ ${LOCAL}
@@ -58,7 +59,29 @@ void linalg_substitute(IN(${C}, A), IN(int, pivots), IN(${C}, B), OUT(${C}, X), 
         const int up = (int)(pass ? how.s6 : how.s2), unit = (int)(pass ? how.s7 : how.s3), at = up ? n - 1 : 0, step = up ? -1 : 1;
         const long ra = (pass ? how.s4 : how.s0) * step, ca = (pass ? how.s5 : how.s1) * step;
         __global const ${C}* a = A + z * ba + at * (ra + ca) * step;
-        for (int i = 0; i < n; i++) {
+        int i = 0;
+% if W > 1:
+        for (; i + ${R} <= n; i += ${R}) {                // rows together: each vector that is read serves all of them
+% for u in range(R):
+            __global const ${C}* row${u} = a + (i + ${u}) * ra;
+            ${V} s${u} = ${X % f"at + (i + {u}) * step"};
+% endfor
+            for (int j = 0; j < i; j++) {
+                const ${V} v = ${X % "at + j * step"};
+% for u in range(R):
+                s${u} -= row${u}[j * ca] * v;
+% endfor
+            }
+% for u in range(R):
+            if (!unit) s${u} /= row${u}[(i + ${u}) * ca];
+            ${X % f"at + (i + {u}) * step"} = s${u};
+% for q in range(u + 1, R):
+            s${q} -= row${q}[(i + ${u}) * ca] * s${u};
+% endfor
+% endfor
+        }
+% endif
+        for (; i < n; i++) {
             __global const ${C}* row = a + i * ra;
             ${V} s0 = ${X % "at + i * step"}, s1 = 0, s2 = 0, s3 = 0;
             int j = 0;
@@ -78,17 +101,18 @@ void linalg_substitute(IN(${C}, A), IN(int, pivots), IN(${C}, B), OUT(${C}, X), 
         ${X % "k"} = ${X % "p"};
         ${X % "p"} = t;
     }
-    __global ${C}* y = X + z * n * r + first;
+    __global ${C}* y = X + (z * r + first) * n;
     for (int i = 0; i < n; i++) {
 % if W > 1:
-        if (width == ${W}) vstore${W}(x[i], 0, y + i * r);
-        else {
-            ${C} t[${W}];
-            vstore${W}(x[i], 0, t);
-            for (int c = 0; c < width; c++) y[i * r + c] = t[c];
-        }
+        ${C} t[${W}];
+        vstore${W}(x[i], 0, t);
+        if (width == ${W}) {
+% for c in range(W):
+            y[${c} * n + i] = t[${c}];
+% endfor
+        } else for (int c = 0; c < width; c++) y[c * n + i] = t[c];
 % else:
-        y[i * r] = ${X % "i"};
+        y[i] = ${X % "i"};
 % endif
     }
 }
