@@ -29,6 +29,9 @@ void linalg_lu(IN(${C}, A), OUT(${C}, LU), OUT(int, pivots), OUT(int, info)${", 
     PTR_OUT(int, pivots);
     PTR_OUT(int, info);
     __local ${C} head[${MOST + W}];
+% if not G:
+    __local ${C} panel[${NB * (MOST + W)}];         // of the columns that are worked on, one after the other
+% endif
 % if not LARGE:
     __local ${C} w[${MOST * MOST}];
 % endif
@@ -45,29 +48,54 @@ ${mat.read(T, W, "A + z * batch", "rows", "(int)n")}
 % if not G:
     // Columns k..k + ${NB - 1} first; what is right of them is read and written once for all.
     for (; k + ${NB} <= few; k += ${NB}) {
+        for (int i = k; i < rows; i++) {
+% for t in range(NB):
+            panel[${t * (MOST + W)} + i] = w[i * s + k + ${t}];
+% endfor
+        }
         for (int t = k; t < k + ${NB}; t++) {
-            int p = t;
-            ${C} best = -1;
-            for (int i = t; i < rows; i++) {
-                const ${C} v = fabs(w[i * s + t]);
-                p = pivot && v > best ? i : p;
-                best = fmax(best, v);
+            __local ${C}* own = panel + (t - k) * ${MOST + W};
+            int p = t, i = t;
+            ${C} best = 0;
+            if (pivot) {
+                ${V} most = 0;
+                for (; i + ${W} <= rows; i += ${W}) most = fmax(most, fabs(vload${W}(0, own + i)));
+                for (; i < rows; i++) best = fmax(best, fabs(own[i]));
+                ${C} each[${W}];
+                vstore${W}(most, 0, each);
+                for (int c = 0; c < ${W}; c++) best = fmax(best, each[c]);
+                while (p < rows - 1 && fabs(own[p]) < best) p++;
+                if (p == rows - 1 && fabs(own[p]) < best) p = t;        // no number was there
             }
-            const ${C} d = w[p * s + t];
+            const ${C} d = own[p];
             bad = bad || d != 0 ? bad : t + 1;
             pivots[z * few + t] = p + 1;
-            if (p != t)
+            if (p != t) {
                 for (int j = 0; j < s; j += ${W}) {
                     const ${V} v = vload${W}(0, w + t * s + j);
                     vstore${W}(vload${W}(0, w + p * s + j), 0, w + t * s + j);
                     vstore${W}(v, 0, w + p * s + j);
                 }
-            const int over = k + ${NB - 1} - t;
-            for (int i = t + 1; i < rows; i++) {
-                const ${C} v = d != 0 ? w[i * s + t] / d : w[i * s + t];
-                w[i * s + t] = v;
-                for (int u = 1; u <= over; u++) w[i * s + t + u] -= v * w[t * s + t + u];
+% for u in range(NB):
+                const ${C} v${u} = panel[${u * (MOST + W)} + t];
+                panel[${u * (MOST + W)} + t] = panel[${u * (MOST + W)} + p];
+                panel[${u * (MOST + W)} + p] = v${u};
+% endfor
             }
+            if (d != 0) {
+                for (i = t + 1; i + ${W} <= rows; i += ${W}) vstore${W}(vload${W}(0, own + i) / d, 0, own + i);
+                for (; i < rows; i++) own[i] /= d;
+            }
+            for (__local ${C}* next = own + ${MOST + W}; next < panel + ${NB * (MOST + W)}; next += ${MOST + W}) {
+                const ${C} c = next[t];
+                for (i = t + 1; i + ${W} <= rows; i += ${W}) vstore${W}(vload${W}(0, next + i) - c * vload${W}(0, own + i), 0, next + i);
+                for (; i < rows; i++) next[i] -= c * own[i];
+            }
+        }
+        for (int i = k; i < rows; i++) {
+% for t in range(NB):
+            w[i * s + k + ${t}] = panel[${t * (MOST + W)} + i];
+% endfor
         }
         for (int j = (k + ${NB}) / ${W} * ${W}; j < s; j += ${W}) {
             const ${INT} right = ${mat.attr.lanes(T, W)} >= (${INT})(k + ${NB} - j);      // lanes up to the columns that are done hold L
@@ -77,8 +105,7 @@ ${mat.read(T, W, "A + z * batch", "rows", "(int)n")}
             else vstore${W}(right ? u${t} : vload${W}(0, w + (k + ${t}) * s + j), 0, w + (k + ${t}) * s + j);
 % endfor
             for (int i = k + ${NB}; i < rows; i++) {
-                ${"__global" if LARGE else "__local"} const ${C}* head = w + i * s + k;
-                vstore${W}(vload${W}(0, w + i * s + j)${"".join(f" - head[{t}] * u{t}" for t in range(NB))}, 0, w + i * s + j);
+                vstore${W}(vload${W}(0, w + i * s + j)${"".join(f" - panel[{t * (MOST + W)} + i] * u{t}" for t in range(NB))}, 0, w + i * s + j);
             }
         }
     }
