@@ -327,9 +327,11 @@ class Device:
     def _watch(self) -> None:
         """Wait a moment for what was enqueued without going to sleep, where waking up takes long and this thread has no part in the work."""
         last = self.last
+        if last is None or self.inline is not None and last is self.inline.done or last.command_execution_status <= 0:
+            return
         if self.caller is not None:
             self.caller.step_aside()
-        if self.watches and last is not None:
+        if self.watches:
             me, now = threading.get_ident(), clock()
             if me != self._watcher[0]:
                 self._watcher = me, now + _TURNS
