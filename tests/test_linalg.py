@@ -344,6 +344,19 @@ def test_factors_of_each_size(n):
     assert clnn.linalg.lu_factor_ex(clnn.tensor(a)).info.tolist() == [n // 2 + 1, 0]
 
 
+@pytest.mark.parametrize("n, columns", [(300, 1), (511, 3), (700, 16), (1024, 1), (1025, 1), (300, 17)])
+def test_tall_triangles(n, columns):
+    low = (np.tril(R.standard_normal((n, n))) / n + np.eye(n)).astype("f")
+    b = R.standard_normal((n, columns)).astype("f")
+    A, B = clnn.tensor(low), clnn.tensor(b)
+    for t, a, upper in ((A, low, False), (A.mT, low.T, True), (clnn.tensor(low.T.copy()), low.T, True), (clnn.tensor(low.T.copy()).mT, low, False)):
+        np.testing.assert_allclose(clnn.linalg.solve_triangular(t, B, upper=upper).numpy(), np.linalg.solve(a.astype("d"), b), atol=1e-4)
+    np.testing.assert_allclose(clnn.cholesky_solve(B, A).numpy(), np.linalg.solve((low @ low.T).astype("d"), b), atol=1e-3)
+    LU, pivots = clnn.linalg.lu_factor(A.flip(0))
+    np.testing.assert_allclose(clnn.linalg.lu_solve(LU, pivots, B).numpy(), np.linalg.solve(low[::-1].astype("d"), b), atol=1e-3)
+    np.testing.assert_allclose(clnn.linalg.lu_solve(LU, pivots, B, adjoint=True).numpy(), np.linalg.solve(low[::-1].T.astype("d"), b), atol=1e-3)
+
+
 def test_small_results_lie_as_in_pytorch():
     a = R.standard_normal((2, 5, 5)).astype("f") + 5 * np.eye(5, dtype="f")
     s = a[0] @ a[0].T

@@ -132,7 +132,7 @@ def _triangular_grad(g, A, result, upper, unit, needs):
 @kernel("_solve_triangular", method=False, complex=True, vjp={"A, B": _triangular_grad})
 def solve_triangular(A, B, upper, unit):
     """``X`` with ``A X = B``; one triangle of ``A`` is read. Where it has a zero on its diagonal, the result is not finite."""
-    if _small.suits(A, B):
+    if _small.suits(A, B, True):
         return _small.substitute(A, B, ((False, upper, unit),))
     return on_host("triangular", (A, B), [(_wide(A, B), A.dtype)], upper, unit)[0]
 
@@ -171,7 +171,7 @@ def _cholesky_solve_grad(g, L, upper, result, needs):
 
 @kernel("_cholesky_solve", method=False, complex=True, holomorphic=False, vjp={"B, L": _cholesky_solve_grad})
 def cholesky_solve(B, L, upper):
-    if _small.suits(L, B):
+    if _small.suits(L, B, True):
         return _small.cholesky_solve(L, B, upper)
     return on_host("cholesky_solve", (L, B), [(_wide(L, B), B.dtype)], upper)[0]
 

@@ -17,18 +17,19 @@ from ..core.shape import Size, contiguous_strides
 _DTYPES = (dt.float32, dt.float64)
 _MOST = {True: 128, False: 64}      # rows on CPUs, from where on LAPACK is better, and on other devices, where local memory is short
 _LARGE = 256            # float32 rows on CPUs: up to here one core is as fast as LAPACK as NumPy carries it is with all
+_TALL = 1024            # float32 rows on CPUs that are solved for few columns: less work than a copy to the host and back
 _COLUMNS = 32           # columns of a right side that a work-group of a GPU takes
 
 
-def suits(A, B=None):
-    """Whether the matrices ``A`` are for the kernels, with right sides ``B``."""
+def suits(A, B=None, factored=False):
+    """Whether the matrices ``A`` are for the kernels, with right sides ``B``. ``factored``: they are triangles already."""
     if A.dtype not in _DTYPES or not A._numel or B is not None and (B.dtype is not A.dtype or not B._numel):
         return False
     device = A._storage.device
     if device.kind == "meta":
         return False
     most = _MOST[device.is_cpu]
-    if device.is_cpu and A.dtype is dt.float32 and max(A.shape[-2:]) <= _LARGE:
+    if device.is_cpu and A.dtype is dt.float32 and max(A.shape[-2:]) <= (_TALL if factored and B is not None and B.shape[-1] <= _lanes(A) else _LARGE):
         return True
     return max(A.shape[-2:]) <= most and (most + 4) * most * A.dtype.itemsize < device.local_mem
 
@@ -41,7 +42,7 @@ def _size(A):
     """Rows that the kernel has room for, in few steps, so that few are built; group size."""
     device, (m, n) = A._storage.device, A.shape[-2:]
     if device.is_cpu:
-        return _MOST[True] if max(m, n) <= _MOST[True] else _LARGE, 1
+        return next(most for most in (_MOST[True], _LARGE, _TALL) if max(m, n) <= most), 1
     small = max(m, n) <= _MOST[False] // 2
     most = _MOST[False] // 2 if small else _MOST[False]
     return most, min(device.max_work_group, 64 if small else 256)
@@ -59,7 +60,7 @@ def _columns(shape, dtype, device):
 def _room(A, most):
     """Whether kernels work in global memory, and what they take for it."""
     W, (m, n) = _lanes(A), A.shape[-2:]
-    large = most == _LARGE
+    large = most >= _LARGE
     return large, (empty((A.shape[:-2].numel() * m, -(-n // W) * W), A.dtype, A._storage.device),) if large else ()
 
 

@@ -207,7 +207,7 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     _compatible("linalg.lu_solve", LU, B, left)
     if not left:
         return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
-    if _small.suits(LU, B) and not (state.grad and (LU._rg or B._rg)):
+    if _small.suits(LU, B, True) and not (state.grad and (LU._rg or B._rg)):
         return _small.lu_solve(LU, pivots, B, adjoint)
     if not any(_tracked(t) for t in (LU, pivots, B)) and LU.dtype is B.dtype:
         return _on_host("lu_solve", (LU, pivots, B), [(_factors._wide(LU, B), B.dtype)], adjoint)[0]
