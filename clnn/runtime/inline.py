@@ -18,7 +18,7 @@ __all__ = ["Inline", "clock", "open_for"]
 
 BYTES = 320 << 10           # of all buffers of a launch together: more is never tried; of a recorded list, in the mean
 _MOST = 4 * BYTES           # of one launch of such a list
-_LIMIT = 20e-6               # seconds that a launch may take
+_LIMIT = {"intel-cpu": 14e-6, "pocl": 17e-6}     # seconds that a launch may take, by flavour
 _LOCAL_THREAD = 1 << 31     # CL_QUEUE_THREAD_LOCAL_EXEC_ENABLE_INTEL of cl_intel_exec_by_local_thread
 _WAKE = 60e-6               # seconds that PoCL's threads take to wake up
 _MOMENT = 40e-6             # seconds that a short launch waits for other short ones to end
@@ -58,7 +58,7 @@ class Inline:
     def __init__(self, device, queue, twin=None):
         self.device, self.queue, self.twin, self.short = device, queue, twin, True
         self._pause = getattr(os, "sched_yield", lambda: None)
-        self.limit, self.done = _LIMIT, None
+        self.limit, self.done = _LIMIT[device.flavour], None
 
     def idle(self) -> bool:
         """Nothing that was enqueued before is still running."""
