@@ -164,7 +164,7 @@ class Device:
         for keep in (self._queue, self._context, self._memory):  # never destroyed: a driver's destructors hang here, too
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(keep))
         self._queue = self.__dict__["queue"] = self.inline = None
-        self.waiting = False
+        self.waiting, self.lock = False, threading.RLock()     # another thread of the parent may have held it
         self.__dict__["alloc"] = lambda nbytes: self.check_process()
 
     def tend(self) -> None:
