@@ -214,6 +214,8 @@ def test_values_that_are_no_numbers():
     for value in (np.arange(2), [4, 5], (1,), None, "a", np.float32(1), np.bool_(True), np.complex64(1), type("Own", (), {})(), 1 << 70):
         for index in (1, [0, 2], slice(0, 1)):
             same_error(lambda t: t.zeros(3, 2).__setitem__(index, value))
+    for data in ([1, [2]], [1., [2]], [[1], 2], [1, (2,)], [[1, 2], [3, [4]]], [[1], [2, 3]]):
+        same_error(lambda t: t.tensor(data))
     same_error(lambda t: t.tensor(1.).chunk(2))
     same_error(lambda t: t.zeros(3).index_put_((t.tensor([0]),), 1))
 
