@@ -149,11 +149,10 @@ def test_setitem_writes_through_views_and_spares_copies():
 
 
 def test_setitem_dtypes():
-    for value in (True, 3, 2.7, np.float64(1.5), np.arange(2), [4, 5]):
+    for value in (True, 3, 2.7, np.float64(1.5), np.int64(4), np.int8(-1)):
         x, y = clnn.zeros(3, 2, dtype=clnn.int32), torch.zeros(3, 2, dtype=torch.int32)
         x[1], x[[0, 2]] = value, value
-        v = torch.tensor(value, dtype=y.dtype) if isinstance(value, (list, np.ndarray)) else value
-        y[1], y[[0, 2]] = v, v
+        y[1], y[[0, 2]] = value, value
         assert x.tolist() == y.tolist()
 
 

@@ -147,6 +147,14 @@ def test_whole_numbers(dtype):
                          t.empty(9001, dtype=t.int64).random_(-7, 1 << 50)])
 
 
+def test_coins_in_the_order_of_memory():
+    """As all others; and one probability for all elements is asked for each of them."""
+    clnn.manual_seed(3)
+    assert clnn.zeros(4, 3).t().bernoulli_(0.5).flatten().tolist() == [1, 1, 1, 0, 1, 0, 1, 1, 0, 0, 1, 0]
+    clnn.manual_seed(3)
+    assert clnn.zeros(4, 3).t().bernoulli_(clnn.tensor(0.5)).flatten().tolist() == [1, 1, 0, 0, 1, 1, 0, 1, 1, 1, 0, 0]
+
+
 def test_normal_numbers_like_a_turned_tensor_are_drawn_as_in_its_memory():
     clnn.manual_seed(0)
     got = clnn.randn_like(clnn.empty(2, 6, 4).permute(1, 0, 2))

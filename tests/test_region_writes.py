@@ -125,6 +125,39 @@ def test_aliases_see_it_and_copies_do_not():
     assert x.tolist() == [[0, 0, 5, 0]] * 3
 
 
+def recurrence(t, kept):
+    """Writes whose value is still to be computed from other parts of the same memory, some of them kept and read later."""
+    x = t.arange(40.).view(8, 5) / 8
+    for i in range(1, 8):
+        x[i] = x[i - 1] * 0.5 + x[i]                    # just that region and another
+        x[i, 2] = x[i - 1, 2] - x[i, 1]
+        x[i, 1:4] = x[i, 0:3] * 2                       # overlaps: as it was before
+        v = x[i - 1] + 1
+        w = v * x[i]
+        x[i] -= w
+        x[0, i % 5] = v[0] + x[7, 4]
+        x[7] = x[i]
+        x[i - 1] = 3.                                   # read by v and w
+        kept += [v, w, x[i] * x[i - 1], x.clone()[i]]
+        x[i] += x[i]
+        x[i] = x[i] + kept[-1]
+        kept.append(x[2:4].sum() if i % 2 else x[i].clone())
+    return [x, *kept]
+
+
+def test_of_other_parts():
+    """As NumPy does, where nothing is put off."""
+    class arrays:
+        arange = staticmethod(lambda n: np.arange(n, dtype=np.float32).view(Viewed))
+    for got, want in zip(recurrence(clnn, []), recurrence(arrays, [])):
+        assert np.array_equal(got.numpy(), want)
+
+
+class Viewed(np.ndarray):
+    view = lambda self, *shape: self.reshape(shape) if len(shape) > 1 else np.ndarray.view(self, *shape)
+    clone = np.ndarray.copy
+
+
 def test_in_recordings():
     buffer = clnn.zeros(4, 3)
 
@@ -165,3 +198,37 @@ def test_errors():
         frozen[1] = 1.
     x[0:0] = 5.
     assert not x.any()
+
+
+def same_error(call):
+    """Both packages raise the same, in the same words."""
+    raised = []
+    for package in (clnn, pytest.importorskip("torch")):
+        with pytest.raises(Exception) as info:
+            call(package)
+        raised.append((info.type, str(info.value)))
+    assert raised[0] == raised[1]
+
+
+def test_values_that_are_no_numbers():
+    for value in (np.arange(2), [4, 5], (1,), None, "a", np.float32(1), np.bool_(True), np.complex64(1), type("Own", (), {})(), 1 << 70):
+        for index in (1, [0, 2], slice(0, 1)):
+            same_error(lambda t: t.zeros(3, 2).__setitem__(index, value))
+    for data in ([1, [2]], [1., [2]], [[1], 2], [1, (2,)], [[1, 2], [3, [4]]], [[1], [2, 3]]):
+        same_error(lambda t: t.tensor(data))
+    same_error(lambda t: t.tensor(1.).chunk(2))
+    same_error(lambda t: t.zeros(3).index_put_((t.tensor([0]),), 1))
+
+
+def test_parts_of_itself():
+    """What only looks like an overlap, where dimensions of size 1 have other strides, is none; NumPy's numbers are looked for as Python's are."""
+    x = clnn.arange(3.).view(1, 3)
+    x[0::1] = x[-1]
+    x[0] = x
+    assert x.tolist() == [[0., 1., 2.]] and x._version == 2
+    x[:, 3:] = clnn.ones(1)
+    assert x._version == 3
+    assert np.int64(2) in x and np.float32(5) not in x
+    y = clnn.ones(2, 3, requires_grad=True) * 1
+    assert type(y[:].grad_fn).__name__ == "SliceBackward0" and type(y[:, :].grad_fn).__name__ == "AliasBackward0"
+    assert type(clnn.zeros(2).copy_(y[0, :2]).grad_fn).__name__ == "CopyBackwards"

@@ -230,6 +230,14 @@ def _order(shape, strides, dense):
     return order
 
 
+def as_it_lies(target, make) -> Tensor:
+    """What ``make`` gives for a shape, in the shape of ``target``: numbers are drawn in the order of memory. It is also told the order, None for their own."""
+    order = None if target.is_contiguous() else memory_order(target)
+    if order is None:
+        return make(target.shape, None)
+    return make(Size([target.shape[d] for d in order]), order).permute([order.index(d) for d in range(len(order))])
+
+
 def in_order_of(result, order, name) -> Tensor:
     """``result``, computed with the dimensions in ``order``, with them where they were; its history shows as that of the operator ``name``."""
     back = result.permute([order.index(d) for d in range(len(order))])

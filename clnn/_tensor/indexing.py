@@ -263,7 +263,10 @@ def _basic(x, index):
     if index.__class__ is int and shape:
         return _take(x, (take_int(index, tuple(shape)[0], 0),), shape)
     if index.__class__ is slice and shape:
-        return _take(x, (take_slice(index, tuple(shape)[0]),), shape)
+        view = _take(x, (take_slice(index, tuple(shape)[0]),), shape)
+        if view._grad_fn is not None:
+            view._grad_fn.label = "SliceBackward0"              # a slice alone is one even where it takes everything
+        return view
     if index is None:
         return _take(x, (None,), shape)
     if index.__class__ is tuple and not any([isinstance(i, Tensor) for i in index]):
@@ -307,7 +310,7 @@ def _put(x, index, value) -> bool:
     """``x[index] = value`` for most indices of ints and slices and most values, without a view; False where it is anything else."""
     kind, dtype, shape = value.__class__, x.dtype, x.shape
     if kind is Tensor:
-        if not value.shape or value.dtype is not dtype:
+        if value.dtype is not dtype:
             return False
     elif kind is not float and kind is not int and kind is not bool:
         return False
@@ -328,10 +331,24 @@ def _put(x, index, value) -> bool:
     return put(x, Size(sizes), steps, offset, numel, value)
 
 
+def _as_number(value, x):
+    """What may be written into elements: a number of Python's, or an integer of NumPy's."""
+    if isinstance(value, (int, np.integer)):
+        if value.__class__ is not bool and not -1 << 63 <= value < 1 << 63:
+            raise ValueError("Overflow when unpacking long long")
+        return value if value.__class__ is bool else int(value)
+    if not isinstance(value, (float, complex)) or isinstance(value, np.complexfloating) and not isinstance(value, complex):
+        kind, module = type(value), type(value).__module__
+        name = f"{module}.{kind.__name__}" if module in ("numpy", "decimal") else kind.__name__
+        raise TypeError(f"can't assign a {name} to a {dt.type_in_errors(x.dtype)}")
+    return value
+
+
 def setitem(x, index, value):
     """``x[index] = value``; the value is broadcast and, where no tensor is an index, converted to the dtype of ``x``."""
     if x.__class__ is Tensor and _put(x, index, value):
         return
+    value = value if isinstance(value, Tensor) else _as_number(value, x)
     base, indices = _basic(x, index), None
     if base is None:
         base, indices = x, _only_tensors(x, index)
@@ -342,8 +359,6 @@ def setitem(x, index, value):
     if isinstance(value, Tensor):
         if value._storage.device is not x._storage.device:
             value = value.to(public(x._storage.device))
-    elif not isinstance(value, (int, float, bool, complex)):
-        value = REGISTRY["_host_value"].fn(np.asarray(value) if not isinstance(value, (list, tuple)) else value, x)
     if indices is None:
         _assign(base, value)
         return
@@ -366,7 +381,7 @@ def _assign(target, value):
     while len(value.shape) > len(target.shape) and value.shape[0] == 1:
         value = value.squeeze(0)
     if 0 in target.shape and value._numel == 1:
-        return
+        value = value.reshape(()).expand(target.shape)
     if len(value.shape) > len(target.shape):
         raise RuntimeError(f"expand({dt.type_in_errors(value.dtype)}{{{list(value.shape)}}}, size={list(target.shape)}): the number of "
                            f"sizes provided ({len(target.shape)}) must be greater or equal to the number of dimensions in the tensor "

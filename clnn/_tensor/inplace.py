@@ -16,7 +16,7 @@ from .entries import frozen
 from .foreign import NoStrides
 from .grad_mode import state
 from .tensor import Tensor, edge
-from .writing import bump, write
+from .writing import bump, kept_beside, write
 from .views import refuse, wake
 
 
@@ -48,24 +48,53 @@ def part_of_memory(t) -> bool:
         and t._storage.device.kind != "meta"
 
 
-def put(t, shape, strides, offset, numel, value) -> bool:
-    """Put ``value``, a number or a tensor of the same shape and dtype, into a region of the memory of ``t`` where nobody keeps a history of either, or looks
-    at the memory as it was. False, with nothing done, where that is not so."""
+def put(t, shape, strides, offset, numel, value, gone=False) -> bool:
+    """Put ``value``, a number or a tensor of the same dtype, into a region of the memory of ``t`` where nobody keeps a history of either, or looks at the
+    memory as it was. False, with nothing done, where that is not so. ``gone``: nobody has the tensor any more when this returns."""
     st, number = t._storage, value.__class__ is not Tensor
     if st.version < 0 or st.mirrored or st.pinned or st.node is not None or state.watched or foreign.early is not None or foreign.dispatched is not None:
         return False
     if state.grad and (t._rg or t._base is not None and t._base._rg or not number and value._rg):
         return False
-    if not number:
-        src = value._storage
-        if value.dtype is not t.dtype or value.shape != shape or src.node is not None or src.mirrored or src.pinned or src.device is not st.device:
+    if number:
+        return _store(t, shape, strides, offset, numel, value)
+    src, node = value._storage, value._storage.node
+    if value.dtype is not t.dtype or src.mirrored or src.pinned or src.device is not st.device:
+        return False
+    if node is None:
+        return _put_values(t, shape, strides, offset, numel, value)
+    if node.buf is not None or node.reduce is not None or value.shape != shape or node.shape != shape or node.dtype is not t.dtype or not value._dense:
+        return False
+    if not gone and any([r.__class__ is tuple and r[0] is st.buf and r[2] == offset and r[3] == strides for r in node.args]):
+        return False                                    # whoever holds ``value`` still wants what was there
+    if kept_beside(st, node, (shape, strides, offset), t.dtype):
+        return False
+    fuse.store_into(st.device, node, st.buf, offset, shape, strides, t.dtype)
+    bump(t)
+    return True
+
+
+def _put_values(t, shape, strides, offset, numel, value) -> bool:
+    """:func:`put` of a tensor that is not pending."""
+    st, src, steps = t._storage, value._storage, value._strides
+    if value.shape != shape:
+        if value.shape:
             return False
-        if src is st:                                   # ``x[i] += 1`` ends with this; another part of the same memory may overlap
-            return value._offset == offset and value._strides == strides and bump(t) is None
-        if src.buf is st.buf:
+        steps = (0,) * len(shape)
+    if src is st:
+        if value._offset == offset and steps == strides:
+            return bump(t) is None                      # ``x[i] += 1`` ends with this
+        last, end = [o + sum([(n - 1) * s for n, s in zip(shape, w)]) for o, w in ((offset, strides), (value._offset, steps))]
+        if offset <= end and value._offset <= last:
             return False
-        value = src.buf, value.dtype, value._offset, value._strides
-    if _refcount(st.buf) > 2 + (id(st.buf) in held):
+    elif src.buf is st.buf:
+        return False
+    return _store(t, shape, strides, offset, numel, (src.buf, value.dtype, value._offset, steps))
+
+
+def _store(t, shape, strides, offset, numel, value) -> bool:
+    st = t._storage
+    if _refcount(st.buf) > 2 + (id(st.buf) in held) + (value.__class__ is tuple and value[0] is st.buf):
         return False
     fuse.store(st.device, value, t.dtype, shape, numel, st.buf, offset, strides)
     bump(t)
@@ -105,6 +134,10 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
     """
     if result.__class__ is not Tensor:
         result._check_fits(target, name)
+    elif result._storage.node is not None and part_of_memory(target) and result.dtype is target.dtype and result.shape == target.shape:
+        gone = _refcount(result) <= 2 and _refcount(result._storage) <= 2
+        if put(target, target.shape, target._strides, target._offset, target._numel, result, gone):
+            return target
     if result.shape != target.shape:
         if target._numel < 2 or len(result.shape) > len(target.shape) or result._numel != target._numel:
             raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)} ({name}_)")
@@ -292,11 +325,18 @@ def region_node(base, view):
 
 def _span(t):
     """(first byte, end) of a tensor that fills a block of memory; None of one with gaps or repetitions."""
-    order = sorted(range(len(t.shape)), key=lambda d: -t._strides[d])
-    if not t._numel or not is_contiguous(tuple([t.shape[d] for d in order]), tuple([t._strides[d] for d in order])):
+    if not t._numel:
         return None
+    if not is_contiguous(t.shape, t._strides):
+        order = sorted(range(len(t.shape)), key=lambda d: -t._strides[d])
+        if not is_contiguous(tuple([t.shape[d] for d in order]), tuple([t._strides[d] for d in order])):
+            return None
     size = t.dtype.itemsize
     return t._offset * size, (t._offset + t._numel) * size
+
+
+def _steps(t):
+    return [s for n, s in zip(t.shape, t._strides) if n > 1]
 
 
 def refuse_overlap(target: Tensor, inputs, whole=False) -> None:
@@ -314,7 +354,7 @@ def refuse_overlap(target: Tensor, inputs, whole=False) -> None:
                 mine, theirs = _span(target), _span(t)
             except NoStrides:
                 continue
-            if mine and theirs and mine[0] < theirs[1] and theirs[0] < mine[1] and (whole or mine != theirs or t._strides != target._strides):
+            if mine and theirs and mine[0] < theirs[1] and theirs[0] < mine[1] and (whole or mine != theirs or _steps(t) != _steps(target)):
                 raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
                                    "Please clone() the tensor before performing the operation.")
 

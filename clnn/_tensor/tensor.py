@@ -4,6 +4,7 @@ Operators, methods and operator symbols are attached by ``declare`` from the ope
 """
 from __future__ import annotations
 
+import numbers
 import weakref
 from math import prod
 
@@ -324,7 +325,7 @@ class Tensor(Handle):
         return id(self)
 
     def __contains__(self, item):
-        if isinstance(item, (Tensor, int, float, bool)):
+        if isinstance(item, (Tensor, numbers.Number)):          # NumPy's, too
             return bool((self == item).any())
         raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}.")
 

@@ -49,6 +49,16 @@ def write(target, value, gone=False) -> None:
     bump(target)
 
 
+def kept_beside(st, node, region, dtype) -> bool:
+    """Whether something needs the memory of ``st`` as it is while the pending ``node`` is written into a region of it, (shape, strides, offset) in
+    elements of ``dtype``: a snapshot, another pending node, or ``node`` itself for what overlaps that region."""
+    buf, (_, strides, offset) = st.buf, region
+    kept = _refcount(buf) - 3 - (id(buf) in held)
+    if kept > 0:
+        kept -= len({id(r) for r in node.args if r.__class__ is tuple and r[0] is buf and r[2] == offset and r[3] == strides and r[1] is dtype})
+    return kept > 0 and kept > fuse.reads_beside(node, buf, region, dtype)
+
+
 def _write_region(target, value, gone):
     st = target._storage
     device = st.device
@@ -66,9 +76,9 @@ def _write_region(target, value, gone):
     elif node.shape != target.shape:
         fuse.reshape_node(node, target.shape)
     # Others may still read the old contents (snapshots, pending readers): write to a copy then. Reads of exactly this region by this very
-    # node are harmless, each element is read before it is written.
-    same = sum(1 for r in node.args if r.__class__ is tuple and r[0] is st.buf and r[2] == target._offset and r[3] == target._strides)
-    if st.mirrored or not st.pinned and _refcount(st.buf) > 2 + same + (id(st.buf) in held):
+    # node are harmless, each element is read before it is written; so are reads of other regions.
+    same = any([r.__class__ is tuple and r[0] is st.buf and r[2] == target._offset and r[3] == target._strides for r in node.args])
+    if st.mirrored or not st.pinned and kept_beside(st, node, (target.shape, target._strides, target._offset), target.dtype):
         fresh = device.duplicate(st.buf, st.nbytes)
         if not st.mirrored:                          # to which a complete value is told
             st.buf = fresh

@@ -176,7 +176,7 @@ _alone: dict = {}
 
 
 def _run_alone(storage: Storage, node: Node) -> bool:
-    """The short way for one operator on different buffers, which is most of what small eager programs launch; False when it is not that."""
+    """The short way for one operator on different operands, which is most of what small eager programs launch; False when it is not that."""
     found = _single(node, node.dtype, 0, None)
     if found is None:
         return False
@@ -189,7 +189,7 @@ def _run_alone(storage: Storage, node: Node) -> bool:
 
 
 def _single(node: Node, dtype, offset, strides):
-    """(launch, operands, numbers) of one operator on different buffers that is written as ``dtype`` at ``offset`` with ``strides`` (None: flat);
+    """(launch, operands, numbers) of one operator on different regions of buffers that is written as ``dtype`` at ``offset`` with ``strides`` (None: flat);
     None where it is more than that."""
     device, expr = node.device, node.expr
     reads, numbers, layout = [], [], []
@@ -203,8 +203,8 @@ def _single(node: Node, dtype, offset, strides):
             kind = "long" if place in expr.longs else node.compute.acc
             numbers.append(_packed(ref, kind))
             layout.append(None)
-    if len(reads) > 1 and len({id(ref[0]) for ref in reads}) < len(reads):
-        return None
+    if len(reads) > 1 and len({(id(ref[0]), ref[1].index, ref[2], ref[3]) for ref in reads}) < len(reads):
+        return None                     # equal reads share an operand, which the key below does not tell
     key = (device, expr, node.compute, node.dtype, node.shape, tuple(layout), dtype, offset != 0, strides)
     common = _alone.get(key)
     if common is None:
@@ -565,6 +565,35 @@ def store_into(device, node: Node, buf, offset, shape, strides, dtype) -> None:
     run(device, group, shape, node.numel, targets)
     for (n, owner), target in zip(outs, targets[1:]):
         finish(n, owner, target[2])
+
+
+def reads_beside(node: Node, buf, region, target) -> int:
+    """How many references to ``buf`` the pending ``node`` and all below it hold for reads of other bytes than those of a region, (shape, strides, offset) in
+    elements of dtype ``target``; reads by ``node`` itself of just that region do not count. -1 where another one overlaps it."""
+    shape, strides, offset = region
+    first, end = offset * target.itemsize, (offset + 1 + sum([(n - 1) * s for n, s in zip(shape, strides)])) * target.itemsize
+    stack, seen, count = [node], set(), 0
+    while stack:
+        n = stack.pop()
+        for ref in n.args:
+            if ref.__class__ is not tuple or id(ref) in seen:
+                continue
+            seen.add(id(ref))
+            source, dtype, begin, steps = ref
+            if source is buf:
+                size = dtype.itemsize
+                if n is node and begin == offset and steps == strides and dtype is target:
+                    continue
+                if begin * size < end and first < (begin + 1 + sum([(k - 1) * s for k, s in zip(n.shape, steps)])) * size:
+                    return -1
+                count += 1
+            elif source.__class__ is Node:
+                if source.buf is buf:
+                    return -1
+                if id(source) not in seen:
+                    seen.add(id(source))
+                    stack.append(source)
+    return count
 
 
 CAST = Expr("cast", ("input",), "input", complex="input")

@@ -41,6 +41,10 @@ def nested(data):
         parts = [read(d.detach()) if rows and isinstance(d, Tensor) else nested(d) for d in data]
         shapes = {np.shape(p) for p in parts}
         if len(shapes) > 1:
+            odd = next((d for d, part in zip(data, parts) if bool(np.shape(part)) is not rows and isinstance(d, (int, float, complex, list, tuple))), None)
+            if odd is not None:
+                whole = "'{}' object cannot be interpreted as an integer" if isinstance(data[0], int) else "must be real number, not {}"
+                raise TypeError("not a sequence" if rows else whole.format(type(odd).__name__))
             lengths = [np.shape(p)[0] if np.shape(p) else 0 for p in parts]
             other = next((n for n in lengths if n != lengths[0]), lengths[0])
             raise ValueError(f"expected sequence of length {lengths[0]} at dim 1 (got {other})")

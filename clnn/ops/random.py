@@ -14,7 +14,7 @@ import numpy as np
 from .._tensor import foreign, formats
 from .._tensor.declare import composite, elementwise
 from .._tensor.device import resolve
-from .._tensor.dispatch import memory_order
+from .._tensor.dispatch import as_it_lies
 from .._tensor.inplace import apply_inplace, type_name
 from .._tensor.interop import from_array, read
 from .._tensor.splice import drawn
@@ -478,11 +478,8 @@ def _fill(name, apart=None):
     """Make a Tensor method ``name`` of a function that draws values for ``self``; ``apart`` draws them for memory that is not contiguous."""
     def decorate(draw):
         def method(self, *args, generator=None, **kwargs):
-            whole = self.is_contiguous()
-            order = None if whole else memory_order(self)           # numbers are drawn in the order of memory
-            shape = self.shape if order is None else Size([self.shape[d] for d in order])
-            drawn = (draw if whole or apart is None else apart)(shape, self.dtype, self._storage.device, generator, *args, **kwargs)
-            return apply_inplace(self, drawn if order is None else drawn.permute([order.index(d) for d in range(len(order))]), name[:-1])
+            chosen = draw if apart is None or self.is_contiguous() else apart
+            return apply_inplace(self, as_it_lies(self, lambda shape, order: chosen(shape, self.dtype, self._storage.device, generator, *args, **kwargs)), name[:-1])
         method.__name__, method.__doc__ = name, draw.__doc__
         setattr(Tensor, name, method)
         return draw
@@ -591,9 +588,9 @@ def _random_(shape, row, device, generator, from_=None, to=None, **kw):
 def bernoulli_(self, p=0.5, *, generator=None):
     """Overwrite with 1 (probability ``p``, a number or a tensor) and 0."""
     if isinstance(p, Tensor):
-        draw = bernoulli(p, generator=generator).to(self.dtype)
-        return apply_inplace(self, draw.expand(self.shape) if draw.shape != self.shape else draw, "bernoulli")
-    return apply_inplace(self, _coins(self.shape, float(p), self.dtype, self._storage.device, generator), "bernoulli")
+        p = p.expand(self.shape)                                    # each element is drawn, also where one number stands for all
+        return apply_inplace(self, as_it_lies(self, lambda shape, order: bernoulli(p.permute(order) if order else p, generator=generator).to(self.dtype)), "bernoulli")
+    return apply_inplace(self, as_it_lies(self, lambda shape, order: _coins(shape, float(p), self.dtype, self._storage.device, generator)), "bernoulli")
 
 
 Tensor.bernoulli_ = bernoulli_

@@ -222,6 +222,8 @@ def _put(input, plan, values, op):
 
 
 def _same_dtype(target, values):
+    if not isinstance(values, Tensor):
+        raise TypeError(f"index_put_(): argument 'values' (position 2) must be Tensor, not {type(values).__name__}")
     if values.dtype is not target.dtype:
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(target.dtype)} for the destination and "
                            f"{type_name(values.dtype)} for the source.")

@@ -112,6 +112,8 @@ def chunk(input, chunks, dim=0):
     """At most ``chunks`` views of equal length along ``dim`` (the last may be shorter)."""
     if whole(chunks) <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    if not input.shape:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     d = wrap_dim(dim, len(input.shape))
     size = input.shape[d]
     return split(input, -(-size // chunks), d) if size else _pieces("SplitWithSizes", input, d, [0] * chunks)

@@ -524,7 +524,11 @@ def copy_(self, src, non_blocking=False):
     src = cast(src, self.dtype)
     if src.shape != self.shape:
         src = expand(src, self.shape)
-    return apply_inplace(self, src.clone() if src._storage is self._storage or src._rg and state.grad else src, "copy")
+    if src._storage is self._storage or src._rg and state.grad:
+        src = src.clone()
+        if src._grad_fn is not None:
+            src._grad_fn.label = "CopyBackwards"
+    return apply_inplace(self, src, "copy")
 
 
 Tensor.copy_ = copy_
