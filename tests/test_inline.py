@@ -178,6 +178,37 @@ def test_threads_that_train_and_replay(side, switching):
         assert [found[seed] for seed in range(4)] == expected
 
 
+def test_threads_share_leaves_and_pending_values(side, switching):
+    def work(seed):
+        for t, w in zip(pending, weights):
+            y = (t * seed + w).sum() + (w * w).sum()
+            grad, = clnn.autograd.grad(y, [w])                  # None where two threads made entries of the tape for the same leaf
+            assert grad.tolist() == [2 * v + 1 for v in w.tolist()]
+            assert clnn.cat([t, t + 1]).tolist() == [2.5] * 8 + [3.5] * 8
+    for _ in range(6):
+        weights = [clnn.arange(8.).requires_grad_() for _ in range(8)]
+        pending = [clnn.full((8,), 1.25) * 2 for _ in range(8)]
+        run_in_threads(work)
+
+
+def test_threads_map_over_samples_while_others_draw(side, switching):
+    def work(seed):
+        generator = clnn.Generator().manual_seed(seed)
+        for n in range(12):
+            if seed % 2:
+                assert clnn.vmap(lambda row: (row * seed).sum() + clnn.ones(2).sum())(rows).tolist() == [seed * 3 + 2, seed * 12 + 2]
+                assert not clnn.compiler.is_compiling()
+            else:
+                clnn.rand(3)
+                found[seed] = clnn.randn(3, generator=generator).tolist()
+                compiled(rows)
+    rows, found, compiled = clnn.arange(6.).view(2, 3), {}, clnn.compile(lambda x: x.cos() + 1)
+    run_in_threads(work)
+    for seed in (0, 2):
+        generator = clnn.Generator().manual_seed(seed)
+        assert [clnn.randn(3, generator=generator).tolist() for _ in range(12)][-1] == found[seed]
+
+
 @pytest.mark.parametrize("on", ["0", "1"])
 def test_the_switch(side, on):
     code = ("import os, clnn\nfrom clnn.runtime.device import default_device, list_devices\n"

@@ -277,6 +277,11 @@ class Device:
         if nbytes and not (self.waiting and self.backlog.takes(self.fill, buf, pattern, nbytes, offset_bytes)):
             self._enqueue(nbytes, cl.enqueue_fill_buffer, buf, np.frombuffer(pattern, np.uint8), offset_bytes, nbytes)
 
+    def records(self) -> bool:
+        """Whether what this thread does is recorded."""
+        recording = self.recording
+        return recording is not None and recording.mine()
+
     def _recorded(self, *transfer) -> bool:
         """Whether a recording took it."""
         with self.lock:                 # another thread may end the recording
