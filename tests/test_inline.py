@@ -260,3 +260,12 @@ def test_reads_again_and_again_see_each_write(side, way):
             write(t)                                                    # a buffer that is made anew may have the name of one that was read
         after = [t[i].item() for i in range(8)]
         assert after == (t * 1).tolist() == [t[i].item() for i in range(8)]
+
+
+@pytest.mark.parametrize("end, code", [("", 0), ("raise RuntimeError('of the main thread')", 1)], ids=["usual", "error"])
+def test_daemon_threads_at_the_end_of_the_process(end, code):
+    program = ("import sys, threading, time, clnn\nready = threading.Event()\n"
+               "def work():\n    x = clnn.randn(8, 64)\n    while True:\n        x = (x * 0.5).tanh() + clnn.randn(8, 64)\n        x.sum().item()\n        ready.set()\n"
+               f"for _ in range(2): threading.Thread(target=work, daemon=True).start()\nready.wait()\ntime.sleep(0.05)\n{end}")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stderr
