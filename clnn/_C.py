@@ -114,8 +114,8 @@ class _functorch:
 
 def _are_functorch_transforms_active() -> bool:
     """Whether a :func:`clnn.vmap` is under way."""
-    from ._vmap.levels import active
-    return bool(active)
+    from ._vmap.levels import here
+    return bool(here.maps)
 
 
 __all__ = ["DisableTorchFunction", "DispatchKey", "DispatchKeySet", "DisableTorchFunctionSubclass", "TensorBase", "_ExcludeDispatchKeyGuard",

@@ -14,7 +14,7 @@ from ._results import map_tensors
 from ._tensor import tape
 from ._tensor.device import resolve
 from ._tensor.tensor import Tensor, edge
-from .compiler import _inside, _now
+from .compiler import _here, _inside, _now
 
 WARMUP = 2              # ordinary runs first: they build kernels, fill caches and create optimizer state
 MAX_RECORDINGS = 32
@@ -83,7 +83,7 @@ class Compiled:
 
     def __call__(self, *args, **kwargs):
         stance = _now["stance"]
-        if stance == "force_eager" or _now["whole"]:            # a part of another compiled function belongs to the recording of that
+        if stance == "force_eager" or _here.whole:            # a part of another compiled function belongs to the recording of that
             return self._fn(*args, **kwargs)
         inputs = []
         try:
@@ -94,8 +94,9 @@ class Compiled:
             key = None
         for got in self._recordings.get(key, ()):
             try:
-                if not got.busy() and got.fits():
-                    return self._replay(got, inputs)
+                with got.device.lock:                           # one thread has it until its backward pass
+                    if not got.busy() and got.fits():
+                        return self._replay(got, inputs)
             except Stale:
                 self._drop(key)
                 break
@@ -165,8 +166,9 @@ class Compiled:
         if captured.recording.failed is not None:
             self._refuse(key, captured.recording.failed)
             return _without_recording(captured.result, proxies, inputs)
-        self._recordings.setdefault(key, []).append(captured)
-        return self._replay(captured, inputs, refresh=False)
+        with device.lock:
+            self._recordings.setdefault(key, []).append(captured)
+            return self._replay(captured, inputs, refresh=False)
 
     def _refuse(self, key, why):
         """Calls of this kind run without a recording from now on."""
@@ -177,7 +179,7 @@ class Compiled:
     def _drop(self, key):
         """Forget the recordings of a kind of call; a program that goes on to replace what they work on does without."""
         self._dropped[key] = self._dropped.get(key, 0) + 1
-        self._recordings.pop(key)
+        self._recordings.pop(key, None)                        # another thread may have found out, too
         if self._dropped[key] >= WARMUP:
             self.fallbacks[key] = "tensors that it works on are replaced between the calls"
 

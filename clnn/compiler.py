@@ -2,29 +2,37 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 
 from .core import rng
 from .runtime import capture
 
 _STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile", "aot_eager_then_compile")
-_now = {"stance": "default", "inside": 0, "whole": 0}     # whole: runs under way that are, or show how to make, one recording
+_now = {"stance": "default"}
+
+
+class _Here(threading.local):
+    inside = whole = 0      # calls of compiled functions under way in this thread; whole: those that are, or show how to make, one recording
+
+
+_here = _Here()
 
 
 def is_compiling() -> bool:
     """True inside a function given to :func:`clnn.compile`: when it is recorded, and in the ordinary runs before that."""
-    return capture.active is not None or _now["inside"] > 0
+    return capture.own() is not None or _here.inside > 0
 
 
 @contextlib.contextmanager
 def _inside(step=1, what="inside"):
     """The length of one call of a compiled function; of a part that is none, with ``step`` -1."""
-    _now[what] += step
-    rng.counted += step
+    setattr(_here, what, getattr(_here, what) + step)
+    rng.here.counted += step
     try:
         yield
     finally:
-        _now[what] -= step
-        rng.counted -= step
+        setattr(_here, what, getattr(_here, what) - step)
+        rng.here.counted -= step
 
 
 is_dynamo_compiling = is_compiling

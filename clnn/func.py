@@ -14,7 +14,7 @@ from clnn._tensor.grad_mode import state
 from clnn._tensor.tensor import Tensor, edge
 from clnn._vmap import vmap
 from clnn._vmap.batched import spread, stripped, wrap
-from clnn._vmap.levels import active, entered
+from clnn._vmap.levels import entered, here
 from clnn.autograd.forward_ad import pushforward
 from clnn.nn.utils import stateless
 from clnn.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -44,7 +44,7 @@ def _variables(tree, name):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(t)}")
         if not t.dtype.is_floating_point:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        t = spread(t, active) if active else t                  # each sample has a gradient of its own
+        t = spread(t, here.maps) if here.maps else t               # each sample has a gradient of its own
         if t._rg:
             with clnn.enable_grad():
                 fresh.append(t.view_as(t))

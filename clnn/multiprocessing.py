@@ -38,7 +38,7 @@ def _run(fn, index, args, failures):
         fn(index, *args)
     except KeyboardInterrupt:
         pass
-    except BaseException:
+    except Exception:                                       # sys.exit() ends it with that code
         import traceback
         failures.put(traceback.format_exc())
         raise SystemExit(1) from None

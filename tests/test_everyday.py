@@ -468,6 +468,8 @@ def _child(i, path):
         file.write(str(i))
     if i == 2:
         raise ValueError("as asked")
+    if path.endswith("/exits"):
+        sys.exit(5)
 
 
 def test_spawn(tmp_path):
@@ -475,6 +477,9 @@ def test_spawn(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["0", "1"]
     with pytest.raises(clnn.multiprocessing.ProcessRaisedException, match="as asked"):
         clnn.multiprocessing.spawn(_child, (str(tmp_path),), nprocs=3)
+    (tmp_path / "exits").mkdir()
+    with pytest.raises(clnn.multiprocessing.ProcessExitedException, match="terminated with exit code 5"):
+        clnn.multiprocessing.spawn(_child, (str(tmp_path / "exits"),), nprocs=1)
 
 
 @pytest.mark.share(3)

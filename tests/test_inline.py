@@ -178,6 +178,39 @@ def test_threads_that_train_and_replay(side, switching):
         assert [found[seed] for seed in range(4)] == expected
 
 
+def test_threads_share_leaves_and_pending_values(side, switching):
+    def work(seed):
+        for t, w in zip(pending, weights):
+            together.wait()
+            grad, = clnn.autograd.grad((w * w).sum(), [w])      # none where two threads made entries of the tape for the same leaf
+            together.wait()
+            assert clnn.cat([t, t + 1]).tolist() == [2.5] * 8 + [3.5] * 8
+            assert grad.tolist() == [2 * v for v in w.tolist()]
+    together = threading.Barrier(4, timeout=20)
+    for _ in range(4):
+        weights = [clnn.arange(8.).requires_grad_() for _ in range(25)]
+        pending = [clnn.full((8,), 1.25) * 2 for _ in range(25)]
+        run_in_threads(work)
+
+
+def test_threads_map_over_samples_while_others_draw(side, switching):
+    def work(seed):
+        generator = clnn.Generator().manual_seed(seed)
+        for n in range(12):
+            if seed % 2:
+                assert clnn.vmap(lambda row: (row * seed).sum() + clnn.ones(2).sum())(rows).tolist() == [seed * 3 + 2, seed * 12 + 2]
+                assert not clnn.compiler.is_compiling()
+            else:
+                clnn.rand(3)
+                found[seed] = clnn.randn(3, generator=generator).tolist()
+                compiled(rows)
+    rows, found, compiled = clnn.arange(6.).view(2, 3), {}, clnn.compile(lambda x: x.cos() + 1)
+    run_in_threads(work)
+    for seed in (0, 2):
+        generator = clnn.Generator().manual_seed(seed)
+        assert [clnn.randn(3, generator=generator).tolist() for _ in range(12)][-1] == found[seed]
+
+
 @pytest.mark.parametrize("on", ["0", "1"])
 def test_the_switch(side, on):
     code = ("import os, clnn\nfrom clnn.runtime.device import default_device, list_devices\n"
@@ -227,3 +260,12 @@ def test_reads_again_and_again_see_each_write(side, way):
             write(t)                                                    # a buffer that is made anew may have the name of one that was read
         after = [t[i].item() for i in range(8)]
         assert after == (t * 1).tolist() == [t[i].item() for i in range(8)]
+
+
+@pytest.mark.parametrize("end, code", [("", 0), ("raise RuntimeError('of the main thread')", 1)], ids=["usual", "error"])
+def test_daemon_threads_at_the_end_of_the_process(end, code):
+    program = ("import sys, threading, time, clnn\nready = threading.Event()\n"
+               "def work():\n    x = clnn.randn(8, 64)\n    while True:\n        x = (x * 0.5).tanh() + clnn.randn(8, 64)\n        x.sum().item()\n        ready.set()\n"
+               f"for _ in range(2): threading.Thread(target=work, daemon=True).start()\nready.wait()\ntime.sleep(0.05)\n{end}")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stderr

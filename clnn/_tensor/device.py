@@ -31,6 +31,9 @@ class MetaDevice:
     def kernel_from_source(self, source, name):
         return None
 
+    def records(self):
+        return False
+
     def write(self, buf, array, offset_bytes=0):
         """Nothing is stored."""
 

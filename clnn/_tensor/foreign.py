@@ -5,6 +5,8 @@ form of the operator. So no operator looks for sparse operands, and dense ones c
 """
 from __future__ import annotations
 
+import threading
+
 from . import later, tape
 from .tensor import Tensor
 
@@ -30,7 +32,12 @@ def ask_early(fn, stands_in=True):
     early = chain
 
 
-maps: list = []         # the maps over samples that are under way, the innermost last: (number, samples, what becomes of random numbers)
+class _Here(threading.local):
+    maps = ()           # of this thread the maps over samples that are under way, the innermost last: (number, samples, what becomes of random numbers)
+    due = 0, 0          # blocks and words of random numbers that were drawn by operators that gave each sample its own, or all the same, as they should
+
+
+here = _Here()
 fresh = None            # while there are: fresh(draw, shape) gives each sample its numbers, from draw(shape)
 
 

@@ -181,7 +181,7 @@ _PARTS = (Tensor, list, tuple, slice, np.ndarray)
 def _selects(t):
     """Whether an index selects as an int does: its number is read, and ``x[t]`` is a view. Graphs and batches of samples go without the number."""
     return (not t.shape and t.dtype is not dt.bool_ and isinstance(t._storage, Storage) and t._storage.device.kind != "meta"
-            and capture.active is None and not wrapped.local.modes)
+            and capture.own() is None and not wrapped.local.modes)
 
 
 def parse(x, index, view=True):

@@ -52,7 +52,7 @@ def to_numpy(t: Tensor, force=False) -> np.ndarray:
     if t._rg and state.grad and not force:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     device = t._storage.device
-    return _window(t, device) if t._numel and sharing.able(device) and device.recording is None else read(t)
+    return _window(t, device) if t._numel and sharing.able(device) and not device.records() else read(t)
 
 
 def _window(t, device) -> np.ndarray:
@@ -77,7 +77,7 @@ def over(array, device):
     """A tensor on the memory of an array; None where device and array can have none in common."""
     row = dt.from_numpy(array.dtype)
     flags = array.flags
-    if not (sharing.able(device) and array.size and array.dtype.isnative and device.recording is None) or row.needs_fp64 and not device.has_fp64 or \
+    if not (sharing.able(device) and array.size and array.dtype.isnative and not device.records()) or row.needs_fp64 and not device.has_fp64 or \
             not flags.carray and (not flags.behaved or any([s < 0 or s % row.itemsize for s in array.strides])):
         return None
     dt.noticed(row)

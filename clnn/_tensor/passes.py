@@ -232,7 +232,7 @@ def run(roots, seeds, keep, places=None):
 def _told(roots, seeds, keep, places):
     """The graph if a pass over it could be repeated, else None."""
     if launcher.recorders is not None or launcher.recording is not None or not repeat.on or state.anomaly or state.autocast is not None \
-            or state.pushing or override.local.modes or foreign.maps or seeds[0].__class__ is not Tensor:
+            or state.pushing or override.local.modes or foreign.here.maps or seeds[0].__class__ is not Tensor:
         return None
     device = seeds[0]._home
     if device.__class__ is not Device or device.waiting or config.debug:

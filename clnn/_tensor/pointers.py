@@ -20,7 +20,7 @@ def address(storage, start, stop):
     copy = _copies.get(storage)
     if copy is None or copy.size < stop:
         copy = _copies[storage] = np.empty(storage.nbytes, np.uint8)
-    if device.recording is None:                # what is being recorded has no values yet
+    if not device.records():                # what is being recorded has no values yet
         copy[start:stop] = device.read(storage.buffer(), stop - start, start)
     return copy.ctypes.data + start
 

@@ -236,7 +236,7 @@ class Spliced:
             return body()
         if found.__class__ is Template:
             if found.draws:
-                if foreign.maps:                                # each sample may take its own numbers
+                if foreign.here.maps:                                # each sample may take its own numbers
                     return body()
                 operands = _with_draws(found, operands, buffers)
             return _again(found, operands, buffers, tracked, edges, source)

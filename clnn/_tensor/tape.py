@@ -19,6 +19,7 @@ from .grad_mode import no_grad, state
 _push, _pop = heapq.heappush, heapq.heappop
 _counter, _new = itertools.count(1), object.__new__
 _LAST = 1 << 62
+_choosing = threading.Lock()        # held while nothing is computed or made
 adding = threading.RLock()          # held while gradients are added to those of leaves, which other threads' passes may share
 
 
@@ -152,13 +153,22 @@ def accumulator(t):
     place = t._all
     known = place.get("_accumulator")
     acc = known() if known is not None else None
-    if acc is None:
-        acc = _new(AccumulateGrad)                  # as its constructor would make it: each step of a training loop makes one per parameter
-        acc.seq, acc.edges, acc.outs, acc.variable = next(_counter) - _LAST, (), 1, t
-        place["_accumulator"] = weakref.ref(acc)    # the graph owns it; a strong reference would make a cycle per leaf
-        hooks = place.get("_leaf_hooks")
-        if hooks is not None:
-            acc.retains = hooks
+    return _accumulator(t, place) if acc is None else acc
+
+
+def _accumulator(t, place):
+    acc = _new(AccumulateGrad)                      # as its constructor would make it: each step of a training loop makes one per parameter
+    acc.seq, acc.edges, acc.outs, acc.variable = next(_counter) - _LAST, (), 1, t
+    ref = weakref.ref(acc)                          # the graph owns it; a strong reference would make a cycle per leaf
+    with _choosing:
+        known = place.get("_accumulator")
+        other = known() if known is not None else None
+        if other is not None:                       # of another thread, meanwhile
+            return other
+        place["_accumulator"] = ref
+    hooks = place.get("_leaf_hooks")
+    if hooks is not None:
+        acc.retains = hooks
     return acc
 
 

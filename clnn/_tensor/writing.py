@@ -41,9 +41,10 @@ def write(target, value, gone=False) -> None:
         if st.mirrored:
             st.buf = src.buffer()
         elif src is not st:
-            st.node, st.buf = src.node, src.buf
-            if src.node is not None and _refcount(src) <= 4:     # the source dies here: its node now belongs to the target
-                src.node.out = weakref.ref(st)
+            node, buf = src.node, src.buf
+            st.node, st.buf = node, buf
+            if node is not None and _refcount(src) <= 4:         # the source dies here: its node now belongs to the target
+                node.out = weakref.ref(st)
     elif target._numel:
         _write_region(target, value, gone)
     bump(target)
@@ -60,6 +61,11 @@ def kept_beside(st, node, region, dtype) -> bool:
 
 
 def _write_region(target, value, gone):
+    with target._storage.device.lock:                            # another thread may be about to compute what is pending here
+        _write_into(target, value, gone)
+
+
+def _write_into(target, value, gone):
     st = target._storage
     device = st.device
     if st.node is not None:

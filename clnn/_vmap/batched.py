@@ -228,7 +228,7 @@ class BatchedTensor(OfPart):
     # -- Python's protocols -----------------------------------------------------------------------------------------------------------
     def __repr__(self, *, tensor_contents=None):
         inner = "\n".join("    " + line for line in repr(self.part).split("\n"))
-        depth = next((i for i, (number, *_) in enumerate(foreign.maps, 1) if number == self.level), self.level)
+        depth = next((i for i, (number, *_) in enumerate(foreign.here.maps, 1) if number == self.level), self.level)
         return f"BatchedTensor(lvl={depth}, bdim=0, value=\n{inner}\n)"
 
     __str__ = __format__ = lambda self, spec="": repr(self)

@@ -14,7 +14,7 @@ from .._tensor.grad_mode import enable_grad
 from .._tensor.tensor import Tensor
 from ..graph.op import REGISTRY
 from .batched import BatchedTensor, NotBatched, deepest, stripped, wrap
-from .levels import active, handled
+from .levels import handled, here
 
 FORMS: dict = {}
 
@@ -31,7 +31,7 @@ class Samples:
 
     def __init__(self, level, size):
         self.level, self.size = level, size
-        self.randomness = next((how for number, _, how in active if number == level), "different")
+        self.randomness = next((how for number, _, how in here.maps if number == level), "different")
 
     def has(self, t):
         """Whether ``t`` differs between the samples."""

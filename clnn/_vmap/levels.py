@@ -7,11 +7,11 @@ import itertools
 from .._tensor import foreign
 from ..core import rng
 from ..core.shape import Size
+from ..core.twister import drawn
 from .batched import wrap
 
-active = foreign.maps
+here = foreign.here
 _numbers = itertools.count(1)
-_drawn, _words = [0], [0]
 RANDOM = ("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap or "
           "perform the randomness operation out of vmap")
 
@@ -24,49 +24,57 @@ def entered(size, randomness="same"):
         ready()
         foreign.fresh = fresh
     number = next(_numbers)
-    active.append((number, size, randomness))
+    before = here.maps
+    here.maps = (*before, (number, size, randomness))
     try:
         yield number
     finally:
-        active.pop()
+        here.maps = before
 
 
 def fresh(draw, shape):
     """Random numbers of ``shape``, by ``draw(shape)``: each sample's own in levels that want them different."""
-    if any(how == "error" for _, _, how in active):
+    if any(how == "error" for _, _, how in here.maps):
         raise RuntimeError(RANDOM)
-    levels, stream = [(number, size) for number, size, how in active if how == "different"], rng.current()
-    under_way, start = active[:], (stream.offset, stream.sequence.count)
-    active.clear()                                              # the draw is one of plain numbers
+    levels = [(number, size) for number, size, how in here.maps if how == "different"]
+    under_way, start = here.maps, position()
+    here.maps = ()                                              # the draw is one of plain numbers
     try:
         r = draw(Size((*[size for _, size in levels], *shape)))
     finally:
-        active[:] = under_way
-    _drawn[0] += stream.offset - start[0]
-    _words[0] += stream.sequence.count - start[1]
+        here.maps = under_way
+    _note_due(start)
     for number, _ in levels:
         r = wrap(r, number)
     return r
 
 
-def drawn():
-    """How far the stream and its sequence went by operators that gave each sample its due."""
-    return _drawn[0], _words[0]
-
-
 def position():
-    """Where the stream of random numbers stands."""
-    return rng.current().position()
+    """How many numbers this thread has drawn: other threads may draw from the same stream."""
+    return drawn.blocks, drawn.words
+
+
+def mark():
+    """What :func:`back` takes to draw the numbers from here on once more."""
+    return rng.current().mark(), *position()
+
+
+def back(mark):
+    stream, drawn.blocks, drawn.words = mark
+    rng.current().back(stream)
+
+
+def _note_due(start):
+    blocks, words = position()
+    here.due = here.due[0] + blocks - start[0], here.due[1] + words - start[1]
 
 
 def handled(samples):
     """The numbers of the samples, with the random stream kept as the level's ``randomness`` says."""
-    stream = rng.current()
-    start = stream.offset, stream.sequence.count
+    start = position()
     for i in range(samples.size):
-        before = stream.mark()
+        before = mark()
         yield i
         if samples.randomness == "same" and i < samples.size - 1:
-            stream.back(before)
-    _drawn[0] += stream.offset - start[0]
-    _words[0] += stream.sequence.count - start[1]
+            back(before)
+    _note_due(start)

@@ -5,7 +5,6 @@ import functools
 
 import clnn
 from clnn._tensor.tensor import Tensor
-from clnn.core import rng
 from clnn.utils._pytree import broadcast_prefix, tree_flatten, tree_unflatten
 
 from . import levels
@@ -56,7 +55,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
 def _mapped(func, leaves, dims, size, spec, kwargs, randomness):
     """(results with the samples first, their structure). A result is a pair: the tensor, and whether its samples may differ."""
-    stream, before, start, counted = rng.current(), levels.position(), rng.current().mark(), levels.drawn()
+    start, before, due = levels.mark(), levels.position(), levels.here.due
     with levels.entered(size, randomness) as number:
         args = tree_unflatten([t if d is None else wrap(t.movedim(d, 0), number) for t, d in zip(leaves, dims)], spec)
         try:
@@ -66,13 +65,13 @@ def _mapped(func, leaves, dims, size, spec, kwargs, randomness):
             if isinstance(refused, Refused) or not size:
                 raise
             results = None                                      # something that has no batched form, outside of any operator
-    moved = levels.position() != before
+    now = levels.position()
+    moved = now != before
     if moved and randomness == "error":
         raise RuntimeError(levels.RANDOM)
-    blocks, words = (now - then for now, then in zip(levels.drawn(), counted))
-    alike = stream.offset - before[1] != blocks or stream.sequence.count - before[2] != words           # numbers that were drawn once for all samples
+    alike = [n - d for n, d in zip(now, levels.here.due)] != [n - d for n, d in zip(before, due)]       # numbers that were drawn once for all samples
     if results is None or moved and randomness == "different" and alike:
-        stream.back(start)
+        levels.back(start)
         return _one_by_one(func, leaves, dims, size, spec, kwargs, randomness)
     return results, spec_out
 
@@ -96,14 +95,13 @@ def _placed(result, place, func):
 def _one_by_one(func, leaves, dims, size, spec, kwargs, randomness):
     """What :func:`_mapped` gives, from one call per sample."""
     columns, results = [[t] * size if d is None else t.unbind(d) for t, d in zip(leaves, dims)], []
-    stream = rng.current()
     for i in range(size):
-        before, start = levels.position(), stream.mark()
+        before, start = levels.position(), levels.mark()
         results.append(func(*tree_unflatten([c[i] for c in columns], spec), **kwargs))
         if randomness == "error" and levels.position() != before:
             raise RuntimeError(levels.RANDOM)
         if randomness == "same" and i < size - 1:
-            stream.back(start)
+            levels.back(start)
     spec_out = tree_flatten(results[0])[1]
     return [(clnn.stack(list(column)), False) for column in zip(*[tree_flatten(r)[0] for r in results])], spec_out
 

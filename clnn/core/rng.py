@@ -9,11 +9,12 @@ the same data, weights and batches there and here. All others are counter-based:
 from __future__ import annotations
 
 import os
+import threading
 from threading import get_ident
 
 import numpy as np
 
-from .twister import Twister
+from .twister import Twister, drawn
 
 MASK = (1 << 64) - 1
 
@@ -33,6 +34,7 @@ class Stream:
         """Reserve ``blocks`` blocks: (seed, first block) as signed 64-bit numbers, as kernels take them."""
         first = self.offset
         self.offset = (first + blocks) & MASK
+        drawn.blocks += blocks
         return signed(self.key), signed(first)
 
     def position(self):
@@ -92,9 +94,14 @@ def philox(seed: int, first: int, count: int) -> np.ndarray:
 
 
 default = Stream()
-counted = 0                     # above 0 in compiled functions, whose numbers are counted blocks also where they run without a recording; not those of
-                                # threads with a stream of their own, which go on beside
 of_threads = {}                 # streams of the threads that have their own
+
+
+class _Here(threading.local):
+    counted = 0                 # above 0 in compiled functions of this thread, whose numbers are counted blocks also where they run without a recording
+
+
+here = _Here()
 
 
 def current() -> Stream:

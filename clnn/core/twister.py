@@ -32,6 +32,13 @@ class Mark:
         self.seed, self.count, self.spare, self.state = seed, count, spare, None
 
 
+class _Drawn(threading.local):
+    blocks = words = 0      # of all streams and sequences together, by this thread
+
+
+drawn = _Drawn()
+
+
 class Twister:
     """One sequence.
 
@@ -100,6 +107,7 @@ class Twister:
                 self._at()
             got = self._next(n)
             self.count = self._here
+        drawn.words += n
         return got
 
     def wide(self, n):

@@ -62,7 +62,7 @@ def satisfied(constraint, value):
 
     While :func:`clnn.compile` records, nothing may be read: the ordinary runs before have checked, a recording does not.
     """
-    if capture.active is not None:
+    if capture.own() is not None:
         return True
     if has_batched([value]):
         return _of_all_samples(constraint.check(value))

@@ -101,7 +101,12 @@ def _walk(shape, strides):
 
 
 def realize(storage: Storage) -> None:
-    """Compute the pending node of ``storage``, with every live value of its group, in one launch."""
+    """Compute the pending node of ``storage``, with every live value of its group, in one launch. Threads take turns: pending values may be theirs in common."""
+    with storage.device.lock:
+        _realize(storage)
+
+
+def _realize(storage):
     root = storage.node
     if root is None:
         return

@@ -70,7 +70,7 @@ class Mirrored(Storage):
     def buf(self):
         """The values as they are now."""
         mirror, device = self.mirror, self.device
-        if device.recording is not None:
+        if device.records():
             device.recording.follow(self, _slot.__get__(self))
         else:
             if mirror.changed():

@@ -34,7 +34,8 @@ _plain = dict(method=False, inplace=False, gradcheck=False)
 
 def followed(device) -> bool:
     """Whether draws on ``device`` take the sequence: on CPUs, unless what draws is compiled, recorded or stands for many samples."""
-    if device.__class__ is not Device or rng.counted and rng.current() is rng.default or foreign.maps or launcher.recording is not None:
+    recording = launcher.recording
+    if device.__class__ is not Device or rng.here.counted or foreign.here.maps or recording is not None and recording.mine():
         return False
     return device.is_cpu if config.random == "auto" else config.random == "pytorch"
 
@@ -77,6 +78,7 @@ def _on_device(sequence, device, words, draw, *args):
             mirror = sequence.mirror = _Mirror(from_array(np.append(state, np.uint32(place)).view(np.int32), device))
         drawn = draw(mirror.state, *args)
         sequence.count = sequence.there = sequence.count + words
+    twister.drawn.words += words
     return drawn
 
 

@@ -272,7 +272,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         if mask._rg:
             return _composed(query, key, value, mask, dropout_p, is_causal, scale, groups)
         mask = mask.reshape(math.prod(lead[:-1]), heads, *full[-2:]) if mask.ndim != 4 else mask
-    if dropout_p and (foreign.maps or _numbered(query, key)):    # each sample its own numbers, or the same for all; or those that PyTorch draws
+    if dropout_p and (foreign.here.maps or _numbered(query, key)):    # each sample its own numbers, or the same for all; or those that PyTorch draws
         return _composed(query, key, value, mask if mask is None else attn_mask, dropout_p, is_causal, scale, groups)
     seed, first = _stream(query, key, dropout_p)
     q, k, v = (t if t.ndim == 4 else t.reshape(math.prod(lead[:-1]), n, *t.shape[-2:])

@@ -197,7 +197,7 @@ def _like(input, dtype, device):
 
 def _alike(r, input, memory_format):
     """The fresh ``r`` with its dimensions in the order of a format, that of ``input`` where none is given and it has memory of its own."""
-    return r if memory_format is None and (input._dense or foreign.maps) else formats.with_strides(r, formats.like(input, memory_format))
+    return r if memory_format is None and (input._dense or foreign.here.maps) else formats.with_strides(r, formats.like(input, memory_format))
 
 
 def _like_another(body):

@@ -53,7 +53,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
     out = _nothing_left(input, p)
     if out is not None:
         pass
-    elif foreign.maps:
+    elif foreign.here.maps:
         out = input * (bernoulli_mask(input.shape, 1.0 - p, input.dtype, input._storage.device) * (1.0 / (1.0 - p)))
     else:
         order, followed = memory_order(input, dense=True), in_sequence(input)

@@ -273,7 +273,7 @@ def geqrf(input):
 def _better_on_host(*inputs):
     """Whether LAPACK takes less time for the reflections of matrices than products on the device, which take all of a batch at once and have gradients."""
     tau = inputs[1]
-    return not any(_tracked(t) for t in inputs) and tau._storage.device.recording is None and math.prod(tau.shape[:-1]) < 32 * tau.shape[-1]
+    return not any(_tracked(t) for t in inputs) and not tau._storage.device.records() and math.prod(tau.shape[:-1]) < 32 * tau.shape[-1]
 
 
 @composite("orgqr", repeat="ready small", complex=True, dtypes=_REAL, gradcheck=False, aliases=("linalg_householder_product",), samples=_reflection_samples())

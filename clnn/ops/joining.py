@@ -46,7 +46,11 @@ def write_regions(out, parts):
     device, buf, dtype = out._storage.device, out._storage.buf, out.dtype
     if device.kind == "meta":
         return
-    parts = [p for p in parts if p[0]._numel]
+    with device.lock:                                   # another thread may be about to compute what is pending here
+        _write_regions(device, buf, dtype, [p for p in parts if p[0]._numel])
+
+
+def _write_regions(device, buf, dtype, parts):
     while parts:
         shape, take, leaves, count = parts[0][0].shape, 0, 0, 0
         group, targets = fuse.Group(), []

@@ -72,7 +72,7 @@ def in_sequence(tensor, generator=None) -> bool:
 
 def _sample(expr, args, shape, row, device, generator, compute=None, wide=None) -> Tensor:
     """Record a draw of ``shape``; results are computed in ``compute`` and stored as ``row``."""
-    if foreign.maps:
+    if foreign.here.maps:
         return foreign.fresh(lambda whole: _sampled(expr, args, whole, row, device, generator, compute, wide), shape)
     return _sampled(expr, args, shape, row, device, generator, compute, wide)
 
@@ -103,7 +103,7 @@ def _per_sample(draw):
     """``draw`` for each sample of the maps that are under way: one draw for all of them, in their order. A function that is repeated draws again."""
     @functools.wraps(draw)
     def call(shape, *args, **kwargs):
-        return foreign.fresh(lambda whole: draw(whole, *args, **kwargs), shape) if foreign.maps else drawn(lambda: draw(shape, *args, **kwargs))
+        return foreign.fresh(lambda whole: draw(whole, *args, **kwargs), shape) if foreign.here.maps else drawn(lambda: draw(shape, *args, **kwargs))
     return call
 
 
@@ -198,7 +198,7 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=N
 
 def _kind_of(input, dtype, device):
     """dtype and device of what is drawn like ``input``, which may stand for many samples."""
-    if foreign.maps and hasattr(input, "level"):
+    if foreign.here.maps and hasattr(input, "level"):
         return dt.as_dtype(dtype) or input.dtype, input._storage.device if device is None else resolve(device)
     return _like(input, dtype, device)
 
@@ -223,7 +223,7 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
         clnn.Size([2, 3])
     """
     kind = _kind_of(input, dtype, device)
-    order = None if foreign.maps else formats.like(input, memory_format)     # PyTorch draws for memory that is not row-major as for one that has gaps
+    order = None if foreign.here.maps else formats.like(input, memory_format)     # PyTorch draws for memory that is not row-major as for one that has gaps
     draw = _normal if order is None or is_contiguous(input.shape, order) else _normal_apart
     return _done(_alike(draw(input.shape, *kind, generator), input, memory_format), requires_grad)
 
@@ -335,7 +335,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
         return _coins(input.shape, float(p), input.dtype, device, generator)
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{dt.SPOKEN[input.dtype.name]}'")
-    if foreign.maps:
+    if foreign.here.maps:
         return (_uniform(input.shape, dt.float32, device, generator) < input.detach()).to(input.dtype)
     input = _checked_probabilities(input)
     sequence = _followed(generator, device)

@@ -96,8 +96,8 @@ class RuleOptimizer(Optimizer):
             foreach_update(type(self).rule, rows, scalars, flags, launches)
             states = [state for _, _, state in entries]
             _advance(states, advanced)
-            recording = capture.active
-            if recording is not None and recording.mine():
+            recording = capture.own()
+            if recording is not None:
                 self._repeat_at_replay(recording, group, entries, flags, launches)
 
     def _repeat_at_replay(self, recording, group, entries, flags, launches):
@@ -140,8 +140,8 @@ class PerParameterOptimizer(Optimizer):
     def step(self, closure=None):
         """Update every parameter that has a gradient; returns the closure's loss."""
         loss = run_closure(closure)
-        recording = capture.active
-        if self.counts and recording is not None and recording.mine():
+        recording = capture.own()
+        if self.counts and recording is not None:
             recording.abandon(f"{type(self).__name__} works with the number of its step")
         with set_grad_enabled(False):
             for group in self.param_groups:

@@ -26,6 +26,12 @@ active = None           # the Recording of this process, if one is under way
 _pack_long = struct.Struct("=q").pack
 
 
+def own():
+    """The Recording that this thread makes, or None."""
+    recording = active
+    return recording if recording is not None and recording.thread == threading.get_ident() else None
+
+
 def packed(value):
     """A scalar argument as bytes."""
     return _pack_long(value) if type(value) is int else launcher._pack_float(value) if type(value) is float else value
@@ -35,8 +41,8 @@ def on_host(method):
     """A method that changes nothing but the host's values: where it is called in a recording, every replay calls it again."""
     @functools.wraps(method)
     def call(*args, **kwargs):
-        recording = active
-        if recording is None or recording.on_host or recording.thread != threading.get_ident():
+        recording = own()
+        if recording is None or recording.on_host:
             return method(*args, **kwargs)
         recording.on_host = True
         try:
@@ -97,9 +103,7 @@ class Recording:
         """Whether this thread is the one that records; another one ends the recording, which would take its work for the run's."""
         if self.thread == threading.get_ident():
             return True
-        with self.device.lock:
-            if self.device.recording is self:
-                self.abandon("another thread used the device meanwhile")
+        self.abandon("another thread used the device meanwhile")
         return False
 
     def _alloc(self, nbytes):
@@ -136,10 +140,12 @@ class Recording:
 
     def abandon(self, reason):
         """Run what was recorded and let the program go on unrecorded."""
-        self.failed = reason
-        self.__exit__()
-        self.finish()
-        self.replay(refresh=False)
+        with self.device.lock:
+            if self.device.recording is self:           # no other thread has ended it meanwhile
+                self.failed = reason
+                self.__exit__()
+                self.finish()
+                self.replay(refresh=False)
 
     # -- replaying --------------------------------------------------------------------------------------------------------
     def finish(self):

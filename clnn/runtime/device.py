@@ -164,7 +164,7 @@ class Device:
         for keep in (self._queue, self._context, self._memory):  # never destroyed: a driver's destructors hang here, too
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(keep))
         self._queue = self.__dict__["queue"] = self.inline = None
-        self.waiting, self.lock = False, threading.RLock()     # another thread of the parent may have held it
+        self.waiting, self.lock = False, threading.RLock()      # a thread that is not here any more may hold the old one
         self.__dict__["alloc"] = lambda nbytes: self.check_process()
 
     def tend(self) -> None:
@@ -212,7 +212,7 @@ class Device:
                 while len(self._pending) > 64:
                     self._pending.popleft()[0].wait()
                 return
-        event.wait()
+        self._call(event.wait)
 
     def read(self, buf, nbytes: int, offset_bytes: int = 0) -> np.ndarray:
         """The bytes as a NumPy ``uint8`` array. Waits for all earlier launches, then raises what a kernel reported."""
@@ -278,6 +278,11 @@ class Device:
             return
         if nbytes and not (self.waiting and self.backlog.takes(self.fill, buf, pattern, nbytes, offset_bytes)):
             self._enqueue(nbytes, cl.enqueue_fill_buffer, buf, np.frombuffer(pattern, np.uint8), offset_bytes, nbytes)
+
+    def records(self) -> bool:
+        """Whether what this thread does is recorded."""
+        recording = self.recording
+        return recording is not None and recording.mine()
 
     def _recorded(self, *transfer) -> bool:
         """Whether a recording took it."""

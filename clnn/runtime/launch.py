@@ -294,12 +294,13 @@ class Prepared:
         launch(device, kernel, *self.where, *args)
         if kernel is None:
             return
-        if side is not None and self.cost is None and self.sizes is None:
-            self.cost = side.cost_of(kernel, self.where, args)
-            if self.cost is not None and side.twin is not None:
-                self.twin = Prepared(side.kernel(kernel), *self.where, self.args)
-        for way in (self, self.twin):
-            way._open(device.checked_buffer)
+        with device.lock:                       # other threads look at it
+            if side is not None and self.cost is None and self.sizes is None:
+                self.cost = side.cost_of(kernel, self.where, args)
+                if self.cost is not None and side.twin is not None:
+                    self.twin = Prepared(side.kernel(kernel), *self.where, self.args)
+            for way in (self, self.twin):
+                way._open(device.checked_buffer)
 
     def _open(self, checked):
         sizes = self.kernel.sizes.get(self.where)
@@ -313,7 +314,7 @@ class Prepared:
                 self.constants.append((i, a))
         self.fixed = tuple(fixed)
         self.checked = any(a is checked for _, a in self.constants if a is not None)
-        self.sizes = sizes                      # last, as other threads look at it
+        self.sizes = sizes                      # last: it is open from here on
 
 
 PACKED = {int: _pack_long, float: _pack_float, bytes: bytes}

@@ -62,10 +62,12 @@ class Kernel:
     def bind(self) -> "Kernel":
         """Make the driver's kernel object, once."""
         if self.last_args is None:
-            cl = self.cl = self.program.kernel_object(self.name)
-            self.set_arg, self.set_bytes = cl.set_arg, cl._set_arg_buf
-            self.set_buffers, self.set_numbers = cl._set_arg_multi, cl._set_arg_buf_multi   # of (position, value, position, value, ...)
-            self.last_args = [_UNSET] * cl.num_args
+            with self.device.lock:
+                if self.last_args is None:
+                    cl = self.cl = self.program.kernel_object(self.name)
+                    self.set_arg, self.set_bytes = cl.set_arg, cl._set_arg_buf
+                    self.set_buffers, self.set_numbers = cl._set_arg_multi, cl._set_arg_buf_multi   # of (position, value, position, value, ...)
+                    self.last_args = [_UNSET] * cl.num_args
         return self
 
     @property

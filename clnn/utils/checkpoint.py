@@ -30,21 +30,21 @@ class _Surroundings:
 
     def __init__(self, preserve_rng_state):
         stream = rng.current()
-        self.place, self.counted = stream.mark() if preserve_rng_state else None, rng.counted
+        self.place, self.counted = stream.mark() if preserve_rng_state else None, rng.here.counted
         self.autocast = state.autocast
 
     @contextlib.contextmanager
     def again(self):
         """In the block they are as they were; afterwards as before the block."""
         before, state.autocast = state.autocast, self.autocast
-        counted, rng.counted = rng.counted, self.counted
+        counted, rng.here.counted = rng.here.counted, self.counted
         try:
             with clnn.random.fork_rng(enabled=self.place is not None):
                 if self.place is not None:
                     rng.current().back(self.place)
                 yield
         finally:
-            state.autocast, rng.counted = before, counted
+            state.autocast, rng.here.counted = before, counted
 
 
 def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default", debug=False, early_stop=True,

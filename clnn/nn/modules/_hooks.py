@@ -1,5 +1,6 @@
 """Hooks of modules: registration, the global hooks, and the call that runs them."""
 import contextlib
+import threading
 import warnings
 from collections import OrderedDict
 
@@ -21,21 +22,23 @@ _global_is_full_backward_hook = None
 
 
 changes = [0]                       # how often what modules keep was set: recordings look at modules again only when it grew
-_watches = []                       # what :func:`called` found so far, for each that is under way
+_watches, _watching = [], threading.Lock()      # (thread, what :func:`called` found so far) of each that is under way
 
 
 @contextlib.contextmanager
 def called():
-    """The modules that are called meanwhile, by their ids."""
-    found, before = {}, HookMixin._maybe_hooked
-    _watches.append(found)
-    HookMixin._maybe_hooked = True
+    """The modules that this thread calls meanwhile, by their ids."""
+    found, me = {}, threading.get_ident()
+    with _watching:
+        _watches.append((me, found))
+        HookMixin._maybe_hooked = True
     try:
         yield found
     finally:
-        _watches.remove(found)
-        HookMixin._maybe_hooked = before or bool(_watches or _global_forward_pre_hooks or _global_forward_hooks or _global_backward_pre_hooks
-                                                 or _global_backward_hooks)
+        with _watching:
+            _watches[:] = [watch for watch in _watches if watch[1] is not found]
+            HookMixin._maybe_hooked = bool(_watches or _global_forward_pre_hooks or _global_forward_hooks or _global_backward_pre_hooks
+                                           or _global_backward_hooks)
 
 
 def hooked(module):
@@ -244,8 +247,9 @@ class HookMixin:
         if not (self._maybe_hooked and hooked(self)):
             as_one = self._as_one
             return self.forward(*args, **kwargs) if as_one is None else as_one(args, kwargs)
-        for found in _watches:
-            found[id(self)] = self
+        for thread, found in _watches:
+            if thread == threading.get_ident():
+                found[id(self)] = self
         return (self._compiled_call_impl or self._call_impl)(*args, **kwargs)
 
     def compile(self, *args, **kwargs):
