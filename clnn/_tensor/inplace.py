@@ -8,7 +8,7 @@ import sys
 from ..core import dtype as dt
 from ..core.shape import is_contiguous
 from ..core.warn import warn
-from ..graph import fuse
+from ..graph import store
 from ..graph.node import held
 from ..graph.op import REGISTRY
 from . import foreign, tape
@@ -69,7 +69,7 @@ def put(t, shape, strides, offset, numel, value, gone=False) -> bool:
         return False                                    # whoever holds ``value`` still wants what was there
     if kept_beside(st, node, (shape, strides, offset), t.dtype):
         return False
-    fuse.store_into(st.device, node, st.buf, offset, shape, strides, t.dtype)
+    store.store_into(st.device, node, st.buf, offset, shape, strides, t.dtype)
     bump(t)
     return True
 
@@ -96,7 +96,7 @@ def _store(t, shape, strides, offset, numel, value) -> bool:
     st = t._storage
     if _refcount(st.buf) > 2 + (id(st.buf) in held) + (value.__class__ is tuple and value[0] is st.buf):
         return False
-    fuse.store(st.device, value, t.dtype, shape, numel, st.buf, offset, strides)
+    store.store(st.device, value, t.dtype, shape, numel, st.buf, offset, strides)
     bump(t)
     return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import sys
 import weakref
 
-from ..graph import fuse
+from ..graph import fuse, store
 from ..graph.node import Node as LazyNode
 from ..graph.node import held, record
 from . import later
@@ -57,7 +57,7 @@ def kept_beside(st, node, region, dtype) -> bool:
     kept = _refcount(buf) - 3 - (id(buf) in held)
     if kept > 0:
         kept -= len({id(r) for r in node.args if r.__class__ is tuple and r[0] is buf and r[2] == offset and r[3] == strides and r[1] is dtype})
-    return kept > 0 and kept > fuse.reads_beside(node, buf, region, dtype)
+    return kept > 0 and kept > store.reads_beside(node, buf, region, dtype)
 
 
 def _write_region(target, value, gone):
@@ -90,7 +90,7 @@ def _write_into(target, value, gone):
             st.buf = fresh
     else:
         fresh = st.buf
-    fuse.store_into(device, node, fresh, target._offset, target.shape, target._strides, target.dtype)
+    store.store_into(device, node, fresh, target._offset, target.shape, target._strides, target.dtype)
     if st.mirrored:
         st.buf = fresh
     if inline and same and node.buf is None and not gone:        # what the node read is gone: whoever still holds the value finds it where it was written

@@ -19,7 +19,7 @@ from ..core.config import config
 from ..core.layout import contiguous_format, preserve_format
 from ..core.shape import Size, contiguous_strides, infer_size, view_strides, whole, wrap_dim
 from ..core.warn import first_time, warn
-from ..graph import fuse
+from ..graph import fuse, store
 from ..graph.node import Node
 from . import creation
 from .creation import as_size
@@ -386,7 +386,7 @@ def embed_strided(input, base_shape, size, stride, offset):
     source = input if input.shape == Size(size) else input.reshape(size)
     node = Node(fuse.CAST, ((source._storage.buffer(), z.dtype, source._offset, source._strides),), z.dtype, z.dtype, source.shape, source._numel, z._storage.device,
                 1, 1, False)
-    fuse.store_into(z._storage.device, node, z._storage.buf, offset, source.shape, tuple(stride), z.dtype)
+    store.store_into(z._storage.device, node, z._storage.buf, offset, source.shape, tuple(stride), z.dtype)
     return z
 
 

@@ -42,9 +42,10 @@ class Instruments:
 
     # -- ways to replace ------------------------------------------------------------------------------------------------
     def _set(self, owner, name, value):
-        old = owner.__dict__[name]
+        own = name in vars(owner)                                  # else it is inherited
+        old = vars(owner)[name] if own else None
         setattr(owner, name, value)
-        self.undo.append(lambda: setattr(owner, name, old))
+        self.undo.append(lambda: setattr(owner, name, old) if own else delattr(owner, name))
 
     def _everywhere(self, *pairs):
         """Replace functions under every name that a clnn module or Tensor has for them: original, replacement, original, ..."""
@@ -221,7 +222,7 @@ class Instruments:
             return call
         self._set(Device, "_call", _call)
         for method, name in (("read", "copy to host (waits)"), ("write", "copy to device"), ("synchronize", "synchronize (waits)")):
-            self._set(Device, method, timed(Device.__dict__[method], name))
+            self._set(Device, method, timed(getattr(Device, method), name))
 
     # -- modules and optimizers -----------------------------------------------------------------------------------------
     def _modules(self):

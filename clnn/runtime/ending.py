@@ -3,6 +3,7 @@ process. So they are held up before such calls, as nobody waits for them any mor
 from __future__ import annotations
 
 import atexit
+import functools
 import multiprocessing.util
 import sys
 import threading
@@ -40,7 +41,9 @@ def _calling() -> bool:
     return any([frame.f_code in inside for thread, frame in sys._current_frames().items() if thread != threading.get_ident()])
 
 
-# What is registered first runs last: threads that multiprocessing waits for at the end may still compute.
-atexit.unregister(multiprocessing.util._exit_function)
-atexit.register(_hold_up)
-atexit.register(multiprocessing.util._exit_function)
+@functools.cache
+def prepare() -> None:
+    """Have it done. What is registered first runs last: threads that multiprocessing waits for at the end may still compute."""
+    atexit.unregister(multiprocessing.util._exit_function)
+    atexit.register(_hold_up)
+    atexit.register(multiprocessing.util._exit_function)
