@@ -15,7 +15,8 @@ from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER
 from . import codegen, draws, node as node_module, planes, runs, slim, tiles, vectors
 from .node import Expr, Node, Storage, held
-from .reuse import SMALL, allocate, spare
+from .reuse import SMALL, allocate, dies, spare
+from .structure import packed, told
 
 _refcount = sys.getrefcount
 _launch = launcher.launch
@@ -24,11 +25,11 @@ _launch = launcher.launch
 class Group:
     """The nodes fused into one kernel, as instructions over de-duplicated leaves and scalars."""
 
-    __slots__ = ("order", "index", "code", "leaves", "layout", "reads", "leaf_index", "scalars", "kinds", "linear", "checked")
+    __slots__ = ("order", "index", "code", "leaves", "layout", "reads", "met", "leaf_index", "scalars", "kinds", "linear", "checked")
 
     def __init__(self):
         self.order, self.index = [], {}
-        self.code, self.leaves, self.layout, self.reads, self.leaf_index = [], [], [], [], {}
+        self.code, self.leaves, self.layout, self.reads, self.met, self.leaf_index = [], [], [], [], [], {}
         self.scalars, self.kinds = [], []
         self.linear, self.checked = True, []
 
@@ -43,6 +44,7 @@ class Group:
             self.reads.append(1)
         else:
             self.reads[k] += 1
+        self.met.append(k)
         return -2 * k - 1
 
     def held_alone(self, numel, nbytes) -> bool:
@@ -116,7 +118,7 @@ def _realize(storage):
     if root.reduce is not None:
         root.reduce.run(storage, root)
         return
-    if root.count == 1 and storage.nbytes and _run_alone(storage, root):
+    if storage.nbytes and _run_known(storage, root):
         return
     group = Group()
     group.visit(root)
@@ -177,50 +179,62 @@ def finish(node: Node, owner: Storage, buf) -> None:
     owner.node = None
 
 
-_alone: dict = {}
+class _Known:
+    """A structure of pending nodes that was launched: with what, and which operands its kernel takes, where equal ones were met (else None)."""
+
+    __slots__ = ("launch", "picks")
+
+    def __init__(self, device, group, shape, numel, targets):
+        self.launch = _Launch(device, group, shape, numel, targets)
+        self.picks = None if len(group.met) == len(group.leaves) else [group.met.index(k) for k in range(len(group.leaves))]
+        if group.checked:
+            self.launch.checks = check_args(device, group)
+
+    def run(self, device, reads, numbers, targets):
+        """Launch with operands, numbers and targets as ``_Launch.launch`` takes them."""
+        self.launch.launch(device, reads if self.picks is None else [reads[i] for i in self.picks], numbers, targets)
 
 
-def _run_alone(storage: Storage, node: Node) -> bool:
-    """The short way for one operator on different operands, which is most of what small eager programs launch; False when it is not that."""
-    found = _single(node, node.dtype, 0, None)
-    if found is None:
+_known: dict = {}
+
+
+def _run_known(storage: Storage, root: Node) -> bool:
+    """The short way for what was launched before; False where memory of an operand may be written over, or one kernel would not do."""
+    nbytes, alone = storage.nbytes, root.count == 1
+    buf = spare(root, nbytes) if alone and nbytes >= SMALL else None
+    key, reads, numbers, nodes = told(root)
+    if nbytes >= SMALL and not alone and dies(reads, root.numel, nbytes):
         return False
-    common, reads, numbers = found
-    device, nbytes = node.device, storage.nbytes
-    buf = nbytes >= SMALL and spare(node, nbytes) or device.alloc(nbytes)
-    common.launch(device, reads, numbers, [(0, node.dtype, buf, 0, None)])
-    finish(node, storage, buf)
+    device, outs = root.device, [(root, storage)]
+    if not alone:
+        for n, at in nodes.items():
+            owner = n.out()
+            if owner is not None and owner.node is n and n is not root:
+                outs.append((n, owner))
+                key.append(at)
+    known = _of_structure(tuple(key), root, [(n, n.dtype, None, 0, None) for n, _ in outs])
+    if known is None:
+        return False
+    targets = [(None, None, buf or device.alloc(owner.nbytes), 0) for _, owner in outs]
+    known.run(device, reads, numbers, targets)
+    for (n, owner), target in zip(outs, targets):
+        finish(n, owner, target[2])
     return True
 
 
-def _single(node: Node, dtype, offset, strides):
-    """(launch, operands, numbers) of one operator on different regions of buffers that is written as ``dtype`` at ``offset`` with ``strides`` (None: flat);
-    None where it is more than that."""
-    device, expr = node.device, node.expr
-    reads, numbers, layout = [], [], []
-    for place, ref in enumerate(node.args):
-        if ref.__class__ is tuple:
-            if ref[0].__class__ is Node:
-                return None
-            reads.append(ref)
-            layout.append((ref[1], ref[2] != 0, ref[3]))
-        else:
-            kind = "long" if place in expr.longs else node.compute.acc
-            numbers.append(_packed(ref, kind))
-            layout.append(None)
-    if len(reads) > 1 and len({(id(ref[0]), ref[1].index, ref[2], ref[3]) for ref in reads}) < len(reads):
-        return None                     # equal reads share an operand, which the key below does not tell
-    key = (device, expr, node.compute, node.dtype, node.shape, tuple(layout), dtype, offset != 0, strides)
-    common = _alone.get(key)
-    if common is None:
-        if len(_alone) > 8192:          # a loop over ever new shapes must not grow without bound
-            _alone.clear()
+def _of_structure(key, root, targets):
+    """The _Known of what is pending below ``root``, written to ``targets``: (node, dtype, None, offset, strides or None for flat). None: too large for a kernel."""
+    known = _known.get(key, False)
+    if known is False:
+        if len(_known) > 8192:          # a loop over ever new shapes must not grow without bound
+            _known.clear()
         group = Group()
-        group.visit(node)
-        common = _alone[key] = _Launch(device, group, node.shape, node.numel, [(0, dtype, None, offset, strides)])
-        if group.checked:
-            common.checks = check_args(device, group)
-    return common, reads, numbers
+        group.visit(root)
+        known = None
+        if fits(root.device, group, len(root.shape), len(targets)):
+            known = _Known(root.device, group, root.shape, root.numel, [(group.index[t[0]], *t[1:]) for t in targets])
+        _known[key] = known
+    return known
 
 
 def geometry(group: Group, shape, targets, widen=True):
@@ -283,23 +297,9 @@ def _facing(sizes, walks, leaves):
     return tuple([sizes[j] for j in order]), [tuple([w[j] for j in order]) for w in walks]
 
 
-_PACK_D, _PACK_Q, _PACK_FF, _PACK_DD = struct.Struct("d").pack, struct.Struct("Q").pack, struct.Struct("2f").pack, struct.Struct("2d").pack
-
-
-def _packed(value, kind):
-    """A scalar in the form ``launch`` takes: float, int, or packed bytes for double and for complex numbers."""
-    if kind == "float":
-        return float(value)
-    if kind == "double":
-        return _PACK_D(float(value))
-    if kind == "ulong":
-        return _PACK_Q(int(value) % (1 << 64))
-    return int(value) if kind in ("int", "long") else (_PACK_FF if kind == "float2" else _PACK_DD)(value.real, value.imag)
-
-
 def pack_scalars(group: Group) -> list:
     """The scalars of a group as ``launch`` takes them."""
-    return [_packed(value, kind) for value, kind in zip(group.scalars, group.kinds)]
+    return [packed(value, kind) for value, kind in zip(group.scalars, group.kinds)]
 
 
 _SCALAR_C = {"float": "float", "double": "double", "int": "long", "long": "long", "ulong": "ulong", "float2": "float2", "double2": "double2"}

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from ..runtime import launch as launcher
-from .fuse import CAST, FEW, FULL, GROWN, Group, _Launch, _packed, _single, finish, fits, owner_of, realize, run
+from .fuse import CAST, FEW, FULL, GROWN, Group, _Launch, _of_structure, finish, fits, owner_of, realize, run
 from .node import Node
+from .structure import packed, told
 
 _stores: dict = {}
 
@@ -20,14 +21,15 @@ def store(device, value, dtype, shape, numel, buf, offset, strides) -> None:
         group = Group()
         group.visit(Node(CAST if copied else FULL, (value,), dtype, dtype, shape, numel, device, 1, int(copied), False))
         common = _stores[key] = _Launch(device, group, shape, numel, [(0, dtype, None, offset, strides)])
-    common.launch(device, (value,) if copied else (), () if copied else (_packed(value, dtype.acc),), ((0, dtype, buf, offset, strides),))
+    common.launch(device, (value,) if copied else (), () if copied else (packed(value, dtype.acc),), ((0, dtype, buf, offset, strides),))
 
 
 def store_into(device, node: Node, buf, offset, shape, strides, dtype) -> None:
     """Evaluate the pending ``node`` straight into a strided region of ``buf``; of a long computation of few elements the value is kept as well."""
-    found = _single(node, dtype, offset, strides) if node.count == 1 and node.shape == shape and launcher.recorders is None else None
-    if found is not None:
-        found[0].launch(device, found[1], found[2], [(0, dtype, buf, offset, strides)])
+    if node.count == 1 and node.shape == shape and launcher.recorders is None:
+        key, reads, numbers, _ = told(node)
+        known = _of_structure((*key, dtype, offset != 0, strides), node, [(node, dtype, None, offset, strides)])
+        known.run(device, reads, numbers, [(None, None, buf, offset)])
         return
     group, outs = Group(), []
     targets = [(group.visit(node), dtype, buf, offset, strides)]

@@ -179,7 +179,7 @@ class Instruments:
             finally:
                 c.end(event)
         plain_run, plain_rows, plain_plan, plain_call = fuse.run, multi.launch_rows, reduce.Plan.run, reduce.Call.run
-        plain_allocate, short_way = fuse.allocate, fuse._run_alone
+        plain_allocate, short_way = fuse.allocate, fuse._run_known
         self._everywhere(plain_run, run, fuse.run_whole, run_whole, short_way, lambda storage, node: False, plain_rows, launch_rows, plain_allocate, allocate)
         self._set(reduce.Call, "run", run_call)
         self._set(reduce.Plan, "run", run_plan)
