@@ -14,9 +14,10 @@ from ..core.shape import collapse, contiguous_strides
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER, Prepared
 from . import codegen, reduce_vector, vectors
-from .fuse import CAST, Group, check_args, finish, fits, owner_of, pack_scalars, realize, reshape_node
+from .fuse import CAST, Group, check_args, finish, fits, owner_of, realize, reshape_node
 from .fuse import _SCALAR_C
 from .node import Node
+from .structure import told
 
 LANES = 64              # partial results per segment
 BRIEF = 64              # shorter rows need no work-group
@@ -67,54 +68,70 @@ class Call:
         """Realise ``node`` (the pending value of ``storage``)."""
         device = node.device
         buf = device.alloc(storage.nbytes)
-        if node.numel:
+        if node.numel and not self._fused(device, node, buf):
             source, dtype, offset, strides = node.args[0]
-            if source.__class__ is Node and source.buf is None:
-                group = self._prologue(node)
-                plan = self._plan(device, group, node.dtype)
-                if plan.apart:
+            if source.__class__ is Node:
+                if source.buf is None:
                     realize(owner_of(source))
-            if source.__class__ is Node and source.buf is None:
-                plan.run(device, self, [(leaf[0], leaf[2]) for leaf in group.leaves], pack_scalars(group), buf,
-                         check_args(device, group) if group.checked else ())
-            else:
-                key = (device, self.spec.name, self.acc, node.dtype, self.shape, self.dims, dtype, strides)
-                plan = _plans.get(key)
-                if plan is None:
-                    plan = _plans[key] = self._plan(device, self._prologue(node), node.dtype)
-                plan.run(device, self, ((source.buf if source.__class__ is Node else source, offset),), (), buf, ())
+                source = source.buf
+            key = (device, self.spec.name, self.acc, node.dtype, self.shape, self.dims, dtype, strides)
+            plan = _plans.get(key)
+            if plan is None:
+                plan = _plans[key] = self._plan(device, self.elements(node), node.dtype)
+            plan.run(device, self, ((source, offset),), (), buf, ())
         finish(node, storage, buf)
         node.reduce = None
 
-    def _prologue(self, node):
-        """The instructions that compute the elements: the pending input when nothing else needs its value, else a plain load."""
+    def _fused(self, device, node, buf) -> bool:
+        """Reduce what is pending to ``buf`` as it is computed; False where it has to be in memory: somebody else needs it, or one kernel would not do."""
+        source = node.args[0][0]
+        if source.__class__ is not Node or source.buf is not None or source.reduce is not None or _kept(source):
+            return False
+        key, reads, numbers, nodes = told(source)
+        if source.count > LONG:
+            # Values that somebody keeps are computed once here, else a loop that extends a chain and reduces it each time would
+            # read an ever longer one, with a new kernel per length.
+            kept = [n for n in nodes if _kept(n)]
+            if kept:
+                for n in kept:
+                    realize(owner_of(n))
+                key, reads, numbers, nodes = told(source)
+        key = (*key, self.spec.name, self.acc, node.dtype, self.shape, self.dims)
+        known = _fusions.get(key, False)
+        if known is False:
+            if len(_fusions) > 8192:    # a loop over ever new shapes must not grow without bound
+                _fusions.clear()
+            known = _fusions[key] = self._fusion(device, node, source, nodes)
+        if known is None:
+            return False
+        plan, picks, checks = known
+        plan.run(device, self, [(reads[i][0], reads[i][2]) for i in picks], numbers, buf, checks)
+        return True
+
+    def _fusion(self, device, node, source, nodes):
+        """(launches, which operands met they take, error words) of the reduction of what is pending; None where one kernel would not do."""
+        if 0 in self.shape or any([n.expr.uses_index for n in nodes]):
+            return None
+        group = self.elements(node)
+        if not fits(device, group, len(self.shape) + 7, 1):
+            return None
+        plan = self._plan(device, group, node.dtype)
+        if plan.apart:
+            return None
+        return plan, [group.met.index(k) for k in range(len(group.leaves))], check_args(device, group) if group.checked else ()
+
+    def elements(self, node) -> Group:
+        """The instructions that compute the elements: of what is pending, else a plain load."""
         source, dtype, offset, strides = node.args[0]
-        if source.__class__ is Node and source.buf is None:
-            owner = source.out()
-            alive = owner is not None and owner.node is source
-            if alive or source.reduce is not None or any(n.expr.uses_index for n in _below(source)) or 0 in self.shape:
-                realize(owner_of(source))
-            elif source.count > LONG:
-                # Values that somebody keeps are computed once here, else a loop that extends a chain and reduces it each time would
-                # read an ever longer one, with a new kernel per length.
-                for n in _below(source):
-                    owner = n.out()
-                    if owner is not None and owner.node is n:
-                        realize(owner)
         group = Group()
-        if source.__class__ is Node and source.buf is None:
-            if source.shape != self.shape:
-                reshape_node(source, self.shape)
-            group.visit(source)
-            if not fits(node.device, group, len(self.shape) + 7, 1):
-                realize(owner_of(source))
-                group = Group()
-        if not group.order:
-            buf = source.buf if source.__class__ is Node else source
-            numel = 1
-            for s in self.shape:
-                numel *= s
-            group.visit(Node(CAST, ((buf, dtype, offset, strides),), dtype, dtype, self.shape, numel, node.device, 1, 1, False))
+        if source.__class__ is Node:
+            if source.buf is None:
+                if source.shape != self.shape:
+                    reshape_node(source, self.shape)
+                group.visit(source)
+                return group
+            source = source.buf
+        group.visit(Node(CAST, ((source, dtype, offset, strides),), dtype, dtype, self.shape, math.prod(self.shape), node.device, 1, 1, False))
         return group
 
     def _plan(self, device, group, out_dtype):
@@ -173,15 +190,10 @@ class Plan:
             self.rest.run(device, call, ((target, 0),), (), out, ())
 
 
-def _below(node):
-    """The pending nodes that ``node`` is computed from, itself included."""
-    seen, stack = set(), [node]
-    while stack:
-        n = stack.pop()
-        if n not in seen:
-            seen.add(n)
-            stack.extend(r[0] for r in n.args if r.__class__ is tuple and r[0].__class__ is Node and r[0].buf is None)
-    return seen
+def _kept(node) -> bool:
+    """Whether somebody may ask for the pending value of ``node`` itself."""
+    owner = node.out()
+    return owner is not None and owner.node is node
 
 
 class Geometry:
@@ -265,6 +277,7 @@ class Geometry:
 
 _kernels: dict = {}
 _plans: dict = {}
+_fusions: dict = {}
 
 
 def _kernel(device, call, group, geo, out_dtype, final):

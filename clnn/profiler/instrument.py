@@ -152,7 +152,7 @@ class Instruments:
             node, self.reduced = self.reduced, None
             if node is None:                                     # the second launch of a reduction in parts
                 return plain_plan(plan, device, call, *rest)
-            group = call._prologue(node)
+            group = call.elements(node)
             notes = [c.noted(n, n.expr.name) for n in group.order if n.expr is not fuse.CAST]
             grad, module = c.noted(node, "")
             with _Computing(c, [name for name, _ in notes] + [grad or call.spec.name], module) as event:
