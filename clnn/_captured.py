@@ -205,10 +205,11 @@ class Captured:
         times = Counter([t._storage.buf.int_ptr for t in outs])
         launches = self.recording.launches_by_address()
         found = set()
-        for t in outs:
+        for i in range(len(outs)):
+            t = outs[i]
             st, address = t._storage, t._storage.buf.int_ptr
             # the result, the list, the loop and the call; the tensor, the loop and the call; the storage and the call
-            alone = _refcount(t) <= 4 and _refcount(st) <= 3 and _refcount(st.buf) <= 2
+            alone = _refcount(outs[i]) <= 4 and _refcount(t._storage) <= 3 and _refcount(st.buf) <= 2
             # binding a kernel to other memory takes less than a copy does, unless many kernels use it
             if alone and times[address] == 1 and address not in self.addresses and 0 < launches.get(address, 0) <= 8 + (st.nbytes >> 14):
                 found.add(id(t))
@@ -276,7 +277,7 @@ class Captured:
         if st.mirrored:
             if told is not None:
                 buf = told.setdefault(id(st), (st, st.device.duplicate(buf, st.nbytes)))[1]
-        elif _refcount(buf) > 3 and not st.pinned:                  # the storage, the name here, the call
+        elif _refcount(st.buf) > 3 and not st.pinned:                  # the storage, the name here, the call
             st.buf = buf = st.device.duplicate(buf, st.nbytes)
         return buf
 

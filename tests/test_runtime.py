@@ -156,6 +156,15 @@ def test_a_driver_that_hangs_while_listed_is_left_out(monkeypatch):
     assert table["bad_icds"] == {"b": "did not answer within 60 s"} and table["verdicts"] == {"good": ""}
 
 
+def test_a_broken_pyopencl_is_no_drivers_fault(tmp_path):
+    """Nothing is remembered of it, so that all works once it is mended."""
+    (tmp_path / "pyopencl.py").write_text("raise ImportError('built for another NumPy')")
+    done = python("from clnn.runtime.device import default_device\ndefault_device()", CLNN_CACHE_DIR=str(tmp_path / "cache"),
+                  PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT)]))
+    assert "pyopencl cannot be imported: ImportError: built for another NumPy" in done.stderr and "pip install --upgrade" in done.stderr
+    assert "ended with status" not in done.stderr and not list((tmp_path / "cache").glob("probes/*.json"))
+
+
 def test_probe_really_stops_a_hanging_process(monkeypatch, tmp_path):
     monkeypatch.setattr(drivers.config, "probe_timeout", 1.0)
     hang = "print('{\"event\": \"begin\", \"key\": \"slow\"}', flush=True)\nimport time\ntime.sleep(60)"

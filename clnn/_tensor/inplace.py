@@ -135,7 +135,9 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
     if result.__class__ is not Tensor:
         result._check_fits(target, name)
     elif result._storage.node is not None and part_of_memory(target) and result.dtype is target.dtype and result.shape == target.shape:
-        gone = _refcount(result) <= 2 and _refcount(result._storage) <= 2
+        box = [result]
+        del result                                                   # which may be another's reference (since Python 3.14) or one more
+        gone, result = _refcount(box[0]) <= 2 and _refcount(box[0]._storage) <= 2, box.pop()
         if put(target, target.shape, target._strides, target._offset, target._numel, result, gone):
             return target
     if result.shape != target.shape:
@@ -164,7 +166,9 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
         freeze(target, result, since)
         take_history(target, result)
     node = result._grad_fn
-    gone = _refcount(result) <= 2 and _refcount(result._storage) <= 2
+    box = [result]
+    del result                                                       # as above
+    gone, result = _refcount(box[0]) <= 2 and _refcount(box[0]._storage) <= 2, box.pop()
     write(target, result, gone)
     owner = target._base if target._base is not None else target
     if owner._rg and "_views" in owner._all:

@@ -37,13 +37,14 @@ def write(target, value, gone=False) -> None:
             value = copy(value)
         src = value._storage
         if src.pinned and src is not st:                         # its memory is the program's
-            src = copy(value)._storage
+            value = copy(value)
+            src = value._storage
         if st.mirrored:
             st.buf = src.buffer()
         elif src is not st:
             node, buf = src.node, src.buf
             st.node, st.buf = node, buf
-            if node is not None and _refcount(src) <= 4:         # the source dies here: its node now belongs to the target
+            if node is not None and _refcount(value._storage) <= 4:         # the source dies here: its node now belongs to the target
                 node.out = weakref.ref(st)
     elif target._numel:
         _write_region(target, value, gone)
@@ -54,7 +55,7 @@ def kept_beside(st, node, region, dtype) -> bool:
     """Whether something needs the memory of ``st`` as it is while the pending ``node`` is written into a region of it, (shape, strides, offset) in
     elements of ``dtype``: a snapshot, another pending node, or ``node`` itself for what overlaps that region."""
     buf, (_, strides, offset) = st.buf, region
-    kept = _refcount(buf) - 3 - (id(buf) in held)
+    kept = _refcount(st.buf) - 3 - (id(buf) in held)
     if kept > 0:
         kept -= len({id(r) for r in node.args if r.__class__ is tuple and r[0] is buf and r[2] == offset and r[3] == strides and r[1] is dtype})
     return kept > 0 and kept > store.reads_beside(node, buf, region, dtype)

@@ -56,7 +56,7 @@ class Group:
                 for other, reads in zip(self.leaves, self.reads):
                     if other[0] is buf:
                         known += 1 + reads
-                if _refcount(buf) <= known + (id(buf) in held):
+                if _refcount(leaf[0]) <= known + (id(buf) in held):
                     return True
         return False
 

@@ -7,6 +7,7 @@ from collections import Counter
 from ..core.shape import is_contiguous
 from .node import Node, held
 
+# Whatever is asked for is given as an item or an attribute: since Python 3.14 a variable given to a function is no reference of its own.
 _refcount = sys.getrefcount
 SMALL = 1 << 14        # bytes; finding out what dies costs more than another small buffer
 
@@ -29,7 +30,7 @@ def dies(reads, numel: int, nbytes: int) -> bool:
         if not ref[2] and ref[1].itemsize * numel == nbytes:
             buf = ref[0]
             count = len([r for r in reads if r[0] is buf])
-            if _refcount(buf) <= 2 + count + (id(buf) in held):         # the variable, the call's argument
+            if _refcount(ref[0]) <= 2 + count + (id(buf) in held):      # the variable, the call's argument
                 return True
     return False
 
@@ -59,9 +60,10 @@ def _dying(group, written) -> list:
     for n in group.order:
         uses.update([ref[0] for ref in n.args if ref.__class__ is tuple and ref[0].__class__ is Node])
     n = None
-    for n in reversed(group.order):                              # readers first: what a surviving node reads survives too
+    for at in range(len(group.order) - 1, -1, -1):               # readers first: what a surviving node reads survives too
+        n = group.order[at]
         # order list, index key, loop variable, call argument, and one per reference inside the group (args tuples)
-        ends = n in written or (_refcount(n) <= uses[n] + 5 and id(n) not in outlives)
+        ends = n in written or (_refcount(group.order[at]) <= uses[n] + 5 and id(n) not in outlives)
         if not ends:
             outlives.update([id(ref[0]) for ref in n.args if ref.__class__ is tuple])
         for ref in n.args:

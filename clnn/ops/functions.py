@@ -158,7 +158,7 @@ def nextafter(input, other):
 
 
 heaviside = elementwise("heaviside", "input, values", "(input == 0 ? values : (ACC)(input > 0))",
-                        numpy=lambda x, values: np.heaviside(np.where(x == x, x, -1).astype(x.dtype), values))            # of NaN it is 0 in PyTorch
+                        numpy=lambda x, values: np.heaviside(np.where(x == x, x, np.array(-1).astype(x.dtype)), values))  # of NaN it is 0 in PyTorch
 logaddexp = elementwise("logaddexp", "input, other", "(isinf(input) && input == other ? input : fmax(input, other) + log1p(exp(-fabs(input - other))))",
                         result="float", numpy=np.logaddexp, inplace=False, complex="c_logaddexp(input, other)",
                         vjp=dict(input=lambda g, input, other: g / (1 + (other - input).exp()), other=lambda g, input, other: g / (1 + (input - other).exp())))

@@ -25,6 +25,7 @@ pocl_devices = ""   # what PoCL was asked for besides its usual device
 _SIMULATOR, _EMULATOR = 90, 95  # ranks that are never chosen on their own
 _POCL_DEVICES = {"pthread": "pthread basic", "cpu": "cpu cpu-minimal"}     # PoCL before 4 and since: the usual device, and one without threads
 _COMPANIONS = ("basic", "cpu-minimal")
+BROKEN = "pyopencl cannot be imported"
 _FAILURE_LIFETIME = 24 * 3600.0  # a failed probe is repeated after a day: the machine may only have been busy
 
 
@@ -91,7 +92,7 @@ def _run_probe(skip, folder=None, **variables):
 
 
 def _read_probe(text, errors, ending):
-    verdicts, platforms, begun, done = {}, [], None, False
+    verdicts, platforms, begun, done, broken = {}, [], None, False, ""
     for line in text.splitlines():
         try:
             event = json.loads(line)
@@ -105,9 +106,11 @@ def _read_probe(text, errors, ending):
             begun = event["key"]
         elif event.get("event") == "end":
             verdicts[event["key"]], begun = event["problem"], None
+        elif event.get("event") == "broken":
+            broken = f"{BROKEN}: {event['problem']}"
         done = done or event.get("event") == "done"
     tail = errors.strip().splitlines()[-1:] if errors.strip() else []
-    return verdicts, platforms, begun, "" if done else " ".join([ending or "ended early", *tail])[:800]
+    return verdicts, platforms, begun, broken or "" if done or broken else " ".join([ending or "ended early", *tail])[:800]
 
 
 def _probe_all() -> dict:
@@ -116,7 +119,7 @@ def _probe_all() -> dict:
     for _ in range(8):
         folder = icd.prepare(exclude=bad_icds)
         verdicts, platforms, begun, error = _run_probe(list(blamed), folder)
-        if not error:
+        if not error or error.startswith(BROKEN):
             break
         if begun is not None:
             blamed[begun] = f"its driver {error}"
@@ -174,6 +177,8 @@ def verdicts(refresh: bool = False) -> dict:
         table = None if refresh else _load(path)
         if table is None:
             table = _probe_all() if sys.executable else {"verdicts": {}, "platforms": [], "bad_icds": {}, "error": "", "time": time.time()}
+            if table["error"].startswith(BROKEN):   # it may be mended any moment
+                return table
             with contextlib.suppress(OSError):      # a read-only or full disk: the next process probes again
                 temp = path.with_suffix(f".{os.getpid()}")
                 temp.write_text(json.dumps(table))
@@ -202,7 +207,7 @@ def survey(refresh: bool = False) -> Survey:
     try:
         import pyopencl as cl
     except ImportError as exc:
-        return Survey([], [], table["bad_icds"], f"pyopencl cannot be imported: {exc}")
+        return Survey([], [], table["bad_icds"], f"{BROKEN}: {type(exc).__name__}: {exc}")
     result = Survey([], [], table["bad_icds"], "")
     global pocl_devices
     pocl_devices = asked = table.get("pocl_devices", "") if config.inline and "POCL_DEVICES" not in os.environ else ""
@@ -355,6 +360,8 @@ def no_device_text() -> str:
     lines += [f"  platform {p}: shows no device" for p in found.empty_platforms]
     lines += [f"  {r.name} ({r.platform_name}): {r.problem}" for r in found.records if r.problem]
     lines += [f"  driver entry {name}: {why}" for name, why in found.bad_icds.items()]
+    if found.error.startswith(BROKEN):
+        return "\n".join([*lines, "Install it anew, with NumPy, which it was built for:", "  pip install --upgrade --force-reinstall pyopencl numpy"])
     lines += ["Install a driver for the CPU with:", "  pip install \"clnn[cpu]\"", "or, on Debian and Ubuntu:", "  apt-get install pocl-opencl-icd",
               "For a GPU install its vendor's OpenCL driver. `python -m clnn doctor` shows every detail."]
     return "\n".join(lines)

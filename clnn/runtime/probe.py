@@ -1,7 +1,7 @@
 """Proves OpenCL devices by building and running a small kernel on each. Run as a script, in a process that may crash or hang.
 
-It prints one JSON object per line: ``platform``, then per device ``begin`` and ``end``. The parent blames the device that began and
-did not end. Arguments: keys of devices to leave out. It imports nothing of clnn, so that it starts fast and alone.
+It prints one JSON object per line: ``platform``, then per device ``begin`` and ``end``; ``broken`` where pyopencl cannot be imported. The parent blames
+the device that began and did not end. Arguments: keys of devices to leave out. It imports nothing of clnn, so that it starts fast and alone.
 """
 import json
 import os
@@ -45,8 +45,12 @@ def run(cl, np, device):
 
 def main(skip):
     warnings.simplefilter("ignore")
-    import numpy as np
-    import pyopencl as cl
+    try:
+        import numpy as np
+        import pyopencl as cl
+    except Exception as exc:                # no driver is to blame
+        say(event="broken", problem=f"{type(exc).__name__}: {exc}"[:400])
+        os._exit(1)
     for platform in cl.get_platforms():
         try:
             devices = platform.get_devices()

@@ -124,8 +124,8 @@ def over(device, array):
 
 def release(device) -> None:
     """Let go of arrays under buffers that nobody has any more, now that all that was launched is done."""
-    for buf in [buf for buf in device.hosted if _refcount(buf) <= 3]:      # the list, the loop, the call's argument
-        device.hosted.remove(buf)
+    hosted = device.hosted
+    hosted[:] = [hosted[i] for i in range(len(hosted)) if _refcount(hosted[i]) > 2]         # the list, the call's argument
 
 
 def window(seen, device, offset, shape, strides, row) -> np.ndarray:
