@@ -12,7 +12,7 @@ def declare(cls):
     ``_repr_fields`` left alone, the repr shows all fields.
     """
     fields = dict(getattr(cls, "_fields", {}))
-    for name in cls.__dict__.get("__annotations__", {}):
+    for name in inspect.get_annotations(cls):
         fields[name] = cls.__dict__.get(name, inspect.Parameter.empty)
         if name in cls.__dict__:
             delattr(cls, name)  # else it would hide a buffer of that name
