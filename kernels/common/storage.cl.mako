@@ -87,16 +87,6 @@ static inline float round_float16(float f) {
 }
 ## Vectors of 16-bit floats, for kernels of CPU drivers, whose built-in conversions are instructions.
 % for W in (2, 4, 8, 16):
-//@ clnn_load_float16_${W}
-static inline float${W} clnn_load_float16_${W}(__global const ushort* p) { return vload_half${W}(0, (__global const half*)p); }
-//@ clnn_store_float16_${W}
-static inline void clnn_store_float16_${W}(__global ushort* p, float${W} v) { vstore_half${W}_rte(v, 0, (__global half*)p); }
-//@ clnn_round_float16_${W}
-static inline float${W} clnn_round_float16_${W}(float${W} v) {
-    ushort${W} h;
-    vstore_half${W}_rte(v, 0, (half*)&h);
-    return vload_half${W}(0, (const half*)&h);
-}
 //@ clnn_read_ushort_${W} clnn_write_ushort_${W}
 #ifdef CLNN_POCL    /* its vload and vstore of short elements go one by one */
 typedef ushort${W} __attribute__((aligned(2))) clnn_ushort_${W};
@@ -106,6 +96,27 @@ typedef ushort${W} __attribute__((aligned(2))) clnn_ushort_${W};
 #define clnn_read_ushort_${W}(p) vload${W}(0, p)
 #define clnn_write_ushort_${W}(v, p) vstore${W}(v, 0, p)
 #endif
+//@ clnn_load_float16_${W} clnn_store_float16_${W}
+#ifdef CLNN_POCL    /* that of PoCL 7 takes addresses for those of whole vectors, which shows where a compiler does not fold the load */
+static inline float${W} clnn_load_float16_${W}(__global const ushort* p) {
+    const ushort${W} h = clnn_read_ushort_${W}(p);
+    return vload_half${W}(0, (const half*)&h);
+}
+static inline void clnn_store_float16_${W}(__global ushort* p, float${W} v) {
+    ushort${W} h;
+    vstore_half${W}_rte(v, 0, (half*)&h);
+    clnn_write_ushort_${W}(h, p);
+}
+#else
+static inline float${W} clnn_load_float16_${W}(__global const ushort* p) { return vload_half${W}(0, (__global const half*)p); }
+static inline void clnn_store_float16_${W}(__global ushort* p, float${W} v) { vstore_half${W}_rte(v, 0, (__global half*)p); }
+#endif
+//@ clnn_round_float16_${W}
+static inline float${W} clnn_round_float16_${W}(float${W} v) {
+    ushort${W} h;
+    vstore_half${W}_rte(v, 0, (half*)&h);
+    return vload_half${W}(0, (const half*)&h);
+}
 % for C in ("float", "double") if USE_FP64 else ("float",):
 //@ clnn_read_${C}_${W} clnn_write_${C}_${W}
 #ifdef CLNN_POCL    /* a product of two loads stays in the pairs that its vload is made of */

@@ -7,8 +7,8 @@
 <%def name="vector_io(T, W)">
 % if T.name == "float16":
 #if defined(CLNN_POCL) || defined(CLNN_INTEL_CPU)   /* conversions are instructions there */
-inline float${W} ldv_float16(__global const ushort* p) { return vload_half${W}(0, (__global const half*)p); }
-inline void stv_float16(__global ushort* p, float${W} f) { vstore_half${W}_rte(f, 0, (__global half*)p); }
+#define ldv_float16(p) clnn_load_float16_${W}(p)
+#define stv_float16(p, v) clnn_store_float16_${W}(p, v)
 #else
 inline float${W} ldv_float16(__global const ushort* p) {
     ushort${W} h = vload${W}(0, p);
