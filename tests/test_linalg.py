@@ -357,6 +357,30 @@ def test_tall_triangles(n, columns):
     np.testing.assert_allclose(clnn.linalg.lu_solve(LU, pivots, B, adjoint=True).numpy(), np.linalg.solve(low[::-1].T.astype("d"), b), atol=1e-3)
 
 
+def _in_blocks(t, a, s, b):
+    LU, pivots = t.linalg.lu_factor(a)
+    low = t.linalg.cholesky(s)
+    return {"LU": LU, "pivots": pivots, "wide": t.linalg.lu_factor(a[..., :140, :])[0], "long": t.linalg.lu_factor(a.mT[..., :140])[0], "P": t.linalg.lu(a)[0],
+            "lower": low, "upper": t.linalg.cholesky(s.mT, upper=True), "inverse": t.linalg.inv(s), "of all": t.linalg.inv(a), "det": t.linalg.slogdet(a)[1],
+            "solve": t.linalg.solve(s, b), "one for all": t.linalg.solve(s[0], b), "right": t.linalg.solve(s, b.mT, left=False),
+            "adjoint": t.linalg.lu_solve(*t.linalg.lu_factor(s), b, adjoint=True), "down": t.linalg.solve_triangular(low, b, upper=False),
+            "up": t.linalg.solve_triangular(low.mT, b, upper=True), "unit": t.linalg.solve_triangular(low / 9, b, upper=False, unitriangular=True),
+            "both": t.cholesky_solve(b, low), "turned": t.cholesky_solve(b, low.mT, upper=True), "of factor": t.cholesky_inverse(low)}
+
+
+def test_matrices_in_blocks_of_columns():
+    """The same numbers and strides as LAPACK's, from blocks of columns that two cores work on."""
+    n = 217
+    a = R.standard_normal((2, n, n)).astype("f")
+    s = a @ a.swapaxes(1, 2) / n + np.eye(n, dtype="f")
+    b = R.standard_normal((2, n, 150)).astype("f")
+    ours, again, theirs = (_in_blocks(t, *(t.tensor(v) for v in (a, s, b))) for t in (clnn, clnn, torch))
+    for name, x in ours.items():
+        y = theirs[name]
+        assert x.stride() == y.stride() and x.equal(again[name]), name
+        np.testing.assert_allclose(x.numpy(), y.numpy(), atol=2e-3 * max(1, float(y.abs().max())) if name in ("LU", "long", "wide", "of all") else 1e-3, err_msg=name)
+
+
 def test_small_results_lie_as_in_pytorch():
     a = R.standard_normal((2, 5, 5)).astype("f") + 5 * np.eye(5, dtype="f")
     s = a[0] @ a[0].T

@@ -18,6 +18,9 @@ _DTYPES = (dt.float32, dt.float64)
 _MOST = {True: 128, False: 64}      # rows on CPUs, from where on LAPACK is better, and on other devices, where local memory is short
 _LARGE = 256            # float32 rows on CPUs: up to here one core is as fast as LAPACK as NumPy carries it is with all
 _TALL = 1024            # float32 rows on CPUs that are solved for few columns: less work than a copy to the host and back
+_WHOLE = 208            # float32 rows on CPUs up to which one core is as fast as two that work in blocks
+_MOST_IN_BLOCKS = 4096  # rows of these
+_MANY = 128             # columns from which on they are solved for in blocks
 _COLUMNS = 32           # columns of a right side that a work-group of a GPU takes
 
 
@@ -29,7 +32,7 @@ def suits(A, B=None, factored=False):
     if device.kind == "meta":
         return False
     most = _MOST[device.is_cpu]
-    if device.is_cpu and A.dtype is dt.float32 and max(A.shape[-2:]) <= (_TALL if factored and B is not None and B.shape[-1] <= _lanes(A) else _LARGE):
+    if device.is_cpu and A.dtype is dt.float32 and max(A.shape[-2:]) <= _MOST_IN_BLOCKS:
         return True
     return max(A.shape[-2:]) <= most and (most + 4) * most * A.dtype.itemsize < device.local_mem
 
@@ -42,7 +45,7 @@ def _size(A):
     """Rows that the kernel has room for, in few steps, so that few are built; group size."""
     device, (m, n) = A._storage.device, A.shape[-2:]
     if device.is_cpu:
-        return next(most for most in (_MOST[True], _LARGE, _TALL) if max(m, n) <= most), 1
+        return next(most for most in (_MOST[True], _LARGE, _TALL, _MOST_IN_BLOCKS) if max(m, n) <= most), 1
     small = max(m, n) <= _MOST[False] // 2
     most = _MOST[False] // 2 if small else _MOST[False]
     return most, min(device.max_work_group, 64 if small else 256)
@@ -64,6 +67,30 @@ def _room(A, most):
     return large, (empty((A.shape[:-2].numel() * m, -(-n // W) * W), A.dtype, A._storage.device),) if large else ()
 
 
+def _in_blocks(A):
+    """Whether a matrix is for the kernels that work in blocks."""
+    return A._storage.device.is_cpu and A.dtype is dt.float32 and max(A.shape[-2:]) > _WHOLE
+
+
+def _blocks(A):
+    """Parameters of kernels that work in blocks of columns, and how many these are."""
+    device = A._storage.device
+    W, B = device.lanes(A.dtype.c), 4 * _lanes(A)
+    return dict(T=A.dtype, W=W, NV=B // W, R=6, P=4 if device.wide else 2), B
+
+
+def _steps(rows):
+    """Rows that kernels have room for, so that few are built."""
+    return next(most for most in (_TALL, _MOST_IN_BLOCKS) if rows <= most)
+
+
+def _rows(t):
+    """``t``, or a copy, whose rows are contiguous; distances of matrices and rows."""
+    if t._strides[-1] != 1 or len(t.shape) > 3:
+        t = t.contiguous()
+    return t, t._strides[-3] if t.shape[:-2].numel() > 1 else 0, t._strides[-2]
+
+
 def _layout(t):
     """``t``, or a copy, whose matrices are evenly spaced; distances of matrices, rows and columns."""
     m, n = t.shape[-2:]
@@ -75,11 +102,21 @@ def _layout(t):
 
 
 @repeated
-def lu(A, pivot=True):
-    """L and U packed, row exchanges counted from 1, and per matrix 0 or the number of the first zero pivot."""
+def lu(A, pivot=True, inner=False):
+    """L and U packed, row exchanges counted from 1, and per matrix 0 or the number of the first zero pivot. ``inner``: row by row, for :func:`lu_solve` alone."""
     lead, (m, n), device = tuple(A.shape[:-2]), A.shape[-2:], A._storage.device
-    LU, pivots, info = _columns(A.shape, A.dtype, device), empty(lead + (min(m, n),), dt.int32, device), empty(lead, dt.int32, device)
+    pivots, info = empty(lead + (min(m, n),), dt.int32, device), empty(lead, dt.int32, device)
     x, batch, rs, cs = _layout(A)
+    if _in_blocks(A):
+        params, B = _blocks(A)
+        blocks = -(-n // B)
+        room = empty((*lead, m, blocks * B + params["W"]), A.dtype, device)
+        LU = room if inner else _columns(A.shape, A.dtype, device)
+        for step in range(-1, -(-min(m, n) // B)):
+            run(device, "linalg/lu_blocks", dict(params, MOST=_steps(m)), (blocks, math.prod(lead)), (1, 1), x, LU, pivots, info, room, m, n, batch, rs, cs,
+                int(pivot), int(not inner), step)
+        return LU.narrow(-1, 0, n) if inner else LU, pivots, info
+    LU = _columns(A.shape, A.dtype, device)
     (most, group), W = _size(A), _lanes(A)
     large, room = _room(A, most)
     run(device, "linalg/lu", dict(T=A.dtype, W=W, MOST=most, LARGE=large), (math.prod(lead) * group,), (group,), x, LU, pivots, info, *room, m, n, batch,
@@ -94,6 +131,15 @@ def cholesky(A, turned=False):
     lead, n, device = tuple(A.shape[:-2]), A.shape[-1], A._storage.device
     L, info = (empty if turned else _columns)(A.shape, A.dtype, device), empty(lead, dt.int32, device)
     x, batch, rs, cs = _layout(A)
+    if _in_blocks(A):
+        params, B = _blocks(A)
+        blocks = -(-n // B)
+        room = empty((*lead, blocks * B, blocks * B + params["W"]), A.dtype, device)
+        for step in (*range(-1, blocks - 1), blocks):
+            left = blocks if step == blocks else blocks - step - 1
+            run(device, "linalg/cholesky_blocks", dict(params, MOST=_steps(blocks * B)), (left, math.prod(lead)), (1, 1), x, L, info, room, n, batch, rs, cs,
+                int(turned), step)
+        return L, info
     most, group = _size(A)
     large, room = _room(A, most)
     run(device, "linalg/cholesky", dict(T=A.dtype, W=_lanes(A), MOST=most, LARGE=large), (math.prod(lead) * group,), (group,), x, L, info, *room, n, batch,
@@ -121,6 +167,8 @@ def substitute(A, B, passes, pivots=None, exchange=0):
         B = _spread(B, lead, 2)
     r, one = n if B is None else B.shape[-1], math.prod(lead) == 1
     X = _columns(lead + (n, r), A.dtype, device)
+    if _in_blocks(A) and r >= _MANY:
+        return _substitute_in_blocks(A, B, X, passes, pivots, exchange)
     a, ba, ra, ca = _layout(A)
     b, bb, rb, cb = (a, 0, 0, 0) if B is None else _layout(B)
     ba, bb = ba if one or A.shape[:-2].numel() > 1 else 0, bb if one or B is None or B.shape[:-2].numel() > 1 else 0
@@ -132,6 +180,21 @@ def substitute(A, B, passes, pivots=None, exchange=0):
     run(device, "linalg/substitute", dict(T=A.dtype, W=W, N=most, LOCAL=1 if device.is_cpu else _COLUMNS), (-(-r // W), math.prod(lead)), (group, 1),
         a, a if pivots is None else pivots.contiguous(), b, X, n, r, ba, n if ba or one else 0, bb, rb, cb, int(B is None), exchange, len(passes),
         struct.pack("8q", *how, *[0] * (8 - len(how))))
+    return X
+
+
+def _substitute_in_blocks(A, B, X, passes, pivots, exchange):
+    device, (n, r), count = A._storage.device, X.shape[-2:], X.shape[:-2].numel()
+    used = [_rows(A.mT if turned else A) for turned, *_ in passes] or [_rows(A)]
+    (first, b1, r1), (second, b2, r2) = used[0], used[-1]
+    b, bb, rb, cb = (first, 0, 0, 0) if B is None else _layout(B)
+    params, wide = _blocks(A)
+    blocks = -(-r // wide)
+    room = empty((count, n, blocks * wide + params["W"]), A.dtype, device)
+    how = [int(flag) for _, *flags in passes for flag in flags]
+    run(device, "linalg/substitute_blocks", params, (blocks, count), (1, 1), first, second, room if pivots is None else pivots.contiguous(), b, X, room, n, r,
+        b1, r1, b2, r2, n if pivots is not None and pivots._numel > n else 0, bb if B is not None and B.shape[:-2].numel() > 1 else 0, rb, cb,
+        int(B is None), exchange, len(passes), struct.pack("4q", *how, *[0] * (4 - len(how))))
     return X
 
 
@@ -164,5 +227,6 @@ def determinant(LU, pivots, log=False):
     """The determinants, or their signs and the logarithms of their sizes."""
     lead, device, n = tuple(LU.shape[:-2]), LU._storage.device, LU.shape[-1]
     found = [empty(lead, LU.dtype, device) for _ in range(1 + log)]
-    run(device, "linalg/determinant", dict(T=LU.dtype, LOG=bool(log)), (math.prod(lead),), None, LU, pivots, *found, math.prod(lead), n)
+    far, step = LU._strides[-3] if lead else 0, sum(LU._strides[-2:])
+    run(device, "linalg/determinant", dict(T=LU.dtype, LOG=bool(log)), (math.prod(lead),), None, LU, pivots, *found, math.prod(lead), n, far, step)
     return tuple(found) if log else found[0]
