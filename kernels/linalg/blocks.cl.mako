@@ -67,7 +67,7 @@ static inline void block_exchange(__global ${C}* w, const long s, const int a, c
 static inline void block_subtract(__global ${C}* w, const long s, __global const ${C}* l, const long ls, const ${V}* u, const int rows, const int depth) {
     int i = 0;
 % for rows in (R, 1) if R > 1 else (1,):
-    for (; i + ${rows} <= rows; i += ${rows})
+    for (; i + ${rows} <= rows; i += ${rows}) {
 % for p in range(0, NV, P):
     {
 % for r in range(rows):
@@ -85,6 +85,7 @@ static inline void block_subtract(__global ${C}* w, const long s, __global const
 % endfor
     }
 % endfor
+    }
 % endfor
 }
 /* u = `wide` rows of a block at w solved with the upper or lower triangle at l, whose diagonal is taken as ones where `unit`; w = u */
