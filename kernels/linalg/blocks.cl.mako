@@ -14,7 +14,7 @@
     column = lanes.attr.columns(W // 4, W)
 %>\
 /* a square of W x W: its rows lie `from` apart, its columns become rows number order[0], order[1], ... that lie `to` apart */
-static inline void block_turn(__global const ${C}* x, const long from, __global ${C}* y, const long to, const int* order) {
+static __attribute__((noinline)) void block_turn(__global const ${C}* x, const long from, __global ${C}* y, const long to, const int* order) {
     ${V} ${", ".join(f"v{r} = vload{W}(0, x + {r} * from)" for r in range(W))};
             ${turn}
 % for c in range(W):
@@ -22,7 +22,7 @@ static inline void block_turn(__global const ${C}* x, const long from, __global 
 % endfor
 }
 /* w = `width` columns at p, and zeros behind them */
-static inline void block_read(__global const ${C}* p, const long rs, const long cs, __global ${C}* w, const long s, const int rows, const int width) {
+static __attribute__((noinline)) void block_read(__global const ${C}* p, const long rs, const long cs, __global ${C}* w, const long s, const int rows, const int width) {
     int done = 0, order[${W}];
     for (int c = 0; c < ${W}; c++) order[c] = c;
     if (rs == 1 && width == ${B})
@@ -36,7 +36,7 @@ static inline void block_read(__global const ${C}* p, const long rs, const long 
     }
 }
 /* columns number order[0], order[1], ... at p, whose elements are neighbours, = the `width` columns of w */
-static inline void block_write(__global const ${C}* w, const long s, __global ${C}* p, const long cs, const int* order, const int rows, const int width) {
+static __attribute__((noinline)) void block_write(__global const ${C}* w, const long s, __global ${C}* p, const long cs, const int* order, const int rows, const int width) {
     int done = 0;
     if (width == ${B})
         for (int c = 0; c < ${B}; c += ${W})
@@ -45,7 +45,7 @@ static inline void block_write(__global const ${C}* w, const long s, __global ${
         for (int c = 0; c < width; c++) p[i + order[c] * cs] = w[i * s + c];
 }
 /* u: the square of ${B} x ${B} at x turned */
-static inline void block_columns(__global const ${C}* x, const long s, ${C}* u) {
+static __attribute__((noinline)) void block_columns(__global const ${C}* x, const long s, ${C}* u) {
     for (int i = 0; i < ${B}; i += ${W})
         for (int c = 0; c < ${B}; c += ${W}) {
             __global const ${C}* from = x + i * s + c;
@@ -64,7 +64,7 @@ static inline void block_exchange(__global ${C}* w, const long s, const int a, c
     }
 }
 /* `rows` rows of a block at w less those at l (`depth` elements, neighbours, rows ls apart) times the vectors u */
-static inline void block_subtract(__global ${C}* w, const long s, __global const ${C}* l, const long ls, const ${V}* u, const int rows, const int depth) {
+static __attribute__((noinline)) void block_subtract(__global ${C}* w, const long s, __global const ${C}* l, const long ls, const ${V}* u, const int rows, const int depth) {
     int i = 0;
 % for rows in (R, 1) if R > 1 else (1,):
     for (; i + ${rows} <= rows; i += ${rows}) {
@@ -89,7 +89,7 @@ static inline void block_subtract(__global ${C}* w, const long s, __global const
 % endfor
 }
 /* u = `wide` rows of a block at w solved with the upper or lower triangle at l, whose diagonal is taken as ones where `unit`; w = u */
-static inline void block_solve(__global ${C}* w, const long s, __global const ${C}* l, const long ls, ${V}* u, const int wide, const int up, const int unit) {
+static __attribute__((noinline)) void block_solve(__global ${C}* w, const long s, __global const ${C}* l, const long ls, ${V}* u, const int wide, const int up, const int unit) {
     for (int done = 0; done < wide; done += ${R}) {
         const int some = min(${R}, wide - done), t = up ? wide - done - some : done, end = up ? t + some : 0;
         block_subtract(w + t * s, s, l + t * ls + end, ls, u + end * ${NV}, some, done);

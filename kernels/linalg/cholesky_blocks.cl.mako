@@ -22,7 +22,7 @@
 %>\
 ${blk.functions(T, W, NV, R, P)}
 /* the columns of a block factored from row `first` on, ${NB} at a time; what is right of these is read and written once for all. The order of a minor that is not positive, or 0. */
-static int block_factor(__global ${C}* w, const long s, const int first, const int rows) {
+static __attribute__((noinline)) int block_factor(__global ${C}* w, const long s, const int first, const int rows) {
     ${C} panel[${NB * DEPTH}];
     int bad = 0;
     for (int c = 0; c < ${B}; c += ${NB}) {

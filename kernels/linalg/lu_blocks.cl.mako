@@ -39,7 +39,7 @@ static inline int block_pivot(const ${C}* own, const int t, const int rows) {
     return p < rows ? p : t;
 }
 /* `wide` columns of a block eliminated from row `first` on, ${NB} at a time; what is right of these is read and written once for all. The number of the first zero pivot, or 0. */
-static int block_factor(__global ${C}* w, const long s, const int first, const int wide, const int rows, __global int* pivots, const int pivot) {
+static __attribute__((noinline)) int block_factor(__global ${C}* w, const long s, const int first, const int wide, const int rows, __global int* pivots, const int pivot) {
     ${C} panel[${NB * DEPTH}];
     int bad = 0;
     for (int c = 0; c < wide; c += ${NB}) {
