@@ -368,12 +368,12 @@ def _in_blocks(t, a, s, b):
             "both": t.cholesky_solve(b, low), "turned": t.cholesky_solve(b, low.mT, upper=True), "of factor": t.cholesky_inverse(low)}
 
 
-def test_matrices_in_blocks_of_columns():
+@pytest.mark.parametrize("n, dtype", [(217, "f"), (141, "d")])
+def test_matrices_in_blocks_of_columns(n, dtype):
     """The same numbers and strides as LAPACK's, from blocks of columns that two cores work on."""
-    n = 217
-    a = R.standard_normal((2, n, n)).astype("f")
-    s = a @ a.swapaxes(1, 2) / n + np.eye(n, dtype="f")
-    b = R.standard_normal((2, n, 150)).astype("f")
+    a = R.standard_normal((2, n, n)).astype(dtype)
+    s = a @ a.swapaxes(1, 2) / n + np.eye(n, dtype=dtype)
+    b = R.standard_normal((2, n, 150)).astype(dtype)
     ours, again, theirs = (_in_blocks(t, *(t.tensor(v) for v in (a, s, b))) for t in (clnn, clnn, torch))
     for name, x in ours.items():
         y = theirs[name]

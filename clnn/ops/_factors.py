@@ -1,4 +1,4 @@
-"""What inverses, determinants, equations and factorisations are made of: kernels for small matrices, LAPACK on the host for the others.
+"""What inverses, determinants, equations and factorisations are made of: kernels for most matrices, LAPACK on the host for the others.
 
 Each gives a status per matrix, 0 where all went well, and does not wait for the device where it has a kernel.
 """

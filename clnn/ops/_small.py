@@ -1,4 +1,4 @@
-"""Small matrices on the device: LU and Cholesky factors and triangular solves, one work-group per matrix (``kernels/linalg``).
+"""Matrices on the device: LU and Cholesky factors and triangular solves, one work-group per matrix, or on CPUs one per block of columns (``kernels/linalg``).
 
 Functions take float32 or float64 tensors and allocate their results; :func:`suits` says for which sizes that is better than LAPACK on the host.
 """
@@ -15,11 +15,11 @@ from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides
 
 _DTYPES = (dt.float32, dt.float64)
-_MOST = {True: 128, False: 64}      # rows on CPUs, from where on LAPACK is better, and on other devices, where local memory is short
-_LARGE = 256            # float32 rows on CPUs: up to here one core is as fast as LAPACK as NumPy carries it is with all
-_TALL = 1024            # float32 rows on CPUs that are solved for few columns: less work than a copy to the host and back
-_WHOLE = 208            # float32 rows on CPUs up to which one core is as fast as two that work in blocks
-_MOST_IN_BLOCKS = 4096  # rows of these
+_MOST = {True: 128, False: 64}      # rows that a work-group keeps in local memory, on CPUs and on other devices, where it is short
+_LARGE = 256            # rows from which on CPUs keep them in other memory
+_WHOLE = 208            # float32 rows on CPUs up to which one core is as fast as all that work in blocks; float64 ones up to 128
+_TALL = 1024            # rows up to which kernels have room for few
+_MOST_IN_BLOCKS = 3072  # rows from which on LAPACK on the host is as fast
 _MANY = 128             # columns from which on they are solved for in blocks
 _COLUMNS = 32           # columns of a right side that a work-group of a GPU takes
 
@@ -32,7 +32,7 @@ def suits(A, B=None, factored=False):
     if device.kind == "meta":
         return False
     most = _MOST[device.is_cpu]
-    if device.is_cpu and A.dtype is dt.float32 and max(A.shape[-2:]) <= _MOST_IN_BLOCKS:
+    if device.is_cpu and max(A.shape[-2:]) <= _MOST_IN_BLOCKS and (A.dtype is dt.float32 or _in_blocks(A)):
         return True
     return max(A.shape[-2:]) <= most and (most + 4) * most * A.dtype.itemsize < device.local_mem
 
@@ -69,7 +69,7 @@ def _room(A, most):
 
 def _in_blocks(A):
     """Whether a matrix is for the kernels that work in blocks."""
-    return A._storage.device.is_cpu and A.dtype is dt.float32 and max(A.shape[-2:]) > _WHOLE
+    return A._storage.device.is_cpu and max(A.shape[-2:]) > (_WHOLE if A.dtype is dt.float32 else _MOST[True])
 
 
 def _blocks(A):
