@@ -381,6 +381,23 @@ def test_matrices_in_blocks_of_columns(n, dtype):
         np.testing.assert_allclose(x.numpy(), y.numpy(), atol=2e-3 * max(1, float(y.abs().max())) if name in ("LU", "long", "wide", "of all") else 1e-3, err_msg=name)
 
 
+@pytest.mark.parametrize("shape", [(2, 67, 67), (131, 70), (70, 131)])
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+def test_reflections_in_blocks(shape, mode):
+    """LAPACK's signs and strides; nothing where there is nothing to reflect, and lengths whose squares are no numbers."""
+    a = R.standard_normal(shape).astype("f")
+    a[..., 3] = 0
+    for ours, theirs in zip(clnn.linalg.qr(clnn.tensor(a), mode), torch.linalg.qr(torch.tensor(a), mode)):
+        assert ours.shape == theirs.shape and ours.stride() == theirs.stride()
+    ours, theirs = clnn.linalg.qr(clnn.tensor(a), mode), torch.linalg.qr(torch.tensor(a), mode)
+    np.testing.assert_allclose(ours.R.numpy(), theirs.R.numpy(), atol=1e-3)
+    if mode != "r":
+        np.testing.assert_allclose((ours.Q @ ours.R).numpy(), a, atol=1e-4)
+        np.testing.assert_allclose((ours.Q.mT @ ours.Q).numpy(), np.broadcast_to(np.eye(ours.Q.shape[-1]), ours.Q.mT.shape[:-1] + ours.Q.shape[-1:]), atol=1e-5)
+    large = clnn.linalg.qr(clnn.tensor(a * np.float32(1e30)), mode).R
+    np.testing.assert_allclose((large / 1e30).numpy(), theirs.R.numpy(), atol=1e-3)
+
+
 def test_small_results_lie_as_in_pytorch():
     a = R.standard_normal((2, 5, 5)).astype("f") + 5 * np.eye(5, dtype="f")
     s = a[0] @ a[0].T

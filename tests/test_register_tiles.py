@@ -106,6 +106,9 @@ def test_factors_in_blocks(layout):
     np.testing.assert_allclose((P @ L @ U).numpy(), a, atol=1e-4)
     np.testing.assert_allclose(clnn.linalg.cholesky(S).numpy(), np.linalg.cholesky(s.astype("d")), atol=1e-4)
     np.testing.assert_allclose(clnn.linalg.solve(S, B).numpy(), np.linalg.solve(s.astype("d"), b), atol=1e-3)
+    Q, upper = clnn.linalg.qr(clnn.tensor(b))
+    np.testing.assert_allclose((Q @ upper).numpy(), b, atol=1e-4)
+    np.testing.assert_allclose((Q.T @ Q).numpy(), np.eye(130), atol=1e-5)
 
 
 def test_registers_are_told_from_what_the_processor_says(monkeypatch):

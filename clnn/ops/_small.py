@@ -20,6 +20,7 @@ _LARGE = 256            # rows from which on CPUs keep them in other memory
 _WHOLE = 208            # float32 rows on CPUs up to which one core is as fast as all that work in blocks; float64 ones up to 128
 _TALL = 1024            # rows up to which kernels have room for few
 _MOST_IN_BLOCKS = 3072  # rows from which on LAPACK on the host is as fast
+_REFLECTED = 48         # rows and columns from which on reflections are made in blocks
 _MANY = 128             # columns from which on they are solved for in blocks
 _COLUMNS = 32           # columns of a right side that a work-group of a GPU takes
 
@@ -201,6 +202,31 @@ def _substitute_in_blocks(A, B, X, passes, pivots, exchange):
 def _spread(t, lead, own):
     """``t`` with the batch ``lead``, unless it has one matrix, which all share."""
     return t if math.prod(t.shape[:-own]) == 1 else t.expand(lead + tuple(t.shape[len(t.shape) - own:])).contiguous()
+
+
+def suits_qr(A):
+    """Whether Q and R of ``A`` come from blocks of columns."""
+    return A._storage.device.is_cpu and A.dtype in _DTYPES and min(A.shape[-2:]) >= _REFLECTED and max(A.shape[-2:]) <= _MOST_IN_BLOCKS and A._numel > 0
+
+
+@repeated
+def qr(A, mode):
+    """Q (empty where ``mode`` is ``r``) and R, column by column."""
+    lead, (m, n), device = tuple(A.shape[:-2]), A.shape[-2:], A._storage.device
+    x, batch, rs, cs = _layout(A)
+    params, B = _blocks(A)
+    count, few, blocks = math.prod(lead), min(m, n), -(-n // B)
+    room, V = (empty((*lead, m, blocks * B + params["W"]), A.dtype, device) for _ in range(2))
+    turned = empty((count, blocks, B, B), A.dtype, device)
+    for step in range(-1, min(-(-few // B), blocks - 1)):
+        run(device, "linalg/qr_blocks", dict(params, MOST=_steps(m)), (blocks - step - 1, count), (1, 1), x, room, V, turned, m, n, batch, rs, cs, step)
+    rows = m if mode == "complete" else few
+    R = room.narrow(-1, 0, n).narrow(-2, 0, rows).mT.tril().contiguous().mT
+    if mode == "r":
+        return empty((0,), A.dtype, device), R
+    Q, room = _columns(lead + (m, rows), A.dtype, device), empty((count, m, -(-rows // B) * B + params["W"]), A.dtype, device)
+    run(device, "linalg/q_blocks", params, (-(-rows // B), count), (1, 1), V, turned, Q, room, m, n, rows)
+    return Q, R
 
 
 _FORWARD = ((False, False, True), (False, True, False))
