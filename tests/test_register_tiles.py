@@ -98,6 +98,7 @@ def test_recurrent_layers(layout):
         np.testing.assert_allclose(p.grad.numpy(), expected, atol=2e-5)
 
 
+@pytest.mark.share(2, both=True)
 def test_factors_in_blocks(layout):
     a, b = draw(220, 220), draw(220, 130)
     s = a @ a.T / 220 + np.eye(220, dtype=np.float32)
