@@ -1,4 +1,4 @@
-"""Matrices on the device: LU and Cholesky factors and triangular solves, one work-group per matrix, or on CPUs one per block of columns (``kernels/linalg``).
+"""Matrices on the device: LU, Cholesky factors, QR and triangular solves, one work-group per matrix, or on CPUs one per block of columns (``kernels/linalg``).
 
 Functions take float32 or float64 tensors and allocate their results; :func:`suits` says for which sizes that is better than LAPACK on the host.
 """
