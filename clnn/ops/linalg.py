@@ -1,6 +1,7 @@
 """Inverses, solutions and factorisations of matrices.
 
-LU, Cholesky factors and QR have kernels (``_factors.py``, ``_small.py``), on GPUs those of small matrices; all others run on the host with LAPACK (``_lapack.py``) and wait for the device.
+LU and Cholesky factors (on GPUs of small matrices) and QR on CPUs have kernels (``_small.py``); all others run on the host with LAPACK (``_lapack.py``) and wait
+for the device.
 Gradients are made of matrix products on the device. float32 and float64, and complex numbers of these. All take batches of matrices in leading dimensions.
 """
 from __future__ import annotations
