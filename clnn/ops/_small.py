@@ -85,6 +85,11 @@ def _steps(rows):
     return next(most for most in (_TALL, _MOST_IN_BLOCKS) if rows <= most)
 
 
+def _items(blocks, step, last=None):
+    """Work-items of a launch: one per block in the first and in the last one, else per block that is left, and more of them with little to do."""
+    return blocks if step in (-1, last) else 2 * (blocks - step - 1) + 3
+
+
 def _rows(t):
     """``t``, or a copy, whose rows are contiguous; distances of matrices and rows."""
     if t._strides[-1] != 1 or len(t.shape) > 3:
@@ -113,8 +118,9 @@ def lu(A, pivot=True, inner=False):
         blocks = -(-n // B)
         room = empty((*lead, m, blocks * B + params["W"]), A.dtype, device)
         LU = room if inner else _columns(A.shape, A.dtype, device)
-        for step in range(-1, -(-min(m, n) // B)):
-            run(device, "linalg/lu_blocks", dict(params, MOST=_steps(m)), (blocks, math.prod(lead)), (1, 1), x, LU, pivots, info, room, m, n, batch, rs, cs,
+        last, params = -(-min(m, n) // B) - 1, dict(params, MOST=_steps(m))
+        for step in range(-1, last + 1):
+            run(device, "linalg/lu_blocks", params, (_items(blocks, step, last), math.prod(lead)), (1, 1), x, LU, pivots, info, room, m, n, batch, rs, cs,
                 int(pivot), int(not inner), step)
         return LU.narrow(-1, 0, n) if inner else LU, pivots, info
     LU = _columns(A.shape, A.dtype, device)
@@ -137,9 +143,8 @@ def cholesky(A, turned=False):
         blocks = -(-n // B)
         room = empty((*lead, blocks * B, blocks * B + params["W"]), A.dtype, device)
         for step in (*range(-1, blocks - 1), blocks):
-            left = blocks if step == blocks else blocks - step - 1
-            run(device, "linalg/cholesky_blocks", dict(params, MOST=_steps(blocks * B)), (left, math.prod(lead)), (1, 1), x, L, info, room, n, batch, rs, cs,
-                int(turned), step)
+            run(device, "linalg/cholesky_blocks", dict(params, MOST=_steps(blocks * B)), (_items(blocks, step, blocks), math.prod(lead)), (1, 1),
+                x, L, info, room, n, batch, rs, cs, int(turned), step)
         return L, info
     most, group = _size(A)
     large, room = _room(A, most)
@@ -219,7 +224,7 @@ def qr(A, mode):
     room, V = (empty((*lead, m, blocks * B + params["W"]), A.dtype, device) for _ in range(2))
     turned = empty((count, blocks, B, B), A.dtype, device)
     for step in range(-1, min(-(-few // B), blocks - 1)):
-        run(device, "linalg/qr_blocks", dict(params, MOST=_steps(m)), (blocks - step - 1, count), (1, 1), x, room, V, turned, m, n, batch, rs, cs, step)
+        run(device, "linalg/qr_blocks", dict(params, MOST=_steps(m)), (_items(blocks, step), count), (1, 1), x, room, V, turned, m, n, batch, rs, cs, step)
     rows = m if mode == "complete" else few
     R = room.narrow(-1, 0, n).narrow(-2, 0, rows).mT.tril().contiguous().mT
     if mode == "r":

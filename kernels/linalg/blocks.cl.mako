@@ -36,7 +36,8 @@ static __attribute__((noinline)) void block_read(__global const ${C}* p, const l
     }
 }
 /* columns number order[0], order[1], ... at p, whose elements are neighbours, = the `width` columns of w */
-static __attribute__((noinline)) void block_write(__global const ${C}* w, const long s, __global ${C}* p, const long cs, const int* order, const int rows, const int width) {
+static __attribute__((noinline)) void block_write(__global const ${C}* w, const long s, __global ${C}* p, const long cs, const int* order,
+                                            const int rows, const int width) {
     int done = 0;
     if (width == ${B})
         for (int c = 0; c < ${B}; c += ${W})
@@ -64,7 +65,8 @@ static inline void block_exchange(__global ${C}* w, const long s, const int a, c
     }
 }
 /* `rows` rows of a block at w less those at l (`depth` elements, neighbours, rows ls apart) times the vectors u */
-static __attribute__((noinline)) void block_subtract(__global ${C}* w, const long s, __global const ${C}* l, const long ls, const ${V}* u, const int rows, const int depth) {
+static __attribute__((noinline)) void block_subtract(__global ${C}* w, const long s, __global const ${C}* l, const long ls, const ${V}* u,
+                                            const int rows, const int depth) {
     int i = 0;
 % for rows in (R, 1) if R > 1 else (1,):
     for (; i + ${rows} <= rows; i += ${rows}) {
@@ -89,7 +91,8 @@ static __attribute__((noinline)) void block_subtract(__global ${C}* w, const lon
 % endfor
 }
 /* u = `wide` rows of a block at w solved with the upper or lower triangle at l, whose diagonal is taken as ones where `unit`; w = u */
-static __attribute__((noinline)) void block_solve(__global ${C}* w, const long s, __global const ${C}* l, const long ls, ${V}* u, const int wide, const int up, const int unit) {
+static __attribute__((noinline)) void block_solve(__global ${C}* w, const long s, __global const ${C}* l, const long ls, ${V}* u,
+                                            const int wide, const int up, const int unit) {
     for (int done = 0; done < wide; done += ${R}) {
         const int some = min(${R}, wide - done), t = up ? wide - done - some : done, end = up ? t + some : 0;
         block_subtract(w + t * s, s, l + t * ls + end, ls, u + end * ${NV}, some, done);

@@ -6,7 +6,7 @@
 ## A (count, n, n) with strides batch, rs and cs; L (count, n, n), by_rows or column by column; info (count); room: count matrices of blocks * B rows of
 ## (blocks * B + W) elements, an identity matrix behind A.
 ##
-## Geometry: global (blocks that are not done, count), local 1; in the last launch all blocks
+## Geometry: as of linalg/lu_blocks, but that those with little to do have nothing to do
 ##
 ## parameter  values         meaning
 ## T          float32 float64
@@ -21,7 +21,8 @@
     lanes = mat.attr.lanes(T, W)
 %>\
 ${blk.functions(T, W, NV, R, P)}
-/* the columns of a block factored from row `first` on, ${NB} at a time; what is right of these is read and written once for all. The order of a minor that is not positive, or 0. */
+/* the columns of a block factored from row `first` on, ${NB} at a time; what is right of these is read and written once for all.
+   The order of a minor that is not positive, or 0. */
 static __attribute__((noinline)) int block_factor(__global ${C}* w, const long s, const int first, const int rows) {
     ${C} panel[${NB * DEPTH}];
     int bad = 0;
@@ -66,7 +67,9 @@ void linalg_cholesky_blocks(IN(${C}, A), OUT(${C}, L), OUT(int, info), OUT(${C},
     PTR_OUT(${C}, room);
     const long z = get_global_id(1), s = ${blk.attr.room("order", B, W)};
     const int n = (int)order, blocks = (n + ${B - 1}) / ${B}, rows = blocks * ${B};
-    const int mine = (int)(step == blocks ? get_global_id(0) : get_global_id(0) + step + 1), first = mine * ${B}, width = min(${B}, n - first);
+    const int g = (int)get_global_id(0), easy = blocks - (int)step + 2, whole = step < 0 || step == blocks;
+    if (!whole && g > 0 && g <= easy) return;
+    const int mine = whole ? g : (int)step + 1 + max(0, g - easy), first = mine * ${B}, width = min(${B}, n - first);
     __global ${C}* all = room + z * rows * s;
     __global ${C}* w = all + first;
     if (step < 0) {

@@ -1,6 +1,6 @@
 <%inherit file="/base.cl.mako"/>\
-## Determinants from factorisations: LU (count, n, n), whose elements of the diagonal are `step` apart and whose matrices `far`, pivots (count, n) counted from 1. Without LOG: the determinant as sign; with it
-## its sign (-1, 0, 1) and the logarithm of its size; each (count).
+## Determinants from factorisations: LU (count, n, n), whose elements of the diagonal are `step` apart and whose matrices `far`, pivots
+## (count, n) counted from 1. Without LOG: the determinant as sign; with it its sign (-1, 0, 1) and the logarithm of its size; each (count).
 ##
 ## Geometry: one work-item per matrix.
 ##

@@ -10,7 +10,9 @@
 ## A (count, m, n) with strides batch, rs and cs; LU (count, m, n), column by column; pivots (count, min(m, n)), info (count); room: count matrices whose
 ## rows have (blocks * B + W) elements.
 ##
-## Geometry: global (blocks, count), local 1
+## Geometry: global (blocks, count) in the first launch and the last, in others (2 * blocks right of `step` + 3, count); local 1. Of the latter the
+## first factors the next block, and three more than those blocks, which have little to do, follow: PoCL gives a core half of what is left, and the
+## other what has no factors to wait for.
 ##
 ## parameter  values         meaning
 ## T          float32 float64
@@ -38,8 +40,10 @@ static inline int block_pivot(const ${C}* own, const int t, const int rows) {
     while (p < rows && !(fabs(own[p]) >= best)) p++;
     return p < rows ? p : t;
 }
-/* `wide` columns of a block eliminated from row `first` on, ${NB} at a time; what is right of these is read and written once for all. The number of the first zero pivot, or 0. */
-static __attribute__((noinline)) int block_factor(__global ${C}* w, const long s, const int first, const int wide, const int rows, __global int* pivots, const int pivot) {
+/* `wide` columns of a block eliminated from row `first` on, ${NB} at a time; what is right of these is read and written once for all.
+   The number of the first zero pivot, or 0. */
+static __attribute__((noinline)) int block_factor(__global ${C}* w, const long s, const int first, const int wide, const int rows,
+                                            __global int* pivots, const int pivot) {
     ${C} panel[${NB * DEPTH}];
     int bad = 0;
     for (int c = 0; c < wide; c += ${NB}) {
@@ -102,29 +106,33 @@ void linalg_lu_blocks(IN(${C}, A), OUT(${C}, LU), OUT(int, pivots), OUT(int, inf
     PTR_OUT(${C}, room);
     const long z = get_global_id(1), s = ${blk.attr.room("n", B, W)};
     const int rows = (int)m, few = (int)min(m, n), blocks = (int)((n + ${B - 1}) / ${B});
-    const int mine = (int)((get_global_id(0) + step + 1) % blocks), first = mine * ${B}, width = min(${B}, (int)n - first);
-    __global ${C}* w = room + z * m * s + first;
-    if (step < 0) block_read(A + z * batch + first * cs, rs, cs, w, s, rows, width);
-    else if (mine != step) {
-        const int k = (int)step * ${B}, wide = min(${B}, few - k);
-        for (int t = 0; t < wide; t++) {
-            const int p = pivots[z * few + k + t] - 1;
-            if (p != k + t) block_exchange(w, s, k + t, p);
+    const int g = (int)get_global_id(0), easy = blocks - (int)step + 2, all = step < 0 || step == (few - 1) / ${B};
+    const int begin = all ? g : g == 0 ? (int)step + 1 : g <= easy ? g - 1 : (int)step + 1 + g - easy, end = !all && g > 0 && g <= easy ? (int)step : begin + 1;
+    for (int mine = begin; mine < end; mine += easy) {
+        const int first = mine * ${B}, width = min(${B}, (int)n - first);
+        __global ${C}* w = room + z * m * s + first;
+        if (step < 0) block_read(A + z * batch + first * cs, rs, cs, w, s, rows, width);
+        else if (mine != step) {
+            const int k = (int)step * ${B}, wide = min(${B}, few - k);
+            for (int t = 0; t < wide; t++) {
+                const int p = pivots[z * few + k + t] - 1;
+                if (p != k + t) block_exchange(w, s, k + t, p);
+            }
+            if (mine > step) {
+                ${V} u[${B * NV}];
+                __global const ${C}* l = room + z * m * s + k;
+                block_solve(w + k * s, s, l + k * s, s, u, wide, 0, 1);
+                if (wide == ${B}) block_subtract(w + (k + ${B}) * s, s, l + (k + ${B}) * s, s, u, rows - k - ${B}, ${B});
+            }
         }
-        if (mine > step) {
-            ${V} u[${B * NV}];
-            __global const ${C}* l = room + z * m * s + k;
-            block_solve(w + k * s, s, l + k * s, s, u, wide, 0, 1);
-            if (wide == ${B}) block_subtract(w + (k + ${B}) * s, s, l + (k + ${B}) * s, s, u, rows - k - ${B}, ${B});
+        if (mine == step + 1 && first < few) {
+            const int bad = block_factor(w, s, first, min(${B}, few - first), rows, pivots + z * few, (int)pivot);
+            if (!mine || (bad && !info[z])) info[z] = bad;
         }
-    }
-    if (mine == step + 1 && first < few) {
-        const int bad = block_factor(w, s, first, min(${B}, few - first), rows, pivots + z * few, (int)pivot);
-        if (!mine || (bad && !info[z])) info[z] = bad;
-    }
-    if (step == (few - 1) / ${B} && copy) {
-        int order[${B}];
-        for (int c = 0; c < ${B}; c++) order[c] = first + c;
-        block_write(w, s, LU + z * m * n, m, order, rows, width);
+        if (step == (few - 1) / ${B} && copy) {
+            int order[${B}];
+            for (int c = 0; c < ${B}; c++) order[c] = first + c;
+            block_write(w, s, LU + z * m * n, m, order, rows, width);
+        }
     }
 }

@@ -7,7 +7,7 @@
 ## A (count, m, n) with strides batch, rs and cs; room: count matrices of m rows of (blocks * B + W) elements, R above and on the diagonal in the end;
 ## V of the same size: the reflections, I - v tau v^T; turned: count x blocks x B x B, the factors T of I - V T V^T, transposed.
 ##
-## Geometry: global (blocks that are not done, count), local 1
+## Geometry: as of linalg/cholesky_blocks
 ##
 ## parameter  values         meaning
 ## T          float32 float64
@@ -125,7 +125,9 @@ void linalg_qr_blocks(IN(${C}, A), OUT(${C}, room), OUT(${C}, V), OUT(${C}, turn
     PTR_OUT(${C}, turned);
     const long z = get_global_id(1), s = ${blk.attr.room("n", B, W)};
     const int rows = (int)m, few = (int)min(m, n), blocks = (int)((n + ${B - 1}) / ${B});
-    const int mine = (int)(get_global_id(0) + step + 1), first = mine * ${B}, width = min(${B}, (int)n - first);
+    const int g = (int)get_global_id(0), easy = blocks - (int)step + 2;
+    if (step >= 0 && g > 0 && g <= easy) return;
+    const int mine = step < 0 ? g : (int)step + 1 + max(0, g - easy), first = mine * ${B}, width = min(${B}, (int)n - first);
     __global ${C}* w = room + z * m * s + first;
     if (step < 0) block_read(A + z * batch + first * cs, rs, cs, w, s, rows, width);
     else {

@@ -6,8 +6,8 @@
 ##
 ## B (count_b, n, r) with strides bb (0: one for all), rb and cb, or identity matrices where eye; X (count, n, r), column by column; room: count matrices
 ## whose rows have (blocks * B + W) elements, B = NV * W.
-## first, second (count, n, n): matrices whose rows are contiguous, with strides b1 and b2 (0: one for all) and r1 and r2; upper (up) or lower triangles, with ones on the diagonal where unit;
-## passes: how many of them. exchange, pivots, bp: as in linalg/substitute.
+## first, second (count, n, n): matrices whose rows are contiguous, with strides b1 and b2 (0: one for all) and r1 and r2; upper (up) or lower triangles,
+## with ones on the diagonal where unit; passes: how many of them. exchange, pivots, bp: as in linalg/substitute.
 ##
 ## Geometry: global (blocks of columns, count), local 1
 ##
