@@ -103,6 +103,7 @@ def larger():
                                                     clnn.linalg.cholesky(clnn.ones(2, n, n) + n * clnn.eye(n)), clnn.linalg.lu_factor(t(n, n + 2).detach()))
     if cpu:
         yield "inverse of order 129", lambda: clnn.linalg.inv(t(129, 129).detach())
+        yield "factors in blocks", lambda: in_blocks(t(70, 70).detach(), t(70, 21).detach())
     places = rng.integers(0, 9, (2, 40))
     for n in (1, 5, 16, 37):
         yield f"sparse matrix by {n} columns", lambda n=n: clnn.sparse_coo_tensor(places, t(40), (9, 9)) @ t(9, n)
@@ -136,6 +137,15 @@ def on_tensor_cores(a, b, dtype, turned):
     clnn.set_float32_matmul_precision("highest")
     config.tensor_cores = "auto"
     return c
+
+
+def in_blocks(a, b):
+    """Factors and equations by the kernels for larger matrices."""
+    from unittest import mock
+    from clnn.ops import _small
+    with mock.patch.multiple(_small, _WHOLE=50, _MANY=20, _REFLECTED=20):
+        out = [*clnn.linalg.lu_factor(a), clnn.linalg.inv(a), clnn.linalg.solve(a, b), clnn.linalg.cholesky(a @ a.mT + clnn.eye(70)), *clnn.linalg.qr(b)]
+        return out + [*clnn.linalg.qr(b.mT, "complete"), clnn.linalg.solve_triangular(a, b, upper=True)]
 
 
 def optimisers():

@@ -580,3 +580,20 @@ def test_sums_into_turned_tensors(dtype):
     np.add.at(want, [2, 0, 2], y)
     np.testing.assert_array_equal(a.index_add(0, clnn.tensor([2, 0, 2]), b).float().numpy(), want)
     np.testing.assert_array_equal(a.index_put((clnn.tensor([2, 0, 2]),), b, accumulate=True).float().numpy(), want)
+
+
+@pytest.mark.parametrize("shape", [(2, 40, 33), (300, 70), (5, 16)])
+def test_scattered_columns(shape):
+    """Columns are worked on in memory of their own where there are enough of them; the same elements, and the same error."""
+    rng = np.random.default_rng(0)
+    x, src, index = rng.standard_normal(shape).astype("f"), rng.standard_normal(shape).astype("f"), rng.integers(0, shape[-2], shape)
+    added, largest = x.copy(), x.copy()
+    places = list(np.indices(shape))
+    places[-2] = index
+    np.add.at(added, tuple(places), src)
+    np.maximum.at(largest, tuple(places), src)
+    X, S, at = clnn.tensor(x), clnn.tensor(src), clnn.tensor(index)
+    np.testing.assert_allclose(X.scatter_add(-2, at, S).numpy(), added, atol=1e-5)
+    np.testing.assert_array_equal(X.scatter_reduce(-2, at, S, "amax").numpy(), largest)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        X.scatter_add(-2, at + shape[-2], S).sum().item()

@@ -357,6 +357,47 @@ def test_tall_triangles(n, columns):
     np.testing.assert_allclose(clnn.linalg.lu_solve(LU, pivots, B, adjoint=True).numpy(), np.linalg.solve(low[::-1].T.astype("d"), b), atol=1e-3)
 
 
+def _in_blocks(t, a, s, b):
+    LU, pivots = t.linalg.lu_factor(a)
+    low = t.linalg.cholesky(s)
+    return {"LU": LU, "pivots": pivots, "wide": t.linalg.lu_factor(a[..., :140, :])[0], "long": t.linalg.lu_factor(a.mT[..., :140])[0], "P": t.linalg.lu(a)[0],
+            "lower": low, "upper": t.linalg.cholesky(s.mT, upper=True), "inverse": t.linalg.inv(s), "of all": t.linalg.inv(a), "det": t.linalg.slogdet(a)[1],
+            "solve": t.linalg.solve(s, b), "one for all": t.linalg.solve(s[0], b), "right": t.linalg.solve(s, b.mT, left=False),
+            "adjoint": t.linalg.lu_solve(*t.linalg.lu_factor(s), b, adjoint=True), "down": t.linalg.solve_triangular(low, b, upper=False),
+            "up": t.linalg.solve_triangular(low.mT, b, upper=True), "unit": t.linalg.solve_triangular(low / 9, b, upper=False, unitriangular=True),
+            "both": t.cholesky_solve(b, low), "turned": t.cholesky_solve(b, low.mT, upper=True), "of factor": t.cholesky_inverse(low)}
+
+
+@pytest.mark.parametrize("n, dtype", [(217, "f"), (141, "d")])
+def test_matrices_in_blocks_of_columns(n, dtype):
+    """The same numbers and strides as LAPACK's, from blocks of columns that two cores work on."""
+    a = R.standard_normal((2, n, n)).astype(dtype)
+    s = a @ a.swapaxes(1, 2) / n + np.eye(n, dtype=dtype)
+    b = R.standard_normal((2, n, 150)).astype(dtype)
+    ours, again, theirs = (_in_blocks(t, *(t.tensor(v) for v in (a, s, b))) for t in (clnn, clnn, torch))
+    for name, x in ours.items():
+        y = theirs[name]
+        assert x.stride() == y.stride() and x.equal(again[name]), name
+        np.testing.assert_allclose(x.numpy(), y.numpy(), atol=2e-3 * max(1, float(y.abs().max())) if name in ("LU", "long", "wide", "of all") else 1e-3, err_msg=name)
+
+
+@pytest.mark.parametrize("shape", [(2, 67, 67), (131, 70), (70, 131)])
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+def test_reflections_in_blocks(shape, mode):
+    """LAPACK's signs and strides; nothing where there is nothing to reflect, and lengths whose squares are no numbers."""
+    a = R.standard_normal(shape).astype("f")
+    a[..., 3] = 0
+    for ours, theirs in zip(clnn.linalg.qr(clnn.tensor(a), mode), torch.linalg.qr(torch.tensor(a), mode)):
+        assert ours.shape == theirs.shape and ours.stride() == theirs.stride()
+    ours, theirs = clnn.linalg.qr(clnn.tensor(a), mode), torch.linalg.qr(torch.tensor(a), mode)
+    np.testing.assert_allclose(ours.R.numpy(), theirs.R.numpy(), atol=1e-3)
+    if mode != "r":
+        np.testing.assert_allclose((ours.Q @ ours.R).numpy(), a, atol=1e-4)
+        np.testing.assert_allclose((ours.Q.mT @ ours.Q).numpy(), np.broadcast_to(np.eye(ours.Q.shape[-1]), ours.Q.mT.shape[:-1] + ours.Q.shape[-1:]), atol=1e-5)
+    large = clnn.linalg.qr(clnn.tensor(a * np.float32(1e30)), mode).R
+    np.testing.assert_allclose((large / 1e30).numpy(), theirs.R.numpy(), atol=1e-3)
+
+
 def test_small_results_lie_as_in_pytorch():
     a = R.standard_normal((2, 5, 5)).astype("f") + 5 * np.eye(5, dtype="f")
     s = a[0] @ a[0].T

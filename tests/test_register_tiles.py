@@ -98,6 +98,20 @@ def test_recurrent_layers(layout):
         np.testing.assert_allclose(p.grad.numpy(), expected, atol=2e-5)
 
 
+@pytest.mark.share(2, both=True)
+def test_factors_in_blocks(layout):
+    a, b = draw(220, 220), draw(220, 130)
+    s = a @ a.T / 220 + np.eye(220, dtype=np.float32)
+    S, B = clnn.tensor(s), clnn.tensor(b)
+    P, L, U = clnn.linalg.lu(clnn.tensor(a))
+    np.testing.assert_allclose((P @ L @ U).numpy(), a, atol=1e-4)
+    np.testing.assert_allclose(clnn.linalg.cholesky(S).numpy(), np.linalg.cholesky(s.astype("d")), atol=1e-4)
+    np.testing.assert_allclose(clnn.linalg.solve(S, B).numpy(), np.linalg.solve(s.astype("d"), b), atol=1e-3)
+    Q, upper = clnn.linalg.qr(clnn.tensor(b))
+    np.testing.assert_allclose((Q @ upper).numpy(), b, atol=1e-4)
+    np.testing.assert_allclose((Q.T @ Q).numpy(), np.eye(130), atol=1e-5)
+
+
 def test_registers_are_told_from_what_the_processor_says(monkeypatch):
     class Driver:
         native_vector_width_float = 8

@@ -1,4 +1,4 @@
-"""What inverses, determinants, equations and factorisations are made of: kernels for small matrices, LAPACK on the host for the others.
+"""What inverses, determinants, equations and factorisations are made of: kernels for most matrices, LAPACK on the host for the others.
 
 Each gives a status per matrix, 0 where all went well, and does not wait for the device where it has a kernel.
 """
@@ -83,7 +83,7 @@ def _and_status(A, shape):
         vjp=dict(A=lambda g, inverse: -matmul(matmul(inverse.mH, g[0]), inverse.mH)))
 def inv_ex(A):
     if _small.suits(A):
-        LU, pivots, info = _small.lu(A)
+        LU, pivots, info = _small.lu(A, True, True)
         return _small.lu_solve(LU, pivots, None), info
     return on_host("inverse", (A,), _and_status(A, A.shape))
 
@@ -106,7 +106,7 @@ def _solve_grad(g, A, result, needs):
 @kernel("_solve_ex", method=False, complex=True, outputs=("result", "info"), vjp={"A, B": _solve_grad})
 def solve_ex(A, B):
     if _small.suits(A, B):
-        LU, pivots, info = _small.lu(A)
+        LU, pivots, info = _small.lu(A, True, True)
         return _small.lu_solve(LU, pivots, B), info
     return on_host("solve", (A, B), _and_status(A, _wide(A, B)))
 
@@ -182,7 +182,7 @@ cholesky_solve.op.grad_name = "CholeskySolveBackward0"
 @kernel("_det", method=False, complex=True, vjp=dict(A=lambda g, A, result: _det_grad(g, A, result)))
 def det(A):
     if _small.suits(A):
-        return _small.determinant(*_small.lu(A)[:2])
+        return _small.determinant(*_small.lu(A, True, True)[:2])
     return on_host("det", (A,), [(A.shape[:-2], A.dtype)])[0]
 
 
@@ -215,7 +215,7 @@ def _slogdet_grad(g, A, sign):
 @kernel("_slogdet", method=False, complex=True, outputs=("sign", "logabsdet"), vjp=dict(A=_slogdet_grad))
 def slogdet(A):
     if _small.suits(A):
-        return _small.determinant(*_small.lu(A)[:2], True)
+        return _small.determinant(*_small.lu(A, True, True)[:2], True)
     return on_host("slogdet", (A,), [(A.shape[:-2], A.dtype), (A.shape[:-2], A.dtype.to_real())])
 
 

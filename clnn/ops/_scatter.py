@@ -128,7 +128,7 @@ def write_rows(out, index, src, B, D, R, op, wrap, err, unique=False):
         run(device, "indexing/scatter_rows", dict(T=out.dtype, OP=op, ONE=R == 1, **params), (-(-D // own), B), (1, 1),
             out, index, src, D, N, R, own, *tail)
     elif N <= 128:
-        run(device, "indexing/scatter_columns", dict(T=out.dtype, OP=op, SHARED=True, **params), (R, B, 1), (local_of(R, device), 1, 1),
+        run(device, "indexing/scatter_columns", dict(T=out.dtype, OP=op, SHARED=True, **_FAR, **params), (R, B, 1), (local_of(R, device), 1, 1),
             out, index, src, D, N, R, 1, D, *tail)
     elif op == "set":
         win = filled(Size((D,)), 0, dt.int32, device)
@@ -179,6 +179,22 @@ def _write(device, out, index, src, win, B, D, N, R, params, tail):
         out if win is None else win, D, N, R, *tail)
 
 
+_NEAR = 1 << 18             # bytes of columns that a work-item keeps in memory of its own
+_FAR = dict(WIDE=1, ROWS=0)
+
+
+def _near(out, B, D, N, R):
+    """How many columns of how many rows are worked on in other memory than that of the result; None where that is not worth its copies."""
+    T, units = out.dtype, out._storage.device.compute_units
+    if T.c != T.acc or T is dt.bool_ or R < 16 or D > 4 * N:
+        return None
+    for wide in (64, 32, 16):
+        rows = _NEAR // (T.itemsize * wide)
+        if D <= rows and (wide == 16 or B * -(-R // wide) >= 4 * units):
+            return dict(WIDE=wide, ROWS=rows)
+    return None
+
+
 def write_elements(out, index, src, B, D, N, R, op, wrap, err, unique=False):
     """out[b, index[b, n, r], r] = fold(that, src[b, n, r]) in the fresh dense ``out``."""
     device = out._storage.device
@@ -193,8 +209,10 @@ def write_elements(out, index, src, B, D, N, R, op, wrap, err, unique=False):
         wide = min(R, 16) if loop else 1                    # a cache line of each row: the columns' destinations then stay in cache
         items = B * -(-R // wide)
         own = D if not cpu or items >= device.compute_units else -(-D // min(D, -(-device.compute_units // items)))
+        near = _near(out, B, D, N, R) if loop and own == D else None
+        wide = near["WIDE"] if near else wide
         ls = (1, 1, 1) if loop or R < 16 else (local_of(R, device), 1, 1)
-        run(device, "indexing/scatter_columns", dict(T=out.dtype, TI=index.dtype, OP=op, WRAP=wrap, SHARED=False),
+        run(device, "indexing/scatter_columns", dict(T=out.dtype, TI=index.dtype, OP=op, WRAP=wrap, SHARED=False, **near or _FAR),
             (-(-R // wide), B, -(-D // own)), ls, out, index, src, D, N, R, wide, own, sb, sn, sr, device.error_buffer, err)
         return out
     flat = empty((B * N * R,), dt.int64, device)

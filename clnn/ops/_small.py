@@ -1,4 +1,4 @@
-"""Small matrices on the device: LU and Cholesky factors and triangular solves, one work-group per matrix (``kernels/linalg``).
+"""Matrices on the device: LU, Cholesky factors, QR and triangular solves, one work-group per matrix, or on CPUs one per block of columns (``kernels/linalg``).
 
 Functions take float32 or float64 tensors and allocate their results; :func:`suits` says for which sizes that is better than LAPACK on the host.
 """
@@ -15,9 +15,13 @@ from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides
 
 _DTYPES = (dt.float32, dt.float64)
-_MOST = {True: 128, False: 64}      # rows on CPUs, from where on LAPACK is better, and on other devices, where local memory is short
-_LARGE = 256            # float32 rows on CPUs: up to here one core is as fast as LAPACK as NumPy carries it is with all
-_TALL = 1024            # float32 rows on CPUs that are solved for few columns: less work than a copy to the host and back
+_MOST = {True: 128, False: 64}      # rows that a work-group keeps in local memory, on CPUs and on other devices, where it is short
+_LARGE = 256            # rows from which on CPUs keep them in other memory
+_WHOLE = 208            # float32 rows on CPUs up to which one core is as fast as all that work in blocks; float64 ones up to 128
+_TALL = 1024            # rows up to which kernels have room for few
+_MOST_IN_BLOCKS = 3072  # rows from which on LAPACK on the host is as fast
+_REFLECTED = 48         # rows and columns from which on reflections are made in blocks
+_MANY = 128             # columns from which on they are solved for in blocks
 _COLUMNS = 32           # columns of a right side that a work-group of a GPU takes
 
 
@@ -29,7 +33,7 @@ def suits(A, B=None, factored=False):
     if device.kind == "meta":
         return False
     most = _MOST[device.is_cpu]
-    if device.is_cpu and A.dtype is dt.float32 and max(A.shape[-2:]) <= (_TALL if factored and B is not None and B.shape[-1] <= _lanes(A) else _LARGE):
+    if device.is_cpu and max(A.shape[-2:]) <= _MOST_IN_BLOCKS and (A.dtype is dt.float32 or _in_blocks(A)):
         return True
     return max(A.shape[-2:]) <= most and (most + 4) * most * A.dtype.itemsize < device.local_mem
 
@@ -42,7 +46,7 @@ def _size(A):
     """Rows that the kernel has room for, in few steps, so that few are built; group size."""
     device, (m, n) = A._storage.device, A.shape[-2:]
     if device.is_cpu:
-        return next(most for most in (_MOST[True], _LARGE, _TALL) if max(m, n) <= most), 1
+        return next(most for most in (_MOST[True], _LARGE, _TALL, _MOST_IN_BLOCKS) if max(m, n) <= most), 1
     small = max(m, n) <= _MOST[False] // 2
     most = _MOST[False] // 2 if small else _MOST[False]
     return most, min(device.max_work_group, 64 if small else 256)
@@ -64,6 +68,35 @@ def _room(A, most):
     return large, (empty((A.shape[:-2].numel() * m, -(-n // W) * W), A.dtype, A._storage.device),) if large else ()
 
 
+def _in_blocks(A):
+    """Whether a matrix is for the kernels that work in blocks."""
+    return A._storage.device.is_cpu and max(A.shape[-2:]) > (_WHOLE if A.dtype is dt.float32 else _MOST[True])
+
+
+def _blocks(A):
+    """Parameters of kernels that work in blocks of columns, and how many these are."""
+    device = A._storage.device
+    W, B = device.lanes(A.dtype.c), 4 * _lanes(A)
+    return dict(T=A.dtype, W=W, NV=B // W, R=6, P=4 if device.wide else 2), B
+
+
+def _steps(rows):
+    """Rows that kernels have room for, so that few are built."""
+    return next(most for most in (_TALL, _MOST_IN_BLOCKS) if rows <= most)
+
+
+def _items(blocks, step, last=None):
+    """Work-items of a launch: one per block in the first and in the last one, else per block that is left, and more of them with little to do."""
+    return blocks if step in (-1, last) else 2 * (blocks - step - 1) + 3
+
+
+def _rows(t):
+    """``t``, or a copy, whose rows are contiguous; distances of matrices and rows."""
+    if t._strides[-1] != 1 or len(t.shape) > 3:
+        t = t.contiguous()
+    return t, t._strides[-3] if t.shape[:-2].numel() > 1 else 0, t._strides[-2]
+
+
 def _layout(t):
     """``t``, or a copy, whose matrices are evenly spaced; distances of matrices, rows and columns."""
     m, n = t.shape[-2:]
@@ -75,11 +108,22 @@ def _layout(t):
 
 
 @repeated
-def lu(A, pivot=True):
-    """L and U packed, row exchanges counted from 1, and per matrix 0 or the number of the first zero pivot."""
+def lu(A, pivot=True, inner=False):
+    """L and U packed, row exchanges counted from 1, and per matrix 0 or the number of the first zero pivot. ``inner``: row by row, for :func:`lu_solve` alone."""
     lead, (m, n), device = tuple(A.shape[:-2]), A.shape[-2:], A._storage.device
-    LU, pivots, info = _columns(A.shape, A.dtype, device), empty(lead + (min(m, n),), dt.int32, device), empty(lead, dt.int32, device)
+    pivots, info = empty(lead + (min(m, n),), dt.int32, device), empty(lead, dt.int32, device)
     x, batch, rs, cs = _layout(A)
+    if _in_blocks(A):
+        params, B = _blocks(A)
+        blocks = -(-n // B)
+        room = empty((*lead, m, blocks * B + params["W"]), A.dtype, device)
+        LU = room if inner else _columns(A.shape, A.dtype, device)
+        last, params = -(-min(m, n) // B) - 1, dict(params, MOST=_steps(m))
+        for step in range(-1, last + 1):
+            run(device, "linalg/lu_blocks", params, (_items(blocks, step, last), math.prod(lead)), (1, 1), x, LU, pivots, info, room, m, n, batch, rs, cs,
+                int(pivot), int(not inner), step)
+        return LU.narrow(-1, 0, n) if inner else LU, pivots, info
+    LU = _columns(A.shape, A.dtype, device)
     (most, group), W = _size(A), _lanes(A)
     large, room = _room(A, most)
     run(device, "linalg/lu", dict(T=A.dtype, W=W, MOST=most, LARGE=large), (math.prod(lead) * group,), (group,), x, LU, pivots, info, *room, m, n, batch,
@@ -94,6 +138,14 @@ def cholesky(A, turned=False):
     lead, n, device = tuple(A.shape[:-2]), A.shape[-1], A._storage.device
     L, info = (empty if turned else _columns)(A.shape, A.dtype, device), empty(lead, dt.int32, device)
     x, batch, rs, cs = _layout(A)
+    if _in_blocks(A):
+        params, B = _blocks(A)
+        blocks = -(-n // B)
+        room = empty((*lead, blocks * B, blocks * B + params["W"]), A.dtype, device)
+        for step in (*range(-1, blocks - 1), blocks):
+            run(device, "linalg/cholesky_blocks", dict(params, MOST=_steps(blocks * B)), (_items(blocks, step, blocks), math.prod(lead)), (1, 1),
+                x, L, info, room, n, batch, rs, cs, int(turned), step)
+        return L, info
     most, group = _size(A)
     large, room = _room(A, most)
     run(device, "linalg/cholesky", dict(T=A.dtype, W=_lanes(A), MOST=most, LARGE=large), (math.prod(lead) * group,), (group,), x, L, info, *room, n, batch,
@@ -121,6 +173,8 @@ def substitute(A, B, passes, pivots=None, exchange=0):
         B = _spread(B, lead, 2)
     r, one = n if B is None else B.shape[-1], math.prod(lead) == 1
     X = _columns(lead + (n, r), A.dtype, device)
+    if _in_blocks(A) and r >= _MANY:
+        return _substitute_in_blocks(A, B, X, passes, pivots, exchange)
     a, ba, ra, ca = _layout(A)
     b, bb, rb, cb = (a, 0, 0, 0) if B is None else _layout(B)
     ba, bb = ba if one or A.shape[:-2].numel() > 1 else 0, bb if one or B is None or B.shape[:-2].numel() > 1 else 0
@@ -135,9 +189,49 @@ def substitute(A, B, passes, pivots=None, exchange=0):
     return X
 
 
+def _substitute_in_blocks(A, B, X, passes, pivots, exchange):
+    device, (n, r), count = A._storage.device, X.shape[-2:], X.shape[:-2].numel()
+    used = [_rows(A.mT if turned else A) for turned, *_ in passes] or [_rows(A)]
+    (first, b1, r1), (second, b2, r2) = used[0], used[-1]
+    b, bb, rb, cb = (first, 0, 0, 0) if B is None else _layout(B)
+    params, wide = _blocks(A)
+    blocks = -(-r // wide)
+    room = empty((count, n, blocks * wide + params["W"]), A.dtype, device)
+    how = [int(flag) for _, *flags in passes for flag in flags]
+    run(device, "linalg/substitute_blocks", params, (blocks, count), (1, 1), first, second, room if pivots is None else pivots.contiguous(), b, X, room, n, r,
+        b1, r1, b2, r2, n if pivots is not None and pivots._numel > n else 0, bb if B is not None and B.shape[:-2].numel() > 1 else 0, rb, cb,
+        int(B is None), exchange, len(passes), struct.pack("4q", *how, *[0] * (4 - len(how))))
+    return X
+
+
 def _spread(t, lead, own):
     """``t`` with the batch ``lead``, unless it has one matrix, which all share."""
     return t if math.prod(t.shape[:-own]) == 1 else t.expand(lead + tuple(t.shape[len(t.shape) - own:])).contiguous()
+
+
+def suits_qr(A):
+    """Whether Q and R of ``A`` come from blocks of columns."""
+    return A._storage.device.is_cpu and A.dtype in _DTYPES and min(A.shape[-2:]) >= _REFLECTED and max(A.shape[-2:]) <= _MOST_IN_BLOCKS and A._numel > 0
+
+
+@repeated
+def qr(A, mode):
+    """Q (empty where ``mode`` is ``r``) and R, column by column."""
+    lead, (m, n), device = tuple(A.shape[:-2]), A.shape[-2:], A._storage.device
+    x, batch, rs, cs = _layout(A)
+    params, B = _blocks(A)
+    count, few, blocks = math.prod(lead), min(m, n), -(-n // B)
+    room, V = (empty((*lead, m, blocks * B + params["W"]), A.dtype, device) for _ in range(2))
+    turned = empty((count, blocks, B, B), A.dtype, device)
+    for step in range(-1, min(-(-few // B), blocks - 1)):
+        run(device, "linalg/qr_blocks", dict(params, MOST=_steps(m)), (_items(blocks, step), count), (1, 1), x, room, V, turned, m, n, batch, rs, cs, step)
+    rows = m if mode == "complete" else few
+    R = room.narrow(-1, 0, n).narrow(-2, 0, rows).mT.tril().contiguous().mT
+    if mode == "r":
+        return empty((0,), A.dtype, device), R
+    Q, room = _columns(lead + (m, rows), A.dtype, device), empty((count, m, -(-rows // B) * B + params["W"]), A.dtype, device)
+    run(device, "linalg/q_blocks", params, (-(-rows // B), count), (1, 1), V, turned, Q, room, m, n, rows)
+    return Q, R
 
 
 _FORWARD = ((False, False, True), (False, True, False))
@@ -164,5 +258,6 @@ def determinant(LU, pivots, log=False):
     """The determinants, or their signs and the logarithms of their sizes."""
     lead, device, n = tuple(LU.shape[:-2]), LU._storage.device, LU.shape[-1]
     found = [empty(lead, LU.dtype, device) for _ in range(1 + log)]
-    run(device, "linalg/determinant", dict(T=LU.dtype, LOG=bool(log)), (math.prod(lead),), None, LU, pivots, *found, math.prod(lead), n)
+    far, step = LU._strides[-3] if lead else 0, sum(LU._strides[-2:])
+    run(device, "linalg/determinant", dict(T=LU.dtype, LOG=bool(log)), (math.prod(lead),), None, LU, pivots, *found, math.prod(lead), n, far, step)
     return tuple(found) if log else found[0]

@@ -1,6 +1,6 @@
 """Factorisations beyond those of ``linalg.py``, status-returning forms, matrix exponentials, tensor equations and low-rank approximations.
 
-Like there, LAPACK runs on the host, but for LU and Cholesky factors of small matrices; gradients are matrix products on the device.
+Like there, LAPACK runs on the host, but for LU and Cholesky factors; gradients are matrix products on the device.
 """
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from .resample import _images
 from .selection import where
 
 _OWNED = 1 << 18            # bytes of planes that a work-item adds to at a time: they stay in cache
+_GROUP = 4096               # points of a group on CPUs: drivers go through groups of all images in turn, which leaves the caches between small ones
 
 
 def _clipped(x, n):
@@ -98,6 +99,16 @@ def _by_decomposition(g, which, tensors, options):
     return grad_of([out], [both[which]], [g])[0]
 
 
+def _geometry(device, points, planes):
+    """(points of a work-item, local size)."""
+    if device.loops:
+        return 64, (1, 1)
+    local = min(_GROUP, device.max_work_group) if device.is_cpu else 64
+    while local > 64 and (local >= 2 * points or points * planes < 8 * local * device.compute_units):
+        local //= 2
+    return 1, (local, 1)
+
+
 @kernel("_grid_image", method=False)
 def _grid_image(g, input, grid, mode, padding, align):
     """The gradient of ``_grid_sample`` by its input."""
@@ -121,7 +132,7 @@ def _grid_points(g, input, grid, mode, padding, align):
     if mode == "nearest" or not g._numel:
         return grid.new_zeros(grid.shape)
     out, points = empty(grid.shape, grid.dtype, device), grid._numel // (count * rank)
-    each, local = (64, (1, 1)) if device.loops else (1, (64, 1))
+    each, local = _geometry(device, points, count)
     params = dict(T=input.dtype, RANK=rank, MODE=mode, PAD=padding, ALIGN=int(align), POINTS=each)
     run(device, "resample/grid_points", params, (-(-points // each), count), local, g.contiguous(), input.contiguous(), grid.contiguous(), out,
         points, channels, *(1,) * (3 - rank), *input.shape[2:])
@@ -139,7 +150,7 @@ def _grid_sample(input, grid, mode, padding, align):
     count, channels = input.shape[:2]
     points, chunk = out._numel // (count * channels), min(channels, 16)
     groups = -(-channels // chunk)
-    each, local = (64, (1, 1)) if device.loops else (1, (64, 1))
+    each, local = _geometry(device, points, count * groups)
     params = dict(T=input.dtype, RANK=rank, MODE=mode, PAD=padding, ALIGN=int(align), POINTS=each)
     run(device, "resample/grid", params, (-(-points // each), count * groups), local,
         input.contiguous(), grid.contiguous(), out, points, channels, groups, chunk, *(1,) * (3 - rank), *input.shape[2:])

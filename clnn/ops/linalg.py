@@ -1,6 +1,7 @@
 """Inverses, solutions and factorisations of matrices.
 
-LU and Cholesky factors of small matrices have kernels (``_factors.py``); all others run on the host with LAPACK (``_lapack.py``) and wait for the device.
+LU and Cholesky factors (on GPUs of small matrices) and QR on CPUs have kernels (``_small.py``); all others run on the host with LAPACK (``_lapack.py``) and wait
+for the device.
 Gradients are made of matrix products on the device. float32 and float64, and complex numbers of these. All take batches of matrices in leading dimensions.
 """
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size
-from . import _factors
+from . import _factors, _small
 from ._factors import INDEFINITE, inverse, raise_where
 from ._factors import on_host as _on_host
 from ._factors import solution as _solve
@@ -228,6 +229,8 @@ def _qr(A, mode):
     m, n = A.shape[-2:]
     k = m if mode == "complete" else min(m, n)
     lead = tuple(A.shape[:-2])
+    if _small.suits_qr(A):
+        return _small.qr(A, mode)
     if mode == "r":
         return empty((0,), A.dtype, A._storage.device), _on_host("qr", (A,), [(lead + (k, n), A.dtype)], mode)[0]
     return _on_host("qr", (A,), [(lead + (m, k), A.dtype), (lead + (k, n), A.dtype)], mode)

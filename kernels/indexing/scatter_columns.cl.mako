@@ -12,6 +12,8 @@
 ## complex    OP in ("add", "mul", "set")
 ## WRAP       bool: negative indices count from the end
 ## SHARED     bool: one index per n for all columns
+## WIDE ROWS  numbers: where ROWS is not 0, `width` is WIDE, `own` is D, up to ROWS, and columns are worked on in memory of their own: rows that
+##            are a power of 2 apart share few places of the caches
 __kernel void scatter_columns(OUT(${T.c}, out), IN(${TI.c}, index), IN(${T.c}, src), const long D, const long N, const long R,
                               const long width, const long own, const long sb, const long sn, const long sr, __global int* err, const int code) {
     PTR_OUT(${T.c}, out); PTR_IN(${TI.c}, index); PTR_IN(${T.c}, src);
@@ -33,6 +35,27 @@ __kernel void scatter_columns(OUT(${T.c}, out), IN(${TI.c}, index), IN(${T.c}, s
         }
         return;
     }
+% endif
+% if ROWS:
+    ${T.c} near[${ROWS * WIDE}];
+    const int columns = (int)(r1 - r0);
+    __global ${T.c}* to = out + b * D * R + r0;
+    for (int d = 0; d < D; d++)
+        for (int c = 0; c < columns; c++) near[d * ${WIDE} + c] = to[d * R + c];
+    for (long n = 0; n < N; n++) {
+        __global const ${TI.c}* ask = index + (b * N + n) * R + r0;
+        __global const ${T.c}* from = src + b * sb + n * sn + r0 * sr;
+        for (int c = 0; c < columns; c++) {
+            const long v = ask[c], row = ${"v < 0 ? v + D : v" if WRAP else "v"};
+            if ((ulong)row >= (ulong)D) { CLNN_FAIL(err, code, v); continue; }
+            const int at = (int)row * ${WIDE} + c;
+            const ${T.acc} d = ${T.load}(near, at), s = ${T.load}(from, c * sr);
+            ${T.store}(near, at, (${ix.fold(OP, T)}));
+        }
+    }
+    for (int d = 0; d < D; d++)
+        for (int c = 0; c < columns; c++) to[d * R + c] = near[d * ${WIDE} + c];
+    return;
 % endif
     for (long n = 0; n < N; n++)
         for (long r = r0; r < r1; r++) {
