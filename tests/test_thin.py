@@ -1,0 +1,49 @@
+"""Composites that end in one elementwise operator: known kinds of call give what the first one did, and stay pending."""
+import clnn
+from clnn.nn import functional as F
+
+X = [[-2.0, -0.5, 0.0], [0.3, 1.5, float("nan")]]
+
+
+def calls(x, y, mask):
+    return [x.clamp(-1, 1), x.clamp(min=-0.5), x.clamp(max=y), clnn.lerp(x, y, 0.3), clnn.lerp(x, y, y), x.nan_to_num(), x.nan_to_num(nan=2.0),
+            clnn.where(mask, x, y), clnn.where(mask, x, 1.0), clnn.where(mask, x, y[0]), x.masked_fill(mask, -3.0), x.square(), x.round(decimals=1),
+            F.hardtanh(x), F.relu6(x), F.elu(x, alpha=0.5), F.selu(x), F.softplus(x), F.threshold(x, 0.1, 2.0), F.hardshrink(x)]
+
+
+def shown(results):
+    return [(str(r.tolist()), r.dtype, r.stride(), r.requires_grad, r.grad_fn and r.grad_fn.name()) for r in results]
+
+
+def test_known_kinds_give_the_same():
+    for rows in (X, [r[:1] for r in X]):
+        for track in (False, True, False):
+            x, y, mask = clnn.tensor(rows, requires_grad=track), clnn.tensor(rows).cos(), clnn.tensor(rows) > 0
+            first = calls(x, y, mask)
+            want, slopes = shown(first), track and gradients(first, x)
+            for _ in range(3):
+                again = calls(x, y, mask)
+                assert all(r._storage.node is not None for r in again)              # still to be fused with what reads it
+                assert shown(again) == want
+                assert not track or gradients(again, x) == slopes
+
+
+def gradients(results, x):
+    slope, = clnn.autograd.grad(sum(r.nan_to_num().sum() for r in results), x, create_graph=True)
+    return str(slope.tolist()), str(clnn.autograd.grad(slope.nan_to_num().sum(), x)[0].tolist())
+
+
+def test_a_kind_is_told_by_all_that_matters():
+    x = clnn.tensor([-0.0, 0.5, 2.0])
+    for _ in range(4):
+        assert x.clamp(0, 1).dtype is clnn.float32 and x.long().clamp(0, 1).dtype is clnn.int64
+        assert str(F.threshold(x, 0.1, -0.0).tolist()) == "[-0.0, 0.5, 2.0]"
+        assert str(F.threshold(x, 0.1, 0.0).tolist()) == "[0.0, 0.5, 2.0]"
+        y = x.clone()
+        assert F.hardtanh(y, inplace=True) is y and y.tolist() == [0.0, 0.5, 1.0]
+        assert y.clamp_(0.25, 0.75) is y and y.tolist() == [0.25, 0.5, 0.75]
+        out = clnn.empty(3)
+        assert clnn.clamp(x, 0.25, 0.75, out=out) is out and out.tolist() == [0.25, 0.5, 0.75]
+        assert x.masked_fill(x > 1, clnn.tensor(float(_))).tolist() == [0.0, 0.5, float(_)]
+        with clnn.autocast("cpu"):
+            assert x.clamp(-1, 1).dtype is clnn.float32
