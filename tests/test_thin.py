@@ -47,3 +47,25 @@ def test_a_kind_is_told_by_all_that_matters():
         assert x.masked_fill(x > 1, clnn.tensor(float(_))).tolist() == [0.0, 0.5, float(_)]
         with clnn.autocast("cpu"):
             assert x.clamp(-1, 1).dtype is clnn.float32
+
+
+def test_constants_that_are_shared_are_nobodys_to_write():
+    eye = clnn.eye(3)
+    eye[0, 1] = 5.0
+    eye.view(-1).mul_(2)
+    assert eye.tolist() == [[2, 10, 0], [0, 2, 0], [0, 0, 2]] and clnn.eye(3).tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    stack = clnn.arange(12.0).reshape(2, 2, 3).transpose(1, 2).clone()
+    for _ in range(3):
+        lower = stack.tril()
+        assert lower.stride() == (6, 2, 1) and lower.tolist() == [[[0, 0], [1, 4], [2, 5]], [[6, 0], [7, 10], [8, 11]]]
+
+
+def test_layouts_of_results():
+    x = clnn.arange(24.0).reshape(2, 3, 4)
+    turned, other = x.transpose(1, 2), x.permute(2, 1, 0)
+    for _ in range(2):
+        assert (turned + 1).stride() == (1 + turned).stride() == turned.relu().stride() == turned.stride() == (12, 1, 4)
+        assert (turned + x.reshape(2, 4, 3)).stride() == (12, 1, 4) and (x.reshape(2, 4, 3) + turned).stride() == (12, 3, 1)
+        assert (other * other[:1]).stride() == (1, 4, 12) and (other[:1] * other).stride() == (1, 4, 12)
+        assert clnn.where(turned > 3, turned, 0.0).tolist() == [[[v if v > 3 else 0.0 for v in row] for row in m] for m in turned.tolist()]
+        assert (turned - x.reshape(2, 4, 3)).tolist()[0][1] == [1.0 - 3.0, 5.0 - 4.0, 9.0 - 5.0]
