@@ -247,7 +247,7 @@ def _prod(input, dims, keepdim):
     return fold(PROD, input, dims, keepdim, input.dtype.acc_dtype, input.dtype)
 
 
-@kernel("_prod_all", complex=True, method=False, vjp=dict(input=_prod_grad))
+@kernel("_prod_all", complex=True, method=False, repeat="ready whole", vjp=dict(input=_prod_grad))
 def _prod_all(input, dims, keepdim):
     return _prod(input, dims, keepdim)
 
