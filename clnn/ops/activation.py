@@ -389,7 +389,7 @@ def _glu(input, dim):
 _glu.op.grad_name = "GluBackward0"
 
 
-@composite("glu", repeat="ready small", method=False, torch="nn.functional.glu", samples=lambda: [((np.linspace(-2, 2, 24).reshape(4, 6),), {}),
+@composite("glu", splice=True, repeat="ready small", method=False, torch="nn.functional.glu", samples=lambda: [((np.linspace(-2, 2, 24).reshape(4, 6),), {}),
                                                                            ((np.linspace(-2, 2, 24).reshape(4, 6), 0), {})])
 def glu(input, dim=-1):
     """``a * sigmoid(b)`` for the two halves of the input along ``dim``."""

@@ -168,7 +168,7 @@ def _np_pad(x, pad, mode="constant", value=0):
     return np.pad(x, pairs, name, **(dict(constant_values=value) if mode == "constant" else {}))
 
 
-@composite("pad", repeat="ready small", complex=True, method=False, torch="nn.functional.pad", numpy=_np_pad, samples=lambda: [
+@composite("pad", splice=True, repeat="ready small", complex=True, method=False, torch="nn.functional.pad", numpy=_np_pad, samples=lambda: [
     ((_values(2, 3), (1, 2)), {}), ((_values(2, 3), (1, 2, 0, 1), "constant", 5.0), {}), ((_values(2, 3, 4), (2, 1), "reflect"), {}),
     ((_values(2, 3, 4, 4), (2, 1, 1, 3), "reflect"), {}),
     ((_values(2, 3, 4), (2, 5), "replicate"), {}), ((_values(2, 3, 4), (-4, 5), "replicate"), {}), ((_values(2, 3, 4), (4, 1), "circular"), {}),

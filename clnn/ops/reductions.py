@@ -198,7 +198,7 @@ def _nansum(input, dims, keepdim):
 _nansum.op.grad_name = "NansumBackward0"
 
 
-@composite("nansum", repeat="ready whole", numpy=reference(np.nansum), samples=samples_of())
+@composite("nansum", repeat="ready whole", splice=True, numpy=reference(np.nansum), samples=samples_of())
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum in which NaN counts as zero."""
     if not input.dtype.is_floating_point:

@@ -100,7 +100,7 @@ def _np_index_add(x, dim, index, source, alpha=1):
     return np.moveaxis(out, 0, dim)
 
 
-@composite("index_add", repeat="ready small", complex=True, inplace=True, numpy=_np_index_add, samples=lambda: [
+@composite("index_add", splice=True, repeat="ready small", complex=True, inplace=True, numpy=_np_index_add, samples=lambda: [
     ((_values(4, 3), 0, np.array([0, 2, 2]), _values(3, 3)), {}), ((_values(2, 5), 1, np.array([4, 0, 4]), _values(2, 3)), dict(alpha=2))])
 def index_add(input, dim, index, source, *, alpha=1, out=None):
     """``input`` with ``alpha`` times each row of ``source`` added to the row of dimension ``dim`` that ``index`` names for it.
@@ -466,7 +466,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     return _deliver(_elements("scatter", input, dim, index, value if src is None else src, op), out)
 
 
-@composite("scatter_add", repeat="ready small", complex=True, inplace=True, numpy=lambda x, d, i, s: _np_scatter(x, d, i, s, "add"), samples=lambda: [
+@composite("scatter_add", splice=True, repeat="ready small", complex=True, inplace=True, numpy=lambda x, d, i, s: _np_scatter(x, d, i, s, "add"), samples=lambda: [
     ((_values(3, 5), 1, _numbers(5, 3, 5), _values(3, 5)), {}), ((_values(4, 3), 0, _numbers(4, 6, 2), _values(6, 2)), {})])
 def scatter_add(input, dim, index, src, *, out=None):
     """``input`` with ``out[index[i][j]][j] += src[i][j]`` (for ``dim=0``). Equal indices add up, in the order of ``src``."""
