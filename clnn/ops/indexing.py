@@ -158,7 +158,7 @@ def _deliver(r, out):
     return set_out(out, r)
 
 
-@composite("take_along_dim", repeat="ready small", complex=True,
+@composite("take_along_dim", splice=True, repeat="ready small", complex=True,
            numpy=lambda x, i, dim=None: np.take_along_axis(x if dim is not None else x.ravel(), i, dim or 0), samples=lambda: [
     ((_values(3, 4), _numbers(4, 3, 2)), dict(dim=1)), ((_values(3, 4), _numbers(12, 5)), {})])
 def take_along_dim(input, indices, dim=None, *, out=None):

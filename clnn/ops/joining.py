@@ -21,7 +21,7 @@ from ..graph.node import Node
 from . import _scatter
 from .creation import filled
 from .indexing import _values
-from .views import _expand, _layout, _reshape_view
+from .views import _expand, _layout, _seen_as
 
 
 _RECOMPUTE = 6       # a pending input this small is evaluated in place even if it may be wanted again
@@ -341,7 +341,7 @@ def meshgrid(*tensors, indexing=None):
     if swap:
         tensors[0], tensors[1] = tensors[1], tensors[0]
     shape = tuple([t._numel for t in tensors])
-    grids = [_expand(_reshape_view(t, *_layout(t.shape, t._strides, t._numel, (1,) * i + (t._numel,) + (1,) * (len(shape) - 1 - i))), shape)
+    grids = [_expand(_seen_as(t, *_layout(t.shape, t._strides, t._numel, (1,) * i + (t._numel,) + (1,) * (len(shape) - 1 - i))), shape)
              for i, t in enumerate(tensors)]
     if swap:
         grids[0], grids[1] = grids[1], grids[0]

@@ -76,7 +76,8 @@ def _padded(input, before, value, out_shape):
 _constant_pad.op.grad_name = "ConstantPadNdBackward0"
 
 
-@composite("constant_pad_nd", repeat="ready small", complex=True, method=False, samples=lambda: [((_values(2, 3), (1, 2, 0, 1), 0.5), {}), ((_values(2, 3), (-1, 2)), {})])
+@composite("constant_pad_nd", repeat="ready small", complex=True, method=False, samples=lambda: [
+    ((_values(2, 3), (1, 2, 0, 1), 0.5), {}), ((_values(2, 3), (-1, 2)), {})])
 def constant_pad(input, pad, value=0):
     """``pad`` with a constant; negative numbers cut off."""
     rank = len(input.shape)
