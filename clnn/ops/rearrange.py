@@ -166,7 +166,7 @@ def tile(input, *dims):
     return repeat(input, (1,) * (len(input.shape) - len(dims)) + tuple(dims))
 
 
-@composite("repeat_interleave", splice=True, repeat="ready small", complex=True, numpy=lambda x, r, dim=None: np.repeat(x, r, dim), samples=lambda: [
+@composite("repeat_interleave", repeat="ready small", complex=True, numpy=lambda x, r, dim=None: np.repeat(x, r, dim), samples=lambda: [
     ((_values(2, 3), 2), {}), ((_values(2, 3), 2), dict(dim=1)), ((_values(3, 2), np.array([1, 0, 2])), dict(dim=0))])
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Each element (or slice of ``dim``) several times in a row; ``repeats`` is a number, or a vector of counts, which is read by the host."""
