@@ -227,7 +227,10 @@ def nary(op):
                 raise TypeError(f"{op.name}() takes ({', '.join(names)}), got {len(args)} positional and {sorted(kwargs)}")
             args = tuple(full)
         try:
-            if not any(isinstance(a, Tensor) for a in args):
+            for a in args:
+                if isinstance(a, Tensor):
+                    break
+            else:
                 raise _wrong(op, *args)
             r = elementwise_call(op, args)
         except (AttributeError, TypeError):
