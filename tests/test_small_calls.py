@@ -1,4 +1,6 @@
-"""Composites that end in one elementwise operator: known kinds of call give what the first one did, and stay pending."""
+"""Calls on small tensors, whose known kinds go shorter ways: they give what the first call did, and what is pending stays so."""
+import pytest
+
 import clnn
 from clnn.nn import functional as F
 
@@ -69,3 +71,44 @@ def test_layouts_of_results():
         assert (other * other[:1]).stride() == (1, 4, 12) and (other[:1] * other).stride() == (1, 4, 12)
         assert clnn.where(turned > 3, turned, 0.0).tolist() == [[[v if v > 3 else 0.0 for v in row] for row in m] for m in turned.tolist()]
         assert (turned - x.reshape(2, 4, 3)).tolist()[0][1] == [1.0 - 3.0, 5.0 - 4.0, 9.0 - 5.0]
+
+
+def test_reductions_of_pending_values_stay_pending():
+    x, y = clnn.arange(12.0).reshape(3, 4), clnn.arange(12.0).reshape(3, 4) % 5
+    for _ in range(4):
+        total, rows, mean, least, some = (x * y).sum(), (x * y).sum(1), ((x - y) ** 2).mean(), (x - y).amin(0), (x > 10).any()
+        assert all(r._storage.node is not None for r in (total, rows, mean, least))
+        assert total.item() == 121 and rows.tolist() == [14, 36, 71] and least.tolist() == [0, 0, 0, 0] and some.item()
+        assert clnn.allclose(mean, clnn.tensor(325 / 12))
+    w = x.clone().requires_grad_()
+    for _ in range(4):
+        slope, = clnn.autograd.grad(((w * y) ** 2).sum(), w, create_graph=True)
+        assert slope.tolist() == (2 * x * y * y).tolist()
+        assert clnn.autograd.grad(slope.sum(), w)[0].tolist() == (2 * y * y).tolist()
+
+
+def test_writes_at_numbers_leave_what_others_read():
+    numbers, columns = clnn.tensor([0, 2, -1]), clnn.tensor([1, 1, 0])
+    for _ in range(4):
+        x = clnn.zeros(4, 3)
+        before, pending = x.clone(), x + 1
+        x[numbers] = clnn.arange(3.0)
+        x[numbers, columns] = x[numbers, columns] + 5
+        x.index_put_((numbers,), clnn.ones(3), accumulate=True)
+        assert x.tolist() == [[1, 7, 3], [0, 0, 0], [1, 7, 3], [6, 2, 3]] and x._version == 3
+        assert not before.any() and pending.tolist() == [[1.0] * 3] * 4
+        with pytest.raises((IndexError, RuntimeError)):
+            x[numbers] = clnn.ones(2, 3)
+
+
+def test_numbers_beside_whole_dimensions():
+    x = clnn.arange(24.0).reshape(2, 3, 4)
+    i = clnn.tensor([2, 0])
+    want = [[[8, 9, 10, 11], [0, 1, 2, 3]], [[20, 21, 22, 23], [12, 13, 14, 15]]]
+    assert x[:, i].tolist() == x[:, i, :].tolist() == x[:, i, ...].tolist() == x[..., i, :].tolist() == want
+    assert x[..., i].tolist() == x[:, :, i].tolist() == [[[r[2], r[0]] for r in m] for m in x.tolist()]
+    assert x[:, i, i].tolist() == [[10, 0], [22, 12]]
+    w = x.clone().requires_grad_()
+    for _ in range(4):
+        slope, = clnn.autograd.grad((w[:, i, i] ** 2).sum(), w, create_graph=True)
+        assert slope.sum().item() == 2 * (10 + 22 + 12) and clnn.autograd.grad(slope.sum(), w)[0].sum().item() == 8
