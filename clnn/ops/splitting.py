@@ -183,7 +183,7 @@ def unbind(input, dim=0):
 
 
 def _whole(shape, d):
-    return tuple((0, 1, s) for s in shape[:d])
+    return tuple([(0, 1, s) for s in tuple(shape)[:d]]) if d else ()
 
 
 @composite("narrow", complex=True)
@@ -194,7 +194,7 @@ def narrow(input, dim, start, length):
     if isinstance(start, Tensor) and (start.shape or start.dtype.is_floating_point or start.dtype is dt.bool_):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
     d, start, length = wrap_dim(dim, len(input.shape)), whole(start), whole(length)
-    size = input.shape[d]
+    size = tuple(input.shape)[d]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     if not -size <= start <= size:
@@ -211,7 +211,7 @@ def select(input, dim, index):
     if not input.shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     d = wrap_dim(dim, len(input.shape))
-    index = whole(index)
-    if not -input.shape[d] <= index < input.shape[d]:
+    index, size = whole(index), tuple(input.shape)[d]
+    if not -size <= index < size:
         raise IndexError(f"select(): index {index} out of range for tensor of size {list(input.shape)} at dimension {d}")
-    return basic_index(input, (*_whole(input.shape, d), take_int(index, input.shape[d], d)), input.shape)
+    return basic_index(input, (*_whole(input.shape, d), take_int(index, size, d)), input.shape)
