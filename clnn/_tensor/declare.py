@@ -31,6 +31,7 @@ from .rules import Rule, parameter_names
 from .shown import labelled
 from .splice import spliced
 from .tensor import Tensor, make_view, view_of
+from .thin import Thin
 
 
 class Entry(Op):
@@ -198,7 +199,7 @@ def _refuse_complex(op, values):
                 raise unsupported(op, v.dtype)
 
 
-def _with_common_names(op, body, params, old=()):
+def _with_common_names(op, body, params, old=(), thin=None):
     """``body``, taking ``out=`` as every operator does, and other names of its arguments."""
     exact, real_only, again = op.name in EXACT, not op.complex, getattr(body, "again", None)
     own_out = "out" in params and not exact
@@ -211,6 +212,10 @@ def _with_common_names(op, body, params, old=()):
             missed = again(args)
             if missed.__class__ is not Missed:
                 return missed
+        elif thin is not None:
+            missed = thin(args, kwargs)
+            if missed.__class__ is Tensor:
+                return missed
         target = None
         try:
             if foreign.early is not None:
@@ -219,6 +224,8 @@ def _with_common_names(op, body, params, old=()):
                     return got
             if real_only and dt.complex_in_use:
                 _refuse_complex(op, (*args, *[v for k, v in kwargs.items() if k != "out"]))
+            if thin is not None and missed is not None:
+                return thin.learn(missed, body, args, kwargs)
             if not kwargs:
                 r = body(*args) if missed is None else body.learn(args, missed)
                 first = r[0] if r.__class__ is tuple and r else r
@@ -463,12 +470,13 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
 
 # -- composites -----------------------------------------------------------------------------------------------------------------
 
-def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repeat=False, splice=False, **fields):
+def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repeat=False, splice=False, thin=False, **fields):
     """Declare an operator made of other operators (decorator); its gradient follows from theirs.
 
     ``old`` names the factors that PyTorch took by place before 1.5, in front of the operands that they scale: ``x.add_(alpha, other)``.
     ``repeat``: as for :func:`kernel`; it serves calls that record no gradients. ``splice``: calls with few elements that record them are one entry of the
-    tape (see ``clnn/_tensor/splice.py``); it asks for the same, and for one result.
+    tape (see ``clnn/_tensor/splice.py``); it asks for the same, and for one result. ``thin``: it mostly ends in one elementwise operator, which follows
+    from dtypes and attributes alone (see ``clnn/_tensor/thin.py``).
     """
     def decorate(body):
         called = name or body.__name__
@@ -480,7 +488,7 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repe
         body = repeated_untracked(body, repeat) if repeat else body
         params = parameter_names(body)
         op = _entry(called, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
-        return _finish(op, _with_common_names(op, body, params, old.split()), method, inplace)
+        return _finish(op, _with_common_names(op, body, params, old.split(), Thin() if thin else None), method, inplace)
     return decorate
 
 

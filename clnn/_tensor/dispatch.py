@@ -173,6 +173,67 @@ def record_pair(op, compute, result, a, b):
     return t
 
 
+_layouts: dict = {}         # (shape, strides, density) of each operand, None for a number -> what follows from them, see ``_layout``
+
+
+def _layout(op, operands, key):
+    """(shape and number of elements to walk over; per operand the strides there, whether that reads it in flat order, and whether it lies in that order, None
+    for a number; shape, strides and density of the result) of operands on one device, with PyTorch's layout rule."""
+    tensors = [t for t in operands if isinstance(t, Tensor)]
+    shape = tensors[0].shape if all([t.shape == tensors[0].shape for t in tensors]) else broadcast(op.name, *tensors)
+    full = [t for t in tensors if t.shape == shape]
+    order = memory_order(full[0]) if full else None
+    walked = shape if order is None else Size([shape[d] for d in order])
+    walks = []
+    for t in operands:
+        if isinstance(t, Tensor):
+            strides = t._strides if t.shape == shape else broadcast_strides(t.shape, t._strides, shape)
+            steps = strides if order is None else tuple([strides[d] for d in order])
+            flat = not any(steps) or is_contiguous(walked, steps)
+            walks.append((steps, flat, t._dense if order is None or not t.shape else is_contiguous(walked, steps)))
+        else:
+            walks.append(None)
+    steps = contiguous_strides(walked)
+    strides = steps if order is None else tuple([steps[order.index(d)] for d in range(len(order))])
+    if len(_layouts) > _MOST_PAIRS:
+        _layouts.clear()
+    found = _layouts[key] = walked, shape.numel(), walks, shape, strides, order is None or is_contiguous(shape, strides)
+    return found
+
+
+def record_laid(op, compute, result, operands):
+    """``record_in_layout`` for plain tensors of any layouts and Python numbers, in fewer steps; None where it is not that simple."""
+    key = tuple([(t.shape, t._strides, t._dense) if t.__class__ in plain else None for t in operands])
+    walked, numel, walks, shape, strides, dense = _layouts.get(key) or _layout(op, operands, key)
+    expr, count, leaves, linear, refs, device = op.expr, 1, 0, True, [], None
+    if expr.uses_index:                                         # element numbers are those of the shape, not of the memory
+        return None
+    for t, walk in zip(operands, walks):
+        if walk is None:
+            refs.append(t)
+            continue
+        steps, flat, lies = walk
+        st = t._storage
+        if device is not None and st.device is not device:
+            return None
+        node, device = st.node, st.device
+        if node is not None:
+            if lies and not t._offset and node.buf is None and node.reduce is None and t._numel == node.numel == numel and t.dtype is node.dtype \
+                    and (node.shape == walked or node.linear):
+                refs.append((node, t.dtype, 0, steps))
+                count, leaves, linear = count + node.count, leaves + node.leaves, linear and node.linear
+                continue
+            fuse.realize(st)
+        refs.append((st.buf, t.dtype, t._offset, steps))
+        leaves, linear = leaves + 1, linear and flat
+    if count > _MAX_NODES or leaves > _MAX_LEAVES or config.eager or expr.failing and _shows_at_once(expr, compute, numel, device, refs):
+        return None
+    t = _new(Tensor)
+    t._storage = lazy.record(expr, tuple(refs), compute, result, walked, numel, device, count, leaves, linear)
+    t.shape, t._strides, t._offset, t.dtype, t._numel, t._dense = shape, strides, 0, result, numel, dense
+    return t
+
+
 def _over(t, shape):
     """(strides of ``t`` over ``shape``, whether that reads it in flat order)."""
     if t.shape == shape:
@@ -298,11 +359,12 @@ def align(name, operands):
 
 def elementwise_call(op, operands):
     """The general path of an elementwise operator; ``declare`` has faster ones for one and two operands."""
-    kinds, first, tracked = [], None, False
-    for x in operands:                                          # dense tensors of one shape on one device, and numbers: what most calls are
-        if x.__class__ in plain and x._dense and (first is None or x.shape == first.shape and x._storage.device is first._storage.device):
+    kinds, first, tracked, alike = [], None, False, True        # alike: dense tensors of one shape on one device, as in most calls
+    for x in operands:
+        if x.__class__ in plain:
             if first is None:
                 first = x
+            alike = alike and x._dense and (x is first or x.shape == first.shape and x._storage.device is first._storage.device)
             kinds.append(x.dtype.index * 3 + (2 if x.shape else 1))
             tracked = tracked or x._rg
         elif x.__class__ is float:
@@ -314,12 +376,13 @@ def elementwise_call(op, operands):
     else:
         got = _promoted.get((op.number, tuple(kinds)))
         if got is not None and first is not None:
-            out = record_alike(op.expr, got[0], got[1], first, operands)
-            if out is None:
+            out = record_alike(op.expr, got[0], got[1], first, operands) if alike else record_laid(op, got[0], got[1], operands)
+            if out is None and alike:
                 out = record_elementwise(op.expr, got[0], got[1], first.shape, first._numel, operands)
-            if tracked and state.grad:
-                op.attach(op, out, operands)
-            return out
+            if out is not None:
+                if tracked and state.grad:
+                    op.attach(op, out, operands)
+                return out
     return _elementwise_call(op, operands)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import dtype as dt
-from .dispatch import _INTEGER, _promoted, broadcast, elementwise_call, plain, promote, record_briefly, record_elementwise, record_in_layout, record_pair
+from .dispatch import (_INTEGER, _promoted, broadcast, elementwise_call, plain, promote, record_briefly, record_elementwise, record_in_layout, record_laid,
+                       record_pair)
 from .foreign import NoStrides, without_kernels
 from .grad_mode import state
 from .inplace import set_out, type_name
@@ -49,8 +50,8 @@ def unary(op):
             if got is not NotImplemented:
                 return got
             raise _wrong(op, input) from None
-        if got is not None and out is None and input.__class__ in plain and input._dense:
-            r = record_briefly(expr, got[0], got[1], input, None, 0)
+        if got is not None and out is None and input.__class__ in plain:
+            r = record_briefly(expr, got[0], got[1], input, None, 0) if input._dense else record_laid(op, got[0], got[1], (input,))
             if r is not None:
                 if input._rg and state.grad:
                     op.attach(op, r, (input,))
@@ -139,7 +140,11 @@ def binary(op):
                         r = elementwise_call(op, (a, b))
                         return r if out is None else set_out(out, r)
                     got = _promoted.get((number, kinds))
-                    r = record_pair(op, got[0], got[1], a, b) if got is not None and a.__class__ in plain and b.__class__ in plain else None
+                    r = None
+                    if got is not None and a.__class__ in plain and b.__class__ in plain:
+                        r = record_pair(op, got[0], got[1], a, b)
+                        if r is None:
+                            r = record_laid(op, got[0], got[1], (a, b))
                     if r is not None:
                         if state.grad and (a._rg or b._rg):
                             op.attach(op, r, (a, b))
@@ -174,6 +179,12 @@ def binary(op):
                 r = without_kernels(op.name, (a, b))
                 return r if out is None else set_out(out, r)
             got = promote(op, kinds)
+        elif out is None and (a.__class__ in plain and not a._dense and b.__class__ in _NUMBER_TYPES or b.__class__ in plain and a.__class__ in _NUMBER_TYPES):
+            r = record_laid(op, got[0], got[1], (a, b))
+            if r is not None:
+                if state.grad and (a._rg if a.__class__ in plain else b._rg):
+                    op.attach(op, r, (a, b))
+                return r
         flat = (a if isinstance(a, Tensor) and a.shape == shape else b)
         try:
             r = (record_elementwise if flat.__class__ in _NUMBER_TYPES or flat._dense else record_in_layout)(
@@ -216,7 +227,10 @@ def nary(op):
                 raise TypeError(f"{op.name}() takes ({', '.join(names)}), got {len(args)} positional and {sorted(kwargs)}")
             args = tuple(full)
         try:
-            if not any(isinstance(a, Tensor) for a in args):
+            for a in args:
+                if isinstance(a, Tensor):
+                    break
+            else:
                 raise _wrong(op, *args)
             r = elementwise_call(op, args)
         except (AttributeError, TypeError):

@@ -276,18 +276,25 @@ def _basic(x, index):
 
 
 def _only_tensors(x, index):
-    """What :func:`parse` finds where nothing but one mask or int64 tensors index, as is usual; None where that is to be worked out."""
+    """What :func:`parse` finds where nothing but one mask, or int64 tensors beside whole dimensions, index, as is usual; None where that is to be worked out."""
     index = (index,) if isinstance(index, Tensor) else index
     shape = x.shape
     if index.__class__ is not tuple or not 0 < len(index) <= len(shape):
         return None
-    device = x._storage.device
+    device, found, wide = x._storage.device, [], False
     for t in index:
+        if t.__class__ is slice and t.start is t.stop is t.step is None:
+            found.append(None)
+            continue
+        if t is Ellipsis and not wide:
+            found, wide = found + [None] * (len(shape) + 1 - len(index)), True
+            continue
         if not isinstance(t, Tensor) or not t.shape or t._storage.device is not device:
             return None
         if t.dtype is not dt.int64 and (t.dtype is not dt.bool_ or len(index) > 1 or tuple(t.shape) != tuple(shape[:len(t.shape)])):
             return None
-    return [*index, *[None] * (len(shape) - len(index))]
+        found.append(t)
+    return [*found, *[None] * (len(shape) - len(found))]
 
 
 def getitem(x, index):

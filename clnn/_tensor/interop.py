@@ -28,7 +28,8 @@ def from_array(array: np.ndarray, device, dtype=None) -> Tensor:
         raise TypeError(f"{row.name} is not supported by {device.name}; pass dtype=clnn.{'complex64' if row.is_complex else 'float32'}, or use a device "
                         "with fp64 (python -m clnn doctor lists them)")
     dt.noticed(row)
-    array = np.ascontiguousarray(array, dtype=row.np).reshape(array.shape)
+    if not array.flags.c_contiguous or not array.dtype.isnative:
+        array = np.ascontiguousarray(array, dtype=row.np).reshape(array.shape)
     st = Storage(device, array.nbytes, device.alloc(array.nbytes))
     if array.nbytes:
         device.write(st.buf, array)

@@ -132,13 +132,14 @@ def repeated(body, mode=""):
 
     A body that gives None writes into the memory of its operands.
 
-    Modes, words of ``mode``: ``ready``: calls with pending operands of many elements are left to the body, too, which computes these where they are needed.
+    Modes, words of ``mode``: ``ready``: calls with pending operands of many elements are left to the body, too, which computes these where they are needed;
+    with ``alone`` those with any pending operands, which the body fuses into its one launch.
     ``whole``: pending results are computed at once; ``small``: those of some elements, as larger ones gain by being fused with what follows;
     ``few``: those of few, for short chains of elementwise operators.
     ``fresh``: the first operand is only copied, so that constants need no memory of their own.
     """
     words = mode.split() if mode.__class__ is str else ()
-    ready, fresh = (_SOME if "small" in words else _FEW) if "ready" in words else 0, "fresh" in words
+    ready, fresh = (1 if "alone" in words else _SOME if "small" in words else _FEW) if "ready" in words else 0, "fresh" in words
     whole = 1 << 62 if "whole" in words else _SOME if "small" in words else _FEW if "few" in words else 0
     known = {}
     on_change(known.clear)

@@ -174,16 +174,16 @@ def threshold(input, threshold, value, inplace=False):
     return _apply(_threshold, input, inplace, threshold, value)
 
 
-relu6 = _publish("relu6", relu6, numpy=lambda x: np.clip(x, 0, 6))
-hardtanh = _publish("hardtanh", hardtanh, numpy=lambda x, a=-1.0, b=1.0: np.clip(x, a, b),
+relu6 = _publish("relu6", relu6, thin=True, numpy=lambda x: np.clip(x, 0, 6))
+hardtanh = _publish("hardtanh", hardtanh, thin=True, numpy=lambda x, a=-1.0, b=1.0: np.clip(x, a, b),
                     samples=lambda: [((_POINTS,), {}), ((_POINTS, -2.0, 0.5), {})])
 leaky_relu = _publish("leaky_relu", leaky_relu, numpy=lambda x, a=0.01: np.where(x > 0, x, a * x),
                       samples=lambda: [((_POINTS,), {}), ((_POINTS, 0.3), {})])
 hardsigmoid = _publish("hardsigmoid", hardsigmoid, numpy=lambda x: np.clip(x + 3, 0, 6) / 6)
 hardswish = _publish("hardswish", hardswish, numpy=lambda x: x * np.clip(x + 3, 0, 6) / 6)
-hardshrink = _publish("hardshrink", hardshrink, method=True, numpy=lambda x, a=0.5: np.where(np.abs(x) <= a, 0, x))
-softshrink = _publish("softshrink", softshrink, numpy=lambda x, a=0.5: np.sign(x) * np.maximum(np.abs(x) - a, 0))
-threshold = _publish("threshold", threshold, samples=lambda: [((_POINTS, 0.5, 9.0), {})], numpy=lambda x, t, v: np.where(x <= t, v, x))
+hardshrink = _publish("hardshrink", hardshrink, thin=True, method=True, numpy=lambda x, a=0.5: np.where(np.abs(x) <= a, 0, x))
+softshrink = _publish("softshrink", softshrink, thin=True, numpy=lambda x, a=0.5: np.sign(x) * np.maximum(np.abs(x) - a, 0))
+threshold = _publish("threshold", threshold, thin=True, samples=lambda: [((_POINTS, 0.5, 9.0), {})], numpy=lambda x, t, v: np.where(x <= t, v, x))
 
 # -- smooth -------------------------------------------------------------------------------------------------------------------------
 _R2, _RPI, _K, _C = "0.70710678118654752f", "0.39894228040143267f", "0.79788456080286536f", "0.044715f"
@@ -304,12 +304,12 @@ def _np_softplus(x, b=1.0, t=20.0):
 gelu = _publish("gelu", gelu, samples=lambda: [((_POINTS,), {}), ((_POINTS,), {"approximate": "tanh"})])
 silu = _publish("silu", silu, complex=True, numpy=lambda x: x / (1 + np.exp(-x)))
 mish = _publish("mish", mish, numpy=lambda x: x * np.tanh(_np_softplus(x)))
-softplus = _publish("softplus", softplus, numpy=_np_softplus, samples=lambda: [((_POINTS,), {}), ((_POINTS, 2.0, 3.0), {})])
+softplus = _publish("softplus", softplus, thin=True, numpy=_np_softplus, samples=lambda: [((_POINTS,), {}), ((_POINTS, 2.0, 3.0), {})])
 logsigmoid = _publish("logsigmoid", logsigmoid, numpy=lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))))
-elu = _publish("elu", elu, numpy=lambda x, a=1.0: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0))),
+elu = _publish("elu", elu, thin=True, numpy=lambda x, a=1.0: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0))),
                samples=lambda: [((_POINTS,), {}), ((_POINTS, 0.7), {})])
-celu = _publish("celu", celu, samples=lambda: [((_POINTS,), {}), ((_POINTS, 0.7), {})])
-selu = _publish("selu", selu, method=False)
+celu = _publish("celu", celu, thin=True, samples=lambda: [((_POINTS,), {}), ((_POINTS, 0.7), {})])
+selu = _publish("selu", selu, thin=True, method=False)
 tanhshrink = _publish("tanhshrink", tanhshrink, repeat="ready few", complex=True, numpy=lambda x: x - np.tanh(x))
 softsign = _publish("softsign", softsign, repeat="ready few", complex=True, numpy=lambda x: x / (1 + np.abs(x)))
 
@@ -389,7 +389,7 @@ def _glu(input, dim):
 _glu.op.grad_name = "GluBackward0"
 
 
-@composite("glu", repeat="ready small", method=False, torch="nn.functional.glu", samples=lambda: [((np.linspace(-2, 2, 24).reshape(4, 6),), {}),
+@composite("glu", splice=True, repeat="ready small", method=False, torch="nn.functional.glu", samples=lambda: [((np.linspace(-2, 2, 24).reshape(4, 6),), {}),
                                                                            ((np.linspace(-2, 2, 24).reshape(4, 6), 0), {})])
 def glu(input, dim=-1):
     """``a * sigmoid(b)`` for the two halves of the input along ``dim``."""

@@ -221,7 +221,7 @@ def float_power(input, exponent):
     return pow(wide(input), wide(exponent))
 
 
-square = composite("square", complex=True, inplace=True)(lambda input: pow(input, 2))
+square = composite("square", thin=True, complex=True, inplace=True)(lambda input: pow(input, 2))
 
 
 @composite("addcmul", repeat="ready few", complex=True, inplace=True, old="value")
@@ -253,7 +253,7 @@ _lerp = elementwise(                                            # from the neare
 _lerp.op.grad_name = "LerpBackward0"
 
 
-@composite("lerp", complex=True, inplace=True)
+@composite("lerp", thin=True, complex=True, inplace=True)
 def lerp(input, end, weight):
     """``input + weight * (end - input)``."""
     for t, what in ((end, "end"), (weight, "weight")):
@@ -322,7 +322,7 @@ def _high(input, max):
     return _clamp_max(input, max)
 
 
-@composite("clamp", aliases=("clip",), inplace=True, numpy=np.clip)
+@composite("clamp", thin=True, aliases=("clip",), inplace=True, numpy=np.clip)
 def clamp(input, min=None, max=None):
     """Every element limited to ``[min, max]``; numbers or tensors, either may be None."""
     if min is None and max is None:
@@ -337,13 +337,13 @@ def clamp(input, min=None, max=None):
     return _clamp_both(input, min, max)
 
 
-@composite("clamp_min", inplace=True)
+@composite("clamp_min", thin=True, inplace=True)
 def clamp_min(input, min):
     """Every element at least ``min``."""
     return _low(input, min)
 
 
-@composite("clamp_max", inplace=True)
+@composite("clamp_max", thin=True, inplace=True)
 def clamp_max(input, max):
     """Every element at most ``max``."""
     return _high(input, max)

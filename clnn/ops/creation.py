@@ -378,7 +378,7 @@ def eye(n, m=None, *, dtype=None, layout=None, device=None, requires_grad=False,
     if shape.numel() > _LARGE:                                           # no division for each element
         ones, side = filled(Size((min(shape),)), 1, row, home), shape[1] + 1
         return _done(REGISTRY["embed_strided"].fn(ones, shape, ones.shape, (side,), 0), requires_grad)
-    return _done(from_node(_EYE, (shape[1],), row, row, shape, shape.numel(), home, 1, 0, True), requires_grad)
+    return _done(shared(home, ("eye", shape, row), lambda: from_node(_EYE, (shape[1],), row, row, shape, shape.numel(), home, 1, 0, True)), requires_grad)
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):

@@ -140,7 +140,7 @@ def _fits(p, *tensors):
     return 0 < p < float("inf") and all(t._numel and t.dtype is tensors[0].dtype and t.dtype.is_floating_point for t in tensors)
 
 
-@composite("cdist", repeat=True, method=False, samples=lambda: [((_two(0, (3, 5))[0], _two(1)[0]), {"p": p}) for p in (2.0, 1.0, 3.0)])
+@composite("cdist", splice=True, repeat=True, method=False, samples=lambda: [((_two(0, (3, 5))[0], _two(1)[0]), {"p": p}) for p in (2.0, 1.0, 3.0)])
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """p-norm distances between all rows of ``x1`` ``(*, P, M)`` and ``x2`` ``(*, R, M)``: ``(*, P, R)``.
 

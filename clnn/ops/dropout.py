@@ -94,7 +94,9 @@ def feature_dropout(input, p=0.5, training=True, inplace=False):
     if len(input.shape) < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     out = _nothing_left(input, p)
-    if out is None:
+    if out is None and input.dtype in (dt.float32, dt.float64):
+        out = _masked(input, bernoulli_mask(_channel_shape(input), 1.0 - p, dt.bool_, input._storage.device), 1.0 / (1.0 - p))
+    elif out is None:                                                # the factor is rounded, too
         out = input * (bernoulli_mask(_channel_shape(input), 1.0 - p, input.dtype, input._storage.device) * (1.0 / (1.0 - p)))
     return apply_inplace(input, out, "feature_dropout") if inplace else out
 

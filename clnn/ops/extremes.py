@@ -60,12 +60,12 @@ def _fold_extreme(spec, input, dims, keepdim):
     return fold(spec, input, dims, keepdim, input.dtype.acc_dtype, input.dtype)
 
 
-@kernel("_amax", method=False, repeat="ready whole", vjp=dict(input=_share))
+@kernel("_amax", method=False, repeat="ready alone whole", vjp=dict(input=_share))
 def _amax(input, dims, keepdim):
     return _fold_extreme(MAX, input, dims, keepdim)
 
 
-@kernel("_amin", method=False, repeat="ready whole", vjp=dict(input=_share))
+@kernel("_amin", method=False, repeat="ready alone whole", vjp=dict(input=_share))
 def _amin(input, dims, keepdim):
     return _fold_extreme(MIN, input, dims, keepdim)
 
@@ -210,12 +210,12 @@ def _min_dim(input, dim, keepdim):
     return _pair(input, dim, keepdim, False)
 
 
-@kernel("_max_all", method=False, repeat="ready whole", vjp=dict(input=_share_evenly))
+@kernel("_max_all", method=False, repeat="ready alone whole", vjp=dict(input=_share_evenly))
 def _max_all(input, dims, keepdim):
     return _fold_extreme(MAX, input, dims, keepdim)
 
 
-@kernel("_min_all", method=False, repeat="ready whole", vjp=dict(input=_share_evenly))
+@kernel("_min_all", method=False, repeat="ready alone whole", vjp=dict(input=_share_evenly))
 def _min_all(input, dims, keepdim):
     return _fold_extreme(MIN, input, dims, keepdim)
 

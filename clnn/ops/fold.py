@@ -143,8 +143,9 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
 
 
 # -- shuffles -----------------------------------------------------------------------------------------------------------------------
-@composite("pixel_shuffle", repeat="ready small", complex=True, method=False, samples=lambda: [((_numbers(2, 8, 3, 4), 2), {}), ((_numbers(9, 2, 2), 3), {})], errors=[
-    ((np.zeros((1, 3, 2, 2)), 2), {}, RuntimeError, "divisible by the square")])
+@composite("pixel_shuffle", splice=True, repeat="ready small", complex=True, method=False, errors=[
+    ((np.zeros((1, 3, 2, 2)), 2), {}, RuntimeError, "divisible by the square")],
+           samples=lambda: [((_numbers(2, 8, 3, 4), 2), {}), ((_numbers(9, 2, 2), 3), {})])
 def pixel_shuffle(input, upscale_factor):
     """Channels moved into space: ``(*, C r^2, H, W)`` to ``(*, C, H r, W r)``.
 
@@ -165,7 +166,8 @@ def pixel_shuffle(input, upscale_factor):
     return arranged(parts.permute(*range(k), k, k + 3, k + 1, k + 4, k + 2).reshape(*lead, c // (r * r), h * r, w * r), input)
 
 
-@composite("pixel_unshuffle", repeat="ready small", complex=True, method=False, samples=lambda: [((_numbers(2, 2, 6, 4), 2), {}), ((_numbers(1, 3, 6), 3), {})])
+@composite("pixel_unshuffle", splice=True, repeat="ready small", complex=True, method=False,
+           samples=lambda: [((_numbers(2, 2, 6, 4), 2), {}), ((_numbers(1, 3, 6), 3), {})])
 def pixel_unshuffle(input, downscale_factor):
     """Space moved into channels, the inverse of :func:`pixel_shuffle`: ``(*, C, H r, W r)`` to ``(*, C r^2, H, W)``.
 

@@ -18,6 +18,7 @@ from .._tensor.tensor import empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, extents
 from ..graph.op import REGISTRY
+from .creation import shared
 from .selection import cast
 
 FACTORS = (8, 4, 2, 3, 5, 7, 11, 13)
@@ -270,12 +271,15 @@ def _from_half(x, dim, n, scale):
 # -- operators --------------------------------------------------------------------------------------------------------------------------
 def _weights(g, dim, n, middle):
     """``g`` with all but its first and, of an even length ``n``, last place along ``dim`` multiplied by ``middle``: those stand for two places each."""
-    h = g.shape[dim]
-    w = np.full(h, middle)
-    w[0] = 1.0
-    if n % 2 == 0:
-        w[h - 1] = 1.0
-    return g * from_array(w, g._storage.device, g.dtype.to_real()).reshape(-1, *[1] * (len(g.shape) - dim - 1))
+    h, device, row = g.shape[dim], g._storage.device, g.dtype.to_real()
+
+    def weights():
+        w = np.full(h, middle)
+        w[0] = 1.0
+        if n % 2 == 0:
+            w[h - 1] = 1.0
+        return from_array(w, device, row)
+    return g * shared(device, ("spectrum", h, n % 2, middle, row), weights).reshape(-1, *[1] * (len(g.shape) - dim - 1))
 
 
 @kernel("_fft_c2c", complex=True, method=False, repeat=True, vjp=dict(input=lambda g, dim, back, scale: fft_c2c(g, dim, not back, scale)))

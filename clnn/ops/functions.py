@@ -73,7 +73,7 @@ def _logit_grad(g, input):
     return where((input >= 0) & (input <= 1), g / (input * (1 - input)), math.nan)
 
 
-logit = composite("logit", inplace=True)(lambda input, eps=None: _logit(input if eps is None else input.clamp(eps, 1 - eps)))
+logit = composite("logit", thin=True, inplace=True)(lambda input, eps=None: _logit(input if eps is None else input.clamp(eps, 1 - eps)))
 _logit = _function("_logit", "log(input / (1.0f - input))", _logit_grad, method=False, inplace=False)
 
 # -- dtype kept -------------------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ _sgn = elementwise("_sgn", "input", "input", dtypes=dt.COMPLEXES, complex="c_sgn
 _sgn.op.grad_name = "SgnBackward0"
 
 
-@composite("sgn", complex=True, inplace=True, numpy=lambda x: np.where(x == 0, 0, x / np.abs(x)) if x.dtype.kind == "c" else np.sign(x))
+@composite("sgn", thin=True, complex=True, inplace=True, numpy=lambda x: np.where(x == 0, 0, x / np.abs(x)) if x.dtype.kind == "c" else np.sign(x))
 def sgn(input):
     """The sign of real numbers; z / |z| of complex ones, and zero of zero."""
     return _sgn(input) if input.dtype.is_complex else sign(input)
@@ -113,11 +113,11 @@ ceil = _rounding("ceil", "ceil", np.ceil)
 trunc = _rounding("trunc", "trunc", np.trunc)
 _round = elementwise("_round", "input", dict(bool="input", int="input", float="rint(input)"), vjp=dict(input=_nothing), method=False,
                      inplace=False)
-fix = composite("fix", inplace=True)(lambda input: trunc(input))
+fix = composite("fix", thin=True, inplace=True)(lambda input: trunc(input))
 frac = elementwise("frac", "input", "input - trunc(input)", vjp=dict(input=lambda g: g), dtypes=dt.FLOATS)
 
 
-@composite("round", inplace=True, numpy=np.round)
+@composite("round", thin=True, inplace=True, numpy=np.round)
 def round(input, *, decimals=0):
     """To the nearest integer (ties to even), or to ``decimals`` places."""
     if decimals == 0:
@@ -145,7 +145,7 @@ _nextafter = elementwise("_nextafter", "input, other", "nextafter(input, other)"
 _nextafter.op.grad_name = "NextafterBackward0"
 
 
-@composite("nextafter", inplace=True, dtypes=dt.FLOATS, numpy=np.nextafter, gradcheck=False, samples=lambda: [
+@composite("nextafter", thin=True, inplace=True, dtypes=dt.FLOATS, numpy=np.nextafter, gradcheck=False, samples=lambda: [
     ((np.array([1.0, 0.0, -2.0, 3.0]), np.array([2.0, -1.0, 5.0, 3.0])), {}), ((np.array([1.0, 0.0, -2.0]), np.array([-1.7])), {})])
 def nextafter(input, other):
     if input.dtype is not other.dtype or input.dtype.itemsize != 2:
@@ -185,7 +185,7 @@ _nan_to_num = elementwise("_nan_to_num", "input, nan, posinf, neginf", "(isnan(i
 _nan_to_num.op.grad_name = "NanToNumBackward0"
 
 
-@composite("nan_to_num", complex=True, inplace=True, numpy=np.nan_to_num)
+@composite("nan_to_num", thin=True, complex=True, inplace=True, numpy=np.nan_to_num)
 def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     """NaN and infinities replaced by numbers; None means the largest finite value of the dtype."""
     if input.dtype.category < dt.FLOAT:

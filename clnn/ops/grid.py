@@ -173,7 +173,7 @@ def _told_corners(align_corners):
              "behavior is desired. See the documentation of grid_sample for details.")
 
 
-@composite("grid_sample", repeat="ready small", method=False, torch="nn.functional.grid_sample", samples=_grid_samples, dtypes=dt.FLOATS)
+@composite("grid_sample", splice=True, repeat="ready small", method=False, torch="nn.functional.grid_sample", samples=_grid_samples, dtypes=dt.FLOATS)
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """``input`` read at the points of ``grid``, whose coordinates run from -1 to 1 over the image.
 

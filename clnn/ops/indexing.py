@@ -7,10 +7,12 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.device import public
-from .._tensor.dispatch import broadcast, in_order_of, memory_order, run
+from .._tensor.dispatch import broadcast, in_order_of, memory_order, plain, run
+from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
 from .._tensor.interop import from_array
 from .._tensor.repeat import repeated
+from .._tensor.splice import Spliced
 from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
 from ..core.limits import check_written
@@ -158,7 +160,7 @@ def _deliver(r, out):
     return set_out(out, r)
 
 
-@composite("take_along_dim", repeat="ready small", complex=True,
+@composite("take_along_dim", splice=True, repeat="ready small", complex=True,
            numpy=lambda x, i, dim=None: np.take_along_axis(x if dim is not None else x.ravel(), i, dim or 0), samples=lambda: [
     ((_values(3, 4), _numbers(4, 3, 2)), dict(dim=1)), ((_values(3, 4), _numbers(12, 5)), {})])
 def take_along_dim(input, indices, dim=None, *, out=None):
@@ -323,8 +325,18 @@ def _index(base, indices):
     return _index_numbers(base, _expand_masks(indices, base.shape))
 
 
+_tracked = Spliced()            # the kinds of call that record gradients
+
+
 @composite("_index_numbers", complex=True, method=False, repeat=True)
 def _index_numbers(base, indices):
+    if state.grad and base.__class__ in plain and base._rg:
+        found = [t for t in indices if t is not None]
+        return _tracked.call(lambda: _by_numbers(base, indices), [base, *found], [len(found), *[t is None for t in indices]])
+    return _by_numbers(base, indices)
+
+
+def _by_numbers(base, indices):
     plan = Plan(base, indices)
     return _rows(plan.arrange(base), plan.rows, plan.first, plan.count, plan.wrap)
 

@@ -21,6 +21,7 @@ from ..graph.node import Node
 from . import _scatter
 from .creation import filled
 from .indexing import _values
+from .views import _expand, _layout, _seen_as
 
 
 _RECOMPUTE = 6       # a pending input this small is evaluated in place even if it may be wanted again
@@ -336,11 +337,12 @@ def meshgrid(*tensors, indexing=None):
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
         if len(t.shape) > 1:
             raise RuntimeError(f"meshgrid: Expected 0D or 1D tensor in the tensor list but got one of shape {list(t.shape)}")
-    tensors = [t.reshape(-1) for t in tensors]
+    tensors = [t if t.shape else t.reshape(-1) for t in tensors]
     if swap:
         tensors[0], tensors[1] = tensors[1], tensors[0]
-    shape = tuple(t._numel for t in tensors)
-    grids = [t.reshape([-1 if k == i else 1 for k in range(len(shape))]).expand(shape) for i, t in enumerate(tensors)]
+    shape = tuple([t._numel for t in tensors])
+    grids = [_expand(_seen_as(t, *_layout(t.shape, t._strides, t._numel, (1,) * i + (t._numel,) + (1,) * (len(shape) - 1 - i))), shape)
+             for i, t in enumerate(tensors)]
     if swap:
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)

@@ -225,7 +225,7 @@ def matmul(input, other):
     if input.shape[-1] != other.shape[-2]:
         raise _misfit("matmul", *given)
     if other.ndim == 2:
-        r = mm(input.flatten(0, -2), other).reshape(*input.shape[:-1], other.shape[-1]) if input.ndim > 2 else mm(input, other)
+        r = _product_of_rows(input, other) if input.ndim > 2 else mm(input, other)
     else:
         try:
             broadcast_shapes(tuple(input.shape[:-2]), tuple(other.shape[:-2]))
@@ -235,6 +235,11 @@ def matmul(input, other):
     if na == 1:
         r = r.squeeze(-2)
     return r.squeeze(-1) if nb == 1 else r
+
+
+@spliced
+def _product_of_rows(input, other):
+    return mm(input.flatten(0, -2), other).reshape(*input.shape[:-1], other.shape[-1])
 
 
 @functools.partial(repeated, mode="whole")

@@ -496,7 +496,7 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     spatial = input._numel // max(1, input.shape[0] * input.shape[1])
     if spatial == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
-    out = _group_norm(input.contiguous(), input.shape[1], weight, bias, eps)          # in rows, as PyTorch's
+    out = group_norm(input.contiguous(), input.shape[1], weight, bias, eps)          # in rows, as PyTorch's
     if running_mean is not None:
         x = input.detach().reshape(input.shape[0], input.shape[1], -1)
         mean = x.mean(2, keepdim=True)

@@ -94,7 +94,7 @@ def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     return set_out(out, _vector_norm(input, float(ord), dims, keepdim))
 
 
-@composite("norm", complex=True, dtypes=dt.FLOATS)
+@composite("norm", repeat="ready small", complex=True, dtypes=dt.FLOATS)
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """Vector norm of order ``p`` over ``dim`` (all elements by default); ``"fro"`` is 2, ``"nuc"`` the sum of singular values.
 

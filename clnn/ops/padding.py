@@ -76,7 +76,8 @@ def _padded(input, before, value, out_shape):
 _constant_pad.op.grad_name = "ConstantPadNdBackward0"
 
 
-@composite("constant_pad_nd", complex=True, method=False, samples=lambda: [((_values(2, 3), (1, 2, 0, 1), 0.5), {}), ((_values(2, 3), (-1, 2)), {})])
+@composite("constant_pad_nd", repeat="ready small", complex=True, method=False, samples=lambda: [
+    ((_values(2, 3), (1, 2, 0, 1), 0.5), {}), ((_values(2, 3), (-1, 2)), {})])
 def constant_pad(input, pad, value=0):
     """``pad`` with a constant; negative numbers cut off."""
     rank = len(input.shape)
@@ -168,7 +169,7 @@ def _np_pad(x, pad, mode="constant", value=0):
     return np.pad(x, pairs, name, **(dict(constant_values=value) if mode == "constant" else {}))
 
 
-@composite("pad", complex=True, method=False, torch="nn.functional.pad", numpy=_np_pad, samples=lambda: [
+@composite("pad", splice=True, repeat="ready small", complex=True, method=False, torch="nn.functional.pad", numpy=_np_pad, samples=lambda: [
     ((_values(2, 3), (1, 2)), {}), ((_values(2, 3), (1, 2, 0, 1), "constant", 5.0), {}), ((_values(2, 3, 4), (2, 1), "reflect"), {}),
     ((_values(2, 3, 4, 4), (2, 1, 1, 3), "reflect"), {}),
     ((_values(2, 3, 4), (2, 5), "replicate"), {}), ((_values(2, 3, 4), (-4, 5), "replicate"), {}), ((_values(2, 3, 4), (4, 1), "circular"), {}),

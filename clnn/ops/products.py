@@ -34,7 +34,7 @@ def _dot(input, tensor):
 _dot.op.grad_name = "DotBackward0"
 
 
-@composite("dot", repeat="whole", complex=True, numpy=np.dot, samples=_pairs((5, 5), (1, 1)),
+@composite("dot", repeat="whole", splice=True, complex=True, numpy=np.dot, samples=_pairs((5, 5), (1, 1)),
            errors=[((np.ones(3), np.ones(4)), {}, RuntimeError, "inconsistent tensor size, expected tensor [3] and src [4]"),
                    ((np.ones((3, 1)), np.ones(3)), {}, RuntimeError, "1D tensors expected, but got 2D and 1D tensors")])
 def dot(input, tensor):

@@ -168,10 +168,14 @@ def randn(*size, generator=None, dtype=None, layout=None, device=None, requires_
     return _done(_normal(as_size(size), _float_default(dtype), resolve(device), generator), requires_grad)
 
 
+@functools.cache
+def _ends(row):
+    return (0, 1) if row is dt.bool_ else (np.iinfo(row.np).min, np.iinfo(row.np).max) if row.category == dt.INT else (-math.inf, math.inf)
+
+
 def _within(row, name, bound):
     """Raise where whole numbers of dtype ``row`` do not reach ``bound``."""
-    low, high = (0, 1) if row is dt.bool_ else (np.iinfo(row.np).min, np.iinfo(row.np).max) if row.category == dt.INT else (-math.inf, math.inf)
-    if not low <= bound <= high:
+    if not _ends(row)[0] <= bound <= _ends(row)[1]:
         raise RuntimeError(f"{name} is out of bounds for {dt.IN_C.get(row.name, row.name)}")
 
 

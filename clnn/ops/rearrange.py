@@ -1,12 +1,14 @@
 """The same elements in another order or repeated, and copies with one region replaced."""
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from .._tensor import formats
 from .._tensor.declare import composite, kernel
 from .._tensor.interop import read
-from .._tensor.tensor import Tensor, make_view
+from .._tensor.tensor import Tensor, view_of
 from .._tensor.writing import copy
 from ..core.shape import whole, wrap_dim, wrap_dims
 from .creation import tensor
@@ -37,13 +39,19 @@ def movedim(input, source, destination):
 
 
 # -- mirrored and shifted -----------------------------------------------------------------------------------------------------------------
+@functools.lru_cache(maxsize=4096)
+def _mirrored(shape, strides, dims):
+    """(the dimensions as numbers from 0 on, strides that walk these backwards, distance of the first element) of a call of ``flip``."""
+    dims = wrap_dims(dims, len(shape))
+    return dims, tuple([-s if d in dims else s for d, s in enumerate(strides)]), sum([(shape[d] - 1) * strides[d] for d in dims if shape[d]])
+
+
 @kernel("_flip", complex=True, method=False, vjp=dict(input=lambda g, dims: _flip(g, dims)))
 def _flip(input, dims):
     """Read with negative strides, lazily: it fuses into what reads it."""
-    strides = tuple(-s if d in dims else s for d, s in enumerate(input._strides))
-    offset = input._offset + sum((input.shape[d] - 1) * input._strides[d] for d in dims if input.shape[d])
+    _, strides, first = _mirrored(input.shape, input._strides, dims)
     input._storage.buffer()
-    mirrored, order = make_view(input, input.shape, strides, offset), None if input._dense else formats.preserved(input)
+    mirrored, order = view_of(input, input.shape, strides, input._offset + first, input._numel, False), None if input._dense else formats.preserved(input)
     return copy(mirrored) if order is None else formats.reordered(mirrored, order)
 
 
@@ -61,7 +69,7 @@ def flip(input, *dims):
     """
     if not dims:
         raise TypeError('flip() missing 1 required positional arguments: "dims"')
-    dims = wrap_dims(dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims, len(input.shape))
+    dims = _mirrored(input.shape, input._strides, tuple(dims[0]) if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims)[0]
     return _flip(input, dims) if input.shape else input.clone()
 
 

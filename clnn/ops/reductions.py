@@ -133,12 +133,12 @@ def _sum_grad(g, shape, dims, keepdim):
     return restore(g, shape, dims, keepdim)
 
 
-_sum_all = kernel("_sum_all", complex=True, method=False, repeat="ready whole", vjp=dict(input=_sum_grad))(_sum_body)
-_sum = kernel("_sum", complex=True, method=False, repeat="ready whole", vjp=dict(input=_sum_grad))(_sum_body)
+_sum_all = kernel("_sum_all", complex=True, method=False, repeat="ready alone whole", vjp=dict(input=_sum_grad))(_sum_body)
+_sum = kernel("_sum", complex=True, method=False, repeat="ready alone whole", vjp=dict(input=_sum_grad))(_sum_body)
 _sum_all.op.grad_name, _sum.op.grad_name = "SumBackward0", "SumBackward1"
 
 
-@kernel("_sum_long", method=False, repeat="ready whole")
+@kernel("_sum_long", method=False, repeat="ready alone whole")
 def _sum_long(input, dims, keepdim):
     if 0 in input.shape:
         return _filled(reduced_shape(input.shape, dims, keepdim), 0, dt.int64, input._storage.device)
@@ -172,8 +172,8 @@ def _mean_grad(g, shape, dims, keepdim, count):
     return restore(g, shape, dims, keepdim) / count
 
 
-_mean_all = kernel("_mean_all", complex=True, method=False, repeat="ready whole", vjp=dict(input=_mean_grad))(_mean_body)
-_mean = kernel("_mean", complex=True, method=False, repeat="ready whole", vjp=dict(input=_mean_grad))(_mean_body)
+_mean_all = kernel("_mean_all", complex=True, method=False, repeat="ready alone whole", vjp=dict(input=_mean_grad))(_mean_body)
+_mean = kernel("_mean", complex=True, method=False, repeat="ready alone whole", vjp=dict(input=_mean_grad))(_mean_body)
 _mean_all.op.grad_name, _mean.op.grad_name = "MeanBackward0", "MeanBackward1"
 
 
@@ -198,7 +198,7 @@ def _nansum(input, dims, keepdim):
 _nansum.op.grad_name = "NansumBackward0"
 
 
-@composite("nansum", repeat="ready whole", numpy=reference(np.nansum), samples=samples_of())
+@composite("nansum", repeat="ready whole", splice=True, numpy=reference(np.nansum), samples=samples_of())
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum in which NaN counts as zero."""
     if not input.dtype.is_floating_point:
@@ -247,7 +247,7 @@ def _prod(input, dims, keepdim):
     return fold(PROD, input, dims, keepdim, input.dtype.acc_dtype, input.dtype)
 
 
-@kernel("_prod_all", complex=True, method=False, vjp=dict(input=_prod_grad))
+@kernel("_prod_all", complex=True, method=False, repeat="ready whole", vjp=dict(input=_prod_grad))
 def _prod_all(input, dims, keepdim):
     return _prod(input, dims, keepdim)
 
@@ -383,13 +383,13 @@ def _words(input, dims):
     return make(Storage(st.device, n, st.buffer()), Size((n // 4,)), dt.int32, n // 4)
 
 
-@composite("any", repeat="ready small", complex=True, numpy=reference(np.any), samples=samples_of())
+@composite("any", repeat="ready alone small", complex=True, numpy=reference(np.any), samples=samples_of())
 def any(input, dim=None, keepdim=False, *, out=None):
     """Whether some element is true (not zero)."""
     return set_out(out, _truth(ANY, input, dim, keepdim, 0))
 
 
-@composite("all", repeat="ready small", complex=True, numpy=reference(np.all), samples=samples_of())
+@composite("all", repeat="ready alone small", complex=True, numpy=reference(np.all), samples=samples_of())
 def all(input, dim=None, keepdim=False, *, out=None):
     """Whether every element is true (not zero)."""
     return set_out(out, _truth(ALL, input, dim, keepdim, 1))

@@ -313,7 +313,7 @@ def _images(*shape):
     return np.random.default_rng(0).normal(0, 1, shape)
 
 
-@composite("interpolate", repeat=True, method=False, torch="nn.functional.interpolate", dtypes=dt.FLOATS, samples=lambda: [
+@composite("interpolate", splice=True, repeat=True, method=False, torch="nn.functional.interpolate", dtypes=dt.FLOATS, samples=lambda: [
     ((_images(2, 3, 5), 8), {}), ((_images(2, 3, 5, 4),), dict(scale_factor=(2.0, 1.5), mode="bilinear")),
     ((_images(2, 3, 5, 4), (3, 7)), dict(mode="bilinear", align_corners=True)), ((_images(1, 2, 6, 5), (9, 4)), dict(mode="bicubic")),
     ((_images(1, 2, 3, 4, 5), (4, 3, 7)), dict(mode="trilinear")), ((_images(1, 2, 5, 7), (3, 9)), dict(mode="area")),

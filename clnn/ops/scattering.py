@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from .._tensor.declare import composite, kernel
-from .._tensor.dispatch import broadcast
+from .._tensor.dispatch import broadcast, plain
 from .._tensor.indexing import tracked
 from .._tensor.inplace import apply_inplace, refuse_overlap, type_name
 from .._tensor.repeat import full_value, repeated
@@ -19,7 +19,7 @@ from ..core.limits import check_fits
 from ..core.shape import Size, wrap_dim
 from . import _scatter
 from .creation import filled
-from .indexing import Plan, _deliver, _expand_masks, _index_rows, _numbers, _only_mask, _values, check_index, fit, split
+from .indexing import Plan, _check_bounds, _deliver, _expand_masks, _index_rows, _numbers, _only_mask, _values, check_index, fit, split
 from .selection import cast, where
 
 _refcount = sys.getrefcount
@@ -100,7 +100,7 @@ def _np_index_add(x, dim, index, source, alpha=1):
     return np.moveaxis(out, 0, dim)
 
 
-@composite("index_add", repeat="ready small", complex=True, inplace=True, numpy=_np_index_add, samples=lambda: [
+@composite("index_add", splice=True, repeat="ready small", complex=True, inplace=True, numpy=_np_index_add, samples=lambda: [
     ((_values(4, 3), 0, np.array([0, 2, 2]), _values(3, 3)), {}), ((_values(2, 5), 1, np.array([4, 0, 4]), _values(2, 3)), dict(alpha=2))])
 def index_add(input, dim, index, source, *, alpha=1, out=None):
     """``input`` with ``alpha`` times each row of ``source`` added to the row of dimension ``dim`` that ``index`` names for it.
@@ -237,6 +237,17 @@ def _index_put_into(base, indices, values):
 
 
 def _put_into(base, indices, values, op):
+    at = [d for d, t in enumerate(indices) if t is not None]
+    if at and at[-1] - at[0] < len(at) and _writable(base, values, op):
+        st, others = base._storage, [values, *[indices[d] for d in at]]
+        if all([t.__class__ in plain and t._storage is not st and t._storage.device is st.device for t in others]) \
+                and not any([t.dtype is dt.bool_ for t in others[1:]]):
+            _check_bounds(indices, base.shape)
+            values._storage.buffer()                            # a pending value may read what is written to
+            _lay_bare(st)
+            _put_there(base, indices, values, op)
+            bump(base)
+            return base
     plan = _plan(base, indices)
     if plan.order is None:
         v = _broadcast_values(values, plan.shape)
@@ -245,17 +256,37 @@ def _put_into(base, indices, values, op):
     return apply_inplace(base, _put(base, plan, values, op), "index_put")
 
 
-def _own_memory(base, index, src, op):
-    """(index, src) when ``base`` may be written where it lies, in memory that nothing else can still want to read; else None."""
+@repeated
+def _put_there(base, indices, values, op):
+    """The rows that index tensors number, beside each other, written where ``base`` lies."""
+    plan = Plan(base, indices)
+    values, (B, D, R) = _broadcast_values(values, plan.shape), split(base.shape, plan.first, plan.count)
+    _scatter.check_rows("index_put", plan.first, D, plan.rows._numel)
+    _scatter.write_rows(base, plan.rows.contiguous(), values, B, D, R, op, plan.wrap, _scatter.code(base._storage.device, "index_put", plan.first, D))
+
+
+def _writable(base, src, op):
+    """Whether ``base`` may be written where it lies, once nothing else wants to read that memory."""
     st = base._storage
-    if tracked(base, src) or st.pinned or st.mirrored or st.device.kind == "meta" or not base.is_contiguous() or 0 in base._strides or base._inference \
-            or _work_dtype(base.dtype, op) is not base.dtype or modes.modes:    # who takes operators over is told of whole writes
-        return None
-    index, src = index.contiguous(), cast(src, base.dtype)
-    index, src = (t.clone() if t._storage is st else t for t in (index, src))
+    return not (tracked(base, src) or st.pinned or st.mirrored or st.device.kind == "meta" or not base.is_contiguous() or 0 in base._strides
+                or base._inference or _work_dtype(base.dtype, op) is not base.dtype or modes.modes)     # who takes operators over is told of whole writes
+
+
+def _lay_bare(st):
+    """Give a storage memory that nothing else can still want to read."""
     st.buffer()
     if _refcount(st.buf) > 2:
         st.buf = st.device.duplicate(st.buf, st.nbytes)
+
+
+def _own_memory(base, index, src, op):
+    """(index, src) when ``base`` may be written where it lies, in memory that nothing else can still want to read; else None."""
+    if not _writable(base, src, op):
+        return None
+    st = base._storage
+    index, src = index.contiguous(), cast(src, base.dtype)
+    index, src = (t.clone() if t._storage is st else t for t in (index, src))
+    _lay_bare(st)
     return index, src
 
 
@@ -435,7 +466,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     return _deliver(_elements("scatter", input, dim, index, value if src is None else src, op), out)
 
 
-@composite("scatter_add", repeat="ready small", complex=True, inplace=True, numpy=lambda x, d, i, s: _np_scatter(x, d, i, s, "add"), samples=lambda: [
+@composite("scatter_add", splice=True, repeat="ready small", complex=True, inplace=True, numpy=lambda x, d, i, s: _np_scatter(x, d, i, s, "add"), samples=lambda: [
     ((_values(3, 5), 1, _numbers(5, 3, 5), _values(3, 5)), {}), ((_values(4, 3), 0, _numbers(4, 6, 2), _values(6, 2)), {})])
 def scatter_add(input, dim, index, src, *, out=None):
     """``input`` with ``out[index[i][j]][j] += src[i][j]`` (for ``dim=0``). Equal indices add up, in the order of ``src``."""

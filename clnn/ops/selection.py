@@ -34,7 +34,7 @@ _where = elementwise("_where", "condition, input, other", "(condition != 0 ? inp
 _where.op.grad_name = "WhereBackward0"
 
 
-@composite("where", complex=True, numpy=np.where, method=False)
+@composite("where", thin=True, complex=True, numpy=np.where, method=False)
 def where(condition, input=None, other=None, *, out=None):
     """``input`` where the condition holds, else ``other``; with one argument, the indices where it holds."""
     if input is None:
@@ -56,7 +56,7 @@ def where(condition, input=None, other=None, *, out=None):
 Tensor.where = lambda self, condition, other: where(condition, self, other)
 
 
-@composite("masked_fill", complex=True, inplace=True)
+@composite("masked_fill", thin=True, complex=True, inplace=True)
 def masked_fill(input, mask, value):
     """``value`` where ``mask`` is True, else ``input``; the dtype is that of ``input``."""
     if mask.dtype is not dt.bool_:

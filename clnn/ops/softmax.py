@@ -167,7 +167,7 @@ def _into(out, r):
     return set_out(out, r)
 
 
-@composite("softmin", repeat="ready small", method=False, torch="nn.functional.softmin", numpy=lambda x, dim=-1: _np_softmax(-x, dim), samples=_samples)
+@composite("softmin", splice=True, repeat="ready small", method=False, torch="nn.functional.softmin", numpy=lambda x, dim=-1: _np_softmax(-x, dim), samples=_samples)
 def softmin(input, dim=None, dtype=None, *, _stacklevel=3):
     """``softmax(-x)`` along ``dim``."""
     return _softmax(*_prepared("softmin", -input, dim, dtype))

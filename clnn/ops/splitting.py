@@ -1,6 +1,7 @@
 """Splitting tensors: parts of them as views."""
 from __future__ import annotations
 
+import functools
 import itertools
 
 from .._tensor import tape
@@ -8,9 +9,9 @@ from .._tensor.declare import composite
 from .._tensor.grad_mode import state
 from .._tensor.indexing import basic_index, take_int
 from .._tensor.inplace import type_name
-from .._tensor.tensor import Tensor, Version, edge, make_view
+from .._tensor.tensor import Tensor, Version, edge, view_of
 from ..core import dtype as dt
-from ..core.shape import Size, whole, wrap_dim
+from ..core.shape import Size, is_contiguous, whole, wrap_dim
 from .creation import filled
 from .indexing import _values
 from .joining import cat, stack
@@ -43,16 +44,25 @@ class _Pieces(tape.Node):
         return [stack(parts, d) if self.stacked else cat(parts, d)]
 
 
+@functools.lru_cache(maxsize=1024)
+def _cuts(shape, strides, dim, sizes, stacked):
+    """Per piece its shape, strides, distance from the first one's start, number of elements and whether it is contiguous."""
+    at, out = 0, []
+    for n in sizes:
+        part = Size((*shape[:dim], *(() if stacked else (n,)), *shape[dim + 1:]))
+        steps = strides[:dim] + strides[dim + 1:] if stacked else strides
+        out.append((part, steps, at * strides[dim], part.numel(), is_contiguous(part, steps)))
+        at += 1 if stacked else n
+    return out
+
+
 def _pieces(name, input, dim, sizes, stacked=False):
     """Views of the lengths ``sizes`` along ``dim``. Those of one function with several results may not be written while gradients are recorded."""
-    strides, at, out = input._strides, 0, []
-    for n in sizes:
-        shape = (*input.shape[:dim], *(() if stacked else (n,)), *input.shape[dim + 1:])
-        steps = strides[:dim] + strides[dim + 1:] if stacked else strides
-        out.append(make_view(input, shape, steps, input._offset + at * strides[dim]))
-        at += 1 if stacked else n
+    sizes, first = tuple(sizes), input._offset
+    out = [view_of(input, shape, steps, first + at, numel, dense and first + at == 0)
+           for shape, steps, at, numel, dense in _cuts(input.shape, input._strides, dim, sizes, stacked)]
     if state.grad and input._rg and out:
-        node = _Pieces(name + "Backward0", input, dim, tuple(sizes), stacked)
+        node = _Pieces(name + "Backward0", input, dim, sizes, stacked)
         for nr, t in enumerate(out):
             t._grad_fn, t._out_nr, t._rg = node, nr, True
     if state.grad and name != "Slice":
@@ -173,7 +183,7 @@ def unbind(input, dim=0):
 
 
 def _whole(shape, d):
-    return tuple((0, 1, s) for s in shape[:d])
+    return tuple([(0, 1, s) for s in tuple(shape)[:d]]) if d else ()
 
 
 @composite("narrow", complex=True)
@@ -184,7 +194,7 @@ def narrow(input, dim, start, length):
     if isinstance(start, Tensor) and (start.shape or start.dtype.is_floating_point or start.dtype is dt.bool_):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
     d, start, length = wrap_dim(dim, len(input.shape)), whole(start), whole(length)
-    size = input.shape[d]
+    size = tuple(input.shape)[d]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     if not -size <= start <= size:
@@ -201,7 +211,7 @@ def select(input, dim, index):
     if not input.shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     d = wrap_dim(dim, len(input.shape))
-    index = whole(index)
-    if not -input.shape[d] <= index < input.shape[d]:
+    index, size = whole(index), tuple(input.shape)[d]
+    if not -size <= index < size:
         raise IndexError(f"select(): index {index} out of range for tensor of size {list(input.shape)} at dimension {d}")
-    return basic_index(input, (*_whole(input.shape, d), take_int(index, input.shape[d], d)), input.shape)
+    return basic_index(input, (*_whole(input.shape, d), take_int(index, size, d)), input.shape)

@@ -11,6 +11,7 @@ from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides, whole, wrap_dim
 from ..graph.node import Expr, constants
 from .arithmetic import lasting
+from .creation import shared
 from .indexing import _values
 from .selection import where
 from .views import _diagonal, embed_strided
@@ -18,15 +19,17 @@ from .views import _diagonal, embed_strided
 _BELOW = Expr("below", ("rows", "cols", "diagonal"), "((IDX % cols) - (IDX / cols) % rows <= diagonal)")
 _NUMBERS = Expr("numbers", ("first",), "((int)IDX + (int)first)")
 _KEPT = 1 << 16         # rows or columns whose numbers the device keeps
-_LARGE = 1 << 13        # elements from which on comparing row and column numbers pays: no division per element, but two more nodes
+_LARGE = 1 << 13        # elements of a matrix from which on comparing row and column numbers pays; the device keeps smaller masks
 
 
 def _mask(input, diagonal):
     """True up to the diagonal, lazily, broadcastable to ``input``: it fuses into the choice that uses it."""
     (rows, cols), device = input.shape[-2:], input._storage.device
     diagonal = max(-rows, min(cols, whole(diagonal)))
-    if input._numel < _LARGE:
-        return from_node(_BELOW, (rows, cols, diagonal), dt.int64, dt.bool_, input.shape, input._numel, device, 1, 0, True)
+    if rows * cols < _LARGE:
+        mask = shared(device, ("below", rows, cols, diagonal), lambda: from_node(
+            _BELOW, (rows, cols, diagonal), dt.int64, dt.bool_, Size((rows, cols)), rows * cols, device, 1, 0, True))
+        return mask if len(input.shape) == 2 else mask.expand(input.shape)          # of full shape: the result lies in rows
     most = max(rows, cols)
     if most > _KEPT or device.recording is not None:            # memory that is kept would be a part of the recording
         row, column = (from_node(_NUMBERS, (first,), dt.int32, dt.int32, shape, shape.numel(), device, 1, 0, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 from math import prod
 
-from .._tensor import formats
+from .._tensor import foreign, formats
 from .._tensor.declare import composite, kernel, view, with_list
 from .._tensor.device import device as device_type
 from .._tensor.device import resolve
@@ -12,12 +12,12 @@ from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
 from .._tensor.interop import transfer
 from .._tensor.segments import is_shared, share_memory_
-from .._tensor.tensor import Tensor, make_view
+from .._tensor.tensor import Tensor, make_view, view_of
 from .._tensor.writing import copy
 from ..core import dtype as dt
 from ..core.config import config
 from ..core.layout import contiguous_format, preserve_format
-from ..core.shape import Size, contiguous_strides, infer_size, view_strides, whole, wrap_dim
+from ..core.shape import Size, contiguous_strides, infer_size, is_contiguous, view_strides, whole, wrap_dim
 from ..core.warn import first_time, warn
 from ..graph import fuse, store
 from ..graph.node import Node
@@ -42,9 +42,20 @@ def _numbers(size):
 
 @functools.lru_cache(maxsize=65536)
 def _layout(shape, strides, numel, wanted):
-    """(the new shape with its -1 filled in, its strides over the same memory or None)."""
+    """(the new shape with its -1 filled in, its strides over the same memory or None, whether these are row-major)."""
     size = Size(infer_size(wanted, numel))
-    return size, strides if not numel and size == shape else view_strides(shape, strides, size)
+    steps = strides if not numel and size == shape else view_strides(shape, strides, size)
+    return size, steps, steps is not None and is_contiguous(size, steps)
+
+
+def _seen_as(input, shape, strides, rows):
+    """:func:`_reshape_view` in fewer steps: ``rows`` as from :func:`_layout`."""
+    if input.__class__ is not Tensor or foreign.early is not None:
+        return _reshape_view(input, shape, strides)
+    r = view_of(input, shape, strides, input._offset, input._numel, rows and not input._offset)
+    if input._rg and state.grad:
+        _reshape_view.op.attach(_reshape_view.op, r, (input, shape, strides))
+    return r
 
 
 @composite("view", complex=True)
@@ -52,11 +63,11 @@ def view_(input, *size, dtype=None):
     """The same memory in another shape (one size may be -1), or reinterpreted as another dtype of the same width."""
     if dtype is not None or (len(size) == 1 and isinstance(size[0], dt.dtype)):
         return _bitcast(input, dtype or size[0])
-    shape, strides = _layout(input.shape, input._strides, input._numel, _numbers(size))
+    shape, strides, rows = _layout(input.shape, input._strides, input._numel, _numbers(size))
     if strides is None:
         raise RuntimeError(f"view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
                            f"contiguous subspaces). Use .reshape(...) instead. (view: {tuple(input.shape)} -> {tuple(shape)})")
-    return _reshape_view(input, shape, strides)
+    return _seen_as(input, shape, strides, rows)
 
 
 def _bitcast(input, dtype):
@@ -89,9 +100,9 @@ def _bitcast_geometry(input, dtype):
 @composite("reshape", complex=True)
 def reshape(input, *shape):
     """The elements in another shape: a view when the strides allow it, else a copy."""
-    size, strides = _layout(input.shape, input._strides, input._numel, _numbers(shape))
+    size, strides, rows = _layout(input.shape, input._strides, input._numel, _numbers(shape))
     if strides is not None:
-        return _reshape_view(input, size, strides)
+        return _seen_as(input, size, strides, rows)
     copied = contiguous(input)
     result = _reshape_view(copied, size, contiguous_strides(size))
     if result._grad_fn is not None and copied is not input:

@@ -131,7 +131,7 @@ class Instruments:
             return storage
         elementwise, plain = dispatch.record_elementwise, lazy.record
         self._everywhere(elementwise, record_elementwise, plain, record)
-        for short_way in (dispatch.record_briefly, dispatch.record_pair):
+        for short_way in (dispatch.record_briefly, dispatch.record_pair, dispatch.record_alike, dispatch.record_laid):
             self._everywhere(short_way, lambda *operands: None)
 
     # -- computing what was recorded ------------------------------------------------------------------------------------

@@ -270,7 +270,7 @@ class Prepared:
             if numbers:
                 last = self.last
                 for k, a in enumerate(numbers):
-                    if a is not last[k]:
+                    if a is not last[k] and (a != last[k] or not a):            # 0.0 equals -0.0
                         kernel.set_bytes(self.numbers[k], PACKED[type(a)](a))
                         last[k] = a
             kernel.set_buffers(buffers)

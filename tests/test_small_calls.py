@@ -1,0 +1,114 @@
+"""Calls on small tensors, whose known kinds go shorter ways: they give what the first call did, and what is pending stays so."""
+import pytest
+
+import clnn
+from clnn.nn import functional as F
+
+X = [[-2.0, -0.5, 0.0], [0.3, 1.5, float("nan")]]
+
+
+def calls(x, y, mask):
+    return [x.clamp(-1, 1), x.clamp(min=-0.5), x.clamp(max=y), clnn.lerp(x, y, 0.3), clnn.lerp(x, y, y), x.nan_to_num(), x.nan_to_num(nan=2.0),
+            clnn.where(mask, x, y), clnn.where(mask, x, 1.0), clnn.where(mask, x, y[0]), x.masked_fill(mask, -3.0), x.square(), x.round(decimals=1),
+            F.hardtanh(x), F.relu6(x), F.elu(x, alpha=0.5), F.selu(x), F.softplus(x), F.threshold(x, 0.1, 2.0), F.hardshrink(x)]
+
+
+def shown(results):
+    return [(str(r.tolist()), r.dtype, r.stride(), r.requires_grad, r.grad_fn and r.grad_fn.name()) for r in results]
+
+
+def test_known_kinds_give_the_same():
+    for rows in (X, [r[:1] for r in X]):
+        for track in (False, True, False):
+            x, y, mask = clnn.tensor(rows, requires_grad=track), clnn.tensor(rows).cos(), clnn.tensor(rows) > 0
+            first = calls(x, y, mask)
+            want, slopes = shown(first), track and gradients(first, x)
+            for _ in range(3):
+                again = calls(x, y, mask)
+                assert all(r._storage.node is not None for r in again)              # still to be fused with what reads it
+                assert shown(again) == want
+                assert not track or gradients(again, x) == slopes
+
+
+def gradients(results, x):
+    slope, = clnn.autograd.grad(sum(r.nan_to_num().sum() for r in results), x, create_graph=True)
+    return str(slope.tolist()), str(clnn.autograd.grad(slope.nan_to_num().sum(), x)[0].tolist())
+
+
+def test_a_kind_is_told_by_all_that_matters():
+    x = clnn.tensor([-0.0, 0.5, 2.0])
+    for _ in range(4):
+        assert x.clamp(0, 1).dtype is clnn.float32 and x.long().clamp(0, 1).dtype is clnn.int64
+        assert str(F.threshold(x, 0.1, -0.0).tolist()) == "[-0.0, 0.5, 2.0]"
+        assert str(F.threshold(x, 0.1, 0.0).tolist()) == "[0.0, 0.5, 2.0]"
+        y = x.clone()
+        assert F.hardtanh(y, inplace=True) is y and y.tolist() == [0.0, 0.5, 1.0]
+        assert y.clamp_(0.25, 0.75) is y and y.tolist() == [0.25, 0.5, 0.75]
+        out = clnn.empty(3)
+        assert clnn.clamp(x, 0.25, 0.75, out=out) is out and out.tolist() == [0.25, 0.5, 0.75]
+        assert x.masked_fill(x > 1, clnn.tensor(float(_))).tolist() == [0.0, 0.5, float(_)]
+        with clnn.autocast("cpu"):
+            assert x.clamp(-1, 1).dtype is clnn.float32
+
+
+def test_constants_that_are_shared_are_nobodys_to_write():
+    eye = clnn.eye(3)
+    eye[0, 1] = 5.0
+    eye.view(-1).mul_(2)
+    assert eye.tolist() == [[2, 10, 0], [0, 2, 0], [0, 0, 2]] and clnn.eye(3).tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    stack = clnn.arange(12.0).reshape(2, 2, 3).transpose(1, 2).clone()
+    for _ in range(3):
+        lower = stack.tril()
+        assert lower.stride() == (6, 2, 1) and lower.tolist() == [[[0, 0], [1, 4], [2, 5]], [[6, 0], [7, 10], [8, 11]]]
+
+
+def test_layouts_of_results():
+    x = clnn.arange(24.0).reshape(2, 3, 4)
+    turned, other = x.transpose(1, 2), x.permute(2, 1, 0)
+    for _ in range(2):
+        assert (turned + 1).stride() == (1 + turned).stride() == turned.relu().stride() == turned.stride() == (12, 1, 4)
+        assert (turned + x.reshape(2, 4, 3)).stride() == (12, 1, 4) and (x.reshape(2, 4, 3) + turned).stride() == (12, 3, 1)
+        assert (other * other[:1]).stride() == (1, 4, 12) and (other[:1] * other).stride() == (1, 4, 12)
+        assert clnn.where(turned > 3, turned, 0.0).tolist() == [[[v if v > 3 else 0.0 for v in row] for row in m] for m in turned.tolist()]
+        assert (turned - x.reshape(2, 4, 3)).tolist()[0][1] == [1.0 - 3.0, 5.0 - 4.0, 9.0 - 5.0]
+
+
+def test_reductions_of_pending_values_stay_pending():
+    x, y = clnn.arange(12.0).reshape(3, 4), clnn.arange(12.0).reshape(3, 4) % 5
+    for _ in range(4):
+        total, rows, mean, least, some = (x * y).sum(), (x * y).sum(1), ((x - y) ** 2).mean(), (x - y).amin(0), (x > 10).any()
+        assert all(r._storage.node is not None for r in (total, rows, mean, least))
+        assert total.item() == 121 and rows.tolist() == [14, 36, 71] and least.tolist() == [0, 0, 0, 0] and some.item()
+        assert clnn.allclose(mean, clnn.tensor(325 / 12))
+    w = x.clone().requires_grad_()
+    for _ in range(4):
+        slope, = clnn.autograd.grad(((w * y) ** 2).sum(), w, create_graph=True)
+        assert slope.tolist() == (2 * x * y * y).tolist()
+        assert clnn.autograd.grad(slope.sum(), w)[0].tolist() == (2 * y * y).tolist()
+
+
+def test_writes_at_numbers_leave_what_others_read():
+    numbers, columns = clnn.tensor([0, 2, -1]), clnn.tensor([1, 1, 0])
+    for _ in range(4):
+        x = clnn.zeros(4, 3)
+        before, pending = x.clone(), x + 1
+        x[numbers] = clnn.arange(3.0)
+        x[numbers, columns] = x[numbers, columns] + 5
+        x.index_put_((numbers,), clnn.ones(3), accumulate=True)
+        assert x.tolist() == [[1, 7, 3], [0, 0, 0], [1, 7, 3], [6, 2, 3]] and x._version == 3
+        assert not before.any() and pending.tolist() == [[1.0] * 3] * 4
+        with pytest.raises((IndexError, RuntimeError)):
+            x[numbers] = clnn.ones(2, 3)
+
+
+def test_numbers_beside_whole_dimensions():
+    x = clnn.arange(24.0).reshape(2, 3, 4)
+    i = clnn.tensor([2, 0])
+    want = [[[8, 9, 10, 11], [0, 1, 2, 3]], [[20, 21, 22, 23], [12, 13, 14, 15]]]
+    assert x[:, i].tolist() == x[:, i, :].tolist() == x[:, i, ...].tolist() == x[..., i, :].tolist() == want
+    assert x[..., i].tolist() == x[:, :, i].tolist() == [[[r[2], r[0]] for r in m] for m in x.tolist()]
+    assert x[:, i, i].tolist() == [[10, 0], [22, 12]]
+    w = x.clone().requires_grad_()
+    for _ in range(4):
+        slope, = clnn.autograd.grad((w[:, i, i] ** 2).sum(), w, create_graph=True)
+        assert slope.sum().item() == 2 * (10 + 22 + 12) and clnn.autograd.grad(slope.sum(), w)[0].sum().item() == 8
