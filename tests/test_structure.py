@@ -124,3 +124,16 @@ def test_reductions_of_chains(shape):
         for _ in range(12):
             long = long + y - x
         assert long.sum().item() == (a - b + 12 * (b - a)).sum() and np.array_equal(h.numpy(), a - b)
+
+
+def test_pending_reductions_hold_little_memory():
+    """Values that a program puts aside unread do not keep what they are computed from."""
+    stats = clnn.ones(1)._storage.device.memory.stats
+    clnn.synchronize()
+    before = stats()["allocated"]
+    losses = [((clnn.full((1 << 13,), float(k)) - 1) ** 2).mean() for k in range(3)]
+    for k in range(3, 200):
+        x = clnn.tensor(np.full(1 << 13, k, np.float32))
+        losses.append(((x - 1) ** 2).mean())
+    assert stats()["allocated"] - before < 60 << 15
+    assert [v.item() for v in losses] == [(k - 1.0) ** 2 for k in range(200)]

@@ -8,9 +8,11 @@ from __future__ import annotations
 import functools
 import math
 import struct
+from collections import deque
 
 from ..core import dtype as dt
 from ..core.shape import collapse, contiguous_strides
+from ..runtime import launch as launcher
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER, Prepared
 from . import codegen, reduce_vector, vectors
@@ -144,6 +146,21 @@ class Call:
                 _plans.clear()
             plan = _plans[key] = Plan(device, self, group, self.shape, self.dims, out_dtype)
         return plan
+
+
+UNREAD = 32             # reductions that are pending at a time
+_unread: deque = deque()
+
+
+def defer(storage, call: Call) -> None:
+    """Let ``call`` be what computes the pending value of ``storage``. The oldest of many such values is computed now: each keeps all the memory that it reads,
+    so that a list of a program's losses would hold what they are computed from."""
+    storage.node.reduce = call
+    _unread.append(storage.node.out)
+    if len(_unread) > UNREAD and launcher.recorders is None and launcher.recording is None:
+        first = _unread.popleft()()
+        if first is not None:
+            first.buffer()
 
 
 class Plan:

@@ -18,7 +18,7 @@ from ..core.shape import Size, wrap_dim, wrap_dims
 from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Storage, record
-from ..graph.reduce import Call, Reduction
+from ..graph.reduce import Call, Reduction, defer
 from ..runtime.sharing import shared
 
 _NAN_MAX = ("(a > b ? a : b)", "((a > b || a != a) ? a : b)")
@@ -72,7 +72,7 @@ def fold(spec, input, dims, keepdim, acc, out_dtype, constant=0.0) -> Tensor:
     else:
         ref = (st.buffer(), input.dtype, input._offset, input._strides)
     storage = record(None, (ref,), acc, out_dtype, shape, numel, device, 1, 1, True)
-    storage.node.reduce = Call(spec, input.shape, dims, acc, constant)
+    defer(storage, Call(spec, input.shape, dims, acc, constant))
     out = make(storage, shape, out_dtype, numel)
     if config.eager or shared and ref[0] in shared:
         fuse.realize(storage)
