@@ -157,7 +157,7 @@ def defer(storage, call: Call) -> None:
     so that a list of a program's losses would hold what they are computed from."""
     storage.node.reduce = call
     _unread.append(storage.node.out)
-    if len(_unread) > UNREAD and launcher.recorders is None and launcher.recording is None:
+    while len(_unread) > UNREAD and launcher.recorders is None and launcher.recording is None:
         first = _unread.popleft()()
         if first is not None:
             first.buffer()
