@@ -11,10 +11,13 @@ void conv_gradient_sum(IN(${T.acc}, Y), OUT(${T.c}, dW), const long8 d) {
     const long step = get_num_groups(2) * M * pitch;
     __global const ${T.acc}* restrict y = Y_p + Y_o + (g * M + m) * pitch + o;
     __global ${T.c}* restrict out = dW_p + dW_o + (g * O + o) * M + m;
+    const long last = M - 1 - m;        /* rows past the end repeat the last one; they are not stored */
+    ${V} ${", ".join(f"t{c} = 0" for c in range(W))};
+    for (long s = 0; s < splits; s++) {
 % for c in range(W):
-    ${V} t${c} = 0;
-    if (m + ${c} < M) for (long s = 0; s < splits; s++) t${c} += vload${W}(0, y + s * step + ${c} * pitch);
+        t${c} += vload${W}(0, y + s * step + min(${c}L, last) * pitch);
 % endfor
+    }
     ${vec.transpose(V, W, "t")}
     ${T.acc} e[${W * W}];
 % for c in range(W):
