@@ -6,6 +6,15 @@ import clnn
 from clnn.ops import _lapack
 
 torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """PyTorch's threads that factor matrices of a batch were seen to wait for each other for ever, late in long runs (inside MKL's ``sgetrf``)."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 R = np.random.default_rng(0)
 A = R.standard_normal((2, 4, 4)).astype("float32")
 S = (A @ A.swapaxes(-1, -2) + np.eye(4)).astype("float32")
