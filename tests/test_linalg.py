@@ -15,6 +15,8 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
 R = np.random.default_rng(0)
 A = R.standard_normal((2, 4, 4)).astype("float32")
 S = (A @ A.swapaxes(-1, -2) + np.eye(4)).astype("float32")
