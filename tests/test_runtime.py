@@ -1,6 +1,6 @@
 """The runtime floor: devices, memory, launches, programs, templates, the error word, forks. Runs on every CPU driver present."""
-import io
 import gc
+import io
 import os
 import re
 import struct
