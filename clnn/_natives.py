@@ -123,11 +123,8 @@ def _weight_norm(v, g, dim=0):
 
 
 def _int_mm(input, mat2):
-    """The product of matrices of int8, in int32."""
-    for t in (input, mat2):
-        if t.dtype is not dt.int8:
-            raise RuntimeError(f"Expected self.dtype() to be of type int8, got {t.dtype}")
-    return _fn("matmul")(input.to(dt.int32), mat2.to(dt.int32))
+    """The product of a matrix of int8 or uint8 and one of int8, in int32."""
+    return _fn("_int_mm")(input, mat2)
 
 
 def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):

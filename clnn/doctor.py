@@ -99,6 +99,15 @@ def _advice(record):
     return "update or reinstall this driver"
 
 
+def _words(device):
+    """What products on a CPU do with its instructions for pairs of bfloat16 and for four int8, and why not more."""
+    from .ops._gemm_words import able, kinds, verdict
+    if not able(device) or config.tensor_cores != "auto":
+        return []
+    lines = [f"    products by words: {', '.join(sorted(kinds(device))) or 'not used'}"]
+    return lines + [f"    products by words, {name}: {problem}" for name, problem in verdict(device)["problems"].items() if name in able(device)]
+
+
 def _tensor_cores(device):
     """What matrix products do with the tensor cores of an NVIDIA GPU, and why not more."""
     from .ops._gemm_tensor import kinds, verdict
@@ -117,8 +126,7 @@ def _default(lines, problems):
     wanted = device_name()
     for device in list_devices():
         lines.append(f"{device}  = cl:{device.cl_index[0]}:{device.cl_index[1]}  {device.name} ({device.platform_name})")
-        if device.flavour == "nvidia":
-            lines += _tensor_cores(device)
+        lines += _tensor_cores(device) if device.flavour == "nvidia" else _words(device)
     try:
         device = default_device()
         lines.append(f"default     {device}  {device.name}" + (f" (CLNN_DEVICE={wanted})" if wanted else ""))

@@ -7,7 +7,7 @@ import pytest
 import clnn
 from clnn.core import dtype as dt
 from clnn.core.config import config
-from clnn.ops import _conv, _gemm, _gemm_tensor
+from clnn.ops import _conv, _gemm, _gemm_tensor, _proof
 from clnn.runtime import params
 from clnn.runtime.device import default_device, list_devices
 
@@ -191,7 +191,7 @@ def claims(monkeypatch, tmp_path):
     monkeypatch.setattr(_gemm, "_plans", {})
     monkeypatch.setattr(_gemm, "_THIN", 0)
     monkeypatch.setattr(_gemm_tensor, "_known", {})
-    monkeypatch.setattr(_gemm_tensor, "cache_dir", lambda *parts: tmp_path)
+    monkeypatch.setattr(_proof, "cache_dir", lambda *parts: tmp_path)
     return device
 
 
@@ -202,9 +202,9 @@ def test_a_driver_without_the_instruction_computes_plainly(claims, monkeypatch):
     assert list(_gemm._plans.values())[-1].kernel.name == "matmul_gpu"
     assert _gemm_tensor._known[claims] == frozenset()
 
-    def fail(device):
+    def fail(*args):
         raise AssertionError("asked again")
-    monkeypatch.setattr(_gemm_tensor, "_ask", fail)
+    monkeypatch.setattr(_proof, "_ask", fail)
     _gemm_tensor._known.clear()
     assert _gemm_tensor.kinds(claims) == frozenset()        # what is on disk is not asked again
 
@@ -213,7 +213,7 @@ def test_a_driver_without_the_instruction_computes_plainly(claims, monkeypatch):
                                             ("", set()), ("[]\nnull\n", set())], ids=["one is right", "crashed", "noise"])
 def test_what_the_process_prints_decides(claims, monkeypatch, printed, found):
     from clnn.doctor import _tensor_cores
-    monkeypatch.setattr(_gemm_tensor.subprocess, "run", lambda *args, **kwargs: types.SimpleNamespace(stdout=printed))
+    monkeypatch.setattr(_proof.subprocess, "run", lambda *args, **kwargs: types.SimpleNamespace(stdout=printed))
     assert _gemm_tensor.kinds(claims) == found
     monkeypatch.setattr(claims, "compute_capability", (9, 0))
     report = _tensor_cores(claims)
@@ -221,15 +221,16 @@ def test_what_the_process_prints_decides(claims, monkeypatch, printed, found):
 
 
 def test_a_process_that_cannot_start_or_hangs_is_no_error(claims, monkeypatch):
-    for exc in (OSError("no process"), _gemm_tensor.subprocess.TimeoutExpired("python", 1, b'{"kind": "float16", "problem": ""}\n')):
+    for exc in (OSError("no process"), _proof.subprocess.TimeoutExpired("python", 1, b'{"kind": "float16", "problem": ""}\n')):
         def run(*args, exc=exc, **kwargs):
             raise exc
-        monkeypatch.setattr(_gemm_tensor.subprocess, "run", run)
-        assert set(_gemm_tensor._ask(claims)["kinds"]) == ({"float16"} if isinstance(exc, _gemm_tensor.subprocess.TimeoutExpired) else set())
+        monkeypatch.setattr(_proof.subprocess, "run", run)
+        found = _proof._ask(claims, "_gemm_tensor", [T.name for T in _gemm_tensor.KINDS])
+        assert set(found["kinds"]) == ({"float16"} if isinstance(exc, _proof.subprocess.TimeoutExpired) else set())
 
 
 def test_old_hardware_and_the_switch_are_not_asked(claims, monkeypatch):
-    monkeypatch.setattr(_gemm_tensor, "_ask", None)
+    monkeypatch.setattr(_proof, "_ask", None)
     monkeypatch.setattr(claims, "compute_capability", (7, 5))
     assert _gemm_tensor.kinds(claims) == frozenset()
     monkeypatch.setattr(claims, "compute_capability", (9, 0))

@@ -1,5 +1,5 @@
-"""Linear layers and convolutions of quantised tensors. Products of integers below 256 are added up in 32-bit floats, which hold them exactly, and scaled,
-shifted and rounded once."""
+"""Linear layers and convolutions of quantised tensors. Products of integers below 256 are added up in 32-bit integers where the processor multiplies bytes,
+else in 32-bit floats, which hold them exactly, and scaled, shifted and rounded once."""
 from __future__ import annotations
 
 import numpy as np
@@ -7,6 +7,8 @@ import numpy as np
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..graph.op import REGISTRY
+from ..ops._gemm_words import FEW
+from ..ops._gemm_words import kinds as word_kinds
 from ..ops.fake_quantize import quantized_places, quantized_steps
 from .ranges import covering, range_of
 from .schemes import INTEGERS, LIMITS, PerChannel, PerTensor, inverse, single
@@ -21,7 +23,7 @@ class Packed:
     """A quantised weight and a bias, in the form in which products take them: integers less their zero point as floats, kept from call to call."""
 
     out_axis = 0                # of the weight, where its channels of output are
-    _ready = None
+    _ready = _bytes = None
 
     def __init__(self, weight, bias=None):
         if not isinstance(weight, QTensor):
@@ -29,7 +31,7 @@ class Packed:
         self.weight_, self.bias_ = weight, None if bias is None else bias.detach()
 
     def __getstate__(self):
-        return {k: v for k, v in self.__dict__.items() if k != "_ready"}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_ready", "_bytes")}
 
     def __deepcopy__(self, memo):
         import copy
@@ -64,16 +66,32 @@ class Packed:
 
     def moved(self, fn):
         """The same elsewhere: ``fn`` moves tensors."""
-        self.weight_, self.bias_, self._ready = fn(self.weight_), None if self.bias_ is None else fn(self.bias_), None
+        self.weight_, self.bias_, self._ready, self._bytes = fn(self.weight_), None if self.bias_ is None else fn(self.bias_), None, None
         return self
 
 
 class LinearPackedParams(Packed):
     """A packed weight (out, in)."""
 
-    def sums(self, x):
-        """Sums of products of the integers ``x``, floats."""
-        return _fn("linear")(x, self.ready()[0])
+    def sums(self, x, zero):
+        """Sums of products of the integers ``x``, of which ``zero`` stands for zero, floats."""
+        rows = x.numel() // max(1, x.shape[-1])
+        turned, total = self.bytes() if rows > FEW else (None, None)
+        if turned is None:
+            return _fn("linear")(x.to(dt.float32) - zero, self.ready()[0])
+        r = _fn("_int_mm")(x.reshape(rows, x.shape[-1]).to(x.dtype if x.dtype.itemsize == 1 else dt.uint8), turned)
+        return (r - total * zero).to(dt.float32).reshape(*x.shape[:-1], turned.shape[1])
+
+    def bytes(self):
+        """(the weight (in, out) in bytes, the sums of its columns) where the device multiplies such, and zero stands for zero; else (None, None)."""
+        if self._bytes is None:
+            q, w = self.weight_.quantizer, self.weight_.part
+            fits = w.dtype is dt.int8 and "int8" in word_kinds(w.device.physical)
+            if fits and not (q.zero_points.any().item() if isinstance(q, PerChannel) else q.zero_point):
+                self._bytes = w.contiguous().t(), w.sum(1, dtype=dt.int32)
+            else:
+                self._bytes = None, None
+        return self._bytes
 
 
 class LinearPackedHalf(Packed):
@@ -106,8 +124,9 @@ class ConvPackedParams(Packed):
     def groups(self):
         return self.groups_
 
-    def sums(self, x):
-        """Sums of products of the integers ``x``, floats: padding is zero, which stands for the number zero."""
+    def sums(self, x, zero):
+        """Sums of products of the integers ``x`` less ``zero``, floats: padding is zero, which stands for the number zero."""
+        x = x.to(dt.float32) - zero
         weight = self.ready(self.dims + 2)[0]
         if self.transposed:
             return _fn(f"conv_transpose{self.dims}d")(x, weight, None, self.stride_, self.padding_, self.output_padding_, self.groups_, self.dilation_)
@@ -140,7 +159,7 @@ def product(name, x, packed, scale, zero_point, relu=False, after=None):
     """
     _checked(name, x)
     scale, zero_point = (v.item() if isinstance(v, Tensor) else v for v in (scale, zero_point))
-    sums = packed.sums(x.part.to(dt.float32) - x.quantizer.zero_point)
+    sums = packed.sums(x.part, x.quantizer.zero_point)
     bias, factor = packed.ready()[2], _scaled(single(x.quantizer.scale), packed.ready()[1])
     low, high = LIMITS[x.dtype]
     quantizer = PerTensor(float(scale), int(zero_point))
@@ -165,6 +184,6 @@ def dynamic(x, packed, reduce_range=True, relu=False):
     else:
         scale, zero = covering(*x.aminmax(), 0, 127 if reduce_range else 255)
         over, factor = scale.reciprocal(), scale * weight
-    r = packed.sums(quantized_places(x, over, zero, 0, 255) - zero) * factor
+    r = packed.sums(quantized_places(x, over, zero, 0, 255), zero) * factor
     r = r if bias is None else r + bias
     return r.relu() if relu else r

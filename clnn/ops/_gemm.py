@@ -12,7 +12,7 @@ from ..core import dtype as dt
 from ..core.config import config
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change, size_class
-from . import _gemm_tensor
+from . import _gemm_tensor, _gemm_words
 
 # Epilogues by name. "VT" stands for the type of v: such an expression is valid on vectors too.
 EPILOGUES = {"": "", "relu": "(v < (VT)0) ? (VT)0 : v"}
@@ -50,11 +50,15 @@ class Problem:
     ccs: int = 1     # column stride of C, for products whose C is written by the kernel that adds partial sums
     add_batch: bool = False  # C is the sum over the first batch dimension
     tf32: bool = False       # float operands may be rounded to tf32
+    tail: int = 0            # where K counts words (see _gemm_words): the numbers in the last of them
     lanes: int = field(kw_only=True)    # elements in a vector of the device: more than it has registers for come out wrong on Intel's runtime
 
     @property
     def acc(self) -> str:
         return self.tc.acc
+
+    def replace(self, **changes) -> "Problem":
+        return Problem(**{name: getattr(self, name) for name in Problem.__dataclass_fields__} | changes)
 
     def finishing(self) -> dict:
         return dict(BIAS=self.bias, BETA=self.beta != 0, EPI=self.epilogue)
@@ -73,7 +77,8 @@ class Plan:
         self.device, self.problem, self.turned = device, p, turned      # turned: the caller's A and B are given to ``run`` as B and A
         self.scratch = 0
         self.before, self.reduce = dict(a=[], b=[]), None       # passes over A and over B, each over what the one before it wrote
-        p = self._prepare(p) if device.is_cpu else p
+        if device.is_cpu:
+            p = _gemm_words.prepare(self, p) if _gemm_words.suits(device, p) else self._prepare(p)
         p = self._partial(p) if self._needs_partial(p) else p
         variant, params, self.gs, self.ls, words = (_plan_cpu if device.is_cpu else _plan_gpu)(device, p, self.chunk)
         if params.get("ASTEP") == "panel":
@@ -93,12 +98,12 @@ class Plan:
             # The tile broadcasts A as it is stored. It is copied in the order it lies in memory.
             columns = p.a[0] == 1 and p.a[1] != 1
             steps = self._copied("a", p.ta, *((p.K, p.M, p.a[::-1]) if columns else (p.M, p.K, p.a)), p)
-            p = _replace(p, ta=p.ta.acc_dtype, a=(1, p.M) if columns else (p.K, 1), steps=steps)
+            p = p.replace(ta=p.ta.acc_dtype, a=(1, p.M) if columns else (p.K, 1), steps=steps)
         if not p.table and p.a[1] == 1 and p.b[0] != 1 and p.N <= _DOT_MOST and p.M >= 32 and p.K >= 64 and p.M > 4 * p.N:
             # A few columns side by side would leave most lanes of the tile empty: each is laid out as a row.
-            turned = _replace(p, tb=p.tb.acc_dtype, b=(1, p.K))
+            turned = p.replace(tb=p.tb.acc_dtype, b=(1, p.K))
             if _use_dot(turned) or _gemv_mode(turned):
-                p = _replace(turned, steps=self._copied("b", p.tb, p.N, p.K, p.b[::-1], p))
+                p = turned.replace(steps=self._copied("b", p.tb, p.N, p.K, p.b[::-1], p))
         return p
 
     def _copied(self, which, T, rows, columns, strides, p):
@@ -108,9 +113,8 @@ class Plan:
         if own == (0, 0):       # one matrix for all products
             b0 = b1 = 1
         across, down, each = _strips(rows, columns)
-        dims = _DIMS.pack(rows, 0, columns, *strides, 0, 0, 0, 0, each, *[0] * 6)
-        self.before[which].append((self.device.kernel("matmul/convert", T=T, W=p.lanes, CHUNK=_CHUNK), (across, down, b0 * b1), dims,
-                                   _BATCH.pack(b1, own[0], 0, 0, own[1], 0, 0, 0), rows * columns * b0 * b1 * T.acc_dtype.itemsize))
+        self.note(which, self.device.kernel("matmul/convert", T=T, W=p.lanes, CHUNK=_CHUNK), (across, down, b0 * b1),
+                  (rows, 0, columns, *strides, 0, 0, 0, 0, each), (b1, own[0], 0, 0, own[1]), rows * columns * b0 * b1 * T.acc_dtype.itemsize)
         flat = rows * columns
         new = (0, 0) if own == (0, 0) else (flat * b1, flat)
         return tuple(s[:at] + (n,) + s[at + 1:] for s, n in zip(p.steps, new))
@@ -118,9 +122,12 @@ class Plan:
     def _panel_a(self, p, MR):
         """Lay a column-major A out in panels first: a walk along K through its columns would miss the caches at each step."""
         (s0, s1), (b0, b1) = p.steps, p.batch
-        dims = _DIMS.pack(p.M, 0, p.K, *p.a, *[0] * 11)
-        self.before["a"].append((self.device.kernel("matmul/panels", T=p.ta, MR=MR, STEPS=16), (-(-p.K // 16), 1, b0 * b1), dims,
-                                 _BATCH.pack(b1, s0[0], 0, 0, s1[0], 0, 0, 0), -(-p.M // MR) * MR * p.K * b0 * b1 * p.ta.itemsize))
+        self.note("a", self.device.kernel("matmul/panels", T=p.ta, MR=MR, STEPS=16), (-(-p.K // 16), 1, b0 * b1), (p.M, 0, p.K, *p.a),
+                  (b1, s0[0], 0, 0, s1[0]), -(-p.M // MR) * MR * p.K * b0 * b1 * p.ta.itemsize)
+
+    def note(self, which, kernel, gs, dims, batch, nbytes):
+        """A pass over operand ``which`` before the product, into a buffer of its own; ``dims`` and ``batch`` are filled up with zeros."""
+        self.before[which].append((kernel, gs, _DIMS.pack(*dims, *[0] * (16 - len(dims))), _BATCH.pack(*batch, *[0] * (8 - len(batch))), nbytes))
 
     chunk = 0
 
@@ -164,7 +171,7 @@ class Plan:
         self.reduce = [(*adding(self.device, p.tc, p.M, p.N, self.splits, (p.rcs, p.ccs), **p.finishing()),
                         scalar(p.acc, p.alpha), scalar(p.acc, p.beta), 0, 0)]
         walk = p.steps[0][:2] if p.add_batch else (self.chunk * p.a[1], self.chunk * p.b[0])
-        return _replace(p, tc=acc, rcs=p.N, ccs=1, batch=(self.splits, 1), alpha=1.0, beta=0.0, bias="", epilogue="", add_batch=False,
+        return p.replace(tc=acc, rcs=p.N, ccs=1, batch=(self.splits, 1), alpha=1.0, beta=0.0, bias="", epilogue="", add_batch=False,
                         steps=((*walk, p.M * p.N), (0, 0, 0)))
 
     def _partial_batched(self, p):
@@ -175,7 +182,7 @@ class Plan:
         self.reduce = [(*add, *ends, (i * b1 + j) * size, i * p.steps[0][2] + j * p.steps[1][2])
                        for i in range(b0) for j in range(b1)]
         (s0, s1) = p.steps
-        return _replace(p, tc=acc, rcs=p.N, ccs=1, alpha=1.0, beta=0.0, bias="", epilogue="",
+        return p.replace(tc=acc, rcs=p.N, ccs=1, alpha=1.0, beta=0.0, bias="", epilogue="",
                         steps=((s0[0], s0[1], size * b1), (s1[0], s1[1], size)))
 
     def run(self, A, a_off, B, b_off, C, c_off, bias=None, bias_off=0, *table):
@@ -216,12 +223,6 @@ def adding(device, tc, M, N, parts, strides, BIAS="", BETA=False, EPI=""):
     kernel = device.kernel("matmul/sum", TC=tc, BIAS=BIAS, BETA=BETA, EPI=EPI, W=W, CHUNK=_CHUNK)
     dims = _DIMS.pack(M, N, parts, 0, 0, 0, 0, *strides, rows, *[0] * 6)
     return kernel, (across, down), (1, 1) if device.is_cpu else None, dims
-
-
-def _replace(p, **changes):
-    fields = {name: getattr(p, name) for name in Problem.__dataclass_fields__}
-    fields.update(changes)
-    return Problem(**fields)
 
 
 # ---- choices -----------------------------------------------------------------------------------------------------------------
@@ -349,6 +350,8 @@ def _plan_cpu(device, p, chunk):
         # One kernel for all of them, whatever their sizes and strides: to build another would cost a program more than it ever saved.
         return ("matmul/cpu", dict(W=W, NV=1, MR=4, KB=256, MODE="any", ASTEP="any", GROUP=4), (-(-p.N // W), 1, z), (1, 1, 1),
                 p.pack(-(-p.M // 4) * 4, 0, chunk, 256))
+    if p.tail:
+        return _gemm_words.plan(device, p, chunk, _words_tile)
     mode = _gemv_mode(p)
     if mode:
         return _plan_gemv(p, mode, units, z, chunk)
@@ -373,8 +376,17 @@ def _plan_cpu(device, p, chunk):
     params = dict(W=W, NV=NV, MR=MR, KB=most, MODE=mode, ASTEP=step, GROUP=group)
     if step == "panel":
         flat, (s0, s1) = -(-p.M // MR) * MR * p.K, p.steps
-        p = _replace(p, steps=((flat * p.batch[1], *s0[1:]), (flat, *s1[1:])))
+        p = p.replace(steps=((flat * p.batch[1], *s0[1:]), (flat, *s1[1:])))
     return "matmul/cpu", params, (panels, -(-p.M // MB), z), (1, 1, 1), p.pack(MB, 0, chunk, even_steps(chunk or p.K, most))
+
+
+def _words_tile(device, p, chunk, mode):
+    """(MR, NV, rows per work-item, words per block, most of them) of a product in words."""
+    tuned = lookup(device, "gemm", tuning_key(p.ta, p.M, p.N, p.K)) or {}
+    MR, NV = tuned_tile(tuned, p.M, *cpu_tile(device, p.M, p.N, p.lanes))
+    MB = cpu_rows(p.M, -(-p.N // (NV * p.lanes)) * p.batch[0] * p.batch[1], MR, device.compute_units, {"rows": 6, "cols": 16, "any": 80}[mode])
+    most = min(_most_steps(device, p, NV), tuned.get("KB", 768))
+    return MR, NV, MB, even_steps(chunk or p.K, most), most
 
 
 _THIN = 4       # rows or columns of C up to which a GPU reads the matrix without blocks, in which most would be padding
@@ -442,7 +454,7 @@ def gemm(device, dtype, M, N, K, A, a_off, a_strides, B, b_off, b_strides, C, c_
         return gemm(device, dtype, 1, M, K, B, b_off, b_strides[::-1], A, a_off, a_strides[::-1], C, c_off, M, batch, turned,
                     alpha, beta, bias, "m" if bias_axis == "n" else "n", epilogue, out_dtype)
     key = (device, dtype, out_dtype, M, N, K, a_strides, b_strides, rcs, batch, batch_strides, alpha, beta,
-           bias_axis if bias is not None else "", epilogue, config.matmul_precision)
+           bias_axis if bias is not None else "", epilogue, config.matmul_precision, config.tensor_cores)
     plan = _plans.get(key)
     if plan is None:
         plan = _make(*key)
@@ -459,7 +471,7 @@ def gemm(device, dtype, M, N, K, A, a_off, a_strides, B, b_off, b_strides, C, c_
         plan.run(A, a_off, B, b_off, C, c_off, *bias)
 
 
-def _make(device, dtype, out_dtype, M, N, K, a, b, rcs, batch, steps, alpha, beta, bias, epilogue, precision="highest"):
+def _make(device, dtype, out_dtype, M, N, K, a, b, rcs, batch, steps, alpha, beta, bias, epilogue, precision="highest", tensor_cores="auto"):
     ta, tb = dtype if type(dtype) is tuple else (dtype, dtype)
     tc = out_dtype or ta
     if not ta.acc == tb.acc == tc.acc:

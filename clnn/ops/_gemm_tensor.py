@@ -7,22 +7,15 @@ on a tensor core yet.
 """
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
-import os
-import subprocess
-import sys
-import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 
 from ..core import dtype as dt
-from ..core.config import cache_dir, config
+from ..core.config import config
 from ..runtime.params import forced, lookup, size_class
-from ..runtime.templates import kernels_dir
+from . import _proof
+from ._proof import difference
 
 # Blocks by name: (WX, WY, MT, NT, relative speed of an element once the device is full).
 BLOCKS = {"128x128": (2, 2, 4, 8, 1.0), "128x128/8": (4, 2, 4, 4, 1.05), "128x64": (2, 2, 4, 4, 1.15), "64x128": (2, 2, 2, 8, 1.15),
@@ -30,7 +23,6 @@ BLOCKS = {"128x128": (2, 2, 4, 8, 1.0), "128x128/8": (4, 2, 4, 4, 1.05), "128x64
 KINDS = (dt.float16, dt.bfloat16, dt.float32)
 SMALLEST, SHORTEST = 64, 32         # rows and columns, steps of K: below, most of a block would be padding
 _LONGEST = 1 << 31                  # offsets inside a block are 32 bits
-_FAILURE_LIFETIME = 24 * 3600.0     # a failed proof is repeated after a day: the machine may only have been busy
 _known: dict = {}                   # device -> names of the dtypes that its tensor cores multiply
 
 
@@ -114,56 +106,13 @@ def kinds(device) -> frozenset:
 
 
 def verdict(device) -> dict:
-    """``kinds`` that are right and ``problems`` of the others, from disk or by asking; a driver or a kernel of another version is proved again."""
-    from ..runtime.diskcache import FileLock
-    text = "".join((kernels_dir() / f"{name}.cl.mako").read_text() for name in ("matmul/tensor", "matmul/fragments", "conv/tensor"))
-    key = "\0".join([device.name, device.platform_name, device.platform_version, device.driver_version, text])
-    path = cache_dir("probes") / f"tensor-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
-    with FileLock("tensor.lock"):
-        try:
-            found = json.loads(path.read_text())
-            if found["problems"] and time.time() - found["time"] > _FAILURE_LIFETIME:
-                raise ValueError("too old")
-        except (OSError, ValueError, KeyError, TypeError):
-            found = _ask(device)
-            with contextlib.suppress(OSError):
-                part = path.with_suffix(f".{os.getpid()}")
-                part.write_text(json.dumps(found))
-                os.replace(part, path)
-    return found
-
-
-def _ask(device) -> dict:
-    """The proof in a process of its own, which may crash, hang or lose its context."""
-    env = {**os.environ, "CLNN_TENSOR_CORES": "trust", "CLNN_DEVICE": "cl:%d:%d" % device.cl_index}
-    env["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).resolve().parents[2]), *filter(None, [env.get("PYTHONPATH")])])
-    problems = {T.name: "the process that tried it ended early" for T in KINDS}
-    try:
-        child = subprocess.run([sys.executable, "-c", "from clnn.ops._gemm_tensor import main; main()"], env=env, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=config.probe_timeout)
-        printed = child.stdout
-    except subprocess.TimeoutExpired as exc:
-        printed = (exc.stdout or b"").decode(errors="replace") if isinstance(exc.stdout, (bytes, type(None))) else exc.stdout
-    except (OSError, TypeError, ValueError) as exc:     # no interpreter to start, or no process to be had
-        printed, problems = "", dict.fromkeys(problems, f"{type(exc).__name__}: {exc}")
-    for line in printed.splitlines():
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            said = json.loads(line)
-            problems[said["kind"]] = said["problem"]
-    problems = {name: text for name, text in problems.items() if text}
-    return {"kinds": [T.name for T in KINDS if T.name not in problems], "problems": problems, "time": time.time()}
+    """``kinds`` that are right and ``problems`` of the others, from disk or by asking."""
+    return _proof.verdict(device, "_gemm_tensor", [T.name for T in KINDS], ("matmul/tensor", "matmul/fragments", "conv/tensor"))
 
 
 def main() -> None:
     """In the process of its own: say of each dtype whether its products come out right."""
-    from ..runtime.device import default_device
-    for T in KINDS:
-        try:
-            problem = check(default_device(), T)
-        except Exception as exc:
-            problem = f"{type(exc).__name__}: {exc}"[:800]
-        print(json.dumps({"kind": T.name, "problem": problem}), flush=True)
-    os._exit(0)     # a driver may crash while it unloads; the verdicts are out already
+    _proof.tell(KINDS, check)
 
 
 def check(device, T, blocks=("64x64", "128x128")) -> str:
@@ -176,19 +125,11 @@ def check(device, T, blocks=("64x64", "128x128")) -> str:
     for block, turned in zip(blocks, (False, True)):
         out = dt.float32 if turned else T
         want = (a.astype(np.float64) @ (rounded(b) if T is dt.float32 else b)).astype(out.np)
-        problem = _difference(_product(device, T, out, a.T if turned else a, b.T if turned else b, turned, block), want)
+        problem = difference(_product(device, T, out, a.T if turned else a, b.T if turned else b, turned, block), want)
         if problem:
             return f"a product with blocks of {block}: {problem}"
-    problem = _difference(*_convolution(device, T)) if T.itemsize == 2 else ""
+    problem = difference(*_convolution(device, T)) if T.itemsize == 2 else ""
     return problem and f"a convolution: {problem}"
-
-
-def _difference(got, want) -> str:
-    where = np.argwhere(got != want)
-    if not len(where):
-        return ""
-    first = tuple(where[0])
-    return f"{len(where)} of {got.size} elements are wrong; the first, {where[0].tolist()}, is {got[first]}, should be {want[first]}"
 
 
 def rounded(x: np.ndarray) -> np.ndarray:

@@ -102,8 +102,8 @@ def _product2d(a, b, bias, alpha, epilogue, out_dtype, turned=False):
     nbytes = M * N * out_dtype.itemsize
     buf = device.alloc(nbytes)
     extra = None if bias is None else (bias._storage.buffer(), bias._offset)
-    gemm(device, a.dtype, M, N, K, a._storage.buffer(), a._offset, a._strides, b._storage.buffer(), b._offset, b_strides, buf, 0, N,
-         alpha=alpha, bias=extra, epilogue=epilogue, out_dtype=out_dtype)
+    gemm(device, a.dtype if a.dtype is b.dtype else (a.dtype, b.dtype), M, N, K, a._storage.buffer(), a._offset, a._strides,
+         b._storage.buffer(), b._offset, b_strides, buf, 0, N, alpha=alpha, bias=extra, epilogue=epilogue, out_dtype=out_dtype)
     return make(Storage(device, nbytes, buf), Size((M, N)), out_dtype, M * N)
 
 
@@ -183,6 +183,23 @@ def _in_float(input, mat2):
         vjp=dict(input=lambda g, mat2: matmul(g.to(mat2.dtype), mat2.mT), mat2=lambda g, input: matmul(input.mT, g.to(input.dtype))))
 def _wide_product(input, mat2):
     return product(input, mat2, out_dtype=dt.float32)
+
+
+@kernel("_int_mm", method=False, repeat=True, errors=[
+    ((np.ones((2, 3), "i1"), np.ones((4, 5), "i1")), {}, RuntimeError, "self.size(1) needs to match mat2.size(0) but got 3 and 4"),
+    ((np.ones((2, 3), "f"), np.ones((3, 5), "i1")), {}, RuntimeError, "Expected self dtype to be int8 or uint8 but got Float")])
+def _int_mm(input, mat2):
+    """Product of a matrix of int8 or uint8 and one of int8, in int32."""
+    for t, name in ((input, "self"), (mat2, "mat2")):
+        if len(t.shape) != 2:
+            raise RuntimeError(f"Expected {name} to be of dimension 2 but got {len(t.shape)}")
+    if input.shape[1] != mat2.shape[0]:
+        raise RuntimeError(f"self.size(1) needs to match mat2.size(0) but got {input.shape[1]} and {mat2.shape[0]}")
+    if input.dtype not in (dt.int8, dt.uint8):
+        raise RuntimeError(f"Expected self dtype to be int8 or uint8 but got {type_name(input.dtype)}")
+    if mat2.dtype is not dt.int8:
+        raise RuntimeError(f"Expected mat2 dtype to be of type int8 but got {type_name(mat2.dtype)}")
+    return product(input, mat2, out_dtype=dt.int32)
 
 
 @composite("bmm", repeat=True, complex=True, numpy=np.matmul, samples=_mats([((2, 3, 4), (2, 4, 5))]))

@@ -30,7 +30,8 @@
     def vector_epilogue(text):
         return not text or "VT" in text
 %>\
-<%def name="multiply(MR, NV, V, ACC, a, b, step='', ahead=None, unroll=2)">
+<%def name="multiply(MR, NV, V, ACC, a, b, step='', ahead=None, unroll=2, X=None, start=None)">
+## X: the vector type of the operands where it is not that of the sums; start(j): what the sums begin with (zeros).
 ## unroll: steps per pass of the loop, which share counting and address sums. 4 pays in long runs, but costs time to build; 8 no longer fit
 ## the cache of decoded instructions. A tile of more sums than the registers hold is computed in parts, each with its own walk over the operands.
 ## Intel's compiler misreads packed columns in local memory in a second walk over them: cpu_tile gives tiles that need no parts.
@@ -39,13 +40,13 @@
     walked = re.findall(r"(\w+) \+=", step) if len(parts) > 1 else []
 %>\
 % for r in range(MR):
-${V} ${", ".join(f"c{r}_{j} = 0" for j in range(NV))};
+${V} ${", ".join(f"c{r}_{j} = {start(j) if start else 0}" for j in range(NV))};
 % endfor
 % for part, (rows, vectors) in enumerate(parts):
 % if walked:
 { ${" ".join(f"__typeof__({p}) {p}_0 = {p};" for p in walked)} { ${" ".join(f"__typeof__({p}_0) {p} = {p}_0;" for p in walked)}
 % endif
-    ${walk(rows, vectors, V, a, b, step, None if part else ahead, unroll)}
+    ${walk(rows, vectors, X or V, a, b, step, None if part else ahead, unroll)}
 % if walked:
 } }
 % endif
