@@ -112,3 +112,15 @@ def test_numbers_beside_whole_dimensions():
     for _ in range(4):
         slope, = clnn.autograd.grad((w[:, i, i] ** 2).sum(), w, create_graph=True)
         assert slope.sum().item() == 2 * (10 + 22 + 12) and clnn.autograd.grad(slope.sum(), w)[0].sum().item() == 8
+
+
+def test_calls_without_values_are_known_too():
+    """On the meta device, in turn with a real one: the same shapes and dtypes each time."""
+    calls = {"softplus": F.softplus, "hinge": lambda x: F.hinge_embedding_loss(x, x), "logsumexp": lambda x: clnn.logsumexp(x, 1), "tril": clnn.tril,
+             "nan_to_num": clnn.nan_to_num, "where": lambda x: clnn.where(x > 0, x, 0.5), "cosine": lambda x: F.cosine_similarity(x, x),
+             "clip": lambda x: x.clip(0, 1), "addcmul": lambda x: clnn.addcmul(x, x, x), "step": lambda x: F.threshold(x, 0.1, 0.0)}
+    for name, call in calls.items():
+        for i in range(4):
+            for grad in (False, True):
+                real, meta = (call(clnn.ones(3, 4, device=device).requires_grad_(grad)) for device in (None, "meta"))
+                assert (real.shape, real.dtype, real.requires_grad, str(meta.device)) == (meta.shape, meta.dtype, meta.requires_grad, "meta"), name

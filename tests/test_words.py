@@ -8,7 +8,7 @@ from scenarios import torch
 import clnn
 from clnn.core import dtype as dt
 from clnn.core.config import config
-from clnn.ops import _gemm, _gemm_words, _proof
+from clnn.ops import _conv, _gemm, _gemm_words, _proof
 from clnn.runtime.device import default_device, list_devices
 
 if not list_devices():
@@ -118,6 +118,32 @@ def test_quantised_layers_multiply_bytes_with_equal_results(monkeypatch):
     assert "matmul_words" in seen[0][2] and "matmul_words" not in seen[1][2]
     np.testing.assert_allclose(seen[0][0], seen[1][0], rtol=1e-5, atol=1e-6)
     assert np.abs(seen[0][0] - seen[0][1]).max() < 0.05
+
+
+@pytest.mark.parametrize("x, w, stride, padding, dilation, groups", [
+    ((2, 8, 12, 12), (16, 8, 3, 3), 1, 1, 1, 1), ((3, 6, 33, 31), (20, 6, 3, 3), 2, 1, 1, 1), ((2, 16, 19, 19), (32, 8, 3, 3), 1, 1, 1, 2),
+    ((2, 32, 14, 14), (24, 32, 1, 1), 2, 0, 1, 1), ((2, 8, 30, 30), (16, 8, 5, 5), 3, 2, 2, 1), ((2, 64, 160), (16, 64, 3), 1, 1, 1, 1),
+    ((2, 16, 6, 17, 18), (16, 16, 3, 3, 3), 1, 1, 1, 1), ((2, 512, 7, 7), (64, 512, 3, 3), 1, 1, 1, 1), ((40, 128, 4, 4), (16, 128, 3, 3), 2, 1, 1, 1)],
+    ids=["plain", "stride 2", "groups", "1 x 1", "dilated", "1-d", "3-d", "long", "short rows"])
+def test_convolutions_of_pairs_of_channels(dev, monkeypatch, x, w, stride, padding, dilation, groups):
+    """Forward, input gradient and transposed, against the kernels of floats: small integers, whose sums only the result rounds."""
+    monkeypatch.setattr(_gemm_words, "LEAST", 0)
+    rng = np.random.default_rng(0)
+    fn, turned = (getattr(clnn.nn.functional, f"{name}{len(x) - 2}d") for name in ("conv", "conv_transpose"))
+    X, W, b = (clnn.tensor(rng.integers(-3, 4, s).astype("f")).bfloat16() for s in (x, w, (w[0],)))
+    found = []
+    for mode in (config.tensor_cores, "off"):
+        monkeypatch.setattr(config, "tensor_cores", mode)
+        monkeypatch.setattr(_conv, "_plans", {})
+        X.requires_grad_()
+        X.grad = None
+        y = fn(X, W, b, stride, padding, dilation, groups)
+        y.backward(y.detach().clamp(-3, 3))
+        found.append([t.detach().float().numpy() for t in (y, X.grad, turned(y.detach().clamp(-3, 3), W, None, stride, padding, 0, groups, dilation))])
+        used = {part.words_use for plan in _conv._plans.values() for part in getattr(plan, "parts", [getattr(plan, "taps", None)]) if hasattr(part, "words_use")}
+        assert (used != {""}) == (mode != "off")
+    for got, want in zip(*found):
+        assert np.array_equal(got, want)
 
 
 # ---- when they are used -------------------------------------------------------------------------------------------------------------

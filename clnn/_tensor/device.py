@@ -18,7 +18,7 @@ class MetaDevice:
     local_mem, registers, wide = 32768, 0, False
     max_alloc = global_mem = max_parameter = 1 << 62
     lock = contextlib.nullcontext()
-    error_buffer, err_dirty, default_local, inline, waiting = None, False, 1, None, False
+    error_buffer, err_dirty, default_local, inline, waiting, transfers = None, False, 1, None, False, 0
 
     lanes = physical.Device.lanes
 

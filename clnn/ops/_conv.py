@@ -16,8 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.config import config
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change
+from . import _gemm_words
 from ._conv_grid import Grid, Reach, Shape, TooLarge, _input_grid, _live_taps, _met, _table, _words8, _words16, output_size
 from ._gemm import EPILOGUES, SMALL, adding, cpu_rows, cpu_tile, even_steps, small_tile, tuned_tile, tuning_key
 from ._gemm_tensor import plan_conv
@@ -70,24 +72,27 @@ class Taps:
         M, channels: rows and input channels per group; ``phases``: on CPUs several, which one launch computes; see :meth:`meet`.
         weight: strides of the weight tensor (group, row, input channel).
         out: ((n, d, h, w strides), row stride, group stride).
+        words: the grid is one of words of two channels.
     """
 
-    def __init__(self, device, T, grid, M, channels, groups, phases, weight, out, bias, epilogue, steps=0):
-        self.device, self.groups = device, groups
+    def __init__(self, device, T, grid, M, channels, groups, phases, weight, out, bias, epilogue, steps=0, words=False):
+        self.device, self.groups, self.words_use = device, groups, _gemm_words.spelling(device) if words else ""
+        each = 2 if words else 1
+        channels //= each
         counts = phases[0].counts
         self.pixels = grid.N * prod(counts)
         K = [channels * len(phase.taps) for phase in phases]
         self.small = M * sum(K) * self.pixels * groups <= SMALL
         epilogue = EPILOGUES.get(epilogue, epilogue)
-        few = self._are_few(M, sum(K) / len(K), grid, counts, epilogue)
+        few = not words and self._are_few(M, sum(K) / len(K), grid, counts, epilogue)
         axis = self._axis(phases) if device.is_cpu and not few else None
-        index, self.furthest = self._tables(phases, channels, weight[2], grid, axis)
+        index, self.furthest = self._tables(phases, channels, each * weight[2], grid, axis)
         total, size = sum(K), T.acc_dtype.itemsize
         self.gather = None
         if T.c != T.acc or weight[:2] != (M * total, total) or not np.array_equal(index, np.arange(total)):
             size_of = (-(-total // 256), -(-M // 8), groups) if device.is_cpu else (total, M, groups)
-            self.gather = (device.kernel("conv/weights", T=T, BLOCK=device.is_cpu), size_of, _table(device, index),
-                           _words8(total, M, 0, weight[0], weight[1]), max(groups * M * total * size, 1))
+            self.gather = (device.kernel("conv/weights", T=T, BLOCK=device.is_cpu, WORDS=words), size_of, _table(device, index),
+                           _words8(total, M, 0, weight[0], weight[1], weight[2]), max(groups * M * total * size, 1))
         strides, rcs, group_out = out
         self.start = 0 if device.is_cpu else phases[0].start
         D, H, Wd = grid.dims
@@ -165,7 +170,7 @@ class Taps:
         panels = -(-self.pixels // (NV * W))
         MB = cpu_rows(M, panels * self.groups, MR, device.compute_units, 6)
         common["TC"] = out_dtype(device, T, steps)
-        self.kernel = device.kernel("conv/cpu", TB=T, W=W, NV=NV, MR=MR, KB=KB, GUARD=plain, REACH=axis, **common)
+        self.kernel = device.kernel("conv/cpu", TB=T, W=W, NV=NV, MR=MR, KB=KB, GUARD=plain, REACH=axis, USE=self.words_use, **common)
         self.gs, self.ls = (panels, -(-M // MB), self.groups), (1, 1, 1)
         self.words = _words16(*head, MB, *tail, even_steps(K, KB), self.furthest, phases)
 
@@ -317,12 +322,14 @@ class Forward:
             self.taps = Winograd(device, T, self.grid, s, s.Og, s.Cg, (s.Og * s.Cg * 9, s.Cg * 9, 9), 0, s.Y, bias, epilogue)
             return
         live = _live_taps(s)
-        self.grid, where = _input_grid(device, T, s, live=live)
+        words = _gemm_words.suits_conv(device, T, s.Og, s.Cg, s.N * row)
+        steps = s.Cg * s.taps // (2 if words else 1)
+        self.grid, where = _input_grid(device, T, s, live=live, words=words)
         taps = [(offset, (d * s.k[1] + h) * s.k[2] + w) for offset, (d, h, w) in zip(where, product(*live))]
         reach = Reach.of([[k * s.d[a] - s.p[a][0] for k in live[a]] for a in range(3)], s.s, s.I, s.Y)
         self.taps = Taps(device, T, self.grid, s.Og, s.Cg, s.groups, [Phase(taps, 0, s.Y, reach)], (s.Og * s.Cg * s.taps, s.Cg * s.taps, s.taps),
-                         ((s.O * row, H * W, W, 1), row, s.Og * row), bias, epilogue, s.Cg * s.taps)
-        if out_dtype(device, T, s.Cg * s.taps) is not T:
+                         ((s.O * row, H * W, W, 1), row, s.Og * row), bias, epilogue, steps, words)
+        if out_dtype(device, T, steps) is not T:
             self.narrow = Narrow(device, T, s.N * s.O * row)
 
     def run(self, x, x_off, w, w_off, y, y_off, bias):
@@ -370,9 +377,10 @@ class BackwardInput:
         lowest = [min(min((e for _, e in taps), default=0) for _, _, taps in dim) for dim in phases]
         reads = [[(0, max(e - low + count for _, count, taps in dim for _, e in taps or [(0, low)]))] for dim, low in zip(phases, lowest)]
         # One grid serves all phases: it must reach as far as the furthest tap of any of them.
-        self.grid = Grid(device, T, s.N, s.O, s.Y, tuple(-low for low in lowest), (1, 1, 1), (0, 0, 0), reads)
         row, (_, H, W) = prod(s.I), s.I
-        found, steps = [], s.Og * s.taps                        # one answer for all phases, so that they write one buffer
+        words = _gemm_words.suits_conv(device, T, s.Cg, s.Og, s.N * row)
+        self.grid = Grid(device, T, s.N, s.O, s.Y, tuple(-low for low in lowest), (1, 1, 1), (0, 0, 0), reads, words=words)
+        found, steps = [], s.Og * s.taps // (2 if words else 1)     # one answer for all phases, so that they write one buffer
         for combo in product(*phases):
             first, counts = [c[0] for c in combo], tuple(c[1] for c in combo)
             taps = [(self.grid.offset((0, 0, 0), tuple(e - low for (_, e), low in zip(tap, lowest))),
@@ -384,7 +392,7 @@ class BackwardInput:
             found.append(Phase(taps, (first[0] * H + first[1]) * W + first[2], counts, reach))
         together = [found] if Taps.meet(device, found) else [[phase] for phase in found]
         self.parts = [Taps(device, T, self.grid, s.Cg, s.Og, s.groups, some, (s.Og * s.Cg * s.taps, s.taps, s.Cg * s.taps),
-                           ((s.C * row, s.s[0] * H * W, s.s[1] * W, s.s[2]), row, s.Cg * row), bias, epilogue, steps) for some in together]
+                           ((s.C * row, s.s[0] * H * W, s.s[1] * W, s.s[2]), row, s.Cg * row), bias, epilogue, steps, words) for some in together]
         if out_dtype(device, T, steps) is not T:
             self.narrow = Narrow(device, T, s.N * s.C * row)
 
@@ -402,7 +410,7 @@ class BackwardInput:
 # ---- the entries ---------------------------------------------------------------------------------------------------------------
 
 def _plan(cls, device, dtype, x_shape, w_shape, stride, padding, dilation, groups, *rest):
-    key = (cls, device, dtype, x_shape, w_shape, stride, padding, dilation, groups, *rest)
+    key = (cls, device, dtype, x_shape, w_shape, stride, padding, dilation, groups, config.tensor_cores, *rest)
     plan = _plans.get(key)
     if plan is None:
         if len(_plans) > 2048:

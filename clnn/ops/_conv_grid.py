@@ -60,9 +60,12 @@ class Grid:
         size: the image; ``before``: zeros in front, per dimension; ``stride``: it is split into phases of this step.
         taps: per dimension, a list of (phase, shift) that are read at positions 0..count - 1.
         plain: an image that needs no zeros may be its own grid.
+        words: two channels make one of words (see ``matmul/words``).
     """
 
-    def __init__(self, device, T, N, C, size, before, stride, counts, taps, plain=True):
+    def __init__(self, device, T, N, C, size, before, stride, counts, taps, plain=True, words=False):
+        image, each = C * prod(size), 2 if words else 1
+        C //= each
         self.device, self.T, self.N, self.C = device, T, N, C
         need = [count + max(shift for _, shift in t) for count, t in zip(counts, taps)]
         self.plain = (plain and T.c == T.acc and stride == (1, 1, 1) and before == (0, 0, 0) and all(n <= i for n, i in zip(need, size)))
@@ -86,12 +89,12 @@ class Grid:
         self.nbytes = (C * self.CS + slack) * T.acc_dtype.itemsize
         rows, W = device.is_cpu, 8 if T.acc == "double" else 16
         short = rows and self._short(size, stride, len(found))
-        self.kernel = device.kernel("conv/grid", T=T, ROWS=rows, TABLE=short, W=W, SW=stride[2] if stride[2] <= 2 else 0)
+        self.kernel = device.kernel("conv/grid", T=T, ROWS=rows, TABLE=short, WORDS=words, W=W, SW=stride[2] if stride[2] <= 2 else 0)
         self.table = _table(device, self._places(found, size, before, stride) if short else np.array(found, np.int32))
         images = max(1, min(N, 4096 // max(self.P, 1)))  # small planes are not worth a work-item each
         self.gs = (-(-N // images), C * len(found)) if rows else (self.P, N, C * len(found))
         self.ls = (1, 1) if rows else None
-        self.words = (_words16(N, C, *size, *self.dims, len(found), slack), _words16(*stride, *before, C * prod(size), prod(size), images, apart))
+        self.words = (_words16(N, C, *size, *self.dims, len(found), slack), _words16(*stride, *before, image, each * prod(size), images, apart, prod(size)))
 
     def _check(self):
         if max(self.C * self.CS, self.N * self.P) > LARGEST:
@@ -148,12 +151,12 @@ def _live_taps(s: Shape):
     return [[k for k in range(s.k[a]) if _met(k * s.d[a] - s.p[a][0], s.s[a], s.Y[a], s.I[a])] or [0] for a in range(3)]
 
 
-def _input_grid(device, T, s: Shape, plain=True, counts=None, live=None):
+def _input_grid(device, T, s: Shape, plain=True, counts=None, live=None, words=False):
     """The grid of a forward pass, and where the taps start in it: all of them, or those of ``live`` per dimension."""
     live = live or [range(k) for k in s.k]
     lead = [taps[0] * d for taps, d in zip(live, s.d)]
     taps = [[((k * s.d[a] - lead[a]) % s.s[a], (k * s.d[a] - lead[a]) // s.s[a]) for k in live[a]] for a in range(3)]
-    grid = Grid(device, T, s.N, s.C, s.I, tuple(p[0] - n for p, n in zip(s.p, lead)), s.s, counts or s.Y, taps, plain)
+    grid = Grid(device, T, s.N, s.C, s.I, tuple(p[0] - n for p, n in zip(s.p, lead)), s.s, counts or s.Y, taps, plain, words)
     where = [grid.offset(tuple(t[0] for t in tap), tuple(t[1] for t in tap)) for tap in product(*taps)]
     return grid, where
 

@@ -18,6 +18,7 @@ KINDS = tuple(FLAGS)
 _SPELLING = {"pocl": "asm", "intel-cpu": "intrinsic"}
 _CHUNK = 1024                       # words that a work-item of a pass over A writes, about
 FEW = 8                             # rows that are better summed as they lie, by ``matmul/dot``
+LEAST = 1 << 18                     # rows by channels by pixels of a convolution, below which its passes cost more than they save
 _known: dict = {}                   # device -> names of the dtypes that it multiplies by words
 
 
@@ -48,6 +49,11 @@ def suits(device, p) -> bool:
     if p.tb not in FLAGS or p.ta is not p.tb and (p.ta, p.tb) != (dt.uint8, dt.int8) or p.table or p.acc not in ("float", "int"):
         return False
     return p.M > FEW and p.N >= 16 and p.K >= 16 and p.M * p.N * p.K * p.batch[0] * p.batch[1] > 1 << 15 and p.tb.name in kinds(device)
+
+
+def suits_conv(device, T, M, channels, pixels) -> bool:
+    """Whether a convolution with M rows and ``channels`` of input per group goes by words of two channels."""
+    return T is dt.bfloat16 and channels % 2 == 0 and M >= 16 and M * channels * pixels > LEAST and T.name in kinds(device)
 
 
 def prepare(plan, p):
@@ -83,7 +89,7 @@ def plan(device, p, chunk, choose):
 
 def verdict(device) -> dict:
     """``kinds`` that are right and ``problems`` of the others, from disk or by asking."""
-    return _proof.verdict(device, "_gemm_words", [T.name for T in KINDS], ("matmul/words", "matmul/interleave", "matmul/pairs", "matmul/tile"))
+    return _proof.verdict(device, "_gemm_words", [T.name for T in KINDS], ("matmul/words", "matmul/interleave", "matmul/pairs", "matmul/tile", "conv/cpu"))
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 <%namespace name="vec" file="/matmul/vec.cl.mako"/>\
 <%namespace name="tile" file="/matmul/tile.cl.mako"/>\
 <%namespace name="runs" file="/conv/runs.cl.mako"/>\
+<%namespace name="pairs" file="/matmul/pairs.cl.mako"/>\
 ## Convolution as a matrix product on a CPU, without the matrix of patches: Y[pixel] = epilogue(wt @ patch(pixel) + bias).
 ##
 ## wt (groups, M, K) weights; grid: the padded input of conv/grid; Y: any place with its own strides; koff (K): where step k's plane
@@ -20,26 +21,33 @@
 ## REACH      None | 0 | 1: after the steps lie, per phase, the first step and the end of those that meet the image, for every depth (0) or row (1)
 ##            of the output; a panel takes the steps of any of its pixels
 ## BIAS       "" | m; EPI as in matmul/tile
+## USE        "": as above; else wt and grid hold words of two channels, which an instruction spelt so multiplies (see matmul/pairs)
 <%
     ACC = TC.acc
     V = f"{ACC}{W}"
     NR = NV * W
     LANES = f"{'long' if ACC in ('double', 'long') else 'int'}{W}"
     AHEAD = 8
+    EL = "uint" if USE else ACC     # of wt, grid and panel
 %>\
 ${tile.macros(ACC)}
+% if USE:
+#undef MAC
+#define MAC(x, y, z) dot_words(z, x, y)
+${pairs.instruction(TB, W, USE)}
+% endif
 ${vec.vector_io(TC, W)}
 % if TC.c == ACC:
 ${runs.moves(ACC)}
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv_cpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TB.c}, bias), __global const int* restrict koff, const long16 d, const long8 y) {
-    __local ${V} pk[${KB * NV}];
-    __local ${ACC}* pe = (__local ${ACC}*)pk;
+void conv_cpu(IN(${EL}, wt), IN(${EL}, grid), OUT(${TC.c}, Y), IN(${TB.c}, bias), __global const int* restrict koff, const long16 d, const long8 y) {
+    __local ${EL}${W} pk[${KB * NV}];
+    __local ${EL}* pe = (__local ${EL}*)pk;
     const long M = d.s0, K = d.s1, pixels = d.s2, OD = d.s3, OH = d.s4, OW = d.s5, P = d.s6, GHW = d.s7, GW = d.s8, MB = d.s9, rcs = y.s4, KB = d.sd;
     const long g = get_group_id(2), j0 = get_group_id(0) * ${NR}, jt = 0;
-    __global const ${ACC}* restrict A = wt_p + wt_o + g * d.sa;
-    __global const ${ACC}* restrict G = grid_p + grid_o + g * d.sb;
+    __global const ${EL}* restrict A = wt_p + wt_o + g * d.sa;
+    __global const ${EL}* restrict G = grid_p + grid_o + g * d.sb;
 % if BIAS:
     __global const ${TB.c}* restrict bias = bias_p + bias_o + g * M;
 % endif
@@ -93,7 +101,7 @@ void conv_cpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TB.c}, bia
 % if GUARD:
         if (from[copies - 1] + ${W} > d.sc - d.se)                /* the last of the image: no vector may reach past its end */
             for (long k = 0; k < kc; k++) {
-                __global const ${ACC}* s = G + koff[k0 + k];
+                __global const ${EL}* s = G + koff[k0 + k];
                 const long room = d.sc - koff[k0 + k];
                 for (int r = 0; r < copies; r++)
                     for (int q = 0; q < ${W} && to[r] + q < ${NR}; q++) pe[k * ${NR} + to[r] + q] = from[r] + q < room ? s[from[r] + q] : 0;
@@ -104,8 +112,8 @@ void conv_cpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TB.c}, bia
             __global const int* t = koff + k0 + k;
             const int steps = (int)min(${AHEAD}L, kc - k);
             for (int r = 0; r < inside; r++) {
-                __global const ${ACC}* s = G + from[r];
-                __local ${ACC}* e = pe + k * ${NR} + to[r];
+                __global const ${EL}* s = G + from[r];
+                __local ${EL}* e = pe + k * ${NR} + to[r];
                 if (steps == ${AHEAD}) {
 % for q in range(AHEAD):
                     vstore${W}(vload${W}(0, s + t[${q}]), 0, e + ${q * NR});
@@ -115,8 +123,8 @@ void conv_cpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TB.c}, bia
             for (int r = inside; r < copies; r++) {
                 const int spare = to[r] - ${NR - W};
                 const ${LANES} lanes = (${LANES})(${", ".join(str(q) for q in range(W))}) >= (${LANES})(spare);
-                __global const ${ACC}* s = G + from[r] - spare;
-                __local ${ACC}* e = pe + k * ${NR} + ${NR - W};
+                __global const ${EL}* s = G + from[r] - spare;
+                __local ${EL}* e = pe + k * ${NR} + ${NR - W};
                 for (int q = 0; q < steps; q++) vstore${W}(select(vload${W}(0, e + q * ${NR}), vload${W}(0, s + t[q]), lanes), 0, e + q * ${NR});
             }
         }
@@ -124,15 +132,15 @@ void conv_cpu(IN(${ACC}, wt), IN(${ACC}, grid), OUT(${TC.c}, Y), IN(${TB.c}, bia
             const long i = min(i_new, M - ${MR});
             const bool full = i == i_new && dense${"" if not EPI or "VT" in EPI else " && !last"};
             __global ${TC.c}* c = out + i * rcs + place[0];
-            __local const ${V}* b = pk;
+            __local const ${EL}${W}* b = pk;
 % for r in range(MR):
-            __global const ${ACC}* a${r} = A + (i + ${r}) * K + k0;
+            __global const ${EL}* a${r} = A + (i + ${r}) * K + k0;
 % endfor
 <%
     rows_ahead = lambda k: " ".join(f"FETCH(a{r} + {MR} * K + {k});" for r in range(MR))
 %>\
             ${tile.fetch_result(MR, NV, W)}
-            ${tile.multiply(MR, NV, V, ACC, lambda r: f"a{r}[k]", lambda j: f"b[{j}]", f"b += {NV};", rows_ahead, 4)}
+            ${tile.multiply(MR, NV, V, ACC, lambda r: f"a{r}[k]", lambda j: f"b[{j}]", f"b += {NV};", rows_ahead, 4, f"{EL}{W}")}
             if (full) {
                 ${tile.store_vectors(MR, NV, W, V, ACC, TC, BIAS, False, EPI, TB)}
             } else {

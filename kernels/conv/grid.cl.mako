@@ -12,14 +12,23 @@
 ## ROWS       True on CPUs: a work-item copies whole rows with vectors of W elements
 ## TABLE      True: `phases` says of every element of a phase's plane which one of the image it is, or -1; for short rows, with ROWS
 ## W          lanes of a vector
+## WORDS      True, with ROWS: c counts pairs of channels, e.sa elements apart, and Y holds words of two 16-bit numbers (see matmul/words)
 ## SW         1: rows are copied as they are; 2: every other element; 0: the stride is a run-time value
 ${vec.vector_io(T, W) if ROWS else ""}
-__kernel void conv_grid(IN(${T.c}, X), OUT(${T.acc}, Y), __global const int* restrict phases, const long16 d, const long16 e) {
+% if WORDS:
+#define AT(p, i) ((uint)(p)[i] | (uint)(p)[(i) + e.sa] << 16)
+#define VECTOR_AT(p) (convert_uint${W}(vload${W}(0, p)) | convert_uint${W}(vload${W}(0, (p) + e.sa)) << 16)
+% else:
+#define AT(p, i) ${T.load}(p, i)
+#define VECTOR_AT(p) ldv_${T.name}(p)
+% endif
+<% O = "uint" if WORDS else T.acc %>\
+__kernel void conv_grid(IN(${T.c}, X), OUT(${O}, Y), __global const int* restrict phases, const long16 d, const long16 e) {
     const long N = d.s0, C = d.s1, ID = d.s2, IH = d.s3, IW = d.s4, GD = d.s5, GH = d.s6, GW = d.s7, F = d.s8, slack = d.s9;
     const long SD = e.s0, SH = e.s1, SW = ${SW or "e.s2"};
     const long cf = get_global_id(${"1" if ROWS else "2"}), c = cf / F, f = cf % F, P = GD * GH * GW;
     if (cf >= C * F) return;
-    __global ${T.acc}* restrict planes = Y_p + Y_o + cf * e.s9;
+    __global ${O}* restrict planes = Y_p + Y_o + cf * e.s9;
     const long behind = e.s9 - N * P + (cf == C * F - 1 ? slack : 0);
 % if not TABLE:
     const long pd = e.s3 - phases[3 * f], ph = e.s4 - phases[3 * f + 1], pw = e.s5 - phases[3 * f + 2];
@@ -32,27 +41,27 @@ __kernel void conv_grid(IN(${T.c}, X), OUT(${T.acc}, Y), __global const int* res
     long n = n_begin;
     for (; n + 4 <= n_end; n += 4) {            // four images at a time share the table
         __global const ${T.c}* restrict s = src + n * e.s6;
-        __global ${T.acc}* restrict o = planes + n * P;
+        __global ${O}* restrict o = planes + n * P;
         for (int q = 0; q < (int)P; q++) {
             const int at = max(from[q], 0);
             const bool keep = from[q] >= 0;
 % for r in range(4):
-            o[q + ${r} * P] = keep ? ${T.load}(s + ${r} * e.s6, at) : 0;
+            o[q + ${r} * P] = keep ? AT(s + ${r} * e.s6, at) : 0;
 % endfor
         }
     }
     for (; n < n_end; n++)
-        for (int q = 0; q < (int)P; q++) planes[n * P + q] = from[q] >= 0 ? ${T.load}(src + n * e.s6, max(from[q], 0)) : 0;
+        for (int q = 0; q < (int)P; q++) planes[n * P + q] = from[q] >= 0 ? AT(src + n * e.s6, max(from[q], 0)) : 0;
 % else:
     for (long n = n_begin; n < n_end; n++) {
     __global const ${T.c}* restrict src = X_p + X_o + n * e.s6 + c * e.s7;
-    __global ${T.acc}* restrict dst = planes + n * P;
+    __global ${O}* restrict dst = planes + n * P;
     // columns first..last - 1 of a row lie inside the image
     const long first = min(GW, max(0L, (pw + SW - 1) / SW)), last = max(first, min(GW, (IW + pw + SW - 1) / SW));
     for (long gd = 0; gd < GD; gd++)
         for (long gh = 0; gh < GH; gh++) {
             const long z = gd * SD - pd, y = gh * SH - ph;
-            __global ${T.acc}* restrict o = dst + (gd * GH + gh) * GW;
+            __global ${O}* restrict o = dst + (gd * GH + gh) * GW;
             if (z < 0 || z >= ID || y < 0 || y >= IH) {
                 for (long w = 0; w < GW; w++) o[w] = 0;
                 continue;
@@ -61,7 +70,7 @@ __kernel void conv_grid(IN(${T.c}, X), OUT(${T.acc}, Y), __global const int* res
             for (long w = 0; w < first; w++) o[w] = 0;
             long w = first;
 % if SW == 1:
-            for (; w + ${W} <= last; w += ${W}) vstore${W}(ldv_${T.name}(s + w - pw), 0, o + w);
+            for (; w + ${W} <= last; w += ${W}) vstore${W}(VECTOR_AT(s + w - pw), 0, o + w);
 % if T.c == T.acc:
 % for part in (8, 4) if W == 16 else (4,):
             if (w + ${part} <= last) { vstore${part}(vload${part}(0, s + w - pw), 0, o + w); w += ${part}; }
@@ -73,7 +82,7 @@ __kernel void conv_grid(IN(${T.c}, X), OUT(${T.acc}, Y), __global const int* res
             for (; w + ${part} <= last && 2 * (w + ${part}) - pw <= IW; w += ${part}) vstore${part}(vload${2 * part}(0, s + 2 * w - pw).even, 0, o + w);
 % endfor
 % endif
-            for (; w < last; w++) o[w] = ${T.load}(s, w * SW - pw);
+            for (; w < last; w++) o[w] = AT(s, w * SW - pw);
             for (; w < GW; w++) o[w] = 0;
         }
     }
@@ -83,13 +92,13 @@ __kernel void conv_grid(IN(${T.c}, X), OUT(${T.acc}, Y), __global const int* res
     const long n = get_global_id(1);
     if (n >= N) return;
     __global const ${T.c}* restrict src = X_p + X_o + n * e.s6 + c * e.s7;
-    __global ${T.acc}* restrict dst = planes + n * P;
+    __global ${O}* restrict dst = planes + n * P;
     const long q = get_global_id(0);
     if (n == N - 1)
         for (long w = q; w < behind; w += get_global_size(0)) dst[P + w] = 0;
     if (q >= P) return;
     const long z = q / (GW * GH) * SD - pd, y = q / GW % GH * SH - ph, x = q % GW * SW - pw;
     const bool inside = z >= 0 && z < ID && y >= 0 && y < IH && x >= 0 && x < IW;
-    dst[q] = inside ? ${T.load}(src, (z * IH + y) * IW + x) : 0;
+    dst[q] = inside ? AT(src, (z * IH + y) * IW + x) : 0;
 % endif
 }

@@ -7,16 +7,21 @@
 ## Parameter  legal values
 ## T          dtype row of X
 ## BLOCK      True on CPUs
-__kernel void conv_weights(IN(${T.c}, X), OUT(${T.acc}, Y), __global const int* restrict index, const long8 d) {
+## WORDS      True: Y holds words of two 16-bit numbers, of which the second lies d.s5 elements behind the first
+<%
+    O = "uint" if WORDS else T.acc
+    at = "(uint)(from + m * d.s4)[index[k]] | (uint)(from + m * d.s4)[index[k] + d.s5] << 16" if WORDS else f"{T.load}(from + m * d.s4, index[k])"
+%>\
+__kernel void conv_weights(IN(${T.c}, X), OUT(${O}, Y), __global const int* restrict index, const long8 d) {
     const long K = d.s0, M = d.s1, g = get_global_id(2);
     __global const ${T.c}* restrict from = X_p + X_o + g * d.s3;
-    __global ${T.acc}* restrict to = Y_p + Y_o + g * M * K;
+    __global ${O}* restrict to = Y_p + Y_o + g * M * K;
 % if BLOCK:
     const long k_begin = get_global_id(0) * 256, m_begin = get_global_id(1) * 8, k_end = min(K, k_begin + 256), m_end = min(M, m_begin + 8);
     for (long m = m_begin; m < m_end; m++)
-        for (long k = k_begin; k < k_end; k++) to[m * K + k] = ${T.load}(from + m * d.s4, index[k]);
+        for (long k = k_begin; k < k_end; k++) to[m * K + k] = ${at};
 % else:
     const long k = get_global_id(0), m = get_global_id(1);
-    if (k < K && m < M) to[m * K + k] = ${T.load}(from + m * d.s4, index[k]);
+    if (k < K && m < M) to[m * K + k] = ${at};
 % endif
 }
