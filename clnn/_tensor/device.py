@@ -18,9 +18,9 @@ class MetaDevice:
     local_mem, registers, wide = 32768, 0, False
     max_alloc = global_mem = max_parameter = 1 << 62
     lock = contextlib.nullcontext()
-    error_buffer, err_dirty, default_local, inline, waiting, transfers = None, False, 1, None, False, 0
+    error_buffer, err_dirty, default_local, inline, waiting, transfers, recording = None, False, 1, None, False, 0, None
 
-    lanes = physical.Device.lanes
+    lanes, duplicate = physical.Device.lanes, physical.Device.duplicate
 
     def alloc(self, nbytes):
         return _Nothing()
@@ -39,6 +39,9 @@ class MetaDevice:
 
     def copy(self, *args):
         """Nothing is copied."""
+
+    def fill(self, *args):
+        """Nothing is filled."""
 
     def read(self, buf, nbytes, offset_bytes=0):
         raise NotImplementedError("Cannot copy out of meta tensor; no data! Use a real device, or to_empty() and load values first.")

@@ -15,7 +15,7 @@ from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.errors import KernelBuildError, LaunchError
 from . import cases
-from .batching import batched
+from .batching import BY_VALUE, batched
 from .basics import NotApplicable, close, limits, same_bits, two_parts
 from .cases import Call, flatten, to_tensor, values
 from .complexes import complex_numbers
@@ -421,5 +421,21 @@ def undeclared_dtypes(op):
                     raise AssertionError(f"{op.name}{call}: {row} is not declared, but it was computed")
 
 
+def without_values(op):
+    """On the meta device the same shapes and dtypes, the first time as when the call is known."""
+    calls = [c for c in cases.calls(op, cases.native_row(op))[:3] if c.arrays()]
+    if not calls or op.name in BY_VALUE:
+        raise NotApplicable("no call with tensors whose result is known by their shapes")
+    for call in calls:
+        want = [(tuple(t.shape), t.dtype) for t in cases.run(op, call)[0]]
+        filled = call.map(lambda a: to_tensor(a).to("meta"))
+        for _ in range(3):
+            try:
+                got = [t for t in flatten(op.fn(*filled.args, **filled.kwargs)) if isinstance(t, Tensor)]
+            except NotImplementedError as exc:
+                raise NotApplicable(f"looks at values: {exc}") from exc
+            assert all(str(t.device) == "meta" for t in got) and [(tuple(t.shape), t.dtype) for t in got] == want, f"{op.name}{call}: {got}, expected {want}"
+
+
 CHECKS = {fn.__name__: fn for fn in (forward, layouts, scalars_and_empty, special_values, gradient, double_gradient, repeats, fusion, forms, errors,
-                                     undeclared_dtypes, complex_numbers, batched)}
+                                     undeclared_dtypes, complex_numbers, batched, without_values)}
