@@ -9,6 +9,7 @@ import clnn
 from clnn.core import dtype as dt
 from clnn.core.config import config
 from clnn.ops import _conv, _gemm, _gemm_words, _proof
+from clnn.ops._conv_weight import TiledWeight
 from clnn.runtime.device import default_device, list_devices
 
 if not list_devices():
@@ -126,22 +127,24 @@ def test_quantised_layers_multiply_bytes_with_equal_results(monkeypatch):
     ((2, 16, 6, 17, 18), (16, 16, 3, 3, 3), 1, 1, 1, 1), ((2, 512, 7, 7), (64, 512, 3, 3), 1, 1, 1, 1), ((40, 128, 4, 4), (16, 128, 3, 3), 2, 1, 1, 1)],
     ids=["plain", "stride 2", "groups", "1 x 1", "dilated", "1-d", "3-d", "long", "short rows"])
 def test_convolutions_of_pairs_of_channels(dev, monkeypatch, x, w, stride, padding, dilation, groups):
-    """Forward, input gradient and transposed, against the kernels of floats: small integers, whose sums only the result rounds."""
+    """Forward, both gradients and transposed, against the kernels of floats: small integers, whose sums only the result rounds."""
     monkeypatch.setattr(_gemm_words, "LEAST", 0)
     rng = np.random.default_rng(0)
     fn, turned = (getattr(clnn.nn.functional, f"{name}{len(x) - 2}d") for name in ("conv", "conv_transpose"))
     X, W, b = (clnn.tensor(rng.integers(-3, 4, s).astype("f")).bfloat16() for s in (x, w, (w[0],)))
+    g = clnn.tensor(rng.integers(-3, 4, fn(X, W, None, stride, padding, dilation, groups).shape).astype("f")).bfloat16()
     found = []
     for mode in (config.tensor_cores, "off"):
         monkeypatch.setattr(config, "tensor_cores", mode)
         monkeypatch.setattr(_conv, "_plans", {})
-        X.requires_grad_()
-        X.grad = None
+        for t in (X, W):
+            t.requires_grad_().grad = None
         y = fn(X, W, b, stride, padding, dilation, groups)
-        y.backward(y.detach().clamp(-3, 3))
-        found.append([t.detach().float().numpy() for t in (y, X.grad, turned(y.detach().clamp(-3, 3), W, None, stride, padding, 0, groups, dilation))])
+        y.backward(g)
+        found.append([t.detach().float().numpy() for t in (y, X.grad, W.grad, turned(g, W, None, stride, padding, 0, groups, dilation))])
         used = {part.words_use for plan in _conv._plans.values() for part in getattr(plan, "parts", [getattr(plan, "taps", None)]) if hasattr(part, "words_use")}
         assert (used != {""}) == (mode != "off")
+        assert any(plan.grid.words_of == "images" for plan in _conv._plans.values() if isinstance(plan, TiledWeight)) == (mode != "off" and x[0] % 2 == 0)
     for got, want in zip(*found):
         assert np.array_equal(got, want)
 

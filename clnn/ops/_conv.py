@@ -75,7 +75,7 @@ class Taps:
         words: the grid is one of words of two channels.
     """
 
-    def __init__(self, device, T, grid, M, channels, groups, phases, weight, out, bias, epilogue, steps=0, words=False):
+    def __init__(self, device, T, grid, M, channels, groups, phases, weight, out, bias, epilogue, steps=0, words=""):
         self.device, self.groups, self.words_use = device, groups, _gemm_words.spelling(device) if words else ""
         each = 2 if words else 1
         channels //= each
@@ -91,7 +91,7 @@ class Taps:
         self.gather = None
         if T.c != T.acc or weight[:2] != (M * total, total) or not np.array_equal(index, np.arange(total)):
             size_of = (-(-total // 256), -(-M // 8), groups) if device.is_cpu else (total, M, groups)
-            self.gather = (device.kernel("conv/weights", T=T, BLOCK=device.is_cpu, WORDS=words), size_of, _table(device, index),
+            self.gather = (device.kernel("conv/weights", T=T, BLOCK=device.is_cpu, WORDS=bool(words)), size_of, _table(device, index),
                            _words8(total, M, 0, weight[0], weight[1], weight[2]), max(groups * M * total * size, 1))
         strides, rcs, group_out = out
         self.start = 0 if device.is_cpu else phases[0].start
@@ -322,7 +322,7 @@ class Forward:
             self.taps = Winograd(device, T, self.grid, s, s.Og, s.Cg, (s.Og * s.Cg * 9, s.Cg * 9, 9), 0, s.Y, bias, epilogue)
             return
         live = _live_taps(s)
-        words = _gemm_words.suits_conv(device, T, s.Og, s.Cg, s.N * row)
+        words = "channels" if _gemm_words.suits_conv(device, T, s.Og, s.Cg, s.N * row) else ""
         steps = s.Cg * s.taps // (2 if words else 1)
         self.grid, where = _input_grid(device, T, s, live=live, words=words)
         taps = [(offset, (d * s.k[1] + h) * s.k[2] + w) for offset, (d, h, w) in zip(where, product(*live))]
@@ -378,7 +378,7 @@ class BackwardInput:
         reads = [[(0, max(e - low + count for _, count, taps in dim for _, e in taps or [(0, low)]))] for dim, low in zip(phases, lowest)]
         # One grid serves all phases: it must reach as far as the furthest tap of any of them.
         row, (_, H, W) = prod(s.I), s.I
-        words = _gemm_words.suits_conv(device, T, s.Cg, s.Og, s.N * row)
+        words = "channels" if _gemm_words.suits_conv(device, T, s.Cg, s.Og, s.N * row) else ""
         self.grid = Grid(device, T, s.N, s.O, s.Y, tuple(-low for low in lowest), (1, 1, 1), (0, 0, 0), reads, words=words)
         found, steps = [], s.Og * s.taps // (2 if words else 1)     # one answer for all phases, so that they write one buffer
         for combo in product(*phases):

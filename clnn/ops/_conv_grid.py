@@ -60,13 +60,17 @@ class Grid:
         size: the image; ``before``: zeros in front, per dimension; ``stride``: it is split into phases of this step.
         taps: per dimension, a list of (phase, shift) that are read at positions 0..count - 1.
         plain: an image that needs no zeros may be its own grid.
-        words: two channels make one of words (see ``matmul/words``).
+        words: "channels" or "images", two of which make one of words (see ``matmul/words``); "" where numbers stay alone.
     """
 
-    def __init__(self, device, T, N, C, size, before, stride, counts, taps, plain=True, words=False):
-        image, each = C * prod(size), 2 if words else 1
-        C //= each
-        self.device, self.T, self.N, self.C = device, T, N, C
+    def __init__(self, device, T, N, C, size, before, stride, counts, taps, plain=True, words=""):
+        plane, image = prod(size), C * prod(size)
+        apart_by = image if words == "images" else plane            # both numbers of a word
+        if words == "images":
+            N, image = N // 2, 2 * image
+        elif words:
+            C, plane = C // 2, 2 * plane
+        self.device, self.T, self.N, self.C, self.words_of = device, T, N, C, words
         need = [count + max(shift for _, shift in t) for count, t in zip(counts, taps)]
         self.plain = (plain and T.c == T.acc and stride == (1, 1, 1) and before == (0, 0, 0) and all(n <= i for n, i in zip(need, size)))
         if self.plain:  # the image is its own grid
@@ -89,12 +93,12 @@ class Grid:
         self.nbytes = (C * self.CS + slack) * T.acc_dtype.itemsize
         rows, W = device.is_cpu, 8 if T.acc == "double" else 16
         short = rows and self._short(size, stride, len(found))
-        self.kernel = device.kernel("conv/grid", T=T, ROWS=rows, TABLE=short, WORDS=words, W=W, SW=stride[2] if stride[2] <= 2 else 0)
+        self.kernel = device.kernel("conv/grid", T=T, ROWS=rows, TABLE=short, WORDS=bool(words), W=W, SW=stride[2] if stride[2] <= 2 else 0)
         self.table = _table(device, self._places(found, size, before, stride) if short else np.array(found, np.int32))
         images = max(1, min(N, 4096 // max(self.P, 1)))  # small planes are not worth a work-item each
         self.gs = (-(-N // images), C * len(found)) if rows else (self.P, N, C * len(found))
         self.ls = (1, 1) if rows else None
-        self.words = (_words16(N, C, *size, *self.dims, len(found), slack), _words16(*stride, *before, image, each * prod(size), images, apart, prod(size)))
+        self.words = (_words16(N, C, *size, *self.dims, len(found), slack), _words16(*stride, *before, image, plane, images, apart, apart_by))
 
     def _check(self):
         if max(self.C * self.CS, self.N * self.P) > LARGEST:
@@ -151,7 +155,7 @@ def _live_taps(s: Shape):
     return [[k for k in range(s.k[a]) if _met(k * s.d[a] - s.p[a][0], s.s[a], s.Y[a], s.I[a])] or [0] for a in range(3)]
 
 
-def _input_grid(device, T, s: Shape, plain=True, counts=None, live=None, words=False):
+def _input_grid(device, T, s: Shape, plain=True, counts=None, live=None, words=""):
     """The grid of a forward pass, and where the taps start in it: all of them, or those of ``live`` per dimension."""
     live = live or [range(k) for k in s.k]
     lead = [taps[0] * d for taps, d in zip(live, s.d)]

@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 from ..runtime.launch import launch
-from . import _gemm
+from . import _gemm, _gemm_words
 from ._conv import Depthwise, Winograd, _plan
 from ._conv_grid import Grid, Shape, _input_grid, _table, _words8, _words16
 from ._gemm import Problem
@@ -104,7 +104,9 @@ class TiledWeight:
 
     def __init__(self, device, T, s: Shape):
         self.device, W = device, device.lanes(T.acc)
-        self.grid, where = _input_grid(device, T, s)
+        words = _gemm_words.suits_weight(device, T, s.Og, s.Cg * s.taps, s.N, prod(s.Y))
+        self.grid, where = _input_grid(device, T, s, words="images" if words else "")
+        N = self.grid.N                                         # pairs of images make words
         M, size = s.Cg * s.taps, T.acc_dtype.itemsize
         self.table = _table(device, (np.arange(s.Cg)[:, None] * self.grid.CS + np.array(where)[None, :]).reshape(-1))
         tiles = {1: 12, 2: 12, 3: 8, 4: 6} if device.wide else {1: 8, 2: 6, 3: 4}    # rows by vectors
@@ -114,21 +116,22 @@ class TiledWeight:
             MR = min(range(max(1, MR * 2 // 3), MR + 1), key=lambda m: (-(-M // m) * (m + 1), -m))
         panels, rows = -(-s.Og // (NV * W)), s.Y[0] * s.Y[1]
         room = min(512, device.local_mem * 3 // 4 // (NV * W * size) - W)
-        self.direct = s.N * rows * s.Y[2] <= room
-        splits, share, block, MB = self._parts(device, s, M, panels, room)
+        self.direct = N * rows * s.Y[2] <= room
+        splits, share, block, MB = self._parts(device, s, N, M, panels, room)
         pitch = panels * NV * W
         self.nbytes = splits * s.groups * M * pitch * size
-        self.kernel = device.kernel("conv/gradient", T=T, W=W, NV=NV, MR=MR, KB=max(room, s.Y[2]), ROWS=max(room, 1), DIRECT=self.direct)
+        self.kernel = device.kernel("conv/gradient", T=T, W=W, NV=NV, MR=MR, KB=max(room, s.Y[2]), ROWS=max(room, 1), DIRECT=self.direct,
+                                    USE=_gemm_words.spelling(device) if words else "")
         self.gs = (panels, -(-M // MB), s.groups * splits)
         D, H, Wd = self.grid.dims
-        self.words = (_words16(M, s.Og, s.N, rows, s.Y[2], s.Y[1], self.grid.P, H * Wd, Wd, MB, share, block, s.Cg * self.grid.CS),
+        self.words = (_words16(M, s.Og, N, rows, s.Y[2], s.Y[1], self.grid.P, H * Wd, Wd, MB, share, block, s.Cg * self.grid.CS),
                       _words8(s.O * prod(s.Y), pitch, s.groups))
         self.sum = device.kernel("conv/gradient_sum", T=T, W=W)
         self.sum_gs, self.sum_words = (-(-M // W), -(-s.Og // W), s.groups), _words8(M, s.Og, pitch, splits)
 
-    def _parts(self, device, s, M, panels, room):
+    def _parts(self, device, s, N, M, panels, room):
         """(splits of the rows of pixels, rows of each, rows per pass, rows of the product per work-item): work for all units."""
-        rows, wanted = s.N * s.Y[0] * s.Y[1], -(-2 * device.compute_units // (panels * s.groups))
+        rows, wanted = N * s.Y[0] * s.Y[1], -(-2 * device.compute_units // (panels * s.groups))
         if self.direct:
             return 1, rows, rows, -(-M // (min(wanted, -(-M // 96)) * 48)) * 48
         block = max(1, room // s.Y[2])

@@ -56,6 +56,11 @@ def suits_conv(device, T, M, channels, pixels) -> bool:
     return T is dt.bfloat16 and channels % 2 == 0 and M >= 16 and M * channels * pixels > LEAST and T.name in kinds(device)
 
 
+def suits_weight(device, T, M, N, images, pixels) -> bool:
+    """Whether the gradient of M x N weights goes by words of two images."""
+    return T is dt.bfloat16 and images % 2 == 0 and M * N * images * pixels > LEAST and T.name in kinds(device)
+
+
 def prepare(plan, p):
     """``p`` in words: K and the strides along it count words. Where A is not made of them as it lies, a pass that lays it out goes before the product."""
     G, (s0, s1), (b0, b1) = 4 // p.tb.itemsize, p.steps, p.batch
@@ -89,7 +94,7 @@ def plan(device, p, chunk, choose):
 
 def verdict(device) -> dict:
     """``kinds`` that are right and ``problems`` of the others, from disk or by asking."""
-    return _proof.verdict(device, "_gemm_words", [T.name for T in KINDS], ("matmul/words", "matmul/interleave", "matmul/pairs", "matmul/tile", "conv/cpu"))
+    return _proof.verdict(device, "_gemm_words", [T.name for T in KINDS], ("matmul/words", "matmul/interleave", "matmul/pairs", "matmul/tile"))
 
 
 def main() -> None:

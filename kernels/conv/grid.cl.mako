@@ -12,7 +12,8 @@
 ## ROWS       True on CPUs: a work-item copies whole rows with vectors of W elements
 ## TABLE      True: `phases` says of every element of a phase's plane which one of the image it is, or -1; for short rows, with ROWS
 ## W          lanes of a vector
-## WORDS      True, with ROWS: c counts pairs of channels, e.sa elements apart, and Y holds words of two 16-bit numbers (see matmul/words)
+## WORDS      True, with ROWS: Y holds words of two 16-bit numbers (see matmul/words): of two channels, or of two images, e.sa elements apart; c, or n,
+##            counts pairs of them
 ## SW         1: rows are copied as they are; 2: every other element; 0: the stride is a run-time value
 ${vec.vector_io(T, W) if ROWS else ""}
 % if WORDS:
