@@ -30,6 +30,26 @@ def gemm():
     yield Case("bmm 64 x (128 x 64 x 128)", "GFLOP/s", 2.0 * 64 * 128 * 64 * 128, contenders(lambda: x @ y, lambda: t @ u, lambda: np.matmul(a, b)), "fma")
 
 
+def narrow():
+    """Products and convolutions of narrow numbers: what mixed precision and quantised models are made of. The limit is that of float32."""
+    def both(a, b, name, turned=False):
+        """The operands for clnn and for PyTorch (or None)."""
+        for lib, two in zip((clnn, torch), tensors(a, b)):
+            x, y = ((v * 40 if name == "int8" else v).to(getattr(lib, name)) if lib is not None else None for v in two)
+            yield (x, y.t() if turned else y) if lib is not None else None
+    for m, k, n, turned in [(256, 256, 256, False), (1024, 1024, 1024, False), (64, 512, 512, True), (1024, 256, 1024, True)]:
+        a, b = array(m, k), array(n, k) if turned else array(k, n)
+        for name in ("bfloat16", "float16", "int8"):
+            mine, theirs = both(a, b, name, turned)
+            multiply = [lib and (lib._int_mm if name == "int8" else lib.matmul) for lib in (clnn, torch)]
+            yield Case(f"matmul {m} x {k} x {n}{' (B transposed)' if turned else ''}, {name}", "GFLOP/s", 2.0 * m * k * n,
+                       contenders(lambda f=multiply[0], p=mine: f(*p), lambda f=multiply[1], p=theirs: f(*p)), "fma")
+    for c, size, out, k in [(64, 56, 64, 3), (256, 14, 256, 3), (256, 56, 64, 1)]:
+        mine, theirs = both(array(16, c, size, size), array(out, c, k, k, scale=0.1), "bfloat16")
+        yield Case(f"conv2d 16 x {c} x {size}^2 -> {out}, {k} x {k}, bfloat16", "GFLOP/s", 2.0 * 16 * out * size * size * c * k * k,
+                   contenders(lambda p=mine, k=k: F.conv2d(*p, padding=k // 2), lambda p=theirs, k=k: TF.conv2d(*p, padding=k // 2)), "fma")
+
+
 def conv():
     """Layers of ResNets at batch 16, forward and with both gradients; a depthwise layer."""
     for n, c, size, out, k, stride, groups in [(16, 3, 224, 64, 7, 2, 1), (16, 64, 56, 64, 3, 1, 1), (16, 128, 28, 128, 3, 1, 1), (16, 64, 56, 128, 1, 2, 1),
