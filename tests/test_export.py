@@ -55,6 +55,20 @@ def test_make_fx_keeps_writes():
     assert not g.graph.eliminate_dead_code()
 
 
+def test_make_fx_follows_writes_through_views():
+    def f(a):
+        b = a + 1
+        b.view(-1).add_(1)
+        b[:].mul_(2)
+        b.reshape(b.shape)[0] += b.unflatten(0, (2, 1))[1, 0]
+        return b, a.view(-1, 1), clnn.zeros(2)
+    g, x = make_fx(f)(clnn.zeros(2)), clnn.tensor([3.0, 4.0])
+    assert [t.tolist() for t in g(x)] == [t.tolist() for t in f(x)] == [[22.0, 12.0], [[3.0], [4.0]], [0.0, 0.0]]
+    assert "aten.view.default(a_1, [-1, 1])" in g.code and "aten.zeros.default([2])" in g.code and "constant" not in g.code
+    with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
+        make_fx(lambda x: x * x.sum().item())(x)
+
+
 def test_exported_programs_compute_what_the_module_does():
     m, x = model(), clnn.tensor([[1.0, -2.0, 0.5], [0.1, 0.2, 0.3]])
     program = clnn.export.export(m, (x,))
