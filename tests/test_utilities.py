@@ -1,6 +1,8 @@
 """Small modules around the library: versions, futures, counting operations, swapping, one module on several devices."""
 import doctest
 import importlib
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -241,3 +243,11 @@ def test_assert_close_takes_two_of_a_kind(pair):
     with pytest.raises(TypeError, match="No comparison pair was able to handle inputs of type"):
         clnn.testing.assert_close(a, b)
     clnn.testing.assert_close([1.0, np.ones(1), clnn.ones(1)], (1.0, np.ones(1), clnn.ones(1)))
+
+
+def test_counting_leaves_operators_callable():
+    """In a process of its own: nothing has asked for the operator before."""
+    code = ("import clnn\nfrom clnn.utils.flop_counter import FlopCounterMode\nwith FlopCounterMode(display=False):\n    clnn.nn.Linear(2, 2)(clnn.ones(3, 2))\n"
+            "print(clnn.ops.aten.addmm.default(clnn.ones(1), clnn.ones(1, 2), clnn.ones(2, 1)).tolist(), clnn.ops.aten.convolution)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout.split() == ["[[3.0]]", "aten.convolution"], done.stderr
