@@ -218,7 +218,7 @@ _PLACES = {                     # names that are read from a module when they ar
     "_natives": "native_layer_norm native_batch_norm _native_batch_norm_legit native_group_norm native_dropout grid_sampler grid_sampler_2d grid_sampler_3d "
                 "affine_grid_generator _softmax _log_softmax _safe_softmax _softmax_backward_data _log_softmax_backward_data norm_except_dim _weight_norm "
                 "_int_mm hash_tensor _is_all_true _is_any_true sym_sum sym_ite sym_sqrt",
-    "_private": "SymBool SymFloat SymInt while_loop _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all "
+    "_private": "SymBool SymFloat SymInt Tag while_loop _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all "
                 "_check_tensor_all_with _check_type "
                 "_check_value _check_with _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _sample_dirichlet _segment_reduce _shape_as_tensor "
                 "_standard_gamma " + " ".join(f"_cast_{kind}" for kind in "Byte Char Double Float Half Int Long Short".split()),

@@ -58,6 +58,10 @@ def _rows(input, index, shape, first, count, wrap, what):
     return ("index", "Tensor", (input, [None] * first + [index])) if what == "index" and count == 1 else None
 
 
+def _strided(input, size, strides, offset, home):
+    return "as_strided", "default", (input, list(size), list(strides), *((offset,) if offset != input._offset else ()))
+
+
 def _division(mode):
     return lambda a, b: ("div", "Tensor_mode", (a, b), {"rounding_mode": mode})
 
@@ -83,7 +87,8 @@ CALLS = {
     "_log_softmax_backward": lambda g, y, dim: ("_log_softmax_backward_data", "default", (g, y, dim, y.dtype)),
     "_bmm": lambda a, b: ("bmm", "default", (a, b)), "_mv": lambda a, b: ("mv", "default", (a, b)), "_dot": lambda a, b: ("dot", "default", (a, b)),
     "_linear2d": _linear, "_expand": lambda x, size: ("expand", "default", (x, list(size))),
-    "_reshape_view": lambda x, size, strides: ("view", "default", (x, list(size))), "transpose": lambda x, a, b: ("transpose", "int", (x, a, b)),
+    "_reshape_view": lambda x, size, strides: ("view", "default", (x, list(size))), "_as_strided": _strided,
+    "transpose": lambda x, a, b: ("transpose", "int", (x, a, b)),
     "swapaxes": lambda x, a, b: ("transpose", "int", (x, a, b)), "swapdims": lambda x, a, b: ("transpose", "int", (x, a, b)),
     "permute": lambda x, dims: ("permute", "default", (x, list(dims))), "_real": lambda x: ("real", "default", (x,)),
     "_squeeze": lambda x, dims, old: ("squeeze", "dim", (x, dims[0])) if len(dims) == 1 else ("squeeze", "dims", (x, list(dims))),
@@ -138,6 +143,11 @@ def steps_of(spec, input):
         else:
             yield "select", "int", (dim, s)
             del sizes[dim]
+
+
+def whole_of(spec, input):
+    """The operator of an index that leaves nothing out: a slice where that is all there is."""
+    return ("slice", "Tensor", (0, 0, input.shape[0])) if len(spec) == 1 and input.shape else ("alias", "default", ())
 
 
 def indexed(input, spec, shape):

@@ -5,6 +5,7 @@ import contextlib
 import sys
 import types
 
+from . import _dynamo_exc as exc
 from .compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset, set_stance  # noqa: F401
 
 
@@ -47,6 +48,7 @@ def __getattr__(name):
 
 __path__ = []           # programs import the submodule
 config = _switches("_dynamo.config")
+sys.modules[f"{__package__}._dynamo.exc"] = exc
 
 
 def explain(f, *extra_args, **extra_kwargs):

@@ -1,11 +1,19 @@
 """Functions with an underscore that programs take from PyTorch's top level all the same: checks with an exception each, and casts."""
 from __future__ import annotations
 
+import enum
+
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
 from .ops.creation import tensor, zeros
 from .ops.gamma import sample_dirichlet as _sample_dirichlet, standard_gamma as _standard_gamma  # noqa: F401
 from .ops.segments import segment_reduce as _segment_reduce  # noqa: F401
+
+
+Tag = enum.Enum("Tag", """core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace inplace_view maybe_aliasing_or_mutating
+    needs_contiguous_strides needs_exact_strides needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded out out_variant pointwise
+    pt2_compliant_tag reduction view_copy""", module="torch")
+Tag.__doc__ = "What may be told of an operator by ``tags=``: its compilers read them, of which clnn has none."
 
 
 def _check_with(error_type, cond, message=None):

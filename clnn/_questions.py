@@ -26,7 +26,25 @@ class FakeTensor:
     """A class that no tensor is an instance of."""
 
 
-FakeTensorMode = FakeTensor
+class FakeTensorMode:
+    """A block in which tensors are without memory: on the meta device, unless the program names another one."""
+
+    def __init__(self, *, allow_fallback_kernels=True, allow_non_fake_inputs=False, shape_env=None, static_shapes=None, export=False):
+        self.allow_non_fake_inputs, self.shape_env, self.static_shapes, self._inside = allow_non_fake_inputs, shape_env, static_shapes, []
+
+    def from_tensor(self, tensor, **ignored):
+        """A tensor like this one, without memory."""
+        return tensor.to("meta")
+
+    def __enter__(self):
+        self._inside.append(clnn.device("meta"))
+        self._inside[-1].__enter__()
+        return self
+
+    def __exit__(self, *exc):
+        self._inside.pop().__exit__(*exc)
+
+
 unset_fake_temporarily = contextlib.nullcontext         # a block without such stand-ins
 __all__ = ["FakeTensor", "FakeTensorMode", "get_proxy_mode", "is_fake"]
 

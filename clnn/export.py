@@ -6,12 +6,15 @@ import enum
 import inspect
 from collections import namedtuple
 
+from clnn._dynamo_exc import UserError, UserErrorType
+from clnn._export_shapes import AdditionalInputs, Dim, ShapesCollection
 from clnn._tensor.tensor import Tensor
 from clnn.nn.modules.module import Module
 from clnn.nn.utils.stateless import functional_call
 from clnn.utils._pytree import register_dataclass, tree_flatten, tree_unflatten  # noqa: F401
 
-__all__ = ["Dim", "ExportGraphSignature", "ExportedProgram", "InputKind", "InputSpec", "OutputKind", "OutputSpec", "TensorArgument", "export", "load", "save"]
+__all__ = ["AdditionalInputs", "Dim", "ExportGraphSignature", "ExportedProgram", "InputKind", "InputSpec", "OutputKind", "OutputSpec", "ShapesCollection",
+           "TensorArgument", "default_decompositions", "export", "load", "save"]
 
 __path__ = []           # programs import torch.export.graph_signature
 InputKind = enum.Enum("InputKind", "USER_INPUT PARAMETER BUFFER CONSTANT_TENSOR CUSTOM_OBJ TOKEN")
@@ -37,18 +40,6 @@ class OutputSpec(namedtuple("OutputSpec", "kind arg target")):
 
     __slots__ = ()
     __str__ = _line
-
-
-class Dim:
-    """A size that may differ between calls: ``Dim("batch", min=1)``."""
-
-    AUTO = DYNAMIC = STATIC = None
-
-    def __init__(self, name, *, min=None, max=None):
-        self.__name__, self.min, self.max = name, min, max
-
-
-Dim.AUTO, Dim.DYNAMIC, Dim.STATIC = Dim("AUTO"), Dim("DYNAMIC"), Dim("STATIC")
 
 
 class ExportGraphSignature:
@@ -93,11 +84,15 @@ class _Program(Module):
                 at = next((f"{name}.size()[{d}] == {n}" for d, n in enumerate(example.shape) if got.shape[d:d + 1] != (n,)), f"{name}.dim() == {example.ndim}")
                 raise AssertionError(f"Guard failed: {at} (its shape is {tuple(got.shape)}; give export() dynamic_shapes)")
         result = program.graph_module(*[state[n] for n in program._state_names], *given)
+        if program._made_of is not None:
+            return tree_unflatten(list(result), program._made_of)
         return result[0] if program._alone else result
 
 
 class ExportedProgram:
     """What :func:`export` gives."""
+
+    _made_of = None             # the tree of what the program returns, where a program's own class is in it
 
     def __init__(self, module, graph_module, signature, state_names, example_inputs, kind):
         self._module, self.graph_module, self.graph_signature, self._state_names = module, graph_module, signature, state_names
@@ -156,24 +151,43 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     if not isinstance(mod, Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
-        raise TypeError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
+        raise UserError(UserErrorType.INVALID_INPUT, f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
+    if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     kwargs = kwargs or {}
     parameters, buffers = dict(mod.named_parameters()), dict(mod.named_buffers())
     names, state = [*parameters, *buffers], [*parameters.values(), *buffers.values()]
     inputs = _input_names(mod, args, kwargs)
     leaves, spec = tree_flatten(list(args))
-    given, alone = len(leaves), []
+    given, alone, made = len(leaves), [], []
 
     def program(*values):
         flat = values[len(state):]
         result = functional_call(mod, dict(zip(names, values)), tuple(tree_unflatten(list(flat[:given]), spec)), dict(zip(kwargs, flat[given:])))
         alone.append(isinstance(result, Tensor))
-        return (result,) if alone[0] else result
+        if not all(isinstance(leaf, Tensor) or leaf is None or type(leaf) in (int, float, bool, str) for leaf in _inside(result)):
+            result, outer = tree_flatten(result)                # a class that trees were told of: its parts are the outputs
+            made.append(outer)
+        return (result,) if alone[0] else tuple(result) if made else result
     holders = [("p_" if i < len(parameters) else "b_") + n.replace(".", "_") for i, n in enumerate(names)]
     graph_module = traced(program, [*state, *leaves, *kwargs.values()], [*holders, *inputs])
     outputs = [n.name for n in graph_module.graph.output_node().all_input_nodes]
     signature = ExportGraphSignature(dict(zip(holders, parameters)), dict(zip(holders[len(parameters):], buffers)), tuple(inputs), tuple(outputs))
-    return ExportedProgram(mod, graph_module, signature, names, (args, kwargs), (dynamic_shapes, alone[0]))
+    program = ExportedProgram(mod, graph_module, signature, names, (args, kwargs), (dynamic_shapes, alone[0]))
+    program._made_of = made[0] if made else None
+    return program
+
+
+def _inside(value):
+    """What tuples, lists and dicts hold."""
+    if type(value) in (tuple, list, dict):
+        return [leaf for v in (value.values() if type(value) is dict else value) for leaf in _inside(v)]
+    return [value]
+
+
+def default_decompositions():
+    """The table that :meth:`ExportedProgram.run_decompositions` takes: empty, as graphs hold operators of the lowest level."""
+    return {}
 
 
 def _input_names(mod, args, kwargs):

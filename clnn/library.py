@@ -380,6 +380,9 @@ class Library:
             raise ValueError(f"Unsupported library type: {kind}")
         self.ns, self.kind, self.dispatch_key, self._made = ns, kind, dispatch_key, []
 
+    def __repr__(self):
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
+
     def define(self, schema, alias_analysis="", *, tags=()):
         """Declare ``name(arguments) -> results``; returns the name."""
         parsed = FunctionSchema(schema)

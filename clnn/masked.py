@@ -12,6 +12,7 @@ Example:
 from __future__ import annotations
 
 import math
+import sys
 
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
@@ -20,6 +21,9 @@ from .graph.op import REGISTRY
 
 __all__ = ["sum", "prod", "cumsum", "cumprod", "amax", "amin", "argmax", "argmin", "mean", "median", "logsumexp", "logaddexp", "norm", "var", "std", "softmax",
            "log_softmax", "softmin", "normalize"]
+
+__path__ = []           # programs import the submodule that holds these functions in PyTorch
+_ops = sys.modules[f"{__name__}._ops"] = sys.modules[__name__]
 
 
 def __getattr__(name):

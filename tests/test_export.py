@@ -1,4 +1,5 @@
 """Graphs of operators below autograd: ``make_fx`` and ``clnn.export``."""
+import dataclasses
 import doctest
 import importlib
 import io
@@ -55,6 +56,20 @@ def test_make_fx_keeps_writes():
     assert not g.graph.eliminate_dead_code()
 
 
+def test_make_fx_follows_writes_through_views():
+    def f(a):
+        b = a + 1
+        b.view(-1).add_(1)
+        b[:].mul_(2)
+        b.reshape(b.shape)[0] += b.unflatten(0, (2, 1))[1, 0]
+        return b, a.view(-1, 1), clnn.zeros(2)
+    g, x = make_fx(f)(clnn.zeros(2)), clnn.tensor([3.0, 4.0])
+    assert [t.tolist() for t in g(x)] == [t.tolist() for t in f(x)] == [[22.0, 12.0], [[3.0], [4.0]], [0.0, 0.0]]
+    assert "aten.view.default(a_1, [-1, 1])" in g.code and "aten.zeros.default([2])" in g.code and "constant" not in g.code
+    with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
+        make_fx(lambda x: x * x.sum().item())(x)
+
+
 def test_exported_programs_compute_what_the_module_does():
     m, x = model(), clnn.tensor([[1.0, -2.0, 0.5], [0.1, 0.2, 0.3]])
     program = clnn.export.export(m, (x,))
@@ -82,7 +97,7 @@ def test_results_keep_their_structure():
 def test_what_cannot_be_exported_is_refused():
     with pytest.raises(ValueError, match="instance of `torch.nn.Module`"):
         clnn.export.export(lambda x: x, (clnn.ones(1),))
-    with pytest.raises(TypeError, match="tuple of example positional inputs"):
+    with pytest.raises(clnn._dynamo.exc.UserError, match="tuple of example positional inputs"):
         clnn.export.export(model(), [clnn.ones(1, 3)])
     with pytest.raises(TypeError, match="must be an instance of 'ExportedProgram'"):
         clnn.export.save(None, "x")
@@ -182,3 +197,46 @@ def test_signatures_print_as_pytorchs():
                 return lib.relu(x * self.weight + self.gain)
         return str(lib.export.export(Net(), (lib.ones(2, 3),)).graph_signature)
     assert run(clnn) == run(pytest.importorskip("torch"))
+
+
+@dataclasses.dataclass
+class Parts:
+    first: clnn.Tensor
+    rest: list
+
+
+def test_programs_return_classes_that_trees_were_told_of():
+    class Model(nn.Module):
+        def forward(self, x):
+            return Parts(first=x + 1, rest=[x * 2, (x * 3,)])
+
+    clnn.export.register_dataclass(Parts)
+    program = clnn.export.export(Model(), (clnn.ones(2),))
+    got = program.module()(clnn.tensor([1.0, 2.0]))
+    assert isinstance(got, Parts) and got.first.tolist() == [2.0, 3.0] and got.rest[1][0].tolist() == [3.0, 6.0]
+    assert program.graph_module.code.strip().endswith("return (add, mul, mul_1)") and program.run_decompositions(clnn.export.default_decompositions()) is program
+
+
+def test_sizes_that_may_differ_are_told_in_several_ways():
+    x, dim = clnn.ones(3, 4), clnn.export.Dim("batch", min=1, max=9)
+    shapes, more = clnn.export.ShapesCollection(), clnn.export.AdditionalInputs()
+    shapes[x] = (dim, None)
+    more.add((clnn.ones(5, 4),))
+    assert shapes.dynamic_shapes(nn.ReLU(), (x,)) == {"input": (dim, None)} and len(shapes) == 1 and shapes[x] == (dim, None)
+    assert more.dynamic_shapes(nn.ReLU(), (x,)) == {"input": (clnn.export.Dim.DYNAMIC, None)}
+    for told in (shapes, more):
+        program = clnn.export.export(nn.ReLU(), (x,), dynamic_shapes=told)
+        assert program.module()(clnn.ones(7, 4)).shape == (7, 4)
+    more.verify(program)
+    assert [d.__name__ for d in (dim + 1, 2 * dim, dim - 1)] == ["batch + 1", "2*batch", "batch - 1"] and repr(dim) == "Dim('batch', max=9)"
+    with pytest.raises(ValueError, match="not found in args"):
+        shapes.dynamic_shapes(nn.ReLU(), (clnn.ones(1),))
+    with pytest.raises(AssertionError, match="Cannot assign shape to non-tensor"):
+        shapes[1] = (dim,)
+
+
+def test_refused_arguments_are_told_by_dynamos_exception():
+    from clnn._dynamo.exc import UserError, UserErrorType
+    with pytest.raises(UserError, match="Expecting `args` to be a tuple") as caught:
+        clnn.export.export(nn.ReLU(), clnn.ones(1))
+    assert caught.value.error_type is UserErrorType.INVALID_INPUT and issubclass(UserError, RuntimeError)

@@ -225,3 +225,18 @@ def test_documentation(name):
 def test_unfold_has_its_public_name():
     graph = fx.symbolic_trace(lambda x: nn.functional.unfold(x, 2)).graph
     assert [n.name for n in graph.nodes][1] == "unfold" and "nn.functional.unfold(x" in graph.python_code("self").src
+
+
+class Pair(metaclass=fx.ProxyableClassMeta):
+    def __init__(self, left, right):
+        self.left, self.right = left, right
+
+    def add(self, other):
+        return Pair(self.left + other.left, self.right + other.right)
+
+
+def test_classes_made_of_stand_ins_are_one_step():
+    traced = fx.symbolic_trace(lambda x, y: x.add(Pair(y, y)))
+    assert [n.op for n in traced.graph.nodes] == ["placeholder", "placeholder", "call_function", "call_method", "output"]
+    got = traced(Pair(clnn.ones(1), 2), clnn.ones(1))
+    assert got.left.tolist() == [2.0] and got.right.tolist() == [3.0]

@@ -569,3 +569,19 @@ def test_gradients_stop_and_others_are_unharmed():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert clnn.ao.quantization.prepare_qat.__doc__
+
+
+def fresh_layers(t):
+    """Layers of convolution and batch normalisation for training start from PyTorch's random numbers, and leave the stream where PyTorch does."""
+    t.manual_seed(0)
+    qat, config = t.ao.nn.intrinsic.qat, t.ao.quantization.get_default_qat_qconfig("fbgemm")
+    layers = [qat.ConvBn1d(2, 4, 3, qconfig=config, bias=True), qat.ConvBnReLU2d(2, 4, 3, qconfig=config), qat.ConvBn3d(2, 3, 2, bias=True, qconfig=config)]
+    pair = t.ao.nn.intrinsic.LinearBn1d(t.nn.Linear(4, 3), t.nn.BatchNorm1d(3))
+    pair.qconfig = config
+    layers.append(qat.LinearBn1d.from_float(pair))
+    return [[v.tolist() for n, v in layer.state_dict().items() if "fake_quant" not in n] for layer in layers], t.rand(3).tolist()
+
+
+def test_layers_with_batch_normalisation_draw_as_pytorch_does():
+    theirs, got = (fresh_layers(t) for t in (pytest.importorskip("torch"), clnn))
+    np.testing.assert_allclose(*([v for layer in made[0] for part in layer for v in np.ravel(part)] + made[1] for made in (got, theirs)), rtol=1e-5, atol=1e-7)

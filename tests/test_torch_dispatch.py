@@ -214,6 +214,18 @@ def test_modes_nest_and_can_change_results():
     assert (x + 1).tolist() == [2.0, 3.0]
 
 
+@pytest.mark.parametrize("call, expected", [
+    (lambda x: x.view(-1), "view.default"), (lambda x: x.view(2, 3), "view.default"), (lambda x: x.reshape(6), "view.default"), (lambda x: x[:], "slice.Tensor"),
+    (lambda x: x[0:2], "slice.Tensor"), (lambda x: x.narrow(0, 0, 2), "slice.Tensor"), (lambda x: x[...][0][:, None], "alias.default select.int unsqueeze.default"),
+    (lambda x: x.flatten(), "view.default"), (lambda x: x.view_as(x), "view.default"), (lambda x: x.as_strided((3,), (2,)), "as_strided.default"),
+    (lambda x: x.as_strided((3,), (2,), 1), "as_strided.default"), (lambda x: x.view(x.dtype), "view.dtype"), (lambda x: x.unflatten(0, (2, 1)), "view.default")])
+def test_a_mode_sees_views_of_the_whole(call, expected):
+    x = clnn.arange(6.0).reshape(2, 3)
+    with Names() as mode:
+        got = call(x)
+    assert got is not x and got.data_ptr() - 4 * got.storage_offset() == x.data_ptr() and [n[5:] for n in mode.names] == expected.split()
+
+
 def test_custom_operators_are_told_too():
     @library.custom_op("dispatch_test::half", mutates_args=())
     def half(x: clnn.Tensor) -> clnn.Tensor:

@@ -1,8 +1,11 @@
 """Small modules around the library: versions, futures, counting operations, swapping, one module on several devices."""
 import doctest
 import importlib
+import subprocess
+import sys
 import threading
 
+import numpy as np
 import pytest
 from scenarios import assert_same
 
@@ -218,3 +221,33 @@ def test_modules_that_are_computed_again_keep_their_names():
     assert mine[:5] == theirs[:5]
     for a, b in zip(mine[5:], theirs[5:]):
         clnn.testing.assert_close(clnn.tensor(a), clnn.tensor(b))
+
+
+def test_names_that_documents_of_pytorch_use():
+    """Modules and names that examples in PyTorch's documentation reach for."""
+    masked, questions = importlib.import_module("clnn.masked._ops"), importlib.import_module("clnn._questions")
+    assert masked.sum(clnn.ones(3), 0, mask=clnn.tensor([True, False, True])).item() == 2
+    assert str(clnn.Tag.inplace) == "Tag.inplace" and repr(clnn.library.Library("names_test", "FRAGMENT")) == "Library(kind=FRAGMENT, ns=names_test, dispatch_key=)>"
+    known = clnn.cpu.get_capabilities()
+    assert {"cpu_name", "architecture", "num_logical_cores", "avx2", "avx512_f"} <= set(known) and type(known["avx2"]) is bool
+    with questions.FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        assert clnn.nn.Linear(3, 4)(clnn.ones(2, 3)).is_meta
+    assert mode.from_tensor(clnn.ones(2)).shape == (2,) and not clnn.ones(1).is_meta
+    with clnn.backends.mkldnn.verbose(clnn.backends.mkldnn.VERBOSE_ON), clnn.backends.mkl.verbose(clnn.backends.mkl.VERBOSE_OFF):
+        pass
+
+
+@pytest.mark.parametrize("pair", [(np.ones(2), [1.0, 1.0]), (1.0, [1.0]), ([1.0, 1.0], np.ones(2)), ([1.0], 1.0)])
+def test_assert_close_takes_two_of_a_kind(pair):
+    a, b = (v if isinstance(v, (float, np.ndarray)) else clnn.tensor(v) for v in pair)
+    with pytest.raises(TypeError, match="No comparison pair was able to handle inputs of type"):
+        clnn.testing.assert_close(a, b)
+    clnn.testing.assert_close([1.0, np.ones(1), clnn.ones(1)], (1.0, np.ones(1), clnn.ones(1)))
+
+
+def test_counting_leaves_operators_callable():
+    """In a process of its own: nothing has asked for the operator before."""
+    code = ("import clnn\nfrom clnn.utils.flop_counter import FlopCounterMode\nwith FlopCounterMode(display=False):\n    clnn.nn.Linear(2, 2)(clnn.ones(3, 2))\n"
+            "print(clnn.ops.aten.addmm.default(clnn.ones(1), clnn.ones(1, 2), clnn.ones(2, 1)).tolist(), clnn.ops.aten.convolution)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout.split() == ["[[3.0]]", "aten.convolution"], done.stderr

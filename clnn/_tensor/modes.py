@@ -17,6 +17,7 @@ from .writing import write
 from .wrapped import _aten, _bound, changes, found, local
 
 _FACTORIES = "arange empty empty_strided eye full linspace logspace ones rand randint randn randperm scalar_tensor zeros".split()
+_SIZED = frozenset("empty ones rand randn zeros".split())        # their sizes may come one by one; operators of aten take a list
 _LIKE = "empty_like full_like ones_like rand_like randint_like randn_like zeros_like".split()
 _METHODS = dict(detach="detach", item="_local_scalar_dense", copy_="copy_", zero_="zero_", new_empty="new_empty", new_zeros="new_zeros", new_ones="new_ones",
                 new_full="new_full")
@@ -78,6 +79,7 @@ def _put(fn, maker):
 
 def _install():
     from .. import _aten_calls as calls
+    from ..ops import views
     import clnn
     seen = set()
     for op in {id(op): op for op in REGISTRY.values()}.values():
@@ -102,6 +104,9 @@ def _install():
         _put(getattr(clnn, name), functools.partial(_whole, name, _factory_overload(name)))
     _put(clnn.tensor, _lifted)
     _put(write, _written)
+    _put(views._seen_as, _viewed)
+    _put(REGISTRY["view"].plain, _view)
+    _put(views._bitcast, _reinterpreted)
     for name, aten in _METHODS.items():
         if type(Tensor.__dict__.get(name)) is FunctionType:
             _put(Tensor.__dict__[name], functools.partial(_whole, aten, lambda args, kwargs: "default"))
@@ -135,9 +140,33 @@ def _written(inner):
     return entry
 
 
+def _viewed(inner):
+    """The entry of views in another shape, which are no operator's call where nobody asks."""
+    def entry(args, kwargs):
+        return ask(_aten("view"), (args[0], list(args[1])), {}, lambda: inner(*args, **kwargs)) if local.modes else inner(*args, **kwargs)
+    return entry
+
+
+def _view(inner):
+    """The entry of ``view``, whose sizes are told as they were given: -1 stays, so that a graph takes other batches."""
+    def entry(args, kwargs):
+        size = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
+        if not local.modes or kwargs or not all(type(n) is int for n in size):
+            return inner(*args, **kwargs)
+        return ask(_aten("view"), (args[0], list(size)), {}, lambda: inner(*args, **kwargs))
+    return entry
+
+
+def _reinterpreted(inner):
+    """The entry of views as another dtype."""
+    def entry(args, kwargs):
+        return ask(_aten("view", "dtype"), args, {}, lambda: inner(*args, **kwargs)) if local.modes else inner(*args, **kwargs)
+    return entry
+
+
 def _leaf(op, inner):
     """The entry of an operator that computes by itself."""
-    from .._aten_calls import OWN, call_for, steps_of
+    from .._aten_calls import OWN, call_for, steps_of, whole_of
 
     def entry(args, kwargs):
         if not local.modes:
@@ -148,7 +177,7 @@ def _leaf(op, inner):
         values = _bound(op, args, kwargs)
         if op.name == "_basic_index":
             r = values[0]
-            for name, overload, given in steps_of(values[1], values[0]):
+            for name, overload, given in list(steps_of(values[1], r)) or [whole_of(values[1], r)]:
                 r = ask(_aten(name, overload), (r, *given), {}, lambda: inner(*args, **kwargs))
             return r
         if op.name in OWN:
@@ -171,6 +200,8 @@ def _whole(name, overload, inner):
         if not local.modes:
             return inner(*args, **kwargs)
         out = kwargs.pop("out", None)
+        if name in _SIZED and args and not isinstance(args[0], (tuple, list)):
+            args = (list(args),)
         r = ask(_aten(name, overload(args, kwargs)), args, kwargs, lambda: inner(*args, **kwargs))
         if out is not None:
             from .inplace import set_out

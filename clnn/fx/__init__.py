@@ -11,7 +11,7 @@ Example::
     tensor([1.5000])
 """
 from . import graph, graph_module, interpreter, node, proxy, subgraph_rewriter
-from ._symbolic_trace import PH, Tracer, symbolic_trace, wrap
+from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .graph import Graph
 from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
@@ -19,5 +19,5 @@ from .node import Node, has_side_effect, map_arg
 from .proxy import Proxy, TraceError
 from .subgraph_rewriter import replace_pattern
 
-__all__ = ["PH", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "TraceError", "Tracer", "Transformer", "graph", "graph_module", "has_side_effect",
-           "interpreter", "map_arg", "node", "proxy", "replace_pattern", "subgraph_rewriter", "symbolic_trace", "wrap"]
+__all__ = ["PH", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "TraceError", "Tracer", "Transformer", "graph", "graph_module",
+           "has_side_effect", "interpreter", "map_arg", "node", "proxy", "replace_pattern", "subgraph_rewriter", "symbolic_trace", "wrap"]

@@ -23,6 +23,10 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if func._opname == "_local_scalar_dense" and id(args[0]) in self.nodes and self.nodes[id(args[0])][0].op != "get_attr":
+            raise RuntimeError("It appears that you're trying to get value out of a tracing tensor with aten._local_scalar_dense.default - erroring out! It's likely "
+                               "that this is caused by data-dependent control flow or similar.  It may be possible to trace this with dynamic shapes; try setting "
+                               "tracing_mode='symbolic' in your make_fx call.")
         known = tree_map(self.node_of, (list(args), kwargs))
         result = func(*args, **kwargs)
         self.note(result, self.graph.call_function(func, tuple(known[0]), known[1], name=func._opname))

@@ -110,6 +110,25 @@ def _recording(fn):
     return call
 
 
+class ProxyableClassMeta(type):
+    """The metaclass of classes whose instances made of stand-ins are one step of the graph: the class is called there.
+
+    Example:
+        >>> class Pair(metaclass=clnn.fx.ProxyableClassMeta):
+        ...     def __init__(self, left, right):
+        ...         self.left, self.right = left, right
+        ...     def total(self):
+        ...         return self.left + self.right
+        >>> clnn.fx.symbolic_trace(lambda x, y: Pair(x, y).total())(clnn.ones(1), 2)
+        tensor([3.])
+    """
+
+    def __call__(cls, *args, **kwargs):
+        found = []
+        map_aggregate((args, kwargs), lambda a: found.append(a) if isinstance(a, Proxy) else None)
+        return found[0].tracer.create_proxy("call_function", cls, args, kwargs) if found else super().__call__(*args, **kwargs)
+
+
 class Tracer:
     """How programs become graphs; subclasses choose which modules stay calls (:meth:`is_leaf_module`) and more."""
 

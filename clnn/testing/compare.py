@@ -25,7 +25,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     """Raise AssertionError unless ``|actual - expected| <= atol + rtol * |expected|`` everywhere.
 
     Args:
-        actual, expected: tensors, NumPy arrays, numbers, None, or sequences and mappings of them.
+        actual, expected: tensors, NumPy arrays, numbers, None, or sequences and mappings of them; two of a kind.
         rtol, atol: both or neither; the defaults depend on the dtypes.
         equal_nan: a NaN equals a NaN.
         check_device, check_dtype, check_layout, check_stride: also compare these.
@@ -37,7 +37,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     if (rtol is None) != (atol is None):
         raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {'rtol' if rtol is None else 'atol'}.")
     rules = dict(rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=check_device, check_dtype=check_dtype, check_stride=check_stride,
-                 check_layout=check_layout, allow_subclasses=allow_subclasses, check_numbers=check_dtype)
+                 check_layout=check_layout, allow_subclasses=allow_subclasses, check_numbers=check_dtype, alike=True)
     compare(actual, expected, rules, msg)
 
 
@@ -82,8 +82,9 @@ def _leaves(a, b, rules, where):
     if isinstance(a, (bool, np.bool_)) and isinstance(b, (bool, np.bool_)):
         return None if a == b else f"Booleans mismatch: {a} is not {b}" + _at(where)
     number = isinstance(a, (numbers.Number, np.generic)) and isinstance(b, (numbers.Number, np.generic))
-    if not number and not (isinstance(a, (Tensor, np.ndarray)) and isinstance(b, (Tensor, np.ndarray))):
-        if isinstance(a, (Tensor, np.ndarray, numbers.Number)) and isinstance(b, (Tensor, np.ndarray, numbers.Number)):
+    arrays = isinstance(a, (Tensor, np.ndarray)) and isinstance(b, (Tensor, np.ndarray))
+    if not number and not (arrays and (isinstance(a, Tensor) == isinstance(b, Tensor) or not rules.get("alike"))):
+        if not rules.get("alike") and isinstance(a, (Tensor, np.ndarray, numbers.Number)) and isinstance(b, (Tensor, np.ndarray, numbers.Number)):
             a, b = (x if isinstance(x, (Tensor, np.ndarray)) else np.asarray(x) for x in (a, b))
             rules = {**rules, "check_dtype": False}
         else:

@@ -33,7 +33,7 @@ def _shape(value):
 
 def _packet(name):
     space = _custom.namespace("aten")
-    if name not in space.__dict__:
+    if name not in space.__dict__ and getattr(space, name, None) is None:         # an operator that can be called stays callable
         space.__dict__[name] = _custom.OpOverloadPacket(f"aten::{name}", None, None)
     return space.__dict__[name]
 

@@ -34,7 +34,7 @@ class _WithBn:
     def reset_bn_parameters(self):
         """Start batch normalisation anew."""
         self.bn.reset_running_stats()
-        nn.init.ones_(self.bn.weight)
+        nn.init.uniform_(self.bn.weight)                        # as PyTorch does, whose random numbers a program's data follow
         nn.init.zeros_(self.bn.bias)
 
     def update_bn_stats(self):
@@ -75,8 +75,17 @@ class _WithBn:
 class _ConvBn(_WithBn):
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=None, padding_mode="zeros", eps=1e-05,
                  momentum=0.1, freeze_bn=False, qconfig=None):
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bool(bias), padding_mode)
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, False, padding_mode)
+        if bias:
+            self.bias = nn.Parameter(clnn.empty(out_channels))
         self._attach(self._BN(out_channels, eps, momentum, True, True), freeze_bn, qconfig)
+
+    def reset_bn_parameters(self):
+        """Start batch normalisation and the bias anew."""
+        super().reset_bn_parameters()
+        if self.bias is not None:
+            bound = (self.weight[0].numel() or 1) ** -0.5
+            nn.init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input):
         result = self._scaled(lambda weight: self._conv_forward(input, weight, None))

@@ -1,0 +1,27 @@
+"""The exceptions of ``torch._dynamo.exc`` that programs name: all are kinds of RuntimeError."""
+from __future__ import annotations
+
+import enum
+
+
+class TorchDynamoException(RuntimeError):
+    """What a compiler of Python raises."""
+
+
+def _kind(name, base=TorchDynamoException):
+    return type(name, (base,), {"__doc__": f"A kind of {base.__name__} that PyTorch's compiler alone raises.", "__module__": __name__})
+
+
+InternalTorchDynamoError, ResetRequired, RestartAnalysis, ShortenTraceback, SkipFrame, TorchRuntimeError, UncapturedHigherOrderOpError, Unsupported = map(
+    _kind, "InternalTorchDynamoError ResetRequired RestartAnalysis ShortenTraceback SkipFrame TorchRuntimeError UncapturedHigherOrderOpError Unsupported".split())
+BackendCompilerFailed = _kind("BackendCompilerFailed", ShortenTraceback)
+UserErrorType = enum.Enum("UserErrorType", "DYNAMIC_CONTROL_FLOW ANTI_PATTERN STANDARD_LIBRARY CONSTRAINT_VIOLATION DYNAMIC_DIM INVALID_INPUT INVALID_OUTPUT "
+                          "UNSUPPORTED_ALIASED_MUTATED_DYNAMIC_INPUTS", module=__name__)
+
+
+class UserError(TorchDynamoException):
+    """A call that :func:`clnn.export.export` does not take: ``error_type`` tells the kind."""
+
+    def __init__(self, error_type, msg, case_name=None):
+        super().__init__(msg)
+        self.error_type, self.msg = error_type, msg
