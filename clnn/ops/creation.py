@@ -60,7 +60,7 @@ def shared(device, key, compute) -> Tensor:
     found = constants.get((device, key))
     if found is None:
         t = compute()
-        if device.recording is not None or device.kind == "meta" or t.__class__ is not Tensor or t._storage.nbytes > _KEPT:    # a part of the recording
+        if device.kind == "meta" or device.recording is not None or t.__class__ is not Tensor or t._storage.nbytes > _KEPT:    # a part of the recording
             return t
         if len(constants) > 256:
             constants.clear()
