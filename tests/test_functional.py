@@ -209,6 +209,7 @@ def test_pooling_indices_and_unpooling(nd):
 @pytest.mark.parametrize("name, shape, args, kwargs", [
     ("adaptive_max_pool1d", (3, 2, 40), (3,), {}), ("adaptive_avg_pool1d", (3, 2, 40), (3,), {}), ("adaptive_max_pool2d", (2, 3, 11, 26), ((4, 3),), {}),
     ("adaptive_avg_pool2d", (2, 3, 11, 26), ((4, 3),), {}), ("adaptive_max_pool2d", (2, 3, 9, 70), (1,), {}),
+    ("adaptive_max_pool2d", (3, 2, 32, 32), (1,), {}), ("max_pool2d", (3, 2, 24, 24), (12,), {}), ("adaptive_avg_pool2d", (2, 2, 32, 32), (4,), {}),
     ("max_pool1d", (3, 2, 90), (41, 5, 20), {"ceil_mode": True}), ("avg_pool1d", (3, 2, 90), (41, 5, 20), {"count_include_pad": False}),
     ("avg_pool2d", (2, 2, 9, 70), ((3, 40), (2, 7), (1, 20)), {}), ("avg_pool2d", (2, 2, 9, 70), (7,), {"ceil_mode": True})])
 def test_pooling_over_wide_windows(name, shape, args, kwargs):
@@ -227,6 +228,16 @@ def test_pooling_over_wide_windows(name, shape, args, kwargs):
     got.backward(clnn.tensor(g))
     want.backward(torch.tensor(g))
     close(a.grad, b.grad, 1e-5)
+
+
+def test_few_large_windows_fill_vectors():
+    """With one output per row there is nothing beside it that a vector could hold, so elements of a window go there."""
+    from clnn.ops import pooling
+    device = clnn.get_default_device().physical
+    for size, k, width in ((32, 32, 16), (24, 12, 8), (32, 8, 8)):
+        window = pooling._made(2, (k, k), (k, k), (0, 0), (1, 1))
+        got = pooling._form(device, "pooling/max", window, clnn.float32, size, size // k, False)
+        assert got == (("wide", width) if device.is_cpu else ("item", 1))
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])

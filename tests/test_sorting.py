@@ -1,4 +1,6 @@
 """Sorting and order statistics against PyTorch: order with NaN and ties, all dtypes, gradients, every algorithm."""
+import itertools
+
 import numpy as np
 import pytest
 from scenarios import assert_same
@@ -190,6 +192,42 @@ def test_unique_slices_in_the_order_of_the_other_dimensions():
     y = np.random.default_rng(0).integers(0, 2, (3, 4, 6))
     got = clnn.unique(clnn.tensor(y), dim=-1).numpy()
     assert np.moveaxis(got, -1, 0).reshape(got.shape[-1], -1).tolist() == np.unique(np.moveaxis(y, -1, 0).reshape(6, -1), axis=0).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float16", "uint8", "bool"])
+@pytest.mark.parametrize("n", [1, 300, 5000, 20001])
+def test_runs_of_equal_elements(n, dtype):
+    """Read by the host where they are few, else found by the device, whose chunks begin inside of runs."""
+    array = np.repeat(np.arange(n) * 7 % 41, 3)[:n].astype(dtype)
+    if dtype == "float32":
+        array[1::97], array[5:9] = -0.0, np.nan
+    x, y = pair(array)
+    for name in ("unique", "unique_consecutive"):
+        for inverse in (False, True):
+            if inverse and name == "unique" and dtype == "float32":              # PyTorch gives all NaN one place or several
+                continue
+            for counts in (False, True):
+                got, want = (getattr(lib, name)(t, return_inverse=inverse, return_counts=counts) for lib, t in ((clnn, x), (torch, y)))
+                for a, b in zip(got, want) if inverse or counts else ((got, want),):
+                    assert str(a.dtype).split(".")[-1] == str(b.dtype).split(".")[-1]
+                    same(a, b)
+
+
+def test_places_of_triangles_without_masks():
+    """Rows that hold nothing of the triangle, or all of it, and matrices without rows or columns."""
+    for rows, columns in itertools.product(range(4), range(4)):
+        for offset in range(-5, 6):
+            for name in ("tril_indices", "triu_indices"):
+                got = getattr(clnn, name)(rows, columns, offset, dtype=clnn.int32)
+                np.testing.assert_array_equal(got.numpy(), np.stack(getattr(np, name)(rows, offset, columns)))
+
+
+def test_runs_are_found_in_few_launches():
+    from test_engine import Launches
+    x = clnn.tensor(np.arange(40000) // 3)
+    with Launches() as seen:
+        clnn.unique_consecutive(x, return_counts=True)
+    assert seen.count <= 4 + 1                                                    # count, add up, find, lengths; 3 more before
 
 
 def test_quantiles_of_ties_and_of_infinities():

@@ -24,6 +24,28 @@ def test_all_16_bit_patterns_through_a_fused_chain(name):
     np.testing.assert_array_equal(x.float().numpy(), values)
 
 
+@pytest.mark.parametrize("n", [15, 4096, 20011])
+def test_truths_in_vectors(n, later):
+    a, b = R.random(n) > 0.5, R.random(n) > 0.5
+    x, y = clnn.tensor(a), clnn.tensor(b)
+    for symbol in (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_and, np.logical_or, np.logical_xor):
+        later.equal(getattr(clnn, symbol.__name__)(x, y), symbol(a, b))
+    later.equal(~x & y, ~a & b)
+    later.equal(x.logical_not() | (x ^ True), ~a)
+    later.equal(x & (y.int() > 0), a & b)
+    i, j = R.integers(-9000, 9000, (2, n)).astype(np.int32)
+    later.equal((clnn.tensor(i) & clnn.tensor(j)) | (clnn.tensor(i) ^ ~clnn.tensor(j)), (i & j) | (i ^ ~j))
+
+
+def test_truths_have_a_vector_form(monkeypatch):
+    from clnn.graph import vectors
+    seen, linear = [], vectors.linear
+    monkeypatch.setattr(vectors, "linear", lambda *a: seen.append(linear(*a)) or seen[-1])
+    x = clnn.tensor(R.random(5003) > 0.5)
+    ((x & x) ^ ~(x | ~x) ^ x)._storage.buffer()
+    assert None not in seen
+
+
 @pytest.mark.parametrize("inner", [16, 23, 64, 100])
 def test_short_rows_of_a_strided_walk(inner, later):
     a, b = R.standard_normal((40, 7, inner)).astype(np.float32), R.standard_normal(inner).astype(np.float32)

@@ -12,7 +12,7 @@ from ..core import dtype as dt
 from . import choices, codegen, draws
 from .node import Expr
 
-_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+\.\d*(?:[eE][-+]?\d+)?f?|\d+f?|[-+*/(),])")
+_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+\.\d*(?:[eE][-+]?\d+)?f?|\d+f?|[-+*/(),^~]|&(?!&)|\|(?!\|))")
 # Functions that gain by whole vectors on drivers that vectorise loops by themselves, which they do in vectors half as wide, and not where a function
 # branches, as these look at all lanes before they do.
 _LONG = codegen.OWN | frozenset(("floor", "ceil", "trunc", "rint", "clnn_fmod", "clnn_remainder", "clnn_floor_divide",
@@ -21,6 +21,7 @@ _FUNCTIONS = _LONG | frozenset(("fabs", "sqrt", "rsqrt"))
 _DRAWN = frozenset(("clnn_uniform", "clnn_exponential", "clnn_keep", "clnn_coin", "clnn_scaled", "clnn_less"))      # of words
 _CALL = re.compile(rf"\b(?:{'|'.join(sorted(_LONG))})\(")
 _FLOATING = re.compile(r"(?<!\w)\d+\.\d*|(?<!\w)\d+f\b")
+_BITS = re.compile(r"\((?:\w+ [&|^]|1 -) \w+\)")      # of 0 and 1 it makes 0 or 1
 _QUOTIENT = re.compile(r"\bclnn_(?:fmod|remainder)\(")
 
 
@@ -33,7 +34,7 @@ _DRAWN_VECTOR = re.compile(r"\bas_ulong8\(d\d+_\d+\)|\bd\d+_\d+(?:\.lo|\.hi)?")
 
 
 def _plain(text, names, more=()):
-    """True when ``text`` holds nothing but operands, numbers, + - * / and functions of vectors."""
+    """True when ``text`` holds nothing but operands, numbers, + - * / & | ^ ~ and functions of vectors."""
     at, text = 0, text.strip()
     while at < len(text):
         token = _TOKEN.match(text, at)
@@ -124,6 +125,11 @@ def _convert(value, source, target, width):
     return value if source.acc == target.acc else f"convert_{target.acc}{width}({value})"
 
 
+def _truths(program):
+    """True when all that the program reads and makes is bool: bytes, of which more fit a vector than of what work-items compare."""
+    return all(dt.ALL[d].category == dt.BOOL for part in (*[leaf[:1] for leaf in program.leaves], *[i[1:3] for i in program.code]) for d in part)
+
+
 def _stored(value, compute, target, width):
     if target.acc == "int" and target.itemsize < 4:        # numbers wrap around there, and truth is 1
         raise _Scalar
@@ -166,7 +172,10 @@ def _instruction(program, n, types, own, width, part):
     if kind is None or (kind == choices.MASK) != (out.category == dt.BOOL and compute.category != dt.BOOL):
         raise _Scalar
     names = [f"s{-o // 2 - 1}" if at in expr.longs else _operand(program, o, types, compute, width) for at, o in enumerate(operands)]
+    bits = compute.category == out.category == dt.BOOL and _BITS.fullmatch(text)
     text = codegen.expression(expr, compute, names, own, text)
+    if bits:
+        return out, text
     return out, _truth(text, compute.acc, width) if kind == choices.MASK else _stored(text, compute, out, width)
 
 
@@ -219,7 +228,7 @@ def _ends(program, wide, index, indent):
 
 def linear(program, own):
     """(parameters, statements) of an elementwise kernel in flat order, as ``codegen`` has them for its forms; None without a vector form."""
-    if any(dt.ALL[d].category == dt.BOOL for _, d, *_ in program.outs):
+    if any(dt.ALL[d].category == dt.BOOL for _, d, *_ in program.outs) and not _truths(program):
         return None
     wide = width(program)
     step = draws.STEP if draws.found(program) else wide

@@ -21,6 +21,7 @@ _SMALL |= dict.fromkeys("qr geqrf svd eig eigvals".split(), (32, 48)) | dict.fro
 _ALONE = 512            # rows or columns up to which OpenBLAS is slower with several threads, but for products and triangles, where it is from _FEW on
 _FEW = 128
 _NONE = 32              # up to here it uses none
+_TALL = 8               # times as many rows as columns from which on least squares begin with a factor, whose columns need no exchanges
 _PRODUCTS = frozenset("inverse solve lu_solve triangular cholesky_solve cholesky_inverse".split())
 
 # Read when OpenBLAS is loaded: its threads wait awake for 2 to this many cycles, by default for 30 ms, in which they keep a CPU driver's workers from their cores.
@@ -57,7 +58,7 @@ def _one_thread():
 
 def call(name, arrays, options=()):
     """What a function of this module, or its counterpart, makes of arrays: an array or a tuple."""
-    most, own = max(arrays[0].shape[-2:]), globals().get(name)
+    most, own = (min if name == "lstsq" else max)(arrays[0].shape[-2:]), globals().get(name)
     small = _SMALL.get(name, (0, 0))[arrays[0].ndim > 2]
     with np.errstate(all="ignore"):
         if own is None or most <= small or arrays[0].dtype.char not in "fdFD" or not all([a.size for a in arrays]) or scipy() is None:
@@ -329,6 +330,15 @@ def _in_pairs(imaginary, right):
 
 
 # -- least squares and indefinite matrices --------------------------------------------------------------------------------------------------------
+def _triangle_of(a, b):
+    """R of ``a`` = Q R, with ``b`` multiplied by the adjoint of Q in place: the same least squares from as many rows as columns."""
+    kind, n, k = a.dtype.char, a.shape[1], b.shape[1]
+    packed, tau = _routine("geqrf", kind)(a, lwork=_space(n), overwrite_a=1)[:2]
+    turn = "C" if a.dtype.kind == "c" else "T"
+    _put(b, _routine("ormqr/unmqr", kind)("L", turn, packed, tau, b, lwork=_space(k, n), overwrite_c=1)[0])
+    return np.asfortranarray(np.triu(packed[:n]))
+
+
 def lstsq(a, b, rcond, driver):
     """(solutions, ranks, singular values), the latter two zeros where a driver has none."""
     (m, n), k, lead, own = a.shape[-2:], b.shape[-1], np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[:-2]
@@ -342,10 +352,13 @@ def lstsq(a, b, rcond, driver):
     x = np.zeros((*lead, k, max(m, n)), a.dtype).swapaxes(-1, -2)
     x[..., :m, :] = b
     ranks, values, info = np.zeros(math.prod(own), np.int64), np.zeros((math.prod(own), min(m, n)), real), []
-    matrices = _each(_columns(a))
+    matrices, tall = _each(_columns(a)), driver == "gelsy" and m >= _TALL * n
     for i, right in zip(_shared(own, lead), _each(x)):
         left = matrices[i].copy(order="F")
-        if driver == "gelsy":
+        if tall:
+            left, right = _triangle_of(left, right), right[:n]
+            _, got, _, ranks[i], code = routine(left, right.copy(order="F"), np.zeros((n, 1), np.int32), cond, **options)
+        elif driver == "gelsy":
             _, got, _, ranks[i], code = routine(left, right, np.zeros((n, 1), np.int32), cond, **options)
         elif driver == "gelsd":
             got, values[i], ranks[i], code = routine(left, right, cond=cond, **options)

@@ -364,15 +364,15 @@ gt = _compare("gt", ">", np.greater, ("greater",))
 ge = _compare("ge", ">=", np.greater_equal, ("greater_equal",))
 
 
-def _logic(name, params, expr, ref):
+def _logic(name, params, expr, ref, truths):
     complex = re.sub(r"(input|other) ([!=]=) 0", lambda m: f"!c_zero({m[1]})" if m[2] == "!=" else f"c_zero({m[1]})", expr)
-    return elementwise(name, params, expr, complex=complex, result=lambda common, kinds: (common, dt.bool_), numpy=ref)
+    return elementwise(name, params, dict(bool=truths, int=expr, float=expr), complex=complex, result=lambda common, kinds: (common, dt.bool_), numpy=ref)
 
 
-logical_and = _logic("logical_and", "input, other", "((input != 0) && (other != 0))", np.logical_and)
-logical_or = _logic("logical_or", "input, other", "((input != 0) || (other != 0))", np.logical_or)
-logical_xor = _logic("logical_xor", "input, other", "((input != 0) != (other != 0))", np.logical_xor)
-logical_not = _logic("logical_not", "input", "(input == 0)", np.logical_not)
+logical_and = _logic("logical_and", "input, other", "((input != 0) && (other != 0))", np.logical_and, "(input & other)")
+logical_or = _logic("logical_or", "input, other", "((input != 0) || (other != 0))", np.logical_or, "(input | other)")
+logical_xor = _logic("logical_xor", "input, other", "((input != 0) != (other != 0))", np.logical_xor, "(input ^ other)")
+logical_not = _logic("logical_not", "input", "(input == 0)", np.logical_not, "(1 - input)")
 _EITHER = "({0}((input).x) || {0}((input).y))".format
 isnan = elementwise("isnan", "input", dict(bool="0", int="0", float="(isnan(input) != 0)"), complex=_EITHER("isnan"), result="compare", inplace=False, numpy=np.isnan)
 isinf = elementwise("isinf", "input", dict(bool="0", int="0", float="(isinf(input) != 0)"), complex=_EITHER("isinf"), result="compare", inplace=False, numpy=np.isinf)
@@ -399,5 +399,5 @@ bitwise_xor = _bitwise("bitwise_xor", "^", np.bitwise_xor)
 _TOO_FAR = "(other < 0 || other >= (ACC)(8 * sizeof(ACC)))"             # C leaves such shifts open: all bits leave
 bitwise_left_shift = _bitwise("bitwise_left_shift", "<<", np.left_shift, f"({_TOO_FAR} ? (ACC)0 : (ACC)(input {{}} other))")
 bitwise_right_shift = _bitwise("bitwise_right_shift", ">>", np.right_shift, f"(input {{}} ({_TOO_FAR} ? (ACC)(8 * sizeof(ACC) - 1) : other))")
-bitwise_not = elementwise("bitwise_not", "input", dict(bool="(!input)", int="~input", float="input"), result=_integral, dtypes=INTEGRAL,
+bitwise_not = elementwise("bitwise_not", "input", dict(bool="(1 - input)", int="~input", float="input"), result=_integral, dtypes=INTEGRAL,
                           numpy=np.bitwise_not)

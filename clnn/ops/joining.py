@@ -12,6 +12,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.device import resolve
 from .._tensor.dispatch import broadcast, run
 from .._tensor.inplace import refuse_overlap, set_out, type_name
+from .._tensor.interop import from_array
 from .._tensor.tensor import Tensor, empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, collapse, contiguous_strides, is_contiguous, view_strides, wrap_dim
@@ -19,8 +20,9 @@ from ..core.warn import first_time, warn
 from ..graph import fuse
 from ..graph.node import Node
 from . import _scatter
-from .creation import filled
+from .creation import filled, shared
 from .indexing import _values
+from .triangular import places_of_triangle
 from .views import _expand, _layout, _seen_as
 
 
@@ -397,6 +399,10 @@ def combinations(input, r=2, with_replacement=False):
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return input[:0]
-    pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = np.array(list(pick(range(input._numel), r)), np.int64).reshape(-1, r)
+    if r > 2:
+        pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+        return input[np.array(list(pick(range(input._numel), r)), np.int64).reshape(-1, r)]
+    n, device = input._numel, input._storage.device
+    rows = shared(device, ("combinations", n, r, with_replacement), lambda: from_array(
+        np.ascontiguousarray(places_of_triangle(n, n, 0 if with_replacement else 1, True).T) if r == 2 else np.arange(n).reshape(n, 1), device))
     return input[rows]

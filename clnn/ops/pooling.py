@@ -101,11 +101,12 @@ def _form(device, path, window, dtype, size, out, backward):
         return "item", 1
     if backward and (far or window.stride[-1] > 4):
         return ("owner", 1) if path == "pooling/max_backward" else ("runs", 8)
-    if not far:
-        width = _lanes(window, dtype, size, out, backward)
-        return ("lanes", width) if width > 1 else ("lanes", 4) if device.loops else ("item", 1)
-    width = min(8 if dtype.acc in ("double", "long") else 16, 1 << _least(window, size, out).bit_length() - 1)
-    return ("wide", width) if width >= 4 and window.dilation[-1] == 1 else ("item", 1)
+    width, wide = 1 if far else _lanes(window, dtype, size, out, backward), 0
+    if not backward and window.dilation[-1] == 1:
+        wide = min(8 if dtype.acc in ("double", "long") else 16, 1 << _least(window, size, out).bit_length() - 1)
+    if wide >= 4 and (width == 1 or wide > width and window.stride[-1] > 4):
+        return "wide", wide
+    return ("lanes", width) if width > 1 else ("lanes", 4) if device.loops and not far else ("item", 1)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -80,14 +80,28 @@ def _index_row(name, dtype, row, col):
     return row
 
 
+def places_of_triangle(row, col, offset, upper, kind=np.int64):
+    """Row and column numbers, an array (2, count): each row's columns follow each other, so that no mask is made."""
+    first = np.arange(offset, row + offset)
+    first, end = (first.clip(0, col), col) if upper else (0, (first + 1).clip(0, col))
+    counts = np.broadcast_to(end - first, row)
+    out = np.empty((2, int(counts.sum())), kind)
+    out[0] = np.repeat(np.arange(row, dtype=kind), counts)
+    out[1] = np.arange(out.shape[1], dtype=kind)
+    out[1] += np.repeat((first - np.cumsum(counts) + counts).astype(kind), counts)
+    return out
+
+
 def tril_indices(row, col, offset=0, *, dtype=dt.int64, device=None, layout=None):
     """Row and column numbers (2, count) of the lower triangle of a ``row`` by ``col`` matrix."""
-    return from_array(np.stack(np.tril_indices(row, offset, col)), resolve(device), _index_row("tril_indices", dtype, row, col))
+    kind = _index_row("tril_indices", dtype, row, col)
+    return from_array(places_of_triangle(row, col, offset, False, kind.np), resolve(device), kind)
 
 
 def triu_indices(row, col, offset=0, *, dtype=dt.int64, device=None, layout=None):
     """Row and column numbers (2, count) of the upper triangle of a ``row`` by ``col`` matrix."""
-    return from_array(np.stack(np.triu_indices(row, offset, col)), resolve(device), _index_row("triu_indices", dtype, row, col))
+    kind = _index_row("triu_indices", dtype, row, col)
+    return from_array(places_of_triangle(row, col, offset, True, kind.np), resolve(device), kind)
 
 
 tril_indices = composite("tril_indices", method=False, samples=lambda: [((3, 4, 1), {})])(tril_indices)
