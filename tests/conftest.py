@@ -15,6 +15,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than a few seconds")
     config.addinivalue_line("markers", "share(parts, both=False): knows no driver: PoCL looks at one case in so many, Intel's runtime at the others or at all")
     warnings.filterwarnings("ignore", message="degrees of freedom")
+    if "CLNN_RANDOM" not in os.environ:                         # the numbers that PyTorch draws, on GPUs too: layers are compared with its layers
+        os.environ["CLNN_RANDOM"] = settings.random = "pytorch"
     settings.build_ahead = os.environ.setdefault("CLNN_BUILD_AHEAD", "0") == "1"        # the tests' own processes keep all cores busy
     if "COMPILER_PATH" not in os.environ and (folder := quick_linker()) is not None:
         os.environ["COMPILER_PATH"] = str(folder)
