@@ -94,11 +94,13 @@ def test_unlike_heads():
 
 
 @pytest.mark.parametrize("turned", [True, False])
-@pytest.mark.parametrize("size", [8, 20, 32])
-def test_rows_lie_as_in_pytorch(size, turned):
+@pytest.mark.parametrize("size, dtype", [(8, "f"), (20, "f"), (32, "f"), (8, "d")])     # doubles go by matrix products, as all do on GPUs
+def test_rows_lie_as_in_pytorch(size, dtype, turned, device):
     """Heads and elements can be taken together by ``view``, whatever the size of a head, also where calls are repeated."""
+    if dtype == "d" and not device.has_fp64:
+        pytest.skip("no doubles here")
     for i in range(4):
-        x = np.random.default_rng(i).standard_normal((2, 7, 3, size)).astype("f")
+        x = np.random.default_rng(i).standard_normal((2, 7, 3, size)).astype(dtype)
         q = clnn.tensor(x).transpose(1, 2) if turned else clnn.tensor(x.swapaxes(1, 2).copy())
         y = F.scaled_dot_product_attention(q, q, q)
         assert y.stride() == ((21 * size, size, 3 * size, 1) if turned else (21 * size, 7 * size, size, 1))

@@ -4,6 +4,7 @@ import math
 
 import ml_dtypes
 import numpy as np
+import pyopencl as cl
 import pytest
 from bare import DEVICES, elementwise, kernel, upload
 
@@ -48,6 +49,13 @@ def test_16_bit_stores_round_to_nearest_even(dev, row):
     assert same(elementwise(dev, f"{row.round_trip}(x[i])", x), want.astype(np.float32))
 
 
+def test_signs_in_a_choice(dev):
+    """Compilers for llvmpipe mixed up the bits of a choice that a built-in copysign follows."""
+    x = np.array([1, -3, 7, 0.2, -0.0], np.float32)
+    got = elementwise(dev, "x[i] == 7 ? x[i] : clnn_copysign(fabs(x[i]) * 3.0f, x[i])", x)
+    assert got.tobytes() == np.where(x == 7, x, 3 * x).tobytes()
+
+
 def test_bool_storage_is_0_or_1(dev):
     x = np.array([0, 1, 2, 255, 0], np.uint8)
     assert elementwise(dev, "load_bool(x, i)", x, "uchar", "int", np.int32).tolist() == [0, 1, 1, 1, 0]
@@ -78,8 +86,6 @@ ULP2 = {"atan2": (np.arctan2, 6), "hypot": (np.hypot, 4)}
 @pytest.mark.parametrize("wide", [False, True], ids=["float", "float16"])
 @pytest.mark.parametrize("name", ULP)
 def test_math_ulp(dev, name, wide):
-    if dev.flavour == "rusticl" and name == "exp":
-        pytest.skip("llvmpipe's own exp is less accurate than OpenCL demands")
     rng = np.random.default_rng(2)
     special = [0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-10, 1, -1, 88.7, 89, -104, -150, 3.4e38, -3.4e38, 1e10]
     x = np.concatenate([special, rng.standard_normal(4000) * 3, rng.standard_normal(2000) * 1e-3, 1 + rng.standard_normal(2000) * 1e-3,
@@ -92,9 +98,14 @@ def test_math_ulp(dev, name, wide):
     exact = ULP[name][0](x.astype(np.float64))
     want = exact.astype(np.float32)
     assert np.array_equal(np.isnan(got), np.isnan(want)) and np.array_equal(got[np.isinf(want)], want[np.isinf(want)])
-    fine = np.isfinite(want)
+    fine, config, has = np.isfinite(want), dev.cl_device.single_fp_config, cl.device_fp_config
+    if not config & has.DENORM:         # what is below the normal numbers may be zero
+        below = np.abs(want) < np.finfo(np.float32).tiny
+        assert np.all(np.abs(got[below]) <= np.finfo(np.float32).tiny)
+        fine &= ~below
     ulp = np.abs(got[fine] - exact[fine]) / np.spacing(np.abs(want[fine])).astype(np.float64)
-    assert ulp.max() <= ULP[name][1], (x[fine][ulp.argmax()], ulp.max())
+    limit = 64 if name == "erfc" and not config & has.FMA else ULP[name][1]         # it needs what a square loses, which an fma that rounds twice does not give
+    assert ulp.max() <= limit, (x[fine][ulp.argmax()], ulp.max())
 
 
 @pytest.mark.filterwarnings("ignore")

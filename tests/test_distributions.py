@@ -107,6 +107,15 @@ def test_as_in_pytorch(name):
         assert bool(d.support.check(d.sample((50,))).all())
 
 
+@pytest.mark.parametrize("concentration", [1e-3, 1.0, 100.0])
+def test_angles_without_doubles(concentration, device, monkeypatch):
+    monkeypatch.setattr(device, "has_fp64", False)
+    clnn.manual_seed(0)
+    d = clnn.distributions.VonMises(clnn.tensor(0.5), clnn.tensor(concentration))
+    mean = np.exp(1j * d.sample((20000,)).numpy()).mean()
+    assert abs(abs(mean) - (1 - d.variance.item())) < 0.015 and (concentration < 1 or abs(np.angle(mean) - 0.5) < 0.03)
+
+
 PAIRS = {"Beta": "Normal Exponential Gamma Uniform ContinuousBernoulli", "Exponential": "Gamma Gumbel", "Gamma": "Normal Beta Gumbel",
          "Gumbel": "Exponential", "Laplace": "Gamma", "Normal": "Gumbel Laplace Uniform", "Pareto": "Gamma Normal",
          "Uniform": "Gumbel Gamma Beta", "Bernoulli": "Poisson", "Poisson": "Bernoulli",

@@ -33,6 +33,8 @@ def dev():
     device = default_device()
     if not device.has_fp64:
         pytest.skip("no doubles here")
+    if device.flavour == "rusticl":
+        pytest.skip("Mesa has doubles on demand only, with functions that are less accurate than OpenCL demands; llvmpipe's fma of them rounds twice")
     return device
 
 
@@ -100,7 +102,7 @@ def test_functions_of_two_doubles(dev, name):
         agree(got, exact, limit if dev.flavour == "pocl" else 16, [x, y])
 
 
-def test_whole_powers_are_exact():
+def test_whole_powers_are_exact(dev):
     x = 10.0 ** np.arange(-10, 20)
     y = clnn.tensor(x)
     np.testing.assert_array_equal(y.log10().numpy(), np.arange(-10, 20))
@@ -128,7 +130,8 @@ def test_powers_of_floats():
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_quotients_of_any_size(dev, kind):
+def test_quotients_of_any_size(kind, request):
+    dev = default_device() if kind is np.float32 else request.getfixturevalue("dev")
     r, limits = np.random.default_rng(4), np.finfo(kind)
     span = 37 if kind is np.float32 else 300
     special = np.array([0, -0.0, 1, -1, 0.1, 3, -7.5, np.inf, -np.inf, np.nan, limits.tiny, limits.max, -limits.max, 1e10, 2 ** 24, 2.0 ** 53], kind)

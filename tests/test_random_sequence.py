@@ -123,7 +123,7 @@ FILLS = {
 @pytest.mark.parametrize("fill", FILLS)
 def test_fills(fill, n, device):
     name, args = FILLS[fill]
-    _same(lambda t: [getattr(t.empty(n), name)(*args)], 1e-6, 2e-5)
+    _same(lambda t: [getattr(t.empty(n), name)(*args)], 1e-6, 2e-5 if device.has_fp64 or fill != "cauchy_" else 1e-3)    # PyTorch takes the tangent in double
     if device.has_fp64:
         _same(lambda t: [getattr(t.empty(n, dtype=t.float64), name)(*args)], 1e-12, 1e-9)
 

@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 
 import clnn
+from clnn.runtime import sharing
+from clnn.runtime.device import default_device
 
 
 def index_of(rng, shape):
@@ -173,6 +175,7 @@ def test_in_recordings():
         assert buffer.tolist() == [[0, 0, 0], [n] * 3, [4, 0, 0], [0] * 3]
 
 
+@pytest.mark.skipif(not sharing.able(default_device()), reason="this device's memory is its own")
 def test_of_shared_memory():
     a = np.zeros((3, 4), np.float32)
     x = clnn.from_numpy(a)

@@ -40,13 +40,14 @@ class VonMises(Scalars):
         return k * clnn.cos(self._checked(value) - self.loc) - math.log(2 * math.pi) - _log_bessel(k, 0)
 
     def sample(self, sample_shape=()):
-        """Rejection sampling in double precision. Best & Fisher, 1979."""
+        """Rejection sampling, in double precision where the device has it. Best & Fisher, 1979."""
         with clnn.no_grad():
             shape = self._extended_shape(sample_shape)
-            k = self.concentration.double().expand(shape)
+            wide = clnn.float64 if self.concentration._storage.device.has_fp64 else clnn.float32
+            k = self.concentration.to(wide).expand(shape)
             tau = 1 + (1 + 4 * k * k).sqrt()
-            rho = (tau - (2 * tau).sqrt()) / (2 * k)
-            r = clnn.where(k < 1e-5, 1 / k + k, (1 + rho * rho) / (2 * rho))
+            rho = 2 * k / (tau + (2 * tau).sqrt())              # (tau - sqrt(2 tau)) / (2 k) without a difference of nearly equal numbers
+            r = (1 + rho * rho) / (2 * rho)
             x, done = clnn.zeros_like(k), clnn.zeros(shape, dtype=clnn.bool, device=k.device)
             while not bool(done.all()):
                 u1, u2, u3 = clnn.rand((3,) + tuple(shape), dtype=k.dtype, device=k.device).unbind()
@@ -56,4 +57,4 @@ class VonMises(Scalars):
                 accept = ((c * (2 - c) - u2) > 0) | ((c / u2).log() + 1 - c >= 0)
                 x = clnn.where(accept, (u3 - 0.5).sign() * f.clamp(-1, 1).acos(), x)
                 done = done | accept
-            return ((x + math.pi + self.loc.double()) % (2 * math.pi) - math.pi).to(self.loc.dtype)
+            return ((x + math.pi + self.loc.to(wide)) % (2 * math.pi) - math.pi).to(self.loc.dtype)

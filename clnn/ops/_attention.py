@@ -81,14 +81,19 @@ def cut(t, size):
     return t if t.shape[3] == size else make_view(t, (*t.shape[:3], size), t._strides, 0)
 
 
-def dense(t, size):
-    """Rows without their padding, one behind the other in the order of ``t``: programs rely on it when they take heads and elements together."""
+def heads_inside(t):
+    """Whether the heads of ``t`` (B, H, L, E) lie within its rows, as where one projection made them all."""
+    return t.shape[1] > 1 and t._strides[1] < t._strides[2]
+
+
+def dense(t, size, inside):
+    """Rows without their padding, one behind the other, the heads ``inside`` of rows or around them: programs rely on the order of the query when they
+    take heads and elements together."""
     B, H, L, _ = t.shape
-    heads_inside = t._strides[1] < t._strides[2]
-    shape, strides = ((B, L, H, size), (t._strides[0], t._strides[2], t._strides[1], 1)) if heads_inside else ((B, H, L, size), t._strides)
-    r = copy(make_view(t, shape, strides, 0))
+    b, h, l, _ = t._strides
+    r = copy(make_view(t, (B, L, H, size) if inside else (B, H, L, size), (b, l, h, 1) if inside else t._strides, 0))
     r._storage.buffer()
-    if heads_inside:
+    if inside:
         r.shape, r._strides = Size((B, H, L, size)), (L * H * size, size, H * size, 1)
         r._dense = is_contiguous(r.shape, r._strides)
     return r
@@ -98,7 +103,7 @@ def like(t, shape):
     """Empty float32 memory of ``shape`` (B, H, L, E) with heads innermost of the first three where ``t`` has them so."""
     B, H, L, E = shape
     device = t._storage.device
-    if H == 1 or t._strides[1] >= t._strides[2]:
+    if not heads_inside(t):
         return empty(Size(shape), dt.float32, device)
     r = empty(Size((B, L, H, E)), dt.float32, device)
     r.shape, r._strides = Size(shape), (L * H * E, E, H * E, E and 1)
@@ -184,7 +189,7 @@ def forward(query, key, value, mask, drop, causal, scale, groups):
     pack, kernel, gs, words = plan(_forward_plan, (query, key, value), out._strides[:3], kind(mask), causal, bool(drop), scale, groups)
     keys = (pack.run(key), 0) if pack is not None else buffers(key)
     launch(device, kernel, gs, (1, 1), *buffers(query), *keys, *buffers(value, out, lse), *words, *extras(mask, drop))
-    return (out if out.shape[3] == size else dense(out, size)), lse
+    return (out if out.shape[3] == size else dense(out, size, heads_inside(out))), lse
 
 
 def _backward_plan(tensors, mask, causal, drop, scale, groups):

@@ -153,7 +153,8 @@ def cholesky_ex(A, turned):
     """The lower factor of ``A``, which is the conjugate transpose of what the caller was given where ``turned``."""
     if _small.suits(A):
         return _small.cholesky(A, turned)
-    return on_host("cholesky", (A,), _and_status(A, A.shape))
+    L, info = on_host("cholesky", (A,), _and_status(A, A.shape))
+    return L.contiguous() if turned else L, info                # so that the caller's upper factor, too, lies column by column
 
 
 cholesky_ex.op.grad_name = "LinalgCholeskyExBackward0"

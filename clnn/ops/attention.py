@@ -111,7 +111,8 @@ def _attention(query, key, value, mask, dropout_p, causal, scale, groups, seed, 
     shape = (*query.shape[:3], value.shape[3])
     flat = (t.reshape(t.shape[0] * t.shape[1], *t.shape[2:]) for t in (query, key, value))
     out, lse = _forward_blocks(*flat, mask, dropout_p, causal, scale, groups, query.shape[1], seed, first)
-    return out.reshape(shape), lse
+    out = out.reshape(shape)
+    return _attend.dense(out, shape[3], True) if out._numel and _attend.heads_inside(query) else out, lse
 
 
 _attention.op.grad_name = "ScaledDotProductFlashAttentionForCpuBackward0"

@@ -190,7 +190,7 @@ def numpy_result(op, call: Call, widen=None):
     """The NumPy reference on ``call``, floats (and arrays of dtype ``widen``) computed in double; None when it does not take the arguments."""
     if op.numpy is None:
         return None
-    wide = call.map(lambda a: a.astype(np.float64) if is_float(a) or a.dtype == widen else a)
+    wide = call.map(lambda a: a.astype(np.complex128 if a.dtype.kind == "c" else np.float64) if is_float(a) or a.dtype == widen else a)
     kwargs = {k: (v.np if isinstance(v, dt.dtype) else v) for k, v in wide.kwargs.items()}
     takes = _parameters(op.numpy)
     for mine, theirs in (("dim", "axis"), ("keepdim", "keepdims"), ("correction", "ddof")):

@@ -49,9 +49,9 @@ def _differentiable(op):
 
 
 def _off_kinks(call):
-    """Floats moved a little towards zero, each by another part, so that none sits where a function has a kink or two are equal."""
-    rng = np.random.default_rng(5)
-    return call.map(lambda a: (a * (1 - 0.002 - 0.003 * rng.random(a.shape))).astype(a.dtype) if cases.is_float(a) else a)
+    """Floats moved a little towards zero, each by another part, so that none sits where a function has a kink or two are equal: by more than the steps."""
+    rng, part = np.random.default_rng(5), 0.001 if _wide() is dt.float64 else 0.02
+    return call.map(lambda a: (a * (1 - 2 * part - 3 * part * rng.random(a.shape))).astype(a.dtype) if cases.is_float(a) else a)
 
 
 @two_parts
@@ -78,7 +78,7 @@ def gradient(op):
         got = [np.zeros(tuple(t.shape)) if g is None else values(g) for g, t in zip(got, leaves)]
         for g, t in zip(got, leaves):
             assert g.shape == tuple(t.shape), f"{op.name}{call}: gradient of shape {g.shape} for an input of shape {tuple(t.shape)}"
-        if near and len(near[0]) == len(seeds):
+        if near and len(near[0]) == len(seeds) and (row is dt.float64 or torch_fn is None):         # the steps that float32 needs go over kinks
             _compare_slopes(f"{op.name}{call}: directional derivative", got, steps, [_dot(o, seeds) for o in near], row, 2e-5, 3e-2)
         if torch_fn is not None:
             _torch_gradient(op, torch_fn, call, got, seeds, row)

@@ -89,7 +89,7 @@ static inline ${C} clnn_c_sqrt_${S}(${C} z) {
     const ${C} a = m > ${HUGE} ? z * 0.0625${F} : m < ${TINY} ? z * 0x1p60${F} : z;
     const ${R} back = m > ${HUGE} ? 4.0${F} : m < ${TINY} ? 0x1p-30${F} : 1.0${F};
     const ${R} t = sqrt(0.5${F} * (fabs(a.x) + clnn_c_abs_${S}(a))) * back, u = 0.5${F} * (fabs(a.y) * back * back / t);
-    const ${C} r = a.x >= 0 ? (${C})(t, copysign(u, z.y)) : (${C})(u, copysign(t, z.y));
+    const ${C} r = a.x >= 0 ? (${C})(t, clnn_copysign(u, z.y)) : (${C})(u, clnn_copysign(t, z.y));
     return m == 0 ? (${C})(0.0${F}, z.y) : isinf(z.y) ? (${C})(INFINITY, z.y) : r;
 }
 //@ clnn_c_rsqrt_${S}
@@ -110,9 +110,9 @@ static inline ${C} clnn_c_cosh_${S}(${C} a) { return (${C})(clnn_cosh(a.x) * cln
 //@ clnn_c_tanh_${S}
 static inline ${C} clnn_c_tanh_${S}(${C} a) {
     const int flat = fabs(a.x) > ${FLAT};
-    const ${R} t = clnn_tan(a.y), s = clnn_sinh(flat ? copysign(${FLAT}, a.x) : a.x), b = 1.0${F} + t * t, d = 1.0${F} + b * s * s;
+    const ${R} t = clnn_tan(a.y), s = clnn_sinh(flat ? clnn_copysign(${FLAT}, a.x) : a.x), b = 1.0${F} + t * t, d = 1.0${F} + b * s * s;
     const ${R} far = 4.0${F} * clnn_sin(a.y) * clnn_cos(a.y) * clnn_exp(-2.0${F} * fabs(a.x));
-    return flat ? (${C})(copysign(1.0${F}, a.x), far) : (${C})(b * sqrt(1.0${F} + s * s) * s / d, t / d);
+    return flat ? (${C})(clnn_copysign(1.0${F}, a.x), far) : (${C})(b * sqrt(1.0${F} + s * s) * s / d, t / d);
 }
 ## f(z) = -i g(iz)
 % for name, other in [("sin", "sinh"), ("tan", "tanh")]:
@@ -144,7 +144,7 @@ static inline ${C} clnn_c_acosh_${S}(${C} a) {
 //@ clnn_c_atanh_${S}
 static inline ${C} clnn_c_atanh_${S}(${C} a) {
     const ${R} x = fabs(a.x), below = 1.0${F} - x, square = a.y * a.y;            /* odd in a.x: log1p of what is almost -1 would be of no use */
-    return (${C})(copysign(0.25${F} * clnn_log1p(4.0${F} * x / (below * below + square)), a.x),
+    return (${C})(clnn_copysign(0.25${F} * clnn_log1p(4.0${F} * x / (below * below + square)), a.x),
                   0.5${F} * clnn_atan2(2.0${F} * a.y, below * (1.0${F} + x) - square));
 }
 % for name, other in [("asinh", "asin"), ("atan", "atanh")]:

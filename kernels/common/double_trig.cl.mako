@@ -136,7 +136,7 @@ CLNN_FN F clnn_hypot(F x, F y) {
 </%math:own_double>
 % for name, lines in math.module.BY_BITS.items():
 //@ clnn_${name}
-<%math:own_double also="CLNN_INTEL_CPU">
+<%math:own_double also="${math.module.MESA_TOO if name == 'copysign' else 'CLNN_INTEL_CPU'}">
 CLNN_FN F clnn_${name}(F x, F y) {
     ${"\n    ".join(lines)}
 }

@@ -148,8 +148,9 @@ CLNN_FN F clnn_hypot(F x, F y) {
 </%math:own>
 ## These also for Intel's runtime, as hypot: its compiler dies of the built-ins where one operand is the same for all work-items of a group.
 % for name, lines in math.module.BY_BITS.items():
+<% also = math.module.MESA_TOO if name == "copysign" else "CLNN_INTEL_CPU" %>\
 //@ clnn_${name}
-<%math:own names="${name}" operands="${2}" also="CLNN_INTEL_CPU" wide="CLNN_INTEL_CPU">
+<%math:own names="${name}" operands="${2}" also="${also}" wide="${also}">
 CLNN_FN F clnn_${name}(F x, F y) {
     ${"\n    ".join(lines)}
 }
@@ -169,7 +170,7 @@ CLNN_FN F clnn_erfc(F x) {
 }
 </%math:own>
 //@ clnn_lgamma
-<%math:own names="lgamma" also="CLNN_INTEL_CPU" wide="CLNN_INTEL_CPU">
+<%math:own names="lgamma" also="${math.module.MESA_TOO}" wide="CLNN_INTEL_CPU">
 /* log |Gamma|: a polynomial around 2, to which up to two steps of the recurrence lead, Stirling's series from 4.5 on, reflection below 0 */
 CLNN_FN F clnn_lgamma(F x) {
     I below = (I)(x < 0.0f);

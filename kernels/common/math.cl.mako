@@ -21,22 +21,30 @@
     ERF_P = (1.1283791393, 0.1935453970, 0.05310179431, 0.003883360140, 0.0002845665845, 0.000001986783663)
     ERF_Q = (1.0, 0.5048576976, 0.1153501425, 0.01520728232, 0.001185575706, 0.00003742022495)
 
+    def defined(*names):
+        """A condition of the preprocessor: one of the macros, several to a string, is there."""
+        return " || ".join(f"defined({n})" for n in " ".join(names).split())
+
+    # libclc's lgamma(-INFINITY) is -INFINITY. Of a choice that follows bits put together with AND and OR, as in a built-in copysign, LLVM 19 to 22 makes
+    # something else for llvmpipe on processors with AVX-512.
+    MESA_TOO = "CLNN_INTEL_CPU CLNN_RUSTICL"
+
     # Functions x, y -> F that choose among bits, for floats and doubles: of a choice of floats a compiler makes the built-in again. In nextafter ``away``
     # is a step from zero, to the next larger number of bits.
     BY_BITS = {
         "fmax": ("return as_F(select(as_I(x), as_I(y), (I)((y > x) | (x != x))));",),
         "fmin": ("return as_F(select(as_I(x), as_I(y), (I)((y < x) | (x != x))));",),
-        "copysign": ("const I sign = as_I((F)(-0.0f));", "return as_F((as_I(x) & ~sign) | (as_I(y) & sign));"),
+        "copysign": ("const I sign = as_I((F)(-0.0f));", "return as_F(as_I(fabs(x)) ^ (as_I(y) & sign));"),
         "nextafter": ("const I away = (I)(((y > x) & (x > 0)) | ((y < x) & (x < 0)));",
                       "F r = as_F(as_I(x) + select((I)(-1), (I)(1), away));",
                       "r = select(r, as_F((as_I(y) & as_I((F)(-0.0f))) | (I)(1)), (I)(x == 0));",
                       "r = select(r, y, (I)(x == y));",
                       "return select(r, x + y, (I)((x != x) | (y != y)));")}
 %>
-## A function's own code for floats, F and I in the caller's body. It is used where CLNN_OWN_MATH or ``also`` is defined; for doubles there is own code
+## A function's own code for floats, F and I in the caller's body. It is used where CLNN_OWN_MATH or one of ``also`` is defined; for doubles there is own code
 ## where CLNN_OWN_MATH or ``wide`` is.
 <%def name="own(names, operands=1, also='CLNN_OWN_MATH', wide='CLNN_OWN_MATH')">
-#if defined(CLNN_OWN_MATH) || defined(${also})
+#if ${defined("CLNN_OWN_MATH", also)}
 #define CLNN_FN static inline __attribute__((overloadable))
 % for types in VECTORS:
 <%self:typed types="${types}">
@@ -44,12 +52,12 @@ ${caller.body()}
 </%self:typed>
 % endfor
 % if USE_FP64 and also != wide:
-#if !(defined(CLNN_OWN_MATH) || defined(${wide}))
+#if !(${defined("CLNN_OWN_MATH", wide)})
 ${forward(names, operands, ("double", "double8"))}
 #endif
 % endif
 % if wide != "CLNN_OWN_MATH" and wide != also:
-#elif defined(${wide})
+#elif ${defined(wide)}
 #define CLNN_FN static inline __attribute__((overloadable))
 ${forward(names, operands, [F for F, _, _ in VECTORS])}
 % endif
@@ -62,7 +70,7 @@ ${forward(names, operands, [F for F, _, _ in VECTORS])}
 ## The same for doubles.
 <%def name="own_double(also='CLNN_OWN_MATH')">
 % if USE_FP64:
-#if defined(CLNN_OWN_MATH) || defined(${also})
+#if ${defined("CLNN_OWN_MATH", also)}
 #define CLNN_FN static inline __attribute__((overloadable))
 % for types in DOUBLES:
 <%self:typed types="${types}">
