@@ -227,7 +227,7 @@ def test_names_that_documents_of_pytorch_use():
     """Modules and names that examples in PyTorch's documentation reach for."""
     masked, questions = importlib.import_module("clnn.masked._ops"), importlib.import_module("clnn._questions")
     assert masked.sum(clnn.ones(3), 0, mask=clnn.tensor([True, False, True])).item() == 2
-    assert str(clnn.Tag.inplace) == "Tag.inplace" and repr(clnn.library.Library("names_test", "FRAGMENT")) == "Library(kind=FRAGMENT, ns=names_test, dispatch_key=)>"
+    assert str(clnn.Tag.inplace) == "Tag.inplace" and repr(library.Library("names_test", "FRAGMENT")) == "Library(kind=FRAGMENT, ns=names_test, dispatch_key=)>"
     known = clnn.cpu.get_capabilities()
     assert {"cpu_name", "architecture", "num_logical_cores", "avx2", "avx512_f"} <= set(known) and type(known["avx2"]) is bool
     with questions.FakeTensorMode(allow_non_fake_inputs=True) as mode:
