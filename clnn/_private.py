@@ -13,6 +13,7 @@ from .ops.segments import segment_reduce as _segment_reduce  # noqa: F401
 Tag = enum.Enum("Tag", """core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace inplace_view maybe_aliasing_or_mutating
     needs_contiguous_strides needs_exact_strides needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded out out_variant pointwise
     pt2_compliant_tag reduction view_copy""", module="torch")
+Tag.__module__ = __name__.partition(".")[0]
 Tag.__doc__ = "What may be told of an operator by ``tags=``: its compilers read them, of which clnn has none."
 
 

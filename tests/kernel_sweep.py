@@ -103,6 +103,7 @@ def larger():
                                                     clnn.linalg.cholesky(clnn.ones(2, n, n) + n * clnn.eye(n)), clnn.linalg.lu_factor(t(n, n + 2).detach()))
     if cpu:
         yield "inverse of order 129", lambda: clnn.linalg.inv(t(129, 129).detach())
+        yield "products by words", lambda: by_words(t(20, 35).detach() * 9, t(35, 70).detach() * 9, t(2, 2, 6, 6).detach(), t(16, 2, 3, 3).detach())
         yield "factors in blocks", lambda: in_blocks(t(70, 70).detach(), t(70, 21).detach())
     places = rng.integers(0, 9, (2, 40))
     for n in (1, 5, 16, 37):
@@ -137,6 +138,21 @@ def on_tensor_cores(a, b, dtype, turned):
     clnn.set_float32_matmul_precision("highest")
     config.tensor_cores = "auto"
     return c
+
+
+def by_words(a, b, x, w):
+    """Products and a convolution by the kernels for instructions that multiply words, with these spelt out."""
+    from unittest import mock
+    from clnn.core.config import config
+    from clnn.ops import _gemm_words
+    with mock.patch.object(clnn.get_default_device().physical, "registers", 2048), mock.patch.object(config, "tensor_cores", "emulate"), \
+            mock.patch.object(_gemm_words, "LEAST", 0):
+        out = [a.bfloat16() @ b.bfloat16(), a.t().bfloat16().contiguous().t() @ b.t().bfloat16().contiguous().t(), clnn._int_mm(a.to(clnn.int8), b.to(clnn.int8))]
+        x, w = x.bfloat16().requires_grad_(), w.bfloat16().requires_grad_()
+        y = clnn.nn.functional.conv2d(x, w, padding=1)
+        y.backward(y.detach())
+        finish([*out, x.grad, w.grad])
+    return out
 
 
 def in_blocks(a, b):

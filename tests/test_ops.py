@@ -150,7 +150,8 @@ def test_assert_close():
     close, a = clnn.testing.assert_close, clnn.tensor([1.0, 2.0, float("nan")])
     close(a, a.clone(), equal_nan=True)
     close([a[:2], {"k": 1}], [a[:2] + 1e-7, {"k": 1}])
-    close(clnn.tensor(3), 3, check_dtype=False)
+    with pytest.raises(TypeError, match="No comparison pair"):
+        close(clnn.tensor(3), 3, check_dtype=False)
     for wrong, text in ((a, "not close"), (clnn.tensor([1.0, 2.0]), "shape"), (clnn.tensor([1, 2, 3]), "dtype")):
         with pytest.raises(AssertionError, match=text):
             close(a, wrong)

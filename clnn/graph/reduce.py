@@ -5,6 +5,7 @@ combined in a second launch. So every driver and every run gives the same bits; 
 """
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import struct
@@ -160,7 +161,8 @@ def defer(storage, call: Call) -> None:
     while len(_unread) > UNREAD and launcher.recorders is None and launcher.recording is None:
         first = _unread.popleft()()
         if first is not None:
-            first.buffer()
+            with contextlib.suppress(Exception):        # of values that are refused whoever reads them is told, not whoever comes by
+                first.buffer()
 
 
 class Plan:
