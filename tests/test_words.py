@@ -10,7 +10,9 @@ from clnn.core import dtype as dt
 from clnn.core.config import config
 from clnn.ops import _conv, _gemm, _gemm_words, _proof
 from clnn.ops._conv_weight import TiledWeight
+from clnn.runtime import assemble
 from clnn.runtime.device import default_device, list_devices
+from clnn.runtime.launch import launch
 
 if not list_devices():
     pytest.skip("no OpenCL device", allow_module_level=True)
@@ -180,3 +182,16 @@ def test_a_wrong_result_is_found(monkeypatch):
     monkeypatch.setattr(_gemm_words, "KINDS", ())
     monkeypatch.setattr(_gemm.Plan, "run", lambda self, A, a_off, B, b_off, C, c_off, *rest: self.device.write(C, np.zeros(13 * 83, "i4")))
     assert "elements are wrong" in _gemm_words.check(default_device(), dt.int8)
+
+
+def test_types_of_templates_that_share_a_text_are_told_apart():
+    """Two kernels with types of one name built together: neither is built again alone."""
+    device, texts = default_device(), []
+    for T in ("short", "char"):
+        texts.append(f"typedef {T} part __attribute__((ext_vector_type(16)));\n__kernel void size_of_{T}(__global int* x) {{ x[0] = sizeof(part); }}\n")
+    text, tables = assemble.combine(texts, device)
+    for table, size in zip(tables, (32, 16)):
+        (name,) = table.values()
+        buf = put(device, np.zeros(1, np.int32))
+        launch(device, device.kernel_from_source(text, name), (1,), (1,), buf)
+        assert device.read(buf, 4).view(np.int32)[0] == size

@@ -15,6 +15,7 @@ _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
 _ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
 _FUNCTION = re.compile(r"(\w+)\s*\(")
 _VARIABLE = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=|$)")
+_TYPE = re.compile(r"^typedef\b.*?(\w+)$", re.S)
 _KERNEL = re.compile(r"\b(?:__kernel|kernel)\b")
 _BRACE = re.compile(r"[{};]")
 
@@ -28,7 +29,7 @@ def declared(body: str) -> tuple[list[str], list[str]]:
         if depth == 0:
             head = text[start:brace.start()].strip()
             function = _FUNCTION.search(head)
-            found = function if function and "=" not in head else _VARIABLE.search(head) if mark == "{" or "=" in head else None
+            found = _TYPE.match(head) or (function if function and "=" not in head else _VARIABLE.search(head) if mark == "{" or "=" in head else None)
             if found:
                 (kernels if _KERNEL.search(head) else others).append(found.group(1))
             start = brace.end()
