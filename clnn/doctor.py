@@ -105,7 +105,7 @@ def _words(device):
     if not able(device) or config.tensor_cores != "auto":
         return []
     lines = [f"    products by words: {', '.join(sorted(kinds(device))) or 'not used'}"]
-    return lines + [f"    products by words, {name}: {problem}" for name, problem in verdict(device)["problems"].items() if name in able(device)]
+    return lines + [f"    products by words, {name}: {problem}" for name, problem in verdict(device)["problems"].items()]
 
 
 def _tensor_cores(device):

@@ -93,8 +93,8 @@ def plan(device, p, chunk, choose):
 # ---- the proof -----------------------------------------------------------------------------------------------------------------
 
 def verdict(device) -> dict:
-    """``kinds`` that are right and ``problems`` of the others, from disk or by asking."""
-    return _proof.verdict(device, "_gemm_words", [T.name for T in KINDS], ("matmul/words", "matmul/interleave", "matmul/pairs", "matmul/tile"))
+    """Those of ``able`` that are right as ``kinds``, and ``problems`` of the others, from disk or by asking."""
+    return _proof.verdict(device, "_gemm_words", sorted(able(device)), ("matmul/words", "matmul/interleave", "matmul/pairs", "matmul/tile"))
 
 
 def main() -> None:

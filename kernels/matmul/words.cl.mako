@@ -5,7 +5,7 @@
 ## C[z] = epilogue(alpha * A[z] @ B[z] + beta * C[z] + bias) on a CPU whose instructions multiply words: 2 bfloat16 or 4 int8 at a time.
 ##
 ## A word is G neighbouring steps of K. The register tile of matmul/cpu goes along words instead of numbers: one of A is broadcast, a vector of
-## B holds those of W columns. All sizes and strides along K (d.s2, d.s4, d.s5, d.s9, KB) count words; d.sa steps are in the last one.
+## B holds those of W columns. All sizes and strides along K (d.s2, d.s5, d.s9, KB) count words; d.sa steps are in the last one.
 ## A (M, K) rows of unit stride and whole words; B (K, N); C (M, N) rows of unit stride; z counts two batch dimensions. Geometry: global (panels of NV * W columns, blocks of MB rows,
 ## batch), local (1, 1, 1). A work-item packs its panel of B into words in local memory, KB at a time, then runs over its rows.
 ##
