@@ -6,7 +6,7 @@ import numpy as np
 import clnn
 from clnn.runtime.launch import launch
 
-from .setup import DEVICE, array, contenders, copy_limit, ours, realise, tensors, torch
+from .setup import DEVICE, array, contenders, copy_limit, ours, realise, tensors, theirs, torch
 from .timing import Case, Contender
 
 N = 16 * 1024 * 1024
@@ -39,12 +39,12 @@ def host():
     def operator():
         realise(x + 1.0)
     yield Case("one operator, recorded and launched", "us", 1, [Contender("clnn", operator, clnn.synchronize)]
-               + ([Contender("torch", lambda: t + 1.0)] if torch is not None else []))
+               + ([theirs(lambda: t + 1.0)] if torch is not None else []))
 
     def round_trip():
         (x + 1.0).numpy()
     yield Case("operator and reading 16 values", "us", 1, [Contender("clnn", round_trip)]
-               + ([Contender("torch", lambda: (t + 1.0).numpy())] if torch is not None else []))
+               + ([theirs(lambda: (t + 1.0).cpu().numpy())] if torch is not None else []))
 
 
 def chain8(x):

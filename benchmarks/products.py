@@ -5,17 +5,18 @@ import numpy as np
 
 import clnn
 
-from .setup import array, contenders, tensors, torch
+from .setup import DEVICE, array, contenders, tensors, torch
 from .timing import Case
 
 F = clnn.nn.functional
 TF = torch.nn.functional if torch is not None else None
+GPU = DEVICE.kind == "gpu"       # sizes that would keep a CPU busy for minutes
 
 
 def gemm():
     """Squares, and the shapes of a training step: forward, gradient of the input, gradient of the weight."""
     for m, k, n, how in [(256, 256, 256, ""), (512, 512, 512, ""), (1024, 1024, 1024, ""), (2048, 2048, 2048, ""), (64, 784, 512, ""),
-                         (64, 512, 512, "bt"), (512, 64, 512, "at"), (4096, 512, 2048, ""), (1024, 1024, 1, "")]:
+                         (64, 512, 512, "bt"), (512, 64, 512, "at"), (4096, 512, 2048, ""), (1024, 1024, 1, ""), *[(n, n, n, how) for n in (4096, 8192) if GPU for how in ("", "bt")]]:
         a, b = array(k, m) if how == "at" else array(m, k), array(n, k) if how == "bt" else array(k, n)
         (x, y), (t, u) = tensors(a, b)
         if how == "at":
@@ -37,17 +38,34 @@ def narrow():
         for lib, two in zip((clnn, torch), tensors(a, b)):
             x, y = ((v * 40 if name == "int8" else v).to(getattr(lib, name)) if lib is not None else None for v in two)
             yield (x, y.t() if turned else y) if lib is not None else None
-    for m, k, n, turned in [(256, 256, 256, False), (1024, 1024, 1024, False), (64, 512, 512, True), (1024, 256, 1024, True)]:
+    for m, k, n, turned in [(256, 256, 256, False), (1024, 1024, 1024, False), (64, 512, 512, True), (1024, 256, 1024, True), *[(n, n, n, turned) for n in (4096, 8192) if GPU for turned in (False, True)]]:
         a, b = array(m, k), array(n, k) if turned else array(k, n)
         for name in ("bfloat16", "float16", "int8"):
             mine, theirs = both(a, b, name, turned)
             multiply = [lib and (lib._int_mm if name == "int8" else lib.matmul) for lib in (clnn, torch)]
             yield Case(f"matmul {m} x {k} x {n}{' (B transposed)' if turned else ''}, {name}", "GFLOP/s", 2.0 * m * k * n,
                        contenders(lambda f=multiply[0], p=mine: f(*p), lambda f=multiply[1], p=theirs: f(*p)), "fma")
-    for c, size, out, k in [(64, 56, 64, 3), (256, 14, 256, 3), (256, 56, 64, 1)]:
+    for c, size, out, k in [(64, 56, 64, 3), (256, 14, 256, 3), (256, 56, 64, 1)] + [(256, 56, 256, 3)] * GPU:
         mine, theirs = both(array(16, c, size, size), array(out, c, k, k, scale=0.1), "bfloat16")
         yield Case(f"conv2d 16 x {c} x {size}^2 -> {out}, {k} x {k}, bfloat16", "GFLOP/s", 2.0 * 16 * out * size * size * c * k * k,
                    contenders(lambda p=mine, k=k: F.conv2d(*p, padding=k // 2), lambda p=theirs, k=k: TF.conv2d(*p, padding=k // 2)), "fma")
+
+
+def rounded():
+    """Products and convolutions of float32 whose operands may be rounded to tf32: what ``set_float32_matmul_precision("high")`` allows on a GPU."""
+    if not GPU:
+        return
+    for lib in filter(None, (clnn, torch)):
+        lib.set_float32_matmul_precision("high")
+    for n in (1024, 2048, 4096, 8192):
+        for turned in (False, True):
+            (x, y), (t, u) = tensors(array(n, n), array(n, n))
+            if turned:
+                y, u = y.t(), u.t() if torch is not None else None
+            yield Case(f"matmul {n} x {n} x {n}{' (B transposed)' if turned else ''}, tf32", "GFLOP/s", 2.0 * n ** 3,
+                       contenders(lambda: x @ y, lambda: t @ u), "fma")
+    for lib in filter(None, (clnn, torch)):
+        lib.set_float32_matmul_precision("highest")
 
 
 def conv():
@@ -78,7 +96,7 @@ def conv():
 
 def attention():
     """Scaled dot-product attention, forward and with gradients."""
-    for b, h, n, d, causal in [(4, 8, 256, 64, False), (4, 8, 512, 64, True), (1, 12, 1024, 64, True), (4, 8, 512, 40, False)]:
+    for b, h, n, d, causal in [(4, 8, 256, 64, False), (4, 8, 512, 64, True), (1, 12, 1024, 64, True), (4, 8, 512, 40, False)] + [(8, 16, 2048, 64, True)] * GPU:
         q = [array(b, h, n, d) for _ in range(3)]
         mine, theirs = tensors(*q)
         flops = 4.0 * b * h * n * n * d * (0.5 if causal else 1)

@@ -10,6 +10,7 @@ import clnn
 from clnn.core import dtype as dt
 from clnn.runtime.launch import launch
 
+from . import timing
 from .timing import Contender
 
 try:
@@ -20,6 +21,12 @@ except ImportError:
 
 DEVICE = clnn.get_default_device().physical
 RNG = np.random.default_rng(0)
+SAME_GPU = torch is not None and DEVICE.kind == "gpu" and torch.cuda.is_available()     # PyTorch, and the vendor's libraries with it, work on a GPU, too
+if SAME_GPU:
+    torch.set_default_device("cuda")
+    torch.backends.cudnn.allow_tf32 = False     # as in products: float32 is float32
+if DEVICE.kind == "gpu":
+    timing.PAUSE = 0.0                          # no worker threads spin
 PEERS = {"numpy", "torch", "limit", "clnn"}            # which contenders to run; the command line may take some out
 
 
@@ -42,11 +49,16 @@ def ours(fn, name="clnn"):
     return Contender(name, lambda: realise(fn()), clnn.synchronize)
 
 
+def theirs(fn):
+    """PyTorch as a contender."""
+    return Contender("torch", fn, torch.cuda.synchronize if SAME_GPU else None)
+
+
 def contenders(clnn_fn, torch_fn=None, numpy_fn=None, *more):
     """The usual list: clnn, PyTorch and NumPy where they are installed and asked for."""
     out = [ours(clnn_fn)]
     if torch is not None and torch_fn is not None and "torch" in PEERS:
-        out.append(Contender("torch", torch_fn))
+        out.append(theirs(torch_fn))
     if numpy_fn is not None and "numpy" in PEERS:
         out.append(Contender("numpy", numpy_fn))
     return out + [m for m in more if m is not None and m.name in PEERS]

@@ -66,8 +66,8 @@ class Result:
 PAUSE = 0.15        # seconds before each turn: the worker threads of the contender before spin for a while (OpenBLAS: more than 50 ms)
 
 
-def _once(contender, calls, pause=PAUSE):
-    time.sleep(pause)
+def _once(contender, calls, pause=None):
+    time.sleep(PAUSE if pause is None else pause)
     start = time.perf_counter()
     for _ in range(calls):
         contender.run()
@@ -76,10 +76,10 @@ def _once(contender, calls, pause=PAUSE):
     return (time.perf_counter() - start) / calls
 
 
-def _per_call(contender):
+def _per_call(contender, warm_up):
     """Seconds of a call once kernels are built, caches filled and repeats recorded: the first calls of a short one take a hundred times as long as it."""
     start, done = time.perf_counter(), 0
-    while done < 3 or done < 30 and time.perf_counter() - start < 0.2:
+    while done < 3 or done < 30 and time.perf_counter() - start < warm_up:
         _once(contender, 1, 0)
         done += 1
     calls, each = 1, _once(contender, 1, 0)
@@ -94,7 +94,7 @@ def measure(case: Case, seconds: float = 0.6, rounds: int = 7) -> Result:
     result, ready = Result(case), []
     for contender in case.contenders:
         try:
-            ready.append((contender, max(1, min(10000, int(seconds / rounds / max(_per_call(contender), 1e-7))))))
+            ready.append((contender, max(1, min(10000, int(seconds / rounds / max(_per_call(contender, min(0.2, seconds)), 1e-7))))))
         except Exception as exc:
             case.note = f"{contender.name}: {type(exc).__name__}: {str(exc).splitlines()[0][:80]}"
     times = {c.name: [] for c, _ in ready}

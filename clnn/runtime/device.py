@@ -121,7 +121,8 @@ class Device(Transfers):
 
     @property
     def context(self):
-        self._open()
+        if self._context is None:       # threads that build ask for it while the one that waits for them holds the lock
+            self._open()
         return self._context
 
     @property

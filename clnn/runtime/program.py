@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import warnings
 from time import perf_counter as clock
@@ -11,6 +12,7 @@ from . import assemble, builtins, diskcache
 
 _UNSET = object()  # not None: None is a legal argument (a null pointer)
 _TOGETHER = 24     # kernels in one build; more would only make the others wait
+_BUILDERS = 8      # threads that build at once, where the driver can
 
 
 class Program:
@@ -181,11 +183,12 @@ def build(device, programs, helper=None) -> None:
         build(other, [p for p in programs if p.device is other], helper)
     programs = [p for p in programs if p.device is device]
     parallel, several = device.builds_in_parallel and len(programs) > 3, helper is not None and len(programs) > 3
-    groups = list(assemble.groups(programs, min(_TOGETHER, -(-len(programs) // 2)) if parallel or several else _TOGETHER))
+    threads = min(_BUILDERS, os.cpu_count() or 1) if parallel else 2 if several else 1
+    groups = list(assemble.groups(programs, min(_TOGETHER, -(-len(programs) // threads))))
     with _quiet():
         if parallel:
             from concurrent.futures import ThreadPoolExecutor
-            with ThreadPoolExecutor(2) as pool:
+            with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(lambda group: _build_group(device, group), groups))
         elif helper is not None:
             _build_with(helper, device, groups)
