@@ -15,8 +15,9 @@ GPU = DEVICE.kind == "gpu"       # sizes that would keep a CPU busy for minutes
 
 def gemm():
     """Squares, and the shapes of a training step: forward, gradient of the input, gradient of the weight."""
+    large = [(n, n, n, how) for n in (4096, 8192) if GPU for how in ("", "bt")]
     for m, k, n, how in [(256, 256, 256, ""), (512, 512, 512, ""), (1024, 1024, 1024, ""), (2048, 2048, 2048, ""), (64, 784, 512, ""),
-                         (64, 512, 512, "bt"), (512, 64, 512, "at"), (4096, 512, 2048, ""), (1024, 1024, 1, ""), *[(n, n, n, how) for n in (4096, 8192) if GPU for how in ("", "bt")]]:
+                         (64, 512, 512, "bt"), (512, 64, 512, "at"), (4096, 512, 2048, ""), (1024, 1024, 1, ""), *large]:
         a, b = array(k, m) if how == "at" else array(m, k), array(n, k) if how == "bt" else array(k, n)
         (x, y), (t, u) = tensors(a, b)
         if how == "at":
@@ -38,7 +39,8 @@ def narrow():
         for lib, two in zip((clnn, torch), tensors(a, b)):
             x, y = ((v * 40 if name == "int8" else v).to(getattr(lib, name)) if lib is not None else None for v in two)
             yield (x, y.t() if turned else y) if lib is not None else None
-    for m, k, n, turned in [(256, 256, 256, False), (1024, 1024, 1024, False), (64, 512, 512, True), (1024, 256, 1024, True), *[(n, n, n, turned) for n in (4096, 8192) if GPU for turned in (False, True)]]:
+    large = [(n, n, n, turned) for n in (4096, 8192) if GPU for turned in (False, True)]
+    for m, k, n, turned in [(256, 256, 256, False), (1024, 1024, 1024, False), (64, 512, 512, True), (1024, 256, 1024, True), *large]:
         a, b = array(m, k), array(n, k) if turned else array(k, n)
         for name in ("bfloat16", "float16", "int8"):
             mine, theirs = both(a, b, name, turned)

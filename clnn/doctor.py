@@ -110,12 +110,16 @@ def _words(device):
 
 def _tensor_cores(device):
     """What matrix products do with the tensor cores of an NVIDIA GPU, and why not more."""
+    from .ops import _gemm_warpgroup
     from .ops._gemm_tensor import kinds, verdict
     found = sorted(kinds(device))
     capability = ".".join(map(str, device.compute_capability))
     lines = [f"    tensor cores: {', '.join(found) or 'not used'} (compute capability {capability})"]
     if found or device.compute_capability >= (8, 0) and config.tensor_cores == "auto":
         lines += [f"    tensor cores, {name}: {problem}" for name, problem in verdict(device)["problems"].items()]
+    if _gemm_warpgroup.able(device) and config.tensor_cores == "auto":
+        lines.append(f"    tensor cores, four warps together: {', '.join(sorted(_gemm_warpgroup.kinds(device))) or 'not used'}")
+        lines += [f"    tensor cores, four warps together, {name}: {problem}" for name, problem in _gemm_warpgroup.verdict(device)["problems"].items()]
     return lines
 
 

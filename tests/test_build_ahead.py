@@ -2,12 +2,13 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from bare import DEVICES
+from bare import DEVICES, upload
 
 from clnn.core.config import cache_dir, config
 from clnn.runtime import ahead, icd, launch, program
@@ -118,3 +119,27 @@ def test_other_drivers_and_settings_have_none(monkeypatch):
     if DEVICE is not None:
         monkeypatch.setattr(config, "build_ahead", False)
         assert ahead.helper_for(DEVICE) is None
+
+
+@pytest.mark.skipif(not DEVICES, reason="no OpenCL device")
+def test_programs_are_built_by_several_threads_while_another_waits(monkeypatch):
+    """As on GPUs, whose drivers build in parallel: here one at a time, as some drivers for CPUs crash otherwise."""
+    dev = DEVICES[0]
+    turn, compile_, built = threading.Lock(), program._compile, []
+
+    def one_at_a_time(device, code):
+        with turn:
+            built.append(threading.get_ident())
+            return compile_(device, code)
+    monkeypatch.setattr(program, "_compile", one_at_a_time)
+    monkeypatch.setattr(dev, "builds_in_parallel", True)
+    monkeypatch.setattr(config, "no_cache", True)
+    kernels = [dev.kernel_from_source(f"__kernel void plus{n}(__global float* x) {{ x[get_global_id(0)] += {n}; }}", f"plus{n}") for n in range(8)]
+    x = upload(dev, np.zeros(4, np.float32))
+    for k in kernels:
+        launch.launch(dev, k, (4,), (4,), x)
+    found = []
+    reader = threading.Thread(target=lambda: found.append(dev.read(x, 16).view(np.float32).tolist()), daemon=True)
+    reader.start()
+    reader.join(120)
+    assert found == [[28.0] * 4] and reader.ident not in built

@@ -374,28 +374,6 @@ def test_build_error_shows_the_lines(dev):
     assert "broken: build failed on" in text and ">   41 | __kernel void broken" in text and "filler 36" in text and "filler 10 " not in text
 
 
-def test_programs_are_built_by_several_threads_while_another_waits(dev, monkeypatch):
-    """As on GPUs, whose drivers build in parallel: here one at a time, as some drivers for CPUs crash otherwise."""
-    turn, compile_, built = threading.Lock(), program._compile, []
-
-    def one_at_a_time(device, code):
-        with turn:
-            built.append(threading.get_ident())
-            return compile_(device, code)
-    monkeypatch.setattr(program, "_compile", one_at_a_time)
-    monkeypatch.setattr(dev, "builds_in_parallel", True)
-    monkeypatch.setattr(clnn.core.config.config, "no_cache", True)
-    kernels = [dev.kernel_from_source(f"__kernel void plus{n}(__global float* x) {{ x[get_global_id(0)] += {n}; }}", f"plus{n}") for n in range(8)]
-    x = upload(dev, np.zeros(4, np.float32))
-    for k in kernels:
-        launch(dev, k, (4,), (4,), x)
-    found = []
-    reader = threading.Thread(target=lambda: found.append(dev.read(x, 16).view(np.float32).tolist()), daemon=True)
-    reader.start()
-    reader.join(120)
-    assert found == [[28.0] * 4] and reader.ident not in built
-
-
 def test_missing_template_and_parameter(dev, tmp_path, monkeypatch):
     with pytest.raises(KernelBuildError, match="no kernel template 'none/such'"):
         dev.kernel("none/such")

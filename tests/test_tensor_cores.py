@@ -7,8 +7,8 @@ import pytest
 import clnn
 from clnn.core import dtype as dt
 from clnn.core.config import config
-from clnn.ops import _conv, _gemm, _gemm_tensor, _proof
-from clnn.runtime import params
+from clnn.ops import _conv, _gemm, _gemm_tensor, _gemm_warpgroup, _proof
+from clnn.runtime import params, program, retarget
 from clnn.runtime.device import default_device, list_devices
 
 if not list_devices():
@@ -21,6 +21,7 @@ def dev(monkeypatch):
     """The default device, treated as a GPU with tensor cores whose instruction is spelt out."""
     device = default_device()
     monkeypatch.setattr(device, "is_cpu", False)
+    monkeypatch.setattr(device, "compute_capability", (8, 0))
     monkeypatch.setattr(config, "tensor_cores", "emulate")
     monkeypatch.setattr(_gemm, "_plans", {})
     monkeypatch.setattr(_gemm, "_THIN", 0)
@@ -125,6 +126,88 @@ def test_not_finite_values_stay(dev):
         assert np.isnan(got[0]).all() and np.isinf(got[1, 1]) and np.isnan(got[1]).sum() == 0 and got[5, 7] == b[5, 7].item()
 
 
+# ---- the instructions of four warps together ---------------------------------------------------------------------------------------
+
+@pytest.fixture
+def hopper(dev, monkeypatch):
+    """The same with the processor that has instructions of four warps together, spelt out, and a block that a CPU can build in a moment."""
+    if dev.max_work_group < 128:
+        pytest.skip("no four warps")
+    monkeypatch.setattr(dev, "compute_capability", (9, 0))
+    monkeypatch.setattr(_gemm_warpgroup, "BLOCKS", {"64x64": (1, 64, 3, 1.0)})
+    return dev
+
+
+def by_warpgroups(dev, T, M, N, K, fast="kk", at=0, bias=False, tolerance=None):
+    """One product, compared with NumPy; the name of its kernel."""
+    rng = np.random.default_rng(M + N + K)
+    a, b, v = (rng.standard_normal(s).astype(T.np) for s in ((M, K), (K, N), (N,)))
+    seen = [(x.view(np.uint32) & np.uint32(0xffffe000)).view(np.float32) if T is dt.float32 else x.astype(np.float64) for x in (a, b)]
+    want = seen[0].astype(np.float64) @ seen[1] + (v.astype(np.float64) if bias else 0)
+    laid = [np.ascontiguousarray(x) for x in (a if fast[0] == "k" else a.T, b.T if fast[1] == "k" else b)]
+    buf = dev.alloc(M * N * T.itemsize)
+    config.matmul_precision = "high"
+    _gemm.gemm(dev, T, M, N, K, put(dev, laid[0], at), at, (K, 1) if fast[0] == "k" else (1, M), put(dev, laid[1], at), at,
+               (1, K) if fast[1] == "k" else (N, 1), buf, 0, N, bias=(put(dev, v), 0) if bias else None)
+    got = dev.read(buf, M * N * T.itemsize).view(T.np).reshape(M, N)
+    assert np.abs(got.astype(np.float64) - want).max() / np.abs(want).max() < (tolerance or TOLERANCE[T.name]), (T, M, N, K, fast)
+    return [p for p in _gemm._plans.values() if p.problem.K == K][-1].kernel.name
+
+
+@pytest.mark.parametrize("T", _gemm_warpgroup.KINDS, ids=str)
+def test_products_by_warpgroups(hopper, T):
+    """One step and many, ends in the middle of a block, operands along K and across."""
+    for fast in ("kk", "xx", "kx", "xk") if T.itemsize == 2 else ("kk",):
+        assert by_warpgroups(hopper, T, 136, 72, 328, fast, bias=True) == "matmul_warpgroup"
+    assert by_warpgroups(hopper, T, 64, 64, 64) == "matmul_warpgroup"
+    assert by_warpgroups(hopper, T, 700, 72, 40) == "matmul_warpgroup"         # more rows of blocks than are numbered side by side
+
+
+def test_operands_that_warpgroups_do_not_take(hopper):
+    assert by_warpgroups(hopper, dt.float16, 68, 72, 66) == "matmul_tensor"             # K is no multiple of 8
+    assert by_warpgroups(hopper, dt.float32, 72, 72, 64, "kx", tolerance=2e-3) == "matmul_tensor"       # floats only along K; rounded, not cut
+    assert by_warpgroups(hopper, dt.float16, 72, 72, 96, at=3) == "matmul_warpgroup"    # the plan for aligned operands, of which another one is made
+    assert list(_gemm._plans.values())[-1].other.kernel.name == "matmul_tensor"
+
+
+@pytest.mark.parametrize("T", (dt.float16, dt.float32), ids=str)
+def test_the_check_of_warpgroups_sees_wrong_values(hopper, monkeypatch, T):
+    assert _gemm_warpgroup.check(hopper, T) == ""
+    honest = _gemm_warpgroup._product
+
+    def one_bit_off(*args):
+        got = honest(*args)
+        got.reshape(-1).view("u4")[7] ^= 1
+        return got
+    monkeypatch.setattr(_gemm_warpgroup, "_product", one_bit_off)
+    assert "1 of 65600 elements are wrong" in _gemm_warpgroup.check(hopper, T)
+
+
+def test_other_processors_are_not_asked_for_warpgroups(claims, monkeypatch):
+    monkeypatch.setattr(_proof, "_ask", None)
+    for capability in ((8, 0), (8, 9), (10, 0)):
+        monkeypatch.setattr(claims, "compute_capability", capability)
+        assert not _gemm_warpgroup.able(claims)
+
+
+def test_comments_become_instructions(dev, monkeypatch):
+    """The driver is given its own binary once more, with another target and without the marks."""
+    source = '__kernel void f() { asm volatile("//sm_90a:wgmma.fence.sync.aligned;"); }'
+    assert retarget.processor(source) == "sm_90a" and retarget.processor("// plain") == ""
+    ptx = b".version 9.0\n.target sm_90, texmode_independent\n\t//sm_90a:wgmma.fence.sync.aligned;\n\t// a comment\n"
+    want = b".version 9.0\n.target sm_90a, texmode_independent\n\twgmma.fence.sync.aligned;\n\t// a comment\n"
+    assert retarget.retargeted(ptx, "sm_90a") == want
+    read = []
+    monkeypatch.setattr(dev, "flavour", "nvidia")
+    monkeypatch.setattr(dev, "declares_builtins", False)
+    monkeypatch.setattr(dev, "keeps_compilers", False)
+    monkeypatch.setattr("pyopencl.Program.build", lambda self, *args, **kwargs: types.SimpleNamespace(get_info=lambda what: [ptx]))
+    monkeypatch.setattr(program, "_read", lambda device, binary: read.append(binary))
+    program._compile(dev, source)
+    program._compile(dev, "__kernel void f() { }")
+    assert read == [want]
+
+
 # ---- when they are used ----------------------------------------------------------------------------------------------------------
 
 def test_the_precision_changes_the_plan(dev):
@@ -216,7 +299,7 @@ def test_what_the_process_prints_decides(claims, monkeypatch, printed, found):
     monkeypatch.setattr(_proof.subprocess, "run", lambda *args, **kwargs: types.SimpleNamespace(stdout=printed))
     assert _gemm_tensor.kinds(claims) == found
     monkeypatch.setattr(claims, "compute_capability", (9, 0))
-    report = _tensor_cores(claims)
+    report = [line for line in _tensor_cores(claims) if "four warps" not in line]
     assert ("float16" in report[0]) == bool(found) and len(report) == 4 - len(found)
 
 

@@ -50,6 +50,7 @@ class Problem:
     ccs: int = 1     # column stride of C, for products whose C is written by the kernel that adds partial sums
     add_batch: bool = False  # C is the sum over the first batch dimension
     tf32: bool = False       # float operands may be rounded to tf32
+    aligned: bool = True     # operands begin at multiples of 16 bytes
     tail: int = 0            # where K counts words (see _gemm_words): the numbers in the last of them
     lanes: int = field(kw_only=True)    # elements in a vector of the device: more than it has registers for come out wrong on Intel's runtime
 
@@ -75,7 +76,7 @@ class Plan:
 
     def __init__(self, device, p: Problem, turned=False):
         self.device, self.problem, self.turned = device, p, turned      # turned: the caller's A and B are given to ``run`` as B and A
-        self.scratch = 0
+        self.scratch, self.other = 0, None      # other: the plan for operands that are not aligned, where this one's kernel needs it
         self.before, self.reduce = dict(a=[], b=[]), None       # passes over A and over B, each over what the one before it wrote
         if device.is_cpu:
             p = _gemm_words.prepare(self, p) if _gemm_words.suits(device, p) else self._prepare(p)
@@ -84,9 +85,10 @@ class Plan:
         if params.get("ASTEP") == "panel":
             self._panel_a(p, params["MR"])
         self.kernel = device.kernel(variant, TA=p.ta, TB=p.tb, TC=p.tc, **params, **p.finishing())
+        self.only_aligned = variant == "matmul/warpgroup"
         # Kernels of wide loads need operands at multiples of 16 bytes; for others there is the same kernel with narrow loads.
         wide = [name for name in ("WIDE", "AWIDE", "BWIDE") if params.get(name)]
-        self.even = 16 // min(p.ta.itemsize, p.tb.itemsize) - 1 if wide else 0
+        self.even = 16 // min(p.ta.itemsize, p.tb.itemsize) - 1 if wide or self.only_aligned else 0
         self.narrow = (variant, dict(TA=p.ta, TB=p.tb, TC=p.tc, **{**params, **dict.fromkeys(wide, False)}, **p.finishing()))
         self.words = words + (scalar(p.acc, p.alpha), scalar(p.acc, p.beta))
 
@@ -187,6 +189,10 @@ class Plan:
 
     def run(self, A, a_off, B, b_off, C, c_off, bias=None, bias_off=0, *table):
         device = self.device
+        if self.only_aligned and (a_off | b_off) & self.even:
+            if self.other is None:
+                self.other = Plan(device, self.problem.replace(aligned=False))
+            return self.other.run(A, a_off, B, b_off, C, c_off, bias, bias_off, *table)
         for kernel, gs, dims, batch, nbytes in self.before["a"]:
             laid_out = device.alloc(nbytes)
             launch(device, kernel, gs, (1, 1, 1), A, a_off, laid_out, 0, dims, batch)

@@ -14,7 +14,7 @@ import numpy as np
 from ..core import dtype as dt
 from ..core.config import config
 from ..runtime.params import forced, lookup, size_class
-from . import _proof
+from . import _gemm_warpgroup, _proof
 from ._proof import difference
 
 # Blocks by name: (WX, WY, MT, NT, relative speed of an element once the device is full).
@@ -28,7 +28,12 @@ _known: dict = {}                   # device -> names of the dtypes that its ten
 
 def plan(device, p, chunk):
     """(variant, parameters, global size, local size, words) of a product on tensor cores, or None where they do not serve it."""
-    if not _suits(p) or p.ta.name not in kinds(device):
+    if not _suits(p):
+        return None
+    found = _gemm_warpgroup.plan(device, p, chunk)
+    if found is not None:
+        return found
+    if p.ta.name not in kinds(device):
         return None
     z = p.batch[0] * p.batch[1]
     a, b = (fast_index(p.a[1], p.a[0], p.K, p.M, p.ta, [s[0] for s in p.steps], chunk),
@@ -148,7 +153,7 @@ def _product(device, T, out, a, b, turned, block):
         device.write(bufs[-1], x)
     with forced("gemm_tensor", {"BLOCK": block}):
         made = Plan(device, Problem(T, T, out, M, N, K, (1, M) if turned else (K, 1), (1, K) if turned else (N, 1), N, (1, 1),
-                                    ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", tf32=True, lanes=device.lanes(T.acc)))
+                                    ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", tf32=True, aligned=False, lanes=device.lanes(T.acc)))
     if made.kernel.name != "matmul_tensor":
         raise RuntimeError(f"no block of {block} fits {device.name}")
     result = device.alloc(M * N * out.itemsize)

@@ -164,7 +164,7 @@ class Device(Transfers):
         import ctypes
         for keep in (self._queue, self._context, self._memory):  # never destroyed: a driver's destructors hang here, too
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(keep))
-        self._queue = self.__dict__["queue"] = self.inline = None
+        self._queue = self._context = self.__dict__["queue"] = self.inline = None
         self.waiting, self.lock = False, threading.RLock()      # a thread that is not here any more may hold the old one
         self.__dict__["alloc"] = lambda nbytes: self.check_process()
 

@@ -8,7 +8,7 @@ import warnings
 from time import perf_counter as clock
 
 from ..core.errors import KernelBuildError
-from . import assemble, builtins, diskcache
+from . import assemble, builtins, diskcache, retarget
 
 _UNSET = object()  # not None: None is a legal argument (a null pointer)
 _TOGETHER = 24     # kernels in one build; more would only make the others wait
@@ -256,6 +256,9 @@ def _compile(device, code):
     built = cl.Program(device.context, code).build(list(device.build_options), devices=chosen, cache_dir=False)
     if device.declares_builtins is None:
         device.declares_builtins = False        # this driver takes no declarations of ours
+    processor = retarget.processor(code) if device.flavour == "nvidia" else ""
+    if processor:
+        return _read(device, retarget.retargeted(built.get_info(cl.program_info.BINARIES)[0], processor))
     return _without_compiler(device, built)
 
 

@@ -1,0 +1,124 @@
+"""Matrix products by the instructions of four warps together (wgmma) of NVIDIA's compute capability 9.0: when they are used, and their proof.
+
+A mma.sync, which all processors since 8.0 have, reaches six tenths of what these tensor cores can do; these instructions, which take their operands from
+local memory, nearly all. See :mod:`clnn.runtime.retarget` for how they get past the compiler, and :mod:`clnn.ops._proof` for who says that they work.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ..core import dtype as dt
+from ..core.config import config
+from ..runtime.params import lookup, size_class
+from . import _proof
+
+# Blocks by name: (warpgroups, columns, slots of local memory, relative speed of an element once the device is full).
+BLOCKS = {"128x256": (2, 256, 4, 1.0), "128x128": (2, 128, 4, 1.2)}
+KINDS = (dt.float16, dt.bfloat16, dt.float32)
+_FULL = 0.5             # share of the compute units that need a block: fewer, smaller ones of the other kernel are faster
+_known: dict = {}       # device -> names of the dtypes that it multiplies rightly
+
+
+def plan(device, p, chunk):
+    """(variant, parameters, global size, local size, words) of a product, or None where these instructions do not serve it."""
+    if p.ta not in KINDS or not p.aligned or not able(device):
+        return None
+    a, b = (_fast(ks, xs, p.K, X, p.ta, [s[at] for s in p.steps], chunk)
+            for ks, xs, X, at in ((p.a[1], p.a[0], p.M, 0), (p.b[0], p.b[1], p.N, 1)))
+    if not a or not b:
+        return None
+    z = p.batch[0] * p.batch[1]
+    name = _block(device, p, z)
+    if name is None or p.ta.name not in kinds(device):
+        return None
+    WG, BN, STAGES, _ = BLOCKS[name]
+    G = 128 * WG
+    params = dict(WG=WG, BN=BN, STAGES=STAGES, AFAST=a, BFAST=b, PTX=config.tensor_cores != "emulate")
+    return "matmul/warpgroup", params, (G * -(-p.M // (64 * WG)) * -(-p.N // BN), 1, z), (G, 1, 1), p.pack(0, 0, chunk)
+
+
+def _block(device, p, z):
+    """The block that takes the least time, or None where there are too few of any."""
+    tuned = (lookup(device, "gemm_warpgroup", f"{p.ta.name}/{size_class(p.M, p.N, p.K)}") or {}).get("BLOCK")
+    if tuned in BLOCKS:
+        return tuned
+    best = None
+    for name, (WG, BN, _, cost) in BLOCKS.items():
+        blocks = -(-p.M // (64 * WG)) * -(-p.N // BN) * z
+        time = -(-blocks // device.compute_units) * WG * BN * cost
+        if blocks >= _FULL * device.compute_units and (best is None or time < best[0]):
+            best = time, name
+    return best and best[1]
+
+
+def able(device) -> bool:
+    """Whether these instructions belong to ``device``'s processor, and may be used."""
+    allowed = config.tensor_cores == "emulate" or config.tensor_cores != "off" and device.flavour == "nvidia"
+    return allowed and device.compute_capability == (9, 0)
+
+
+def _fast(ks, xs, K, X, T, steps, chunk):
+    """The index, "k" or "x", whose elements lie in rows of whole 16 bytes, or "" where neither does (or the instruction wants the other)."""
+    lanes = 16 // T.itemsize
+
+    def even(*sizes):
+        return not any(n % lanes for n in sizes)
+    if ks == 1 and even(xs, K, chunk, *steps):
+        return "k"
+    return "x" if xs == 1 and T.itemsize == 2 and even(ks, X, *steps) else ""
+
+
+# ---- the proof -----------------------------------------------------------------------------------------------------------------
+
+def kinds(device) -> frozenset:
+    """Names of the dtypes whose products come out right on ``device``; asks it once per driver."""
+    if config.tensor_cores in ("emulate", "trust"):
+        return frozenset(T.name for T in KINDS)
+    if device not in _known:
+        _known[device] = frozenset(verdict(device)["kinds"])
+    return _known[device]
+
+
+def verdict(device) -> dict:
+    """``kinds`` that are right and ``problems`` of the others, from disk or by asking."""
+    return _proof.verdict(device, "_gemm_warpgroup", [T.name for T in KINDS], ("matmul/warpgroup", "matmul/fragments"))
+
+
+def main() -> None:
+    """In the process of its own: say of each dtype whether its products come out right."""
+    _proof.tell(KINDS, check)
+
+
+def check(device, T, blocks=None) -> str:
+    """What is wrong with products of dtype ``T``, or "". The sums are exact in float, so nothing but equal bits is right."""
+    from ..runtime.params import forced
+    rng = np.random.default_rng(0)
+    for block, fast in [(block, fast) for block in blocks or BLOCKS for fast in (("kk", "xx", "kx") if T.itemsize == 2 else ("kk",))]:
+        M, N, K = 200, 328, 328
+        a, b = rng.integers(-4, 5, (M, K)).astype(np.float32), rng.integers(-4, 5, (K, N)).astype(np.float32)
+        want = (a.astype(np.float64) @ b).astype(dt.float32.np)
+        if T is dt.float32:         # more bits than the instruction reads, whether it rounds or cuts
+            b += np.sign(b) * rng.integers(0, 4, b.shape).astype(np.float32) / (1 << 13)
+        with forced("gemm_warpgroup", {"BLOCK": block}):
+            problem = _proof.difference(_product(device, T, a, b, fast), want)
+        if problem:
+            return f"a product with blocks of {block} and operands along {fast}: {problem}"
+    return ""
+
+
+def _product(device, T, a, b, fast):
+    """a @ b in float, each operand laid out along K ("k") or across ("x")."""
+    from ._gemm import Plan, Problem
+    (M, K), N = a.shape, b.shape[1]
+    bufs = []
+    for x in (a if fast[0] == "k" else a.T, b.T if fast[1] == "k" else b):
+        x = np.ascontiguousarray(x).astype(T.np)
+        bufs.append(device.alloc(x.nbytes))
+        device.write(bufs[-1], x)
+    made = Plan(device, Problem(T, T, dt.float32, M, N, K, (K, 1) if fast[0] == "k" else (1, M), (1, K) if fast[1] == "k" else (N, 1), N, (1, 1),
+                                ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", tf32=True, lanes=device.lanes(T.acc)))
+    if made.kernel.name != "matmul_warpgroup":
+        raise RuntimeError(f"not a product by warpgroups on {device.name}, but {made.kernel.name}")
+    result = device.alloc(M * N * 4)
+    made.run(bufs[0], 0, bufs[1], 0, result, 0)
+    return device.read(result, M * N * 4).view(np.float32).reshape(M, N)
