@@ -7,7 +7,7 @@ import pytest
 import clnn
 from clnn.core import dtype as dt
 from clnn.core.config import config
-from clnn.ops import _conv, _gemm, _gemm_tensor, _proof
+from clnn.ops import _conv, _gemm, _gemm_gpu, _gemm_tensor, _proof
 from clnn.runtime import params
 from clnn.runtime.device import default_device, list_devices
 
@@ -23,7 +23,7 @@ def dev(monkeypatch):
     monkeypatch.setattr(device, "is_cpu", False)
     monkeypatch.setattr(config, "tensor_cores", "emulate")
     monkeypatch.setattr(_gemm, "_plans", {})
-    monkeypatch.setattr(_gemm, "_THIN", 0)
+    monkeypatch.setattr(_gemm_gpu, "_THIN", 0)
     monkeypatch.setattr(_conv, "_plans", {})
     monkeypatch.setattr(_gemm_tensor, "SMALLEST", 1)
     monkeypatch.setattr(_gemm_tensor, "SHORTEST", 1)
@@ -189,7 +189,7 @@ def claims(monkeypatch, tmp_path):
     monkeypatch.setattr(device, "is_cpu", False)
     monkeypatch.setattr(config, "tensor_cores", "auto")
     monkeypatch.setattr(_gemm, "_plans", {})
-    monkeypatch.setattr(_gemm, "_THIN", 0)
+    monkeypatch.setattr(_gemm_gpu, "_THIN", 0)
     monkeypatch.setattr(_gemm_tensor, "_known", {})
     monkeypatch.setattr(_proof, "cache_dir", lambda *parts: tmp_path)
     return device

@@ -43,6 +43,14 @@ def plan(device, p, chunk):
     return "matmul/tensor", params, gs, (G, 1, 1), p.pack(0, 0, chunk)
 
 
+def splits(device, p) -> int:
+    """Parts of K of a single product on tensor cores, 0 where they do not serve it."""
+    if not _suits(p) or p.ta.name not in kinds(device):
+        return 0
+    tiles, units = -(-p.M // 64) * -(-p.N // 64), device.compute_units
+    return max(1, min(-(-2 * units // tiles), p.K // 256)) if tiles < 2 * units else 1
+
+
 def _suits(p) -> bool:
     if p.ta is not p.tb or p.ta not in KINDS or p.tc not in (p.ta, dt.float32) or p.table or p.ta is dt.float32 and not p.tf32:
         return False

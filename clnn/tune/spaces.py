@@ -71,10 +71,11 @@ class GemmTensor(Space):
 
 
 class GemmGpu(Gemm):
-    """Products on GPUs without them: rows and columns of a work-item, steps per block of K."""
+    """Products on GPUs without them: the tile of a work-group by its name in :mod:`clnn.ops._gemm_gpu`, steps per block of K, parts of K (0: by rule)."""
     name = "gemm_gpu"
-    values = {"T": (8, 4, 2), "BK": (16, 8, 32)}
-    problems = ((512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (64, 512, 784), (1024, 4096, 1024))
+    values = {"TILE": ("128x128", "128x64", "64x64", "64x128", "64x32", "32x64", "32x32", "64x64/256", "16x64", "64x16", "16x16"), "BK": (16, 8, 32),
+              "SPLIT": (0, 1, 2, 4, 8, 16)}
+    problems = ((512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (64, 512, 784), (1024, 4096, 1024), (64, 64, 16384))
 
     def prepare(self, device, problem):
         if device.is_cpu:
