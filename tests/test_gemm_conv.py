@@ -9,7 +9,8 @@ import pytest
 import clnn
 from clnn._tensor import repeat
 from clnn.core import dtype as dt
-from clnn.ops import _conv, _conv_grid, _conv_weight, _gemm
+from clnn.ops import _conv, _conv_grid, _conv_weight, _gemm, _gemm_gpu
+from clnn.runtime import params
 from clnn.runtime.device import default_device, list_devices
 
 if not list_devices():
@@ -178,7 +179,7 @@ def test_any_strides(dev, strides):
 def test_gpu_gemm(gpu):
     for size in SIZES:
         product(gpu, dt.float32, *size, True, False)
-    product(gpu, dt.float32, 300, 290, 50)  # enough blocks for the large tile
+    product(gpu, dt.float32, 300, 290, 50)
     product(gpu, dt.float32, 33, 70, 45, False, True, batch=(2, 3), bias="n", epilogue="relu")
     product(gpu, dt.bfloat16, 33, 70, 45)
     product(gpu, dt.int8, 33, 70, 45, out=dt.int32)
@@ -196,6 +197,45 @@ def test_gpu_gemm_in_wide_loads(gpu, monkeypatch):
     if gpu.has_fp64:
         product(gpu, dt.float64, 40, 34, 22, True, True)
     assert all(p.even for p in _gemm._plans.values())
+
+
+@pytest.mark.parametrize("tile", [*_gemm_gpu.TILES, *_gemm_gpu.SINGLE])
+def test_tiles_of_gpus(tile, monkeypatch):
+    """Each by name, wider and higher ones, full and ragged, in wide loads and element by element, of a whole K and of parts."""
+    device, single = DEVICES[0], tile in _gemm_gpu.SINGLE
+    if device.max_work_group < 256:
+        pytest.skip("smaller work-groups than it takes")
+    monkeypatch.setattr(device, "is_cpu", False)
+    monkeypatch.setattr(device, "max_work_group", 1 if single else device.max_work_group)
+    monkeypatch.setattr(_gemm, "_plans", {})
+    monkeypatch.setattr(repeat, "on", False)
+    LX, LY = (_gemm_gpu.TILES | _gemm_gpu.SINGLE)[tile][:2]
+    with params.forced("gemm_gpu", {"TILE": tile, "SPLIT": 3}):
+        for pad, turned in ((4, False), (3, True)):
+            monkeypatch.setitem(globals(), "PAD", pad)
+            product(device, dt.float32, 132, 140, 100, turned, turned, bias="n")
+    plans = list(_gemm._plans.values())
+    assert all(p.kernel.name == "matmul_gpu" and p.splits == 3 and p.ls == (LX, LY, 1) for p in plans) and len(plans) == 2
+
+
+def test_tiles_fill_the_device():
+    """Large blocks where there are enough of them, smaller ones or parts of K where not, in whatever number of units."""
+    def chosen(M, N, K, units, T=dt.float32, limit=1024):
+        device = type("Model", (), dict(name="model", flavour="model", vendor="model", registers=0, compute_units=units, max_work_group=limit, local_mem=49152))()
+        p = _gemm.Problem(T, T, T, M, N, K, (K, 1), (N, 1), N, (1, 1), ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", lanes=8)
+        row, _, parts = _gemm_gpu._choice(device, p, K, True)
+        LX, LY, TM, TN = row[:4]
+        return LY * TM, LX * TN, parts
+    for units in (132, 60, 16):
+        assert chosen(4096, 4096, 4096, units) == (128, 128, 1)
+    assert chosen(2048, 2048, 2048, 132) == (128, 128, 1)
+    for M, N, K in ((1024, 1024, 1024), (512, 512, 512), (64, 512, 784), (64, 64, 16384)):
+        rows, columns, parts = chosen(M, N, K, 132)
+        assert -(-M // rows) * -(-N // columns) * parts >= 132
+    assert chosen(64, 64, 16384, 132)[2] > 8
+    assert chosen(64, 64, 64, 132)[2] == 1
+    assert chosen(4096, 4096, 4096, 132, dt.float64)[:2] < (128, 128)       # its sums would not fit registers
+    assert chosen(4096, 4096, 4096, 132, limit=64)[:2] == (64, 64) and chosen(4096, 4096, 4096, 132, limit=8)[:2] == (4, 4)
 
 
 def test_two_runs_are_equal(dev):

@@ -7,13 +7,13 @@ import pytest
 import clnn
 from clnn.core import dtype as dt
 from clnn.core.config import config
-from clnn.ops import _conv, _gemm, _gemm_tensor, _gemm_warpgroup, _proof
+from clnn.ops import _conv, _gemm, _gemm_gpu, _gemm_tensor, _gemm_warpgroup, _proof
 from clnn.runtime import params, program, retarget
 from clnn.runtime.device import default_device, list_devices
 
 if not list_devices():
     pytest.skip("no OpenCL device", allow_module_level=True)
-TOLERANCE = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 2e-6}
+TOLERANCE = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 2e-6, "int8": 1e-12}
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def dev(monkeypatch):
     monkeypatch.setattr(device, "compute_capability", (8, 0))
     monkeypatch.setattr(config, "tensor_cores", "emulate")
     monkeypatch.setattr(_gemm, "_plans", {})
-    monkeypatch.setattr(_gemm, "_THIN", 0)
+    monkeypatch.setattr(_gemm_gpu, "_THIN", 0)
     monkeypatch.setattr(_conv, "_plans", {})
     monkeypatch.setattr(_gemm_tensor, "SMALLEST", 1)
     monkeypatch.setattr(_gemm_tensor, "SHORTEST", 1)
@@ -40,12 +40,15 @@ def put(dev, array, at=0):
     return buf
 
 
-def product(dev, T, M, N, K, ta=False, tb=False, batch=1, at=0, out=None, bias="", epilogue="", alpha=1.0, beta=0.0):
+def product(dev, T, M, N, K, ta=False, tb=False, batch=1, at=0, out=None, bias="", epilogue="", alpha=1.0, beta=0.0, mixed=None):
     """One product, compared with NumPy on operands as the tensor cores see them."""
-    out = out or T
+    TA, out = mixed or T, out or (dt.int32 if T is dt.int8 else T)
     rng = np.random.default_rng(M + N + K)
-    a, b = (rng.standard_normal((batch, *s)).astype(T.np) for s in ((K, M) if ta else (M, K), (N, K) if tb else (K, N)))
-    c, v = rng.standard_normal((batch, M, N)).astype(out.np), rng.standard_normal(N if bias == "n" else M).astype(out.np)
+
+    def values(kind, *shape):
+        return rng.standard_normal(shape).astype(kind.np) if kind.is_floating_point else rng.integers(-128 * kind.is_signed, 128, shape).astype(kind.np)
+    a, b = values(TA, batch, *((K, M) if ta else (M, K))), values(T, batch, *((N, K) if tb else (K, N)))
+    c, v = values(out, batch, M, N), values(out, N if bias == "n" else M)
     seen = [_gemm_tensor.rounded(x) if T is dt.float32 else x for x in (a, b)]
     A, B = (np.swapaxes(x.astype(np.float64), 1, 2) if t else x.astype(np.float64) for x, t in zip(seen, (ta, tb)))
     want = alpha * (A @ B) + beta * c.astype(np.float64)
@@ -53,10 +56,12 @@ def product(dev, T, M, N, K, ta=False, tb=False, batch=1, at=0, out=None, bias="
     want = np.maximum(want, 0) if epilogue == "relu" else np.tanh(want) if epilogue else want
     buf = put(dev, c, at)
     config.matmul_precision = "high"
-    _gemm.gemm(dev, T, M, N, K, put(dev, a, at), at, (1, M) if ta else (K, 1), put(dev, b, at), at, (1, K) if tb else (N, 1), buf, at, N, batch,
+    _gemm.gemm(dev, (TA, T), M, N, K, put(dev, a, at), at, (1, M) if ta else (K, 1), put(dev, b, at), at, (1, K) if tb else (N, 1), buf, at, N, batch,
                (M * K, K * N, M * N), alpha, beta, (put(dev, v, at), at) if bias else None, bias or "n", epilogue, out)
     assert [p for p in _gemm._plans.values() if p.problem.K == K][-1].kernel.name == "matmul_tensor"
     got = dev.read(buf, c.nbytes, at * out.itemsize).view(out.np).reshape(c.shape)
+    if not out.is_floating_point:
+        return np.testing.assert_array_equal(got, want)
     scale = max(1.0, np.abs(want).max())
     assert np.abs(got.astype(np.float64) - want).max() / scale < TOLERANCE[out.name], (T, M, N, K, ta, tb)
 
@@ -65,8 +70,9 @@ def product(dev, T, M, N, K, ta=False, tb=False, batch=1, at=0, out=None, bias="
 @pytest.mark.parametrize("T", _gemm_tensor.KINDS, ids=str)
 def test_layouts(dev, T):
     """Whole vectors and single elements, along K or across, blocks that are full, ragged or nearly empty."""
+    K = 144 if T is dt.int8 else 72
     for turned in (False, True) if T is not dt.bfloat16 else (True,):
-        for size, at in (((64, 40, 72), 0), ((33, 35, 45), 3), ((64, 40, 72), 3)):
+        for size, at in (((64, 48, K), 0), ((33, 35, 45), 3), ((64, 48, K), 3)):
             product(dev, T, *size, turned, turned, at=at)
     product(dev, T, 2, 300, 7)
     product(dev, T, 16, 16, 1)
@@ -76,6 +82,19 @@ def test_layouts(dev, T):
                                      dict(alpha=0.5, beta=2.0), dict(out=dt.float32)], ids=str)
 def test_options(dev, options):
     product(dev, dt.float16, 40, 45, 40, tb=True, **options)
+
+
+def test_bytes(dev):
+    """Signed and unsigned rows by signed columns, with what comes after; whatever else is wanted of bytes is no work for tensor cores."""
+    for mixed in (None, dt.uint8):
+        product(dev, dt.int8, 33, 45, 70, mixed=mixed, bias="m", alpha=3, beta=2)
+        product(dev, dt.int8, 48, 64, 96, True, mixed=mixed, batch=2)
+    a = clnn.tensor(np.arange(-80, 80, dtype=np.int8).reshape(8, 20))
+    got = clnn._int_mm(a.to(clnn.uint8), a.t())
+    assert list(_gemm._plans.values())[-1].kernel.name == "matmul_tensor"
+    assert np.array_equal(got.numpy(), (a.numpy().astype(np.uint8).astype(int) @ a.numpy().T.astype(int)))
+    a @ a.t()
+    assert list(_gemm._plans.values())[-1].kernel.name == "matmul_gpu"
 
 
 def test_several_warps(dev, monkeypatch):
@@ -140,16 +159,16 @@ def hopper(dev, monkeypatch):
 
 def by_warpgroups(dev, T, M, N, K, fast="kk", at=0, bias=False, tolerance=None):
     """One product, compared with NumPy; the name of its kernel."""
-    rng = np.random.default_rng(M + N + K)
-    a, b, v = (rng.standard_normal(s).astype(T.np) for s in ((M, K), (K, N), (N,)))
+    rng, out = np.random.default_rng(M + N + K), dt.int32 if T is dt.int8 else T
+    a, b, v = ((rng.standard_normal(s) * (30 if T is dt.int8 else 1)).astype(U.np) for s, U in (((M, K), T), ((K, N), T), ((N,), out)))
     seen = [(x.view(np.uint32) & np.uint32(0xffffe000)).view(np.float32) if T is dt.float32 else x.astype(np.float64) for x in (a, b)]
     want = seen[0].astype(np.float64) @ seen[1] + (v.astype(np.float64) if bias else 0)
     laid = [np.ascontiguousarray(x) for x in (a if fast[0] == "k" else a.T, b.T if fast[1] == "k" else b)]
-    buf = dev.alloc(M * N * T.itemsize)
+    buf = dev.alloc(M * N * out.itemsize)
     config.matmul_precision = "high"
     _gemm.gemm(dev, T, M, N, K, put(dev, laid[0], at), at, (K, 1) if fast[0] == "k" else (1, M), put(dev, laid[1], at), at,
-               (1, K) if fast[1] == "k" else (N, 1), buf, 0, N, bias=(put(dev, v), 0) if bias else None)
-    got = dev.read(buf, M * N * T.itemsize).view(T.np).reshape(M, N)
+               (1, K) if fast[1] == "k" else (N, 1), buf, 0, N, bias=(put(dev, v), 0) if bias else None, out_dtype=out)
+    got = dev.read(buf, M * N * out.itemsize).view(out.np).reshape(M, N)
     assert np.abs(got.astype(np.float64) - want).max() / np.abs(want).max() < (tolerance or TOLERANCE[T.name]), (T, M, N, K, fast)
     return [p for p in _gemm._plans.values() if p.problem.K == K][-1].kernel.name
 
@@ -158,9 +177,9 @@ def by_warpgroups(dev, T, M, N, K, fast="kk", at=0, bias=False, tolerance=None):
 def test_products_by_warpgroups(hopper, T):
     """One step and many, ends in the middle of a block, operands along K and across."""
     for fast in ("kk", "xx", "kx", "xk") if T.itemsize == 2 else ("kk",):
-        assert by_warpgroups(hopper, T, 136, 72, 328, fast, bias=True) == "matmul_warpgroup"
+        assert by_warpgroups(hopper, T, 136, 72, 336, fast, bias=True) == "matmul_warpgroup"
     assert by_warpgroups(hopper, T, 64, 64, 64) == "matmul_warpgroup"
-    assert by_warpgroups(hopper, T, 700, 72, 40) == "matmul_warpgroup"         # more rows of blocks than are numbered side by side
+    assert by_warpgroups(hopper, T, 700, 72, 48) == "matmul_warpgroup"         # more rows of blocks than are numbered side by side
 
 
 def test_operands_that_warpgroups_do_not_take(hopper):
@@ -272,7 +291,7 @@ def claims(monkeypatch, tmp_path):
     monkeypatch.setattr(device, "is_cpu", False)
     monkeypatch.setattr(config, "tensor_cores", "auto")
     monkeypatch.setattr(_gemm, "_plans", {})
-    monkeypatch.setattr(_gemm, "_THIN", 0)
+    monkeypatch.setattr(_gemm_gpu, "_THIN", 0)
     monkeypatch.setattr(_gemm_tensor, "_known", {})
     monkeypatch.setattr(_proof, "cache_dir", lambda *parts: tmp_path)
     return device
@@ -300,7 +319,7 @@ def test_what_the_process_prints_decides(claims, monkeypatch, printed, found):
     assert _gemm_tensor.kinds(claims) == found
     monkeypatch.setattr(claims, "compute_capability", (9, 0))
     report = [line for line in _tensor_cores(claims) if "four warps" not in line]
-    assert ("float16" in report[0]) == bool(found) and len(report) == 4 - len(found)
+    assert ("float16" in report[0]) == bool(found) and len(report) == 5 - len(found)
 
 
 def test_a_process_that_cannot_start_or_hangs_is_no_error(claims, monkeypatch):
@@ -321,7 +340,7 @@ def test_old_hardware_and_the_switch_are_not_asked(claims, monkeypatch):
     assert _gemm_tensor.kinds(claims) == frozenset()
 
 
-@pytest.mark.parametrize("T", [dt.float16, dt.float32], ids=str)
+@pytest.mark.parametrize("T", [dt.float16, dt.float32, dt.int8], ids=str)
 def test_the_check_sees_wrong_values(dev, monkeypatch, T):
     assert _gemm_tensor.check(dev, T, ("16x16", "16x16")) == ""
     honest = _gemm_tensor._product
@@ -331,7 +350,7 @@ def test_the_check_sees_wrong_values(dev, monkeypatch, T):
         got.reshape(-1).view(f"u{got.itemsize}")[7] ^= 1
         return got
     monkeypatch.setattr(_gemm_tensor, "_product", one_bit_off)
-    assert "1 of 9792 elements are wrong" in _gemm_tensor.check(dev, T, ("16x16",))
+    assert "1 of 11520 elements are wrong" in _gemm_tensor.check(dev, T, ("16x16",))
 
 
 def test_tf32_rounds_ties_away():

@@ -12,7 +12,7 @@ from ..core import dtype as dt
 from ..core.config import config
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change, size_class
-from . import _gemm_tensor, _gemm_words
+from . import _gemm_gpu, _gemm_words
 
 # Epilogues by name. "VT" stands for the type of v: such an expression is valid on vectors too.
 EPILOGUES = {"": "", "relu": "(v < (VT)0) ? (VT)0 : v"}
@@ -81,7 +81,7 @@ class Plan:
         if device.is_cpu:
             p = _gemm_words.prepare(self, p) if _gemm_words.suits(device, p) else self._prepare(p)
         p = self._partial(p) if self._needs_partial(p) else p
-        variant, params, self.gs, self.ls, words = (_plan_cpu if device.is_cpu else _plan_gpu)(device, p, self.chunk)
+        variant, params, self.gs, self.ls, words = (_plan_cpu if device.is_cpu else _gemm_gpu.plan)(device, p, self.chunk)
         if params.get("ASTEP") == "panel":
             self._panel_a(p, params["MR"])
         self.kernel = device.kernel(variant, TA=p.ta, TB=p.tb, TC=p.tc, **params, **p.finishing())
@@ -149,20 +149,16 @@ class Plan:
                               and not (_use_dot(p) or _gemv_mode(p)))
 
     def _splits(self, p) -> int:
-        units = self.device.compute_units
-        if self.device.is_cpu:
-            mode = _gemv_mode(p)
-            if mode:
-                blocks, shortest = (max(p.M, p.N) // 4, 8192) if mode == "rows" else (p.N // _GEMV_COLUMNS, 2048)
-                return max(1, min(-(-2 * units // max(1, blocks)), p.K // shortest)) if blocks < units else 1
-            if _use_dot(p):
-                return 1
-            panels, shortest = -(-p.N // 64), 2048
-            tiles = panels * max(1, p.M // 256)
-        else:
-            thin = _thin(self.device, p)
-            tiles, shortest = -(-max(p.M, p.N) // thin[2]) if thin else -(-p.M // 64) * -(-p.N // 64), 256
-        return max(1, min(-(-2 * units // tiles), p.K // shortest)) if tiles < 2 * units else 1
+        if not self.device.is_cpu:
+            return _gemm_gpu.splits(self.device, p)
+        units, mode = self.device.compute_units, _gemv_mode(p)
+        if mode:
+            blocks, shortest = (max(p.M, p.N) // 4, 8192) if mode == "rows" else (p.N // _GEMV_COLUMNS, 2048)
+            return max(1, min(-(-2 * units // max(1, blocks)), p.K // shortest)) if blocks < units else 1
+        if _use_dot(p):
+            return 1
+        tiles = -(-p.N // 64) * max(1, p.M // 256)
+        return max(1, min(-(-2 * units // tiles), p.K // 2048)) if tiles < 2 * units else 1
 
     def _partial(self, p):
         """Redirect the product into partial sums; what belongs to the end moves to the kernel that adds them up."""
@@ -393,45 +389,6 @@ def _words_tile(device, p, chunk, mode):
     MB = cpu_rows(p.M, -(-p.N // (NV * p.lanes)) * p.batch[0] * p.batch[1], MR, device.compute_units, {"rows": 6, "cols": 16, "any": 80}[mode])
     most = min(_most_steps(device, p, NV), tuned.get("KB", 768))
     return MR, NV, MB, even_steps(chunk or p.K, most), most
-
-
-_THIN = 4       # rows or columns of C up to which a GPU reads the matrix without blocks, in which most would be padding
-
-
-def _thin(device, p):
-    """(the operand that is the matrix, whether its elements are neighbours along K, lines and steps of K in a work-group) where C is that thin, else None."""
-    if min(p.M, p.N) > _THIN or p.table or device.max_work_group < 256:
-        return None
-    matrix, along, across = ("b", *p.b) if p.M <= p.N else ("a", *p.a[::-1])
-    return (matrix, True, 4, 64) if abs(along) < abs(across) or max(p.M, p.N) <= 4 else (matrix, False, 32, 8)
-
-
-def _plan_gpu(device, p, chunk):
-    thin = _thin(device, p)
-    if thin is not None:
-        matrix, along, LI, LK = thin
-        lines, z = -(-max(p.M, p.N) // LI) * LI, p.batch[0] * p.batch[1]
-        shape, local = ((LK, lines), (LK, LI)) if along else ((lines, LK), (LI, LK))
-        return "matmul/thin", dict(P=matrix, R=min(p.M, p.N), ALONG=along, LI=LI, LK=LK), (*shape, z), (*local, 1), p.pack(0, 0, chunk)
-    found = _gemm_tensor.plan(device, p, chunk)
-    if found is not None:
-        return found
-    side = 16 if device.max_work_group >= 256 else 8 if device.max_work_group >= 64 else 1
-    size = p.tc.acc_dtype.itemsize
-    T = 4 if p.M > 2 * side and p.N > 2 * side else 2
-    z = p.batch[0] * p.batch[1]
-    if side == 16 and -(-p.M // 128) * -(-p.N // 128) * z >= 2 * device.compute_units and min(p.M, p.N) >= 96:
-        T = 8  # enough blocks to fill the device: twice the arithmetic per element loaded
-    tuned = lookup(device, "gemm_gpu", tuning_key(p.ta, p.M, p.N, p.K)) or {}
-    T, BK = tuned.get("T", T), tuned.get("BK", 16)
-    while BK * 2 * (side * T + 4) * size > min(device.local_mem, 17408 if "BK" not in tuned else 49152):
-        BK //= 2
-    (afast, awide), (bfast, bwide) = (_gemm_tensor.fast_index(ks, xs, p.K, X, t, [s[at] for s in p.steps], chunk)
-                                      for ks, xs, X, t, at in ((p.a[1], p.a[0], p.M, p.ta, 0), (p.b[0], p.b[1], p.N, p.tb, 1)))
-    near = (side * T + BK) * max(abs(s) for s in (*p.a, *p.b)) < 1 << 31
-    params = dict(LX=side, LY=side, TM=T, TN=T, BK=BK, AFAST=afast, BFAST=bfast, WIDE=awide and bwide and near and not p.table, TABLE=p.table == "b")
-    gs = (-(-p.N // (side * T)) * side, -(-p.M // (side * T)) * side, z)
-    return "matmul/gpu", params, gs, (side, side, 1), p.pack(0, 0, chunk)
 
 
 # ---- the entry -----------------------------------------------------------------------------------------------------------------

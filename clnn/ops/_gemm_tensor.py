@@ -2,8 +2,7 @@
 
 NVIDIA's OpenCL has no extension for these units, but its compiler takes the instruction as inline assembly. Whether it does, and whether the result is
 right, is found out once per driver in a process of its own, and remembered on disk: a driver that refuses, crashes or errs costs the speed, never the program.
-The kernels (``matmul/tensor``, ``conv/tensor``) were checked by assembling them and, on other devices, with the instruction spelt out; they have not run
-on a tensor core yet.
+The kernels (``matmul/tensor``, ``conv/tensor``) are tested on other devices with the instruction spelt out.
 """
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from ._proof import difference
 # Blocks by name: (WX, WY, MT, NT, relative speed of an element once the device is full).
 BLOCKS = {"128x128": (2, 2, 4, 8, 1.0), "128x128/8": (4, 2, 4, 4, 1.05), "128x64": (2, 2, 4, 4, 1.15), "64x128": (2, 2, 2, 8, 1.15),
           "64x64": (2, 2, 2, 4, 1.4), "32x32": (1, 1, 2, 4, 2.5)}
-KINDS = (dt.float16, dt.bfloat16, dt.float32)
+KINDS = (dt.float16, dt.bfloat16, dt.float32, dt.int8)
 SMALLEST, SHORTEST = 64, 32         # rows and columns, steps of K: below, most of a block would be padding
 _LONGEST = 1 << 31                  # offsets inside a block are 32 bits
 _known: dict = {}                   # device -> names of the dtypes that its tensor cores multiply
@@ -33,7 +32,7 @@ def plan(device, p, chunk):
     found = _gemm_warpgroup.plan(device, p, chunk)
     if found is not None:
         return found
-    if p.ta.name not in kinds(device):
+    if p.tb.name not in kinds(device):
         return None
     z = p.batch[0] * p.batch[1]
     a, b = (fast_index(p.a[1], p.a[0], p.K, p.M, p.ta, [s[0] for s in p.steps], chunk),
@@ -48,8 +47,21 @@ def plan(device, p, chunk):
     return "matmul/tensor", params, gs, (G, 1, 1), p.pack(0, 0, chunk)
 
 
+def splits(device, p) -> int:
+    """Parts of K of a single product on tensor cores, 0 where they do not serve it."""
+    if not _suits(p):
+        return 0
+    found = _gemm_warpgroup.splits(device, p)
+    if found or p.tb.name not in kinds(device):
+        return found
+    tiles, units = -(-p.M // 64) * -(-p.N // 64), device.compute_units
+    return max(1, min(-(-2 * units // tiles), p.K // 256)) if tiles < 2 * units else 1
+
+
 def _suits(p) -> bool:
-    if p.ta is not p.tb or p.ta not in KINDS or p.tc not in (p.ta, dt.float32) or p.table or p.ta is dt.float32 and not p.tf32:
+    if p.ta is not p.tb and (p.ta, p.tb) != (dt.uint8, dt.int8) or p.tb not in KINDS or p.table or p.tb is dt.float32 and not p.tf32:
+        return False
+    if p.tc not in ((dt.int32,) if p.tb is dt.int8 else (p.tb, dt.float32)):
         return False
     furthest = 256 * max(abs(s) for s in (*p.a, *p.b))
     return min(p.M, p.N) >= SMALLEST and SHORTEST <= p.K < _LONGEST and furthest < _LONGEST
@@ -121,16 +133,17 @@ def main() -> None:
 
 
 def check(device, T, blocks=("64x64", "128x128")) -> str:
-    """What is wrong with products of dtype ``T`` on tensor cores, or "". The sums are exact in float, so nothing but equal bits is right."""
-    M, N, K = 136, 72, 56
-    rng = np.random.default_rng(0)
-    a, b = rng.integers(-4, 5, (M, K)).astype(np.float32), rng.integers(-4, 5, (K, N)).astype(np.float32)
+    """What is wrong with products of dtype ``T`` on tensor cores, or "". The sums are exact, so nothing but equal bits is right."""
+    M, N, K = 144, 80, 112 if T is dt.int8 else 56          # multiples of 16 bytes that fill no block
+    rng, most = np.random.default_rng(0), 128 if T is dt.int8 else 4
+    a, b = rng.integers(-most, most, (M, K)).astype(np.float32), rng.integers(-most, most, (K, N)).astype(np.float32)
     if T is dt.float32:
         b *= 1 + rng.integers(0, 16, b.shape).astype(np.float32) / (1 << 13)     # more bits than tf32 has
     for block, turned in zip(blocks, (False, True)):
-        out = dt.float32 if turned else T
-        want = (a.astype(np.float64) @ (rounded(b) if T is dt.float32 else b)).astype(out.np)
-        problem = difference(_product(device, T, out, a.T if turned else a, b.T if turned else b, turned, block), want)
+        TA, out = (T, dt.float32 if turned else T) if T is not dt.int8 else (dt.uint8 if turned else T, dt.int32)
+        x = a + most if TA is dt.uint8 else a
+        want = (x.astype(np.float64) @ (rounded(b) if T is dt.float32 else b)).astype(out.np)
+        problem = difference(_product(device, TA, T, out, x.T if turned else x, b.T if turned else b, turned, block), want)
         if problem:
             return f"a product with blocks of {block}: {problem}"
     problem = difference(*_convolution(device, T)) if T.itemsize == 2 else ""
@@ -142,17 +155,17 @@ def rounded(x: np.ndarray) -> np.ndarray:
     return ((np.ascontiguousarray(x).view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xffffe000)).view(np.float32)
 
 
-def _product(device, T, out, a, b, turned, block):
+def _product(device, TA, T, out, a, b, turned, block):
     """a @ b with blocks of one name, each operand transposed in memory where ``turned``."""
     from ._gemm import Plan, Problem
     (M, K), N = a.T.shape if turned else a.shape, b.shape[0 if turned else 1]
     bufs = []
-    for x in (a, b):
-        x = np.ascontiguousarray(x).astype(T.np)
+    for x, kind in ((a, TA), (b, T)):
+        x = np.ascontiguousarray(x).astype(kind.np)
         bufs.append(device.alloc(x.nbytes))
         device.write(bufs[-1], x)
     with forced("gemm_tensor", {"BLOCK": block}):
-        made = Plan(device, Problem(T, T, out, M, N, K, (1, M) if turned else (K, 1), (1, K) if turned else (N, 1), N, (1, 1),
+        made = Plan(device, Problem(TA, T, out, M, N, K, (1, M) if turned else (K, 1), (1, K) if turned else (N, 1), N, (1, 1),
                                     ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", tf32=True, aligned=False, lanes=device.lanes(T.acc)))
     if made.kernel.name != "matmul_tensor":
         raise RuntimeError(f"no block of {block} fits {device.name}")

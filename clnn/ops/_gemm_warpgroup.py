@@ -14,27 +14,34 @@ from . import _proof
 
 # Blocks by name: (warpgroups, columns, slots of local memory, relative speed of an element once the device is full).
 BLOCKS = {"128x256": (2, 256, 4, 1.0), "128x128": (2, 128, 4, 1.2)}
-KINDS = (dt.float16, dt.bfloat16, dt.float32)
+KINDS = (dt.float16, dt.bfloat16, dt.float32, dt.int8)
 _FULL = 0.5             # share of the compute units that need a block: fewer, smaller ones of the other kernel are faster
+_LONG = 2048            # steps of K that a part has at least
 _known: dict = {}       # device -> names of the dtypes that it multiplies rightly
 
 
 def plan(device, p, chunk):
     """(variant, parameters, global size, local size, words) of a product, or None where these instructions do not serve it."""
-    if p.ta not in KINDS or not p.aligned or not able(device):
+    if not p.aligned or not able(device):
         return None
-    a, b = (_fast(ks, xs, p.K, X, p.ta, [s[at] for s in p.steps], chunk)
-            for ks, xs, X, at in ((p.a[1], p.a[0], p.M, 0), (p.b[0], p.b[1], p.N, 1)))
-    if not a or not b:
-        return None
+    a, b = _ways(p, chunk)
     z = p.batch[0] * p.batch[1]
-    name = _block(device, p, z)
-    if name is None or p.ta.name not in kinds(device):
+    name = _block(device, p, z) if a and b else None
+    if name is None or p.tb.name not in kinds(device):
         return None
     WG, BN, STAGES, _ = BLOCKS[name]
     G = 128 * WG
     params = dict(WG=WG, BN=BN, STAGES=STAGES, AFAST=a, BFAST=b, PTX=config.tensor_cores != "emulate")
     return "matmul/warpgroup", params, (G * -(-p.M // (64 * WG)) * -(-p.N // BN), 1, z), (G, 1, 1), p.pack(0, 0, chunk)
+
+
+def splits(device, p) -> int:
+    """Parts of K of a single product, 0 where these instructions do not serve it. A second launch, which adds the parts, must be worth it."""
+    if not p.aligned or not able(device) or not all(_ways(p, 0)) or p.tb.name not in kinds(device):
+        return 0
+    blocks = -(-p.M // 128) * -(-p.N // 128)
+    parts = max(1, min(device.compute_units // blocks, p.K // _LONG))
+    return parts if blocks * parts >= _FULL * device.compute_units else 0
 
 
 def _block(device, p, z):
@@ -55,6 +62,11 @@ def able(device) -> bool:
     """Whether these instructions belong to ``device``'s processor, and may be used."""
     allowed = config.tensor_cores == "emulate" or config.tensor_cores != "off" and device.flavour == "nvidia"
     return allowed and device.compute_capability == (9, 0)
+
+
+def _ways(p, chunk):
+    """How A and B lie, see :func:`_fast`."""
+    return [_fast(ks, xs, p.K, X, p.tb, [s[at] for s in p.steps], chunk) for ks, xs, X, at in ((p.a[1], p.a[0], p.M, 0), (p.b[0], p.b[1], p.N, 1))]
 
 
 def _fast(ks, xs, K, X, T, steps, chunk):
@@ -94,31 +106,31 @@ def check(device, T, blocks=None) -> str:
     from ..runtime.params import forced
     rng = np.random.default_rng(0)
     for block, fast in [(block, fast) for block in blocks or BLOCKS for fast in (("kk", "xx", "kx") if T.itemsize == 2 else ("kk",))]:
-        M, N, K = 200, 328, 328
+        M, N, K = 200, 328, 336
         a, b = rng.integers(-4, 5, (M, K)).astype(np.float32), rng.integers(-4, 5, (K, N)).astype(np.float32)
         want = (a.astype(np.float64) @ b).astype(dt.float32.np)
         if T is dt.float32:         # more bits than the instruction reads, whether it rounds or cuts
             b += np.sign(b) * rng.integers(0, 4, b.shape).astype(np.float32) / (1 << 13)
         with forced("gemm_warpgroup", {"BLOCK": block}):
-            problem = _proof.difference(_product(device, T, a, b, fast), want)
+            problem = _proof.difference(_product(device, T, a, b, fast), want.astype(np.int32) if T is dt.int8 else want)
         if problem:
             return f"a product with blocks of {block} and operands along {fast}: {problem}"
     return ""
 
 
 def _product(device, T, a, b, fast):
-    """a @ b in float, each operand laid out along K ("k") or across ("x")."""
+    """a @ b in float or int, each operand laid out along K ("k") or across ("x")."""
     from ._gemm import Plan, Problem
-    (M, K), N = a.shape, b.shape[1]
+    (M, K), N, out = a.shape, b.shape[1], dt.int32 if T is dt.int8 else dt.float32
     bufs = []
     for x in (a if fast[0] == "k" else a.T, b.T if fast[1] == "k" else b):
         x = np.ascontiguousarray(x).astype(T.np)
         bufs.append(device.alloc(x.nbytes))
         device.write(bufs[-1], x)
-    made = Plan(device, Problem(T, T, dt.float32, M, N, K, (K, 1) if fast[0] == "k" else (1, M), (1, K) if fast[1] == "k" else (N, 1), N, (1, 1),
+    made = Plan(device, Problem(T, T, out, M, N, K, (K, 1) if fast[0] == "k" else (1, M), (1, K) if fast[1] == "k" else (N, 1), N, (1, 1),
                                 ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", tf32=True, lanes=device.lanes(T.acc)))
     if made.kernel.name != "matmul_warpgroup":
         raise RuntimeError(f"not a product by warpgroups on {device.name}, but {made.kernel.name}")
     result = device.alloc(M * N * 4)
     made.run(bufs[0], 0, bufs[1], 0, result, 0)
-    return device.read(result, M * N * 4).view(np.float32).reshape(M, N)
+    return device.read(result, M * N * 4).view(out.np).reshape(M, N)

@@ -70,11 +70,25 @@ class GemmTensor(Space):
         return run, lambda: bool(np.allclose(out[0].float().numpy()[rows], want, rtol=2e-3, atol=2e-3 * np.sqrt(K)))
 
 
+class GemmWarpgroup(GemmTensor):
+    """Products by the instructions of four warps together: the block, by its name in :mod:`clnn.ops._gemm_warpgroup`."""
+    name = "gemm_warpgroup"
+    values = {"BLOCK": ("128x256", "128x128")}
+    problems = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 1024, 1024), (1024, 4096, 1024))
+
+    def prepare(self, device, problem):
+        from ..ops._gemm_warpgroup import able
+        if not able(device):
+            raise RuntimeError(f"{device.name} has no such instructions")
+        return super().prepare(device, problem)
+
+
 class GemmGpu(Gemm):
-    """Products on GPUs without them: rows and columns of a work-item, steps per block of K."""
+    """Products on GPUs without them: the tile of a work-group by its name in :mod:`clnn.ops._gemm_gpu`, steps per block of K, parts of K (0: by rule)."""
     name = "gemm_gpu"
-    values = {"T": (8, 4, 2), "BK": (16, 8, 32)}
-    problems = ((512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (64, 512, 784), (1024, 4096, 1024))
+    values = {"TILE": ("128x128", "128x64", "64x64", "64x128", "64x32", "32x64", "32x32", "64x64/256", "16x64", "64x16", "16x16"), "BK": (16, 8, 32),
+              "SPLIT": (0, 1, 2, 4, 8, 16)}
+    problems = ((512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (64, 512, 784), (1024, 4096, 1024), (64, 64, 16384))
 
     def prepare(self, device, problem):
         if device.is_cpu:
@@ -132,4 +146,4 @@ class Attention(Space):
         return run, lambda: bool(np.allclose(out[0][0, 0].numpy(), want, rtol=1e-3, atol=1e-4))
 
 
-SPACES = {s.name: s for s in (Gemm(), GemmGpu(), GemmTensor(), Conv2d(), Attention())}
+SPACES = {s.name: s for s in (Gemm(), GemmGpu(), GemmTensor(), GemmWarpgroup(), Conv2d(), Attention())}

@@ -1,7 +1,7 @@
 ## What a matrix product on tensor cores is made of: operands in local memory as words, fragments in registers, the instruction.
 ##
-## A *word* is 32 bits: two 16-bit elements that follow each other along K, or one float rounded to tf32. The instruction multiplies 16 rows by
-## 8 columns over 8 words. Of its fragments (PTX ISA, "Matrix Fragments for mma.m16n8k16" and "...m16n8k8") lane l = 4 g + t of a warp holds
+## A *word* is 32 bits: two 16-bit elements or four bytes that follow each other along K, or one float rounded to tf32. The instruction multiplies 16 rows by
+## 8 columns over 8 words. Of its fragments (PTX ISA, "Matrix Fragments for mma.m16n8k16", "...m16n8k8" and "...m16n8k32") lane l = 4 g + t of a warp holds
 ##     A  a0: row g, word t    a1: row g + 8, word t    a2: row g, word t + 4    a3: row g + 8, word t + 4
 ##     B  b0: column g, word t    b1: column g, word t + 4
 ##     C  c0, c1: row g, columns 2 t and 2 t + 1    c2, c3: the same of row g + 8
@@ -14,7 +14,7 @@
 ##     "x"  [16][X + 8], rows in the order in which instructions take them: read word by word (8 t + g: 32 different banks)
 ##
 ## def                                        emits
-## helpers(T, PTX)                            words of T: TF32(v) on four of them, PACK(lo, hi), MMA or DOT
+## helpers(T, TC, PTX, A)                     words of T: WORDS(v) rounds four of them, STORE4, MMA or DOT; A: A's dtype where it differs from T, B's
 ## offsets / fetch / place                    global memory -> registers -> local memory, in pieces of 4 words
 ## fragments(..., s)                          the registers of step s
 ## multiply(MT, NT, PTX, s)                   c += a b for all tiles of a warp
@@ -23,7 +23,8 @@
 ## PTX=False spells the instruction out in plain OpenCL C: lanes exchange their fragments through local memory (between barriers), and each
 ## computes its four elements of C. That is for tests on devices without tensor cores, and slow.
 <%!
-    SHAPES = {"float16": ("m16n8k16", "f16"), "bfloat16": ("m16n8k16", "bf16"), "float32": ("m16n8k8", "tf32")}
+    SHAPES = {"float16": ("m16n8k16", "f16"), "bfloat16": ("m16n8k16", "bf16"), "float32": ("m16n8k8", "tf32"), "int8": ("m16n8k32", "s8"),
+              "uint8": ("m16n8k32", "u8")}
 
     def words(X, fast):
         """Words of local memory of X rows or columns."""
@@ -40,7 +41,10 @@
 
     def word(parts):
         """A word of guarded elements, the first of them in its low bits."""
-        return f"as_uint({parts[0]})" if len(parts) == 1 else f"((uint)({parts[0]}) | (uint)({parts[1]}) << 16)"
+        if len(parts) == 1:
+            return f"as_uint({parts[0]})"
+        U, bits = ("ushort", 16) if len(parts) == 2 else ("uchar", 8)
+        return f"({' | '.join(f'(uint)({U})({part}) << {i * bits}' for i, part in enumerate(parts))})"
 
     def guarded(X, k, at, zero):
         """Element at `at`, or zero where step k is past the end."""
@@ -54,8 +58,12 @@
         """Four words of four rows x0..x3 and one word along K."""
         return ", ".join(word([guarded(X, f"k + {h}", f"{X}at{p} + x{i} + {h} * {ks}", zero) for h in range(per)]) for i in range(4))
 %>\
-<%def name="helpers(T, TC, PTX)">
-<% shape, kind = SHAPES[T.name] %>\
+<%def name="helpers(T, TC, PTX, A=None)">
+<%
+    shape, kind = SHAPES[T.name]
+    ACC, R = ("s32", "r") if T.itemsize == 1 else ("f32", "f")
+    kind = f"{SHAPES[(A or T).name][1]}.{kind}"
+%>\
 % if T.itemsize == 4 and PTX:
 static inline uint tf32(uint v) { uint r; asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(as_float(v))); return r; }
 % elif T.itemsize == 4:
@@ -75,12 +83,14 @@ static inline uint pack(float lo, float hi) { uint r; asm("cvt.rn.${TC.name.repl
 % if TC.itemsize == 2:
 #define STORE4(p, v) (*(__global ushort4*)(p) = as_ushort4((uint2)(pack((v).s0, (v).s1), pack((v).s2, (v).s3))))
 % else:
-#define STORE4(p, v) (*(__global float4*)(p) = (v))
+#define STORE4(p, v) (*(__global ${TC.c}4*)(p) = (v))
 % endif
 % if PTX:
-#define MMA(d, a, b) asm volatile("mma.sync.aligned.${shape}.row.col.f32.${kind}.${kind}.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};" ${"\\"}
-    : "=f"(d##_0), "=f"(d##_1), "=f"(d##_2), "=f"(d##_3) ${"\\"}
-    : "r"(a##_0), "r"(a##_1), "r"(a##_2), "r"(a##_3), "r"(b##_0), "r"(b##_1), "f"(d##_0), "f"(d##_1), "f"(d##_2), "f"(d##_3))
+#define MMA(d, a, b) asm volatile("mma.sync.aligned.${shape}.row.col.${ACC}.${kind}.${ACC} {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};" ${"\\"}
+    : "=${R}"(d##_0), "=${R}"(d##_1), "=${R}"(d##_2), "=${R}"(d##_3) ${"\\"}
+    : "r"(a##_0), "r"(a##_1), "r"(a##_2), "r"(a##_3), "r"(b##_0), "r"(b##_1), "${R}"(d##_0), "${R}"(d##_1), "${R}"(d##_2), "${R}"(d##_3))
+% elif T.itemsize == 1:
+#define DOT(x, y) (${" + ".join(f"(int)({(A or T).c})((x) >> {8 * i}) * (int)({T.c})((y) >> {8 * i})" for i in range(4))})
 % elif T.itemsize == 4:
 #define DOT(x, y) (as_float(x) * as_float(y))
 % else:
@@ -110,13 +120,17 @@ static inline uint pack(float lo, float hi) { uint r; asm("cvt.rn.${TC.name.repl
     zero = "0.0f" if per == 1 else "0"
 %>\
 % for p in range(BX * 4 // G):
-% if fast == "k" and wide:
-    ${X}got${p} = (lid & 3) * ${4 * per} < left ? *(__global const uint4*)(${X} + ${X}at${p}) : (uint4)(0);
+% if wide and (fast == "k" or per == 1):
+    ${X}got${p} = ${f"(lid & 3) * {4 * per}" if fast == "k" else column(BX, G, p)} < left ? *(__global const uint4*)(${X} + ${X}at${p}) : (uint4)(0);
 % elif fast == "k":
-    { const int k = (lid & 3) * ${4 * per};
-      ${X}got${p} = (uint4)(${piece(X, p, ks, per, zero)}); }
-% elif wide and per == 1:
-    ${X}got${p} = ${column(BX, G, p)} < left ? *(__global const uint4*)(${X} + ${X}at${p}) : (uint4)(0);
+    { const int k = (lid & 3) * ${4 * per}; ${X}got${p} = (uint4)(${piece(X, p, ks, per, zero)}); }
+% elif wide and per == 4:
+    { const int k = ${column(BX, G, p)} * 4;
+      const uint ${", ".join(f"r{i} = k + {i} < left ? *(__global const uint*)({X} + {X}at{p} + {i} * {ks}) : 0" for i in range(4))};
+      const uint2 u = (uint2)((r0 & 0x00ff00ffu) | (r1 & 0x00ff00ffu) << 8, (r0 >> 8 & 0x00ff00ffu) | (r1 & 0xff00ff00u)),
+                  v = (uint2)((r2 & 0x00ff00ffu) | (r3 & 0x00ff00ffu) << 8, (r2 >> 8 & 0x00ff00ffu) | (r3 & 0xff00ff00u)),
+                  lo = (u & 0xffffu) | v << 16, hi = u >> 16 | (v & 0xffff0000u);
+      ${X}got${p} = (uint4)(lo, hi); }
 % elif wide:
     { const int k = ${column(BX, G, p)} * 2;
       const uint2 lo = k < left ? *(__global const uint2*)(${X} + ${X}at${p}) : (uint2)(0), hi = k + 1 < left ? *(__global const uint2*)(${X} + ${X}at${p} + ${ks}) : (uint2)(0);
@@ -150,10 +164,7 @@ static inline uint pack(float lo, float hi) { uint r; asm("cvt.rn.${TC.name.repl
 ##
 ## The registers of step s: a<s><i>_<r> of tile i or b<s><j>_<h>. at: first row or column of the warp.
 <%def name="fragments(X, tiles, BX, fast, source, at, s)">
-<%
-    name = X.lower() + str(s)
-    size, parts = (16, 2) if X == "A" else (8, 1)
-%>\
+<% name, size, parts = X.lower() + str(s), *((16, 2) if X == "A" else (8, 1)) %>\
 % for i in range(tiles):
 % if fast == "x":
     const uint ${", ".join(f"{name}{i}_{h * parts + r} = ((__local const uint*)({source}))[({s * 8 + h * 4} + t) * {BX + 8} + {at} + {i * size + r * 8} + g]" for h in (0, 1) for r in range(parts))};
@@ -205,30 +216,30 @@ static inline uint pack(float lo, float hi) { uint r; asm("cvt.rn.${TC.name.repl
 ## The tiles of a warp through local memory, so that rows are written in vectors. place(row, col): the address of C's element; neat: the condition
 ## under which the four elements there may be written as one, "" for never; finish(vec, V, col): the text of tile.finish. Expects m0, n0, M, N, wm, wn.
 <%def name="store(MT, NT, TC, neat, place, finish)">
-<% WN = NT * 8 %>\
-    __local float* rows = (__local float*)pool + warp * ${16 * (WN + 8)};
+<% WN, ACC = NT * 8, TC.acc %>\
+    __local ${ACC}* rows = (__local ${ACC}*)pool + warp * ${16 * (WN + 8)};
 % for i in range(MT):
 % for j in range(NT):
-    vstore2((float2)(c${i}_${j}_0, c${i}_${j}_1), 0, rows + g * ${WN + 8} + ${j * 8} + 2 * t);
-    vstore2((float2)(c${i}_${j}_2, c${i}_${j}_3), 0, rows + (g + 8) * ${WN + 8} + ${j * 8} + 2 * t);
+    vstore2((${ACC}2)(c${i}_${j}_0, c${i}_${j}_1), 0, rows + g * ${WN + 8} + ${j * 8} + 2 * t);
+    vstore2((${ACC}2)(c${i}_${j}_2, c${i}_${j}_3), 0, rows + (g + 8) * ${WN + 8} + ${j * 8} + 2 * t);
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int e = lane; e < ${4 * WN}; e += 32) {
         const int q = e % ${WN // 4} * 4;
-        __local const float* sums = rows + e / ${WN // 4} * ${WN + 8} + q;
+        __local const ${ACC}* sums = rows + e / ${WN // 4} * ${WN + 8} + q;
         const long row = m0 + wm + ${i * 16} + e / ${WN // 4}, col = n0 + wn + q;
 % if neat:
         if (row < M && col + 4 <= N && ${neat}) {
             __global ${TC.c}* p = ${place("row", "col")};
-            float4 v = *(__local const float4*)sums * alpha;
-            ${finish(True, "float4", "col")}
+            ${ACC}4 v = *(__local const ${ACC}4*)sums * alpha;
+            ${finish(True, ACC + "4", "col")}
             STORE4(p, v);
         } else
 % endif
         for (int u = 0; row < M && u < 4 && col + u < N; u++) {
             __global ${TC.c}* p = ${place("row", "(col + u)")};
-            float v = sums[u] * alpha;
-            ${finish(False, "float", "col + u")}
+            ${ACC} v = sums[u] * alpha;
+            ${finish(False, ACC, "col + u")}
             ${TC.store}(p, 0, v);
         }
     }

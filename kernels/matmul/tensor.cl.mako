@@ -2,21 +2,21 @@
 <%namespace name="tile" file="/matmul/tile.cl.mako"/>\
 <%namespace name="vec" file="/matmul/vec.cl.mako"/>\
 <%namespace name="frag" file="/matmul/fragments.cl.mako"/>\
-## C[z] = epilogue(alpha * A[z] @ B[z] + beta * C[z] + bias) on the tensor cores of NVIDIA's GPUs (compute capability 8.0 on), sums in float.
+## C[z] = epilogue(alpha * A[z] @ B[z] + beta * C[z] + bias) on the tensor cores of NVIDIA's GPUs (compute capability 8.0 on), sums in float, or in int of bytes.
 ##
 ## A (M, K), B (K, N) any strides; C (M, N) rows of unit stride; z counts two batch dimensions, or runs of K (split-K). 16-bit operands are
 ## multiplied as they are, float operands rounded to tf32 (10 bits of mantissa).
 ## Geometry: local (32 WX WY, 1, 1), global (local * ceil(N / BN), ceil(M / BM), batch). A work-group owns a BM x BN block of C, BM = 16 MT WY and
-## BN = 8 NT WX; each of its WY x WX warps MT x NT tiles of 16 x 8. A block of K is 16 words (32 elements of 16 bits, 16 floats); the next one is
+## BN = 8 NT WX; each of its WY x WX warps MT x NT tiles of 16 x 8. A block of K is 16 words (64 bytes, 32 elements of 16 bits, 16 floats); the next one is
 ## fetched into registers while one is multiplied, and put into the other of two buffers. The result goes through local memory, so that rows are
 ## written in vectors.
 ##
 ## Parameter  legal values
-## TA TB TC   dtype rows: TA is TB, one of float16, bfloat16, float32; TC is TA or float32
+## TA TB TC   dtype rows: TA is TB, one of float16, bfloat16, float32, and TC is TA or float32; or TB is int8, TA int8 or uint8, TC int32
 ## WX WY      warps side by side and one below the other; MT NT: tiles of a warp. Pieces of 4 words must go round evenly: 64 WX WY divides 4 BM,
 ##            32 WX WY divides 4 BN
 ## AFAST BFAST  "k" or "x": the index along which neighbouring work-items load A (m, k) and B (k, n)
-## AWIDE BWIDE  True: that index has unit stride, and address, other strides and extents allow loads of 16 bytes (8 for 16-bit elements along "x"):
+## AWIDE BWIDE  True: that index has unit stride, and address, other strides and extents allow loads of 16 bytes (of 4 elements along "x"):
 ##            extents are multiples of 16 bytes along "k", of 4 elements along "x". False: any strides
 ## PTX        True: the instruction; False: spelt out, for tests
 ## BIAS BETA EPI  as in matmul/cpu
@@ -32,14 +32,15 @@
     pool = max(2 * (SA + SB), WX * WY * 4 * (WN + 8))
     A = ("A", TA, BM, G, AFAST, AWIDE, "ras", "cas", "m0", "M")
     B = ("B", TB, BN, G, BFAST, BWIDE, "cbs", "rbs", "n0", "N")
+    ACC = TC.acc
     vectors = tile.module.vector_epilogue(EPI)
     place = lambda row, col: f"C + {row} * rcs + {col}"
-    finish = lambda many, V, col: capture(tile.finish, TC, "float", V, BIAS, BETA, EPI, "p", col, many)
+    finish = lambda many, V, col: capture(tile.finish, TC, ACC, V, BIAS, BETA, EPI, "p", col, many)
 %>\
-${frag.helpers(TA, TC, PTX)}
+${frag.helpers(TB, TC, PTX, TA)}
 ${vec.vector_io(TC, 4)}
 __kernel __attribute__((reqd_work_group_size(${G}, 1, 1)))
-void matmul_tensor(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bias), const long16 d, const long8 z, const float alpha, const float beta) {
+void matmul_tensor(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bias), const long16 d, const long8 z, const ${ACC} alpha, const ${ACC} beta) {
     __local uint4 pool[${pool}];
 % if not PTX:
     __local uint exchange[${WX * WY * 32 * (MT * 4 + NT * 2)}];
@@ -62,7 +63,7 @@ void matmul_tensor(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, 
 ${frag.offsets(*A)}
 ${frag.offsets(*B)}
 % for i in range(MT):
-    float ${", ".join(f"c{i}_{j}_{r} = 0" for j in range(NT) for r in range(4))};
+    ${ACC} ${", ".join(f"c{i}_{j}_{r} = 0" for j in range(NT) for r in range(4))};
 % endfor
     int left = K;
     __local uint4* now = pool;

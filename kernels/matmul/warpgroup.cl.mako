@@ -2,7 +2,8 @@
 <%namespace name="tile" file="/matmul/tile.cl.mako"/>\
 <%namespace name="vec" file="/matmul/vec.cl.mako"/>\
 <%namespace name="frag" file="/matmul/fragments.cl.mako"/>\
-## C[z] = epilogue(alpha * A[z] @ B[z] + beta * C[z] + bias) by the instructions of four warps together (wgmma) of compute capability 9.0, sums in float.
+## C[z] = epilogue(alpha * A[z] @ B[z] + beta * C[z] + bias) by the instructions of four warps together (wgmma) of compute capability 9.0, sums in float, or in int
+## of bytes.
 ##
 ## A (M, K), B (K, N) with 16 bytes in a row along one index each; C (M, N) rows of unit stride; z counts two batch dimensions, or runs of K (split-K).
 ## float operands are taken as tf32 (the instruction reads 10 bits of their mantissa).
@@ -16,7 +17,7 @@
 ##     "x"  per 64 rows or columns 64 lines, one per step of K (16-bit operands only)
 ##
 ## Parameter  legal values
-## TA TB TC   dtype rows: TA is TB, one of float16, bfloat16, float32; TC is TA or float32
+## TA TB TC   dtype rows: TA is TB, one of float16, bfloat16, float32, and TC is TA or float32; or TA int8 or uint8, TB int8, TC int32
 ## WG         warpgroups: 1, 2; BN: a multiple of 64, at most 256; STAGES >= 3
 ## AFAST BFAST  "k" or "x": the index of unit stride; other strides, extents along this one and addresses are multiples of 16 bytes
 ## PTX        True: the instructions; False: spelt out, for tests
@@ -31,7 +32,8 @@
     SA, SB = BM * 8, BN * 8         # uint4 of a slot
     pool = max(STAGES * (SA + SB), WG * 4 * 4 * (BN + 8))
     assert SA % G == 0 and SB % G == 0 and STAGES >= 3 and (TA.itemsize == 2 or AFAST == BFAST == "k")
-    KIND, STEP = {"float16": ("f16", 16), "bfloat16": ("bf16", 16), "float32": ("tf32", 8)}[TA.name]
+    ACC, R = TC.acc, "r" if TC.acc == "int" else "f"
+    SHORT = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "int8": "s8", "uint8": "u8"}
     sums = [f"c0_{j}_{r}" for j in range(NT) for r in range(4)]
     # What the copies of one operand are made of: pieces per work-item, pieces of 16 bytes side by side, lines that a round of all work-items covers
     A = ("A", SA // G, 8 if AFAST == "k" else BM // 8, AFAST, "ras", "cas", "M - 1 - m0", "M - m0")
@@ -42,15 +44,15 @@
     lead = {"k": 1, "x": 512}
     vectors = tile.module.vector_epilogue(EPI)
     place = lambda row, col: f"C + {row} * rcs + {col}"
-    finish = lambda many, V, col: capture(tile.finish, TC, "float", V, BIAS, BETA, EPI, "p", col, many)
-    shape = f"m64n{BN}k{STEP}.f32.{KIND}.{KIND}"
-    turns = f", {int(AFAST == 'x')}, {int(BFAST == 'x')}" if TA.itemsize == 2 else ""
+    finish = lambda many, V, col: capture(tile.finish, TC, ACC, V, BIAS, BETA, EPI, "p", col, many)
+    shape = f"m64n{BN}k{2 * E}.{'s32' if R == 'r' else 'f32'}.{SHORT[TA.name]}.{SHORT[TB.name]}"
+    turns = ("" if R == "r" else ", 1, 1") + (f", {int(AFAST == 'x')}, {int(BFAST == 'x')}" if TA.itemsize == 2 else "")
     regs = ", ".join(f"%{i}" for i in range(len(sums)))
     da, db = f"%{len(sums)}", f"%{len(sums) + 1}"
     steps = " ".join(f"add.s64 a, {da}, {i * advance[AFAST]}; add.s64 b, {db}, {i * advance[BFAST]}; "
-                     f"wgmma.mma_async.sync.aligned.{shape} {{{regs}}}, a, b, p, 1, 1{turns};" for i in range(4))
+                     f"wgmma.mma_async.sync.aligned.{shape} {{{regs}}}, a, b, p{turns};" for i in range(4))
 %>\
-${frag.helpers(TA, TC, PTX)}
+${frag.helpers(TB, TC, PTX, TA)}
 ${vec.vector_io(TC, 4)}
 <%def name="offsets(X, pieces, across, fast, xs, ks, last, end)">
 % if fast == "k":
@@ -89,18 +91,19 @@ ${copies(*B)}
 #define COPY(to, from, there) *(to) = (there) ? *(__global const uint4*)(from) : (uint4)(0)
 #define COMMIT
 /* Element k of line x (a row or column) of an operand in its slot. */
-% for X, fast in (("A", AFAST), ("B", BFAST)):
+% for X, T, fast in (("A", TA, AFAST), ("B", TB, BFAST)):
 % if fast == "k":
-#define AT_${X}(s, x, k) ((__local const ${TA.c}*)((s) + (x) * 8 + ((k) / ${E} ^ (x) % 8)))[(k) % ${E}]
+#define AT_${X}(s, x, k) ((__local const ${T.c}*)((s) + (x) * 8 + ((k) / ${E} ^ (x) % 8)))[(k) % ${E}]
 % else:
-#define AT_${X}(s, x, k) ((__local const ${TA.c}*)((s) + (x) / 64 * 512 + (k) * 8 + ((x) % 64 / ${E} ^ (k) % 8)))[(x) % ${E}]
+#define AT_${X}(s, x, k) ((__local const ${T.c}*)((s) + (x) / 64 * 512 + (k) * 8 + ((x) % 64 / ${E} ^ (k) % 8)))[(x) % ${E}]
 % endif
 % endfor
-<% load = {"float16": "clnn_h2f", "bfloat16": "clnn_bf2f", "float32": "TRUNCATED"}[TA.name] %>\
+<% load = {"float16": "clnn_h2f", "bfloat16": "clnn_bf2f", "float32": "TRUNCATED"}.get(TA.name, "(int)") %>\
 #define TRUNCATED(v) as_float(as_uint(v) & 0xffffe000u)
 % endif
 __kernel __attribute__((reqd_work_group_size(${G}, 1, 1)))
-void matmul_warpgroup(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bias), const long16 d, const long8 z, const float alpha, const float beta) {
+void matmul_warpgroup(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c}, bias), const long16 d, const long8 z,
+                      const ${ACC} alpha, const ${ACC} beta) {
     __local uint4 pool[${pool}] __attribute__((aligned(1024)));
     const long M = d.s0, N = d.s1, ras = d.s3, cas = d.s4, rbs = d.s5, cbs = d.s6, rcs = d.s7;
     const long z0 = get_global_id(2) / z.s0, z1 = get_global_id(2) % z.s0;
@@ -118,7 +121,7 @@ void matmul_warpgroup(IN(${TA.c}, A), IN(${TB.c}, B), OUT(${TC.c}, C), IN(${TC.c
     const int wm = warp * 16, wn = 0;
 ${offsets(*A)}
 ${offsets(*B)}
-    float ${", ".join(f"{c} = 0" for c in sums)};
+    ${ACC} ${", ".join(f"{c} = 0" for c in sums)};
     int left = K;
 % for s in range(STAGES - 2):
 ${fetch(s)}
@@ -133,16 +136,16 @@ ${fetch(s)}
         barrier(CLK_LOCAL_MEM_FENCE);
         { const ulong da = (ulong)${HIGH}u << 32 | ${lead[AFAST]} << 16 | (uint)(size_t)a >> 4, db = (ulong)${HIGH}u << 32 | ${lead[BFAST]} << 16 | (uint)(size_t)b >> 4;
           asm volatile("//sm_90a:{ .reg .b64 a, b; .reg .pred p; setp.eq.u32 p, 0, 0; wgmma.fence.sync.aligned; ${steps} wgmma.commit_group.sync.aligned; }"
-            : ${", ".join(f'"+f"({c})' for c in sums)} : "l"(da), "l"(db) : "memory"); }
+            : ${", ".join(f'"+{R}"({c})' for c in sums)} : "l"(da), "l"(db) : "memory"); }
 ${fetch(f"((i + {STAGES - 2}) % {STAGES})")}
         asm volatile("//sm_90a:wgmma.wait_group.sync.aligned 1;" ::: "memory");
 % else:
         barrier(CLK_LOCAL_MEM_FENCE);
 ${fetch(f"((i + {STAGES - 2}) % {STAGES})")}
         for (int k = 0; k < ${BK}; k++) {
-            const float x = ${load}(AT_A(a, warp % 4 * 16 + g, k)), y = ${load}(AT_A(a, warp % 4 * 16 + g + 8, k));
+            const ${ACC} x = ${load}(AT_A(a, warp % 4 * 16 + g, k)), y = ${load}(AT_A(a, warp % 4 * 16 + g + 8, k));
 % for j in range(NT):
-            { const float p = ${load}(AT_B(b, ${8 * j} + 2 * t, k)), q = ${load}(AT_B(b, ${8 * j + 1} + 2 * t, k));
+            { const ${ACC} p = ${load}(AT_B(b, ${8 * j} + 2 * t, k)), q = ${load}(AT_B(b, ${8 * j + 1} + 2 * t, k));
               c0_${j}_0 += x * p; c0_${j}_1 += x * q; c0_${j}_2 += y * p; c0_${j}_3 += y * q; }
 % endfor
         }
@@ -150,7 +153,7 @@ ${fetch(f"((i + {STAGES - 2}) % {STAGES})")}
     }
 % if PTX:
     asm volatile("cp.async.wait_group 0;" ::: "memory");
-    asm volatile("//sm_90a:wgmma.wait_group.sync.aligned 0;" : ${", ".join(f'"+f"({c})' for c in sums)} :: "memory");
+    asm volatile("//sm_90a:wgmma.wait_group.sync.aligned 0;" : ${", ".join(f'"+{R}"({c})' for c in sums)} :: "memory");
 % endif
     barrier(CLK_LOCAL_MEM_FENCE);
     const bool first = true, last = true;
