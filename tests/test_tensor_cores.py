@@ -263,7 +263,7 @@ def test_what_the_process_prints_decides(claims, monkeypatch, printed, found):
     assert _gemm_tensor.kinds(claims) == found
     monkeypatch.setattr(claims, "compute_capability", (9, 0))
     report = _tensor_cores(claims)
-    assert ("float16" in report[0]) == bool(found) and len(report) == 5 - len(found)
+    assert ("float16" in report[0]) == bool(found) and len(report) == 1 + len(_gemm_tensor.WAYS) - len(found)
 
 
 def test_a_process_that_cannot_start_or_hangs_is_no_error(claims, monkeypatch):
@@ -271,7 +271,7 @@ def test_a_process_that_cannot_start_or_hangs_is_no_error(claims, monkeypatch):
         def run(*args, exc=exc, **kwargs):
             raise exc
         monkeypatch.setattr(_proof.subprocess, "run", run)
-        found = _proof._ask(claims, "_gemm_tensor", [T.name for T in _gemm_tensor.KINDS])
+        found = _proof._ask(claims, "_gemm_tensor", [way.name for way in _gemm_tensor.WAYS])
         assert set(found["kinds"]) == ({"float16"} if isinstance(exc, _proof.subprocess.TimeoutExpired) else set())
 
 
@@ -286,7 +286,8 @@ def test_old_hardware_and_the_switch_are_not_asked(claims, monkeypatch):
 
 @pytest.mark.parametrize("T", [dt.float16, dt.float32, dt.int8], ids=str)
 def test_the_check_sees_wrong_values(dev, monkeypatch, T):
-    assert _gemm_tensor.check(dev, T, ("16x16", "16x16")) == ""
+    blocks = ("16x16",)
+    assert _gemm_tensor.check(dev, T, blocks=blocks) == ""
     honest = _gemm_tensor._product
 
     def one_bit_off(*args):
@@ -294,7 +295,14 @@ def test_the_check_sees_wrong_values(dev, monkeypatch, T):
         got.reshape(-1).view(f"u{got.itemsize}")[7] ^= 1
         return got
     monkeypatch.setattr(_gemm_tensor, "_product", one_bit_off)
-    assert "1 of 10425 elements are wrong" in _gemm_tensor.check(dev, T, ("16x16",))
+    for kernel in ("tensor", "pipeline"):
+        assert f"matmul/{kernel} with blocks of 16x16: 1 of 10425 elements are wrong" in _gemm_tensor.check(dev, T, (kernel,), blocks)
+
+
+def test_a_kernel_that_errs_leaves_the_other(dev, monkeypatch):
+    monkeypatch.setattr(_gemm_tensor, "kinds", lambda device: frozenset({"bfloat16"}))
+    with params.forced("gemm_tensor", {"BLOCK": "16x16"}):
+        product(dev, dt.bfloat16, 48, 32, 96, tb=True, kernel="tensor")
 
 
 def test_tf32_rounds_ties_away():

@@ -7,6 +7,7 @@ The kernels are ``matmul/pipeline`` for operands that can be copied 16 bytes at 
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,17 @@ KINDS = (dt.float16, dt.bfloat16, dt.float32, dt.int8)
 SMALLEST, SHORTEST = 64, 32         # rows and columns, steps of K: below, most of a block would be padding
 _MULTIPLY = 1 / (1230 * 1.9)        # ns of a multiply-add of 16 bits (NVIDIA H200: 617 TFLOP/s)
 _LONGEST = 1 << 31                  # offsets inside a block are 32 bits
-_known: dict = {}                   # device -> names of the dtypes that its tensor cores multiply
+_known: dict = {}                   # device -> names of the ways (below) that its tensor cores multiply rightly
+
+
+class Way(NamedTuple):
+    """What is proved on its own: products of a dtype by a kernel."""
+    name: str
+    dtype: dt.dtype
+    kernel: str
+
+
+WAYS = tuple([Way(T.name, T, "tensor") for T in KINDS] + [Way(f"{T.name} in a pipeline", T, "pipeline") for T in KINDS])
 
 
 def plan(device, p, chunk):
@@ -62,11 +73,10 @@ def _choice(device, p, chunk, K, parted):
     tuned = lookup(device, "gemm_tensor", f"{p.ta.name}/{size_class(p.M, p.N, p.K)}") or {}
     sides = ((p.a[1], p.a[0], p.M, p.ta, [s[0] for s in p.steps]), (p.b[0], p.b[1], p.N, p.tb, [s[1] for s in p.steps]))
     fasts = [copied_index(ks, xs, p.K, X, T, steps, chunk) for ks, xs, X, T, steps in sides]
-    kernel = "pipeline" if all(fasts) and tuned.get("KERNEL") != "tensor" else "tensor"
-    tiles = _tiles(device, p.tb, kernel, all(fasts)) if kernel == "pipeline" else {}
-    if kernel == "pipeline" and tiles:
-        loads = dict(AFAST=fasts[0], BFAST=fasts[1])
-    else:
+    kernel, loads = "pipeline", dict(AFAST=fasts[0], BFAST=fasts[1])
+    able = all(fasts) and tuned.get("KERNEL") != "tensor" and f"{p.tb.name} in a pipeline" in kinds(device)
+    tiles = _tiles(device, p.tb, kernel, True) if able else {}
+    if not tiles:
         (afast, awide), (bfast, bwide) = (fast_index(ks, xs, p.K, X, T, steps, chunk) for ks, xs, X, T, steps in sides)
         kernel, loads = "tensor", dict(AFAST=afast, BFAST=bfast, AWIDE=awide, BWIDE=bwide)
         tiles = _tiles(device, p.tb, kernel, awide and bwide)
@@ -160,9 +170,9 @@ def _block(device, p, z, wide):
 # ---- the proof -----------------------------------------------------------------------------------------------------------------
 
 def kinds(device) -> frozenset:
-    """Names of the dtypes that tensor cores of ``device`` multiply rightly (``float32``: as tf32); asks the device once per driver."""
+    """Names of the ways in which tensor cores of ``device`` multiply rightly (``float32``: as tf32); asks the device once per driver."""
     if config.tensor_cores in ("emulate", "trust"):
-        return frozenset(T.name for T in KINDS)
+        return frozenset(way.name for way in WAYS)
     if config.tensor_cores == "off" or device.flavour != "nvidia" or (0, 0) < device.compute_capability < (8, 0):
         return frozenset()
     if device not in _known:
@@ -172,19 +182,19 @@ def kinds(device) -> frozenset:
 
 def verdict(device) -> dict:
     """``kinds`` that are right and ``problems`` of the others, from disk or by asking."""
-    return _proof.verdict(device, "_gemm_tensor", [T.name for T in KINDS], ("matmul/tensor", "matmul/pipeline", "matmul/fragments", "conv/tensor"))
+    return _proof.verdict(device, "_gemm_tensor", [way.name for way in WAYS], ("matmul/tensor", "matmul/pipeline", "matmul/fragments", "conv/tensor"))
 
 
 def main() -> None:
-    """In the process of its own: say of each dtype whether its products come out right."""
-    _proof.tell(KINDS, check)
+    """In the process of its own: say of each way whether its products come out right."""
+    _proof.tell(WAYS, lambda device, way: check(device, way.dtype, (way.kernel,)))
 
 
 # Kernel, whether A and B are transposed in memory.
 _CASES = (("pipeline", False, True), ("tensor", False, False), ("tensor", True, True), ("pipeline", True, False), ("pipeline", True, True), ("pipeline", False, False))
 
 
-def check(device, T, blocks=("128x128", "64x64", "128x64", "64x128")) -> str:
+def check(device, T, kernels=("tensor", "pipeline"), blocks=("128x128", "64x64", "128x64", "64x128")) -> str:
     """What is wrong with products of dtype ``T`` on tensor cores, or "". The sums are exact, so nothing but equal bits is right."""
     M, N, K = 139, 75, 107      # fill neither blocks nor 16 bytes
     rng, most = np.random.default_rng(0), 128 if T is dt.int8 else 4
@@ -192,13 +202,15 @@ def check(device, T, blocks=("128x128", "64x64", "128x64", "64x128")) -> str:
     if T is dt.float32:
         b *= 1 + rng.integers(0, 16, b.shape).astype(np.float32) / (1 << 13)     # more bits than tf32 has
     for i, (kernel, *turned) in enumerate(_CASES[:3] if T is dt.int8 else _CASES):
+        if kernel not in kernels:
+            continue
         TA, out = (T, dt.float32 if i % 2 else T) if T is not dt.int8 else (dt.uint8 if i % 2 else T, dt.int32)
         x, block = a + most if TA is dt.uint8 else a, blocks[i % len(blocks)]
         want = (x.astype(np.float64) @ (rounded(b) if T is dt.float32 else b)).astype(out.np)
         problem = difference(_product(device, TA, T, out, x, b, turned, kernel, block), want)
         if problem:
             return f"a product by matmul/{kernel} with blocks of {block}: {problem}"
-    problem = difference(*_convolution(device, T)) if T.itemsize == 2 else ""
+    problem = difference(*_convolution(device, T)) if T.itemsize == 2 and "tensor" in kernels else ""
     return problem and f"a convolution: {problem}"
 
 
