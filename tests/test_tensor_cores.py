@@ -1,4 +1,5 @@
 """Products on tensor cores: the kernel with its instruction spelt out against NumPy, when it is chosen, and the proof that a device computes rightly."""
+import itertools
 import types
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import clnn
 from clnn.core import dtype as dt
 from clnn.core.config import config
-from clnn.ops import _conv, _gemm, _gemm_gpu, _gemm_tensor, _gemm_warpgroup, _proof
+from clnn.ops import _conv, _gemm, _gemm_gpu, _gemm_model, _gemm_tensor, _gemm_warpgroup, _proof
 from clnn.runtime import params, program, retarget
 from clnn.runtime.device import default_device, list_devices
 
@@ -30,7 +31,7 @@ def dev(monkeypatch):
     monkeypatch.setattr(_gemm_tensor, "SHORTEST", 1)
     # One warp and few tiles: a driver for CPUs needs a second to build the instruction for each.
     monkeypatch.setattr(_gemm_tensor, "BLOCKS", {"16x16": (1, 1, 1, 2, 4.0), **_gemm_tensor.BLOCKS})
-    with params.forced("gemm_tensor", {"BLOCK": "16x16"}):
+    with params.forced("gemm_tensor", {"BLOCK": "16x16", "KERNEL": "tensor"}):
         yield device
 
 
@@ -40,7 +41,7 @@ def put(dev, array, at=0):
     return buf
 
 
-def product(dev, T, M, N, K, ta=False, tb=False, batch=1, at=0, out=None, bias="", epilogue="", alpha=1.0, beta=0.0, mixed=None):
+def product(dev, T, M, N, K, ta=False, tb=False, batch=1, at=0, out=None, bias="", epilogue="", alpha=1.0, beta=0.0, mixed=None, kernel="tensor"):
     """One product, compared with NumPy on operands as the tensor cores see them."""
     TA, out = mixed or T, out or (dt.int32 if T is dt.int8 else T)
     rng = np.random.default_rng(M + N + K)
@@ -58,7 +59,7 @@ def product(dev, T, M, N, K, ta=False, tb=False, batch=1, at=0, out=None, bias="
     config.matmul_precision = "high"
     _gemm.gemm(dev, (TA, T), M, N, K, put(dev, a, at), at, (1, M) if ta else (K, 1), put(dev, b, at), at, (1, K) if tb else (N, 1), buf, at, N, batch,
                (M * K, K * N, M * N), alpha, beta, (put(dev, v, at), at) if bias else None, bias or "n", epilogue, out)
-    assert [p for p in _gemm._plans.values() if p.problem.K == K][-1].kernel.name == "matmul_tensor"
+    assert [p for p in _gemm._plans.values() if p.problem.K == K][-1].kernel.name == f"matmul_{kernel}"
     got = dev.read(buf, c.nbytes, at * out.itemsize).view(out.np).reshape(c.shape)
     if not out.is_floating_point:
         return np.testing.assert_array_equal(got, want)
@@ -101,14 +102,40 @@ def test_several_warps(dev, monkeypatch):
     if dev.max_work_group < 128:
         pytest.skip("one warp to a group")
     monkeypatch.setitem(_gemm_tensor.BLOCKS, "warps", (2, 2, 2, 2, 1.0))
-    with params.forced("gemm_tensor", {"BLOCK": "warps"}):
+    with params.forced("gemm_tensor", {"BLOCK": "warps", "KERNEL": "tensor"}):
         for turned in (False, True):
             product(dev, dt.bfloat16, 72, 40, 80, turned, turned)
 
 
+@pytest.mark.share(2, both=True)
+@pytest.mark.parametrize("T", _gemm_tensor.KINDS, ids=str)
+@pytest.mark.parametrize("block", ["16x16", "one", "flat", "warps"])
+def test_copies_of_16_bytes(dev, monkeypatch, T, block):
+    """Both layouts of each operand in every pattern of places, rows and steps that fill no block, batches, and operands that begin elsewhere after all."""
+    if block == "warps" and dev.max_work_group < 128:
+        pytest.skip("one warp to a group")
+    for name, shape in dict(one=(1, 1, 4, 8, 1.0), flat=(1, 1, 2, 4, 1.0), warps=(2, 2, 2, 2, 1.0)).items():
+        if name != "one" or T.itemsize == 2:        # more pieces in a row of floats than a warp has lanes for four of
+            monkeypatch.setitem(_gemm_tensor.BLOCKS, name, shape)
+    if block not in _gemm_tensor.BLOCKS:
+        return
+    one = block == "one"
+    with params.forced("gemm_tensor", {"BLOCK": block}):
+        for ta, tb in ((False, True),) if T is dt.int8 or one else ((False, True), (True, False)) if block != "16x16" else itertools.product((False, True), repeat=2):
+            product(dev, T, 80, 48, 144 if T.itemsize == 1 else 72, ta, tb, kernel="pipeline")
+        product(dev, T, 48, 32, 80, tb=True, batch=2, bias="n", kernel="pipeline")
+        assert [p for p in _gemm._plans.values()][-1].narrow[0] == "matmul/tensor"
+        product(dev, T, 48, 32, 96, tb=True, at=3, kernel="pipeline")       # its plan is that of aligned operands; what runs is the other kernel
+
+
 def test_runs_of_k(dev, monkeypatch):
-    monkeypatch.setattr(dev, "compute_units", 4)
+    monkeypatch.setattr(_gemm_model, "LAUNCH", 0)       # as if all of it were free
+    monkeypatch.setattr(_gemm_model, "ROUND", 0)
+    monkeypatch.setattr(dev, "compute_units", 132)
     product(dev, dt.bfloat16, 40, 48, 1040, tb=True, bias="n")
+    assert list(_gemm._plans.values())[-1].splits > 1
+    with params.forced("gemm_tensor", {"BLOCK": "16x16"}):
+        product(dev, dt.bfloat16, 40, 48, 1056, tb=True, bias="n", kernel="pipeline")
     assert list(_gemm._plans.values())[-1].splits > 1
 
 
@@ -319,7 +346,7 @@ def test_what_the_process_prints_decides(claims, monkeypatch, printed, found):
     assert _gemm_tensor.kinds(claims) == found
     monkeypatch.setattr(claims, "compute_capability", (9, 0))
     report = [line for line in _tensor_cores(claims) if "four warps" not in line]
-    assert ("float16" in report[0]) == bool(found) and len(report) == 5 - len(found)
+    assert ("float16" in report[0]) == bool(found) and len(report) == 1 + len(_gemm_tensor.WAYS) - len(found)
 
 
 def test_a_process_that_cannot_start_or_hangs_is_no_error(claims, monkeypatch):
@@ -327,7 +354,7 @@ def test_a_process_that_cannot_start_or_hangs_is_no_error(claims, monkeypatch):
         def run(*args, exc=exc, **kwargs):
             raise exc
         monkeypatch.setattr(_proof.subprocess, "run", run)
-        found = _proof._ask(claims, "_gemm_tensor", [T.name for T in _gemm_tensor.KINDS])
+        found = _proof._ask(claims, "_gemm_tensor", [way.name for way in _gemm_tensor.WAYS])
         assert set(found["kinds"]) == ({"float16"} if isinstance(exc, _proof.subprocess.TimeoutExpired) else set())
 
 
@@ -342,7 +369,8 @@ def test_old_hardware_and_the_switch_are_not_asked(claims, monkeypatch):
 
 @pytest.mark.parametrize("T", [dt.float16, dt.float32, dt.int8], ids=str)
 def test_the_check_sees_wrong_values(dev, monkeypatch, T):
-    assert _gemm_tensor.check(dev, T, ("16x16", "16x16")) == ""
+    blocks = ("16x16",)
+    assert _gemm_tensor.check(dev, T, blocks=blocks) == ""
     honest = _gemm_tensor._product
 
     def one_bit_off(*args):
@@ -350,7 +378,14 @@ def test_the_check_sees_wrong_values(dev, monkeypatch, T):
         got.reshape(-1).view(f"u{got.itemsize}")[7] ^= 1
         return got
     monkeypatch.setattr(_gemm_tensor, "_product", one_bit_off)
-    assert "1 of 11520 elements are wrong" in _gemm_tensor.check(dev, T, ("16x16",))
+    for kernel in ("tensor", "pipeline"):
+        assert f"matmul/{kernel} with blocks of 16x16: 1 of 10425 elements are wrong" in _gemm_tensor.check(dev, T, (kernel,), blocks)
+
+
+def test_a_kernel_that_errs_leaves_the_other(dev, monkeypatch):
+    monkeypatch.setattr(_gemm_tensor, "kinds", lambda device: frozenset({"bfloat16"}))
+    with params.forced("gemm_tensor", {"BLOCK": "16x16"}):
+        product(dev, dt.bfloat16, 48, 32, 96, tb=True, kernel="tensor")
 
 
 def test_tf32_rounds_ties_away():

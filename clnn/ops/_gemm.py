@@ -12,7 +12,7 @@ from ..core import dtype as dt
 from ..core.config import config
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change, size_class
-from . import _gemm_gpu, _gemm_words
+from . import _gemm_gpu, _gemm_tensor, _gemm_words
 
 # Epilogues by name. "VT" stands for the type of v: such an expression is valid on vectors too.
 EPILOGUES = {"": "", "relu": "(v < (VT)0) ? (VT)0 : v"}
@@ -85,11 +85,10 @@ class Plan:
         if params.get("ASTEP") == "panel":
             self._panel_a(p, params["MR"])
         self.kernel = device.kernel(variant, TA=p.ta, TB=p.tb, TC=p.tc, **params, **p.finishing())
-        self.only_aligned = variant == "matmul/warpgroup"
-        # Kernels of wide loads need operands at multiples of 16 bytes; for others there is the same kernel with narrow loads.
-        wide = [name for name in ("WIDE", "AWIDE", "BWIDE") if params.get(name)]
-        self.even = 16 // min(p.ta.itemsize, p.tb.itemsize) - 1 if wide or self.only_aligned else 0
-        self.narrow = (variant, dict(TA=p.ta, TB=p.tb, TC=p.tc, **{**params, **dict.fromkeys(wide, False)}, **p.finishing()))
+        # Kernels of wide loads need operands at multiples of 16 bytes; for others there is one of the same geometry with narrow loads, or another plan.
+        self.only_aligned, narrow = variant == "matmul/warpgroup", _gemm_tensor.narrow(variant, params)
+        self.even = 16 // min(p.ta.itemsize, p.tb.itemsize) - 1 if self.only_aligned or narrow != (variant, params) else 0
+        self.narrow = (narrow[0], dict(TA=p.ta, TB=p.tb, TC=p.tc, **narrow[1], **p.finishing()))
         self.words = words + (scalar(p.acc, p.alpha), scalar(p.acc, p.beta))
 
     # ---- steps around the product -------------------------------------------------------------------------------------------

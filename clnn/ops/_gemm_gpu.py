@@ -1,68 +1,16 @@
-"""Matrix products on GPUs: the tile of a work-group and the split of K, by a model of the time that they take.
-
-A unit of the device works on several groups at a time; so many more than it holds wait for the next round. In a round a group's step of K costs
-its multiply-adds, and what nothing hides when few groups share the unit: barriers and the way of the operands. The numbers are nanoseconds on a unit
-of 128 lanes at 1.9 GHz (NVIDIA H200); only their ratios matter, and the price of a launch.
-"""
+"""Matrix products on GPUs: the tile of a work-group and the split of K, chosen by :mod:`clnn.ops._gemm_model`."""
 from __future__ import annotations
-
-from typing import NamedTuple
 
 from ..runtime.params import lookup, size_class
 from . import _gemm_tensor
-
-
-class Tile(NamedTuple):
-    """What the model knows of a block of C: rows, columns, work-items, groups that share a unit, ns per step and ns that a step alone waits besides."""
-    rows: int
-    columns: int
-    items: int
-    groups: int
-    work: float
-    lag: float
-
+from ._gemm_model import GAIN, LAUNCH, ROUND, SHORTEST, SPLITS, Tile, fastest
 
 # By name: work-group (LX, LY), elements of a work-item (TM, TN), steps of a block of K, groups that share a unit, cost of a multiply-add.
 TILES = {"128x128": (16, 16, 8, 8, 16, 2, 1.2), "128x64": (8, 16, 8, 8, 16, 3, 1.25), "64x128": (16, 8, 8, 8, 16, 3, 1.25),
          "64x64": (8, 8, 8, 8, 16, 6, 1.35), "64x64/256": (16, 16, 4, 4, 16, 3, 2.0), "64x32": (8, 8, 8, 4, 16, 8, 1.7), "32x64": (8, 8, 4, 8, 16, 8, 1.7),
          "32x32": (8, 8, 4, 4, 32, 8, 2.2), "16x64": (8, 8, 2, 8, 16, 8, 2.5), "64x16": (8, 8, 8, 2, 16, 8, 2.5), "16x16": (8, 8, 2, 2, 16, 16, 5.0)}
 SINGLE = {"4x4": (1, 1, 4, 4, 16, 16, 2.2), "2x2": (1, 1, 2, 2, 16, 16, 4.0)}       # for devices whose work-groups have a few work-items at most
-_MULTIPLY = 1 / (128 * 1.9)     # ns of a multiply-add
-_BUSY = 192                     # work-items that keep all lanes of a unit at work
-_ROUND = 1500                   # ns from a group's start to its first step, and from its last step to its end
-_LAUNCH = 6000                  # ns of a launch
-_MOVED = 20                     # bytes that a unit moves per ns
-_SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-_SHORTEST = 64                  # steps of K of a part at least
-_GAIN = 0.9                     # of the time that more parts may take: they need memory, too
-
-
-def duration(units: int, tile: Tile, blocks: int, K: int) -> float:
-    """ns of so many blocks of K steps."""
-    def steps(groups):
-        return _ROUND + K * (groups * tile.work * max(1.0, _BUSY / (groups * tile.items)) + tile.lag / groups)
-    rounds, rest = divmod(-(-blocks // units), tile.groups)
-    return rounds * steps(tile.groups) + (steps(rest) if rest else 0)
-
-
-def fastest(units: int, tiles: dict, p, K: int, parted: bool, parts=0):
-    """(name of a tile, parts of K) that take the least time; one part unless ``parted``, ``parts`` of them where that is not 0."""
-    best, z = None, p.batch[0] * p.batch[1]
-    for S in (parts,) if parts else _SPLITS if parted else (1,):
-        if S > 1 and not parts and K < S * _SHORTEST:
-            break
-        moved = 2 * S * p.M * p.N * p.tc.acc_dtype.itemsize
-        end = _LAUNCH + _ROUND + moved / (_MOVED * units) if S > 1 else 0
-        for name, tile in tiles.items():
-            blocks = -(-p.M // tile.rows) * -(-p.N // tile.columns) * z * S
-            time = end + duration(units, tile, blocks, -(-K // S))
-            if best is None or time < best[0] * (_GAIN if S > best[2] else 1):
-                best = time, name, S
-    return best and best[1:]
-
-
-# ---- without tensor cores ------------------------------------------------------------------------------------------------------
-
+_MULTIPLY = 1 / (128 * 1.9)     # ns of a multiply-add on a unit of 128 lanes at 1.9 GHz
 _THIN = 4       # rows or columns of C up to which the matrix is read without blocks, in which most would be padding
 
 
@@ -78,11 +26,11 @@ def _thin_splits(device, p, lines: int) -> int:
     """A group brings 10 bytes per ns, as long as 4 of them share a unit."""
     groups, best = -(-max(p.M, p.N) // lines), None
     each = lines * p.K * max(p.ta.itemsize, p.tb.itemsize) / 10
-    for S in _SPLITS:
-        if S > 1 and p.K < S * 4 * _SHORTEST:
+    for S in SPLITS:
+        if S > 1 and p.K < S * 4 * SHORTEST:
             break
-        time = each / S * max(1.0, groups * S / (4 * device.compute_units)) + (_LAUNCH + _ROUND if S > 1 else 0)
-        if best is None or time < best[0] * _GAIN:
+        time = each / S * max(1.0, groups * S / (4 * device.compute_units)) + (LAUNCH + ROUND if S > 1 else 0)
+        if best is None or time < best[0] * GAIN:
             best = time, S
     return best[1]
 

@@ -47,9 +47,9 @@ class Gemm(Space):
 
 
 class GemmTensor(Space):
-    """Products of 16-bit matrices on tensor cores: the block of a work-group, by its name in :mod:`clnn.ops._gemm_tensor`."""
+    """Products of 16-bit matrices on tensor cores: the block of a work-group, by its name in :mod:`clnn.ops._gemm_tensor`, and the kernel."""
     name = "gemm_tensor"
-    values = {"BLOCK": ("128x128", "128x64", "128x128/8", "64x128", "64x64", "32x32")}
+    values = {"BLOCK": ("128x128", "128x64", "128x128/8", "64x128", "64x64", "32x32"), "KERNEL": ("pipeline", "tensor")}
     problems = ((512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 1024, 1024), (1024, 4096, 1024), (256, 4096, 4096))
 
     def prepare(self, device, problem):
