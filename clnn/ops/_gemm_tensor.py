@@ -7,8 +7,6 @@ on a tensor core yet.
 """
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 
 from ..core import dtype as dt
@@ -61,19 +59,6 @@ def fast_index(ks, xs, K, X, T, steps, chunk=0):
     return "x", xs == 1 and even(ks, *steps) and X % 4 == 0
 
 
-def plan_conv(device, T, M, K, pixels, groups):
-    """(parameters, global size, local size) of a convolution of 16-bit tensors with M output channels and K steps per group, or None."""
-    if T.itemsize != 2 or not T.is_floating_point or min(2 * M, pixels) < SMALLEST or not SHORTEST <= K < 1 << 22 or T.name not in kinds(device):
-        return None
-    name = _block(device, SimpleNamespace(ta=T, M=M, N=pixels, K=K), groups, False)
-    if name is None:
-        return None
-    WX, WY, MT, NT, _ = BLOCKS[name]
-    G = 32 * WX * WY
-    params = dict(WX=WX, WY=WY, MT=MT, NT=NT, AWIDE=K % 8 == 0, PTX=config.tensor_cores != "emulate")
-    return params, (-(-pixels // (8 * NT * WX)) * G, -(-M // (16 * MT * WY)), groups), (G, 1, 1)
-
-
 def _block(device, p, z, wide):
     """The block that takes the least time: rounds of blocks over the compute units, times the work of one."""
     tuned = lookup(device, "gemm_tensor", f"{p.ta.name}/{size_class(p.M, p.N, p.K)}") or {}
@@ -107,7 +92,7 @@ def kinds(device) -> frozenset:
 
 def verdict(device) -> dict:
     """``kinds`` that are right and ``problems`` of the others, from disk or by asking."""
-    return _proof.verdict(device, "_gemm_tensor", [T.name for T in KINDS], ("matmul/tensor", "matmul/fragments", "conv/tensor"))
+    return _proof.verdict(device, "_gemm_tensor", [T.name for T in KINDS], ("matmul/tensor", "matmul/fragments", "conv/tensor", "conv/parts"))
 
 
 def main() -> None:
@@ -157,14 +142,6 @@ def _product(device, T, out, a, b, turned, block):
 
 
 def _convolution(device, T):
-    """(result, what it should be) of a convolution."""
-    from ._conv import conv_forward
-    rng = np.random.default_rng(1)
-    x, w = rng.integers(-2, 3, (2, 16, 9, 10)), rng.integers(-2, 3, (72, 16, 3, 3))
-    padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
-    want = sum(np.einsum("nchw,oc->nohw", padded[:, :, i:i + 9, j:j + 10], w[:, :, i, j]) for i in range(3) for j in range(3)).astype(T.np)
-    bufs = [device.alloc(v.size * T.itemsize) for v in (x, w, want)]
-    for buf, v in zip(bufs, (x, w)):
-        device.write(buf, v.astype(T.np))
-    conv_forward(device, T, bufs[0], 0, x.shape, bufs[1], 0, w.shape, bufs[2], 0, (1, 1), (1, 1), (1, 1), 1)
-    return device.read(bufs[2], want.nbytes).view(T.np).reshape(want.shape), want
+    """(result, what it should be) of convolutions and their gradients."""
+    from ._conv_proof import results
+    return results(device, T)
