@@ -106,7 +106,8 @@ def test_any_strides(dev, strides):
 
 @pytest.mark.parametrize("case", ["groups, uneven", "1x1", "1x1, many pixels", "stride 2", "taps that meet nothing"])
 @pytest.mark.parametrize("how", ["mask", "places, split"])
-def test_convolutions(dev, monkeypatch, case, how):
+@pytest.mark.parametrize("last", [False, True])
+def test_convolutions(dev, monkeypatch, case, how, last):
     """Forward and both gradients, wide loads and single ones, whole sums and parts of them, against the loop over taps of the tests of convolutions."""
     import test_gemm_conv as others
     launched, plain, choose = [], type(dev).kernel, _conv_gpu._choose
@@ -114,8 +115,10 @@ def test_convolutions(dev, monkeypatch, case, how):
     if how != "mask":
         monkeypatch.setattr(_conv_gpu, "BITS", 0)
         monkeypatch.setattr(_conv_gpu, "_choose", lambda *args: (choose(*args)[0], 3))
-    others.convolve(dev, dt.float16, *others.CONVS[case], bias=True, epilogue="relu")
+    with params.forced("conv_tensor", {"BLOCK": "16x16", "LAST": last}):
+        others.convolve(dev, dt.float16, *others.CONVS[case], bias=True, epilogue="relu")
     assert "conv/tensor" in launched and "conv/gpu" not in launched and ("conv/sum" in launched) == (how != "mask")
+    assert ("conv/turn" in launched) == (last and case != "groups, uneven" and case != "stride 2")
 
 
 def test_convolutions_of_several_warps(dev, monkeypatch):

@@ -50,25 +50,25 @@ def _check(phases) -> str:
     return "mask" if max(sum(map(len, phase.places)) for phase in phases) <= BITS else "places"
 
 
-def _tap_infos(places, size, channels, check):
-    """Infos of (channel, tap) in order, as ``conv/parts`` reads them."""
+def _tap_infos(places, size, channels, check, last=0):
+    """Infos of (channel, tap) in order, as ``conv/parts`` reads them; of (tap, 8 channels) in an image of ``last`` channels side by side."""
     index = np.meshgrid(*[np.arange(len(p)) for p in places], indexing="ij")
     z, y, x = (np.array(p, np.int64)[i].reshape(-1) for p, i in zip(places, index))
     plane, offsets = prod(size), (z * size[1] + y) * size[2] + x
-    found = np.zeros((channels, len(offsets), 2 if check == "mask" else 4), np.int64)
-    found[:, :, 0] = np.arange(channels)[:, None] * plane + offsets
+    found = np.zeros((-(-channels // 8) if last else channels, len(offsets), 2 if check == "mask" else 4), np.int64)
+    found[:, :, 0] = np.arange(len(found))[:, None] * (8 if last else plane) + offsets * max(last, 1)
     if check == "mask":
         i, j, k = (i.reshape(-1) for i in index)
         d, h = len(places[0]), len(places[0]) + len(places[1])
         found[:, :, 1] = (1 << i) | (1 << (d + j)) | (1 << (h + k))
     else:
         found[:, :, 1:] = np.stack([z, y, x], 1)
-    return found.reshape(-1, found.shape[2])
+    return (found.swapaxes(0, 1) if last else found).reshape(-1, found.shape[2])
 
 
-def _pixel_infos(places, counts, stride, size, check):
-    """Per dimension, the infos of its positions, whose sum is that of a pixel."""
-    rows, below, found = (size[1] * size[2], size[2], 1), 0, []
+def _pixel_infos(places, counts, stride, size, check, each=1):
+    """Per dimension, the infos of its positions, whose sum is that of a pixel; ``each``: elements from one place of the image to the next."""
+    rows, below, found = (each * size[1] * size[2], each * size[2], each), 0, []
     for a in range(3):
         at = np.arange(counts[a]) * stride[a]
         one = np.zeros((counts[a], 2 if check == "mask" else 4), np.int64)
@@ -108,33 +108,43 @@ def _uses_tensor(device, T, M, N, K) -> bool:
             and T.name in _gemm_tensor.kinds(device))
 
 
-def _blocks(device, T, tensor):
-    """[(parameters, rows, columns, work-items, multiply-adds per clock)] that the device can take."""
+def _blocks(device, T, tensor, turn=0):
+    """[(parameters, rows, columns, work-items, multiply-adds per clock, clocks of passes before)] that the device can take.
+
+    ``turn``: elements of an image that may be laid out with its channels side by side first.
+    """
     most = min(device.local_mem, 40960)
     if tensor:
-        found = {name: (dict(WX=WX, WY=WY, MT=MT, NT=NT, PTX=config.tensor_cores != "emulate"), 16 * MT * WY, 8 * NT * WX, 32 * WX * WY, 600 / cost)
-                 for name, (WX, WY, MT, NT, cost) in BLOCKS.items()}
-        tuned = lookup(device, "conv_tensor", T.name) or {}
-        if tuned.get("BLOCK") in found:
-            return [found[tuned["BLOCK"]]]
-        return [b for b in found.values() if b[3] <= device.max_work_group and 128 * (b[1] + b[2] + 8) + 24 * b[2] <= min(device.local_mem, 49152)]
+        return _tensor_blocks(device, T, turn)
     found, size = [], T.acc_dtype.itemsize
     for LX, LY, TM, TN, cost in TILES:
         BM, BN = LY * TM, LX * TN
         if LX * LY <= device.max_work_group and TM * TN * size <= 256 and 16 * (BM + BN + 8) * size + 24 * BN <= most:
-            found.append((dict(LX=LX, LY=LY, TM=TM, TN=TN, BK=8), BM, BN, LX * LY, 128 / cost))
-    return found or [(dict(LX=1, LY=1, TM=2, TN=2, BK=8), 2, 2, 1, 1.0)]
+            found.append((dict(LX=LX, LY=LY, TM=TM, TN=TN, BK=8), BM, BN, LX * LY, 128 / cost, 0))
+    return found or [(dict(LX=1, LY=1, TM=2, TN=2, BK=8), 2, 2, 1, 1.0, 0)]
+
+
+def _tensor_blocks(device, T, turn):
+    """Loads of 16 bytes from an image of channels side by side cost a third less, and a pass over it and one over the weights first."""
+    tuned, found = lookup(device, "conv_tensor", T.name) or {}, []
+    forms = [last for last in (False, True) if (turn or not last) and (not turn or tuned.get("LAST", last) == last)]
+    for name, (WX, WY, MT, NT, cost) in BLOCKS.items():
+        BM, BN, items = 16 * MT * WY, 8 * NT * WX, 32 * WX * WY
+        if tuned.get("BLOCK", name) == name and items <= device.max_work_group and 128 * (BM + BN + 8) + 24 * BN <= min(device.local_mem, 49152):
+            found += [(dict(WX=WX, WY=WY, MT=MT, NT=NT, LAST=last, PTX=config.tensor_cores != "emulate"), BM, BN, items, (600 if last else 400) / cost,
+                       turn * 4 / (12 * device.compute_units) + 10000 if last else 0) for last in forms]
+    return found
 
 
 def _choose(device, blocks, M, columns, steps, z, results):
-    """(block, splits of K) that takes the least time: rounds of blocks over the units, and the partial results' way through memory.
+    """(block, splits of K) that take the least time: rounds of blocks over the units, and the partial results' way through memory.
 
     ``columns``, ``steps``: of each phase; ``z``: groups; ``results``: elements of the output. Clocks are those of a unit that multiplies 128 (600 on tensor
     cores) at a time and moves 16 bytes; with few work-items on a unit, each waits for its own loads.
     """
     best, units = None, device.compute_units
     for block in blocks:
-        _, BM, BN, items, rate = block
+        _, BM, BN, items, rate, before = block
         most = max(1, 384 // items)           # at up to 168 registers
         for splits in SPLITS:
             if splits > 1 and (max(steps) < splits * 64 or results * splits > 1 << 27):
@@ -147,7 +157,7 @@ def _choose(device, blocks, M, columns, steps, z, results):
             each = count / units
             rounds = -(-count // units)
             busy = min(rounds, most) * items
-            clocks = work / units * rounds / each * (busy + 128) / busy
+            clocks = before + work / units * rounds / each * (busy + 128) / busy
             if splits > 1:
                 clocks += results * (2 * splits + 1) * 4 / (16 * units) + 7000
             if best is None or clocks < best[0]:
@@ -160,37 +170,30 @@ def _choose(device, blocks, M, columns, steps, z, results):
 class _Gathered:
     """What all gathered products share: kernel, splits and the sum of partial results."""
 
-    def __init__(self, device, T, role, check, M, columns, steps, groups, results, wide, epilogue=("", "")):
-        self.device, self.groups = device, groups
-        tensor = _uses_tensor(device, T, M, max(columns), max(steps))
+    def __init__(self, device, T, role, M, columns, steps, groups, results, turn=0):
+        self.device, self.T, self.role, self.groups, self.sizes = device, T, role, groups, (M, max(columns), len(steps))
+        self.tensor = _uses_tensor(device, T, M, max(columns), max(steps))
+        self.block, self.splits = _choose(device, _blocks(device, T, self.tensor, turn), M, columns, steps, groups, results)
+        self.last, self.results = self.block[0].get("LAST", False), results
+
+    def build(self, check, wide, inner, channels, bias="", epi=""):
+        """The kernels. ``wide``: strides of both operands along whose neighbours loads may be wide; a channel of the output has ``inner`` elements after
+        one another."""
+        device, T, tensor, (M, columns, phases), (params, BM, BN, items, *_) = self.device, self.T, self.tensor, self.sizes, self.block
         lanes = 16 // T.itemsize if tensor else min(4, 16 // T.itemsize)
-        (params, BM, BN, items, _), self.splits = _choose(device, _blocks(device, T, tensor), M, columns, steps, groups, results)
-        bias, epi = epilogue
         self.even = lanes - 1
         TC, ends = (T, dict(BIAS=bias, EPI=epi)) if self.splits == 1 else (T.acc_dtype, dict(BIAS="", EPI=""))
         awide, bwide = (n % lanes == 0 for n in wide)
         self.variant = "conv/tensor" if tensor else "conv/gpu"
-        self.params = dict(ROLE=role, CHECK=check, T=T, TC=TC, AWIDE=awide, BWIDE=bwide and role == "taps", **params, **ends)
+        self.params = dict(ROLE=self.role, CHECK=check, T=T, TC=TC, AWIDE=awide, BWIDE=bwide and self.role == "taps", **params, **ends)
         self.kernel = device.kernel(self.variant, **self.params)
-        across, down = -(-max(columns) // BN), -(-M // BM)
-        z = len(steps) * self.splits * groups
         self.ls = (items, 1, 1) if tensor else (params["LX"], params["LY"], 1)
-        self.gs = (across * self.ls[0], down * self.ls[1], z)
-        self.results = results
+        self.gs = (-(-columns // BN) * self.ls[0], -(-M // BM) * self.ls[1], phases * self.splits * self.groups)
         if self.splits > 1:
-            self._adding(T, results, bias, epi)
-
-    def _adding(self, T, results, bias, epi):
-        self.scratch = self.splits * results * T.acc_dtype.itemsize
-        self.inner = 1, 1
-        self.sum_of = lambda W: self.device.kernel("conv/sum", TC=T, BIAS=bias, EPI=epi, W=W)
-        self.vectors = results % 4 == 0 and (not epi or "VT" in epi)
-
-    def finish(self, inner, channels):
-        """Say how the elements of a channel lie in the output, for its bias: ``inner`` of each of ``channels`` follow each other."""
-        if self.splits > 1:
-            W = 4 if self.vectors and inner % 4 == 0 else 1
-            self.add, self.add_gs, self.add_words = self.sum_of(W), (-(-self.results // W),), _words8(self.results, self.splits, inner, channels)
+            W = 4 if self.results % 4 == inner % 4 == 0 and (not epi or "VT" in epi) else 1
+            self.scratch = self.splits * self.results * T.acc_dtype.itemsize
+            self.add = device.kernel("conv/sum", TC=T, BIAS=bias, EPI=epi, W=W)
+            self.add_gs, self.add_words = (-(-self.results // W),), _words8(self.results, self.splits, inner, channels)
 
     def product(self, a, a_off, x, x_off, y, y_off, bias, table, *words):
         kernel, (b, b_off) = self.kernel, bias or (y, 0)
@@ -222,31 +225,34 @@ class Direct:
         strides, row = out
         if max(N * groups * channels * plane, *columns) > _conv_grid.LARGEST:
             raise TooLarge
+        steps, results = [channels * prod(map(len, phase.taps)) for phase in phases], N * groups * M * row
+        self.body = _Gathered(device, T, "pixels", M, columns, steps, groups, results, N * groups * channels * plane if channels % 8 == 0 else 0)
+        all_channels = groups * channels if self.body.last else 0
         tables, index, infos, records = _Tables(), [], [], []
         for phase in phases:
-            infos.append(_tap_infos(phase.places, size, channels, check))
-            of = [(d * kernel[1] + h) * kernel[2] + w for d, h, w in product(*phase.taps)]
-            index.append((np.arange(channels)[:, None] * weight[2] + np.array(of, np.int64)).reshape(-1))
-        steps = [len(i) for i in index]
+            infos.append(_tap_infos(phase.places, size, channels, check, all_channels))
+            of = np.array([(d * kernel[1] + h) * kernel[2] + w for d, h, w in product(*phase.taps)], np.int64)
+            each = np.arange(channels) * weight[2]
+            index.append((of[:, None] + each if self.body.last else each[:, None] + of).reshape(-1))
         total = sum(steps)
         plain = len(phases) == 1 and weight[:2] == (M * total, total) and np.array_equal(index[0], np.arange(total))
         if not plain:       # each phase's weights begin at a multiple of 16 bytes, whatever their type
             index = [np.concatenate([i, np.full(-len(i) % 8, -1)]) for i in index]
-            infos = [np.concatenate([t, np.zeros((-len(t) % 8, t.shape[1]), np.int64)]) for t in infos]
-        self.stride = sum(map(len, index))
+            infos = infos if self.body.last else [np.concatenate([t, np.zeros((-len(t) % 8, t.shape[1]), np.int64)]) for t in infos]
+        K = sum(map(len, index))
         tables.add(np.concatenate(infos))
-        begins = np.cumsum([0, *map(len, index)])
-        for phase, begin, K in zip(phases, begins, steps):
-            where = [tables.add(one) for one in _pixel_infos(phase.places, phase.counts, stride, size, check)]
-            records.append([begin, K, phase.start, *phase.counts, *where, 0, 0, 0])
+        for phase, begin, count in zip(phases, np.cumsum([0, *map(len, index)]), steps):
+            where = [tables.add(one) for one in _pixel_infos(phase.places, phase.counts, stride, size, check, max(all_channels, 1))]
+            records.append([begin, count, phase.start, *phase.counts, *where, 0, 0, 0])
         at = tables.add(records)
         self.table = tables.upload(device)
         self.gather = None if plain else self._gathers(T, M, groups, np.concatenate(index), weight)
-        self.body = _Gathered(device, T, "pixels", check, M, columns, steps, groups, N * groups * M * row, (self.stride, 1),
-                              ("m" if bias else "", EPILOGUES.get(epilogue, epilogue)))
-        self.body.finish(row, groups * M)
-        self.words = (_words16(M, self.stride, 0, N, len(phases), self.body.splits, at, 0, 0, 0, M * self.stride, channels * plane, *size,
-                               groups * channels * plane), _words8(*strides, N * groups * M * row))
+        self.body.build(check, (K, 1), row, groups * M, "m" if bias else "", EPILOGUES.get(epilogue, epilogue))
+        self.words = (_words16(M, K, 0, N, len(phases), self.body.splits, at, 0, 0, 0, M * K, channels * (1 if self.body.last else plane), *size,
+                               groups * channels * plane), _words8(*strides, results))
+        if self.body.last:
+            self.turn = (device.kernel("conv/turn"), (-(-plane // 64) * 32, -(-all_channels // 64) * 8, N), _words8(all_channels, plane),
+                         N * all_channels * plane * T.itemsize)
 
     def _gathers(self, T, M, groups, index, weight):
         K = len(index)
@@ -259,6 +265,11 @@ class Direct:
             laid_out = self.device.alloc(nbytes)
             launch(self.device, kernel, gs, None, w, w_off, laid_out, 0, index, words)
             w, w_off = laid_out, 0
+        if self.body.last:
+            kernel, gs, words, nbytes = self.turn
+            turned = self.device.alloc(nbytes)
+            launch(self.device, kernel, gs, (32, 8, 1), x, x_off, turned, 0, words)
+            x, x_off = turned, 0
         self.body.product(w, w_off, x, x_off, y, y_off, bias, self.table, *self.words)
 
 
@@ -276,8 +287,8 @@ class DirectWeight:
         at = tables.add([0, 0, 0, *s.Y, *where, 0, 0, 0])
         self.table = tables.upload(device)
         even = P if s.taps == 1 and s.I == s.Y and s.s == (1, 1, 1) and not any(map(sum, s.p)) else 1
-        self.body = _Gathered(device, T, "taps", check, s.Og, [n], [s.N * P], s.groups, s.O * n, (P, even))
-        self.body.finish(1 if n % 4 else 4, 1)
+        self.body = _Gathered(device, T, "taps", s.Og, [n], [s.N * P], s.groups, s.O * n)
+        self.body.build(check, (P, even), 1 if n % 4 else 4, 1)
         self.words = (_words16(s.Og, P, n, s.N, 1, self.body.splits, at, s.O * P, 0, 0, s.Og * P, s.Cg * size, *s.I, s.C * size),
                       _words8(0, 0, 0, 0, n, s.Og * n, s.O * n))
 

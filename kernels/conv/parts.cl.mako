@@ -19,7 +19,7 @@
 ## macros, setup, results    sizes, pointers and this group's part of K: k_begin .. k_end
 ## columns                   infos and places of the group's columns, in local memory
 ## store                     the block of a work-group to Y
-## stage / ahead / keep      infos of the steps of a block into local memory: at once, or read early and written late
+## stage / ahead / keep      infos of the steps of a block into local memory: at once, or read early and written late; UNIT: steps that share an info
 <%!
     def info(CHECK):
         return "int4" if CHECK == "places" else "int2"
@@ -62,7 +62,7 @@
 </%def>
 ##
 ## BM, BN: the group's block; A, X, out and bias point at its rows or group.
-<%def name="setup(ROLE, CHECK, T, BM, BN)">
+<%def name="setup(ROLE, CHECK, T, BM, BN, UNIT=1)">
     const int M = (int)d.s0, splits = (int)d.s5, images = (int)d.s3, rows_apart = (int)d.s1, NS = (int)d.sf, m0 = BLOCK_ROW * ${BM};
     const long n0 = get_group_id(0) * ${BN};
     __global const int* restrict record = table + d.s6 + 12 * PHASE;
@@ -78,7 +78,7 @@
 % if ROLE == "pixels":
     const long N = (long)images * OD * OH * OW;
     const int K = n0 < N ? record[1] : 0;                       /* phases may have fewer pixels than the first */
-    __global const ${info(CHECK)}* restrict taps = (__global const ${info(CHECK)}*)table + record[0];
+    __global const ${info(CHECK)}* restrict taps = (__global const ${info(CHECK)}*)table + record[0]${f' / {UNIT}' if UNIT > 1 else ''};
     A += record[0];
 % else:
     const int K = images * rows_apart, AS = (int)d.s7;          /* a row of A has the pixels of an image */
@@ -109,13 +109,13 @@
     }
 </%def>
 ##
-## Declares `next` (and `next_at`), the info of step `k`.
-<%def name="ahead(ROLE, CHECK, k, only='')">
+## Declares `next` (and `next_at`), the info of step `k`, or of steps k UNIT on.
+<%def name="ahead(ROLE, CHECK, k, only='', UNIT=1)">
     ${info(CHECK)} next = ${never(ROLE, CHECK)};
 % if ROLE == "taps":
     int next_at = 0;
 % endif
-    if (${only}${k} < k_end) {
+    if (${only}${k}${f' * {UNIT}' if UNIT > 1 else ''} < k_end) {
 % if ROLE == "pixels":
         next = taps[${k}];
 % else:
@@ -133,9 +133,9 @@
 % endif
 </%def>
 ##
-<%def name="stage(ROLE, CHECK, BK, G, k, side)">
+<%def name="stage(ROLE, CHECK, BK, G, k, side, UNIT=1)">
     for (int e = lid; e < ${BK}; e += ${G}) {
-        ${ahead(ROLE, CHECK, f"({k} + e)")}
+        ${ahead(ROLE, CHECK, f"({k} + e)", "", UNIT)}
         ${keep(ROLE, f"{side} + e")}
     }
 </%def>

@@ -14,17 +14,20 @@
 ## WX WY MT NT PTX  as in matmul/tensor; BIAS: "" | m; EPI as in matmul/tile
 ## AWIDE      True: loads of 16 bytes along K, which the address and the stride of A's rows allow
 ## BWIDE      True, with ROLE "taps": the same for B, whose pixels lie in the image as they lie in the output
+## LAST       True, with ROLE "pixels": the channels of the image lie side by side (see conv/turn), 8 of one tap follow each other in K and share an info
 <%
     G, BM, BN, WN = 32 * WX * WY, 16 * MT * WY, 8 * NT * WX, 8 * NT
     assert 4 * BM % (2 * G) == 0 and 4 * BN % G == 0
     taps = ROLE == "taps"
-    fast = "k" if taps else "x"
+    fast = "k" if taps or LAST else "x"
+    UNIT = 8 if LAST else 1
+    BK = 32 // UNIT                                 # infos of a block
     words = frag.module.words
     SA, SB = words(BM, "k") // 4, words(BN, fast) // 4
     INFO, guard = parts.module.info(CHECK), parts.module.guard
     word = frag.module.column
     quad = lambda p: f"(lid + {p * G}) % {BN // 4} * 4"
-    shared = G % (BN // 4) == 0                     # all pieces of a work-item belong to the same four columns
+
     place = lambda row, col: f"out + {row} * rcs + " + (f"{col}" if taps else f"place[(int)({col} - n0)]")
     finish = lambda many, V, col: capture(tile.finish, TC, "float", V, BIAS, False, EPI, "p", "0", many)
     follow = "" if taps else "place[wn + q + 3] - place[wn + q] == 3 && "               # pixels of one row of Y, at an address that allows a vector
@@ -51,6 +54,9 @@ ${vec.vector_io(TC, 4)}
 % for p in range(BN * 4 // G):
 % if BWIDE:
     Bgot${p} = (lid & 3) * 8 < left ? *(__global const uint4*)(X + columns[(lid + ${p * G}) / 4].s0 + steps[(${side}) + (lid & 3) * 8].s0) : (uint4)(0);
+% elif LAST:
+    { const ${INFO} s = steps[(${side}) + (lid & 3)], c = columns[(lid + ${p * G}) / 4];
+      Bgot${p} = ${guard(ROLE, CHECK, "s", "c")} ? *(__global const uint4*)(X + s.s0 + c.s0) : (uint4)(0); }
 % elif taps:
     { const ${INFO} c = columns[(lid + ${p * G}) / 4];
 <% element = lambda i: f"{guard(ROLE, CHECK, f's{i}', 'c')} ? X[s{i}.s0 + c.s0] : 0" %>\
@@ -61,9 +67,7 @@ ${vec.vector_io(TC, 4)}
 % else:
     { const int k = ${word(BN, G, p)} * 2;
       const ${INFO} lo = steps[(${side}) + k], hi = steps[(${side}) + k + 1];
-% if not shared:
       const ${INFO} ${", ".join(f"c{i} = columns[{quad(p)} + {i}]" for i in range(4))};
-% endif
 <% element = lambda s, i: f"{guard(ROLE, CHECK, s, f'c{i}')} ? X[{s}.s0 + c{i}.s0] : 0" %>\
       Bgot${p} = (uint4)(${", ".join(pair(element("lo", i), element("hi", i)) for i in range(4))}); }
 % endif
@@ -72,7 +76,7 @@ ${vec.vector_io(TC, 4)}
 __kernel __attribute__((reqd_work_group_size(${G}, 1, 1)))
 void conv_tensor(IN(${T.c}, wt), IN(${T.c}, image), OUT(${TC.c}, Y), IN(${TC.c}, bias), __global const int* restrict table, const long16 d, const long8 y) {
     __local uint4 pool[${max(2 * (SA + SB), WX * WY * 4 * (WN + 8))}];
-${parts.locals(ROLE, CHECK, BN, 32)}
+${parts.locals(ROLE, CHECK, BN, BK)}
 % if not PTX:
     __local uint exchange[${WX * WY * 32 * (MT * 4 + NT * 2)}];
 % endif
@@ -81,14 +85,12 @@ ${parts.locals(ROLE, CHECK, BN, 32)}
 % if not PTX:
     __local uint* mine = exchange + warp * ${32 * (MT * 4 + NT * 2)};
 % endif
-${parts.setup(ROLE, CHECK, T, BM, BN)}
+${parts.setup(ROLE, CHECK, T, BM, BN, UNIT)}
 ${parts.columns_of(ROLE, CHECK, BN, G)}
-${parts.stage(ROLE, CHECK, 32, G, "k_begin", "0")}
-${parts.stage(ROLE, CHECK, 32, G, "(k_begin + 32)", "32")}
+${parts.stage(ROLE, CHECK, BK, G, f"k_begin / {UNIT}", "0", UNIT)}
+${parts.stage(ROLE, CHECK, BK, G, f"(k_begin / {UNIT} + {BK})", str(BK), UNIT)}
     barrier(CLK_LOCAL_MEM_FENCE);
-% if not taps and shared:
-    const ${INFO} ${", ".join(f"c{i} = columns[{quad(0)} + {i}]" for i in range(4))};
-% elif taps and not BWIDE:
+% if taps and not BWIDE:
     ${INFO} ${", ".join(f"s{i}" for i in range(8))};
 % endif
 % for p in range(BM * 4 // G):
@@ -112,17 +114,17 @@ ${frag.place("B", BN, G, fast, f"(now + {SA})")}
 % if not taps:
         A += 32;
 % endif
-${parts.ahead(ROLE, CHECK, "(k0 + 64 + lid)", "lid < 32 && ")}
-${fetch("32 - side")}
+${parts.ahead(ROLE, CHECK, f"(k0 / {UNIT} + {2 * BK} + lid)", f"lid < {BK} && ", UNIT)}
+${fetch(f"{BK} - side")}
 % for s in (0, 1):
 ${frag.fragments("A", MT, BM, "k", "now", "wm", s)}
 ${frag.fragments("B", NT, BN, fast, f"(now + {SA})", "wn", s)}
 ${frag.multiply(MT, NT, PTX, s)}
 % endfor
-        if (lid < 32) {
+        if (lid < ${BK}) {
             ${parts.keep(ROLE, "side + lid")}
         }
-        side = 32 - side;
+        side = ${BK} - side;
         now = pool + (side ? ${SA + SB} : 0);
 ${frag.place("A", BM, G, "k", "now")}
 ${frag.place("B", BN, G, fast, f"(now + {SA})")}
