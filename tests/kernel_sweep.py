@@ -57,6 +57,7 @@ def larger():
         yield "conv2d for winograd", lambda: clnn.nn.functional.conv2d(t(2, 32, 10, 14), t(32, 32, 3, 3), None, padding=1)
     else:
         yield "conv2d of many channels", lambda: clnn.nn.functional.conv2d(t(1, 3, 9, 9), t(40, 3, 3, 3), None, padding=1)
+        yield "conv2d in parts", lambda: in_parts(t(1, 8, 5, 5), t(9, 8, 3, 3), t(9))
     yield "conv2d transposed, with empty phases", lambda: clnn.nn.functional.conv_transpose2d(t(5, 3, 5, 4), t(3, 9, 1, 1), t(9), stride=3)
     if cpu:
         deep = dict(padding=(4, 0, 0), dilation=(2, 1, 1))
@@ -139,10 +140,21 @@ def on_tensor_cores(a, b, dtype, turned):
                 clnn._int_mm(a.to(clnn.int8), b.to(clnn.int8).t().contiguous().t()).numpy()
     with params.forced("gemm_tensor", {"BLOCK": "32x32"}):
         if dtype is not clnn.float32:
-            clnn.nn.functional.conv2d(a.reshape(1, 32, 12, 12), b[:64, :32].reshape(64, 32, 1, 1)).numpy()
+            finish(clnn.nn.functional.conv2d(a.reshape(1, 32, 12, 12).requires_grad_(), b[:64, :32].reshape(64, 32, 1, 1).requires_grad_()))
     clnn.set_float32_matmul_precision("highest")
     config.tensor_cores = "auto"
     return c
+
+
+def in_parts(x, w, b):
+    """A convolution and its gradients with their steps split."""
+    from unittest import mock
+    from clnn.ops import _conv_gpu
+    choose = _conv_gpu._choose
+    with mock.patch.object(_conv_gpu, "_choose", lambda *args: (choose(*args)[0], 3)):
+        y = clnn.nn.functional.conv2d(x, w, b)
+        finish(y)
+    return y.detach()
 
 
 def by_words(a, b, x, w):

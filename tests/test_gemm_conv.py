@@ -9,7 +9,7 @@ import pytest
 import clnn
 from clnn._tensor import repeat
 from clnn.core import dtype as dt
-from clnn.ops import _conv, _conv_grid, _conv_weight, _gemm, _gemm_gpu
+from clnn.ops import _conv, _conv_gpu, _conv_grid, _conv_weight, _gemm, _gemm_gpu
 from clnn.runtime import params
 from clnn.runtime.device import default_device, list_devices
 
@@ -411,6 +411,50 @@ def test_gpu_conv(gpu):
         convolve(gpu, dt.float32, *CONVS[case], bias=True, epilogue="relu")
     convolve(gpu, dt.float32, *DEPTHWISE["multiplier"])
     convolve(gpu, dt.bfloat16, *CONVS["groups, uneven"])
+
+
+@pytest.mark.parametrize("gpu", [64], indirect=True)
+@pytest.mark.parametrize("T", [dt.float32, dt.float64, dt.float16], ids=str)
+def test_gpu_conv_in_parts(gpu, monkeypatch, T):
+    """Steps split among groups, a part of them without any; taps too many for a mask, told by their places."""
+    if T.needs_fp64 and not gpu.has_fp64:
+        pytest.skip("no fp64")
+    choose = _conv_gpu._choose
+    monkeypatch.setattr(_conv_gpu, "_choose", lambda *args: (choose(*args)[0], 3))
+    for case, bits in (("phases that differ", 31), ("3d", 0), ("1x1, many pixels", 31)):
+        monkeypatch.setattr(_conv_gpu, "BITS", bits)
+        convolve(gpu, T, *CONVS[case], bias=True, epilogue="relu")
+
+
+@pytest.mark.parametrize("gpu", [64], indirect=True)
+def test_gpu_conv_is_a_product_where_it_can(gpu):
+    """A 1 x 1 convolution of large images goes to the kernels of products, forward and for the input, and nothing runs before or after them."""
+    from clnn.runtime import launch
+    x, w = (2, 16, 32, 40), (24, 16, 1, 1)
+    convolve(gpu, dt.float32, x, w, (1, 1), (0, 0), (1, 1), 1, bias=True, epilogue="relu")
+    names, (X, W, Y) = [], (gpu.alloc(4 * np.prod(s)) for s in (x, w, (2, 24, 32, 40)))
+    launch.recorders = [lambda device, kernel, *rest: names.append(kernel.name)]
+    try:
+        _conv.conv_forward(gpu, dt.float32, X, 0, x, W, 0, w, Y, 0, (1, 1), (0, 0), (1, 1), 1)
+        _conv.conv_backward_input(gpu, dt.float32, Y, 0, W, 0, X, 0, x, w, (1, 1), (0, 0), (1, 1), 1)
+    finally:
+        launch.recorders = None
+    assert names == ["matmul_gpu"] * 2
+
+
+def test_splits_fill_units():
+    """Few blocks with many steps are split, many are not, and a block never exceeds the device's groups."""
+    class Units:
+        compute_units, max_work_group, local_mem, name, flavour, vendor = 132, 1024, 49152, "units", "units", "units"
+
+    def choice(M, pixels, K, limit=1024):
+        Units.max_work_group = limit
+        return _conv_gpu._choose(Units, _conv_gpu._blocks(Units, dt.float32, False), M, [pixels], [K], 1, M * pixels)
+    (_, BM, BN, items, _), splits = choice(512, 784, 4608)
+    assert splits > 1 and -(-512 // BM) * -(-784 // BN) * splits >= 132
+    assert choice(512, 100000, 4608)[1] == 1
+    assert choice(64, 50176, 576)[0][1] == 64
+    assert choice(64, 50176, 576, 64)[0][3] <= 64
 
 
 def test_sizes_of_factors_that_do_not_fit_are_told_as_in_pytorch():

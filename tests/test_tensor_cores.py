@@ -8,7 +8,7 @@ import pytest
 import clnn
 from clnn.core import dtype as dt
 from clnn.core.config import config
-from clnn.ops import _conv, _gemm, _gemm_gpu, _gemm_model, _gemm_tensor, _gemm_warpgroup, _proof
+from clnn.ops import _conv, _conv_gpu, _gemm, _gemm_gpu, _gemm_model, _gemm_tensor, _gemm_warpgroup, _proof
 from clnn.runtime import params, program, retarget
 from clnn.runtime.device import default_device, list_devices
 
@@ -31,7 +31,8 @@ def dev(monkeypatch):
     monkeypatch.setattr(_gemm_tensor, "SHORTEST", 1)
     # One warp and few tiles: a driver for CPUs needs a second to build the instruction for each.
     monkeypatch.setattr(_gemm_tensor, "BLOCKS", {"16x16": (1, 1, 1, 2, 4.0), **_gemm_tensor.BLOCKS})
-    with params.forced("gemm_tensor", {"BLOCK": "16x16", "KERNEL": "tensor"}):
+    monkeypatch.setattr(_conv_gpu, "BLOCKS", {"16x16": (1, 1, 1, 2, 4.0), **_conv_gpu.BLOCKS})
+    with params.forced("gemm_tensor", {"BLOCK": "16x16", "KERNEL": "tensor"}), params.forced("conv_tensor", {"BLOCK": "16x16"}):
         yield device
 
 
@@ -150,17 +151,30 @@ def test_any_strides(dev, strides):
     assert np.abs(got - A @ B).max() < 1e-4
 
 
-@pytest.mark.parametrize("case", ["groups, uneven", "1x1"])
-def test_convolutions(dev, case):
-    """Forward and both gradients, whole vectors of weights and single ones, against the loop over taps of the tests of convolutions."""
+@pytest.mark.parametrize("case", ["groups, uneven", "1x1", "1x1, many pixels", "stride 2", "taps that meet nothing"])
+@pytest.mark.parametrize("how", ["mask", "places, split"])
+@pytest.mark.parametrize("last", [False, True])
+def test_convolutions(dev, monkeypatch, case, how, last):
+    """Forward and both gradients, wide loads and single ones, whole sums and parts of them, against the loop over taps of the tests of convolutions."""
     import test_gemm_conv as others
-    launched, plain = [], type(dev).kernel
-    dev.kernel = lambda path, **params: launched.append(path) or plain(dev, path, **params)
-    try:
+    launched, plain, choose = [], type(dev).kernel, _conv_gpu._choose
+    monkeypatch.setattr(dev, "kernel", lambda path, **params: launched.append(path) or plain(dev, path, **params), raising=False)
+    if how != "mask":
+        monkeypatch.setattr(_conv_gpu, "BITS", 0)
+        monkeypatch.setattr(_conv_gpu, "_choose", lambda *args: (choose(*args)[0], 3))
+    with params.forced("conv_tensor", {"BLOCK": "16x16", "LAST": last}):
         others.convolve(dev, dt.float16, *others.CONVS[case], bias=True, epilogue="relu")
-    finally:
-        del dev.kernel
-    assert "conv/tensor" in launched and "conv/gpu" not in launched
+    assert "conv/tensor" in launched and "conv/gpu" not in launched and ("conv/sum" in launched) == (how != "mask")
+    assert ("conv/turn" in launched) == (last and case != "groups, uneven" and case != "stride 2")
+
+
+def test_convolutions_of_several_warps(dev, monkeypatch):
+    if dev.max_work_group < 128:
+        pytest.skip("one warp to a group")
+    import test_gemm_conv as others
+    monkeypatch.setitem(_conv_gpu.BLOCKS, "warps", (2, 2, 2, 2, 1.0))
+    with params.forced("conv_tensor", {"BLOCK": "warps"}):
+        others.convolve(dev, dt.bfloat16, *others.CONVS["rows that meet few taps"])
 
 
 def test_not_finite_values_stay(dev):

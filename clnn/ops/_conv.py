@@ -1,7 +1,7 @@
 """Launching convolutions: forward, input gradient and weight gradient of 1 to 3 spatial dimensions, on raw contiguous buffers.
 
-All three are matrix products whose patches are never stored. The input is laid out once on a padded *grid* (channels outermost,
-one plane per phase of the stride), where the element that a tap meets at a pixel lies at ``table[step] + offset(pixel)``:
+All three are matrix products whose patches are never stored. On CPUs (GPUs: see :mod:`._conv_gpu`) the input is laid out once on a padded *grid*
+(channels outermost, one plane per phase of the stride), where the element that a tap meets at a pixel lies at ``table[step] + offset(pixel)``:
 
 * forward: rows = output channels, columns = pixels, steps = (channel, tap);
 * input gradient: the same product on the grid of the output gradient, once per phase of the stride, with the taps that meet it;
@@ -19,10 +19,9 @@ import numpy as np
 from ..core.config import config
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change
-from . import _gemm_words
-from ._conv_grid import Grid, Reach, Shape, TooLarge, _input_grid, _live_taps, _met, _table, _words8, _words16, output_size
+from . import _conv_gpu, _gemm_words
+from ._conv_grid import Grid, Reach, Shape, TooLarge, _input_grid, _live_taps, _phases, _table, _words8, _words16, output_size
 from ._gemm import EPILOGUES, SMALL, adding, cpu_rows, cpu_tile, even_steps, small_tile, tuned_tile, tuning_key
-from ._gemm_tensor import plan_conv
 
 _plans: dict = {}
 on_change(_plans.clear)
@@ -35,7 +34,7 @@ def most_steps(device, nbytes: int) -> int:
 
 def out_dtype(device, T, K):
     """What a product of K steps writes: T, unless partial sums pass through the result and must not be rounded to 16 bits."""
-    return T.acc_dtype if device.is_cpu and T.c != T.acc and K > most_steps(device, 256) else T
+    return T.acc_dtype if T.c != T.acc and K > most_steps(device, 256) else T
 
 
 class Narrow:
@@ -69,7 +68,7 @@ class Taps:
     """Products over a grid, one per phase: weights gathered by the offsets of the taps, pixels written from the start of the phase on.
 
     Args:
-        M, channels: rows and input channels per group; ``phases``: on CPUs several, which one launch computes; see :meth:`meet`.
+        M, channels: rows and input channels per group; ``phases``: which one launch computes; see :meth:`meet`.
         weight: strides of the weight tensor (group, row, input channel).
         out: ((n, d, h, w strides), row stride, group stride).
         words: the grid is one of words of two channels.
@@ -85,16 +84,15 @@ class Taps:
         self.small = M * sum(K) * self.pixels * groups <= SMALL
         epilogue = EPILOGUES.get(epilogue, epilogue)
         few = not words and self._are_few(M, sum(K) / len(K), grid, counts, epilogue)
-        axis = self._axis(phases) if device.is_cpu and not few else None
+        axis = None if few else self._axis(phases)
         index, self.furthest = self._tables(phases, channels, each * weight[2], grid, axis)
         total, size = sum(K), T.acc_dtype.itemsize
         self.gather = None
         if T.c != T.acc or weight[:2] != (M * total, total) or not np.array_equal(index, np.arange(total)):
-            size_of = (-(-total // 256), -(-M // 8), groups) if device.is_cpu else (total, M, groups)
-            self.gather = (device.kernel("conv/weights", T=T, BLOCK=device.is_cpu, WORDS=bool(words)), size_of, _table(device, index),
+            size_of = -(-total // 256), -(-M // 8), groups
+            self.gather = (device.kernel("conv/weights", T=T, BLOCK=True, WORDS=bool(words)), size_of, _table(device, index),
                            _words8(total, M, 0, weight[0], weight[1], weight[2]), max(groups * M * total * size, 1))
         strides, rcs, group_out = out
-        self.start = 0 if device.is_cpu else phases[0].start
         D, H, Wd = grid.dims
         head = (M, total, self.pixels, *counts, grid.P, H * Wd, Wd)
         self.y = _words8(*strides, rcs, group_out)
@@ -103,15 +101,13 @@ class Taps:
         common = dict(TC=T, BIAS="m" if bias else "", EPI=epilogue)
         if few:
             self._few(T, M, head, tail, common, steps or total, len(phases))
-        elif device.is_cpu:
-            self._cpu(T, M, max(K), head, tail, common, steps or total, axis, grid.plain, len(phases))
         else:
-            self._gpu(T, M, head, tail, common)
+            self._cpu(T, M, max(K), head, tail, common, steps or total, axis, grid.plain, len(phases))
 
     @staticmethod
-    def meet(device, phases) -> bool:
+    def meet(phases) -> bool:
         """Can one launch compute all of ``phases``? Their pixels must be the same places of the grid."""
-        return device.is_cpu and len({phase.counts for phase in phases}) == 1
+        return len({phase.counts for phase in phases}) == 1
 
     def _axis(self, phases):
         """The dimension along which steps that meet no image are left out, where that pays."""
@@ -141,7 +137,7 @@ class Taps:
 
         Costs are in rows by steps: copying a step costs some 8 rows, storing a row some 30 steps, a step read in place a tenth more.
         """
-        if not self.device.is_cpu or self.small or M > 32 or grid.plain or self.pixels < 16 or epilogue and "VT" not in epilogue:
+        if self.small or M > 32 or grid.plain or self.pixels < 16 or epilogue and "VT" not in epilogue:
             return False
         waste = grid.P / prod(counts)
         return waste * M * (1.1 * K + 30) < K * (M + 8) + 30 * M
@@ -174,26 +170,6 @@ class Taps:
         self.gs, self.ls = (panels, -(-M // MB), self.groups), (1, 1, 1)
         self.words = _words16(*head, MB, *tail, even_steps(K, KB), self.furthest, phases)
 
-    def _gpu(self, T, M, head, tail, common):
-        device = self.device
-        tensor = plan_conv(device, T, M, head[1], self.pixels, self.groups)
-        if tensor is not None:
-            params, self.gs, self.ls = tensor
-            self.kernel, self.words = device.kernel("conv/tensor", **params, **common), _words16(*head, 0, *tail)
-            return
-        side = 16 if device.max_work_group >= 256 else 8 if device.max_work_group >= 64 else 1
-        TM = 4 if M > 2 * side else 2
-        enough = side == 16 and -(-M // 128) * -(-self.pixels // 128) * self.groups >= 2 * device.compute_units
-        TM, TN = 8 if enough and M >= 96 else TM, 8 if enough else 4
-        size = T.acc_dtype.itemsize
-        BK = 16
-        while BK * (side * (TM + TN) + 8) * size + side * TN * 12 > min(device.local_mem, 20480):
-            BK //= 2
-        self.kernel = device.kernel("conv/gpu", LX=side, LY=side, TM=TM, TN=TN, BK=BK, **common)
-        self.gs = (-(-self.pixels // (side * TN)) * side, -(-M // (side * TM)) * side, self.groups)
-        self.ls = (side, side, 1)
-        self.words = _words16(*head, 0, *tail)
-
     def weights(self, w, w_off):
         if self.gather is None:
             return w, w_off
@@ -204,7 +180,7 @@ class Taps:
 
     def run(self, weights, grid, y, y_off, bias):
         b, b_off = bias if bias is not None else (y, 0)
-        launch(self.device, self.kernel, self.gs, self.ls, *weights, *grid, y, y_off + self.start, b, b_off, self.koff, self.words, self.y)
+        launch(self.device, self.kernel, self.gs, self.ls, *weights, *grid, y, y_off, b, b_off, self.koff, self.words, self.y)
 
 
 class Winograd:
@@ -303,14 +279,14 @@ def _forward(device, T, s: Shape, bias, epilogue):
     if Depthwise.suits(device, T, s, epilogue, s.Y[1:], s.s[1:]):
         before = [p[0] for p in s.p[1:]]
         return Depthwise(device, T, s.N, s.O, s.Og, s.I[1:], s.Y[1:], s.k[1:], s.s[1:], before, s.d[1:], 0, bias, epilogue)
-    return Forward(device, T, s, bias, epilogue)
+    return Forward(device, T, s, bias, epilogue) if device.is_cpu else _conv_gpu.forward(device, T, s, bias, epilogue)
 
 
 def _backward_input(device, T, s: Shape, bias, epilogue):
     if s.Og == 1 and s.s == (1, 1, 1) and Depthwise.suits(device, T, s, epilogue, s.I[1:], (1, 1)):
         before = [d * (k - 1) - p[0] for d, k, p in zip(s.d[1:], s.k[1:], s.p[1:])]
         return Depthwise(device, T, s.N, s.C, 1, s.Y[1:], s.I[1:], s.k[1:], (1, 1), before, s.d[1:], 1, bias, epilogue)
-    return BackwardInput(device, T, s, bias, epilogue)
+    return BackwardInput(device, T, s, bias, epilogue) if device.is_cpu else _conv_gpu.backward_input(device, T, s, bias, epilogue)
 
 
 class Forward:
@@ -339,18 +315,6 @@ class Forward:
         wide = self.narrow.wide()
         self.taps.run(self.taps.weights(w, w_off), self.grid.fill(x, x_off), wide, 0, bias)
         self.narrow.finish(wide, y, y_off)
-
-
-def _phases(size, kernel, stride, before, dilation, outputs):
-    """Per phase of one dimension of the input: (first index, count, [(tap, output index - position)]) of the taps that meet an output at all."""
-    found = []
-    for a in range(stride):
-        first = (a - before) % stride
-        count = -(-(size - first) // stride)
-        taps = [(k, (first + before - k * dilation) // stride) for k in range(kernel) if (first + before - k * dilation) % stride == 0]
-        if count > 0:
-            found.append((first, count, [(k, e) for k, e in taps if _met(e, 1, count, outputs)]))
-    return found
 
 
 class Fill:
@@ -385,12 +349,12 @@ class BackwardInput:
             first, counts = [c[0] for c in combo], tuple(c[1] for c in combo)
             taps = [(self.grid.offset((0, 0, 0), tuple(e - low for (_, e), low in zip(tap, lowest))),
                      (tap[0][0] * s.k[1] + tap[1][0]) * s.k[2] + tap[2][0]) for tap in product(*[c[2] for c in combo])]
-            if not taps and device.is_cpu:
+            if not taps:
                 self.empty = Fill(device, out_dtype(device, T, steps), T, s.N, s.C, row, bias, epilogue)
                 continue
             reach = Reach.of([[e for _, e in tap] for tap in (c[2] for c in combo)], (1, 1, 1), s.Y, counts)
             found.append(Phase(taps, (first[0] * H + first[1]) * W + first[2], counts, reach))
-        together = [found] if Taps.meet(device, found) else [[phase] for phase in found]
+        together = [found] if Taps.meet(found) else [[phase] for phase in found]
         self.parts = [Taps(device, T, self.grid, s.Cg, s.Og, s.groups, some, (s.Og * s.Cg * s.taps, s.taps, s.Cg * s.taps),
                            ((s.C * row, s.s[0] * H * W, s.s[1] * W, s.s[2]), row, s.Cg * row), bias, epilogue, steps, words) for some in together]
         if out_dtype(device, T, steps) is not T:

@@ -165,6 +165,18 @@ def _input_grid(device, T, s: Shape, plain=True, counts=None, live=None, words="
     return grid, where
 
 
+def _phases(size, kernel, stride, before, dilation, outputs):
+    """Per phase of one dimension of the input: (first index, count, [(tap, output index - position)]) of the taps that meet an output at all."""
+    found = []
+    for a in range(stride):
+        first = (a - before) % stride
+        count = -(-(size - first) // stride)
+        taps = [(k, (first + before - k * dilation) // stride) for k in range(kernel) if (first + before - k * dilation) % stride == 0]
+        if count > 0:
+            found.append((first, count, [(k, e) for k, e in taps if _met(e, 1, count, outputs)]))
+    return found
+
+
 class Reach:
     """Which taps of the outermost dimension meet the image, at each place of the output along it: only these are steps of a product there.
 

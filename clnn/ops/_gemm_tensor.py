@@ -2,12 +2,11 @@
 
 NVIDIA's OpenCL has no extension for these units, but its compiler takes the instruction as inline assembly. Whether it does, and whether the result is
 right, is found out once per driver in a process of its own, and remembered on disk: a driver that refuses, crashes or errs costs the speed, never the program.
-The kernels are ``matmul/pipeline`` for operands that can be copied 16 bytes at a time, ``matmul/tensor`` for any others, and ``conv/tensor``; on other devices they are tested
-with the instruction spelt out.
+The kernels are ``matmul/pipeline`` for operands that can be copied 16 bytes at a time, ``matmul/tensor`` for any others, and ``conv/tensor``; on other
+devices they are tested with the instruction spelt out.
 """
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -147,37 +146,6 @@ def copied_index(ks, xs, K, X, T, steps, chunk=0) -> str:
     return "x" if xs == 1 and T.itemsize > 1 and even(ks, *steps) else ""
 
 
-def plan_conv(device, T, M, K, pixels, groups):
-    """(parameters, global size, local size) of a convolution of 16-bit tensors with M output channels and K steps per group, or None."""
-    if T.itemsize != 2 or not T.is_floating_point or min(2 * M, pixels) < SMALLEST or not SHORTEST <= K < 1 << 22 or T.name not in kinds(device):
-        return None
-    name = _block(device, SimpleNamespace(ta=T, M=M, N=pixels, K=K), groups, False)
-    if name is None:
-        return None
-    WX, WY, MT, NT, _ = BLOCKS[name]
-    G = 32 * WX * WY
-    params = dict(WX=WX, WY=WY, MT=MT, NT=NT, AWIDE=K % 8 == 0, PTX=config.tensor_cores != "emulate")
-    return params, (-(-pixels // (8 * NT * WX)) * G, -(-M // (16 * MT * WY)), groups), (G, 1, 1)
-
-
-def _block(device, p, z, wide):
-    """The block that takes the least time: rounds of blocks over the compute units, times the work of one."""
-    tuned = lookup(device, "gemm_tensor", f"{p.ta.name}/{size_class(p.M, p.N, p.K)}") or {}
-    best = None
-    for name, (WX, WY, MT, NT, cost) in BLOCKS.items():
-        BM, BN = 16 * MT * WY, 8 * NT * WX
-        if 32 * WX * WY > device.max_work_group or 2 * 4 * 16 * (BM + BN + 16) > device.local_mem:
-            continue
-        if tuned.get("BLOCK") == name:
-            return name
-        if name == "128x128" and not wide:      # narrow loads need more registers than its accumulators leave
-            continue
-        rounds = -(-(-(-p.M // BM) * -(-p.N // BN) * z) // device.compute_units)
-        if best is None or rounds * BM * BN * cost < best[0]:
-            best = rounds * BM * BN * cost, name
-    return best and best[1]
-
-
 # ---- the proof -----------------------------------------------------------------------------------------------------------------
 
 def kinds(device) -> frozenset:
@@ -193,7 +161,7 @@ def kinds(device) -> frozenset:
 
 def verdict(device) -> dict:
     """``kinds`` that are right and ``problems`` of the others, from disk or by asking."""
-    return _proof.verdict(device, "_gemm_tensor", [way.name for way in WAYS], ("matmul/tensor", "matmul/pipeline", "matmul/fragments", "conv/tensor"))
+    return _proof.verdict(device, "_gemm_tensor", [way.name for way in WAYS], ("matmul/tensor", "matmul/pipeline", "matmul/fragments", "conv/tensor", "conv/parts"))
 
 
 def main() -> None:
@@ -252,14 +220,6 @@ def _product(device, TA, T, out, a, b, turned, kernel, block):
 
 
 def _convolution(device, T):
-    """(result, what it should be) of a convolution."""
-    from ._conv import conv_forward
-    rng = np.random.default_rng(1)
-    x, w = rng.integers(-2, 3, (2, 16, 9, 10)), rng.integers(-2, 3, (72, 16, 3, 3))
-    padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
-    want = sum(np.einsum("nchw,oc->nohw", padded[:, :, i:i + 9, j:j + 10], w[:, :, i, j]) for i in range(3) for j in range(3)).astype(T.np)
-    bufs = [device.alloc(v.size * T.itemsize) for v in (x, w, want)]
-    for buf, v in zip(bufs, (x, w)):
-        device.write(buf, v.astype(T.np))
-    conv_forward(device, T, bufs[0], 0, x.shape, bufs[1], 0, w.shape, bufs[2], 0, (1, 1), (1, 1), (1, 1), 1)
-    return device.read(bufs[2], want.nbytes).view(T.np).reshape(want.shape), want
+    """(result, what it should be) of convolutions and their gradients."""
+    from ._conv_proof import results
+    return results(device, T)

@@ -2,104 +2,135 @@
 <%namespace name="tile" file="/matmul/tile.cl.mako"/>\
 <%namespace name="vec" file="/matmul/vec.cl.mako"/>\
 <%namespace name="frag" file="/matmul/fragments.cl.mako"/>\
-## Convolution of 16-bit tensors on the tensor cores of NVIDIA's GPUs: Y[pixel] = epilogue(wt @ patch(pixel) + bias), sums in float.
+<%namespace name="parts" file="/conv/parts.cl.mako"/>\
+## Convolutions of 16-bit tensors and their gradients on the tensor cores of NVIDIA's GPUs: Y = epilogue(A @ B + bias), B gathered from the image
+## (see conv/parts), sums in float. Two steps of K are a word of both operands.
 ##
-## Operands as in conv/gpu; blocks and warps as in matmul/tensor, columns are pixels. wt and grid hold floats that came from 16 bits: they become
-## words of two again on their way into local memory, without loss.
+## Geometry: blocks and warps as in matmul/tensor; global (local * ceil(columns / BN), ceil(M / BM), phases * splits * groups).
 ##
 ## Parameter  legal values
-## TC         dtype row of Y and bias: float16 or bfloat16
+## ROLE CHECK see conv/parts
+## T          dtype row of A and the image, float16 or bfloat16; TC: dtype row of Y and bias, T or float32 (partial sums)
 ## WX WY MT NT PTX  as in matmul/tensor; BIAS: "" | m; EPI as in matmul/tile
-## AWIDE      True: K is a multiple of 8, and wt begins at a multiple of 32 bytes
+## AWIDE      True: loads of 16 bytes along K, which the address and the stride of A's rows allow
+## BWIDE      True, with ROLE "taps": the same for B, whose pixels lie in the image as they lie in the output
+## LAST       True, with ROLE "pixels": the channels of the image lie side by side (see conv/turn), 8 of one tap follow each other in K and share an info
 <%
     G, BM, BN, WN = 32 * WX * WY, 16 * MT * WY, 8 * NT * WX, 8 * NT
     assert 4 * BM % (2 * G) == 0 and 4 * BN % G == 0
+    taps = ROLE == "taps"
+    fast = "k" if taps or LAST else "x"
+    UNIT = 8 if LAST else 1
+    BK = 32 // UNIT                                 # infos of a block
     words = frag.module.words
-    SA, SB = words(BM, "k") // 4, words(BN, "x") // 4
-    column = frag.module.column
-    place = lambda row, col: f"out + {row} * rcs + place[(int)({col} - n0)]"
+    SA, SB = words(BM, "k") // 4, words(BN, fast) // 4
+    INFO, guard = parts.module.info(CHECK), parts.module.guard
+    word = frag.module.column
+    quad = lambda p: f"(lid + {p * G}) % {BN // 4} * 4"
+
+    place = lambda row, col: f"out + {row} * rcs + " + (f"{col}" if taps else f"place[(int)({col} - n0)]")
     finish = lambda many, V, col: capture(tile.finish, TC, "float", V, BIAS, False, EPI, "p", "0", many)
-    # Pixels of one row of Y whose address allows a vector
-    neat = f"place[wn + q + 3] - place[wn + q] == 3 && ((size_t)({place('row', 'col')}) & {4 * TC.itemsize - 1}) == 0"
+    follow = "" if taps else "place[wn + q + 3] - place[wn + q] == 3 && "               # pixels of one row of Y, at an address that allows a vector
+    neat = f"{follow}((size_t)({place('row', 'col')}) & {4 * TC.itemsize - 1}) == 0"
     vectors = tile.module.vector_epilogue(EPI)
+    pair = lambda lo, hi: f"((uint)({lo}) | (uint)({hi}) << 16)"
 %>\
-${frag.helpers(TC, TC, PTX)}
+#define BLOCK_ROW (int)get_global_id(1)
+${parts.macros()}
+${frag.helpers(T, TC, PTX)}
 ${vec.vector_io(TC, 4)}
-<%def name="fetch()">
+<%def name="fetch(side)">
 % for p in range(BM * 4 // G):
-    { __global const float* a = A + Aat${p}; const int k = (lid & 3) * 8;
-% if AWIDE:
-      const float4 u = k < left ? *(__global const float4*)a : (float4)(0.0f), v = k < left ? *(__global const float4*)(a + 4) : (float4)(0.0f);
-      Agot${p} = (uint4)(pack(u.s0, u.s1), pack(u.s2, u.s3), pack(v.s0, v.s1), pack(v.s2, v.s3)); }
+% if taps and AWIDE:
+    Agot${p} = (lid & 3) * 8 < left ? *(__global const uint4*)(A + Aat${p} + at[(${side}) + (lid & 3) * 8]) : (uint4)(0);
+% elif AWIDE:
+    Agot${p} = (lid & 3) * 8 < left ? *(__global const uint4*)(A + Aat${p}) : (uint4)(0);
 % else:
-      Agot${p} = (uint4)(${", ".join(f"pack(k + {2 * i} < left ? a[{2 * i}] : 0.0f, k + {2 * i + 1} < left ? a[{2 * i + 1}] : 0.0f)" for i in range(4))}); }
+    { __global const ushort* a = A + Aat${p}; const int k = (lid & 3) * 8;
+<% element = lambda i: f"k + {i} < left ? a[{f'at[({side}) + k + {i}]' if taps else i}] : 0" %>\
+      Agot${p} = (uint4)(${", ".join(pair(element(2 * i), element(2 * i + 1)) for i in range(4))}); }
 % endif
 % endfor
 % for p in range(BN * 4 // G):
-    { const int k = ${column(BN, G, p)} * 2, lo = k < left ? steps[k] : -1, hi = k + 1 < left ? steps[k + 1] : -1;
-      const int4 at = *(__local const int4*)(from + (lid + ${p * G}) % ${BN // 4} * 4);
-      Bgot${p} = (uint4)(${", ".join(f"pack(lo >= 0 ? X[lo + at.s{i}] : 0.0f, hi >= 0 ? X[hi + at.s{i}] : 0.0f)" for i in range(4))}); }
+% if BWIDE:
+    Bgot${p} = (lid & 3) * 8 < left ? *(__global const uint4*)(X + columns[(lid + ${p * G}) / 4].s0 + steps[(${side}) + (lid & 3) * 8].s0) : (uint4)(0);
+% elif LAST:
+    { const ${INFO} s = steps[(${side}) + (lid & 3)], c = columns[(lid + ${p * G}) / 4];
+      Bgot${p} = ${guard(ROLE, CHECK, "s", "c")} ? *(__global const uint4*)(X + s.s0 + c.s0) : (uint4)(0); }
+% elif taps:
+    { const ${INFO} c = columns[(lid + ${p * G}) / 4];
+<% element = lambda i: f"{guard(ROLE, CHECK, f's{i}', 'c')} ? X[s{i}.s0 + c.s0] : 0" %>\
+% if p == 0:
+      ${" ".join(f"s{i} = steps[({side}) + (lid & 3) * 8 + {i}];" for i in range(8))}
+% endif
+      Bgot${p} = (uint4)(${", ".join(pair(element(2 * i), element(2 * i + 1)) for i in range(4))}); }
+% else:
+    { const int k = ${word(BN, G, p)} * 2;
+      const ${INFO} lo = steps[(${side}) + k], hi = steps[(${side}) + k + 1];
+      const ${INFO} ${", ".join(f"c{i} = columns[{quad(p)} + {i}]" for i in range(4))};
+<% element = lambda s, i: f"{guard(ROLE, CHECK, s, f'c{i}')} ? X[{s}.s0 + c{i}.s0] : 0" %>\
+      Bgot${p} = (uint4)(${", ".join(pair(element("lo", i), element("hi", i)) for i in range(4))}); }
+% endif
 % endfor
 </%def>
 __kernel __attribute__((reqd_work_group_size(${G}, 1, 1)))
-void conv_tensor(IN(float, wt), IN(float, grid), OUT(${TC.c}, Y), IN(${TC.c}, bias), __global const int* restrict koff, const long16 d, const long8 y) {
+void conv_tensor(IN(${T.c}, wt), IN(${T.c}, image), OUT(${TC.c}, Y), IN(${TC.c}, bias), __global const int* restrict table, const long16 d, const long8 y) {
     __local uint4 pool[${max(2 * (SA + SB), WX * WY * 4 * (WN + 8))}];
-    __local int4 offsets[${BN // 4}];
-    __local int* from = (__local int*)offsets;
-    __local long place[${BN}];
+${parts.locals(ROLE, CHECK, BN, BK)}
 % if not PTX:
     __local uint exchange[${WX * WY * 32 * (MT * 4 + NT * 2)}];
-% endif
-    const long M = d.s0, pixels = d.s2, OD = d.s3, OH = d.s4, OW = d.s5, P = d.s6, GHW = d.s7, GW = d.s8, rcs = y.s4, N = pixels;
-    const int K = (int)d.s1;
-    const long group = get_global_id(2), m0 = get_global_id(1) * ${BM}, n0 = get_group_id(0) * ${BN};
-    __global const float* restrict A = wt_p + wt_o + group * d.sa + m0 * K;
-    __global const float* restrict X = grid_p + grid_o + group * d.sb;
-    __global const int* restrict steps = koff;
-    __global ${TC.c}* restrict out = Y_p + Y_o + group * y.s5;
-% if BIAS:
-    __global const ${TC.c}* restrict bias = bias_p + bias_o + group * M;
 % endif
     const int lid = get_local_id(0), lane = lid & 31, warp = lid >> 5, g = lane >> 2, t = lane & 3;
     const int wm = warp / ${WX} * ${16 * MT}, wn = warp % ${WX} * ${WN};
 % if not PTX:
     __local uint* mine = exchange + warp * ${32 * (MT * 4 + NT * 2)};
 % endif
-    for (int e = lid; e < ${BN}; e += ${G}) {
-        const long p = min(n0 + e, pixels - 1), ow = p % OW, oh = p / OW % OH, od = p / (OW * OH) % OD, n = p / (OW * OH * OD);
-        from[e] = (int)(n * P + od * GHW + oh * GW + ow);
-        place[e] = n * y.s0 + od * y.s1 + oh * y.s2 + ow * y.s3;
-    }
+${parts.setup(ROLE, CHECK, T, BM, BN, UNIT)}
+${parts.columns_of(ROLE, CHECK, BN, G)}
+${parts.stage(ROLE, CHECK, BK, G, f"k_begin / {UNIT}", "0", UNIT)}
+${parts.stage(ROLE, CHECK, BK, G, f"(k_begin / {UNIT} + {BK})", str(BK), UNIT)}
     barrier(CLK_LOCAL_MEM_FENCE);
+% if taps and not BWIDE:
+    ${INFO} ${", ".join(f"s{i}" for i in range(8))};
+% endif
 % for p in range(BM * 4 // G):
-    const int Aat${p} = (int)min(${frag.module.row("A", p, G)}, M - 1 - m0) * K + (lid & 3) * 8;
+    const int Aat${p} = (int)min(${frag.module.row("A", p, G)}, M - 1L - m0) * rows_apart${"" if taps else " + (lid & 3) * 8"};
 % endfor
     uint4 ${", ".join([f"Agot{p}" for p in range(BM * 4 // G)] + [f"Bgot{p}" for p in range(BN * 4 // G)])};
 % for i in range(MT):
     float ${", ".join(f"c{i}_{j}_{r} = 0" for j in range(NT) for r in range(4))};
 % endfor
-    int left = K;
+    int left = k_end - k_begin, side = 0;
+% if not taps:
+    A += k_begin;
+% endif
     __local uint4* now = pool;
-${fetch()}
+${fetch("0")}
 ${frag.place("A", BM, G, "k", "now")}
-${frag.place("B", BN, G, "x", f"(now + {SA})")}
+${frag.place("B", BN, G, fast, f"(now + {SA})")}
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k0 = 0; k0 < K; k0 += 32) {
-        A += 32;
-        steps += 32;
+    for (int k0 = k_begin; k0 < k_end; k0 += 32) {
         left -= 32;
-${fetch()}
+% if not taps:
+        A += 32;
+% endif
+${parts.ahead(ROLE, CHECK, f"(k0 / {UNIT} + {2 * BK} + lid)", f"lid < {BK} && ", UNIT)}
+${fetch(f"{BK} - side")}
 % for s in (0, 1):
 ${frag.fragments("A", MT, BM, "k", "now", "wm", s)}
-${frag.fragments("B", NT, BN, "x", f"(now + {SA})", "wn", s)}
+${frag.fragments("B", NT, BN, fast, f"(now + {SA})", "wn", s)}
 ${frag.multiply(MT, NT, PTX, s)}
 % endfor
-        now = pool + (k0 / 32 & 1 ? 0 : ${SA + SB});
+        if (lid < ${BK}) {
+            ${parts.keep(ROLE, "side + lid")}
+        }
+        side = ${BK} - side;
+        now = pool + (side ? ${SA + SB} : 0);
 ${frag.place("A", BM, G, "k", "now")}
-${frag.place("B", BN, G, "x", f"(now + {SA})")}
+${frag.place("B", BN, G, fast, f"(now + {SA})")}
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    const bool first = true, last = true;
+${parts.results(ROLE, TC, BIAS)}
     const float alpha = 1, beta = 0;
 ${frag.store(MT, NT, TC, neat if vectors else "", place, finish)}
 }
