@@ -1,7 +1,8 @@
 """Scaled dot-product attention with memory linear in the sequence length.
 
-On CPUs :mod:`._attention` does it in one launch. Elsewhere, and for doubles, queries are taken in blocks: scores of a block by
-the GEMM family, weights in place, then the product with the values. Only the log-sum-exp of each query is kept; backward computes the weights again.
+On CPUs :mod:`._attention` does it in one launch, on GPUs :mod:`._attention_gpu` where it can. Elsewhere, and for doubles, queries are taken in blocks:
+scores of a block by the GEMM family, weights in place, then the product with the values. Only the log-sum-exp of each query is kept; backward computes
+the weights again.
 """
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes
 from . import _attention as _attend
+from . import _attention_gpu as _fused
 from ._gemm import gemm
 from .creation import filled
 
@@ -108,6 +110,8 @@ def _attention(query, key, value, mask, dropout_p, causal, scale, groups, seed, 
         drop = _drop_args(seed, first, dropout_p) if dropout_p else None
         out, lse = _attend.forward(query, key, value, mask, drop, causal, scale, groups)
         return out.to(query.dtype), lse
+    if _fused.suits(query, key, value, mask, dropout_p, scale):
+        return _fused.forward(query, key, value, mask, causal, scale, groups)
     shape = (*query.shape[:3], value.shape[3])
     flat = (t.reshape(t.shape[0] * t.shape[1], *t.shape[2:]) for t in (query, key, value))
     out, lse = _forward_blocks(*flat, mask, dropout_p, causal, scale, groups, query.shape[1], seed, first)

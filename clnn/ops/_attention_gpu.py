@@ -1,0 +1,134 @@
+"""Attention on GPUs in one launch forward: scores and weights of a block of queries stay in registers (Dao, "FlashAttention-2", 2023).
+
+16-bit operands are multiplied on tensor cores where the device has proved that it does so rightly (:mod:`._proof`, a proof of these kernels alone).
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from .._tensor.tensor import empty
+from ..core import dtype as dt
+from ..core.config import config
+from ..core.shape import Size
+from ..runtime.launch import _pack_float, launch
+from . import _gemm_tensor, _proof
+from ._attention import buffers, extras, kind, like, plan
+from ._conv import _words8, _words16
+
+KINDS = (dt.float16, dt.bfloat16)
+TEMPLATES = ("attention/tensor", "attention/fragments", "attention/scores")
+LONGEST = 128                   # elements of a head: the result of a block of queries stays in registers
+FEWEST = 16                     # queries: below, most of a tile would be padding
+KEYS = 64                       # of a block
+_FAR = 1 << 24                  # offsets inside a tile are 32 bits
+_known: dict = {}               # device -> names of the dtypes whose attention on tensor cores is right
+
+
+def suits(query, key, value, mask, dropout_p, scale) -> bool:
+    """Whether the kernels for tensor cores serve a call."""
+    T, device = query.dtype, query._storage.device
+    E, EV = query.shape[3], value.shape[3]
+    if device.is_cpu or T not in KINDS or dropout_p or scale <= 0 or query.shape[2] < FEWEST or not query._numel * value._numel:
+        return False
+    if E % 8 or EV % 8 or max(E, EV) > LONGEST or device.max_work_group < 128 or local_memory(E, EV) > device.local_mem:
+        return False
+    return (mask is None or mask.dtype.acc == "float" or mask.dtype is dt.bool_) and T.name in kinds(device)
+
+
+def local_memory(E, EV) -> int:
+    return KEYS * 16 * ((E // 8 + 1 | 1) + (EV // 8 + 1 | 1))
+
+
+def aligned(t):
+    """``t`` itself where its rows can be read by 16 bytes, else a copy."""
+    steps = [stride for stride, n in zip(t._strides[:3], t.shape) if n > 1]
+    near = t._strides[3] == 1 and not (t._offset % 8 or any(s % 8 for s in steps)) and all(abs(s) < _FAR for s in steps[-1:])
+    return t if near else t.contiguous()
+
+
+def warps(device, L, E, EV, z, mask):
+    """(warps of a group, tiles of 16 queries of each): large blocks read keys less often, but must fill the device."""
+    if L <= 32:
+        return -(-L // 16), 1
+    large = max(E, EV) <= 64 and mask is None and z * -(-L // 128) >= 2 * device.compute_units
+    return 4, 2 if large else 1
+
+
+def _forward_plan(tensors, out_strides, mask, causal, scale, groups, T, cores):
+    query, key, value = tensors
+    device, (B, H, L, E), (S, EV) = query._storage.device, query.shape, value.shape[2:]
+    W, MT = warps(device, L, E, EV, B * H, mask)
+    blocks = -(-L // (16 * W * MT))
+    kernel = device.kernel("attention/tensor", T=T, E=E, EV=EV, W=W, MT=MT, BK=min(KEYS, -(-S // 16) * 16), MASK=mask, CAUSAL=int(causal),
+                           PTX=cores != "emulate")
+    words = _words8(L, S, H, groups, blocks), _words16(*query._strides[:3], *key._strides[:3], *value._strides[:3], *out_strides), _pack_float(scale)
+    return kernel, (B * H * 32 * W, blocks), (32 * W, 1), words
+
+
+def forward(query, key, value, mask, causal, scale, groups):
+    """(out in the dtype of the operands, lse in float32)."""
+    query, key, value = (aligned(t) for t in (query, key, value))
+    device = query._storage.device
+    out = like(query, (*query.shape[:3], value.shape[3]), query.dtype)
+    lse = empty(Size((query.shape[0] * query.shape[1], query.shape[2])), dt.float32, device)
+    kernel, gs, ls, words = plan(_forward_plan, (query, key, value), out._strides[:3], kind(mask), causal, scale, groups, query.dtype,
+                                 config.tensor_cores)
+    launch(device, kernel, gs, ls, *buffers(query, key, value, out, lse), *words, *extras(mask, None))
+    return out, lse
+
+
+# ---- the proof -----------------------------------------------------------------------------------------------------------------
+
+def kinds(device) -> frozenset:
+    """Names of the dtypes whose attention tensor cores of ``device`` compute rightly; asks the device once per driver."""
+    if config.tensor_cores in ("emulate", "trust"):
+        return frozenset(T.name for T in KINDS)
+    able = _gemm_tensor.kinds(device)
+    if able and device not in _known:
+        _known[device] = frozenset(_proof.verdict(device, "_attention_gpu", [T.name for T in KINDS], TEMPLATES)["kinds"])
+    return able & _known.get(device, frozenset())
+
+
+def main() -> None:
+    """In the process of its own: say of each dtype whether its attention comes out right."""
+    _proof.tell(KINDS, check)
+
+
+CHECKED = (((2, 4, 300, 300, 64, 64), True), ((1, 2, 40, 90, 128, 72), False), ((3, 100, 130, 200, 64, 64), False))    # B, H, L, S, E, EV; causal
+
+
+def check(device, T, shapes=CHECKED) -> str:
+    """What is wrong with attention of dtype ``T``, or "": values of few bits, so that no more than the weights are rounded."""
+    for shape, causal in shapes:
+        arrays, got = _tried(device, T, shape, causal)
+        for name, g, w in zip(("result", "log of the sums"), got, reference(*arrays, causal)):
+            error = np.abs(g - w).max()
+            if not error < (0.02 if T is dt.bfloat16 else 0.003) * max(1.0, np.abs(w).max()):
+                return f"attention of {shape}: the {name} is wrong by {error:g}"
+    return ""
+
+
+def _tried(device, T, shape, causal):
+    """(query, key, value as arrays; result and lse) of a call."""
+    B, H, L, S, E, EV = shape
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-4, 5, (B, H, *size)) / 4 for size in ((L, E), (S, E), (S, EV))]
+    tensors = []
+    for a in arrays:
+        t = empty(Size(a.shape), T, device)
+        device.write(t._storage.buffer(), a.astype(T.np))
+        tensors.append(t)
+    out, lse = forward(*tensors, None, causal, E ** -0.5, 1)
+    got = [device.read(t._storage.buffer(), t._numel * t.dtype.itemsize).view(t.dtype.np).astype(np.float64).reshape(t.shape) for t in (out, lse)]
+    return arrays, got
+
+
+def reference(q, k, v, causal):
+    """Result and log of the sums in NumPy."""
+    s = q @ k.swapaxes(2, 3) / np.sqrt(q.shape[3])
+    if causal:
+        s = np.where(np.arange(s.shape[3]) > np.arange(s.shape[2])[:, None], -np.inf, s)
+    top = s.max(-1, keepdims=True)
+    w = np.exp(s - top)
+    total = w.sum(-1, keepdims=True)
+    return w / total @ v, (np.log(total) + top).reshape(-1, q.shape[2])
