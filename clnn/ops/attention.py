@@ -106,12 +106,13 @@ def _decompose(query, key, value, mask, dropout_p, causal, scale, groups, seed, 
         vjp={"query, key, value": _grad})
 def _attention(query, key, value, mask, dropout_p, causal, scale, groups, seed, first):
     """``query`` (B, H, L, E), ``key`` (B, H / groups, S, E), ``value`` (B, H / groups, S, Ev); ``mask`` of 4 dimensions or None."""
+    drop = _drop_args(seed, first, dropout_p) if dropout_p else None
     if _attend.Form.suits(query, key, value):
-        drop = _drop_args(seed, first, dropout_p) if dropout_p else None
         out, lse = _attend.forward(query, key, value, mask, drop, causal, scale, groups)
         return out.to(query.dtype), lse
-    if _fused.suits(query, key, value, mask, dropout_p, scale):
-        return _fused.forward(query, key, value, mask, causal, scale, groups)
+    fused = _fused.form(query, key, value, mask, dropout_p, scale)
+    if fused is not None:
+        return _fused.forward(fused, query, key, value, mask, drop, causal, scale, groups)
     shape = (*query.shape[:3], value.shape[3])
     flat = (t.reshape(t.shape[0] * t.shape[1], *t.shape[2:]) for t in (query, key, value))
     out, lse = _forward_blocks(*flat, mask, dropout_p, causal, scale, groups, query.shape[1], seed, first)

@@ -68,7 +68,7 @@ ${frag.fetch("vt", "V", EV, "vs", BK, G, "left")}
         #pragma unroll
         for (int i = 0; i < ${MT * NT * 4}; i++) s[i] = 0;
 ${frag.across("s", "q", "kt", E, MT, NT)}
-${scores.scaled("s", MASK, CAUSAL, MT, NT, BK, "mine0", "k0", "i * 16 + g + (r >> 1) * 8", "j * 8 + t * 2 + (r & 1)", "L", "S")}
+${scores.scaled("s", MASK, CAUSAL, MT, NT, BK, "mine0", "k0", "i * 16 + g + (r >> 1) * 8", "t * 2", "j * 8 + (r & 1)", "L", "S")}
 ${softmax()}
 ${frag.packed("p", "s", MT, NT)}
         WAIT(0);
