@@ -1,11 +1,14 @@
 """Attention in one launch against PyTorch, and against the path of separate products."""
+import types
+
 import numpy as np
 import pytest
 
 import clnn
 import clnn.nn.functional as F
 from clnn._tensor import repeat
-from clnn.ops import _attention
+from clnn.ops import _attention, _attention_gpu, attention
+from clnn.runtime.device import default_device
 
 # B, H, L, S, E, Ev, query heads per key head, heads innermost, mask
 CASES = {"blocks": (1, 2, 130, 90, 16, 16, 1, False, None), "causal": (2, 2, 50, 50, 32, 16, 1, True, "causal"),
@@ -49,6 +52,74 @@ def test_equals_torch(name):
     want = run(torch, torch.nn.functional, arrays, mask, case[7], **kind)
     for a, b in zip(got, want):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+# B, H, L, S, E, Ev, query heads per key head, heads innermost, mask; then (work-items along keys and queries, tile of each), fetching ahead
+ON_GPUS = {"blocks": ((1, 2, 70, 90, 16, 24, 1, False, None), (8, 8, 4, 4), False), "causal, ahead": ((2, 1, 50, 50, 32, 16, 1, False, "causal"), (8, 8, 2, 2), True),
+           "shared keys": ((2, 4, 21, 33, 20, 36, 2, True, None), (8, 8, 2, 4), True), "bool": ((2, 2, 20, 20, 64, 64, 1, True, "bool"), (16, 8, 2, 2), False),
+           "float": ((2, 2, 20, 20, 16, 16, 1, False, "float"), (16, 8, 4, 4), False), "padding": ((2, 2, 20, 20, 16, 16, 1, False, "keys"), None, None)}
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """The default device, treated as a GPU; the kernels that it takes are listed."""
+    device, taken = default_device(), []
+    plain = type(device).kernel
+    monkeypatch.setattr(device, "is_cpu", False)
+    monkeypatch.setattr(_attention, "_plans", {})
+    monkeypatch.setattr(repeat, "on", False)
+    monkeypatch.setattr(device, "kernel", lambda path, **params: taken.append((path, params)) or plain(device, path, **params), raising=False)
+    return taken
+
+
+@pytest.mark.share(2, both=True)
+@pytest.mark.parametrize("name", ON_GPUS)
+def test_on_gpus(gpu, monkeypatch, name):
+    torch = pytest.importorskip("torch")
+    case, tiles, ahead = ON_GPUS[name]
+    if tiles:
+        monkeypatch.setattr(_attention_gpu, "tile", lambda *_: tiles)
+        monkeypatch.setattr(default_device(), "compute_units", 1000 if ahead else 1)
+        monkeypatch.setattr(_attention_gpu, "_AHEAD", 1)
+    arrays, mask = inputs(*case)
+    kind = dict(is_causal=case[8] == "causal", enable_gqa=case[6] > 1)
+    got, want = run(clnn, F, arrays, mask, case[7], **kind), run(torch, torch.nn.functional, arrays, mask, case[7], **kind)
+    assert [p["AHEAD"] for path, p in gpu if path == "attention/gpu"] == [bool(ahead)]
+    for a, b in zip(got, want):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+def test_on_gpus_nan_stays_in_its_row(gpu):
+    q = clnn.tensor(np.random.default_rng(1).standard_normal((1, 2, 20, 16)).astype(np.float32))
+    bad = q.clone()
+    bad[0, 0, 3, 0], bad[0, 1, 5, 1] = float("nan"), float("inf")
+    lost = F.scaled_dot_product_attention(bad, q, q).isnan()
+    assert lost[0, 0, 3].all() and not lost[0, 0, :3].any() and lost[0, 1, 5].all() and not lost[0, 1, :5].any()
+    assert gpu[-1][0] == "attention/gpu"
+
+
+def test_dropout_on_gpus_equals_separate_products(gpu, monkeypatch):
+    arrays, _ = inputs(1, 2, 20, 20, 16, 16, 1, False, None)
+
+    def both():
+        clnn.manual_seed(7)
+        return run(clnn, F, arrays, None, False, dropout_p=0.3)
+    monkeypatch.setattr(attention, "_numbered", lambda *_: False)
+    got = both()
+    assert any(path == "attention/gpu" and p["DROP"] for path, p in gpu)
+    monkeypatch.setattr(_attention_gpu, "form", lambda *_: None)
+    for a, b in zip(got, both()):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+def test_tiles_fill_the_device():
+    def tile(L, width, z, **device):
+        kind = dict(compute_units=132, max_work_group=1024, local_mem=49152, **device)
+        return _attention_gpu.tile(types.SimpleNamespace(**kind), L, width, z)
+    assert tile(512, 64, 64) == (16, 8, 8, 4) and tile(256, 64, 32) == (16, 16, 4, 4) and tile(256, 64, 8) == (16, 8, 4, 4)
+    assert tile(20, 24, 999) == (8, 8, 4, 8) and tile(512, 128, 64) == (16, 8, 4, 2)
+    for rows in _attention_gpu.TILES.items():
+        assert all(_attention_gpu.local_memory(t, rows[0]) <= 49152 for t in rows[1])
 
 
 def test_dropout_equals_separate_products(monkeypatch):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import clnn
+from clnn._tensor import repeat
 from clnn.core import dtype as dt
 from clnn.core.config import config
-from clnn.ops import _conv, _conv_gpu, _gemm, _gemm_gpu, _gemm_model, _gemm_tensor, _gemm_warpgroup, _proof
+from clnn.ops import _attention, _attention_gpu, _conv, _conv_gpu, _gemm, _gemm_gpu, _gemm_model, _gemm_tensor, _gemm_warpgroup, _proof
 from clnn.runtime import params, program, retarget
 from clnn.runtime.device import default_device, list_devices
 
@@ -175,6 +176,79 @@ def test_convolutions_of_several_warps(dev, monkeypatch):
     monkeypatch.setitem(_conv_gpu.BLOCKS, "warps", (2, 2, 2, 2, 1.0))
     with params.forced("conv_tensor", {"BLOCK": "warps"}):
         others.convolve(dev, dt.bfloat16, *others.CONVS["rows that meet few taps"])
+
+
+# B, H, L, S, E, EV, query heads per key head; then: heads innermost, causal, mask, (warps, tiles of 16 queries)
+ATTENTION = {"blocks": ((1, 2, 40, 150, 16, 24, 1), False, False, None, (2, 1)), "tall, causal": ((1, 1, 70, 70, 24, 16, 1), False, True, None, (1, 2)),
+             "shared keys, heads inside": ((2, 4, 21, 33, 16, 16, 2), True, False, None, None), "bool": ((2, 2, 20, 20, 16, 16, 1), False, False, "bool", None),
+             "added": ((2, 2, 20, 70, 16, 16, 1), True, False, "float", None), "keys": ((2, 1, 20, 20, 16, 8, 1), False, False, "keys", None)}
+
+
+@pytest.fixture
+def attention(dev, monkeypatch):
+    """The names of the kernels that attention takes; as few warps as a test asks for."""
+    launched, plain = [], type(dev).kernel
+    monkeypatch.setattr(dev, "kernel", lambda path, **params: launched.append(path) or plain(dev, path, **params), raising=False)
+    monkeypatch.setattr(_attention, "_plans", {})
+    monkeypatch.setattr(repeat, "on", False)
+    return launched
+
+
+@pytest.mark.share(2, both=True)
+@pytest.mark.parametrize("name", ATTENTION)
+def test_attention(attention, monkeypatch, name):
+    """Results, and gradients from the log of the sums, against PyTorch in double precision on the same 16-bit operands."""
+    torch = pytest.importorskip("torch")
+    (B, H, L, S, E, EV, groups), inner, causal, kind, warps = ATTENTION[name]
+    dtype, rng = ("bfloat16", "float16")[len(name) % 2], np.random.default_rng(0)
+    if warps:
+        monkeypatch.setattr(_attention_gpu, "warps", lambda *_: warps)
+    mask = {"bool": rng.random((B, 1, L, S)) > 0.4, "float": rng.standard_normal((L, S)), "keys": rng.random((B, 1, 1, S)) > 0.4}.get(kind)
+    if kind == "bool":
+        mask[:, :, 3] = False                                   # a query that sees nothing gives zeros
+    arrays = [rng.standard_normal((B, n, h, e) if inner else (B, h, n, e)) for h, n, e in ((H, L, E), (H // groups, S, E), (H // groups, S, EV), (H, L, EV))]
+    results = []
+    for lib in (clnn, torch):
+        leaves = [lib.tensor(a).to(getattr(lib, dtype)) for a in arrays]
+        leaves = [(t if lib is clnn else t.double()).requires_grad_() for t in leaves]
+        q, k, v, grad = (t.transpose(1, 2) if inner else t for t in leaves)
+        m = None if mask is None else lib.tensor(mask) if mask.dtype == bool else lib.tensor(mask).to(getattr(lib, dtype)).to(q.dtype)
+        out = lib.nn.functional.scaled_dot_product_attention(q, k, v, m, is_causal=causal, enable_gqa=groups > 1)
+        out.backward(grad.detach())
+        results.append([t.detach().float().numpy() for t in (out, *[x.grad for x in leaves[:3]])])
+    assert "attention/tensor" in attention
+    for got, want in zip(*results):
+        assert np.abs(got - want).max() < (0.03 if dtype == "bfloat16" else 4e-3) * max(1.0, np.abs(want).max())
+
+
+def test_attention_keeps_what_is_not_finite_and_refuses_what_it_does_not_know(attention, dev):
+    attend = clnn.nn.functional.scaled_dot_product_attention
+    x = clnn.tensor(np.random.default_rng(1).standard_normal((1, 2, 20, 16)).astype("f")).half()
+    bad = x.clone()
+    bad[0, 0, 3, 0] = float("nan")
+    lost = attend(bad, x, x).isnan()
+    assert lost[0, 0, 3].all() and not lost[0, 0, :3].any() and not lost[0, 1].any() and attention.count("attention/tensor") == 1
+    y = x.bfloat16()
+    low = clnn.full((20, 20), clnn.finfo(clnn.bfloat16).min, dtype=clnn.bfloat16)   # no infinity: a query that sees nothing takes the mean of all
+    assert np.abs((attend(y, y, y, low).float() - y.float().mean(2, True)).numpy()).max() < 4e-3 and attention.count("attention/tensor") == 2
+    odd = clnn.tensor(np.random.default_rng(1).standard_normal((1, 2, 20, 20)).astype("f")).half()
+    for q, k, v in ((odd[..., :16], x[:, :1].expand(1, 2, 20, 16), x), (x, x, x[..., 1:9])):    # rows that are not aligned are copied
+        want = attend(q.float(), k.float(), v.float()).numpy()
+        assert np.abs(attend(q, k, v).float().numpy() - want).max() < 4e-3
+    assert attention.count("attention/tensor") == 4
+    for q, kind in ((odd, {}), (x.float(), {}), (x[:, :, :3], {}), (x, dict(scale=-1.0))):
+        attend(q, odd if q is odd else x.to(q.dtype), odd if q is odd else x.to(q.dtype), **kind).numpy()
+    assert attention.count("attention/tensor") == 4
+
+
+def test_the_check_of_attention_sees_wrong_values(attention, dev, monkeypatch):
+    shapes = (((1, 2, 20, 40, 16, 16), True),)
+    assert all(_attention_gpu.check(dev, T, shapes) == "" for T in _attention_gpu.KINDS)
+    honest = _attention_gpu.forward
+    monkeypatch.setattr(_attention_gpu, "forward", lambda how, q, k, v, *rest: honest(how, q, k, v.flip(2), *rest))
+    assert "result is wrong" in _attention_gpu.check(dev, dt.float16, shapes)
+    monkeypatch.setattr(_attention_gpu, "forward", lambda how, q, k, v, *rest: (honest(how, q, k, v, *rest)[0], honest(how, q, k.flip(3), v, *rest)[1]))
+    assert "log of the sums is wrong" in _attention_gpu.check(dev, dt.float16, shapes)
 
 
 def test_not_finite_values_stay(dev):
@@ -370,6 +444,20 @@ def test_a_process_that_cannot_start_or_hangs_is_no_error(claims, monkeypatch):
         monkeypatch.setattr(_proof.subprocess, "run", run)
         found = _proof._ask(claims, "_gemm_tensor", [way.name for way in _gemm_tensor.WAYS])
         assert set(found["kinds"]) == ({"float16"} if isinstance(exc, _proof.subprocess.TimeoutExpired) else set())
+
+
+def test_attention_has_a_proof_of_its_own(claims, monkeypatch):
+    """Products on tensor cores may be right where attention is not, and where they are not, nobody asks."""
+    monkeypatch.setattr(_attention_gpu, "_known", {})
+    said = ['{"kind": "float16", "problem": ""}\n{"kind": "bfloat16", "problem": ""}', '{"kind": "float16", "problem": ""}', ""]
+    asked = []
+    monkeypatch.setattr(_proof.subprocess, "run", lambda command, **_: asked.append(command[-1]) or types.SimpleNamespace(stdout=said[len(asked) - 1]))
+    assert _attention_gpu.kinds(claims) == {"float16"} and _gemm_tensor.kinds(claims) == {"float16", "bfloat16"}
+    assert len(asked) == 2 and "_attention_gpu import main" in asked[1]
+    for known in (_attention_gpu._known, _gemm_tensor._known):
+        known.clear()
+    monkeypatch.setattr(_gemm_tensor._proof, "verdict", lambda device, name, *_: {"kinds": []} if name == "_gemm_tensor" else pytest.fail("asked"))
+    assert _attention_gpu.kinds(claims) == frozenset()
 
 
 def test_old_hardware_and_the_switch_are_not_asked(claims, monkeypatch):

@@ -99,13 +99,13 @@ def dense(t, size, inside):
     return r
 
 
-def like(t, shape):
-    """Empty float32 memory of ``shape`` (B, H, L, E) with heads innermost of the first three where ``t`` has them so."""
+def like(t, shape, dtype=dt.float32):
+    """Empty memory of ``shape`` (B, H, L, E) with heads innermost of the first three where ``t`` has them so."""
     B, H, L, E = shape
     device = t._storage.device
     if not heads_inside(t):
-        return empty(Size(shape), dt.float32, device)
-    r = empty(Size((B, L, H, E)), dt.float32, device)
+        return empty(Size(shape), dtype, device)
+    r = empty(Size((B, L, H, E)), dtype, device)
     r.shape, r._strides = Size(shape), (L * H * E, E, H * E, E and 1)
     r._dense = is_contiguous(r.shape, r._strides)
     return r

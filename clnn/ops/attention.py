@@ -1,7 +1,8 @@
 """Scaled dot-product attention with memory linear in the sequence length.
 
-On CPUs :mod:`._attention` does it in one launch. Elsewhere, and for doubles, queries are taken in blocks: scores of a block by
-the GEMM family, weights in place, then the product with the values. Only the log-sum-exp of each query is kept; backward computes the weights again.
+On CPUs :mod:`._attention` does it in one launch, on GPUs :mod:`._attention_gpu` where it can. Elsewhere, and for doubles, queries are taken in blocks:
+scores of a block by the GEMM family, weights in place, then the product with the values. Only the log-sum-exp of each query is kept; backward computes
+the weights again.
 """
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes
 from . import _attention as _attend
+from . import _attention_gpu as _fused
 from ._gemm import gemm
 from .creation import filled
 
@@ -104,10 +106,13 @@ def _decompose(query, key, value, mask, dropout_p, causal, scale, groups, seed, 
         vjp={"query, key, value": _grad})
 def _attention(query, key, value, mask, dropout_p, causal, scale, groups, seed, first):
     """``query`` (B, H, L, E), ``key`` (B, H / groups, S, E), ``value`` (B, H / groups, S, Ev); ``mask`` of 4 dimensions or None."""
+    drop = _drop_args(seed, first, dropout_p) if dropout_p else None
     if _attend.Form.suits(query, key, value):
-        drop = _drop_args(seed, first, dropout_p) if dropout_p else None
         out, lse = _attend.forward(query, key, value, mask, drop, causal, scale, groups)
         return out.to(query.dtype), lse
+    fused = _fused.form(query, key, value, mask, dropout_p, scale)
+    if fused is not None:
+        return _fused.forward(fused, query, key, value, mask, drop, causal, scale, groups)
     shape = (*query.shape[:3], value.shape[3])
     flat = (t.reshape(t.shape[0] * t.shape[1], *t.shape[2:]) for t in (query, key, value))
     out, lse = _forward_blocks(*flat, mask, dropout_p, causal, scale, groups, query.shape[1], seed, first)

@@ -1,0 +1,42 @@
+## Masks of scores in registers, for the kernels of GPUs: parameters, and the scores as exponents of two.
+<%!
+    def adds(MASK):
+        """Whether scores are multiplied by `unit` (scale and log2 e) before a mask is added, rather than in the exponent."""
+        return MASK is not None and MASK.name != "bool"
+%>\
+<%def name="parameters(MASK)">
+% if MASK:
+        , IN(${MASK.c}, mask), const long m0, const long m1, const long m2, const long m3
+% endif
+</%def>
+## Scores s[MT][NT][R] of queries q0 + row and keys k0 + own + key (texts in i, j, r; key is a constant): -Inf where a query does not see a key; times `unit` plus
+## the mask where one adds. Where the queries from q0 on see all BK keys, the comparisons are skipped.
+<%def name="scaled(s, MASK, CAUSAL, MT, NT, BK, q0, k0, row, own, key, L, S, R=4)">
+        if (${"true" if MASK else f"{k0} + {BK} > {S}" + (f" || {k0} + {BK - 1} > {q0}" if CAUSAL else "")}) {
+            const int most = (int)min(${S} - 1 - ${k0}, ${BK}L) - ${own};
+            #pragma unroll
+            for (int i = 0; i < ${MT}; i++) {
+                #pragma unroll
+                for (int r = 0; r < ${R}; r++) {
+                    const int last = ${f"min(most, (int)({q0} - {k0}) + {row} - {own})" if CAUSAL else "most"};
+% if MASK:
+                    const long place = mask_o + b * m0 + h * m1 + min(${q0} + ${row}, ${L} - 1) * m2;
+% endif
+                    #pragma unroll
+                    for (int j = 0; j < ${NT}; j++) {
+                        float x = ${s}[(i * ${NT} + j) * ${R} + r];
+% if MASK:
+                        const long at = place + min(${k0} + ${own} + ${key}, ${S} - 1) * m3;
+% if MASK.name == "bool":
+                        x = mask_p[at] ? x : -INFINITY;
+% else:
+                        const float v = ${MASK.load}(mask_p, at), w = v * 1.44269504f;
+                        x = fma(x, unit, isinf(w) ? v : w);     /* the lowest float is a mask, too, and no infinity */
+% endif
+% endif
+                        ${s}[(i * ${NT} + j) * ${R} + r] = ${key} <= last ? x : -INFINITY;
+                    }
+                }
+            }
+        }
+</%def>
