@@ -62,6 +62,7 @@ def larger():
     if cpu:
         deep = dict(padding=(4, 0, 0), dilation=(2, 1, 1))
         yield "conv3d with depths that meet few taps", lambda: clnn.nn.functional.conv3d(t(1, 4, 8, 8, 8), t(34, 4, 5, 1, 1), t(34), **deep)
+    yield "conv1d depthwise of many places", lambda: clnn.nn.functional.conv1d(t(2, 2, 600), t(2, 1, 3), None, padding=1, groups=2)
     yield "conv2d depthwise", lambda: clnn.nn.functional.conv2d(t(2, 4, 7, 7), t(4, 1, 3, 3), t(4), padding=1, groups=4)
     yield "matmul of halves", lambda: t(40, 64).half() @ t(64, 48).half()
     yield "matmul of turned floats", lambda: t(64, 40).t() @ t(48, 64).t()

@@ -9,7 +9,7 @@ import pytest
 import clnn
 from clnn._tensor import repeat
 from clnn.core import dtype as dt
-from clnn.ops import _conv, _conv_gpu, _conv_grid, _conv_weight, _gemm, _gemm_gpu
+from clnn.ops import _conv, _conv_depthwise, _conv_gpu, _conv_grid, _conv_weight, _gemm, _gemm_gpu
 from clnn.runtime import params
 from clnn.runtime.device import default_device, list_devices
 
@@ -351,6 +351,19 @@ DEPTHWISE = {
     "bands": ((1, 2, 60, 300), (2, 1, 5, 5), (1, 2), (2, 2), (2, 2), 2),
     "too wide for a band": ((1, 2, 6, 2500), (2, 1, 5, 5), (1, 1), (2, 2), (1, 1), 2),
 }
+DEPTHWISE_ITEMS = {     # more of the kernels for GPUs
+    "1d": ((3, 4, 50), (8, 1, 7), (2,), (3,), (1,), 4),
+    "3d": ((2, 3, 5, 6, 7), (6, 1, 3, 2, 3), (2, 1, 2), (1, 0, 1), (1, 2, 1), 3),
+    "3d of planes": ((2, 2, 4, 9, 7), (2, 1, 1, 3, 3), (1, 1, 1), (0, 1, 1), (1, 1, 1), 2),
+    "one channel": ((3, 1, 12, 11), (5, 1, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "strides apart": ((2, 3, 13, 14), (3, 1, 4, 5), (3, 2), ((1, 2), (0, 2)), (1, 1), 3),
+    "stride over kernel": ((2, 3, 11, 12), (6, 1, 2, 2), (3, 3), (1, 0), (1, 1), 3),
+    "dilated, strided": ((2, 2, 19, 17), (2, 1, 3, 3), (2, 2), (3, 2), (3, 2), 2),
+    "many taps": ((2, 2, 14, 13), (4, 1, 11, 10), (1, 1), (5, 4), (1, 1), 2),
+    "many taps, strided": ((1, 2, 24, 25), (2, 1, 12, 9), (2, 3), (5, 4), (1, 1), 2),
+    "many places": ((9, 2, 40, 41), (2, 1, 3, 3), (1, 1), (1, 1), (1, 1), 2),
+    "padding over kernel": ((2, 2, 5, 5), (2, 1, 3, 3), (1, 1), (4, 5), (1, 1), 2),
+}
 
 
 @pytest.mark.parametrize("case", CONVS)
@@ -409,7 +422,6 @@ def test_conv_epilogue_on_scalars(dev):
 def test_gpu_conv(gpu):
     for case in ("3x3", "stride 2", "groups, uneven", "1d", "3d", "1x1", "padding over kernel"):
         convolve(gpu, dt.float32, *CONVS[case], bias=True, epilogue="relu")
-    convolve(gpu, dt.float32, *DEPTHWISE["multiplier"])
     convolve(gpu, dt.bfloat16, *CONVS["groups, uneven"])
 
 
@@ -455,6 +467,23 @@ def test_splits_fill_units():
     assert choice(512, 100000, 4608)[1] == 1
     assert choice(64, 50176, 576)[0][1] == 64
     assert choice(64, 50176, 576, 64)[0][3] <= 64
+
+
+@pytest.mark.parametrize("case", [*DEPTHWISE, *DEPTHWISE_ITEMS])
+def test_gpu_depthwise(gpu, case):
+    x, w, *geometry = ({**DEPTHWISE, **DEPTHWISE_ITEMS})[case]
+    convolve(gpu, dt.float32, x, w, *geometry, bias=True, epilogue="relu" if case == "stride 2" else "")
+    assert {type(plan) for plan in _conv._plans.values()} == {_conv_depthwise.DepthwiseItems, _conv_depthwise.DepthwiseItemsWeight}
+
+
+def test_gpu_depthwise_rows(gpu, monkeypatch):
+    """Several rows per work-item, as sizes that fill a GPU have them, in other dtypes; sums of a weight gradient in one share and in many."""
+    for units in (0.01, 64):
+        monkeypatch.setattr(gpu, "compute_units", units)
+        _conv._plans.clear()
+        for T in (dt.float32, dt.float16) + (dt.float64,) * gpu.has_fp64:
+            for case in (DEPTHWISE["3x3"], DEPTHWISE["bands"], DEPTHWISE_ITEMS["strides apart"], DEPTHWISE_ITEMS["3d"], DEPTHWISE_ITEMS["many places"]):
+                convolve(gpu, T, *case)
 
 
 def test_sizes_of_factors_that_do_not_fit_are_told_as_in_pytorch():

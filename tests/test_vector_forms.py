@@ -408,3 +408,48 @@ def test_integers_beside_fractions_in_a_choice():
         np.testing.assert_array_equal(op(clnn.tensor(a), clnn.tensor(b)).numpy(), np.where(b > -3, (a / np.float32(6)).astype(np.int32), 0))
     finally:
         del REGISTRY["fraction_of_a_choice"]
+
+
+@pytest.fixture
+def as_gpu(monkeypatch):
+    """The device, treated as a GPU that is full with a few elements; gives the forms that were launched."""
+    from clnn._tensor import repeat
+    from clnn.graph import fuse, several
+    device, forms, plain = clnn.get_default_device().physical, [], fuse.kernel_for
+    if device.max_work_group < several.GROUP:
+        pytest.skip("small work-groups only")
+    for name in ("is_cpu", "loops", "vectors"):
+        monkeypatch.setattr(device, name, False)
+    for owner, name, value in ((repeat, "on", False), (fuse, "_launches", {}), (fuse, "_kernels", {}), (several, "LARGE", 1), (several, "TURNED", 1),
+                               (fuse, "kernel_for", lambda device, program: forms.append(program.form) or plain(device, program))):
+        monkeypatch.setattr(owner, name, value)
+    return forms
+
+
+def test_several_elements_of_a_work_item(as_gpu):
+    def check(form, got, want):
+        np.testing.assert_array_equal(got.numpy(), want)
+        assert as_gpu and as_gpu[-1].startswith(form), as_gpu
+    for n in (7, 1024, 5001):
+        a = R.standard_normal(n).astype(np.float32)
+        check("linear-several", clnn.tensor(a) * 2 + 1, a * 2 + 1)
+        check("linear-several", clnn.tensor(a).half() * 2, a.astype(np.float16) * np.float16(2))
+        check("linear-several", clnn.tensor(a > 0) & clnn.tensor(a < 1), (a > 0) & (a < 1))
+    for shape in ((5, 1000), (40, 100), (100, 64), (3, 4200), (50, 17), (4, 5, 300), (3, 7, 49), (2, 3, 70, 41)):
+        a, b = R.standard_normal(shape).astype(np.float32), R.standard_normal((shape[-2], 1)).astype(np.float32)
+        c = R.standard_normal(shape[-1]).astype(np.float32)
+        check("rows-several", clnn.tensor(a) + clnn.tensor(c), a + c)
+        check("rows-several", clnn.tensor(a) * clnn.tensor(b), a * b)
+
+
+@pytest.mark.parametrize("name", ["float32", "float16", "bool", "float64", "complex64"])
+def test_turned_operands_of_a_gpu(as_gpu, name):
+    for shape, order in (((64, 64), (1, 0)), ((33, 65), (1, 0)), ((16, 100), (1, 0)), ((2, 20, 9, 8), (0, 2, 3, 1)), ((3, 5, 37, 70), (0, 1, 3, 2)),
+                         ((5, 37, 20, 33), (2, 0, 3, 1))):
+        a = (R.standard_normal(shape) * 4).round().astype(name)
+        as_gpu.clear()
+        np.testing.assert_array_equal(clnn.tensor(a).permute(*order).contiguous().numpy(), a.transpose(order))
+        if name == "float32":
+            b, c = (R.standard_normal([shape[i] for i in order]).astype(name) for _ in range(2))
+            np.testing.assert_array_equal((clnn.tensor(a).permute(*order) * clnn.tensor(b) + clnn.tensor(c[..., :1])).numpy(), a.transpose(order) * b + c[..., :1])
+            assert as_gpu == ["turned-several"] * 2

@@ -274,10 +274,11 @@ def _stores(program, out_index, indent, loop=False):
 
 def elementwise_source(program: Program, own: frozenset) -> str:
     """The whole source of a fused elementwise kernel called ``fused``."""
-    from . import planes, runs, slim, tiles, vectors
-    body = next((module.source for module in (slim, planes, runs) if program.form.startswith(module.FORM)), None) or {
+    from . import planes, runs, several, slim, tiles, vectors
+    body = several.source if several.FORM.match(program.form) else None
+    body = body or next((module.source for module in (slim, planes, runs) if program.form.startswith(module.FORM)), None) or {
         "linear-vector": vectors.linear, "rows-vector": vectors.rows, "tiles-vector": tiles.source, "linear-loop": _linear_loop, "linear-item": _linear_item,
-        "linear-several": _linear_several, "rows-loop": _rows_loop, "rows-item": _rows_item, "rows-item-long": _rows_item,
+        "rows-loop": _rows_loop, "rows-item": _rows_item, "rows-item-long": _rows_item,
         "flat-loop": _flat_loop, "flat-item": _flat_item}[program.form]
     geometry, lines = body(program, own)
     params = ",\n    ".join(geometry + parameters(program))
@@ -302,17 +303,6 @@ def _linear_item(program, own):
 
 def _linear_element(program, own, indent):
     return [*values(program, "i", lambda k: "0" if program.leaves[k][1] == "0" else "i", own, indent), *_stores(program, lambda k: "i", indent)]
-
-
-EACH, GROUP = 4, 256        # elements of a work-item that lie GROUP apart: so many loads are on their way together, each next to its neighbours'
-
-
-def _linear_several(program, own):
-    lines = [f"    const long first = (long)get_group_id(0) * {EACH * GROUP} + get_local_id(0);", f"    if (first + {(EACH - 1) * GROUP} < n) {{"]
-    for bounded in (False, True):
-        lines += ["    } else {" if bounded else "#pragma unroll", f"        for (int e = 0; e < {EACH}; e++) {{", f"            const long i = first + e * {GROUP};",
-                  *(["            if (i >= n) break;"] if bounded else []), *_linear_element(program, own, "            "), "        }"]
-    return ["const long n"], [*lines, "    }"]
 
 
 def _dims(program):

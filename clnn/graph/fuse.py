@@ -13,7 +13,7 @@ from ..core.shape import collapse, contiguous_strides, is_contiguous
 from ..runtime import launch as launcher
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER
-from . import codegen, draws, node as node_module, planes, runs, slim, tiles, vectors
+from . import codegen, draws, node as node_module, planes, runs, several, slim, tiles, vectors
 from .node import Expr, Node, Storage, held
 from .reuse import SMALL, allocate, dies, spare
 from .structure import packed, told
@@ -392,12 +392,9 @@ class _Launch:
         crossing = few or max(steps) > NEAR
         form, self.geometry, self.global_size, self.local_size = plan(device, sizes, numel, crossing)
         program = _program(group, targets, walk, form)
-        better = _vector_plan(device, program, sizes, numel) if device.is_cpu else None
+        better = _vector_plan(device, program, sizes, numel) if device.is_cpu else several.plan(device, program, form, sizes, numel)
         if better is not None:
             program.form, self.geometry, self.global_size, self.local_size = better
-        elif form == "linear-item" and not device.is_cpu and device.max_work_group >= codegen.GROUP and numel >= LARGE and len(program.code) <= BRIEF \
-                and not vectors.calls(program):
-            program.form, self.global_size, self.local_size = "linear-several", (-(-numel // codegen.EACH),), (codegen.GROUP,)
         self._finish(device, program, walk)
 
     def _finish(self, device, program, walk):
@@ -482,8 +479,6 @@ _DIVISION = IntegerDivisionError, "ZeroDivisionError: integer division or modulo
 
 
 GROWN, FEW = 6, 1 << 15 # nodes, elements
-LARGE = 1 << 20         # elements from which on a GPU is full with several in each work-item,
-BRIEF = 12              # and instructions up to which these take no longer than their memory
 NEAR = 8                # a line serves several elements of operands with strides up to this, row by row
 NARROW = 16             # innermost dimensions shorter than this are avoided
 TILE = 64               # rows and columns that a work-item takes together when operands are walked across their memory order

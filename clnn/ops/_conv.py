@@ -20,6 +20,7 @@ from ..core.config import config
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change
 from . import _conv_gpu, _gemm_words
+from ._conv_depthwise import DepthwiseItems
 from ._conv_grid import Grid, Reach, Shape, TooLarge, _input_grid, _live_taps, _phases, _table, _words8, _words16, output_size
 from ._gemm import EPILOGUES, SMALL, adding, cpu_rows, cpu_tile, even_steps, small_tile, tuned_tile, tuning_key
 
@@ -276,6 +277,8 @@ class Depthwise:
 # ---- plans -------------------------------------------------------------------------------------------------------------------
 
 def _forward(device, T, s: Shape, bias, epilogue):
+    if DepthwiseItems.suits(device, s, epilogue, True):
+        return DepthwiseItems(device, T, s, True, bias, epilogue)
     if Depthwise.suits(device, T, s, epilogue, s.Y[1:], s.s[1:]):
         before = [p[0] for p in s.p[1:]]
         return Depthwise(device, T, s.N, s.O, s.Og, s.I[1:], s.Y[1:], s.k[1:], s.s[1:], before, s.d[1:], 0, bias, epilogue)
@@ -283,6 +286,8 @@ def _forward(device, T, s: Shape, bias, epilogue):
 
 
 def _backward_input(device, T, s: Shape, bias, epilogue):
+    if DepthwiseItems.suits(device, s, epilogue, False):
+        return DepthwiseItems(device, T, s, False, bias, epilogue)
     if s.Og == 1 and s.s == (1, 1, 1) and Depthwise.suits(device, T, s, epilogue, s.I[1:], (1, 1)):
         before = [d * (k - 1) - p[0] for d, k, p in zip(s.d[1:], s.k[1:], s.p[1:])]
         return Depthwise(device, T, s.N, s.C, 1, s.Y[1:], s.I[1:], s.k[1:], (1, 1), before, s.d[1:], 1, bias, epilogue)

@@ -1,0 +1,149 @@
+"""Fused computations of large sizes for GPUs: a work-item has several elements, so that as many loads are on their way together; one alone leaves a third of
+the memory's speed unused. Its elements lie a work-group apart, each next to its neighbours'.
+
+  linear  all operands are walked in flat order
+  rows    some columns of one row, or the same column of some rows where these are short
+  turned  operands whose neighbours lie along the rows' dimension: squares of them go through local memory, so that memory is read and written in runs
+"""
+from __future__ import annotations
+
+import re
+
+from ..core import dtype as dt
+from . import codegen, vectors
+from .node import Expr
+
+GROUP = 256             # work-items of a group
+LARGE = 1 << 20         # elements from which on a GPU is full with several in each work-item,
+BRIEF = 12              # and instructions up to which these take no longer than their memory
+TURNED = 1 << 16        # elements from which on operands are turned in local memory
+CALLS = 2               # of short functions; others are not written out several times
+_LIGHT = frozenset(("exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh", "erf", "floor", "ceil", "trunc", "rint", "fmax", "fmin", "copysign"))
+_CALLED = re.compile(r"\b(\w+)\(")
+FORM = re.compile(r"(linear|rows|turned)-several")
+
+
+def each(program) -> int:
+    """Elements of a work-item: 16 bytes of the widest operand."""
+    size = max(dt.ALL[d].itemsize for d in [leaf[0] for leaf in program.leaves] + [out[1] for out in program.outs])
+    return max(4, 16 // size)
+
+
+def _brief(program) -> bool:
+    """Is there little to write several times?"""
+    called = []
+    for e, c, *_ in program.code:
+        text = Expr.all[e].text
+        if dt.ALL[c].acc in ("float", "double"):
+            named = [f for f in _CALLED.findall(text["float"] if isinstance(text, dict) else text) if f in vectors._LONG]
+            called += named if dt.ALL[c].acc == "float" else named * CALLS * 2
+    return len(program.code) <= BRIEF and len(called) <= CALLS and _LIGHT.issuperset(called)
+
+
+def plan(device, program, form, sizes, numel):
+    """(form, leading arguments, global size, local size) where a GPU gains by it, in place of ``form``, which has one element; else None."""
+    if device.max_work_group < GROUP or numel < TURNED or not _brief(program):
+        return None
+    if form == "linear-item" and numel >= LARGE:
+        return "linear-several", [numel], (-(-numel // each(program)),), (GROUP,)
+    if form != "rows-item" or len(sizes) < 2:
+        return None
+    inner, many = sizes[-1], each(program)
+    rows = numel // inner
+    if _turned(program) is not None:
+        side = _side(program)
+        across = -(-sizes[-2] // side)
+        if sizes[-2] >= 16 and inner >= 16:
+            return "turned-several", list(sizes), (-(-inner // side) * side, across * (rows // sizes[-2]) * (GROUP // side)), (side, GROUP // side)
+    if numel < LARGE or any("s" in walk[-1:] or "m" in walk[-1:] for _, walk, *_ in program.leaves) or rows >= 1 << 31:
+        return None
+    wide, columns, deep = _shape(inner, many)
+    return f"rows-several-{wide}-{columns}-{deep}", list(sizes), (-(-inner // (columns * wide)) * wide, -(-rows // deep)), (wide, GROUP // wide)
+
+
+def _shape(inner, many):
+    """(columns of a group, columns and rows of an item) that leave few items without work."""
+    if inner >= 32 * many:
+        widths = [w for w in (256, 128, 64, 32) if w * many <= inner]
+        return min(widths, key=lambda w: (round(-(-inner // (w * many)) * w * many / inner, 1), -w)), many, 1
+    return min((256, 128, 64, 32, 16), key=lambda w: (-(-inner // w) * w, -w)), 1, many
+
+
+def source(program, own):
+    """(geometry parameters, statements) of the program's form."""
+    return {"linear": _linear, "rows": _rows, "turned": _turned_source}[program.form.partition("-")[0]](program, own)
+
+
+def _unless(whole, count, index, bound, body):
+    """``body`` of ``count`` elements, unrolled where all are there: ``index`` is the statement that places element ``e``."""
+    lines = [f"    if ({whole}) {{"]
+    for bounded in (False, True):
+        # a loop that stays one has nothing in common with the other: compilers would join what ends both, and take the last load from its neighbours
+        lines += [*(["    } else {", "#pragma unroll 1"] if bounded else ["#pragma unroll"]), f"        for (int e = 0; e < {count}; e++) {{", f"            {index}",
+                  *([f"            if ({bound}) break;"] if bounded else []), *body, "        }"]
+    return [*lines, "    }"]
+
+
+def _linear(program, own):
+    many = each(program)
+    body = codegen._linear_element(program, own, "            ")
+    return ["const long n"], [f"    const long first = (long)get_group_id(0) * {many * GROUP} + get_local_id(0);",
+                              *_unless(f"first + {(many - 1) * GROUP} < n", many, f"const long i = first + e * {GROUP};", "i >= n", body)]
+
+
+def _rows(program, own):
+    wide, columns, deep = map(int, program.form.split("-")[2:])
+    last, high = program.rank - 1, GROUP // wide
+    rows = " * ".join(f"d{j}" for j in range(last))
+    place = [*codegen._outer_indices(program, "row", "const long", "            ", "uint"), *codegen._row_pointers(program, "            ")]
+    body = codegen.row_body(program, own, "i", "            ")
+    lines = [*codegen._rename_bases(program), f"    const long x = get_global_id(0), y = get_global_id(1), lx = get_local_id(0), rows = {rows};"]
+    if deep == 1:
+        lines += ["    const long first = (x - lx) * %d + lx, row = y;" % columns, "    if (row >= rows) return;", "    {", *[line[8:] for line in place],
+                  *_unless(f"first + {(columns - 1) * wide} < d{last}", columns, f"const long i = first + e * {wide};", f"i >= d{last}", body), "    }"]
+    else:
+        lines += [f"    const long i = x, ly = get_local_id(1), first = (y - ly) * {deep} + ly;", f"    if (i >= d{last}) return;",
+                  *_unless(f"first + {(deep - 1) * high} < rows", deep, f"const long row = first + e * {high};", "row >= rows", [*place, *body])]
+    return codegen._dims(program), lines
+
+
+# ---- operands that are contiguous along the rows' dimension --------------------------------------------------------------------
+
+def _turned(program):
+    """The leaves to be turned, None where they are not the only obstacle."""
+    found = [k for k, (_, cls, _) in enumerate(program.leaves) if cls not in ("l", "0") and cls[-1] == "s"]
+    plain = all(cls in ("l", "0") or cls[-1] in "01" or k in found and cls[-2] == "1" for k, (_, cls, _) in enumerate(program.leaves))
+    along = all(cls == "l" or cls[-1] == "1" for _, _, cls, _ in program.outs)
+    return found if 0 < len(found) <= 2 and plain and along else None
+
+
+def _side(program) -> int:
+    """Rows and columns of a square: runs of 128 bytes."""
+    return 32 if max(dt.ALL[program.leaves[k][0]].itemsize for k in _turned(program)) >= 4 else 64
+
+
+def _turned_source(program, own):
+    side, turned, r = _side(program), _turned(program), program.rank
+    high = GROUP // side
+    down, across = f"d{r - 2}", f"d{r - 1}"
+    outer = [f"i{j}" for j in range(r - 2)]
+    lines = [f"    __local {dt.ALL[program.leaves[k][0]].c} turned{k}[{side * (side + 1)}];" for k in turned]
+    lines += [*codegen._rename_bases(program), "    const int lx = get_local_id(0), ly = get_local_id(1);",
+              f"    const uint block = (uint)((get_global_id(1) - ly) / {high}), blocks = ((uint){down} + {side - 1}) / {side};",
+              f"    const long a0 = (long)(block % blocks) * {side}, b0 = get_global_id(0) - lx;", "    uint rest = block / blocks;"]
+    for j in range(r - 3, -1, -1):
+        lines.append(f"    const long i{j} = {'rest' if j == 0 else f'rest % (uint)d{j}'};" + (f" rest /= (uint)d{j};" if j else ""))
+    for k in turned:                            # what lies outside is read from the last place inside
+        d, cls, _ = program.leaves[k]
+        at = codegen.strided_index(f"x{k}", cls, [*outer, f"min(a0 + lx, {down} - 1)", f"min(b0 + ly + e * {high}, {across} - 1)"], "")
+        lines += ["#pragma unroll", f"    for (int e = 0; e < {side // high}; e++) turned{k}[(ly + e * {high}) * {side + 1} + lx] = x{k}b[{at}];"]
+    lines.append("    barrier(CLK_LOCAL_MEM_FENCE);")
+    row = "row = " + " + ".join([f"a0 + ly + e * {high}", *[f"i{j} * {' * '.join(f'd{m}' for m in range(j + 1, r - 1))}" for j in range(r - 2)]])
+    place = [f"            const long {row};", f"            const long i = b0 + lx, i{r - 2} = a0 + ly + e * {high};",
+             *[line for line in codegen._row_pointers(program, "            ") if not any(f" x{k} = " in line for k in turned)],
+             *[f"            __local const {dt.ALL[program.leaves[k][0]].c}* x{k} = turned{k} + lx * {side + 1} + ly;" for k in turned]]
+    flat = f"row * {across} + i"
+    body = [*codegen.values(program, flat, lambda k: f"e * {high}" if k in turned else codegen._inner(f"x{k}", program.leaves[k][1], "i"), own, "            "),
+            *codegen._stores(program, lambda k: codegen._inner(f"y{k}", program.outs[k][2], "i"), "            ")]
+    lines += _unless(f"a0 + {side} <= {down} && b0 + {side} <= {across}", side // high, "", f"a0 + ly + e * {high} >= {down} || b0 + lx >= {across}", [*place, *body])
+    return codegen._dims(program), lines
