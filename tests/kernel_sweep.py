@@ -131,7 +131,7 @@ def on_tensor_cores(a, b, dtype, turned):
     a, b = ((x.detach().t().contiguous().t() if turned else x.detach()).to(dtype) for x in (a, b))
     config.tensor_cores = "emulate"
     clnn.set_float32_matmul_precision("high")
-    with params.forced("gemm_tensor", {"BLOCK": "32x32"}):
+    with params.forced("gemm_tensor", {"BLOCK": "32x32"}), params.forced("conv_tensor", {"BLOCK": "32x32", "LAST": turned}):
         c = a @ b
         c.numpy()
         if dtype is not clnn.float32:
