@@ -139,7 +139,7 @@ def on_tensor_cores(a, b, dtype, turned):
             c.numpy()
             if dtype is clnn.float16:
                 clnn._int_mm(a.to(clnn.int8), b.to(clnn.int8).t().contiguous().t()).numpy()
-    with params.forced("gemm_tensor", {"BLOCK": "32x32"}):
+    with params.forced("gemm_tensor", {"BLOCK": "32x32"}), params.forced("conv_tensor", {"BLOCK": "32x32", "LAST": turned}):
         if dtype is not clnn.float32:
             finish(clnn.nn.functional.conv2d(a.reshape(1, 32, 12, 12).requires_grad_(), b[:64, :32].reshape(64, 32, 1, 1).requires_grad_()))
             q, k = a.reshape(1, 2, 64, 36)[:, :, :20, :16], b.reshape(1, 1, 72, 68)[..., :24]

@@ -2,6 +2,7 @@
 import itertools
 import os
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -439,6 +440,14 @@ def test_gpu_conv_in_parts(gpu, monkeypatch, T):
 
 
 @pytest.mark.parametrize("gpu", [64], indirect=True)
+def test_gpu_conv_by_wide_loads(gpu, monkeypatch):
+    """Operands at multiples of 16 bytes."""
+    monkeypatch.setattr(sys.modules[__name__], "PAD", 8)
+    for T, case in ((dt.float32, "1x1"), (dt.float16, "1x1")):
+        convolve(gpu, T, *CONVS[case])
+
+
+@pytest.mark.parametrize("gpu", [64], indirect=True)
 def test_gpu_conv_is_a_product_where_it_can(gpu):
     """A 1 x 1 convolution of large images goes to the kernels of products, forward and for the input, and nothing runs before or after them."""
     from clnn.runtime import launch
@@ -462,7 +471,7 @@ def test_splits_fill_units():
     def choice(M, pixels, K, limit=1024):
         Units.max_work_group = limit
         return _conv_gpu._choose(Units, _conv_gpu._blocks(Units, dt.float32, False), M, [pixels], [K], 1, M * pixels)
-    (_, BM, BN, items, _), splits = choice(512, 784, 4608)
+    (_, BM, BN, *_), splits = choice(512, 784, 4608)
     assert splits > 1 and -(-512 // BM) * -(-784 // BN) * splits >= 132
     assert choice(512, 100000, 4608)[1] == 1
     assert choice(64, 50176, 576)[0][1] == 64

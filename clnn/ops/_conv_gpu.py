@@ -23,9 +23,9 @@ from ._conv_grid import Shape, TooLarge, _live_taps, _phases, _table, _words8, _
 from ._gemm import EPILOGUES, Problem
 
 # Blocks: (LX, LY, TM, TN, relative time of a multiply-add), of gpu and of tensor kernels: (WX, WY, MT, NT, the same).
-TILES = ((16, 16, 8, 8, 1.0), (8, 16, 8, 8, 1.03), (16, 8, 8, 8, 1.06), (8, 8, 8, 8, 1.1), (16, 4, 8, 8, 1.18), (16, 16, 4, 4, 1.35), (8, 8, 4, 4, 1.5),
+TILES = ((16, 16, 8, 8, 1.0), (8, 16, 8, 8, 1.02), (16, 8, 8, 8, 1.07), (8, 8, 8, 8, 1.09), (16, 4, 8, 8, 1.18), (16, 16, 4, 4, 1.35), (8, 8, 4, 4, 1.5),
          (16, 4, 4, 8, 1.5), (32, 2, 4, 4, 2.0), (1, 1, 4, 4, 9.0))
-BLOCKS = {"128x128": (4, 2, 4, 4, 1.0), "64x128": (2, 2, 2, 8, 1.15), "128x64": (2, 2, 4, 4, 1.1), "64x64": (2, 2, 2, 4, 1.35), "32x64": (2, 1, 2, 4, 1.6),
+BLOCKS = {"128x128": (4, 2, 4, 4, 1.0), "64x128": (2, 2, 2, 8, 1.1), "128x64": (2, 2, 4, 4, 1.1), "64x64": (2, 2, 2, 4, 1.35), "32x64": (2, 1, 2, 4, 1.6),
           "32x32": (1, 1, 2, 4, 2.5)}
 SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
 BITS = 31           # tap rows of all dimensions that a mask can name
@@ -125,14 +125,14 @@ def _blocks(device, T, tensor, turn=0):
 
 
 def _tensor_blocks(device, T, turn):
-    """Loads of 16 bytes from an image of channels side by side cost a third less, and a pass over it and one over the weights first."""
+    """Without channels side by side each element is gathered alone for the rows of a block; with them, there are passes over image and weights first."""
     tuned, found = lookup(device, "conv_tensor", T.name) or {}, []
     forms = [last for last in (False, True) if (turn or not last) and (not turn or tuned.get("LAST", last) == last)]
     for name, (WX, WY, MT, NT, cost) in BLOCKS.items():
         BM, BN, items = 16 * MT * WY, 8 * NT * WX, 32 * WX * WY
         if tuned.get("BLOCK", name) == name and items <= device.max_work_group and 128 * (BM + BN + 8) + 24 * BN <= min(device.local_mem, 49152):
-            found += [(dict(WX=WX, WY=WY, MT=MT, NT=NT, LAST=last, PTX=config.tensor_cores != "emulate"), BM, BN, items, (600 if last else 400) / cost,
-                       turn * 4 / (12 * device.compute_units) + 10000 if last else 0) for last in forms]
+            found += [(dict(WX=WX, WY=WY, MT=MT, NT=NT, LAST=last, PTX=config.tensor_cores != "emulate"), BM, BN, items,
+                       1 / (cost / 600 + (0 if last else 1 / (9.4 * BM))), turn * 4 / (12 * device.compute_units) + 10000 if last else 0) for last in forms]
     return found
 
 
@@ -142,7 +142,7 @@ def _choose(device, blocks, M, columns, steps, z, results):
     ``columns``, ``steps``: of each phase; ``z``: groups; ``results``: elements of the output. Clocks are those of a unit that multiplies 128 (600 on tensor
     cores) at a time and moves 16 bytes; with few work-items on a unit, each waits for its own loads.
     """
-    best, units = None, device.compute_units
+    best, units, waits = None, device.compute_units, 128 if "MT" in blocks[0][0] else 48
     for block in blocks:
         _, BM, BN, items, rate, before = block
         most = max(1, 384 // items)           # at up to 168 registers
@@ -157,7 +157,7 @@ def _choose(device, blocks, M, columns, steps, z, results):
             each = count / units
             rounds = -(-count // units)
             busy = min(rounds, most) * items
-            clocks = before + work / units * rounds / each * (busy + 128) / busy
+            clocks = before + work / units * rounds / each * (busy + waits) / busy
             if splits > 1:
                 clocks += results * (2 * splits + 1) * 4 / (16 * units) + 7000
             if best is None or clocks < best[0]:
@@ -180,12 +180,11 @@ class _Gathered:
         """The kernels. ``wide``: strides of both operands along whose neighbours loads may be wide; a channel of the output has ``inner`` elements after
         one another."""
         device, T, tensor, (M, columns, phases), (params, BM, BN, items, *_) = self.device, self.T, self.tensor, self.sizes, self.block
-        lanes = 16 // T.itemsize if tensor else min(4, 16 // T.itemsize)
-        self.even = lanes - 1
+        most = 8 if tensor else min(4, 16 // T.itemsize)
         TC, ends = (T, dict(BIAS=bias, EPI=epi)) if self.splits == 1 else (T.acc_dtype, dict(BIAS="", EPI=""))
-        awide, bwide = (n % lanes == 0 for n in wide)
+        WA, WB = (next(w for w in (8, 4, 2, 1) if w <= most and stride % w == 0) for stride in wide)
         self.variant = "conv/tensor" if tensor else "conv/gpu"
-        self.params = dict(ROLE=self.role, CHECK=check, T=T, TC=TC, AWIDE=awide, BWIDE=bwide and self.role == "taps", **params, **ends)
+        self.params = dict(ROLE=self.role, CHECK=check, T=T, TC=TC, WA=WA, WB=WB, **params, **ends)
         self.kernel = device.kernel(self.variant, **self.params)
         self.ls = (items, 1, 1) if tensor else (params["LX"], params["LY"], 1)
         self.gs = (-(-columns // BN) * self.ls[0], -(-M // BM) * self.ls[1], phases * self.splits * self.groups)
@@ -196,10 +195,9 @@ class _Gathered:
             self.add_gs, self.add_words = (-(-self.results // W),), _words8(self.results, self.splits, inner, channels)
 
     def product(self, a, a_off, x, x_off, y, y_off, bias, table, *words):
-        kernel, (b, b_off) = self.kernel, bias or (y, 0)
-        wide = self.params["AWIDE"] and a_off & self.even, self.params["BWIDE"] and x_off & self.even
-        if any(wide):
-            kernel = self.device.kernel(self.variant, **self.params | dict(AWIDE=self.params["AWIDE"] and not wide[0], BWIDE=self.params["BWIDE"] and not wide[1]))
+        kernel, (b, b_off), WA, WB = self.kernel, bias or (y, 0), self.params["WA"], self.params["WB"]
+        if a_off % WA or x_off % WB:
+            kernel = self.device.kernel(self.variant, **self.params | dict(WA=1 if a_off % WA else WA, WB=1 if x_off % WB else WB))
         if self.splits == 1:
             launch(self.device, kernel, self.gs, self.ls, a, a_off, x, x_off, y, y_off, b, b_off, table, *words)
             return

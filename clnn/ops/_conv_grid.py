@@ -91,13 +91,11 @@ class Grid:
         shift = [max(s for _, s in t) if n else max(b, 0) for t, n, b in zip(taps, counts, before)]
         slack = (shift[0] * need[1] + shift[1]) * need[2] + shift[2] + 64
         self.nbytes = (C * self.CS + slack) * T.acc_dtype.itemsize
-        rows, W = device.is_cpu, 8 if T.acc == "double" else 16
-        short = rows and self._short(size, stride, len(found))
-        self.kernel = device.kernel("conv/grid", T=T, ROWS=rows, TABLE=short, WORDS=bool(words), W=W, SW=stride[2] if stride[2] <= 2 else 0)
+        W, short = 8 if T.acc == "double" else 16, self._short(size, stride, len(found))
+        self.kernel = device.kernel("conv/grid", T=T, TABLE=short, WORDS=bool(words), W=W, SW=stride[2] if stride[2] <= 2 else 0)
         self.table = _table(device, self._places(found, size, before, stride) if short else np.array(found, np.int32))
         images = max(1, min(N, 4096 // max(self.P, 1)))  # small planes are not worth a work-item each
-        self.gs = (-(-N // images), C * len(found)) if rows else (self.P, N, C * len(found))
-        self.ls = (1, 1) if rows else None
+        self.gs = (-(-N // images), C * len(found))
         self.words = (_words16(N, C, *size, *self.dims, len(found), slack), _words16(*stride, *before, image, plane, images, apart, apart_by))
 
     def _check(self):
@@ -130,7 +128,7 @@ class Grid:
         if self.kernel is None:
             return x, x_off
         buf = self.device.alloc(self.nbytes)
-        launch(self.device, self.kernel, self.gs, self.ls, x, x_off, buf, 0, self.table, *self.words)
+        launch(self.device, self.kernel, self.gs, (1, 1), x, x_off, buf, 0, self.table, *self.words)
         return buf, 0
 
 

@@ -148,7 +148,7 @@ class TiledWeight:
         """Rows of the output that fit a block, lanes of which few are idle, and more than a handful of pixels where no zeros lie between them."""
         pixels = s.N * prod(s.Y)
         dense = pixels <= 32 and prod(s.k) * prod(s.Y) <= prod(s.I)
-        return device.is_cpu and s.Y[2] <= 256 and (s.Og >= 4 or s.groups == 1) and device.local_mem >= 1 << 17 and not dense
+        return s.Y[2] <= 256 and (s.Og >= 4 or s.groups == 1) and device.local_mem >= 1 << 17 and not dense
 
     def run(self, x, x_off, dy, dy_off, dw, dw_off):
         image = self.grid.fill(x, x_off)
@@ -171,7 +171,7 @@ class BackwardWeight:
         row = self.y_grid.CS
         steps = (s.Og * row, s.Cg * g.CS, s.Og * n)
         # Packing transposes the columns: with few output channels to share a panel, those are the smaller operand.
-        self.turned = device.is_cpu and s.groups == 1 and s.Og <= 128 and n > s.Og
+        self.turned = s.groups == 1 and s.Og <= 128 and n > s.Og
         lanes = device.lanes(acc.c)
         if self.turned:
             problem = Problem(acc, acc, T, n, s.Og, K, (0, 1), (1, row), 1, (1, 1), ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", "a", n, lanes=lanes)

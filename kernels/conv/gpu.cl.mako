@@ -13,8 +13,8 @@
 ## ROLE CHECK see conv/parts
 ## T          dtype row of A and the image; TC: dtype row of Y and bias, T or its compute type (partial sums of splits lie y.s6 elements apart)
 ## LX LY      work-group size, powers of two; TM TN: elements of a work-item (4, 8); BK: steps of a block (8, 16, 32)
-## AWIDE      True: loads of up to 16 bytes along K, which the address and the stride of A's rows allow
-## BWIDE      True, with ROLE "taps": the same for B, whose pixels lie in the image as they lie in the output; else one element per load
+## WA         elements of a load of A along K (1, 2, 4), up to 16 bytes: its address and the stride of its rows are multiples
+## WB         > 1, with ROLE "taps": the same of B, whose pixels lie in the image as they lie in the output; 1: each element is gathered alone
 ## BIAS       "" | m; EPI as in matmul/tile
 <%
     ACC = TC.acc
@@ -26,10 +26,10 @@
     VN = min(TN, 4)
     follow = "" if taps else f"place[q + {VN - 1}] - place[q] == {VN - 1} && "          # columns that follow each other in Y
     neat = f"{follow}((size_t)({place('row', 'q')}) & {VN * TC.itemsize - 1}) == 0"
+    runs = f"(rcs & {VN - 1}) == 0" + ("" if taps else " && y.s3 == 1")
     vectors = tile.module.vector_epilogue(EPI)
     finish = lambda vec, V: capture(tile.finish, TC, ACC, V, BIAS, False, EPI, "p", "0", False)
     SIZE = BK * (BM + BN + 2 * pad)
-    WA, WB = min(4, 16 // T.itemsize) if AWIDE else 1, min(4, 16 // T.itemsize) if BWIDE else 1
     fast = "k" if taps else "x"
     pieces = lambda X, w: -(-BK * X // (w * G))
     own = lambda p: f"(lid + {p * G})" if p else "lid"
@@ -40,17 +40,17 @@
     step = lambda p: along(p, 1) if taps else over(p, BN)
     column = lambda p: line(p, 1) if taps else rest(p, BN)
     # What all pieces of a work-item share is kept in registers: the column, or the step.
-    held = [] if BWIDE else sorted({(p * G) % BN for p in range(pieces(BN, 1))}) if not taps else []
+    held = [] if WB > 1 else sorted({(p * G) % BN for p in range(pieces(BN, 1))}) if not taps else []
 %>\
 <%def name="fetch(side)">
 % for p in range(pieces(BM, WA)):
 % if taps:
-    Agot${p} = ${along(p, WA)} < left ? *(__global const ${vector(T.c, WA)}*)(A + Aat${p} + at[(${side}) + ${along(p, WA)}]) : (${vector(T.c, WA)})(0);
+    Agot${p} = ${along(p, WA)} < k_end - k_next ? *(__global const ${vector(T.c, WA)}*)(A + Aat${p} + at[(${side}) + ${along(p, WA)}]) : (${vector(T.c, WA)})(0);
 % else:
-    Agot${p} = ${along(p, WA)} < left ? *(__global const ${vector(T.c, WA)}*)(A + Aat${p}) : (${vector(T.c, WA)})(0);
+    Agot${p} = ${along(p, WA)} < k_end - k_next ? *(__global const ${vector(T.c, WA)}*)(A + Aat${p} + k_next) : (${vector(T.c, WA)})(0);
 % endif
 % endfor
-% if taps and not BWIDE and G % BK == 0:
+% if taps and WB == 1 and G % BK == 0:
     { const ${INFO} s = steps[(${side}) + lid % ${BK}];
 % for p in range(pieces(BN, 1)):
       { const ${INFO} c = columns[${f"min({column(p)}, {BN - 1})" if BK * BN % G else column(p)}]; Bgot${p} = ${guard(ROLE, CHECK, "s", "c")} ? X[s.s0 + c.s0] : 0; }
@@ -58,8 +58,8 @@
     }
 % else:
 % for p in range(pieces(BN, WB)):
-% if BWIDE:
-    Bgot${p} = ${along(p, WB)} < left ? *(__global const ${vector(T.c, WB)}*)(X + columns[${f"min({line(p, WB)}, {BN - 1})" if BK * BN % (WB * G) else line(p, WB)}].s0 + steps[(${side}) + ${along(p, WB)}].s0) : (${vector(T.c, WB)})(0);
+% if WB > 1:
+    Bgot${p} = ${along(p, WB)} < k_end - k_next ? *(__global const ${vector(T.c, WB)}*)(X + columns[${f"min({line(p, WB)}, {BN - 1})" if BK * BN % (WB * G) else line(p, WB)}].s0 + steps[(${side}) + ${along(p, WB)}].s0) : (${vector(T.c, WB)})(0);
 % else:
     { const ${INFO} s = steps[(${side}) + ${f"min({step(p)}, {BK - 1})" if BK * BN % G else step(p)}], c = ${"columns[" + column(p) + "]" if taps else f"c{(p * G) % BN}"};
       Bgot${p} = ${guard(ROLE, CHECK, "s", "c")} ? X[s.s0 + c.s0] : 0; }
@@ -76,7 +76,7 @@
 ${into("A", BM, WA, p, "la")}
 % endfor
 % for p in range(pieces(BN, WB)):
-% if BWIDE or taps:
+% if taps:
 ${into("B", BN, WB, p, "lb")}
 % else:
     ${f"if ({own(p)} < {BK * BN})" if BK * BN % G else ""} lb[${step(p)} * ${BN + pad} + ${column(p)}] = ${T.load}((const ${T.c}*)&Bgot${p}, 0);
@@ -112,18 +112,12 @@ ${parts.stage(ROLE, CHECK, BK, G, f"(k_begin + {BK})", str(BK))}
 % endfor
     __local ${ACC}* la = (__local ${ACC}*)pool;
     __local ${ACC}* lb = la + ${BK * (BM + pad)};
-    int left = k_end - k_begin, side = 0;
-% if not taps:
-    A += k_begin;
-% endif
+    int k_next = k_begin, side = 0;                             /* the block that is fetched */
 ${fetch("0")}
 ${put()}
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int k0 = k_begin; k0 < k_end; k0 += ${BK}) {
-        left -= ${BK};
-% if not taps:
-        A += ${BK};
-% endif
+        k_next = k0 + ${BK};
 % if G >= BK:
 ${parts.ahead(ROLE, CHECK, f"(k0 + {2 * BK} + lid)", f"lid < {BK} && ")}
 % endif
@@ -143,5 +137,5 @@ ${put()}
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 ${parts.results(ROLE, TC, BIAS)}
-${parts.store(TM, TN, LX, LY, ACC, TC, neat if vectors else "", place, finish)}
+${parts.store(TM, TN, LX, LY, ACC, TC, neat if vectors else "", runs, place, finish)}
 }

@@ -4,18 +4,16 @@
 ##
 ## X (N, C, ID, IH, IW) -> Y[c][phase][n][gd][gh][gw] = X[n, c, gd * SD + fd - pd, gh * SH + fh - ph, gw * SW + fw - pw], 0 outside.
 ## phase (fd, fh, fw) comes from `phases`, three ints each. Phases start e.s9 elements apart, with zeros between; after the last one `slack` zeros follow.
-## Geometry: ROWS: a work-item lays out the planes of e.s8 images, global (ceil(N / e.s8), C * phases);
-## else global (elements of a plane, N, C * phases).
+## Geometry: a work-item lays out the planes of e.s8 images, by whole rows, global (ceil(N / e.s8), C * phases).
 ##
 ## Parameter  legal values
 ## T          dtype row of X
-## ROWS       True on CPUs: a work-item copies whole rows with vectors of W elements
-## TABLE      True: `phases` says of every element of a phase's plane which one of the image it is, or -1; for short rows, with ROWS
+## TABLE      True: `phases` says of every element of a phase's plane which one of the image it is, or -1; for short rows
 ## W          lanes of a vector
-## WORDS      True, with ROWS: Y holds words of two 16-bit numbers (see matmul/words): of two channels, or of two images, e.sa elements apart; c, or n,
+## WORDS      True: Y holds words of two 16-bit numbers (see matmul/words): of two channels, or of two images, e.sa elements apart; c, or n,
 ##            counts pairs of them
 ## SW         1: rows are copied as they are; 2: every other element; 0: the stride is a run-time value
-${vec.vector_io(T, W) if ROWS else ""}
+${vec.vector_io(T, W)}
 % if WORDS:
 #define AT(p, i) ((uint)(p)[i] | (uint)(p)[(i) + e.sa] << 16)
 #define VECTOR_AT(p) (convert_uint${W}(vload${W}(0, p)) | convert_uint${W}(vload${W}(0, (p) + e.sa)) << 16)
@@ -27,14 +25,13 @@ ${vec.vector_io(T, W) if ROWS else ""}
 __kernel void conv_grid(IN(${T.c}, X), OUT(${O}, Y), __global const int* restrict phases, const long16 d, const long16 e) {
     const long N = d.s0, C = d.s1, ID = d.s2, IH = d.s3, IW = d.s4, GD = d.s5, GH = d.s6, GW = d.s7, F = d.s8, slack = d.s9;
     const long SD = e.s0, SH = e.s1, SW = ${SW or "e.s2"};
-    const long cf = get_global_id(${"1" if ROWS else "2"}), c = cf / F, f = cf % F, P = GD * GH * GW;
+    const long cf = get_global_id(1), c = cf / F, f = cf % F, P = GD * GH * GW;
     if (cf >= C * F) return;
     __global ${O}* restrict planes = Y_p + Y_o + cf * e.s9;
     const long behind = e.s9 - N * P + (cf == C * F - 1 ? slack : 0);
 % if not TABLE:
     const long pd = e.s3 - phases[3 * f], ph = e.s4 - phases[3 * f + 1], pw = e.s5 - phases[3 * f + 2];
 % endif
-% if ROWS:
     const long n_begin = get_global_id(0) * e.s8, n_end = min(N, n_begin + e.s8);
 % if TABLE:
     __global const int* restrict from = phases + f * P;
@@ -89,17 +86,4 @@ __kernel void conv_grid(IN(${T.c}, X), OUT(${O}, Y), __global const int* restric
     }
 % endif
     if (n_end == N) for (long w = 0; w < behind; w++) planes[N * P + w] = 0;
-% else:
-    const long n = get_global_id(1);
-    if (n >= N) return;
-    __global const ${T.c}* restrict src = X_p + X_o + n * e.s6 + c * e.s7;
-    __global ${O}* restrict dst = planes + n * P;
-    const long q = get_global_id(0);
-    if (n == N - 1)
-        for (long w = q; w < behind; w += get_global_size(0)) dst[P + w] = 0;
-    if (q >= P) return;
-    const long z = q / (GW * GH) * SD - pd, y = q / GW % GH * SH - ph, x = q % GW * SW - pw;
-    const bool inside = z >= 0 && z < ID && y >= 0 && y < IH && x >= 0 && x < IW;
-    dst[q] = inside ? AT(src, (z * IH + y) * IW + x) : 0;
-% endif
 }

@@ -142,7 +142,8 @@
 ##
 ## The register tiles c<r>_<q> of matmul/blocks through local memory to Y, row by row of the tiles: straight from registers, the addresses of all of them would
 ## take as many again. neat: the condition under which four elements at (row, col) may be written as one, "" for never; finish, place as in matmul/blocks.
-<%def name="store(TM, TN, LX, LY, ACC, TC, neat, place, finish)">
+## runs: the condition, the same for the whole group, under which that is worth a try: else neighbours write neighbouring elements, one by one.
+<%def name="store(TM, TN, LX, LY, ACC, TC, neat, runs, place, finish)">
 <%
     VM, VN, BN = min(TM, 4), min(TN, 4), LX * TN
     V = ACC if VN == 1 else f"{ACC}{VN}"
@@ -154,12 +155,11 @@
     *(__local ${V}*)(sums + ly * ${BN} + ${q * LX * VN} + lx * ${VN}) = c${r}_${q};
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int e = lid; e < ${LY * BN // VN}; e += ${LX * LY}) {
-        const int line = e / ${BN // VN}, q = e % ${BN // VN} * ${VN}, row = m0 + line * ${VM} + ${r // VM * LY * VM + r % VM};
-        const long col = n0 + q;
-        __local const ${ACC}* sum = sums + line * ${BN} + q;
 % if neat:
-        if (row < M && col + ${VN} <= N && ${neat}) {
+    if (${runs}) for (int e = lid; e < ${LY * BN // VN}; e += ${LX * LY}) {
+        const int line = e / ${BN // VN}, q = e % ${BN // VN} * ${VN}, row = m0 + line * ${VM} + ${r // VM * LY * VM + r % VM};
+        __local const ${ACC}* sum = sums + line * ${BN} + q;
+        if (row < M && n0 + q + ${VN} <= N && ${neat}) {
             __global ${TC.c}* p = ${place("row", "q")};
             ${V} v = *(__local const ${V}*)sum;
             ${finish(True, V)}
@@ -168,14 +168,23 @@
 % else:
             stv_${TC.name}(p, v);
 % endif
-        } else
+        } else for (int u = 0; u < ${VN} && row < M && n0 + q + u < N; u++) {
+            ${one("q + u", "sum[u]", TC, ACC, place, finish)}
+        }
+    } else
 % endif
-        for (int u = 0; u < ${VN} && row < M && col + u < N; u++) {
-            __global ${TC.c}* p = ${place("row", "(q + u)")};
-            ${ACC} v = sum[u];
-            ${finish(False, ACC)}
-            ${TC.store}(p, 0, v);
+    for (int e = lid; e < ${LY * BN}; e += ${LX * LY}) {
+        const int line = e / ${BN}, q = e % ${BN}, row = m0 + line * ${VM} + ${r // VM * LY * VM + r % VM};
+        if (row < M && n0 + q < N) {
+            ${one("q", "sums[e]", TC, ACC, place, finish)}
         }
     }
 % endfor
+</%def>
+##
+<%def name="one(q, sum, TC, ACC, place, finish)">
+            __global ${TC.c}* p = ${place("row", f"({q})")};
+            ${ACC} v = ${sum};
+            ${finish(False, ACC)}
+            ${TC.store}(p, 0, v);
 </%def>

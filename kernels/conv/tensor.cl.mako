@@ -12,8 +12,8 @@
 ## ROLE CHECK see conv/parts
 ## T          dtype row of A and the image, float16 or bfloat16; TC: dtype row of Y and bias, T or float32 (partial sums)
 ## WX WY MT NT PTX  as in matmul/tensor; BIAS: "" | m; EPI as in matmul/tile
-## AWIDE      True: loads of 16 bytes along K, which the address and the stride of A's rows allow
-## BWIDE      True, with ROLE "taps": the same for B, whose pixels lie in the image as they lie in the output
+## WA         elements of a load of A along K (1, 2, 4, 8): its address and the stride of its rows are multiples
+## WB         > 1, with ROLE "taps": the same of B, whose pixels lie in the image as they lie in the output; 1: each element is gathered alone
 ## LAST       True, with ROLE "pixels": the channels of the image lie side by side (see conv/turn), 8 of one tap follow each other in K and share an info
 <%
     G, BM, BN, WN = 32 * WX * WY, 16 * MT * WY, 8 * NT * WX, 8 * NT
@@ -34,6 +34,12 @@
     neat = f"{follow}((size_t)({place('row', 'col')}) & {4 * TC.itemsize - 1}) == 0"
     vectors = tile.module.vector_epilogue(EPI)
     pair = lambda lo, hi: f"((uint)({lo}) | (uint)({hi}) << 16)"
+
+    def piece(X, p, W, where):
+        """Eight steps of one line by loads of W elements, zero past the end."""
+        load = lambda i: f"k + {i} < k_end - k_next ? *(__global const {dict([(8, 'uint4'), (4, 'uint2'), (2, 'uint'), (1, 'ushort')])[W]}*)({where(i)}) : 0"
+        found = [load(i) for i in range(0, 8, W)]
+        return f"{X}got{p} = (uint4)({', '.join(found if W > 1 else [pair(*found[i:i + 2]) for i in (0, 2, 4, 6)])});"
 %>\
 #define BLOCK_ROW (int)get_global_id(1)
 ${parts.macros()}
@@ -41,19 +47,13 @@ ${frag.helpers(T, TC, PTX)}
 ${vec.vector_io(TC, 4)}
 <%def name="fetch(side)">
 % for p in range(BM * 4 // G):
-% if taps and AWIDE:
-    Agot${p} = (lid & 3) * 8 < left ? *(__global const uint4*)(A + Aat${p} + at[(${side}) + (lid & 3) * 8]) : (uint4)(0);
-% elif AWIDE:
-    Agot${p} = (lid & 3) * 8 < left ? *(__global const uint4*)(A + Aat${p}) : (uint4)(0);
-% else:
-    { __global const ushort* a = A + Aat${p}; const int k = (lid & 3) * 8;
-<% element = lambda i: f"k + {i} < left ? a[{f'at[({side}) + k + {i}]' if taps else i}] : 0" %>\
-      Agot${p} = (uint4)(${", ".join(pair(element(2 * i), element(2 * i + 1)) for i in range(4))}); }
-% endif
+    { __global const ushort* a = A + Aat${p}${"" if taps else " + k_next"}; const int k = (lid & 3) * 8;
+      ${piece("A", p, WA, lambda i: f"a + at[({side}) + k + {i}]" if taps else f"a + {i}")} }
 % endfor
 % for p in range(BN * 4 // G):
-% if BWIDE:
-    Bgot${p} = (lid & 3) * 8 < left ? *(__global const uint4*)(X + columns[(lid + ${p * G}) / 4].s0 + steps[(${side}) + (lid & 3) * 8].s0) : (uint4)(0);
+% if WB > 1:
+    { __global const ushort* b = X + columns[(lid + ${p * G}) / 4].s0; const int k = (lid & 3) * 8;
+      ${piece("B", p, WB, lambda i: f"b + steps[({side}) + k + {i}].s0")} }
 % elif LAST:
     { const ${INFO} s = steps[(${side}) + (lid & 3)], c = columns[(lid + ${p * G}) / 4];
       Bgot${p} = ${guard(ROLE, CHECK, "s", "c")} ? *(__global const uint4*)(X + s.s0 + c.s0) : (uint4)(0); }
@@ -90,7 +90,7 @@ ${parts.columns_of(ROLE, CHECK, BN, G)}
 ${parts.stage(ROLE, CHECK, BK, G, f"k_begin / {UNIT}", "0", UNIT)}
 ${parts.stage(ROLE, CHECK, BK, G, f"(k_begin / {UNIT} + {BK})", str(BK), UNIT)}
     barrier(CLK_LOCAL_MEM_FENCE);
-% if taps and not BWIDE:
+% if taps and WB == 1:
     ${INFO} ${", ".join(f"s{i}" for i in range(8))};
 % endif
 % for p in range(BM * 4 // G):
@@ -100,20 +100,14 @@ ${parts.stage(ROLE, CHECK, BK, G, f"(k_begin / {UNIT} + {BK})", str(BK), UNIT)}
 % for i in range(MT):
     float ${", ".join(f"c{i}_{j}_{r} = 0" for j in range(NT) for r in range(4))};
 % endfor
-    int left = k_end - k_begin, side = 0;
-% if not taps:
-    A += k_begin;
-% endif
+    int k_next = k_begin, side = 0;                             /* the block that is fetched */
     __local uint4* now = pool;
 ${fetch("0")}
 ${frag.place("A", BM, G, "k", "now")}
 ${frag.place("B", BN, G, fast, f"(now + {SA})")}
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int k0 = k_begin; k0 < k_end; k0 += 32) {
-        left -= 32;
-% if not taps:
-        A += 32;
-% endif
+        k_next = k0 + 32;
 ${parts.ahead(ROLE, CHECK, f"(k0 / {UNIT} + {2 * BK} + lid)", f"lid < {BK} && ", UNIT)}
 ${fetch(f"{BK} - side")}
 % for s in (0, 1):
