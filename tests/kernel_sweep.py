@@ -143,7 +143,9 @@ def on_tensor_cores(a, b, dtype, turned):
         if dtype is not clnn.float32:
             finish(clnn.nn.functional.conv2d(a.reshape(1, 32, 12, 12).requires_grad_(), b[:64, :32].reshape(64, 32, 1, 1).requires_grad_()))
             q, k = a.reshape(1, 2, 64, 36)[:, :, :20, :16], b.reshape(1, 1, 72, 68)[..., :24]
-            clnn.nn.functional.scaled_dot_product_attention(q, k[..., :16], k, is_causal=turned, enable_gqa=True).numpy()
+            q, k = q.detach().requires_grad_(), k.detach().requires_grad_()
+            clnn.nn.functional.scaled_dot_product_attention(q, k[..., :16], k, is_causal=turned, enable_gqa=True).sum().backward()
+            k.grad.numpy()
     clnn.set_float32_matmul_precision("highest")
     config.tensor_cores = "auto"
     return c

@@ -17,7 +17,7 @@ from ._attention import buffers, extras, kind, like, plan
 from ._conv import _words8, _words16
 
 KINDS = (dt.float16, dt.bfloat16)
-TEMPLATES = ("attention/tensor", "attention/fragments", "attention/scores")
+TEMPLATES = tuple(f"attention/{name}" for name in ("tensor", "tensor_query", "tensor_keys", "fragments", "scores"))
 LONGEST = 128                   # elements of a head: the result of a block of queries stays in registers
 FEWEST = 16                     # queries: below, most of a tile would be padding
 KEYS = 64                       # of a block on tensor cores
@@ -100,6 +100,34 @@ def forward(how, query, key, value, mask, drop, causal, scale, groups):
     return out, lse
 
 
+def _backward_plan(tensors, dq, dk, dv, mask, causal, scale, groups, T, cores):
+    query, key, value, grad = tensors
+    device, (B, H, L, E), (S, EV) = query._storage.device, query.shape, value.shape[2:]
+    params = dict(T=T, E=E, EV=EV, MASK=mask, CAUSAL=int(causal), PTX=cores != "emulate")
+    W, WK, width = warps(device, L, E, EV, 0, mask)[0], warps(device, S, E, EV, 0, mask)[0], max(E, EV)
+    most = 64 if width <= 64 else 32 if width <= 96 else 16         # queries of a block, by the registers that are left
+    of_query = device.kernel("attention/tensor_query", **params, W=W, MT=1, BK=min(KEYS if width <= 64 else 32, -(-S // 16) * 16))
+    of_keys = device.kernel("attention/tensor_keys", **params, W=WK, BQ=min(most, 32 * WK, -(-L // 16) * 16))
+    blocks, steps = -(-L // (16 * W)), (*query._strides[:3], *key._strides[:3], *value._strides[:3], *grad._strides[:3])
+    words = _words8(L, S, H, groups, blocks)
+    return (of_query, (B * H * 32 * W, blocks), (32 * W, 1), (words, _words16(*steps, *dq), _pack_float(scale))), \
+        (of_keys, (B * H // groups * 32 * WK, -(-S // (16 * WK))), (32 * WK, 1), (words, _words16(*steps), _words8(*dk, *dv), _pack_float(scale)))
+
+
+def backward(grad, query, key, value, out, lse, mask, causal, scale, groups):
+    """(dquery, dkey, dvalue) in the dtype of the operands, on tensor cores."""
+    delta = (grad.to(dt.float32) * out.to(dt.float32)).sum(-1).contiguous()
+    grad, query, key, value = (aligned(t) for t in (grad, query, key, value))
+    device, T = query._storage.device, query.dtype
+    results = dq, dk, dv = [like(t, tuple(t.shape), T) for t in (query, key, value)]
+    of_query, of_keys = plan(_backward_plan, (query, key, value, grad), *[t._strides[:3] for t in results], kind(mask), causal, scale, groups, T,
+                             config.tensor_cores)
+    operands = buffers(query, key, value, grad, lse, delta)
+    for (kernel, gs, ls, words), written in ((of_query, buffers(dq)), (of_keys, buffers(dk, dv))):
+        launch(device, kernel, gs, ls, *operands, *written, *words, *extras(mask, None))
+    return dq, dk, dv
+
+
 # ---- the proof -----------------------------------------------------------------------------------------------------------------
 
 def kinds(device) -> frozenset:
@@ -124,7 +152,7 @@ def check(device, T, shapes=CHECKED) -> str:
     """What is wrong with attention of dtype ``T``, or "": values of few bits, so that no more than the weights are rounded."""
     for shape, causal in shapes:
         arrays, got = _tried(device, T, shape, causal)
-        for name, g, w in zip(("result", "log of the sums"), got, reference(*arrays, causal)):
+        for name, g, w in zip(("result", "log of the sums", "gradient of queries", "gradient of keys", "gradient of values"), got, reference(*arrays, causal)):
             error = np.abs(g - w).max()
             if not error < (0.02 if T is dt.bfloat16 else 0.003) * max(1.0, np.abs(w).max()):
                 return f"attention of {shape}: the {name} is wrong by {error:g}"
@@ -132,26 +160,32 @@ def check(device, T, shapes=CHECKED) -> str:
 
 
 def _tried(device, T, shape, causal):
-    """(query, key, value as arrays; result and lse) of a call."""
+    """(query, key, value, gradient as arrays; result, lse and gradients) of a call."""
     B, H, L, S, E, EV = shape
     rng = np.random.default_rng(0)
-    arrays = [rng.integers(-4, 5, (B, H, *size)) / 4 for size in ((L, E), (S, E), (S, EV))]
+    arrays = [rng.integers(-4, 5, (B, H, *size)) / 4 for size in ((L, E), (S, E), (S, EV), (L, EV))]
     tensors = []
     for a in arrays:
         t = empty(Size(a.shape), T, device)
         device.write(t._storage.buffer(), a.astype(T.np))
         tensors.append(t)
-    out, lse = forward("tensor", *tensors, None, None, causal, E ** -0.5, 1)
-    got = [device.read(t._storage.buffer(), t._numel * t.dtype.itemsize).view(t.dtype.np).astype(np.float64).reshape(t.shape) for t in (out, lse)]
+    *operands, grad = tensors
+    out, lse = forward("tensor", *operands, None, None, causal, E ** -0.5, 1)
+    results = out, lse, *backward(grad, *operands, out, lse, None, causal, E ** -0.5, 1)
+    got = [device.read(t._storage.buffer(), t._numel * t.dtype.itemsize).view(t.dtype.np).astype(np.float64).reshape(t.shape) for t in results]
     return arrays, got
 
 
-def reference(q, k, v, causal):
-    """Result and log of the sums in NumPy."""
-    s = q @ k.swapaxes(2, 3) / np.sqrt(q.shape[3])
+def reference(q, k, v, grad, causal):
+    """Result, log of the sums and gradients in NumPy."""
+    scale = 1 / np.sqrt(q.shape[3])
+    s = q @ k.swapaxes(2, 3) * scale
     if causal:
         s = np.where(np.arange(s.shape[3]) > np.arange(s.shape[2])[:, None], -np.inf, s)
     top = s.max(-1, keepdims=True)
     w = np.exp(s - top)
     total = w.sum(-1, keepdims=True)
-    return w / total @ v, (np.log(total) + top).reshape(-1, q.shape[2])
+    p = w / total
+    out = p @ v
+    ds = p * (grad @ v.swapaxes(2, 3) - (grad * out).sum(-1, keepdims=True)) * scale
+    return out, (np.log(total) + top).reshape(-1, q.shape[2]), ds @ k, ds.swapaxes(2, 3) @ q, p.swapaxes(2, 3) @ grad

@@ -127,6 +127,8 @@ _attention.op.grad_name = "ScaledDotProductFlashAttentionForCpuBackward0"
 def _attention_backward(grad, query, key, value, out, lse, mask, dropout_p, causal, scale, groups, seed, first):
     """Gradients of query, key and value."""
     low = query.dtype
+    if _fused.form(query, key, value, mask, dropout_p, scale) == "tensor":
+        return _fused.backward(grad, query, key, value, out, lse, mask, causal, scale, groups)
     if _attend.Form.suits(query, key, value):
         drop = _drop_args(seed, first, dropout_p) if dropout_p else None
         dq, dk, dv = _attend.backward(grad, query, key, value, out, lse, mask, drop, causal, scale, groups)

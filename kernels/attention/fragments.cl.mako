@@ -187,3 +187,18 @@ static inline float quad_spelt(__local uint* mine, int lane, float v, int n) {
         for (int r = 0; r < 4; r++) ${name}[i * 4 + r] = pack(${c}[i * 8 + r * 2], ${c}[i * 8 + r * 2 + 1]);
     }
 </%def>
+## Tiles c[MT][size / 8] times `factor` to rows of X from `first` on, those before `end`.
+<%def name="store(X, c, size, stride, first, end, factor, MT)">
+    #pragma unroll
+    for (int i = 0; i < ${MT * 2}; i++) {
+        const long row = ${first} + i * 8 + g;
+        if (row < ${end}) {
+            __global uint* to = (__global uint*)(${X} + row * ${stride}) + t;
+            #pragma unroll
+            for (int j = 0; j < ${chunks(size)}; j++) {
+                const float* v = ${c} + (i / 2 * ${chunks(size)} + j) * 4 + i % 2 * 2;
+                to[j * 4] = pack(v[0] * ${factor}, v[1] * ${factor});
+            }
+        }
+    }
+</%def>

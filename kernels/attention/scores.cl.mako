@@ -40,3 +40,31 @@
             }
         }
 </%def>
+## The same of turned scores s[NT][4] of a warp's 16 keys from k0 on and queries from q0 on. Queries past the end are left to the caller.
+<%def name="turned(s, MASK, CAUSAL, NT, k0, q0)">
+% if MASK or CAUSAL:
+        ${"if (%s < %s + 15)" % (q0, k0) if not MASK else ""}{
+            #pragma unroll
+            for (int r = 0; r < 4; r++) {
+                const int from = ${f"(int)({k0} - {q0}) + g + (r >> 1) * 8 - t * 2" if CAUSAL else "-8"};
+% if MASK:
+                const long place = mask_o + b * m0 + h * m1 + min(${k0} + g + (r >> 1) * 8, S - 1) * m3;
+% endif
+                #pragma unroll
+                for (int j = 0; j < ${NT}; j++) {
+                    float e = ${s}[j * 4 + r];
+% if MASK:
+                    const long at = place + min(${q0} + t * 2 + j * 8 + (r & 1), L - 1) * m2;
+% if MASK.name == "bool":
+                    e = mask_p[at] ? e : -INFINITY;
+% else:
+                    const float v = ${MASK.load}(mask_p, at), w = v * 1.44269504f;
+                    e = fma(e, unit, isinf(w) ? v : w);
+% endif
+% endif
+                    ${s}[j * 4 + r] = j * 8 + (r & 1) >= from ? e : -INFINITY;
+                }
+            }
+        }
+% endif
+</%def>
