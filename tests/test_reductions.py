@@ -320,3 +320,28 @@ def test_distances_of_pairs(p):
             assert (got is None) == (want is None)
             if got is not None:
                 np.testing.assert_allclose(got.detach().numpy(), want.detach().numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("size, brief", [(256, False), (256, True), (64, True), (1, False)])
+def test_groups_of_a_gpu(monkeypatch, size, brief):
+    """Work-items that share an output, in rows and columns, in one part and in several."""
+    from clnn._tensor import repeat
+    from clnn.graph import reduce, reduce_groups
+    device, teams, plain = clnn.get_default_device().physical, [], reduce._kernel
+    for name, value in (("is_cpu", False), ("loops", False), ("vectors", False), ("max_work_group", min(size, device.max_work_group))):
+        monkeypatch.setattr(device, name, value)
+    for owner, name, value in ((repeat, "on", False), *[(reduce, name, {}) for name in ("_kernels", "_plans", "_fusions")],
+                               (reduce, "_kernel", lambda device, call, group, geo, *more: teams.append(geo) or plain(device, call, group, geo, *more)),
+                               *[(reduce_groups, name, value) for name, value in (("LONG", 64), ("AHEAD", 2)) if brief]):
+        monkeypatch.setattr(owner, name, value)
+    rng = np.random.default_rng(0)
+    for shape, dims in (((1, 40000), 1), ((70, 64), 1), ((300, 10), 1), ((9, 1000), 1), ((300, 40), 0), ((300, 5), 0), ((4, 50, 66), 1), ((4, 6, 49), (0, 2)),
+                        ((5, 3, 300), (0, 2)), ((40, 30, 7), (0, 2)), ((6, 5, 4, 30), (0, 2)), ((600, 70), 0)):
+        a = rng.standard_normal(shape).astype(np.float32)
+        x = clnn.tensor(a)
+        np.testing.assert_allclose((x * 2 - 1).sum(dims).numpy(), (a.astype(np.float64) * 2 - 1).sum(dims), 1e-5, 1e-3)
+        np.testing.assert_array_equal(x.amax(dims).numpy(), a.max(dims))
+        half = x.half()
+        np.testing.assert_allclose(half.sum(dims).float().numpy(), half.numpy().astype(np.float64).sum(dims), 1e-3, 0.05)
+        np.testing.assert_array_equal((x > 0).sum(dims).numpy(), (a > 0).sum(dims))
+    assert size == 1 or any(geo.team for geo in teams) and any(geo.parts > 1 for geo in teams)

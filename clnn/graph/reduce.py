@@ -16,7 +16,7 @@ from ..core.shape import collapse, contiguous_strides
 from ..runtime import launch as launcher
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER, Prepared
-from . import codegen, reduce_vector, vectors
+from . import codegen, reduce_groups, reduce_vector, vectors
 from .fuse import CAST, Group, check_args, finish, fits, owner_of, realize, reshape_node
 from .fuse import _SCALAR_C
 from .node import Node
@@ -30,7 +30,6 @@ SEGMENT = 16384         # elements per first-stage segment of a row
 ROWS = 1024             # rows per first-stage segment of a column
 LONG = 8                # instructions of a prologue from which on kept intermediate values are stored first
 SLIM = 16               # fewer columns are added up in so many interleaved partial results each
-BUSY = 1 << 18          # work-items that a large GPU takes at once, and so what all GPUs' segments are made for
 TINY = 128              # elements per output of reductions that are all done by the shortest kernel: a better one takes longer to build than it ever saves
 APART = 4096            # elements from which on a kernel of their own pays where the reduction would compute long functions one by one
 PAGE = 4096             # bytes
@@ -219,7 +218,7 @@ class Geometry:
     """Kept and reduced dimensions after merging, the walk of each leaf over them, and how the work is cut into segments."""
 
     __slots__ = ("kept", "reduced", "kept_walks", "reduced_walks", "column", "outputs", "total", "rows", "inner", "parts", "part_rows",
-                 "part_inner", "kind", "many", "dense")
+                 "part_inner", "kind", "many", "dense", "team")
 
     def __init__(self, device, group, shape, dims):
         flat = contiguous_strides(shape)
@@ -238,8 +237,10 @@ class Geometry:
         self.inner = 1 if self.column else self.reduced[-1]
         self.rows = self.total // self.inner if self.inner else 0
         self.dense = 0
-        self.kind = self._column_kind(group) if self.column else "short" if tiny or self.total < SHORT else "brief" if self.total < BRIEF else "row"
-        self._cut() if device.is_cpu else self._cut_for_gpu(BUSY // max(1, self.outputs))
+        short = SHORT if device.is_cpu else reduce_groups.SHORT
+        self.kind = self._column_kind(group) if self.column else "short" if tiny or self.total < short else "brief" if self.total < BRIEF else "row"
+        self.team = None
+        self._cut() if device.is_cpu else reduce_groups.arrange(device, self, max([leaf[1].itemsize for leaf in group.leaves], default=4))
         self.many = self.kind in ("brief", "row") and self.rows == 1 and len(self.reduced) == 1 and self.outputs >= MANY[0] and self.total < MANY[1]
 
     def scalar(self, loops):
@@ -277,22 +278,6 @@ class Geometry:
                 self.part_rows = max(1, SEGMENT // self.inner)
                 self.parts = -(-self.rows // self.part_rows)
 
-    def _cut_for_gpu(self, want):
-        """Segments enough for ``want`` work-items per output, but none so short, and none so many, that adding them up takes longer than that saves."""
-        self.part_rows, self.part_inner, self.parts = self.rows, self.inner, 1
-        if self.column:
-            if self.rows >= 256 and want > 1:
-                self.part_rows = max(32, -(-self.rows // want), math.isqrt(self.rows))
-                self.parts = -(-self.rows // self.part_rows)
-        elif self.total >= 8192 and want >= 2 * LANES:
-            each = max(1024, -(-self.total // min(want // LANES, 1024)))
-            if self.rows == 1:
-                self.part_inner = -(-each // LANES) * LANES
-                self.parts = -(-self.inner // self.part_inner)
-            else:
-                self.part_rows = -(-each // self.inner)
-                self.parts = -(-self.rows // self.part_rows)
-
 
 _kernels: dict = {}
 _plans: dict = {}
@@ -307,10 +292,10 @@ def _kernel(device, call, group, geo, out_dtype, final):
     leaves = tuple([(leaf[1].index, c, True) for leaf, c in zip(group.leaves, classes)])
     program = codegen.Program(tuple(group.code), leaves, tuple([_SCALAR_C[k] for k in group.kinds]), (), "", nk)
     value = group.order[-1].dtype
-    key = (device, call.spec.name, call.acc, value, out_dtype, final, program.key(), nr, geo.kind, geo.many, geo.dense)
+    key = (device, call.spec.name, call.acc, value, out_dtype, final, program.key(), nr, geo.kind, geo.many, geo.dense, geo.team)
     found = _kernels.get(key)
     if found is None:
-        source, form = source_of(device, call, program, value, out_dtype, nk, nr, geo.kind, final, geo.many, geo.dense)
+        source, form = source_of(device, call, program, value, out_dtype, nk, nr, geo.kind, final, geo.many, geo.dense, geo.team)
         found = _kernels[key] = device.kernel_from_source(source, "reduce"), form
     return found
 
@@ -332,10 +317,16 @@ def _grid(device, group, geo, kind, form):
     if geo.column:
         inner = geo.kept[-1]
         outer = geo.outputs // inner
+        if geo.team:
+            wide, deep, *_ = geo.team
+            return (-(-inner // wide) * wide, outer * deep, geo.parts), (wide, deep, 1), 1
         if form == "item":
             return (inner, outer, geo.parts), (64 if inner >= 64 else 16, 1, 1), 1
         span = _span(device, geo, group) if form == "vector" else CHUNK
         return (-(-inner // span), outer, geo.parts), (1, 1, 1), span
+    if geo.team:
+        many, _, size, *_ = geo.team
+        return (-(-geo.outputs // (size // many)) * size, geo.parts), (size, 1), 1
     if kind == "short" or kind == "brief" and form not in ("vector", "many"):
         return ((geo.outputs,), (64,), 1) if form == "item" else ((-(-geo.outputs // 64),), (1,), 64)
     if form == "item":
@@ -358,7 +349,7 @@ def _split(total_name, dims, sizes, indent):
     return lines
 
 
-def source_of(device, call, program, value, out_dtype, nk, nr, kind, final, many=False, dense=0):
+def source_of(device, call, program, value, out_dtype, nk, nr, kind, final, many=False, dense=0, team=None):
     """(source of one reduction kernel, named ``reduce``; its form: ``vector``, ``many``, ``loop`` or ``item``)."""
     own = codegen.OWN
     acc = call.acc
@@ -382,6 +373,7 @@ def source_of(device, call, program, value, out_dtype, nk, nr, kind, final, many
         form = "many" if many else "vector"
     else:
         write = {"row": _row, "short": _short, "brief": _brief, "column": _column, "slim": _slim, "narrow": functools.partial(_column, narrow=True)}[kind]
+        write = functools.partial(_team, team=team, column=kind in ("column", "narrow", "slim")) if team else write
         body = write(call, program, value, out_dtype, nk, nr, form == "loop", final, own)
     text = "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void reduce(\n    {', '.join(params)})", "{", *codegen.with_checks(program, body), "}", ""])
     rows = [value, out_dtype, acc] + [dt.ALL[leaf[0]] for leaf in program.leaves] + [dt.ALL[i] for ins in program.code for i in ins[1:3]]
@@ -460,6 +452,22 @@ def _row(call, program, value, out_dtype, nk, nr, loop, final, own):
             "    part[l] = mine;", f"    for (int s = {LANES // 2}; s > 0; s >>= 1) {{", "        barrier(CLK_LOCAL_MEM_FENCE);",
             f"        if (l < s) part[l] = {fold(acc, 'part[l]', 'part[l + s]')};", "    }",
             f"    if (l == 0) {{ const {acc} total = part[0]; {_store(call, out_dtype, final, 'o * parts + p')} }}"]
+
+
+def _team(call, program, value, out_dtype, nk, nr, loop, final, own, team, column):
+    """Several work-items for each output."""
+    acc = call.acc.acc
+
+    def fold(a, b):
+        return call.spec.combined(acc, a, b)
+    if column:
+        head, per_row, where = _column_parts(program, nk, nr)
+        element = _element(call, program, value, own, _index(program, "i", "k", nk - 1), "        ")
+        return _offsets(program) + reduce_groups.column(acc, _identity(call), fold, head, per_row, element, _store(call, out_dtype, final, where + "i"), team,
+                                                        f"k{nk - 1}")
+    head, per_row = _row_parts(program, nk, nr)
+    element = _element(call, program, value, own, _index(program, "i", "r", nr - 1), "            ")
+    return _offsets(program) + reduce_groups.row(acc, _identity(call), fold, head, per_row, element, _store(call, out_dtype, final, "o * parts + p"), team)
 
 
 def _vector_writer(call, program, value, own):
