@@ -453,3 +453,26 @@ def test_turned_operands_of_a_gpu(as_gpu, name):
             b, c = (R.standard_normal([shape[i] for i in order]).astype(name) for _ in range(2))
             np.testing.assert_array_equal((clnn.tensor(a).permute(*order) * clnn.tensor(b) + clnn.tensor(c[..., :1])).numpy(), a.transpose(order) * b + c[..., :1])
             assert as_gpu == ["turned-several"] * 2
+
+
+@pytest.mark.parametrize("size", [1024, 256, 64])
+def test_rows_that_work_items_of_a_gpu_share(as_gpu, monkeypatch, size):
+    """Softmax, cross-entropy and normalisations, with gradients, of rows that work-items keep and of longer ones."""
+    torch = pytest.importorskip("torch")
+    device = clnn.get_default_device().physical
+    monkeypatch.setattr(device, "max_work_group", min(size, device.max_work_group))
+
+    def run(lib, make, arrays):
+        leaves = [lib.tensor(a) if a.dtype.kind == "i" else lib.tensor(a, requires_grad=True) for a in arrays]
+        y = make(lib.nn.functional, *leaves)
+        (y * y).sum().backward()
+        return [t.detach().numpy() for t in (y, *[t.grad for t in leaves if t.requires_grad])]
+    for rows, n in ((30, 10), (70, 100), (301, 33), (2, 777), (2, 5000), (1, 9000)):
+        x, w, b = (R.standard_normal(s).astype(np.float32) for s in ((rows, n), n, n))
+        places = R.integers(0, n, rows)
+        for make, arrays in ((lambda F, x: F.softmax(x, -1), (x,)), (lambda F, x: F.log_softmax(x, -1), (x,)), (lambda F, x, y: F.cross_entropy(x, y), (x, places)),
+                             (lambda F, x, y, w: F.cross_entropy(x, y, w.detach().abs(), label_smoothing=0.1, reduction="none") * w.mean(), (x, places, w)),
+                             (lambda F, x, w, b: F.layer_norm(x, (n,), w, b), (x, w, b)), (lambda F, x, w: F.rms_norm(x, (n,), w), (x, w)),
+                             (lambda F, x: F.batch_norm(x.view(1, rows, n), None, None, training=True), (x,))):
+            for got, want in zip(run(clnn, make, arrays), run(torch, make, arrays)):
+                np.testing.assert_allclose(got, want, 2e-4, 2e-5 * max(1, np.abs(want).max()))

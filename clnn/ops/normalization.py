@@ -116,8 +116,10 @@ def _layer_backward(g, input, shape, weight, bias, rms, mean, rstd, needs):
             _rows("normalization/layer_backward", device, dict(params, WEIGHTS=0), n, rows, g, x, _dense(weight, device, kind), mean, rstd, gx, None)
         if sums:
             loop = device.loops
-            gs, ls = ((-(-n // 64), parts), (1, 1)) if loop else ((n, parts), (64, 1))
-            run(device, "normalization/layer_weight", dict(T=input.dtype, RMS=int(rms), FORM="loop" if loop else "item"), gs, ls, g, x, mean, rstd, dw, db,
+            deep = 0 if device.is_cpu or device.max_work_group < 256 else 8
+            gs, ls = ((-(-n // 64), parts), (1, 1)) if loop else ((n, parts * deep), (32, deep)) if deep else ((n, parts), (64, 1))
+            form = "loop" if loop else "group" if deep else "item"
+            run(device, "normalization/layer_weight", dict(T=input.dtype, RMS=int(rms), FORM=form, DEEP=deep), gs, ls, g, x, mean, rstd, dw, db,
                 rows, n, part)
     if sums:
         dw, db = _gradients("layer", db, dw, None, None)[:2]

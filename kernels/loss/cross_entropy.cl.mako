@@ -26,7 +26,7 @@ static inline long checked(const long t, const long n, const long ignore, __glob
     if (t != ignore && (t < 0 || t >= n)) CLNN_FAIL(err, code, t);
     return t == ignore || t < 0 || t >= n ? -1 : t;
 }
-__kernel void cross_entropy(IN(${T.c}, x), IN(long, target), IN(${T.c}, weight), OUT(${ACC}, part), OUT(${ACC}, used), OUT(${ACC}, lse_out),
+__kernel ${rows.attr.sized(FORM, LANES)}void cross_entropy(IN(${T.c}, x), IN(long, target), IN(${T.c}, weight), OUT(${ACC}, part), OUT(${ACC}, used), OUT(${ACC}, lse_out),
                             const long rows, const long n, const long inner, const long chunk, const long ignore, const ${ACC} eps,
                             __global int* err, const int code) {
     PTR_IN(${T.c}, x);
@@ -36,6 +36,7 @@ __kernel void cross_entropy(IN(${T.c}, x), IN(long, target), IN(${T.c}, weight),
     PTR_OUT(${ACC}, used);
     PTR_OUT(${ACC}, lse_out);
 ${rows.begin(FORM, ACC=ACC)}
+${rows.once(FORM, T, "x")}\
 ${rows.fold(FORM, LANES, ACC, "m", "-INFINITY", MAX, lambda i: f"const E_T e = {load(i)};")}
 ${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = rows_exp({load(i)} - {m});")}
 % if SMOOTH:

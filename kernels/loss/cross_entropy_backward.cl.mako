@@ -20,7 +20,7 @@
 %>\
 ${rows.vectors(FORM, T)}
 ${rows.expo(FORM, T)}
-__kernel void cross_entropy_backward(IN(${T.c}, g), IN(${ACC}, total), IN(${T.c}, x), IN(long, target), IN(${T.c}, weight), IN(${ACC}, lse_in),
+__kernel ${rows.attr.sized(FORM, LANES)}void cross_entropy_backward(IN(${T.c}, g), IN(${ACC}, total), IN(${T.c}, x), IN(long, target), IN(${T.c}, weight), IN(${ACC}, lse_in),
                                      OUT(${T.c}, gx), const long rows, const long n, const long inner, const long chunk, const long ignore,
                                      const ${ACC} eps) {
     PTR_IN(${T.c}, g);
@@ -31,6 +31,7 @@ __kernel void cross_entropy_backward(IN(${T.c}, g), IN(${ACC}, total), IN(${T.c}
     PTR_IN(${ACC}, lse_in);
     PTR_OUT(${T.c}, gx);
 ${rows.begin(FORM, ACC=ACC)}
+${rows.once(FORM, T, "x")}\
 % if SMOOTH and WEIGHT:
 ${rows.fold(FORM, LANES, ACC, "ws", T.zero, ADD, lambda i: f"const E_T e = {w(i)};")}
 % endif

@@ -13,12 +13,13 @@
     V = rows.attr.value(FORM)
 %>\
 ${rows.vectors(FORM, T)}
-__kernel void moments(IN(${T.c}, x), OUT(${ACC}, mean_out), OUT(${ACC}, spread), const long rows, const long n, const long chunk, const ${ACC} eps) {
+__kernel ${rows.attr.sized(FORM, LANES)}void moments(IN(${T.c}, x), OUT(${ACC}, mean_out), OUT(${ACC}, spread), const long rows, const long n, const long chunk, const ${ACC} eps) {
     PTR_IN(${T.c}, x);
     PTR_OUT(${ACC}, mean_out);
     PTR_OUT(${ACC}, spread);
     const long inner = 1;
 ${rows.begin(FORM, ACC=ACC)}
+${rows.once(FORM, T, "x")}\
 ${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = LD_{T.name}(x, {at(i)});")}
 ${rows.each_row(FORM, ACC, "mean", "s_ / n")}
 ${rows.fold(FORM, LANES, ACC, "q", T.zero, ADD, lambda i: f"const E_T d = LD_{T.name}(x, {at(i)}) - {V('mean')}, e = d * d;")}

@@ -13,7 +13,7 @@
     V = rows.attr.value(FORM)
 %>\
 ${rows.vectors(FORM, T)}
-__kernel void sums(IN(${T.c}, g), IN(${T.c}, x), IN(${ACC}, mean_in), OUT(${ACC}, a), OUT(${ACC}, b), const long rows, const long n, const long chunk,
+__kernel ${rows.attr.sized(FORM, LANES)}void sums(IN(${T.c}, g), IN(${T.c}, x), IN(${ACC}, mean_in), OUT(${ACC}, a), OUT(${ACC}, b), const long rows, const long n, const long chunk,
                    const long divide, const long modulo) {
     PTR_IN(${T.c}, g);
     PTR_IN(${T.c}, x);
@@ -22,6 +22,7 @@ __kernel void sums(IN(${T.c}, g), IN(${T.c}, x), IN(${ACC}, mean_in), OUT(${ACC}
     PTR_OUT(${ACC}, b);
     const long inner = 1;
 ${rows.begin(FORM, ACC=ACC)}
+${rows.once(FORM, T, "g", "x")}\
 ${rows.each_row(FORM, ACC, "mean", "mean_in[row_at / divide % modulo]")}
 ${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = LD_{T.name}(g, {at(i)});")}
 ${rows.fold(FORM, LANES, ACC, "q", T.zero, ADD, lambda i: f"const E_T e = LD_{T.name}(g, {at(i)}) * (LD_{T.name}(x, {at(i)}) - {V('mean')});")}

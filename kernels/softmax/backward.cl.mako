@@ -14,11 +14,12 @@
 %>\
 ${rows.vectors(FORM, T)}
 ${rows.expo(FORM, T)}
-__kernel void softmax_backward(IN(${T.c}, g), IN(${T.c}, y), OUT(${T.c}, gx), const long rows, const long n, const long inner, const long chunk) {
+__kernel ${rows.attr.sized(FORM, LANES)}void softmax_backward(IN(${T.c}, g), IN(${T.c}, y), OUT(${T.c}, gx), const long rows, const long n, const long inner, const long chunk) {
     PTR_IN(${T.c}, g);
     PTR_IN(${T.c}, y);
     PTR_OUT(${T.c}, gx);
 ${rows.begin(FORM, ACC=ACC)}
+${rows.once(FORM, T, "g", "y")}\
 % if LOG:
 ${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = {gy(i)};")}
 ${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(gx, {at(i)}, {gy(i)} - rows_exp({yy(i)}) * {S});")}

@@ -5,15 +5,15 @@
 ##
 ## Parameter  legal values
 ## T          dtype row of x and y (float)
-## FORM       vector | loop | block | few | several | group | item | column, see rows.cl.mako
+## FORM       vector | loop | block | few | several | group | team-P-G-K | item | column, see rows.cl.mako
 ## LANES      1 | 16 | 64; LOG  0 | 1
 ## Per row: the largest element m, the sum s of exp(x - m), then exp(x - m) / s, or x - m - log(s).
 ## Where rows are contiguous, 32- and 64-bit floats keep exp(x - m) in y between the passes, and rows that are worked on together keep it in an array;
 ## else it is computed again. Long rows ask for the next one meanwhile.
 <%
     ACC = T.acc
-    TOGETHER, W = FORM in rows.attr.TOGETHER, rows.attr.width(ACC)
-    KEEP = not LOG and (TOGETHER or T.itemsize > 2 and FORM in ("vector", "loop", "group"))
+    TOGETHER, W, TEAM = FORM in rows.attr.TOGETHER, rows.attr.width(ACC), bool(rows.attr.team(FORM))
+    KEEP = not LOG and (TOGETHER or TEAM or T.itemsize > 2 and FORM in ("vector", "loop", "group"))
     at = rows.attr.place(FORM)
     load = lambda i: f"LD_{T.name}(x, {at(i)})"
     MAX = lambda a, b: f"({b} > {a} ? {b} : {a})"
@@ -23,18 +23,19 @@
     expo = lambda i: f"rows_exp({load(i)} - {V('m')})"
     aside = few.attr.kept(FORM, W)
     ahead = lambda i: f"FETCH(x + {at(i)} + n); " if FORM == "vector" else ""
-    keep = lambda i: "" if not KEEP else f"vstore{W}(e, 0, {aside(i)});" if TOGETHER else f"ST_{T.name}(y, {at(i)}, e);"
-    kept = lambda i: f"vload{W}(0, {aside(i)})" if TOGETHER else f"LD_{T.name}(y, {at(i)})"
+    keep = lambda i: "" if not KEEP else "kept_x[slot] = e;" if TEAM else f"vstore{W}(e, 0, {aside(i)});" if TOGETHER else f"ST_{T.name}(y, {at(i)}, e);"
+    kept = lambda i: f"vload{W}(0, {aside(i)})" if TOGETHER else f"LD_{T.name}({'x' if TEAM else 'y'}, {at(i)})"
 %>\
 ${rows.vectors(FORM, T)}
 ${rows.expo(FORM, T)}
-__kernel void softmax(IN(${T.c}, x), OUT(${T.c}, y), const long rows, const long n, const long inner, const long chunk) {
+__kernel ${rows.attr.sized(FORM, LANES)}void softmax(IN(${T.c}, x), OUT(${T.c}, y), const long rows, const long n, const long inner, const long chunk) {
     PTR_IN(${T.c}, x);
     PTR_OUT(${T.c}, y);
 % if KEEP and TOGETHER:
     ${ACC} kept[${few.attr.room(FORM, W)}];
 % endif
 ${rows.begin(FORM, ACC=ACC)}
+${rows.once(FORM, T, "x")}\
 ${rows.fold(FORM, LANES, ACC, "m", "-INFINITY", MAX, lambda i: f"const E_T e = {load(i)};")}
 ${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: ahead(i) + f"const E_T e = {expo(i)}; {keep(i)}")}
 ${rows.each_row(FORM, ACC, "r", ("clnn_log(s_)" if ACC == "float" else "log(s_)") if LOG else "1 / s_")}

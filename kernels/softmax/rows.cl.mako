@@ -7,6 +7,8 @@
 ##   several  the same for longer rows, of up to 128 elements
 ##   wide   local size 1, inner > 1: a work-item takes `chunk` neighbouring columns (at most 256), in vectors of them (CPUs)
 ##   group  inner 1: one work-group of LANES work-items per row, combined in local memory (GPUs, Intel)
+##   team-P-G-K  inner 1: P work-items per row in groups of G, both powers of two; each keeps the K elements of every operand that it needs (GPUs):
+##          once(FORM, T, name...) reads these operands after begin, of which statements of fold and each then speak as of memory
 ##   item   inner 1: one work-item per row, for short rows
 ##   column one work-item per row, neighbouring work-items on neighbouring columns; global (inner, outer)
 ## In each form partial results are folded in a fixed order. Statements given to fold and each are written with LD_<dtype>(p, i) and
@@ -49,6 +51,20 @@
             return lambda name: f"RV({name})"
         return (lambda name: name + "[l]") if FORM == "block" or FORM in TOGETHER else (lambda name: name)
 
+    def team(FORM):
+        """(work-items of a row, of a group, elements of each), or nothing in other forms."""
+        return tuple(map(int, FORM.split("-")[1:])) if FORM.startswith("team-") else ()
+
+    def sized(FORM, LANES):
+        """What tells a compiler the size of large groups, which leave each work-item few registers."""
+        size = team(FORM)[1] if team(FORM) else LANES if FORM == "group" and LANES > 256 else 0
+        return f"__attribute__((reqd_work_group_size({size}, 1, 1))) " if size else ""
+
+    def held(text, ACC):
+        """The statements for the element `slot` of a work-item, which was read; it is stored where there is one."""
+        text = re.sub(r"\bLD_\w+\((\w+), [^()]*\)", r"kept_\1[slot]", text)
+        return one(re.sub(r"\bST_(\w+)\(", r"if (inside) store_\1(", text), ACC)
+
     def place(FORM):
         if FORM == "block":
             return lambda i: f"base + {i} * step + l * side"
@@ -60,6 +76,8 @@
 <%namespace name="whole" file="/softmax/vector.cl.mako"/>
 <%namespace name="few" file="/softmax/few.cl.mako"/>
 <%namespace name="wide" file="/softmax/wide.cl.mako"/>
+<%namespace name="loops" file="/softmax/loop.cl.mako"/>
+<%namespace name="group" file="/softmax/team.cl.mako"/>
 <%namespace name="exponential" file="/softmax/exponential.cl.mako"/>
 ## vectors: LDV_<dtype> and STV_<dtype> for each of the dtypes, where the form needs them.
 <%def name="vectors(FORM, *dtypes)">
@@ -116,6 +134,8 @@ ${wide.begin(rows, width(ACC))}
     const int lane = get_local_id(0);
     const long row = get_group_id(0), base = row * n;
 #define row_at row
+% elif team(FORM):
+${group.begin(*team(FORM), rows)}
 % elif FORM == "column":
     const long column = get_global_id(0), row = get_global_id(1) * inner + column;
     if (column >= inner) return;
@@ -128,6 +148,7 @@ ${wide.begin(rows, width(ACC))}
 #define row_at row
 % endif
 </%def>
+<%def name="once(FORM, T, *names)">${capture(group.once, *team(FORM), T, names) if team(FORM) else ""}</%def>
 <%def name="end(FORM)">
 % if FORM in ("loop", "vector", *TOGETHER):
     }
@@ -138,24 +159,7 @@ ${wide.begin(rows, width(ACC))}
 % if FORM == "vector":
 ${whole.fold(ACC, width(ACC), name, init, combine, lambda i: many(element(i), ACC), n)}
 % elif FORM == "loop" and LANES > 1:
-    ${ACC} part_${name}[${LANES}];
-    for (int l = 0; l < ${LANES}; l++) part_${name}[l] = ${init};
-    {   /* values first, then their sums: compilers vectorise the two loops better than one */
-        ${ACC} staged[256];
-        for (long i0 = 0; i0 < ${n}; i0 += 256) {
-            const int m_ = (int)min(256L, ${n} - i0), whole = m_ / ${LANES} * ${LANES};
-            for (int l = 0; l < m_; l++) {
-                ${one(element("(i0 + l)"), ACC)}
-                staged[l] = e;
-            }
-            for (int q = 0; q < whole; q += ${LANES})
-                for (int l = 0; l < ${LANES}; l++) part_${name}[l] = ${combine(f"part_{name}[l]", "staged[q + l]")};
-            for (int l = 0; l < m_ - whole; l++) part_${name}[l] = ${combine(f"part_{name}[l]", "staged[whole + l]")};
-        }
-    }
-    for (int s = ${LANES // 2}; s > 0; s >>= 1)
-        for (int l = 0; l < s; l++) part_${name}[l] = ${combine(f"part_{name}[l]", f"part_{name}[l + s]")};
-    const ${ACC} ${name} = part_${name}[0];
+${loops.fold(LANES, ACC, name, init, combine, one(element("(i0 + l)"), ACC), n)}
 % elif FORM == "wide":
 ${wide.fold(ACC, width(ACC), COLUMNS, lambda name: lanes_of(name, ACC), name, init, combine, many(element("i"), ACC), one(element("i"), ACC), n)}
 % elif FORM in TOGETHER:
@@ -169,21 +173,9 @@ ${few.fold(FORM, ACC, width(ACC), name, init, combine, lambda i: many(element(i)
             ${name}[l] = ${combine(f"{name}[l]", "e")};
         }
 % elif FORM == "group":
-    __local ${ACC} part_${name}[${LANES}];
-    ${ACC} mine_${name} = ${init};
-${AHEAD}    for (long i = lane; i < ${n}; i += ${LANES}) {
-        ${one(element("i"), ACC)}
-        mine_${name} = ${combine(f"mine_{name}", "e")};
-    }
-    part_${name}[lane] = mine_${name};
-    barrier(CLK_LOCAL_MEM_FENCE);
-    <% s = LANES // 2 %>
-% while s > 0:
-    if (lane < ${s}) part_${name}[lane] = ${combine(f"part_{name}[lane]", f"part_{name}[lane + {s}]")};
-    barrier(CLK_LOCAL_MEM_FENCE);
-    <% s //= 2 %>
-% endwhile
-    const ${ACC} ${name} = part_${name}[0];
+${group.fold_long(LANES, ACC, AHEAD, name, init, combine, one(element("i"), ACC), n)}
+% elif team(FORM):
+${group.fold(*team(FORM), ACC, name, init, combine, held(element("i"), ACC), n)}
 % else:
     ${ACC} ${name} = ${init};
     for (long i = 0; i < ${n}; i++) {
@@ -221,7 +213,7 @@ ${AHEAD}    for (long i = lane; i < ${n}; i += ${LANES}) {
         ${one(re.sub(r"\b(\w+?)_\b", r"\1[l]", statement), "")}
     }
 % else:
-    ${"if (lane == 0) " if FORM == "group" else ""}{ ${one(re.sub(r"\b(\w+?)_\b", r"\1", statement), "")} }
+    ${"if (lane == 0) " if FORM == "group" else "if (lane == 0 && there) " if team(FORM) else ""}{ ${one(re.sub(r"\b(\w+?)_\b", r"\1", statement), "")} }
 % endif
 </%def>
 ## each: the statements body(i) for every i of the row. `last`: those for the last vector of a row where body may not be repeated; lanes of `fresh` are
@@ -237,6 +229,8 @@ ${few.each(FORM, width(ACC), lambda i: many(body(i), ACC), n)}
 ${AHEAD}    for (long i = lane; i < ${n}; i += ${LANES}) {
         ${one(body("i"), ACC)}
     }
+% elif team(FORM):
+${group.each(*team(FORM), held(body("i"), ACC), n)}
 % elif FORM == "block":
     for (long i = 0; i < ${n}; i++)
         for (int l = 0; l < width; l++) {
