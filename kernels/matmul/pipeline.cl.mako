@@ -51,7 +51,8 @@ ${vec.vector_io(TC, 4)}
 #define WAIT(n) asm volatile("cp.async.wait_group " #n ";" ::: "memory")
 #define READ4(turn, x0, x1, x2, x3, at) asm volatile("ldmatrix.sync.aligned.m8n8.x4" turn ".shared.b16 {%0, %1, %2, %3}, [%4];" ${"\\"}
     : "=r"(x0), "=r"(x1), "=r"(x2), "=r"(x3) : "r"(at) : "memory")
-#define WORD(at) (*(__local const uint*)((__local const uchar*)pool + ((at) - base)))
+static inline uint read1(const uint at) { uint x; asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(at) : "memory"); return x; }
+#define WORD(at) read1(at)
 % else:
 static inline void copy16(__local uchar* to, __global const uchar* from, const int n) {
     for (int i = 0; i < 16; i++) to[i] = i < n ? from[i] : 0;
