@@ -198,11 +198,12 @@ def attention(dev, monkeypatch):
 
 @pytest.mark.share(2, both=True)
 @pytest.mark.parametrize("name", ATTENTION)
-def test_attention(attention, monkeypatch, name):
+def test_attention(attention, dev, monkeypatch, name):
     """Results and gradients against PyTorch in double precision on the same 16-bit operands."""
     torch = pytest.importorskip("torch")
     (B, H, L, S, E, EV, groups), inner, causal, kind, warps = ATTENTION[name]
     dtype, rng = ("bfloat16", "float16")[len(name) % 2], np.random.default_rng(0)
+    back = dev.flavour != "pocl" or name in ("blocks", "keys")      # which needs half a minute to build the instructions of each
     if warps:
         monkeypatch.setattr(_attention_gpu, "warps", lambda *_: warps)
     mask = {"bool": rng.random((B, 1, L, S)) > 0.4, "float": rng.standard_normal((L, S)), "keys": rng.random((B, 1, 1, S)) > 0.4}.get(kind)
@@ -216,9 +217,10 @@ def test_attention(attention, monkeypatch, name):
         q, k, v, grad = (t.transpose(1, 2) if inner else t for t in leaves)
         m = None if mask is None else lib.tensor(mask) if mask.dtype == bool else lib.tensor(mask).to(getattr(lib, dtype)).to(q.dtype)
         out = lib.nn.functional.scaled_dot_product_attention(q, k, v, m, is_causal=causal, enable_gqa=groups > 1)
-        out.backward(grad.detach())
-        results.append([t.detach().float().numpy() for t in (out, *[x.grad for x in leaves[:3]])])
-    assert {"attention/tensor", "attention/tensor_query", "attention/tensor_keys"} <= set(attention)
+        if back:
+            out.backward(grad.detach())
+        results.append([t.detach().float().numpy() for t in (out, *[x.grad for x in leaves[:3] if back])])
+    assert set(attention) >= ({"attention/tensor", "attention/tensor_query", "attention/tensor_keys"} if back else {"attention/tensor"})
     for got, want in zip(*results):
         assert np.abs(got - want).max() < (0.03 if dtype == "bfloat16" else 4e-3) * max(1.0, np.abs(want).max())
 

@@ -45,7 +45,8 @@ def form(query, key, value, mask, dropout_p, scale):
 
 def tile(device, L, width, z):
     """The row of TILES that fills the device, of those that fit it."""
-    blocks, rows = z * -(-L // 64), TILES[next(n for n in TILES if width <= n)]
+    width = next(n for n in TILES if width <= n)
+    blocks, rows = z * -(-L // 64), TILES[width]
     first = 2 if L <= 32 or 3 * blocks <= 2 * device.compute_units else 1 if blocks < 2 * device.compute_units else 0
     return next((t for t in rows[first:] if t[0] * t[1] <= device.max_work_group and local_memory(t, width) <= device.local_mem), None)
 

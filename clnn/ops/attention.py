@@ -86,6 +86,7 @@ def _blocks(s, causal):
         yield first, rows, min(s.keys, first + rows) if causal else s.keys
 
 
+_MUCH = 1 << 29             # multiply-adds that are worth more launches
 _FEW_WEIGHTS = 1 << 19      # weights of attention that are worth PyTorch's numbers
 
 
@@ -169,6 +170,8 @@ def _backward_blocks(grad, query, key, value, out, lse, mask, dropout_p, causal,
     """Backward of :func:`_forward_blocks`; the gradients of keys and values are per query head."""
     s = Sizes(query, key, value, groups, heads)
     s.block = max(1, min(s.length, max(16, s.block // 2)))              # two score matrices are held
+    if causal and not query._storage.device.loops and query.shape[0] * s.length * s.keys * s.dim >= _MUCH:
+        s.block = min(s.block, max(128, -(-s.length // 64) * 16))      # a quarter of the queries: the first ones see few keys
     device, low = query._storage.device, query.dtype
     grad, query, key, value = (t.contiguous() for t in (grad, query, key, value))
     delta = (grad.to(s.acc) * out.to(s.acc)).sum(-1)

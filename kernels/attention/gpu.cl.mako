@@ -9,8 +9,8 @@
 ## has TM x TN scores in registers, from tiles of queries and keys in local memory, and then TM rows of every LX-th vector of O, from the weights of
 ## its rows and a tile of values, which takes the place of that of keys. The blocks that see the most keys are started first.
 ##
-## Rows lie in local memory in vectors of 4; vector c of row r stands at c ^ r % 8 (in fewer bits where a row is no multiple of 8 vectors), so that
-## neighbouring work-items, which read the same vector of neighbouring rows, meet different banks. Weights: at c ^ r % (LX / 4).
+## Rows lie in local memory in vectors of 4, an odd number of them apart; where a row is a multiple of 8 vectors, vector c of row r stands at c ^ r % 8
+## instead. So neighbouring work-items, which read the same vector of neighbouring rows, meet different banks. Weights: at c ^ r % (LX / 4).
 ##
 ## Parameter  legal values
 ## T          dtype row that is computed in float
@@ -19,13 +19,13 @@
 ## AHEAD      True: rows of the next tile are fetched before the present one is used (registers); False: when they are needed
 ## MASK CAUSAL  as in attention/tensor; DROP 0 | 1: weights are dropped with probability 1 - limit / 2^32
 ##
-## Limits: scale > 0; offsets inside a tile are 32 bits. Local memory: 4 (BQ E + BK max(E, EV) + BQ BK) bytes.
+## Limits: scale > 0; offsets inside a tile are 32 bits. Local memory: 4 (BQ E + BK max(E, EV) + BQ BK) bytes, E rounded up to 32.
 <%
     G, BQ, BK, CE, CV = LX * LY, LY * TM, LX * TN, E // 4, EV // 4
     NO = -(-CV // LX)
-    bits = lambda C: min(8, C & -C) - 1
+    turn, PE = (7, CE) if CE % 8 == 0 else (0, CE | 1)
     adding = scores.module.adds(MASK)
-    piece = {"K": (CE, "ks", bits(CE)), "V": (CV, "vs", 0), "Q": (CE, "ql", bits(CE))}
+    piece = {"K": (CE, PE, "ks", turn), "V": (CV, CV, "vs", 0), "Q": (CE, PE, "ql", turn)}
     unit = "" if adding else " * unit"
 %>\
 % if T.itemsize == 2:
@@ -43,7 +43,7 @@ void attention_gpu(IN(${T.c}, Q), IN(${T.c}, K), IN(${T.c}, V), OUT(${T.c}, O), 
         , const long seed, const long draw, const long limit, const float gain
 % endif
         ) {
-    __local float4 qt[${BQ * CE}], kv[${BK * max(CE, CV)}], weights[${BQ * max(BK, LX) // 4}];
+    __local float4 qt[${BQ * PE}], kv[${BK * max(PE, CV)}], weights[${BQ * max(BK, LX) // 4}];
     const int lid = get_local_id(0), tx = lid & ${LX - 1}, ty = lid >> ${LX.bit_length() - 1};
     const long L = d.s0, S = d.s1, H = d.s2, z = get_group_id(0), b = z / H, h = z % H, first = (d.s4 - 1 - get_global_id(1)) * ${BQ};
     const int ql = (int)x.s2, ks = (int)x.s5, vs = (int)x.s8;
@@ -146,17 +146,17 @@ ${results()}
 }
 ## `rows` rows of X to a tile; those from `left` on become zeros.
 <%def name="move(X, tile, rows)">
-<% C, stride, mask = piece[X] %>\
+<% C, pitch, stride, mask = piece[X] %>\
             for (int e = lid; e < ${rows * C}; e += ${G}) {
                 const int r = e / ${C}, c = e % ${C};
                 float4 v = 0;
                 if (r < left) v = READ4(${X} + r * ${stride} + c * 4);
-                ${tile}[r * ${C} + (c ^ r & ${mask})] = v;
+                ${tile}[r * ${pitch} + ${f"(c ^ r & {mask})" if mask else "c"}] = v;
             }
 </%def>
 ## The same in two parts, by registers `name`[].
 <%def name="ahead(X, name, at)">
-<% C, stride, mask = piece[X] %>\
+<% C, pitch, stride, mask = piece[X] %>\
 {
             const long left = seen - (${at});
             #pragma unroll
@@ -168,11 +168,11 @@ ${results()}
         }
 </%def>
 <%def name="put(X, name)">
-<% C, stride, mask = piece[X] %>\
+<% C, pitch, stride, mask = piece[X] %>\
 #pragma unroll
         for (int p = 0; p < ${-(-BK * C // G)}; p++) {
             const int e = lid + p * ${G}, r = e / ${C}, c = e % ${C};
-            ${f"if (e < {BK * C}) " if BK * C % G else ""}kv[r * ${C} + (c ^ r & ${mask})] = ${name}[p];
+            ${f"if (e < {BK * C}) " if BK * C % G else ""}kv[r * ${pitch} + ${f"(c ^ r & {mask})" if mask else "c"}] = ${name}[p];
         }
 </%def>
 ## Scores of the block: every vector of a row, TM queries by TN keys.
@@ -181,14 +181,14 @@ ${results()}
         for (int i = 0; i < ${TM * TN}; i++) s[i] = 0;
         #pragma unroll 2
         for (int c = 0; c < ${CE}; c++) {
-            __local const float4* a = qt + ty * ${CE} + (c ^ ty & ${bits(CE)});
-            __local const float4* w = kv + tx * ${CE} + (c ^ tx & ${bits(CE)});
+            __local const float4* a = qt + ty * ${PE} + (c ^ ty & ${turn});
+            __local const float4* w = kv + tx * ${PE} + (c ^ tx & ${turn});
             float4 k[${TN}];
             #pragma unroll
-            for (int j = 0; j < ${TN}; j++) k[j] = w[j * ${LX * CE}];
+            for (int j = 0; j < ${TN}; j++) k[j] = w[j * ${LX * PE}];
             #pragma unroll
             for (int i = 0; i < ${TM}; i++) {
-                const float4 q = a[i * ${LY * CE}];
+                const float4 q = a[i * ${LY * PE}];
                 #pragma unroll
                 for (int j = 0; j < ${TN}; j++) s[i * ${TN} + j] = fma(q.s3, k[j].s3, fma(q.s2, k[j].s2, fma(q.s1, k[j].s1, fma(q.s0, k[j].s0, s[i * ${TN} + j]))));
             }

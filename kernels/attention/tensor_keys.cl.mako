@@ -25,7 +25,7 @@ void attention_tensor_keys(IN(${T.c}, Q), IN(${T.c}, K), IN(${T.c}, V), IN(${T.c
         const long16 x, const long8 y, const float scale
         ${scores.parameters(MASK)}) {
     __local uint4 pool[${2 * STAGE}];
-    __local float2 lows[${2 * BQ}];         /* minus the log-sum-exp (an exponent of 2) and delta of each query */
+    __local float2 lows[${2 * G}];      /* minus the log-sum-exp (an exponent of 2) and delta of each query; every work-item writes one */
 % if not PTX:
     __local uint exchange[${W * 192}];
 % endif
@@ -56,11 +56,11 @@ ${frag.rows("vf", "V", EV, "x.s8", "mine0", "S", 1)}
         const long z = b * d.s2 + h;
         __global const ${T.c}* Q = Q_p + Q_o + b * x.s0 + h * x.s1 + start * qs;
         __global const ${T.c}* Y = dO_p + dO_o + b * x.s9 + h * x.sa + start * ys;
-        if (start < L) {
-            const int left = (int)min(L - start, ${BQ}L);
+        {       /* where no query sees the keys, of zeros: PoCL 7 miscompiles a condition here */
+            const int left = (int)clamp(L - start, 0L, ${BQ}L);
 ${frag.fetch("pool", "Q", E, "qs", BQ, G, "left")}
 ${frag.fetch(f"(pool + {BQ * QP})", "Y", EV, "ys", BQ, G, "left")}
-            if (lid < ${BQ}) lows[lid] = lid < left ? (float2)(lse_p[lse_o + z * L + start + lid] * -1.44269504f, delta_p[delta_o + z * L + start + lid]) : (float2)(-INFINITY, 0);
+            lows[lid] = lid < left ? (float2)(lse_p[lse_o + z * L + start + lid] * -1.44269504f, delta_p[delta_o + z * L + start + lid]) : (float2)(-INFINITY, 0);
         }
         COMMIT();
         int now = 0;
@@ -69,7 +69,7 @@ ${frag.fetch(f"(pool + {BQ * QP})", "Y", EV, "ys", BQ, G, "left")}
             Y += ${BQ} * (long)ys;
             __local uint4* qt = pool + now * ${STAGE};
             __local uint4* yt = qt + ${BQ * QP};
-            __local const float2* low = lows + now * ${BQ};
+            __local const float2* low = lows + now * ${G};
             now ^= 1;
             float2 next = (float2)(-INFINITY, 0);
             if (q0 + ${BQ} < L) {
@@ -103,7 +103,7 @@ ${frag.down("dv", "p", "yt", EV, 1, BQ // 16)}
 ${frag.packed("p", "w", 1, NT)}
 ${frag.down("dk", "p", "qt", E, 1, BQ // 16)}
             }
-            if (lid < ${BQ}) lows[now * ${BQ} + lid] = next;
+            lows[now * ${G} + lid] = next;
             barrier(CLK_LOCAL_MEM_FENCE);
         }
     }
