@@ -54,6 +54,9 @@ static inline ushort clnn_f2bf(float f) {
 static inline float round_bfloat16(float f) { return as_float((uint)clnn_f2bf(f) << 16); }
 //@ load_float16 clnn_h2f
 /* Exact for all 65536 patterns, without fp16 hardware and without float subnormals (some GPUs flush them). */
+#ifdef CLNN_NVIDIA   /* the same, in one instruction */
+static inline float clnn_h2f(ushort h) { return vload_half(0, (const half*)&h); }
+#else
 static inline float clnn_h2f(ushort h) {
     uint em = (uint)(h & 0x7fff) << 13;
     uint normal = em + (em >= 0x0f800000u ? 0x70000000u : 0x38000000u);
@@ -61,10 +64,14 @@ static inline float clnn_h2f(ushort h) {
     uint u = em < 0x00800000u ? as_uint(tiny) : normal;
     return as_float(u | ((uint)(h & 0x8000) << 16));
 }
+#endif
 #define load_float16(p, i) clnn_h2f((p)[i])
 //@ store_float16 clnn_f2h
 /* Round to nearest even, gradual underflow, overflow to Inf, NaN stays NaN. Adding 0.5 lets the float adder round the
    subnormals: the sum's last bits then are the half's mantissa. */
+#ifdef CLNN_NVIDIA
+static inline ushort clnn_f2h(float f) { ushort h; vstore_half_rte(f, 0, (half*)&h); return h; }
+#else
 static inline ushort clnn_f2h(float f) {
     uint u = as_uint(f), s = u & 0x80000000u, a = u ^ s;
     uint normal = (a + 0xc8000fffu + ((a >> 13) & 1u)) >> 13;
@@ -74,6 +81,7 @@ static inline ushort clnn_f2h(float f) {
     r = a > 0x7f800000u ? 0x7e00u : r;
     return (ushort)(r | (s >> 16));
 }
+#endif
 #define store_float16(p, i, v) ((p)[i] = clnn_f2h((float)(v)))
 //@ round_float16
 static inline float round_float16(float f) {
