@@ -390,14 +390,30 @@ class Shape:
 
 
 def test_blocks_fill_the_device():
-    def block(M, N, units, limit=1024, wide=True):
-        device = Shape(units, limit)
-        return _gemm_tensor._block(device, types.SimpleNamespace(M=M, N=N, K=512, ta=dt.float16), 1, wide)
-    assert block(4096, 4096, 100) == "128x128"
-    assert block(4096, 4096, 100, wide=False) == "128x128/8"
-    assert block(512, 512, 100) == "64x64"
+    def block(M, N, units, limit=1024, wide=True, kernel="tensor"):
+        problem = types.SimpleNamespace(M=M, N=N, K=512, tc=dt.float16, batch=(1, 1))
+        found = _gemm_model.fastest(units, _gemm_tensor._tiles(Shape(units, limit), dt.float16, kernel, wide), problem, 512, False)
+        return found and found[0]
+    assert block(4096, 4096, 132) == block(4096, 4096, 132, kernel="pipeline") == "128x128"
+    assert block(4096, 4096, 132, wide=False) != "128x128"          # its loads would leave too few registers
+    assert block(512, 512, 100) in ("64x64", "32x32")
     assert block(4096, 4096, 100, limit=64) == "32x32"
     assert block(4096, 4096, 100, limit=16) is None
+
+
+def test_warpgroups_fill_the_device(hopper, monkeypatch):
+    monkeypatch.setattr(_gemm_warpgroup, "BLOCKS", {"128x256": (2, 256, 4, 1.0), "128x128": (2, 128, 4, 1.2)})
+    monkeypatch.setattr(hopper, "compute_units", 132)
+
+    def problem(M, N, K):
+        return _gemm.Problem(dt.float16, dt.float16, dt.float16, M, N, K, (K, 1), (N, 1), N, (1, 1), ((0, 0, 0), (0, 0, 0)), 1.0, 0.0, "", "", lanes=16)
+    assert _gemm_warpgroup._block(hopper, problem(4096, 4096, 4096), 1) == "128x256"
+    assert _gemm_warpgroup._block(hopper, problem(1024, 1152, 1024), 1) == "128x128"
+    assert _gemm_warpgroup._block(hopper, problem(512, 512, 4096), 1) is None       # too few of any
+    assert _gemm_warpgroup._block(hopper, problem(512, 512, 4096), 8) == "128x128"
+    assert _gemm_warpgroup.splits(hopper, problem(4096, 4096, 8192)) == 1           # enough blocks without
+    assert _gemm_warpgroup.splits(hopper, problem(512, 512, 16384)) == 8
+    assert _gemm_warpgroup.splits(hopper, problem(512, 512, 1024)) == 0             # too few, and too short to be split
 
 
 # ---- the proof -------------------------------------------------------------------------------------------------------------------

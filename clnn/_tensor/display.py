@@ -23,6 +23,7 @@ class PrintOptions:
 
 OPTIONS = PrintOptions()
 _PROFILES = {"default": PrintOptions(), "short": PrintOptions(precision=2, edgeitems=2), "full": PrintOptions(threshold=math.inf)}
+UNNAMED = {"cpu"}       # types of devices that the text of a tensor leaves out
 
 
 def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
@@ -205,7 +206,7 @@ def tensor_repr(t, tensor_contents=None) -> str:
     from .tensor import Tensor
     plain = type(t) is Tensor or type(t).__name__ in ("Parameter", "Buffer")
     prefix = "tensor(" if plain else f"{type(t).__name__}("
-    suffixes = [] if t.device.type == "cpu" else [f"device='{t.device}'"]
+    suffixes = [] if t.device.type in UNNAMED else [f"device='{t.device}'"]
     hidden = {dt.float_default()}
     if t.is_meta:
         suffixes.append(f"size={tuple(t.shape)}")

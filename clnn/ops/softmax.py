@@ -16,7 +16,8 @@ FEW = 5                     # elements of a row from which on a vector serves it
 WIDE = 256                  # columns side by side that a work-item takes, at most (kernels/softmax/rows.cl.mako)
 LONG = 2048                 # elements of a row from which on a GPU, which rarely has more than a few hundred such rows, takes more work-items for each
 TALL = 8192                 # elements of a column from which on columns are too few to share the work: reductions cut them into parts
-HELD = 8                    # elements of a row that a work-item of a GPU keeps: with twice as many it shares its unit with too few others
+HELD = 8, 16                # elements of a row that a work-item of a GPU keeps: if possible, and at most: it shares its unit with too few others then
+LARGEST = 256               # work-items of a group: NVIDIA's driver names that limit for such kernels even where they declare more
 SEVERAL = 128               # elements up to which rows are worked on together (kernels/softmax/few.cl.mako)
 
 
@@ -38,11 +39,11 @@ def row_plan(device, rows, n, inner=1, vector=True, lanes=0):
         if inner > 1 or n < 32:
             return "block", 1, 1, (rows // inner * -(-inner // 64) if inner > 1 else -(-rows // 64),), (1,)
         return "loop", 64 if n >= 256 else 16, chunk, (-(-rows // chunk),), (1,)
-    if inner == 1 and not device.is_cpu and n <= HELD * _most(device):
+    if inner == 1 and not device.is_cpu and n <= HELD[1] * _most(device):
         many, size, each = team_of(device, rows, n)
         return f"team-{many}-{size}-{each}", 1, 1, (-(-rows // (size // many)) * size,), (size,)
     if inner == 1 and n > 64:
-        wide = 64 if n < LONG or device.is_cpu or device.max_work_group < 256 else 256 if device.max_work_group < 1024 else 1024
+        wide = 64 if n < LONG or device.is_cpu or device.max_work_group < LARGEST else LARGEST
         return "group", wide, 1, (rows * wide,), (wide,)
     if inner > 1:
         return "column", 1, 1, (inner, rows // inner), (64 if inner >= 64 else 16, 1)
@@ -51,16 +52,16 @@ def row_plan(device, rows, n, inner=1, vector=True, lanes=0):
 
 def _most(device) -> int:
     """Work-items of the largest group: a power of two."""
-    return 1 << (min(1024, device.max_work_group).bit_length() - 1)
+    return 1 << (min(LARGEST, device.max_work_group).bit_length() - 1)
 
 
 def team_of(device, rows, n):
     """(work-items of a row, of a group, elements of each), fewer of which fill a GPU where rows are few."""
-    size = min(256, _most(device))
-    many = 1 << (-(-n // HELD) - 1).bit_length()
+    size = _most(device)
+    many = min(size, 1 << (-(-n // HELD[0]) - 1).bit_length())
     while many < min(size, n) and rows * many < 1 << 17 and n > 2 * many:
         many *= 2
-    return many, max(many, size), -(-n // many)
+    return many, size, -(-n // many)
 
 
 def _launch(path, tensors, out, dim, log):

@@ -26,7 +26,7 @@ static inline long checked(const long t, const long n, const long ignore, __glob
     if (t != ignore && (t < 0 || t >= n)) CLNN_FAIL(err, code, t);
     return t == ignore || t < 0 || t >= n ? -1 : t;
 }
-__kernel ${rows.attr.sized(FORM, LANES)}void cross_entropy(IN(${T.c}, x), IN(long, target), IN(${T.c}, weight), OUT(${ACC}, part), OUT(${ACC}, used), OUT(${ACC}, lse_out),
+__kernel ${rows.attr.sized(FORM)}void cross_entropy(IN(${T.c}, x), IN(long, target), IN(${T.c}, weight), OUT(${ACC}, part), OUT(${ACC}, used), OUT(${ACC}, lse_out),
                             const long rows, const long n, const long inner, const long chunk, const long ignore, const ${ACC} eps,
                             __global int* err, const int code) {
     PTR_IN(${T.c}, x);

@@ -20,7 +20,7 @@
 %>\
 ${rows.vectors(FORM, T)}
 ${rows.expo(FORM, T)}
-__kernel ${rows.attr.sized(FORM, LANES)}void cross_entropy_backward(IN(${T.c}, g), IN(${ACC}, total), IN(${T.c}, x), IN(long, target), IN(${T.c}, weight), IN(${ACC}, lse_in),
+__kernel ${rows.attr.sized(FORM)}void cross_entropy_backward(IN(${T.c}, g), IN(${ACC}, total), IN(${T.c}, x), IN(long, target), IN(${T.c}, weight), IN(${ACC}, lse_in),
                                      OUT(${T.c}, gx), const long rows, const long n, const long inner, const long chunk, const long ignore,
                                      const ${ACC} eps) {
     PTR_IN(${T.c}, g);

@@ -15,7 +15,7 @@
     w = lambda i: (f" * LC_{W.name}(weight, {i})" if WEIGHT else "") + (f" + LC_{W.name}(bias, {i})" if BIAS else "")
 %>\
 ${rows.vectors(FORM, T, W)}
-__kernel ${rows.attr.sized(FORM, LANES)}void layer(IN(${T.c}, x), IN(${W.c}, weight), IN(${W.c}, bias), OUT(${T.c}, y), OUT(${ACC}, mean_out), OUT(${ACC}, rstd_out),
+__kernel ${rows.attr.sized(FORM)}void layer(IN(${T.c}, x), IN(${W.c}, weight), IN(${W.c}, bias), OUT(${T.c}, y), OUT(${ACC}, mean_out), OUT(${ACC}, rstd_out),
                     const long rows, const long n, const long chunk, const ${ACC} eps) {
     PTR_IN(${T.c}, x);
     PTR_IN(${W.c}, weight);

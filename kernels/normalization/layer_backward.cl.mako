@@ -13,7 +13,7 @@
     z = lambda i: (f"LD_{T.name}(x, {at(i)})" if RMS else f"(LD_{T.name}(x, {at(i)}) - {V('mean')})") + f" * {V('rstd')}"
 %>\
 ${rows.vectors(FORM, T, W, T.acc_dtype)}
-__kernel ${rows.attr.sized(FORM, LANES)}void layer_backward(IN(${T.c}, g), IN(${T.c}, x), IN(${W.c}, weight), IN(${ACC}, mean_in), IN(${ACC}, rstd_in), OUT(${T.c}, gx),
+__kernel ${rows.attr.sized(FORM)}void layer_backward(IN(${T.c}, g), IN(${T.c}, x), IN(${W.c}, weight), IN(${ACC}, mean_in), IN(${ACC}, rstd_in), OUT(${T.c}, gx),
                              ${f"OUT({ACC}, dw), OUT({ACC}, db), " if WEIGHTS else ""}const long rows, const long n, const long chunk) {
     PTR_IN(${T.c}, g);
     PTR_IN(${T.c}, x);

@@ -13,7 +13,7 @@
     V = rows.attr.value(FORM)
 %>\
 ${rows.vectors(FORM, T)}
-__kernel ${rows.attr.sized(FORM, LANES)}void moments(IN(${T.c}, x), OUT(${ACC}, mean_out), OUT(${ACC}, spread), const long rows, const long n, const long chunk, const ${ACC} eps) {
+__kernel ${rows.attr.sized(FORM)}void moments(IN(${T.c}, x), OUT(${ACC}, mean_out), OUT(${ACC}, spread), const long rows, const long n, const long chunk, const ${ACC} eps) {
     PTR_IN(${T.c}, x);
     PTR_OUT(${ACC}, mean_out);
     PTR_OUT(${ACC}, spread);

@@ -13,7 +13,7 @@
     V = rows.attr.value(FORM)
 %>\
 ${rows.vectors(FORM, T)}
-__kernel ${rows.attr.sized(FORM, LANES)}void sums(IN(${T.c}, g), IN(${T.c}, x), IN(${ACC}, mean_in), OUT(${ACC}, a), OUT(${ACC}, b), const long rows, const long n, const long chunk,
+__kernel ${rows.attr.sized(FORM)}void sums(IN(${T.c}, g), IN(${T.c}, x), IN(${ACC}, mean_in), OUT(${ACC}, a), OUT(${ACC}, b), const long rows, const long n, const long chunk,
                    const long divide, const long modulo) {
     PTR_IN(${T.c}, g);
     PTR_IN(${T.c}, x);

@@ -14,7 +14,7 @@
 %>\
 ${rows.vectors(FORM, T)}
 ${rows.expo(FORM, T)}
-__kernel ${rows.attr.sized(FORM, LANES)}void softmax_backward(IN(${T.c}, g), IN(${T.c}, y), OUT(${T.c}, gx), const long rows, const long n, const long inner, const long chunk) {
+__kernel ${rows.attr.sized(FORM)}void softmax_backward(IN(${T.c}, g), IN(${T.c}, y), OUT(${T.c}, gx), const long rows, const long n, const long inner, const long chunk) {
     PTR_IN(${T.c}, g);
     PTR_IN(${T.c}, y);
     PTR_OUT(${T.c}, gx);

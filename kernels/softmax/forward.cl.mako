@@ -28,7 +28,7 @@
 %>\
 ${rows.vectors(FORM, T)}
 ${rows.expo(FORM, T)}
-__kernel ${rows.attr.sized(FORM, LANES)}void softmax(IN(${T.c}, x), OUT(${T.c}, y), const long rows, const long n, const long inner, const long chunk) {
+__kernel ${rows.attr.sized(FORM)}void softmax(IN(${T.c}, x), OUT(${T.c}, y), const long rows, const long n, const long inner, const long chunk) {
     PTR_IN(${T.c}, x);
     PTR_OUT(${T.c}, y);
 % if KEEP and TOGETHER:

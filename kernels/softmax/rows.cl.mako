@@ -55,10 +55,9 @@
         """(work-items of a row, of a group, elements of each), or nothing in other forms."""
         return tuple(map(int, FORM.split("-")[1:])) if FORM.startswith("team-") else ()
 
-    def sized(FORM, LANES):
-        """What tells a compiler the size of large groups, which leave each work-item few registers."""
-        size = team(FORM)[1] if team(FORM) else LANES if FORM == "group" and LANES > 256 else 0
-        return f"__attribute__((reqd_work_group_size({size}, 1, 1))) " if size else ""
+    def sized(FORM):
+        """What tells a compiler the size of groups, which leaves each work-item so many registers."""
+        return f"__attribute__((reqd_work_group_size({team(FORM)[1]}, 1, 1))) " if team(FORM) else ""
 
     def held(text, ACC):
         """The statements for the element `slot` of a work-item, which was read; it is stored where there is one."""
