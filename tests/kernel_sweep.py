@@ -142,13 +142,25 @@ def on_tensor_cores(a, b, dtype, turned):
     with params.forced("gemm_tensor", {"BLOCK": "32x32"}), params.forced("conv_tensor", {"BLOCK": "32x32", "LAST": turned}):
         if dtype is not clnn.float32:
             finish(clnn.nn.functional.conv2d(a.reshape(1, 32, 12, 12).requires_grad_(), b[:64, :32].reshape(64, 32, 1, 1).requires_grad_()))
-            q, k = a.reshape(1, 2, 64, 36)[:, :, :20, :16], b.reshape(1, 1, 72, 68)[..., :24]
+            q, k = a.reshape(1, 2, 64, 36)[:, :, :20, :16], b.reshape(1, 1, 80, 72)[..., :24]
             q, k = q.detach().requires_grad_(), k.detach().requires_grad_()
             clnn.nn.functional.scaled_dot_product_attention(q, k[..., :16], k, is_causal=turned, enable_gqa=True).sum().backward()
             k.grad.numpy()
+    by_warpgroups(a, b)
     clnn.set_float32_matmul_precision("highest")
     config.tensor_cores = "auto"
     return c
+
+
+def by_warpgroups(a, b):
+    """The product by Hopper's instructions, spelt out, in a block of one warpgroup."""
+    from unittest import mock
+    from clnn.ops import _gemm_warpgroup
+    from clnn.runtime import params
+    device = clnn.get_default_device().physical
+    with mock.patch.object(device, "compute_capability", (9, 0)), mock.patch.object(_gemm_warpgroup, "BLOCKS", {"64x64": (1, 64, 3, 1.0)}), \
+            params.forced("gemm_warpgroup", {"BLOCK": "64x64"}):
+        (a @ (b.t().contiguous().t() if b.itemsize == 4 else b)).numpy()
 
 
 def in_parts(x, w, b):
