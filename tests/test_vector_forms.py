@@ -420,7 +420,8 @@ def as_gpu(monkeypatch):
         pytest.skip("small work-groups only")
     for name in ("is_cpu", "loops", "vectors"):
         monkeypatch.setattr(device, name, False)
-    for owner, name, value in ((repeat, "on", False), (fuse, "_launches", {}), (fuse, "_kernels", {}), (several, "LARGE", 1), (several, "TURNED", 1),
+    for owner, name, value in ((repeat, "on", False), (fuse, "_known", {}), (fuse, "_launches", {}), (fuse, "_kernels", {}), (several, "LARGE", 1),
+                               (several, "TURNED", 1),
                                (fuse, "kernel_for", lambda device, program: forms.append(program.form) or plain(device, program))):
         monkeypatch.setattr(owner, name, value)
     return forms
