@@ -477,3 +477,16 @@ def test_rows_that_work_items_of_a_gpu_share(as_gpu, monkeypatch, size):
                              (lambda F, x: F.batch_norm(x.view(1, rows, n), None, None, training=True), (x,))):
             for got, want in zip(run(clnn, make, arrays), run(torch, make, arrays)):
                 np.testing.assert_allclose(got, want, 2e-4, 2e-5 * max(1, np.abs(want).max()))
+
+
+@pytest.mark.parametrize("shape, dim", [((4096, 300), 0), ((3, 5000, 7), 1), ((1, 200000), 1), ((70000,), 0), ((9, 100), 1)], ids=str)
+def test_places_of_extremes_of_a_gpu(as_gpu, shape, dim):
+    """Columns and rows in as many parts as fill all units; of equal ones the first, and NaN before all."""
+    a = R.integers(-50, 50, shape).astype(np.float32)
+    x = clnn.tensor(a)
+    values, places = x.max(dim)
+    np.testing.assert_array_equal(values.numpy(), a.max(dim))
+    np.testing.assert_array_equal(places.numpy(), a.argmax(dim))
+    np.testing.assert_array_equal(x.argmin(dim).numpy(), a.argmin(dim))
+    a.reshape(-1)[a.size // 3] = np.nan
+    np.testing.assert_array_equal(clnn.tensor(a).argmax(dim).numpy(), a.argmax(dim))

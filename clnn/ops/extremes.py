@@ -119,13 +119,24 @@ def aminmax(input, *, dim=None, keepdim=False):
 
 
 # -- values and positions -----------------------------------------------------------------------------------------------------------
+def _part(device, outer, n, inner, dtype):
+    """Elements of a row, or of a column, that are looked at together in the first stage."""
+    if device.is_cpu:
+        return part_of(device, outer, n, inner, dtype) if inner >= 16 else PART if n > 2 * PART else n
+    # A GPU reads at full speed with a thousand work-items on each unit: one per column, LANES per row.
+    together, least = (1024, 64) if inner > 1 else (1024 // LANES, 2048)
+    share = -(-n * outer * inner // (together * device.compute_units))
+    part = share if share > least else least
+    return part if n > 2 * part else n
+
+
 @repeated
 def positions(input, dim, largest):
     """(values, first positions) of the extremes along ``dim``, both with that dimension removed."""
     outer, n, inner = extents(input.shape, dim)
     x, j, device = input.contiguous(), None, input._storage.device
     while True:
-        part = part_of(device, outer, n, inner, input.dtype) if device.is_cpu and inner >= 16 else PART if n > 2 * PART else n
+        part = _part(device, outer, n, inner, input.dtype)
         parts = -(-n // part)
         values = empty((outer, parts, inner), input.dtype, device)
         at = empty((outer, parts, inner), dt.int64, device)
