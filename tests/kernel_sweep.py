@@ -121,8 +121,18 @@ def larger():
     yield "normal", lambda: clnn.randn(1000)
     yield "permutation", lambda: clnn.randperm(1000)
     yield "optimiser", optimisers
+    yield "product in two runs of its steps", lambda: in_runs(t(8, 300), t(300, 12))
     for dtype, turned in (("float16", False), ("bfloat16", True), ("float32", True)):
         yield f"matmul on tensor cores, {dtype}", lambda dtype=dtype, turned=turned: on_tensor_cores(t(64, 72), t(72, 80), getattr(clnn, dtype), turned)
+
+
+def in_runs(a, b):
+    """A product whose steps are split, and the sum of its parts."""
+    from clnn.runtime import params
+    with params.forced("gemm_gpu", {"SPLIT": 2}):
+        c = a.detach() @ b.detach()
+        c.numpy()
+    return c
 
 
 def on_tensor_cores(a, b, dtype, turned):
