@@ -54,6 +54,7 @@ def larger():
     yield "conv2d", lambda: clnn.nn.functional.conv2d(t(2, 8, *(14, 14) if cpu else (9, 9)), t(16, 8, 3, 3), t(16), padding=1)
     yield "conv2d strided groups", lambda: clnn.nn.functional.conv2d(t(2, 8, 9, 9), t(8, 4, 3, 3), None, stride=2, groups=2)
     if cpu:
+        yield "conv2d by channels", lambda: by_channels(t(2, 17, 8, 10), t(18, 17, 4, 4), t(18))
         yield "conv2d for winograd", lambda: clnn.nn.functional.conv2d(t(2, 32, 10, 14), t(32, 32, 3, 3), None, padding=1)
     else:
         yield "conv2d of many channels", lambda: clnn.nn.functional.conv2d(t(1, 3, 9, 9), t(40, 3, 3, 3), None, padding=1)
@@ -171,6 +172,16 @@ def by_warpgroups(a, b):
     with mock.patch.object(device, "compute_capability", (9, 0)), mock.patch.object(_gemm_warpgroup, "BLOCKS", {"64x64": (1, 64, 3, 1.0)}), \
             params.forced("gemm_warpgroup", {"BLOCK": "64x64"}):
         (a @ (b.t().contiguous().t() if b.itemsize == 4 else b)).numpy()
+
+
+def by_channels(x, w, b):
+    """Convolutions and a gradient with output channels in the lanes: padded, with phases in pairs, and with nothing outside."""
+    from unittest import mock
+    from clnn.ops import _conv_direct
+    with mock.patch.object(_conv_direct.Direct, "suits", lambda *args: True):
+        finish(clnn.nn.functional.conv2d(x, w, b, stride=2, padding=1))
+        finish(clnn.nn.functional.conv2d(x, w, b))
+    return x.grad
 
 
 def in_parts(x, w, b):

@@ -19,7 +19,7 @@ import numpy as np
 from ..core.config import config
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change
-from . import _conv_gpu, _gemm_words
+from . import _conv_direct, _conv_gpu, _gemm_words
 from ._conv_depthwise import DepthwiseItems
 from ._conv_grid import Grid, Reach, Shape, TooLarge, _input_grid, _live_taps, _phases, _table, _words8, _words16, output_size
 from ._gemm import EPILOGUES, SMALL, adding, cpu_rows, cpu_tile, even_steps, small_tile, tuned_tile, tuning_key
@@ -140,6 +140,8 @@ class Taps:
         """
         if self.small or M > 32 or grid.plain or self.pixels < 16 or epilogue and "VT" not in epilogue:
             return False
+        if any(count > size for count, size in zip(counts, grid.dims)):     # pixels past the grid's rows, where those of the next image begin
+            return False
         waste = grid.P / prod(counts)
         return waste * M * (1.1 * K + 30) < K * (M + 8) + 30 * M
 
@@ -218,6 +220,11 @@ class Winograd:
         return Winograd.possible(device, T, s) and C >= 32 and M >= 32 and tiles >= 48 and (not epilogue or "VT" in epilogue)
 
     @staticmethod
+    def suits_back(device, T, s, epilogue) -> bool:
+        """As :meth:`suits`, for the gradient of the input."""
+        return Winograd.suits(device, T, s, s.Cg, s.Og, s.I, epilogue) and all(p[0] <= 2 for p in s.p)
+
+    @staticmethod
     def possible(device, T, s) -> bool:
         return device.is_cpu and T.name == "float32" and s.k == (1, 3, 3) and s.s == s.d == (1, 1, 1) and s.Y[0] == s.I[0] == 1
 
@@ -282,7 +289,11 @@ def _forward(device, T, s: Shape, bias, epilogue):
     if Depthwise.suits(device, T, s, epilogue, s.Y[1:], s.s[1:]):
         before = [p[0] for p in s.p[1:]]
         return Depthwise(device, T, s.N, s.O, s.Og, s.I[1:], s.Y[1:], s.k[1:], s.s[1:], before, s.d[1:], 0, bias, epilogue)
-    return Forward(device, T, s, bias, epilogue) if device.is_cpu else _conv_gpu.forward(device, T, s, bias, epilogue)
+    if not device.is_cpu:
+        return _conv_gpu.forward(device, T, s, bias, epilogue)
+    if not Winograd.suits(device, T, s, s.Og, s.Cg, s.Y, epilogue) and _conv_direct.suits_forward(device, T, s, epilogue):
+        return _conv_direct.forward(device, T, s, bias, epilogue)
+    return Forward(device, T, s, bias, epilogue)
 
 
 def _backward_input(device, T, s: Shape, bias, epilogue):
@@ -291,7 +302,11 @@ def _backward_input(device, T, s: Shape, bias, epilogue):
     if s.Og == 1 and s.s == (1, 1, 1) and Depthwise.suits(device, T, s, epilogue, s.I[1:], (1, 1)):
         before = [d * (k - 1) - p[0] for d, k, p in zip(s.d[1:], s.k[1:], s.p[1:])]
         return Depthwise(device, T, s.N, s.C, 1, s.Y[1:], s.I[1:], s.k[1:], (1, 1), before, s.d[1:], 1, bias, epilogue)
-    return BackwardInput(device, T, s, bias, epilogue) if device.is_cpu else _conv_gpu.backward_input(device, T, s, bias, epilogue)
+    if not device.is_cpu:
+        return _conv_gpu.backward_input(device, T, s, bias, epilogue)
+    if not Winograd.suits_back(device, T, s, epilogue) and _conv_direct.suits_backward_input(device, T, s, epilogue):
+        return _conv_direct.backward_input(device, T, s, bias, epilogue)
+    return BackwardInput(device, T, s, bias, epilogue)
 
 
 class Forward:
@@ -337,7 +352,7 @@ class Fill:
 class BackwardInput:
     def __init__(self, device, T, s: Shape, bias, epilogue):
         self.narrow = self.empty = None
-        if Winograd.suits(device, T, s, s.Cg, s.Og, s.I, epilogue) and all(p[0] <= 2 for p in s.p):
+        if Winograd.suits_back(device, T, s, epilogue):
             taps = [[(0, k) for k in range(n)] for n in s.k]
             self.grid = Grid(device, T, s.N, s.O, s.Y, (0, 2 - s.p[1][0], 2 - s.p[2][0]), (1, 1, 1), Winograd.counts(s.I), taps, False)
             self.parts = [Winograd(device, T, self.grid, s, s.Cg, s.Og, (s.Og * s.Cg * 9, 9, s.Cg * 9), 1, s.I, bias, epilogue)]
