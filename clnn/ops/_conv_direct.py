@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..runtime.launch import launch
-from ._conv_grid import LARGEST, Grid, Shape, TooLarge, _live_taps, _phases, _table, _words8, _words16
+from ._conv_grid import LARGEST, Shape, TooLarge, _live_taps, _padded_grid, _phases, _table, _words8, _words16
 from ._gemm import EPILOGUES
 
 _RUN = 48                   # pixels that are turned at once: a multiple of the rows of all tiles and of the lanes
@@ -92,7 +92,7 @@ class Direct:
             M, K: output channels and steps of a pixel, per group; ``size``: of the image read; ``counts``: pixels of a part of the output.
         """
         W = device.lanes(T.acc)
-        if not Direct.possible(device, T, M, epilogue) or 4 * M < 3 * (-(-M // W) * W) or N * prod(counts) < 256 or K < 128:
+        if not Direct.possible(device, T, M, epilogue) or 4 * M < 3 * (-(-M // W) * W) or N * prod(counts) < 256 or K < (48 if counts[2] <= 8 else 128):
             return False
         if stride[2] > 1:
             return stride[2] == 2 and K >= 200 and M >= 2 * W
@@ -165,8 +165,7 @@ def forward(device, T, s: Shape, bias, epilogue):
     """Few input channels are laid out between zeros first: to ask of every tap what it meets would take longer."""
     grid, image, before = None, Image(s.I, prod(s.I), s.C * prod(s.I)), tuple(p[0] for p in s.p)
     if any(map(any, s.p)) and s.Cg < 8:
-        reach = tuple((y - 1) * step + 1 for y, step in zip(s.Y, s.s))
-        grid = Grid(device, T, s.N, s.C, s.I, before, (1, 1, 1), reach, [[(0, k * d) for k in range(n)] for n, d in zip(s.k, s.d)], False)
+        grid, _ = _padded_grid(device, T, s, False)
         image, before = Image(grid.dims, grid.CS, grid.P), (0, 0, 0)
     taps = [(tuple(k * step - b for k, step, b in zip(tap, s.d, before)), (tap[0] * s.k[1] + tap[1]) * s.k[2] + tap[2])
             for tap in product(*_live_taps(s))]

@@ -163,6 +163,14 @@ def _input_grid(device, T, s: Shape, plain=True, counts=None, live=None, words="
     return grid, where
 
 
+def _padded_grid(device, T, s: Shape, plain=True, words=""):
+    """The image between zeros, not in phases, for kernels that step over it by the stride; and where the taps start in it."""
+    reach = tuple((y - 1) * step + 1 for y, step in zip(s.Y, s.s))
+    taps = [[(0, k * d) for k in range(n)] for n, d in zip(s.k, s.d)]
+    grid = Grid(device, T, s.N, s.C, s.I, tuple(p[0] for p in s.p), (1, 1, 1), reach, taps, plain, words)
+    return grid, [grid.offset((0, 0, 0), tuple(shift for _, shift in tap)) for tap in product(*taps)]
+
+
 def _phases(size, kernel, stride, before, dilation, outputs):
     """Per phase of one dimension of the input: (first index, count, [(tap, output index - position)]) of the taps that meet an output at all."""
     found = []

@@ -10,7 +10,7 @@ from . import _gemm, _gemm_words
 from ._conv import Depthwise, Winograd, _plan
 from ._conv_depthwise import DepthwiseItemsWeight
 from ._conv_gpu import DirectWeight
-from ._conv_grid import Grid, Shape, _input_grid, _table, _words8, _words16
+from ._conv_grid import Grid, Shape, _input_grid, _padded_grid, _table, _words8, _words16
 from ._gemm import Problem
 
 
@@ -109,7 +109,7 @@ class TiledWeight:
     def __init__(self, device, T, s: Shape):
         self.device, W = device, device.lanes(T.acc)
         words = _gemm_words.suits_weight(device, T, s.Og, s.Cg * s.taps, s.N, prod(s.Y))
-        self.grid, where = _input_grid(device, T, s, words="images" if words else "")
+        self.grid, where = _padded_grid(device, T, s, words="images" if words else "")
         N = self.grid.N                                         # pairs of images make words
         M, size = s.Cg * s.taps, T.acc_dtype.itemsize
         self.table = _table(device, (np.arange(s.Cg)[:, None] * self.grid.CS + np.array(where)[None, :]).reshape(-1))
@@ -128,7 +128,7 @@ class TiledWeight:
                                     USE=_gemm_words.spelling(device) if words else "")
         self.gs = (panels, -(-M // MB), s.groups * splits)
         D, H, Wd = self.grid.dims
-        self.words = (_words16(M, s.Og, N, rows, s.Y[2], s.Y[1], self.grid.P, H * Wd, Wd, MB, share, block, s.Cg * self.grid.CS),
+        self.words = (_words16(M, s.Og, N, rows, s.Y[2], s.Y[1], self.grid.P, H * Wd * s.s[0], Wd * s.s[1], MB, share, block, s.Cg * self.grid.CS, s.s[2]),
                       _words8(s.O * prod(s.Y), pitch, s.groups))
         self.sum = device.kernel("conv/gradient_sum", T=T, W=W)
         self.sum_gs, self.sum_words = (-(-M // W), -(-s.Og // W), s.groups), _words8(M, s.Og, pitch, splits)

@@ -4,8 +4,9 @@
 <%namespace name="pairs" file="/matmul/pairs.cl.mako"/>\
 ## Weight gradient of a convolution on a CPU: Y[s, g, (c, tap), o] = sum over the pixels of split s of grid[(c, tap) at pixel] * dY[o, pixel].
 ##
-## grid: the padded input of conv/grid; dY (N, groups * O, OD, OH, OW) contiguous; table (M): where a (channel, tap) starts in the grid; Y
-## (splits, groups, M, e.s1) contiguous, columns padded to whole panels; conv/gradient_sum makes the weights of it.
+## grid: the padded input of conv/grid, not in phases: d.s7, d.s8 and d.sd lead from a depth, a row and a pixel to the next; dY (N, groups * O, OD, OH,
+## OW) contiguous; table (M): where a (channel, tap) starts in the grid; Y (splits, groups, M, e.s1) contiguous, columns padded to whole panels;
+## conv/gradient_sum makes the weights of it.
 ## DIRECT: Y is dW (groups, O, M) itself, for pixels that fit one block: rows are turned while they are in cache, and no sums are written twice.
 ## Geometry: global (panels of NV * W output channels, blocks of MB rows, groups * splits), local (1, 1, 1). A work-item takes d.sa rows of dY
 ## (rows of all images count on), d.sb at a time: it packs its channels of them by W x W transposes into local memory, then multiplies with
@@ -39,7 +40,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv_gradient(IN(${EL}, grid), IN(${T.c}, dY), OUT(${T.c if DIRECT else ACC}, Y), __global const int* restrict table, const long16 d, const long8 e) {
     __local ${EL}${W} pk[${(KB + W) * NV}];
     int from[${ROWS}];
-    const long M = d.s0, O = d.s1, N = d.s2, rows = d.s3, OW = d.s4, OH = d.s5, P = d.s6, GHW = d.s7, GW = d.s8, MB = d.s9;
+    const long M = d.s0, O = d.s1, N = d.s2, rows = d.s3, OW = d.s4, OH = d.s5, P = d.s6, GHW = d.s7, GW = d.s8, MB = d.s9, SW = d.sd;
     const long groups = e.s2, g = get_group_id(2) % groups, split = get_group_id(2) / groups, plane = rows * OW, o0 = get_group_id(0) * ${NR};
     __global const ${EL}* restrict G = grid_p + grid_o + g * d.sc;
     __global const ${T.c}* restrict end = dY_p + dY_o + ${"(2 * N - 1)" if USE else "N"} * e.s0;
@@ -132,8 +133,8 @@ void conv_gradient(IN(${EL}, grid), IN(${T.c}, dY), OUT(${T.c if DIRECT else ACC
 % endfor
             __local const ${EL}${W}* b = pk;
             for (int q = 0; q < nq; q++) {
-                const long stop = from[q] + OW;
-                for (long k = from[q]; k < stop; k++, b += ${NV}) {
+                const long stop = from[q] + OW * SW;
+                for (long k = from[q]; k < stop; k += SW, b += ${NV}) {
 % for j in range(NV):
                     const ${EL}${W} b${j} = b[${j}];
 % endfor
