@@ -148,6 +148,27 @@ def test_nan_and_low_precision():
     np.testing.assert_allclose(low.float().numpy(), F.scaled_dot_product_attention(q, q, q).numpy(), atol=0.03)
 
 
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_masks_of_floats_go_with_all_dtypes(device, dtype, learned):
+    """A row of -1e9 is no row of infinities, as it would be in 16 bits."""
+    if dtype == "float64" and not device.has_fp64:
+        pytest.skip("no fp64")
+    r = np.random.default_rng(2)
+    q, k, v = (clnn.tensor(r.standard_normal((1, 2, 9, 16))).to(getattr(clnn, dtype)) for _ in range(3))
+    mask = r.standard_normal((9, 9)).astype("f")
+    mask[3] = -1e9
+    out = F.scaled_dot_product_attention(q.requires_grad_(), k, v, clnn.tensor(mask, requires_grad=learned))
+    out.sum().backward()
+    scores = (q.detach().double().numpy() @ k.double().numpy().swapaxes(-1, -2) / 4).astype("d" if dtype == "float64" else "f") + mask
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    right = weights / weights.sum(-1, keepdims=True) @ v.double().numpy()
+    assert out.dtype is q.dtype and q.grad.isfinite().all()
+    np.testing.assert_allclose(out.detach().double().numpy(), right, atol={"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-12}[dtype])
+    with pytest.raises(RuntimeError, match="bool or float or to match query dtype"):
+        F.scaled_dot_product_attention(q, k, v, clnn.zeros(9, 9, dtype=clnn.int32))
+
+
 def test_unlike_heads():
     """Keys and values may have different numbers of heads; what does not divide or broadcast is a RuntimeError in PyTorch's words."""
     torch = pytest.importorskip("torch")

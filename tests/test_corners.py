@@ -486,3 +486,16 @@ def test_operators_whose_calls_are_repeated_refuse_dtypes():
         for call in (clnn.cov, clnn.corrcoef, lambda x: x.dot(x)):
             with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
                 call(x)
+
+
+@pytest.mark.parametrize("name, shapes", [("addmm", ((3, 4), (3, 5), (5, 4))), ("baddbmm", ((4,), (2, 3, 5), (2, 5, 4))), ("addmv", ((3,), (3, 4), (4,))),
+                                          ("addr", ((1, 4), (3,), (4,)))])
+def test_a_summand_times_zero_has_a_gradient_of_zeros(name, shapes):
+    def run(t):
+        first, *factors = (t.ones(*s, requires_grad=True) for s in shapes)
+        with t.no_grad():
+            first.fill_(float("nan"))                   # not read, as PyTorch says
+        result = getattr(t, name)(first, *factors, beta=0)
+        result.sum().backward()
+        return result.detach(), first.grad, *[f.grad for f in factors]
+    assert_same(run)

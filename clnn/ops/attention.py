@@ -224,7 +224,7 @@ def _check(query, key, value, attn_mask, dropout_p, is_causal):
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
     if attn_mask is not None and is_causal:
         raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
-    if attn_mask is not None and attn_mask.dtype is not dt.bool_ and attn_mask.dtype is not query.dtype:
+    if attn_mask is not None and attn_mask.dtype not in (dt.bool_, dt.float32, query.dtype):
         raise RuntimeError(f"Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {spoken(attn_mask.dtype)} and  "
                            f"query.dtype: {spoken(query.dtype)} instead.")
 
@@ -311,7 +311,7 @@ def _composed(query, key, value, mask, dropout_p, causal, scale, groups):
     if groups > 1:
         key, value = (t.repeat_interleave(groups, -3) for t in (key, value))
     scores = _masked((query * scale) @ key.transpose(-2, -1), mask, causal)
-    return dropout(scores.softmax(-1), dropout_p, True) @ value
+    return dropout(scores.softmax(-1).to(value.dtype), dropout_p, True) @ value
 
 
 def _masked(scores, mask, causal):
