@@ -7,8 +7,8 @@ import numpy as np
 
 from ..runtime.launch import launch
 from . import _gemm, _gemm_words
-from ._conv import Depthwise, Winograd, _plan
-from ._conv_depthwise import DepthwiseItemsWeight
+from ._conv import Winograd, _plan
+from ._conv_depthwise import Depthwise, DepthwiseItemsWeight
 from ._conv_gpu import DirectWeight
 from ._conv_grid import Grid, Shape, _input_grid, _table, _words8, _words16
 from ._gemm import Problem
