@@ -243,9 +243,10 @@ class Winograd:
 def _forward(device, T, s: Shape, bias, epilogue):
     if DepthwiseItems.suits(device, s, epilogue, True):
         return DepthwiseItems(device, T, s, True, bias, epilogue)
-    if Planes.suits(device, T, s, epilogue, True):
+    rows = Depthwise.suits(device, T, s, epilogue, s.Y[1:], s.s[1:])
+    if Planes.beats(device, T, s, True, rows) and Planes.suits(device, T, s, epilogue, True):
         return Planes(device, T, s, True, bias, epilogue)
-    if Depthwise.suits(device, T, s, epilogue, s.Y[1:], s.s[1:]):
+    if rows:
         before = [p[0] for p in s.p[1:]]
         return Depthwise(device, T, s.N, s.O, s.Og, s.I[1:], s.Y[1:], s.k[1:], s.s[1:], before, s.d[1:], 0, bias, epilogue)
     return Forward(device, T, s, bias, epilogue) if device.is_cpu else _conv_gpu.forward(device, T, s, bias, epilogue)
@@ -254,9 +255,10 @@ def _forward(device, T, s: Shape, bias, epilogue):
 def _backward_input(device, T, s: Shape, bias, epilogue):
     if DepthwiseItems.suits(device, s, epilogue, False):
         return DepthwiseItems(device, T, s, False, bias, epilogue)
-    if Planes.suits(device, T, s, epilogue, False):
+    rows = s.Og == 1 and s.s == (1, 1, 1) and Depthwise.suits(device, T, s, epilogue, s.I[1:], (1, 1))
+    if Planes.beats(device, T, s, False, rows) and Planes.suits(device, T, s, epilogue, False):
         return Planes(device, T, s, False, bias, epilogue)
-    if s.Og == 1 and s.s == (1, 1, 1) and Depthwise.suits(device, T, s, epilogue, s.I[1:], (1, 1)):
+    if rows:
         before = [d * (k - 1) - p[0] for d, k, p in zip(s.d[1:], s.k[1:], s.p[1:])]
         return Depthwise(device, T, s.N, s.C, 1, s.Y[1:], s.I[1:], s.k[1:], (1, 1), before, s.d[1:], 1, bias, epilogue)
     return BackwardInput(device, T, s, bias, epilogue) if device.is_cpu else _conv_gpu.backward_input(device, T, s, bias, epilogue)

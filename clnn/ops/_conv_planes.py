@@ -49,7 +49,10 @@ class Along:
 
 def _pieces(n):
     """Sizes of the pieces into which ``n`` is divided evenly, from one on."""
-    return dict.fromkeys(-(-n // parts) for parts in range(1, n + 1))
+    parts = 1
+    while parts < 2 * n:
+        yield -(-n // parts)
+        parts += 1 + parts // 16
 
 
 class Tiles:
@@ -71,8 +74,9 @@ class Tiles:
                 self.size = size
                 break
         if self.size:
-            tiles = [self._tile(z, y, t, steps) for t in range(0, steps, size[2]) for z in range(0, depth.result, size[0])
-                     for y in range(0, row.result, size[1])]
+            spans = [list(zip(*map(np.ndarray.tolist, self._spans(a, self.size[a])))) for a in (0, 1)]
+            tiles = [self._tile(i * size[0], j * size[1], t, steps, *found, *met) for t in range(0, steps, size[2])
+                     for i, found in enumerate(spans[0]) for j, met in enumerate(spans[1])]
             self.count = len(tiles)
             self.table = np.concatenate([np.array(tiles).reshape(-1), self.rows_of[0].reshape(-1), self.rows_of[1].reshape(-1)])
 
@@ -84,31 +88,28 @@ class Tiles:
 
     def _measure(self, depths, rows, steps):
         """Vectors that a tile takes, the overrun of the last steps of a row counted."""
-        counts = [max(self._span(a, n, size)[1] for n in range(0, self.dims[a].result, size)) for a, size in ((0, depths), (1, rows))]
         whole = -(-steps // self.P) * self.P
         self.pitch, self.wide = (steps - 1) * self.step + self.reach + 1, whole * len(self.phases)
-        self.area = counts[0] * counts[1] * self.pitch + (whole - steps) * self.step
+        self.area = self._spans(0, depths)[1].max() * self._spans(1, rows)[1].max() * self.pitch + (whole - steps) * self.step
         self.results = depths * rows * self.wide
 
-    def _span(self, a, first, count):
-        """(first, places) of the source that some results meet along dimension ``a``."""
-        taps = self.rows_of[a][first:first + count]
-        taps = taps[taps[:, 1] > 0]
-        if not len(taps):
-            return 0, 0
-        ends = taps[:, 2] + (taps[:, 1] - 1) * self.dims[a].steps[1]
-        low = int(min(taps[:, 2].min(), ends.min()))
-        return low, int(max(taps[:, 2].max(), ends.max())) + 1 - low
+    def _spans(self, a, size):
+        """(first, places) of the source that each ``size`` results along dimension ``a`` meet."""
+        _, count, first = self.rows_of[a].T
+        other, starts = first + (count - 1) * self.dims[a].steps[1], np.arange(0, len(count), size)
+        low = np.minimum.reduceat(np.where(count > 0, np.minimum(first, other), LARGEST), starts)
+        high = np.maximum.reduceat(np.where(count > 0, np.maximum(first, other) + 1, 0), starts)
+        return np.where(high > 0, low, 0), np.maximum(high - low, 0)
 
-    def _tile(self, z, y, t, steps):
+    def _tile(self, z, y, t, steps, *spans):
         depths, rows, cols = (min(size, n - at) for size, n, at in zip(self.size, (self.dims[0].result, self.dims[1].result, steps), (z, y, t)))
         col, each = self.dims[2], len(self.phases)
         begin = (self.first + t) * each - (0 if col.forward else col.before)            # the result of the first step
         low = max(begin, 0)
         source = (self.first + t) * self.step + self.low
         left = min(max(source, 0), col.source)
-        return (z, depths, y, rows, -(-cols // self.P), low, min(begin + cols * each, col.result) - low, low - begin, *self._span(0, z, depths),
-                *self._span(1, y, rows), left, max(0, min(source + self.pitch, col.source) - left), min(left - source, self.pitch), 0)
+        return (z, depths, y, rows, -(-cols // self.P), low, min(begin + cols * each, col.result) - low, low - begin, *spans,
+                left, max(0, min(source + self.pitch, col.source) - left), min(left - source, self.pitch), 0)
 
 
 class Planes:
@@ -142,17 +143,61 @@ class Planes:
         steps, registers = dims[2].steps_of_rows()[1], 16 if device.wide else 8
         taps, room = s.k[2], cls.slab(device, T)
         P = min(range(1, max(1, min(8, registers // len(phases))) + 1), key=lambda p: (-(-steps // p) * (p * taps + taps / 2 + p * step / 2 + 5), -p))
-        weights = (1 if forward else s.Og) * s.taps
-        return Tiles(dims, 1 if forward else s.Og, room - weights, P), P
+        sources = 1 if forward else s.Og
+        return Tiles(dims, sources, room - sources * s.taps, P), P
 
     @classmethod
     def suits(cls, device, T, s: Shape, epilogue, forward) -> bool:
         epilogue = EPILOGUES.get(epilogue, epilogue)
-        if not (device.is_cpu and s.Cg == 1 and s.groups > 1 and s.k[2] <= 16 and s.s[2] <= 16 and (forward or s.Og <= 4) and (not epilogue or "VT" in epilogue)
-                and max(s.C * prod(s.I), s.O * prod(s.Y), s.N * s.O) <= LARGEST):
-            return False
-        return cls.tiles(device, T, s, forward)[0].size is not None
+        return (device.is_cpu and s.Cg == 1 and s.groups > 1 and s.k[2] <= 16 and s.s[2] <= 16 and (forward or s.Og <= 4) and (not epilogue or "VT" in epilogue)
+                and max(s.C * prod(s.I), s.O * prod(s.Y), s.N * s.O) <= LARGEST and cls.tiles(device, T, s, forward)[0].size is not None)
+
+    @staticmethod
+    def beats(device, T, s: Shape, forward, rows) -> bool:
+        """Is it the better one where ``rows`` in lanes suit, or not? Not for a long row alone, long ones of few taps, or with many idle lanes."""
+        W, planes, size = device.lanes(T.acc), s.N * (s.O if forward else s.C), s.Y if forward else s.I
+        blocks = -(-planes // W)
+        if not rows:
+            return 4 * planes >= W or not forward
+        return (size[1] > 1 or size[2] <= 32) and planes >= 0.7 * blocks * W and (s.s[2] > 1 or size[2] <= 32 or s.taps > 9)
 
     def run(self, x, x_off, w, w_off, y, y_off, bias):
         b, b_off = bias if bias is not None else (y, 0)
         launch(self.device, self.kernel, self.gs, (1,), x, x_off, w, w_off, y, y_off, b, b_off, self.table, *self.words)
+
+
+class PlanesWeight:
+    """The gradient of the weight: a block of channels sums all images, or shares of them where blocks are few, which a second kernel adds up in their order."""
+
+    def __init__(self, device, T, s: Shape):
+        self.device, W = device, device.lanes(T.acc)
+        tiles, P = Planes.tiles(device, T, s, True)
+        (depth, row, col), units = tiles.dims, device.compute_units
+        blocks = -(-s.O // W)
+        self.shares = 1 if blocks >= 4 * units or blocks % units == 0 else min(-(-4 * units // blocks), s.N * tiles.count)
+        acc = T.acc_dtype
+        self.kernel = device.kernel("conv/planes_gradient", T=T, TO=acc if self.shares > 1 else T, W=W, P=P, KW=col.k, DILATION=col.dilation, STEP=tiles.step,
+                                    SLAB=Planes.slab(device, T))
+        self.gs, self.table = (blocks * self.shares,), _table(device, tiles.table)
+        self.words = (_words16(s.N, s.O, s.Og, prod(s.I), prod(s.Y), row.source, col.source, row.result, col.result, tiles.count, tiles.pitch, tiles.wide, 0, 0,
+                               self.shares, depth.result), _words8(depth.k, row.k, *depth.steps, *row.steps, tiles.area))
+        self.count, self.nbytes = s.O * s.taps, self.shares * s.O * s.taps * acc.itemsize
+        self.sum = device.kernel("conv/depthwise_gpu_sum", T=T) if self.shares > 1 else None
+
+    @staticmethod
+    def suits(device, T, s: Shape) -> bool:
+        return Planes.suits(device, T, s, "", True)
+
+    @staticmethod
+    def beats(device, T, s: Shape, rows) -> bool:
+        """As of :class:`Planes`, with channels for lanes."""
+        W = device.lanes(T.acc)
+        if not rows:
+            return 4 * s.O >= W
+        return (s.Y[1] > 1 or s.Y[2] <= 32) and s.O >= 0.7 * -(-s.O // W) * W and (s.s[2] > 1 or s.Y[2] <= 64 or s.taps > 9)
+
+    def run(self, x, x_off, dy, dy_off, dw, dw_off):
+        out, off = (dw, dw_off) if self.sum is None else (self.device.alloc(self.nbytes), 0)
+        launch(self.device, self.kernel, self.gs, (1,), x, x_off, dy, dy_off, out, off, self.table, *self.words)
+        if self.sum is not None:
+            launch(self.device, self.sum, (self.count,), None, out, off, dw, dw_off, self.count, self.shares)

@@ -1,29 +1,15 @@
-<%!
-    def steps(E, W):
-        """(distance of two vectors, lanes of the first result of both, lanes of the second): elements change places within pieces of E, then pieces."""
-        found, h = [], 1
-        while h < E:
-            found.append((h, [[r * W + p + q + s + e for p in range(0, W, E) for q in range(0, E // 2, h) for r in (0, 1) for e in range(h)] for s in (0, E // 2)]))
-            h *= 2
-        while h < W:
-            found.append((h, [[r * W + p + e for r in (0, 1) for p in range(s, W, 2 * E) for e in range(E)] for s in (0, E)]))
-            h *= 2
-        return found
-
-    def columns(E, W):
-        """Which vector holds column 0, 1, ... of a square that was turned."""
-        inner, h = [0], 1
-        while h < E:
-            inner += [c + E // 2 // h for c in inner]
-            h *= 2
-        return [p + c for p in range(0, W, E) for c in inner]
-%>\
+<%namespace name="lanes" file="/fourier/lanes.cl.mako"/>\
 ## Tiles of W planes in local memory with a plane per lane, for depthwise convolutions: C functions.
 ##
 ## def                emits
 ## places(T, W)       places(at, rows, cols, pitch, first): at[] of the elements of a tile in their order, rows of `pitch` vectors whose elements begin at `first`
 ## take(T, W)         take(x, planes, depths, rows, cols, depth, row, tile, at): elements of the W planes at x + planes[lane] into the tile
 ## put(T, W)          put(y, plane, count, depths, rows, cols, depth, row, tile, at): back into `count` planes, which lie `plane` apart
+<%!
+    def piece(T):
+        """Elements of 16 bytes, within which lanes change places cheaply."""
+        return 2 if T.acc == "double" else 4
+%>\
 <%def name="places(T, W)">
 static inline void places(__local ushort* at, const int rows, const int cols, const int pitch, const int first) {
     for (int r = 0; r < rows; r++)
@@ -36,17 +22,12 @@ static inline void places(__local ushort* at, const int rows, const int cols, co
     if (lines == 1 && length == depth) { length *= depths; layers = 1; }
 </%def>
 <%def name="turn(T, W)">
-<% V = f"{T.acc}{W}" %>\
-% for h, (low, high) in steps(min(W, 2 if T.acc == "double" else 4), W):
-% for i in range(W):
-% if not i & h:
-                { const ${V} lo = CLNN_SHUFFLE(t${i}, t${i + h}, ${", ".join(map(str, low))}), hi = CLNN_SHUFFLE(t${i}, t${i + h}, ${", ".join(map(str, high))}); t${i} = lo; t${i + h} = hi; }
-% endif
-% endfor
+% for line in lanes.module.square(f"{T.acc}{W}", piece(T), W, "t"):
+                ${line}
 % endfor
 </%def>
 <%def name="take(T, W)">
-<% V, E = f"{T.acc}{W}", min(W, 2 if T.acc == "double" else 4) %>\
+<% V, order = f"{T.acc}{W}", lanes.module.columns(piece(T), W) %>\
 static inline void take(__global const ${T.c}* x, const long* planes, const int depths, const int rows, const int cols, const long depth, const long row,
                         __local ${V}* tile, __local const ushort* at) {
     ${runs()}
@@ -63,7 +44,7 @@ static inline void take(__global const ${T.c}* x, const long* planes, const int 
                 ${V} t${l} = ldv_${T.name}(from + planes[${l}] + q);
 % endfor
                 ${turn(T, W)}
-% for l, c in enumerate(columns(E, W)):
+% for l, c in enumerate(order):
                 tile[at[q + ${l}]] = t${c};
 % endfor
                 q += ${W};
@@ -79,9 +60,9 @@ static inline void take(__global const ${T.c}* x, const long* planes, const int 
 }
 </%def>
 <%def name="put(T, W)">
-<% V, E = f"{T.acc}{W}", min(W, 2 if T.acc == "double" else 4) %>\
-static inline void put(__global ${T.c}* y, const long plane, const int count, const int depths, const int rows, const int cols, const long depth, const long row,
-                       __local const ${V}* tile, __local const ushort* at) {
+<% V, order = f"{T.acc}{W}", lanes.module.columns(piece(T), W) %>\
+static inline void put(__global ${T.c}* y, const long plane, const int count, const int depths, const int rows, const int cols, const long depth,
+                       const long row, __local const ${V}* tile, __local const ushort* at) {
     ${runs()}
     for (int z = 0; z < layers; z++)
         for (int r = 0; r < lines; r++, at += length) {
@@ -97,11 +78,11 @@ static inline void put(__global ${T.c}* y, const long plane, const int count, co
 % endfor
                 ${turn(T, W)}
                 if (count == ${W}) {
-% for l, c in enumerate(columns(E, W)):
+% for l, c in enumerate(order):
                     stv_${T.name}(to + ${l} * plane + q, t${c});
 % endfor
                 } else {
-% for l, c in enumerate(columns(E, W)[:-1]):
+% for l, c in enumerate(order[:-1]):
                     if (count > ${l}) stv_${T.name}(to + ${l} * plane + q, t${c});
 % endfor
                 }
