@@ -68,6 +68,7 @@ class Tiles:
         self.phases, self.step, self.low = col.taps()
         self.reach = max(e for taps in self.phases for _, e in taps)
         self.first, steps = col.steps_of_rows()
+        self.steps = steps
         for size in self._sizes(depth.result, row.result, steps):
             self._measure(*size)
             if self.area * sources + self.results <= room:
@@ -90,6 +91,9 @@ class Tiles:
         """Vectors that a tile takes, the overrun of the last steps of a row counted."""
         whole = -(-steps // self.P) * self.P
         self.pitch, self.wide = (steps - 1) * self.step + self.reach + 1, whole * len(self.phases)
+        row = self.dims[2].source - self.first * self.step - self.low
+        if steps == self.steps and self.pitch < row <= self.pitch * 5 // 4:     # whole rows are read as one run
+            self.pitch = row
         self.area = self._spans(0, depths)[1].max() * self._spans(1, rows)[1].max() * self.pitch + (whole - steps) * self.step
         self.results = depths * rows * self.wide
 
