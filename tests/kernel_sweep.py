@@ -65,6 +65,8 @@ def larger():
         yield "conv3d with depths that meet few taps", lambda: clnn.nn.functional.conv3d(t(1, 4, 8, 8, 8), t(34, 4, 5, 1, 1), t(34), **deep)
     yield "conv1d depthwise of many places", lambda: clnn.nn.functional.conv1d(t(2, 2, 600), t(2, 1, 3), None, padding=1, groups=2)
     yield "conv2d depthwise", lambda: clnn.nn.functional.conv2d(t(2, 4, 7, 7), t(4, 1, 3, 3), t(4), padding=1, groups=4)
+    yield "conv2d depthwise by planes", lambda: clnn.nn.functional.conv2d(t(2, 18, 7, 9), t(18, 1, 3, 3), t(18), stride=3, padding=1, groups=18)
+    yield "conv1d depthwise by planes, in tiles", lambda: clnn.nn.functional.conv1d(t(1, 14, 700), t(14, 1, 3), None, stride=3, groups=14)
     yield "matmul of halves", lambda: t(40, 64).half() @ t(64, 48).half()
     yield "matmul of turned floats", lambda: t(64, 40).t() @ t(48, 64).t()
     index = clnn.tensor(rng.integers(0, 50, 200))

@@ -20,8 +20,9 @@ from ..core.config import config
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change
 from . import _conv_direct, _conv_gpu, _gemm_words
-from ._conv_depthwise import DepthwiseItems
+from ._conv_depthwise import Depthwise, DepthwiseItems
 from ._conv_grid import Grid, Reach, Shape, TooLarge, _input_grid, _live_taps, _phases, _table, _words8, _words16, output_size
+from ._conv_planes import Planes
 from ._gemm import EPILOGUES, SMALL, adding, cpu_rows, cpu_tile, even_steps, small_tile, tuned_tile, tuning_key
 
 _plans: dict = {}
@@ -244,49 +245,15 @@ class Winograd:
         launch(self.device, self.kernel, self.gs, (1, 1, 1), *weights, *grid, y, y_off, b, b_off, scratch, self.words, self.y)
 
 
-class Depthwise:
-    """One input channel per output channel, in two dimensions, straight from the image."""
-
-    def __init__(self, device, T, N, O, mult, size, out, k, stride, before, dilation, flip, bias, epilogue):
-        self.device = device
-        W = 8 if T.acc == "double" else 16
-        slab = self.slab(device, T)
-        pitch, band = self.fit(slab, out, k, stride, dilation)
-        rows = 1 if k[0] == 1 or stride[0] > 1 or dilation[0] > 1 or out[0] < 4 else 4 if k[0] * k[1] <= 9 and out[1] <= W else 2
-        self.kernel = device.kernel("conv/depthwise", T=T, W=W, KH=k[0], KW=k[1], STRIDE=stride[1], ROWS=rows, SLAB=slab, BIAS=bias,
-                                    EPI=EPILOGUES.get(epilogue, epilogue))
-        self.words = (_words16(*size, *out, 0, 0, stride[0], *before, *dilation, band, pitch, flip), _words8(O, mult))
-        self.gs = (N * O,)
-
-    @staticmethod
-    def slab(device, T) -> int:
-        """Elements of local memory for the band."""
-        return min(12288, device.local_mem * 3 // 4 // T.acc_dtype.itemsize // 16 * 16)
-
-    @staticmethod
-    def fit(slab, out, k, stride, dilation):
-        """(row pitch, output rows) of a band that the local slab holds; no rows where not even one fits."""
-        pitch = -(-(-(-out[1] // 16) * 16 * stride[1] + (k[1] - 1) * dilation[1]) // 16) * 16 + 16
-        rows = (slab - 64) // pitch - (k[0] - 1) * dilation[0] - 1
-        return pitch, min(out[0], rows // stride[0] + 1) if rows >= 0 else 0
-
-    @classmethod
-    def suits(cls, device, T, s, epilogue, out, stride) -> bool:
-        epilogue = EPILOGUES.get(epilogue, epilogue)
-        return (device.is_cpu and s.Cg == 1 and s.groups > 1 and s.I[0] == s.k[0] == s.Y[0] == 1 and stride[1] in (1, 2) and s.taps <= 81
-                and (not epilogue or "VT" in epilogue) and cls.fit(cls.slab(device, T), out, s.k[1:], stride, s.d[1:])[1] > 0)
-
-    def run(self, x, x_off, w, w_off, y, y_off, bias):
-        b, b_off = bias if bias is not None else (y, 0)
-        launch(self.device, self.kernel, self.gs, (1,), x, x_off, w, w_off, y, y_off, b, b_off, *self.words)
-
-
 # ---- plans -------------------------------------------------------------------------------------------------------------------
 
 def _forward(device, T, s: Shape, bias, epilogue):
     if DepthwiseItems.suits(device, s, epilogue, True):
         return DepthwiseItems(device, T, s, True, bias, epilogue)
-    if Depthwise.suits(device, T, s, epilogue, s.Y[1:], s.s[1:]):
+    rows = Depthwise.suits(device, T, s, epilogue, s.Y[1:], s.s[1:])
+    if Planes.beats(device, T, s, True, rows) and Planes.suits(device, T, s, epilogue, True):
+        return Planes(device, T, s, True, bias, epilogue)
+    if rows:
         before = [p[0] for p in s.p[1:]]
         return Depthwise(device, T, s.N, s.O, s.Og, s.I[1:], s.Y[1:], s.k[1:], s.s[1:], before, s.d[1:], 0, bias, epilogue)
     if not device.is_cpu:
@@ -299,7 +266,10 @@ def _forward(device, T, s: Shape, bias, epilogue):
 def _backward_input(device, T, s: Shape, bias, epilogue):
     if DepthwiseItems.suits(device, s, epilogue, False):
         return DepthwiseItems(device, T, s, False, bias, epilogue)
-    if s.Og == 1 and s.s == (1, 1, 1) and Depthwise.suits(device, T, s, epilogue, s.I[1:], (1, 1)):
+    rows = s.Og == 1 and s.s == (1, 1, 1) and Depthwise.suits(device, T, s, epilogue, s.I[1:], (1, 1))
+    if Planes.beats(device, T, s, False, rows) and Planes.suits(device, T, s, epilogue, False):
+        return Planes(device, T, s, False, bias, epilogue)
+    if rows:
         before = [d * (k - 1) - p[0] for d, k, p in zip(s.d[1:], s.k[1:], s.p[1:])]
         return Depthwise(device, T, s.N, s.C, 1, s.Y[1:], s.I[1:], s.k[1:], (1, 1), before, s.d[1:], 1, bias, epilogue)
     if not device.is_cpu:

@@ -26,6 +26,43 @@ def _flat(s: Shape) -> bool:
     return s.I[0] == s.Y[0] == s.k[0] == s.s[0] == 1 and s.p[0] == (0, 0)
 
 
+class Depthwise:
+    """One input channel per output channel, in two dimensions, straight from the image."""
+
+    def __init__(self, device, T, N, O, mult, size, out, k, stride, before, dilation, flip, bias, epilogue):
+        self.device = device
+        W = 8 if T.acc == "double" else 16
+        slab = self.slab(device, T)
+        pitch, band = self.fit(slab, out, k, stride, dilation)
+        rows = 1 if k[0] == 1 or stride[0] > 1 or dilation[0] > 1 or out[0] < 4 else 4 if k[0] * k[1] <= 9 and out[1] <= W else 2
+        self.kernel = device.kernel("conv/depthwise", T=T, W=W, KH=k[0], KW=k[1], STRIDE=stride[1], ROWS=rows, SLAB=slab, BIAS=bias,
+                                    EPI=EPILOGUES.get(epilogue, epilogue))
+        self.words = (_words16(*size, *out, 0, 0, stride[0], *before, *dilation, band, pitch, flip), _words8(O, mult))
+        self.gs = (N * O,)
+
+    @staticmethod
+    def slab(device, T) -> int:
+        """Elements of local memory for the band."""
+        return min(12288, device.local_mem * 3 // 4 // T.acc_dtype.itemsize // 16 * 16)
+
+    @staticmethod
+    def fit(slab, out, k, stride, dilation):
+        """(row pitch, output rows) of a band that the local slab holds; no rows where not even one fits."""
+        pitch = -(-(-(-out[1] // 16) * 16 * stride[1] + (k[1] - 1) * dilation[1]) // 16) * 16 + 16
+        rows = (slab - 64) // pitch - (k[0] - 1) * dilation[0] - 1
+        return pitch, min(out[0], rows // stride[0] + 1) if rows >= 0 else 0
+
+    @classmethod
+    def suits(cls, device, T, s, epilogue, out, stride) -> bool:
+        epilogue = EPILOGUES.get(epilogue, epilogue)
+        return (device.is_cpu and s.Cg == 1 and s.groups > 1 and s.I[0] == s.k[0] == s.Y[0] == 1 and stride[1] in (1, 2) and s.taps <= 81
+                and (not epilogue or "VT" in epilogue) and cls.fit(cls.slab(device, T), out, s.k[1:], stride, s.d[1:])[1] > 0)
+
+    def run(self, x, x_off, w, w_off, y, y_off, bias):
+        b, b_off = bias if bias is not None else (y, 0)
+        launch(self.device, self.kernel, self.gs, (1,), x, x_off, w, w_off, y, y_off, b, b_off, *self.words)
+
+
 class DepthwiseItems:
     """Forward, or the gradient of the input: a work-item owns a few rows of one column, or as many columns as the stride of a gradient has."""
 

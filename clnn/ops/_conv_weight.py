@@ -7,10 +7,11 @@ import numpy as np
 
 from ..runtime.launch import launch
 from . import _gemm, _gemm_words
-from ._conv import Depthwise, Winograd, _plan
-from ._conv_depthwise import DepthwiseItemsWeight
+from ._conv import Winograd, _plan
+from ._conv_depthwise import Depthwise, DepthwiseItemsWeight
 from ._conv_gpu import DirectWeight
 from ._conv_grid import Grid, Shape, _input_grid, _padded_grid, _table, _words8, _words16
+from ._conv_planes import PlanesWeight
 from ._gemm import Problem
 
 
@@ -35,8 +36,9 @@ class PointwiseWeight:
 def _backward_weight(device, T, s: Shape):
     if not device.is_cpu:
         return (DepthwiseItemsWeight if DepthwiseItemsWeight.suits(device, s) else DirectWeight)(device, T, s)
-    kinds = ((DepthwiseWeight, DepthwiseWeight.suits(device, T, s)), (PointwiseWeight, PointwiseWeight.suits(s, T)),
-             (WinogradWeight, WinogradWeight.suits(device, T, s)), (TiledWeight, TiledWeight.suits(device, s)))
+    rows = DepthwiseWeight.suits(device, T, s)
+    kinds = ((PlanesWeight, PlanesWeight.beats(device, T, s, rows) and PlanesWeight.suits(device, T, s)), (DepthwiseWeight, rows),
+             (PointwiseWeight, PointwiseWeight.suits(s, T)), (WinogradWeight, WinogradWeight.suits(device, T, s)), (TiledWeight, TiledWeight.suits(device, s)))
     return next((kind for kind, suits in kinds if suits), BackwardWeight)(device, T, s)
 
 

@@ -1,5 +1,5 @@
 <%inherit file="/base.cl.mako"/>\
-## Adds the partial weight gradients of conv/depthwise_gpu_gradient in their order: dW[i] = P[0, i] + P[1, i] + ...
+## Adds the partial weight gradients of conv/depthwise_gpu_gradient or conv/planes_gradient in their order: dW[i] = P[0, i] + P[1, i] + ...
 ##
 ## P (splits, n) in the compute type of T, dW (n). Geometry: global (n), any local size.
 ##
