@@ -91,8 +91,8 @@ class Direct:
         Args:
             M, K: output channels and steps of a pixel, per group; ``size``: of the image read; ``counts``: pixels of a part of the output.
         """
-        W = device.lanes(T.acc)
-        if not Direct.possible(device, T, M, epilogue) or 4 * M < 3 * (-(-M // W) * W) or N * prod(counts) < 256 or K < (48 if counts[2] <= 8 else 128):
+        W, least = device.lanes(T.acc), 96 if prod(size) > 2 * prod(counts) else 256         # the other way takes a copy of a strided image, too
+        if not Direct.possible(device, T, M, epilogue) or 4 * M < 3 * (-(-M // W) * W) or N * prod(counts) < least or K < (48 if counts[2] <= 8 else 128):
             return False
         if stride[2] > 1:
             return stride[2] == 2 and K >= 200 and M >= 2 * W
