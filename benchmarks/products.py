@@ -71,10 +71,13 @@ def rounded():
 
 
 def conv():
-    """Layers of ResNets at batch 16, forward and with both gradients; a depthwise layer."""
+    """Layers of ResNets at batch 16, forward and with both gradients; strided layers of other networks; depthwise ones."""
     for n, c, size, out, k, stride, groups in [(16, 3, 224, 64, 7, 2, 1), (16, 64, 56, 64, 3, 1, 1), (16, 128, 28, 128, 3, 1, 1), (16, 64, 56, 128, 1, 2, 1),
                                                (16, 64, 56, 256, 1, 1, 1), (16, 256, 56, 64, 1, 1, 1), (16, 256, 14, 256, 3, 1, 1), (16, 512, 7, 512, 3, 1, 1),
-                                               (16, 96, 56, 96, 3, 1, 96), (64, 1, 28, 32, 3, 1, 1)]:
+                                               (16, 64, 56, 128, 3, 2, 1), (16, 256, 14, 512, 3, 2, 1), (64, 64, 32, 128, 4, 2, 1), (64, 256, 8, 512, 4, 2, 1),
+                                               (32, 4, 84, 32, 8, 4, 1), (8, 3, 224, 64, 11, 4, 1), (64, 16, 32, 32, 3, 2, 1), (16, 64, 14, 64, 5, 1, 1),
+                                               (16, 96, 56, 96, 3, 1, 96), (16, 96, 112, 96, 3, 2, 96), (16, 240, 14, 240, 5, 1, 240),
+                                               (16, 960, 7, 960, 3, 1, 960), (64, 1, 28, 32, 3, 1, 1)]:
         a, w = array(n, c, size, size), array(out, c // groups, k, k, scale=0.1)
         (x, v), (t, u) = tensors(a, w)
         kind = dict(stride=stride, padding=k // 2, groups=groups)
@@ -83,7 +86,7 @@ def conv():
         label = f"{n} x {c} x {size}^2 -> {out}, {k} x {k}" + (f" / {stride}" if stride > 1 else "") + (" depthwise" if groups > 1 else "")
         found = contenders(lambda x=x, v=v, kind=kind: F.conv2d(x, v, **kind), lambda t=t, u=u, kind=kind: TF.conv2d(t, u, **kind))
         yield Case(f"conv2d {label}", "GFLOP/s", flops, found, "fma")
-        if n == 16 and stride == 1 and size != 28:
+        if size != 28 and (n == 16 and stride == 1 or k == 4):
             (x, v), (t, u) = tensors(a, w, grad=True)
 
             def step(lib, x, v, kind):

@@ -151,7 +151,9 @@ class Device(Transfers):
         """An event that is complete when all that was enqueued before it is."""
         import pyopencl as cl
         self.flush()
-        return self._call(cl.enqueue_marker, self.queue)
+        with self.lock:
+            self.last = self._call(cl.enqueue_marker, self.queue)
+            return self.last
 
     def check_process(self):
         """Raise where OpenCL cannot work: in a process forked after the first use of a device."""
