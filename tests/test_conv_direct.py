@@ -25,6 +25,9 @@ CASES = {
     "1d": ((2, 19, 70), (70, 19, 5), (3,), (2,), (2,), 1),
     "3d": ((2, 18, 5, 6, 7), (100, 18, 3, 2, 3), (1, 2, 1), (1, 1, 0), (1, 1, 1), 1),
     "single taps": ((4, 40, 7, 7), (24, 40, 1, 1), (2, 2), (0, 0), (1, 1), 1),
+    "images side by side": ((9, 48, 5, 6), (50, 48, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "images side by side, strided": ((8, 40, 6, 7), (42, 40, 4, 4), (2, 2), (2, 2), (1, 1), 1),
+    "images side by side, groups of depths": ((11, 56, 3, 4, 3), (48, 28, 3, 3, 3), (1, 1, 1), (1, 1, 2), (1, 1, 1), 2),
     "many channels": ((1, 200, 6, 6), (130, 200, 3, 3), (1, 1), (1, 1), (1, 1), 1),
 }
 
@@ -54,9 +57,9 @@ def test_sizes(dev, direct, case):  # noqa: F811
 def test_steps_in_blocks(dev, direct, monkeypatch):  # noqa: F811
     """Weights that the second cache does not hold: sums are kept from block to block."""
     monkeypatch.setattr(_conv_direct, "_PANEL", 1 << 14)
-    for case in ("many channels", "phases in pairs", "phases that differ", "groups", "taps that meet nothing"):
+    for case in ("many channels", "images side by side", "images side by side, strided", "phases in pairs", "phases that differ", "groups", "taps that meet nothing"):
         convolve(dev, dt.float32, *CASES[case], bias=True, epilogue="relu")
-    assert len(direct) == 9 or not dev.is_cpu
+    assert len(direct) == 13 or not dev.is_cpu
 
 
 @pytest.mark.parametrize("registers", [512, 2048], ids=["AVX2", "AVX-512"])
@@ -67,9 +70,9 @@ def test_registers_and_dtypes(dev, direct, monkeypatch, registers, T):  # noqa: 
     monkeypatch.setattr(dev, "registers", registers)
     monkeypatch.setattr(dev, "_kernels", {})
     monkeypatch.setattr(dev, "_programs", {})
-    for case in ("padded", "phases in pairs", "nothing outside"):
+    for case in ("padded", "phases in pairs", "nothing outside", "images side by side, strided"):
         convolve(dev, T, *CASES[case], bias=True)
-    assert len(direct) >= 5
+    assert len(direct) >= 7
 
 
 def test_infinities_stay_where_taps_meet_them(dev, direct):  # noqa: F811
@@ -78,6 +81,17 @@ def test_infinities_stay_where_taps_meet_them(dev, direct):  # noqa: F811
     x[0, :, 0, 0], x[0, :, 5, 5] = np.inf, np.nan
     y = clnn.nn.functional.conv2d(clnn.tensor(x), clnn.ones(16, 16, 3, 3), padding=1).numpy()
     assert np.isinf(y[:, :, :2, :2]).all() and np.isnan(y[:, :, 4:, 4:]).all() and not y[:, :, 2:4, :].any() and not y[:, :, :2, 2:].any()
+
+
+def test_images_lie_side_by_side_where_taps_differ(dev, direct):  # noqa: F811
+    """The rule that the sizes above rest on."""
+    if not dev.is_cpu:
+        pytest.skip("of processors")
+    kernels = []
+    for case in ("images side by side", "images side by side, strided", "images side by side, groups of depths", "padded"):
+        x, w, *geometry = CASES[case]
+        kernels.append(_conv_direct.forward(dev, dt.float32, _conv_direct.Shape(x, w, *geometry), False, "").images)
+    assert kernels == [True, True, True, False]
 
 
 def test_few_rows_of_a_grid(dev):  # noqa: F811

@@ -58,12 +58,14 @@ class Direct:
         together = len({part.counts for part in parts}) == 1
         items = self._items(N, parts, block, together)
         steps = max(1, _PANEL // (C * NR * T.itemsize))
-        pair = together and len(parts) > 1 and out[0][3] == 2 and all(b.start == a.start + 1 for a, b in zip(parts[::2], parts[1::2]))
+        masked = not self._all_inside(parts, size, stride)
+        met = self._met(parts, size, stride) if masked else 0
+        images = self.images = N >= 8 and met * C >= 256 and met <= 0.9 * taps / len(parts)     # pixels of a tile then meet the same taps
+        pair = not images and together and len(parts) > 1 and out[0][3] == 2 and all(b.start == a.start + 1 for a, b in zip(parts[::2], parts[1::2]))
         kept = (pair or any(len(part.taps) > steps for part in parts)) * (1 + pair)
         self.part = kept * groups * panels * len(items) * block * NR * T.itemsize
         self.table = _table(device, np.concatenate([self._steps(parts, C, plane, size), self._edges(parts, N), np.array(items).reshape(-1)]))
-        self.kernel = device.kernel("conv/direct", T=T, W=W, NV=NV, MR=tiles[NV], RUN=_RUN, PAIR=pair,
-                                    MASKED=not self._all_inside(parts, size, stride),
+        self.kernel = device.kernel("conv/direct", T=T, W=W, NV=NV, MR=tiles[NV], RUN=_RUN, PAIR=pair, IMAGES=images, MASKED=masked,
                                     BIAS="m" if bias else "", EPI=EPILOGUES.get(epilogue, epilogue))
         self.gs = (len(items), panels, groups)
         step = out[0][3] if together or out[0][3] == 1 else 0
@@ -101,6 +103,18 @@ class Direct:
     @staticmethod
     def _all_inside(parts, size, stride) -> bool:
         return all(e[a] >= 0 and (part.counts[a] - 1) * stride[a] + e[a] < size[a] for part in parts for e, _ in part.taps for a in range(3))
+
+    @staticmethod
+    def _met(parts, size, stride) -> float:
+        """Taps that a pixel meets, in the mean."""
+        met = pixels = 0
+        for part in parts:
+            found = np.ones((1, len(part.taps)), bool)
+            for a in range(3):
+                at = np.arange(part.counts[a])[:, None] * stride[a] + np.array([e[a] for e, _ in part.taps], np.int64)[None]
+                found = (found[:, None] & ((at >= 0) & (at < size[a]))[None]).reshape(-1, len(part.taps))
+            met, pixels = met + found.sum(), pixels + len(found)
+        return met / pixels
 
     @staticmethod
     def _items(N, parts, block, together):

@@ -16,6 +16,7 @@
 ## T          dtype row of all operands, which is its own compute type
 ## W NV MR    as in matmul/cpu; RUN: a multiple of MR and of W
 ## MASKED     False: all taps of all pixels lie inside the image
+## IMAGES     True: the same pixel of all images, then the next one, so that a tile's pixels meet the same taps (MASKED, not PAIR)
 ## PAIR       True: phases come in pairs of the same pixels, the second one's an element behind the first one's and two apart: written together
 ## BIAS       "" | m; EPI as in matmul/tile, valid on vectors
 <%
@@ -63,6 +64,18 @@ void conv_direct(IN(${A}, wt), IN(${A}, X), OUT(${A}, Y), IN(${A}, bias), __glob
     long ow = p_begin % OW, oh = p_begin / OW % OH, od = p_begin / (OW * OH) % OD, n = p_begin / (OW * OH * OD);
     for (long p0 = p_begin; p0 < p_end; p0 += ${RUN}) {
         const int count = (int)min(${RUN}L, p_end - p0);
+% if IMAGES:
+        const long N = phase[6] / (OD * OH * OW);
+        for (int q = 0; q < count; q++) {
+            const long at = (p0 + q) / N, i = (p0 + q) % N, iw = at % OW * y.s8, ih = at / OW % OH * y.s7, iz = at / (OW * OH) * y.s6;
+            base[q] = (int)(i * image + (iz * IH + ih) * IW + iw);
+            place[q] = (int)(i * y.s0 + at / (OW * OH) * y.s1 + at / OW % OH * y.s2 + at % OW * y.s3);
+            z[q] = (int)iz;
+            h[q] = (int)ih;
+            w[q] = (int)iw;
+            inside[q] = iz + phase[7] >= 0 && iz + phase[8] < ID && ih + phase[9] >= 0 && ih + phase[10] < IH && iw + phase[11] >= 0 && iw + phase[12] < IW;
+        }
+% else:
         for (int q = 0; q < count;) {
             const int some = (int)min(OW - ow, (long)(count - q)), iz = (int)(od * y.s6), ih = (int)(oh * y.s7), iw = (int)(ow * y.s8);
             const int at = (int)(n * image + (iz * IH + ih) * IW + iw), to = (int)(n * y.s0 + od * y.s1 + oh * y.s2 + ow * y.s3), SW = (int)y.s8, step = (int)y.s3;
@@ -84,6 +97,7 @@ void conv_direct(IN(${A}, wt), IN(${A}, X), OUT(${A}, Y), IN(${A}, bias), __glob
             ow += some;
             if (ow == OW) { ow = 0; if (++oh == OH) { oh = 0; if (++od == OD) { od = 0; n++; } } }
         }
+% endif
         for (int q = count; q % ${MR}; q++) {                // places past the last pixel repeat it
             base[q] = base[count - 1];
 % if MASKED:
@@ -186,7 +200,10 @@ void conv_direct(IN(${A}, wt), IN(${A}, X), OUT(${A}, Y), IN(${A}, bias), __glob
                         else for (int r = 0; r < runs; r++) clnn_put(o + place[m + from[r]], (const ${A}*)both + 2 * from[r], 2 * length[r], 1);
 % else:
                         if (dense) vstore${W}(e[q], 0, o + place[m]);
-                        else for (int r = 0; r < runs; r++) clnn_put(o + place[m + from[r]], (const ${A}*)(e + q) + from[r], length[r], y.s9);
+                        else if (runs == more) {
+                            const ${A}* v = (const ${A}*)(e + q);
+                            for (int x = 0; x < more; x++) o[place[m + x]] = v[x];
+                        } else for (int r = 0; r < runs; r++) clnn_put(o + place[m + from[r]], (const ${A}*)(e + q) + from[r], length[r], y.s9);
 % endif
                     }
                 }
