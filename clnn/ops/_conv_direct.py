@@ -60,7 +60,8 @@ class Direct:
         steps = max(1, _PANEL // (C * NR * T.itemsize))
         masked = not self._all_inside(parts, size, stride)
         met = self._met(parts, size, stride) if masked else 0
-        images = self.images = N >= 8 and met * C >= 256 and met <= 0.9 * taps / len(parts)     # pixels of a tile then meet the same taps
+        # Pixels of a tile then meet the same taps. Larger images lie so far apart, often by powers of two, that their lines push each other out of caches.
+        images = self.images = N >= 8 and plane <= 256 and met * C >= 256 and met <= 0.8 * taps / len(parts)
         pair = not images and together and len(parts) > 1 and out[0][3] == 2 and all(b.start == a.start + 1 for a, b in zip(parts[::2], parts[1::2]))
         kept = (pair or any(len(part.taps) > steps for part in parts)) * (1 + pair)
         self.part = kept * groups * panels * len(items) * block * NR * T.itemsize
