@@ -6,6 +6,8 @@ All three are matrix products whose patches are never stored. On CPUs (GPUs: see
 * forward: rows = output channels, columns = pixels, steps = (channel, tap);
 * input gradient: the same product on the grid of the output gradient, once per phase of the stride, with the taps that meet it;
 * weight gradient (in :mod:`._conv_weight`): output channels x (channel, tap), steps = pixels.
+
+Strides and short rows go another way, from the image as it lies: :mod:`._conv_direct`; one channel per group: :mod:`._conv_planes`, :mod:`._conv_depthwise`.
 """
 from __future__ import annotations
 

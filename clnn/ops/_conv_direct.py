@@ -24,14 +24,15 @@ class Image(NamedTuple):
     image: int
 
 
-class Part:
+class Part(NamedTuple):
     """The pixels of the output that the same taps meet: all of them, or one phase of a strided input gradient.
 
     ``taps``: list of ((steps along D, H, W from a pixel's place in the image), place in the weights); ``start``: first pixel's place in the output.
     """
 
-    def __init__(self, taps, start, counts):
-        self.taps, self.start, self.counts = taps, start, counts
+    taps: list
+    start: int
+    counts: tuple
 
 
 class Direct:

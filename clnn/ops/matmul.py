@@ -335,7 +335,9 @@ def _combine(input, prod, beta, alpha, error=False):
     if alpha != 1:
         prod = lasting(prod * whole_factor("alpha", alpha, input, prod, error=error))
     if beta == 0:
-        return prod + input.masked_fill(~creation.filled(Size(()), 0, dt.bool_, input._storage.device), 0) if input._rg and state.grad else prod
+        if not (input._rg and state.grad):
+            return prod
+        return prod + input.masked_fill(creation.filled(Size(()), 1, dt.bool_, input._storage.device), 0)      # its values are not read; its gradient is zero
     return prod + (input if beta == 1 else lasting(input * whole_factor("beta", beta, input, prod, error=error)))
 
 

@@ -61,7 +61,9 @@ void conv_direct(IN(${A}, wt), IN(${A}, X), OUT(${A}, Y), IN(${A}, bias), __glob
     do {
     const int t1 = (int)min((long)phase[1], t0 + KT);
     last = t1 == phase[1];
+% if not IMAGES:
     long ow = p_begin % OW, oh = p_begin / OW % OH, od = p_begin / (OW * OH) % OD, n = p_begin / (OW * OH * OD);
+% endif
     for (long p0 = p_begin; p0 < p_end; p0 += ${RUN}) {
         const int count = (int)min(${RUN}L, p_end - p0);
 % if IMAGES:

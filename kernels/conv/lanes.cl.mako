@@ -3,7 +3,7 @@
 ## Weights with output channels in the lanes, as conv/direct reads them: Y[g, panel, step, lane] = X[g * d.s3 + (panel * NV * W + lane) * d.s4 + place].
 ##
 ## blocks: runs of up to W steps that are neighbours in X, three ints each: the first one's place, how many, where their numbers start; after the blocks,
-## the numbers. Lanes past the last of the M channels repeat it.
+## the numbers. What lies in lanes past the last of the M channels is never used.
 ## Geometry: global (ceil(blocks / d.s6), panels, groups), any local size: a work-item turns d.s6 blocks of W x W elements of each vector of a panel.
 ##
 ## Parameter  legal values
