@@ -12,11 +12,12 @@ from ..graph import store
 from ..graph.node import held
 from ..graph.op import REGISTRY
 from . import foreign, tape
+from .dispatch import plain
 from .entries import frozen
 from .foreign import NoStrides
 from .grad_mode import state
 from .tensor import Tensor, edge
-from .writing import bump, kept_beside, write
+from .writing import bump, kept_beside, rebind, write
 from .views import refuse, wake
 
 
@@ -134,6 +135,11 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
     """
     if result.__class__ is not Tensor:
         result._check_fits(target, name)
+    elif not (state.grad and (target._rg or result._rg)) and target.__class__ in plain and result.shape == target.shape and rebind(target, result):
+        owner = target._base if target._base is not None else target     # what most calls are
+        if owner._rg and "_views" in owner._all:
+            wake(owner)
+        return target
     elif result._storage.node is not None and part_of_memory(target) and result.dtype is target.dtype and result.shape == target.shape:
         box = [result]
         del result                                                   # which may be another's reference (since Python 3.14) or one more

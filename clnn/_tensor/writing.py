@@ -23,6 +23,19 @@ def copy(t):
     return later.record_elementwise(fuse.CAST, t.dtype, t.dtype, t.shape, t._numel, (t,))
 
 
+def rebind(target, value) -> bool:
+    """:func:`write` of a pending value where all of the target's memory is replaced, which nobody else looks into; False, with nothing done, elsewhere."""
+    st, src = target._storage, value._storage
+    node = src.node
+    if (node is None or st.pinned or st.mirrored or st.version < 0 or src is st or src.pinned or not target._dense or not value._dense
+            or value.dtype is not target.dtype or src.nbytes != st.nbytes or target._numel * target.dtype.itemsize != st.nbytes):
+        return False
+    st.node, st.buf = node, src.buf
+    node.out = weakref.ref(st)
+    (target._ver or st).version += 1
+    return True
+
+
 def write(target, value, gone=False) -> None:
     """Put ``value`` into the memory of ``target``: by re-binding the storage when all of it is replaced, else by a strided kernel.
 

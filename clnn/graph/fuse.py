@@ -4,7 +4,6 @@ from __future__ import annotations
 import functools
 import math
 import struct
-import sys
 import weakref
 
 from ..core import dtype as dt
@@ -14,22 +13,21 @@ from ..runtime import launch as launcher
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER
 from . import codegen, draws, node as node_module, planes, runs, several, slim, tiles, vectors
-from .node import Expr, Node, Storage, held
-from .reuse import SMALL, allocate, dies, spare
+from .node import Expr, Node, Storage
+from .reuse import allocate
 from .structure import packed, told
 
-_refcount = sys.getrefcount
 _launch = launcher.launch
 
 
 class Group:
     """The nodes fused into one kernel, as instructions over de-duplicated leaves and scalars."""
 
-    __slots__ = ("order", "index", "code", "leaves", "layout", "reads", "met", "leaf_index", "scalars", "kinds", "linear", "checked")
+    __slots__ = ("order", "index", "code", "leaves", "layout", "met", "leaf_index", "scalars", "kinds", "linear", "checked")
 
     def __init__(self):
         self.order, self.index = [], {}
-        self.code, self.leaves, self.layout, self.reads, self.met, self.leaf_index = [], [], [], [], [], {}
+        self.code, self.leaves, self.layout, self.met, self.leaf_index = [], [], [], [], {}
         self.scalars, self.kinds = [], []
         self.linear, self.checked = True, []
 
@@ -41,24 +39,8 @@ class Group:
             k = self.leaf_index[key] = len(self.leaves)
             self.leaves.append((buf, dtype, offset, strides, linear))
             self.layout.append((dtype.index, offset != 0, strides, linear))
-            self.reads.append(1)
-        else:
-            self.reads[k] += 1
         self.met.append(k)
         return -2 * k - 1
-
-    def held_alone(self, numel, nbytes) -> bool:
-        """Whether a leaf of ``nbytes`` bytes may be held by this group only; most are not, which costs little to see."""
-        for leaf in self.leaves:
-            if leaf[4] and not leaf[2] and leaf[1].itemsize * numel == nbytes:
-                # references: one of the leaf itself and one of each operand that reads it, ``buf`` and the call's argument
-                buf, known = leaf[0], 2
-                for other, reads in zip(self.leaves, self.reads):
-                    if other[0] is buf:
-                        known += 1 + reads
-                if _refcount(leaf[0]) <= known + (id(buf) in held):
-                    return True
-        return False
 
     def visit(self, node):
         """Append ``node`` after all that it reads; recursion is bounded by MAX_NODES."""
@@ -118,30 +100,11 @@ def _realize(storage):
     if root.reduce is not None:
         root.reduce.run(storage, root)
         return
-    if storage.nbytes and _run_known(storage, root):
-        return
-    group = Group()
-    group.visit(root)
-    outs, alive, index = [], [], group.index
-    for n in group.order:
-        owner = storage if n is root else n.out()
-        if owner is not None and owner.node is n:
-            outs.append((n, owner))
-            alive.append(index[n])
-    owner = None
-    device = root.device
-    if not fits(device, group, len(root.shape), len(outs)):
+    if not _compute(storage, root):                 # too large for a kernel
+        group = Group()
+        group.visit(root)
         realize(owner_of(group.order[(len(group.order) - 1) // 2]))
         realize(storage)
-        return
-    if root.numel == 0:
-        for n, owner in outs:
-            finish(n, owner, device.alloc(0))
-        return
-    buffers = allocate(device, group, outs)
-    run_whole(device, group, root.shape, root.numel, alive, buffers)
-    for (n, owner), buf in zip(outs, buffers):
-        finish(n, owner, buf)
 
 
 node_module.realize = realize
@@ -190,35 +153,36 @@ class _Known:
         if group.checked:
             self.launch.checks = check_args(device, group)
 
-    def run(self, device, reads, numbers, targets):
-        """Launch with operands, numbers and targets as ``_Launch.launch`` takes them."""
-        self.launch.launch(device, reads if self.picks is None else [reads[i] for i in self.picks], numbers, targets)
+    def run(self, device, reads, numbers, outs, offsets=()):
+        """Launch with operands, numbers and what is written as ``_Launch.launch`` takes them."""
+        self.launch.launch(device, reads if self.picks is None else [reads[i] for i in self.picks], numbers, outs, offsets)
 
 
 _known: dict = {}
 
 
-def _run_known(storage: Storage, root: Node) -> bool:
-    """The short way for what was launched before; False where memory of an operand may be written over, or one kernel would not do."""
-    nbytes, alone = storage.nbytes, root.count == 1
-    buf = spare(root, nbytes) if alone and nbytes >= SMALL else None
+def _compute(storage: Storage, root: Node) -> bool:
+    """Launch what is pending below ``root``, with every value of it that is still wanted; False where one kernel would not do."""
     key, reads, numbers, nodes = told(root)
-    if nbytes >= SMALL and not alone and dies(reads, root.numel, nbytes):
-        return False
     device, outs = root.device, [(root, storage)]
-    if not alone:
+    if root.count > 1:
         for n, at in nodes.items():
             owner = n.out()
             if owner is not None and owner.node is n and n is not root:
                 outs.append((n, owner))
                 key.append(at)
+        n = owner = None                        # which would hold it
+    if not storage.nbytes:
+        for n, owner in outs:
+            finish(n, owner, device.alloc(0))
+        return True
     known = _of_structure(tuple(key), root, [(n, n.dtype, None, 0, None) for n, _ in outs])
     if known is None:
         return False
-    targets = [(None, None, buf or device.alloc(owner.nbytes), 0) for _, owner in outs]
-    known.run(device, reads, numbers, targets)
-    for (n, owner), target in zip(outs, targets):
-        finish(n, owner, target[2])
+    buffers = allocate(device, reads, nodes, outs)
+    known.run(device, reads, numbers, buffers)
+    for (n, owner), buf in zip(outs, buffers):
+        finish(n, owner, buf)
     return True
 
 
@@ -364,7 +328,7 @@ _AS_MOVED = {dt.float16: dt.int16, dt.bfloat16: dt.int16, dt.bool_: dt.uint8}
 class _Launch:
     """What all launches of one structure over one shape have in common."""
 
-    __slots__ = ("kernel", "geometry", "global_size", "local_size", "steps", "out_steps", "prepared", "checks")
+    __slots__ = ("kernel", "geometry", "global_size", "local_size", "steps", "out_steps", "prepared", "places", "moved", "checks")
 
     def __init__(self, device, group, shape, numel, targets):
         self.prepared, self.checks = None, ()
@@ -403,31 +367,28 @@ class _Launch:
         self.steps = [()] * len(classes) if sizes is None else _steps(classes, walks)
         self.out_steps = [()] * len(out_classes) if sizes is None else _steps(out_classes, out_walks)
 
-    def launch(self, device, leaves, scalars, targets, checks=()):
-        """Bind and enqueue; leaves are (buffer, dtype, offset, ...), targets (value, dtype, buffer, offset, ...)."""
+    def launch(self, device, leaves, scalars, outs, offsets=(), checks=()):
+        """Bind and enqueue; leaves are (buffer, dtype, offset, ...), outs the buffers that are written from ``offsets`` on, or all from their beginning."""
         prepared = self.prepared
         if prepared is None:
-            prepared = self.prepared = self._prepare(leaves, scalars, targets, checks or self.checks)
-        buffers, numbers, places = [], [], iter(prepared.buffers)
-        for leaf in leaves:
-            buffers += next(places), leaf[0]
-            if leaf[2]:
-                numbers.append(leaf[2])
-        numbers += scalars
-        for target in targets:
-            buffers += next(places), target[2]
-            if target[3]:
-                numbers.append(target[3])
-        prepared.run(device, tuple(buffers), numbers)
+            prepared = self._prepare(leaves, scalars, offsets or [0] * len(outs), checks or self.checks)
+        buffers = self.places.copy()
+        buffers[1::2] = [leaf[0] for leaf in leaves] + outs
+        if self.moved:
+            scalars = [leaf[2] for leaf in leaves if leaf[2]] + [*scalars] + [offset for offset in offsets if offset]
+        prepared.run(device, tuple(buffers), scalars)
 
-    def _prepare(self, leaves, scalars, targets, checks):
+    def _prepare(self, leaves, scalars, offsets, checks):
         args = [*self.geometry]
         for leaf, steps in zip(leaves, self.steps):
             args += _operand(leaf[2], steps)
         args += [NUMBER] * len(scalars)
-        for target, steps in zip(targets, self.out_steps):
-            args += _operand(target[3], steps)
-        return launcher.Prepared(self.kernel, self.global_size, self.local_size, [*args, *checks])
+        for offset, steps in zip(offsets, self.out_steps):
+            args += _operand(offset, steps)
+        prepared = launcher.Prepared(self.kernel, self.global_size, self.local_size, [*args, *checks])
+        self.places, self.moved = [i for place in prepared.buffers for i in (place, None)], len(prepared.numbers) > len(scalars)
+        self.prepared = prepared                # last: other threads look at it
+        return prepared
 
 
 def _operand(offset, steps):
@@ -447,25 +408,11 @@ def run(device, group: Group, shape, numel, targets) -> None:
     key = (device, shape, tuple(group.code), tuple(group.layout), tuple(group.kinds), tuple([(t[0], t[1].index, t[3] != 0, t[4]) for t in targets]))
     common = _launches.get(key)
     if common is None:
-        common = _remember(key, device, group, shape, numel, targets)
-    common.launch(device, group.leaves, pack_scalars(group), targets, check_args(device, group) if group.checked else ())
-
-
-def run_whole(device, group: Group, shape, numel, alive, buffers) -> None:
-    """The same for the values numbered ``alive``, each of which fills its buffer."""
-    key = (device, shape, tuple(group.code), tuple(group.layout), tuple(group.kinds), tuple(alive))
-    common = _launches.get(key)
-    if common is None:
-        common = _remember(key, device, group, shape, numel, [(at, group.order[at].dtype, None, 0, None) for at in alive])
-    targets = [(None, None, buf, 0) for buf in buffers]
-    common.launch(device, group.leaves, pack_scalars(group), targets, check_args(device, group) if group.checked else ())
-
-
-def _remember(key, device, group, shape, numel, targets) -> _Launch:
-    if len(_launches) > 8192:           # a loop over ever new shapes must not grow without bound
-        _launches.clear()
-    common = _launches[key] = _Launch(device, group, shape, numel, targets)
-    return common
+        if len(_launches) > 8192:           # a loop over ever new shapes must not grow without bound
+            _launches.clear()
+        common = _launches[key] = _Launch(device, group, shape, numel, targets)
+    common.launch(device, group.leaves, pack_scalars(group), [t[2] for t in targets], [t[3] for t in targets],
+                  check_args(device, group) if group.checked else ())
 
 
 def check_args(device, group: Group) -> list:

@@ -21,7 +21,7 @@ def store(device, value, dtype, shape, numel, buf, offset, strides) -> None:
         group = Group()
         group.visit(Node(CAST if copied else FULL, (value,), dtype, dtype, shape, numel, device, 1, int(copied), False))
         common = _stores[key] = _Launch(device, group, shape, numel, [(0, dtype, None, offset, strides)])
-    common.launch(device, (value,) if copied else (), () if copied else (packed(value, dtype.acc),), ((0, dtype, buf, offset, strides),))
+    common.launch(device, (value,) if copied else (), () if copied else (packed(value, dtype.acc),), [buf], (offset,))
 
 
 def store_into(device, node: Node, buf, offset, shape, strides, dtype) -> None:
@@ -29,7 +29,7 @@ def store_into(device, node: Node, buf, offset, shape, strides, dtype) -> None:
     if node.count == 1 and node.shape == shape and launcher.recorders is None:
         key, reads, numbers, _ = told(node)
         known = _of_structure((*key, dtype, offset != 0, strides), node, [(node, dtype, None, offset, strides)])
-        known.run(device, reads, numbers, [(None, None, buf, offset)])
+        known.run(device, reads, numbers, [buf], (offset,))
         return
     group, outs = Group(), []
     targets = [(group.visit(node), dtype, buf, offset, strides)]

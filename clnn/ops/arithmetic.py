@@ -8,6 +8,7 @@ import re
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
+from .._tensor.dispatch import broadcast
 from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
 from .._tensor.refusals import spoken
@@ -56,12 +57,33 @@ _sub = elementwise("_sub", "input, other", "input - other", complex="input - oth
                    vjp=dict(input=lambda g: g, other=lambda g: -g))
 _add.op.grad_name, _sub.op.grad_name = "AddBackward0", "SubBackward0"
 _fast_add, _fast_sub = _add.fast, _sub.fast
+_add_scaled = elementwise("_add_scaled", "input, other, alpha", "fma(other, alpha, input)", dtypes=dt.FLOATS, method=False, inplace=False,
+                          vjp=dict(input=lambda g: g, other=lambda g, alpha: g * alpha), doc="``input + alpha * other``, rounded once as in PyTorch.")
+_sub_scaled = elementwise("_sub_scaled", "input, other, alpha", "fma(other, -alpha, input)", dtypes=dt.FLOATS, method=False, inplace=False,
+                          vjp=dict(input=lambda g: g, other=lambda g, alpha: g * -alpha), doc="``input - alpha * other``, rounded once as in PyTorch.")
+_add_scaled.op.grad_name, _sub_scaled.op.grad_name = "AddBackward0", "SubBackward0"
+
+
+def _scaled(fn, name, input, other, alpha):
+    """``fn``, one of the two above, of tensors of one float dtype and a number; None of others."""
+    if not (alpha.__class__ in (float, int) and isinstance(input, Tensor) and isinstance(other, Tensor)
+            and input.dtype is other.dtype and input.dtype in dt.FLOATS):
+        return None
+    check_fits(alpha, input.dtype)
+    if input.shape != other.shape:
+        broadcast(name, input, other)                           # which names the operator where they do not fit
+    if input.dtype.itemsize == 2:
+        alpha = float(input.dtype.np.type(alpha))                    # PyTorch has it as an element
+    return fn(input, other, alpha)
 
 
 @composite("add", complex=True, inplace=True, old="alpha", numpy=np.add)
 def add(input, other, *, alpha=1):
     """``input + alpha * other``, with broadcasting and type promotion."""
     if alpha != 1:
+        r = _scaled(_add_scaled, "add", input, other, alpha)
+        if r is not None:
+            return r
         alpha = whole_factor("alpha", alpha, input, other)
         check_fits(alpha, _common((input, other)))
         other = lasting(other * alpha)
@@ -78,6 +100,9 @@ def sub(input, other, *, alpha=1):
         raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
                            "use the `~` or `logical_not()` operator instead.")
     if alpha != 1:
+        r = _scaled(_sub_scaled, "sub", input, other, alpha)
+        if r is not None:
+            return r
         alpha = whole_factor("alpha", alpha, input, other)
         check_fits(alpha, _common((input, other)))
         other = lasting(other * alpha)

@@ -25,7 +25,6 @@ class Instruments:
         self.c = collector
         self.undo = []          # functions that restore something, run in reverse order
         self.reduced = None     # the node whose reduction is being computed
-        self.allocated = 0      # bytes that the next fused launch allocated for its results
 
     def install(self):
         self._operators()
@@ -141,12 +140,22 @@ class Instruments:
         def run(device, group, shape, numel, targets):
             notes = [c.noted(n, n.expr.name) for n in group.order]
             with _Computing(c, [name for name, _ in notes], notes[-1][1]) as event:
-                event.memory_start, self.allocated = event.memory_start - self.allocated, 0
                 event.bytes = traffic.of_fused(group, shape, numel, targets)
                 return plain_run(device, group, shape, numel, targets)
 
-        def run_whole(device, group, shape, numel, alive, buffers):
-            run(device, group, shape, numel, [(at, group.order[at].dtype, buf, 0, None) for at, buf in zip(alive, buffers)])
+        def compute(storage, root):
+            group = fuse.Group()
+            group.visit(root)
+            notes = [c.noted(n, n.expr.name) for n in group.order]
+            outs = [(None, n.dtype) for n in group.order if n.out() is not None and n.out().node is n]
+            size = traffic.of_fused(group, root.shape, root.numel, outs)
+            whole = fuse.fits(root.device, group, len(root.shape), len(outs))
+            del group                                               # what it holds would not die
+            if not whole:
+                return plain_compute(storage, root)
+            with _Computing(c, [name for name, _ in notes], notes[-1][1]) as event:
+                event.bytes = size
+                return plain_compute(storage, root)
 
         def run_plan(plan, device, call, *rest):
             node, self.reduced = self.reduced, None
@@ -166,12 +175,6 @@ class Instruments:
             finally:
                 self.reduced = before
 
-        def allocate(device, group, outs):
-            before = c.allocated() if c.memory else 0
-            buffers = plain_allocate(device, group, outs)
-            self.allocated = c.allocated() - before if c.memory else 0
-            return buffers
-
         def launch_rows(device, code, leaves, kinds, outs, scalars, rows):
             event = c.begin("foreach_update", "foreach")
             try:
@@ -179,8 +182,8 @@ class Instruments:
             finally:
                 c.end(event)
         plain_run, plain_rows, plain_plan, plain_call = fuse.run, multi.launch_rows, reduce.Plan.run, reduce.Call.run
-        plain_allocate, short_way = fuse.allocate, fuse._run_known
-        self._everywhere(plain_run, run, fuse.run_whole, run_whole, short_way, lambda storage, node: False, plain_rows, launch_rows, plain_allocate, allocate)
+        plain_compute = fuse._compute
+        self._everywhere(plain_run, run, plain_compute, compute, plain_rows, launch_rows)
         self._set(reduce.Call, "run", run_call)
         self._set(reduce.Plan, "run", run_plan)
 
