@@ -60,10 +60,12 @@ def is_torch() -> bool:
 
 
 def _speak(name):
-    """Libraries for several frameworks tell modules and tensors by the name of the package: give them the one that they import."""
+    """Libraries for several frameworks tell modules and tensors by the name of the package: give them the one that they import. Programs print the kinds."""
     package = sys.modules[_PACKAGE]
     if package.__name__ != name and hasattr(package, "Tensor"):
-        package.__name__ = package.Tensor.__module__ = name
+        package.__name__ = name
+        for kind in ("Tensor", "Size", "dtype", "device", "Generator"):
+            getattr(package, kind).__module__ = name
 
 
 def version():

@@ -8,6 +8,7 @@ import types
 
 from ._results import keeps_tensors
 from ._tensor.grad_mode import state
+from .core.config import config
 from ._tensor.tensor import Tensor
 
 PLAIN = frozenset((int, float, bool, complex, str, bytes, type(None)))
@@ -23,7 +24,7 @@ def plain(value):
 
 
 def _own(thing):
-    return (getattr(thing, "__module__", None) or "").partition(".")[0] == _HOME
+    return (getattr(thing, "__module__", None) or "").partition(".")[0] in (_HOME, config.spoken)
 
 
 def _names(code):

@@ -38,6 +38,27 @@ def _run_file(program) -> None:
     exec(loader.source_to_code(loader.get_data(path), path), vars(module))
 
 
+def _stand_in() -> None:
+    """From here on clnn is what is imported as torch."""
+    import clnn
+    from clnn import _alias
+    sys.modules["torch"] = clnn
+    _alias._speak("torch")
+
+
+class _InChildren:
+    """Read by a process that is started afresh, before it imports the program again: clnn stands there in the place of torch as well."""
+
+    def __reduce__(self):
+        return _stand_in, ()
+
+
+def _lead_children() -> None:
+    from multiprocessing import spawn
+    given = spawn.get_preparation_data
+    spawn.get_preparation_data = lambda name: {**given(name), "clnn": _InChildren()}
+
+
 def main(args) -> int:
     """Run the program; its exceptions and its exit status are python's own."""
     as_module = args[:1] == ["-m"]
@@ -49,8 +70,8 @@ def main(args) -> int:
     if not as_module and not os.path.isfile(program):
         print(f"there is no file {program!r}", file=sys.stderr)
         return 2
-    import clnn
-    sys.modules["torch"] = clnn
+    _stand_in()
+    _lead_children()
     sys.argv = list(args)
     if as_module:
         sys.path.insert(0, "")

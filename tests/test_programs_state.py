@@ -12,6 +12,32 @@ from test_programs import Library, flat, same_start
 pytest.importorskip("torch")
 
 
+def counters_of_own_optimizers(lib):
+    """What a program's own optimizer counts with comes back from a checkpoint as what it was: a number, or a tensor that it adds to in place."""
+    torch = lib.torch
+
+    class Counting(torch.optim.Optimizer):
+        def __init__(self, params, first):
+            super().__init__(params, {})
+            self.first = first
+
+        def step(self):
+            for p in self.param_groups[0]["params"]:
+                step = self.state[p].setdefault("step", self.first)
+                step += 1
+                if isinstance(self.first, int):
+                    self.state[p]["step"] = step
+
+    p, found = torch.nn.Parameter(torch.ones(2)), []
+    for first in (0, torch.tensor(0.0)):
+        old, new = Counting([p], first), Counting([p], first)
+        old.step()
+        new.load_state_dict(copy.deepcopy(old.state_dict()))
+        new.step()
+        found.append((type(new.state[p]["step"]).__name__, float(new.state[p]["step"])))
+    return found
+
+
 def whole_files(lib):
     """A whole module goes through a file by the names of its classes."""
     torch, nn = lib.torch, lib.nn
@@ -122,7 +148,7 @@ def nested_samples(lib):
     return [type(got).__name__, got["a"], got["missing"], [(b["x"], b["y"]) for b in loader]]
 
 
-PROGRAMS = [whole_files, scripted_files, compiled_modules, hypergradients, modes, nested_samples]
+PROGRAMS = [counters_of_own_optimizers, whole_files, scripted_files, compiled_modules, hypergradients, modes, nested_samples]
 
 
 @pytest.mark.filterwarnings("ignore")

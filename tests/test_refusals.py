@@ -137,3 +137,17 @@ def test_arguments_that_are_missing_or_of_another_kind():
             fn(clnn)
         assert words in str(seen.value) and "<locals>" not in str(seen.value)
     assert clnn.arange(end=3).tolist() == [0, 1, 2] and F.pad(clnn.ones(1), [1, 1]).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("call", [
+    lambda t, x, i: x.gather(0, i), lambda t, x, i: x.scatter(0, i, 1.0), lambda t, x, i: x.scatter_add(0, i, x),
+    lambda t, x, i: x.gather(0, t.zeros(9, 9, dtype=t.long)),
+    lambda t, x, i: x.expand(2, 3), lambda t, x, i: x.expand_as(t.zeros(2, 2)), lambda t, x, i: x[None].expand(3, 3, 5)])
+def test_sizes_that_do_not_fit(call):
+    """Which of two sizes is named, and the words up to what clnn adds."""
+    texts = []
+    for lib in (clnn, torch):
+        with pytest.raises(RuntimeError) as caught:
+            call(lib, lib.zeros(3, 4), lib.zeros(3, dtype=lib.long))
+        texts.append(str(caught.value))
+    assert texts[0].startswith(texts[1])

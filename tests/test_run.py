@@ -38,6 +38,19 @@ def test_programs_know_their_file(tmp_path):
     assert outcomes[0].stdout == outcomes[1].stdout and outcomes[0].stderr == outcomes[1].stderr
 
 
+def test_kinds_go_by_pytorchs_names(tmp_path):
+    """Also where the program imports nothing below torch; and its children that are started afresh import clnn as torch too."""
+    program = tmp_path / "p.py"
+    program.write_text("import torch\ndef show(rank, x, size): print(rank, x, size, type(x), torch.__version__.endswith('clnn'))\n"
+                       "class Own(torch.Tensor): pass\n"
+                       "if __name__ == '__main__':\n    x = torch.ones(2)\n    p = torch.nn.Parameter(x)\n"
+                       "    print(*map(type, (x, p, x.as_subclass(Own), x.shape, x.dtype, x.device, (p * 2).grad_fn)), flush=True)\n"
+                       "    torch.multiprocessing.spawn(show, (x, x.shape), nprocs=1)\n")
+    done = subprocess.run([sys.executable, "-m", "clnn", "run", str(program)], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    names = "torch.Tensor torch.nn.parameter.Parameter __main__.Own torch.Size torch.dtype torch.device MulBackward0".split()
+    assert done.stdout == " ".join(f"<class '{n}'>" for n in names) + "\n0 tensor([1., 1.]) torch.Size([2]) <class 'torch.Tensor'> True\n", done.stderr
+
+
 def test_functorch_is_there(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("""

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 
+from ..core.config import config
+
 HISTORY = frozenset(("_rg", "_grad", "_grad_fn", "_out_nr", "_base", "_ver", "_view_version", "_origin", "_accumulator", "_leaf_hooks", "_post_accumulate_hooks",
                      "_rewritten", "_inference", "_retain", "_views", "_grad_dtype"))
 RESERVED = HISTORY | {"_is_param", "_is_buffer"}
@@ -15,6 +17,10 @@ class Kind(type):
         if len(bases) > 1:                          # a class beside Tensor would show all
             namespace.setdefault("__dict__", attributes)
         return super().__new__(kind, name, bases, namespace, **kwargs)
+
+    def __repr__(cls):
+        where = cls.__module__.partition(".")
+        return f"<class '{config.spoken if where[0] == 'clnn' else where[0]}{where[1]}{where[2]}.{cls.__qualname__}'>"
 
     def __setattr__(cls, name, value):
         super().__setattr__(name, value)

@@ -93,7 +93,7 @@ class Node:
 
 @lru_cache(maxsize=None)
 def _called(cls, name):
-    return type(name, (cls,), {"__slots__": (), "__module__": cls.__module__})
+    return type(name, (cls,), {"__slots__": (), "__module__": "builtins"})       # as PyTorch's print
 
 
 class Handle:

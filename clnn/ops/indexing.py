@@ -117,11 +117,11 @@ _gather.op.grad_name = "GatherBackward0"
 def fit(name, input, dim, index, other="self"):
     """``input`` cut to the sizes of ``index`` outside ``dim``."""
     if len(index.shape) != len(input.shape):
-        raise RuntimeError(f"{name}(): Index tensor must have the same number of dimensions as {other} tensor")
+        raise RuntimeError(f"Index tensor must have the same number of dimensions as {'input' if name == 'gather' else other} tensor ({name})")
     for d in range(len(input.shape)):
         if d != dim and index.shape[d] > input.shape[d]:
-            raise RuntimeError(f"{name}(): Size does not match at dimension {d} expected index {list(index.shape)} to be no larger than {other} "
-                               f"{list(input.shape)} apart from dimension {dim}")
+            raise RuntimeError(f"Size does not match at dimension {d} expected index {list(index.shape)} to be no larger than {other} "
+                               f"{list(input.shape)} apart from dimension {dim} ({name})")
     if all(d == dim or index.shape[d] == input.shape[d] for d in range(len(input.shape))):
         return input
     return input[tuple(slice(None) if d == dim else slice(0, index.shape[d]) for d in range(len(input.shape)))]

@@ -416,12 +416,12 @@ def _elements(name, input, dim, index, src, op):
     d = wrap_dim(dim, len(input.shape))
     if index._numel == 0:
         return input.clone().reshape(shape)
+    part = fit(name, input, d, index)
     if isinstance(src, Tensor):
         src = fit(name, src, -1, index, "src")
     else:
         check_fits(src, input.dtype)
         src = filled(Size(()), src, input.dtype, input._storage.device).expand(index.shape)
-    part = fit(name, input, d, index)
     call = _scatter_op(part, d, index, src, op, False) if op in ("set", "add") else _scatter_fold(part, d, index, src, op)
     if part is input:
         return call.reshape(shape)

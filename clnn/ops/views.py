@@ -232,7 +232,7 @@ def _expand(input, size):
         raise RuntimeError(f"expand({dt.type_in_errors(input.dtype)}{{{list(input.shape)}}}, size={list(size)}): the number of sizes provided ({len(size)}) "
                            f"must be greater or equal to the number of dimensions in the tensor ({len(input.shape)})")
     out, strides = [], []
-    for i, want in enumerate(size):
+    for i, want in reversed(tuple(enumerate(size))):            # the last that does not fit is named
         have, stride = (input.shape[i - lead], input._strides[i - lead]) if i >= lead else (1, 0)
         if want == -1:
             if i < lead:
@@ -245,7 +245,7 @@ def _expand(input, size):
             raise RuntimeError(f"expand: size {want} of dimension {i} is negative; only -1, which keeps a size, may be")
         out.append(want)
         strides.append(stride if have == want and i >= lead else 0)
-    return tuple(out), tuple(strides), input._offset
+    return tuple(out[::-1]), tuple(strides[::-1]), input._offset
 
 
 _expand.op.grad_name = "ExpandBackward0"

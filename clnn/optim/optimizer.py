@@ -324,10 +324,11 @@ class Optimizer:
                 raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group: "
                                  f"group {i} has {len(theirs['params'])} parameters, expected {len(ours['params'])}")
         by_index = dict(zip(chain.from_iterable(g["params"] for g in saved), chain.from_iterable(g["params"] for g in self.param_groups)))
+        counted = any("step" in vars(c) and c is not Optimizer and c.__module__.startswith("clnn.optim.") for c in type(self).__mro__)   # own steps, own kinds
         state = defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in by_index:
-                state[by_index[key]] = _import(by_index[key], value)
+                state[by_index[key]] = _import(by_index[key], value, counted=counted)
             else:
                 state[key] = value
         groups = []
@@ -395,19 +396,19 @@ def _export(value):
     return value
 
 
-def _import(param, value, key=None):
-    """Make one loaded state value fit `param`: counters become host numbers, tensors take its device and dtype."""
+def _import(param, value, key=None, counted=True):
+    """Make one loaded state value fit `param`: counters become host numbers where the optimizer keeps such, tensors take its device and dtype."""
     if isinstance(value, Tensor):
-        if value.dim() == 0 and key in HOST_KEYS:
+        if counted and value.dim() == 0 and key in HOST_KEYS:
             return StepCount(value.item())
         if param.dtype.differentiable and key != "step":
             return value.to(dtype=param.dtype, device=param.device)
         return value.to(device=param.device)
     if isinstance(value, dict):
-        return {k: _import(param, v, key=k) for k, v in value.items()}
+        return {k: _import(param, v, key=k, counted=counted) for k, v in value.items()}
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        return type(value)(_import(param, v, key=key) for v in value)
-    if key in HOST_KEYS and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return type(value)(_import(param, v, key=key, counted=counted) for v in value)
+    if counted and key in HOST_KEYS and isinstance(value, (int, float)) and not isinstance(value, bool):
         return StepCount(value)
     return value
 
