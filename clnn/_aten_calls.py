@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from ._tensor.tensor import Tensor
+from .core.layout import contiguous_format
 from .graph.op import REGISTRY
 
 
@@ -73,7 +74,9 @@ CALLS = {
     **{n: _ordered(n) for n in ("eq", "ne", "lt", "le", "gt", "ge", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor")},
     "_where": lambda c, a, b: ("where", "self", (c, a, b)), "_clamp_both": _clamped, "_clamp_min": lambda x, low: _clamped(x, low, None),
     "_clamp_max": lambda x, high: ("clamp", "default", (x, None, high)), "_gelu_tanh": lambda x: ("gelu", "default", (x,), {"approximate": "tanh"}),
-    "_gelu": lambda x: ("gelu", "default", (x,)), "_clone": lambda x: ("clone", "default", (x,)), "contiguous": lambda x: ("clone", "default", (x,)),
+    "_gelu": lambda x: ("gelu", "default", (x,)), "_clone": lambda x: ("clone", "default", (x,)),
+    "contiguous": lambda x: ("clone", "default", (x,), {"memory_format": contiguous_format}),
+    "_add_scaled": lambda a, b, s: ("add", "Tensor", (a, b), {"alpha": s}), "_sub_scaled": lambda a, b, s: ("sub", "Tensor", (a, b), {"alpha": s}),
     "_relu": lambda x: ("relu", "default", (x,)), "_relu_backward": lambda g, y: ("threshold_backward", "default", (g, y, 0)),
     "_leaky_relu": lambda x, s: ("leaky_relu", "default", (x, s)), "_elu": lambda x, a, s, i: ("elu", "default", (x, a, s, i)),
     "_hardtanh": lambda x, a, b: ("hardtanh", "default", (x, a, b)), "_silu": lambda x: ("silu", "default", (x,)),
@@ -165,7 +168,7 @@ def _cloned(input, *, memory_format=None):
 
 
 def _contiguous(input, memory_format=None):
-    return input if input.is_contiguous() else _cloned(input)
+    return input if input.is_contiguous() else _cloned(input, memory_format=contiguous_format)
 
 
 def _filled(target, value):
@@ -200,9 +203,11 @@ def _by_second(tensor="Tensor", other="Scalar"):
 EXPLICIT = {
     **dict.fromkeys("""addbmm addcdiv addcmul addmm addmv addr argmax argmin argsort baddbmm binary_cross_entropy count_nonzero cummax cummin flip
                        gather index_copy index_select kthvalue logcumsumexp mse_loss multinomial nonzero roll smooth_l1_loss sort topk tril triu
-                       huber_loss nan_to_num repeat bernoulli trace median mode cdist""".split(), _default),
+                       huber_loss nan_to_num repeat bernoulli trace median mode cdist histc split_with_sizes unsafe_split_with_sizes lu_solve linalg_lu_solve
+                       geqrf orgqr ormqr linalg_ldl_factor_ex matrix_exp aminmax stft istft""".split(), _default),
     **dict.fromkeys(("add", "sub"), lambda args, kwargs: "Tensor"), "lerp": _by_second(), "masked_fill": _by_second(),
     "split": lambda args, kwargs: "Tensor" if isinstance((*args, *kwargs.values())[1], int) else "sizes", "unbind": lambda args, kwargs: "int",
+    "histogram": lambda args, kwargs: "bins_tensor" if _tensor((*args[1:], *kwargs.values(), 0)[0]) else "bin_ct",
     "scatter": lambda args, kwargs: "src" if _tensor(args[-1]) else "value", "scatter_add": _default, "index_add": _default,
 }
 assert all(n in REGISTRY for n in (*CALLS, *EXPLICIT))

@@ -19,7 +19,7 @@ from clnn.testing.batching import BY_VALUE
 OPERATORS = cases.operators()
 NUMBER = {op: number for number, op in enumerate(OPERATORS)}
 # What these look at knows nothing of the driver; Intel's runtime takes the gradients of all operators.
-SHARE = dict(gradient=4, double_gradient=6, layouts=4, fusion=4, complex_numbers=4, scalars_and_empty=4, undeclared_dtypes=3, forms=6, repeats=6, batched=6)
+SHARE = dict(gradient=4, double_gradient=6, layouts=4, fusion=4, complex_numbers=4, scalars_and_empty=4, undeclared_dtypes=3, forms=6, repeats=6, batched=6, traced=4)
 pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 
@@ -35,7 +35,7 @@ def applies(op, name):
         return bool(op.dtypes) and len(op.dtypes) < 10
     if name == "forms":
         return not op.name.startswith("_")
-    if name == "batched" and (op.name.startswith("_") or op.name in BY_VALUE | domains.RANDOM):
+    if name in ("batched", "traced") and (op.name.startswith("_") or op.name in BY_VALUE | domains.RANDOM):
         return False
     if name in ("gradient", "double_gradient", "repeats"):
         if op.name == "_tetragamma":            # the last derivative there is: its gradient is refused by name

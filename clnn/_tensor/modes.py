@@ -12,8 +12,9 @@ from types import FunctionType
 from ..graph.op import REGISTRY
 from . import override, repeat
 from .grad_mode import no_grad
+from .inplace import put
 from .tensor import Tensor
-from .writing import write
+from .writing import rebind, write
 from .wrapped import _aten, _bound, changes, found, local
 
 _FACTORIES = "arange empty empty_strided eye full linspace logspace ones rand randint randn randperm scalar_tensor zeros".split()
@@ -79,7 +80,7 @@ def _put(fn, maker):
 
 def _install():
     from .. import _aten_calls as calls
-    from ..ops import views
+    from ..ops import splitting, views
     import clnn
     seen = set()
     for op in {id(op): op for op in REGISTRY.values()}.values():
@@ -104,7 +105,10 @@ def _install():
         _put(getattr(clnn, name), functools.partial(_whole, name, _factory_overload(name)))
     _put(clnn.tensor, _lifted)
     _put(write, _written)
+    for quick in (rebind, put):
+        _put(quick, _left)
     _put(views._seen_as, _viewed)
+    _put(splitting._pieces, _cut)
     _put(REGISTRY["view"].plain, _view)
     _put(views._bitcast, _reinterpreted)
     for name, aten in _METHODS.items():
@@ -140,10 +144,32 @@ def _written(inner):
     return entry
 
 
+def _left(inner):
+    """The entry of quick ways to write, which leave it to :func:`write` where somebody asks."""
+    def entry(args, kwargs):
+        return False if local.modes else inner(*args, **kwargs)
+    return entry
+
+
 def _viewed(inner):
     """The entry of views in another shape, which are no operator's call where nobody asks."""
     def entry(args, kwargs):
         return ask(_aten("view"), (args[0], list(args[1])), {}, lambda: inner(*args, **kwargs)) if local.modes else inner(*args, **kwargs)
+    return entry
+
+
+def _cut(inner):
+    """The entry of views that cover a dimension, each of which is an operator's call."""
+    def entry(args, kwargs):
+        if not local.modes:
+            return inner(*args, **kwargs)
+        (_, input, dim, sizes), at, out = args[:4], 0, []
+        for n in sizes:
+            which = (dim, len(out)) if (*args[4:], *kwargs.values(), False)[0] else (dim, at, at + n)
+            out.append(ask(_aten(*(("select", "int") if len(which) == 2 else ("slice", "Tensor"))), (input, *which), {},
+                           lambda k=len(out): inner(*args, **kwargs)[k]))
+            at += n
+        return tuple(out)
     return entry
 
 

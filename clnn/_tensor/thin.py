@@ -10,7 +10,7 @@ from ..core import rng
 from ..core import warn as warnings
 from ..graph.node import Node
 from ..graph.op import REGISTRY
-from . import foreign
+from . import foreign, repeat
 from .dispatch import _over, plain, record_alike, record_elementwise
 from .entries import OpNode
 from .grad_mode import state
@@ -57,7 +57,7 @@ class Thin:
 
     def __call__(self, args, kwargs):
         """The result of a call of a known kind, a Missed, or None where the composite is to be called as it is."""
-        if foreign.early is not None or state.autocast is not None:
+        if foreign.early is not None or state.autocast is not None or not repeat.on:
             return None
         key, tensors, grad = [], [], state.grad
         for v in (*args, *kwargs.values()) if kwargs else args:

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from .._tensor import repeat
 from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.dispatch import run
 from .._tensor.formats import keeps_format, suggested
@@ -197,7 +198,7 @@ def _channels(t, rank):
     if not isinstance(t, Tensor):
         return t
     ones = (1,) * (rank - 2)
-    if t._rg and state.grad or t.__class__ is not Tensor:
+    if t._rg and state.grad or t.__class__ is not Tensor or not repeat.on:          # modes are told of it, too
         return t.reshape((-1,) + ones)
     return make_view(t, (t.shape[0], *ones), (t._strides[0], *ones), t._offset)    # without history, which costs more than the view
 

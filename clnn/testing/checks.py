@@ -21,6 +21,7 @@ from .cases import Call, flatten, to_tensor, values
 from .complexes import complex_numbers
 from .derivatives import double_gradient, gradient, repeats
 from .domains import EMPTY_DIFFERS, MEMORY, RANDOM
+from .graphs import traced
 
 
 # -- forward ----------------------------------------------------------------------------------------------------------------------
@@ -438,4 +439,4 @@ def without_values(op):
 
 
 CHECKS = {fn.__name__: fn for fn in (forward, layouts, scalars_and_empty, special_values, gradient, double_gradient, repeats, fusion, forms, errors,
-                                     undeclared_dtypes, complex_numbers, batched, without_values)}
+                                     undeclared_dtypes, complex_numbers, batched, without_values, traced)}
