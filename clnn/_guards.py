@@ -8,8 +8,8 @@ import types
 
 from ._results import keeps_tensors
 from ._tensor.grad_mode import state
-from .core.config import config
 from ._tensor.tensor import Tensor
+from .core.config import config
 
 PLAIN = frozenset((int, float, bool, complex, str, bytes, type(None)))
 _ALWAYS = frozenset(("training", "_maybe_hooked"))

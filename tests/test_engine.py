@@ -94,6 +94,16 @@ def test_in_place_reuses_the_buffer():
     assert x._storage.buf.int_ptr == address
 
 
+def test_memory_is_not_reused_under_pending_readers():
+    """The one tensor that is computed reads all there is of ``x``, and so does another that nobody has asked for yet."""
+    x = ready(10000)
+    want = x.numpy().copy()
+    doubled = x * 2
+    one, other = doubled + 1, doubled * 3
+    del x, doubled
+    assert np.array_equal(one.numpy(), want * 2 + 1) and np.array_equal(other.numpy(), want * 2 * 3)
+
+
 def test_clone_is_a_value():
     x = clnn.zeros(4)
     y = x.clone()

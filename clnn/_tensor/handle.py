@@ -19,8 +19,8 @@ class Kind(type):
         return super().__new__(kind, name, bases, namespace, **kwargs)
 
     def __repr__(cls):
-        where = cls.__module__.partition(".")
-        return f"<class '{config.spoken if where[0] == 'clnn' else where[0]}{where[1]}{where[2]}.{cls.__qualname__}'>"
+        package, dot, rest = cls.__module__.partition(".")
+        return f"<class '{config.spoken if package == 'clnn' else package}{dot}{rest}.{cls.__qualname__}'>"
 
     def __setattr__(cls, name, value):
         super().__setattr__(name, value)

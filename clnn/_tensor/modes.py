@@ -160,17 +160,14 @@ def _viewed(inner):
 
 def _cut(inner):
     """The entry of views that cover a dimension, each of which is an operator's call."""
-    def entry(args, kwargs):
-        if not local.modes:
-            return inner(*args, **kwargs)
-        (_, input, dim, sizes), at, out = args[:4], 0, []
-        for n in sizes:
-            which = (dim, len(out)) if (*args[4:], *kwargs.values(), False)[0] else (dim, at, at + n)
-            out.append(ask(_aten(*(("select", "int") if len(which) == 2 else ("slice", "Tensor"))), (input, *which), {},
-                           lambda k=len(out): inner(*args, **kwargs)[k]))
+    def cut(name, input, dim, sizes, stacked=False):
+        at, out = 0, []
+        for k, n in enumerate(sizes):
+            func, where = (_aten("select", "int"), (dim, k)) if stacked else (_aten("slice", "Tensor"), (dim, at, at + n))
+            out.append(ask(func, (input, *where), {}, lambda k=k: inner(name, input, dim, sizes, stacked)[k]))
             at += n
         return tuple(out)
-    return entry
+    return lambda args, kwargs: cut(*args, **kwargs) if local.modes else inner(*args, **kwargs)
 
 
 def _view(inner):

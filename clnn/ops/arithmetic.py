@@ -73,7 +73,7 @@ def _scaled(fn, name, input, other, alpha):
     if input.shape != other.shape:
         broadcast(name, input, other)                           # which names the operator where they do not fit
     if input.dtype.itemsize == 2:
-        alpha = float(input.dtype.np.type(alpha))                    # PyTorch has it as an element
+        alpha = float(input.dtype.np.type(alpha))               # PyTorch has it as an element
     return fn(input, other, alpha)
 
 

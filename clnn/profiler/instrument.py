@@ -147,7 +147,7 @@ class Instruments:
             group = fuse.Group()
             group.visit(root)
             notes = [c.noted(n, n.expr.name) for n in group.order]
-            outs = [(None, n.dtype) for n in group.order if n.out() is not None and n.out().node is n]
+            outs = [(None, n.dtype) for n in group.order if n is root or n.out() is not None and n.out().node is n]
             size = traffic.of_fused(group, root.shape, root.numel, outs)
             whole = fuse.fits(root.device, group, len(root.shape), len(outs))
             del group                                               # what it holds would not die
