@@ -15,7 +15,7 @@ from ._tensor.backward import grad as grad_of
 from ._tensor.tensor import Tensor, edge, make, make_view
 from .core.layout import contiguous_format, strided
 from .graph import node as lazy
-from .graph.mirror import Mirrored
+from .graph.mirror import Mirrored, Unsent
 from .graph.node import Storage, constants, held
 from .runtime.capture import Recording
 
@@ -118,8 +118,8 @@ class Captured:
         """Compute what is pending, and give each storage memory of its own; (reference to a storage, id of its buffer) of each."""
         for t in self.inputs:
             t._storage.buffer()
-        for st in [o for o in gc.get_objects() if type(o) is Mirrored]:
-            st.buffer()                                            # a storage like others where no array looks at it any more
+        for st in [o for o in gc.get_objects() if type(o) in (Mirrored, Unsent)]:
+            st.buffer()                                            # what no array looks at any more, or the host alone had, is a storage like others
         for st in _live_storages(device):
             if st.node is not None:
                 st.buffer()

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
+
 from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes, broadcast_strides, contiguous_strides, is_contiguous
-from ..graph import fuse
+from ..graph import fuse, mirror
 from ..graph import node as lazy
 from ..graph.node import Storage
 from . import later
@@ -18,6 +20,7 @@ from .tensor import Tensor, make
 
 _MAX_NODES, _MAX_LEAVES = lazy.MAX_NODES, lazy.MAX_LEAVES
 _FEW = 1024                 # elements
+_EXACT = 1 << 53            # whole numbers up to here are exact in doubles
 _MUCH = 1 << 17             # bytes of all tensors of a launch, from which on it matters whether it works on less
 _new = object.__new__
 _shapes: dict = {}          # (shape, shape) -> broadcast Size
@@ -251,7 +254,19 @@ def _operand(t, shape, numel, strides, flat):
                 and (node.shape == shape or node.linear)):
             return (node, t.dtype, 0, strides), node.count, node.leaves, node.linear
         fuse.realize(st)
+    if t._numel == 1 < numel and st.__class__ is mirror.Unsent:
+        number = _number(t)
+        if number is not None:
+            return number, 0, 0, True
     return (st.buf, t.dtype, t._offset, strides), 0, 1, flat
+
+
+def _number(t):
+    """The one element of a tensor that only the host has, which then need not be sent; None where a Python number is not the same."""
+    value = np.frombuffer(t._storage.mirror, t.dtype.np, 1, t._offset * t.dtype.itemsize)[0]
+    if t.dtype.category == dt.FLOAT:
+        return float(value)
+    return int(value) if t.dtype.category == dt.INT and -_EXACT < value < _EXACT else None
 
 
 def record_in_layout(expr, compute, result, shape, numel, operands) -> Tensor:

@@ -11,12 +11,15 @@ from ..core.shape import Size
 from ..graph import mirror
 from ..graph.node import Storage, held
 from ..runtime import sharing
-from ..runtime.device import default_device
+from ..runtime.device import Device, default_device
 from . import formats, later
 from .device import resolve
 from .grad_mode import state
 from .handle import HISTORY
 from .tensor import Tensor, contiguous_strides, make
+
+
+_KEPT = 1 << 18         # bytes that the host keeps until an operator wants them; copying more costs more than a transfer that may not be needed
 
 
 def from_array(array: np.ndarray, device, dtype=None) -> Tensor:
@@ -30,10 +33,21 @@ def from_array(array: np.ndarray, device, dtype=None) -> Tensor:
     dt.noticed(row)
     if not array.flags.c_contiguous or not array.dtype.isnative:
         array = np.ascontiguousarray(array, dtype=row.np).reshape(array.shape)
-    st = Storage(device, array.nbytes, device.alloc(array.nbytes))
-    if array.nbytes:
+    nbytes = array.nbytes
+    if 0 < nbytes <= _KEPT and device.__class__ is Device and not device.records():
+        return make(mirror.unsent(device, array.tobytes()), Size(array.shape), row, array.size)
+    st = Storage(device, nbytes, device.alloc(nbytes))
+    if nbytes:
         device.write(st.buf, array)
     return make(st, Size(array.shape), row, array.size)
+
+
+def from_bytes(values: bytes, shape, row, device) -> Tensor:
+    """A new tensor of dtype ``row`` whose elements are these bytes."""
+    st = mirror.unsent(device, values)
+    if len(values) > mirror.LARGEST:
+        st.buffer()                 # nothing is gained by keeping them
+    return make(st, shape, row, shape.numel())
 
 
 def in_order(array, device, dtype=None) -> Tensor:
@@ -100,16 +114,22 @@ def read(t: Tensor) -> np.ndarray:
         t = t.detach().contiguous()
     if t._numel == 0:
         return np.empty(tuple(t.shape), t.dtype.np)
-    st = t._storage
-    raw = st.device.read(st.buffer(), t._numel * t.dtype.itemsize, t._offset * t.dtype.itemsize)
+    raw = _bytes(t, t._numel * t.dtype.itemsize)
     return raw.view(t.dtype.np).reshape(tuple(t.shape))
+
+
+def _bytes(t, nbytes):
+    """So many bytes from the first element on, as an array of ``uint8``."""
+    st, first = t._storage, t._offset * t.dtype.itemsize
+    known = mirror.told(st) if st.__class__ is not Storage and not st.device.records() else None
+    return st.device.read(st.buffer(), nbytes, first) if known is None else np.frombuffer(known, np.uint8, nbytes, first).copy()
 
 
 def item(t: Tensor):
     if t._numel != 1:
         raise RuntimeError(f"a Tensor with {t._numel} elements cannot be converted to Scalar")
-    st, dtype = t._storage, t.dtype
-    raw = st.device.read(st.buffer(), dtype.itemsize, t._offset * dtype.itemsize)
+    dtype = t.dtype
+    raw = _bytes(t, dtype.itemsize)
     kind = bool if dtype is dt.bool_ else int if dtype.category == dt.INT else complex if dtype.is_complex else float
     return kind(raw.view(dtype.np)[0])
 

@@ -1,8 +1,10 @@
-"""Storages whose values an array of the program holds as well.
+"""Storages whose values the host holds: an array of the program as well as the device, or nobody else yet.
 
-Reading compares the array with what is known of it, which takes a few microseconds where it is small, and goes on with a new buffer if the program
+Of an array, reading compares it with what is known of it, which takes a few microseconds where it is small, and goes on with a new buffer if the program
 wrote to it: readers that were recorded or launched before keep the old one, so nothing has to be waited for. Writing copies the result to the array.
 Large arrays have one memory with the buffer instead (``runtime/sharing.py``).
+
+Values from the host go to the device when the first operator asks for them: samples that are only put into a batch, or read again, never do one by one.
 """
 from __future__ import annotations
 
@@ -52,12 +54,40 @@ class Mirror:
             self.host[...] = new
         self.known = new.tobytes()
 
-    def upload(self, device):
-        """A buffer with what the array holds now."""
-        self.known = self.host.tobytes()
-        buf = device.alloc(len(self.known))
-        device.write(buf, np.frombuffer(self.known, np.uint8))
-        return buf
+
+class Unsent(Storage):
+    """A storage whose values only the host has, as the bytes ``mirror``, until somebody asks for its buffer: from then on it is one like others."""
+
+    __slots__ = ()
+
+    @property
+    def buf(self):
+        values, device = self.mirror, self.device
+        if values is not None:
+            buf = device.send(values)
+            with device.lock:
+                if self.__class__ is Unsent:            # no other thread was faster
+                    self.buf = buf
+        return self.buf
+
+    @buf.setter
+    def buf(self, value):
+        _slot.__set__(self, value)
+        self.__class__, self.mirror = Storage, None
+
+
+def unsent(device, values: bytes) -> Storage:
+    """A storage for ``values``, which stay on the host for now."""
+    storage = Storage(device, len(values))
+    storage.mirror, storage.__class__ = values, Unsent
+    return storage
+
+
+def told(storage):
+    """The bytes of a storage, where the host knows them without asking the device; else None."""
+    if storage.__class__ is Unsent:
+        return storage.mirror
+    return storage.note() if storage.__class__ is Mirrored else None
 
 
 class Mirrored(Storage):
@@ -66,18 +96,26 @@ class Mirrored(Storage):
     __slots__ = ()
     mirrored = True
 
+    def note(self) -> bytes:
+        """The values as they are now; a buffer with other ones is let go of."""
+        mirror = self.mirror
+        if mirror.changed():
+            mirror.known = mirror.host.tobytes()
+            _slot.__set__(self, None)
+        return mirror.known
+
     @property
     def buf(self):
         """The values as they are now."""
-        mirror, device = self.mirror, self.device
+        device = self.device
         if device.records():
             device.recording.follow(self, _slot.__get__(self))
-        else:
-            if mirror.changed():
-                _slot.__set__(self, mirror.upload(device))
-            if not mirror.watched():
-                return _plain(self, _slot.__get__(self))
-        return _slot.__get__(self)
+            return _slot.__get__(self)
+        values, buf = self.note(), _slot.__get__(self)
+        if buf is None:
+            buf = device.send(values)
+            _slot.__set__(self, buf)
+        return buf if self.mirror.watched() else _plain(self, buf)
 
     @buf.setter
     def buf(self, value):
@@ -112,14 +150,16 @@ def of_span(device, span, host) -> Storage:
 
 def follow(storage, host, span=None) -> None:
     """Let ``storage`` be one with ``host`` from now on."""
-    mirror = Mirror(host, span)
-    _plain(storage, mirror.upload(storage.device))
-    storage.mirror, storage.__class__ = mirror, Mirrored
+    _plain(storage, None)
+    storage.mirror, storage.__class__ = Mirror(host, span), Mirrored
 
 
 def of_storage(storage) -> np.ndarray:
     """The bytes that are one with ``storage`` from now on."""
     if not storage.mirrored:
-        storage.mirror = Mirror(storage.device.read(storage.buffer(), storage.nbytes))
+        values = told(storage)
+        if values is not None:
+            _plain(storage, None)
+        storage.mirror = Mirror(storage.device.read(storage.buffer(), storage.nbytes) if values is None else np.frombuffer(values, np.uint8).copy())
         storage.__class__ = Mirrored
     return storage.mirror.host

@@ -7,18 +7,19 @@ import math
 
 import numpy as np
 
-from .._tensor import formats
+from .._tensor import foreign, formats
 from .._tensor.declare import composite, kernel
 from .._tensor.device import resolve
 from .._tensor.dispatch import broadcast, run
 from .._tensor.inplace import refuse_overlap, set_out, type_name
-from .._tensor.interop import from_array
+from .._tensor.grad_mode import state
+from .._tensor.interop import from_array, from_bytes
 from .._tensor.tensor import Tensor, empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, collapse, contiguous_strides, is_contiguous, view_strides, wrap_dim
 from ..core.warn import first_time, warn
-from ..graph import fuse
-from ..graph.node import Node
+from ..graph import fuse, mirror
+from ..graph.node import Node, Storage
 from . import _scatter
 from .creation import filled, shared
 from .indexing import _values
@@ -183,6 +184,26 @@ def _stack(tensors, dim, dtype):
 _stack.op.grad_name = "StackBackward0"
 
 
+def _in_one_piece(tensors, shape, dtype):
+    """The tensors one after the other, as one of ``shape``, where the host has the values of all, else None: samples become a batch before they are sent."""
+    first = tensors[0]._storage
+    if first.__class__ is Storage or foreign.early is not None or first.device.records():
+        return None
+    pieces, tracked = [], state.grad
+    for t in tensors:
+        if t.__class__ is not Tensor or t.dtype is not dtype or tracked and t._rg or not (t._dense or t.is_contiguous()):
+            return None
+        values = mirror.told(t._storage)
+        if values is None:
+            return None
+        nbytes = t._numel * dtype.itemsize
+        if nbytes != len(values):
+            at = t._offset * dtype.itemsize
+            values = values[at:at + nbytes]
+        pieces.append(values)
+    return from_bytes(b"".join(pieces), Size(shape), dtype, first.device)
+
+
 def _placed(out, r, tensors):
     if out is None:
         return r
@@ -234,7 +255,10 @@ def cat(tensors, dim=0, *, axis=None, out=None):
     """
     tensors, dtype = _common("cat", tensors)
     none, d, sizes = _cat_plan(tuple([t.shape for t in tensors]), dim if axis is None else axis)
-    return _placed(out, _cat(tensors if none is None else [t.reshape(none) if t.shape == (0,) else t for t in tensors], d, sizes, dtype), tensors)
+    if none is not None:
+        return _placed(out, _cat([t.reshape(none) if t.shape == (0,) else t for t in tensors], d, sizes, dtype), tensors)
+    joined = _in_one_piece(tensors, (sum(sizes), *tensors[0].shape[1:]), dtype) if d == 0 else None
+    return _placed(out, _cat(tensors, d, sizes, dtype) if joined is None else joined, tensors)
 
 
 @functools.lru_cache(4096)
@@ -265,7 +289,9 @@ def stack(tensors, dim=0, *, out=None):
     for i, t in enumerate(tensors):
         if t.shape != first.shape:
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and {list(t.shape)} at entry {i}")
-    return _placed(out, _stack(tensors, wrap_dim(dim, len(first.shape) + 1), dtype), tensors)
+    d = wrap_dim(dim, len(first.shape) + 1)
+    joined = _in_one_piece(tensors, (len(tensors), *first.shape), dtype) if d == 0 else None
+    return _placed(out, _stack(tensors, d, dtype) if joined is None else joined, tensors)
 
 
 # -- at least so many dimensions ----------------------------------------------------------------------------------------------------------

@@ -43,6 +43,18 @@ class Transfers:
                 return
         self._call(event.wait)
 
+    def send(self, values: bytes):
+        """A new buffer with ``values``."""
+        buf, side = self.alloc(len(values)), self.inline
+        if side is not None and self.recording is None and not self.waiting:        # :meth:`write` in fewer steps
+            with self.lock:
+                if side.ready():
+                    self.transfers, self.peek = self.transfers + 1, None
+                    self._call(self._to_device, side.queue, buf, values, 0, None, True)
+                    return buf
+        self.write(buf, np.frombuffer(values, np.uint8))
+        return buf
+
     def read(self, buf, nbytes: int, offset_bytes: int = 0) -> np.ndarray:
         """The bytes as a NumPy ``uint8`` array. Waits for all earlier launches, then raises what a kernel reported."""
         recording = self.recording
