@@ -117,6 +117,8 @@ def larger():
     yield "median of 300", lambda: t(3, 300).median(1)
     yield "tenth of 300", lambda: t(3, 300).kthvalue(10, 1)
     yield "transform of a long row of reals", lambda: clnn.fft.irfft(clnn.fft.rfft(t(1, 1040)))
+    yield "transforms of rows of prime length", lambda: (clnn.fft.fft(t(17, 17)), clnn.fft.irfft(clnn.fft.rfft(t(3, 17).detach()), n=17))
+    yield "transforms of sequences side by side", lambda: (clnn.fft.fft(t(2, 12, 33), dim=1), clnn.fft.irfft(clnn.fft.rfft(t(12, 33).detach(), dim=0), dim=0))
     yield "transforms of rows", lambda: (clnn.fft.fft(t(17, 12)), clnn.fft.irfft(clnn.fft.rfft(t(17, 12).detach())))
     yield "transforms of rows that fill vectors", lambda: (clnn.fft.fft(t(3, 128)), clnn.fft.irfft(clnn.fft.rfft(t(3, 128).detach())))
     yield "conv2d with a tiled gradient", lambda: clnn.nn.functional.conv2d(t(2, 3, 14, 14), t(16, 3, 3, 3), t(16))

@@ -23,7 +23,7 @@ def near(got, want, tolerance=2e-6):
 
 # Single factors, several passes, primes (Bluestein), lengths in two steps of which one is a lonely row on CPUs.
 @pytest.mark.share(2, both=True)
-@pytest.mark.parametrize("n", [1, 2, 7, 17, 60, 97, 256, 384, 1000])
+@pytest.mark.parametrize("n", [1, 2, 7, 17, 60, 97, 256, 384, 691, 1000, 1031])
 def test_lengths(n):
     x = numbers(3, n)
     near(clnn.fft.fft(clnn.tensor(x)), np.fft.fft(x))
@@ -34,6 +34,31 @@ def test_lengths(n):
     assert not real.any() and not np.signbit(real).any(), "an angle of pi, never -pi"
     near(clnn.fft.irfft(half, n=n), x.real)
     near(clnn.fft.fft(clnn.tensor(x.real.copy())), np.fft.fft(x.real))
+
+
+@pytest.mark.share(2, both=True)
+@pytest.mark.parametrize("n", [12, 34])
+@pytest.mark.parametrize("inner", [16, 17, 33, 300])
+def test_sequences_side_by_side(n, inner):
+    """As many as fill vectors, and more: the last vectors of a work-item overlap, and work-items share long rows. 34 is a convolution."""
+    x = numbers(2, n, inner)
+    near(clnn.fft.fft(clnn.tensor(x), dim=1), np.fft.fft(x, axis=1))
+    near(clnn.fft.ifft(clnn.tensor(x), dim=1), np.fft.ifft(x, axis=1))
+    half = clnn.fft.rfft(clnn.tensor(x.real.copy()), dim=1)
+    near(half, np.fft.rfft(x.real, axis=1))
+    near(clnn.fft.irfft(half, n=n, dim=1), x.real)
+
+
+def test_work_groups_that_share_sequences(monkeypatch):
+    """As on GPUs: several work-items to a sequence, and convolutions of lengths with larger primes."""
+    device = clnn.zeros(1)._storage.device
+    monkeypatch.setattr(device, "is_cpu", False)
+    for n in (12, 17, 34):
+        x = numbers(5, n)
+        near(clnn.fft.fft(clnn.tensor(x)), np.fft.fft(x))
+        near(clnn.fft.ifft(clnn.tensor(x)), np.fft.ifft(x))
+        near(clnn.fft.rfft(clnn.tensor(x.real.copy())), np.fft.rfft(x.real))
+        near(clnn.fft.irfft(clnn.tensor(x), n=n), np.fft.irfft(x, n=n))
 
 
 def test_long_rows():

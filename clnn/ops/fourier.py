@@ -87,15 +87,21 @@ def _table(device, row, key):
     else:
         angle = (np.arange(n, dtype=np.int64) ** 2 % (2 * n)) / (2 * n)
     values = np.exp(-2j * np.pi * angle)
+    if kind == "chirps":
+        return from_array(np.concatenate([values, _chirp_transform(values, *more)]).astype(row.np), device)
     if kind == "lanes":
         return from_array(np.stack([values.real, values.imag], 1).astype(row.to_real().np), device)
     if kind == "chirp transform":
-        m, = more
-        wave = np.zeros(m, np.complex128)
-        wave[:n] = values.conj()
-        wave[m - n + 1:] = values.conj()[1:][::-1]
-        values = np.fft.fft(wave)
+        values = _chirp_transform(values, *more)
     return from_array(values.astype(row.np), device)
+
+
+def _chirp_transform(chirp, m):
+    """The transform of length ``m`` of what numbers times ``chirp`` are convolved with."""
+    n, wave = len(chirp), np.zeros(m, np.complex128)
+    wave[:n] = chirp.conj()
+    wave[m - n + 1:] = chirp.conj()[1:][::-1]
+    return np.fft.fft(wave)
 
 
 # -- one launch -------------------------------------------------------------------------------------------------------------------------
@@ -108,6 +114,12 @@ class Walk:
         self.count, self.A, self.I, self.x, self.y = count, A, I, x, y
 
 
+def chirp_of(n, device, row):
+    """The length of the convolution that a transform of length ``n`` is within one launch; 0 where it is none."""
+    m = 0 if radices(n) else smooth_from(2 * n - 1)
+    return m if m <= limit_of(device, row) * (1 + (device.is_cpu and row is dt.complex64)) else 0       # twice as long ones in half as many lanes
+
+
 def limit_of(device, row):
     """The longest transform of one launch."""
     size = row.to_real().itemsize
@@ -116,25 +128,33 @@ def limit_of(device, row):
     return min(GROUP_BYTES, device.local_mem // 2) // (4 * size)
 
 
-def _launch(x, y, n, walk, form, scale, back, turns=None, span=1):
+def _launch(x, y, n, walk, form, scale, back, turns=None, span=1, chirp=0):
     device, row = x._storage.device, (x if x.dtype.is_complex else y).dtype
     part = row.to_real()
-    W, C, local = 1, 1, 1
+    W, C, local, runs, size = 1, 1, 1, 1, chirp or n
+    spans = False
     if device.is_cpu:
-        W = 64 // part.itemsize
+        W = 64 // part.itemsize >> (chirp > limit_of(device, row))
         gs, ls = (-(-walk.count // W),), (1,)
+        spans = walk.I >= W and walk.I % W != 0 and walk.x[2] == walk.y[2] == 1 and (turns is None or span == 1)
+        if spans:
+            rows, blocks = walk.count // walk.I, -(-walk.I // W)
+            runs = max(1, min(blocks // 2, -(-8 * device.compute_units // rows)))       # of two blocks at least, the last of which may overlap the other
+            gs = (rows * runs,)
     else:
-        C = max(1, min(8, limit_of(device, row) // n, walk.count))
+        C = max(1, min(8, limit_of(device, row) // size, walk.count))
         C = 1 << (C.bit_length() - 1)
-        local = min(device.max_work_group, max(16, min(256, 1 << max(0, (n * C // 8 - 1)).bit_length())))
+        local = min(device.max_work_group, max(16, min(256, 1 << max(0, (size * C // 8 - 1)).bit_length())))
         gs, ls = (-(-walk.count // C) * local,), (local,)
-    whole, half = W > 1 and walk.I % W == 0, form != "complex" and n % 2 == 0 and n > 2
-    turn = "none" if turns is None else "lanes" if whole and span == 1 else "one" if whole and span % W == 0 else "any"
-    params = dict(T=part, N=n, RADICES=radices(n // 2 if half else n), FORM=form, HALF=half, W=W, C=C, VIN=whole and walk.x[2] == 1,
-                  VOUT=whole and walk.y[2] == 1, RIN=W > 1 and walk.x[3] == 1, ROUT=W > 1 and walk.y[3] == 1, TURN=turn)
-    roots = _table(device, row, ("roots", n))
+    whole, half = W > 1 and (walk.I % W == 0 or spans), form != "complex" and n % 2 == 0 and n > 2 and not chirp
+    turn = "none" if turns is None or chirp else "lanes" if whole and span == 1 else "one" if whole and span % W == 0 else "any"
+    params = dict(T=part, N=n, RADICES=radices(n // 2 if half else size), CHIRP=chirp, FORM=form, HALF=half, W=W, C=C, SPANS=spans,
+                  VIN=whole and walk.x[2] == 1, VOUT=whole and walk.y[2] == 1, RIN=W > 1 and walk.x[3] == 1, ROUT=W > 1 and walk.y[3] == 1, TURN=turn)
+    roots = _table(device, row, ("roots", size))
+    if chirp:
+        turns, scale = _table(device, row, ("chirps", n, chirp)), scale / chirp
     run(device, "fourier/rows", params, gs, ls, x, y, roots, roots if turns is None else turns, walk.count, walk.A, walk.I, *walk.x, *walk.y, span,
-        part.number(scale), int(back))
+        part.number(scale), int(back), runs)
 
 
 def _single(x, shape, n, form, scale, back=False):
@@ -163,17 +183,17 @@ def _complex(x, dim, back, scale):
     outer, n, inner = extents(x.shape, dim)
     if x._numel == 0 or n == 1:
         return x * scale
-    if radices(n) is None:
+    limit, chirp = limit_of(device, row), chirp_of(n, device, row)
+    if radices(n) is None and not chirp:
         return _bluestein(x, dim, back, scale)
     y = _single(x, x.shape, n, "complex", scale, back) if inner == 1 else None
     if y is not None:
         return y
     y = empty(x.shape, row, device)
-    limit = limit_of(device, row)
     lonely = device.is_cpu and n >= 64 and outer * inner < 64 // row.to_real().itemsize
-    if n <= limit and not lonely or cut(n, limit)[1] == 1:
+    if chirp or n <= limit and not lonely or cut(n, limit)[1] == 1:
         place = (n * inner, 0, 1, inner) if inner > 1 else (0, 0, n, 1)
-        _launch(x, y, n, Walk(outer * inner, 1, inner if inner > 1 else outer, place, place), "complex", scale, back)
+        _launch(x, y, n, Walk(outer * inner, 1, inner if inner > 1 else outer, place, place), "complex", scale, back, chirp=chirp)
         return y
     n1, n2 = cut(n, limit)
     z = empty(x.shape, row, device)                           # as (outer, n1, n2, inner)
@@ -235,7 +255,8 @@ def _half(x, dim, scale, full):
     if _as_pairs(n, inner, device, row):
         x = (x.clone() if x._offset % 2 else x).reshape(outer, n // 2, 2)
         return _pairs(_complex(REGISTRY["view_as_complex"].fn(x), 1, False, scale), shape, False, full)
-    if n == 1 or radices(n) is None or n > limit_of(device, row):
+    chirp = chirp_of(n, device, row)
+    if n == 1 or not chirp and (radices(n) is None or n > limit_of(device, row)):
         r = _complex(cast(x, row), dim, False, scale)
         r = r if full else r.narrow(dim, 0, h).contiguous()
         for place in {0, n // 2} if n % 2 == 0 else (0,):              # real, whatever was rounded: angles tell +0 from -0
@@ -243,7 +264,7 @@ def _half(x, dim, scale, full):
         return r
     y = empty(shape, row, device)
     places = [(k * inner, 0, 1, inner) if inner > 1 else (0, 0, k, 1) for k in (n, h)]
-    _launch(x, y, n, Walk(outer * inner, 1, inner if inner > 1 else outer, *places), "real_full" if full else "real_in", scale, False)
+    _launch(x, y, n, Walk(outer * inner, 1, inner if inner > 1 else outer, *places), "real_full" if full else "real_in", scale, False, chirp=chirp)
     return y
 
 
@@ -259,12 +280,13 @@ def _from_half(x, dim, n, scale):
         return y
     if _as_pairs(n, inner, device, row):
         return REGISTRY["view_as_real"].fn(_complex(_pairs(x, (outer, n // 2), True), 1, True, scale)).reshape(shape)
-    if n == 1 or radices(n) is None or n > limit_of(device, row):
+    chirp = chirp_of(n, device, row)
+    if n == 1 or not chirp and (radices(n) is None or n > limit_of(device, row)):
         rest = x.narrow(dim, 1, n - h).flip(dim).conj() if n > h else x.narrow(dim, 0, 0)
         return _complex(REGISTRY["cat"].fn([x, rest], dim).contiguous(), dim, True, scale).real.contiguous()
     y = empty(shape, row.to_real(), device)
     places = [(k * inner, 0, 1, inner) if inner > 1 else (0, 0, k, 1) for k in (h, n)]
-    _launch(x, y, n, Walk(outer * inner, 1, inner if inner > 1 else outer, *places), "real_out", scale, True)
+    _launch(x, y, n, Walk(outer * inner, 1, inner if inner > 1 else outer, *places), "real_out", scale, True, chirp=chirp)
     return y
 
 

@@ -1,6 +1,7 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="access" file="/fourier/access.cl.mako"/>\
 <%namespace name="turned" file="/fourier/lanes.cl.mako"/>\
+<%namespace name="halves" file="/fourier/halves.cl.mako"/>\
 <%namespace name="short" file="/fourier/short.cl.mako"/>\
 ## Discrete Fourier transforms of many sequences of one length: y[k] = scale * sum over j of x[j] * exp(-2 pi i j k / N), or with + i where `back` is 1.
 ##
@@ -8,20 +9,25 @@
 ## order: pass after pass of radix r takes what lies N / r apart and writes it side by side, so nothing is reordered at the end. The backward transform is
 ## the forward one with real and imaginary parts exchanged on both sides. Passes exchange numbers in local memory; the first reads x, the last writes y.
 ## An even number of reals is done as half as many complex ones, the pairs of neighbours: `split` parts their transform, or joins it before the way back.
+## A length with larger primes is a convolution with a chirp of a convenient length M (Bluestein 1970): forward, times the transform of the chirp, and back.
 ##
-## roots (N)     exp(-2 pi i j / N), rounded once from double
+## roots (N)     exp(-2 pi i j / N), rounded once from double; with CHIRP of M
 ## turns (N, I / span)  what results are multiplied by with TURN: the middle step of a longer transform made of two
+##       (N + M)        with CHIRP: exp(-pi i j j / N), then the transform of what it is convolved with
 ##
 ## Geometry: W lanes: global (ceil(count / W)), local 1: a work-item does W sequences in the lanes of vectors (CPUs).
+##           SPANS: global (count / I * `runs`): a work-item does a share of the I sequences that lie side by side, the last W of which may overlap others of its.
 ##           W = 1: global (ceil(count / C) * local), any local size: a work-group does C sequences.
 ##
 ## Parameter  legal values
 ## T          dtype row of the parts: float32 or float64
 ## N          at least 2, at most what local memory holds: 4 N max(W, C) numbers
-## RADICES    factors in the order of the passes, of 2 3 4 5 7 8 11 13: of N, or of N / 2 with HALF
+## RADICES    factors in the order of the passes, of 2 3 4 5 7 8 11 13: of N, of N / 2 with HALF, of M with CHIRP
+## CHIRP      M, at least 2 N - 1, in place of N for what local memory holds; else 0; not with HALF, TURN
 ## FORM       complex; real_in: x is real, y the first N / 2 + 1 results; real_full: all N; real_out: x the first N / 2 + 1 of conjugate symmetric numbers, y real
 ## HALF       bool: as half as many complex numbers; N even and at least 4, not with complex
 ## W C        lanes (1 8 16); sequences per work-group (1 where W > 1)
+## SPANS      bool: VIN, VOUT, and I, at least W, is no multiple of it; not with TURN any or one
 ## VIN VOUT   bool: the W sequences of a work-item always lie side by side in x (in y)
 ## RIN ROUT   bool: the elements of a sequence lie side by side (W > 1): pieces of W rows are turned into lanes in registers
 ## TURN       none; any; lanes: the W turns of a place lie side by side (span 1); one: they are the same (W divides span)
@@ -29,12 +35,12 @@
     R = T.acc
     F = R if W == 1 else f"{R}{W}"
     P = f"{R}2"
-    half = "0.5f" if R == "float" else "0.5"
     REAL_IN, REAL_OUT = FORM in ("real_in", "real_full"), FORM == "real_out"
     X, Y = (R if REAL_IN else P), (R if REAL_OUT else P)
     H = N // 2
-    M, STEP = (H, 2) if HALF else (N, 1)                         # length of the complex transform; the step in `roots`
-    LAST = len(RADICES) - 1
+    M, STEP = (H, 2) if HALF else (CHIRP or N, 1)                # length of the complex transform; the step in `roots`
+    PASSES = RADICES * 2 if CHIRP else RADICES                   # with CHIRP there and back
+    LAST, THERE = len(PASSES) - 1, len(RADICES) - 1
     WIDE = W > 1
     lanes = range(W)
     RESULTS = H + 1 if FORM == "real_in" else N
@@ -51,7 +57,19 @@
 ## what the last pass gives
         {
             const int at = ${at};
-% if UNPARTED:
+% if CHIRP:
+            if (at < ${RESULTS}) {
+            const ${P} w = turns[at];
+            const ${F} cr = ${im} * w.x - ${re} * w.y;         // parts come exchanged from the way back
+            ${F} ci = ${im} * w.y + ${re} * w.x;
+% if REAL_IN:
+            if (at == 0${f" || at == {H}" if N % 2 == 0 else ""}) ci = (${F})(0);         // real, whatever was rounded: angles tell +0 from -0
+% endif
+            const ${F} re = (${"1" if REAL_OUT else "0" if REAL_IN else "back"} ? ci : cr) * scale;
+            const ${F} im = (${"1" if REAL_OUT else "0" if REAL_IN else "back"} ? cr : ci) * scale;
+${access.put(LEFT, "at", "re", "im")}
+            }
+% elif UNPARTED:
             to_r[${at_("at")}] = ${re} * scale;
             to_i[${at_("at")}] = ${im} * scale;
 % else:
@@ -85,7 +103,16 @@ ${access.put(LEFT, "at", "re", "im")}
 <%def name="work(t, r, s, m)">
 ## one butterfly of pass t
 % for j in range(r):
-% if t == 0 and not PREPARED:
+% if t == 0 and CHIRP:
+        ${F} a${j}r = (${F})(0), a${j}i = (${F})(0);
+        if (p + ${m * j} < ${N}) {
+            const ${P} w = turns[p + ${m * j}];
+${access.take(f"p + {m * j}", "xr", "xi")}
+            const ${F} re = ${"xi" if REAL_OUT else "xr" if REAL_IN else "back ? xi : xr"}, im = ${"xr" if REAL_OUT else "xi" if REAL_IN else "back ? xr : xi"};
+            a${j}r = re * w.x - im * w.y;
+            a${j}i = re * w.y + im * w.x;
+        }
+% elif t == 0 and not PREPARED:
 ${access.take(f"q + {s} * (p + {m * j})", f"x{j}r", f"x{j}i")}
         const ${F} a${j}r = ${f"x{j}i" if REAL_OUT else f"x{j}r" if REAL_IN else f"back ? x{j}i : x{j}r"};
         const ${F} a${j}i = ${f"x{j}r" if REAL_OUT else f"x{j}i" if REAL_IN else f"back ? x{j}r : x{j}i"};
@@ -103,63 +130,24 @@ ${access.take(f"q + {s} * (p + {m * j})", f"x{j}r", f"x{j}i")}
 % endif
 % if t == LAST:
 ${deliver(f"q + {s} * ({r} * p + {k})", re, im)}
+% elif t == THERE:
+## on the way back parts are exchanged, so that it is the way there
+        {
+            const int at = q + ${s} * (${r} * p + ${k});
+            const ${P} w = turns[${N} + at];
+            to_r[${at_("at")}] = ${re} * w.y + ${im} * w.x;
+            to_i[${at_("at")}] = ${re} * w.x - ${im} * w.y;
+        }
 % else:
         to_r[${at_(f"(q + {s} * ({r} * p + {k}))")}] = ${re};
         to_i[${at_(f"(q + {s} * ({r} * p + {k}))")}] = ${im};
 % endif
 % endfor
 </%def>
-<%def name="places()">
-% if not WIDE:
-        const long number = first + c, i = number % I, rest = number / I, a = rest % A, o = rest / A;
-        if (number >= count) continue;
-        const long xb = o * xo + a * xa + i * xi, yb = o * yo + a * ya + i * yi, col = i / span;
-% endif
-</%def>
-<%def name="split()">
-## places k and M - k together: S + T and the conjugate of S - T, with T = -i w^k D or, before the way back, i w^-k D; the middle of real numbers' is real: +0
-% if WIDE:
-    for (int k = 0; k <= ${M // 2}; k++) {
-% else:
-    for (int v = lid; v < ${(M // 2 + 1) * C}; v += size) {
-        const int c = v % ${C}, k = v / ${C};
-% endif
-${places()}
-        const int m = ${M} - k;
-        const ${P} w = roots[k];
-% if PREPARED:
-${access.take("k", "ar", "ai")}
-${access.take("m", "br", "bi")}
-        if (k == 0) ai = bi = (${F})(0);
-        const ${F} sr = ar + br, si = ai - bi, dr = ar - br, di = ai + bi, tr = w.y * dr - w.x * di, ti = w.x * dr + w.y * di;
-        two_r[${at_("k")}] = si + ti;
-        two_i[${at_("k")}] = sr + tr;
-        if (k) {
-            two_r[${at_("m")}] = ti - si;
-            two_i[${at_("m")}] = sr - tr;
-        }
-% else:
-        const int b = k ? m : 0;
-        const ${F} ar = ${LEFT}_r[${at_("k")}] * ${half}, ai = ${LEFT}_i[${at_("k")}] * ${half}, br = ${LEFT}_r[${at_("b")}] * ${half}, bi = ${LEFT}_i[${at_("b")}] * ${half};
-        const ${F} sr = ar + br, si = ai - bi, dr = ar - br, di = ai + bi, tr = w.x * di + w.y * dr, ti = w.y * di - w.x * dr;
-${access.put(LEFT, "k", "(sr + tr)", "(si + ti)")}
-${access.put(LEFT, "m", "(sr - tr)", "(k ? ti - si : si + ti)")}
-% if FORM == "real_full":
-        if (k) {
-${access.put(LEFT, f"({N} - k)", "(sr + tr)", "(-si - ti)")}
-${access.put(LEFT, f"({M} + k)", "(sr - tr)", "(si - ti)")}
-        }
-% endif
-% endif
-    }
-% if not WIDE:
-    barrier(CLK_LOCAL_MEM_FENCE);
-% endif
-</%def>
 __kernel ${"__attribute__((reqd_work_group_size(1, 1, 1)))" if WIDE else ""}
 void fourier_rows(IN(${X}, x), OUT(${Y}, y), IN(${P}, roots), IN(${P}, turns), const long count, const long A, const long I,
                   const long xo, const long xa, const long xi, const long xs, const long yo, const long ya, const long yi, const long ys,
-                  const long span, const ${R} scale, const long back) {
+                  const long span, const ${R} scale, const long back, const long runs) {
     PTR_IN(${X}, x);
     PTR_OUT(${Y}, y);
     PTR_IN(${P}, roots);
@@ -168,7 +156,13 @@ void fourier_rows(IN(${X}, x), OUT(${Y}, y), IN(${P}, roots), IN(${P}, turns), c
     __local ${F} ${name}_r[${size * C}], ${name}_i[${size * C}];
 % endfor
     const long wide = I / span;
-% if WIDE:
+% if SPANS:
+    const long blocks = (I + ${W - 1}) / ${W}, rest = get_global_id(0) / runs, share = get_global_id(0) - rest * runs, o = rest < A ? 0 : rest / A, a = rest - o * A;
+    const int some = ${W};
+    if (rest * I >= count) return;
+    for (long block = share * blocks / runs; block < (share + 1) * blocks / runs; block++) {
+    const long i = min(block * ${W}, I - ${W}), xb[1] = {o * xo + a * xa + i}, yb[1] = {o * yo + a * ya + i}, col[1] = {i};
+% elif WIDE:
     const long first = get_global_id(0) * ${W};
     if (first >= count) return;
     const int some = (int)min((long)${W}, count - first);
@@ -184,13 +178,14 @@ void fourier_rows(IN(${X}, x), OUT(${Y}, y), IN(${P}, roots), IN(${P}, turns), c
     const long first = (long)get_group_id(0) * ${C};
 % endif
 % if RIN:
-${turned.rows_to_lanes(T, W, 1 if REAL_IN and not HALF else 2, H + 1 if REAL_OUT else M, "two", 2 if ROUT else 0)}
+${turned.rows_to_lanes(T, W, 1 if REAL_IN and not HALF else 2, H + 1 if REAL_OUT else N if CHIRP else M, "two", 2 if ROUT else 0)}
 % endif
 % if PREPARED:
-${split()}
+${halves.split(LEFT)}
 % endif
 <% s, m = 1, M %>\
-% for t, r in enumerate(RADICES):
+% for t, r in enumerate(PASSES):
+<% s, m = (1, M) if t == THERE + 1 else (s, m) %>\
 <% m = m // r %>\
     {
         __local ${F}* from_r = ${"one_r" if t % 2 else "two_r"};
@@ -210,7 +205,7 @@ ${work(t, r, s, m)}
     for (int w = lid; w < ${M // r * C}; w += size) {
         const int c = w % ${C}, b = w / ${C}, p = b / ${s}, q = b - p * ${s};
 % if t in (0, LAST):
-${places()}
+${halves.places()}
 % endif
 % for k in range(1, r) if m > 1 else ():
         const ${P} w${k} = roots[p * ${s * k * STEP}];
@@ -223,9 +218,12 @@ ${work(t, r, s, m)}
 <% s = s * r %>\
 % endfor
 % if UNPARTED:
-${split()}
+${halves.split(LEFT)}
 % endif
 % if ROUT:
-${turned.lanes_to_rows(T, W, 1 if REAL_OUT and not HALF else 2, M if REAL_OUT else RESULTS, LEFT)}
+${turned.lanes_to_rows(T, W, 1 if REAL_OUT and not HALF else 2, N if CHIRP and REAL_OUT else M if REAL_OUT else RESULTS, LEFT)}
+% endif
+% if SPANS:
+    }
 % endif
 }
