@@ -29,6 +29,7 @@ from .views import _expand, _layout, _seen_as
 
 _RECOMPUTE = 6       # a pending input this small is evaluated in place even if it may be wanted again
 _AT_ONCE = 8         # inputs per launch
+_MOST = 16           # the same where a work-item takes one input after the other; their arguments fill half of the 1024 bytes that every driver takes
 
 
 # -- writing into regions -----------------------------------------------------------------------------------------------------------------
@@ -85,6 +86,17 @@ def _row_step(t, dim):
     return walk[0] if len(sizes) == 1 and is_contiguous(t.shape[dim:], t._strides[dim:]) else None
 
 
+@functools.lru_cache(1024)
+def _shares(count, loop):
+    """(first, end) of the inputs of each launch: few different numbers of them, as each is a kernel of its own."""
+    shares, at = [], 0
+    while at < count:
+        take = min(_MOST if loop and count - at >= _MOST else _AT_ONCE, count - at)
+        shares.append((at, at + take))
+        at += take
+    return shares
+
+
 def _write_side_by_side(out, tensors, dim, lengths):
     """The launch for inputs whose rows lie in memory densely, as most do: much less host work than general regions. False if it does not fit."""
     dtype = out.dtype
@@ -105,8 +117,8 @@ def _write_side_by_side(out, tensors, dim, lengths):
     if pitch < fuse.NARROW * len(tensors) and rows >= 256:        # interleaving: strided stores of long vectors do better
         return False
     loop, at = device.is_cpu, 0
-    for k in range(0, len(tensors), _AT_ONCE):
-        some, sizes = tensors[k:k + _AT_ONCE], [n * inner for n in lengths[k:k + _AT_ONCE]]
+    for k, end in _shares(len(tensors), loop):
+        some, sizes = tensors[k:end], [n * inner for n in lengths[k:end]]
         width = sum(sizes)
         seg, chunk = (max(8192, -(-width // 64)), max(1, 8192 // max(1, width), -(-rows // 64))) if loop else (1, 1)
         if loop:
@@ -115,7 +127,7 @@ def _write_side_by_side(out, tensors, dim, lengths):
             gs, ls = (width, rows), fuse.work_group(device, width, rows)
         target = make_view(out, shape, out._strides, at) if at else out
         run(device, "indexing/cat", dict(U=_scatter.width(dtype), K=len(some), LOOP=loop), gs, ls, *some, target, *sizes,
-            *steps[k:k + _AT_ONCE], rows, pitch, seg, chunk)
+            *steps[k:end], rows, pitch, seg, chunk)
         at += width
     return True
 
