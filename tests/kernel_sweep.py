@@ -126,6 +126,7 @@ def larger():
     yield "normal", lambda: clnn.randn(1000)
     yield "permutation", lambda: clnn.randperm(1000)
     yield "optimiser", optimisers
+    yield "pairs of differences", pairs_of_differences
     yield "product in two runs of its steps", lambda: in_runs(t(8, 300), t(300, 12))
     for dtype, turned in (("float16", False), ("bfloat16", True), ("float32", True)):
         yield f"matmul on tensor cores, {dtype}", lambda dtype=dtype, turned=turned: on_tensor_cores(t(64, 72), t(72, 80), getattr(clnn, dtype), turned)
@@ -222,6 +223,18 @@ def in_blocks(a, b):
     with mock.patch.multiple(_small, _WHOLE=50, _MANY=20, _REFLECTED=20):
         out = [*clnn.linalg.lu_factor(a), clnn.linalg.inv(a), clnn.linalg.solve(a, b), clnn.linalg.cholesky(a @ a.mT + clnn.eye(70)), *clnn.linalg.qr(b)]
         return out + [*clnn.linalg.qr(b.mT, "complete"), clnn.linalg.solve_triangular(a, b, upper=True)]
+
+
+def pairs_of_differences():
+    p = clnn.linspace(-1, 1, 21).requires_grad_()
+    opt = clnn.optim.LBFGS([p], history_size=3)
+
+    def closure():
+        opt.zero_grad()
+        loss = (p ** 4).sum() + p.sum()
+        loss.backward()
+        return loss
+    opt.step(closure)
 
 
 def optimisers():

@@ -2,6 +2,7 @@
 
 from clnn._tensor.grad_mode import no_grad, set_grad_enabled
 from clnn._tensor.multi import foreach_update
+from clnn.optim._history import History
 from clnn.optim._rule import check_common, number, parts
 from clnn.optim.optimizer import Optimizer
 
@@ -45,6 +46,7 @@ class LBFGS(Optimizer):
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params = self.param_groups[0]["params"]
+        self._history = None
 
     # ---- the parameters as one vector
     def _flat_grad(self):
@@ -92,7 +94,10 @@ class _Run:
         state["func_evals"] += 1
         self.grad = optimizer._flat_grad()
         self.d, self.t = state.get("d"), state.get("t")
-        self.dirs, self.steps, self.ro = state.get("old_dirs") or [], state.get("old_stps") or [], state.get("ro") or []
+        history = optimizer._history
+        if history is None or history.dirs is not state.get("old_dirs"):        # none yet, or a state was loaded
+            history = History(state.get("old_dirs") or [], state.get("old_stps") or [], state.get("ro") or [])
+        self.history = history
         self.scale = state.get("H_diag", 1)
         self.prev_grad, self.prev_loss = state.get("prev_flat_grad"), state.get("prev_loss")
         if hasattr(self.t, "item"):
@@ -102,7 +107,8 @@ class _Run:
         """Keep what the next call continues from."""
         if self.state["n_iter"] > 1:
             self.state.setdefault("al", [None] * self.group["history_size"])        # PyTorch's notes of one direction, which states list
-        self.state.update(d=self.d, t=self.t, old_dirs=self.dirs, old_stps=self.steps, ro=self.ro, H_diag=self.scale,
+        history = self.opt._history = self.history
+        self.state.update(d=self.d, t=self.t, old_dirs=history.dirs, old_stps=history.steps, ro=history.ro, H_diag=self.scale,
                           prev_flat_grad=self.prev_grad, prev_loss=self.prev_loss)
 
     def minimise(self):
@@ -127,25 +133,27 @@ class _Run:
     def _direction(self):
         """Set `d` to minus the inverse Hessian times the gradient (the two-loop recursion)."""
         if self.state["n_iter"] == 1:
-            self.d, self.dirs, self.steps, self.ro, self.scale = -self.grad, [], [], [], 1
+            self.d, self.history, self.scale = -self.grad, History([], [], []), 1
             return
         y, s = self.grad - self.prev_grad, self.d * self.t
         ys = _dot(y, s)
         if ys > 1e-10:  # otherwise the pair has no usable curvature
-            if len(self.dirs) == self.group["history_size"]:
-                del self.dirs[0], self.steps[0], self.ro[0]
-            self.dirs.append(y)
-            self.steps.append(s)
-            self.ro.append(1.0 / ys)
+            self.history.append(y, s, 1.0 / ys, self.group["history_size"])
             self.scale = ys / _dot(y, y)
-        q, alphas = -self.grad, [0.0] * len(self.dirs)
-        for i in reversed(range(len(self.dirs))):
-            alphas[i] = _dot(self.steps[i], q) * number(self.ro[i])
-            _add(q, self.dirs[i], -alphas[i])
-        q = q * number(self.scale)
-        for i in range(len(self.dirs)):
-            _add(q, self.steps[i], alphas[i] - _dot(self.dirs[i], q) * number(self.ro[i]))
-        self.d = q
+        scale, history = number(self.scale), self.history
+        self.d = history.apply(-self.grad, scale) if history.suits(self.grad) else self._in_parts(-self.grad, scale)
+
+    def _in_parts(self, q, scale):
+        """The same with some launches for each pair."""
+        dirs, steps, ro = self.history.dirs, self.history.steps, self.history.ro
+        alphas = [0.0] * len(dirs)
+        for i in reversed(range(len(dirs))):
+            alphas[i] = _dot(steps[i], q) * number(ro[i])
+            _add(q, dirs[i], -alphas[i])
+        q = q * scale
+        for i in range(len(dirs)):
+            _add(q, steps[i], alphas[i] - _dot(dirs[i], q) * number(ro[i]))
+        return q
 
     def _advance(self, n, slope):
         """Move along `d`; returns whether the gradient there is small enough to stop."""
