@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import clnn
-from clnn.ops import _lapack
+from clnn.ops import _lanes, _lapack
 
 torch = pytest.importorskip("torch")
 
@@ -147,6 +147,49 @@ def test_least_squares_of_lower_rank(shape):
     assert got.rank.flatten().tolist() == [w[2] for w in wanted] and wanted[-1][2] == min(shape[-2:]) - 1
     want = np.stack([w[0] for w in wanted]).reshape(got.solution.shape)
     np.testing.assert_allclose(got.solution.numpy(), want, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(35, 3, 3), (2, 9, 8, 8), (17, 5, 3), (33, 3, 7), (8, 16, 16), (9, 1, 1)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_elimination(shape, dtype, monkeypatch):
+    """LU, pivots and status, and what follows for square matrices; as one after another does, but for the last bits."""
+    a, eps = some(*shape, dtype=dtype), np.finfo(dtype).eps * 40 * max(shape[-2:])
+    k = min(shape[-2:])
+    a[1, ..., k // 2] = a[0, ..., 0, 0] = 0
+    for ours, theirs in zip(clnn.linalg.lu_factor_ex(clnn.tensor(a)), torch.linalg.lu_factor_ex(torch.tensor(a)), strict=True):
+        close(ours, theirs, eps)
+    if shape[-1] != shape[-2]:
+        return
+    close(clnn.linalg.inv_ex(clnn.tensor(a)).info, torch.linalg.inv_ex(torch.tensor(a)).info, eps)
+    close(clnn.linalg.det(clnn.tensor(a) * 0.2), torch.linalg.det(torch.tensor(a) * 0.2), eps)
+    for ours, theirs in zip(clnn.linalg.slogdet(clnn.tensor(a)), torch.linalg.slogdet(torch.tensor(a))):
+        close(ours, theirs, eps)
+    a = a + np.eye(k, dtype=dtype) * (3 * k ** 0.5)
+    for width in (None, 1, k, 90):
+        b = some(*(shape if width == k else shape[:-1] if width is None else (*shape[:-1], width)), dtype=dtype)
+        close(clnn.linalg.solve(clnn.tensor(a), clnn.tensor(b)), torch.linalg.solve(torch.tensor(a), torch.tensor(b)), eps)
+        close(clnn.linalg.solve(clnn.tensor(a).mT, clnn.tensor(b)), torch.linalg.solve(torch.tensor(a).mT, torch.tensor(b)), eps)
+    close(clnn.linalg.inv(clnn.tensor(a)), torch.linalg.inv(torch.tensor(a)), eps)
+    many = [clnn.linalg.lu_factor(clnn.tensor(a)).pivots.numpy(), clnn.linalg.solve(clnn.tensor(a), clnn.ones(k, 2, dtype=getattr(clnn, dtype))).numpy()]
+    monkeypatch.setattr(_lanes, "_DTYPES", ())
+    alone = [clnn.linalg.lu_factor(clnn.tensor(a)).pivots.numpy(), clnn.linalg.solve(clnn.tensor(a), clnn.ones(k, 2, dtype=getattr(clnn, dtype))).numpy()]
+    assert np.array_equal(many[0], alone[0])
+    np.testing.assert_allclose(many[1], alone[1], rtol=1e-3)
+
+
+def test_elimination_of_what_is_singular_or_no_number():
+    a = np.stack([np.eye(3, dtype="float32")] * 20)
+    a[4, 1, 1], a[5], a[6, 0, 0], a[7, 2, 0] = 0, np.nan, np.nan, np.nan
+    for name in ("inv", "lu_factor", "solve"):
+        texts = []
+        for t in (clnn, torch):
+            with pytest.raises(RuntimeError) as caught:
+                getattr(t.linalg, name)(t.tensor(a), *([t.ones(20, 3, 1)] if name == "solve" else []))
+            texts.append(str(caught.value))
+        assert texts[0] == texts[1] and "(Batch element 4)" in texts[0]
+    for ours, theirs in zip(clnn.linalg.lu_factor_ex(clnn.tensor(a)), torch.linalg.lu_factor_ex(torch.tensor(a))):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+    np.testing.assert_array_equal(clnn.linalg.det(clnn.tensor(a)).numpy(), torch.linalg.det(torch.tensor(a)).numpy())
 
 
 def test_equal_bits_and_gradients():

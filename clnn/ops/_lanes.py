@@ -100,3 +100,41 @@ def least_squares(A, B, lead, limit):
     run(device, "linalg/least_squares_lanes", params, size, group, a, b, X, failed, count, *((m, n) if m >= n else (n, m)), k, ba,
         *((ra, ca) if m >= n else (ca, ra)), bb, rb, cb, int(m < n), float(limit))
     return X, failed
+
+
+def suits_lu(A, B=None):
+    """Whether there are as many of the square or other matrices ``A`` as lanes are worth, each small enough for exchanges of rows that differ by lane."""
+    return A.dtype in _DTYPES and 0 < math.prod(A.shape[-2:]) <= 256 and math.prod(A.shape[:-2]) >= 8 and A._storage.device.is_cpu and (
+        B is None or B.dtype is A.dtype and B._numel > 0 and (B.shape[:-2] == A.shape[:-2] or B.shape[:-2].numel() == 1 and len(B.shape) <= len(A.shape)))
+
+
+@repeated
+def lu(A, pivot=True):
+    """L and U packed, row exchanges counted from 1, and per matrix 0 or the number of the first zero pivot."""
+    lead, (m, n), device = tuple(A.shape[:-2]), A.shape[-2:], A._storage.device
+    LU, pivots = _columns(A.shape, A.dtype, device), empty(lead + (min(m, n),), dt.int32, device)
+    return LU, pivots, _eliminate(A, "factors", (LU, pivots), pivot)
+
+
+@repeated
+def solve(A, B):
+    """``X`` with ``A X = B``, or the inverse where ``B`` is None, and the same status."""
+    lead, n, k = tuple(A.shape[:-2]), A.shape[-1], A.shape[-1] if B is None else B.shape[-1]
+    X = _columns(lead + (n, k), A.dtype, A._storage.device)
+    b, bb, rb, cb = (A, 0, 0, 0) if B is None else _layout(B)
+    return X, _eliminate(A, "solve", (b, X), True, k, 0 if B is not None and B.shape[:-2].numel() == 1 else bb, rb, cb, int(B is None))
+
+
+@repeated
+def determinant(A, log=False):
+    """The determinants, or their signs and the logarithms of their sizes."""
+    found = tuple([empty(tuple(A.shape[:-2]), A.dtype, A._storage.device) for _ in range(1 + log)])
+    _eliminate(A, "log" if log else "determinant", found, True)
+    return found if log else found[0]
+
+
+def _eliminate(A, form, operands, pivot, *more):
+    info, (params, size, group, count) = empty(tuple(A.shape[:-2]), dt.int32, A._storage.device), _how(A, math.prod(A.shape[-2:]))
+    x, batch, rs, cs = _layout(A)
+    run(A._storage.device, "linalg/lu_lanes", dict(params, FORM=form), size, group, x, info, *operands, count, *A.shape[-2:], batch, rs, cs, int(pivot), *more)
+    return info

@@ -19,6 +19,17 @@
 static void lanes_read(${V}* w, const int far, __global const ${C}* p, const long z, const long count, const long batch, const long rs, const long cs, const int m,
                        const int n) {
     ${C}* e = (${C}*)w;
+% if W > 1:
+    if (m * n <= 256 && z + ${W} <= count) {               // elements of larger ones would compete for places in caches
+        p += z * batch;
+        for (int j = 0; j < n; j++)
+            for (int i = 0; i < m; i++) {
+                __global const ${C}* a = p + i * rs + j * cs;
+                w[j * far + i] = (${V})(${", ".join(f"a[{c} * batch]" for c in range(W))});
+            }
+        return;
+    }
+% endif
     for (int c = 0; c < ${W}; c++) {
         __global const ${C}* a = p + min(z + c, count - 1) * batch;
         for (int j = 0; j < n; j++)
@@ -28,6 +39,18 @@ static void lanes_read(${V}* w, const int far, __global const ${C}* p, const lon
 /* `rows` of m rows, column by column, matrices `batch` apart, with zeros below the diagonal where `upper` */
 static void lanes_write(const ${V}* w, __global ${C}* p, const long z, const long count, const long batch, const int m, const int rows, const int n, const int upper) {
     const ${C}* e = (const ${C}*)w;
+% if W > 1:
+    if (m * n <= 256 && z + ${W} <= count) {               // elements of larger ones would compete for places in caches
+        for (int j = 0; j < n; j++)
+            for (int i = 0; i < rows; i++) {
+                __global ${C}* a = p + z * batch + j * rows + i;
+                ${C} t[${W}];
+                vstore${W}(upper && i > j ? (${V})0 : w[j * m + i], 0, t);
+                ${" ".join(f"a[{c} * batch] = t[{c}];" for c in range(W))}
+            }
+        return;
+    }
+% endif
     for (int c = 0; c < min((long)${W}, count - z); c++) {
         __global ${C}* a = p + (z + c) * batch;
         for (int j = 0; j < n; j++)
