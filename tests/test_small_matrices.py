@@ -133,6 +133,15 @@ def test_least_squares(shapes, dtype, no_host):
         assert got.rank.numel() == 0 if driver else (got.rank == k).all()
 
 
+@pytest.mark.parametrize("shape", [(35, 4, 3), (2, 9, 3, 4), (9, 3, 3), *([(100, 60), (2, 60, 100), (60, 60)] if CPU else [])], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_inverses_of_full_rank(shape, dtype, no_host):
+    a, k = some(*shape, dtype=dtype), min(shape[-2:])
+    a[..., np.arange(k), np.arange(k)] += 3 * np.sqrt(k)
+    for rcond in (None, 1e-4):
+        close(clnn.linalg.pinv(clnn.tensor(a), rcond), torch.linalg.pinv(torch.tensor(a), rtol=rcond), np.finfo(dtype).eps * k)
+
+
 @pytest.mark.parametrize("shape", [(35, 4, 3), (35, 3, 4), (9, 3, 3), *([(100, 60), (60, 100)] if CPU else [])], ids=str)
 def test_least_squares_of_lower_rank(shape):
     """Of a batch with one matrix of lower rank LAPACK finds the ranks and the solution of least norm."""
@@ -147,6 +156,8 @@ def test_least_squares_of_lower_rank(shape):
     assert got.rank.flatten().tolist() == [w[2] for w in wanted] and wanted[-1][2] == min(shape[-2:]) - 1
     want = np.stack([w[0] for w in wanted]).reshape(got.solution.shape)
     np.testing.assert_allclose(got.solution.numpy(), want, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(clnn.linalg.pinv(clnn.tensor(a), rtol=1e-5).numpy(), np.linalg.pinv(a, 1e-5), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(clnn.linalg.pinv(clnn.tensor(a), 0.3).numpy(), np.linalg.pinv(a, 0.3), rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("shape", [(35, 3, 3), (2, 9, 8, 8), (17, 5, 3), (33, 3, 7), (8, 16, 16), (9, 1, 1)], ids=str)

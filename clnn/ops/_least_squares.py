@@ -7,7 +7,7 @@ import numpy as np
 
 from ..core import dtype as dt
 from . import _lanes, _small
-from .creation import arange
+from .creation import arange, eye
 from .joining import cat
 from .matmul import matmul
 
@@ -20,33 +20,32 @@ def least_squares(A, B, lead, rcond):
     """``X`` of smallest norm with ``|A X - B|`` least, or None: sizes that LAPACK is better for, or matrices whose rank it has to tell.
 
     These are found by a bound of the condition of R: the rank that LAPACK estimates with the largest columns first is not less than such a bound says.
+    Without ``B`` the pseudo-inverses, which singular values above ``rcond`` times the largest make.
     """
     count, device = math.prod(lead), A._storage.device
-    if A.dtype not in _DTYPES or not (A._numel and B._numel) or device.kind == "meta" or any(math.prod(t.shape[:-2]) not in (1, count) for t in (A, B)):
+    if A.dtype not in _DTYPES or not A._numel or device.kind == "meta" or math.prod(A.shape[:-2]) not in (1, count):
+        return None
+    if B is not None and (not B._numel or math.prod(B.shape[:-2]) not in (1, count)):
         return None
     m, n = A.shape[-2:]
     limit = 0.9 / max(float(np.finfo(A.dtype.np).eps) * max(m, n), rcond or 0.0)
     if _lanes.suits_several(A, count):
-        return _lanes.checked(*_lanes.least_squares(A, B, lead, limit))
-    return _by_factors(*_alike(A, B, lead), limit) if _small.suits_qr(A) else None
-
-
-def _alike(A, B, lead):
-    return [t if t.shape[:-2] == lead else t.expand(lead + tuple(t.shape[-2:])) for t in (A, B)]
+        return _lanes.checked(*_lanes.least_squares(A, eye(m, dtype=A.dtype, device=device) if B is None else B, lead, limit))
+    if not _small.suits_qr(A):
+        return None
+    return _by_factors(*[t if t is None or t.shape[:-2] == lead else t.expand(lead + tuple(t.shape[-2:])) for t in (A, B)], limit)
 
 
 def _by_factors(A, B, limit):
     m, n = A.shape[-2:]
-    if m < n:
-        Q, R = _small.qr(A.mT, "reduced")
-        X = matmul(Q, _small.substitute(R, B, ((True, False, False),)))
-    else:
-        if 2 * B.shape[-1] <= n or n > _FEW:
-            R, right = _small.triangle_of(cat([A, B], -1), n)
-        else:                                                   # a product is faster than as many reflections
-            Q, R = _small.qr(A, "reduced")
-            right = matmul(Q.mT, B)
-        X = _small.substitute(R, right, ((False, True, False),))
+    wide = m < n
+    if B is not None and not wide and (2 * B.shape[-1] <= n or n > _FEW):
+        R, right = _small.triangle_of(cat([A, B], -1), n)
+    else:                                                       # few columns: a product is faster than as many reflections
+        Q, R = _small.qr(A.mT if wide else A, "reduced")
+        right = B if wide else Q.mT if B is None else matmul(Q.mT, B)
+    X = _small.substitute(R, right, ((wide, not wide, False),))
+    X = matmul(Q, X) if wide else X
     inverse = _small.substitute(R, None, ((False, True, False),))
     condition = (_size(R) if R.shape[-1] <= _FEW else _bound(R)) * _size(inverse)
     return _lanes.checked(X, (condition < limit).logical_not() | (X * 0 != 0).any(-1).any(-1))
