@@ -15,18 +15,20 @@ from ._small import _columns, _layout
 
 _DTYPES = (dt.float32, dt.float64)
 _ROOM = {True: (1024,), False: (16, 64, 256)}       # elements that a work-item has room for, on CPUs and on other devices, where that is short
+_ALONE = 64
 
 
 def suits(A, elements=None):
-    """Whether the matrices ``A`` are for the kernels, which keep ``elements`` of one (those that it has)."""
-    device = A._storage.device
-    return A.dtype in _DTYPES and A._numel > 0 and device.kind != "meta" and (elements or math.prod(A.shape[-2:])) <= _ROOM[device.is_cpu][-1]
+    """Whether the matrices ``A`` are for the kernels, which keep ``elements`` of one (those that it has). Alone a slow work-item takes the smallest."""
+    device, elements = A._storage.device, elements or math.prod(A.shape[-2:])
+    if A.dtype not in _DTYPES or not A._numel or device.kind == "meta":
+        return False
+    return elements <= (_ROOM[device.is_cpu][-1] if device.is_cpu or math.prod(A.shape[:-2]) >= device.compute_units else _ALONE)
 
 
 def suits_several(A, count):
     """The same for what takes longer, so that larger matrices have to be several."""
-    device = A._storage.device
-    return suits(A) and (math.prod(A.shape[-2:]) <= 256 or count >= (32 // A.dtype.itemsize if device.is_cpu else device.compute_units))
+    return suits(A) and (math.prod(A.shape[-2:]) <= 256 or count >= 32 // A.dtype.itemsize)
 
 
 def _how(A, elements, count=None):
