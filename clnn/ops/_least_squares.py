@@ -1,4 +1,4 @@
-"""Least squares with matrices of full rank on the device, from Q and R without exchanges of columns."""
+"""Least squares with matrices of full rank on the device, from Q and R without exchanges of columns, or where they are square from L and U."""
 from __future__ import annotations
 
 import math
@@ -31,12 +31,18 @@ def least_squares(A, B, lead, rcond):
     limit = 0.9 / max(float(np.finfo(A.dtype.np).eps) * max(m, n), rcond or 0.0)
     if _lanes.suits_several(A, count):
         return _lanes.checked(*_lanes.least_squares(A, eye(m, dtype=A.dtype, device=device) if B is None else B, lead, limit))
-    if not _small.suits_qr(A):
-        return None
-    return _by_factors(*[t if t is None or t.shape[:-2] == lead else t.expand(lead + tuple(t.shape[-2:])) for t in (A, B)], limit)
+    solve = _by_elimination if m == n and _small.suits(A) else _by_reflections if _small.suits_qr(A) else None
+    return solve and solve(*[t if t is None or t.shape[:-2] == lead else t.expand(lead + tuple(t.shape[-2:])) for t in (A, B)], limit)
 
 
-def _by_factors(A, B, limit):
+def _by_elimination(A, B, limit):
+    """Of a square matrix the solution is that of an equation."""
+    LU, pivots, _ = _small.lu(A, True, True)
+    inverse = _small.lu_solve(LU, pivots, None)
+    return _checked(inverse if B is None else _small.lu_solve(LU, pivots, B), A, inverse, limit)
+
+
+def _by_reflections(A, B, limit):
     m, n = A.shape[-2:]
     wide = m < n
     if B is not None and not wide and (2 * B.shape[-1] <= n or n > _FEW):
@@ -45,8 +51,10 @@ def _by_factors(A, B, limit):
         Q, R = _small.qr(A.mT if wide else A, "reduced")
         right = B if wide else Q.mT if B is None else matmul(Q.mT, B)
     X = _small.substitute(R, right, ((wide, not wide, False),))
-    X = matmul(Q, X) if wide else X
-    inverse = _small.substitute(R, None, ((False, True, False),))
+    return _checked(matmul(Q, X) if wide else X, R, _small.substitute(R, None, ((False, True, False),)), limit)
+
+
+def _checked(X, R, inverse, limit):
     condition = (_size(R) if R.shape[-1] <= _FEW else _bound(R)) * _size(inverse)
     return _lanes.checked(X, (condition < limit).logical_not() | (X * 0 != 0).any(-1).any(-1))
 
