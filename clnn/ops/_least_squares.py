@@ -1,10 +1,12 @@
 """Least squares with matrices of full rank on the device, from Q and R without exchanges of columns, or where they are square from L and U."""
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 
+from .._tensor.repeat import repeated
 from ..core import dtype as dt
 from . import _lanes, _small
 from .creation import arange, eye
@@ -13,6 +15,7 @@ from .matmul import matmul
 
 _DTYPES = (dt.float32, dt.float64)
 _PROBES = 16
+_repeated = functools.partial(repeated, mode="whole")
 _FEW = 160              # rows up to which the Frobenius norm is near enough
 
 
@@ -32,16 +35,20 @@ def least_squares(A, B, lead, rcond):
     if _lanes.suits_several(A, count):
         return _lanes.checked(*_lanes.least_squares(A, eye(m, dtype=A.dtype, device=device) if B is None else B, lead, limit))
     solve = _by_elimination if m == n and _small.suits(A) else _by_reflections if _small.suits_qr(A) else None
-    return solve and solve(*[t if t is None or t.shape[:-2] == lead else t.expand(lead + tuple(t.shape[-2:])) for t in (A, B)], limit)
+    if solve is None:
+        return None
+    return _lanes.checked(*solve(*[t if t is None or t.shape[:-2] == lead else t.expand(lead + tuple(t.shape[-2:])) for t in (A, B)], limit))
 
 
+@_repeated
 def _by_elimination(A, B, limit):
     """Of a square matrix the solution is that of an equation."""
     LU, pivots, _ = _small.lu(A, True, True)
     inverse = _small.lu_solve(LU, pivots, None)
-    return _checked(inverse if B is None else _small.lu_solve(LU, pivots, B), A, inverse, limit)
+    return _and_doubt(inverse if B is None else _small.lu_solve(LU, pivots, B), A, inverse, limit)
 
 
+@_repeated
 def _by_reflections(A, B, limit):
     m, n = A.shape[-2:]
     wide = m < n
@@ -51,12 +58,13 @@ def _by_reflections(A, B, limit):
         Q, R = _small.qr(A.mT if wide else A, "reduced")
         right = B if wide else Q.mT if B is None else matmul(Q.mT, B)
     X = _small.substitute(R, right, ((wide, not wide, False),))
-    return _checked(matmul(Q, X) if wide else X, R, _small.substitute(R, None, ((False, True, False),)), limit)
+    return _and_doubt(matmul(Q, X) if wide else X, R, _small.substitute(R, None, ((False, True, False),)), limit)
 
 
-def _checked(X, R, inverse, limit):
+def _and_doubt(X, R, inverse, limit):
+    """``X``, and per matrix whether its rank is in doubt."""
     condition = (_size(R) if R.shape[-1] <= _FEW else _bound(R)) * _size(inverse)
-    return _lanes.checked(X, (condition < limit).logical_not() | (X * 0 != 0).any(-1).any(-1))
+    return X, (condition < limit).logical_not() | (X * 0 != 0).any(-1).any(-1)
 
 
 def _size(t):
