@@ -106,6 +106,11 @@ def larger():
         yield f"equations of order {n}", lambda n=n: clnn.linalg.solve(t(3, n, n), t(3, n, 18 if cpu else 3))
         yield f"factors of order {n}", lambda n=n: (clnn.linalg.inv(t(2, n, n)), clnn.linalg.slogdet(t(2, n, n)), clnn.linalg.det(t(n, n)),
                                                     clnn.linalg.cholesky(clnn.ones(2, n, n) + n * clnn.eye(n)), clnn.linalg.lu_factor(t(n, n + 2).detach()))
+    thin = t(18, 5, 3).detach()
+    yield "many small matrices", lambda: (*clnn.linalg.qr(thin, "complete"), *clnn.geqrf(thin), clnn.linalg.svdvals(thin.mT), clnn.linalg.eigvalsh(thin @ thin.mT),
+                                          clnn.linalg.lstsq(thin, thin).solution, clnn.linalg.lstsq(thin.mT, thin.mT.contiguous()).solution)
+    yield "elimination of many", lambda: (clnn.linalg.inv(t(18, 3, 3)), clnn.linalg.solve(t(18, 3, 3), t(18, 3, 2)), clnn.linalg.det(t(18, 3, 3)),
+                                          *clnn.linalg.slogdet(t(9, 3, 3)), clnn.linalg.lu_factor(thin).LU)
     if cpu:
         yield "inverse of order 129", lambda: clnn.linalg.inv(t(129, 129).detach())
         yield "products by words", lambda: by_words(t(20, 35).detach() * 9, t(35, 70).detach() * 9, t(2, 2, 6, 6).detach(), t(16, 2, 3, 3).detach())

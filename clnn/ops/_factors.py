@@ -13,7 +13,7 @@ from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.errors import LinAlgError
 from ..core.shape import Size, contiguous_strides
-from . import _lapack, _small
+from . import _lanes, _lapack, _small
 from .matmul import matmul
 
 
@@ -82,6 +82,8 @@ def _and_status(A, shape):
 @kernel("_inv_ex", method=False, complex=True, outputs=("inverse", "info"),
         vjp=dict(A=lambda g, inverse: -matmul(matmul(inverse.mH, g[0]), inverse.mH)))
 def inv_ex(A):
+    if _lanes.suits_lu(A):
+        return _lanes.solve(A, None)
     if _small.suits(A):
         LU, pivots, info = _small.lu(A, True, True)
         return _small.lu_solve(LU, pivots, None), info
@@ -105,6 +107,8 @@ def _solve_grad(g, A, result, needs):
 
 @kernel("_solve_ex", method=False, complex=True, outputs=("result", "info"), vjp={"A, B": _solve_grad})
 def solve_ex(A, B):
+    if _lanes.suits_lu(A, B):
+        return _lanes.solve(A, B)
     if _small.suits(A, B):
         LU, pivots, info = _small.lu(A, True, True)
         return _small.lu_solve(LU, pivots, B), info
@@ -182,6 +186,8 @@ cholesky_solve.op.grad_name = "CholeskySolveBackward0"
 
 @kernel("_det", method=False, complex=True, vjp=dict(A=lambda g, A, result: _det_grad(g, A, result)))
 def det(A):
+    if _lanes.suits_lu(A):
+        return _lanes.determinant(A)
     if _small.suits(A):
         return _small.determinant(*_small.lu(A, True, True)[:2])
     return on_host("det", (A,), [(A.shape[:-2], A.dtype)])[0]
@@ -215,6 +221,8 @@ def _slogdet_grad(g, A, sign):
 
 @kernel("_slogdet", method=False, complex=True, outputs=("sign", "logabsdet"), vjp=dict(A=_slogdet_grad))
 def slogdet(A):
+    if _lanes.suits_lu(A):
+        return _lanes.determinant(A, True)
     if _small.suits(A):
         return _small.determinant(*_small.lu(A, True, True)[:2], True)
     return on_host("slogdet", (A,), [(A.shape[:-2], A.dtype), (A.shape[:-2], A.dtype.to_real())])
@@ -225,6 +233,8 @@ slogdet.op.grad_name = "LinalgSlogdetBackward0"
 
 def lu(A, pivot):
     """L and U packed, row exchanges counted from 1, status."""
+    if _lanes.suits_lu(A):
+        return _lanes.lu(A, pivot)
     if _small.suits(A):
         return _small.lu(A, pivot)
     lead, k = tuple(A.shape[:-2]), min(A.shape[-2:])

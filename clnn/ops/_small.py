@@ -218,20 +218,35 @@ def suits_qr(A):
 def qr(A, mode):
     """Q (empty where ``mode`` is ``r``) and R, column by column."""
     lead, (m, n), device = tuple(A.shape[:-2]), A.shape[-2:], A._storage.device
-    x, batch, rs, cs = _layout(A)
-    params, B = _blocks(A)
-    count, few, blocks = math.prod(lead), min(m, n), -(-n // B)
-    room, V = (empty((*lead, m, blocks * B + params["W"]), A.dtype, device) for _ in range(2))
-    turned = empty((count, blocks, B, B), A.dtype, device)
-    for step in range(-1, min(-(-few // B), blocks - 1)):
-        run(device, "linalg/qr_blocks", dict(params, MOST=_steps(m)), (_items(blocks, step), count), (1, 1), x, room, V, turned, m, n, batch, rs, cs, step)
+    count, few = math.prod(lead), min(m, n)
+    room, V, turned, params = _reflect(A, few)
     rows = m if mode == "complete" else few
     R = room.narrow(-1, 0, n).narrow(-2, 0, rows).mT.tril().contiguous().mT
     if mode == "r":
         return empty((0,), A.dtype, device), R
-    Q, room = _columns(lead + (m, rows), A.dtype, device), empty((count, m, -(-rows // B) * B + params["W"]), A.dtype, device)
-    run(device, "linalg/q_blocks", params, (-(-rows // B), count), (1, 1), V, turned, Q, room, m, n, rows)
+    Q, room = _columns(lead + (m, rows), A.dtype, device), empty((count, m, -(-rows // turned.shape[-1]) * turned.shape[-1] + params["W"]), A.dtype, device)
+    run(device, "linalg/q_blocks", params, (-(-rows // turned.shape[-1]), count), (1, 1), V, turned, Q, room, m, n, rows)
     return Q, R
+
+
+def _reflect(A, few):
+    """R with ``few`` rows in more room, the reflections and the factors of their blocks, parameters of the kernels."""
+    lead, (m, n), device = tuple(A.shape[:-2]), A.shape[-2:], A._storage.device
+    x, batch, rs, cs = _layout(A)
+    params, B = _blocks(A)
+    count, blocks = math.prod(lead), -(-n // B)
+    room, V = (empty((*lead, m, blocks * B + params["W"]), A.dtype, device) for _ in range(2))
+    turned = empty((count, blocks, B, B), A.dtype, device)
+    for step in range(-1, min(-(-few // B), blocks - 1)):
+        run(device, "linalg/qr_blocks", dict(params, MOST=_steps(m)), (_items(blocks, step), count), (1, 1), x, room, V, turned, m, n, batch, rs, cs, step)
+    return room, V, turned, params
+
+
+@repeated
+def triangle_of(A, n):
+    """R of the first ``n`` columns, with zeros below its diagonal, and n rows of Q^T times the other columns, which are reflected like any."""
+    room = _reflect(A, n)[0].narrow(-2, 0, n)
+    return room.narrow(-1, 0, n).triu(), room.narrow(-1, n, A.shape[-1] - n).contiguous()
 
 
 _FORWARD = ((False, False, True), (False, True, False))

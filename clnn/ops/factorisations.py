@@ -13,7 +13,7 @@ from .._tensor.grad_mode import state
 from .._tensor.return_types import named
 from .._tensor.tensor import empty
 from ..core import dtype as dt
-from . import _factors, _small
+from . import _factors, _lanes, _small
 from ._factors import INDEFINITE, SINGULAR, UNSOLVED, raise_where
 from .creation import arange, eye, zeros
 from .joining import cat
@@ -267,6 +267,8 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
 def geqrf(input):
     """The raw QR factorisation: R above and Householder vectors below the diagonal, and their factors ``tau``."""
     matrices("geqrf", input)
+    if _lanes.suits(input) and not _tracked(input):
+        return named("geqrf", "a", "tau")(*reversed(_lanes.qr(input, "raw")))
     return named("geqrf", "a", "tau")(*_on_host("geqrf", (input,), [(input.shape, input.dtype), ((*input.shape[:-2], min(input.shape[-2:])), input.dtype)]))
 
 

@@ -1,7 +1,7 @@
 """Inverses, solutions and factorisations of matrices.
 
-LU and Cholesky factors (on GPUs of small matrices) and QR on CPUs have kernels (``_small.py``); all others run on the host with LAPACK (``_lapack.py``) and wait
-for the device.
+LU and Cholesky factors (on GPUs of small matrices) and QR on CPUs have kernels (``_small.py``), as have values without vectors, QR and least squares of many
+small matrices (``_lanes.py``); all others run on the host with LAPACK (``_lapack.py``) and wait for the device.
 Gradients are made of matrix products on the device. float32 and float64, and complex numbers of these. All take batches of matrices in leading dimensions.
 """
 from __future__ import annotations
@@ -17,10 +17,11 @@ from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size
-from . import _factors, _small
+from . import _factors, _lanes, _small
 from ._factors import INDEFINITE, inverse, raise_where
 from ._factors import on_host as _on_host
 from ._factors import solution as _solve
+from ._least_squares import least_squares
 from .complexes import real
 from .creation import filled
 from .joining import cat
@@ -231,6 +232,8 @@ def _qr(A, mode):
     lead = tuple(A.shape[:-2])
     if _small.suits_qr(A):
         return _small.qr(A, mode)
+    if _lanes.suits(A, m * max(n, k)):
+        return _lanes.qr(A, mode)
     if mode == "r":
         return empty((0,), A.dtype, A._storage.device), _on_host("qr", (A,), [(lead + (k, n), A.dtype)], mode)[0]
     return _on_host("qr", (A,), [(lead + (m, k), A.dtype), (lead + (k, n), A.dtype)], mode)
@@ -302,6 +305,9 @@ def _svd(A, full_matrices):
 
 @kernel("_svdvals", method=False, complex=True, vjp=dict(A=lambda g, A: _from_values(g, *_svd(A, False)[::2])))
 def _svdvals(A):
+    found = _lanes.singular_values(A) if _lanes.suits_several(A, math.prod(A.shape[:-2])) else None
+    if found is not None:
+        return found
     return _on_host("svdvals", (A,), [((*A.shape[:-2], min(A.shape[-2:])), A.dtype.to_real())])[0]
 
 
@@ -368,6 +374,9 @@ def _eigh(A, uplo):
 
 @kernel("_eigvalsh", method=False, complex=True, vjp=dict(A=lambda g, A, uplo: _from_values(g, *(lambda V: (V, V.mH))(_eigh(A, uplo)[1]))))
 def _eigvalsh(A, uplo):
+    found = _lanes.eigenvalues(A, uplo) if _lanes.suits(A) else None
+    if found is not None:
+        return found
     return _on_host("eigvalsh", (A,), [(A.shape[:-1], A.dtype.to_real())], uplo)[0]
 
 
@@ -405,6 +414,10 @@ def _pinv_grad(g, A, result):
 
 @kernel("_pinv", method=False, complex=True, holomorphic=False, vjp=dict(A=_pinv_grad))
 def _pinv(A, atol, rtol, hermitian):
+    if not hermitian and atol is None and not isinstance(rtol, Tensor):
+        X = least_squares(A, None, tuple(A.shape[:-2]), rtol)
+        if X is not None:
+            return X
     U, S, Vh = _symmetric_svd(A) if hermitian else svd(A, False)
     keep = S > _cut(A, S, atol, rtol)
     return matmul(Vh.mH * where(keep, 1.0 / where(keep, S, 1.0), 0.0).unsqueeze(-2), U.mH)
@@ -452,6 +465,10 @@ def _lstsq_grad(g, A, B, rcond, needs):
 @kernel("_lstsq", method=False, complex=True, holomorphic=False, outputs=("solution", "rank", "values"), vjp={"A, B": _lstsq_grad})
 def _lstsq(A, B, rcond, driver):
     lead, (m, n) = tuple(np.broadcast_shapes(A.shape[:-2], B.shape[:-2])), A.shape[-2:]
+    X = least_squares(A, B, lead, rcond) if driver in ("gelsy", "gels") else None
+    if X is not None:
+        shape, device = Size(A.shape[:-2]), A._storage.device
+        return X, filled(shape, min(m, n), dt.int64, device), filled(Size((*shape, min(m, n))), 0, A.dtype, device)
     return _on_host("lstsq", (A, B), [(lead + (n, B.shape[-1]), A.dtype), (A.shape[:-2], dt.int64), ((*A.shape[:-2], min(m, n)), A.dtype.to_real())],
                     rcond, driver)
 
@@ -487,7 +504,6 @@ def lstsq(input, b, rcond=None, *, driver=None):
     residuals = values = empty((0,), A.dtype.to_real(), A._storage.device)
     if driver not in (None, "gelsy") and A.shape[-2] > A.shape[-1] and bool((rank == A.shape[-1]).all()):
         residuals = (matmul(A, X) - right).abs().square().sum(-2)
-        residuals = residuals.squeeze(-1) if vector else residuals
     if driver == "gels":
         rank = empty((0,), dt.int64, A._storage.device)
     values = S if driver in ("gelsd", "gelss") else values
