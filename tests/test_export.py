@@ -228,7 +228,7 @@ def test_sizes_that_may_differ_are_told_in_several_ways():
         program = clnn.export.export(nn.ReLU(), (x,), dynamic_shapes=told)
         assert program.module()(clnn.ones(7, 4)).shape == (7, 4)
     more.verify(program)
-    assert [d.__name__ for d in (dim + 1, 2 * dim, dim - 1)] == ["batch + 1", "2*batch", "batch - 1"] and repr(dim) == "Dim('batch', max=9)"
+    assert [d.__name__ for d in (dim + 1, 2 * dim, dim - 1)] == ["batch + 1", "2*batch", "batch - 1"] and repr(dim) == "Dim('batch', min=1, max=9)"
     with pytest.raises(ValueError, match="not found in args"):
         shapes.dynamic_shapes(nn.ReLU(), (clnn.ones(1),))
     with pytest.raises(AssertionError, match="Cannot assign shape to non-tensor"):
