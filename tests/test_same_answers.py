@@ -145,17 +145,6 @@ m = torch.nn.Linear(1, 1); p = dict(m.named_parameters()); words(lambda: torch.f
 torch.ops.aten.native_dropout_backward(torch.ones(2), T([True, False]), 2.), F.margin_ranking_loss(T([3]), T([2]), T([-1]))
 x, y = (torch.arange(64.) * 37 % 17 - 8) / 7, (torch.arange(64.) * 29 % 23 - 11) / 3; [torch.lerp(x, y, w).view(torch.int32).tolist() for w in (0.3, 0.7, x)]
 x, y = (torch.arange(64.) * 37 % 17 - 8) / 7, (torch.arange(64.) * 29 % 23 - 11) / 3; torch.addcdiv(x, y, x + 9, value=0.3).view(torch.int32).tolist()
-f = lambda c, x: c.mark_dirty(x) or x; A = type("A", (torch.autograd.Function,), {"forward": f, "backward": lambda c, g: g}); x = torch.ones(2, requires_grad=True) * 2; y = x * x; _ = A.apply(x); x._version, words(y.sum().backward)
-t = torch.arange(4); u = torch.from_dlpack(torch.utils.dlpack.to_dlpack(t)); u[0] = -9; t[2] = 7; t, u
-a = np.arange(3.); a.flags.writeable = False; t = torch.from_dlpack(np.array(a)); b = np.from_dlpack(t); b[0] = 4; t, b
-H = torch.utils.hooks; x = torch.ones(2, requires_grad=True); y = x * 2; isinstance(x.register_hook(lambda g: g), H.RemovableHandle), isinstance(y.grad_fn.register_hook(print), H.RemovableHandle)
-G, H = torch.autograd.graph, torch.utils.hooks; x = torch.ones(2, requires_grad=True); h = G.register_multi_grad_hook([x], print); isinstance(h, H.RemovableHandle), h.remove(), (x * 2).sum().backward()
-D = torch.export.Dim; x, y = D("x", max=5), D("y", min=2); x, y, D("z", min=1, max=9), 2 * x + 1, (3 * (2 * x + 1) - 5).max, (y - 1).min, x + 1 - 1, D.AUTO, D.AUTO(min=3), D.AUTO(min=1) == D.AUTO(min=1), y.max
-D = torch.export.Dim; x = D("x"); [words(f) for f in (lambda: D("1x"), lambda: D("x", min=4, max=2), lambda: -1 * x, lambda: x + D("y"), lambda: x - 2., lambda: 3 - x, lambda: (x - 1).min, lambda: D.AUTO(min=3, max=2))]
-m = torch.nn.Sequential(torch.nn.Dropout(), torch.nn.BatchNorm1d(2)); _ = torch.manual_seed(0); p = torch.export.export(m, (torch.ones(3, 2),)); torch.rand(2), dict(m.named_buffers()), p.constants, dict(p.graph_signature.buffers_to_mutate)
-m = torch.nn.Module(); m.register_buffer("b", torch.ones(2), persistent=False); m.forward = lambda x: x + m.b; s = torch.export.export(m, (torch.ones(2),)).graph_signature; s.non_persistent_buffers, s.input_specs[0].persistent, s.user_inputs
-p = torch.arange(12.).reshape(2, 3, 2); u = torch.nn.utils.rnn.unpad_sequence(p, T([2, 1, 2])); p, u
-W = torch.distributions.Wishart; _ = torch.manual_seed(3); W(T([5., 3.]), covariance_matrix=torch.eye(3) + .2).sample((2,)), W(T(5.), scale_tril=torch.eye(3)).rsample((4,)), W(T(5.), precision_matrix=torch.eye(2)).rsample(max_try_correction=0)
 """.strip().splitlines()
 
 

@@ -14,7 +14,7 @@ from ..core.shape import Size, contiguous_strides, is_contiguous
 from ..core.warn import first_time, warn
 from ..graph import fuse
 from ..graph.node import Storage, record
-from . import gradient, later, tape
+from . import gradient, later
 from .device import public
 from .grad_mode import state
 from .handle import Handle, attributes
