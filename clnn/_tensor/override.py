@@ -26,6 +26,7 @@ _kinds: dict = {}               # class -> whether its instances take functions 
 
 class _Local(threading.local):
     off = 0                     # 1: no subclass is asked in this thread; 2: no mode either
+    passed = False              # the next function of a program that asks goes on by itself
     modes = ()
 
 
@@ -102,6 +103,24 @@ def asked(args, kwargs=None):
     if off:
         return False
     return bool(overloaded(args) or kwargs and overloaded(kwargs.values()))
+
+
+def passing() -> bool:
+    """Whether the function that asks is the one that :func:`redispatched` calls."""
+    passed, local.passed = local.passed, False
+    return passed
+
+
+def redispatched(func, args, kwargs):
+    """``func`` itself: nobody is asked for it, but for what a program's own function calls."""
+    if (getattr(func, "__module__", None) or "").partition(".")[0] == __package__.partition(".")[0]:
+        with all_switched_off():
+            return func(*args, **kwargs)
+    local.passed = True
+    try:
+        return func(*args, **kwargs)
+    finally:
+        local.passed = False
 
 
 def hand_over(func, args, kwargs, found):

@@ -29,7 +29,7 @@ def _typename(value):
     if type(value).__name__ in ("Tensor", "Parameter") and isinstance(value, Tensor):
         return value.type()
     kind = type(value)
-    root, dot, rest = (kind.__module__ or "").partition(".")
+    root, dot, rest = kind.__module__.partition(".")
     return kind.__qualname__ if root == "builtins" else f"{config.spoken if root == 'clnn' else root}{dot}{rest}.{kind.__qualname__}"
 
 
@@ -75,7 +75,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        if (cls.__module__ or "").partition(".")[0] != "clnn":
+        if cls.__module__.partition(".")[0] != "clnn":
             cls._as_one = of_program
             for name, value in list(vars(cls).items()):         # an operator as an attribute takes no self: PyTorch's are no Python functions
                 if type(value) is FunctionType and hasattr(value, "op"):
