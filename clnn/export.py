@@ -17,7 +17,7 @@ from clnn.random import fork_rng
 from clnn.utils._pytree import register_dataclass, tree_flatten, tree_unflatten  # noqa: F401
 
 __all__ = ["AdditionalInputs", "Dim", "ExportGraphSignature", "ExportedProgram", "InputKind", "InputSpec", "OutputKind", "OutputSpec", "ShapesCollection",
-           "TensorArgument", "default_decompositions", "export", "load", "save"]
+           "TensorArgument", "default_decompositions", "export", "load", "save", "unflatten"]
 
 __path__ = []           # programs import torch.export.graph_signature
 InputKind = enum.Enum("InputKind", "USER_INPUT PARAMETER BUFFER CONSTANT_TENSOR CUSTOM_OBJ TOKEN")
@@ -214,6 +214,25 @@ def _inside(value):
     if type(value) in (tuple, list, dict):
         return [leaf for v in (value.values() if type(value) is dict else value) for leaf in _inside(v)]
     return [value]
+
+
+def unflatten(module, flat_args_adapter=None):
+    """The module that was exported, a copy with its own parameters and its children under their names.
+
+    Raises NotImplementedError for a program that was read from a file, which has no classes for its children.
+
+    Example::
+
+        >>> net = clnn.nn.Sequential(clnn.nn.Linear(3, 2), clnn.nn.ReLU())
+        >>> again = clnn.export.unflatten(clnn.export.export(net, (clnn.ones(1, 3),)))
+        >>> again[0].weight is net[0].weight, clnn.equal(again(clnn.ones(1, 3)), net(clnn.ones(1, 3)))
+        (False, True)
+    """
+    if isinstance(module, _Stored):
+        raise NotImplementedError("export.unflatten: a program from a file has no classes for its children; module() computes it")
+    if flat_args_adapter is not None:
+        raise NotImplementedError("export.unflatten: the module takes arguments as it did before it was exported; flat_args_adapter is not used")
+    return copy.deepcopy(module._module)
 
 
 def default_decompositions():

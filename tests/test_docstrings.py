@@ -63,6 +63,77 @@ W = torch.distributions.Wishart
 torch.manual_seed(3)
 many, scaled = W(T([5., 3.]), covariance_matrix=torch.eye(3) + .2).sample((2,)), W(T(5.), scale_tril=torch.eye(3)).rsample((4,))
 many, scaled, W(T(5.), precision_matrix=torch.eye(2)).rsample(max_try_correction=0)
+class Frozen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.rnn, self.p, self.version = nn.Linear(2, 2), nn.LSTM(2, 3), nn.Parameter(torch.ones(2)), 3
+        self.register_buffer("b", torch.ones(2))
+    def forward(self, x):
+        return self.fc(x) * self.p + self.b + self.rnn(x)[0].sum()
+x = torch.ones(1, 2)
+m = torch.jit.trace(Frozen().eval(), x)
+f, k = torch.jit.freeze(m), torch.jit.freeze(m, preserved_attrs=["p"])
+before = torch.allclose(f(x), m(x))
+m.p.data.mul_(2)
+before, torch.allclose(f(x), m(x)), list(f.state_dict()), f(x).requires_grad, [n for n, _ in k.named_parameters()], len(list(m.parameters()))
+
+words(lambda: torch.jit.freeze(nn.Linear(2, 2).eval())), words(lambda: torch.jit.freeze(torch.jit.trace(nn.Linear(2, 2), torch.ones(1, 2))))
+
+def kept(f):
+    got = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: got.append(t.detach().clone()) or t, lambda t: t):
+        f()
+    return got
+x, y, z = (T([[1., 2.], [3., n]], requires_grad=True) for n in (4., 5., 6.))
+F, S = nn.functional, (2,)
+[kept(f) for f in (lambda: x * y, lambda: x / y, lambda: x ** y, lambda: x @ y, lambda: torch.atan2(x, y), lambda: torch.lerp(x, y, z), lambda: x.exp())]
+
+FC, text = torch.testing.FileCheck, "one two\nthree four\nfour five\nsix one\n"
+good = [FC().check("one").check_next("three").check_same("four").check_not("two").check("six"), FC().check_count("four", 2, exactly=True).check_regex("s.x"),
+        FC().check_dag("six").check_dag("two"), FC().check_not("three").check("two"), FC().check_source_highlighted("four")]
+good[-1].run("three four\n      ~~~~\n"), [f.run(text) for f in good[:-1]], FC().run("# CHECK-COUNT-2: four\n# CHECK-NEXT: six", text)
+
+FC, text = torch.testing.FileCheck, "one two\nthree four\nfour five\nsix one\n"
+bad = [FC(), FC().check("five").check("two"), FC().check("two").check_next("six"), FC().check("one").check_same("three"), FC().check_count("four", 3),
+       FC().check_count("four", 1, exactly=True), FC().check("one").check_not("three").check("six"), FC().check_dag("six").check_dag("nine"), FC().check_regex("z+"),
+       FC().check_dag("six").check_dag("two").check("four"), FC().check_source_highlighted("four")]
+[words(lambda: f.run(text)).splitlines()[0] for f in bad]
+
+bench, tb = torch.utils.ThroughputBenchmark(nn.Linear(2, 1)), torch.utils.throughput_benchmark
+none = words(bench.benchmark)
+bench.add_input(torch.ones(4, 2))
+stats = bench.benchmark(num_calling_threads=2, num_warmup_iters=1, num_iters=8)
+told = [line.split(":")[0] for line in str(stats).splitlines()]
+none, bench.run_once(torch.ones(3, 2)).shape, stats.num_iters, told, tb.format_time(time_ms=1500), tb.format_time(time_us=2)
+
+calls = []
+class Loud(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args, kwargs=None):
+        calls.append(func.__name__)
+        return torch.overrides.redispatch_function(func, types, args, kwargs)
+class Mode(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args, kwargs=None):
+        calls.append(func.__name__)
+        with self:
+            return torch.overrides.redispatch_function(func, types, args, kwargs)
+def scaled(a, b):
+    if torch.overrides.has_torch_function((a, b)):
+        return torch.overrides.handle_torch_function(scaled, (a, b), a, b)
+    return a * b + 1
+first = scaled(Loud(T([3.])), Loud(T([4.])))
+with Mode():
+    second = scaled(T([3.]), T([4.]))
+first, second, type(first).__name__, calls
+
+a = torch.eye(2).to_sparse()
+a.smm(torch.ones(2, 2)).to_dense(), a.sspaddmm(a, torch.ones(2, 2), beta=2, alpha=3).to_dense(), words(lambda: T([1.]).reinforce(1)).splitlines()[0]
+
+[words(lambda: torch.sparse_csr_tensor(*parts, check_invariants=True)) for parts in (([0, 1, 3], [0, 1], [1, 2]), ([1, 1, 2], [0, 1], [1, 2]))]
+
+net = nn.Sequential(nn.Linear(3, 2), nn.Tanh())
+again = torch.export.unflatten(torch.export.export(net, (torch.ones(1, 3),)))
+list(again.state_dict()), torch.equal(again(torch.ones(1, 3)), net(torch.ones(1, 3))), again.get_submodule("0").weight is net[0].weight
 """
 
 

@@ -54,7 +54,8 @@ def _sspaddmm(self, *args, beta=1, alpha=1):
 
 def _reinforce(self, reward):
     """What PyTorch had before distributions."""
-    raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead: m = Categorical(probs); action = m.sample(); (-m.log_prob(action) * reward).backward()")
+    raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead: m = Categorical(probs); action = m.sample(); "
+                       "(-m.log_prob(action) * reward).backward()")
 
 
 for _method in (_smm, _sspaddmm, _reinforce):

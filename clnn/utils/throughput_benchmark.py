@@ -82,8 +82,8 @@ class ThroughputBenchmark:
         run = _Run(self._call, config)
         if not profiler_output_path:
             return run.stats()
-        from clnn.profiler import profile
-        with profile() as trace:
+        import clnn
+        with clnn.profiler.profile() as trace:
             stats = run.stats()
         trace.export_chrome_trace(profiler_output_path)
         return stats
