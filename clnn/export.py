@@ -148,7 +148,8 @@ class ExportedProgram:
         raise RuntimeError("Unable to call ExportedProgram directly. You should use `exported_program.module()` instead.")
 
     def __str__(self):
-        return f"ExportedProgram:\n{self.graph_module.code}"
+        code, signature = (text.replace("\n", "\n    ") for text in (self.graph_module.print_readable(print_output=False), str(self.graph_signature)))
+        return f"ExportedProgram:\n    {code}\nGraph signature: {signature}\nRange constraints: {{}}\n"
 
 
 def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=(), **ignored):
@@ -188,7 +189,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
         return (result,) if alone[0] else tuple(result) if made else result
     holders = [("p_" if i < len(parameters) else "b_") + n.replace(".", "_") for i, n in enumerate(names)]
     with _as_it_was([*buffers.values(), *leaves, *kwargs.values()]):
-        graph_module = traced(program, [*state, *leaves, *kwargs.values()], [*holders, *inputs])
+        graph_module = traced(program, [*state, *leaves, *kwargs.values()], [*holders, *inputs], lines=True)
     outputs = [n.name for n in graph_module.graph.output_node().all_input_nodes]
     signature = ExportGraphSignature(dict(zip(holders, parameters)), dict(zip(holders[len(parameters):], buffers)), tuple(inputs), tuple(outputs),
                                      set(buffers) - set(mod.state_dict()))
