@@ -131,6 +131,25 @@ a.smm(torch.ones(2, 2)).to_dense(), a.sspaddmm(a, torch.ones(2, 2), beta=2, alph
 
 [words(lambda: torch.sparse_csr_tensor(*parts, check_invariants=True)) for parts in (([0, 1, 3], [0, 1], [1, 2]), ([1, 1, 2], [0, 1], [1, 2]))]
 
+TT, Dyn = torch.fx.tensor_type.TensorType, torch.fx.tensor_type.Dyn
+pairs = [(Dyn, TT((1, 2))), (TT((1, Dyn)), TT((1, 2))), (TT((1, 2)), TT((1, Dyn))), (int, Dyn), (int, float), (TT((1,)), TT((1, 2))), (TT((1, 2)), TT((1, 3)))]
+TT[1, Dyn], TT[3], TT((1, 2)) == TT([1, 2]), [(torch.fx.tensor_type.is_consistent(*p), torch.fx.tensor_type.is_more_precise(*p)) for p in pairs]
+
+tb = torch.fx.traceback
+@tb.annotate_fn({"fn": 5})
+def part(x):
+    return x.exp()
+def whole(x):
+    with tb.annotate({"stage": 1}):
+        y = x.sin()
+        with tb.annotate({"tag": 2, "stage": 3}):
+            y = y.cos()
+        y = y + 1
+    return part(y) * 2
+with tb.preserve_node_meta():
+    told = torch.fx.symbolic_trace(whole)
+[[(n.name, n.meta.get("custom")) for n in g.graph.nodes] for g in (told, torch.fx.symbolic_trace(whole))], tb.has_preserved_node_meta(), tb.get_current_meta()
+
 net = nn.Sequential(nn.Linear(3, 2), nn.Tanh())
 again = torch.export.unflatten(torch.export.export(net, (torch.ones(1, 3),)))
 list(again.state_dict()), torch.equal(again(torch.ones(1, 3)), net(torch.ones(1, 3))), again.get_submodule("0").weight is net[0].weight

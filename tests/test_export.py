@@ -256,18 +256,23 @@ def readable(lib):
             return y * times, most, at
 
     def turned(x):
-        return x.t().sin() + 1
+        with traceback.annotate({"part": 1}):
+            y = x.t().sin()
+        return y + 1
+    traceback = importlib.import_module(f"{lib.__name__}.fx.traceback")
     program = lib.export.export(Scaled(), (lib.ones(4, 3),))
-    graph = importlib.import_module(f"{lib.__name__}.fx.experimental.proxy_tensor").make_fx(turned)(lib.ones(2, 3))
+    with traceback.preserve_node_meta():
+        graph = importlib.import_module(f"{lib.__name__}.fx.experimental.proxy_tensor").make_fx(turned)(lib.ones(2, 3))
     values = [n.meta.get("val") for n in (*program.graph.nodes, *graph.graph.nodes)]
     known = [(tuple(v.shape), v.stride(), str(v.dtype)) if isinstance(v, lib.Tensor) else type(v).__name__ for v in values]
     kept = [tuple(n.meta["tensor_meta"])[:4] for n in graph.graph.nodes if "tensor_meta" in n.meta]
     symbolic = lib.fx.symbolic_trace(turned).print_readable(print_output=False)
-    return [str(program), graph.print_readable(print_output=False), symbolic, str(known), str(kept)]
+    parts = [n.meta.get("custom") for n in graph.graph.nodes]
+    return [str(parts), str(program), graph.print_readable(print_output=False), symbolic, str(known), str(kept)]
 
 
 def test_programs_are_printed_with_shapes_and_lines():
     torch = pytest.importorskip("torch")
     mine, other = ([text.replace("clnn.", "torch.") for text in readable(lib)] for lib in (clnn, torch))
     assert mine == other
-    assert 'add: "f64[4, 3]" = torch.ops.aten.add.Tensor(relu, b_shift)' in mine[0] and "code: most, at = y.max(1)" in mine[0]
+    assert 'add: "f64[4, 3]" = torch.ops.aten.add.Tensor(relu, b_shift)' in mine[1] and "code: most, at = y.max(1)" in mine[1]

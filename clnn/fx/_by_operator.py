@@ -18,6 +18,7 @@ from clnn.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .graph import Graph
 from .graph_module import GraphModule
 from .passes.shape_prop import describe
+from .traceback import tell
 
 _HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
@@ -58,7 +59,7 @@ class Recorder(TorchDispatchMode):
                                "tracing_mode='symbolic' in your make_fx call.")
         known = tree_map(self.node_of, (list(args), kwargs))
         result = func(*args, **kwargs)
-        self.note(result, self.graph.call_function(func, tuple(known[0]), known[1], name=func._opname))
+        self.note(result, tell(self.graph.call_function(func, tuple(known[0]), known[1], name=func._opname)))
         return result
 
     def node_of(self, value):
@@ -123,7 +124,7 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **ignored):
     @functools.wraps(f)
     def run(*args):
         try:
-            given = [p.name for p in inspect.signature(f).parameters.values() if p.kind is not p.VAR_KEYWORD]
+            given = [p.name for p in inspect.signature(f).parameters.values() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
         except (TypeError, ValueError):
             given = []
         count = len(tree_flatten(list(args))[0])

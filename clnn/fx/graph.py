@@ -381,12 +381,13 @@ class _Verbose(_Writer):
     before = None
 
     def source(self, node):
-        trace = node.stack_trace or ""
-        if trace == self.before:
-            return []
-        first, self.before = self.before is None, trace
-        frames = _FRAME.findall(trace)
+        frames = _FRAME.findall(node.stack_trace or "")
         said = "File: {}:{} in {}, code: {}".format(*frames[-1]) if frames else "No stacktrace found for following nodes"
+        noted = {key: value if len(str(value)) <= 40 else f"{str(value)[:40]}..." for key, value in node.meta.get("custom", {}).items()}
+        said = f"Annotation: {noted} {said}" if noted else said
+        if said == self.before:
+            return []
+        first, self.before = self.before is None, said
         return [*[""] * (not first), f"# {said}"]
 
     def annotation(self, node):
