@@ -150,6 +150,12 @@ with tb.preserve_node_meta():
     told = torch.fx.symbolic_trace(whole)
 [[(n.name, n.meta.get("custom")) for n in g.graph.nodes] for g in (told, torch.fx.symbolic_trace(whole))], tb.has_preserved_node_meta(), tb.get_current_meta()
 
+@torch._dynamo.nonstrict_trace
+def inner(x):
+    return x * 2
+torch._dynamo.disallow_in_graph(torch.sub)
+inner(torch.ones(2)), torch.sub(torch.ones(2), 1)
+
 net = nn.Sequential(nn.Linear(3, 2), nn.Tanh())
 again = torch.export.unflatten(torch.export.export(net, (torch.ones(1, 3),)))
 list(again.state_dict()), torch.equal(again(torch.ones(1, 3)), net(torch.ones(1, 3))), again.get_submodule("0").weight is net[0].weight
