@@ -83,8 +83,9 @@ def redispatch_function(func, types, args, kwargs):
         ...     if clnn.overrides.has_torch_function((x,)):
         ...         return clnn.overrides.handle_torch_function(double, (x,), x)
         ...     return x.exp()
+        >>> x = clnn.zeros(1)
         >>> with Loud():
-        ...     x = double(clnn.zeros(1))
+        ...     x = double(x)
         double
         exp
     """
