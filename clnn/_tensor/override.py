@@ -19,6 +19,7 @@ from .tensor import Tensor
 
 active = False
 _undo: list = []                # (function, code, defaults, keyword defaults, __wrapped__) of what was changed
+_changed: set = set()           # these functions
 _wrappers: set = set()          # code of the functions that call :func:`late`
 _makers: dict = {}
 _kinds: dict = {}               # class -> whether its instances take functions over; None for lists, whose items are asked
@@ -113,7 +114,7 @@ def passing() -> bool:
 
 def redispatched(func, args, kwargs):
     """``func`` itself: nobody is asked for it, but for what a program's own function calls."""
-    if (getattr(func, "__module__", None) or "").partition(".")[0] == __package__.partition(".")[0]:
+    if type(func) is not FunctionType or func in _changed:
         with all_switched_off():
             return func(*args, **kwargs)
     local.passed = True
@@ -204,6 +205,7 @@ def _rewrite(fn, func, by_arguments):
     code = fn.__code__
     inner = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     inner.__kwdefaults__, inner.__dict__ = fn.__kwdefaults__, dict(fn.__dict__)
+    _changed.add(fn)
     _undo.append((fn, code, fn.__defaults__, fn.__kwdefaults__, fn.__dict__.get("__wrapped__")))
     fn.__code__, fn.__defaults__ = _code(code.co_freevars).replace(co_name=code.co_name), None
     fn.__kwdefaults__, fn.__wrapped__ = {"_entry": _entry(inner, func, by_arguments)}, inner
