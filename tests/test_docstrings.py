@@ -95,8 +95,8 @@ good[-1].run("three four\n      ~~~~\n"), [f.run(text) for f in good[:-1]], FC()
 
 FC, text = torch.testing.FileCheck, "one two\nthree four\nfour five\nsix one\n"
 bad = [FC(), FC().check("five").check("two"), FC().check("two").check_next("six"), FC().check("one").check_same("three"), FC().check_count("four", 3),
-       FC().check_count("four", 1, exactly=True), FC().check("one").check_not("three").check("six"), FC().check_dag("six").check_dag("nine"), FC().check_regex("z+"),
-       FC().check_dag("six").check_dag("two").check("four"), FC().check_source_highlighted("four")]
+       FC().check_count("four", 1, exactly=True), FC().check("one").check_not("three").check("six"), FC().check_dag("six").check_dag("nine"),
+       FC().check_regex("z+"), FC().check_dag("six").check_dag("two").check("four"), FC().check_source_highlighted("four")]
 [words(lambda: f.run(text)).splitlines()[0] for f in bad]
 
 bench, tb = torch.utils.ThroughputBenchmark(nn.Linear(2, 1)), torch.utils.throughput_benchmark

@@ -6,7 +6,8 @@ import copy
 import functools
 import traceback
 
-__all__ = ["annotate", "annotate_fn", "format_stack", "get_current_meta", "has_preserved_node_meta", "preserve_node_meta", "set_current_meta", "set_stack_trace"]
+__all__ = ["annotate", "annotate_fn", "format_stack", "get_current_meta", "has_preserved_node_meta", "preserve_node_meta", "set_current_meta",
+           "set_stack_trace"]
 
 current_meta: dict = {}
 should_preserve_node_meta = False
