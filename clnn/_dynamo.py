@@ -46,6 +46,7 @@ def __getattr__(name):
     raise AttributeError(f"module 'clnn._dynamo' has no attribute {name!r}")
 
 
+disallow_in_graph = nonstrict_trace = allow_in_graph        # a recording holds launches, whoever makes them
 __path__ = []           # programs import the submodule
 config = _switches("_dynamo.config")
 sys.modules[f"{__package__}._dynamo.exc"] = exc

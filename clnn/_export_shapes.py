@@ -5,54 +5,124 @@ from clnn._tensor.tensor import Tensor
 from clnn.utils._pytree import tree_flatten, tree_map
 
 
-class Dim:
-    """A size that may differ between calls: ``Dim("batch", min=1)``. Sizes that follow from it are ``dim + 1``, ``dim - 1`` and ``2 * dim``."""
+class _NoBound(float):
+    """The bound of sizes without one."""
 
-    AUTO = DYNAMIC = STATIC = None
-
-    def __init__(self, name, *, min=None, max=None):
-        if not isinstance(name, str) or not name.isidentifier():
-            raise (AssertionError if isinstance(name, str) else AttributeError)(f"Dim name must be a valid identifier, got {name}")
-        self.__name__, self.min, self.max, self.root = name, min, max, self
+    __slots__ = ()
 
     def __repr__(self):
-        if self in (Dim.AUTO, Dim.DYNAMIC, Dim.STATIC):
-            return f"DimHint({self.__name__})"
-        if self.root is not self:
-            return f"Dim('{self.__name__}')"
-        bounds = [f"min={self.min}"] * (self.min is not None and self.min > 2) + [f"max={self.max}"] * (self.max is not None)
+        return "int_oo"
+
+    __str__ = __repr__
+
+
+int_oo = _NoBound("inf")
+_ONLY = "(Only increasing linear operations with integer coefficients are supported.)"
+
+
+class _DimHint:
+    """A size without a name: ``Dim.AUTO``, ``Dim.DYNAMIC``, ``Dim.STATIC``; called with bounds it gives one that has them."""
+
+    def __init__(self, type, min=None, max=None, factory=True):
+        self.type, self.min, self.max, self._factory = type, min, max, factory
+
+    def __call__(self, min=None, max=None):
+        if not self._factory:
+            raise TypeError(f"'{type(self)}' object is not callable")
+        for name, bound in (("min", min), ("max", max)):
+            if bound is not None and bound < 0:
+                raise AssertionError(f"{name} must be non-negative, got {bound}")
+        if min is not None and max is not None and min > max:
+            raise AssertionError(f"min must be <= max, got min={min}, max={max}")
+        return _DimHint(self.type, min, max, False)
+
+    def __eq__(self, other):
+        return isinstance(other, _DimHint) and vars(self) == vars(other)
+
+    __hash__ = None
+
+    def __repr__(self):
+        bounds = [f"{name}={bound}" for name, bound in (("min", self.min), ("max", self.max)) if bound is not None]
+        return f"DimHint({', '.join([self.type, *bounds])})"
+
+
+class Dim:
+    """A size that may differ between calls: ``Dim("batch", min=1)``. Sizes that follow from it are ``dim + 1``, ``dim - 1`` and ``2 * dim``.
+
+    Example:
+        >>> rows = clnn.export.Dim("rows", max=8)
+        >>> rows, 2 * rows + 1, (2 * rows + 1).max
+        (Dim('rows', min=0, max=8), 2*rows + 1, 17)
+    """
+
+    AUTO, DYNAMIC, STATIC = map(_DimHint, ("AUTO", "DYNAMIC", "STATIC"))
+
+    def __init__(self, name, *, min=None, max=None):
+        self.min, self.max = 0 if min is None else min, int_oo if max is None else max
+        if not self.max > self.min:
+            raise AssertionError(f"Cannot create Dim with inconsistent min={min}, max={max}")
+        if not name.isidentifier():
+            raise AssertionError(f"Dim name must be a valid identifier, got {name}")
+        self.__name__ = name
+
+    def __repr__(self):
+        bounds = [f"min={self.min}"] * (self.min != 2) + [f"max={self.max}"] * (self.max is not int_oo)
         return f"Dim({', '.join([repr(self.__name__), *bounds])})"
 
-    def _derived(self, name):
-        made = object.__new__(Dim)
-        made.__name__, made.min, made.max, made.root = name, None, None, self.root
-        return made
+    def _line(self):
+        """The size as ``scale * root + offset``."""
+        return self, 1, 0
 
     def __add__(self, other):
-        _whole(other, "+")
-        return self._derived(f"{self.__name__} + {other}")
+        if type(other) is not int:
+            raise NotImplementedError(f"Attempted to add {other} to {self.__name__}, where an integer was expected. {_ONLY}")
+        root, scale, offset = self._line()
+        return _DerivedDim(root, scale, offset + other)
 
     def __sub__(self, other):
-        _whole(other, "-")
-        return self._derived(f"{self.__name__} - {other}")
+        if type(other) is not int:
+            raise NotImplementedError(f"Attempted to subtract {other} from {self.__name__}, where an integer was expected. {_ONLY}")
+        return self + -other
+
+    def __rsub__(self, other):
+        raise NotImplementedError(f"Attempted to negate {self.__name__}. {_ONLY}")
 
     def __mul__(self, other):
-        _whole(other, "*")
-        if other <= 0:
-            raise NotImplementedError(f"Attempted to multiply {other} with {self.__name__}, where a positive integer was expected. (Only increasing linear operations "
-                                      "with integer coefficients are supported.)")
-        return self._derived(f"{other}*{self.__name__}")
+        if type(other) is not int or other <= 0:
+            raise NotImplementedError(f"Attempted to multiply {other} with {self.__name__}, where a positive integer was expected. {_ONLY}")
+        root, scale, offset = self._line()
+        return _DerivedDim(root, scale * other, offset * other)
 
     __radd__, __rmul__ = __add__, __mul__
 
 
-def _whole(other, sign):
-    if type(other) is not int:
-        raise NotImplementedError(f"Attempted to compute a size by {sign} with {other}, where an integer was expected. (Only increasing linear operations with integer "
-                                  "coefficients are supported.)")
+class _DerivedDim(Dim):
+    """``scale * root + offset``, with the bounds that follow."""
 
+    def __init__(self, root, scale, offset):
+        self.root, self.scale, self.offset = root, scale, offset
+        name = root.__name__ if scale == 1 else f"{scale}*{root.__name__}"
+        self.__name__ = name if not offset else f"{name} {'+-'[offset < 0]} {abs(offset)}"
 
-Dim.AUTO, Dim.DYNAMIC, Dim.STATIC = Dim("AUTO"), Dim("DYNAMIC"), Dim("STATIC")
+    def fn(self, size):
+        """This size where the root has ``size``."""
+        return size if size is int_oo else self.scale * size + self.offset
+
+    @property
+    def min(self):
+        least = self.fn(self.root.min)
+        if least < 0:
+            raise AssertionError(f"Expected derived min value of {self.__name__} to be >= 0. Please specify an appropriate min value for {self.root.__name__} "
+                                 f"(currently {self.root.min}).")
+        return least
+
+    max = property(lambda self: self.fn(self.root.max))
+
+    def _line(self):
+        return self.root, self.scale, self.offset
+
+    def __repr__(self):
+        return self.__name__
 
 
 def _by_argument(m, args, kwargs):

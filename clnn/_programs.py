@@ -165,7 +165,8 @@ def write(program, f, *choices):
     text = json.dumps({
         "lines": lines, "names": program._state_names, "alone": program._alone, "kwargs": list(program.example_inputs[1]),
         "sizes": [[i, d, n] for (i, d), n in names.items() if n in free], "shapes": [list(v.shape) if isinstance(v, Tensor) else None for v in inputs],
-        "signature": [signature.inputs_to_parameters, signature.inputs_to_buffers, signature.user_inputs, signature.user_outputs],
+        "signature": [signature.inputs_to_parameters, signature.inputs_to_buffers, signature.user_inputs, signature.user_outputs,
+                      signature.non_persistent_buffers],
         "parameters": [n for n, _ in module.named_parameters()], "kept": list(module.state_dict())})
     state = {n: t.detach() for n, t in (*module.named_parameters(), *module.named_buffers())}
     clnn.save({"kind": _KIND, "text": text, "state": state, "constants": dict(program.graph_module.named_buffers())}, f)

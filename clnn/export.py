@@ -1,20 +1,23 @@
 """Programs as graphs of operators, with their parameters as inputs: ``clnn.export.export(module, args)``."""
 from __future__ import annotations
 
+import contextlib
 import copy
 import enum
 import inspect
 from collections import namedtuple
 
 from clnn._dynamo_exc import UserError, UserErrorType
-from clnn._export_shapes import AdditionalInputs, Dim, ShapesCollection
+from clnn._export_shapes import AdditionalInputs, Dim, ShapesCollection, _DimHint
+from clnn._tensor.grad_mode import no_grad
 from clnn._tensor.tensor import Tensor
 from clnn.nn.modules.module import Module
 from clnn.nn.utils.stateless import functional_call
+from clnn.random import fork_rng
 from clnn.utils._pytree import register_dataclass, tree_flatten, tree_unflatten  # noqa: F401
 
 __all__ = ["AdditionalInputs", "Dim", "ExportGraphSignature", "ExportedProgram", "InputKind", "InputSpec", "OutputKind", "OutputSpec", "ShapesCollection",
-           "TensorArgument", "default_decompositions", "export", "load", "save"]
+           "TensorArgument", "default_decompositions", "export", "load", "save", "unflatten"]
 
 __path__ = []           # programs import torch.export.graph_signature
 InputKind = enum.Enum("InputKind", "USER_INPUT PARAMETER BUFFER CONSTANT_TENSOR CUSTOM_OBJ TOKEN")
@@ -45,16 +48,22 @@ class OutputSpec(namedtuple("OutputSpec", "kind arg target")):
 class ExportGraphSignature:
     """Which inputs of the graph are parameters, buffers and a program's own; the names of its outputs."""
 
-    def __init__(self, parameters, buffers, user_inputs, user_outputs):
+    def __init__(self, parameters, buffers, user_inputs, user_outputs, passing=()):
         self.inputs_to_parameters, self.inputs_to_buffers = parameters, buffers
         self.parameters, self.buffers = tuple(parameters.values()), tuple(buffers.values())
         self.user_inputs, self.user_outputs = tuple(user_inputs), tuple(user_outputs)
+        # constants of a module stay within its graph, and what is written stays an operator of it
+        self.inputs_to_lifted_tensor_constants, self.inputs_to_lifted_custom_objs = {}, {}
+        self.buffers_to_mutate, self.parameters_to_mutate, self.user_inputs_to_mutate = {}, {}, {}
+        self.lifted_tensor_constants = self.lifted_custom_objs = self.input_tokens = self.output_tokens = ()
+        self.non_persistent_buffers = tuple(n for n in self.buffers if n in passing)
+        self.backward_signature = self.assertion_dep_token = None
 
     @property
     def input_specs(self):
         """An :class:`InputSpec` for each input of the graph, in order."""
         return [*(InputSpec(InputKind.PARAMETER, TensorArgument(n), t) for n, t in self.inputs_to_parameters.items()),
-                *(InputSpec(InputKind.BUFFER, TensorArgument(n), t, True) for n, t in self.inputs_to_buffers.items()),
+                *(InputSpec(InputKind.BUFFER, TensorArgument(n), t, t not in self.non_persistent_buffers) for n, t in self.inputs_to_buffers.items()),
                 *(InputSpec(InputKind.USER_INPUT, TensorArgument(n), None) for n in self.user_inputs)]
 
     @property
@@ -99,7 +108,15 @@ class ExportedProgram:
         self.example_inputs, (self._shapes, self._alone) = example_inputs, kind
         self._dynamic = self._shapes is not None
 
+    dialect = "TRAINING"
     graph = property(lambda self: self.graph_module.graph)
+
+    @property
+    def constants(self):
+        """Buffers that are not part of the state."""
+        return {n: t for n, t in self._module.named_buffers() if n in self.graph_signature.non_persistent_buffers}
+
+    tensor_constants = constants
 
     @property
     def state_dict(self):
@@ -131,7 +148,8 @@ class ExportedProgram:
         raise RuntimeError("Unable to call ExportedProgram directly. You should use `exported_program.module()` instead.")
 
     def __str__(self):
-        return f"ExportedProgram:\n{self.graph_module.code}"
+        code, signature = (text.replace("\n", "\n    ") for text in (self.graph_module.print_readable(print_output=False), str(self.graph_signature)))
+        return f"ExportedProgram:\n    {code}\nGraph signature: {signature}\nRange constraints: {{}}\n"
 
 
 def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=(), **ignored):
@@ -170,12 +188,26 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
             made.append(outer)
         return (result,) if alone[0] else tuple(result) if made else result
     holders = [("p_" if i < len(parameters) else "b_") + n.replace(".", "_") for i, n in enumerate(names)]
-    graph_module = traced(program, [*state, *leaves, *kwargs.values()], [*holders, *inputs])
+    with _as_it_was([*buffers.values(), *leaves, *kwargs.values()]):
+        graph_module = traced(program, [*state, *leaves, *kwargs.values()], [*holders, *inputs], lines=True)
     outputs = [n.name for n in graph_module.graph.output_node().all_input_nodes]
-    signature = ExportGraphSignature(dict(zip(holders, parameters)), dict(zip(holders[len(parameters):], buffers)), tuple(inputs), tuple(outputs))
+    signature = ExportGraphSignature(dict(zip(holders, parameters)), dict(zip(holders[len(parameters):], buffers)), tuple(inputs), tuple(outputs),
+                                     set(buffers) - set(mod.state_dict()))
     program = ExportedProgram(mod, graph_module, signature, names, (args, kwargs), (dynamic_shapes, alone[0]))
     program._made_of = made[0] if made else None
     return program
+
+
+@contextlib.contextmanager
+def _as_it_was(values):
+    """What the block writes to tensors is undone, and the random numbers that it draws are drawn again: PyTorch traces without computing."""
+    kept = [(t, t._version, t.detach().clone()) for t in values if isinstance(t, Tensor)]
+    with fork_rng():
+        yield
+    with no_grad():
+        for t, version, before in kept:
+            if t._version != version:
+                t.copy_(before)
 
 
 def _inside(value):
@@ -183,6 +215,25 @@ def _inside(value):
     if type(value) in (tuple, list, dict):
         return [leaf for v in (value.values() if type(value) is dict else value) for leaf in _inside(v)]
     return [value]
+
+
+def unflatten(module, flat_args_adapter=None):
+    """The module that was exported, a copy with its own parameters and its children under their names.
+
+    Raises NotImplementedError for a program that was read from a file, which has no classes for its children.
+
+    Example::
+
+        >>> net = clnn.nn.Sequential(clnn.nn.Linear(3, 2), clnn.nn.ReLU())
+        >>> again = clnn.export.unflatten(clnn.export.export(net, (clnn.ones(1, 3),)))
+        >>> again[0].weight is net[0].weight, clnn.equal(again(clnn.ones(1, 3)), net(clnn.ones(1, 3)))
+        (False, True)
+    """
+    if isinstance(module, _Stored):
+        raise NotImplementedError("export.unflatten: a program from a file has no classes for its children; module() computes it")
+    if flat_args_adapter is not None:
+        raise NotImplementedError("export.unflatten: the module takes arguments as it did before it was exported; flat_args_adapter is not used")
+    return copy.deepcopy(module._module)
 
 
 def default_decompositions():
@@ -224,8 +275,9 @@ def _named_sizes(program):
         leaves = tree_flatten(value)[0]
         for leaf, dims in zip(leaves, specs):
             for d, dim in dims.items() if isinstance(dims, dict) else enumerate(dims or ()):
-                if isinstance(dim, Dim) and dim is not Dim.STATIC:
-                    found[count + leaves.index(leaf) if leaf is not value else count, d] = f"size {leaf.shape[d]}" if dim in (Dim.AUTO, Dim.DYNAMIC) else dim.__name__
+                hint = isinstance(dim, _DimHint)
+                if isinstance(dim, Dim) or hint and dim.type != "STATIC":
+                    found[count + leaves.index(leaf) if leaf is not value else count, d] = f"size {leaf.shape[d]}" if hint else dim.__name__
         count += len(leaves)
     return found
 

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import io
 import os
+import sys
 import types
 import typing
 import warnings
@@ -110,15 +112,35 @@ script_method = script_if_tracing = _script_if_tracing = _overload = _overload_m
 
 
 def freeze(mod, preserved_attrs=None, *args, **kwargs):
-    """``mod``, which must be in eval mode, as it is."""
+    """A copy of ``mod``, which was scripted or traced and is in eval mode: its parameters and buffers are plain tensors without gradients.
+
+    Args:
+        preserved_attrs: names of members that stay as they are; parameters among them stay parameters.
+
+    Example:
+        >>> net = clnn.jit.freeze(clnn.jit.script(nn.Linear(2, 1).eval()))
+        >>> list(net.parameters()), net(clnn.ones(1, 2)).requires_grad
+        ([], False)
+    """
+    if not _isinstance(mod, sys.modules[__name__].ScriptModule):            # made when it is first asked for
+        raise RuntimeError("Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'.")
     if mod.training:
         raise RuntimeError("Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing.")
-    return mod
+    kept = set(preserved_attrs or ())
+    tensors = {n: t for n, t in (*mod.named_parameters(), *mod.named_buffers()) if n not in kept}
+    constants = {id(t): t.detach().clone() for t in tensors.values()}                   # also where a module has them by other ways
+    inputs = mod.__dict__.get("_traced_with")
+    frozen = copy.deepcopy(mod, {**constants, **({id(inputs): inputs} if inputs is not None else {})})
+    for path, module in frozen.named_modules():
+        for table in (module._parameters, module._buffers):
+            for name in [n for n in table if (f"{path}.{n}" if path else n) in tensors]:
+                module.__dict__[name] = table.pop(name)
+    return frozen
 
 
 def optimize_for_inference(mod, other_methods=None):
-    """``mod`` in eval mode."""
-    return mod.eval()
+    """``mod`` in eval mode and frozen: clnn has no further steps."""
+    return freeze(mod.eval(), preserved_attrs=other_methods)
 
 
 def is_scripting() -> bool:

@@ -18,7 +18,7 @@ from .core.config import config
 
 __all__ = ["BaseTorchFunctionMode", "TorchFunctionMode", "enable_reentrant_dispatch", "get_default_nowrap_functions", "get_ignored_functions",
            "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function", "has_torch_function_unary",
-           "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property", "redispatch_torch_function", "resolve_name",
+           "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property", "redispatch_function", "redispatch_torch_function", "resolve_name",
            "wrap_torch_function"]
 
 _override.activate()            # who imports this module means to take something over
@@ -31,17 +31,17 @@ def has_torch_function(relevant_args) -> bool:
         >>> clnn.overrides.has_torch_function((clnn.ones(1), 2))
         False
     """
-    return _override.asked(tuple(relevant_args))
+    return not _override.passing() and _override.asked(tuple(relevant_args))
 
 
 def has_torch_function_unary(obj) -> bool:
     """:func:`has_torch_function` for one argument."""
-    return _override.asked((obj,))
+    return not _override.passing() and _override.asked((obj,))
 
 
 def has_torch_function_variadic(*relevant_args) -> bool:
     """:func:`has_torch_function`, the arguments one by one."""
-    return _override.asked(relevant_args)
+    return not _override.passing() and _override.asked(relevant_args)
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
@@ -67,6 +67,29 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
 
 
 redispatch_torch_function = handle_torch_function
+
+
+def redispatch_function(func, types, args, kwargs):
+    """``func(*args, **kwargs)`` as if nobody took ``func`` over, for use in ``__torch_function__``: what a program's own function calls is handed over again.
+
+    Example::
+
+        >>> class Loud(clnn.overrides.TorchFunctionMode):
+        ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+        ...         print(func.__name__)
+        ...         with self:
+        ...             return clnn.overrides.redispatch_function(func, types, args, kwargs)
+        >>> def double(x):
+        ...     if clnn.overrides.has_torch_function((x,)):
+        ...         return clnn.overrides.handle_torch_function(double, (x,), x)
+        ...     return x.exp()
+        >>> x = clnn.zeros(1)
+        >>> with Loud():
+        ...     x = double(x)
+        double
+        exp
+    """
+    return _override.redispatched(func, args, kwargs or {})
 
 
 def _get_overloaded_args(relevant_args, get_type_fn=None):

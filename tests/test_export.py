@@ -228,7 +228,7 @@ def test_sizes_that_may_differ_are_told_in_several_ways():
         program = clnn.export.export(nn.ReLU(), (x,), dynamic_shapes=told)
         assert program.module()(clnn.ones(7, 4)).shape == (7, 4)
     more.verify(program)
-    assert [d.__name__ for d in (dim + 1, 2 * dim, dim - 1)] == ["batch + 1", "2*batch", "batch - 1"] and repr(dim) == "Dim('batch', max=9)"
+    assert [d.__name__ for d in (dim + 1, 2 * dim, dim - 1)] == ["batch + 1", "2*batch", "batch - 1"] and repr(dim) == "Dim('batch', min=1, max=9)"
     with pytest.raises(ValueError, match="not found in args"):
         shapes.dynamic_shapes(nn.ReLU(), (clnn.ones(1),))
     with pytest.raises(AssertionError, match="Cannot assign shape to non-tensor"):
@@ -240,3 +240,39 @@ def test_refused_arguments_are_told_by_dynamos_exception():
     with pytest.raises(UserError, match="Expecting `args` to be a tuple") as caught:
         clnn.export.export(nn.ReLU(), clnn.ones(1))
     assert caught.value.error_type is UserErrorType.INVALID_INPUT and issubclass(UserError, RuntimeError)
+
+
+def readable(lib):
+    """An exported program, and what ``make_fx`` gives, as texts for readers and with what their nodes know."""
+    class Scaled(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = lib.nn.Parameter(lib.ones(3))
+            self.register_buffer("shift", lib.zeros(3, dtype=lib.float64), persistent=False)
+
+        def forward(self, x, times=2):
+            y = lib.relu(x * self.scale) + self.shift
+            most, at = y.max(1)
+            return y * times, most, at
+
+    def turned(x):
+        with traceback.annotate({"part": 1}):
+            y = x.t().sin()
+        return y + 1
+    traceback = importlib.import_module(f"{lib.__name__}.fx.traceback")
+    program = lib.export.export(Scaled(), (lib.ones(4, 3),))
+    with traceback.preserve_node_meta():
+        graph = importlib.import_module(f"{lib.__name__}.fx.experimental.proxy_tensor").make_fx(turned)(lib.ones(2, 3))
+    values = [n.meta.get("val") for n in (*program.graph.nodes, *graph.graph.nodes)]
+    known = [(tuple(v.shape), v.stride(), str(v.dtype)) if isinstance(v, lib.Tensor) else type(v).__name__ for v in values]
+    kept = [tuple(n.meta["tensor_meta"])[:4] for n in graph.graph.nodes if "tensor_meta" in n.meta]
+    symbolic = lib.fx.symbolic_trace(turned).print_readable(print_output=False)
+    parts = [n.meta.get("custom") for n in graph.graph.nodes]
+    return [str(parts), str(program), graph.print_readable(print_output=False), symbolic, str(known), str(kept)]
+
+
+def test_programs_are_printed_with_shapes_and_lines():
+    torch = pytest.importorskip("torch")
+    mine, other = ([text.replace("clnn.", "torch.") for text in readable(lib)] for lib in (clnn, torch))
+    assert mine == other
+    assert 'add: "f64[4, 3]" = torch.ops.aten.add.Tensor(relu, b_shift)' in mine[1] and "code: most, at = y.max(1)" in mine[1]

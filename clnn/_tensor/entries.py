@@ -414,9 +414,19 @@ def _present(v):
         return v
 
 
+@functools.lru_cache(None)
+def _alphabetical(op):
+    """The operands by their names, the first of which is ``self`` in PyTorch."""
+    names = {i: "self" if name == "input" else name for name, i in op.position.items()}
+    return sorted(names, key=names.get)
+
+
 def _pack(node):
     pack, unpack = state.saved_hooks[-1]
-    node.values = [_Packed(pack, unpack, _present(v)) if isinstance(v, Tensor) else v for v in node.values]
+    node.values = values = list(node.values)
+    for i in _alphabetical(node.op):                                # as PyTorch keeps them
+        if isinstance(values[i], Tensor):
+            values[i] = _Packed(pack, unpack, _present(values[i]))
     if node.result:
         # without the owner, whose memory the hooks may want to let go
         node.result = [None if r is None else _Packed(pack, unpack, r[0], (None, 0)) for r in node.result]

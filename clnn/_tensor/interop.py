@@ -228,22 +228,36 @@ def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
     """
     if isinstance(ext_tensor, Tensor):
         return ext_tensor.clone() if copy else ext_tensor
-    array, home = np.from_dlpack(ext_tensor if hasattr(ext_tensor, "__dlpack__") else _Capsule(ext_tensor)), resolve(device)
+    given, home = _Given(ext_tensor), resolve(device)
+    array = given.writeable(np.from_dlpack(given))
     t = None if copy else over(array, home)
     return from_array(array, home) if t is None else t
 
 
-class _Capsule:
-    """A bare DLPack capsule, as :func:`to_dlpack` gives it, in the form that NumPy takes."""
+class _Given:
+    """What :func:`from_dlpack` is given, a tensor of another library or a bare capsule, in the form that NumPy takes.
 
-    def __init__(self, capsule):
-        self.capsule = capsule
+    Capsules of the first version of DLPack do not tell whether one may write, and NumPy takes them for read-only; PyTorch writes.
+    """
+
+    def __init__(self, source):
+        self.source = source
 
     def __dlpack__(self, **kwargs):
-        return self.capsule
+        capsule = self.source.__dlpack__(**kwargs) if hasattr(self.source, "__dlpack__") else self.source
+        self.silent = '"dltensor"' in repr(capsule)
+        return capsule
 
     def __dlpack_device__(self):
-        return (1, 0)
+        return self.source.__dlpack_device__() if hasattr(self.source, "__dlpack_device__") else (1, 0)
+
+    def writeable(self, array):
+        """``array``, or another on its memory that may be written."""
+        if array.flags.writeable or not self.silent:
+            return array
+        self.array, there = array, array.__array_interface__
+        self.__array_interface__ = {**there, "data": (there["data"][0], False)}
+        return np.asarray(self)
 
 
 def from_numpy(array) -> Tensor:

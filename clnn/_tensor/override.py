@@ -19,6 +19,7 @@ from .tensor import Tensor
 
 active = False
 _undo: list = []                # (function, code, defaults, keyword defaults, __wrapped__) of what was changed
+_changed: set = set()           # these functions
 _wrappers: set = set()          # code of the functions that call :func:`late`
 _makers: dict = {}
 _kinds: dict = {}               # class -> whether its instances take functions over; None for lists, whose items are asked
@@ -26,6 +27,7 @@ _kinds: dict = {}               # class -> whether its instances take functions 
 
 class _Local(threading.local):
     off = 0                     # 1: no subclass is asked in this thread; 2: no mode either
+    passed = False              # the next function of a program that asks goes on by itself
     modes = ()
 
 
@@ -102,6 +104,24 @@ def asked(args, kwargs=None):
     if off:
         return False
     return bool(overloaded(args) or kwargs and overloaded(kwargs.values()))
+
+
+def passing() -> bool:
+    """Whether the function that asks is the one that :func:`redispatched` calls."""
+    passed, local.passed = local.passed, False
+    return passed
+
+
+def redispatched(func, args, kwargs):
+    """``func`` itself: nobody is asked for it, but for what a program's own function calls."""
+    if type(func) is not FunctionType or func in _changed:
+        with all_switched_off():
+            return func(*args, **kwargs)
+    local.passed = True
+    try:
+        return func(*args, **kwargs)
+    finally:
+        local.passed = False
 
 
 def hand_over(func, args, kwargs, found):
@@ -185,6 +205,7 @@ def _rewrite(fn, func, by_arguments):
     code = fn.__code__
     inner = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     inner.__kwdefaults__, inner.__dict__ = fn.__kwdefaults__, dict(fn.__dict__)
+    _changed.add(fn)
     _undo.append((fn, code, fn.__defaults__, fn.__kwdefaults__, fn.__dict__.get("__wrapped__")))
     fn.__code__, fn.__defaults__ = _code(code.co_freevars).replace(co_name=code.co_name), None
     fn.__kwdefaults__, fn.__wrapped__ = {"_entry": _entry(inner, func, by_arguments)}, inner

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from . import later
 from .grad_mode import no_grad, state
+from .handles import RemovableHandle
 
 _push, _pop = heapq.heappush, heapq.heappop
 _counter, _new = itertools.count(1), object.__new__
@@ -96,30 +97,12 @@ def _called(cls, name):
     return type(name, (cls,), {"__slots__": (), "__module__": "builtins"})       # as PyTorch's print
 
 
-class Handle:
-    """Returned by every hook registration; ``remove()`` takes the hook out."""
-
-    _ids = itertools.count()
-
-    def __init__(self, table):
-        self.id, self.table = next(Handle._ids), table
-
-    def remove(self):
-        self.table.pop(self.id, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.remove()
-
-
 def _add_hook(owner, slot, fn):
     table = getattr(owner, slot)
     if table is None:
         table = {}
         setattr(owner, slot, table)
-    handle = Handle(table)
+    handle = RemovableHandle(table)
     table[handle.id] = fn
     return handle
 

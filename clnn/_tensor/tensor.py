@@ -14,10 +14,11 @@ from ..core.shape import Size, contiguous_strides, is_contiguous
 from ..core.warn import first_time, warn
 from ..graph import fuse
 from ..graph.node import Storage, record
-from . import gradient, later, tape
+from . import gradient, later
 from .device import public
 from .grad_mode import state
 from .handle import Handle, attributes
+from .handles import RemovableHandle
 from .pointers import address
 from .tape import accumulator
 from .views import refresh, watch
@@ -295,7 +296,7 @@ class Tensor(Handle):
         if not self._rg:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         table = self._hook_table()
-        handle = tape.Handle(table)
+        handle = RemovableHandle(table)
         table[handle.id] = hook
         return handle
 
@@ -306,7 +307,7 @@ class Tensor(Handle):
         if self._grad_fn is not None:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
         table = self._all.setdefault("_post_accumulate_hooks", {})
-        handle = tape.Handle(table)
+        handle = RemovableHandle(table)
         table[handle.id] = hook
         return handle
 

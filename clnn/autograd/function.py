@@ -11,6 +11,7 @@ from .._tensor.entries import FREED, _Packed, inference_saved
 from .._tensor.grad_mode import no_grad, state
 from .._tensor.inplace import take_history
 from .._tensor.tensor import Tensor, edge
+from .._tensor.writing import bump
 from .._vmap.calls import as_they_are, by_rule
 from .._vmap.forms import has_batched
 from ..core.errors import overwritten
@@ -269,6 +270,8 @@ def _wrap(node, ctx, args, outs, tracked):
             result.append(o)
             continue
         dirty = any(o is d for d in ctx._dirty)
+        if dirty:
+            bump(o)                         # it may have been written by NumPy or another library
         constant = any(o is c for c in ctx._constant) or not o.dtype.differentiable
         if constant:
             node.constant.add(nr)

@@ -5,6 +5,7 @@ import contextlib
 
 from .._tensor.backward import GradientEdge, get_gradient_edge
 from .._tensor.grad_mode import state
+from .._tensor.handles import RemovableHandle
 from .._tensor.interop import from_array, read
 from .._tensor.tape import Node
 from .._tensor.tensor import Tensor
@@ -112,21 +113,21 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(lambda t: (t._storage.device, t.dtype, read(t.detach())), lambda kept: from_array(kept[2], kept[0], kept[1]))
 
 
-class _Handles:
+class _MultiHandle(RemovableHandle):
     """Handles that are removed together."""
 
     def __init__(self, handles):
-        self.handles = handles
+        self.handles = tuple(handles)
 
     def remove(self):
         for h in self.handles:
             h.remove()
 
-    def __enter__(self):
-        return self
+    def __getstate__(self):
+        return self.handles
 
-    def __exit__(self, *exc):
-        self.remove()
+    def __setstate__(self, state):
+        self.handles = state
 
 
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
@@ -162,4 +163,4 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
             if note[0] == 0:
                 fn(note[1])
         return hook
-    return _Handles([t.register_hook(hook_of(i)) for i, t in enumerate(tensors)])
+    return _MultiHandle([t.register_hook(hook_of(i)) for i, t in enumerate(tensors)])

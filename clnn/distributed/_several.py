@@ -47,6 +47,13 @@ _PACKAGES = {               # module -> the names in it that need several proces
     "algorithms.ddp_comm_hooks": "",
     "algorithms.ddp_comm_hooks.default_hooks": "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook fp16_compress_wrapper",
     "algorithms.ddp_comm_hooks.powerSGD_hook": "PowerSGDState batched_powerSGD_hook powerSGD_hook",
+    "algorithms.ddp_comm_hooks.ddp_zero_hook": "hook_with_zero_step hook_with_zero_step_interleaved",
+    "algorithms.ddp_comm_hooks.debugging_hooks": "noop_hook",
+    "algorithms.ddp_comm_hooks.post_localSGD_hook": "PostLocalSGDState post_localSGD_hook",
+    "algorithms.ddp_comm_hooks.quantization_hooks": "quantization_perchannel_hook quantization_pertensor_hook",
+    "algorithms.model_averaging": "",
+    "algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
+    "algorithms.model_averaging.hierarchical_model_averager": "HierarchicalModelAverager",
     "elastic": "",
     "elastic.multiprocessing": "",
     "elastic.multiprocessing.errors": "",
@@ -226,7 +233,7 @@ def _divided(name):
 _REAL = {name: dict(Placement=Placement, Shard=Shard, Replicate=Replicate, Partial=Partial) for name in ("tensor", "tensor.placement_types", "_tensor")}
 _REAL["tensor.placement_types"]["_StridedShard"] = _StridedShard
 _REAL["device_mesh"] = dict(DeviceMesh=DeviceMesh, init_device_mesh=init_device_mesh)
-_REAL["algorithms.join"] = dict(Join=Join, Joinable=Joinable, JoinHook=JoinHook)
+_REAL["algorithms"] = _REAL["algorithms.join"] = dict(Join=Join, Joinable=Joinable, JoinHook=JoinHook)
 _REAL["elastic.multiprocessing.errors"] = dict(record=record, ChildFailedError=ChildFailedError)
 
 

@@ -3,7 +3,11 @@ from __future__ import annotations
 
 from clnn.optim import Optimizer
 
-__all__ = ["ZeroRedundancyOptimizer"]
+from ._several import _divided
+
+__all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
+
+DistributedOptimizer, PostLocalSGDOptimizer = map(_divided, ("DistributedOptimizer", "PostLocalSGDOptimizer"))
 
 
 class ZeroRedundancyOptimizer(Optimizer):

@@ -1,5 +1,6 @@
 """The Wishart distribution."""
 import math
+import warnings
 
 import clnn
 
@@ -38,6 +39,8 @@ class Wishart(Covariance, ExponentialFamily):
         batch, event = clnn.broadcast_shapes(df.shape, matrix.shape[:-2]), matrix.shape[-2:]
         if bool((df <= event[-1] - 1).any()):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {event[-1] - 1}.")
+        if (df < event[-1]).any():
+            warnings.warn("Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.", stacklevel=2)
         setattr(self, name, matrix.expand(batch + (-1, -1)))
         self.df = df.expand(batch)
         super().__init__(batch, event, validate_args=validate_args)
@@ -61,14 +64,32 @@ class Wishart(Covariance, ExponentialFamily):
         diagonal = V.diagonal(0, -2, -1)
         return self._df * (V.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
-    def rsample(self, sample_shape=(), max_try_correction=None):
-        n, shape = self._event_shape[-1], self._extended_shape(sample_shape)
+    def _bartlett_sampling(self, sample_shape):
+        n, shape = self._event_shape[-1], clnn.Size(sample_shape) + self._batch_shape
         steps = clnn.arange(n, dtype=self.df.dtype, device=self.df.device)
-        half = (0.5 * (self.df.unsqueeze(-1) - steps)).expand(shape[:-1])
-        diagonal = (2 * standard_gamma(half)).clamp(min=clnn.finfo(half.dtype).tiny).sqrt()
-        lower = clnn.randn(shape, dtype=half.dtype, device=half.device).tril(-1) + diagonal.diag_embed()
+        half = (0.5 * (self.df.unsqueeze(-1) - steps)).expand(shape + (n,))
+        lower = (standard_gamma(half) / 0.5).sqrt().clamp(min=clnn.finfo(half.dtype).eps).diag_embed()
+        rows, columns = clnn.tril_indices(n, n, offset=-1)
+        lower[..., rows, columns] = clnn.randn(shape + (n * (n - 1) // 2,), dtype=half.dtype, device=half.device)
         root = self._unbroadcasted_scale_tril @ lower
         return root @ root.mT
+
+    def rsample(self, sample_shape=(), max_try_correction=None):
+        """Samples; as in PyTorch those that are found sound are drawn once more, up to ``max_try_correction`` times (10) until all of a draw are."""
+        sample = self._bartlett_sampling(sample_shape)
+        again = self._over_batch(self.support.check(sample))
+        if again.any():
+            warnings.warn("Singular sample detected.", stacklevel=2)
+            for _ in range(10 if max_try_correction is None else max_try_correction):
+                new = self._bartlett_sampling(again[again].shape)
+                sample[again] = new
+                again[again.clone()] = self._over_batch(~self.support.check(new))
+                if not again.any():
+                    break
+        return sample
+
+    def _over_batch(self, found):
+        return found.amax([-1 - i for i in range(len(self._batch_shape))]) if self._batch_shape else found
 
     def log_prob(self, value):
         if self._validate_args:

@@ -3,22 +3,52 @@ from __future__ import annotations
 
 import functools
 import inspect
+import linecache
 import operator
+import os
+import sys
 
+import clnn
 from clnn._tensor.tensor import Tensor
 from clnn.nn.modules.module import Module
+from clnn.ops import extras
 from clnn.utils._python_dispatch import TorchDispatchMode
 from clnn.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from .graph import Graph
 from .graph_module import GraphModule
+from .passes.shape_prop import describe
+from .traceback import tell
+
+_HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+def _line_of_program():
+    """The innermost line outside this package and graphs that is being run, as a traceback shows it, or None."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith((_HERE, "<f")):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    name, number = frame.f_code.co_filename, frame.f_lineno
+    return f'  File "{name}", line {number}, in {frame.f_code.co_name}\n    {linecache.getline(name, number).strip()}\n'
+
+
+def _without_memory(value):
+    """A tensor's shape, strides and dtype as a tensor on the meta device; of tuples and lists those of the items."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(_without_memory, value)) if type(value) in (tuple, list) else tuple(map(_without_memory, value))
+    if not isinstance(value, Tensor):
+        return value
+    return extras.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta") if value.layout is clnn.strided else None
 
 
 class Recorder(TorchDispatchMode):
-    """Writes each operator into a graph. Tensors that it has not seen become constants."""
+    """Writes each operator into a graph. Tensors that it has not seen become constants. With ``lines`` nodes know the line of the program they come from."""
 
-    def __init__(self):
+    def __init__(self, lines=False):
         super().__init__()
+        self.lines = lines
         self.graph, self.root, self.nodes = Graph(), Module(), {}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -29,7 +59,7 @@ class Recorder(TorchDispatchMode):
                                "tracing_mode='symbolic' in your make_fx call.")
         known = tree_map(self.node_of, (list(args), kwargs))
         result = func(*args, **kwargs)
-        self.note(result, self.graph.call_function(func, tuple(known[0]), known[1], name=func._opname))
+        self.note(result, tell(self.graph.call_function(func, tuple(known[0]), known[1], name=func._opname)))
         return result
 
     def node_of(self, value):
@@ -45,17 +75,22 @@ class Recorder(TorchDispatchMode):
 
     def note(self, result, node):
         """Remember which node a result is; kept alive, so that no other tensor takes its id."""
+        node.meta["val"] = _without_memory(result)
+        if self.lines and node.op == "call_function":
+            node.stack_trace = _line_of_program()
         if isinstance(result, Tensor):
             self.nodes[id(result)] = (node, result)
+            if not self.lines:
+                node.meta["tensor_meta"] = describe(result) if node.meta["val"] is not None else None
         elif isinstance(result, (tuple, list)):
             for i, r in enumerate(result):
                 if isinstance(r, Tensor):
                     self.note(r, self.graph.call_function(operator.getitem, (node, i)))
 
 
-def traced(f, args, names):
+def traced(f, args, names, class_name="GraphModule", lines=False):
     """The graph module of ``f(*args)``; ``names`` are those of the tensors among ``args``, in order."""
-    recorder = Recorder()
+    recorder = Recorder(lines)
     leaves, spec = tree_flatten(list(args))
     names = iter(names)
     seen = []
@@ -64,13 +99,13 @@ def traced(f, args, names):
             v = v.detach().requires_grad_(v.requires_grad)
             recorder.note(v, recorder.graph.placeholder(next(names)))
         else:
-            recorder.graph.placeholder(next(names))
+            recorder.graph.placeholder(next(names)).meta["val"] = v
         seen.append(v)
     with recorder:
         result = f(*tree_unflatten(seen, spec))
     recorder.graph.output(tree_map(recorder.node_of, tuple(result) if isinstance(result, tuple) else result))          # names of results are not kept
     recorder.graph.eliminate_dead_code()
-    return GraphModule(recorder.root, recorder.graph)
+    return GraphModule(recorder.root, recorder.graph, class_name)
 
 
 def make_fx(f, decomposition_table=None, tracing_mode="real", **ignored):
@@ -89,10 +124,10 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **ignored):
     @functools.wraps(f)
     def run(*args):
         try:
-            given = [p.name for p in inspect.signature(f).parameters.values() if p.kind is not p.VAR_KEYWORD]
+            given = [p.name for p in inspect.signature(f).parameters.values() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
         except (TypeError, ValueError):
             given = []
         count = len(tree_flatten(list(args))[0])
         names = [f"{n}_1" for n in given] if len(given) == count else [f"arg{i}_1" for i in range(count)]
-        return traced(f, args, names)
+        return traced(f, args, names, getattr(f, "__name__", "GraphModule"))
     return run

@@ -20,6 +20,7 @@ from .graph import Graph
 from .graph_module import GraphModule
 from .node import map_aggregate
 from .proxy import Proxy, TraceError
+from .traceback import tell
 
 _wrapped: dict = {}             # (identity of globals, name) -> globals of functions that stay calls
 _PLAIN = (str, int, float, bool, complex, dtype, Tensor, device, memory_format, layout)       # values that an argument can be checked to have
@@ -191,7 +192,7 @@ class Tracer:
     # -- recording ---------------------------------------------------------------------------------------------------------------------
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
         """Add a node to the graph."""
-        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        return tell(self.graph.create_node(kind, target, args, kwargs, name, type_expr))
 
     def create_proxy(self, kind, target, args, kwargs, name=None, type_expr=None, proxy_factory_fn=None):
         """Add a node to the graph; returns the stand-in for it."""

@@ -199,9 +199,9 @@ class Graph:
         rows.insert(1, tuple("-" * w for w in widths))
         print("\n".join("  ".join(v.ljust(w) for v, w in zip(r, widths)).rstrip() for r in rows))
 
-    def python_code(self, root_module="self", **options):
-        """The text of a function ``forward`` and the globals that it needs."""
-        return _Writer(self, root_module).write()
+    def python_code(self, root_module="self", *, verbose=False, **options):
+        """The text of a function ``forward`` and the globals that it needs; ``verbose``: with shapes, and the lines of the program."""
+        return (_Verbose if verbose else _Writer)(self, root_module).write()
 
     def __deepcopy__(self, memo):
         other = Graph(tracer_cls=self._tracer_cls)
@@ -243,11 +243,13 @@ class _Writer:
                 continue
             if node.op == "output" and node.type is not None:
                 gives = f" -> {self.type(node.type)}"
+            if node.op != "output":
+                lines += self.source(node)
             text = self.line(node)
             gone = [n.name for n in node.all_input_nodes if self.last.get(n) is node] if node.op != "output" else []
             unused = [node.name] if node not in self.last and node.op != "output" else []
             lines.append(text + (f";  {' = '.join(gone + unused)} = None" if gone or unused else ""))
-        body = "\n".join("    " + line for line in lines) or "    pass"
+        body = "\n".join("    " + line if line else "" for line in lines) or "    pass"
         wraps = "\n".join(f'{config.spoken}.fx._symbolic_trace.wrap("{name}")' for name in self.wrapped)
         return PythonCode(f"\n{wraps}\n\ndef forward({', '.join(params)}){gives}:\n{body}\n    ", self.globals)
 
@@ -255,6 +257,10 @@ class _Writer:
         if node.op == "output":
             return f"return {self.value(node.args[0])}"
         return f"{node.name}{self.annotation(node)} = {self.expression(node)}"
+
+    def source(self, node):
+        """Lines that say where the node comes from."""
+        return []
 
     def annotation(self, node):
         return "" if node.type is None else f" : {self.type(node.type)}"
@@ -362,3 +368,31 @@ class _Writer:
 
 
 __all__ = ["Graph", "PythonCode", "map_aggregate"]
+
+
+_SHORT = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "complex64": "c64", "complex128": "c128", "int64": "i64", "int32": "i32",
+          "int16": "i16", "int8": "i8", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "b8"}
+_FRAME = re.compile(r'  File "(.*)", line (\d+), in (.*)\n    (.*)\n')
+
+
+class _Verbose(_Writer):
+    """Text for reading: values with their dtypes and shapes, and above them the lines of the program that made them."""
+
+    before = None
+
+    def source(self, node):
+        frames = _FRAME.findall(node.stack_trace or "")
+        said = "File: {}:{} in {}, code: {}".format(*frames[-1]) if frames else "No stacktrace found for following nodes"
+        noted = {key: value if len(str(value)) <= 40 else f"{str(value)[:40]}..." for key, value in node.meta.get("custom", {}).items()}
+        said = f"Annotation: {noted} {said}" if noted else said
+        if said == self.before:
+            return []
+        first, self.before = self.before is None, said
+        return [*[""] * (not first), f"# {said}"]
+
+    def annotation(self, node):
+        value = node.meta.get("val")
+        if not isinstance(value, clnn.Tensor):
+            return super().annotation(node)
+        name = str(value.dtype).rpartition(".")[2]
+        return f': "{_SHORT.get(name, name)}[{", ".join(map(str, value.shape))}]"'

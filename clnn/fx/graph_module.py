@@ -111,7 +111,8 @@ class GraphModule(Module):
 
     def print_readable(self, print_output=True, **options):
         """The text of the whole class; printed, and returned."""
-        lines = ("    " + line if line.strip() else "" for line in self._code.strip("\n").split("\n"))
+        code = self._graph.python_code("self", verbose=True).src
+        lines = ("    " + line if line.strip() else "" for line in code.strip("\n").split("\n"))
         text = f"class {type(self).__name__}({config.spoken}.nn.Module):\n" + "\n".join(lines)
         if print_output:
             print(text)

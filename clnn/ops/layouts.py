@@ -39,6 +39,28 @@ for _kind, _names in {"coordinate tensor": "is_coalesced coalesce indices values
     for _name in _names.split():
         setattr(Tensor, _name, _refused(_name, _kind))
 
+
+def _smm(self, mat):
+    """The product of a sparse tensor and a dense one as a sparse one, see :func:`clnn.smm`."""
+    from .. import sparse
+    return sparse.smm(self, mat)
+
+
+def _sspaddmm(self, *args, beta=1, alpha=1):
+    """``beta * self + alpha * mat1 @ mat2``, all but ``mat2`` sparse, see :func:`clnn.sspaddmm`."""
+    from .. import sparse
+    return sparse.sspaddmm(self, *args, beta=beta, alpha=alpha)
+
+
+def _reinforce(self, reward):
+    """What PyTorch had before distributions."""
+    raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead: m = Categorical(probs); action = m.sample(); "
+                       "(-m.log_prob(action) * reward).backward()")
+
+
+for _method in (_smm, _sspaddmm, _reinforce):
+    _method.__name__ = _method.__qualname__ = _method.__name__[1:]
+    setattr(Tensor, _method.__name__, _method)
 Tensor.to_sparse, Tensor.sparse_mask = to_sparse, sparse_mask
 Tensor.to_sparse_coo = lambda self: to_sparse(self)
 Tensor.to_sparse_csr = lambda self, dense_dim=None: to_sparse(self, layout=sparse_csr)

@@ -108,7 +108,9 @@ _SORTS = {"cpu_time": "cpu_time", "cpu_time_total": "host_ns", "self_cpu_time_to
 
 
 class Rows(list):
-    """A list of rows (or events) with a table. ``view`` names the columns: operators, kernels or modules."""
+    """A list of rows (or events) with a table. ``view`` names the columns: operators, kernels or modules. Events know their ``profile``."""
+
+    profile = None
 
     def __init__(self, rows=(), view="operators", devices=(), options=()):
         super().__init__(rows)
@@ -125,6 +127,23 @@ class Rows(list):
             for name in ("count", "host_ns", "self_host_ns", "device_ns", "total_device_ns", "bytes", "flops"):
                 setattr(total, name, getattr(total, name) + getattr(r, name, 0))
         return total
+
+    def _of_events(self, name):
+        if self.profile is None:
+            raise RuntimeError(f"{name}: these are sums; events() of the profile has it")
+        return getattr(self.profile, name)
+
+    def key_averages(self, *args, **kwargs):
+        """Sums of the events per operator, as of the profile itself; so are the two that follow."""
+        return self._of_events("key_averages")(*args, **kwargs)
+
+    def export_chrome_trace(self, path):
+        """Write the events for chrome://tracing."""
+        return self._of_events("export_chrome_trace")(path)
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """Write collapsed stacks."""
+        return self._of_events("export_stacks")(path, metric)
 
     def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, max_shapes_column_width=80,
               header=None, top_level_events_only=False):

@@ -206,7 +206,9 @@ class profile:
 
     def events(self):
         """All host events, in the order in which they ended."""
-        return self._rows(self._data().events, "operators")
+        rows = self._rows(self._data().events, "operators")
+        rows.profile = self
+        return rows
 
     @property
     def self_cpu_time_total(self):

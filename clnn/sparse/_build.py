@@ -211,8 +211,9 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
 
 def _check_compressed(starts, others, size, side, start_name, other_name):
     ends, places = read(starts), read(others)
-    if ends[0] != 0 or ends[-1] != len(places):
-        raise RuntimeError(f"`{start_name}[..., 0] == 0` and `{start_name}[..., -1] == nnz` are not satisfied.")
+    for at, wanted, name in ((0, 0, "0"), (-1, len(places), "nnz")):
+        if ends[at] != wanted:
+            raise RuntimeError(f"`{start_name}[..., {at}] == {name}` is not satisfied.")
     if (ends[1:] < ends[:-1]).any():
         raise RuntimeError(f"`0 <= {start_name}[..., 1:] - {start_name}[..., :-1]` is not satisfied.")
     if len(places) and (places.min() < 0 or places.max() >= size[1 - side]):

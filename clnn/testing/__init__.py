@@ -7,5 +7,6 @@ from __future__ import annotations
 
 from .compare import assert_allclose, assert_close
 from .create import make_tensor
+from .file_check import FileCheck
 
-__all__ = ["assert_allclose", "assert_close", "make_tensor"]
+__all__ = ["FileCheck", "assert_allclose", "assert_close", "make_tensor"]

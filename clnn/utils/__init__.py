@@ -3,6 +3,8 @@
 import importlib
 import weakref
 
+from .throughput_benchmark import ThroughputBenchmark  # noqa: F401
+
 
 def swap_tensors(t1, t2):
     """Exchange two tensors: what held the one holds the other's values, class and attributes, and the other way round.

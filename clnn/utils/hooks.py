@@ -1,57 +1,10 @@
 """Handles of registered hooks, and the backward hooks of modules."""
-import itertools
 import warnings
-import weakref
-from collections import OrderedDict
 
+from clnn._tensor.handles import RemovableHandle
 from clnn._tensor.tensor import Tensor
 
 __all__ = ["RemovableHandle", "BackwardHook", "unserializable_hook", "warn_if_has_hooks"]
-
-
-class RemovableHandle:
-    """What every ``register_*hook`` returns: ``remove()`` takes the hook out again.
-
-    The handle is also a context manager that removes its hook at the end of the block. It refers weakly to the
-    dictionary that holds the hook, so a forgotten handle keeps nothing alive.
-
-    Args:
-        hooks_dict: dictionary the hook is stored in, under ``handle.id``.
-        extra_dict: one dictionary, or a list of them, that carry a flag under the same id and are cleaned as well.
-    """
-
-    _ids = itertools.count()
-    next_id: int = 0  # kept readable for code that looks at it; the counter above decides
-
-    def __init__(self, hooks_dict, *, extra_dict=None):
-        self.id = RemovableHandle.next_id = next(RemovableHandle._ids)
-        extra = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
-        self.hooks_dict_ref = weakref.ref(hooks_dict)
-        self.extra_dict_ref = tuple(weakref.ref(d) for d in extra)
-
-    def remove(self):
-        """Remove the hook; does nothing when it is already gone."""
-        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
-            hooks = ref()
-            if hooks is not None:
-                hooks.pop(self.id, None)
-
-    def __getstate__(self):
-        return self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref)
-
-    def __setstate__(self, state):
-        hooks, self.id, extra = state
-        # a handle whose dictionary died still needs something to point at
-        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
-        self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if d is None else d) for d in extra)
-        # ids given later must not collide with the restored one
-        RemovableHandle._ids = itertools.count(max(next(RemovableHandle._ids), self.id + 1))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.remove()
 
 
 def unserializable_hook(fn):

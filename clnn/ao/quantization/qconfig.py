@@ -56,7 +56,7 @@ class QConfigDynamic(namedtuple("QConfigDynamic", ["activation", "weight"])):
         if isinstance(weight, nn.Module):
             raise ValueError("QConfigDynamic received observer instance, please pass observer class instead. Use MyObserver.with_args(x=1) to override "
                              "arguments to constructor if needed")
-        warnings.warn("QConfigDynamic is going to be deprecated in PyTorch 1.12, please use QConfig instead", stacklevel=2)
+        warnings.warn("`QConfigDynamic` is going to be deprecated in PyTorch 1.12, please use `QConfig` instead", FutureWarning, stacklevel=2)
         return super().__new__(cls, activation, weight)
 
 

@@ -13,6 +13,12 @@ _ORDERS = (contiguous_format, channels_last, channels_last_3d)
 TensorMetadata = namedtuple("TensorMetadata", "shape dtype requires_grad stride memory_format is_quantized qparams")
 
 
+def describe(v):
+    """What is noted of a tensor."""
+    order = next((f for f in _ORDERS if v.is_contiguous(memory_format=f)), None)
+    return TensorMetadata(v.shape, v.dtype, v.requires_grad, v.stride(), order, False, {})
+
+
 class ShapeProp(Interpreter):
     """Runs a module and writes shape, dtype and strides of each node's value into ``node.meta["tensor_meta"]``, its type into ``node.meta["type"]``.
 
@@ -37,8 +43,7 @@ class ShapeProp(Interpreter):
             if not isinstance(v, Tensor):
                 return v
             seen.append(v)
-            order = next((f for f in _ORDERS if v.is_contiguous(memory_format=f)), None)
-            return TensorMetadata(v.shape, v.dtype, v.requires_grad, v.stride(), order, False, {})
+            return describe(v)
         noted = map_aggregate(value, note)
         if seen:
             n.meta["tensor_meta"] = noted

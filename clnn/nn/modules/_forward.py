@@ -65,7 +65,7 @@ def form_of(cls):
     found = _forms.get(cls, 0)
     if found == 0:
         form, forward = Form(), getattr(cls, "forward", None)
-        own = getattr(forward, "__module__", "").partition(".")[0] != _PACKAGE
+        own = (getattr(forward, "__module__", None) or "").partition(".")[0] != _PACKAGE
         form.fixed.append((cls, "forward", forward))
         found = _forms[cls] = form if own and _reads(forward, cls, form, 0) else None
     return found

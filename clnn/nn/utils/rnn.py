@@ -228,14 +228,14 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
-    """Undo :func:`pad_sequence`: a list of ``(T_i, *)`` tensors.
+    """Undo :func:`pad_sequence`: a list of ``(T_i, *)`` tensors. As in PyTorch, ``padded_sequences`` itself is transposed where its batch is not first.
 
     Example::
 
         >>> nn.utils.rnn.unpad_sequence(clnn.tensor([[1, 3], [2, 0]]), [2, 1])
         [tensor([1, 2]), tensor([3])]
     """
-    x = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
+    x = padded_sequences if batch_first else padded_sequences.transpose_(0, 1)
     return [row[:n].clone() for row, n in zip(x.unbind(0), _as_list(lengths))]
 
 

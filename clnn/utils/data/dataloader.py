@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from clnn.utils.data import _worker, graph_settings
+from clnn.utils.data._worker import get_worker_info  # noqa: F401
 from clnn.utils.data.collate import default_collate, default_convert, from_wire
 from clnn.utils.data.datapipes.datapipe import IterDataPipe
 from clnn.utils.data.dataset import IterableDataset
