@@ -41,6 +41,13 @@ def test_samples_become_a_batch_on_the_host(sends, dtype):
     assert row.tolist() == [s.tolist()[0][1:] for s in samples] + [samples[0].tolist()[0][:2]]
 
 
+def test_graphs_hold_what_makes_a_batch():
+    from clnn.fx.experimental.proxy_tensor import make_fx
+    graph = make_fx(lambda a, b: torch.cat([torch.stack([a, b]), torch.stack([b, a])]))(torch.tensor([1.0]), torch.tensor([2.0]))
+    assert graph(torch.tensor([3.0]), torch.tensor([4.0])).tolist() == [[3], [4], [4], [3]]
+    assert torch.func.vmap(lambda a: torch.stack([a, a]))(torch.tensor([1.0, 2.0])).tolist() == [[1, 1], [2, 2]]
+
+
 def test_what_a_batch_cannot_be_made_of_on_the_host():
     a, b = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
     for made in (torch.stack([a, b], 1), torch.stack([a, b[:]]), torch.stack([a, b + 0]), torch.cat([a, torch.tensor([3, 4])]), torch.cat([a, torch.empty(0), b])):

@@ -98,7 +98,7 @@ def over(array, device):
     dt.noticed(row)
     span = sharing.Span(array)
     if span.nbytes <= mirror.LARGEST:
-        st = mirror.of_span(device, span, np.asarray(span))
+        st = mirror.of_span(device, span)
     else:
         st = Storage(device, span.nbytes, sharing.over(device, np.asarray(span)))
         sharing.Shared(st, span)

@@ -21,6 +21,7 @@ LARGEST = 640 << 10     # bytes: comparing more takes as long as waiting for the
 COPIED = 1 << 14        # bytes: a copy of a result takes no longer than finding its buffer's place, and operators seldom come back to it
 _differ = (ctypes.cdll.msvcrt if os.name == "nt" else ctypes.CDLL(None)).memcmp
 _differ.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
+_bytes_at = ctypes.string_at
 _slot, _refcount = Storage.__dict__["buf"], sys.getrefcount
 
 
@@ -28,14 +29,27 @@ class Mirror:
     """The array, and what its bytes were when they last went to the device or came from there.
 
     Args:
-        host: the bytes, an array of ``uint8``.
+        host: the bytes, an array of ``uint8``; None: those of ``span``, of which an array is made when one is needed.
         span: what ``host`` lies over; None if it has memory of its own.
     """
 
-    __slots__ = ("host", "span", "known", "place")
+    __slots__ = ("_host", "span", "known", "place")
 
     def __init__(self, host, span=None):
-        self.host, self.span, self.place, self.known = host, span, span.address if span is not None else address(host), host.tobytes()
+        self._host, self.span = host, span
+        self.place, nbytes = (address(host), host.nbytes) if span is None else (span.address, span.nbytes)
+        self.known = _bytes_at(self.place, nbytes)
+
+    @property
+    def host(self):
+        if self._host is None:
+            self._host = np.asarray(self.span)
+        return self._host
+
+    def now(self) -> bytes:
+        """What the bytes are, which is known from now on."""
+        self.known = _bytes_at(self.place, len(self.known))
+        return self.known
 
     def changed(self) -> bool:
         """Whether the program wrote to the array."""
@@ -43,7 +57,7 @@ class Mirror:
 
     def watched(self) -> bool:
         """Whether the program still has an array on these bytes."""
-        return self.span.watched() if self.span is not None else _refcount(self.host) > 2       # the attribute, and the call's argument
+        return self.span.watched() if self.span is not None else _refcount(self._host) > 2       # the attribute, and the call's argument
 
     def tell(self, new):
         """Let the array hold ``new``; of memory that other processes write to, too, what that changes."""
@@ -100,8 +114,8 @@ class Mirrored(Storage):
         """The values as they are now; a buffer with other ones is let go of."""
         mirror = self.mirror
         if mirror.changed():
-            mirror.known = mirror.host.tobytes()
             _slot.__set__(self, None)
+            return mirror.now()
         return mirror.known
 
     @property
@@ -125,7 +139,7 @@ class Mirrored(Storage):
         if not mirror.watched():
             _plain(self, value)
             return
-        mirror.tell(self.device.read(value, mirror.host.size))
+        mirror.tell(self.device.read(value, len(mirror.known)))
         _slot.__set__(self, value)
 
     @property
@@ -141,14 +155,14 @@ def _plain(storage, buf):
     return buf
 
 
-def of_span(device, span, host) -> Storage:
-    """A storage that is one with ``host``, the bytes of an array, which ``span`` keeps."""
+def of_span(device, span, host=None) -> Storage:
+    """A storage that is one with ``host``, the bytes of an array, which ``span`` keeps; by default all of them."""
     storage = Storage(device, span.nbytes)
     follow(storage, host, span)
     return storage
 
 
-def follow(storage, host, span=None) -> None:
+def follow(storage, host, span) -> None:
     """Let ``storage`` be one with ``host`` from now on."""
     _plain(storage, None)
     storage.mirror, storage.__class__ = Mirror(host, span), Mirrored

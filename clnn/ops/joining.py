@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from .._tensor import foreign, formats
+from .._tensor import foreign, formats, repeat
 from .._tensor.declare import composite, kernel
 from .._tensor.device import resolve
 from .._tensor.dispatch import broadcast, run
@@ -196,10 +196,12 @@ def _stack(tensors, dim, dtype):
 _stack.op.grad_name = "StackBackward0"
 
 
-def _in_one_piece(tensors, shape, dtype):
-    """The tensors one after the other, as one of ``shape``, where the host has the values of all, else None: samples become a batch before they are sent."""
+def _in_one_piece(op, args, shape):
+    """What the operator ``op`` gives, tensors one after the other in memory as one of ``shape``, where the host has the values of all, else None: samples become
+    a batch before they are sent."""
+    tensors, dtype = args[0], args[-1]
     first = tensors[0]._storage
-    if first.__class__ is Storage or foreign.early is not None or first.device.records():
+    if first.__class__ is Storage or first.device.records() or not repeat.on:
         return None
     pieces, tracked = [], state.grad
     for t in tensors:
@@ -213,6 +215,10 @@ def _in_one_piece(tensors, shape, dtype):
             at = t._offset * dtype.itemsize
             values = values[at:at + nbytes]
         pieces.append(values)
+    if foreign.early is not None:
+        got = foreign.early(op, args, {})
+        if got is not NotImplemented:
+            return got
     return from_bytes(b"".join(pieces), Size(shape), dtype, first.device)
 
 
@@ -269,7 +275,7 @@ def cat(tensors, dim=0, *, axis=None, out=None):
     none, d, sizes = _cat_plan(tuple([t.shape for t in tensors]), dim if axis is None else axis)
     if none is not None:
         return _placed(out, _cat([t.reshape(none) if t.shape == (0,) else t for t in tensors], d, sizes, dtype), tensors)
-    joined = _in_one_piece(tensors, (sum(sizes), *tensors[0].shape[1:]), dtype) if d == 0 else None
+    joined = _in_one_piece("_cat", (tensors, d, sizes, dtype), (sum(sizes), *tensors[0].shape[1:])) if d == 0 else None
     return _placed(out, _cat(tensors, d, sizes, dtype) if joined is None else joined, tensors)
 
 
@@ -302,7 +308,7 @@ def stack(tensors, dim=0, *, out=None):
         if t.shape != first.shape:
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and {list(t.shape)} at entry {i}")
     d = wrap_dim(dim, len(first.shape) + 1)
-    joined = _in_one_piece(tensors, (len(tensors), *first.shape), dtype) if d == 0 else None
+    joined = _in_one_piece("_stack", (tensors, d, dtype), (len(tensors), *first.shape)) if d == 0 else None
     return _placed(out, _stack(tensors, d, dtype) if joined is None else joined, tensors)
 
 

@@ -63,10 +63,13 @@ class Span:
         self.root = array
         while isinstance(self.root.base, np.ndarray):
             self.root = self.root.base
-        nbytes = self.nbytes = array.nbytes if array.flags.c_contiguous else \
+        self.nbytes = array.nbytes if array.flags.c_contiguous else \
             sum([(n - 1) * step for n, step in zip(array.shape, array.strides)]) + array.itemsize
         self.address = address(array)
-        self.__array_interface__ = {"data": (self.address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+
+    @property
+    def __array_interface__(self):
+        return {"data": (self.address, False), "shape": (self.nbytes,), "typestr": "|u1", "version": 3}
 
     def watched(self) -> bool:
         """Whether somebody else refers to the array, a view of it, or what it took its memory from."""
