@@ -136,6 +136,9 @@ def from_name(name: str) -> dtype:
 
 def from_numpy(np_dtype) -> dtype:
     """The clnn dtype of a NumPy dtype. Raises TypeError for those that clnn has not (strings, dates...)."""
+    row = _BY_NP.get(np_dtype)
+    if row is not None:
+        return row
     key = np.dtype(np_dtype)
     row = _BY_NP.get(key) or _BY_NP.get(key.newbyteorder("="))
     if row is None:

@@ -6,6 +6,7 @@ complete before the program goes on.
 """
 from __future__ import annotations
 
+import ctypes
 import sys
 import weakref
 
@@ -90,9 +91,15 @@ class Window:
             self.seen.watched()
 
 
+_first, _address_of = ctypes.c_char.from_buffer, ctypes.addressof
+
+
 def address(array) -> int:
-    """Where an array's first element lies; ``array.ctypes`` takes twice the time."""
-    return array.__array_interface__["data"][0]
+    """Where an array's first element lies."""
+    try:
+        return _address_of(_first(array))               # in a quarter of the time
+    except (BufferError, TypeError, ValueError):        # read-only, with gaps, or of a dtype that has no buffers
+        return array.__array_interface__["data"][0]
 
 
 def settle(device, operands) -> None:
