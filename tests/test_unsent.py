@@ -27,7 +27,9 @@ def test_reading_sends_nothing(sends):
     assert t.tolist() == [[1.5, 2.5], [3.5, 0.0]] and t[1, 0].item() == 3.5 and repr(t[0]) == "tensor([1.5000, 2.5000])" and float(t[0, 0]) == 1.5
     assert np.array_equal(t.T.numpy(force=True), [[1.5, 3.5], [2.5, -0.0]])
     assert torch.tensor(3).item() == 3 and torch.tensor([True]).tolist() == [True] and torch.tensor(1 + 2j).item() == 1 + 2j
-    assert not sends and not [t for t in (torch.tensor([1]), torch.from_numpy(np.ones(3)), torch.as_tensor([2.0])) if t._storage.node]
+    assert torch.from_numpy(np.ones(3, "f"))[1:].tolist() == [1, 1] and torch.as_tensor([2.0]).item() == 2
+    assert not sends
+    assert (t + 1).tolist() == [[2.5, 3.5], [4.5, 1]] and sends == [16] and not _waits(t)
 
 
 @pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool, torch.uint8, torch.complex64), ids=str)
