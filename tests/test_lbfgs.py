@@ -53,6 +53,27 @@ def test_recursion(dtype, n, count, most):
     np.testing.assert_allclose(run._in_parts(clnn.tensor(q, dtype=dtype) * 1, 0.5).numpy(), got, rtol=0, atol=3e-5 * np.abs(want).max())
 
 
+def test_long_vectors_have_their_own_memory(monkeypatch):
+    """Rows of one matrix might be more than a buffer can hold."""
+    monkeypatch.setattr("clnn.optim._history._MOST", 10)
+    ys, ss = pairs(4, 11)
+    history = history_of(ys, ss, 3, clnn.float32)
+    assert history.rows is None and [v.tolist() for v in history.dirs] == [clnn.tensor(y, dtype=clnn.float32).tolist() for y in ys[1:]]
+    p = clnn.nn.Parameter(clnn.linspace(-1, 2, 11))
+    opt = clnn.optim.LBFGS([p], lr=0.3, history_size=3)
+
+    def closure():
+        opt.zero_grad()
+        loss = (p ** 4).sum() - p.sum()
+        loss.backward()
+        return loss
+    before = closure().item()
+    opt.step(closure)
+    opt.load_state_dict(opt.state_dict())
+    opt.step(closure)
+    assert closure().item() < before - 1 and opt._history.rows is None
+
+
 def test_work_items_that_share_a_vector(monkeypatch):
     ys, ss = pairs(7, 700)
     history, q = history_of(ys, ss, 5, clnn.float32), np.random.default_rng(1).standard_normal(700)

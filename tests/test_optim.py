@@ -127,9 +127,10 @@ def test_lbfgs(options):
     assert results[0][1] == pytest.approx(results[1][1], rel=1e-3)
 
 
-@pytest.mark.parametrize("f", [lambda p: (p.cos() + 0.1 * p ** 2).sum(), lambda p: p.abs().sum()])
-def test_lbfgs_without_tolerances(f):
-    """The line search ends by a tolerance of its own; a function of straight lines has no cubic."""
+@pytest.mark.parametrize("f,slack", [(lambda p: (p.cos() + 0.1 * p ** 2).sum(), 1e-3), (lambda p: p.abs().sum(), 0.1)])
+def test_lbfgs_without_tolerances(f, slack):
+    """The line search ends by a tolerance of its own; a function of straight lines has no cubic, and where it ends, from 4.5, hangs on the last bit: PyTorch's
+    own end is 0.097."""
     ends = []
     for lib in (clnn, torch):
         p = lib.nn.Parameter(lib.linspace(-1, 1.5, 6))
@@ -143,8 +144,7 @@ def test_lbfgs_without_tolerances(f):
         for _ in range(3):
             opt.step(closure)
         ends.append((f(p).item(), opt.state_dict()["state"][0]["func_evals"]))
-    # Along kinks the end hangs on the last bit: PyTorch's own is 0.097 for the second function, from 4.5. The limit alone would allow 75 evaluations more.
-    assert ends[0][0] <= max(ends[1][0] + 1e-3, 0.2) and ends[0][1] <= ends[1][1] + 40
+    assert ends[0][0] <= ends[1][0] + slack and ends[0][1] <= ends[1][1] + 40       # the limit alone would allow 75 more
 
 
 @pytest.mark.parametrize("options", [{}, dict(nesterov=False, adjust_lr_fn="match_rms_adamw")])

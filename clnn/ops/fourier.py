@@ -131,8 +131,7 @@ def limit_of(device, row):
 def _launch(x, y, n, walk, form, scale, back, turns=None, span=1, chirp=0):
     device, row = x._storage.device, (x if x.dtype.is_complex else y).dtype
     part = row.to_real()
-    W, C, local, runs, size = 1, 1, 1, 1, chirp or n
-    spans = False
+    W, C, local, runs, size, spans = 1, 1, 1, 1, chirp or n, False
     if device.is_cpu:
         W = 64 // part.itemsize >> (chirp > limit_of(device, row))
         gs, ls = (-(-walk.count // W),), (1,)

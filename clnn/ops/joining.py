@@ -11,8 +11,8 @@ from .._tensor import foreign, formats, repeat
 from .._tensor.declare import composite, kernel
 from .._tensor.device import resolve
 from .._tensor.dispatch import broadcast, run
-from .._tensor.inplace import refuse_overlap, set_out, type_name
 from .._tensor.grad_mode import state
+from .._tensor.inplace import refuse_overlap, set_out, type_name
 from .._tensor.interop import from_array, from_bytes
 from .._tensor.tensor import Tensor, empty, make_view
 from ..core import dtype as dt

@@ -1,4 +1,4 @@
-"""The pairs of differences that L-BFGS works with, as rows of two matrices."""
+"""The pairs of differences that L-BFGS works with; those of few parameters are rows of two matrices."""
 
 import numpy as np
 
@@ -16,13 +16,13 @@ _FIRST = 8              # pairs that there is room for at first
 class History:
     """Steps and differences of gradients, the oldest first.
 
-    ``dirs``, ``steps`` and ``ro`` are the lists that states hold: views of the rows, and 1 / (s . y) of each pair.
+    ``dirs``, ``steps`` and ``ro`` are the lists that states hold: tensors, views of the rows where there are any, and 1 / (s . y) of each pair.
     """
 
     def __init__(self, dirs, steps, ro):
         self.dirs, self.steps, self.ro = dirs, steps, ro
         self.first, self.rows = 0, None
-        if dirs:
+        if dirs and self.suits(dirs[0]):
             self._move(max(_FIRST, len(dirs)))
 
     def _move(self, slots):
@@ -42,10 +42,11 @@ class History:
             self.first += 1
         self.ro.append(ro)
         count = len(self.dirs)
-        if self.rows is None or count + 1 > self.rows[0].shape[0]:
+        if not self.suits(y) or self.rows is None or count + 1 > self.rows[0].shape[0]:
             self.dirs.append(y)
             self.steps.append(s)
-            self._move(min(max(_FIRST, 2 * count), max(most, count + 1)))
+            if self.suits(y):
+                self._move(min(max(_FIRST, 2 * count), max(most, count + 1)))
             return
         slots = self.rows[0].shape[0]
         for matrix, views, v in zip(self.rows, (self.dirs, self.steps), (y, s)):
@@ -53,12 +54,13 @@ class History:
             row.copy_(v)
             views.append(row)
 
-    def suits(self, q):
-        """Whether :meth:`apply` serves vectors like ``q``."""
-        return bool(self.dirs) and q.dtype in (dt.float32, dt.float64) and q.numel() <= _MOST and q._storage.device.kind != "meta"
+    @staticmethod
+    def suits(q):
+        """Whether vectors like ``q`` are kept as rows. Longer ones are worked on one by one, and together might be more than one buffer can hold."""
+        return q.dtype in (dt.float32, dt.float64) and q.numel() <= _MOST and q._storage.device.kind != "meta"
 
     def apply(self, q, scale):
-        """The inverse Hessian times ``q``, of which nobody else has the memory."""
+        """The inverse Hessian times ``q``, which :meth:`suits` and of which nobody else has the memory; there is a pair."""
         device, m, n = q._storage.device, len(self.dirs), q.numel()
         lanes, group = (64 // q.dtype.itemsize, 1) if device.is_cpu else (1, 1 << min(device.max_work_group, 256).bit_length() - 1)
         rho = from_array(np.array([number(r) for r in self.ro], q.dtype.np), device)

@@ -141,7 +141,7 @@ class _Run:
             self.history.append(y, s, 1.0 / ys, self.group["history_size"])
             self.scale = ys / _dot(y, y)
         scale, history = number(self.scale), self.history
-        self.d = history.apply(-self.grad, scale) if history.suits(self.grad) else self._in_parts(-self.grad, scale)
+        self.d = history.apply(-self.grad, scale) if history.rows is not None else self._in_parts(-self.grad, scale)
 
     def _in_parts(self, q, scale):
         """The same with some launches for each pair."""
