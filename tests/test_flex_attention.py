@@ -24,10 +24,10 @@ SCORES = {
 }
 MASKS = {
     "all": lambda m, f: None,
-    "causal": lambda m, f: f.create_block_mask(lambda b, h, q, k: q >= k, None, None, L, L, device="cpu", BLOCK_SIZE=8),
+    "causal": lambda m, f: f.create_block_mask(lambda b, h, q, k: q >= k, None, None, L, L, device=m.get_default_device(), BLOCK_SIZE=8),
     "documents": lambda m, f: f.create_block_mask(f.and_masks(lambda b, h, q, k: q >= k, f.or_masks(
-        lambda b, h, q, k: (q - k).abs() <= 2, lambda b, h, q, k, d=m.tensor(DOCUMENT): d[q] == d[k])), B, H, L, L, device="cpu", BLOCK_SIZE=(4, 8)),
-    "some rows empty": lambda m, f: f.create_block_mask(lambda b, h, q, k: (q >= k) & (q > 3), B, None, L, L, device="cpu", BLOCK_SIZE=4),
+        lambda b, h, q, k: (q - k).abs() <= 2, lambda b, h, q, k, d=m.tensor(DOCUMENT): d[q] == d[k])), B, H, L, L, device=m.get_default_device(), BLOCK_SIZE=(4, 8)),
+    "some rows empty": lambda m, f: f.create_block_mask(lambda b, h, q, k: (q >= k) & (q > 3), B, None, L, L, device=m.get_default_device(), BLOCK_SIZE=4),
 }
 
 
@@ -89,8 +89,8 @@ def test_block_masks(mask):
 def test_errors():
     calls = (lambda m, f, t: f.flex_attention(t[0], t, t), lambda m, f, t: f.flex_attention(t, t[:, :2], t[:, :2]),
              lambda m, f, t: f.flex_attention(t, t[..., :4], t), lambda m, f, t: f.flex_attention(t, t[:1], t[:1]),
-             lambda m, f, t: f.flex_attention(t, t, t, block_mask=f.create_block_mask(lambda b, h, q, k: q >= k, None, None, 64, 64, device="cpu")),
-             lambda m, f, t: f.create_block_mask(lambda s, b, h, q, k: s, None, None, 4, 4, device="cpu"), lambda m, f, t: f.or_masks(3))
+             lambda m, f, t: f.flex_attention(t, t, t, block_mask=f.create_block_mask(lambda b, h, q, k: q >= k, None, None, 64, 64, device=m.get_default_device())),
+             lambda m, f, t: f.create_block_mask(lambda s, b, h, q, k: s, None, None, 4, 4, device=m.get_default_device()), lambda m, f, t: f.or_masks(3))
     for call in calls:
         kinds = []
         for m, f in modules():

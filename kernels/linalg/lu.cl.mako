@@ -57,7 +57,7 @@ ${mat.read(T, W, "A + z * batch", "rows", "(int)n")}
             __local ${C}* own = panel + (t - k) * ${MOST + W};
             int p = t, i = t;
             ${C} best = 0;
-            if (pivot) {
+            if (pivot && own[t] == own[t]) {         // no number in the first place stays the pivot, as in LAPACK
                 ${V} most = 0;
                 for (; i + ${W} <= rows; i += ${W}) most = fmax(most, fabs(vload${W}(0, own + i)));
                 for (; i < rows; i++) best = fmax(best, fabs(own[i]));
@@ -113,14 +113,14 @@ ${mat.read(T, W, "A + z * batch", "rows", "(int)n")}
     for (; k < few; k++) {
         // Every work-item of a group looks for the pivot itself: reads of one place cost less than a barrier.
         int p = k;
-        ${C} best = -1;
-        for (int i = k; i < rows; i++) {
+        ${C} best = fabs(w[k * s + k]);         // nothing is larger than no number: it stays the pivot, as in LAPACK
+        for (int i = k${" + 1" if G else ""}; i < rows; i++) {
             const ${C} v = fabs(w[i * s + k]);
 % if not G:
             head[i] = w[i * s + k];
 % endif
             p = pivot && v > best ? i : p;
-            best = fmax(best, v);
+            best = v > best ? v : best;
         }
         const ${C} d = w[p * s + k];
         bad = bad || d != 0 ? bad : k + 1;

@@ -27,11 +27,12 @@
     lanes = mat.attr.lanes(T, W)
 %>\
 ${blk.functions(T, W, NV, R, P)}
-/* the place of the largest of own[t .. rows - 1], t where no number is there */
+/* the place of the largest of own[t .. rows - 1]; t where no number is there, as in LAPACK */
 static inline int block_pivot(const ${C}* own, const int t, const int rows) {
     ${V} most = 0;
     ${C} best = 0, each[${W}];
     int i = t, p = t;
+    if (own[t] != own[t]) return t;
     for (; i + ${W} <= rows; i += ${W}) most = fmax(most, fabs(vload${W}(0, own + i)));
     for (; i < rows; i++) best = fmax(best, fabs(own[i]));
     vstore${W}(most, 0, each);
