@@ -138,12 +138,12 @@ class Program:
         return (self.code, self.leaves, self.scalars, self.outs, self.form, self.rank)
 
 
-def values(program: Program, index: str, leaf_index, own: frozenset, indent: str) -> list[str]:
-    """One statement per load and instruction; ``leaf_index(k)`` is the C index of leaf k."""
+def values(program: Program, index: str, leaf_index, own: frozenset, indent: str, leaf="x", texts=None) -> list[str]:
+    """One statement per load and instruction; ``leaf_index(k)`` is the C index of leaf k in ``leaf``k, ``texts`` what some instructions are instead."""
     lines, types = [], []
     for k, (d, cls, _) in enumerate(program.leaves):
         row = dt.ALL[d]
-        lines.append(f"{indent}const {row.acc} l{k} = {row.load}(x{k}, {leaf_index(k)});")
+        lines.append(f"{indent}const {row.acc} l{k} = {row.load}({leaf}{k}, {leaf_index(k)});")
     for n, (e, c, d, *operands) in enumerate(program.code):
         compute, out, expr = dt.ALL[c], dt.ALL[d], Expr.all[e]
         names = []
@@ -156,7 +156,7 @@ def values(program: Program, index: str, leaf_index, own: frozenset, indent: str
             else:
                 k = -o // 2 - 1
                 names.append(f"s{k}" if at in expr.longs else number(k, compute) if compute.category != dt.BOOL else f"(s{k} != 0)")
-        text = expression(expr, compute, names, own)
+        text = expression(expr, compute, names, own, texts.get(n) if texts else None)
         if expr.uses_index:
             text = re.sub(r"\bIDX\b", f"({index})", text)
         if compute.category in expr.failing:
