@@ -138,8 +138,9 @@ class Program:
         return (self.code, self.leaves, self.scalars, self.outs, self.form, self.rank)
 
 
-def values(program: Program, index: str, leaf_index, own: frozenset, indent: str, leaf="x", texts=None) -> list[str]:
-    """One statement per load and instruction; ``leaf_index(k)`` is the C index of leaf k in ``leaf``k, ``texts`` what some instructions are instead."""
+def values(program: Program, index: str, leaf_index, own: frozenset, indent: str, leaf="x", texts=None, unrounded=()) -> list[str]:
+    """One statement per load and instruction; ``leaf_index(k)`` is the C index of leaf k in ``leaf``k, ``texts`` what some instructions are instead,
+    ``unrounded`` the instructions whose 16-bit floats are left to what stores them."""
     lines, types = [], []
     for k, (d, cls, _) in enumerate(program.leaves):
         row = dt.ALL[d]
@@ -166,6 +167,8 @@ def values(program: Program, index: str, leaf_index, own: frozenset, indent: str
             lines.append(f"{indent}const {out.acc} v{n} = {text};")          # what was read or rounded already needs no rounding
         elif source is not None and (source.is_complex or out.is_complex):
             lines.append(f"{indent}const {out.acc} v{n} = {_cast_complex(names[0], compute, out)};")
+        elif n in unrounded and out.round_trip:
+            lines.append(f"{indent}const {out.acc} v{n} = (float)({text});")
         else:
             lines.append(f"{indent}const {out.acc} v{n} = {as_stored(f'({text})', compute, out)};")
         types.append(out)

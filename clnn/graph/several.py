@@ -133,11 +133,12 @@ def _work(program, own, width, count, flat, start, once=(), texts=None):
 
     def outputs(k):
         return codegen._inner(f"y{k}", program.outs[k][2], "i")
+    last = {v for v, *_ in program.outs} - {o for _, _, _, *operands in program.code for o in operands}
     if width == 1:
-        return _loop("e", count, [*start, *codegen.values(program, flat, inputs, own, "            ", "r"), *codegen._stores(program, outputs, "            ")])
+        return _loop("e", count, [*start, *codegen.values(program, flat, inputs, own, "            ", "r", None, last), *codegen._stores(program, outputs, "            ")])
     kinds = [dt.ALL[d].c for _, d, *_ in program.outs]
     lines = [*start, *[f"            {kind} t{k}[{width}];" for k, kind in enumerate(kinds)], "#pragma unroll", f"            for (int c = 0; c < {width}; c++) {{",
-             *codegen.values(program, f"{flat} + c", inputs, own, "                ", "r", texts),
+             *codegen.values(program, f"{flat} + c", inputs, own, "                ", "r", texts, last),
              *[f"                {dt.ALL[d].store}(t{k}, c, v{v});" for k, (v, d, *_) in enumerate(program.outs)], "            }"]
     for k, (kind, (*_, off)) in enumerate(zip(kinds, program.outs)):
         value = f"({kind}{width})({', '.join(f't{k}[{c}]' for c in range(width))})"
