@@ -65,7 +65,8 @@ def test_interpolate_dtypes(dtype, tol, mode):
 
 @pytest.mark.parametrize("shape, kwargs", [
     ((2, 3, 20, 31), dict(scale_factor=2)), ((2, 3, 20, 31), dict(size=(33, 70), mode="bilinear")), ((2, 8, 20, 31), dict(size=(17, 33), mode="bicubic")),
-    ((3, 40, 50), dict(scale_factor=2.5, mode="linear")), ((1, 2, 15, 6, 17), dict(scale_factor=2)), ((1, 2, 5, 16, 17), dict(size=(17, 11, 33), mode="trilinear"))], ids=str)
+    ((3, 40, 50), dict(scale_factor=2.5, mode="linear")), ((1, 2, 15, 6, 17), dict(scale_factor=2)),
+    ((1, 2, 5, 16, 17), dict(size=(17, 11, 33), mode="trilinear"))], ids=str)
 def test_interpolate_as_a_gpu_that_is_full_does(monkeypatch, shape, kwargs):
     device = clnn.get_default_device().physical
     for name, value in (("is_cpu", False), ("loops", False), ("compute_units", 1)):

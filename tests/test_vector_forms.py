@@ -540,3 +540,26 @@ def test_places_of_extremes_of_a_gpu(as_gpu, shape, dim):
     np.testing.assert_array_equal(x.argmin(dim).numpy(), a.argmin(dim))
     a.reshape(-1)[a.size // 3] = np.nan
     np.testing.assert_array_equal(clnn.tensor(a).argmax(dim).numpy(), a.argmax(dim))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "uint8"])
+@pytest.mark.parametrize("units", [1, 1 << 20], ids=["full", "idle"])
+def test_reads_and_rows_side_by_side_of_a_gpu(monkeypatch, units, dtype):
+    """Elements that lie 16 bytes at a time or not, of work-items with one or several of them."""
+    device = clnn.get_default_device().physical
+    monkeypatch.setattr(device, "is_cpu", False)
+    monkeypatch.setattr(device, "compute_units", units)
+    for shape, d, n in (((50, 512), 0, 37), ((33, 40), 0, 700), ((7, 19, 36), 1, 50), ((9, 5), 0, 2100), ((300,), 0, 9000), ((4, 5, 1030), 1, 9)):
+        a, i = R.integers(0, 200, shape).astype(dtype), R.integers(0, shape[d] - 1, n)
+        x, j = clnn.tensor(a), clnn.tensor(i)
+        np.testing.assert_array_equal(x.index_select(d, j).numpy(), np.take(a, i, d))
+        np.testing.assert_array_equal(x[..., 1:].index_select(d, j).numpy(), np.take(a[..., 1:], i, d))
+        g = R.integers(0, shape[d], (*shape[:d], n, *shape[d + 1:]))
+        np.testing.assert_array_equal(x.gather(d, clnn.tensor(g)).numpy(), np.take_along_axis(a, g, d))
+    for shapes, d in (([(5, 1000), (5, 24)], 1), ([(250, 16), (250, 8), (250, 12)], 1), ([(300, 256), (20, 256)], 0),
+                      ([(7, 5, 80), (7, 9, 80)], 1), ([(200, 33), (200, 31)], 1), ([(1000,)] * 9, 0)):
+        arrays = [R.integers(0, 200, s).astype(dtype) for s in shapes]
+        for cut in (0, 1, 2):
+            parts = [a[(slice(cut, None),) if d == 0 else (slice(None), slice(cut, None))] for a in arrays]
+            tensors = [clnn.tensor(a)[(slice(cut, None),) if d == 0 else (slice(None), slice(cut, None))] for a in arrays]
+            np.testing.assert_array_equal(clnn.cat(tensors, d).numpy(), np.concatenate(parts, d))

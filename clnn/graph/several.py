@@ -135,7 +135,8 @@ def _work(program, own, width, count, flat, start, once=(), texts=None):
         return codegen._inner(f"y{k}", program.outs[k][2], "i")
     last = {v for v, *_ in program.outs} - {o for _, _, _, *operands in program.code for o in operands}
     if width == 1:
-        return _loop("e", count, [*start, *codegen.values(program, flat, inputs, own, "            ", "r", None, last), *codegen._stores(program, outputs, "            ")])
+        values = codegen.values(program, flat, inputs, own, "            ", "r", None, last)
+        return _loop("e", count, [*start, *values, *codegen._stores(program, outputs, "            ")])
     kinds = [dt.ALL[d].c for _, d, *_ in program.outs]
     lines = [*start, *[f"            {kind} t{k}[{width}];" for k, kind in enumerate(kinds)], "#pragma unroll", f"            for (int c = 0; c < {width}; c++) {{",
              *codegen.values(program, f"{flat} + c", inputs, own, "                ", "r", texts, last),
@@ -233,5 +234,7 @@ def _turned_source(program, own):
     flat = f"row * {across} + i"
     body = [*codegen.values(program, flat, lambda k: f"e * {high}" if k in turned else codegen._inner(f"x{k}", program.leaves[k][1], "i"), own, "            "),
             *codegen._stores(program, lambda k: codegen._inner(f"y{k}", program.outs[k][2], "i"), "            ")]
-    lines += _unless(f"a0 + {side} <= {down} && b0 + {side} <= {across}", _loop("e", side // high, [*place, *body]), side // high, "", f"a0 + ly + e * {high} >= {down} || b0 + lx >= {across}", [*place, *body])
+    whole = _loop("e", side // high, [*place, *body])
+    inside = f"a0 + {side} <= {down} && b0 + {side} <= {across}"
+    lines += _unless(inside, whole, side // high, "", f"a0 + ly + e * {high} >= {down} || b0 + lx >= {across}", [*place, *body])
     return codegen._dims(program), lines
