@@ -546,9 +546,10 @@ def test_places_of_extremes_of_a_gpu(as_gpu, shape, dim):
 @pytest.mark.parametrize("units", [1, 1 << 20], ids=["full", "idle"])
 def test_reads_and_rows_side_by_side_of_a_gpu(monkeypatch, units, dtype):
     """Elements that lie 16 bytes at a time or not, of work-items with one or several of them."""
+    from clnn._tensor import repeat
     device = clnn.get_default_device().physical
-    monkeypatch.setattr(device, "is_cpu", False)
-    monkeypatch.setattr(device, "compute_units", units)
+    for owner, name, value in ((repeat, "on", False), (device, "is_cpu", False), (device, "compute_units", units)):
+        monkeypatch.setattr(owner, name, value)
     for shape, d, n in (((50, 512), 0, 37), ((33, 40), 0, 700), ((7, 19, 36), 1, 50), ((9, 5), 0, 2100), ((300,), 0, 9000), ((4, 5, 1030), 1, 9)):
         a, i = R.integers(0, 200, shape).astype(dtype), R.integers(0, shape[d] - 1, n)
         x, j = clnn.tensor(a), clnn.tensor(i)

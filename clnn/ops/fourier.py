@@ -120,6 +120,8 @@ def chirp_of(n, device, row):
     m = 0 if radices(n) else smooth_from(2 * n - 1)
     if device.is_cpu:
         return m if m <= limit_of(device, row) * (1 + (row is dt.complex64)) else 0       # twice as long ones in half as many lanes
+    two = 1 << (2 * n - 2).bit_length()
+    m = two if m and two * 5 <= m * 6 else m                # fewer passes
     return m if m <= _held(device.local_mem, row) else 0
 
 
