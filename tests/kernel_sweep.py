@@ -49,6 +49,13 @@ def larger():
     yield "sort many rows", lambda: t(515, 10).detach().sort(1)[0]
     yield "median of many rows", lambda: t(515, 10).detach().nanmedian(1)[0]
     yield "larger image", lambda: clnn.nn.functional.interpolate(t(1, 2, 9, 20), size=(10, 33), mode="bilinear")
+    if not cpu:
+        yield "many rows by number", lambda: t(40, 64).index_select(0, clnn.tensor(rng.integers(0, 40, 131)))
+        yield "many elements by number", lambda: [t(*s).detach().gather(0, clnn.tensor(rng.integers(0, s[0], (9000 // s[1], s[1])))) for s in ((5, 64), (70, 3))]
+        yield "wide and many rows side by side", lambda: [clnn.cat([t(*s), t(*s)], 1) for s in ((9, 2060), (300, 20))]
+        yield "factors of middle size", lambda: [f(t(8, *s).detach()) for s in ((18, 18), (20, 17)) for f in (clnn.linalg.qr, clnn.linalg.svdvals)]
+        yield "eigenvalues of middle size", lambda: clnn.linalg.eigvalsh(t(8, 17, 17).detach())
+        yield "many pixels", lambda: [clnn.nn.functional.interpolate(t(1, 2, 31, 40), scale_factor=2, mode=m) for m in ("nearest", "bilinear")]
     yield "sort 3000", lambda: t(2, 3000).sort(1)[0]
     yield "cumsum 5000", lambda: t(2, 5000).cumsum(1)
     yield "conv2d", lambda: clnn.nn.functional.conv2d(t(2, 8, *(14, 14) if cpu else (9, 9)), t(16, 8, 3, 3), t(16), padding=1)

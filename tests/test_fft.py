@@ -53,7 +53,7 @@ def test_work_groups_that_share_sequences(monkeypatch):
     """As on GPUs: several work-items to a sequence, and convolutions of lengths with larger primes."""
     device = clnn.zeros(1)._storage.device
     monkeypatch.setattr(device, "is_cpu", False)
-    for n in (12, 17, 34):
+    for n in (12, 17, 34, 691, 1000, 2048):
         x = numbers(5, n)
         near(clnn.fft.fft(clnn.tensor(x)), np.fft.fft(x))
         near(clnn.fft.ifft(clnn.tensor(x)), np.fft.ifft(x))

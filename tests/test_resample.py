@@ -63,6 +63,20 @@ def test_interpolate_dtypes(dtype, tol, mode):
     close(got, TF.interpolate(torch.tensor(x).to(getattr(torch, dtype)), (9, 11), mode=mode), tol)
 
 
+@pytest.mark.parametrize("shape, kwargs", [
+    ((2, 3, 20, 31), dict(scale_factor=2)), ((2, 3, 20, 31), dict(size=(33, 70), mode="bilinear")), ((2, 8, 20, 31), dict(size=(17, 33), mode="bicubic")),
+    ((3, 40, 50), dict(scale_factor=2.5, mode="linear")), ((1, 2, 15, 6, 17), dict(scale_factor=2)),
+    ((1, 2, 5, 16, 17), dict(size=(17, 11, 33), mode="trilinear"))], ids=str)
+def test_interpolate_as_a_gpu_that_is_full_does(monkeypatch, shape, kwargs):
+    from clnn._tensor import repeat
+    device = clnn.get_default_device().physical
+    for owner, name, value in ((repeat, "on", False), (device, "is_cpu", False), (device, "loops", False), (device, "compute_units", 1)):
+        monkeypatch.setattr(owner, name, value)
+    a = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    want = torch.nn.functional.interpolate(torch.tensor(a), **kwargs).numpy()
+    np.testing.assert_allclose(clnn.nn.functional.interpolate(clnn.tensor(a), **kwargs).numpy(), want, rtol=1e-5, atol=1e-5)
+
+
 def test_interpolate_uint8():
     x = np.random.default_rng(0).integers(0, 256, (1, 3, 6, 5)).astype(np.uint8)
     close(F.interpolate(clnn.tensor(x), (13, 7)), TF.interpolate(torch.tensor(x), (13, 7)), 0)

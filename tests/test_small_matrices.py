@@ -216,3 +216,39 @@ def test_equal_bits_and_gradients():
             x = t.tensor(a, requires_grad=True)
             grads.append(t.autograd.grad(fn(t, x, t.tensor(b)).pow(3).sum(), x)[0].numpy())
         np.testing.assert_allclose(*grads, rtol=2e-3, atol=2e-3 * np.abs(grads[1]).max())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_matrices_of_middle_size_of_a_gpu(monkeypatch, dtype):
+    """A work-group to each: reflections, eigenvalues and singular values, of graded, singular, very small and empty numbers, too; NaN goes to the host."""
+    from clnn._tensor import repeat
+    from clnn.ops import _groups
+    monkeypatch.setattr(repeat, "on", False)
+    device = clnn.get_default_device().physical
+    if dtype == "float64" and not device.has_fp64:
+        pytest.skip("no doubles here")
+    monkeypatch.setattr(device, "is_cpu", False)
+    eps, rng = np.finfo(dtype).eps, np.random.default_rng(2)
+    for m, n in ((17, 17), (32, 32), (40, 23), (11, 30), (33, 33)):
+        a = rng.standard_normal((9, m, n)).astype(dtype)
+        a[1], a[2], a[3, :, 3] = 0, 1, a[3, :, 3] * 1e-20
+        a[4] = np.diag(np.logspace(0, -6, max(m, n)))[:m, :n]
+        a[5] *= 1e-25
+        x, size = clnn.tensor(a), np.abs(a).max((1, 2))
+        assert _groups.suits(x, min(m, n)) and _groups.suits_either(x)
+        want = np.linalg.svd(a.astype("f8"), compute_uv=False)
+        assert (np.abs(_groups.singular_values(x).numpy() - want).max(1) <= 20 * eps * want.max(1)).all()
+        for mode in ("reduced", "complete", "r"):
+            Q, R = (t.numpy() for t in _groups.qr(x, mode))
+            np.testing.assert_allclose(R, np.linalg.qr(a.astype("f8"), mode if mode == "complete" else "reduced")[1], atol=1e5 * eps)
+            if mode != "r":
+                assert np.abs(Q.swapaxes(1, 2) @ Q - np.eye(Q.shape[2])).max() < 40 * eps
+                assert (np.abs(Q @ R - a).max((1, 2)) <= 40 * eps * size).all()
+        if m == n:
+            both = a + a.swapaxes(1, 2)
+            want = np.linalg.eigvalsh(both.astype("f8"))
+            for uplo in "LU":
+                got = _groups.eigenvalues(clnn.tensor(np.tril(both) if uplo == "L" else np.triu(both)), uplo).numpy()
+                assert (np.abs(got - want).max(1) <= 40 * eps * np.abs(want).max(1)).all()
+    a[7, 2, 3] = np.nan
+    assert _groups.singular_values(clnn.tensor(a)) is None and _groups.eigenvalues(clnn.tensor(a), "U") is None

@@ -138,12 +138,13 @@ class Program:
         return (self.code, self.leaves, self.scalars, self.outs, self.form, self.rank)
 
 
-def values(program: Program, index: str, leaf_index, own: frozenset, indent: str) -> list[str]:
-    """One statement per load and instruction; ``leaf_index(k)`` is the C index of leaf k."""
+def values(program: Program, index: str, leaf_index, own: frozenset, indent: str, leaf="x", texts=None, unrounded=()) -> list[str]:
+    """One statement per load and instruction; ``leaf_index(k)`` is the C index of leaf k in ``leaf``k, ``texts`` what some instructions are instead,
+    ``unrounded`` the instructions whose 16-bit floats are left to what stores them."""
     lines, types = [], []
     for k, (d, cls, _) in enumerate(program.leaves):
         row = dt.ALL[d]
-        lines.append(f"{indent}const {row.acc} l{k} = {row.load}(x{k}, {leaf_index(k)});")
+        lines.append(f"{indent}const {row.acc} l{k} = {row.load}({leaf}{k}, {leaf_index(k)});")
     for n, (e, c, d, *operands) in enumerate(program.code):
         compute, out, expr = dt.ALL[c], dt.ALL[d], Expr.all[e]
         names = []
@@ -156,7 +157,7 @@ def values(program: Program, index: str, leaf_index, own: frozenset, indent: str
             else:
                 k = -o // 2 - 1
                 names.append(f"s{k}" if at in expr.longs else number(k, compute) if compute.category != dt.BOOL else f"(s{k} != 0)")
-        text = expression(expr, compute, names, own)
+        text = expression(expr, compute, names, own, texts.get(n) if texts else None)
         if expr.uses_index:
             text = re.sub(r"\bIDX\b", f"({index})", text)
         if compute.category in expr.failing:
@@ -166,6 +167,8 @@ def values(program: Program, index: str, leaf_index, own: frozenset, indent: str
             lines.append(f"{indent}const {out.acc} v{n} = {text};")          # what was read or rounded already needs no rounding
         elif source is not None and (source.is_complex or out.is_complex):
             lines.append(f"{indent}const {out.acc} v{n} = {_cast_complex(names[0], compute, out)};")
+        elif n in unrounded and out.round_trip:
+            lines.append(f"{indent}const {out.acc} v{n} = (float)({text});")
         else:
             lines.append(f"{indent}const {out.acc} v{n} = {as_stored(f'({text})', compute, out)};")
         types.append(out)

@@ -356,7 +356,7 @@ class _Launch:
         crossing = few or max(steps) > NEAR
         form, self.geometry, self.global_size, self.local_size = plan(device, sizes, numel, crossing)
         program = _program(group, targets, walk, form)
-        better = _vector_plan(device, program, sizes, numel) if device.is_cpu else several.plan(device, program, form, sizes, numel)
+        better = _vector_plan(device, program, sizes, numel) if device.is_cpu else several.plan(device, program, form, sizes, numel, [*(walks or ()), *(out_walks or ())])
         if better is not None:
             program.form, self.geometry, self.global_size, self.local_size = better
         self._finish(device, program, walk)

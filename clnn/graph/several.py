@@ -10,23 +10,40 @@ from __future__ import annotations
 import re
 
 from ..core import dtype as dt
-from . import codegen, vectors
+from . import codegen, draws, vectors
 from .node import Expr
 
 GROUP = 256             # work-items of a group
 LARGE = 1 << 20         # elements from which on a GPU is full with several in each work-item,
 BRIEF = 12              # and instructions up to which these take no longer than their memory
 TURNED = 1 << 16        # elements from which on operands are turned in local memory
-CALLS = 2               # of short functions; others are not written out several times
-_LIGHT = frozenset(("exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh", "erf", "floor", "ceil", "trunc", "rint", "fmax", "fmin", "copysign"))
+CALLS = 2               # of functions; more are not written out several times
+_HEAVY = frozenset(("pow", "lgamma", "clnn_fmod", "clnn_remainder", "clnn_floor_divide", "clnn_digamma", "clnn_erfinv", "clnn_j0", "clnn_j1", "clnn_y0", "clnn_y1"))
 _CALLED = re.compile(r"\b(\w+)\(")
 FORM = re.compile(r"(linear|rows|turned)-several")
 
 
+def _sizes(program):
+    """Bytes of an element of all operands."""
+    return [dt.ALL[d].itemsize for d in [leaf[0] for leaf in program.leaves] + [out[1] for out in program.outs]]
+
+
 def each(program) -> int:
     """Elements of a work-item: 16 bytes of the widest operand."""
-    size = max(dt.ALL[d].itemsize for d in [leaf[0] for leaf in program.leaves] + [out[1] for out in program.outs])
-    return max(4, 16 // size)
+    return max(4, 16 // max(_sizes(program)))
+
+
+def _side_by_side(program) -> int:
+    """Elements that a work-item takes side by side, so that it reads and writes at least four bytes at once and at most 16."""
+    dtypes, sizes = [leaf[0] for leaf in program.leaves] + [out[1] for out in program.outs], _sizes(program)
+    whole = not any(dt.ALL[d].is_complex for d in dtypes)
+    return max(1, min(4 // min(sizes), 16 // max(sizes))) if whole else 1
+
+
+def _width(program) -> int:
+    """The same of operands in flat order: a block of random numbers, or what is aligned, as operands are that begin with their buffer."""
+    begins = not any(leaf[2] for leaf in program.leaves) and not any(out[3] for out in program.outs)
+    return draws.block(program) or (_side_by_side(program) if begins and draws.block(program) == 0 else 1)
 
 
 def _brief(program) -> bool:
@@ -37,11 +54,14 @@ def _brief(program) -> bool:
         if dt.ALL[c].acc in ("float", "double"):
             named = [f for f in _CALLED.findall(text["float"] if isinstance(text, dict) else text) if f in vectors._LONG]
             called += named if dt.ALL[c].acc == "float" else named * CALLS * 2
-    return len(program.code) <= BRIEF and len(called) <= CALLS and _LIGHT.issuperset(called)
+    return len(program.code) <= BRIEF and len(called) <= CALLS and not _HEAVY.intersection(called)
 
 
-def plan(device, program, form, sizes, numel):
-    """(form, leading arguments, global size, local size) where a GPU gains by it, in place of ``form``, which has one element; else None."""
+def plan(device, program, form, sizes, numel, walks=()):
+    """(form, leading arguments, global size, local size) where a GPU gains by it, in place of ``form``, which has one element; else None.
+
+    ``walks``: the strides of operands over ``sizes``.
+    """
     if device.max_work_group < GROUP or numel < TURNED or not _brief(program):
         return None
     if form == "linear-item" and numel >= LARGE:
@@ -58,7 +78,15 @@ def plan(device, program, form, sizes, numel):
     if numel < LARGE or any("s" in walk[-1:] or "m" in walk[-1:] for _, walk, *_ in program.leaves) or rows >= 1 << 31:
         return None
     wide, columns, deep = _shape(inner, many)
-    return f"rows-several-{wide}-{columns}-{deep}", list(sizes), (-(-inner // (columns * wide)) * wide, -(-rows // deep)), (wide, GROUP // wide)
+    width = _aligned(program, inner, walks) if deep == 1 else 1
+    return f"rows-several-{wide}-{columns}-{deep}-{width}", list(sizes), (-(-inner // (columns * wide)) * wide, -(-rows // deep)), (wide, GROUP // wide)
+
+
+def _aligned(program, inner, walks) -> int:
+    """Elements side by side of a row: 1 where some row does not begin, or end, at a multiple of those that memory would have."""
+    width = _side_by_side(program)
+    begins = not any(leaf[2] for leaf in program.leaves) and not any(out[3] for out in program.outs)
+    return width if begins and all(walk[-1] in (0, 1) and not any(s % width for s in walk[:-1]) for walk in walks) and inner % width == 0 else 1
 
 
 def _shape(inner, many):
@@ -74,36 +102,97 @@ def source(program, own):
     return {"linear": _linear, "rows": _rows, "turned": _turned_source}[program.form.partition("-")[0]](program, own)
 
 
-def _unless(whole, count, index, bound, body):
-    """``body`` of ``count`` elements, unrolled where all are there: ``index`` is the statement that places element ``e``."""
-    lines = [f"    if ({whole}) {{"]
-    for bounded in (False, True):
-        # a loop that stays one has nothing in common with the other: compilers would join what ends both, and take the last load from its neighbours
-        lines += [*(["    } else {", "#pragma unroll 1"] if bounded else ["#pragma unroll"]), f"        for (int e = 0; e < {count}; e++) {{", f"            {index}",
-                  *([f"            if ({bound}) break;"] if bounded else []), *body, "        }"]
-    return [*lines, "    }"]
+def _unless(whole, lines, count, index, bound, body):
+    """``lines`` where all ``count`` elements are there, else ``body`` of those that are: ``index`` is the statement that places element ``e``."""
+    # a loop that stays one has nothing in common with the other: compilers would join what ends both, and take the last load from its neighbours
+    return [f"    if ({whole}) {{", *lines, "    } else {", "#pragma unroll 1", f"        for (int e = 0; e < {count}; e++) {{", f"            {index}",
+            f"            if ({bound}) break;", *body, "        }", "    }"]
+
+
+def _loop(variable, count, lines, step=""):
+    return ["#pragma unroll", f"        for (int {variable} = 0; {variable} < {count}; {variable}{step or '++'}) {{", *lines, "        }"]
+
+
+def _read(program, k, width, count, at):
+    """Statements that read ``count`` elements of leaf ``k`` into ``r``k, ``width`` at a time: ``at`` is where those from ``e`` on are."""
+    d, _, off = program.leaves[k]
+    kind, lines = dt.ALL[d].c, [f"        {dt.ALL[d].c} r{k}[{count}];"]
+    if width == 1:
+        return lines + _loop("e", count, [f"            r{k}[e] = x{k}[{at}];"])
+    whole = f"vload{width}(0, x{k} + {at})" if off else f"*(__global const {kind}{width}*)(x{k} + {at})"
+    return lines + _loop("e", count, [f"            const {kind}{width} v = {whole};", *[f"            r{k}[e + {c}] = v.s{c};" for c in range(width)]], f" += {width}")
+
+
+def _work(program, own, width, count, flat, start, once=(), texts=None):
+    """Statements that compute the elements in ``r``k and write them. ``start`` are those ahead of ``width`` neighbours, which begin at column i and number
+    ``flat`` in flat order; the leaves ``once`` have one element for all."""
+    element = "e + c" if width > 1 else "e"
+
+    def inputs(k):
+        return "0" if k in once else element
+
+    def outputs(k):
+        return codegen._inner(f"y{k}", program.outs[k][2], "i")
+    last = {v for v, *_ in program.outs} - {o for _, _, _, *operands in program.code for o in operands}
+    if width == 1:
+        values = codegen.values(program, flat, inputs, own, "            ", "r", None, last)
+        return _loop("e", count, [*start, *values, *codegen._stores(program, outputs, "            ")])
+    kinds = [dt.ALL[d].c for _, d, *_ in program.outs]
+    lines = [*start, *[f"            {kind} t{k}[{width}];" for k, kind in enumerate(kinds)], "#pragma unroll", f"            for (int c = 0; c < {width}; c++) {{",
+             *codegen.values(program, f"{flat} + c", inputs, own, "                ", "r", texts, last),
+             *[f"                {dt.ALL[d].store}(t{k}, c, v{v});" for k, (v, d, *_) in enumerate(program.outs)], "            }"]
+    for k, (kind, (*_, off)) in enumerate(zip(kinds, program.outs)):
+        value = f"({kind}{width})({', '.join(f't{k}[{c}]' for c in range(width))})"
+        lines.append(f"            vstore{width}({value}, 0, y{k} + {outputs(k)});" if off else f"            *(__global {kind}{width}*)(y{k} + {outputs(k)}) = {value};")
+    return _loop("e", count, lines, f" += {width}")
 
 
 def _linear(program, own):
-    many = each(program)
+    many, width = each(program), _width(program)
+    once = [k for k, (_, cls, _) in enumerate(program.leaves) if cls == "0"]
+    lines = []
+    for k in range(len(program.leaves)):            # all that is read first: what branches, as division does, keeps loads behind it waiting
+        lines += _read(program, k, 1, 1, "0") if k in once else _read(program, k, width, many, f"first + e * {GROUP}")
+    drawn, texts = draws.of_block(program, "i", "            ") if width > 1 else ([], None)
+    lines += _work(program, own, width, many, "i", [f"            const long i = first + e * {GROUP};", *drawn], once, texts)
     body = codegen._linear_element(program, own, "            ")
-    return ["const long n"], [f"    const long first = (long)get_group_id(0) * {many * GROUP} + get_local_id(0);",
-                              *_unless(f"first + {(many - 1) * GROUP} < n", many, f"const long i = first + e * {GROUP};", "i >= n", body)]
+    return ["const long n"], [f"    const long first = (long)get_group_id(0) * {many * GROUP} + get_local_id(0) * {width};",
+                              *_unless(f"first + {_last(many, width, GROUP)} < n", lines, many, f"const long i = {_place(width, GROUP)};", "i >= n", body)]
+
+
+def _place(width, apart):
+    """Where element ``e`` of a work-item is: ``width`` side by side, then as many by the work-items next to it."""
+    return f"first + e * {apart}" if width == 1 else f"first + e / {width} * {width * apart} + e % {width}"
+
+
+def _last(many, width, apart):
+    return (many - width) * apart + width - 1
 
 
 def _rows(program, own):
-    wide, columns, deep = map(int, program.form.split("-")[2:])
-    last, high = program.rank - 1, GROUP // wide
+    wide, columns, deep, width = map(int, program.form.split("-")[2:])
+    last, high, leaves = program.rank - 1, GROUP // wide, range(len(program.leaves))
     rows = " * ".join(f"d{j}" for j in range(last))
     place = [*codegen._outer_indices(program, "row", "const long", "            ", "uint"), *codegen._row_pointers(program, "            ")]
-    body = codegen.row_body(program, own, "i", "            ")
+    body, flat = codegen.row_body(program, own, "i", "            "), f"row * d{last} + i"
+
+    def column(k, at):
+        return codegen._inner(f"x{k}", program.leaves[k][1], at)
     lines = [*codegen._rename_bases(program), f"    const long x = get_global_id(0), y = get_global_id(1), lx = get_local_id(0), rows = {rows};"]
     if deep == 1:
-        lines += ["    const long first = (x - lx) * %d + lx, row = y;" % columns, "    if (row >= rows) return;", "    {", *[line[8:] for line in place],
-                  *_unless(f"first + {(columns - 1) * wide} < d{last}", columns, f"const long i = first + e * {wide};", f"i >= d{last}", body), "    }"]
+        once, whole = [k for k in leaves if column(k, "i") == "0"], []
+        for k in leaves:
+            whole += _read(program, k, 1, 1, "0") if k in once else _read(program, k, width, columns, column(k, f"first + e * {wide}"))
+        whole += _work(program, own, width, columns, flat, [f"            const long i = first + e * {wide};"], once)
+        lines += [f"    const long first = (x - lx) * {columns} + lx * {width}, row = y;", "    if (row >= rows) return;", "    {", *[line[8:] for line in place],
+                  *_unless(f"first + {_last(columns, width, wide)} < d{last}", whole, columns, f"const long i = {_place(width, wide)};", f"i >= d{last}", body), "    }"]
     else:
+        start = f"const long row = first + e * {high};"
+        whole = [f"        {dt.ALL[program.leaves[k][0]].c} r{k}[{deep}];" for k in leaves]
+        whole += _loop("e", deep, [f"            {start}", *place, *[f"            r{k}[e] = x{k}[{column(k, 'i')}];" for k in leaves]])
+        whole += _work(program, own, 1, deep, flat, [f"            {start}", *place])
         lines += [f"    const long i = x, ly = get_local_id(1), first = (y - ly) * {deep} + ly;", f"    if (i >= d{last}) return;",
-                  *_unless(f"first + {(deep - 1) * high} < rows", deep, f"const long row = first + e * {high};", "row >= rows", [*place, *body])]
+                  *_unless(f"first + {(deep - 1) * high} < rows", whole, deep, start, "row >= rows", [*place, *body])]
     return codegen._dims(program), lines
 
 
@@ -145,5 +234,7 @@ def _turned_source(program, own):
     flat = f"row * {across} + i"
     body = [*codegen.values(program, flat, lambda k: f"e * {high}" if k in turned else codegen._inner(f"x{k}", program.leaves[k][1], "i"), own, "            "),
             *codegen._stores(program, lambda k: codegen._inner(f"y{k}", program.outs[k][2], "i"), "            ")]
-    lines += _unless(f"a0 + {side} <= {down} && b0 + {side} <= {across}", side // high, "", f"a0 + ly + e * {high} >= {down} || b0 + lx >= {across}", [*place, *body])
+    whole = _loop("e", side // high, [*place, *body])
+    inside = f"a0 + {side} <= {down} && b0 + {side} <= {across}"
+    lines += _unless(inside, whole, side // high, "", f"a0 + ly + e * {high} >= {down} || b0 + lx >= {across}", [*place, *body])
     return codegen._dims(program), lines

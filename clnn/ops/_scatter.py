@@ -21,6 +21,7 @@ _WIDTH = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 _LONG = 1 << 16            # CPUs: elements from which on the source is cut into chunks
 _COLUMNS = 128             # CPUs: columns whose elements are read by index together
 _CACHE = 1 << 21           # bytes from which on that pays
+_EACH = 4                  # GPUs: indices of a work-item
 _codes: dict = {}
 force = None                # tests set "gpu" or "cpu" to run the other family's algorithm
 
@@ -52,6 +53,12 @@ def width(dtype):
     return _WIDTH[dtype.itemsize]
 
 
+def wider(dtype, *counts):
+    """(C type, elements of ``dtype`` in it): up to 16 bytes, which all of ``counts`` elements are multiples of."""
+    size = next((n for n in (16, 8, 4, 2) if n > dtype.itemsize and not any(c * dtype.itemsize % n for c in counts)), dtype.itemsize)
+    return _WIDTH[size], size // dtype.itemsize
+
+
 def check_rows(op, dim, size, count):
     """Refuse on the host what no index can satisfy."""
     if size == 0 and count:
@@ -67,17 +74,13 @@ def read_rows(x, index, out_shape, B, D, R, wrap, err):
     out = empty(out_shape, x.dtype, device)
     if out._numel == 0:
         return out
-    loop = device.is_cpu
-    wide = not loop and R >= 16
-    params = dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=loop, WIDE=wide)
-    chunk = 0
-    if loop:
-        chunk = max(1, 4096 // R, -(-N * B // (16 * device.compute_units)) if R < 4096 else 1)
-        gs, ls = (-(-N // chunk), B), (1, 1)
-    elif wide:
-        gs, ls = (R, N, B), (local_of(R, device), 1, 1)
-    else:
-        gs, ls = (N * R, B), (local_of(N * R, device), 1)
+    if not device.is_cpu:
+        U, per = wider(x.dtype, R, x._offset) if R >= 16 else (width(x.dtype), 1)
+        params = dict(U=U, TI=index.dtype, WRAP=wrap, LOOP=False)
+        return _by_columns(device, "indexing/select", params, (x, out), per, index, B, D, N, R // per, (), err, R >= 16)
+    params = dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=True, WIDE=False, E=1)
+    chunk = max(1, 4096 // R, -(-N * B // (16 * device.compute_units)) if R < 4096 else 1)
+    gs, ls = (-(-N // chunk), B), (1, 1)
     run(device, "indexing/select", params, gs, ls, x, index, out, D, N, R, chunk, device.error_buffer, err,
         touched=2 * out._numel * x.dtype.itemsize + N * index.dtype.itemsize)
     return out
@@ -89,12 +92,33 @@ def read_elements(x, index, B, D, N, R, wrap, err):
     out = empty(index.shape, x.dtype, device)
     if out._numel == 0:
         return out
-    loop = device.is_cpu
+    params = dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=device.is_cpu)
+    if not device.is_cpu:
+        return _by_columns(device, "indexing/gather", params, (x, out), 1, index, B, D, N, R, (0,), err, R >= 32)
     # Of a block of columns, what all rows read stays in a cache.
-    wide = _COLUMNS if loop and R >= 2 * _COLUMNS and N * 8 >= D and D * R * x.dtype.itemsize >= _CACHE else R
-    chunk = max(1, 16384 // wide) if loop else 0
-    gs, ls = ((-(-B * N // chunk), -(-R // wide)), (1, 1)) if loop else ((N * R, B), (local_of(N * R, device), 1))
-    run(device, "indexing/gather", dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=loop), gs, ls, x, index, out, B, D, N, R, chunk, wide,
+    wide = _COLUMNS if R >= 2 * _COLUMNS and N * 8 >= D and D * R * x.dtype.itemsize >= _CACHE else R
+    chunk = max(1, 16384 // wide)
+    run(device, "indexing/gather", dict(WIDE=False, E=1, **params), (-(-B * N // chunk), -(-R // wide)), (1, 1), x, index, out, B, D, N, R, chunk, wide,
+        device.error_buffer, err, touched=out._numel * (2 * x.dtype.itemsize + index.dtype.itemsize))
+    return out
+
+
+def _by_columns(device, path, params, operands, per, index, B, D, N, R, rest, err, wide):
+    """Launch a kernel of GPUs that reads by index: work-items side by side along R where ``wide``, each with E indices, which a GPU that is full reads together.
+
+    ``operands``: (x, out), of which the kernel sees ``per`` elements as one; ``rest``: what it takes behind the chunk, which is for CPUs.
+    """
+    x, out = operands
+    E = _EACH if B * N * R >= device.compute_units * 2048 * _EACH else 1
+    limit = min(256, device.max_work_group)
+    if wide:
+        across = min((w for w in (256, 128, 64, 32) if w <= limit), key=lambda w: (-(-R // w) * w, -w), default=limit)
+        gs, ls = (R, -(-N // (E * (limit // across))) * (limit // across), B), (across, limit // across, 1)
+    else:
+        local = local_of(N * R, device)
+        gs, ls = (-(-N * R // (E * local)) * local, B), (local, 1)
+    sizes = (B, D, N, R, 0, *rest) if rest else (D, N, R, 0)
+    run(device, path, dict(WIDE=wide, E=E, **params), gs, ls, x._storage, x._offset // per, index, out._storage, out._offset // per, *sizes,
         device.error_buffer, err, touched=out._numel * (2 * x.dtype.itemsize + index.dtype.itemsize))
     return out
 

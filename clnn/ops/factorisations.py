@@ -13,7 +13,7 @@ from .._tensor.grad_mode import state
 from .._tensor.return_types import named
 from .._tensor.tensor import empty
 from ..core import dtype as dt
-from . import _factors, _lanes, _small
+from . import _factors, _groups, _lanes, _small
 from ._factors import INDEFINITE, SINGULAR, UNSOLVED, raise_where
 from .creation import arange, eye, zeros
 from .joining import cat
@@ -269,6 +269,8 @@ def geqrf(input):
     matrices("geqrf", input)
     if _lanes.suits(input) and not _tracked(input):
         return named("geqrf", "a", "tau")(*reversed(_lanes.qr(input, "raw")))
+    if _groups.suits(input, 0) and not _tracked(input):
+        return named("geqrf", "a", "tau")(*reversed(_groups.qr(input, "raw")))
     return named("geqrf", "a", "tau")(*_on_host("geqrf", (input,), [(input.shape, input.dtype), ((*input.shape[:-2], min(input.shape[-2:])), input.dtype)]))
 
 

@@ -24,7 +24,8 @@ from .selection import cast
 FACTORS = (8, 4, 2, 3, 5, 7, 11, 13)
 SINGLE_BYTES = 32 << 10         # of a row, so that what fourier/single keeps of it stays in the second cache
 LANES_BYTES = 256 << 10         # of local memory per work-item on CPUs: it should stay in the second cache
-GROUP_BYTES = 16 << 10          # of local memory per work-group on other devices
+GROUP_BYTES = 32 << 10          # of local memory per work-group on other devices,
+SHARE_BYTES = 16 << 10          # and up to which it has more than one sequence
 
 
 # -- lengths --------------------------------------------------------------------------------------------------------------------------
@@ -117,7 +118,16 @@ class Walk:
 def chirp_of(n, device, row):
     """The length of the convolution that a transform of length ``n`` is within one launch; 0 where it is none."""
     m = 0 if radices(n) else smooth_from(2 * n - 1)
-    return m if m <= limit_of(device, row) * (1 + (device.is_cpu and row is dt.complex64)) else 0       # twice as long ones in half as many lanes
+    if device.is_cpu:
+        return m if m <= limit_of(device, row) * (1 + (row is dt.complex64)) else 0       # twice as long ones in half as many lanes
+    two = 1 << (2 * n - 2).bit_length()
+    m = two if m and two * 5 <= m * 6 else m                # fewer passes
+    return m if m <= _held(device.local_mem, row) else 0
+
+
+def _held(local, row):
+    """Places of sequences that so many bytes of a work-group's local memory hold."""
+    return (local - 1024) * 32 // (33 * 4 * row.to_real().itemsize)
 
 
 def limit_of(device, row):
@@ -125,13 +135,13 @@ def limit_of(device, row):
     size = row.to_real().itemsize
     if device.is_cpu:
         return min(LANES_BYTES, device.local_mem) // (4 * 64)
-    return min(GROUP_BYTES, device.local_mem // 2) // (4 * size)
+    return min(GROUP_BYTES // (4 * size), _held(device.local_mem, row))
 
 
 def _launch(x, y, n, walk, form, scale, back, turns=None, span=1, chirp=0):
     device, row = x._storage.device, (x if x.dtype.is_complex else y).dtype
     part = row.to_real()
-    W, C, local, runs, size, spans = 1, 1, 1, 1, chirp or n, False
+    W, C, local, runs, size, spans, half = 1, 1, 1, 1, chirp or n, False, form != "complex" and n % 2 == 0 and n > 2 and not chirp
     if device.is_cpu:
         W = 64 // part.itemsize >> (chirp > limit_of(device, row))
         gs, ls = (-(-walk.count // W),), (1,)
@@ -141,15 +151,17 @@ def _launch(x, y, n, walk, form, scale, back, turns=None, span=1, chirp=0):
             runs = max(1, min(blocks // 2, -(-8 * device.compute_units // rows)))       # of two blocks at least, the last of which may overlap the other
             gs = (rows * runs,)
     else:
-        C = max(1, min(8, limit_of(device, row) // size, walk.count))
+        size = n // 2 if half else size
+        most = SHARE_BYTES // (4 * part.itemsize) if walk.x[2] != 1 else limit_of(device, row)      # what lies side by side is read in longer runs
+        C = max(1, min(8, most // size, walk.count, device.max_work_group))
         C = 1 << (C.bit_length() - 1)
-        local = min(device.max_work_group, max(16, min(256, 1 << max(0, (size * C // 8 - 1)).bit_length())))
+        local = max(C, min(1 << (device.max_work_group.bit_length() - 1), max(16, min(256, 1 << max(0, (size * C // 8 - 1)).bit_length()))))
         gs, ls = (-(-walk.count // C) * local,), (local,)
-    whole, half = W > 1 and (walk.I % W == 0 or spans), form != "complex" and n % 2 == 0 and n > 2 and not chirp
+    whole = W > 1 and (walk.I % W == 0 or spans)
     turn = "none" if turns is None or chirp else "lanes" if whole and span == 1 else "one" if whole and span % W == 0 else "any"
     params = dict(T=part, N=n, RADICES=radices(n // 2 if half else size), CHIRP=chirp, FORM=form, HALF=half, W=W, C=C, SPANS=spans,
                   VIN=whole and walk.x[2] == 1, VOUT=whole and walk.y[2] == 1, RIN=W > 1 and walk.x[3] == 1, ROUT=W > 1 and walk.y[3] == 1, TURN=turn)
-    roots = _table(device, row, ("roots", size))
+    roots = _table(device, row, ("roots", chirp or n))
     if chirp:
         turns, scale = _table(device, row, ("chirps", n, chirp)), scale / chirp
     run(device, "fourier/rows", params, gs, ls, x, y, roots, roots if turns is None else turns, walk.count, walk.A, walk.I, *walk.x, *walk.y, span,

@@ -97,6 +97,28 @@ def _shares(count, loop):
     return shares
 
 
+def _cat_rows(device, dtype, some, sizes, steps, out, at, rows, pitch):
+    """A launch of CPUs: rows of ``sizes`` elements go to those of ``out`` from column ``at`` on."""
+    width = sum(sizes)
+    seg, chunk = max(8192, -(-width // 64)), max(1, 8192 // max(1, width), -(-rows // 64))
+    target = make_view(out, out.shape, out._strides, at) if at else out
+    run(device, "indexing/cat", dict(U=_scatter.width(dtype), K=len(some), LOOP=True, E=1, DOWN=False), (-(-width // seg), -(-rows // chunk)), (1, 1),
+        *some, target, *sizes, *steps, rows, pitch, seg, chunk)
+
+
+def _cat_columns(device, dtype, some, sizes, steps, out, at, rows, pitch):
+    """The same of other devices: up to 16 bytes at a time, and several of them by each work-item where the device is full."""
+    U, per = _scatter.wider(dtype, *sizes, *steps, *[t._offset for t in some], at, pitch)
+    sizes, steps, at, pitch = [n // per for n in sizes], [n // per for n in steps], at // per, pitch // per
+    width = sum(sizes)
+    wide, high = local = fuse.work_group(device, width, rows)
+    E = 4 if width * rows >= device.compute_units * 8192 else 1
+    down = width < 4 * wide
+    items = (width, -(-rows // (E * high)) * high) if down else (-(-width // (E * wide)) * wide, rows)
+    operands = [part for t in some for part in (t._storage, t._offset // per)]
+    run(device, "indexing/cat", dict(U=U, K=len(some), LOOP=False, E=E, DOWN=down), items, local, *operands, out._storage, at, *sizes, *steps, rows, pitch, 1, 1)
+
+
 def _write_side_by_side(out, tensors, dim, lengths):
     """The launch for inputs whose rows lie in memory densely, as most do: much less host work than general regions. False if it does not fit."""
     dtype = out.dtype
@@ -116,19 +138,11 @@ def _write_side_by_side(out, tensors, dim, lengths):
         return True
     if pitch < fuse.NARROW * len(tensors) and rows >= 256:        # interleaving: strided stores of long vectors do better
         return False
-    loop, at = device.is_cpu, 0
-    for k, end in _shares(len(tensors), loop):
+    at = 0
+    for k, end in _shares(len(tensors), device.is_cpu):
         some, sizes = tensors[k:end], [n * inner for n in lengths[k:end]]
-        width = sum(sizes)
-        seg, chunk = (max(8192, -(-width // 64)), max(1, 8192 // max(1, width), -(-rows // 64))) if loop else (1, 1)
-        if loop:
-            gs, ls = (-(-width // seg), -(-rows // chunk)), (1, 1)
-        else:
-            gs, ls = (width, rows), fuse.work_group(device, width, rows)
-        target = make_view(out, shape, out._strides, at) if at else out
-        run(device, "indexing/cat", dict(U=_scatter.width(dtype), K=len(some), LOOP=loop), gs, ls, *some, target, *sizes,
-            *steps[k:end], rows, pitch, seg, chunk)
-        at += width
+        (_cat_rows if device.is_cpu else _cat_columns)(device, dtype, some, sizes, steps[k:end], out, at, rows, pitch)
+        at += sum(sizes)
     return True
 
 

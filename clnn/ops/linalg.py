@@ -17,7 +17,7 @@ from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size
-from . import _factors, _lanes, _small
+from . import _factors, _groups, _lanes, _small
 from ._factors import INDEFINITE, inverse, raise_where
 from ._factors import on_host as _on_host
 from ._factors import solution as _solve
@@ -234,6 +234,8 @@ def _qr(A, mode):
         return _small.qr(A, mode)
     if _lanes.suits(A, m * max(n, k)):
         return _lanes.qr(A, mode)
+    if _groups.suits(A, 0 if mode == "r" else k):
+        return _groups.qr(A, mode)
     if mode == "r":
         return empty((0,), A.dtype, A._storage.device), _on_host("qr", (A,), [(lead + (k, n), A.dtype)], mode)[0]
     return _on_host("qr", (A,), [(lead + (m, k), A.dtype), (lead + (k, n), A.dtype)], mode)
@@ -305,7 +307,7 @@ def _svd(A, full_matrices):
 
 @kernel("_svdvals", method=False, complex=True, vjp=dict(A=lambda g, A: _from_values(g, *_svd(A, False)[::2])))
 def _svdvals(A):
-    found = _lanes.singular_values(A) if _lanes.suits_several(A, math.prod(A.shape[:-2])) else None
+    found = _lanes.singular_values(A) if _lanes.suits_several(A, math.prod(A.shape[:-2])) else _groups.singular_values(A) if _groups.suits_either(A) else None
     if found is not None:
         return found
     return _on_host("svdvals", (A,), [((*A.shape[:-2], min(A.shape[-2:])), A.dtype.to_real())])[0]
@@ -374,7 +376,7 @@ def _eigh(A, uplo):
 
 @kernel("_eigvalsh", method=False, complex=True, vjp=dict(A=lambda g, A, uplo: _from_values(g, *(lambda V: (V, V.mH))(_eigh(A, uplo)[1]))))
 def _eigvalsh(A, uplo):
-    found = _lanes.eigenvalues(A, uplo) if _lanes.suits(A) else None
+    found = _lanes.eigenvalues(A, uplo) if _lanes.suits(A) else _groups.eigenvalues(A, uplo) if _groups.suits(A) else None
     if found is not None:
         return found
     return _on_host("eigvalsh", (A,), [(A.shape[:-1], A.dtype.to_real())], uplo)[0]

@@ -256,10 +256,12 @@ def _pass(input, tables):
     loop = device.loops or device.is_cpu and not weighted
     chunk = max(1, min(4096 // count, -(-rows // (4 * device.compute_units))))
     repeats = -tables[-1].even[0] if loop and not weighted and tables[-1] is not None and tables[-1].even else 1
-    params = dict(T=input.dtype if weighted else width(input.dtype), AXES=names, WEIGHTED=int(weighted), TAPS=tuple(unrolled),
-                  FORM="loop" if loop else "item", REPEAT=repeats if repeats in (2, 4, 8) and count >= 16 else 0)
-    gs, ls = ((-(-rows // chunk),), (1,)) if loop else ((count, rows), work_group(device, count, rows))
-    run(device, "resample/axes", params, gs, ls, input.contiguous(), out, rows, chunk, *(1,) * (3 - rank), *sizes, *(1,) * (3 - rank), *outs, *args)
+    local = (1,) if loop else work_group(device, count, rows)
+    E = 4 if not device.is_cpu and out._numel >= device.compute_units * 8192 else 1
+    params = dict(T=input.dtype if weighted else width(input.dtype), AXES=names, WEIGHTED=int(weighted), TAPS=tuple(unrolled), E=E,
+                  ROW="uint" if rows < 2 ** 32 else "long", FORM="loop" if loop else "item", REPEAT=repeats if repeats in (2, 4, 8) and count >= 16 else 0)
+    items = (-(-rows // chunk),) if loop else (count, -(-rows // (E * local[1])) * local[1])
+    run(device, "resample/axes", params, items, local, input.contiguous(), out, rows, chunk, *(1,) * (3 - rank), *sizes, *(1,) * (3 - rank), *outs, *args)
     return out
 
 

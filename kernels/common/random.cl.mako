@@ -8,7 +8,7 @@
     OV = "static inline __attribute__((overloadable))"
     FLOATS = [("", "float", "int", "uint"), ("8", "float8", "int8", "uint8"), ("16", "float16", "int16", "uint16")]
 %>\
-//@ clnn_philox_ clnn_random_word clnn_random_wide clnn_normal clnn_word clnn_word_float clnn_word_double clnn_log_normal clnn_cauchy
+//@ clnn_philox_ clnn_random_word clnn_random_wide clnn_normal clnn_word clnn_word_float clnn_word_double clnn_log_normal clnn_cauchy clnn_block_words clnn_block_wide clnn_block_normals
 #pragma OPENCL FP_CONTRACT OFF
 static inline void clnn_philox_(ulong seed, ulong block, uint* w0, uint* w1, uint* w2, uint* w3) {
     uint a = (uint)block, b = (uint)(block >> 32), c = 0, d = 0, k0 = (uint)seed, k1 = (uint)(seed >> 32);
@@ -69,7 +69,7 @@ ${OV} ${F} clnn_less(${F} a, ${F} b) { return ${"a < b" if not n else f"select((
 /* a whole number below range < 2^32 */
 ${OV} long clnn_scaled(uint w, long range) { return (long)(((ulong)w * (ulong)range) >> 32); }
 ${OV} long8 clnn_scaled(uint8 w, long8 range) { return as_long8((convert_ulong8(w) * (as_ulong8(range) & 0xffffffffUL)) >> 32); }
-//@ clnn_random_log_ clnn_normal clnn_normals clnn_sequence_normals clnn_exponential clnn_log_normal
+//@ clnn_random_log_ clnn_normal clnn_normals clnn_block_normals clnn_sequence_normals clnn_exponential clnn_log_normal
 /* log(x) for 2^-40 < x <= 1, about 1 ulp */
 % for n, F, I, U in FLOATS:
 ${OV} ${F} clnn_random_log_(${F} x) {
@@ -83,7 +83,7 @@ ${OV} ${F} clnn_random_log_(${F} x) {
     return fma(e, (${F})0.693359375f, f + fma(e, (${F})-2.12194440e-4f, p));
 }
 % endfor
-//@ clnn_random_sqrt_ clnn_normal clnn_normals clnn_sequence_normals clnn_log_normal
+//@ clnn_random_sqrt_ clnn_normal clnn_normals clnn_block_normals clnn_sequence_normals clnn_log_normal
 /* sqrt(x) for 0 <= x < 2^100: Newton steps for 1 / sqrt(x), then one correction */
 % for n, F, I, U in FLOATS:
 ${OV} ${F} clnn_random_sqrt_(${F} x) {
@@ -96,7 +96,7 @@ ${OV} ${F} clnn_random_sqrt_(${F} x) {
     return fma(fma(-s, s, x), 0.5f * y, s);
 }
 % endfor
-//@ clnn_random_turn_ clnn_normal clnn_normals clnn_sequence_normals clnn_log_normal clnn_cauchy
+//@ clnn_random_turn_ clnn_normal clnn_normals clnn_block_normals clnn_sequence_normals clnn_log_normal clnn_cauchy
 /* sine and cosine of w / 2^32 of a full turn */
 % for n, F, I, U in FLOATS:
 ${OV} void clnn_random_turn_(${U} w, ${F}* sine, ${F}* cosine) {
@@ -121,6 +121,30 @@ static inline float clnn_normal_float(long seed, long first, long i) {
     clnn_random_turn_(v, &sine, &cosine);
     const float u = fma((float)w, 0x1p-32f, 0x1p-33f);
     return clnn_random_sqrt_(-2.0f * clnn_random_log_(u)) * ((i & 1) ? sine : cosine);
+}
+//@ clnn_block_words clnn_block_wide clnn_block_normals
+/* All elements of the block that element i is the first of: kernels of GPUs walk once per block. */
+static inline void clnn_block_words(long seed, long first, long i, uint* w) {
+    clnn_philox_((ulong)seed, (ulong)first + ((ulong)i >> 2), w, w + 1, w + 2, w + 3);
+}
+static inline void clnn_block_wide(long seed, long first, long i, ulong* w) {
+    uint a, b, c, d;
+    clnn_philox_((ulong)seed, (ulong)first + ((ulong)i >> 1), &a, &b, &c, &d);
+    w[0] = ((ulong)b << 32) | a;
+    w[1] = ((ulong)d << 32) | c;
+}
+//@ clnn_block_normals
+static inline void clnn_block_normals(long seed, long first, long i, float* z) {
+    uint w[4];
+    clnn_philox_((ulong)seed, (ulong)first + ((ulong)i >> 2), w, w + 1, w + 2, w + 3);
+#pragma unroll
+    for (int k = 0; k < 4; k += 2) {
+        float sine, cosine;
+        clnn_random_turn_(w[k + 1], &sine, &cosine);
+        const float r = clnn_random_sqrt_(-2.0f * clnn_random_log_(fma((float)w[k], 0x1p-32f, 0x1p-33f)));
+        z[k] = r * cosine;
+        z[k + 1] = r * sine;
+    }
 }
 //@ clnn_uniform
 /* [0, 1) in steps of 2^-bits */

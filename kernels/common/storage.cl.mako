@@ -52,7 +52,7 @@ static inline ushort clnn_f2bf(float f) {
 }
 #define store_bfloat16(p, i, v) ((p)[i] = clnn_f2bf((float)(v)))
 static inline float round_bfloat16(float f) { return as_float((uint)clnn_f2bf(f) << 16); }
-//@ load_float16 clnn_h2f
+//@ load_float16 clnn_h2f round_float16
 /* Exact for all 65536 patterns, without fp16 hardware and without float subnormals (some GPUs flush them). */
 #ifdef CLNN_NVIDIA   /* the same, in one instruction */
 static inline float clnn_h2f(ushort h) { return vload_half(0, (const half*)&h); }
@@ -66,7 +66,7 @@ static inline float clnn_h2f(ushort h) {
 }
 #endif
 #define load_float16(p, i) clnn_h2f((p)[i])
-//@ store_float16 clnn_f2h
+//@ store_float16 clnn_f2h round_float16
 /* Round to nearest even, gradual underflow, overflow to Inf, NaN stays NaN. Adding 0.5 lets the float adder round the
    subnormals: the sum's last bits then are the half's mantissa. */
 #ifdef CLNN_NVIDIA
@@ -84,6 +84,9 @@ static inline ushort clnn_f2h(float f) {
 #endif
 #define store_float16(p, i, v) ((p)[i] = clnn_f2h((float)(v)))
 //@ round_float16
+#ifdef CLNN_NVIDIA
+#define round_float16(f) clnn_h2f(clnn_f2h(f))
+#else
 static inline float round_float16(float f) {
     uint u = as_uint(f), s = u & 0x80000000u, a = u ^ s;
     uint normal = (a + 0xfffu + ((a >> 13) & 1u)) & 0xffffe000u;
@@ -93,6 +96,7 @@ static inline float round_float16(float f) {
     r = a > 0x7f800000u ? (a | 0x400000u) : r;
     return as_float(r | s);
 }
+#endif
 ## Vectors of 16-bit floats, for kernels of CPU drivers, whose built-in conversions are instructions.
 % for W in (2, 4, 8, 16):
 //@ clnn_read_ushort_${W} clnn_write_ushort_${W}

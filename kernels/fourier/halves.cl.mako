@@ -2,31 +2,21 @@
 ## The step between the transform of N real numbers and that of the N / 2 pairs of neighbours that they are, for fourier/rows with HALF.
 ##
 ## def            gives
-## places()       with W = 1, where sequence `first` + c starts in x and y, and its column of `turns`
 ## split(LEFT)    parts the transform of pairs in the local arrays LEFT into y, or joins what x holds before the way back
-<%def name="places()">
-% if W == 1:
-        const long number = first + c, i = number % I, rest = number / I, a = rest % A, o = rest / A;
-        if (number >= count) continue;
-        const long xb = o * xo + a * xa + i * xi, yb = o * yo + a * ya + i * yi, col = i / span;
-% endif
-</%def>
 <%def name="split(LEFT)">
 <%
     R, P, H, WIDE, PREPARED = T.acc, T.acc + "2", N // 2, W > 1, FORM == "real_out"
     F, half = R if W == 1 else f"{R}{W}", "0.5f" if R == "float" else "0.5"
 
     def at_(index):
-        return f"{index}" if WIDE else f"({index}) * {C} + c"
+        return f"{index}" if WIDE else f"PLACE({index})"
 %>\
 ## places k and M - k together: S + T and the conjugate of S - T, with T = -i w^k D or, before the way back, i w^-k D; the middle of real numbers' is real: +0
 % if WIDE:
     for (int k = 0; k <= ${H // 2}; k++) {
 % else:
-    for (int v = lid; v < ${(H // 2 + 1) * C}; v += size) {
-        const int c = v % ${C}, k = v / ${C};
+    for (int k = begin; k < min(${H // 2 + 1}, end); k += step) {
 % endif
-${places()}
         const int m = ${H} - k;
         const ${P} w = roots[k];
 % if PREPARED:

@@ -17,16 +17,16 @@
 ##
 ## Geometry: W lanes: global (ceil(count / W)), local 1: a work-item does W sequences in the lanes of vectors (CPUs).
 ##           SPANS: global (count / I * `runs`): a work-item does a share of the I sequences that lie side by side, the last W of which may overlap others of its.
-##           W = 1: global (ceil(count / C) * local), any local size: a work-group does C sequences.
+##           W = 1: global (ceil(count / C) * local), local a multiple of C: a work-group does C sequences, a work-item parts of one of them.
 ##
 ## Parameter  legal values
 ## T          dtype row of the parts: float32 or float64
-## N          at least 2, at most what local memory holds: 4 N max(W, C) numbers
+## N          at least 2, at most what local memory holds: 4 N max(W, C) numbers, with W = 1 and a 32nd more, so that strides meet all of its banks
 ## RADICES    factors in the order of the passes, of 2 3 4 5 7 8 11 13: of N, of N / 2 with HALF, of M with CHIRP
 ## CHIRP      M, at least 2 N - 1, in place of N for what local memory holds; else 0; not with HALF, TURN
 ## FORM       complex; real_in: x is real, y the first N / 2 + 1 results; real_full: all N; real_out: x the first N / 2 + 1 of conjugate symmetric numbers, y real
 ## HALF       bool: as half as many complex numbers; N even and at least 4, not with complex
-## W C        lanes (1 8 16); sequences per work-group (1 where W > 1)
+## W C        lanes (1 8 16); sequences per work-group (1 2 4 8, 1 where W > 1)
 ## SPANS      bool: VIN, VOUT, and I, at least W, is no multiple of it; not with TURN any or one
 ## VIN VOUT   bool: the W sequences of a work-item always lie side by side in x (in y)
 ## RIN ROUT   bool: the elements of a sequence lie side by side (W > 1): pieces of W rows are turned into lanes in registers
@@ -51,7 +51,11 @@
         SIZES[LEFT] = RESULTS
 
     def at_(index):
-        return f"{index}" if WIDE else f"({index}) * {C} + c"
+        return f"{index}" if WIDE else f"PLACE({index})"
+
+    def powers(r):
+        """The turns of a pass that are read; with work-groups the others are products of two of them, as reads of the table jump."""
+        return [k for k in range(1, r) if WIDE or r not in (4, 8) or k in (1, 2, 4)]
 %>\
 <%def name="deliver(at, re, im)">
 ## what the last pass gives
@@ -144,6 +148,9 @@ ${deliver(f"q + {s} * ({r} * p + {k})", re, im)}
 % endif
 % endfor
 </%def>
+% if not WIDE:
+#define PLACE(k) (((k) * ${C} + c) + (((k) * ${C} + c) >> 5))
+% endif
 __kernel ${"__attribute__((reqd_work_group_size(1, 1, 1)))" if WIDE else ""}
 void fourier_rows(IN(${X}, x), OUT(${Y}, y), IN(${P}, roots), IN(${P}, turns), const long count, const long A, const long I,
                   const long xo, const long xa, const long xi, const long xs, const long yo, const long ya, const long yi, const long ys,
@@ -153,7 +160,7 @@ void fourier_rows(IN(${X}, x), OUT(${Y}, y), IN(${P}, roots), IN(${P}, turns), c
     PTR_IN(${P}, roots);
     PTR_IN(${P}, turns);
 % for name, size in SIZES.items():
-    __local ${F} ${name}_r[${size * C}], ${name}_i[${size * C}];
+    __local ${F} ${name}_r[${size * C + (0 if WIDE else size * C // 32 + 1)}], ${name}_i[${size * C + (0 if WIDE else size * C // 32 + 1)}];
 % endfor
     const long wide = I / span;
 % if SPANS:
@@ -174,8 +181,11 @@ void fourier_rows(IN(${X}, x), OUT(${Y}, y), IN(${P}, roots), IN(${P}, turns), c
         col[l] = span == 1 ? i : i / span;
     }
 % else:
-    const int lid = get_local_id(0), size = get_local_size(0);
-    const long first = (long)get_group_id(0) * ${C};
+    const int lid = get_local_id(0), c = lid % ${C}, begin = lid / ${C}, step = (int)get_local_size(0) / ${C};
+    const long number = min((long)get_group_id(0) * ${C} + c, count - 1), rest = number < I ? 0 : number / I, i = number - rest * I;
+    const long o = rest < A ? 0 : A == 1 ? rest : rest / A, a = rest - o * A;
+    const long xb = o * xo + a * xa + i * xi, yb = o * yo + a * ya + i * yi, col = span == 1 ? i : i / span;
+    const int end = (long)get_group_id(0) * ${C} + c < count ? 0x7fffffff : 0;          /* beyond the last sequence nothing is read or written */
 % endif
 % if RIN:
 ${turned.rows_to_lanes(T, W, 1 if REAL_IN and not HALF else 2, H + 1 if REAL_OUT else N if CHIRP else M, "two", 2 if ROUT else 0)}
@@ -202,13 +212,14 @@ ${work(t, r, s, m)}
     }
     }
 % else:
-    for (int w = lid; w < ${M // r * C}; w += size) {
-        const int c = w % ${C}, b = w / ${C}, p = b / ${s}, q = b - p * ${s};
-% if t in (0, LAST):
-${halves.places()}
-% endif
-% for k in range(1, r) if m > 1 else ():
+    for (int b = begin; b < ${f"min({M // r}, end)" if t in (0, LAST) else M // r}; b += step) {
+        const int p = b / ${s}, q = b - p * ${s};
+% for k in powers(r) if m > 1 else ():
         const ${P} w${k} = roots[p * ${s * k * STEP}];
+% endfor
+% for k in [k for k in range(1, r) if k not in powers(r)] if m > 1 else ():
+<% low, high = (k % 2, k - k % 2) if k < 4 else (k - 4, 4) %>\
+        const ${P} w${k} = (${P})(w${low}.x * w${high}.x - w${low}.y * w${high}.y, w${low}.x * w${high}.y + w${low}.y * w${high}.x);
 % endfor
 ${work(t, r, s, m)}
     }

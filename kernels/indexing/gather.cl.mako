@@ -3,12 +3,15 @@
 ## out[b, n, r] = x[b, index[b, n, r], r]: one index per element, whatever the dtype.
 ##
 ## x (B, D, R), index and out (B, N, R), all contiguous. Out-of-range indices report through err and read row 0.
-## Geometry: LOOP global (ceil(B * N / chunk), ceil(R / wide)), one work-item does wide columns of chunk rows of R; else global (N * R, B). Any local size.
+## Geometry: LOOP global (ceil(B * N / chunk), ceil(R / wide)), one work-item does wide columns of chunk rows of R;
+##           WIDE global (R, ceil(N / E), B), local (any, any, 1), each work-item does one column of E rows a group apart;
+##           else global (ceil(N * R / E), B), local (any, 1), likewise E elements.
 ##
 ## Parameter  legal values
 ## U          C type of the element's width: uchar ushort uint ulong
 ## TI         dtype row of the index
-## WRAP LOOP  bool
+## WRAP LOOP WIDE  bool
+## E          1 2 4 8, 1 where LOOP: elements whose indices are read together and then what they mean
 ${ix.row(WRAP)}
 % if LOOP:
 ${ix.pick(U, TI, WRAP)}
@@ -32,9 +35,36 @@ __kernel void gather(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const long
         row += m;
     }
 % else:
-    const long i = get_global_id(0), b = get_global_id(1);
-    if (i >= N * R) return;
-    const long r = R == 1 ? 0 : i % R, at = b * N * R + i;
-    out[at] = x[(b * D + clnn_row(index[at], D, err, code)) * R + r];
+% if WIDE:
+    const long r = get_global_id(0), ly = get_local_id(1), high = get_local_size(1), b = get_global_id(2), n0 = (get_global_id(1) - ly) * ${E} + ly;
+    if (r >= R) return;
+% else:
+    const long lx = get_local_id(0), high = get_local_size(0), b = get_global_id(1), n0 = (get_global_id(0) - lx) * ${E} + lx;
+% endif
+    const long count = ${"N" if WIDE else "N * R"};
+    if (n0 >= count) return;
+<% at = "(b * N + n) * R + r" if WIDE else "b * count + n" %>\
+    ${TI.c} v[${E}];
+    long row[${E}];
+    ${U} got[${E}];
+#pragma unroll
+    for (int e = 0; e < ${E}; e++) {
+        const long n = min(n0 + e * high, count - 1);
+        v[e] = index[${at}];
+    }
+#pragma unroll
+    for (int e = 0; e < ${E}; e++) row[e] = clnn_row(v[e], D, err, code);
+#pragma unroll
+    for (int e = 0; e < ${E}; e++) {
+% if not WIDE:
+        const long n = min(n0 + e * high, count - 1), r = R == 1 ? 0 : n % R;
+% endif
+        got[e] = x[(b * D + row[e]) * R + r];
+    }
+#pragma unroll
+    for (int e = 0; e < ${E}; e++) {
+        const long n = n0 + e * high;
+        if (n < count) out[${at}] = got[e];
+    }
 % endif
 }

@@ -4,13 +4,15 @@
 ##
 ## x (B, D, R), index (N), out (B, N, R), all contiguous. Out-of-range indices report through err and read row 0.
 ## Geometry: LOOP global (ceil(N / chunk), B), one work-item copies chunk rows;
-##           WIDE global (R, N, B); else global (N * R, B). Any local size.
+##           WIDE global (R, ceil(N / E), B), local (any, any, 1), each work-item copies one column of E rows a group apart;
+##           else global (ceil(N * R / E), B), local (any, 1), likewise E elements.
 ##
 ## Parameter  legal values
 ## U          C type of the element's width: uchar ushort uint ulong ulong2
 ## TI         dtype row of the index
 ## WRAP       bool: negative indices count from the end
 ## LOOP WIDE  bool
+## E          1 2 4 8, 1 where LOOP: rows, or elements, whose indices are read together and then what they mean
 ${ix.row(WRAP)}
 % if LOOP:
 ${ix.pick(U, TI, WRAP)}
@@ -29,14 +31,34 @@ __kernel void index_rows(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const 
         const long row = clnn_row(index[n], D, err, code);
         clnn_move(out + (b * N + n) * R, x + (b * D + row) * R, R);
     }
-% elif WIDE:
-    const long r = get_global_id(0), n = get_global_id(1), b = get_global_id(2);
-    if (r >= R) return;
-    out[(b * N + n) * R + r] = x[(b * D + clnn_row(index[n], D, err, code)) * R + r];
 % else:
-    const long i = get_global_id(0), b = get_global_id(1);
-    if (i >= N * R) return;
-    const long n = R == 1 ? i : i / R;
-    out[b * N * R + i] = x[(b * D + clnn_row(index[n], D, err, code)) * R + (i - n * R)];
+% if WIDE:
+    const long r = get_global_id(0), ly = get_local_id(1), high = get_local_size(1), b = get_global_id(2), n0 = (get_global_id(1) - ly) * ${E} + ly;
+    if (r >= R) return;
+% else:
+    const long lx = get_local_id(0), high = get_local_size(0), b = get_global_id(1), n0 = (get_global_id(0) - lx) * ${E} + lx;
+% endif
+    const long count = ${"N" if WIDE else "N * R"};
+    if (n0 >= count) return;
+    ${TI.c} v[${E}];
+    long row[${E}];
+    ${U} got[${E}];
+#pragma unroll
+    for (int e = 0; e < ${E}; e++) {
+        const long n = min(n0 + e * high, count - 1);
+        v[e] = index[${"n" if WIDE else "R == 1 ? n : n / R"}];
+    }
+#pragma unroll
+    for (int e = 0; e < ${E}; e++) row[e] = clnn_row(v[e], D, err, code);
+#pragma unroll
+    for (int e = 0; e < ${E}; e++) {
+        const long n = min(n0 + e * high, count - 1);
+        got[e] = x[(b * D + row[e]) * R + ${"r" if WIDE else "(R == 1 ? 0 : n % R)"}];
+    }
+#pragma unroll
+    for (int e = 0; e < ${E}; e++) {
+        const long n = n0 + e * high;
+        if (n < count) out[${"(b * N + n) * R + r" if WIDE else "b * count + n"}] = got[e];
+    }
 % endif
 }

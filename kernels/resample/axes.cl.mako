@@ -3,7 +3,7 @@
 ##
 ## x (planes, ND, NH, NW), y (planes, OD, OH, OW), contiguous. Each resampled axis has a table: span (O, 2) of int, the first element and the
 ## number of elements of each output's window, and w (O, taps), their weights. The gradient is the same sum with transposed tables.
-## Geometry: item: global (OW, planes * OD * OH), any local size; loop: global (planes * OD * OH / chunk), local 1 (PoCL)
+## Geometry: item: global (OW, ceil(planes * OD * OH / E)), any local size, a work-item has E rows, a group apart; loop: global (planes * OD * OH / chunk), local 1 (PoCL)
 ## Limit: a plane has fewer than 2^31 elements.
 ##
 ## Parameter  legal values
@@ -12,6 +12,8 @@
 ## WEIGHTED   1: as above | 0: y takes the first element of the window (nearest), whatever the dtype
 ## TAPS       by axis of AXES: the widest window where the loop over it is to be unrolled (elements beyond a window's end count nothing), else 0
 ## FORM       item | loop
+## E          1 2 4, 1 in form loop
+## ROW        C type that counts planes * OD * OH: uint long
 ## REPEAT     0 | 2 | 4 | 8: every element of a row is taken so often, not WEIGHTED, rows of at least 16 outputs; form loop
 <%
     ACC = T.acc if WEIGHTED else None
@@ -37,17 +39,32 @@ __kernel void axes(IN(${C}, x), OUT(${C}, y), const long rows, const long chunk,
     const long begin = get_global_id(0) * chunk, end = min(rows, begin + chunk);
     for (long row = begin; row < end; row++) {
 % else:
-    const long row = get_global_id(1);
-    if (row >= rows || (long)get_global_id(0) >= OW) return;
-    {
+    const long ly = get_local_id(1), high = get_local_size(1), row0 = (get_global_id(1) - ly) * ${E} + ly;
+    const int oW = get_global_id(0);
+    if (row0 >= rows || oW >= (int)OW) return;
+    const int iW = ${"sW[2 * oW]" if "W" in AXES else "oW"};
+% if WEIGHTED and "W" in AXES:
+    ${window("W")}
 % endif
-        const int oH = (int)(row % OH), oD = (int)(row / OH % OD);
-        __global const ${C}* restrict from = x + row / (OH * OD) * (ND * NH * NW);
+    ${ACC or C} got[${E}];
+#pragma unroll
+    for (int e = 0; e < ${E}; e++) {
+        const long row = min(row0 + e * high, rows - 1);
+% endif
+% if "D" in AXES:
+        const ${ROW} sheet = (${ROW})row / (${ROW})OH;
+        const int oH = (int)((${ROW})row - sheet * (${ROW})OH), oD = (int)(sheet % (${ROW})OD);
+        __global const ${C}* restrict from = x + (long)(sheet / (${ROW})OD) * (ND * NH * NW);
+% else:
+        const ${ROW} sheet = (${ROW})row / (${ROW})OH;                 /* planes are sheets of volumes as well */
+        const int oH = (int)((${ROW})row - sheet * (${ROW})OH);
+        __global const ${C}* restrict from = x + (long)sheet * (NH * NW);
+% endif
         __global ${C}* restrict to = y + row * OW;
 % for a in AXES.replace("W", ""):
         ${window(a)}
 % endfor
-        const int corner = (${"sD[2 * oD]" if "D" in AXES else "oD"} * (int)NH + ${"sH[2 * oH]" if "H" in AXES else "oH"}) * (int)NW;
+        const int corner = (${"sD[2 * oD] * (int)NH + " if "D" in AXES else ""}${"sH[2 * oH]" if "H" in AXES else "oH"}) * (int)NW;
 % if REPEAT:
         for (long o = 0; o < OW; o += 16) {
             const long at = min(o, OW - 16);
@@ -57,24 +74,30 @@ __kernel void axes(IN(${C}, x), OUT(${C}, y), const long rows, const long chunk,
 % else:
 % if FORM == "loop":
         for (int oW = 0; oW < (int)OW; oW++) {
-% else:
-        const int oW = get_global_id(0);
-        {
-% endif
             const int iW = ${"sW[2 * oW]" if "W" in AXES else "oW"};
-% if WEIGHTED:
-% if "W" in AXES:
+% if WEIGHTED and "W" in AXES:
             ${window("W")}
 % endif
+% endif
+% if WEIGHTED:
             ${ACC} sum = 0;
             ${walk(AXES, [], [])}
-            ${T.store}(to, oW, sum);
+            ${f"{T.store}(to, oW, sum)" if FORM == "loop" else "got[e] = sum"};
 % else:
-            to[oW] = from[corner + iW];
+            ${"to[oW]" if FORM == "loop" else "got[e]"} = from[corner + iW];
 % endif
+% if FORM == "loop":
         }
 % endif
+% endif
     }
+% if FORM == "item":
+#pragma unroll
+    for (int e = 0; e < ${E}; e++) {
+        const long row = row0 + e * high;
+        if (row < rows) ${f"{T.store}(y, row * OW + oW, got[e])" if WEIGHTED else "y[row * OW + oW] = got[e]"};
+    }
+% endif
 }
 ## window: the number of elements of the window of output o along an axis, and where its weights are
 <%def name="window(a)">
