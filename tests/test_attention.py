@@ -81,7 +81,8 @@ def test_on_gpus(gpu, monkeypatch, name):
         monkeypatch.setattr(_attention_gpu, "tile", lambda *_: tiles)
         monkeypatch.setattr(default_device(), "compute_units", 1000 if ahead else 1)
         monkeypatch.setattr(_attention_gpu, "_AHEAD", 1)
-        monkeypatch.setattr(attention, "SCRATCH", 1 if ahead else 1 << 20)     # gradients by blocks of 16 queries, or all at once
+        monkeypatch.setattr(_attention_gradients, "tiles", lambda *_: [tiles])
+        monkeypatch.setattr(_attention_gradients, "_SHARE", 1 << 60 if ahead else 1)     # gradients of queries from parts of the keys, or from all at once
     arrays, mask = inputs(*case)
     kind = dict(is_causal=case[8] == "causal", enable_gqa=case[6] > 1)
     got, want = run(clnn, F, arrays, mask, case[7], **kind), run(torch, torch.nn.functional, arrays, mask, case[7], **kind)

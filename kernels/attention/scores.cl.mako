@@ -68,3 +68,31 @@
         }
 % endif
 </%def>
+## The same of scores s[MT][NT] of keys k0 + row (text in i) and queries q0 + column (in j), those past the ends included.
+<%def name="upright(s, MASK, CAUSAL, MT, NT, BK, k0, row, q0, column)">
+% if MASK or CAUSAL:
+        ${f"if ({q0} < {k0} + {BK - 1}) " if not MASK else ""}{
+            #pragma unroll
+            for (int j = 0; j < ${NT}; j++) {
+% if MASK:
+                const long place = mask_o + b * m0 + h * m1 + min(${q0} + ${column}, L - 1) * m2;
+% endif
+                const int last = ${f"(int)({q0} - {k0}) + {column}" if CAUSAL else BK};
+                #pragma unroll
+                for (int i = 0; i < ${MT}; i++) {
+                    float e = ${s}[i * ${NT} + j];
+% if MASK:
+                    const long at = place + min(${k0} + ${row}, S - 1) * m3;
+% if MASK.name == "bool":
+                    e = mask_p[at] ? e : -INFINITY;
+% else:
+                    const float v = ${MASK.load}(mask_p, at), w = v * 1.44269504f;
+                    e = fma(e, unit, isinf(w) ? v : w);
+% endif
+% endif
+                    ${s}[i * ${NT} + j] = ${row} <= last ? e : -INFINITY;
+                }
+            }
+        }
+% endif
+</%def>
