@@ -85,7 +85,7 @@ def larger():
         yield f"{name} of doubles, step by step", lambda name=name: getattr(clnn.nn, name)(6, 5).double()(t(4, 3, 6).double())[0]
     for name in ("LSTM", "GRU"):
         yield f"{name} in whole vectors", lambda name=name: getattr(clnn.nn, name)(6, 16)(t(4, 3, 6))[0]
-    for L, E, EV, causal in ((7, 16, 32, True), (30, 16, 32, False), (9, 20, 7, True), (2, 5, 5, False)):
+    for L, E, EV, causal in ((7, 16, 32, True), (30, 16, 32, False), (9, 20, 7, True), (2, 5, 5, False), (33, 8, 16, True)):
         yield f"attention in panels, {L} queries of {E}", lambda L=L, E=E, EV=EV, causal=causal: clnn.nn.functional.scaled_dot_product_attention(
             t(1, 2, L, E), t(1, 2, 40, E), t(1, 2, 40, EV), is_causal=causal)
     if cpu:

@@ -18,6 +18,7 @@
 ## T          dtype row that is computed in float
 ## E EV       multiples of 4
 ## LX LY      work-items along the queries (8 or 16) and along the keys, a multiple of 8; TM TN: keys and queries of one
+## UNROLL     1 | 2: steps of a product written out
 ## MASK CAUSAL DROP  as in attention/gpu
 ##
 ## Limits: scale > 0; offsets inside a tile are 32 bits. Local memory: 4 (BK (E + EV) + BQ max(E, EV) + BQ BK) bytes, E and EV rounded up to 32.
@@ -112,6 +113,7 @@ ${products("vt", CV)}
         for (int i = 0; i < ${TM * TN}; i++) weight[i / ${TN} * ${LY * BQ} + i % ${TN} * ${LX}] = s[i];
 ${move("Q", "xt", BQ, CE, "ql", "left")}
         barrier(CLK_LOCAL_MEM_FENCE);
+        #pragma unroll 4
         for (int e = lid; e < ${BK * BQ // 4}; e += ${G}) {
             const int r = e / ${BQ // 4}, c = e % ${BQ // 4};
             *(__global float4*)(dS + r * pitch + q0 + c * 4) = weights[r * ${BQ // 4} + (c ^ r & ${WT})];
@@ -127,6 +129,7 @@ ${store("dV", "dv", "y.s3", "y.s4", "y.s5", CV, NV)}
 <%def name="kept(i)">clnn_random_word(seed, draw, (z * L + q0 + tx + ${i} % ${TN} * ${LX}) * S + k0 + ty + ${i} / ${TN} * ${LY}) < (ulong)limit</%def>
 ## `rows` rows of C vectors of X to a tile; those from `left` on become zeros.
 <%def name="move(X, tile, rows, C, stride, left)">
+        #pragma unroll 4
         for (int e = lid; e < ${rows * C}; e += ${G}) {
             const int r = e / ${C}, c = e % ${C};
             float4 v = 0;
@@ -138,7 +141,7 @@ ${store("dV", "dv", "y.s3", "y.s4", "y.s5", CV, NV)}
 <%def name="products(own, C)">
         #pragma unroll
         for (int i = 0; i < ${TM * TN}; i++) s[i] = 0;
-        #pragma unroll 2
+        #pragma unroll ${UNROLL}
         for (int c = 0; c < ${C}; c++) {
             __local const float4* a = ${own} + ty * ${pitch(C)} + (c ^ ty & ${turn(C)});
             __local const float4* w = xt + tx * ${pitch(C)} + (c ^ tx & ${turn(C)});
@@ -155,7 +158,7 @@ ${store("dV", "dv", "y.s3", "y.s4", "y.s5", CV, NV)}
 </%def>
 ## o[TM][N] += weights times the rows of xt, four queries at a time.
 <%def name="results(o, C, N)">
-        #pragma unroll 2
+        #pragma unroll ${UNROLL}
         for (int k = 0; k < ${BQ // 4}; k++) {
             __local const float4* a = weights + ty * ${BQ // 4} + (k ^ ty & ${WT});
             float4 w[${TM}];
