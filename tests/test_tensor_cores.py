@@ -301,6 +301,21 @@ def test_products_by_warpgroups(hopper, T):
     assert by_warpgroups(hopper, T, 700, 72, 48) == "matmul_warpgroup"         # more rows of blocks than are numbered side by side
 
 
+def test_floats_that_lie_across_are_turned(hopper, monkeypatch):
+    """By a pass over each such operand, where the product is large enough; a matrix that all products share is turned once."""
+    assert by_warpgroups(hopper, dt.float32, 72, 68, 80, "xx", tolerance=2e-3) == "matmul_tensor"
+    monkeypatch.setattr(_gemm_warpgroup, "_GAIN", 1.0)
+    _gemm._plans.clear()
+    for fast in ("xx", "kx", "xk"):
+        assert by_warpgroups(hopper, dt.float32, 136, 70, 84, fast, bias=True) == "matmul_warpgroup"
+    clnn.set_float32_matmul_precision("high")
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.integers(-8, 9, shape).astype(np.float32) for shape in ((2, 2, 72, 68), (2, 2, 68, 100), (68, 100)))
+    for y in (b, c):
+        np.testing.assert_array_equal((clnn.tensor(a) @ clnn.tensor(y)).numpy(), a @ y)
+    assert [row[1][2] for p in list(_gemm._plans.values())[-2:] for row in p.before["b"]] == [4, 1]
+
+
 def test_operands_that_warpgroups_do_not_take(hopper):
     assert by_warpgroups(hopper, dt.float16, 68, 72, 66) == "matmul_tensor"             # K is no multiple of 8
     assert by_warpgroups(hopper, dt.float32, 72, 72, 64, "kx", tolerance=2e-3) == "matmul_tensor"       # floats only along K; rounded, not cut
