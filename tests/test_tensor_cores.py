@@ -8,7 +8,7 @@ import clnn
 from clnn._tensor import repeat
 from clnn.core import dtype as dt
 from clnn.core.config import config
-from clnn.ops import _attention, _attention_gpu, _conv, _conv_gpu, _gemm, _gemm_gpu, _gemm_model, _gemm_tensor, _gemm_warpgroup, _proof
+from clnn.ops import _attention, _attention_gpu, _attention_warpgroup, _conv, _conv_gpu, _gemm, _gemm_gpu, _gemm_model, _gemm_tensor, _gemm_warpgroup, _proof
 from clnn.runtime import params, program, retarget
 from clnn.runtime.device import default_device, list_devices
 
@@ -314,6 +314,30 @@ def test_floats_that_lie_across_are_turned(hopper, monkeypatch):
     for y in (b, c):
         np.testing.assert_array_equal((clnn.tensor(a) @ clnn.tensor(y)).numpy(), a @ y)
     assert [row[1][2] for p in list(_gemm._plans.values())[-2:] for row in p.before["b"]] == [4, 1]
+
+
+@pytest.mark.share(2, both=True)
+@pytest.mark.parametrize("case", ((dt.float16, (1, 64, 2, False), (1, 2, 70, 130, 64, 64), True), (dt.bfloat16, (2, 64, 3, False), (1, 1, 150, 100, 64, 128), False),
+                                  (dt.float16, (1, 64, 1, True), (1, 1, 70, 140, 128, 128), True), (dt.bfloat16, (1, 128, 2, True), (1, 1, 70, 300, 128, 64), False)),
+                         ids=("two slots", "three", "queries in local memory", "long blocks"))
+def test_attention_by_warpgroups(hopper, attention, monkeypatch, case):
+    """Blocks that end in the middle, causal ones and others, by each way of keeping tiles; wrong values are seen."""
+    T, row, shape, causal = case
+    monkeypatch.setattr(_attention_warpgroup, "FORMS", {64: row, 128: row})
+    assert _attention_warpgroup.check(hopper, T, ((shape, causal),)) == "" and attention == ["attention/warpgroup"]
+    honest = _attention_gpu.forward
+    monkeypatch.setattr(_attention_gpu, "forward", lambda how, q, k, v, *rest: honest(how, q, k, v.flip(2), *rest))
+    assert "result is wrong" in _attention_warpgroup.check(hopper, T, ((shape, causal),))
+
+
+def test_attention_that_warpgroups_do_not_take(hopper, attention):
+    x = clnn.tensor(np.random.default_rng(1).standard_normal((1, 1, 80, 64)).astype("f")).half()
+    mask = clnn.tensor(np.random.default_rng(2).random((80, 80)) > 0.5)
+    got, want = (clnn.nn.functional.scaled_dot_product_attention(y, y, y, mask) for y in (x, x.double()))
+    assert np.abs((got.double() - want).numpy()).max() < 4e-3 and "attention/warpgroup" in attention
+    assert _attention_warpgroup.form(hopper, dt.float16, 64, 128, 64) == _attention_warpgroup.FORMS[128]
+    for L, E, EV in ((40, 64, 64), (80, 48, 64), (80, 64, 72)):     # few queries, lines that are not whole
+        assert _attention_warpgroup.form(hopper, dt.float16, L, E, EV) is None
 
 
 def test_operands_that_warpgroups_do_not_take(hopper):

@@ -12,7 +12,7 @@ from ..core import dtype as dt
 from ..core.config import config
 from ..core.shape import Size
 from ..runtime.launch import _pack_float, launch
-from . import _gemm_tensor, _proof
+from . import _attention_warpgroup, _gemm_tensor, _proof
 from ._attention import buffers, extras, kind, like, plan
 from ._conv import _words8, _words16
 
@@ -75,7 +75,12 @@ def _forward_plan(tensors, out_strides, mask, causal, drop, scale, groups, T, ho
     query, key, value = tensors
     device, (B, H, L, E), (S, EV) = query._storage.device, query.shape, value.shape[2:]
     params = dict(T=T, E=E, EV=EV, MASK=mask, CAUSAL=int(causal))
-    if how == "tensor":
+    four = how == "tensor" and _attention_warpgroup.form(device, T, L, E, EV)
+    if four:
+        WG, BK, STAGES, QL = four
+        G, BQ = 128 * WG, 64 * WG
+        kernel = device.kernel("attention/warpgroup", **params, WG=WG, BK=BK, STAGES=STAGES, QL=QL, PTX=cores != "emulate")
+    elif how == "tensor":
         W, MT = warps(device, L, E, EV, B * H, mask)
         G, BQ = 32 * W, 16 * W * MT
         kernel = device.kernel("attention/tensor", **params, W=W, MT=MT, BK=min(KEYS, -(-S // 16) * 16), PTX=cores != "emulate")
@@ -151,17 +156,21 @@ CHECKED = (((2, 4, 300, 300, 64, 64), True), ((1, 2, 40, 90, 128, 72), False), (
 
 def check(device, T, shapes=CHECKED) -> str:
     """What is wrong with attention of dtype ``T``, or "": values of few bits, so that no more than the weights are rounded."""
-    for shape, causal in shapes:
-        arrays, got = _tried(device, T, shape, causal)
-        for name, g, w in zip(("result", "log of the sums", "gradient of queries", "gradient of keys", "gradient of values"), got, reference(*arrays, causal)):
-            error = np.abs(g - w).max()
-            if not error < (0.02 if T is dt.bfloat16 else 0.003) * max(1.0, np.abs(w).max()):
-                return f"attention of {shape}: the {name} is wrong by {error:g}"
+    return next(filter(None, (wrong(device, T, shape, causal) for shape, causal in shapes)), "")
+
+
+def wrong(device, T, shape, causal, backward=True) -> str:
+    """What is wrong with one call, or ""."""
+    arrays, got = _tried(device, T, shape, causal, backward)
+    for name, g, w in zip(("result", "log of the sums", "gradient of queries", "gradient of keys", "gradient of values"), got, reference(*arrays, causal)):
+        error = np.abs(g - w).max()
+        if not error < (0.02 if T is dt.bfloat16 else 0.003) * max(1.0, np.abs(w).max()):
+            return f"attention of {shape}: the {name} is wrong by {error:g}"
     return ""
 
 
-def _tried(device, T, shape, causal):
-    """(query, key, value, gradient as arrays; result, lse and gradients) of a call."""
+def _tried(device, T, shape, causal, gradients):
+    """(query, key, value, gradient as arrays; result, lse and perhaps gradients) of a call."""
     B, H, L, S, E, EV = shape
     rng = np.random.default_rng(0)
     arrays = [rng.integers(-4, 5, (B, H, *size)) / 4 for size in ((L, E), (S, E), (S, EV), (L, EV))]
@@ -172,7 +181,7 @@ def _tried(device, T, shape, causal):
         tensors.append(t)
     *operands, grad = tensors
     out, lse = forward("tensor", *operands, None, None, causal, E ** -0.5, 1)
-    results = out, lse, *backward(grad, *operands, out, lse, None, causal, E ** -0.5, 1)
+    results = out, lse, *(backward(grad, *operands, out, lse, None, causal, E ** -0.5, 1) if gradients else ())
     got = [device.read(t._storage.buffer(), t._numel * t.dtype.itemsize).view(t.dtype.np).astype(np.float64).reshape(t.shape) for t in results]
     return arrays, got
 
