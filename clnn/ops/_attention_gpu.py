@@ -75,9 +75,8 @@ def _forward_plan(tensors, out_strides, mask, causal, drop, scale, groups, T, ho
     query, key, value = tensors
     device, (B, H, L, E), (S, EV) = query._storage.device, query.shape, value.shape[2:]
     params = dict(T=T, E=E, EV=EV, MASK=mask, CAUSAL=int(causal))
-    four = how == "tensor" and _attention_warpgroup.form(device, T, L, E, EV)
-    if four:
-        WG, BK, STAGES, QL = four
+    if how == "tensor" and _attention_warpgroup.serves(device, T, L, S, E, EV):
+        WG, BK, STAGES, QL = _attention_warpgroup.FORMS[max(E, EV)]
         G, BQ = 128 * WG, 64 * WG
         kernel = device.kernel("attention/warpgroup", **params, WG=WG, BK=BK, STAGES=STAGES, QL=QL, PTX=cores != "emulate")
     elif how == "tensor":
@@ -110,10 +109,22 @@ def _backward_plan(tensors, dq, dk, dv, mask, causal, scale, groups, T, cores):
     query, key, value, grad = tensors
     device, (B, H, L, E), (S, EV) = query._storage.device, query.shape, value.shape[2:]
     params = dict(T=T, E=E, EV=EV, MASK=mask, CAUSAL=int(causal), PTX=cores != "emulate")
+    if _attention_warpgroup.serves(device, T, L, S, E, EV):
+        (W, BK, stages), (WK, BQ, slots) = (table[max(E, EV)] for table in (_attention_warpgroup.QUERY, _attention_warpgroup.KEYS))
+        of_query = device.kernel("attention/warpgroup_query", **params, WG=W, BK=BK, STAGES=stages)
+        of_keys = device.kernel("attention/warpgroup_keys", **params, WG=WK, BQ=BQ, STAGES=slots)
+        return _backward_launches(tensors, (of_query, 4 * W), (of_keys, 4 * WK), dq, dk, dv, scale, groups)
     W, WK, width = warps(device, L, E, EV, 0, mask)[0], warps(device, S, E, EV, 0, mask)[0], max(E, EV)
     most = 64 if width <= 64 else 32 if width <= 96 else 16         # queries of a block, by the registers that are left
     of_query = device.kernel("attention/tensor_query", **params, W=W, MT=1, BK=min(KEYS if width <= 64 else 32, -(-S // 16) * 16))
     of_keys = device.kernel("attention/tensor_keys", **params, W=WK, BQ=min(most, 32 * WK, -(-L // 16) * 16))
+    return _backward_launches(tensors, (of_query, W), (of_keys, WK), dq, dk, dv, scale, groups)
+
+
+def _backward_launches(tensors, of_query, of_keys, dq, dk, dv, scale, groups):
+    """(kernel, global size, local size, words) of both, which are given with their warps; each has 16 rows."""
+    query, key, value, grad = tensors
+    ((of_query, W), (of_keys, WK)), (B, H, L, _), S = (of_query, of_keys), query.shape, value.shape[2]
     blocks, steps = -(-L // (16 * W)), (*query._strides[:3], *key._strides[:3], *value._strides[:3], *grad._strides[:3])
     words = _words8(L, S, H, groups, blocks)
     return (of_query, (B * H * 32 * W, blocks), (32 * W, 1), (words, _words16(*steps, *dq), _pack_float(scale))), \

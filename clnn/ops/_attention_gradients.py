@@ -79,7 +79,8 @@ def backward(grad, query, key, value, out, lse, mask, drop, causal, scale, group
     device, T, (B, H, L, E), (S, EV) = query._storage.device, query.dtype, query.shape, value.shape[2:]
     dq = empty(Size((B, H, L, E)), dt.float32, device) if groups > 1 or not heads_inside(query) else like(query, (B, H, L, E))
     dk, dv = like(key, (B, H, S, E)), like(value, (B, H, S, EV))
-    kernel, G, BK, chunk, pitch, rows, strides = plan(_plan, (query, key, value, grad), dk._strides[:3], dv._strides[:3], kind(mask), causal, bool(drop), scale, groups, T)
+    kernel, G, BK, chunk, pitch, rows, strides = plan(_plan, (query, key, value, grad), dk._strides[:3], dv._strides[:3], kind(mask), causal, bool(drop), scale,
+                                                      groups, T)
     operands, results = buffers(query, key, value, grad, lse, delta), buffers(dk, dv)
     for first in range(0, S, chunk):
         end = min(S, first + chunk)

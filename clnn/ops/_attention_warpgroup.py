@@ -6,23 +6,20 @@ from __future__ import annotations
 
 from ..core import dtype as dt
 from ..core.config import config
-from ..runtime.params import lookup
 from . import _gemm_warpgroup, _proof
 
 KINDS = (dt.float16, dt.bfloat16)
 HEADS = (64, 128)
 FEWEST = 64                     # queries: a warpgroup has as many
-# By the longer head: warpgroups, keys of a block, slots of local memory, whether queries stay there.
+# By the longer head. Forward: warpgroups, keys of a block, slots of local memory, whether queries stay there. Gradients: warpgroups, keys or queries of a block, slots.
 FORMS = {64: (2, 64, 2, False), 128: (1, 64, 1, True)}
+QUERY, KEYS = {64: (1, 64, 2), 128: (1, 64, 1)}, {64: (1, 64, 2), 128: (1, 32, 2)}
 _known: dict = {}               # device -> names of the dtypes whose attention is right
 
 
-def form(device, T, L, E, EV):
-    """The row of FORMS that serves a call, or None."""
-    if E not in HEADS or EV not in HEADS or L < FEWEST or not _gemm_warpgroup.able(device):
-        return None
-    row = (lookup(device, "attention_warpgroup", str(max(E, EV))) or {}).get("FORM") or FORMS[max(E, EV)]
-    return tuple(row) if 128 * row[0] <= device.max_work_group and T.name in kinds(device) else None
+def serves(device, T, L, S, E, EV) -> bool:
+    """Whether these kernels take a call, forward and backward."""
+    return E in HEADS and EV in HEADS and min(L, S) >= FEWEST and _gemm_warpgroup.able(device) and device.max_work_group >= 256 and T.name in kinds(device)
 
 
 def kinds(device) -> frozenset:
@@ -30,7 +27,7 @@ def kinds(device) -> frozenset:
     if config.tensor_cores in ("emulate", "trust"):
         return frozenset(T.name for T in KINDS)
     if device not in _known:
-        templates = tuple(f"attention/{name}" for name in ("warpgroup", "fragments", "scores"))
+        templates = tuple(f"attention/{name}" for name in ("warpgroup", "warpgroup_query", "warpgroup_keys", "lines", "fragments", "scores"))
         _known[device] = frozenset(_proof.verdict(device, "_attention_warpgroup", [T.name for T in KINDS], templates)["kinds"])
     return _known[device]
 
@@ -47,9 +44,7 @@ def check(device, T, shapes=CHECKED) -> str:
     """What is wrong with attention of dtype ``T``, or ""."""
     from ._attention_gpu import wrong
     for (B, H, L, S, E, EV), causal in shapes:
-        if form(device, T, L, E, EV) is None:
-            return f"no kernel for attention of {E} and {EV}"
-        problem = wrong(device, T, (B, H, L, S, E, EV), causal, backward=False)
+        problem = wrong(device, T, (B, H, L, S, E, EV), causal) if serves(device, T, L, S, E, EV) else f"attention of {E} and {EV} goes elsewhere"
         if problem:
             return problem
     return ""

@@ -61,7 +61,9 @@ def prepare(plan, p):
         new = (0, 0) if alone[at] else (b1 * X * p.K, X * p.K)
         strides = {"a": (p.K, 1)} if which == "a" else {"b": (1, p.K)}
         turned = turned.replace(**strides, steps=tuple(s[:at] + (n,) + s[at + 1:] for s, n in zip(turned.steps, new)))
-    if not all(_ways(turned, 0)) or "float32" not in kinds(plan.device) or not (splits(plan.device, turned) if p.batch == (1, 1) else _block(plan.device, turned, b0 * b1)):
+    if not all(_ways(turned, 0)) or "float32" not in kinds(plan.device):
+        return p
+    if not (splits(plan.device, turned) if p.batch == (1, 1) else _block(plan.device, turned, b0 * b1)):
         return p
     for which, at, _, X, ks in across:
         own, z = [s[at] for s in p.steps], 1 if alone[at] else b0 * b1
