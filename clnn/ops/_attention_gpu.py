@@ -107,7 +107,7 @@ def forward(how, query, key, value, mask, drop, causal, scale, groups):
 
 def _backward_plan(tensors, dq, dk, dv, mask, causal, scale, groups, T, cores):
     query, key, value, grad = tensors
-    device, (B, H, L, E), (S, EV) = query._storage.device, query.shape, value.shape[2:]
+    device, (_, _, L, E), (S, EV) = query._storage.device, query.shape, value.shape[2:]
     params = dict(T=T, E=E, EV=EV, MASK=mask, CAUSAL=int(causal), PTX=cores != "emulate")
     if _attention_warpgroup.serves(device, T, L, S, E, EV):
         (W, BK, stages), (WK, BQ, slots) = (table[max(E, EV)] for table in (_attention_warpgroup.QUERY, _attention_warpgroup.KEYS))
