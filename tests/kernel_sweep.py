@@ -92,7 +92,7 @@ def larger():
         yield f"{name} of doubles, step by step", lambda name=name: getattr(clnn.nn, name)(6, 5).double()(t(4, 3, 6).double())[0]
     for name in ("LSTM", "GRU"):
         yield f"{name} in whole vectors", lambda name=name: getattr(clnn.nn, name)(6, 16)(t(4, 3, 6))[0]
-    for L, E, EV, causal in ((7, 16, 32, True), (30, 16, 32, False), (9, 20, 7, True), (2, 5, 5, False)):
+    for L, E, EV, causal in ((7, 16, 32, True), (30, 16, 32, False), (9, 20, 7, True), (2, 5, 5, False), (33, 8, 16, True)):
         yield f"attention in panels, {L} queries of {E}", lambda L=L, E=E, EV=EV, causal=causal: clnn.nn.functional.scaled_dot_product_attention(
             t(1, 2, L, E), t(1, 2, 40, E), t(1, 2, 40, EV), is_causal=causal)
     if cpu:
@@ -187,8 +187,12 @@ def by_warpgroups(a, b):
     from clnn.runtime import params
     device = clnn.get_default_device().physical
     with mock.patch.object(device, "compute_capability", (9, 0)), mock.patch.object(_gemm_warpgroup, "BLOCKS", {"64x64": (1, 64, 3, 1.0)}), \
-            params.forced("gemm_warpgroup", {"BLOCK": "64x64"}):
-        (a @ (b.t().contiguous().t() if b.itemsize == 4 else b)).numpy()
+            params.forced("gemm_warpgroup", {"BLOCK": "64x64"}), mock.patch.object(_gemm_warpgroup, "_GAIN", 1.0):
+        (a @ b).numpy()
+        if b.itemsize == 2:
+            q = b.reshape(1, 1, 90, 64)
+            q = q.detach().requires_grad_()
+            finish(clnn.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True))
 
 
 def by_channels(x, w, b):

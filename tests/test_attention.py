@@ -7,7 +7,7 @@ import pytest
 import clnn
 import clnn.nn.functional as F
 from clnn._tensor import repeat
-from clnn.ops import _attention, _attention_gpu, attention
+from clnn.ops import _attention, _attention_gpu, _attention_gradients, attention
 from clnn.runtime.device import default_device
 
 # B, H, L, S, E, Ev, query heads per key head, heads innermost, mask
@@ -81,11 +81,12 @@ def test_on_gpus(gpu, monkeypatch, name):
         monkeypatch.setattr(_attention_gpu, "tile", lambda *_: tiles)
         monkeypatch.setattr(default_device(), "compute_units", 1000 if ahead else 1)
         monkeypatch.setattr(_attention_gpu, "_AHEAD", 1)
-        monkeypatch.setattr(attention, "SCRATCH", 1 if ahead else 1 << 20)     # gradients by blocks of 16 queries, or all at once
+        monkeypatch.setattr(_attention_gradients, "tiles", lambda *_: [tiles])
+        monkeypatch.setattr(_attention_gradients, "_SHARE", 1 << 60 if ahead else 1)     # gradients of queries from parts of the keys, or from all at once
     arrays, mask = inputs(*case)
     kind = dict(is_causal=case[8] == "causal", enable_gqa=case[6] > 1)
     got, want = run(clnn, F, arrays, mask, case[7], **kind), run(torch, torch.nn.functional, arrays, mask, case[7], **kind)
-    assert [p["AHEAD"] for path, p in gpu if path == "attention/gpu"] == [bool(ahead)]
+    assert [p["AHEAD"] for path, p in gpu if path == "attention/gpu"] == [bool(ahead)] and any(path == "attention/gpu_keys" for path, _ in gpu)
     for a, b in zip(got, want):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
 

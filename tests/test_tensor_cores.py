@@ -8,7 +8,7 @@ import clnn
 from clnn._tensor import repeat
 from clnn.core import dtype as dt
 from clnn.core.config import config
-from clnn.ops import _attention, _attention_gpu, _conv, _conv_gpu, _gemm, _gemm_gpu, _gemm_model, _gemm_tensor, _gemm_warpgroup, _proof
+from clnn.ops import _attention, _attention_gpu, _attention_warpgroup, _conv, _conv_gpu, _gemm, _gemm_gpu, _gemm_model, _gemm_tensor, _gemm_warpgroup, _proof
 from clnn.runtime import params, program, retarget
 from clnn.runtime.device import default_device, list_devices
 
@@ -301,6 +301,64 @@ def test_products_by_warpgroups(hopper, T):
         assert by_warpgroups(hopper, T, 136, 72, 336, fast, bias=True) == "matmul_warpgroup"
     assert by_warpgroups(hopper, T, 64, 64, 64) == "matmul_warpgroup"
     assert by_warpgroups(hopper, T, 700, 72, 48) == "matmul_warpgroup"         # more rows of blocks than are numbered side by side
+
+
+def test_floats_that_lie_across_are_turned(hopper, monkeypatch):
+    """By a pass over each such operand, where the product is large enough; a matrix that all products share is turned once."""
+    assert by_warpgroups(hopper, dt.float32, 72, 68, 80, "xx", tolerance=2e-3) == "matmul_tensor"
+    monkeypatch.setattr(_gemm_warpgroup, "_GAIN", 1.0)
+    _gemm._plans.clear()
+    for fast in ("xx", "kx", "xk"):
+        assert by_warpgroups(hopper, dt.float32, 136, 70, 84, fast, bias=True) == "matmul_warpgroup"
+    clnn.set_float32_matmul_precision("high")
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.integers(-8, 9, shape).astype(np.float32) for shape in ((2, 2, 72, 68), (2, 2, 68, 100), (68, 100)))
+    for y in (b, c):
+        np.testing.assert_array_equal((clnn.tensor(a) @ clnn.tensor(y)).numpy(), a @ y)
+    assert [row[1][2] for p in list(_gemm._plans.values())[-2:] for row in p.before["b"]] == [4, 1]
+
+
+@pytest.mark.share(2, both=True)
+@pytest.mark.parametrize("case", ((dt.float16, (1, 64, 2, False), (1, 64, 2), (1, 64, 2), (1, 2, 70, 130, 64, 64), True),
+                                  (dt.bfloat16, (2, 64, 3, False), (2, 64, 1), (2, 64, 1), (1, 1, 150, 100, 64, 128), False),
+                                  (dt.float16, (1, 64, 1, True), (1, 64, 1), (1, 32, 2), (1, 1, 70, 140, 128, 128), True),
+                                  (dt.bfloat16, (1, 128, 2, True), (1, 128, 2), (2, 128, 2), (1, 1, 70, 300, 128, 64), False)), ids=("two slots", "three", "one", "long"))
+def test_attention_by_warpgroups(hopper, attention, monkeypatch, case):
+    """Blocks that end in the middle, causal ones and others, by each way of keeping tiles."""
+    T, row, query, keys, shape, causal = case
+    for name, found in (("FORMS", row), ("QUERY", query), ("KEYS", keys)):
+        monkeypatch.setattr(_attention_warpgroup, name, {64: found, 128: found})
+    assert _attention_warpgroup.check(hopper, T, ((shape, causal),)) == ""
+    assert [name for name in attention if "attention" in name] == ["attention/warpgroup", "attention/warpgroup_query", "attention/warpgroup_keys"]
+
+
+@pytest.mark.share(2, both=True)
+@pytest.mark.parametrize("kind", ("bool", "float"))
+def test_masked_attention_by_warpgroups(hopper, attention, kind):
+    """Heads inside of rows that share their keys; queries that see nothing; the same gradients as in double precision."""
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((1, n, h, 64)) for h, n in ((2, 66), (1, 70), (1, 70), (2, 66))]
+    mask = rng.random((1, 1, 66, 70)) > 0.4 if kind == "bool" else rng.standard_normal((66, 70))
+    if kind == "bool":
+        mask[:, :, 3] = False
+    results = []
+    for T in (clnn.float16, clnn.float64):
+        q, k, v, grad = (clnn.tensor(a).half().to(T).transpose(1, 2).detach().requires_grad_() for a in arrays)
+        out = clnn.nn.functional.scaled_dot_product_attention(q, k, v, clnn.tensor(mask) if kind == "bool" else clnn.tensor(mask).to(T), enable_gqa=True)
+        out.backward(grad.detach())
+        results.append([t.detach().double().numpy() for t in (out, q.grad, k.grad, v.grad)])
+    assert set(attention) >= {"attention/warpgroup", "attention/warpgroup_query", "attention/warpgroup_keys"}
+    for got, want in zip(*results):
+        assert np.abs(got - want).max() < 4e-3 * max(1.0, np.abs(want).max())
+
+
+def test_attention_that_warpgroups_do_not_take(hopper, monkeypatch):
+    def serves(L=64, S=64, E=128, EV=64):
+        return _attention_warpgroup.serves(hopper, dt.float16, L, S, E, EV)
+    assert serves() and not (serves(L=40) or serves(S=40) or serves(E=48) or serves(EV=72))      # few rows, or lines that are not whole
+    honest = _attention_gpu.forward
+    monkeypatch.setattr(_attention_gpu, "forward", lambda how, q, k, v, *rest: honest(how, q, k, v.flip(2), *rest))
+    assert "result is wrong" in _attention_warpgroup.check(hopper, dt.float16, (((1, 1, 64, 70, 64, 64), False),))
 
 
 def test_operands_that_warpgroups_do_not_take(hopper):

@@ -12,7 +12,7 @@ from ..core import dtype as dt
 from ..core.config import config
 from ..core.shape import Size
 from ..runtime.launch import _pack_float, launch
-from . import _gemm_tensor, _proof
+from . import _attention_warpgroup, _gemm_tensor, _proof
 from ._attention import buffers, extras, kind, like, plan
 from ._conv import _words8, _words16
 
@@ -75,7 +75,11 @@ def _forward_plan(tensors, out_strides, mask, causal, drop, scale, groups, T, ho
     query, key, value = tensors
     device, (B, H, L, E), (S, EV) = query._storage.device, query.shape, value.shape[2:]
     params = dict(T=T, E=E, EV=EV, MASK=mask, CAUSAL=int(causal))
-    if how == "tensor":
+    if how == "tensor" and _attention_warpgroup.serves(device, T, L, S, E, EV):
+        WG, BK, STAGES, QL = _attention_warpgroup.FORMS[max(E, EV)]
+        G, BQ = 128 * WG, 64 * WG
+        kernel = device.kernel("attention/warpgroup", **params, WG=WG, BK=BK, STAGES=STAGES, QL=QL, PTX=cores != "emulate")
+    elif how == "tensor":
         W, MT = warps(device, L, E, EV, B * H, mask)
         G, BQ = 32 * W, 16 * W * MT
         kernel = device.kernel("attention/tensor", **params, W=W, MT=MT, BK=min(KEYS, -(-S // 16) * 16), PTX=cores != "emulate")
@@ -103,12 +107,24 @@ def forward(how, query, key, value, mask, drop, causal, scale, groups):
 
 def _backward_plan(tensors, dq, dk, dv, mask, causal, scale, groups, T, cores):
     query, key, value, grad = tensors
-    device, (B, H, L, E), (S, EV) = query._storage.device, query.shape, value.shape[2:]
+    device, (_, _, L, E), (S, EV) = query._storage.device, query.shape, value.shape[2:]
     params = dict(T=T, E=E, EV=EV, MASK=mask, CAUSAL=int(causal), PTX=cores != "emulate")
+    if _attention_warpgroup.serves(device, T, L, S, E, EV):
+        (W, BK, stages), (WK, BQ, slots) = (table[max(E, EV)] for table in (_attention_warpgroup.QUERY, _attention_warpgroup.KEYS))
+        of_query = device.kernel("attention/warpgroup_query", **params, WG=W, BK=BK, STAGES=stages)
+        of_keys = device.kernel("attention/warpgroup_keys", **params, WG=WK, BQ=BQ, STAGES=slots)
+        return _backward_launches(tensors, (of_query, 4 * W), (of_keys, 4 * WK), dq, dk, dv, scale, groups)
     W, WK, width = warps(device, L, E, EV, 0, mask)[0], warps(device, S, E, EV, 0, mask)[0], max(E, EV)
     most = 64 if width <= 64 else 32 if width <= 96 else 16         # queries of a block, by the registers that are left
     of_query = device.kernel("attention/tensor_query", **params, W=W, MT=1, BK=min(KEYS if width <= 64 else 32, -(-S // 16) * 16))
     of_keys = device.kernel("attention/tensor_keys", **params, W=WK, BQ=min(most, 32 * WK, -(-L // 16) * 16))
+    return _backward_launches(tensors, (of_query, W), (of_keys, WK), dq, dk, dv, scale, groups)
+
+
+def _backward_launches(tensors, of_query, of_keys, dq, dk, dv, scale, groups):
+    """(kernel, global size, local size, words) of both, which are given with their warps; each has 16 rows."""
+    query, key, value, grad = tensors
+    ((of_query, W), (of_keys, WK)), (B, H, L, _), S = (of_query, of_keys), query.shape, value.shape[2]
     blocks, steps = -(-L // (16 * W)), (*query._strides[:3], *key._strides[:3], *value._strides[:3], *grad._strides[:3])
     words = _words8(L, S, H, groups, blocks)
     return (of_query, (B * H * 32 * W, blocks), (32 * W, 1), (words, _words16(*steps, *dq), _pack_float(scale))), \
@@ -151,17 +167,21 @@ CHECKED = (((2, 4, 300, 300, 64, 64), True), ((1, 2, 40, 90, 128, 72), False), (
 
 def check(device, T, shapes=CHECKED) -> str:
     """What is wrong with attention of dtype ``T``, or "": values of few bits, so that no more than the weights are rounded."""
-    for shape, causal in shapes:
-        arrays, got = _tried(device, T, shape, causal)
-        for name, g, w in zip(("result", "log of the sums", "gradient of queries", "gradient of keys", "gradient of values"), got, reference(*arrays, causal)):
-            error = np.abs(g - w).max()
-            if not error < (0.02 if T is dt.bfloat16 else 0.003) * max(1.0, np.abs(w).max()):
-                return f"attention of {shape}: the {name} is wrong by {error:g}"
+    return next(filter(None, (wrong(device, T, shape, causal) for shape, causal in shapes)), "")
+
+
+def wrong(device, T, shape, causal, backward=True) -> str:
+    """What is wrong with one call, or ""."""
+    arrays, got = _tried(device, T, shape, causal, backward)
+    for name, g, w in zip(("result", "log of the sums", "gradient of queries", "gradient of keys", "gradient of values"), got, reference(*arrays, causal)):
+        error = np.abs(g - w).max()
+        if not error < (0.02 if T is dt.bfloat16 else 0.003) * max(1.0, np.abs(w).max()):
+            return f"attention of {shape}: the {name} is wrong by {error:g}"
     return ""
 
 
-def _tried(device, T, shape, causal):
-    """(query, key, value, gradient as arrays; result, lse and gradients) of a call."""
+def _tried(device, T, shape, causal, gradients):
+    """(query, key, value, gradient as arrays; result, lse and perhaps gradients) of a call."""
     B, H, L, S, E, EV = shape
     rng = np.random.default_rng(0)
     arrays = [rng.integers(-4, 5, (B, H, *size)) / 4 for size in ((L, E), (S, E), (S, EV), (L, EV))]
@@ -172,7 +192,7 @@ def _tried(device, T, shape, causal):
         tensors.append(t)
     *operands, grad = tensors
     out, lse = forward("tensor", *operands, None, None, causal, E ** -0.5, 1)
-    results = out, lse, *backward(grad, *operands, out, lse, None, causal, E ** -0.5, 1)
+    results = out, lse, *(backward(grad, *operands, out, lse, None, causal, E ** -0.5, 1) if gradients else ())
     got = [device.read(t._storage.buffer(), t._numel * t.dtype.itemsize).view(t.dtype.np).astype(np.float64).reshape(t.shape) for t in results]
     return arrays, got
 

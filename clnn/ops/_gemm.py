@@ -12,7 +12,7 @@ from ..core import dtype as dt
 from ..core.config import config
 from ..runtime.launch import launch
 from ..runtime.params import lookup, on_change, size_class
-from . import _gemm_gpu, _gemm_tensor, _gemm_words
+from . import _gemm_gpu, _gemm_tensor, _gemm_warpgroup, _gemm_words
 
 # Epilogues by name. "VT" stands for the type of v: such an expression is valid on vectors too.
 EPILOGUES = {"": "", "relu": "(v < (VT)0) ? (VT)0 : v"}
@@ -80,6 +80,8 @@ class Plan:
         self.before, self.reduce = dict(a=[], b=[]), None       # passes over A and over B, each over what the one before it wrote
         if device.is_cpu:
             p = _gemm_words.prepare(self, p) if _gemm_words.suits(device, p) else self._prepare(p)
+        else:
+            p = _gemm_warpgroup.prepare(self, p)
         p = self._partial(p) if self._needs_partial(p) else p
         variant, params, self.gs, self.ls, words = (_plan_cpu if device.is_cpu else _gemm_gpu.plan)(device, p, self.chunk)
         if params.get("ASTEP") == "panel":
@@ -126,9 +128,9 @@ class Plan:
         self.note("a", self.device.kernel("matmul/panels", T=p.ta, MR=MR, STEPS=16), (-(-p.K // 16), 1, b0 * b1), (p.M, 0, p.K, *p.a),
                   (b1, s0[0], 0, 0, s1[0]), -(-p.M // MR) * MR * p.K * b0 * b1 * p.ta.itemsize)
 
-    def note(self, which, kernel, gs, dims, batch, nbytes):
+    def note(self, which, kernel, gs, dims, batch, nbytes, ls=(1, 1, 1)):
         """A pass over operand ``which`` before the product, into a buffer of its own; ``dims`` and ``batch`` are filled up with zeros."""
-        self.before[which].append((kernel, gs, _DIMS.pack(*dims, *[0] * (16 - len(dims))), _BATCH.pack(*batch, *[0] * (8 - len(batch))), nbytes))
+        self.before[which].append((kernel, gs, ls, _DIMS.pack(*dims, *[0] * (16 - len(dims))), _BATCH.pack(*batch, *[0] * (8 - len(batch))), nbytes))
 
     chunk = 0
 
@@ -188,13 +190,13 @@ class Plan:
             if self.other is None:
                 self.other = Plan(device, self.problem.replace(aligned=False))
             return self.other.run(A, a_off, B, b_off, C, c_off, bias, bias_off, *table)
-        for kernel, gs, dims, batch, nbytes in self.before["a"]:
+        for kernel, gs, ls, dims, batch, nbytes in self.before["a"]:
             laid_out = device.alloc(nbytes)
-            launch(device, kernel, gs, (1, 1, 1), A, a_off, laid_out, 0, dims, batch)
+            launch(device, kernel, gs, ls, A, a_off, laid_out, 0, dims, batch)
             A, a_off = laid_out, 0
-        for kernel, gs, dims, batch, nbytes in self.before["b"]:
+        for kernel, gs, ls, dims, batch, nbytes in self.before["b"]:
             laid_out = device.alloc(nbytes)
-            launch(device, kernel, gs, (1, 1, 1), B, b_off, laid_out, 0, dims, batch)
+            launch(device, kernel, gs, ls, B, b_off, laid_out, 0, dims, batch)
             B, b_off = laid_out, 0
         product = self.kernel
         if self.even and (a_off | b_off) & self.even:

@@ -17,6 +17,8 @@ BLOCKS = {"128x256": (2, 256, 4, 1.0), "128x128": (2, 128, 4, 1.2)}
 KINDS = (dt.float16, dt.bfloat16, dt.float32, dt.int8)
 _FULL = 0.5             # share of the compute units that need a block: fewer, smaller ones of the other kernel are faster
 _LONG = 2048            # steps of K that a part has at least
+_GAIN, _MOVED = 5.7e-6, 8 / 3000        # ns that a multiply-add of float32 takes less than by the other kernel; ns of an element that is turned,
+_TURN = 6000                            # and of the launch for it
 _known: dict = {}       # device -> names of the dtypes that it multiplies rightly
 
 
@@ -42,6 +44,31 @@ def splits(device, p) -> int:
     blocks = -(-p.M // 128) * -(-p.N // 128)
     parts = max(1, min(device.compute_units // blocks, p.K // _LONG))
     return parts if blocks * parts >= _FULL * device.compute_units else 0
+
+
+def prepare(plan, p):
+    """The problem with float operands that lie across K laid out along it first, as 32-bit elements must, where that pays; ``plan`` notes the passes."""
+    if not (p.tf32 and p.aligned and p.ta is p.tb is dt.float32) or p.table or p.add_batch or p.K % 4 or not able(plan.device):
+        return p
+    b0, b1 = p.batch
+    across = [(which, at, xs, X, ks) for which, at, (ks, xs), X in (("a", 0, p.a[::-1], p.M), ("b", 1, p.b, p.N)) if xs == 1 != ks]
+    alone = [s0[at] == s1[at] == 0 for s0, s1 in (p.steps,) for at in (0, 1)]      # one matrix for all products
+    cost = sum(p.K * X * (1 if alone[at] else b0 * b1) * _MOVED + _TURN for _, at, _, X, _ in across)
+    if not across or p.M * p.N * p.K * b0 * b1 * _GAIN < cost:
+        return p
+    turned = p
+    for which, at, _, X, _ in across:
+        new = (0, 0) if alone[at] else (b1 * X * p.K, X * p.K)
+        strides = {"a": (p.K, 1)} if which == "a" else {"b": (1, p.K)}
+        turned = turned.replace(**strides, steps=tuple(s[:at] + (n,) + s[at + 1:] for s, n in zip(turned.steps, new)))
+    if not all(_ways(turned, 0)) or "float32" not in kinds(plan.device):
+        return p
+    if not (splits(plan.device, turned) if p.batch == (1, 1) else _block(plan.device, turned, b0 * b1)):
+        return p
+    for which, at, _, X, ks in across:
+        own, z = [s[at] for s in p.steps], 1 if alone[at] else b0 * b1
+        plan.note(which, plan.device.kernel("matmul/turn"), (-(-X // 64) * 32, -(-p.K // 64) * 8, z), (p.K, X, ks), (b1, *own), p.K * X * z * 4, (32, 8, 1))
+    return turned
 
 
 def _block(device, p, z):

@@ -17,6 +17,7 @@ from ..core import dtype as dt
 from ..core.shape import Size, broadcast_shapes
 from . import _attention as _attend
 from . import _attention_gpu as _fused
+from . import _attention_gradients as _gradients
 from ._gemm import gemm
 from .creation import filled
 
@@ -127,12 +128,14 @@ _attention.op.grad_name = "ScaledDotProductFlashAttentionForCpuBackward0"
 @kernel("_attention_backward", method=False, repeat=True, outputs=("dq", "dk", "dv"), public=3)
 def _attention_backward(grad, query, key, value, out, lse, mask, dropout_p, causal, scale, groups, seed, first):
     """Gradients of query, key and value."""
-    low = query.dtype
-    if _fused.form(query, key, value, mask, dropout_p, scale) == "tensor":
+    low, fused = query.dtype, _fused.form(query, key, value, mask, dropout_p, scale)
+    if fused == "tensor":
         return _fused.backward(grad, query, key, value, out, lse, mask, causal, scale, groups)
+    drop = _drop_args(seed, first, dropout_p) if dropout_p else None
     if _attend.Form.suits(query, key, value):
-        drop = _drop_args(seed, first, dropout_p) if dropout_p else None
         dq, dk, dv = _attend.backward(grad, query, key, value, out, lse, mask, drop, causal, scale, groups)
+    elif fused is not None and _gradients.serves(query, value):
+        dq, dk, dv = _gradients.backward(grad, query, key, value, out, lse, mask, drop, causal, scale, groups)
     else:
         flat = (t.reshape(t.shape[0] * t.shape[1], *t.shape[2:]) for t in (grad, query, key, value, out))
         got = _backward_blocks(*flat, lse, mask, dropout_p, causal, scale, groups, query.shape[1], seed, first)

@@ -68,3 +68,75 @@
         }
 % endif
 </%def>
+## The same of scores s[MT][NT] of keys k0 + row (text in i) and queries q0 + column (in j), those past the ends included.
+<%def name="upright(s, MASK, CAUSAL, MT, NT, BK, k0, row, q0, column)">
+% if MASK or CAUSAL:
+        ${f"if ({q0} < {k0} + {BK - 1}) " if not MASK else ""}{
+            #pragma unroll
+            for (int j = 0; j < ${NT}; j++) {
+% if MASK:
+                const long place = mask_o + b * m0 + h * m1 + min(${q0} + ${column}, L - 1) * m2;
+% endif
+                const int last = ${f"(int)({q0} - {k0}) + {column}" if CAUSAL else BK};
+                #pragma unroll
+                for (int i = 0; i < ${MT}; i++) {
+                    float e = ${s}[i * ${NT} + j];
+% if MASK:
+                    const long at = place + min(${k0} + ${row}, S - 1) * m3;
+% if MASK.name == "bool":
+                    e = mask_p[at] ? e : -INFINITY;
+% else:
+                    const float v = ${MASK.load}(mask_p, at), w = v * 1.44269504f;
+                    e = fma(e, unit, isinf(w) ? v : w);
+% endif
+% endif
+                    ${s}[i * ${NT} + j] = ${row} <= last ? e : -INFINITY;
+                }
+            }
+        }
+% endif
+</%def>
+## On tensor cores: scores to weights; row maxima m, sums l of a lane's own weights, and O in the new unit.
+<%def name="weights(MASK, MT, NT, NO)">
+<% c = "1" if adds(MASK) else "unit" %>\
+        #pragma unroll
+        for (int i = 0; i < ${MT * 2}; i++) {
+            float* x = s + i / 2 * ${NT * 4} + i % 2 * 2;
+            float top = m[i], other, sum = 0;
+            #pragma unroll
+            for (int j = 0; j < ${NT}; j++) top = fmax(top, fmax(x[j * 4], x[j * 4 + 1]));
+            QUAD(other, top, 1); top = fmax(top, other);
+            QUAD(other, top, 2); top = fmax(top, other);
+            const float base = top == -INFINITY ? 0 : -top${"" if c == "1" else " * unit"}, shrink = EXP2(${"m[i] + base" if c == "1" else "fma(m[i], unit, base)"});
+            #pragma unroll
+            for (int j = 0; j < ${NT}; j++) {
+                x[j * 4] = EXP2(${"x[j * 4] + base" if c == "1" else "fma(x[j * 4], unit, base)"});
+                x[j * 4 + 1] = EXP2(${"x[j * 4 + 1] + base" if c == "1" else "fma(x[j * 4 + 1], unit, base)"});
+                sum += x[j * 4] + x[j * 4 + 1];
+            }
+            l[i] = l[i] * shrink + sum;
+            m[i] = top;
+            #pragma unroll
+            for (int j = 0; j < ${NO}; j++) { o[(i / 2 * ${NO} + j) * 4 + i % 2 * 2] *= shrink; o[(i / 2 * ${NO} + j) * 4 + i % 2 * 2 + 1] *= shrink; }
+        }
+</%def>
+## Tiles o[MT][NO] over the sums of weights to O, and the log of the sums.
+<%def name="results(T, MASK, MT, NO)">
+    #pragma unroll
+    for (int i = 0; i < ${MT * 2}; i++) {
+        float other;
+        QUAD(other, l[i], 1); l[i] += other;
+        QUAD(other, l[i], 2); l[i] += other;
+        const long row = mine0 + i * 8 + g;
+        const float share = l[i] == 0 ? 0 : 1 / l[i];
+        if (row < L) {
+            __global uint* to = (__global uint*)(O + row * t16.sb) + t;
+            #pragma unroll
+            for (int j = 0; j < ${NO}; j++) {
+                const float* v = o + (i / 2 * ${NO} + j) * 4 + i % 2 * 2;
+                to[j * 4] = pack(v[0] * share, v[1] * share);
+            }
+            if (t == 0) lse_p[lse_o + z * L + row] = l[i] == 0 ? INFINITY : ${"m[i]" if adds(MASK) else "m[i] * unit"} * 0.693147181f + log(l[i]);
+        }
+    }
+</%def>

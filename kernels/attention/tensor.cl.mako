@@ -69,7 +69,7 @@ ${frag.fetch("vt", "V", EV, "vs", BK, G, "left")}
         for (int i = 0; i < ${MT * NT * 4}; i++) s[i] = 0;
 ${frag.across("s", "q", "kt", E, MT, NT)}
 ${scores.scaled("s", MASK, CAUSAL, MT, NT, BK, "mine0", "k0", "i * 16 + g + (r >> 1) * 8", "t * 2", "j * 8 + (r & 1)", "L", "S")}
-${softmax()}
+${scores.weights(MASK, MT, NT, NO)}
 ${frag.packed("p", "s", MT, NT)}
         WAIT(0);
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -82,45 +82,5 @@ ${frag.fetch("kt", "K", E, "ks", BK, G, "left")}
         COMMIT();
 ${frag.down("o", "p", "vt", EV, MT, BK // 16)}
     }
-    #pragma unroll
-    for (int i = 0; i < ${MT * 2}; i++) {
-        float other;
-        QUAD(other, l[i], 1); l[i] += other;
-        QUAD(other, l[i], 2); l[i] += other;
-        const long row = mine0 + i * 8 + g;
-        const float share = l[i] == 0 ? 0 : 1 / l[i];
-        if (row < L) {
-            __global uint* to = (__global uint*)(O + row * t16.sb) + t;
-            #pragma unroll
-            for (int j = 0; j < ${NO}; j++) {
-                const float* v = o + (i / 2 * ${NO} + j) * 4 + i % 2 * 2;
-                to[j * 4] = pack(v[0] * share, v[1] * share);
-            }
-            if (t == 0) lse_p[lse_o + z * L + row] = l[i] == 0 ? INFINITY : ${"m[i]" if scores.module.adds(MASK) else "m[i] * unit"} * 0.693147181f + log(l[i]);
-        }
-    }
+${scores.results(T, MASK, MT, NO)}
 }
-## Scores to weights; row maxima m, sums l of a lane's own weights, and O in the new unit.
-<%def name="softmax()">
-<% c = "1" if scores.module.adds(MASK) else "unit" %>\
-        #pragma unroll
-        for (int i = 0; i < ${MT * 2}; i++) {
-            float* x = s + i / 2 * ${NT * 4} + i % 2 * 2;
-            float top = m[i], other, sum = 0;
-            #pragma unroll
-            for (int j = 0; j < ${NT}; j++) top = fmax(top, fmax(x[j * 4], x[j * 4 + 1]));
-            QUAD(other, top, 1); top = fmax(top, other);
-            QUAD(other, top, 2); top = fmax(top, other);
-            const float base = top == -INFINITY ? 0 : -top${"" if c == "1" else " * unit"}, shrink = EXP2(${"m[i] + base" if c == "1" else "fma(m[i], unit, base)"});
-            #pragma unroll
-            for (int j = 0; j < ${NT}; j++) {
-                x[j * 4] = EXP2(${"x[j * 4] + base" if c == "1" else "fma(x[j * 4], unit, base)"});
-                x[j * 4 + 1] = EXP2(${"x[j * 4 + 1] + base" if c == "1" else "fma(x[j * 4 + 1], unit, base)"});
-                sum += x[j * 4] + x[j * 4 + 1];
-            }
-            l[i] = l[i] * shrink + sum;
-            m[i] = top;
-            #pragma unroll
-            for (int j = 0; j < ${NO}; j++) { o[(i / 2 * ${NO} + j) * 4 + i % 2 * 2] *= shrink; o[(i / 2 * ${NO} + j) * 4 + i % 2 * 2 + 1] *= shrink; }
-        }
-</%def>
