@@ -1,4 +1,4 @@
-"""A whole recurrent layer as one operator: on CPUs one launch for all steps, elsewhere one product and one cell kernel per step.
+"""A whole recurrent layer as one operator: one launch for all steps on CPUs, and on GPUs (`_recurrent_gpu`) unless one product and one cell kernel per step are faster.
 
 The input part of the gates comes in ready for all steps. Backward walks the steps in reverse; the gradients of the weights are one product over
 all steps at the end. Hochreiter & Schmidhuber, "Long short-term memory", 1997; Cho et al., 2014 (GRU).
@@ -15,6 +15,7 @@ from .._tensor.tensor import empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides
 from ..graph.op import REGISTRY
+from . import _recurrent_gpu
 from ._attention import padded
 from ._conv import _words8
 from ._gemm import gemm
@@ -162,9 +163,13 @@ def _recurrent(gates, h0, c0, weight, bias, mode, reverse):
     bias = None if bias is None else bias.contiguous()
     y = empty(Size((T, N, H)), dtype, device)
     cells = empty(Size((T, N, H)), dtype, device) if lstm else y
-    whole = _whole(device, dtype, T, N, H)
     act = empty(Size((T, N, 4 * H if gru or lstm else 0)), dtype, device)
-    (_layer if whole else _steps)(gates, h0, c0, weight, bias, mode, reverse, y, cells, act)
+    operands = (gates, h0, c0, weight, bias, mode, reverse, y, cells, act)
+    walk = _recurrent_gpu.plan(device, dtype, mode, T, N, H)
+    if walk is not None:
+        _recurrent_gpu.forward(walk, *operands)
+    else:
+        (_layer if _whole(device, dtype, T, N, H) else _steps)(*operands)
     kept = y._snapshot()                    # programs write over the outputs, as nn.ReLU(inplace=True) does
     return y, _slice(cells, 0 if reverse else T - 1) if lstm else None, act, cells if lstm else kept, kept
 
@@ -239,16 +244,32 @@ def _recurrent_backward(dy, dc, h0, c0, weight, bias, mode, reverse, y, act, cel
     T, N, H = y.shape
     KH, device, dtype = weight.shape[0], y._storage.device, y.dtype
     lstm, gru = mode == "lstm", mode == "gru"
-    zeros = filled(Size((N, H)), 0, dtype, device)
     dy = (filled(y.shape, 0, dtype, device) if dy is None else dy).contiguous()
     h0, weight = h0.contiguous(), weight.contiguous()
     c0 = c0.contiguous() if lstm else h0
-    carry = ((dc if dc is not None else zeros) + 0 if lstm else zeros + 0).contiguous()
+    dgates = empty(Size((T, N, KH)), dtype, device)
+    dhidden = empty(Size((T, N, KH)), dtype, device) if gru else dgates
+    walk = _recurrent_gpu.plan(device, dtype, mode, T, N, H, back=True)
+    if walk is not None:
+        dh, carry = empty(h0.shape, dtype, device), empty(h0.shape, dtype, device) if lstm else None
+        dlast = dc.contiguous() if lstm and dc is not None else None
+        _recurrent_gpu.backward(walk, dy, dlast, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry)
+    else:
+        dh, carry = _walked_back(dy, dc, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden)
+    flat = dhidden.reshape(T * N, KH)
+    dweight = mm(flat.t(), _before(h0, y, reverse).reshape(T * N, H))
+    dbias = flat.sum(0) if bias is not None else None
+    return dgates, dh, carry if lstm else None, dweight, dbias
+
+
+def _walked_back(dy, dc, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden):
+    """(gradient of h0, of c0) on CPUs and step by step; the other gradients are written."""
+    (T, N, H), KH, device, dtype = y.shape, weight.shape[0], y._storage.device, y.dtype
+    zeros = filled(Size((N, H)), 0, dtype, device)
+    carry = ((dc if dc is not None else zeros) + 0 if mode == "lstm" else zeros + 0).contiguous()
     dh = zeros + 0
     for t in (dy, h0, c0, weight, carry, dh):
         t._storage.buffer()
-    dgates = empty(Size((T, N, KH)), dtype, device)
-    dhidden = empty(Size((T, N, KH)), dtype, device) if gru else dgates
     if _whole(device, dtype, T, N, H):
         NV = _width(-(-H // 16))
         share, MR = _rows(device, N, NV)
@@ -257,10 +278,7 @@ def _recurrent_backward(dy, dc, h0, c0, weight, bias, mode, reverse, y, act, cel
             dgates, dhidden, dh, carry, _words8(T, N, H, share, int(reverse)))
     else:
         _steps_backward(dy, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry)
-    flat = dhidden.reshape(T * N, KH)
-    dweight = mm(flat.t(), _before(h0, y, reverse).reshape(T * N, H))
-    dbias = flat.sum(0) if bias is not None else None
-    return dgates, dh, carry if lstm else None, dweight, dbias
+    return dh, carry
 
 
 def _steps_backward(dy, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry):
