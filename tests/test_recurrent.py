@@ -54,8 +54,9 @@ def gpu(monkeypatch):
 
 # units of the device (few: several sequences to a group), registers for weights
 @pytest.mark.share(3, both=True)
-@pytest.mark.parametrize("name, H, units, holds, kind", [("LSTM", 21, 2, 32, dict(bidirectional=True)), ("LSTM", 100, 999, 128, {}),
-                                                         ("GRU", 45, 4, 0, dict(num_layers=2)), ("GRU", 16, 999, 64, dict(bias=False)), ("RNN", 70, 3, 16, dict(nonlinearity="relu")), ("RNN", 6, 999, 64, {})])
+@pytest.mark.parametrize("name, H, units, holds, kind", [("LSTM", 9, 4, 32, dict(bidirectional=True)), ("LSTM", 100, 999, 128, {}),
+                                                         ("GRU", 45, 4, 0, dict(num_layers=2)), ("GRU", 16, 999, 64, dict(bias=False)),
+                                                         ("RNN", 70, 3, 16, dict(nonlinearity="relu")), ("RNN", 6, 999, 64, {})])
 def test_all_steps_at_once_on_gpus(gpu, monkeypatch, name, H, units, holds, kind):
     device = default_device()
     monkeypatch.setattr(device, "compute_units", units)
