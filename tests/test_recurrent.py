@@ -83,6 +83,25 @@ def test_dtypes_on_gpus(gpu, monkeypatch, kind, tolerance):
     np.testing.assert_allclose(ours.weight_hh_l0.grad.double().numpy(), theirs.weight_hh_l0.grad.numpy(), atol=8 * tolerance)
 
 
+@pytest.mark.parametrize("name, units", [("LSTM", 99), ("GRU", 3), ("RNN", 2)])
+def test_unequal_lengths_on_gpus(gpu, monkeypatch, name, units):
+    monkeypatch.setattr(default_device(), "compute_units", units)
+    monkeypatch.setattr(_recurrent_gpu, "_ITEMS", 64)
+    results, lengths, x = [], [3, 1, 4, 4, 1], np.random.default_rng(0).standard_normal((4, 5, 3)).astype(np.float32)
+    theirs, ours = (getattr(lib.nn, name)(3, 7, bidirectional=True) for lib in (torch, clnn))
+    ours.load_state_dict({k: clnn.tensor(v.detach().numpy()) for k, v in theirs.state_dict().items()})
+    for lib, layer in ((clnn, ours), (torch, theirs)):
+        leaf = lib.tensor(x, requires_grad=True)
+        first = [lib.tensor(x[:2].repeat(3, 2)[:, :, :7] + k, requires_grad=True) for k in range(2 if name == "LSTM" else 1)]
+        y, last = layer(lib.nn.utils.rnn.pack_padded_sequence(leaf, lengths, enforce_sorted=False), tuple(first) if name == "LSTM" else first[0])
+        last = last if name == "LSTM" else (last,)
+        ((y.data ** 3).sum() + sum((k * k).sum() for k in last)).backward()
+        results.append([t.detach().numpy() for t in (y.data, *last, leaf.grad, *[t.grad for t in (*first, *layer.parameters())])])
+    for got, want in zip(*results):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    assert [path for path, params in gpu if params.get("PACKED")] == ["recurrent/sequence"] * 2 + ["recurrent/sequence_backward"] * 2
+
+
 def test_steps_at_once_for_weights_that_caches_hold(gpu, monkeypatch):
     device = default_device()
     monkeypatch.setattr(device, "compute_units", 132)

@@ -106,19 +106,27 @@ def _turned(weight, walk, gates, back):
     return out
 
 
-def forward(walk, gates, h0, c0, weight, bias, mode, reverse, y, cells, act):
-    """All steps; operands as in ``recurrent._recurrent``, contiguous."""
-    (T, N, _), H, device = gates.shape, weight.shape[1], gates._storage.device
+def _geometry(walk, N):
+    return (-(-N // walk.R) * walk.ITEMS,), (walk.ITEMS,)
+
+
+def forward(walk, gates, h0, c0, weight, bias, mode, reverse, y, cells, act, packed=None):
+    """All steps; operands as in ``recurrent._recurrent``, contiguous. ``packed``: (first row of each step and the end, last h, last c) for unequal lengths."""
+    H, N, device = weight.shape[1], h0.shape[0], gates._storage.device
     weight = weight.contiguous()
     wt = _turned(weight, walk, GATES.get(mode, 1), False)
-    run(device, "recurrent/sequence", dict(T=gates.dtype, MODE=mode, H=H, BIAS=int(bias is not None), **walk.params()), (-(-N // walk.R) * walk.ITEMS,), (walk.ITEMS,),
-        gates, wt, h0 if bias is None else bias, h0, c0, y, cells, act, _words4(T, N, int(reverse)))
+    T, more = (packed[0].shape[0] - 1, packed) if packed else (gates.shape[0], ())
+    run(device, "recurrent/sequence", dict(T=gates.dtype, MODE=mode, H=H, BIAS=int(bias is not None), PACKED=int(packed is not None), **walk.params()),
+        *_geometry(walk, N), gates, wt, h0 if bias is None else bias, h0, c0, y, cells, act, *more, _words4(T, N, int(reverse)))
 
 
-def backward(walk, dy, dlast, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, dc):
-    """All steps, the last first; operands as in ``recurrent._recurrent_backward``, contiguous; ``dlast`` and ``dc`` are None but for lstm."""
-    (T, N, H), KH, device, dtype = y.shape, weight.shape[0], y._storage.device, y.dtype
+def backward(walk, dy, dlast, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, dc, packed=None):
+    """All steps, the last first; operands as in ``recurrent._recurrent_backward``, contiguous; ``dlast`` and ``dc`` are None but for lstm.
+    ``packed``: (first row of each step and the end, gradient of the last h)."""
+    (KH, H), N, device, dtype = weight.shape, h0.shape[0], y._storage.device, y.dtype
     fits = dtype is dtype.acc_dtype and (walk.rows, 4 * walk.VECTORS) == (KH, H) and weight._offset % 4 == 0
     w = weight if fits else _turned(weight, walk, KH // H, True)
-    run(device, "recurrent/sequence_backward", dict(T=dtype, MODE=mode, H=H, LAST=int(dlast is not None), **walk.params()), (-(-N // walk.R) * walk.ITEMS,),
-        (walk.ITEMS,), act, y, h0, c0, cells, dy, dy if dlast is None else dlast, w, dgates, dhidden, dh, dh if dc is None else dc, _words4(T, N, int(reverse)))
+    T, more = (packed[0].shape[0] - 1, packed) if packed else (y.shape[0], ())
+    run(device, "recurrent/sequence_backward", dict(T=dtype, MODE=mode, H=H, LAST=int(dlast is not None), PACKED=int(packed is not None), **walk.params()),
+        *_geometry(walk, N), act, y, h0, c0, cells, dy, dy if dlast is None else dlast, w, dgates, dhidden, dh, dh if dc is None else dc, *more,
+        _words4(T, N, int(reverse)))

@@ -6,6 +6,9 @@ all steps at the end. Hochreiter & Schmidhuber, "Long short-term memory", 1997; 
 from __future__ import annotations
 
 import functools
+import itertools
+
+import numpy as np
 
 from .._tensor.declare import kernel
 from .._tensor.dispatch import plain, run
@@ -19,7 +22,7 @@ from . import _recurrent_gpu
 from ._attention import padded
 from ._conv import _words8
 from ._gemm import gemm
-from .creation import filled
+from .creation import filled, tensor
 from .matmul import _linear2d, mm, product
 
 
@@ -297,3 +300,72 @@ def _steps_backward(dy, h0, c0, weight, mode, reverse, y, act, cells, dgates, dh
             *_at(cells, step), dy._storage.buf, dy._offset + step * N * H, dh._storage.buf, 0, *back, *back, *_at(dgates, step), *_at(dhidden, step), N, H)
         gemm(device, dtype, N, H, KH, *_at(dhidden, step), (KH, 1), weight._storage.buf, weight._offset, (H, 1), dh._storage.buf, 0, H,
              beta=1.0 if mode == "gru" else 0.0)
+
+
+def packed(gates, h0, c0, weight, bias, sizes, mode, reverse):
+    """(outputs of all rows, last h, last c or None) of sequences of unequal lengths at once, or None where they go step by step.
+
+    Args:
+        gates: (R, K*H), the rows of a packed sequence; ``sizes``: how many of them each step has.
+    """
+    given = [t for t in (gates, h0, c0, weight, bias) if t is not None]
+    dtype, device = gates.dtype, gates._storage.device
+    if any(t.__class__ not in plain or t.dtype is not dtype or t._storage.device is not device for t in given) or state.autocast is not None:
+        return None
+    N, H = h0.shape
+    if device.is_cpu or any(_recurrent_gpu.plan(device, dtype, mode, len(sizes), N, H, back) is None for back in (False, True)):
+        return None
+    return _recurrent_packed(gates, h0, c0, weight, bias, mode, reverse, tuple(sizes))
+
+
+def _packed_alone(gates, h0, c0, weight, bias, mode, reverse, sizes):
+    h, c, outs, cat = h0, c0, [None] * len(sizes), REGISTRY["cat"].fn
+    parts = gates.split(list(sizes))
+    for t in range(len(sizes) - 1, -1, -1) if reverse else range(len(sizes)):
+        n = sizes[t]
+        outs[t], new = _composed_cell(parts[t], _linear2d(h[:n], weight, bias), h[:n], None if c is None else c[:n], mode)
+        h, c = cat([outs[t], h[n:]]), None if c is None else cat([new, c[n:]])
+    return cat(outs), h, c
+
+
+def _numbers(values, device):
+    return tensor(np.asarray(values, np.int64), device=device)
+
+
+def _packed_grad(g, gates, h0, c0, weight, bias, mode, reverse, sizes, act, cells, kept):
+    return _packed_backward(*g[:3], h0, c0, weight, bias, mode, reverse, sizes, kept, act, cells)
+
+
+@kernel("_recurrent_packed", method=False, outputs=("y", "hn", "cn", "act", "cells", "kept"), public=3, decompose=_packed_alone,
+        vjp={"gates, h0, c0, weight, bias": _packed_grad})
+def _recurrent_packed(gates, h0, c0, weight, bias, mode, reverse, sizes):
+    """As :func:`_recurrent` for the rows of a packed sequence; also returns the last states."""
+    (N, H), R, device, dtype, lstm = h0.shape, gates.shape[0], gates._storage.device, gates.dtype, mode == "lstm"
+    gates, h0 = gates.contiguous(), h0.contiguous()
+    c0, bias = c0.contiguous() if lstm else h0, None if bias is None else bias.contiguous()
+    y, hn, cn = empty(Size((R, H)), dtype, device), empty(h0.shape, dtype, device), empty(h0.shape, dtype, device) if lstm else None
+    cells, act = empty(y.shape, dtype, device) if lstm else y, empty(Size((R, 4 * H if lstm or mode == "gru" else 0)), dtype, device)
+    starts = _numbers([0, *itertools.accumulate(sizes)], gates.device)
+    walk = _recurrent_gpu.plan(device, dtype, mode, len(sizes), N, H)
+    _recurrent_gpu.forward(walk, gates, h0, c0, weight, bias, mode, reverse, y, cells, act, (starts, hn, cn if lstm else hn))
+    kept = y._snapshot()
+    return y, hn, cn, act, cells if lstm else kept, kept
+
+
+@kernel("_packed_backward", method=False, outputs=("dgates", "dh0", "dc0", "dweight", "dbias"), public=5)
+def _packed_backward(dy, dhn, dcn, h0, c0, weight, bias, mode, reverse, sizes, y, act, cells):
+    """Gradients of everything that :func:`_recurrent_packed` reads."""
+    (R, H), (N, _), KH, device, dtype, lstm = y.shape, h0.shape, weight.shape[0], y._storage.device, y.dtype, mode == "lstm"
+    dy, dhn = ((filled(t.shape, 0, dtype, device) if g is None else g).contiguous() for g, t in ((dy, y), (dhn, h0)))
+    h0, weight = h0.contiguous(), weight.contiguous()
+    dgates, dh = empty(Size((R, KH)), dtype, device), empty(h0.shape, dtype, device)
+    dhidden, dc = empty(dgates.shape, dtype, device) if mode == "gru" else dgates, empty(h0.shape, dtype, device) if lstm else None
+    starts = np.array([0, *itertools.accumulate(sizes)])
+    walk = _recurrent_gpu.plan(device, dtype, mode, len(sizes), N, H, back=True)
+    _recurrent_gpu.backward(walk, dy, dcn.contiguous() if lstm and dcn is not None else None, h0, c0.contiguous() if lstm else h0, weight, mode, reverse, y, act, cells,
+                            dgates, dhidden, dh, dc, (_numbers(starts, y.device), dhn))
+    # The state before each row: one of h0, or an output of the step before it.
+    rows = [np.arange(n) if not 0 <= (before := t + 1 if reverse else t - 1) < len(sizes) else
+            np.where(np.arange(n) < sizes[before], N + starts[before] + np.arange(n), np.arange(n)) for t, n in enumerate(sizes)]
+    earlier = REGISTRY["cat"].fn([h0, y]).index_select(0, _numbers(np.concatenate(rows), y.device))
+    return dgates, dh, dc, mm(dhidden.t(), earlier), dhidden.sum(0) if bias is not None else None

@@ -7,7 +7,7 @@
 ## Geometry and d as in recurrent/sequence.
 ##
 ## Parameter  legal values
-## T MODE H   as in recurrent/sequence;  LAST  1: dlast is read (lstm)
+## T MODE H   as in recurrent/sequence;  LAST  1: dlast is read (lstm);  PACKED  as there, with dhn (N, H) the gradient of the last outputs
 ## R ITEMS VECTORS PARTS FOURS HELD AHEAD  as in recurrent/walk; the rows of the matrix are the gates
 <%
     A, GATES = T.acc, dict(lstm=4, gru=3).get(MODE, 1)
@@ -20,9 +20,16 @@
 %>\
 __kernel __attribute__((reqd_work_group_size(${ITEMS}, 1, 1)))
 void recurrent_sequence_backward(IN(${T.c}, act), IN(${T.c}, y), IN(${T.c}, h), IN(${T.c}, c), IN(${T.c}, cells), IN(${T.c}, dy), IN(${T.c}, dlast),
-        IN(${A}, w), OUT(${T.c}, dg), OUT(${T.c}, du), OUT(${T.c}, dh), OUT(${T.c}, dc), const long4 d) {
+        IN(${A}, w), OUT(${T.c}, dg), OUT(${T.c}, du), OUT(${T.c}, dh), OUT(${T.c}, dc), ${f"IN(long, starts), IN({T.c}, dhn), " if PACKED else ""}const long4 d) {
     ${walk.locals_(D, A)}
-    const long T = d.s0, N = d.s1, row = get_group_id(0) * ${R};
+    const long N = d.s1, row = get_group_id(0) * ${R};
+    long T = d.s0;
+% if PACKED:     # as many steps as the longest sequence of the group has
+    for (long low = 0; low < T;) {
+        const long mid = (low + T) / 2;
+        if (starts_p[starts_o + mid + 1] - starts_p[starts_o + mid] > row) low = mid + 1; else T = mid;
+    }
+% endif
     ${walk.hold(D, A, "w_p + w_o")}
     for (int i = lid; i < ${R * (WIDTH - GATES * H)}; i += ${ITEMS})     /* the end of each row: nothing else is written there */
         x[i / ${max(1, WIDTH - GATES * H)} * ${WIDTH} + ${GATES * H} + i % ${max(1, WIDTH - GATES * H)}] = 0;
@@ -30,17 +37,23 @@ void recurrent_sequence_backward(IN(${T.c}, act), IN(${T.c}, y), IN(${T.c}, h), 
     const int i${q} = min(lid + ${q * ITEMS}, ${R * H - 1}), r${q} = i${q} / ${H}, j${q} = i${q} % ${H};
     const bool live${q} = ${"" if whole(q) else f"lid + {q * ITEMS} < {R * H} && "}row + r${q} < N;
     const long n${q} = min(row + r${q}, N - 1), s${q} = n${q} * ${H} + j${q};
-    ${A} back${q} = 0, carry${q} = ${ld("dlast", f"s{q}") if LAST else "0"}, before${q}, d${q}${"".join(f", a{q}_{g}" for g in range(KEPT))};
-% if MODE != "gru":     # the state of the step itself, which is the one before of the step that is next
+    ${A} back${q} = ${ld("dhn", f"s{q}") if PACKED else "0"}, carry${q} = ${ld("dlast", f"s{q}") if LAST else "0"}, before${q}, d${q}${"".join(f", a{q}_{g}" for g in range(KEPT))};
+% if PACKED and MODE != "gru":
+    ${A} now${q};
+% elif MODE != "gru":     # the state of the step itself, which is the one before of the step that is next
     ${A} now${q} = ${ld("cells" if MODE == "lstm" else "y", f"(d.s2 ? 0 : T - 1) * N * {H} + s{q}")};
 % endif
 % endfor
     { const long n = 0; ${fetch()} }
     for (long n = 0; n < T; n++) {
-        const long step = d.s2 ? n : T - 1 - n;
+        const long step = d.s2 ? n : T - 1 - n, base = ${"starts_p[starts_o + step]" if PACKED else "step * N"};
+% if PACKED:
+        const long count = starts_p[starts_o + step + 1] - base;
+% endif
 % for q in TURNS:
-        ${"{" if whole(q) else f"if (lid + {q * ITEMS} < {R * H}) " + "{"}
-            const long at = step * N + n${q};
+        const bool on${q} = live${q}${f" && n{q} < count" if PACKED else ""};
+        ${f"if (on{q}) " if PACKED else "" if whole(q) else f"if (lid + {q * ITEMS} < {R * H}) "}{
+            const long at = base + n${q};
             const ${A} g = d${q} + back${q};
             __local ${A}* out = x + r${q} * ${WIDTH} + j${q};
             ${cell(q)}
@@ -54,10 +67,11 @@ void recurrent_sequence_backward(IN(${T.c}, act), IN(${T.c}, y), IN(${T.c}, h), 
         ${walk.multiply(D, A)}
         barrier(CLK_LOCAL_MEM_FENCE);
 % for q in TURNS:
-        back${q} = ${f"carry{q}" if MODE == "gru" else "0"};
+        { ${A} sum = ${f"carry{q}" if MODE == "gru" else "0"};
 % for p in range(PARTS):
-        back${q} += sums[(${p * R} + r${q}) * ${4 * VECTORS} + j${q}];
+          sum += sums[(${p * R} + r${q}) * ${4 * VECTORS} + j${q}];
 % endfor
+          ${f"if (on{q}) " if PACKED else ""}back${q} = sum; }
 % endfor
     }
 % for q in TURNS:
@@ -66,19 +80,24 @@ void recurrent_sequence_backward(IN(${T.c}, act), IN(${T.c}, y), IN(${T.c}, h), 
 }
 <%def name="fetch()">
             const long step = d.s2 ? n : T - 1 - n, earlier = d.s2 ? step + 1 : step - 1;
-            const bool first = n == T - 1;
-% for q in TURNS:
-            d${q} = ${ld("dy", f"step * N * {H} + s{q}")};
-% for g in range(KEPT):
-            a${q}_${g} = ${ld("act", f"(step * N + n{q}) * {4 * H} + {g * H} + j{q}")};
-% endfor
-% if MODE == "lstm":
-            before${q} = first ? ${ld("c", f"s{q}")} : ${ld("cells", f"earlier * N * {H} + s{q}")};
-% elif MODE == "gru":
-            before${q} = first ? ${ld("h", f"s{q}")} : ${ld("y", f"earlier * N * {H} + s{q}")};
+            const bool begins = n == T - 1;
+% if PACKED:
+            const long base = starts_p[starts_o + step], count = starts_p[starts_o + step + 1] - base;
+            const long past = begins ? 0 : starts_p[starts_o + earlier], left = begins ? 1 : starts_p[starts_o + earlier + 1] - past;
 % else:
-            before${q} = first ? 0 : ${ld("y", f"earlier * N * {H} + s{q}")};
+            const long base = step * N, count = N, past = earlier * N, left = N;
 % endif
+% for q in TURNS:
+            { const long at = base + min(n${q}, count - 1), was = (past + min(n${q}, left - 1)) * ${H} + j${q};
+              const bool first = begins${f" || n{q} >= left" if PACKED else ""};
+              d${q} = ${ld("dy", f"at * {H} + j{q}")};
+% for g in range(KEPT):
+              a${q}_${g} = ${ld("act", f"at * {4 * H} + {g * H} + j{q}")};
+% endfor
+% if PACKED and MODE != "gru":
+              now${q} = ${ld("cells" if MODE == "lstm" else "y", f"at * {H} + j{q}")};
+% endif
+              before${q} = first ? ${dict(lstm=ld("c", f"s{q}"), gru=ld("h", f"s{q}")).get(MODE, "0")} : ${ld("cells" if MODE == "lstm" else "y", "was")}; }
 % endfor
 </%def>
 <%def name="grads(q, target, names)">
@@ -93,7 +112,7 @@ void recurrent_sequence_backward(IN(${T.c}, act), IN(${T.c}, y), IN(${T.c}, h), 
             const ${A} in = a${q}_0, forget = a${q}_1, new = a${q}_2, o = a${q}_3, t = clnn_tanh(now${q}), e = carry${q} + g * o * (1 - t * t);
             const ${A} d0 = e * new * in * (1 - in), d1 = e * before${q} * forget * (1 - forget), d2 = e * in * (1 - new * new), d3 = g * t * o * (1 - o);
             carry${q} = e * forget;
-            now${q} = before${q};
+            ${'' if PACKED else f'now{q} = before{q};'}
             ${" ".join(f"out[{i * H}] = d{i};" for i in range(4))}
             ${grads(q, "dg", ("d0", "d1", "d2", "d3"))}
 % elif MODE == "gru":
@@ -105,7 +124,7 @@ void recurrent_sequence_backward(IN(${T.c}, act), IN(${T.c}, y), IN(${T.c}, h), 
             ${grads(q, "du", ("dr", "dz", "dq"))}
 % else:
             const ${A} v = now${q}, e = ${"g * (1 - v * v)" if MODE == "tanh" else "v > 0 ? g : 0"};
-            now${q} = before${q};
+            ${'' if PACKED else f'now{q} = before{q};'}
             out[0] = e;
             ${grads(q, "dg", ("e",))}
 % endif
