@@ -89,8 +89,10 @@ def larger():
     yield "layer_norm", lambda: clnn.nn.functional.layer_norm(t(70, 40), (40,), t(40), t(40))
     for name in ("LSTM", "GRU", "RNN"):
         yield name, lambda name=name: getattr(clnn.nn, name)(6, 5)(t(4, 3, 6))[0]
-        yield f"{name} of doubles, step by step", lambda name=name: getattr(clnn.nn, name)(6, 5).double()(t(4, 3, 6).double())[0]
+        yield f"{name} of doubles", lambda name=name: getattr(clnn.nn, name)(6, 5).double()(t(4, 3, 6).double())[0]
+        yield f"{name} of unequal lengths", lambda name=name: getattr(clnn.nn, name)(6, 5)(clnn.nn.utils.rnn.pack_padded_sequence(t(4, 3, 6), [4, 3, 1]))[0].data
     for name in ("LSTM", "GRU"):
+        yield f"{name} cell", lambda name=name: getattr(clnn.nn, name + "Cell")(6, 5)(t(3, 6))
         yield f"{name} in whole vectors", lambda name=name: getattr(clnn.nn, name)(6, 16)(t(4, 3, 6))[0]
     for L, E, EV, causal in ((7, 16, 32, True), (30, 16, 32, False), (9, 20, 7, True), (2, 5, 5, False), (33, 8, 16, True)):
         yield f"attention in panels, {L} queries of {E}", lambda L=L, E=E, EV=EV, causal=causal: clnn.nn.functional.scaled_dot_product_attention(

@@ -564,3 +564,29 @@ def test_reads_and_rows_side_by_side_of_a_gpu(monkeypatch, units, dtype):
             parts = [a[(slice(cut, None),) if d == 0 else (slice(None), slice(cut, None))] for a in arrays]
             tensors = [clnn.tensor(a)[(slice(cut, None),) if d == 0 else (slice(None), slice(cut, None))] for a in arrays]
             np.testing.assert_array_equal(clnn.cat(tensors, d).numpy(), np.concatenate(parts, d))
+
+
+@pytest.mark.parametrize("kind, parameters", [("SGD", 1024), ("AdamW", 4352)])
+def test_optimizers_in_few_launches_on_gpus(monkeypatch, kind, parameters):
+    """Sizes around the elements of a work-item and of a group; more tensors than a launch takes."""
+    from clnn.graph import multi
+    torch = pytest.importorskip("torch")
+    device = clnn.get_default_device().physical
+    for name, value in dict(is_cpu=False, max_parameter=min(parameters, device.max_parameter)).items():
+        monkeypatch.setattr(device, name, value)
+    for name in ("_kernels", "_prepared"):
+        monkeypatch.setattr(multi, name, {})
+    rng, results = np.random.default_rng(0), []
+    values = [rng.standard_normal(n).astype(np.float32) for n in (769, 4096, 9000, 2, 768, *range(1, 31))]
+    for lib in (clnn, torch):
+        params = [lib.nn.Parameter(lib.tensor(v)) for v in values]
+        opt = getattr(lib.optim, kind)(params, lr=0.1)
+        for _ in range(2):
+            for p, v in zip(params, values):
+                p.grad = lib.tensor(v[::-1].copy())
+            opt.step()
+        results.append([p.detach().numpy() for p in params])
+    for got, want in zip(*results):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    sizes = sorted(len(key[-1]) for key in multi._prepared)
+    assert sizes == ([3, 16, 16] if kind == "SGD" else [3, 32] if device.max_parameter >= 2432 else [3, 8, 8, 8, 8])

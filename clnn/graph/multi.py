@@ -5,6 +5,7 @@ comparing its number with the cumulative block counts.
 """
 from __future__ import annotations
 
+import re
 from itertools import chain
 
 from ..core import dtype as dt
@@ -13,18 +14,22 @@ from ..runtime.launch import BUFFER, NUMBER, Prepared
 from . import codegen
 from .fuse import _launch
 
-POINTERS = 64           # buffer arguments per launch: far below the 1 KiB of parameters that every device takes
+POINTERS = 64           # buffer arguments per launch on a CPU
+MOST_BYTES = 4096       # of parameters of a launch on a GPU: one costs more than the search for a set; every device takes 1 KiB
+SEVERAL = 4             # elements of a work-item that a GPU loads at a time
 BLOCK = 4096            # elements per work-group
 _kernels: dict = {}
 _prepared: dict = {}
 
 
-def rows_per_launch(columns: int, outputs: int) -> int:
+def rows_per_launch(device, columns: int, outputs: int) -> int:
     """How many sets one launch serves: a power of two, so that few kernels are compiled."""
-    rows = 16
-    while rows > 1 and rows * (columns + outputs) > POINTERS:
-        rows //= 2
-    return rows
+    each = columns + outputs
+    if device.is_cpu:
+        rows = max(1, min(16, POINTERS // each))
+    else:
+        rows = max(1, min(32, (min(device.max_parameter, MOST_BYTES) - 128) // (16 + 8 * each)))
+    return 1 << (rows.bit_length() - 1)
 
 
 def launch_rows(device, code, leaves, kinds, outs, scalars, rows) -> None:
@@ -36,7 +41,7 @@ def launch_rows(device, code, leaves, kinds, outs, scalars, rows) -> None:
         kinds: accumulate type per scalar; ``scalars``: their values in the form ``launch`` takes.
         rows: (elements, leaf buffers, output buffers) triples.
     """
-    limit = rows_per_launch(len(leaves), len(outs))
+    limit = rows_per_launch(device, len(leaves), len(outs))
     for at in range(0, len(rows), limit):
         part = rows[at:at + limit]
         key = (device, code, leaves, kinds, outs, tuple([n for n, *_ in part]))
@@ -52,12 +57,13 @@ def launch_rows(device, code, leaves, kinds, outs, scalars, rows) -> None:
 
 def _prepare(device, code, leaves, kinds, outs, counts):
     """The launch over sets of ``counts`` elements; what the kernel could take more is empty."""
-    size, loop = 1 << (len(counts) - 1).bit_length(), device.is_cpu
+    size = 1 << (len(counts) - 1).bit_length()
+    local = 1 if device.is_cpu else min(256, device.max_work_group)
     key = (device, code, leaves, kinds, outs, size)
     kernel = _kernels.get(key)
     if kernel is None:
-        kernel = _kernels[key] = _build(device, code, leaves, kinds, outs, size, loop)
-    args, blocks, local = [NUMBER] * len(kinds), 0, 1 if loop else min(256, device.max_work_group)
+        kernel = _kernels[key] = _build(device, code, leaves, kinds, outs, size, local)
+    args, blocks = [NUMBER] * len(kinds), 0
     for n in (*counts, *[0] * (size - len(counts))):
         blocks += -(-n // BLOCK)
         args += [n, blocks, *[BUFFER] * (len(leaves) + len(outs))]
@@ -77,16 +83,25 @@ def _choice(params, types, size, still=()):
                     f"    const int m = (int)min((long){BLOCK}, n - lo);"]
 
 
-def _build(device, code, leaves, kinds, outs, size, loop):
+_NAMED = re.compile(r"\b(i|l\d+|v\d+)\b")        # what differs between the elements of a work-item
+
+
+def _build(device, code, leaves, kinds, outs, size, local):
     program = codegen.Program(code, tuple((d, c, False) for d, c in leaves), kinds, tuple((v, d, "l", False) for v, d in outs), "", 0)
     types = [f"__global const {dt.ALL[d].c}* x{k}" for k, (d, _) in enumerate(leaves)] + [f"__global {dt.ALL[d].c}* y{k}" for k, (_, d) in enumerate(outs)]
     params, lines = _choice([f"const {t} s{k}" for k, t in enumerate(kinds)], types, size, [f"x{k}" for k, (_, c) in enumerate(leaves) if c == "0"])
     # The leaves that are overwritten alias the outputs at equal indices only, which restrict would deny.
-    pragma = ["#ifdef __clang__", "#pragma clang loop vectorize(assume_safety)", "#endif"] if loop else []
-    first, step = ("0", "i++") if loop else ("get_local_id(0)", "i += get_local_size(0)")
     at = ["i" if c == "l" else "0" for _, c in leaves]
-    lines += [*pragma, f"    for (int i = {first}; i < m; {step}) {{", *codegen.values(program, "i", at.__getitem__, codegen.OWN, "        "),
-              *[f"        {dt.ALL[d].store}(y{k}, i, v{v});" for k, (v, d) in enumerate(outs)], "    }"]
+    loads = codegen.values(program, "i", at.__getitem__, codegen.OWN, "        ")
+    work = loads[len(leaves):] + [f"        {dt.ALL[d].store}(y{k}, i, v{v});" for k, (v, d) in enumerate(outs)]
+    loads = loads[:len(leaves)]
+    if local == 1:
+        lines += ["#ifdef __clang__", "#pragma clang loop vectorize(assume_safety)", "#endif", "    for (int i = 0; i < m; i++) {", *loads, *work, "    }"]
+    else:       # all loads before the first store, which the compiler could not pass
+        copies = [_NAMED.sub(rf"\1_{e}", "\n".join(part)) for part in (loads, work) for e in range(SEVERAL)]
+        places = [f"        const int i_{e} = i + {e * local};" for e in range(SEVERAL)]
+        lines += ["    int i = get_local_id(0);", f"    for (; i + {(SEVERAL - 1) * local} < m; i += {SEVERAL * local}) {{", *places, *copies, "    }",
+                  f"    for (; i < m; i += {local}) {{", *loads, *work, "    }"]
     text = "\n".join(["#pragma OPENCL FP_CONTRACT OFF", f"__kernel void multi({', '.join(params)})", "{", *lines, "}", ""])
     rows = [dt.ALL[d] for d, _ in leaves] + [dt.ALL[i] for c in code for i in c[1:3]]
     return device.kernel_from_source(templates.preamble(device, any(r.needs_fp64 for r in rows), text) + text, "multi")

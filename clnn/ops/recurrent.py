@@ -1,4 +1,4 @@
-"""A whole recurrent layer as one operator: on CPUs one launch for all steps, elsewhere one product and one cell kernel per step.
+"""A whole recurrent layer as one operator: one launch for all steps on CPUs, and on GPUs (`_recurrent_gpu`) unless one product and one cell kernel per step are faster.
 
 The input part of the gates comes in ready for all steps. Backward walks the steps in reverse; the gradients of the weights are one product over
 all steps at the end. Hochreiter & Schmidhuber, "Long short-term memory", 1997; Cho et al., 2014 (GRU).
@@ -6,6 +6,9 @@ all steps at the end. Hochreiter & Schmidhuber, "Long short-term memory", 1997; 
 from __future__ import annotations
 
 import functools
+import itertools
+
+import numpy as np
 
 from .._tensor.declare import kernel
 from .._tensor.dispatch import plain, run
@@ -15,10 +18,11 @@ from .._tensor.tensor import empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, contiguous_strides
 from ..graph.op import REGISTRY
+from . import _recurrent_gpu
 from ._attention import padded
 from ._conv import _words8
 from ._gemm import gemm
-from .creation import filled
+from .creation import filled, tensor
 from .matmul import _linear2d, mm, product
 
 
@@ -162,9 +166,13 @@ def _recurrent(gates, h0, c0, weight, bias, mode, reverse):
     bias = None if bias is None else bias.contiguous()
     y = empty(Size((T, N, H)), dtype, device)
     cells = empty(Size((T, N, H)), dtype, device) if lstm else y
-    whole = _whole(device, dtype, T, N, H)
     act = empty(Size((T, N, 4 * H if gru or lstm else 0)), dtype, device)
-    (_layer if whole else _steps)(gates, h0, c0, weight, bias, mode, reverse, y, cells, act)
+    operands = (gates, h0, c0, weight, bias, mode, reverse, y, cells, act)
+    walk = _recurrent_gpu.plan(device, dtype, mode, T, N, H)
+    if walk is not None:
+        _recurrent_gpu.forward(walk, *operands)
+    else:
+        (_layer if _whole(device, dtype, T, N, H) else _steps)(*operands)
     kept = y._snapshot()                    # programs write over the outputs, as nn.ReLU(inplace=True) does
     return y, _slice(cells, 0 if reverse else T - 1) if lstm else None, act, cells if lstm else kept, kept
 
@@ -239,16 +247,32 @@ def _recurrent_backward(dy, dc, h0, c0, weight, bias, mode, reverse, y, act, cel
     T, N, H = y.shape
     KH, device, dtype = weight.shape[0], y._storage.device, y.dtype
     lstm, gru = mode == "lstm", mode == "gru"
-    zeros = filled(Size((N, H)), 0, dtype, device)
     dy = (filled(y.shape, 0, dtype, device) if dy is None else dy).contiguous()
     h0, weight = h0.contiguous(), weight.contiguous()
     c0 = c0.contiguous() if lstm else h0
-    carry = ((dc if dc is not None else zeros) + 0 if lstm else zeros + 0).contiguous()
+    dgates = empty(Size((T, N, KH)), dtype, device)
+    dhidden = empty(Size((T, N, KH)), dtype, device) if gru else dgates
+    walk = _recurrent_gpu.plan(device, dtype, mode, T, N, H, back=True)
+    if walk is not None:
+        dh, carry = empty(h0.shape, dtype, device), empty(h0.shape, dtype, device) if lstm else None
+        dlast = dc.contiguous() if lstm and dc is not None else None
+        _recurrent_gpu.backward(walk, dy, dlast, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry)
+    else:
+        dh, carry = _walked_back(dy, dc, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden)
+    flat = dhidden.reshape(T * N, KH)
+    dweight = mm(flat.t(), _before(h0, y, reverse).reshape(T * N, H))
+    dbias = flat.sum(0) if bias is not None else None
+    return dgates, dh, carry if lstm else None, dweight, dbias
+
+
+def _walked_back(dy, dc, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden):
+    """(gradient of h0, of c0) on CPUs and step by step; the other gradients are written."""
+    (T, N, H), KH, device, dtype = y.shape, weight.shape[0], y._storage.device, y.dtype
+    zeros = filled(Size((N, H)), 0, dtype, device)
+    carry = ((dc if dc is not None else zeros) + 0 if mode == "lstm" else zeros + 0).contiguous()
     dh = zeros + 0
     for t in (dy, h0, c0, weight, carry, dh):
         t._storage.buffer()
-    dgates = empty(Size((T, N, KH)), dtype, device)
-    dhidden = empty(Size((T, N, KH)), dtype, device) if gru else dgates
     if _whole(device, dtype, T, N, H):
         NV = _width(-(-H // 16))
         share, MR = _rows(device, N, NV)
@@ -257,10 +281,7 @@ def _recurrent_backward(dy, dc, h0, c0, weight, bias, mode, reverse, y, act, cel
             dgates, dhidden, dh, carry, _words8(T, N, H, share, int(reverse)))
     else:
         _steps_backward(dy, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry)
-    flat = dhidden.reshape(T * N, KH)
-    dweight = mm(flat.t(), _before(h0, y, reverse).reshape(T * N, H))
-    dbias = flat.sum(0) if bias is not None else None
-    return dgates, dh, carry if lstm else None, dweight, dbias
+    return dh, carry
 
 
 def _steps_backward(dy, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry):
@@ -279,3 +300,72 @@ def _steps_backward(dy, h0, c0, weight, mode, reverse, y, act, cells, dgates, dh
             *_at(cells, step), dy._storage.buf, dy._offset + step * N * H, dh._storage.buf, 0, *back, *back, *_at(dgates, step), *_at(dhidden, step), N, H)
         gemm(device, dtype, N, H, KH, *_at(dhidden, step), (KH, 1), weight._storage.buf, weight._offset, (H, 1), dh._storage.buf, 0, H,
              beta=1.0 if mode == "gru" else 0.0)
+
+
+def packed(gates, h0, c0, weight, bias, sizes, mode, reverse):
+    """(outputs of all rows, last h, last c or None) of sequences of unequal lengths at once, or None where they go step by step.
+
+    Args:
+        gates: (R, K*H), the rows of a packed sequence; ``sizes``: how many of them each step has.
+    """
+    given = [t for t in (gates, h0, c0, weight, bias) if t is not None]
+    dtype, device = gates.dtype, gates._storage.device
+    if any(t.__class__ not in plain or t.dtype is not dtype or t._storage.device is not device for t in given) or state.autocast is not None:
+        return None
+    N, H = h0.shape
+    if device.is_cpu or any(_recurrent_gpu.plan(device, dtype, mode, len(sizes), N, H, back) is None for back in (False, True)):
+        return None
+    return _recurrent_packed(gates, h0, c0, weight, bias, mode, reverse, tuple(sizes))
+
+
+def _packed_alone(gates, h0, c0, weight, bias, mode, reverse, sizes):
+    h, c, outs, cat = h0, c0, [None] * len(sizes), REGISTRY["cat"].fn
+    parts = gates.split(list(sizes))
+    for t in range(len(sizes) - 1, -1, -1) if reverse else range(len(sizes)):
+        n = sizes[t]
+        outs[t], new = _composed_cell(parts[t], _linear2d(h[:n], weight, bias), h[:n], None if c is None else c[:n], mode)
+        h, c = cat([outs[t], h[n:]]), None if c is None else cat([new, c[n:]])
+    return cat(outs), h, c
+
+
+def _numbers(values, device):
+    return tensor(np.asarray(values, np.int64), device=device)
+
+
+def _packed_grad(g, gates, h0, c0, weight, bias, mode, reverse, sizes, act, cells, kept):
+    return _packed_backward(*g[:3], h0, c0, weight, bias, mode, reverse, sizes, kept, act, cells)
+
+
+@kernel("_recurrent_packed", method=False, outputs=("y", "hn", "cn", "act", "cells", "kept"), public=3, decompose=_packed_alone,
+        vjp={"gates, h0, c0, weight, bias": _packed_grad})
+def _recurrent_packed(gates, h0, c0, weight, bias, mode, reverse, sizes):
+    """As :func:`_recurrent` for the rows of a packed sequence; also returns the last states."""
+    (N, H), R, device, dtype, lstm = h0.shape, gates.shape[0], gates._storage.device, gates.dtype, mode == "lstm"
+    gates, h0 = gates.contiguous(), h0.contiguous()
+    c0, bias = c0.contiguous() if lstm else h0, None if bias is None else bias.contiguous()
+    y, hn, cn = empty(Size((R, H)), dtype, device), empty(h0.shape, dtype, device), empty(h0.shape, dtype, device) if lstm else None
+    cells, act = empty(y.shape, dtype, device) if lstm else y, empty(Size((R, 4 * H if lstm or mode == "gru" else 0)), dtype, device)
+    starts = _numbers([0, *itertools.accumulate(sizes)], gates.device)
+    walk = _recurrent_gpu.plan(device, dtype, mode, len(sizes), N, H)
+    _recurrent_gpu.forward(walk, gates, h0, c0, weight, bias, mode, reverse, y, cells, act, (starts, hn, cn if lstm else hn))
+    kept = y._snapshot()
+    return y, hn, cn, act, cells if lstm else kept, kept
+
+
+@kernel("_packed_backward", method=False, outputs=("dgates", "dh0", "dc0", "dweight", "dbias"), public=5)
+def _packed_backward(dy, dhn, dcn, h0, c0, weight, bias, mode, reverse, sizes, y, act, cells):
+    """Gradients of everything that :func:`_recurrent_packed` reads."""
+    (R, H), (N, _), KH, device, dtype, lstm = y.shape, h0.shape, weight.shape[0], y._storage.device, y.dtype, mode == "lstm"
+    dy, dhn = ((filled(t.shape, 0, dtype, device) if g is None else g).contiguous() for g, t in ((dy, y), (dhn, h0)))
+    h0, weight = h0.contiguous(), weight.contiguous()
+    dgates, dh = empty(Size((R, KH)), dtype, device), empty(h0.shape, dtype, device)
+    dhidden, dc = empty(dgates.shape, dtype, device) if mode == "gru" else dgates, empty(h0.shape, dtype, device) if lstm else None
+    starts = np.array([0, *itertools.accumulate(sizes)])
+    walk = _recurrent_gpu.plan(device, dtype, mode, len(sizes), N, H, back=True)
+    _recurrent_gpu.backward(walk, dy, dcn.contiguous() if lstm and dcn is not None else None, h0, c0.contiguous() if lstm else h0, weight, mode, reverse, y, act, cells,
+                            dgates, dhidden, dh, dc, (_numbers(starts, y.device), dhn))
+    # The state before each row: one of h0, or an output of the step before it.
+    rows = [np.arange(n) if not 0 <= (before := t + 1 if reverse else t - 1) < len(sizes) else
+            np.where(np.arange(n) < sizes[before], N + starts[before] + np.arange(n), np.arange(n)) for t, n in enumerate(sizes)]
+    earlier = REGISTRY["cat"].fn([h0, y]).index_select(0, _numbers(np.concatenate(rows), y.device))
+    return dgates, dh, dc, mm(dhidden.t(), earlier), dhidden.sum(0) if bias is not None else None

@@ -1,7 +1,7 @@
 """Recurrent layers: RNN, LSTM, GRU and their cells.
 
 T time steps, N batch, H hidden size. The input part of the gates is one matrix product over all steps; a step then adds the
-hidden part. A packed sequence goes the same way with a batch that shrinks from step to step.
+hidden part. A packed sequence goes the same way with a batch that shrinks from step to step. What takes all steps at once is in ops/recurrent.py.
 """
 import math
 import numbers
@@ -16,6 +16,7 @@ from clnn.nn.utils.rnn import PackedSequence, apply_permutation  # noqa: F401
 from ..._tensor.grad_mode import state as autocast_state
 from ..._tensor.splice import Spliced
 from ...ops.recurrent import _recurrent, cell
+from ...ops.recurrent import packed as whole_packed
 from ...ops.recurrent import step as whole_step
 from ._chain import parted
 from .module import Module
@@ -297,7 +298,7 @@ class RNNBase(Module):
         else:
             state = self._unpack_state(self.permute_hidden(hx, sorted_indices), True)
         self._check_state(state, sizes[0])
-        out, state = self._run_layers(data, state, lambda gates: list(gates.split(sizes)), clnn.cat)
+        out, state = self._run_layers(data, state, sizes, clnn.cat)
         result = PackedSequence(out, batch_sizes, sorted_indices, unsorted_indices)
         return result, self.permute_hidden(self._pack_state(state), unsorted_indices)
 
@@ -307,8 +308,8 @@ class RNNBase(Module):
     def _pack_state(self, state):
         return state if self.mode == "LSTM" else state[0]
 
-    def _run_layers(self, x, state, split, join):
-        """Layers one on the other; *split* makes the list of steps (None: steps of equal size), *join* puts outputs together again."""
+    def _run_layers(self, x, state, sizes, join):
+        """Layers one on the other; *sizes* are the rows of each step (None: steps of equal size), *join* puts outputs together again."""
         step = _STEPS[self.mode][0]
         per_cell = list(zip(*[part.unbind(0) for part in state]))  # the state of each layer and direction
         finals = []
@@ -320,12 +321,13 @@ class RNNBase(Module):
                 if b_ih is not None and self.mode != "GRU":  # both biases once for all steps (a GRU scales its hidden one)
                     b_ih, b_hh = b_ih + b_hh, None
                 gates = F.linear(x, w_ih, b_ih)
-                if split is None and w_hr is None:                  # all sequences have one length: the whole layer is one operator
-                    out, final = self._fused(gates, per_cell[cell], w_hh, b_hh, bool(direction))
-                else:
+                found = None if w_hr is not None else self._fused(gates, per_cell[cell], w_hh, b_hh, bool(direction), sizes)
+                if found is None:
                     run = _run_backward if direction else _run_forward
-                    steps, final = run(step, list(gates.unbind(0)) if split is None else split(gates), per_cell[cell], (w_hh, b_hh, w_hr))
+                    steps, final = run(step, list(gates.unbind(0) if sizes is None else gates.split(sizes)), per_cell[cell], (w_hh, b_hh, w_hr))
                     out = join(steps)
+                else:
+                    out, final = found
                 outputs.append(out)
                 finals.append(final)
             x = outputs[0] if len(outputs) == 1 else clnn.cat(outputs, -1)
@@ -333,9 +335,12 @@ class RNNBase(Module):
                 x = F.dropout(x, self.dropout, True)
         return x, tuple(clnn.stack(parts) for parts in zip(*finals))
 
-    def _fused(self, gates, state, w_hh, b_hh, reverse):
-        """(outputs of all steps, final state) of one layer and direction, by the operator that runs all its steps."""
+    def _fused(self, gates, state, w_hh, b_hh, reverse, sizes):
+        """(outputs of all steps, final state) of one layer and direction, by the operator that runs all its steps; None where it has to go step by step."""
         mode = self.mode.lower().removeprefix("rnn_")
+        if sizes is not None:
+            found = whole_packed(gates, state[0], state[1] if mode == "lstm" else None, w_hh, b_hh, sizes, mode, reverse)
+            return found and (found[0], found[1:] if mode == "lstm" else found[1:2])
         out, cell = _recurrent(gates, state[0], state[1] if mode == "lstm" else None, w_hh, b_hh, mode, reverse)
         last = out[0 if reverse else -1]
         return out, (last, cell) if mode == "lstm" else (last,)
