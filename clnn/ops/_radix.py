@@ -9,7 +9,7 @@ from .._tensor.dispatch import run
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from . import _tiles
-from ._tiles import key_dtype, scan
+from ._tiles import key_dtype
 
 _SORTED = 64               # rows up to this are sorted to find one element of them
 _FEW = 128                 # rows up to this are sorted without passes over bytes (kernels/sorting/rows.cl.mako)

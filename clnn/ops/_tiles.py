@@ -13,7 +13,7 @@ _TILE = 1024
 NETWORK = 512              # rows up to this are sorted by a network: fewer steps than a radix sort has, and none of its counts
 _WHOLE = 64                # tiles per row up to which work-groups add up the counts by themselves, which saves a launch
 _SIZES = 16, 8, 4          # elements per work-item: the first that makes tiles for every unit (kernels/sorting/rank.cl.mako)
-_LANES = 4096              # counts per row up to which one work-group adds them up
+_ALONE = 1 << 14           # numbers per row up to which one work-group adds them up
 
 
 def key_dtype(dtype):
@@ -83,7 +83,7 @@ def passes(x, rows, length, descending, bits, out=None, base=0):
         new = out if last else pairs[n % 2]
         run(device, "sorting/radix:radix_count", now, *geometry, old[0], table, *tail, 8 * n, base)
         if not whole:
-            run(device, "sorting/radix:radix_add", now, (256 * local, rows), (local, 1), table, totals, tiles)
+            run(device, "sorting/scan:scan_rows", dict(LOCAL=local, TILE=_TILE), (rows * 256 * local,), (local,), table, totals, tiles)
         run(device, "sorting/radix:radix_move", now, *geometry, *old, *new, table, totals, x, *tail, 8 * n, base)
         old = new
     return old
@@ -95,7 +95,11 @@ def scan(data, rows, n):
     if device.is_cpu:
         local, tile = 1, max(_TILE, 1 << (n - 1).bit_length()) if n <= 1 << 16 else 1 << 14
     else:
-        local, tile = min(256, device.max_work_group), _TILE
+        local, tile = group_of(device), _TILE
+        if n <= _ALONE:
+            totals = empty((rows,), dt.int32, device)
+            run(device, "sorting/scan:scan_rows", dict(LOCAL=local, TILE=tile), (rows * local,), (local,), data, totals, n)
+            return totals
     tiles = -(-n // tile)
     totals = empty((rows * tiles,), dt.int32, device)
     params = dict(LOCAL=local, TILE=tile)

@@ -7,7 +7,7 @@
 ## Tiles of LOCAL * K elements, `tiles` of them per row. Limit: L < 2^31. Places are int32, keys UK (rows, L).
 ## Kernel       geometry                                       what it does
 ## radix_count  global (tiles * LOCAL, rows), local (LOCAL, 1) table[row, tile, digit] (WHOLE) or table[row, digit, tile] = how often
-## radix_add    global (256 * LOCAL, rows), local (LOCAL, 1)   exclusive sums along the tiles of table[row, digit], in place, and totals[row, digit]; not WHOLE
+##                                                             what is not WHOLE is then added up by sorting/scan, with totals[row, digit]
 ## radix_move   as radix_count                                 elements to their places. FIRST: keys are made of x (rows, L) less `base` and places count
 ##                                                             0, 1, ...; LAST: values and int64 indices are written instead of keys and places
 ##
@@ -52,35 +52,6 @@ __kernel void radix_count(IN(SOURCE, x), OUT(int, table), const long L, const lo
     for (int d = l; d < 256; d += ${LOCAL})
         to[${"tile * 256 + d" if WHOLE else "d * tiles + tile"}] = (int)(count[4 * d] + count[4 * d + 1] + count[4 * d + 2] + count[4 * d + 3]);
 }
-
-% if not WHOLE:
-__kernel void radix_add(OUT(int, table), OUT(int, totals), const long tiles) {
-    __local uint part[${2 * LOCAL}];
-    __local uint all[1];
-    const int l = get_local_id(0);
-    const long row = get_global_id(1) * 256 + get_group_id(0);
-    __global int* counts = table_p + table_o + row * tiles;
-    uint before = 0;
-    for (long start = 0; start < tiles; start += ${4 * LOCAL}) {
-        const long at = start + 4 * l;
-% for i in range(4):
-        const uint w${i} = at + ${i} < tiles ? (uint)counts[at + ${i}] : 0;
-% endfor
-        uint v = w0 + w1 + w2 + w3;
-        ${rank.add_up(LOCAL)}
-        if (l == ${LOCAL - 1}) all[0] = v;
-        v += before - (w0 + w1 + w2 + w3);
-% for i in range(4):
-        if (at + ${i} < tiles) counts[at + ${i}] = (int)v;
-        v += w${i};
-% endfor
-        barrier(CLK_LOCAL_MEM_FENCE);
-        before += all[0];
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    if (l == 0) totals_p[totals_o + row] = (int)before;
-}
-% endif
 
 __kernel void radix_move(IN(SOURCE, x), IN(int, places), ${f"OUT({T.c}, values), OUT(long, indices)" if LAST else f"OUT({UK}, values), OUT(int, indices)"},
                          IN(int, table), IN(int, totals), IN(${T.c}, original), const long L, const long tiles, const long shift, const long base) {
