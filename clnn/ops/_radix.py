@@ -97,7 +97,7 @@ def top_rows(x, rows, length, k, largest):
     values, indices = empty((rows, chunks * k), x.dtype, device), empty((rows, chunks * k), dt.int64, device)
     keys = empty((items * (k if few else length - (chunks - 1) * chunk),), key_dtype(x.dtype), device)
     if few:
-        run(device, "sorting/topk", dict(T=x.dtype, DESC=largest, LOOP=True, LOCAL=1), (items,), (1,), x, values, indices, keys,
+        run(device, "sorting/topk", dict(T=x.dtype, DESC=largest), (items,), (1,), x, values, indices, keys,
             empty((items * k,), dt.int32, device), rows, length, k, items, chunk, chunks)
         if chunks == 1:
             return values, indices

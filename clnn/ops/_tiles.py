@@ -13,6 +13,8 @@ _TILE = 1024
 NETWORK = 512              # rows up to this are sorted by a network: fewer steps than a radix sort has, and none of its counts
 _WHOLE = 64                # tiles per row up to which work-groups add up the counts by themselves, which saves a launch
 _SIZES = 16, 8, 4          # elements per work-item: the first that makes tiles for every unit (kernels/sorting/rank.cl.mako)
+FIRST = 64                 # so many elements of a row are found one after the other sooner than by a sort
+_PART = 16                 # elements of a row that a work-item keeps while the first ones are found
 _ALONE = 1 << 14           # numbers per row up to which one work-group adds them up
 
 
@@ -52,6 +54,14 @@ def sort_rows(device, x, rows, length, descending, values, indices):
         passes(x, rows, length, descending, 8 if x.dtype is dt.bool_ else 8 * x.dtype.itemsize, (values, indices))
 
 
+def sort_rows_of(x, rows, length, descending):
+    """New (values, int64 indices) of each of ``rows`` rows of contiguous ``x``."""
+    device = x._storage.device
+    values, indices = empty(x.shape, x.dtype, device), empty(x.shape, dt.int64, device)
+    sort_rows(device, x, rows, length, descending, values, indices)
+    return values, indices
+
+
 def shape_of(local, fitting, length):
     """(work-items, elements of each) of the least tile for a row."""
     each = min([k for k in fitting if local * k >= length])
@@ -87,6 +97,23 @@ def passes(x, rows, length, descending, bits, out=None, base=0):
         run(device, "sorting/radix:radix_move", now, *geometry, *old, *new, table, totals, x, *tail, 8 * n, base)
         old = new
     return old
+
+
+def top_rows(x, rows, length, k, largest):
+    """The ``k`` first elements of each sorted row and their positions, (rows, k) each: of parts of long rows, and then of these."""
+    device, most = x._storage.device, group_of(x._storage.device) * _PART
+    parts = -(-length // most)
+    if k * 2 > length // parts:                                # work-groups too small for rounds
+        return tuple([t.reshape((rows, length))[:, :k] for t in sort_rows_of(x, rows, length, largest)])
+    share = -(-length // parts)
+    local = min(most // _PART, max(64 if share > 128 else 32, 1 << (-(-share // _PART) - 1).bit_length()))
+    values, indices = empty((rows, parts * k), x.dtype, device), empty((rows, parts * k), dt.int64, device)
+    run(device, "sorting/first", dict(T=x.dtype, DESC=largest, LOCAL=local, K=-(-share // local)), (rows * parts * local,), (local,), x, values, indices,
+        length, k, parts)
+    if parts == 1:
+        return values, indices
+    values, places = top_rows(values, rows, parts * k, k, largest)
+    return values, indices.gather(1, places)
 
 
 def scan(data, rows, n):
