@@ -121,8 +121,3 @@ def select_rows(x, rows, length, what):
         run(device, "sorting/select", dict(T=x.dtype, DESC=False, WHAT=kind), (items,), (1,), x, values, indices,
             empty((items * length,), key_dtype(x.dtype), device), rows, length, place, items)
     return values, indices
-
-
-def sort_keys(keys, count, limit):
-    """Stable sort of ``count`` non-negative int32 keys below ``limit``: (sorted keys, int32 places)."""
-    return _tiles.radix_rows(keys, 1, count, max(1, (limit - 1).bit_length()))

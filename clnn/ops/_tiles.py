@@ -32,11 +32,12 @@ def room(local, each, size):
     return local * (each + 1) * size + max(44 * local, 2 * local * each) + 1024
 
 
-def sizes(device, dtype):
-    """What a work-item may have of a tile, greatest first: what leaves space for a second work-group on most devices, or what fits."""
+def sizes(device, dtype, more=0):
+    """What a work-item may have of a tile, greatest first: what leaves space for a second work-group on most devices, or what fits. ``more``: bytes that
+    an element has beside its key."""
     local, size = group_of(device), max(4, dtype.itemsize)
-    limit = min(device.local_mem, 33000)
-    return [k for k in _SIZES if room(local, k, size) <= limit] or [_SIZES[-1]]
+    limit = min(device.local_mem, 49152 if more else 33000)
+    return [k for k in _SIZES if room(local, k, size) + more * local * k <= limit] or [_SIZES[-1]][:not more]
 
 
 def sort_rows(device, x, rows, length, descending, values, indices):
@@ -68,11 +69,6 @@ def shape_of(local, fitting, length):
     while local > 32 and local // 2 * each >= length:
         local //= 2
     return local, each
-
-
-def radix_rows(x, rows, length, bits, descending=False):
-    """Sorted keys and int32 places of each row, by passes over the low ``bits`` bits of the keys."""
-    return passes(x, rows, length, descending, bits)
 
 
 def passes(x, rows, length, descending, bits, out=None, base=0):
@@ -114,6 +110,15 @@ def top_rows(x, rows, length, k, largest):
         return values, indices
     values, places = top_rows(values, rows, parts * k, k, largest)
     return values, indices.gather(1, places)
+
+
+def pick(values, places, rows, length, what):
+    """The element at place ``what`` (a number, ``median`` or ``nanmedian``) of each sorted row and its former position, (rows,) each."""
+    device, number = values._storage.device, isinstance(what, int)
+    kind, at = "place" if number or not values.dtype.is_floating_point else what, what if number else (length - 1) // 2
+    got = empty((rows,), values.dtype, device), empty((rows,), dt.int64, device)
+    run(device, "sorting/pick", dict(T=values.dtype, WHAT=kind), (rows,), (min(64, group_of(device)),), values, places, *got, rows, length, at)
+    return got
 
 
 def scan(data, rows, n):

@@ -170,6 +170,9 @@ def _order(input, dim, keepdim, what, shape):
         picked = _radix.select_rows(x, rows, length, what)
         return tuple(_reduced(t.reshape((*x.shape[:-1], 1)), input, dim, keepdim) for t in picked)
     values, indices = _radix.sort_rows(x, rows, length)
+    if not x._storage.device.is_cpu and rows:
+        picked = _tiles.pick(values, indices, rows, length, what)
+        return tuple(_reduced(t.reshape((*x.shape[:-1], 1)), input, dim, keepdim) for t in picked)
     if isinstance(what, int) or not x.dtype.is_floating_point:
         at = what if isinstance(what, int) else (length - 1) // 2
         picked = values[..., at:at + 1], indices[..., at:at + 1]

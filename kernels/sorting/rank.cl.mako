@@ -11,6 +11,7 @@
 ## begin(K)                e0 .. = the places as they are
 ## read(LOCAL, K)          e0 .. = what was moved, with a barrier after it
 ## by_byte(LOCAL, K, key)  moved = the places of e0 .., sorted by the low 8 bits of key(place), which is read once; ends with a barrier
+## by_four(LOCAL, K, key)  the same by four bits
 <%!
 def pad(at, K):
     return f"({at} + {at} / {K})"
@@ -113,6 +114,17 @@ def bytes_of(LOCAL, K):
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
     ${read(LOCAL, K)}
+    ${ranks(LOCAL, K)}
+% for i in range(K):
+    moved[e${i} >> 20] = (ushort)(e${i} & 0xfff);
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+</%def>
+##
+<%def name="by_four(LOCAL, K, key)">
+% for i in range(K):
+    e${i} |= ((uint)(${key(f"e{i}")}) & 15) << 12;
+% endfor
     ${ranks(LOCAL, K)}
 % for i in range(K):
     moved[e${i} >> 20] = (ushort)(e${i} & 0xfff);
