@@ -252,9 +252,18 @@ def _unique_flat(input, ordered, return_inverse, return_counts):
         return _results(found[0], found[1].reshape(input.shape) if return_inverse else None, found[-1] if return_counts else None)
     order = None
     if ordered:
-        x, order = _radix.sort_rows(x, 1, n)
+        x, order = _sorted_within(x, n) if x.dtype is dt.int64 and not device.is_cpu and n > _FEW else _radix.sort_rows(x, 1, n)
     values, rank, counts = _runs_of(x, n, return_inverse, return_counts)
     return _results(values, _invert(rank, order, input.shape) if return_inverse else None, counts)
+
+
+def _sorted_within(x, n):
+    """A vector of wide integers in order, and their places: few bits tell those apart that are not far from each other."""
+    (low, high), device = bounds(x), x._storage.device
+    out = empty((n,), x.dtype, device), empty((n,), dt.int64, device)
+    base = (low + 2 ** 63) % 2 ** 64                            # the key of the least
+    _tiles.passes(x, 1, n, False, max(1, (high - low).bit_length()), out, base - (base >> 63 << 64))
+    return out
 
 
 def _row_order(rows):
