@@ -43,6 +43,12 @@ def larger():
     yield "strided copy", lambda: (t(40, 50).t() * 2).contiguous()
     yield "sort of a long row", lambda: t(1, 17000 if cpu else 5000).detach().sort(1)[0]
     yield "sort of integers", lambda: clnn.tensor(rng.integers(-9, 999, (2, 200))).sort(1)[0]
+    if not cpu:
+        yield "sort of many tiles", lambda: of_many_tiles(t(1, 4500).detach())
+        whole = clnn.tensor(rng.integers(0, 9, 4200))
+        yield "equal numbers of 4200", lambda: whole.unique(return_inverse=True, return_counts=True)
+        yield "elements of a mask", lambda: t(70, 70).detach()[t(70, 70).detach() > 0]
+        yield "scatter_add into rows", lambda: t(2, 50).scatter_add(1, clnn.tensor(rng.integers(0, 50, (2, 100))), t(2, 100))
     yield "topk of 140", lambda: t(1, 600).topk(140)
     yield "turned runs", lambda: (t(40, 50, 3).transpose(0, 1) * 2).contiguous()
     yield "topk of many short rows", lambda: t(520, 12).topk(2)
@@ -144,6 +150,15 @@ def larger():
     yield "product in two runs of its steps", lambda: in_runs(t(8, 300), t(300, 12))
     for dtype, turned in (("float16", False), ("bfloat16", True), ("float32", True)):
         yield f"matmul on tensor cores, {dtype}", lambda dtype=dtype, turned=turned: on_tensor_cores(t(64, 72), t(72, 80), getattr(clnn, dtype), turned)
+
+
+def of_many_tiles(x):
+    """A sort whose counts are added up by a launch of their own."""
+    from unittest import mock
+    from clnn._tensor import repeat
+    from clnn.ops import _tiles
+    with mock.patch.object(_tiles, "_WHOLE", 1), mock.patch.object(repeat, "on", False):
+        return x.sort(1)[1]
 
 
 def in_runs(a, b):

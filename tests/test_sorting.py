@@ -6,6 +6,8 @@ import pytest
 from scenarios import assert_same
 
 import clnn
+from clnn._tensor import repeat
+from clnn.ops import _scatter, _shuffle, _tiles
 
 torch = pytest.importorskip("torch")
 
@@ -89,6 +91,59 @@ def test_gpu_forms(monkeypatch):
     same(a.topk(7).values, b.topk(7).values)                 # the positions of equal NaN are PyTorch's own
     same(a.gather(1, a.topk(7).indices), b.topk(7).values)
     same(a.reshape(-1).nonzero(), b.reshape(-1).nonzero())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_tiles_of_gpus(monkeypatch, dtype):
+    """Small work-groups: rows in one tile, in tiles whose counts work-groups add up themselves, and in many; first elements of parts; runs; medians."""
+    device = clnn.zeros(1)._storage.device
+    for where, name, value in ((device, "is_cpu", False), (device, "max_work_group", 16), (repeat, "on", False), (_tiles, "_SIZES", (4,)), (_tiles, "NETWORK", 10)):
+        monkeypatch.setattr(where, name, value)
+    array = floats(2, 4300, nan=0.1) if dtype == "float32" else np.random.default_rng(3).integers(-100, 100, (2, 4300)) << 20
+    for columns, descending in ((60, False), (700, False), (4300, True)):
+        a, b = pair(array[:, :columns].copy())
+        sorted_like(a.sort(descending=descending), torch.sort(b, descending=descending, stable=True))
+    sorted_like(a.topk(7), [t[:, :7] for t in torch.sort(b, descending=True, stable=True)])
+    a, b = pair(array[:, :700].copy())
+    same(a.kthvalue(9, 1).values, b.kthvalue(9, 1).values)
+    same(a.median(1).values, b.median(1).values)
+    same(a.nanmedian(1).values, b.nanmedian(1).values)
+    a, b = pair(array)
+    if dtype == "int64":
+        for got, want in zip(a.unique(return_inverse=True, return_counts=True), b.unique(return_inverse=True, return_counts=True)):
+            same(got, want)
+    same(a.nonzero(), b.nonzero())
+    same(a[a > 3], b[b > 3])
+
+
+@pytest.mark.parametrize("N, D", [(100, 16), (900, 5000), (4200, 300)])
+def test_rows_of_destinations_agree_to_the_bit(monkeypatch, N, D):
+    """Sorted in local memory, or where the rows are too long for that, by passes over all of them."""
+    index, src, results = np.random.default_rng(2).integers(0, D, (3, N)), floats(3, N), []
+    for force in ("cpu", "gpu"):
+        monkeypatch.setattr(_scatter, "force", force)
+        x, i, s = clnn.zeros(3, D), clnn.tensor(index), clnn.tensor(src)
+        results.append([t.numpy().tobytes() for t in (x.scatter_add(1, i, s), x.scatter_reduce(1, i, s, "amax"), x.scatter(1, i, s))])
+    assert results[0] == results[1]
+    wrong = np.full((3, N), D)
+    wrong[:, ::2] = D - 1
+    with pytest.raises(RuntimeError):
+        clnn.zeros(3, D).scatter_add(1, clnn.tensor(wrong), clnn.tensor(src)).tolist()
+
+
+def test_random_orders_of_gpus(monkeypatch):
+    device = clnn.zeros(1)._storage.device
+    monkeypatch.setattr(device, "is_cpu", False)
+    clnn.manual_seed(3)
+    orders = clnn.randperm(3000), clnn.randperm(3000)
+    clnn.manual_seed(3)
+    same(clnn.randperm(3000), torch.from_numpy(orders[0].numpy()))
+    assert (orders[0] != orders[1]).sum() > 2900 and all([sorted(o.tolist()) == list(range(3000)) for o in orders])
+    rng, places = np.random.default_rng(0), np.zeros(3)
+    for _ in range(200):                                        # of three equal keys any may come first
+        draws = np.concatenate([rng.integers(0, 2 ** 30, 2), [-5, -5, -5]]).astype(np.int32)
+        places[_shuffle.order_of(clnn.tensor(draws)).tolist()[0] - 2] += 1
+    assert places.min() > 40
 
 
 @pytest.mark.parametrize("k, shape, dim", [

@@ -1,26 +1,22 @@
 """Launching sorts: rows of numbers into (sorted values, indices), and exclusive sums of counts.
 
-CPU drivers: a work-item sorts whole rows; a few long rows are cut into chunks that work-items share. GPUs: a work-group sorts a short row in local memory; long
-rows are cut into many chunks. All forms are stable and give the same result.
+CPU drivers: a work-item sorts whole rows; a few long rows are cut into chunks that work-items share. GPUs: ``_tiles``. All forms are stable and give the same
+result.
 """
 from __future__ import annotations
 
 from .._tensor.dispatch import run
 from .._tensor.tensor import empty
 from ..core import dtype as dt
+from . import _tiles
+from ._tiles import key_dtype
 
 _SORTED = 64               # rows up to this are sorted to find one element of them
 _FEW = 128                 # rows up to this are sorted without passes over bytes (kernels/sorting/rows.cl.mako)
 _LANES = 64, 512           # rows up to this, so many of them, are sorted in the lanes of vectors (kernels/sorting/lanes.cl.mako)
 _LONG_ROW = 16384          # on CPUs: rows longer than this are shared by work-items when there are fewer rows than units
 _FEW_TOP = 128
-_TILE = 1024
 _DIGIT = 11                # bits per pass over a long row on CPUs (kernels/sorting/long.cl.mako)
-
-
-def key_dtype(dtype):
-    """The dtype that holds sort keys of ``dtype`` (kernels read it as unsigned)."""
-    return dt.int64 if dtype.itemsize == 8 else dt.int32
 
 
 def sort_rows(x, rows, length, descending=False):
@@ -32,15 +28,7 @@ def sort_rows(x, rows, length, descending=False):
     if device.is_cpu:
         (_sort_each if length <= _LONG_ROW or rows >= 2 * device.compute_units else _sort_long)(device, x, rows, length, descending, values, indices)
         return values, indices
-    if length <= _bitonic_limit(device, x.dtype):
-        size = 1 << max(1, (length - 1).bit_length())
-        local = max(1, min(256, size // 2, device.max_work_group))
-        run(device, "sorting/bitonic", dict(T=x.dtype, DESC=descending, SIZE=size), (rows * local,), (local,), x, values, indices, length)
-        return values, indices
-    bits = 8 if x.dtype is dt.bool_ else 8 * x.dtype.itemsize
-    _, places = radix_rows(x, rows, length, descending, bits)
-    run(device, "sorting/radix:radix_emit", dict(T=x.dtype, DESC=descending, DIGIT=_digit(device), FIRST=False), (length, rows), (_local(length), 1),
-        x, places, values, indices, length)
+    _tiles.sort_rows(device, x, rows, length, descending, values, indices)
     return values, indices
 
 
@@ -109,7 +97,7 @@ def top_rows(x, rows, length, k, largest):
     values, indices = empty((rows, chunks * k), x.dtype, device), empty((rows, chunks * k), dt.int64, device)
     keys = empty((items * (k if few else length - (chunks - 1) * chunk),), key_dtype(x.dtype), device)
     if few:
-        run(device, "sorting/topk", dict(T=x.dtype, DESC=largest, LOOP=True, LOCAL=1), (items,), (1,), x, values, indices, keys,
+        run(device, "sorting/topk", dict(T=x.dtype, DESC=largest), (items,), (1,), x, values, indices, keys,
             empty((items * k,), dt.int32, device), rows, length, k, items, chunk, chunks)
         if chunks == 1:
             return values, indices
@@ -133,66 +121,3 @@ def select_rows(x, rows, length, what):
         run(device, "sorting/select", dict(T=x.dtype, DESC=False, WHAT=kind), (items,), (1,), x, values, indices,
             empty((items * length,), key_dtype(x.dtype), device), rows, length, place, items)
     return values, indices
-
-
-def _bitonic_limit(device, dtype):
-    return 2048 if device.local_mem >= 2048 * (12 if dtype.itemsize == 8 else 8) else 512
-
-
-def _digit(device):
-    """Bits per radix pass: a GPU work-item has no room for 256 counters."""
-    return 8 if device.is_cpu else 4
-
-
-def _local(n):
-    return 256 if n >= 256 else 16
-
-
-def radix_rows(x, rows, length, descending, bits):
-    """Sorted keys and int32 places of each row, by radix passes over the low ``bits`` bits of the keys."""
-    device, wide = x._storage.device, key_dtype(x.dtype)
-    digit = _digit(device)
-    chunk = max(2048, -(-length // max(1, 2 * device.compute_units // rows))) if device.is_cpu else 64
-    chunks = -(-length // chunk)
-    params = dict(T=x.dtype, DESC=descending, DIGIT=digit)
-    keys = empty((rows * length,), wide, device)
-    spare, places, spare_places = (empty((rows * length,), d, device) for d in (wide, dt.int32, dt.int32))
-    run(device, "sorting/radix:radix_keys", dict(params, FIRST=False), (length, rows), (_local(length), 1), x, keys, length)
-    table = empty((rows * (chunks << digit),), dt.int32, device)
-    local = (1, 1) if device.is_cpu else (64, 1)
-    for shift in range(0, bits, digit):
-        first = shift == 0
-        run(device, "sorting/radix:radix_count", dict(params, FIRST=False), (chunks, rows), local, keys, table, length, chunk, chunks, shift)
-        scan(table, rows, chunks << digit)
-        run(device, "sorting/radix:radix_move", dict(params, FIRST=first), (chunks, rows), local, keys, places, spare, spare_places, table,
-            length, chunk, chunks, shift)
-        keys, spare, places, spare_places = spare, keys, spare_places, places
-    return keys, places
-
-
-def scan(data, rows, n):
-    """Exclusive sums along rows of int32 ``data``, in place (``data`` is fresh memory). Returns the rows' totals, a tensor (rows,)."""
-    device = data._storage.device
-    if device.is_cpu:
-        local, tile = 1, max(_TILE, 1 << (n - 1).bit_length()) if n <= 1 << 16 else 1 << 14
-    else:
-        local, tile = min(256, device.max_work_group), _TILE
-    tiles = -(-n // tile)
-    totals = empty((rows * tiles,), dt.int32, device)
-    params = dict(LOCAL=local, TILE=tile)
-    run(device, "sorting/scan:scan_tiles", params, (tiles * local, rows), (local, 1), data, totals, n)
-    if tiles == 1:
-        return totals
-    whole = scan(totals, rows, tiles)
-    run(device, "sorting/scan:scan_add", params, (n, rows), (_local(n), 1), data, totals, n, tiles)
-    return whole
-
-
-def sort_keys(keys, count, limit):
-    """Stable sort of ``count`` non-negative int32 keys below ``limit``: (sorted keys, int32 places)."""
-    device = keys._storage.device
-    bits = max(1, (limit - 1).bit_length())
-    if device.is_cpu:
-        bits = -(-bits // 8) * 8
-    got, places = radix_rows(keys, 1, count, False, min(32, -(-bits // 4) * 4))
-    return got, places

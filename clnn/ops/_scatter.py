@@ -14,7 +14,7 @@ from .._tensor.repeat import repeated
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.shape import Size, view_strides
-from . import _radix
+from . import _tiles
 from .creation import filled
 
 _WIDTH = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
@@ -159,12 +159,18 @@ def write_rows(out, index, src, B, D, R, op, wrap, err, unique=False):
         run(device, "indexing/winner", params, (N,), (local_of(N, device),), index, win, D, N, device.error_buffer, err)
         _write(device, out, index, src, win, B, D, N, R, params, tail)
     else:
-        keys = empty((N,), dt.int32, device)
-        run(device, "indexing/keys", params, (N,), (local_of(N, device),), index, keys, D, N, device.error_buffer, err)
-        keys, order = _radix.sort_keys(keys, N, D + 1)
-        run(device, "indexing/segments", dict(T=out.dtype, OP=op), (R, N, B), (local_of(R, device) if R > 1 else 1, 1 if R > 1 else 64, 1),
-            out, keys, order, src, D, N, R, sb, sn, sr)
+        _by_sort(device, out, index, src, B, D, N, R, op, params, (sb, sn, sr), err)
     return out
+
+
+def _by_sort(device, out, index, src, B, D, N, R, op, params, strides, err, apart=False):
+    """Equal indices are brought together, and each run of them is folded; ``apart``: those of each b are its own."""
+    rows, n = (B, B * N) if apart else (1, N)
+    keys = empty((n,), dt.int32, device)
+    run(device, "indexing/keys", params, (n,), (local_of(n, device),), index, keys, D, n, device.error_buffer, err)
+    keys, order = _tiles.passes(keys, rows, N, False, D.bit_length())
+    run(device, "indexing/segments", dict(T=out.dtype, OP=op, APART=apart), (R, N, B), (local_of(R, device) if R > 1 else 1, 1 if R > 1 else 64, 1),
+        out, keys, order, src, D, N, R, *strides)
 
 
 def _in_parts(device, out, index, src, B, D, N, R, params, tail):
@@ -219,6 +225,18 @@ def _near(out, B, D, N, R):
     return None
 
 
+def _in_tiles(device, out, index, src, B, D, N, op, wrap, strides, err):
+    """Rows of destinations that are sorted in local memory; False where they are too long for that."""
+    size = out.dtype.acc_dtype.itemsize
+    fitting = [k for k in _tiles.sizes(device, dt.int32, size) if _tiles.group_of(device) * k >= N]
+    if not fitting:
+        return False
+    local, each = _tiles.shape_of(_tiles.group_of(device), fitting, N)
+    run(device, "indexing/scatter_tiles", dict(T=out.dtype, TI=index.dtype, OP=op, WRAP=wrap, FOURS=-(-max(1, (D - 1).bit_length()) // 4), LOCAL=local, K=each),
+        (B * local,), (local,), out, index, src, D, N, *strides, device.error_buffer, err)
+    return True
+
+
 def write_elements(out, index, src, B, D, N, R, op, wrap, err, unique=False):
     """out[b, index[b, n, r], r] = fold(that, src[b, n, r]) in the fresh dense ``out``."""
     device = out._storage.device
@@ -227,6 +245,11 @@ def write_elements(out, index, src, B, D, N, R, op, wrap, err, unique=False):
     if B == 1 and R == 1:
         return write_rows(out, index, src, 1, D, 1, op, wrap, err, unique)
     columns, cpu = B * R, on_cpu(device)
+    if not cpu and R == 1 and N > 32 and D < 2 ** 31 and N < 2 ** 31 and not (op == "set" and unique):
+        src, (sb, sn, sr) = walk(src, B, N, R)
+        if not _in_tiles(device, out, index, src, B, D, N, op, wrap, (sb, sn), err):
+            _by_sort(device, out, index, src, B, D, N, 1, op, dict(TI=index.dtype, WRAP=wrap), (sb, sn, sr), err, True)
+        return out
     if cpu or (columns >= 64 * device.compute_units and not (op == "set" and unique)) or B * D * R >= 2 ** 31:
         src, (sb, sn, sr) = walk(src, B, N, R)
         loop = device.loops or device.is_cpu

@@ -9,6 +9,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.device import public
 from .._tensor.dispatch import broadcast, in_order_of, memory_order, plain, run
 from .._tensor.grad_mode import state
+from .._tensor.indexing import tracked
 from .._tensor.inplace import type_name
 from .._tensor.interop import from_array
 from .._tensor.repeat import repeated
@@ -320,7 +321,11 @@ def _index(base, indices):
     """``base`` indexed by one tensor, mask or None per dimension."""
     d, mask = _only_mask(indices)
     if mask is not None:
-        from .searching import flat_nonzero
+        from .searching import flat_nonzero, picked
+        if base.shape == mask.shape and base._storage.device is mask._storage.device and base.__class__ is Tensor and not tracked(base):
+            found = picked(base, mask)
+            if found is not None:
+                return found
         return _rows(base, flat_nonzero(mask), d, len(mask.shape), False)
     return _index_numbers(base, _expand_masks(indices, base.shape))
 

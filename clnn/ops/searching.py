@@ -16,7 +16,7 @@ from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size, whole, wrap_dim
-from . import _radix, _scatter
+from . import _radix, _scatter, _tiles
 from .creation import arange, filled, linspace, tensor
 from .indexing import _deliver, _index_rows, _values
 from .reductions import MAX, MIN, fold
@@ -31,17 +31,32 @@ def _host_sized(x, few=_FEW):
     return 0 < x._numel <= few and x.dtype is not dt.bfloat16 and x._storage.device.kind != "meta"
 
 
-def _counted(x, params):
-    """(contiguous x, chunk counts added up, a tensor with the total, geometry)."""
-    x = x.detach().contiguous()
-    x = x != 0 if x.dtype.is_complex else x
-    device, n = x._storage.device, x._numel
-    chunk = max(1024, -(-n // (8 * device.compute_units))) if device.is_cpu else 64
-    chunks = -(-n // chunk)
-    counts = empty((chunks,), dt.int32, device)
-    geometry = (chunks,), (1 if device.is_cpu else 64,)
-    run(device, "indexing/compact:count_nonzero", dict(params, T=x.dtype), *geometry, x, counts, n, chunk, chunks)
-    return x, counts, _radix.scan(counts, 1, chunks), (*geometry, chunk, chunks)
+class _Counted:
+    """Chunks of a contiguous ``x`` whose elements that count were counted: ``counts`` of chunks added up, and a tensor with their ``total``."""
+
+    def __init__(self, x, changed=False, places=False, rank=1, U="uchar"):
+        x = x.detach().contiguous()
+        self.x = x = x != 0 if x.dtype.is_complex else x
+        self.device, n = x._storage.device, x._numel
+        self.params, cpu = dict(T=x.dtype, RANK=rank, CHANGED=changed, PLACES=places), self.device.is_cpu
+        self.local = 1 if cpu else _tiles.group_of(self.device)
+        self.path = "indexing/compact" if cpu else "indexing/compact_tiles"
+        if not cpu:
+            self.params.update(U=U, LOCAL=self.local, SMALL=n < 2 ** 31)
+        self.chunk = max(1024, -(-n // (8 * self.device.compute_units))) if cpu else 16 * self.local
+        self.chunks = -(-n // self.chunk)
+        self.counts = empty((self.chunks,), dt.int32, self.device)
+        self.run("count_nonzero", x, self.counts, n)
+        self.total = _tiles.scan(self.counts, 1, self.chunks)
+
+    def run(self, kernel, *args, sizes=()):
+        run(self.device, f"{self.path}:{kernel}", self.params, (self.chunks * self.local,), (self.local,), *args, self.chunk, self.chunks, *sizes)
+
+    def lengths(self, at, n):
+        """From each of the positions ``at`` to the next, the last one to ``n``."""
+        count, out = at._numel, empty(at.shape, dt.int64, self.device)
+        run(self.device, f"{self.path}:run_lengths", self.params, (count,), (_scatter.local_of(count, self.device),), at, out, count, n)
+        return out
 
 
 def _found(x, places, few=_FEW):
@@ -66,12 +81,22 @@ def flat_nonzero(x):
 def _positions(x, shape):
     """(ndim, count) indices of the elements of ``x`` as a tensor of ``shape`` that are not zero."""
     device, rank = x._storage.device, len(shape)
-    params = dict(RANK=rank, CHANGED=False, PLACES=False)
-    x, counts, total, (gs, ls, chunk, chunks) = _counted(x, params)
-    out = empty((rank, item(total)), dt.int64, device)
+    found = _Counted(x, rank=rank)
+    out = empty((rank, item(found.total)), dt.int64, device)
     if out._numel:
-        run(device, "indexing/compact:find_nonzero", dict(params, T=x.dtype), gs, ls, x, counts, total, out, chunk, chunks, *shape)
+        found.run("find_nonzero", found.x, found.counts, found.total, out, sizes=shape)
     return out
+
+
+def picked(y, mask):
+    """The elements of ``y`` where ``mask``, of the same shape, is True, in one pass after they were counted; None where places are found sooner."""
+    if y._storage.device.is_cpu or not y._numel or _host_sized(mask):
+        return None
+    y, found = y.contiguous(), _Counted(mask, U=_scatter.width(y.dtype))
+    values = empty((item(found.total),), y.dtype, y._storage.device)
+    if values._numel:
+        found.run("find_runs", found.x, found.counts, found.total, y, values, found.counts, y._numel)
+    return values
 
 
 def ranks(x):
@@ -79,9 +104,8 @@ def ranks(x):
     device, n = x._storage.device, x._numel
     out = empty(x.shape, dt.int64, device)
     if n:
-        params = dict(RANK=1, CHANGED=False, PLACES=False)
-        x, counts, _, (gs, ls, chunk, chunks) = _counted(x, params)
-        run(device, "indexing/compact:rank_nonzero", dict(params, T=x.dtype), gs, ls, x, counts, out, n, chunk, chunks)
+        found = _Counted(x)
+        found.run("rank_nonzero", found.x, found.counts, out, n)
     return out
 
 
@@ -179,18 +203,14 @@ def _runs(flags, n, device, want_counts):
 
 def _runs_of(x, n, want_ranks, want_counts):
     """(the first element of each run of equal ones in flat ``x``, the number of each element's run or None, run lengths or None)."""
-    device, params = x._storage.device, dict(T=x.dtype, RANK=1, CHANGED=True, PLACES=want_counts)
-    x, counts, total, (gs, ls, chunk, chunks) = _counted(x, params)
-    count = item(total)
+    device, found = x._storage.device, _Counted(x, changed=True, places=want_counts, U=_scatter.width(x.dtype))
+    count, cpu = item(found.total), device.is_cpu
     values, at = empty((count,), x.dtype, device), empty((count if want_counts else 1,), dt.int64, device)
-    run(device, "indexing/compact:find_runs", params, gs, ls, x, counts, total, values, at, chunk, chunks)
-    rank = lengths = None
-    if want_counts:
-        lengths = empty((count,), dt.int64, device)
-        run(device, "indexing/compact:run_lengths", params, (count,), (_scatter.local_of(count, device),), at, lengths, count, n)
+    found.run("find_runs", found.x, found.counts, found.total, *(() if cpu else (found.x,)), values, at, *(() if cpu else (n,)))
+    rank, lengths = None, found.lengths(at, n) if want_counts else None
     if want_ranks:
         rank = empty((n,), dt.int64, device)
-        run(device, "indexing/compact:rank_nonzero", params, gs, ls, x, counts, rank, n, chunk, chunks)
+        found.run("rank_nonzero", found.x, found.counts, rank, n)
     return values, rank, lengths
 
 
@@ -232,9 +252,18 @@ def _unique_flat(input, ordered, return_inverse, return_counts):
         return _results(found[0], found[1].reshape(input.shape) if return_inverse else None, found[-1] if return_counts else None)
     order = None
     if ordered:
-        x, order = _radix.sort_rows(x, 1, n)
+        x, order = _sorted_within(x, n) if x.dtype is dt.int64 and not device.is_cpu and n > _FEW else _radix.sort_rows(x, 1, n)
     values, rank, counts = _runs_of(x, n, return_inverse, return_counts)
     return _results(values, _invert(rank, order, input.shape) if return_inverse else None, counts)
+
+
+def _sorted_within(x, n):
+    """A vector of wide integers in order, and their places: few bits tell those apart that are not far from each other."""
+    (low, high), device = bounds(x), x._storage.device
+    out = empty((n,), x.dtype, device), empty((n,), dt.int64, device)
+    base = (low + 2 ** 63) % 2 ** 64                            # the key of the least
+    _tiles.passes(x, 1, n, False, max(1, (high - low).bit_length()), out, base - (base >> 63 << 64))
+    return out
 
 
 def _row_order(rows):

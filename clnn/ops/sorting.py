@@ -14,14 +14,12 @@ from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size, whole, wrap_dim
-from . import _radix
+from . import _radix, _tiles
 from .arithmetic import lerp
 from .creation import filled
 from .indexing import _values
 from .scattering import _scatter_op
 from .selection import cast, where
-
-_TOPK_GPU = 16           # greater k on GPUs: sorting the row is faster
 
 
 def _rows(input, dim):
@@ -105,16 +103,10 @@ def _topk(input, dim, k, largest, shape):
     x, rows, length = _rows(input, dim)
     device = x._storage.device
     shape = (*x.shape[:-1], k)
-    if not k or not x._numel or k * 4 > length and not _radix.in_lanes(x, rows, length) or (k > _TOPK_GPU and not device.is_cpu):
+    if not k or not x._numel or k * 4 > length and not _radix.in_lanes(x, rows, length) or not device.is_cpu and k > _tiles.FIRST:
         values, indices = (t[..., :k] for t in _radix.sort_rows(x, rows, length, largest))
-    elif device.is_cpu:
-        values, indices = (t.reshape(shape) for t in _radix.top_rows(x, rows, length, k, largest))
     else:
-        values, indices = empty(shape, x.dtype, device), empty(shape, dt.int64, device)
-        local = 1 << (min(256, device.max_work_group).bit_length() - 1)
-        keys, places = empty((1,), _radix.key_dtype(x.dtype), device), empty((1,), dt.int32, device)
-        run(device, "sorting/topk", dict(T=x.dtype, DESC=largest, LOOP=False, LOCAL=local), (rows * local,), (local,), x, values, indices,
-            keys, places, rows, length, k, rows, length, 1)
+        values, indices = (t.reshape(shape) for t in (_radix if device.is_cpu else _tiles).top_rows(x, rows, length, k, largest))
     return _back(values, input, dim), _back(indices, input, dim)
 
 
@@ -178,6 +170,9 @@ def _order(input, dim, keepdim, what, shape):
         picked = _radix.select_rows(x, rows, length, what)
         return tuple(_reduced(t.reshape((*x.shape[:-1], 1)), input, dim, keepdim) for t in picked)
     values, indices = _radix.sort_rows(x, rows, length)
+    if not x._storage.device.is_cpu and rows:
+        picked = _tiles.pick(values, indices, rows, length, what)
+        return tuple(_reduced(t.reshape((*x.shape[:-1], 1)), input, dim, keepdim) for t in picked)
     if isinstance(what, int) or not x.dtype.is_floating_point:
         at = what if isinstance(what, int) else (length - 1) // 2
         picked = values[..., at:at + 1], indices[..., at:at + 1]
