@@ -332,7 +332,7 @@ def test_groups_of_a_gpu(monkeypatch, size, brief):
         monkeypatch.setattr(device, name, value)
     for owner, name, value in ((repeat, "on", False), *[(reduce, name, {}) for name in ("_kernels", "_plans", "_fusions")],
                                (reduce, "_kernel", lambda device, call, group, geo, *more: teams.append(geo) or plain(device, call, group, geo, *more)),
-                               *[(reduce_groups, name, value) for name, value in (("LONG", 64), ("AHEAD", 2)) if brief]):
+                               *[(reduce_groups, name, value) for name, value in (("LONG", 64), ("AHEAD", 2), ("FEW", 2)) if brief]):
         monkeypatch.setattr(owner, name, value)
     rng = np.random.default_rng(0)
     for shape, dims in (((1, 40000), 1), ((70, 64), 1), ((300, 10), 1), ((9, 1000), 1), ((300, 40), 0), ((300, 5), 0), ((4, 50, 66), 1), ((4, 6, 49), (0, 2)),
