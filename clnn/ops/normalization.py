@@ -21,7 +21,7 @@ from .._tensor.writing import write
 from ..core import dtype as dt
 from ..core.shape import whole
 from .loss import require_float
-from .softmax import row_plan
+from .softmax import aligned, row_plan
 
 PART = 256               # rows per partial sum of a weight gradient
 
@@ -54,7 +54,8 @@ def _rows(path, device, params, n, rows, *args):
     same = params.get("W", params["T"]).acc == params["T"].acc    # vectors of one width
     lanes = 64 // params["T"].acc_dtype.itemsize
     shared = params.get("WEIGHT") or params.get("BIAS")           # operands of one row, which vectors of short rows would read beyond
-    form, lanes, chunk, gs, ls = row_plan(device, rows, n, vector=same, lanes=lanes if same and (n >= lanes or not shared) else 0)
+    whole = aligned(device, n, args[0]) if path == "normalization/moments" else 1
+    form, lanes, chunk, gs, ls = row_plan(device, rows, n, vector=same, lanes=lanes if same and (n >= lanes or not shared) else 0, whole=whole)
     split = next(i for i, a in enumerate(args) if a is None)      # None stands for (rows, n, chunk)
     run(device, path, dict(FORM=form, LANES=lanes, **params), gs, ls, *args[:split], rows, n, chunk, *args[split + 1:])
 

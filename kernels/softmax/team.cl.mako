@@ -20,7 +20,7 @@
     ${T.acc} kept_${name}[${K}];
 #pragma unroll
 % if V == 1:
-    for (int slot = 0; slot < ${K}; slot++) kept_${name}[slot] = ${T.load}(${name}, base + min((long)lane + slot * ${P}, n - 1));
+    for (int slot = 0; slot < ${K}; slot++) kept_${name}[slot] = ${T.load}(${name}, base + min(lane + slot * ${P}, (int)n - 1));
 % else:
     for (int q = 0; q < ${K // V}; q++) {
         const ${T.c}${V} v = *(__global const ${T.c}${V}*)(${name} + base + min((lane + q * ${P}) * ${V}, (int)n - ${V}));
