@@ -21,7 +21,7 @@ from .._tensor.writing import write
 from ..core import dtype as dt
 from ..core.shape import whole
 from .loss import require_float
-from .softmax import aligned, row_plan
+from .softmax import aligned, largest, row_plan
 
 PART = 256               # rows per partial sum of a weight gradient
 
@@ -264,8 +264,12 @@ def _batch_moments(x, old_mean, old_var, momentum, eps):
     new = [empty((channels,), stats, device) if moves else None for _ in range(2)]
     lanes = 64 // acc.itemsize if device.is_cpu and part.dtype is acc else 1
     vectors = 4 if lanes > 1 and channels >= 8 * lanes * device.compute_units else 1
-    params = dict(T=acc, X=part.dtype, R=stats, RUNNING=int(moves), ELEMENTS=int(part is x), W=lanes, NV=vectors)
+    params = dict(T=acc, X=part.dtype, R=stats, RUNNING=int(moves), ELEMENTS=int(part is x), W=lanes, NV=vectors, DEEP=1, WIDE=1)
     gs, ls = (-(-channels // (lanes * vectors)),), (1 if lanes > 1 else 16 if device.is_cpu else 32,)
+    if not device.is_cpu and n_batch >= 16 and largest(device) >= 64:         # few channels leave most of a GPU idle
+        deep = largest(device) // 32
+        params.update(WIDE=32, DEEP=deep)
+        gs, ls = (-(-channels // 32) * 32, deep), (32, deep)
     run(device, "normalization/combine", params, gs, ls, part, m2, mean, rstd, *old, *(t if moves else _none(device, stats) for t in new), n_batch, channels,
         inner, acc.number(eps), stats.number(momentum))
     return mean, rstd, *new
