@@ -8,7 +8,8 @@ from __future__ import annotations
 GROUP = 256             # work-items
 BUSY = 1 << 18          # work-items that a large GPU takes at once
 EACH = 4                # elements of an item of a row, at least
-AHEAD = 8               # loads of an item that are on their way at a time; of 16 bits and less twice as many
+AHEAD = 8               # loads of an item that are on their way at a time; of 16 bits and less, and where items are few, twice as many
+ENOUGH = 192            # long rows that occupy a large GPU with a group for each
 FEW = 8 * AHEAD         # rows of a column's item for which a second launch takes longer
 LONG = 1 << 15          # elements of an output from which on a second launch takes less time than to add them up in one group
 SHORT = 8               # elements that one item adds up alone
@@ -34,16 +35,16 @@ def arrange(device, geo, itemsize) -> None:
         count = geo.kept[-1]
         team = columns(device, geo.outputs, count, geo.rows, itemsize)
         geo.part_rows, geo.parts = cut_columns(geo.outputs, count, geo.rows, team)
-        geo.team = *team, *_trips(-(-geo.part_rows // team[1]), itemsize)
+        geo.team = *team, *trips(-(-geo.part_rows // team[1]), itemsize <= 2)
     elif geo.kind != "short":
         geo.part_rows, geo.part_inner, geo.parts = cut(geo.outputs, geo.rows, geo.inner)
-        geo.team = lanes(device, min(geo.part_rows, geo.rows), min(geo.part_inner, geo.inner), itemsize)
+        geo.team = lanes(device, min(geo.part_rows, geo.rows), min(geo.part_inner, geo.inner), itemsize <= 2, geo.outputs * geo.parts)
 
 
 def cut(outputs, rows, inner):
     """(rows per part, elements per part of a row, parts) of an output that is reduced along rows."""
     total, most = rows * inner, min(1024, BUSY // GROUP // max(1, outputs))
-    if total < LONG or most < 2:
+    if total < LONG or most < 2 or outputs >= ENOUGH:
         return rows, inner, 1
     each = max(AHEAD * GROUP, -(-total // most))
     if rows == 1 or rows < most // 2:
@@ -53,18 +54,19 @@ def cut(outputs, rows, inner):
     return part, inner, -(-rows // part)
 
 
-def lanes(device, rows, inner, itemsize=4):
+def lanes(device, rows, inner, narrow=False, outputs=BUSY):
     """(work-items of a row, those along its innermost dimension, work-items of a group, places of an item at a time, whether these are all), for a part of
     ``rows`` by ``inner`` elements."""
     size = group(device)
     many = min(size, _floor(rows * inner // EACH))
     across = min(many, _ceil(inner))
-    return many, across, size, *_trips(-(-rows * across // many) if many > across else -(-inner // across), itemsize)
+    more = narrow or outputs * many <= BUSY // 4
+    return many, across, size, *trips(-(-rows * across // many) if many > across else -(-inner // across), more)
 
 
-def _trips(count, itemsize):
+def trips(count, more):
     """(places of an item at a time, whether that is all)."""
-    ahead = 2 * AHEAD if itemsize <= 2 else AHEAD
+    ahead = 2 * AHEAD if more else AHEAD
     return min(count, ahead), count <= ahead
 
 
