@@ -1,5 +1,6 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="rows" file="/softmax/rows.cl.mako"/>\
+<%namespace name="top" file="/softmax/top.cl.mako"/>\
 <%namespace name="few" file="/softmax/few.cl.mako"/>\
 ## y = softmax or log-softmax of x along one dimension: x and y are dense (outer, n, inner).
 ##
@@ -34,7 +35,7 @@ __kernel ${rows.attr.sized(FORM)}void softmax(IN(${T.c}, x), OUT(${T.c}, y), con
 % endif
 ${rows.begin(FORM, ACC=ACC)}
 ${rows.once(FORM, T, "x")}\
-${rows.top(FORM, LANES, ACC, lambda i: f"const E_T e = {load(i)};", lambda i: ahead(i) + f"const E_T e = {expo(i)}; {keep(i)}", T.zero)}
+${top.of(FORM, LANES, ACC, lambda i: f"const E_T e = {load(i)};", lambda i: ahead(i) + f"const E_T e = {expo(i)}; {keep(i)}", T.zero)}
 ${rows.each_row(FORM, ACC, "r", ("clnn_log(s_)" if ACC == "float" else "log(s_)") if LOG else "1 / s_")}
 % if KEEP:
 ${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(y, {at(i)}, {kept(i)} * {V('r')});",

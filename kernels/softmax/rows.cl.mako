@@ -63,14 +63,10 @@
     def held(text, ACC, V=1):
         """The statements for the element `slot` of a work-item, which was read; it is stored where there is one, or put into a vector."""
         text = re.sub(r"\bLD_\w+\((\w+), [^()]*\)", r"kept_\1[slot]", text)
-        if V > 1:
-            return one(re.sub(r"\bST_(\w+)\((\w+), base \+ i, ", r"store_\1(put_\2, slot % " + str(V) + ", ", text), ACC)
-        return one(re.sub(r"\bST_(\w+)\(", r"if (inside) store_\1(", text), ACC)
+        stored = (r"(\w+), base \+ i, ", rf"store_\1(put_\2, slot % {V}, ") if V > 1 else ("", r"if (inside) store_\1(")
+        return one(re.sub(r"\bST_(\w+)\(" + stored[0], stored[1], text), ACC)
 
-    def long_rows(FORM, LANES):
-        """Whether a group has a row that it reads again and again."""
-        return FORM == "group" and LANES >= 128
-
+    long_rows = lambda FORM, LANES: FORM == "group" and LANES >= 128    # a group has a row that it reads again and again
     def place(FORM):
         if FORM == "block":
             return lambda i: f"base + {i} * step + l * side"
@@ -190,16 +186,6 @@ ${group.fold(*team(FORM), ACC, name, init, combine, held(element("i"), ACC), n)}
         ${one(element("i"), ACC)}
         ${name} = ${combine(name, "e")};
     }
-% endif
-</%def>
-## top: the largest value `m` of a row and the sum `s` of rows_exp(value - m), of values that the statements element(i) leave in `e`; `after(i)` are statements
-## for each exponential, which long rows do not have: they are read once for both.
-<%def name="top(FORM, LANES, ACC, element, after, zero)">
-% if long_rows(FORM, LANES):
-${group.top(LANES, ACC, one(element("i"), ACC), zero)}
-% else:
-${fold(FORM, LANES, ACC, "m", "-INFINITY", lambda a, b: f"({b} > {a} ? {b} : {a})", element)}
-${fold(FORM, LANES, ACC, "s", zero, lambda a, b: f"{a} + {b}", after)}
 % endif
 </%def>
 ## each_row: a value per row from others; in `text` a name with an underscore at its end is such a value and row_at the row's number. Rows that are

@@ -145,37 +145,3 @@ ${places(LANES, n, element + f" mine_{name} = {combine(f'mine_{name}', 'e')};")}
     barrier(CLK_LOCAL_MEM_FENCE);
     const ${ACC} ${name} = part_${name}[0];
 </%def>
-##
-## The largest value m of such a row and the sum s of exponentials of what it exceeds the values by. -INFINITY adds nothing, also to itself.
-<%def name="top(LANES, ACC, element, zero)">
-    __local ${ACC} part_m[${LANES}], part_s[${LANES}];
-    {
-    ${ACC} m = -INFINITY, s = ${zero};
-    long spot = lane;
-% for count in (16 if ACC == "float" else 8, 4, 1):
-    for (; spot + ${(count - 1) * LANES} < n; spot += ${count * LANES}) {
-        ${ACC} values[${count}], most = m;
-#pragma unroll
-        for (int step = 0; step < ${count}; step++) { const long i = spot + step * ${LANES}; ${element} values[step] = e; }
-#pragma unroll
-        for (int step = 0; step < ${count}; step++) most = values[step] > most ? values[step] : most;
-        if (most > m) s *= rows_exp(m - most);
-        m = most;
-#pragma unroll
-        for (int step = 0; step < ${count}; step++) s += values[step] == -INFINITY ? ${zero} : rows_exp(values[step] - m);
-    }
-% endfor
-    part_m[lane] = m;
-    part_s[lane] = s;
-    }
-    for (int l = ${LANES // 2}; l > 0; l >>= 1) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (lane < l) {
-            const ${ACC} a = part_m[lane], b = part_m[lane + l], most = b > a ? b : a;
-            part_s[lane] = (a == most ? part_s[lane] : part_s[lane] * rows_exp(a - most)) + (b == most ? part_s[lane + l] : part_s[lane + l] * rows_exp(b - most));
-            part_m[lane] = most;
-        }
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const ${ACC} m = part_m[0], s = part_s[0];
-</%def>
