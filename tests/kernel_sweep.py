@@ -64,6 +64,12 @@ def larger():
         yield "many pixels", lambda: [clnn.nn.functional.interpolate(t(1, 2, 31, 40), scale_factor=2, mode=m) for m in ("nearest", "bilinear")]
     yield "sort 3000", lambda: t(2, 3000).sort(1)[0]
     yield "cumsum 5000", lambda: t(2, 5000).cumsum(1)
+    if not cpu:
+        yield "scans in parts", lambda: scans_in_parts(t(9000).detach(), t(1, 1300, 7).detach())
+        yield "long rows", lambda: (clnn.softmax(t(1, 4500), -1), clnn.nn.functional.cross_entropy(t(2, 4300), clnn.tensor([3, 4299])), t(1, 4400).detach().var(1))
+        yield "sums and places in columns", lambda: (t(1100, 7).detach().argmax(0), t(40, 40).detach().argmin(0), t(3, 300).detach().argmax(1),
+                                                     t(40, 33).detach().cumsum(0), t(40, 33).detach().cummax(0)[1])
+        yield "statistics of many images", lambda: clnn.nn.functional.batch_norm(t(20, 3, 12), clnn.zeros(3), clnn.ones(3), training=True)
     yield "conv2d", lambda: clnn.nn.functional.conv2d(t(2, 8, *(14, 14) if cpu else (9, 9)), t(16, 8, 3, 3), t(16), padding=1)
     yield "conv2d strided groups", lambda: clnn.nn.functional.conv2d(t(2, 8, 9, 9), t(8, 4, 3, 3), None, stride=2, groups=2)
     if cpu:
@@ -168,6 +174,17 @@ def in_runs(a, b):
         c = a.detach() @ b.detach()
         c.numpy()
     return c
+
+
+def scans_in_parts(*sequences):
+    """Scans of few long sequences, whose parts are scanned by themselves."""
+    from unittest import mock
+    from clnn.ops import _scan_group
+    with mock.patch.multiple(_scan_group, LOOPS=1, PARTS=3):
+        out = [f(x) for x in sequences for f in (lambda x: x.cumsum(x.ndim // 2), lambda x: clnn.ops.scans._cumsum(x, x.ndim // 2, True),
+                                                 lambda x: x.cummax(x.ndim // 2)[1])]
+        finish(out)
+    return out
 
 
 def on_tensor_cores(a, b, dtype, turned):

@@ -108,6 +108,10 @@ def test_long_scans(shape, d, later):
     check(f"x.cumprod({d})", (a * 4).astype(np.int32), later=later)
 
 
+on_cpus = pytest.mark.skipif(not clnn.get_default_device().physical.is_cpu, reason="GPUs add in other blocks where memory lies otherwise")
+
+
+@on_cpus
 def test_scans_are_the_same_for_every_layout():
     a = R.standard_normal((1500, 40)).astype(F4)
     x = clnn.from_numpy(a)
@@ -115,6 +119,7 @@ def test_scans_are_the_same_for_every_layout():
     assert clnn.equal(x.cumsum(0)[:, 3], x[:, 3].cumsum(0))
 
 
+@on_cpus
 def test_scans_are_the_same_however_many_go_at_once():
     """A scan in one pass and one in parts give the same bits; the last of many columns are not lost."""
     a = R.standard_normal((1500, 1031)).astype(F4)
@@ -332,7 +337,7 @@ def test_groups_of_a_gpu(monkeypatch, size, brief):
         monkeypatch.setattr(device, name, value)
     for owner, name, value in ((repeat, "on", False), *[(reduce, name, {}) for name in ("_kernels", "_plans", "_fusions")],
                                (reduce, "_kernel", lambda device, call, group, geo, *more: teams.append(geo) or plain(device, call, group, geo, *more)),
-                               *[(reduce_groups, name, value) for name, value in (("LONG", 64), ("AHEAD", 2)) if brief]):
+                               *[(reduce_groups, name, value) for name, value in (("LONG", 64), ("AHEAD", 2), ("FEW", 2)) if brief]):
         monkeypatch.setattr(owner, name, value)
     rng = np.random.default_rng(0)
     for shape, dims in (((1, 40000), 1), ((70, 64), 1), ((300, 10), 1), ((9, 1000), 1), ((300, 40), 0), ((300, 5), 0), ((4, 50, 66), 1), ((4, 6, 49), (0, 2)),
@@ -345,3 +350,75 @@ def test_groups_of_a_gpu(monkeypatch, size, brief):
         np.testing.assert_allclose(half.sum(dims).float().numpy(), half.numpy().astype(np.float64).sum(dims), 1e-3, 0.05)
         np.testing.assert_array_equal((x > 0).sum(dims).numpy(), (a > 0).sum(dims))
     assert size == 1 or any(geo.team for geo in teams) and any(geo.parts > 1 for geo in teams)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """The default device, treated as a GPU with small work-groups."""
+    from clnn._tensor import repeat
+    device = clnn.get_default_device().physical
+    for name, value in (("is_cpu", False), ("loops", False), ("vectors", False), ("max_work_group", min(64, device.max_work_group))):
+        monkeypatch.setattr(device, name, value)
+    monkeypatch.setattr(repeat, "on", False)
+    return device
+
+
+@pytest.mark.parametrize("shape, d", [((70, 33), 1), ((700, 16), 0), ((5000,), 0)], ids=str)
+def test_scans_of_a_gpu(gpu, monkeypatch, shape, d, later):
+    """Several sequences in a group, one in tiles, and one in parts; both directions, ties and NaN."""
+    from clnn.ops import _scan_group, scans
+    used = []
+    monkeypatch.setattr(_scan_group, "LOOPS", 1)
+    monkeypatch.setattr(_scan_group, "PARTS", 4)
+    monkeypatch.setattr(_scan_group, "run", lambda *args, plain=_scan_group.run: used.append(args[1]) or plain(*args))
+    a = R.uniform(0.5, 1.5, shape).astype(F4)
+    x, wide = clnn.tensor(a), a.astype(np.float64)
+    later.close(scans._cumsum(x, d, True), np.flip(np.flip(wide, d).cumsum(d), d), 3e-6)
+    if len(shape) == 2 and d:
+        later.close(x.logcumsumexp(d), np.logaddexp.accumulate(wide, d), 3e-6)
+        later.equal(clnn.tensor(a.astype(np.int32)).cumsum(d), a.astype(np.int64).cumsum(d))
+    b = R.integers(-9, 9, shape).astype(F4)
+    b.reshape(-1)[b.size // 2] = np.nan
+    check(f"x.cummax({d})", b, later=later)
+    assert len(used) in (2, 4, 6)           # three launches for few long sequences
+
+
+@pytest.mark.parametrize("shape", [(300, 16), (5, 500), (3, 1100)], ids=str)
+def test_rows_of_a_gpu(gpu, shape):
+    """Rows that work-items keep, as vectors where they are aligned, and longer ones that are read twice; extremes that leave nothing to divide by."""
+    torch = pytest.importorskip("torch")
+    a = (R.standard_normal(shape) * 3).astype(F4)
+    a[0, ::2] = -np.inf
+    a[1, 1] = np.nan if shape[0] % 2 else np.inf
+    classes = R.integers(0, shape[1], shape[0])
+    classes[:2] = 1
+    for values, tolerance in ((clnn.tensor(a), 1e-5), (clnn.cat([clnn.zeros(1), clnn.tensor(a).reshape(-1)])[1:].reshape(shape), 1e-5), (clnn.tensor(a).half(), 2e-3)):
+        t = torch.tensor(values.float().numpy())
+        for name in ("softmax", "log_softmax"):
+            got, want = getattr(clnn, name)(values, -1), getattr(torch, name)(t, -1)
+            np.testing.assert_allclose(got.float().numpy(), want.numpy(), tolerance, tolerance)
+        got = clnn.nn.functional.cross_entropy(values[2:], clnn.tensor(classes[2:])).item()
+        want = torch.nn.functional.cross_entropy(t[2:], torch.tensor(classes[2:])).item()
+        np.testing.assert_allclose(got, want, tolerance)
+        np.testing.assert_allclose(values[2:].var(1).float().numpy(), t[2:].var(1).numpy(), 5 * tolerance)
+
+
+@pytest.mark.parametrize("shape, d", [((1100, 7), 0), ((4, 70, 3), 1), ((9, 500), 1), ((33000,), 0)], ids=str)
+def test_places_of_a_gpu(gpu, shape, d, later):
+    a = R.integers(-30, 30, shape).astype(F4)
+    for name in ("argmax", "argmin"):
+        later.equal(getattr(clnn.tensor(a), name)(d), getattr(np, name)(a, d))
+    a.reshape(-1)[[a.size // 3, a.size // 2]] = np.nan
+    later.equal(clnn.tensor(a).argmax(d), np.argmax(a, d))
+    later.equal(clnn.tensor(a).half().max(d)[0].float(), a.max(d))
+
+
+def test_batch_statistics_of_a_gpu(gpu):
+    for shape in ((20, 33, 4, 3), (70, 5)):
+        a = (R.standard_normal(shape) + 3).astype(F4)
+        mean, var = clnn.zeros(shape[1]), clnn.ones(shape[1])
+        dims = (0, *range(2, a.ndim))
+        y = clnn.nn.functional.batch_norm(clnn.tensor(a), mean, var, training=True, momentum=1.0)
+        np.testing.assert_allclose(mean.numpy(), a.astype(np.float64).mean(dims), 1e-5)
+        np.testing.assert_allclose(var.numpy(), a.astype(np.float64).var(dims, ddof=1), 1e-4)
+        np.testing.assert_allclose(y.numpy().mean(dims), 0, atol=1e-5)

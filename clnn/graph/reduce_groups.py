@@ -8,7 +8,9 @@ from __future__ import annotations
 GROUP = 256             # work-items
 BUSY = 1 << 18          # work-items that a large GPU takes at once
 EACH = 4                # elements of an item of a row, at least
-AHEAD = 8               # loads of an item that are on their way at a time
+AHEAD = 8               # loads of an item that are on their way at a time; of 16 bits and less, and where items are few, twice as many
+ENOUGH = 192            # long rows that occupy a large GPU with a group for each
+FEW = 8 * AHEAD         # rows of a column's item for which a second launch takes longer
 LONG = 1 << 15          # elements of an output from which on a second launch takes less time than to add them up in one group
 SHORT = 8               # elements that one item adds up alone
 
@@ -33,16 +35,16 @@ def arrange(device, geo, itemsize) -> None:
         count = geo.kept[-1]
         team = columns(device, geo.outputs, count, geo.rows, itemsize)
         geo.part_rows, geo.parts = cut_columns(geo.outputs, count, geo.rows, team)
-        geo.team = *team, *_trips(-(-geo.part_rows // team[1]))
+        geo.team = *team, *trips(-(-geo.part_rows // team[1]), itemsize <= 2)
     elif geo.kind != "short":
         geo.part_rows, geo.part_inner, geo.parts = cut(geo.outputs, geo.rows, geo.inner)
-        geo.team = lanes(device, min(geo.part_rows, geo.rows), min(geo.part_inner, geo.inner))
+        geo.team = lanes(device, min(geo.part_rows, geo.rows), min(geo.part_inner, geo.inner), itemsize <= 2, geo.outputs * geo.parts)
 
 
 def cut(outputs, rows, inner):
     """(rows per part, elements per part of a row, parts) of an output that is reduced along rows."""
     total, most = rows * inner, min(1024, BUSY // GROUP // max(1, outputs))
-    if total < LONG or most < 2:
+    if total < LONG or most < 2 or outputs >= ENOUGH:
         return rows, inner, 1
     each = max(AHEAD * GROUP, -(-total // most))
     if rows == 1 or rows < most // 2:
@@ -52,18 +54,20 @@ def cut(outputs, rows, inner):
     return part, inner, -(-rows // part)
 
 
-def lanes(device, rows, inner):
+def lanes(device, rows, inner, narrow=False, outputs=BUSY):
     """(work-items of a row, those along its innermost dimension, work-items of a group, places of an item at a time, whether these are all), for a part of
     ``rows`` by ``inner`` elements."""
     size = group(device)
     many = min(size, _floor(rows * inner // EACH))
     across = min(many, _ceil(inner))
-    return many, across, size, *_trips(-(-rows * across // many) if many > across else -(-inner // across))
+    more = narrow or outputs * many <= BUSY // 4
+    return many, across, size, *trips(-(-rows * across // many) if many > across else -(-inner // across), more)
 
 
-def _trips(count):
+def trips(count, more):
     """(places of an item at a time, whether that is all)."""
-    return min(count, AHEAD), count <= AHEAD
+    ahead = 2 * AHEAD if more else AHEAD
+    return min(count, ahead), count <= ahead
 
 
 def columns(device, outputs, inner, rows, itemsize):
@@ -77,6 +81,8 @@ def columns(device, outputs, inner, rows, itemsize):
 def cut_columns(outputs, inner, rows, team):
     """(rows per part, parts): groups for all units, each item with some rows."""
     wide, deep = team
+    if rows <= FEW * deep:
+        return rows, 1
     groups = outputs // inner * -(-inner // wide)
     parts = max(1, min(1024 // max(1, groups), rows // (AHEAD * deep)))
     part = -(-rows // parts)
@@ -87,16 +93,18 @@ def row(acc, identity, fold, head, per_row, element, store, team):
     """Statements of a kernel over rows; the other arguments are those of the forms in ``reduce``."""
     many, across, size, count, once = team
     head = [line.replace("row1 =", "row_end =") for line in head]
+    some = "there"
     if many > across:               # rows are no longer than the items beside each other
-        place = [f"        const bool inside = in0 + l % {across} < in1;", f"        const long i = inside ? in0 + l % {across} : in0;"]
-        walk = _walk("row", f"row0 + l / {across}", "row1", many // across, count, once, [*per_row, *place, *element], fold, "inside")
+        some = f"there && in0 + l % {across} < in1"
+        place = [f"        const long i = in0 + l % {across};"]
+        walk = _walk("row", f"row0 + l / {across}", "row1", many // across, count, once, [*per_row, *place, *element], fold)
     else:
         walk = ["#pragma unroll 1", "    for (long row = row0; row < row1; row++) {", *per_row,
                 *_walk("i", "in0 + l", "in1", across, count, once, element, fold), "    }"]
     return [f"    const int lid = get_local_id(0), l = lid % {many};",
             f"    const long place = (long)get_group_id(0) * {size // many} + lid / {many};",
             "    const bool there = place < outputs;", "    const long o = there ? place : 0, p = get_global_id(1);", *head,
-            "    const long row1 = there ? row_end : row0;", f"    {acc} mine = {identity};", *walk, *_tree(acc, fold, many, size, 1),
+            f"    const long row1 = {some} ? row_end : row0;", f"    {acc} mine = {identity};", *walk, *_tree(acc, fold, many, size, 1),
             f"    if (l == 0 && there) {{ const {acc} total = {'part[lid]' if many > 1 else 'mine'}; {store} }}"]
 
 
@@ -110,19 +118,20 @@ def column(acc, identity, fold, head, per_row, element, store, team, width):
             *_tree(acc, fold, deep, wide * deep, wide), f"    if (l == 0 && there) {{ const {acc} total = {'part[lid]' if deep > 1 else 'mine'}; {store} }}"]
 
 
-def _walk(name, first, end, step, count, once, body, fold, also=""):
-    """Statements that fold what ``body`` computes at places ``name``, ``count`` of them at a time, all of whose loads are on their way together: what lies
-    beyond the end is read from the last place and left out, as a loop for the rest would wait for each of its loads. ``once``: there are no more than that."""
-    def block(place, guard):
-        kept = [g for g in (guard, also) if g]
-        new = fold("mine", "e")
-        return ["#pragma unroll", f"        for (int k = 0; k < {count}; k++) {{", f"            const long {name} = {place};", *body,
-                f"            mine = {f'{chr(38) * 2} '.join(kept)} ? ({new}) : mine;" if kept else f"            mine = {new};", "        }"]
+def _walk(name, first, end, step, count, once, body, fold):
+    """Statements that fold what ``body`` computes at places ``name``, ``count`` of them at a time, all of whose loads are on their way together. What is left
+    goes in runs of half as many each: compilers make a branch of a choice per place, which waits for each load. ``once``: there are no more than ``count``."""
+    def block(many):
+        return ["#pragma unroll", f"        for (int k = 0; k < {many}; k++) {{", f"            const long {name} = {at} + k * {step};", *body,
+                f"            mine = {fold('mine', 'e')};", "        }"]
     at = f"{name}_at"
     lines = [f"    long {at} = {first};"]
     if not once:
-        lines += [f"    for (; {at} + {(count - 1) * step} < {end}; {at} += {count * step}) {{", *block(f"{at} + k * {step}", ""), "    }"]
-    return [*lines, f"    if ({at} < {end}) {{", *block(f"min({at} + k * {step}, {end} - 1)", f"{at} + k * {step} < {end}"), "    }"]
+        lines += [f"    for (; {at} + {(count - 1) * step} < {end}; {at} += {count * step}) {{", *block(count), "    }"]
+    runs = [1 << k for k in reversed(range((count - 1).bit_length()))]
+    for many in [count, *runs] if once else runs:
+        lines += [f"    if ({at} + {(many - 1) * step} < {end}) {{", *block(many), f"        {at} += {many * step};", "    }"]
+    return lines
 
 
 def _tree(acc, fold, many, size, step):

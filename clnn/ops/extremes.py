@@ -11,6 +11,7 @@ from .._tensor.repeat import repeated, repeated_rule
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import extents, wrap_dim
+from ..graph import reduce_groups as groups
 from ._columns import part_of, span_of
 from .arithmetic import maximum, minimum
 from .reductions import MAX, MIN, dims_of, fold, reduced_shape, reference, samples_of, widen
@@ -123,11 +124,9 @@ def _part(device, outer, n, inner, dtype):
     """Elements of a row, or of a column, that are looked at together in the first stage."""
     if device.is_cpu:
         return part_of(device, outer, n, inner, dtype) if inner >= 16 else PART if n > 2 * PART else n
-    # A GPU reads at full speed with a thousand work-items on each unit: one per column, LANES per row.
-    together, least = (1024, 64) if inner > 1 else (1024 // LANES, 2048)
-    share = -(-n * outer * inner // (together * device.compute_units))
-    part = share if share > least else least
-    return part if n > 2 * part else n
+    if inner == 1:
+        return groups.cut(outer, 1, n)[1]
+    return groups.cut_columns(outer * inner, inner, n, groups.columns(device, outer * inner, inner, n, dtype.itemsize))[0]
 
 
 @repeated
@@ -148,6 +147,11 @@ def positions(input, dim, largest):
 
 
 def _launch_arg(device, x, j, values, at, outer, n, inner, part, parts, largest):
+    if not device.is_cpu:
+        params, gsize, lsize = _group_plan(device, outer, part, inner, parts, x.dtype.itemsize)
+        run(device, "reduction/arg_group", dict(params, T=x.dtype, SIGN=">" if largest else "<", POSITIONS=j is not None), gsize, lsize,
+            x, at if j is None else j, values, at, outer, n, inner, part, parts)
+        return
     if device.is_cpu and inner == parts == 1 and FEW[0] <= n <= FEW[1] and j is None and outer >= 64 * device.compute_units:
         rows = 1 << sorted((16, 16384 // n, outer // (8 * device.compute_units)))[1].bit_length() - 1
         run(device, "reduction/arg_few", dict(T=x.dtype, SIGN=">" if largest else "<", ROWS=rows), (-(-outer // rows),), (1,), x, values, at, outer, n)
@@ -161,6 +165,16 @@ def _launch_arg(device, x, j, values, at, outer, n, inner, part, parts, largest)
     params = dict(T=x.dtype, SIGN=">" if largest else "<", STYLE=style, LANES=lanes, CHUNK=span_of(x.dtype) if style == "block" else CHUNK, ROWS=rows,
                   POSITIONS=j is not None, FLAT=style == "serial" and inner == 1)
     run(device, "reduction/arg", params, gsize, lsize, x, at if j is None else j, values, at, outer, n, inner, part, parts, span)
+
+
+def _group_plan(device, outer, part, inner, parts, itemsize):
+    """(parameters, global size, local size) of kernels/reduction/arg_group.cl.mako: work-items share rows and columns as those of other reductions do."""
+    if inner == 1:
+        deep, _, size, ahead, _ = groups.lanes(device, 1, part, itemsize <= 2, outer * parts)
+        return dict(WIDE=0, DEEP=deep, SIZE=size, AHEAD=ahead), (-(-outer // (size // deep)) * size, parts), (size, 1)
+    wide, deep = groups.columns(device, outer * inner, inner, part, itemsize)
+    ahead = groups.trips(-(-part // deep), itemsize <= 2)[0]
+    return dict(WIDE=wide, DEEP=deep, SIZE=wide * deep, AHEAD=ahead), (-(-inner // wide) * wide, outer * deep, parts), (wide, deep, 1)
 
 
 def _arg_plan(device, outer, n, inner, part, parts, span):

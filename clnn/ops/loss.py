@@ -13,7 +13,7 @@ from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.warn import warn
 from .selection import where
-from .softmax import _log_softmax, row_plan
+from .softmax import _log_softmax, aligned, largest, row_plan
 
 _SINGLE = 16384          # up to here one launch adds up the positions
 
@@ -46,9 +46,9 @@ def _reduced(part, used, reduction, dtype):
         loss = part.sum()
         return (loss / total if reduction == "mean" else loss).to(dtype), total
     out, total = empty((), dtype, device), empty((), part.dtype, device)
-    form = "loop" if device.loops else "group"
-    gs, ls = ((1,), (1,)) if form == "loop" else ((64,), (64,))
-    run(device, "loss/finish", dict(T=dtype, FORM=form, LANES=64, MEAN=int(reduction == "mean")), gs, ls, part, used, out, total, part._numel, 1)
+    form, lanes = "loop" if device.loops else "group", 64 if device.is_cpu or part._numel < 1024 else largest(device)
+    gs, ls = ((1,), (1,)) if form == "loop" else ((lanes,), (lanes,))
+    run(device, "loss/finish", dict(T=dtype, FORM=form, LANES=lanes, MEAN=int(reduction == "mean")), gs, ls, part, used, out, total, part._numel, 1)
     return out, total
 
 
@@ -97,9 +97,10 @@ def _cross_entropy(input, target, weight, ignore_index, smoothing, reduction):
     acc = input.dtype.acc_dtype
     part, used, lse = (empty(target.shape, acc, device) for _ in range(3))
     if rows:
-        form, lanes, chunk, gs, ls = row_plan(device, rows, n, inner, lanes=_lanes(input, n, weight))
+        x = input.contiguous()
+        form, lanes, chunk, gs, ls = row_plan(device, rows, n, inner, lanes=_lanes(input, n, weight), whole=aligned(device, n, x))
         run(device, "loss/cross_entropy", dict(T=input.dtype, FORM=form, LANES=lanes, WEIGHT=int(weight is not None), SMOOTH=int(smoothing > 0)),
-            gs, ls, input.contiguous(), target.contiguous(), weight if weight is not None else _unused(device, input.dtype), part, used, lse,
+            gs, ls, x, target.contiguous(), weight if weight is not None else _unused(device, input.dtype), part, used, lse,
             rows, n, inner, chunk, ignore_index, input.dtype.number(smoothing), device.error_buffer, _code(device))
     if reduction == "none":
         return part.to(input.dtype), lse, None
@@ -116,10 +117,11 @@ def _ce_backward(g, input, target, weight, ignore_index, smoothing, reduction, l
     rows, n, inner = _geometry(input)
     gx = empty(input.shape, input.dtype, device)
     if rows:
-        form, lanes, chunk, gs, ls = row_plan(device, rows, n, inner, lanes=_lanes(input, n, weight))
+        x = input.contiguous()
+        form, lanes, chunk, gs, ls = row_plan(device, rows, n, inner, lanes=_lanes(input, n, weight), whole=aligned(device, n, x))
         params = dict(T=input.dtype, FORM=form, LANES=lanes, WEIGHT=int(weight is not None), SMOOTH=int(smoothing > 0), REDUCTION=reduction)
         run(device, "loss/cross_entropy_backward", params, gs, ls, g.to(input.dtype).contiguous(),
-            total if reduction == "mean" else _unused(device, lse.dtype), input.contiguous(), target.contiguous(),
+            total if reduction == "mean" else _unused(device, lse.dtype), x, target.contiguous(),
             weight if weight is not None else _unused(device, input.dtype), lse, gx, rows, n, inner, chunk, ignore_index, input.dtype.number(smoothing))
     return gx
 

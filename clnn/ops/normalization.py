@@ -21,7 +21,7 @@ from .._tensor.writing import write
 from ..core import dtype as dt
 from ..core.shape import whole
 from .loss import require_float
-from .softmax import row_plan
+from .softmax import aligned, largest, row_plan
 
 PART = 256               # rows per partial sum of a weight gradient
 
@@ -54,7 +54,8 @@ def _rows(path, device, params, n, rows, *args):
     same = params.get("W", params["T"]).acc == params["T"].acc    # vectors of one width
     lanes = 64 // params["T"].acc_dtype.itemsize
     shared = params.get("WEIGHT") or params.get("BIAS")           # operands of one row, which vectors of short rows would read beyond
-    form, lanes, chunk, gs, ls = row_plan(device, rows, n, vector=same, lanes=lanes if same and (n >= lanes or not shared) else 0)
+    whole = aligned(device, n, args[0]) if path == "normalization/moments" else 1
+    form, lanes, chunk, gs, ls = row_plan(device, rows, n, vector=same, lanes=lanes if same and (n >= lanes or not shared) else 0, whole=whole)
     split = next(i for i, a in enumerate(args) if a is None)      # None stands for (rows, n, chunk)
     run(device, path, dict(FORM=form, LANES=lanes, **params), gs, ls, *args[:split], rows, n, chunk, *args[split + 1:])
 
@@ -263,8 +264,12 @@ def _batch_moments(x, old_mean, old_var, momentum, eps):
     new = [empty((channels,), stats, device) if moves else None for _ in range(2)]
     lanes = 64 // acc.itemsize if device.is_cpu and part.dtype is acc else 1
     vectors = 4 if lanes > 1 and channels >= 8 * lanes * device.compute_units else 1
-    params = dict(T=acc, X=part.dtype, R=stats, RUNNING=int(moves), ELEMENTS=int(part is x), W=lanes, NV=vectors)
+    params = dict(T=acc, X=part.dtype, R=stats, RUNNING=int(moves), ELEMENTS=int(part is x), W=lanes, NV=vectors, DEEP=1, WIDE=1)
     gs, ls = (-(-channels // (lanes * vectors)),), (1 if lanes > 1 else 16 if device.is_cpu else 32,)
+    if not device.is_cpu and n_batch >= 16 and largest(device) >= 64:         # few channels leave most of a GPU idle
+        deep = largest(device) // 32
+        params.update(WIDE=32, DEEP=deep)
+        gs, ls = (-(-channels // 32) * 32, deep), (32, deep)
     run(device, "normalization/combine", params, gs, ls, part, m2, mean, rstd, *old, *(t if moves else _none(device, stats) for t in new), n_batch, channels,
         inner, acc.number(eps), stats.number(momentum))
     return mean, rstd, *new

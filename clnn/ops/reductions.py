@@ -8,11 +8,11 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite, elementwise, kernel
-from .._tensor.dispatch import config
+from .._tensor.dispatch import config, run
 from .._tensor.inplace import set_out, type_name
 from .._tensor.refusals import no_number
 from .._tensor.repeat import repeated_rule
-from .._tensor.tensor import Tensor, make
+from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
 from ..core.shape import Size, wrap_dim, wrap_dims
 from ..core.warn import warn
@@ -274,9 +274,30 @@ def _variance(spec, input, dims, keepdim, correction):
     free = _degrees(input.shape, dims, correction)
     if 0 in input.shape:                                         # sums of nothing over a count of nothing
         return _filled(reduced_shape(input.shape, dims, keepdim), math.nan, input.dtype, input._storage.device)
+    if _keeps_rows(input, dims):
+        return _variance_of_rows(input, dims, keepdim, free, spec is ROOT_MEAN)
     x = input if input.dtype is acc else input.to(acc)
     away = x - fold(MEAN, x, dims, True, acc, acc, float(count_of(x.shape, dims)))
     return fold(spec, away * away, dims, keepdim, acc, input.dtype, free)
+
+
+def _keeps_rows(input, dims):
+    """Whether GPUs keep what has to be read twice: rows in memory, enough of them to do without a second launch."""
+    n, st = count_of(input.shape, dims), input._storage
+    return not st.device.is_cpu and n >= 8 and dims == tuple(range(len(input.shape) - len(dims), len(input.shape))) and input._dense \
+        and (st.node is None or st.node.buf is not None) and (input._numel >= 128 * n or n <= 4096)
+
+
+def _variance_of_rows(input, dims, keepdim, free, root):
+    """The same in one launch."""
+    from .softmax import aligned, row_plan
+    device, acc, n = input._storage.device, input.dtype.acc_dtype, count_of(input.shape, dims)
+    rows = input._numel // n
+    mean, spread = (empty(reduced_shape(input.shape, dims, keepdim), acc, device) for _ in range(2))
+    form, lanes, chunk, gs, ls = row_plan(device, rows, n, whole=aligned(device, n, input))
+    run(device, "normalization/moments", dict(T=input.dtype, RSTD=3 if root else 2, FORM=form, LANES=lanes), gs, ls, input, mean, spread, rows, n, chunk,
+        acc.number(free))
+    return spread.to(input.dtype)
 
 
 def _variance_grad(g, input, dims, keepdim, correction):

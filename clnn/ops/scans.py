@@ -13,6 +13,7 @@ from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import contiguous_strides, extents, wrap_dim
+from . import _scan_group
 from .selection import where
 from .views import embed_strided
 
@@ -65,6 +66,9 @@ def _columns_grid(device, outer, inner, part, parts):
 
 def _scan(op, x, out, outer, n, inner, reverse):
     device, acc = x._storage.device, x.dtype.acc_dtype
+    if _scan_group.suits(device, inner, n):
+        _scan_group.scan(op, x, None, (out,), outer, n, inner, reverse)
+        return
     form, count = _form(device, x._numel, acc, n, inner)
 
     def phase(name, z, y, part, parts):
@@ -234,6 +238,9 @@ def _extreme(input, dim, sign):
 
 def _scan_extreme(x, j, values, at, outer, n, inner, sign):
     device = x._storage.device
+    if _scan_group.suits(device, inner, n):
+        _scan_group.scan("max" if sign == ">=" else "min", x, j, (values, at), outer, n, inner, False)
+        return
     width = 8 if x.dtype.itemsize == 8 else 16
     form = "item" if j is not None or not device.is_cpu or n >= 2 ** 31 else "vector" if inner == 1 else "columns" if inner >= width else "item"
 

@@ -21,9 +21,9 @@ LARGEST = 256               # work-items of a group: NVIDIA's driver names that 
 SEVERAL = 128               # elements up to which rows are worked on together (kernels/softmax/few.cl.mako)
 
 
-def row_plan(device, rows, n, inner=1, vector=True, lanes=0):
+def row_plan(device, rows, n, inner=1, vector=True, lanes=0, whole=1):
     """How rows are given to work-items (see kernels/softmax/rows.cl.mako): (FORM, LANES, chunk, global size, local size).
-    ``lanes``: of a vector, where the template works on short rows together."""
+    ``lanes``: of a vector, where the template works on short rows together; ``whole``: elements that GPUs read as one (:func:`aligned`)."""
     chunk = max(1, min(max(4096 // max(n, 1), -(-rows // 256)), -(-rows // (4 * device.compute_units))))
     if lanes and device.is_cpu and inner == 1 and FEW <= n <= SEVERAL and (n < lanes or rows >= lanes):
         chunk = lanes * max(1, min(16384 // (n * lanes), rows // (4 * lanes * device.compute_units)))
@@ -39,9 +39,9 @@ def row_plan(device, rows, n, inner=1, vector=True, lanes=0):
         if inner > 1 or n < 32:
             return "block", 1, 1, (rows // inner * -(-inner // 64) if inner > 1 else -(-rows // 64),), (1,)
         return "loop", 64 if n >= 256 else 16, chunk, (-(-rows // chunk),), (1,)
-    if inner == 1 and not device.is_cpu and n <= HELD[1] * _most(device):
-        many, size, each = team_of(device, rows, n)
-        return f"team-{many}-{size}-{each}", 1, 1, (-(-rows // (size // many)) * size,), (size,)
+    if inner == 1 and not device.is_cpu and n <= HELD[1] * largest(device):
+        many, size, each = team_of(device, rows, n // whole, whole)
+        return f"team-{many}-{size}-{each * whole}-{whole}", 1, 1, (-(-rows // (size // many)) * size,), (size,)
     if inner == 1 and n > 64:
         wide = 64 if n < LONG or device.is_cpu or device.max_work_group < LARGEST else LARGEST
         return "group", wide, 1, (rows * wide,), (wide,)
@@ -50,25 +50,35 @@ def row_plan(device, rows, n, inner=1, vector=True, lanes=0):
     return "item", 1, 1, (rows,), (64,)
 
 
-def _most(device) -> int:
+def largest(device) -> int:
     """Work-items of the largest group: a power of two."""
     return 1 << (min(LARGEST, device.max_work_group).bit_length() - 1)
 
 
-def team_of(device, rows, n):
-    """(work-items of a row, of a group, elements of each), fewer of which fill a GPU where rows are few."""
-    size = _most(device)
-    many = min(size, 1 << (-(-n // HELD[0]) - 1).bit_length())
+def team_of(device, rows, n, whole=1):
+    """(work-items of a row, of a group, vectors of each), fewer of which fill a GPU where rows are few; ``n`` vectors of ``whole`` elements."""
+    size = largest(device)
+    many = min(size, 1 << (-(-n // max(1, (HELD[0] if whole < 8 else HELD[1]) // whole)) - 1).bit_length())
     while many < min(size, n) and rows * many < 1 << 17 and n > 2 * many:
         many *= 2
     return many, size, -(-n // many)
+
+
+def aligned(device, n, *tensors) -> int:
+    """Elements of rows of ``n`` that a GPU reads and writes as one vector of 16 bytes, or half as many."""
+    if device.is_cpu:
+        return 1
+    for whole in (16 // tensors[0].dtype.itemsize, 8 // tensors[0].dtype.itemsize):
+        if whole > 1 and n % whole == 0 and not any([t._offset % whole for t in tensors]):
+            return whole
+    return 1
 
 
 def _launch(path, tensors, out, dim, log):
     shape, device = out.shape, out._storage.device
     outer, n, inner = extents(shape, dim)
     if out._numel:
-        form, lanes, chunk, gs, ls = row_plan(device, outer * inner, n, inner, lanes=64 // out.dtype.acc_dtype.itemsize)
+        form, lanes, chunk, gs, ls = row_plan(device, outer * inner, n, inner, lanes=64 // out.dtype.acc_dtype.itemsize, whole=aligned(device, n, *tensors))
         run(device, path, dict(T=out.dtype, FORM=form, LANES=lanes, LOG=log), gs, ls, *tensors, out, outer * inner, n, inner, chunk)
     return out
 

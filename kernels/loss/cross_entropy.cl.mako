@@ -1,5 +1,6 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="rows" file="/softmax/rows.cl.mako"/>\
+<%namespace name="top" file="/softmax/top.cl.mako"/>\
 ## Cross-entropy of logits x (outer, n classes, inner) and class numbers, without storing probabilities.
 ## Per position p = (outer, inner), with t = target[p] and w = weight[t] (1 without weights):
 ##   lse[p]  = log(sum_c exp(x_c))
@@ -14,7 +15,6 @@
     ACC = T.acc
     at = rows.attr.place(FORM)
     load = lambda i: f"LD_{T.name}(x, {at(i)})"
-    MAX = lambda a, b: f"({b} > {a} ? {b} : {a})"
     ADD = lambda a, b: f"{a} + {b}"
     m = rows.attr.value(FORM)("m")
     w = lambda i: f"LC_{T.name}(weight, {i})" if WEIGHT else "1"
@@ -37,8 +37,7 @@ __kernel ${rows.attr.sized(FORM)}void cross_entropy(IN(${T.c}, x), IN(long, targ
     PTR_OUT(${ACC}, lse_out);
 ${rows.begin(FORM, ACC=ACC)}
 ${rows.once(FORM, T, "x")}\
-${rows.fold(FORM, LANES, ACC, "m", "-INFINITY", MAX, lambda i: f"const E_T e = {load(i)};")}
-${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: f"const E_T e = rows_exp({load(i)} - {m});")}
+${top.of(FORM, LANES, ACC, lambda i: f"const E_T e = {load(i)};", lambda i: f"const E_T e = rows_exp({load(i)} - {m});", T.zero)}
 % if SMOOTH:
 ${rows.fold(FORM, LANES, ACC, "xs", T.zero, ADD, lambda i: f"const E_T e = {load(i)} * {w(i)};")}
 % if WEIGHT:

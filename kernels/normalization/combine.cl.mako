@@ -1,13 +1,15 @@
 <%inherit file="/base.cl.mako"/>\
 ## Statistics of a channel from those of its rows: mean_in, m2_in (N, C) over `count` elements each.
 ##   mean[c], rstd[c] = 1 / sqrt(var + eps), and the running statistics moved by `momentum` (variance over the count less one)
-## ELEMENTS: mean_in holds the elements themselves, rows of one; there is no m2_in. Geometry: a work-item per NV * W channels, any local size.
+## ELEMENTS: mean_in holds the elements themselves, rows of one; there is no m2_in. Geometry: a work-item per NV * W channels, any local size;
+## with DEEP > 1 global (C, DEEP), local (WIDE, DEEP): so many work-items share the rows of a channel (GPUs).
 ##
 ## Parameter  legal values
 ## T          dtype row of the statistics (float32, float64)
 ## X          dtype row of mean_in
 ## R          dtype row of the running statistics; RUNNING, ELEMENTS 0 | 1
 ## W NV       channels of a vector: 1; 4, 8 or 16 where X is T. Vectors of a work-item: runs of a row are read in less time than a line of each row
+## DEEP WIDE  powers of two; W = NV = 1 with DEEP > 1
 __kernel void combine(IN(${X.c}, mean_in), IN(${T.c}, m2_in), OUT(${T.c}, mean), OUT(${T.c}, rstd), IN(${R.c}, rm), IN(${R.c}, rv),
                       OUT(${R.c}, rm_new), OUT(${R.c}, rv_new), const long N, const long C, const long count, const ${T.acc} eps, const ${R.acc} momentum) {
     PTR_IN(${X.c}, mean_in);
@@ -24,6 +26,32 @@ __kernel void combine(IN(${X.c}, mean_in), IN(${T.c}, m2_in), OUT(${T.c}, mean),
     const ${R.acc} f = momentum;
 % endif
     const ${T.acc} total = (${T.acc})N * count;
+% if DEEP > 1:
+    __local ${T.acc} means[${DEEP * WIDE}], parts[${DEEP * WIDE}];
+    const int l = get_local_id(1), lid = l * ${WIDE} + (int)get_local_id(0);
+    const long own = get_global_id(0), c = min(own, C - 1);
+    ${T.acc} m = 0, q = 0, d = 0;
+#pragma unroll 8
+    for (long n = l; n < N; n += ${DEEP}) m += ${X.load}(mean_in, n * C + c);
+    means[lid] = m;
+    ${tree("means")}
+    const ${T.acc} mean_ = means[lid - l * ${WIDE}] / (${T.acc})N;
+#pragma unroll 8
+    for (long n = l; n < N; n += ${DEEP}) {
+        const ${T.acc} e = ${X.load}(mean_in, n * C + c) - mean_;
+        q += e * e;
+% if not ELEMENTS:
+        d += ${T.load}(m2_in, n * C + c);
+% endif
+    }
+    parts[lid] = d + q * (${T.acc})count;
+    ${tree("parts")}
+    if (l == 0 && own < C) {
+        const ${T.acc} m2_ = parts[lid];
+        ${write("c")}
+    }
+}
+% else:
     const long first = (long)get_global_id(0) * ${NV * W}, last = min(C, first + ${NV * W});
     long c = first;
 % for count in dict.fromkeys((NV, 1)) if W > 1 else ():
@@ -42,6 +70,14 @@ __kernel void combine(IN(${X.c}, mean_in), IN(${T.c}, m2_in), OUT(${T.c}, mean),
         ${write("c")}
     }
 }
+% endif
+<%def name="tree(name)">\
+for (int s = ${DEEP // 2}; s > 0; s >>= 1) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (l < s) ${name}[lid] += ${name}[lid + s * ${WIDE}];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);\
+</%def>
 ## m<j>: means, d<j>: sums of squared distances from them
 <%def name="channels(V, count, load_x, load_m2)">\
 <% each = range(count) %>\

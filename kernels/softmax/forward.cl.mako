@@ -1,5 +1,6 @@
 <%inherit file="/base.cl.mako"/>\
 <%namespace name="rows" file="/softmax/rows.cl.mako"/>\
+<%namespace name="top" file="/softmax/top.cl.mako"/>\
 <%namespace name="few" file="/softmax/few.cl.mako"/>\
 ## y = softmax or log-softmax of x along one dimension: x and y are dense (outer, n, inner).
 ##
@@ -13,11 +14,9 @@
 <%
     ACC = T.acc
     TOGETHER, W, TEAM = FORM in rows.attr.TOGETHER, rows.attr.width(ACC), bool(rows.attr.team(FORM))
-    KEEP = not LOG and (TOGETHER or TEAM or T.itemsize > 2 and FORM in ("vector", "loop", "group"))
+    KEEP = not LOG and (TOGETHER or TEAM or T.itemsize > 2 and FORM in ("vector", "loop", "group")) and not rows.attr.long_rows(FORM, LANES)
     at = rows.attr.place(FORM)
     load = lambda i: f"LD_{T.name}(x, {at(i)})"
-    MAX = lambda a, b: f"({b} > {a} ? {b} : {a})"
-    ADD = lambda a, b: f"{a} + {b}"
     # per-row values: scalars, or arrays over the rows of a block
     V = rows.attr.value(FORM)
     expo = lambda i: f"rows_exp({load(i)} - {V('m')})"
@@ -36,8 +35,7 @@ __kernel ${rows.attr.sized(FORM)}void softmax(IN(${T.c}, x), OUT(${T.c}, y), con
 % endif
 ${rows.begin(FORM, ACC=ACC)}
 ${rows.once(FORM, T, "x")}\
-${rows.fold(FORM, LANES, ACC, "m", "-INFINITY", MAX, lambda i: f"const E_T e = {load(i)};")}
-${rows.fold(FORM, LANES, ACC, "s", T.zero, ADD, lambda i: ahead(i) + f"const E_T e = {expo(i)}; {keep(i)}")}
+${top.of(FORM, LANES, ACC, lambda i: f"const E_T e = {load(i)};", lambda i: ahead(i) + f"const E_T e = {expo(i)}; {keep(i)}", T.zero)}
 ${rows.each_row(FORM, ACC, "r", ("clnn_log(s_)" if ACC == "float" else "log(s_)") if LOG else "1 / s_")}
 % if KEEP:
 ${rows.each(FORM, LANES, ACC, lambda i: f"ST_{T.name}(y, {at(i)}, {kept(i)} * {V('r')});",

@@ -6,9 +6,10 @@
 ##   few    local size 1, inner 1: rows of fewer elements than a vector has lanes, as many together; `chunk` is a multiple of that (CPUs)
 ##   several  the same for longer rows, of up to 128 elements
 ##   wide   local size 1, inner > 1: a work-item takes `chunk` neighbouring columns (at most 256), in vectors of them (CPUs)
-##   group  inner 1: one work-group of LANES work-items per row, combined in local memory (GPUs, Intel)
-##   team-P-G-K  inner 1: P work-items per row in groups of G, both powers of two; each keeps the K elements of every operand that it needs (GPUs):
-##          once(FORM, T, name...) reads these operands after begin, of which statements of fold and each then speak as of memory
+##   group  inner 1: one work-group of LANES work-items per row, combined in local memory (GPUs, Intel); LANES of 128 and more are for long rows (GPUs)
+##   team-P-G-K-V  inner 1: P work-items per row in groups of G, both powers of two; each keeps the K elements of every operand that it needs (GPUs):
+##          once(FORM, T, name...) reads these operands after begin, of which statements of fold and each then speak as of memory. V > 1: as aligned
+##          vectors of so many elements, of which n and K are multiples; `each` then stores to place(FORM)(i) alone
 ##   item   inner 1: one work-item per row, for short rows
 ##   column one work-item per row, neighbouring work-items on neighbouring columns; global (inner, outer)
 ## In each form partial results are folded in a fixed order. Statements given to fold and each are written with LD_<dtype>(p, i) and
@@ -52,18 +53,20 @@
         return (lambda name: name + "[l]") if FORM == "block" or FORM in TOGETHER else (lambda name: name)
 
     def team(FORM):
-        """(work-items of a row, of a group, elements of each), or nothing in other forms."""
+        """(work-items of a row, of a group, elements of each, of a vector), or nothing in other forms."""
         return tuple(map(int, FORM.split("-")[1:])) if FORM.startswith("team-") else ()
 
     def sized(FORM):
         """What tells a compiler the size of groups, which leaves each work-item so many registers."""
         return f"__attribute__((reqd_work_group_size({team(FORM)[1]}, 1, 1))) " if team(FORM) else ""
 
-    def held(text, ACC):
-        """The statements for the element `slot` of a work-item, which was read; it is stored where there is one."""
+    def held(text, ACC, V=1):
+        """The statements for the element `slot` of a work-item, which was read; it is stored where there is one, or put into a vector."""
         text = re.sub(r"\bLD_\w+\((\w+), [^()]*\)", r"kept_\1[slot]", text)
-        return one(re.sub(r"\bST_(\w+)\(", r"if (inside) store_\1(", text), ACC)
+        stored = (r"(\w+), base \+ i, ", rf"store_\1(put_\2, slot % {V}, ") if V > 1 else ("", r"if (inside) store_\1(")
+        return one(re.sub(r"\bST_(\w+)\(" + stored[0], stored[1], text), ACC)
 
+    long_rows = lambda FORM, LANES: FORM == "group" and LANES >= 128    # a group has a row that it reads again and again
     def place(FORM):
         if FORM == "block":
             return lambda i: f"base + {i} * step + l * side"
@@ -171,6 +174,8 @@ ${few.fold(FORM, ACC, width(ACC), name, init, combine, lambda i: many(element(i)
             ${one(element("i"), ACC)}
             ${name}[l] = ${combine(f"{name}[l]", "e")};
         }
+% elif long_rows(FORM, LANES):
+${group.fold_longest(LANES, ACC, name, init, combine, one(element("i"), ACC), n)}
 % elif FORM == "group":
 ${group.fold_long(LANES, ACC, AHEAD, name, init, combine, one(element("i"), ACC), n)}
 % elif team(FORM):
@@ -224,12 +229,14 @@ ${whole.each(ACC, width(ACC), lambda i: many(body(i), ACC), lambda i: many((last
 ${wide.each(width(ACC), many(body("i"), ACC), one(body("i"), ACC), n)}
 % elif FORM in TOGETHER:
 ${few.each(FORM, width(ACC), lambda i: many(body(i), ACC), n)}
+% elif long_rows(FORM, LANES):
+${group.each_longest(LANES, one(body("i"), ACC), n)}
 % elif FORM == "group":
 ${AHEAD}    for (long i = lane; i < ${n}; i += ${LANES}) {
         ${one(body("i"), ACC)}
     }
 % elif team(FORM):
-${group.each(*team(FORM), held(body("i"), ACC), n)}
+${group.each(*team(FORM), held(body("i"), ACC, team(FORM)[3]), n, re.findall(r"\bST_(\w+)\((\w+),", body("i")))}
 % elif FORM == "block":
     for (long i = 0; i < ${n}; i++)
         for (int l = 0; l < width; l++) {
