@@ -534,12 +534,32 @@ def test_attention_has_a_proof_of_its_own(claims, monkeypatch):
     said = ['{"kind": "float16", "problem": ""}\n{"kind": "bfloat16", "problem": ""}', '{"kind": "float16", "problem": ""}', ""]
     asked = []
     monkeypatch.setattr(_proof.subprocess, "run", lambda command, **_: asked.append(command[-1]) or types.SimpleNamespace(stdout=said[len(asked) - 1]))
-    assert _attention_gpu.kinds(claims) == {"float16"} and _gemm_tensor.kinds(claims) == {"float16", "bfloat16"}
-    assert len(asked) == 2 and "_attention_gpu import main" in asked[1]
+    for _ in range(2):
+        assert _attention_gpu.proved(claims, dt.float16) and not _attention_gpu.proved(claims, dt.bfloat16)
+    assert len(asked) == 3 and all(f"_attention_gpu import main; main('{name}')" in text for name, text in zip(("float16", "bfloat16"), asked[1:]))
     for known in (_attention_gpu._known, _gemm_tensor._known):
         known.clear()
     monkeypatch.setattr(_gemm_tensor._proof, "verdict", lambda device, name, *_: {"kinds": []} if name == "_gemm_tensor" else pytest.fail("asked"))
-    assert _attention_gpu.kinds(claims) == frozenset()
+    assert not _attention_gpu.proved(claims, dt.float16)
+
+
+def test_attention_by_warpgroups_is_proved_for_each_length_of_heads(claims, monkeypatch):
+    """What one proof asks is no matter of the others, and the proof of other kernels leaves it out."""
+    monkeypatch.setattr(claims, "compute_capability", (9, 0))
+    monkeypatch.setattr(_attention_warpgroup, "_known", {})
+    asked = []
+    monkeypatch.setattr(_proof.subprocess, "run", lambda command, **_: asked.append(command[-1]) or types.SimpleNamespace(stdout='{"kind": "float16", "problem": ""}'))
+    for _ in range(2):
+        assert _attention_warpgroup.proved(claims, dt.float16, 64, 64) and not _attention_warpgroup.proved(claims, dt.bfloat16, 64, 64)
+        assert _attention_warpgroup.proved(claims, dt.float16, 128, 64)
+    assert [text.partition("main; ")[2] for text in asked] == [f"main('{part}')" for part in ("float16 64 64", "bfloat16 64 64", "float16 128 64")]
+    monkeypatch.setattr(config, "tensor_cores", "trust")
+    assert not _attention_warpgroup.proved(claims, dt.float16, 128, 128) and len(asked) == 3
+    seen = []
+    monkeypatch.setattr(_proof, "tell", lambda kinds, check: seen.extend((T.name, check(claims, T)) for T in kinds))
+    monkeypatch.setattr(_attention_warpgroup, "check", lambda device, T, shapes: shapes)
+    _attention_warpgroup.main("bfloat16 128 64")
+    assert seen == [("bfloat16", (((1, 2, 130, 130, 128, 64), True),))] and _attention_warpgroup.proved(claims, dt.bfloat16, 128, 64)
 
 
 def test_old_hardware_and_the_switch_are_not_asked(claims, monkeypatch):

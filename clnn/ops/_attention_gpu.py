@@ -25,7 +25,7 @@ KEYS = 64                       # of a block on tensor cores
 TILES = {32: ((8, 16, 4, 8), (8, 16, 4, 8), (8, 8, 4, 8)), 64: ((16, 8, 8, 4), (16, 16, 4, 4), (16, 8, 4, 4)), 128: ((16, 8, 4, 2),) * 3}
 _AHEAD = 256                    # work-items of a group that has registers left for the next tile
 _FAR = 1 << 24                  # offsets inside a tile are 32 bits
-_known: dict = {}               # device -> names of the dtypes whose attention on tensor cores is right
+_known: dict = {}               # (device, name of a dtype) -> whether its attention on tensor cores is right
 
 
 def form(query, key, value, mask, dropout_p, scale):
@@ -38,7 +38,7 @@ def form(query, key, value, mask, dropout_p, scale):
     if 8 * B * H * -(-L // 64) < device.compute_units and S > 1024:     # few queries of many keys: products divide the keys among units
         return None
     fits = device.max_work_group >= 128 and 16 * KEYS * ((E // 8 + 1 | 1) + (EV // 8 + 1 | 1)) <= device.local_mem
-    if fits and T in KINDS and not (dropout_p or E % 8 or EV % 8) and T.name in kinds(device):
+    if fits and T in KINDS and not (dropout_p or E % 8 or EV % 8) and (_attention_warpgroup.serves(device, T, L, S, E, EV) or proved(device, T)):
         return "tensor"
     return None if E % 4 or EV % 4 else tile(device, L, max(E, EV), B * H)
 
@@ -147,19 +147,20 @@ def backward(grad, query, key, value, out, lse, mask, causal, scale, groups):
 
 # ---- the proof -----------------------------------------------------------------------------------------------------------------
 
-def kinds(device) -> frozenset:
-    """Names of the dtypes whose attention tensor cores of ``device`` compute rightly; asks the device once per driver."""
+def proved(device, T) -> bool:
+    """Whether tensor cores of ``device`` compute attention of dtype ``T`` rightly; asks the device once per driver."""
     if config.tensor_cores in ("emulate", "trust"):
-        return frozenset(T.name for T in KINDS)
-    able = _gemm_tensor.kinds(device)
-    if able and device not in _known:
-        _known[device] = frozenset(_proof.verdict(device, "_attention_gpu", [T.name for T in KINDS], TEMPLATES)["kinds"])
-    return able & _known.get(device, frozenset())
+        return True
+    if T.name not in _gemm_tensor.kinds(device):
+        return False
+    if (device, T.name) not in _known:
+        _known[device, T.name] = bool(_proof.verdict(device, "_attention_gpu", [T.name], TEMPLATES, T.name)["kinds"])
+    return _known[device, T.name]
 
 
-def main() -> None:
-    """In the process of its own: say of each dtype whether its attention comes out right."""
-    _proof.tell(KINDS, check)
+def main(part: str) -> None:
+    """In the process of its own: say of a dtype whether its attention comes out right."""
+    _proof.tell([T for T in KINDS if T.name == part], check)
 
 
 CHECKED = (((2, 4, 300, 300, 64, 64), True), ((1, 2, 40, 90, 128, 72), False), ((3, 100, 130, 200, 64, 64), False))    # B, H, L, S, E, EV; causal

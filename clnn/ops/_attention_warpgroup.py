@@ -14,34 +14,42 @@ FEWEST = 64                     # queries: a warpgroup has as many
 # By the longer head. Forward: warpgroups, keys of a block, slots of local memory, whether queries stay there. Gradients: warpgroups, keys or queries of a block, slots.
 FORMS = {64: (2, 64, 2, False), 128: (1, 64, 1, True)}
 QUERY, KEYS = {64: (1, 64, 2), 128: (1, 64, 1)}, {64: (1, 64, 2), 128: (1, 32, 2)}
-_known: dict = {}               # device -> names of the dtypes whose attention is right
+TEMPLATES = tuple(f"attention/{name}" for name in ("warpgroup", "warpgroup_query", "warpgroup_keys", "lines", "fragments", "scores"))
+_known: dict = {}               # (device, name of a dtype, E, EV) -> whether such attention is right
 
 
 def serves(device, T, L, S, E, EV) -> bool:
     """Whether these kernels take a call, forward and backward."""
-    return E in HEADS and EV in HEADS and min(L, S) >= FEWEST and _gemm_warpgroup.able(device) and device.max_work_group >= 256 and T.name in kinds(device)
+    return E in HEADS and EV in HEADS and min(L, S) >= FEWEST and _gemm_warpgroup.able(device) and device.max_work_group >= 256 and proved(device, T, E, EV)
 
 
-def kinds(device) -> frozenset:
-    """Names of the dtypes whose attention comes out right on ``device``; asks it once per driver."""
-    if config.tensor_cores in ("emulate", "trust"):
-        return frozenset(T.name for T in KINDS)
-    if device not in _known:
-        templates = tuple(f"attention/{name}" for name in ("warpgroup", "warpgroup_query", "warpgroup_keys", "lines", "fragments", "scores"))
-        _known[device] = frozenset(_proof.verdict(device, "_attention_warpgroup", [T.name for T in KINDS], templates)["kinds"])
-    return _known[device]
+def proved(device, T, E, EV) -> bool:
+    """Whether attention of these heads comes out right on ``device``; asks it once per driver."""
+    if config.tensor_cores == "emulate":
+        return True
+    key = device, T.name, E, EV
+    if key not in _known:
+        if config.tensor_cores == "trust":              # the process of another proof
+            return False
+        _known[key] = bool(_proof.verdict(device, "_attention_warpgroup", [T.name], TEMPLATES, f"{T.name} {E} {EV}")["kinds"])
+    return _known[key]
 
 
-def main() -> None:
-    """In the process of its own: say of each dtype whether its attention comes out right."""
-    _proof.tell(KINDS, check)
+def main(part: str) -> None:
+    """In the process of its own: say of a dtype and the lengths of heads whether their attention comes out right."""
+    from ..runtime.device import default_device
+    name, E, EV = part.split()
+    heads = int(E), int(EV)
+    _known[default_device(), name, *heads] = True
+    _proof.tell([T for T in KINDS if T.name == name], lambda device, T: check(device, T, ((CHECKED[heads][0] + heads, CHECKED[heads][1]),)))
 
 
-CHECKED = (((2, 4, 300, 300, 64, 64), True), ((1, 2, 90, 200, 128, 128), False), ((1, 2, 130, 130, 128, 64), True), ((1, 1, 64, 500, 64, 128), False))
+# By the lengths of heads: (B, H, L, S), causal.
+CHECKED = {(64, 64): ((2, 4, 300, 300), True), (128, 128): ((1, 2, 90, 200), False), (128, 64): ((1, 2, 130, 130), True), (64, 128): ((1, 1, 64, 500), False)}
 
 
-def check(device, T, shapes=CHECKED) -> str:
-    """What is wrong with attention of dtype ``T``, or ""."""
+def check(device, T, shapes) -> str:
+    """What is wrong with attention of dtype ``T``, or "". ``shapes``: of ((B, H, L, S, E, EV), causal)."""
     from ._attention_gpu import wrong
     for (B, H, L, S, E, EV), causal in shapes:
         problem = wrong(device, T, (B, H, L, S, E, EV), causal) if serves(device, T, L, S, E, EV) else f"attention of {E} and {EV} goes elsewhere"

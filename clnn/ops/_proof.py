@@ -19,14 +19,15 @@ from ..runtime.templates import kernels_dir
 _FAILURE_LIFETIME = 24 * 3600.0     # a failed proof is repeated after a day: the machine may only have been busy
 
 
-def verdict(device, name: str, kinds: list, templates: tuple) -> dict:
+def verdict(device, name: str, kinds: list, templates: tuple, part: str = "") -> dict:
     """``kinds`` (names of dtypes) that module ``clnn.ops.<name>`` proves right on ``device`` and ``problems`` of the others, from disk or by asking.
 
-    A driver or templates of another version are proved again. The module's ``main`` calls :func:`tell`.
+    A driver or templates of another version are proved again. The module's ``main`` calls :func:`tell`; it is given ``part``, what is asked of a proof
+    whose kernels take long to build.
     """
     from ..runtime.diskcache import FileLock
     text = "".join((kernels_dir() / f"{template}.cl.mako").read_text() for template in templates)
-    key = "\0".join([device.name, device.platform_name, device.platform_version, device.driver_version, text])
+    key = "\0".join([device.name, device.platform_name, device.platform_version, device.driver_version, text, part])
     path = cache_dir("probes") / f"{name.strip('_')}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
     with FileLock(f"{name.strip('_')}.lock"):
         try:
@@ -34,7 +35,7 @@ def verdict(device, name: str, kinds: list, templates: tuple) -> dict:
             if found["problems"] and time.time() - found["time"] > _FAILURE_LIFETIME:
                 raise ValueError("too old")
         except (OSError, ValueError, KeyError, TypeError):
-            found = _ask(device, name, kinds)
+            found = _ask(device, name, kinds, part)
             with contextlib.suppress(OSError):
                 part = path.with_suffix(f".{os.getpid()}")
                 part.write_text(json.dumps(found))
@@ -42,13 +43,13 @@ def verdict(device, name: str, kinds: list, templates: tuple) -> dict:
     return found
 
 
-def _ask(device, name, kinds) -> dict:
+def _ask(device, name, kinds, part="") -> dict:
     """The proof in a process of its own, which may crash, hang or lose its context."""
     env = {**os.environ, "CLNN_TENSOR_CORES": "trust", "CLNN_DEVICE": "cl:%d:%d" % device.cl_index}
     env["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).resolve().parents[2]), *filter(None, [env.get("PYTHONPATH")])])
     problems = dict.fromkeys(kinds, "the process that tried it ended early")
     try:
-        child = subprocess.run([sys.executable, "-c", f"from clnn.ops.{name} import main; main()"], env=env, stdin=subprocess.DEVNULL,
+        child = subprocess.run([sys.executable, "-c", f"from clnn.ops.{name} import main; main({repr(part) if part else ''})"], env=env, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=config.probe_timeout)
         printed = child.stdout
     except subprocess.TimeoutExpired as exc:
