@@ -327,7 +327,7 @@ def test_attention_by_warpgroups(hopper, attention, monkeypatch, case):
     """Blocks that end in the middle, causal ones and others, by each way of keeping tiles."""
     T, row, query, keys, shape, causal = case
     for name, found in (("FORMS", row), ("QUERY", query), ("KEYS", keys)):
-        monkeypatch.setattr(_attention_warpgroup, name, {64: found, 128: found})
+        monkeypatch.setattr(_attention_warpgroup, name, {64: (found,), 128: (found,)})
     assert _attention_warpgroup.check(hopper, T, ((shape, causal),)) == ""
     assert [name for name in attention if "attention" in name] == ["attention/warpgroup", "attention/warpgroup_query", "attention/warpgroup_keys"]
 
@@ -548,18 +548,38 @@ def test_attention_by_warpgroups_is_proved_for_each_length_of_heads(claims, monk
     monkeypatch.setattr(claims, "compute_capability", (9, 0))
     monkeypatch.setattr(_attention_warpgroup, "_known", {})
     asked = []
-    monkeypatch.setattr(_proof.subprocess, "run", lambda command, **_: asked.append(command[-1]) or types.SimpleNamespace(stdout='{"kind": "float16", "problem": ""}'))
+    said = types.SimpleNamespace(stdout='{"kind": "float16", "problem": "", "choice": [1, 0, 2]}')
+    monkeypatch.setattr(_proof.subprocess, "run", lambda command, **_: asked.append(command[-1]) or said)
+
+    def serves(T, E, EV):
+        return _attention_warpgroup.serves(claims, T, 64, 64, E, EV)
     for _ in range(2):
-        assert _attention_warpgroup.proved(claims, dt.float16, 64, 64) and not _attention_warpgroup.proved(claims, dt.bfloat16, 64, 64)
-        assert _attention_warpgroup.proved(claims, dt.float16, 128, 64)
-    assert [text.partition("main; ")[2] for text in asked] == [f"main('{part}')" for part in ("float16 64 64", "bfloat16 64 64", "float16 128 64")]
+        assert serves(dt.float16, 64, 64) and serves(dt.float16, 128, 64) and not serves(dt.bfloat16, 64, 64)
+    assert len(asked) == 3 and all(f"main('{part} " in text for text, part in zip(asked, ("float16 64 64", "float16 128 64", "bfloat16 64 64")))
+    tables = _attention_warpgroup.FORMS, _attention_warpgroup.QUERY, _attention_warpgroup.KEYS
+    assert _attention_warpgroup.rows(claims, dt.float16, 64, 64) == [table[64][i] for table, i in zip(tables, (1, 0, 2))]
     monkeypatch.setattr(config, "tensor_cores", "trust")
-    assert not _attention_warpgroup.proved(claims, dt.float16, 128, 128) and len(asked) == 3
-    seen = []
-    monkeypatch.setattr(_proof, "tell", lambda kinds, check: seen.extend((T.name, check(claims, T)) for T in kinds))
-    monkeypatch.setattr(_attention_warpgroup, "check", lambda device, T, shapes: shapes)
-    _attention_warpgroup.main("bfloat16 128 64")
-    assert seen == [("bfloat16", (((1, 2, 130, 130, 128, 64), True),))] and _attention_warpgroup.proved(claims, dt.bfloat16, 128, 64)
+    assert not serves(dt.float16, 128, 128) and len(asked) == 3
+
+
+def test_the_proof_of_attention_by_warpgroups_takes_the_first_that_is_right(claims, monkeypatch):
+    monkeypatch.setattr(claims, "compute_capability", (9, 0))
+    monkeypatch.setattr(_attention_warpgroup, "_known", {})
+    key, tried, said = (claims, "bfloat16", 64, 64), [], []
+    problems = ["the result is wrong", "KernelBuildError: attention/warpgroup_keys", "the gradient of queries is wrong", "the gradient of values is wrong", ""]
+
+    def check(*_):
+        tried.append(_attention_warpgroup._known[key])
+        if "Error" in problems[len(tried) - 1]:
+            raise RuntimeError(problems[len(tried) - 1])
+        return problems[len(tried) - 1]
+    monkeypatch.setattr(_attention_warpgroup, "check", check)
+    monkeypatch.setattr(_proof, "tell", lambda kinds, check, choice: said.extend((T.name, check(claims, T), choice(T)) for T in kinds))
+    _attention_warpgroup.main("bfloat16 64 64 and the tables")
+    assert tried == [(0, 0, 0), (1, 0, 0), (1, 0, 1), (1, 1, 1), (1, 1, 2)] and said == [("bfloat16", "", (1, 1, 2))]
+    tried.clear()
+    problems[:] = ["the result is wrong"] * 3
+    assert _attention_warpgroup._first_right(claims, dt.bfloat16, key) == "the result is wrong" and len(tried) == 3
 
 
 def test_old_hardware_and_the_switch_are_not_asked(claims, monkeypatch):

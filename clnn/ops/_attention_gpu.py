@@ -76,7 +76,7 @@ def _forward_plan(tensors, out_strides, mask, causal, drop, scale, groups, T, ho
     device, (B, H, L, E), (S, EV) = query._storage.device, query.shape, value.shape[2:]
     params = dict(T=T, E=E, EV=EV, MASK=mask, CAUSAL=int(causal))
     if how == "tensor" and _attention_warpgroup.serves(device, T, L, S, E, EV):
-        WG, BK, STAGES, QL = _attention_warpgroup.FORMS[max(E, EV)]
+        WG, BK, STAGES, QL = _attention_warpgroup.rows(device, T, E, EV)[0]
         G, BQ = 128 * WG, 64 * WG
         kernel = device.kernel("attention/warpgroup", **params, WG=WG, BK=BK, STAGES=STAGES, QL=QL, PTX=cores != "emulate")
     elif how == "tensor":
@@ -110,7 +110,7 @@ def _backward_plan(tensors, dq, dk, dv, mask, causal, scale, groups, T, cores):
     device, (_, _, L, E), (S, EV) = query._storage.device, query.shape, value.shape[2:]
     params = dict(T=T, E=E, EV=EV, MASK=mask, CAUSAL=int(causal), PTX=cores != "emulate")
     if _attention_warpgroup.serves(device, T, L, S, E, EV):
-        (W, BK, stages), (WK, BQ, slots) = (table[max(E, EV)] for table in (_attention_warpgroup.QUERY, _attention_warpgroup.KEYS))
+        _, (W, BK, stages), (WK, BQ, slots) = _attention_warpgroup.rows(device, T, E, EV)
         of_query = device.kernel("attention/warpgroup_query", **params, WG=W, BK=BK, STAGES=stages)
         of_keys = device.kernel("attention/warpgroup_keys", **params, WG=WK, BQ=BQ, STAGES=slots)
         return _backward_launches(tensors, (of_query, 4 * W), (of_keys, 4 * WK), dq, dk, dv, scale, groups)

@@ -16,7 +16,6 @@ from ._gemm import gemm
 
 # Work-items along queries and keys, and the tile of each, by the longest head: from large blocks to small ones.
 TILES = {32: ((8, 16, 4, 8), (8, 8, 4, 4)), 64: ((16, 8, 8, 4), (8, 16, 4, 4), (8, 8, 4, 4)), 128: ((16, 8, 4, 4), (8, 16, 2, 2), (8, 8, 2, 1))}
-UNROLL = 1                      # more takes registers, which cost NVIDIA's units the third group
 BLOCK = 64                      # a multiple of the queries and keys of all blocks
 MOST_LOCAL = 96 << 10            # bytes that a kernel may have on NVIDIA's GPUs since 8.0: their driver reports less, and refuses what is too much when it builds
 _SHARE = 64                     # of the device's memory is for gradients of scores
@@ -60,7 +59,7 @@ def _plan(tensors, dk, dv, mask, causal, drop, scale, groups, T):
     """Kernel, size of its groups, keys of a launch, words of sizes but for the keys of a launch, words of strides, queries of a product."""
     query, key, value, grad = tensors
     device, (B, H, L, E), (S, EV) = query._storage.device, query.shape, value.shape[2:]
-    kernel, (LX, LY, TM, TN) = _kernel(device, S, max(E, EV), B * H, dict(T=T, E=E, EV=EV, MASK=mask, CAUSAL=int(causal), DROP=int(drop), UNROLL=UNROLL))
+    kernel, (LX, LY, TM, TN) = _kernel(device, S, max(E, EV), B * H, dict(T=T, E=E, EV=EV, MASK=mask, CAUSAL=int(causal), DROP=int(drop)))
     G, BK = LX * LY, LY * TM
     pitch = -(-L // BLOCK) * BLOCK
     room = min(device.max_alloc, device.global_mem // _SHARE) // (4 * B * H * pitch)

@@ -20,7 +20,8 @@ _FAILURE_LIFETIME = 24 * 3600.0     # a failed proof is repeated after a day: th
 
 
 def verdict(device, name: str, kinds: list, templates: tuple, part: str = "") -> dict:
-    """``kinds`` (names of dtypes) that module ``clnn.ops.<name>`` proves right on ``device`` and ``problems`` of the others, from disk or by asking.
+    """``kinds`` (names of dtypes) that module ``clnn.ops.<name>`` proves right on ``device``, their ``choices``, and ``problems`` of the others, from disk or
+    by asking.
 
     A driver or templates of another version are proved again. The module's ``main`` calls :func:`tell`; it is given ``part``, what is asked of a proof
     whose kernels take long to build.
@@ -47,7 +48,7 @@ def _ask(device, name, kinds, part="") -> dict:
     """The proof in a process of its own, which may crash, hang or lose its context."""
     env = {**os.environ, "CLNN_TENSOR_CORES": "trust", "CLNN_DEVICE": "cl:%d:%d" % device.cl_index}
     env["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).resolve().parents[2]), *filter(None, [env.get("PYTHONPATH")])])
-    problems = dict.fromkeys(kinds, "the process that tried it ended early")
+    problems, choices = dict.fromkeys(kinds, "the process that tried it ended early"), {}
     try:
         child = subprocess.run([sys.executable, "-c", f"from clnn.ops.{name} import main; main({repr(part) if part else ''})"], env=env, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=config.probe_timeout)
@@ -60,19 +61,20 @@ def _ask(device, name, kinds, part="") -> dict:
         with contextlib.suppress(ValueError, KeyError, TypeError):
             said = json.loads(line)
             problems[said["kind"]] = said["problem"]
+            choices[said["kind"]] = said["choice"]
     problems = {kind: text for kind, text in problems.items() if text}
-    return {"kinds": [kind for kind in kinds if kind not in problems], "problems": problems, "time": time.time()}
+    return {"kinds": [kind for kind in kinds if kind not in problems], "problems": problems, "choices": choices, "time": time.time()}
 
 
-def tell(kinds, check) -> None:
-    """In the process of its own: say of each dtype what ``check(device, dtype)`` finds wrong, or "" where its products come out right."""
+def tell(kinds, check, choice=None) -> None:
+    """In the process of its own: say of each dtype what ``check(device, dtype)`` finds wrong, or "" where its products come out right, by ``choice(dtype)``."""
     from ..runtime.device import default_device
     for T in kinds:
         try:
             problem = check(default_device(), T)
         except Exception as exc:
             problem = f"{type(exc).__name__}: {exc}"[:800]
-        print(json.dumps({"kind": T.name, "problem": problem}), flush=True)
+        print(json.dumps({"kind": T.name, "problem": problem, "choice": choice(T) if choice is not None and not problem else None}), flush=True)
     os._exit(0)     # a driver may crash while it unloads; the verdicts are out already
 
 

@@ -10,7 +10,7 @@ from .._tensor.tensor import empty
 from ..core import dtype as dt
 
 _TILE = 1024
-NETWORK = 512              # rows up to this are sorted by a network: fewer steps than a radix sort has, and none of its counts
+NETWORK = 256              # rows up to this are sorted by a network: fewer steps than a radix sort has, and none of its counts
 _WHOLE = 64                # tiles per row up to which work-groups add up the counts by themselves, which saves a launch
 _SIZES = 16, 8, 4          # elements per work-item: the first that makes tiles for every unit (kernels/sorting/rank.cl.mako)
 FIRST = 64                 # so many elements of a row are found one after the other sooner than by a sort

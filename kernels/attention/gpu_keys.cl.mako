@@ -18,7 +18,6 @@
 ## T          dtype row that is computed in float
 ## E EV       multiples of 4
 ## LX LY      work-items along the queries (8 or 16) and along the keys, a multiple of 8; TM TN: keys and queries of one
-## UNROLL     1 | 2: steps of a product written out
 ## MASK CAUSAL DROP  as in attention/gpu
 ##
 ## Limits: scale > 0; offsets inside a tile are 32 bits. Local memory: 4 (BK (E + EV) + BQ max(E, EV) + BQ BK) bytes, E and EV rounded up to 32.
@@ -141,7 +140,7 @@ ${store("dV", "dv", "y.s3", "y.s4", "y.s5", CV, NV)}
 <%def name="products(own, C)">
         #pragma unroll
         for (int i = 0; i < ${TM * TN}; i++) s[i] = 0;
-        #pragma unroll ${UNROLL}
+        #pragma unroll 1
         for (int c = 0; c < ${C}; c++) {
             __local const float4* a = ${own} + ty * ${pitch(C)} + (c ^ ty & ${turn(C)});
             __local const float4* w = xt + tx * ${pitch(C)} + (c ^ tx & ${turn(C)});
@@ -158,7 +157,7 @@ ${store("dV", "dv", "y.s3", "y.s4", "y.s5", CV, NV)}
 </%def>
 ## o[TM][N] += weights times the rows of xt, four queries at a time.
 <%def name="results(o, C, N)">
-        #pragma unroll ${UNROLL}
+        #pragma unroll 1
         for (int k = 0; k < ${BQ // 4}; k++) {
             __local const float4* a = weights + ty * ${BQ // 4} + (k ^ ty & ${WT});
             float4 w[${TM}];
