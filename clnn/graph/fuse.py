@@ -15,7 +15,7 @@ from ..runtime.launch import BUFFER, NUMBER
 from . import codegen, draws, node as node_module, planes, runs, several, slim, tiles, vectors
 from .node import Expr, Node, Storage
 from .reuse import allocate
-from .structure import packed, told
+from .structure import packed, sizeless, told
 
 _launch = launcher.launch
 
@@ -153,6 +153,12 @@ class _Known:
         if group.checked:
             self.launch.checks = check_args(device, group)
 
+    def resized(self, device, numel):
+        """The same structure over another number of elements, all of which are walked in flat order."""
+        new = _Known.__new__(_Known)
+        new.launch, new.picks = self.launch.resized(device, numel), self.picks
+        return new
+
     def run(self, device, reads, numbers, outs, offsets=()):
         """Launch with operands, numbers and what is written as ``_Launch.launch`` takes them."""
         self.launch.launch(device, reads if self.picks is None else [reads[i] for i in self.picks], numbers, outs, offsets)
@@ -192,13 +198,23 @@ def _of_structure(key, root, targets):
     if known is False:
         if len(_known) > 8192:          # a loop over ever new shapes must not grow without bound
             _known.clear()
-        group = Group()
-        group.visit(root)
-        known = None
-        if fits(root.device, group, len(root.shape), len(targets)):
-            known = _Known(root.device, group, root.shape, root.numel, [(group.index[t[0]], *t[1:]) for t in targets])
+        family = sizeless(key, root.shape) if 0 < root.numel < slim.LARGE else None
+        member = _families.get(family)
+        if member is not None:
+            known = member.resized(root.device, root.numel)
+        else:
+            group = Group()
+            group.visit(root)
+            known = None
+            if fits(root.device, group, len(root.shape), len(targets)):
+                known = _Known(root.device, group, root.shape, root.numel, [(group.index[t[0]], *t[1:]) for t in targets])
+                if family is not None and known.launch.program is not None:
+                    _families[family] = known
         _known[key] = known
     return known
+
+
+_families: dict = {}    # structures without their sizes -> one of them that was launched
 
 
 def geometry(group: Group, shape, targets, widen=True):
@@ -278,24 +294,46 @@ def _vector_plan(device, program, sizes, numel):
     compiler of loops, on drivers without loop forms for all rows (a task there then is more than a few hundred elements), and for nearly everything
     where the device asks for vectors.
     """
-    if sizes is not None and len(sizes) > 1 and sizes[-1] >= 32 and sizes[-2] >= 16 and tiles.source(program, codegen.OWN) is not None:
+    if sizes is not None and len(sizes) > 1 and sizes[-1] >= 32 and sizes[-2] >= 16 and serves(tiles.source, program):
         across, seg = -(-sizes[-2] // tiles.TILE), tiles.SEGMENT
         return "tiles-vector", [*sizes, across, seg], (across * (numel // (sizes[-1] * sizes[-2])), -(-sizes[-1] // seg)), (1, 1)
-    drawing = draws.found(program)
-    narrow = drawing or device.vectors and not vectors.numberwise(program) or device.loops and vectors.calls(program)
-    narrow = narrow or any(dt.ALL[d].round_trip for d, *_ in program.leaves) or any(dt.ALL[d].round_trip for _, d, *_ in program.outs)
+    drawing, narrow = _wants_vectors(device, program)
     if sizes is None:
-        if not narrow or numel < 4096 or vectors.linear(program, codegen.OWN) is None:
+        if not narrow or numel < 4096 or not serves(vectors.linear, program):
             return None
         chunk = min(65536, -(-numel // (4 * device.compute_units)) + 63 & ~63)
         return "linear-vector", [numel, chunk], (-(-numel // chunk),), (1,)
     inner = sizes[-1]
-    if inner < NARROW or drawing and inner % draws.STEP or not narrow and device.loops or vectors.rows(program, codegen.OWN) is None:
+    if inner < NARROW or drawing and inner % draws.STEP or not narrow and device.loops or not serves(vectors.rows, program):
         return None
     rows = numel // inner
     seg = inner if rows >= 4 * device.compute_units else max(4096, -(-inner // (4 * device.compute_units)) + 63 & ~63)
     chunk = max(1, min(8192 // min(inner, seg), -(-rows // (4 * device.compute_units))))
     return "rows-vector", [*sizes, rows, chunk, seg], (-(-rows // chunk), -(-inner // seg)), (1, 1)
+
+
+_said: dict = {}        # what was found out about programs, which a loop over ever new shapes asks about again and again
+
+
+def serves(source, program) -> bool:
+    """Whether ``source(program, own)`` has a text. Writing one takes longer than all else that a new shape costs."""
+    key = source, program.key()
+    found = _said.get(key)
+    if found is None:
+        found = _said[key] = source(program, codegen.OWN) is not None
+    return found
+
+
+def _wants_vectors(device, program):
+    """(whether the program draws numbers, whether it gains by vectors)."""
+    key = device, program.key()
+    found = _said.get(key)
+    if found is None:
+        drawing = draws.found(program)
+        narrow = drawing or device.vectors and not vectors.numberwise(program) or device.loops and vectors.calls(program)
+        narrow = narrow or any(dt.ALL[d].round_trip for d, *_ in program.leaves) or any(dt.ALL[d].round_trip for _, d, *_ in program.outs)
+        found = _said[key] = drawing, narrow
+    return found
 
 
 def kernel_for(device, program: codegen.Program):
@@ -328,14 +366,27 @@ _AS_MOVED = {dt.float16: dt.int16, dt.bfloat16: dt.int16, dt.bool_: dt.uint8}
 class _Launch:
     """What all launches of one structure over one shape have in common."""
 
-    __slots__ = ("kernel", "geometry", "global_size", "local_size", "steps", "out_steps", "prepared", "places", "moved", "checks")
+    __slots__ = ("kernel", "geometry", "global_size", "local_size", "steps", "out_steps", "prepared", "places", "moved", "checks", "program", "nbytes")
 
     def __init__(self, device, group, shape, numel, targets):
-        self.prepared, self.checks = None, ()
+        self.prepared, self.checks, self.program = None, (), None
+        self.nbytes = sum([leaf[1].itemsize for leaf in group.leaves] + [t[1].itemsize for t in targets])
         if not (device.is_cpu and numel >= slim.LARGE and self._few_columns(device, group, shape, targets)):
             self._general(device, group, shape, numel, targets)
         if self.kernel is not None:
-            self.kernel.touches(self.global_size, self.local_size, numel * sum([leaf[1].itemsize for leaf in group.leaves] + [t[1].itemsize for t in targets]))
+            self.kernel.touches(self.global_size, self.local_size, numel * self.nbytes)
+
+    def resized(self, device, numel):
+        """The same for another number of elements, of a ``program`` that walks all in flat order."""
+        new = _Launch.__new__(_Launch)
+        new.prepared, new.checks, new.steps, new.out_steps, new.nbytes = None, self.checks, self.steps, self.out_steps, self.nbytes
+        form, new.geometry, new.global_size, new.local_size = plan(device, None, numel)
+        new.program = program = codegen.Program(*self.program.key()[:4], form, 0)
+        new._improve(device, program, None, numel)
+        new.kernel = kernel_for(device, program)
+        if new.kernel is not None:
+            new.kernel.touches(new.global_size, new.local_size, numel * new.nbytes)
+        return new
 
     def _few_columns(self, device, group, shape, targets) -> bool:
         """Choose the kernel for rows of a few elements, or for a few columns of many; False where neither serves."""
@@ -343,7 +394,7 @@ class _Launch:
         for module in (slim, planes, runs):
             plan = module.plan(walk, units)
             program = plan and _program(group, targets, plan[1], plan[0])
-            if program and module.source(program, codegen.OWN) is not None:
+            if program and serves(module.source, program):
                 self.geometry, self.global_size, self.local_size = plan[2], plan[3], (1,) * len(plan[3])
                 self._finish(device, program, plan[1])
                 return True
@@ -356,10 +407,16 @@ class _Launch:
         crossing = few or max(steps) > NEAR
         form, self.geometry, self.global_size, self.local_size = plan(device, sizes, numel, crossing)
         program = _program(group, targets, walk, form)
-        better = _vector_plan(device, program, sizes, numel) if device.is_cpu else several.plan(device, program, form, sizes, numel, [*(walks or ()), *(out_walks or ())])
+        self._improve(device, program, sizes, numel, [*(walks or ()), *(out_walks or ())])
+        self._finish(device, program, walk)
+        if sizes is None:
+            self.program = program
+
+    def _improve(self, device, program, sizes, numel, walks=()):
+        """Another form where the device gains by it."""
+        better = _vector_plan(device, program, sizes, numel) if device.is_cpu else several.plan(device, program, program.form, sizes, numel, walks)
         if better is not None:
             program.form, self.geometry, self.global_size, self.local_size = better
-        self._finish(device, program, walk)
 
     def _finish(self, device, program, walk):
         sizes, classes, walks, out_classes, out_walks = walk

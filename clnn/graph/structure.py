@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import struct
 
+from ..core.shape import Size, contiguous_strides
 from .node import Node
 
 
@@ -46,6 +47,23 @@ def _tell(node, key, reads, numbers, nodes):
             reads.append(ref)
             key += (ref[1], ref[2] != 0, ref[3])
         place += 1
+
+
+def sizeless(key, shape):
+    """``key``, of :func:`told`, without the sizes, where everything is read in flat order or is one element for all; else None."""
+    flat, zero, out, before = contiguous_strides(shape), (0,) * len(shape), [], None
+    for part in key:
+        if before.__class__ is bool:                            # strides
+            if part != flat and part != zero:
+                return None
+            part = part == flat
+        elif part.__class__ is Size:
+            if part != shape:
+                return None
+            part = None
+        out.append(part)
+        before = part if part.__class__ is bool and before.__class__ is not bool else None
+    return tuple(out)
 
 
 _PACK_D, _PACK_Q, _PACK_FF, _PACK_DD = struct.Struct("d").pack, struct.Struct("Q").pack, struct.Struct("2f").pack, struct.Struct("2d").pack

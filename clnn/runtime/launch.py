@@ -234,7 +234,7 @@ class Prepared:
                 elif device.last is side.done and self.twin.sizes is not None or side.free(self.kernel):
                     return self._here(device, side, cost, buffers, numbers)
             if self.sizes is None:
-                return self._plainly(device, buffers, numbers)
+                return self._first(device, buffers, numbers)
             device.last = self.enqueue(device, device.queue, buffers, numbers)
         if device.tended:
             device.tend()
@@ -245,7 +245,7 @@ class Prepared:
         """Run in the calling thread."""
         way = self.twin
         if way.sizes is None:
-            return self._plainly(device, buffers, numbers)
+            return self._first(device, buffers, numbers)
         if cost.calm:
             cost.calm -= 1
             way.enqueue(device, side.queue, buffers, numbers)
@@ -288,19 +288,38 @@ class Prepared:
             args[i] = a
         return args
 
+    def _first(self, device, buffers, numbers):
+        """The first launch of these sizes. That of a kernel which was launched with others is like all that follow: a loop over ever new shapes has no other."""
+        if self.kernel is None or self.sizes is not None or self.twin.sizes is not None:
+            return self._plainly(device, buffers, numbers)
+        self._meet(device, buffers)
+        for way in (self, self.twin):
+            if way.sizes is None and way.kernel.last_args is not None:
+                if self.where not in way.kernel.sizes:
+                    sizes_of(device, way.kernel, *self.where)
+                way._open(device.checked_buffer)
+        if self.sizes is None and self.twin.sizes is None:
+            return self._plainly(device, buffers, numbers)
+        return self.run(device, buffers, numbers)
+
     def _plainly(self, device, buffers, numbers):
         """Launch as others do; once the driver took it, the way of :meth:`run` is open."""
-        kernel, side, args = self.kernel, device.inline, self._filled(buffers, numbers)
+        kernel, args = self.kernel, self._filled(buffers, numbers)
         launch(device, kernel, *self.where, *args)
         if kernel is None:
             return
         with device.lock:                       # other threads look at it
-            if side is not None and self.cost is None and self.sizes is None:
-                self.cost = side.cost_of(kernel, self.where, args)
-                if self.cost is not None and side.twin is not None:
-                    self.twin = Prepared(side.kernel(kernel), *self.where, self.args)
+            self._meet(device, args)
             for way in (self, self.twin):
                 way._open(device.checked_buffer)
+
+    def _meet(self, device, args):
+        """Whether such launches may run in the calling thread."""
+        side = device.inline
+        if side is not None and self.cost is None and self.sizes is None:
+            self.cost = side.cost_of(self.kernel, self.where, args)
+            if self.cost is not None and side.twin is not None:
+                self.twin = Prepared(side.kernel(self.kernel), *self.where, self.args)
 
     def _open(self, checked):
         sizes = self.kernel.sizes.get(self.where)
