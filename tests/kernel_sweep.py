@@ -69,7 +69,8 @@ def larger():
         yield "long rows", lambda: (clnn.softmax(t(1, 4500), -1), clnn.nn.functional.cross_entropy(t(2, 4300), clnn.tensor([3, 4299])), t(1, 4400).detach().var(1))
         yield "sums and places in columns", lambda: (t(1100, 7).detach().argmax(0), t(40, 40).detach().argmin(0), t(3, 300).detach().argmax(1),
                                                      t(40, 33).detach().cumsum(0), t(40, 33).detach().cummax(0)[1])
-        yield "statistics of many images", lambda: clnn.nn.functional.batch_norm(t(20, 3, 12), clnn.zeros(3), clnn.ones(3), training=True)
+        yield "statistics of many images", lambda: clnn.nn.functional.batch_norm(t(20, 3), clnn.zeros(3), clnn.ones(3), training=True)
+        yield "statistics of long channels", lambda: [clnn.nn.functional.batch_norm(t(1, 1, n), None, None, training=True) for n in (17000, 33001)]
     yield "conv2d", lambda: clnn.nn.functional.conv2d(t(2, 8, *(14, 14) if cpu else (9, 9)), t(16, 8, 3, 3), t(16), padding=1)
     yield "conv2d strided groups", lambda: clnn.nn.functional.conv2d(t(2, 8, 9, 9), t(8, 4, 3, 3), None, stride=2, groups=2)
     if cpu:

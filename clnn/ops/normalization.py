@@ -237,6 +237,21 @@ def _batch_forward(input, weight, bias, old_mean, old_var, momentum, eps):
 _small_batch_forward = repeated(_batch_forward, "whole")
 
 
+_OWN = 1 << 15          # elements of a channel up to which a group of a GPU reads them sooner than two launches do
+_KEPT = 64              # numbers that a work-item keeps
+
+
+def _whole_channels(device, n, *tensors):
+    """(elements of a vector, work-items of a group, vectors that each keeps or 0) where a group of a GPU takes a whole channel, in rows of ``n``; else None."""
+    each = tensors[0]._numel // max(1, tensors[0].shape[1])
+    if device.is_cpu or n < 8 or each > _OWN or largest(device) < 32:
+        return None
+    V = aligned(device, n, *tensors)
+    G = min(largest(device), max(32, 1 << (each // V - 1).bit_length()))
+    K = 1 << (-(-each // (V * G)) - 1).bit_length()
+    return V, G, K if K * V * tensors[0].dtype.acc_dtype.itemsize <= 4 * _KEPT else 0
+
+
 @repeated
 def _batch_moments(x, old_mean, old_var, momentum, eps):
     """(mean, 1 / standard deviation) per channel of the contiguous ``x``, and the running statistics moved towards them or None."""
@@ -244,6 +259,16 @@ def _batch_moments(x, old_mean, old_var, momentum, eps):
     n_batch, channels = x.shape[0], x.shape[1]
     inner = x._numel // (n_batch * channels) if x._numel else 0
     mean, rstd = empty((channels,), acc, device), empty((channels,), acc, device)
+    moves = old_mean is not None
+    stats = old_mean.dtype if moves else acc
+    old = [t.contiguous() if moves else _none(device, stats) for t in (old_mean, old_var)]
+    new = [empty((channels,), stats, device) if moves else None for _ in range(2)]
+    tail = (*old, *(t if moves else _none(device, stats) for t in new), n_batch, channels, inner, acc.number(eps), stats.number(momentum))
+    whole = _whole_channels(device, inner, x)
+    if whole is not None:
+        V, G, K = whole
+        run(device, "normalization/channel", dict(T=x.dtype, R=stats, RUNNING=int(moves), V=V, G=G, K=K), (channels * G,), (G,), x, mean, rstd, *tail)
+        return mean, rstd, *new
     if inner >= 8:
         rows = n_batch * channels
         part, m2 = empty((rows,), acc, device), empty((rows,), acc, device)
@@ -258,10 +283,6 @@ def _batch_moments(x, old_mean, old_var, momentum, eps):
         d = flat - part
         m2 = (d * d).sum(dims)
         n_batch, inner = 1, n_batch * inner
-    moves = old_mean is not None
-    stats = old_mean.dtype if moves else acc
-    old = [t.contiguous() if moves else _none(device, stats) for t in (old_mean, old_var)]
-    new = [empty((channels,), stats, device) if moves else None for _ in range(2)]
     lanes = 64 // acc.itemsize if device.is_cpu and part.dtype is acc else 1
     vectors = 4 if lanes > 1 and channels >= 8 * lanes * device.compute_units else 1
     params = dict(T=acc, X=part.dtype, R=stats, RUNNING=int(moves), ELEMENTS=int(part is x), W=lanes, NV=vectors, DEEP=1, WIDE=1)
@@ -270,8 +291,7 @@ def _batch_moments(x, old_mean, old_var, momentum, eps):
         deep = largest(device) // 32
         params.update(WIDE=32, DEEP=deep)
         gs, ls = (-(-channels // 32) * 32, deep), (32, deep)
-    run(device, "normalization/combine", params, gs, ls, part, m2, mean, rstd, *old, *(t if moves else _none(device, stats) for t in new), n_batch, channels,
-        inner, acc.number(eps), stats.number(momentum))
+    run(device, "normalization/combine", params, gs, ls, part, m2, mean, rstd, *tail[:4], n_batch, channels, inner, *tail[7:])
     return mean, rstd, *new
 
 
@@ -291,8 +311,17 @@ def _row_sums(g, x, mean, divide, modulo):
 @repeated
 def _batch_sums(g, x, weight, mean, rstd):
     """What the gradients of a batch normalisation need, see ``_gradients``."""
-    channels = x.shape[1]
-    if x._numel < 8 * x.shape[0] * channels:                      # short rows: columns instead
+    device, channels = x._storage.device, x.shape[1]
+    n = x._numel // (x.shape[0] * channels)
+    whole = _whole_channels(device, n, g, x)
+    if whole is not None:
+        V, G, _ = whole
+        dw, db, sa, sb = (empty((channels,), mean.dtype, device) for _ in range(4))
+        kind = weight.dtype if weight is not None else mean.dtype
+        run(device, "normalization/channel_backward", dict(T=x.dtype, X=kind, WEIGHT=int(weight is not None), V=V, G=G), (channels * G,), (G,), g, x, mean,
+            rstd, _dense(weight, device, kind), dw, db, sa, sb, x.shape[0], channels, n)
+        return dw, db, sa, sb
+    if n < 8:                                                     # short rows: columns instead
         dims = (0, *range(2, x.ndim))
         a, b = g.to(mean.dtype).sum(dims), (g.to(mean.dtype) * (x - _channels(mean, x.ndim))).sum(dims)
         a, b = a.reshape(1, channels), b.reshape(1, channels)
