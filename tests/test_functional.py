@@ -187,6 +187,31 @@ def test_batch_norm_of_large_means():
     close(F.batch_norm(clnn.tensor(x), None, None, training=True), TF.batch_norm(torch.tensor(x), None, None, training=True), 2e-3)
 
 
+@pytest.mark.parametrize("shape, kind", [((3, 5, 6, 8), "float32"), ((20, 3, 9), "float32"), ((70, 2, 10, 12), "float32"), ((9, 2, 40, 64), "float32"),
+                                         ((5, 3, 9, 4), "float16"), ((6, 2, 14), "float64"), ((2, 3, 150, 150), "float32")], ids=str)
+def test_statistics_of_a_channel_in_one_launch(monkeypatch, shape, kind):
+    """Channels whose numbers the work-items of a group keep, or read twice, as vectors or alone; the last are too long for one group."""
+    from clnn._tensor import repeat
+    from clnn.runtime import launch
+    names, results, device = [], [], clnn.get_default_device().physical
+    for owner, name in ((device, "is_cpu"), (device, "loops"), (repeat, "on")):
+        monkeypatch.setattr(owner, name, False)
+    monkeypatch.setattr(launch, "recorders", [lambda device, kernel, *rest: names.append(kernel.name)])
+    c, rng = shape[1], np.random.default_rng(0)
+    arrays = [rng.standard_normal(s).astype(kind) + 3 for s in (shape, c, c)]
+    up, tolerance = rng.standard_normal(shape).astype(kind), dict(float16=4e-3, float32=1e-4, float64=1e-12)[kind]
+    for lib in (clnn, torch):
+        leaves = [lib.tensor(a).requires_grad_() for a in arrays]
+        mean, var = lib.tensor(np.arange(c).astype(kind)), lib.tensor(np.ones(c, kind))
+        y = lib.nn.functional.batch_norm(leaves[0], mean, var, *leaves[1:], True, 0.2, 1e-3)
+        y.backward(lib.tensor(up))
+        results.append([t.detach().numpy() for t in (y, mean, var, *[t.grad for t in leaves])])
+    for got, want in zip(*results):
+        np.testing.assert_allclose(got, want, tolerance, tolerance * max(1, np.abs(want).max()))
+    whole = shape != (2, 3, 150, 150)
+    assert names.count("channel") == names.count("channel_backward") == whole and ("combine" in names) != whole
+
+
 def test_batch_norm_mixed_dtypes():
     x = np.random.default_rng(6).normal(0, 1, (4, 3, 6)).astype("f")
     got = F.batch_norm(clnn.tensor(x).bfloat16(), None, None, clnn.ones(3), clnn.zeros(3), True)

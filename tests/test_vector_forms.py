@@ -529,29 +529,6 @@ def test_rows_that_work_items_of_a_gpu_share(as_gpu, monkeypatch, size):
                 np.testing.assert_allclose(got, want, 2e-4, 2e-5 * max(1, np.abs(want).max()))
 
 
-@pytest.mark.parametrize("shape, kind", [((3, 5, 6, 8), "float32"), ((20, 3, 9), "float32"), ((70, 2, 10, 12), "float32"), ((9, 2, 40, 64), "float32"),
-                                         ((5, 3, 9, 4), "float16"), ((6, 2, 14), "float64"), ((2, 3, 150, 150), "float32")], ids=str)
-def test_statistics_of_a_channel_in_one_launch(as_gpu, monkeypatch, shape, kind):
-    """Channels whose numbers the work-items of a group keep, or read twice, as vectors or alone; the last are too long for one group."""
-    torch = pytest.importorskip("torch")
-    from clnn.runtime import launch
-    names, results = [], []
-    monkeypatch.setattr(launch, "recorders", [lambda device, kernel, *rest: names.append(kernel.name)])
-    c = shape[1]
-    arrays = [R.standard_normal(s).astype(kind) + 3 for s in (shape, c, c)]
-    up, tolerance = R.standard_normal(shape).astype(kind), dict(float16=4e-3, float32=1e-4, float64=1e-12)[kind]
-    for lib in (clnn, torch):
-        leaves = [lib.tensor(a).requires_grad_() for a in arrays]
-        mean, var = lib.tensor(np.arange(c).astype(kind)), lib.tensor(np.ones(c, kind))
-        y = lib.nn.functional.batch_norm(leaves[0], mean, var, *leaves[1:], True, 0.2, 1e-3)
-        y.backward(lib.tensor(up))
-        results.append([t.detach().numpy() for t in (y, mean, var, *[t.grad for t in leaves])])
-    for got, want in zip(*results):
-        np.testing.assert_allclose(got, want, tolerance, tolerance * max(1, np.abs(want).max()))
-    whole = shape != (2, 3, 150, 150)
-    assert names.count("channel") == names.count("channel_backward") == whole and ("combine" in names) != whole
-
-
 @pytest.mark.parametrize("shape, dim", [((4096, 300), 0), ((3, 5000, 7), 1), ((1, 200000), 1), ((70000,), 0), ((9, 100), 1)], ids=str)
 def test_places_of_extremes_of_a_gpu(as_gpu, shape, dim):
     """Columns and rows in as many parts as fill all units; of equal ones the first, and NaN before all."""
