@@ -105,6 +105,9 @@ def _layer_backward(g, input, shape, weight, bias, rms, mean, rstd, needs):
     kind = weight.dtype if weight is not None else input.dtype
     sums = needs[1] or needs[2]
     part = PART if rows >= 16 * PART else PART // 8                # enough parts for all units, few to add up
+    wide, deep = _team(device, input.dtype, rows)
+    if wide < 32:
+        part = max(1, rows)                                        # a second launch would take longer than it saves
     parts = -(-rows // part) or 1
     gx = empty(input.shape, input.dtype, device) if needs[0] else None
     dw, db = (empty((parts, n), rstd.dtype, device) for _ in range(2)) if sums else (None, None)
@@ -118,14 +121,21 @@ def _layer_backward(g, input, shape, weight, bias, rms, mean, rstd, needs):
             _rows("normalization/layer_backward", device, dict(params, WEIGHTS=0), n, rows, g, x, _dense(weight, device, kind), mean, rstd, gx, None)
         if sums:
             loop = device.loops
-            deep = 0 if device.is_cpu or device.max_work_group < 256 else 8
-            gs, ls = ((-(-n // 64), parts), (1, 1)) if loop else ((n, parts * deep), (32, deep)) if deep else ((n, parts), (64, 1))
+            gs, ls = ((-(-n // 64), parts), (1, 1)) if loop else ((n, parts * deep), (wide, deep)) if deep else ((n, parts), (64, 1))
             form = "loop" if loop else "group" if deep else "item"
-            run(device, "normalization/layer_weight", dict(T=input.dtype, RMS=int(rms), FORM=form, DEEP=deep), gs, ls, g, x, mean, rstd, dw, db,
-                rows, n, part)
-    if sums:
+            run(device, "normalization/layer_weight", dict(T=input.dtype, RMS=int(rms), FORM=form, WIDE=wide, DEEP=deep, AHEAD=4 if wide == 32 else 8), gs, ls,
+                g, x, mean, rstd, dw, db, rows, n, part)
+    if sums and wide == 32:
         dw, db = _gradients("layer", db, dw, None, None)[:2]
     return gx, dw.reshape(tuple(shape)) if needs[1] else None, db.reshape(tuple(shape)) if needs[2] else None
+
+
+def _team(device, dtype, rows):
+    """(columns of a group of a GPU, work-items of each, 0 on CPUs): as narrow as memory allows where so many work-items add all rows up themselves."""
+    if device.is_cpu or device.max_work_group < 256:
+        return 32, 0
+    wide = max(4, 32 // dtype.itemsize)
+    return (wide, 256 // wide) if rows <= 64 * (256 // wide) else (32, 8)
 
 
 def _gradients(mode, a, b, rstd, weight, groups=1):
