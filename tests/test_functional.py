@@ -3,6 +3,7 @@
 The operator table's samples give most cases; tests below add what samples cannot express.
 """
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -193,23 +194,30 @@ def test_statistics_of_a_channel_in_one_launch(monkeypatch, shape, kind):
     """Channels whose numbers the work-items of a group keep, or read twice, as vectors or alone; the last are too long for one group."""
     from clnn._tensor import repeat
     from clnn.runtime import launch
-    names, results, device = [], [], clnn.get_default_device().physical
+    names, results, behind, device = [], [], [], clnn.get_default_device().physical
     for owner, name in ((device, "is_cpu"), (device, "loops"), (repeat, "on")):
         monkeypatch.setattr(owner, name, False)
     monkeypatch.setattr(launch, "recorders", [lambda device, kernel, *rest: names.append(kernel.name)])
     c, rng = shape[1], np.random.default_rng(0)
     arrays = [rng.standard_normal(s).astype(kind) + 3 for s in (shape, c, c)]
     up, tolerance = rng.standard_normal(shape).astype(kind), dict(float16=4e-3, float32=1e-4, float64=1e-12)[kind]
+    monkeypatch.setattr(sys.modules["clnn.ops.normalization"], "_FEW", 0)
     for lib in (clnn, torch):
-        leaves = [lib.tensor(a).requires_grad_() for a in arrays]
+        leaves, twice = [lib.tensor(a).requires_grad_() for a in arrays], [lib.tensor(a).requires_grad_() for a in arrays]
         mean, var = lib.tensor(np.arange(c).astype(kind)), lib.tensor(np.ones(c, kind))
         y = lib.nn.functional.batch_norm(leaves[0], mean, var, *leaves[1:], True, 0.2, 1e-3)
         y.backward(lib.tensor(up))
-        results.append([t.detach().numpy() for t in (y, mean, var, *[t.grad for t in leaves])])
+        z = lib.relu(lib.nn.functional.batch_norm(twice[0] * 1, None, None, *twice[1:], True))
+        z.detach().numpy()
+        first, given = len(names), lib.tensor(up)
+        z.backward(given)
+        results.append([t.detach().numpy() for t in (y, mean, var, *[t.grad for t in (*leaves, *twice)])])
+        behind = behind or names[first:]
     for got, want in zip(*results):
         np.testing.assert_allclose(got, want, tolerance, tolerance * max(1, np.abs(want).max()))
     whole = shape != (2, 3, 150, 150)
-    assert names.count("channel") == names.count("channel_backward") == whole and ("combine" in names) != whole
+    assert names.count("channel") == names.count("channel_backward") == 2 * whole and ("combine" in names) != whole
+    assert kind != "float32" or behind[:2] == (["channel_backward", "fused"] if whole else ["fused", "sums"])       # the relu's gradient is computed on the way
 
 
 def test_batch_norm_mixed_dtypes():

@@ -20,6 +20,7 @@ from .._tensor.tensor import Tensor, empty, make_view
 from .._tensor.writing import write
 from ..core import dtype as dt
 from ..core.shape import whole
+from ._channels import behind_relu, whole_channels
 from .loss import require_float
 from .softmax import aligned, largest, row_plan
 
@@ -247,21 +248,6 @@ def _batch_forward(input, weight, bias, old_mean, old_var, momentum, eps):
 _small_batch_forward = repeated(_batch_forward, "whole")
 
 
-_OWN = 1 << 15          # elements of a channel up to which a group of a GPU reads them sooner than two launches do
-_KEPT = 64              # numbers that a work-item keeps
-
-
-def _whole_channels(device, n, *tensors):
-    """(elements of a vector, work-items of a group, vectors that each keeps or 0) where a group of a GPU takes a whole channel, in rows of ``n``; else None."""
-    each = tensors[0]._numel // max(1, tensors[0].shape[1])
-    if device.is_cpu or n < 8 or each > _OWN or largest(device) < 32:
-        return None
-    V = aligned(device, n, *tensors)
-    G = min(largest(device), max(32, 1 << (each // V - 1).bit_length()))
-    K = 1 << (-(-each // (V * G)) - 1).bit_length()
-    return V, G, K if K * V * tensors[0].dtype.acc_dtype.itemsize <= 4 * _KEPT else 0
-
-
 @repeated
 def _batch_moments(x, old_mean, old_var, momentum, eps):
     """(mean, 1 / standard deviation) per channel of the contiguous ``x``, and the running statistics moved towards them or None."""
@@ -274,9 +260,9 @@ def _batch_moments(x, old_mean, old_var, momentum, eps):
     old = [t.contiguous() if moves else _none(device, stats) for t in (old_mean, old_var)]
     new = [empty((channels,), stats, device) if moves else None for _ in range(2)]
     tail = (*old, *(t if moves else _none(device, stats) for t in new), n_batch, channels, inner, acc.number(eps), stats.number(momentum))
-    whole = _whole_channels(device, inner, x)
-    if whole is not None:
-        V, G, K = whole
+    plan = whole_channels(device, inner, x)
+    if plan is not None:
+        V, G, K = plan
         run(device, "normalization/channel", dict(T=x.dtype, R=stats, RUNNING=int(moves), V=V, G=G, K=K), (channels * G,), (G,), x, mean, rstd, *tail)
         return mean, rstd, *new
     if inner >= 8:
@@ -319,17 +305,19 @@ def _row_sums(g, x, mean, divide, modulo):
 
 
 @repeated
-def _batch_sums(g, x, weight, mean, rstd):
-    """What the gradients of a batch normalisation need, see ``_gradients``."""
+def _batch_sums(g, x, weight, mean, rstd, result=None):
+    """What the gradients of a batch normalisation need, see ``_gradients``; ``result``: of the relu whose gradient ``g`` is."""
     device, channels = x._storage.device, x.shape[1]
     n = x._numel // (x.shape[0] * channels)
-    whole = _whole_channels(device, n, g, x)
-    if whole is not None:
-        V, G, _ = whole
+    operands = (g, x) if result is None else (g, x, result)
+    plan = whole_channels(device, n, *operands)
+    if plan is not None:
+        V, G, _ = plan
         dw, db, sa, sb = (empty((channels,), mean.dtype, device) for _ in range(4))
         kind = weight.dtype if weight is not None else mean.dtype
-        run(device, "normalization/channel_backward", dict(T=x.dtype, X=kind, WEIGHT=int(weight is not None), V=V, G=G), (channels * G,), (G,), g, x, mean,
-            rstd, _dense(weight, device, kind), dw, db, sa, sb, x.shape[0], channels, n)
+        params = dict(T=x.dtype, X=kind, WEIGHT=int(weight is not None), RELU=len(operands) - 2, V=V, G=G)
+        run(device, "normalization/channel_backward", params, (channels * G,), (G,), *operands, mean, rstd, _dense(weight, device, kind),
+            dw, db, sa, sb, x.shape[0], channels, n)
         return dw, db, sa, sb
     if n < 8:                                                     # short rows: columns instead
         dims = (0, *range(2, x.ndim))
@@ -343,7 +331,8 @@ def _batch_sums(g, x, weight, mean, rstd):
 def _batch_backward(g, input, weight, mean, rstd, needs):
     rank = input.ndim
     g, x = g.to(input.dtype).contiguous(), input.contiguous()
-    dw, db, sa, sb = _batch_sums(g, x, weight, mean, rstd)
+    behind = behind_relu(g, x)
+    dw, db, sa, sb = _batch_sums(g, x, weight, mean, rstd) if behind is None else _batch_sums(behind[0], x, weight, mean, rstd, behind[1])
     gx = None
     if needs[0]:
         w = 1.0 if weight is None else weight
