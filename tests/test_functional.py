@@ -220,6 +220,30 @@ def test_statistics_of_a_channel_in_one_launch(monkeypatch, shape, kind):
     assert kind != "float32" or behind[:2] == (["channel_backward", "fused"] if whole else ["fused", "sums"])       # the relu's gradient is computed on the way
 
 
+def test_pieces_of_a_turned_tensor_on_gpus(monkeypatch):
+    """Gradients of all pieces, or of some, are joined in one launch, in the order of the memory that they are pieces of."""
+    from clnn.runtime import launch
+    names = []
+    monkeypatch.setattr(clnn.get_default_device().physical, "is_cpu", False)
+    monkeypatch.setattr(launch, "recorders", [lambda device, kernel, *rest: names.append(kernel.name)])
+    a, b = (np.random.default_rng(0).standard_normal((4, 6, 3, 5, 8)).astype("f") for _ in range(2))
+    for order, d in (((2, 0, 3, 1, 4), 0), ((0, 3, 2, 1, 4), 2), ((4, 3, 2, 1, 0), 2)):
+        for some in ((0, 1, 2), (0, 2)):
+            got = []
+            for lib in (clnn, torch):
+                x, up = lib.tensor(a).requires_grad_(), lib.tensor(b).permute(order).unbind(d)
+                pieces, grads = (x * 1).permute(order).unbind(d), [g.clone() for g in up]
+                [g.numpy() for g in grads]
+                names.clear()
+                lib.autograd.grad(x.permute(order).unbind(d), x, grads)[0].reshape(-1).numpy()
+                assert lib is torch or d == 2 or names == ["cat"], names
+                given, = lib.autograd.grad([pieces[k] * pieces[k] for k in some], x, [grads[k] for k in some], create_graph=True)
+                twice, = lib.autograd.grad(given.sin().sum(), x)
+                got.append((given.detach().numpy(), twice.numpy()))
+            for mine, theirs in zip(*got):
+                np.testing.assert_allclose(mine, theirs, 1e-4, 1e-5)
+
+
 def test_batch_norm_mixed_dtypes():
     x = np.random.default_rng(6).normal(0, 1, (4, 3, 6)).astype("f")
     got = F.batch_norm(clnn.tensor(x).bfloat16(), None, None, clnn.ones(3), clnn.zeros(3), True)
