@@ -69,7 +69,9 @@ def larger():
         yield "long rows", lambda: (clnn.softmax(t(1, 4500), -1), clnn.nn.functional.cross_entropy(t(2, 4300), clnn.tensor([3, 4299])), t(1, 4400).detach().var(1))
         yield "sums and places in columns", lambda: (t(1100, 7).detach().argmax(0), t(40, 40).detach().argmin(0), t(3, 300).detach().argmax(1),
                                                      t(40, 33).detach().cumsum(0), t(40, 33).detach().cummax(0)[1])
-        yield "statistics of many images", lambda: clnn.nn.functional.batch_norm(t(20, 3, 12), clnn.zeros(3), clnn.ones(3), training=True)
+        yield "statistics of many images", lambda: clnn.nn.functional.batch_norm(t(20, 3), clnn.zeros(3), clnn.ones(3), training=True)
+        yield "gradients behind a relu", lambda: behind_relu(t(4, 3, 8, 8), t(4, 3, 8, 8).detach())
+        yield "statistics of long channels", lambda: [clnn.nn.functional.batch_norm(t(1, 1, n), None, None, training=True) for n in (17000, 33001)]
     yield "conv2d", lambda: clnn.nn.functional.conv2d(t(2, 8, *(14, 14) if cpu else (9, 9)), t(16, 8, 3, 3), t(16), padding=1)
     yield "conv2d strided groups", lambda: clnn.nn.functional.conv2d(t(2, 8, 9, 9), t(8, 4, 3, 3), None, stride=2, groups=2)
     if cpu:
@@ -185,6 +187,16 @@ def scans_in_parts(*sequences):
                                                  lambda x: x.cummax(x.ndim // 2)[1])]
         finish(out)
     return out
+
+
+def behind_relu(x, gradient):
+    """Statistics of a batch whose result is in memory, behind a relu, before the gradient comes."""
+    from unittest import mock
+    with mock.patch.object(sys.modules["clnn.ops.normalization"], "_FEW", 0):
+        y = clnn.relu(clnn.nn.functional.batch_norm(x, None, None, training=True))
+        y.detach().numpy()
+        y.backward(gradient)
+    return x.grad
 
 
 def on_tensor_cores(a, b, dtype, turned):

@@ -3,6 +3,7 @@
 The operator table's samples give most cases; tests below add what samples cannot express.
 """
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -185,6 +186,62 @@ def test_running_statistics(name, shape):
 def test_batch_norm_of_large_means():
     x = (np.random.default_rng(5).normal(0, 1, (64, 2, 9)) + 1000).astype("f")
     close(F.batch_norm(clnn.tensor(x), None, None, training=True), TF.batch_norm(torch.tensor(x), None, None, training=True), 2e-3)
+
+
+@pytest.mark.parametrize("shape, kind", [((3, 5, 6, 8), "float32"), ((20, 3, 9), "float32"), ((70, 2, 10, 12), "float32"), ((9, 2, 40, 64), "float32"),
+                                         ((5, 3, 9, 4), "float16"), ((6, 2, 14), "float64"), ((2, 3, 150, 150), "float32")], ids=str)
+def test_statistics_of_a_channel_in_one_launch(monkeypatch, shape, kind):
+    """Channels whose numbers the work-items of a group keep, or read twice, as vectors or alone; the last are too long for one group."""
+    from clnn._tensor import repeat
+    from clnn.runtime import launch
+    names, results, behind, device = [], [], [], clnn.get_default_device().physical
+    for owner, name in ((device, "is_cpu"), (device, "loops"), (repeat, "on")):
+        monkeypatch.setattr(owner, name, False)
+    monkeypatch.setattr(launch, "recorders", [lambda device, kernel, *rest: names.append(kernel.name)])
+    c, rng = shape[1], np.random.default_rng(0)
+    arrays = [rng.standard_normal(s).astype(kind) + 3 for s in (shape, c, c)]
+    up, tolerance = rng.standard_normal(shape).astype(kind), dict(float16=4e-3, float32=1e-4, float64=1e-12)[kind]
+    monkeypatch.setattr(sys.modules["clnn.ops.normalization"], "_FEW", 0)
+    for lib in (clnn, torch):
+        leaves, twice = [lib.tensor(a).requires_grad_() for a in arrays], [lib.tensor(a).requires_grad_() for a in arrays]
+        mean, var = lib.tensor(np.arange(c).astype(kind)), lib.tensor(np.ones(c, kind))
+        y = lib.nn.functional.batch_norm(leaves[0], mean, var, *leaves[1:], True, 0.2, 1e-3)
+        y.backward(lib.tensor(up))
+        z = lib.relu(lib.nn.functional.batch_norm(twice[0] * 1, None, None, *twice[1:], True))
+        z.detach().numpy()
+        first, given = len(names), lib.tensor(up)
+        z.backward(given)
+        results.append([t.detach().numpy() for t in (y, mean, var, *[t.grad for t in (*leaves, *twice)])])
+        behind = behind or names[first:]
+    for got, want in zip(*results):
+        np.testing.assert_allclose(got, want, tolerance, tolerance * max(1, np.abs(want).max()))
+    whole = shape != (2, 3, 150, 150)
+    assert names.count("channel") == names.count("channel_backward") == 2 * whole and ("combine" in names) != whole
+    assert kind != "float32" or behind[:2] == (["channel_backward", "fused"] if whole else ["fused", "sums"])       # the relu's gradient is computed on the way
+
+
+def test_pieces_of_a_turned_tensor_on_gpus(monkeypatch):
+    """Gradients of all pieces, or of some, are joined in one launch, in the order of the memory that they are pieces of."""
+    from clnn.runtime import launch
+    names = []
+    monkeypatch.setattr(clnn.get_default_device().physical, "is_cpu", False)
+    monkeypatch.setattr(launch, "recorders", [lambda device, kernel, *rest: names.append(kernel.name)])
+    a, b = (np.random.default_rng(0).standard_normal((4, 6, 3, 5, 8)).astype("f") for _ in range(2))
+    for order, d in (((2, 0, 3, 1, 4), 0), ((0, 3, 2, 1, 4), 2), ((4, 3, 2, 1, 0), 2)):
+        for some in ((0, 1, 2), (0, 2)):
+            got = []
+            for lib in (clnn, torch):
+                x, up = lib.tensor(a).requires_grad_(), lib.tensor(b).permute(order).unbind(d)
+                pieces, grads = (x * 1).permute(order).unbind(d), [g.clone() for g in up]
+                [g.numpy() for g in grads]
+                names.clear()
+                lib.autograd.grad(x.permute(order).unbind(d), x, grads)[0].reshape(-1).numpy()
+                assert lib is torch or d == 2 or names == ["cat"], names
+                given, = lib.autograd.grad([pieces[k] * pieces[k] for k in some], x, [grads[k] for k in some], create_graph=True)
+                twice, = lib.autograd.grad(given.sin().sum(), x)
+                got.append((given.detach().numpy(), twice.numpy()))
+            for mine, theirs in zip(*got):
+                np.testing.assert_allclose(mine, theirs, 1e-4, 1e-5)
 
 
 def test_batch_norm_mixed_dtypes():

@@ -432,11 +432,17 @@ def test_gpu_conv_in_parts(gpu, monkeypatch, T):
     """Steps split among groups, a part of them without any; taps too many for a mask, told by their places."""
     if T.needs_fp64 and not gpu.has_fp64:
         pytest.skip("no fp64")
-    choose = _conv_gpu._choose
+    from clnn.runtime import launch
+    choose, names = _conv_gpu._choose, []
     monkeypatch.setattr(_conv_gpu, "_choose", lambda *args: (choose(*args)[0], 3))
-    for case, bits in (("phases that differ", 31), ("3d", 0), ("1x1, many pixels", 31)):
+    monkeypatch.setattr(launch, "recorders", [lambda device, kernel, *rest: names.append(kernel.name)])
+    for case, bits, laid_out in (("phases that differ", 31, 0), ("phases that differ", 31, 1 << 32), ("3d", 0, 1 << 32), ("1x1, many pixels", 31, 0)):
         monkeypatch.setattr(_conv_gpu, "BITS", bits)
+        monkeypatch.setattr(_conv_gpu, "LAID_OUT", laid_out)        # weights in the order of steps, or as they lie
+        monkeypatch.setattr(_conv, "_plans", {})
+        names.clear()
         convolve(gpu, T, *CONVS[case], bias=True, epilogue="relu")
+        assert ("conv_weights" in names) == (laid_out == 0)
 
 
 @pytest.mark.parametrize("gpu", [64], indirect=True)

@@ -518,7 +518,7 @@ def test_rows_that_work_items_of_a_gpu_share(as_gpu, monkeypatch, size):
         y = make(lib.nn.functional, *leaves)
         (y * y).sum().backward()
         return [t.detach().numpy() for t in (y, *[t.grad for t in leaves if t.requires_grad])]
-    for rows, n in ((30, 10), (70, 100), (301, 33), (2, 777), (2, 5000), (1, 9000)):
+    for rows, n in ((30, 10), (70, 100), (301, 33), (2100, 9), (2, 777), (2, 5000), (1, 9000)):
         x, w, b = (R.standard_normal(s).astype(np.float32) for s in ((rows, n), n, n))
         places = R.integers(0, n, rows)
         for make, arrays in ((lambda F, x: F.softmax(x, -1), (x,)), (lambda F, x: F.log_softmax(x, -1), (x,)), (lambda F, x, y: F.cross_entropy(x, y), (x, places)),

@@ -12,6 +12,7 @@ AHEAD = 8               # loads of an item that are on their way at a time; of 1
 ENOUGH = 512            # long rows that occupy a large GPU with a group for each
 FEW = 8 * AHEAD         # rows of a column's item for which a second launch takes longer
 LONG = 1 << 15          # elements of an output from which on a second launch takes less time than to add them up in one group
+SECTOR = 32             # bytes that memory gives at least
 SHORT = 8               # elements that one item adds up alone
 
 
@@ -35,7 +36,7 @@ def arrange(device, geo, itemsize) -> None:
         count = geo.kept[-1]
         team = columns(device, geo.outputs, count, geo.rows, itemsize)
         geo.part_rows, geo.parts = cut_columns(geo.outputs, count, geo.rows, team)
-        geo.team = *team, *trips(-(-geo.part_rows // team[1]), itemsize <= 2)
+        geo.team = *team, *trips(-(-geo.part_rows // team[1]), itemsize <= 2 or geo.outputs * geo.parts * team[1] <= BUSY // 4)
     elif geo.kind != "short":
         geo.part_rows, geo.part_inner, geo.parts = cut(geo.outputs, geo.rows, geo.inner)
         geo.team = lanes(device, min(geo.part_rows, geo.rows), min(geo.part_inner, geo.inner), itemsize <= 2, geo.outputs * geo.parts)
@@ -72,8 +73,10 @@ def trips(count, more):
 
 def columns(device, outputs, inner, rows, itemsize):
     """(columns of a group, work-items of each); one item needs no others where there are columns enough."""
-    size = group(device)
+    size, least = group(device), max(1, SECTOR // itemsize)
     wide = min(size, inner if inner < 32 else 64 if itemsize <= 2 and inner >= 64 else 32)
+    if FEW * (size // wide) < rows <= FEW * (size // least) and least < wide and outputs * (size // least) <= BUSY:
+        wide = least            # more items for each column save the second launch
     deep = min(_floor(size // wide), _ceil(BUSY // max(1, outputs)), _floor(rows // 2))
     return (wide, deep) if deep > 1 else (min(size, _ceil(inner)), 1)
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._tensor.dispatch import record_elementwise
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.config import config
 from ..core.shape import Size
+from ..graph.op import REGISTRY
 from ..runtime.launch import _pack_float, launch
 from . import _attention_warpgroup, _gemm_tensor, _proof
 from ._attention import buffers, extras, kind, like, plan
@@ -131,9 +133,15 @@ def _backward_launches(tensors, of_query, of_keys, dq, dk, dv, scale, groups):
         (of_keys, (B * H // groups * 32 * WK, -(-S // (16 * WK))), (32 * WK, 1), (words, _words16(*steps), _words8(*dk, *dv), _pack_float(scale)))
 
 
+def rows_of(grad, out):
+    """The sum over each row of ``grad * out`` in float32. The product is recorded in the order of the heads, however its operands lie, so that the sum takes it
+    on the way."""
+    return record_elementwise(REGISTRY["mul"].expr, dt.float32, dt.float32, grad.shape, grad._numel, (grad, out)).sum(-1).contiguous()
+
+
 def backward(grad, query, key, value, out, lse, mask, causal, scale, groups):
     """(dquery, dkey, dvalue) in the dtype of the operands, on tensor cores."""
-    delta = (grad.to(dt.float32) * out.to(dt.float32)).sum(-1).contiguous()
+    delta = rows_of(grad, out)
     grad, query, key, value = (aligned(t) for t in (grad, query, key, value))
     device, T = query._storage.device, query.dtype
     results = dq, dk, dv = [like(t, tuple(t.shape), T) for t in (query, key, value)]

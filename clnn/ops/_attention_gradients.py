@@ -72,7 +72,7 @@ def _plan(tensors, dk, dv, mask, causal, drop, scale, groups, T):
 
 def backward(grad, query, key, value, out, lse, mask, drop, causal, scale, groups):
     """(dquery, dkey, dvalue) in float32; the last two per query head."""
-    delta = (grad.to(dt.float32) * out.to(dt.float32)).sum(-1).contiguous()
+    delta = _gpu.rows_of(grad, out)
     grad, query, key, value = (_gpu.aligned(t) for t in (grad, query, key, value))
     key = key.contiguous() if groups > 1 else key
     device, T, (B, H, L, E), (S, EV) = query._storage.device, query.dtype, query.shape, value.shape[2:]

@@ -28,6 +28,7 @@ TILES = ((16, 16, 8, 8, 1.0), (8, 16, 8, 8, 1.02), (16, 8, 8, 8, 1.07), (8, 8, 8
 BLOCKS = {"128x128": (4, 2, 4, 4, 1.0), "64x128": (2, 2, 2, 8, 1.1), "128x64": (2, 2, 4, 4, 1.1), "64x64": (2, 2, 2, 4, 1.35), "32x64": (2, 1, 2, 4, 1.6),
           "32x32": (1, 1, 2, 4, 2.5)}
 SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
+LAID_OUT = 1 << 32  # multiply-adds from which on weights in the order of steps, 16 bytes at a time, save more than the launch that lays them out
 BITS = 31           # tap rows of all dimensions that a mask can name
 
 
@@ -176,7 +177,7 @@ class _Gathered:
         self.block, self.splits = _choose(device, _blocks(device, T, self.tensor, turn), M, columns, steps, groups, results)
         self.last, self.results = self.block[0].get("LAST", False), results
 
-    def build(self, check, wide, inner, channels, bias="", epi=""):
+    def build(self, check, wide, inner, channels, bias="", epi="", **more):
         """The kernels. ``wide``: strides of both operands along whose neighbours loads may be wide; a channel of the output has ``inner`` elements after
         one another."""
         device, T, tensor, (M, columns, phases), (params, BM, BN, items, *_) = self.device, self.T, self.tensor, self.sizes, self.block
@@ -184,7 +185,7 @@ class _Gathered:
         TC, ends = (T, dict(BIAS=bias, EPI=epi)) if self.splits == 1 else (T.acc_dtype, dict(BIAS="", EPI=""))
         WA, WB = (next(w for w in (8, 4, 2, 1) if w <= most and stride % w == 0) for stride in wide)
         self.variant = "conv/tensor" if tensor else "conv/gpu"
-        self.params = dict(ROLE=self.role, CHECK=check, T=T, TC=TC, WA=WA, WB=WB, **params, **ends)
+        self.params = dict(ROLE=self.role, CHECK=check, T=T, TC=TC, WA=WA, WB=WB, **params, **ends, **({} if tensor else dict(SPREAD=False) | more))
         self.kernel = device.kernel(self.variant, **self.params)
         self.ls = (items, 1, 1) if tensor else (params["LX"], params["LY"], 1)
         self.gs = (-(-columns // BN) * self.ls[0], -(-M // BM) * self.ls[1], phases * self.splits * self.groups)
@@ -234,6 +235,7 @@ class Direct:
             index.append((of[:, None] + each if self.body.last else each[:, None] + of).reshape(-1))
         total = sum(steps)
         plain = len(phases) == 1 and weight[:2] == (M * total, total) and np.array_equal(index[0], np.arange(total))
+        spread = not plain and not self.body.tensor and groups * M * sum(n * k for n, k in zip(columns, steps)) <= LAID_OUT
         if not plain:       # each phase's weights begin at a multiple of 16 bytes, whatever their type
             index = [np.concatenate([i, np.full(-len(i) % 8, -1)]) for i in index]
             infos = infos if self.body.last else [np.concatenate([t, np.zeros((-len(t) % 8, t.shape[1]), np.int64)]) for t in infos]
@@ -242,11 +244,13 @@ class Direct:
         for phase, begin, count in zip(phases, np.cumsum([0, *map(len, index)]), steps):
             where = [tables.add(one) for one in _pixel_infos(phase.places, phase.counts, stride, size, check, max(all_channels, 1))]
             records.append([begin, count, phase.start, *phase.counts, *where, 0, 0, 0])
-        at = tables.add(records)
+        at, spots = tables.add(records), tables.add(np.concatenate(index)) if spread else 0
         self.table = tables.upload(device)
-        self.gather = None if plain else self._gathers(T, M, groups, np.concatenate(index), weight)
-        self.body.build(check, (K, 1), row, groups * M, "m" if bias else "", EPILOGUES.get(epilogue, epilogue))
-        self.words = (_words16(M, K, 0, N, len(phases), self.body.splits, at, 0, 0, 0, M * K, channels * (1 if self.body.last else plane), *size,
+        self.gather = None if plain or spread else self._gathers(T, M, groups, np.concatenate(index), weight)
+        more = dict(SPREAD=True) if spread else {}
+        self.body.build(check, (1 if spread else K, 1), row, groups * M, "m" if bias else "", EPILOGUES.get(epilogue, epilogue), **more)
+        of_group, of_row = weight[:2] if spread else (M * K, K)
+        self.words = (_words16(M, of_row, 0, N, len(phases), self.body.splits, at, spots, 0, 0, of_group, channels * (1 if self.body.last else plane), *size,
                                groups * channels * plane), _words8(*strides, results))
         if self.body.last:
             self.turn = (device.kernel("conv/turn"), (-(-plane // 64) * 32, -(-all_channels // 64) * 8, N), _words8(all_channels, plane),

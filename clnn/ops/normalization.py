@@ -20,6 +20,7 @@ from .._tensor.tensor import Tensor, empty, make_view
 from .._tensor.writing import write
 from ..core import dtype as dt
 from ..core.shape import whole
+from ._channels import behind_relu, whole_channels
 from .loss import require_float
 from .softmax import aligned, largest, row_plan
 
@@ -105,6 +106,9 @@ def _layer_backward(g, input, shape, weight, bias, rms, mean, rstd, needs):
     kind = weight.dtype if weight is not None else input.dtype
     sums = needs[1] or needs[2]
     part = PART if rows >= 16 * PART else PART // 8                # enough parts for all units, few to add up
+    wide, deep = _team(device, input.dtype, rows)
+    if wide < 32:
+        part = max(1, rows)                                        # a second launch would take longer than it saves
     parts = -(-rows // part) or 1
     gx = empty(input.shape, input.dtype, device) if needs[0] else None
     dw, db = (empty((parts, n), rstd.dtype, device) for _ in range(2)) if sums else (None, None)
@@ -118,14 +122,21 @@ def _layer_backward(g, input, shape, weight, bias, rms, mean, rstd, needs):
             _rows("normalization/layer_backward", device, dict(params, WEIGHTS=0), n, rows, g, x, _dense(weight, device, kind), mean, rstd, gx, None)
         if sums:
             loop = device.loops
-            deep = 0 if device.is_cpu or device.max_work_group < 256 else 8
-            gs, ls = ((-(-n // 64), parts), (1, 1)) if loop else ((n, parts * deep), (32, deep)) if deep else ((n, parts), (64, 1))
+            gs, ls = ((-(-n // 64), parts), (1, 1)) if loop else ((n, parts * deep), (wide, deep)) if deep else ((n, parts), (64, 1))
             form = "loop" if loop else "group" if deep else "item"
-            run(device, "normalization/layer_weight", dict(T=input.dtype, RMS=int(rms), FORM=form, DEEP=deep), gs, ls, g, x, mean, rstd, dw, db,
-                rows, n, part)
-    if sums:
+            run(device, "normalization/layer_weight", dict(T=input.dtype, RMS=int(rms), FORM=form, WIDE=wide, DEEP=deep, AHEAD=4 if wide == 32 else 8), gs, ls,
+                g, x, mean, rstd, dw, db, rows, n, part)
+    if sums and wide == 32:
         dw, db = _gradients("layer", db, dw, None, None)[:2]
     return gx, dw.reshape(tuple(shape)) if needs[1] else None, db.reshape(tuple(shape)) if needs[2] else None
+
+
+def _team(device, dtype, rows):
+    """(columns of a group of a GPU, work-items of each, 0 on CPUs): as narrow as memory allows where so many work-items add all rows up themselves."""
+    if device.is_cpu or device.max_work_group < 256:
+        return 32, 0
+    wide = max(4, 32 // dtype.itemsize)
+    return (wide, 256 // wide) if rows <= 64 * (256 // wide) else (32, 8)
 
 
 def _gradients(mode, a, b, rstd, weight, groups=1):
@@ -244,6 +255,16 @@ def _batch_moments(x, old_mean, old_var, momentum, eps):
     n_batch, channels = x.shape[0], x.shape[1]
     inner = x._numel // (n_batch * channels) if x._numel else 0
     mean, rstd = empty((channels,), acc, device), empty((channels,), acc, device)
+    moves = old_mean is not None
+    stats = old_mean.dtype if moves else acc
+    old = [t.contiguous() if moves else _none(device, stats) for t in (old_mean, old_var)]
+    new = [empty((channels,), stats, device) if moves else None for _ in range(2)]
+    tail = (*old, *(t if moves else _none(device, stats) for t in new), n_batch, channels, inner, acc.number(eps), stats.number(momentum))
+    plan = whole_channels(device, inner, x)
+    if plan is not None:
+        V, G, K = plan
+        run(device, "normalization/channel", dict(T=x.dtype, R=stats, RUNNING=int(moves), V=V, G=G, K=K), (channels * G,), (G,), x, mean, rstd, *tail)
+        return mean, rstd, *new
     if inner >= 8:
         rows = n_batch * channels
         part, m2 = empty((rows,), acc, device), empty((rows,), acc, device)
@@ -258,10 +279,6 @@ def _batch_moments(x, old_mean, old_var, momentum, eps):
         d = flat - part
         m2 = (d * d).sum(dims)
         n_batch, inner = 1, n_batch * inner
-    moves = old_mean is not None
-    stats = old_mean.dtype if moves else acc
-    old = [t.contiguous() if moves else _none(device, stats) for t in (old_mean, old_var)]
-    new = [empty((channels,), stats, device) if moves else None for _ in range(2)]
     lanes = 64 // acc.itemsize if device.is_cpu and part.dtype is acc else 1
     vectors = 4 if lanes > 1 and channels >= 8 * lanes * device.compute_units else 1
     params = dict(T=acc, X=part.dtype, R=stats, RUNNING=int(moves), ELEMENTS=int(part is x), W=lanes, NV=vectors, DEEP=1, WIDE=1)
@@ -270,8 +287,7 @@ def _batch_moments(x, old_mean, old_var, momentum, eps):
         deep = largest(device) // 32
         params.update(WIDE=32, DEEP=deep)
         gs, ls = (-(-channels // 32) * 32, deep), (32, deep)
-    run(device, "normalization/combine", params, gs, ls, part, m2, mean, rstd, *old, *(t if moves else _none(device, stats) for t in new), n_batch, channels,
-        inner, acc.number(eps), stats.number(momentum))
+    run(device, "normalization/combine", params, gs, ls, part, m2, mean, rstd, *tail[:4], n_batch, channels, inner, *tail[7:])
     return mean, rstd, *new
 
 
@@ -289,10 +305,21 @@ def _row_sums(g, x, mean, divide, modulo):
 
 
 @repeated
-def _batch_sums(g, x, weight, mean, rstd):
-    """What the gradients of a batch normalisation need, see ``_gradients``."""
-    channels = x.shape[1]
-    if x._numel < 8 * x.shape[0] * channels:                      # short rows: columns instead
+def _batch_sums(g, x, weight, mean, rstd, result=None):
+    """What the gradients of a batch normalisation need, see ``_gradients``; ``result``: of the relu whose gradient ``g`` is."""
+    device, channels = x._storage.device, x.shape[1]
+    n = x._numel // (x.shape[0] * channels)
+    operands = (g, x) if result is None else (g, x, result)
+    plan = whole_channels(device, n, *operands)
+    if plan is not None:
+        V, G, _ = plan
+        dw, db, sa, sb = (empty((channels,), mean.dtype, device) for _ in range(4))
+        kind = weight.dtype if weight is not None else mean.dtype
+        params = dict(T=x.dtype, X=kind, WEIGHT=int(weight is not None), RELU=len(operands) - 2, V=V, G=G)
+        run(device, "normalization/channel_backward", params, (channels * G,), (G,), *operands, mean, rstd, _dense(weight, device, kind),
+            dw, db, sa, sb, x.shape[0], channels, n)
+        return dw, db, sa, sb
+    if n < 8:                                                     # short rows: columns instead
         dims = (0, *range(2, x.ndim))
         a, b = g.to(mean.dtype).sum(dims), (g.to(mean.dtype) * (x - _channels(mean, x.ndim))).sum(dims)
         a, b = a.reshape(1, channels), b.reshape(1, channels)
@@ -304,7 +331,8 @@ def _batch_sums(g, x, weight, mean, rstd):
 def _batch_backward(g, input, weight, mean, rstd, needs):
     rank = input.ndim
     g, x = g.to(input.dtype).contiguous(), input.contiguous()
-    dw, db, sa, sb = _batch_sums(g, x, weight, mean, rstd)
+    behind = behind_relu(g, x)
+    dw, db, sa, sb = _batch_sums(g, x, weight, mean, rstd) if behind is None else _batch_sums(behind[0], x, weight, mean, rstd, behind[1])
     gx = None
     if needs[0]:
         w = 1.0 if weight is None else weight

@@ -6,6 +6,7 @@ import itertools
 
 from .._tensor import tape
 from .._tensor.declare import composite
+from .._tensor.dispatch import memory_order
 from .._tensor.grad_mode import state
 from .._tensor.indexing import basic_index, take_int
 from .._tensor.inplace import type_name
@@ -26,12 +27,13 @@ class _Pieces(tape.Node):
         super().__init__([edge(base)], len(sizes))
         self.label, self.dim, self.sizes, self.stacked = label, dim, sizes, stacked
         self.shape, self.dtype, self.device = base.shape, base.dtype, base._storage.device
+        self.order = None if self.device.is_cpu or not stacked else memory_order(base, dense=True)
 
     def name(self):
         return self.label
 
     def traits(self):
-        return (_Pieces, self.dim, self.sizes, self.stacked, self.shape, self.dtype), ()
+        return (_Pieces, self.dim, self.sizes, self.stacked, self.shape, self.dtype, self.order and tuple(self.order)), ()
 
     def apply(self, grads, needed):
         d, whole = self.dim, self.shape
@@ -41,6 +43,10 @@ class _Pieces(tape.Node):
                 middle = () if self.stacked else (n,)
                 g = filled(Size((*whole[:d], *middle, *whole[d + 1:])), 0, self.dtype, self.device)
             parts.append(g)
+        if self.order is not None:      # joined as the base lies in memory, where whole rows of all pieces are neighbours
+            rest = [k - (k > d) for k in self.order if k != d]
+            joined = stack([g.permute(rest) for g in parts], self.order.index(d))
+            return [joined.permute([self.order.index(k) for k in range(len(whole))])]
         return [stack(parts, d) if self.stacked else cat(parts, d)]
 
 

@@ -14,6 +14,7 @@
 ## T          dtype row of A and the image; TC: dtype row of Y and bias, T or its compute type (partial sums of splits lie y.s6 elements apart)
 ## LX LY      work-group size, powers of two; TM TN: elements of a work-item (4, 8); BK: steps of a block (8, 16, 32)
 ## WA         elements of a load of A along K (1, 2, 4), up to 16 bytes: its address and the stride of its rows are multiples
+## SPREAD     with ROLE "pixels": the weights are read as they lie, see conv/parts; WA is 1
 ## WB         > 1, with ROLE "taps": the same of B, whose pixels lie in the image as they lie in the output; 1: each element is gathered alone
 ## BIAS       "" | m; EPI as in matmul/tile
 <%
@@ -44,7 +45,7 @@
 %>\
 <%def name="fetch(side)">
 % for p in range(pieces(BM, WA)):
-% if taps:
+% if taps or SPREAD:
     Agot${p} = ${along(p, WA)} < k_end - k_next ? *(__global const ${vector(T.c, WA)}*)(A + Aat${p} + at[(${side}) + ${along(p, WA)}]) : (${vector(T.c, WA)})(0);
 % else:
     Agot${p} = ${along(p, WA)} < k_end - k_next ? *(__global const ${vector(T.c, WA)}*)(A + Aat${p} + k_next) : (${vector(T.c, WA)})(0);
@@ -92,18 +93,18 @@ ${vec.vector_io(TC, VN)}
 __kernel __attribute__((reqd_work_group_size(${LX}, ${LY}, 1)))
 void conv_gpu(IN(${T.c}, wt), IN(${T.c}, image), OUT(${TC.c}, Y), IN(${TC.c}, bias), __global const int* restrict table, const long16 d, const long8 y) {
     __local ${ACC}4 pool[${-(-2 * SIZE // 4)}];
-${parts.locals(ROLE, CHECK, BN, BK)}
+${parts.locals(ROLE, CHECK, BN, BK, SPREAD)}
     const int lx = get_local_id(0), ly = get_local_id(1), lid = ly * ${LX} + lx;
-${parts.setup(ROLE, CHECK, T, BM, BN)}
+${parts.setup(ROLE, CHECK, T, BM, BN, 1, SPREAD)}
 ${parts.columns_of(ROLE, CHECK, BN, G)}
-${parts.stage(ROLE, CHECK, BK, G, "k_begin", "0")}
-${parts.stage(ROLE, CHECK, BK, G, f"(k_begin + {BK})", str(BK))}
+${parts.stage(ROLE, CHECK, BK, G, "k_begin", "0", 1, SPREAD)}
+${parts.stage(ROLE, CHECK, BK, G, f"(k_begin + {BK})", str(BK), 1, SPREAD)}
     barrier(CLK_LOCAL_MEM_FENCE);
 % for x in held:
     const ${INFO} c${x} = columns[${f"(lid + {x}) % {BN}"}];
 % endfor
 % for p in range(pieces(BM, WA)):
-    const int Aat${p} = (int)min(${line(p, WA)}, M - 1 - m0) * rows_apart${"" if taps else f" + {along(p, WA)}"};
+    const int Aat${p} = (int)min(${line(p, WA)}, M - 1 - m0) * rows_apart${"" if taps or SPREAD else f" + {along(p, WA)}"};
     ${vector(T.c, WA)} Agot${p};
 % endfor
     ${vector(T.c, WB)} ${", ".join(f"Bgot{p}" for p in range(pieces(BN, WB)))};
@@ -119,16 +120,16 @@ ${put()}
     for (int k0 = k_begin; k0 < k_end; k0 += ${BK}) {
         k_next = k0 + ${BK};
 % if G >= BK:
-${parts.ahead(ROLE, CHECK, f"(k0 + {2 * BK} + lid)", f"lid < {BK} && ")}
+${parts.ahead(ROLE, CHECK, f"(k0 + {2 * BK} + lid)", f"lid < {BK} && ", 1, SPREAD)}
 % endif
 ${fetch(f"{BK} - side")}
 ${blocks.multiply(TM, TN, LX, LY, BK, ACC)}
 % if G >= BK:
         if (lid < ${BK}) {
-            ${parts.keep(ROLE, "side + lid")}
+            ${parts.keep(ROLE, "side + lid", SPREAD)}
         }
 % else:
-${parts.stage(ROLE, CHECK, BK, G, f"(k0 + {2 * BK})", "side")}
+${parts.stage(ROLE, CHECK, BK, G, f"(k0 + {2 * BK})", "side", 1, SPREAD)}
 % endif
         side = ${BK} - side;
         la = (__local ${ACC}*)pool + (side ? ${SIZE} : 0);

@@ -1,6 +1,7 @@
 ## Convolutions on GPUs as products whose patches are gathered from the image itself, without a padded copy: places, guards and the staging of steps.
 ##
-## ROLE  "pixels"  forward and input gradient: A = weights (M, K), columns of B = pixels, steps = (channel, tap)
+## ROLE  "pixels"  forward and input gradient: A = weights (M, K), columns of B = pixels, steps = (channel, tap). With SPREAD the weights are read as they lie:
+##                 a table, d.s7 ints from the start of the other, says where in a row each step is
 ##       "taps"    weight gradient: A = output gradient, columns of B = (channel, tap), steps = pixels of all images one after the other
 ##
 ## Element (pixel, tap) of B lies at pixel.s0 + tap.s0 of the image, where the pixel meets the tap inside it, and is zero elsewhere:
@@ -11,7 +12,7 @@
 ##
 ## table: infos of the taps, one per step (pixels) or column (taps) of a group, and d.s6 ints from its start records of 12 ints per phase: first step, steps,
 ##        start in Y, OD, OH, OW, where infos of the depths, rows and columns of pixels stand in the table (a pixel's is their sum), -, -, -
-## d      M, stride of rows of A, columns (taps), images, phases (taps: 1), splits of K, see above, stride of images of A (taps), -, -, stride of groups of A,
+## d      M, stride of rows of A, columns (taps), images, phases (taps: 1), splits of K, see above, stride of images of A (taps) or see SPREAD, -, -, stride of groups of A,
 ##        of groups of the image, ID, IH, IW, stride of images of the image
 ## y      strides of Y: image, depth, row, column, row of the product, group, split
 ##
@@ -44,11 +45,12 @@
 #define GROUP (long)((uint)get_global_id(2) / (uint)d.s4 / (uint)d.s5)
 </%def>
 ##
-<%def name="locals(ROLE, CHECK, BN, BK)">
+<%def name="locals(ROLE, CHECK, BN, BK, SPREAD=False)">
     __local ${info(CHECK)} columns[${BN}], steps[${2 * BK}];
 % if ROLE == "pixels":
     __local long place[${BN}];
-% else:
+% endif
+% if ROLE == "taps" or SPREAD:
     __local int at[${2 * BK}];
 % endif
 </%def>
@@ -62,7 +64,7 @@
 </%def>
 ##
 ## BM, BN: the group's block; A, X, out and bias point at its rows or group.
-<%def name="setup(ROLE, CHECK, T, BM, BN, UNIT=1)">
+<%def name="setup(ROLE, CHECK, T, BM, BN, UNIT=1, SPREAD=False)">
     const int M = (int)d.s0, splits = (int)d.s5, images = (int)d.s3, rows_apart = (int)d.s1, NS = (int)d.sf, m0 = BLOCK_ROW * ${BM};
     const long n0 = get_group_id(0) * ${BN};
     __global const int* restrict record = table + d.s6 + 12 * PHASE;
@@ -79,7 +81,7 @@
     const long N = (long)images * OD * OH * OW;
     const int K = n0 < N ? record[1] : 0;                       /* phases may have fewer pixels than the first */
     __global const ${info(CHECK)}* restrict taps = (__global const ${info(CHECK)}*)table + record[0]${f' / {UNIT}' if UNIT > 1 else ''};
-    A += record[0];
+    ${"__global const int* restrict where = table + d.s7 + record[0]" if SPREAD else "A += record[0]"};
 % else:
     const int K = images * rows_apart, AS = (int)d.s7;          /* a row of A has the pixels of an image */
     const long N = d.s2;
@@ -110,14 +112,17 @@
 </%def>
 ##
 ## Declares `next` (and `next_at`), the info of step `k`, or of steps k UNIT on.
-<%def name="ahead(ROLE, CHECK, k, only='', UNIT=1)">
+<%def name="ahead(ROLE, CHECK, k, only='', UNIT=1, SPREAD=False)">
     ${info(CHECK)} next = ${never(ROLE, CHECK)};
-% if ROLE == "taps":
+% if ROLE == "taps" or SPREAD:
     int next_at = 0;
 % endif
     if (${only}${k}${f' * {UNIT}' if UNIT > 1 else ''} < k_end) {
 % if ROLE == "pixels":
         next = taps[${k}];
+% if SPREAD:
+        next_at = where[${k}];
+% endif
 % else:
         ${pixel(CHECK, k)}
         next = found;
@@ -126,17 +131,17 @@
     }
 </%def>
 ##
-<%def name="keep(ROLE, place)">
+<%def name="keep(ROLE, place, SPREAD=False)">
     steps[${place}] = next;
-% if ROLE == "taps":
+% if ROLE == "taps" or SPREAD:
     at[${place}] = next_at;
 % endif
 </%def>
 ##
-<%def name="stage(ROLE, CHECK, BK, G, k, side, UNIT=1)">
+<%def name="stage(ROLE, CHECK, BK, G, k, side, UNIT=1, SPREAD=False)">
     for (int e = lid; e < ${BK}; e += ${G}) {
-        ${ahead(ROLE, CHECK, f"({k} + e)", "", UNIT)}
-        ${keep(ROLE, f"{side} + e")}
+        ${ahead(ROLE, CHECK, f"({k} + e)", "", UNIT, SPREAD)}
+        ${keep(ROLE, f"{side} + e", SPREAD)}
     }
 </%def>
 ##

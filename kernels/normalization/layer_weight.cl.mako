@@ -1,16 +1,16 @@
 <%inherit file="/base.cl.mako"/>\
 ## Gradients of the weight and bias of normalization/layer, in one pass over g and x: partial sums over `part` rows each,
 ##   dw[p, i] = sum_rows g * (x - mean) * rstd      db[p, i] = sum_rows g
-## Geometry: (columns, parts); loop form takes 64 columns per work-item (PoCL), item form one; group form (columns, parts * DEEP), local (32, DEEP), where
-## DEEP work-items share a column (GPUs).
+## Geometry: (columns, parts); loop form takes 64 columns per work-item (PoCL), item form one; group form (columns, parts * DEEP), local (WIDE, DEEP),
+## where DEEP work-items share a column and each has AHEAD rows on their way (GPUs).
 ##
 ## Parameter  legal values
-## T RMS      as in normalization/layer; FORM loop | item | group; DEEP a power of two
+## T RMS      as in normalization/layer; FORM loop | item | group; WIDE DEEP AHEAD powers of two
 <%
     ACC = T.acc
     z = lambda i: (f"{T.load}(x, row * n + {i})" if RMS else f"({T.load}(x, row * n + {i}) - m)") + " * r"
 %>\
-__kernel ${f"__attribute__((reqd_work_group_size(32, {DEEP}, 1))) " if FORM == "group" else ""}void layer_weight(IN(${T.c}, g), IN(${T.c}, x), IN(${ACC}, mean), IN(${ACC}, rstd), OUT(${ACC}, dw), OUT(${ACC}, db), const long rows,
+__kernel ${f"__attribute__((reqd_work_group_size({WIDE}, {DEEP}, 1))) " if FORM == "group" else ""}void layer_weight(IN(${T.c}, g), IN(${T.c}, x), IN(${ACC}, mean), IN(${ACC}, rstd), OUT(${ACC}, dw), OUT(${ACC}, db), const long rows,
                            const long n, const long part) {
     PTR_IN(${T.c}, g);
     PTR_IN(${T.c}, x);
@@ -38,9 +38,9 @@ __kernel ${f"__attribute__((reqd_work_group_size(32, {DEEP}, 1))) " if FORM == "
     const int lx = get_local_id(0), ly = get_local_id(1);
     const long column = get_global_id(0), i = min(column, n - 1);
     ${ACC} sw = 0, sb = 0;
-    for (long at = begin + ly; at < end; at += ${4 * DEEP}) {       /* four rows' loads are on their way together; those beyond the end count nothing */
+    for (long at = begin + ly; at < end; at += ${AHEAD * DEEP}) {       /* the loads of these rows are on their way together; those beyond the end count nothing */
 #pragma unroll
-        for (int q = 0; q < 4; q++) {
+        for (int q = 0; q < ${AHEAD}; q++) {
             const bool inside = at + q * ${DEEP} < end;
             const long row = inside ? at + q * ${DEEP} : at;
             const ${ACC} r = rstd[row], gi = ${T.load}(g, row * n + i)${"" if RMS else ", m = mean[row]"};
@@ -49,12 +49,12 @@ __kernel ${f"__attribute__((reqd_work_group_size(32, {DEEP}, 1))) " if FORM == "
             sb += inside ? gi : 0;
         }
     }
-    __local ${ACC} part_w[${32 * DEEP}], part_b[${32 * DEEP}];
-    part_w[ly * 32 + lx] = sw;
-    part_b[ly * 32 + lx] = sb;
+    __local ${ACC} part_w[${WIDE * DEEP}], part_b[${WIDE * DEEP}];
+    part_w[ly * ${WIDE} + lx] = sw;
+    part_b[ly * ${WIDE} + lx] = sb;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (ly == 0 && column < n) {
-        for (int q = 1; q < ${DEEP}; q++) { sw += part_w[q * 32 + lx]; sb += part_b[q * 32 + lx]; }
+        for (int q = 1; q < ${DEEP}; q++) { sw += part_w[q * ${WIDE} + lx]; sb += part_b[q * ${WIDE} + lx]; }
         dw[p * n + i] = sw;
         db[p * n + i] = sb;
     }
