@@ -413,7 +413,8 @@ def test_kernels_have_no_more_parameters_than_a_device_takes(monkeypatch, words)
     monkeypatch.setattr(device, "is_cpu", False)
     monkeypatch.setattr(device, "max_parameter", 8 * words)
     monkeypatch.setattr(fuse, "SURELY", 0)
-    monkeypatch.setattr(fuse, "_known", {})                     # structures that were judged by another limit
+    for name in ("_known", "_families"):                        # structures that were judged by another limit
+        monkeypatch.setattr(fuse, name, {})
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal((3, 4, 5)).astype(np.float32) for _ in range(9)]
     tensors, want = [clnn.tensor(a.transpose(2, 1, 0).copy()).permute(2, 1, 0) for a in arrays], np.zeros((3, 4, 5), np.float32)
@@ -429,3 +430,20 @@ def test_kernels_have_no_more_parameters_than_a_device_takes(monkeypatch, words)
     assert np.array_equal(into.numpy(), want - arrays[0])
     assert all(np.array_equal(t.numpy(), a) for t, a in kept)
     assert groups and max(len(g.leaves) for g in groups) <= words // 4
+
+
+def test_new_sizes_of_a_structure_take_the_kernel_of_others(monkeypatch):
+    """Sizes around what vectors and tasks take, of none and of several dimensions, with one element that serves all; nothing is written for them anew."""
+    from clnn._tensor import repeat
+    for owner, name, value in ((repeat, "on", False), (fuse, "_known", {}), (fuse, "_families", {})):
+        monkeypatch.setattr(owner, name, value)
+    rng, visits, visit = np.random.default_rng(0), [], fuse.Group.visit
+    monkeypatch.setattr(fuse.Group, "visit", lambda self, node: visits.append(node.shape) or visit(self, node))
+    for shape in ((), (1,), (7,), (3, 5), (4096,), (4095, 3), (1, 1), (2, 1, 9), (70000,), (5,), (15, 16, 17)):
+        a, b = (rng.standard_normal(shape).astype(np.float32) for _ in range(2))
+        x, y, one = clnn.tensor(a), clnn.tensor(b), clnn.tensor(0.5) * clnn.tensor([2.0])[0]
+        one.item()
+        for k in range(2):
+            np.testing.assert_array_equal(((x + y) * one + 0.25 * k).numpy(), (a + b) + np.float32(0.25 * k))
+        np.testing.assert_array_equal((x.t() if x.ndim == 2 else x).clamp(min=0).numpy(), np.maximum(a.T if a.ndim == 2 else a, 0))
+    assert visits.count((4095, 3)) <= 1 and visits.count((5,)) == visits.count((15, 16, 17)) == visits.count((70000,)) == 0

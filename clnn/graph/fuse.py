@@ -326,7 +326,7 @@ def serves(source, program) -> bool:
 
 def _wants_vectors(device, program):
     """(whether the program draws numbers, whether it gains by vectors)."""
-    key = device, program.key()
+    key = device, device.vectors, device.loops, program.key()
     found = _said.get(key)
     if found is None:
         drawing = draws.found(program)
@@ -378,7 +378,7 @@ class _Launch:
 
     def resized(self, device, numel):
         """The same for another number of elements, of a ``program`` that walks all in flat order."""
-        new = _Launch.__new__(_Launch)
+        new = self.__class__.__new__(self.__class__)
         new.prepared, new.checks, new.steps, new.out_steps, new.nbytes = None, self.checks, self.steps, self.out_steps, self.nbytes
         form, new.geometry, new.global_size, new.local_size = plan(device, None, numel)
         new.program = program = codegen.Program(*self.program.key()[:4], form, 0)

@@ -52,6 +52,8 @@ def _tell(node, key, reads, numbers, nodes):
 def sizeless(key, shape):
     """``key``, of :func:`told`, without the sizes, where everything is read in flat order or is one element for all; else None."""
     flat, zero, out, before = contiguous_strides(shape), (0,) * len(shape), [], None
+    if flat == zero:                                            # of no dimensions
+        return None
     for part in key:
         if before.__class__ is bool:                            # strides
             if part != flat and part != zero:
