@@ -198,7 +198,7 @@ def _of_structure(key, root, targets):
     if known is False:
         if len(_known) > 8192:          # a loop over ever new shapes must not grow without bound
             _known.clear()
-        family = sizeless(key, root.shape) if 0 < root.numel < slim.LARGE else None
+        family = sizeless(key, root.shape) if root.numel else None
         member = _families.get(family)
         if member is not None:
             known = member.resized(root.device, root.numel)
@@ -209,6 +209,8 @@ def _of_structure(key, root, targets):
             if fits(root.device, group, len(root.shape), len(targets)):
                 known = _Known(root.device, group, root.shape, root.numel, [(group.index[t[0]], *t[1:]) for t in targets])
                 if family is not None and known.launch.program is not None:
+                    if len(_families) > 8192:
+                        _families.clear()
                     _families[family] = known
         _known[key] = known
     return known
