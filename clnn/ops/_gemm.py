@@ -6,6 +6,7 @@ dictionary look-up. No choice depends on timing, so two runs give equal bits.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from ..core import dtype as dt
@@ -267,13 +268,17 @@ _TILES = {2048: ((6, 4, 1.0), (8, 3, 1.03), (8, 2, 1.06), (12, 2, 1.08), (24, 1,
 _ROWS = (1, 2, 3, 4, 5, 6, 8, 12, 24)
 
 
+def _rows_within(most: int) -> int:
+    return _ROWS[bisect_right(_ROWS, most) - 1]
+
+
 def cpu_tile(device, M: int, N: int, W: int, direct: bool = False):
     """(MR, NV): the register tile that wastes least of an M x N result; direct tiles must fit into N."""
     best = None
     for MR, NV, cost in next(tiles for registers, tiles in _TILES.items() if registers <= device.registers):
         if direct and NV * W > N:
             continue
-        rows = max(r for r in _ROWS if r <= min(MR, M))
+        rows = _rows_within(min(MR, M))
         total = -(-M // rows) * max(rows, 2) * -(-N // (NV * W)) * NV * cost
         if best is None or total < best[0]:
             best = (total, rows, NV)
@@ -292,7 +297,7 @@ def tuning_key(T, M: int, N: int, K: int) -> str:
 
 def tuned_tile(tuned: dict, M: int, MR: int, NV: int):
     """The register tile of a tuned row, with no more rows than the result has."""
-    return max(r for r in _ROWS if r <= min(tuned.get("MR", MR), M)), tuned.get("NV", NV)
+    return _rows_within(min(tuned.get("MR", MR), M)), tuned.get("NV", NV)
 
 
 def cpu_rows(M: int, panels: int, MR: int, units: int, pack_cost: float):
@@ -300,8 +305,10 @@ def cpu_rows(M: int, panels: int, MR: int, units: int, pack_cost: float):
 
     Half an item more than its share of them is what a unit waits for the others at the end, as none runs undisturbed.
     """
-    best = None
+    best, MB = None, 0
     for parts in range(1, 17):
+        if MB == MR:                        # more parts are no smaller
+            break
         MB = -(-(-(-M // parts)) // MR) * MR
         items = panels * -(-M // MB)
         total = (-(-items // units) + 0.5) * (min(MB, M) + pack_cost)
