@@ -7,7 +7,7 @@ import pytest
 import clnn
 from clnn.core import dtype as dt
 from clnn.core.config import config
-from clnn.ops import _attention_gpu, _attention_warpgroup, _gemm, _gemm_gpu, _gemm_tensor, _proof
+from clnn.ops import _attention_gpu, _attention_warpgroup, _gemm, _gemm_gpu, _gemm_tensor, _gemm_warpgroup, _proof
 from clnn.runtime.device import default_device, list_devices
 
 if not list_devices():
@@ -125,3 +125,10 @@ def test_old_hardware_and_the_switch_are_not_asked(claims, monkeypatch):
     monkeypatch.setattr(claims, "compute_capability", (9, 0))
     monkeypatch.setattr(config, "tensor_cores", "off")
     assert _gemm_tensor.kinds(claims) == frozenset()
+
+
+def test_other_processors_are_not_asked_for_warpgroups(claims, monkeypatch):
+    monkeypatch.setattr(_proof, "_ask", None)
+    for capability in ((8, 0), (8, 9), (10, 0)):
+        monkeypatch.setattr(claims, "compute_capability", capability)
+        assert not _gemm_warpgroup.able(claims)

@@ -8,7 +8,7 @@ import clnn
 from clnn._tensor import repeat
 from clnn.core import dtype as dt
 from clnn.core.config import config
-from clnn.ops import _attention, _attention_gpu, _attention_warpgroup, _conv, _conv_gpu, _gemm, _gemm_gpu, _gemm_model, _gemm_tensor, _gemm_warpgroup, _proof
+from clnn.ops import _attention, _attention_gpu, _attention_warpgroup, _conv, _conv_gpu, _gemm, _gemm_gpu, _gemm_model, _gemm_tensor, _gemm_warpgroup
 from clnn.runtime import params, program, retarget
 from clnn.runtime.device import default_device, list_devices
 
@@ -379,13 +379,6 @@ def test_the_check_of_warpgroups_sees_wrong_values(hopper, monkeypatch, T):
         return got
     monkeypatch.setattr(_gemm_warpgroup, "_product", one_bit_off)
     assert "1 of 65600 elements are wrong" in _gemm_warpgroup.check(hopper, T)
-
-
-def test_other_processors_are_not_asked_for_warpgroups(claims, monkeypatch):
-    monkeypatch.setattr(_proof, "_ask", None)
-    for capability in ((8, 0), (8, 9), (10, 0)):
-        monkeypatch.setattr(claims, "compute_capability", capability)
-        assert not _gemm_warpgroup.able(claims)
 
 
 def test_comments_become_instructions(dev, monkeypatch):
