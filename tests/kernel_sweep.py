@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import clnn  # noqa: E402
+from clnn.ops import _shuffle  # noqa: E402
 from clnn.testing import cases, checks  # noqa: E402
 
 # Oclgrind 21.10 stops at an intrinsic that the compiler makes of these.
@@ -153,6 +154,7 @@ def larger():
     yield "dropout", lambda: clnn.nn.functional.dropout(t(1000), 0.5)
     yield "normal", lambda: clnn.randn(1000)
     yield "permutation", lambda: clnn.randperm(1000)
+    yield "order of random numbers, some of them equal", lambda: _shuffle.order_of(clnn.tensor(rng.integers(0, 40, 700).astype(np.int32)))
     yield "optimiser", optimisers
     yield "pairs of differences", pairs_of_differences
     yield "product in two runs of its steps", lambda: in_runs(t(8, 300), t(300, 12))

@@ -17,11 +17,8 @@ from .arithmetic import maximum, minimum
 from .reductions import MAX, MIN, dims_of, fold, reduced_shape, reference, samples_of, widen
 from .selection import where
 
-LANES = 64
 PART = 1 << 15              # elements of a row per first-stage part
-SHORT = 64                  # shorter rows: one work-item each
 FEW = 3, 1024               # shortest and longest rows that are taken as many at a time as a vector has lanes (CPUs)
-CHUNK = 64                  # columns per work-item in loop form
 
 _Max, _Min, _MinMax = named("max", "values", "indices"), named("min", "values", "indices"), named("aminmax", "min", "max")
 
@@ -161,9 +158,9 @@ def _launch_arg(device, x, j, values, at, outer, n, inner, part, parts, largest)
             x, at if j is None else j, values, at, outer, n, part, parts)
         return
     span = span_of(x.dtype, inner, outer * n)
-    style, rows, lanes, gsize, lsize = _arg_plan(device, outer, n, inner, part, parts, span)
-    params = dict(T=x.dtype, SIGN=">" if largest else "<", STYLE=style, LANES=lanes, CHUNK=span_of(x.dtype) if style == "block" else CHUNK, ROWS=rows,
-                  POSITIONS=j is not None, FLAT=style == "serial" and inner == 1)
+    style, rows, gsize, lsize = _arg_plan(device, outer, n, inner, part, parts, span)
+    params = dict(T=x.dtype, SIGN=">" if largest else "<", STYLE=style, CHUNK=span_of(x.dtype), ROWS=rows, POSITIONS=j is not None,
+                  FLAT=style == "serial" and inner == 1)
     run(device, "reduction/arg", params, gsize, lsize, x, at if j is None else j, values, at, outer, n, inner, part, parts, span)
 
 
@@ -178,22 +175,15 @@ def _group_plan(device, outer, part, inner, parts, itemsize):
 
 
 def _arg_plan(device, outer, n, inner, part, parts, span):
-    """(STYLE, ROWS, LANES, global size, local size) of kernels/reduction/arg.cl.mako."""
-    loop = device.loops
-    if device.is_cpu and inner == 1 and n >= 8:
+    """(STYLE, ROWS, global size, local size) of kernels/reduction/arg.cl.mako, for CPUs."""
+    if inner == 1 and n >= 8:
         rows = sorted((1, 8192 // part, outer * parts // (8 * device.compute_units)))[1] if part <= 8192 else 1
-        rows = 1 << rows.bit_length() - 1                                # few distinct kernels
-        return "vector", rows, LANES, (-(-outer // rows), parts), (1, 1)
-    if device.is_cpu and inner >= 8:
-        return "block", 1, LANES, (-(-inner // span), outer, parts), (1, 1, 1)
-    if inner == 1 and n > SHORT:
-        lanes = LANES if loop or device.max_work_group >= LANES else 1
-        return ("lanes", 1, lanes, (outer, parts), (1, 1)) if loop else ("group", 1, lanes, (outer * lanes, parts), (lanes, 1))
+        return "vector", 1 << rows.bit_length() - 1, (-(-outer // rows), parts), (1, 1)        # few distinct kernels
+    if inner >= 8:
+        return "block", 1, (-(-inner // span), outer, parts), (1, 1, 1)
     if inner == 1:
-        return "serial", 1, LANES, (outer, 1, parts), (1 if loop else 64, 1, 1)
-    if loop and inner >= 16:
-        return "columns", 1, LANES, (-(-inner // CHUNK), outer, parts), (1, 1, 1)
-    return "serial", 1, LANES, (inner, outer, parts), (1, 1, 1) if loop else (64 if inner >= 64 else 1, 1 if inner >= 64 else 16, 1)
+        return "serial", 1, (outer, 1, parts), (1 if device.loops else 64, 1, 1)
+    return "serial", 1, (inner, outer, parts), (1, 1 if device.loops else 16, 1)
 
 
 def _placed(g, shape, dim, keepdim, indices):

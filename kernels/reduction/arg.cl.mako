@@ -5,19 +5,15 @@
 ##
 ## Geometry and STYLE
 ##   serial   one work-item per (i, o, p): columns, and short rows; with FLAT, inner = 1 and global (outer, 1, parts)
-##   (many short rows on CPUs: reduction/arg_few; few columns: reduction/arg_slim)
-##   vector   one work-item per (ROWS values of o, p), inner = 1: candidates in the lanes of vectors (CPUs)
-##   block    one work-item per (span values of i, o, p): the same for columns, row by row in long runs (CPUs)
-##   lanes    one work-item per (o, p), inner = 1: LANES interleaved candidates in a loop that compilers vectorise
-##   group    one work-group of LANES per (o, p), inner = 1
-##   columns  one work-item per (CHUNK values of i, o, p): loop over columns inside
+##   (many short rows: reduction/arg_few; few columns: reduction/arg_slim; on GPUs all: reduction/arg_group)
+##   vector   one work-item per (ROWS values of o, p), inner = 1: candidates in the lanes of vectors
+##   block    one work-item per (span values of i, o, p): the same for columns, row by row in long runs
 ##
 ## parameter  values            meaning
 ## T          dtype row         of X and V
 ## SIGN       ">" "<"           largest or smallest
 ## STYLE      see above
-## LANES      power of two      candidates per row part (local size of style group)
-## CHUNK      1..               columns per work-item; of style block the most that span may be, a multiple of 64
+## CHUNK      1..               the most that span may be, a multiple of 64
 ## ROWS       1..               rows per work-item of style vector; FLAT bool
 ## POSITIONS  bool              X comes with positions J of an earlier stage, else a position is the index along n
 ## Limits: a part has fewer than 2^31 elements.
@@ -41,13 +37,8 @@ __kernel void reduction_arg(IN(${T.c}, X), IN(long, J), OUT(${T.c}, V), OUT(long
 % if STYLE == "vector":
     const long p = get_global_id(1), o_begin = get_global_id(0) * ${ROWS}, o_end = min(outer, o_begin + ${ROWS});
     for (long o = o_begin; o < o_end; o++) {
-% elif STYLE == "group":
-    const long o = get_group_id(0), p = get_global_id(1);
-    const int l = get_local_id(0);
-% elif STYLE == "lanes":
-    const long o = get_global_id(0), p = get_global_id(1);
 % else:
-    const long i = ${"0" if FLAT else "get_global_id(0)"}${" * span" if STYLE == "block" else f" * {CHUNK}" if STYLE == "columns" else ""}, \
+    const long i = ${"0" if FLAT else "get_global_id(0)"}${" * span" if STYLE == "block" else ""}, \
 o = get_global_id(${0 if FLAT else 1}), p = get_global_id(2);
 % endif
 % if STYLE == "serial":
@@ -56,7 +47,7 @@ o = get_global_id(${0 if FLAT else 1}), p = get_global_id(2);
     const long first = p * part;
     const int m = (int)(min(n, first + part) - first);
     const long base = (o * n + first) * inner;
-    const long to = ${"o * parts + p" if STYLE in ("group", "lanes", "vector") else "(o * parts + p) * inner + i"};
+    const long to = ${"o * parts + p" if STYLE == "vector" else "(o * parts + p) * inner + i"};
 % if STYLE == "vector":
     ${A} best = ${T.load}(X, base);
     ${P} at = 0;
@@ -149,7 +140,7 @@ o = get_global_id(${0 if FLAT else 1}), p = get_global_id(2);
         ${T.store}(V, to + c, best[c]);
         I[to + c] = ${"J[base + i + c + at[c] * inner]" if POSITIONS else "first + at[c]"};
     }
-% elif STYLE == "serial":
+% else:
     ${A} best = ${T.load}(X, base + i);
     int at = 0;
     for (int k = 1; k < m; k++) {
@@ -158,64 +149,5 @@ o = get_global_id(${0 if FLAT else 1}), p = get_global_id(2);
     }
     ${T.store}(V, to, best);
     I[to] = ${"J[base + i + at * inner]" if POSITIONS else "first + at"};
-% elif STYLE == "columns":
-    ${A} best[${CHUNK}];
-    int at[${CHUNK}];
-    const int w = (int)min((long)${CHUNK}, inner - i);
-    for (int l = 0; l < w; l++) { best[l] = ${T.load}(X, base + i + l); at[l] = 0; }
-% for full in (True, False):
-    ${"if" if full else "else"} ${"(w == %d)" % CHUNK if full else ""} for (int k = 1; k < m; k++) {
-        const long row = base + i + k * inner;
-        for (int l = 0; l < ${CHUNK if full else "w"}; l++) {
-            const ${A} v = ${T.load}(X, row + l);
-            const int take = BETTER(v, best[l]);
-            best[l] = take ? v : best[l];
-            at[l] = take ? k : at[l];
-        }
-    }
-% endfor
-    for (int l = 0; l < w; l++) {
-        ${T.store}(V, to + l, best[l]);
-        I[to + l] = ${"J[base + i + l + at[l] * inner]" if POSITIONS else "first + at[l]"};
-    }
-% elif STYLE == "lanes":
-    ${A} best[${LANES}];
-    int at[${LANES}];
-    for (int l = 0; l < ${LANES}; l++) { best[l] = ${T.load}(X, base); at[l] = 0; }
-    int k = 0;
-    for (; k + ${LANES} <= m; k += ${LANES})
-        for (int l = 0; l < ${LANES}; l++) {
-            const ${A} v = ${T.load}(X, base + k + l);
-            const int take = BETTER(v, best[l]);
-            best[l] = take ? v : best[l];
-            at[l] = take ? k + l : at[l];
-        }
-    for (int l = 0; k + l < m; l++) {
-        const ${A} v = ${T.load}(X, base + k + l);
-        if (BETTER(v, best[l])) { best[l] = v; at[l] = k + l; }
-    }
-    for (int l = 1; l < ${LANES}; l++)
-        if (FIRST(best[l], at[l], best[0], at[0])) { best[0] = best[l]; at[0] = at[l]; }
-    ${T.store}(V, to, best[0]);
-    I[to] = ${"J[base + at[0]]" if POSITIONS else "first + at[0]"};
-% else:
-    __local ${A} best[${LANES}];
-    __local int at[${LANES}];
-    ${A} mine = ${T.load}(X, base);
-    int mine_at = 0;
-    for (int k = l; k < m; k += ${LANES}) {
-        const ${A} v = ${T.load}(X, base + k);
-        if (BETTER(v, mine)) { mine = v; mine_at = k; }
-    }
-    best[l] = mine;
-    at[l] = mine_at;
-    for (int s = ${LANES // 2}; s > 0; s >>= 1) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (l < s && FIRST(best[l + s], at[l + s], best[l], at[l])) { best[l] = best[l + s]; at[l] = at[l + s]; }
-    }
-    if (l == 0) {
-        ${T.store}(V, to, best[0]);
-        I[to] = ${"J[base + at[0]]" if POSITIONS else "first + at[0]"};
-    }
 % endif
 }

@@ -116,7 +116,7 @@ class RNNBase(nn.Module):
             return lambda gates, state: step(gates, cell.state_part(state[0]), state[1], "lstm")
         return lambda gates, state: step(gates, cell.state_part(state[0]), state[0], "gru")[:1]
 
-    def _run_layers(self, x, state, split, join):
+    def _run_layers(self, x, state, sizes, join):
         per_cell, finals = list(zip(*[part.unbind(0) for part in state])), []
         for layer in range(self.num_layers):
             outputs = []
@@ -125,7 +125,7 @@ class RNNBase(nn.Module):
                 cell = self._all_weight_values[number].param
                 gates = cell.input_part(x)
                 run = plain._run_backward if direction else plain._run_forward
-                steps, final = run(self._step(cell), list(gates.unbind(0)) if split is None else split(gates), per_cell[number], ())
+                steps, final = run(self._step(cell), list(gates.unbind(0) if sizes is None else gates.split(sizes)), per_cell[number], ())
                 outputs.append(join(steps))
                 finals.append(final)
             x = outputs[0] if len(outputs) == 1 else clnn.cat(outputs, -1)
