@@ -67,6 +67,7 @@ def test_all_steps_at_once_on_gpus(gpu, monkeypatch, name, H, units, holds, kind
     assert len(rows) == 2 * (1 + len(kind.keys() & {"bidirectional", "num_layers"})) and (min(rows) > 1) == (units < 7)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind, tolerance", [(clnn.float16, 4e-3), (clnn.bfloat16, 4e-2), (clnn.float64, 1e-10)], ids=str)
 def test_dtypes_on_gpus(gpu, monkeypatch, kind, tolerance):
     if kind is clnn.float64 and not default_device().has_fp64:
@@ -83,6 +84,7 @@ def test_dtypes_on_gpus(gpu, monkeypatch, kind, tolerance):
     np.testing.assert_allclose(ours.weight_hh_l0.grad.double().numpy(), theirs.weight_hh_l0.grad.numpy(), atol=8 * tolerance)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name, units", [("LSTM", 99), ("GRU", 3), ("RNN", 2)])
 def test_unequal_lengths_on_gpus(gpu, monkeypatch, name, units):
     monkeypatch.setattr(default_device(), "compute_units", units)

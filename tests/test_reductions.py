@@ -327,6 +327,7 @@ def test_distances_of_pairs(p):
                 np.testing.assert_allclose(got.detach().numpy(), want.detach().numpy(), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("size, brief", [(256, False), (256, True), (64, True), (1, False)])
 def test_groups_of_a_gpu(monkeypatch, size, brief):
     """Work-items that share an output, in rows and columns, in one part and in several."""
@@ -364,6 +365,7 @@ def gpu(monkeypatch):
     return device
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("shape, d", [((70, 33), 1), ((700, 16), 0), ((5000,), 0)], ids=str)
 def test_scans_of_a_gpu(gpu, monkeypatch, shape, d, later):
     """Several sequences in a group, one in tiles, and one in parts; both directions, ties and NaN."""
@@ -384,6 +386,7 @@ def test_scans_of_a_gpu(gpu, monkeypatch, shape, d, later):
     assert len(used) in (2, 4, 6)           # three launches for few long sequences
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("shape", [(300, 16), (5, 500), (3, 1100)], ids=str)
 def test_rows_of_a_gpu(gpu, shape):
     """Rows that work-items keep, as vectors where they are aligned, and longer ones that are read twice; extremes that leave nothing to divide by."""
@@ -404,6 +407,7 @@ def test_rows_of_a_gpu(gpu, shape):
         np.testing.assert_allclose(values[2:].var(1).float().numpy(), t[2:].var(1).numpy(), 5 * tolerance)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("shape, d", [((1100, 7), 0), ((4, 70, 3), 1), ((9, 500), 1), ((33000,), 0)], ids=str)
 def test_places_of_a_gpu(gpu, shape, d, later):
     a = R.integers(-30, 30, shape).astype(F4)

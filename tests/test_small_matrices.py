@@ -218,6 +218,7 @@ def test_equal_bits_and_gradients():
         np.testing.assert_allclose(*grads, rtol=2e-3, atol=2e-3 * np.abs(grads[1]).max())
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_matrices_of_middle_size_of_a_gpu(monkeypatch, dtype):
     """A work-group to each: reflections, eigenvalues and singular values, of graded, singular, very small and empty numbers, too; NaN goes to the host."""

@@ -93,6 +93,7 @@ def test_gpu_forms(monkeypatch):
     same(a.reshape(-1).nonzero(), b.reshape(-1).nonzero())
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_tiles_of_gpus(monkeypatch, dtype):
     """Small work-groups: rows in one tile, in tiles whose counts work-groups add up themselves, and in many; first elements of parts; runs; medians."""
@@ -116,6 +117,7 @@ def test_tiles_of_gpus(monkeypatch, dtype):
     same(a[a > 3], b[b > 3])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("N, D", [(100, 16), (900, 5000), (4200, 300)])
 def test_rows_of_destinations_agree_to_the_bit(monkeypatch, N, D):
     """Sorted in local memory, or where the rows are too long for that, by passes over all of them."""

@@ -443,6 +443,7 @@ def test_several_elements_of_a_work_item(as_gpu):
         check("rows-several", clnn.tensor(a) * clnn.tensor(b), a * b)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("n", [1024, 4096, 8191, 20000])
 def test_neighbours_that_a_work_item_of_a_gpu_reads_together(as_gpu, n):
     """16-bit and 8-bit operands, alone and with wider ones, from their buffer's start on or not; functions that branch."""
@@ -459,6 +460,7 @@ def test_neighbours_that_a_work_item_of_a_gpu_reads_together(as_gpu, n):
         assert as_gpu[-1] == "linear-several", as_gpu
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("shape", [(5, 1000), (3, 4200), (40, 101), (7, 2049), (2, 3, 4096), (100, 64)], ids=str)
 def test_neighbours_of_rows_that_a_work_item_of_a_gpu_reads_together(as_gpu, shape):
     a, b = (R.standard_normal(s).astype(np.float16) for s in (shape, shape[-1:]))
@@ -506,6 +508,7 @@ def test_turned_operands_of_a_gpu(as_gpu, name):
             assert as_gpu == ["turned-several"] * 2
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("size", [1024, 256, 64])
 def test_rows_that_work_items_of_a_gpu_share(as_gpu, monkeypatch, size):
     """Softmax, cross-entropy and normalisations, with gradients, of rows that work-items keep and of longer ones."""
@@ -542,6 +545,7 @@ def test_places_of_extremes_of_a_gpu(as_gpu, shape, dim):
     np.testing.assert_array_equal(clnn.tensor(a).argmax(dim).numpy(), a.argmax(dim))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "uint8"])
 @pytest.mark.parametrize("units", [1, 1 << 20], ids=["full", "idle"])
 def test_reads_and_rows_side_by_side_of_a_gpu(monkeypatch, units, dtype):
@@ -566,6 +570,7 @@ def test_reads_and_rows_side_by_side_of_a_gpu(monkeypatch, units, dtype):
             np.testing.assert_array_equal(clnn.cat(tensors, d).numpy(), np.concatenate(parts, d))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind, parameters", [("SGD", 1024), ("AdamW", 4352)])
 def test_optimizers_in_few_launches_on_gpus(monkeypatch, kind, parameters):
     """Sizes around the elements of a work-item and of a group; more tensors than a launch takes."""
