@@ -45,7 +45,7 @@ def _tell(node, key, reads, numbers, nodes):
                     continue
                 ref = (source.buf, *ref[1:])
             reads.append(ref)
-            key += (ref[1], ref[2] != 0, ref[3])
+            key += (ref[1], True if ref[2] else False, ref[3])
         place += 1
 
 
