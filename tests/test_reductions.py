@@ -427,3 +427,16 @@ def test_batch_statistics_of_a_gpu(gpu):
         np.testing.assert_allclose(mean.numpy(), a.astype(np.float64).mean(dims), 1e-5)
         np.testing.assert_allclose(var.numpy(), a.astype(np.float64).var(dims, ddof=1), 1e-4)
         np.testing.assert_allclose(y.numpy().mean(dims), 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [8, 9, 40, 1100])
+def test_places_in_rows_of_any_number(n):
+    """As many rows for a work-item as are no power of two, and rows that are left over: each has its place."""
+    rng = np.random.default_rng(n)
+    for outer in (1, 17, 48, 50, 63, 113, 250, 1001):
+        a = rng.standard_normal((outer, n)).astype(np.float32)
+        x = clnn.tensor(a)
+        np.testing.assert_array_equal(x.argmax(1).numpy(), a.argmax(1))
+        values, at = x.min(1)
+        np.testing.assert_array_equal(at.numpy(), a.argmin(1))
+        np.testing.assert_array_equal(values.numpy(), a.min(1))

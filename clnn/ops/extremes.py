@@ -178,7 +178,8 @@ def _arg_plan(device, outer, n, inner, part, parts, span):
     """(STYLE, ROWS, global size, local size) of kernels/reduction/arg.cl.mako, for CPUs."""
     if inner == 1 and n >= 8:
         rows = sorted((1, 8192 // part, outer * parts // (8 * device.compute_units)))[1] if part <= 8192 else 1
-        return "vector", 1 << rows.bit_length() - 1, (-(-outer // rows), parts), (1, 1)        # few distinct kernels
+        rows = 1 << rows.bit_length() - 1                                # few distinct kernels
+        return "vector", rows, (-(-outer // rows), parts), (1, 1)
     if inner >= 8:
         return "block", 1, (-(-inner // span), outer, parts), (1, 1, 1)
     if inner == 1:
