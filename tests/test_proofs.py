@@ -20,6 +20,7 @@ def claims(monkeypatch, tmp_path):
     device = default_device()
     if not device.is_cpu:
         pytest.skip("it may know the instruction")
+    device.queue                                        # opened as what it is
     monkeypatch.setattr(device, "flavour", "nvidia")
     monkeypatch.setattr(device, "is_cpu", False)
     monkeypatch.setattr(config, "tensor_cores", "auto")

@@ -179,9 +179,9 @@ def check(device, T, shapes=CHECKED) -> str:
     return next(filter(None, (wrong(device, T, shape, causal) for shape, causal in shapes)), "")
 
 
-def wrong(device, T, shape, causal, backward=True) -> str:
+def wrong(device, T, shape, causal) -> str:
     """What is wrong with one call, or ""."""
-    arrays, got = _tried(device, T, shape, causal, backward)
+    arrays, got = _tried(device, T, shape, causal)
     for name, g, w in zip(("result", "log of the sums", "gradient of queries", "gradient of keys", "gradient of values"), got, reference(*arrays, causal)):
         error = np.abs(g - w).max()
         if not error < (0.02 if T is dt.bfloat16 else 0.003) * max(1.0, np.abs(w).max()):
@@ -189,8 +189,8 @@ def wrong(device, T, shape, causal, backward=True) -> str:
     return ""
 
 
-def _tried(device, T, shape, causal, gradients):
-    """(query, key, value, gradient as arrays; result, lse and perhaps gradients) of a call."""
+def _tried(device, T, shape, causal):
+    """(query, key, value, gradient as arrays; result, lse and gradients) of a call."""
     B, H, L, S, E, EV = shape
     rng = np.random.default_rng(0)
     arrays = [rng.integers(-4, 5, (B, H, *size)) / 4 for size in ((L, E), (S, E), (S, EV), (L, EV))]
@@ -201,7 +201,7 @@ def _tried(device, T, shape, causal, gradients):
         tensors.append(t)
     *operands, grad = tensors
     out, lse = forward("tensor", *operands, None, None, causal, E ** -0.5, 1)
-    results = out, lse, *(backward(grad, *operands, out, lse, None, causal, E ** -0.5, 1) if gradients else ())
+    results = out, lse, *backward(grad, *operands, out, lse, None, causal, E ** -0.5, 1)
     got = [device.read(t._storage.buffer(), t._numel * t.dtype.itemsize).view(t.dtype.np).astype(np.float64).reshape(t.shape) for t in results]
     return arrays, got
 

@@ -149,11 +149,11 @@ def _launch_arg(device, x, j, values, at, outer, n, inner, part, parts, largest)
         run(device, "reduction/arg_group", dict(params, T=x.dtype, SIGN=">" if largest else "<", POSITIONS=j is not None), gsize, lsize,
             x, at if j is None else j, values, at, outer, n, inner, part, parts)
         return
-    if device.is_cpu and inner == parts == 1 and FEW[0] <= n <= FEW[1] and j is None and outer >= 64 * device.compute_units:
+    if inner == parts == 1 and FEW[0] <= n <= FEW[1] and j is None and outer >= 64 * device.compute_units:
         rows = 1 << sorted((16, 16384 // n, outer // (8 * device.compute_units)))[1].bit_length() - 1
         run(device, "reduction/arg_few", dict(T=x.dtype, SIGN=">" if largest else "<", ROWS=rows), (-(-outer // rows),), (1,), x, values, at, outer, n)
         return
-    if device.is_cpu and 1 < inner < 16 <= part and outer * n * inner >= 4096:      # a kernel per number of columns pays for large ones only
+    if 1 < inner < 16 <= part and outer * n * inner >= 4096:      # a kernel per number of columns pays for large ones only
         run(device, "reduction/arg_slim", dict(T=x.dtype, SIGN=">" if largest else "<", COLUMNS=inner, POSITIONS=j is not None), (1, outer, parts), (1, 1, 1),
             x, at if j is None else j, values, at, outer, n, part, parts)
         return
