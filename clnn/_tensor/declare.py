@@ -12,6 +12,7 @@ import functools
 import inspect
 
 from ..core import dtype as dt
+from ..core import symbols
 from ..core.shape import Size, is_contiguous
 from ..graph.node import Expr
 from ..graph.op import REGISTRY, Op, register
@@ -437,7 +438,7 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
                         return got
                 values = bind(args, kwargs)
                 base = values[0]
-                if steady:
+                if steady and symbols.tracing is None:
                     rest = values[1:]
                     key = (base.shape, base._strides, rest) if _STEADY.issuperset([v.__class__ for v in rest]) else None
                     got = known.get(key)

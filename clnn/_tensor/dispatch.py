@@ -5,12 +5,13 @@ requires gradients.
 """
 from __future__ import annotations
 
-import functools
 
 import numpy as np
 
 from ..core import dtype as dt
+from ..core import symbols
 from ..core.shape import Size, broadcast_shapes, broadcast_strides, contiguous_strides, is_contiguous
+from ..core.symbols import memo
 from ..graph import fuse, mirror
 from ..graph import node as lazy
 from ..graph.node import Storage
@@ -23,7 +24,7 @@ _FEW = 1024                 # elements
 _EXACT = 1 << 53            # whole numbers up to here are exact in doubles
 _MUCH = 1 << 17             # bytes of all tensors of a launch, from which on it matters whether it works on less
 _new = object.__new__
-_shapes: dict = {}          # (shape, shape) -> broadcast Size
+_shapes: dict = symbols.kept()          # (shape, shape) -> broadcast Size
 _promoted: dict = {}        # (op index, operand kinds) -> (compute dtype, result dtype)
 dt.default_listeners.append(_promoted.clear)
 
@@ -139,7 +140,7 @@ def record_alike(expr, compute, result, first, operands):
 
 
 _MOST_PAIRS = 1 << 15
-_pairs: dict = {}           # (shape, strides, shape, strides) of two operands -> what follows from them, see ``_pair``
+_pairs: dict = symbols.kept()           # (shape, strides, shape, strides) of two operands -> what follows from them, see ``_pair``
 
 
 def _pair(name, a, b):
@@ -176,7 +177,7 @@ def record_pair(op, compute, result, a, b):
     return t
 
 
-_layouts: dict = {}         # (shape, strides, density) of each operand, None for a number -> what follows from them, see ``_layout``
+_layouts: dict = symbols.kept()         # (shape, strides, density) of each operand, None for a number -> what follows from them, see ``_layout``
 
 
 def _layout(op, operands, key):
@@ -294,7 +295,7 @@ def memory_order(t, dense=False):
     return None if t._dense or not t._numel or len(t.shape) < 2 else _order(t.shape, t._strides, dense)
 
 
-@functools.lru_cache(maxsize=65536)
+@memo(65536)
 def _order(shape, strides, dense):
     if 0 in strides:
         return None

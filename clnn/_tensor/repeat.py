@@ -12,7 +12,7 @@ import operator
 import threading
 
 from ..core import dtype as dt
-from ..core import rng
+from ..core import rng, symbols
 from ..core import warn as warnings
 from ..core.config import config
 from ..graph import fuse
@@ -24,13 +24,14 @@ from ..runtime.launch import BUFFER, NUMBER, Prepared, run_all
 from ..runtime.memory import HUGE_FROM, MIN_BYTES
 from ..runtime.params import on_change
 from ..runtime.sharing import shared as seen_by_arrays
+from .families import ALIKE, CHECKS, Family, split
 from .foreign import NoStrides
 from .grad_mode import state
 from .tensor import Tensor
 
 _PLAIN = frozenset((int, float, bytes, type(None)))
 _TRIES = 4              # a call that cannot be observed is tried again so often; what waits for a build is no try
-_MOST = 4096            # kinds of call remembered per body
+_MOST = 2048            # kinds of call remembered per body
 _FEW = 1 << 15          # elements of a result that costs the host more than the device, whatever it is fused with
 _SOME = 1 << 17         # elements up to which working out what to launch costs more than a pass over memory
 _SMALL = 1 << 12        # elements of an operand whose gradient is not worth fusing into what reads it
@@ -88,7 +89,6 @@ class Missed:
 
 
 _LEFT = Missed()
-_ALIKE = object()       # stands in keys for a list whose tensors are all of the kind that follows
 
 
 def _describe(values, key, buffers, ready):
@@ -108,7 +108,7 @@ def _describe(values, key, buffers, ready):
             buffers.append(st if st.node is not None else st.buf)
             key += (v.shape, v._strides, v._offset, v.dtype, st.device)
         elif kind is list or kind is tuple and v and v[0].__class__ is not int:
-            key.append(len(v))
+            key.append(float(len(v)))                           # no number that a family may vary
             if not (len(v) > 4 and _describe_alike(v, key, buffers) or _describe(v, key, buffers, ready)):
                 return False
         else:
@@ -130,7 +130,7 @@ def _describe_alike(values, key, buffers):
             return False
         found.append(st.buf)
     buffers += found
-    key += (_ALIKE, shape, strides, dtype, device)
+    key += (ALIKE, shape, strides, dtype, device)
     return True
 
 
@@ -160,9 +160,10 @@ def repeated(body, mode=""):
     words = mode.split() if mode.__class__ is str else ()
     ready, fresh = (1 if "alone" in words else _SOME if "small" in words else _FEW) if "ready" in words else 0, "fresh" in words
     whole = 1 << 62 if "whole" in words else _SOME if "small" in words else _FEW if "few" in words else 0
-    known = {}
-    on_change(known.clear)
-    dt.default_listeners.append(known.clear)
+    known, families = {}, {}
+    for kept in (known, families):
+        on_change(kept.clear)
+        dt.default_listeners.append(kept.clear)
 
     def again(values):
         """What a call of a known kind gives, else a Missed for ``learn``."""
@@ -182,7 +183,7 @@ def repeated(body, mode=""):
         n = len(buffers)
         if n > 1 and (buffers[0] is buffers[1] if n == 2 else len(set(map(id, buffers))) < n):
             ids = list(map(id, buffers))
-            key.append(tuple(map(ids.index, ids)))              # which operands are the same memory
+            key.append(str(list(map(ids.index, ids))))          # which operands are the same memory
         key = tuple(key)
         try:
             found = known.get(key, 0)
@@ -199,19 +200,41 @@ def repeated(body, mode=""):
             return body(*values)
         if len(known) > _MOST:
             known.clear()
-        if not found or not _lock.acquire(blocking=False):
+        family, numbers = (None, None) if found or fresh else family_of(key)
+        variant, recipe = (None, None) if family is None else family.of(numbers)
+        if recipe is not None and variant.checks >= CHECKS:
+            known[key] = recipe
+            return recipe.run(_computed(missed.buffers))
+        wanted = found or recipe is not None or family is not None and family.open(numbers)
+        if not wanted or not _lock.acquire(blocking=False):
             known[key] = found + 1
             return body(*values)
         try:
             apart = len(set(map(id, missed.buffers)))
             if len(set(map(id, _computed(missed.buffers)))) < apart:
                 return body(*values)                            # operands that are copies of each other, which the key does not say
-            result, recipe = observe(body, values, missed.buffers, whole)
+            device = _device(values)
+            if not found and recipe is None and device.__class__ is Device and not config.debug:
+                family.learn(numbers, body, values, key, missed.buffers, whole, device, _recipe)
+            result, seen = observe(body, values, missed.buffers, whole)
+            if recipe is not None and seen.__class__ is Recipe:
+                family.check(variant, recipe, seen)
         finally:
             _lock.release()
-        if recipe is not WAITS:
-            known[key] = recipe or found + 1
+        if seen is not WAITS:
+            known[key] = seen or found + 1
         return result
+
+    def family_of(key):
+        """(the family of a call that is met for the first time, the numbers of its key); (None, None) for the first of a family."""
+        kind, numbers = split(key)
+        family = families.get(kind)
+        if family is not None:
+            return family, numbers
+        if len(families) > _MOST:
+            families.clear()
+        families[kind] = Family(numbers)
+        return None, None
 
     @functools.wraps(body)
     def call(*values):
@@ -352,28 +375,12 @@ class _Observer:
     def _transfer(self, function, name, *args):
         function(*args)
         if threading.get_ident() == self.me:
-            self.launches.append((self.device, functools.partial(_Transfer, name), args))
+            self.launches.append((self.device, functools.partial(launcher.Transfer, name), args))
             self.before = (self.before[0] + 1, *self.before[1:])
 
     def repeatable(self):
         """Whether all that was done was seen, so that doing it again does the same."""
         return self.total <= self.limit and self._state() == self.before and all([where is self.device for where, *_ in self.launches])
-
-
-class _Transfer:
-    """A fill or a copy on the device, as :class:`Prepared` is a launch."""
-
-    __slots__ = ("name", "args")
-    cost = None
-
-    def __init__(self, name, args):
-        self.name, self.args = name, args
-
-    def run(self, device, buffers, numbers=()):
-        args = self.args.copy()
-        for i, buf in zip(buffers[::2], buffers[1::2]):
-            args[i] = buf
-        getattr(device, self.name)(*args)
 
 
 def observe(body, values, inputs, whole, limit=None, numbers=()):
@@ -405,7 +412,8 @@ def observe(body, values, inputs, whole, limit=None, numbers=()):
 def _slots(inputs, made, launches, results):
     """({id: place}, sizes): the places of the operands and of what was allocated, of which those of one size that are not in use at a time share one."""
     place, sizes, free, last = {id(buf): k for k, buf in enumerate(inputs)}, [], {}, {}
-    size = {id(buf): nbytes for buf, nbytes in made}
+    size = {id(buf): symbols.label(nbytes) for buf, nbytes in made}
+    numbers = {symbols.label(nbytes): nbytes for _, nbytes in made}
     for n, launch in enumerate(launches):
         last.update([(id(a), n) for a in launch[2] if id(a) in size])
     last.update([(id(t._storage.buf), len(launches)) for t in results if t is not None])
@@ -419,7 +427,7 @@ def _slots(inputs, made, launches, results):
                     place[key] = spare.pop()
                 else:
                     place[key] = len(inputs) + len(sizes)
-                    sizes.append(size[key])
+                    sizes.append(numbers[size[key]])
         for key in used:
             if last[key] == n:
                 free.setdefault(size[key], []).append(place[key])
@@ -433,7 +441,7 @@ def _recipe(device, result, inputs, made, launches, shared, numbers):
     if any([t is not None and t.__class__ is not Tensor for t in results]):
         return None
     place, sizes = _slots(inputs, made, launches, results)
-    recipe.sizes = [max(n, MIN_BYTES) for n in sizes]
+    recipe.sizes = [symbols.larger(n, MIN_BYTES) for n in sizes]
     recipe.small = max(sizes, default=0) < HUGE_FROM
     recipe.device, recipe.places = device, list(range(max([len(args) for *_, args in launches], default=0)))
     recipe.results, first, storages = [], len(inputs), set()

@@ -6,6 +6,7 @@ record the operator's node themselves. It stays pending as before, and its entry
 from __future__ import annotations
 
 from ..core import dtype as dt
+from ..core import symbols
 from ..core import rng
 from ..core import warn as warnings
 from ..graph.node import Node
@@ -57,7 +58,7 @@ class Thin:
 
     def __call__(self, args, kwargs):
         """The result of a call of a known kind, a Missed, or None where the composite is to be called as it is."""
-        if foreign.early is not None or state.autocast is not None or not repeat.on:
+        if foreign.early is not None or state.autocast is not None or not repeat.on or symbols.tracing is not None:
             return None
         key, tensors, grad = [], [], state.grad
         for v in (*args, *kwargs.values()) if kwargs else args:

@@ -2,10 +2,9 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
-from operator import index
 
 from .config import config
+from .symbols import index, memo
 
 
 class Size(tuple):
@@ -44,7 +43,7 @@ class Size(tuple):
         return (Size, (tuple(self),))
 
 
-@lru_cache(maxsize=65536)
+@memo(65536)
 def contiguous_strides(shape: tuple) -> tuple:
     """Row-major strides in elements. Cached, so equal shapes give the identical tuple."""
     strides, step = [], 1
@@ -54,7 +53,7 @@ def contiguous_strides(shape: tuple) -> tuple:
     return tuple(reversed(strides))
 
 
-@lru_cache(maxsize=65536)
+@memo(65536)
 def is_contiguous(shape: tuple, strides: tuple) -> bool:
     if 0 in shape:
         return True
@@ -67,7 +66,7 @@ def is_contiguous(shape: tuple, strides: tuple) -> bool:
     return True
 
 
-@lru_cache(maxsize=65536)
+@memo(65536)
 def broadcast_shapes(*shapes: tuple) -> tuple:
     """The common shape of ``shapes``; ValueError where two sizes differ and neither is 1."""
     rank = max(map(len, shapes), default=0)
@@ -84,7 +83,7 @@ def broadcast_shapes(*shapes: tuple) -> tuple:
     return tuple(out)
 
 
-@lru_cache(maxsize=65536)
+@memo(65536)
 def broadcast_strides(shape: tuple, strides: tuple, to: tuple) -> tuple:
     """Strides of a view of ``shape`` expanded to ``to`` (repeated dimensions get stride 0)."""
     lead = len(to) - len(shape)
@@ -92,7 +91,7 @@ def broadcast_strides(shape: tuple, strides: tuple, to: tuple) -> tuple:
                                for size, stride, want in zip(shape, strides, to[lead:]))
 
 
-@lru_cache(maxsize=65536)
+@memo(65536)
 def view_strides(shape: tuple, strides: tuple, new_shape: tuple) -> tuple | None:
     """Strides that show the same elements as ``new_shape`` without a copy, or None if there are none."""
     if 0 in shape or 1 not in shape and is_contiguous(shape, strides):
@@ -178,7 +177,7 @@ def wrap_dims(dims, rank: int) -> tuple:
     return out
 
 
-@lru_cache(maxsize=65536)
+@memo(65536)
 def extents(shape: tuple, dim: int) -> tuple:
     """(outer, n, inner): how many elements there are before, in and after dimension ``dim``; a 0-d shape counts as one element."""
     sizes = tuple(shape) or (1,)            # slices of a Size are Sizes, which take longer

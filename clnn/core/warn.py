@@ -3,6 +3,8 @@ import os
 import sys
 import warnings
 
+from .symbols import plain_only
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DRIVER = _PACKAGE + "_tensor" + os.sep
 
@@ -23,6 +25,7 @@ def called_by_program():
 def warn(message, category=UserWarning):
     """``warnings.warn`` at the innermost frame outside the package."""
     global count
+    plain_only("a warning")
     count += 1
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
@@ -32,6 +35,7 @@ def warn(message, category=UserWarning):
 
 def first_time(key):
     """Whether a warning is due that programs get once: ``key`` has not been asked for before."""
+    plain_only("a warning")
     due = always or key not in _said
     _said.add(key)
     return due

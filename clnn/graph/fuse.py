@@ -1,14 +1,15 @@
 """Turns pending nodes into launches: gathers what fuses, chooses the kernel form, binds arguments, reuses dying buffers."""
 from __future__ import annotations
 
-import functools
 import math
 import struct
 import weakref
 
 from ..core import dtype as dt
+from ..core import symbols
 from ..core.errors import IntegerDivisionError
 from ..core.shape import collapse, contiguous_strides, is_contiguous
+from ..core.symbols import memo
 from ..runtime import launch as launcher
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER
@@ -33,7 +34,7 @@ class Group:
 
     def leaf(self, buf, dtype, offset, strides, linear):
         """The operand number of a buffer read; equal reads share one."""
-        key = (id(buf), dtype.index, offset, strides)
+        key = (id(buf), dtype.index, offset, strides) if symbols.tracing is None else (id(buf), dtype.index, symbols.label(offset), *map(symbols.label, strides))
         k = self.leaf_index.get(key)
         if k is None:
             k = self.leaf_index[key] = len(self.leaves)
@@ -76,7 +77,7 @@ class Group:
         return at
 
 
-@functools.lru_cache(maxsize=65536)
+@memo(65536)
 def _walk(shape, strides):
     """(strides, or () for one element that serves all; whether the operand is read in flat order)."""
     if not any(strides):
@@ -164,7 +165,7 @@ class _Known:
         self.launch.launch(device, reads if self.picks is None else [reads[i] for i in self.picks], numbers, outs, offsets)
 
 
-_known: dict = {}
+_known: dict = symbols.kept()
 
 
 def _compute(storage: Storage, root: Node) -> bool:
@@ -216,7 +217,7 @@ def _of_structure(key, root, targets):
     return known
 
 
-_families: dict = {}    # structures without their sizes -> one of them that was launched
+_families: dict = symbols.kept()    # structures without their sizes -> one of them that was launched
 
 
 def geometry(group: Group, shape, targets, widen=True):
@@ -404,7 +405,7 @@ class _Launch:
 
     def _general(self, device, group, shape, numel, targets):
         walk = sizes, _, walks, _, out_walks = geometry(group, shape, targets)
-        steps = {abs(w[-1]) for w in (*walks, *out_walks)} if sizes is not None else {0}
+        steps = [abs(w[-1]) for w in (*walks, *out_walks)] if sizes is not None else [0]
         few = max(steps) > 1 and 1 < numel // sizes[-1] < TILE              # whose lines other rows use too
         crossing = few or max(steps) > NEAR
         form, self.geometry, self.global_size, self.local_size = plan(device, sizes, numel, crossing)
@@ -459,7 +460,7 @@ def _steps(classes, walks):
     return [tuple([s for s, c in zip(walk, cls) if c == "s"]) for cls, walk in zip(classes, walks)]
 
 
-_launches: dict = {}
+_launches: dict = symbols.kept()
 
 
 def run(device, group: Group, shape, numel, targets) -> None:

@@ -9,6 +9,7 @@ import re
 from itertools import chain
 
 from ..core import dtype as dt
+from ..core import symbols
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER, Prepared
 from . import codegen
@@ -19,7 +20,7 @@ MOST_BYTES = 4096       # of parameters of a launch on a GPU: one costs more tha
 SEVERAL = 4             # elements of a work-item that a GPU loads at a time
 BLOCK = 4096            # elements per work-group
 _kernels: dict = {}
-_prepared: dict = {}
+_prepared: dict = symbols.kept()
 
 
 def rows_per_launch(device, columns: int, outputs: int) -> int:

@@ -12,6 +12,7 @@ import struct
 from collections import deque
 
 from ..core import dtype as dt
+from ..core import symbols
 from ..core.shape import collapse, contiguous_strides
 from ..runtime import launch as launcher
 from ..runtime import templates
@@ -192,7 +193,7 @@ class Plan:
 
     def run(self, device, call, leaves, scalars, out, checks):
         target = out if self.rest is None else device.alloc(self.scratch)
-        constant = struct.pack("d", call.constant) if "double" in call.acc.acc else float(call.constant)
+        constant = struct.pack("d", call.constant) if "double" in call.acc.acc else symbols.real(call.constant)
         if self.prepared is None:
             operands = [a for walk in self.walks for a in (BUFFER, NUMBER, *walk)]
             args = [*self.head, *operands, *[NUMBER] * (len(scalars) + 1), BUFFER, *checks]
@@ -280,8 +281,8 @@ class Geometry:
 
 
 _kernels: dict = {}
-_plans: dict = {}
-_fusions: dict = {}
+_plans: dict = symbols.kept()
+_fusions: dict = symbols.kept()
 
 
 def _kernel(device, call, group, geo, out_dtype, final):

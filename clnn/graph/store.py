@@ -1,12 +1,13 @@
 """Values straight into regions of buffers that there are: what is pending, or a plain copy."""
 from __future__ import annotations
 
+from ..core import symbols
 from ..runtime import launch as launcher
 from .fuse import CAST, FEW, FULL, GROWN, Group, _Launch, _of_structure, finish, fits, owner_of, realize, run
 from .node import Node
 from .structure import packed, told
 
-_stores: dict = {}
+_stores: dict = symbols.kept()
 
 
 def store(device, value, dtype, shape, numel, buf, offset, strides) -> None:

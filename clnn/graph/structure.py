@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import struct
 
+from ..core import symbols
 from ..core.shape import Size, contiguous_strides
 from .node import Node
 
@@ -30,7 +31,7 @@ def _tell(node, key, reads, numbers, nodes):
     for ref in node.args:
         if ref.__class__ is not tuple:
             kind = compute.acc
-            numbers.append(float(ref) if kind == "float" and not expr.longs else packed(ref, "long" if place in expr.longs else kind))
+            numbers.append(symbols.real(ref) if kind == "float" and not expr.longs else packed(ref, "long" if place in expr.longs else kind))
             key.append(None)
         else:
             source = ref[0]

@@ -8,9 +8,10 @@ from math import lcm
 from .._tensor.tensor import empty, make_view
 from .._tensor.writing import copy
 from ..core import dtype as dt
+from ..core import symbols
 from ..core.shape import Size, is_contiguous
 from ..runtime.launch import _pack_float, launch
-from ..runtime.params import lookup, on_change, size_class
+from ..runtime.params import on_change, parameters_for
 from ._conv import _words8, _words16
 
 _ROWS = {1: 12, 2: 12, 3: 8, 4: 6}          # rows of a register tile by its vectors
@@ -130,7 +131,7 @@ class Pack:
         return y
 
 
-_plans: dict = {}
+_plans: dict = symbols.kept()
 on_change(_plans.clear)
 
 
@@ -166,11 +167,11 @@ def _forward_plan(tensors, out_strides, mask, causal, drop, scale, groups):
     query, key, value = tensors
     f = Form(query, key, value, groups)
     params, _ = f.params(512, 1, mask, causal, drop)
-    tuned = lookup(f.device, "attention", f"{size_class(f.L, f.S, f.E)}") if f.L > 5 else None
-    if tuned:
-        KB = max(f.NK * 16, min(params["KB"], tuned.get("KB", 512)))
+    row = parameters_for(f.device, "attention", "", f.L, f.S, f.E) if f.L > 5 else None
+    if row:
+        KB = max(f.NK * 16, min(params["KB"], row.get("KB", 512)))
         fits = f.device.local_mem * 7 // 8 // (4 * (KB + 16))
-        params.update(KB=KB, BQ=next(n for n in (tuned.get("BQ", 96), 48, 24) if n <= max(fits, 24)))
+        params.update(KB=KB, BQ=next(n for n in (row.get("BQ", 96), 48, 24) if n <= max(fits, 24)))
     if f.L <= 5 and not f.E % 16:                               # so few queries are not worth the packing of all keys
         params["NK"] = 0
     block = f.queries(params, -(-2 * f.device.compute_units // f.z))

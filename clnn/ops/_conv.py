@@ -18,16 +18,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core import symbols
 from ..core.config import config
 from ..runtime.launch import launch
-from ..runtime.params import lookup, on_change
+from ..runtime.params import on_change, parameters_for
 from . import _conv_direct, _conv_gpu, _gemm_words
 from ._conv_depthwise import Depthwise, DepthwiseItems
 from ._conv_grid import Grid, Reach, Shape, TooLarge, _input_grid, _live_taps, _phases, _table, _words8, _words16, output_size
 from ._conv_planes import Planes
-from ._gemm import EPILOGUES, SMALL, adding, cpu_rows, cpu_tile, even_steps, small_tile, tuned_tile, tuning_key
+from ._gemm import EPILOGUES, SMALL, adding, cpu_rows, cpu_tile, even_steps, small_tile, tuned_tile
 
-_plans: dict = {}
+_plans: dict = symbols.kept()
 on_change(_plans.clear)
 
 
@@ -165,9 +166,9 @@ class Taps:
         device = self.device
         W = device.lanes(T.acc)
         MR, NV = small_tile(M) if self.small else cpu_tile(device, M, self.pixels, W)
-        tuned = lookup(device, "conv2d", tuning_key(T, M, self.pixels, K))
-        if tuned:
-            MR, NV = tuned_tile(tuned, M, MR, NV)
+        row = parameters_for(device, "conv2d", f"{T.name}/", M, self.pixels, K)
+        if row:
+            MR, NV = tuned_tile(row, M, MR, NV)
         KB = most_steps(device, NV * W * T.acc_dtype.itemsize)
         panels = -(-self.pixels // (NV * W))
         MB = cpu_rows(M, panels * self.groups, MR, device.compute_units, 6)

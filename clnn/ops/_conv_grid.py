@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from ..core import symbols
 from ..runtime.launch import launch
 
 _W16, _W8 = struct.Struct("<16q"), struct.Struct("<8q")
@@ -30,11 +31,11 @@ def _pair(p):
 
 
 def _words16(*values):
-    return _W16.pack(*values, *[0] * (16 - len(values)))
+    return symbols.call(_W16.pack, *values, *[0] * (16 - len(values)))
 
 
 def _words8(*values):
-    return _W8.pack(*values, *[0] * (8 - len(values)))
+    return symbols.call(_W8.pack, *values, *[0] * (8 - len(values)))
 
 
 class Shape:

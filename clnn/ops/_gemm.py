@@ -10,9 +10,10 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from ..core import dtype as dt
+from ..core import symbols
 from ..core.config import config
 from ..runtime.launch import launch
-from ..runtime.params import lookup, on_change, size_class
+from ..runtime.params import on_change, parameters_for
 from . import _gemm_gpu, _gemm_tensor, _gemm_warpgroup, _gemm_words
 
 # Epilogues by name. "VT" stands for the type of v: such an expression is valid on vectors too.
@@ -20,7 +21,7 @@ EPILOGUES = {"": "", "relu": "(v < (VT)0) ? (VT)0 : v"}
 
 _FMT = {"float": "<f", "double": "<d", "int": "<i", "long": "<q"}
 _DIMS, _BATCH = struct.Struct("<16q"), struct.Struct("<8q")
-_plans: dict = {}
+_plans: dict = symbols.kept()
 on_change(_plans.clear)
 
 
@@ -68,8 +69,8 @@ class Problem:
     def pack(self, MB=0, NB=0, chunk=0, KB=0):
         """The shape words that every kernel of the family takes (see the templates for who reads which)."""
         (s0, s1), (_, b1) = self.steps, self.batch
-        dims = _DIMS.pack(self.M, self.N, self.K, *self.a, *self.b, self.rcs, MB, chunk, NB, KB, 0, 0, 0, 0)
-        return dims, _BATCH.pack(max(b1, 1), *s0, *s1, 0)
+        dims = symbols.call(_DIMS.pack, self.M, self.N, self.K, *self.a, *self.b, self.rcs, MB, chunk, NB, KB, 0, 0, 0, 0)
+        return dims, symbols.call(_BATCH.pack, max(b1, 1), *s0, *s1, 0)
 
 
 class Plan:
@@ -131,7 +132,8 @@ class Plan:
 
     def note(self, which, kernel, gs, dims, batch, nbytes, ls=(1, 1, 1)):
         """A pass over operand ``which`` before the product, into a buffer of its own; ``dims`` and ``batch`` are filled up with zeros."""
-        self.before[which].append((kernel, gs, ls, _DIMS.pack(*dims, *[0] * (16 - len(dims))), _BATCH.pack(*batch, *[0] * (8 - len(batch))), nbytes))
+        self.before[which].append((kernel, gs, ls, symbols.call(_DIMS.pack, *dims, *[0] * (16 - len(dims))),
+                                   symbols.call(_BATCH.pack, *batch, *[0] * (8 - len(batch))), nbytes))
 
     chunk = 0
 
@@ -225,7 +227,7 @@ def adding(device, tc, M, N, parts, strides, BIAS="", BETA=False, EPI=""):
     across, down, rows = _strips(M, N) if device.is_cpu else (N, M, 0)
     W = device.lanes(tc.acc) if device.is_cpu else 1
     kernel = device.kernel("matmul/sum", TC=tc, BIAS=BIAS, BETA=BETA, EPI=EPI, W=W, CHUNK=_CHUNK)
-    dims = _DIMS.pack(M, N, parts, 0, 0, 0, 0, *strides, rows, *[0] * 6)
+    dims = symbols.call(_DIMS.pack, M, N, parts, 0, 0, 0, 0, *strides, rows, *[0] * 6)
     return kernel, (across, down), (1, 1) if device.is_cpu else None, dims
 
 
@@ -272,6 +274,7 @@ def _rows_within(most: int) -> int:
     return _ROWS[bisect_right(_ROWS, most) - 1]
 
 
+@symbols.choice
 def cpu_tile(device, M: int, N: int, W: int, direct: bool = False):
     """(MR, NV): the register tile that wastes least of an M x N result; direct tiles must fit into N."""
     best = None
@@ -290,16 +293,12 @@ def small_tile(M: int):
     return max(r for r in (1, 2, 4) if r <= M), 1
 
 
-def tuning_key(T, M: int, N: int, K: int) -> str:
-    """The class of a product in the table of tuned parameters."""
-    return f"{T.name}/{size_class(M, N, K)}"
-
-
-def tuned_tile(tuned: dict, M: int, MR: int, NV: int):
+def tuned_tile(row: dict, M: int, MR: int, NV: int):
     """The register tile of a tuned row, with no more rows than the result has."""
-    return _rows_within(min(tuned.get("MR", MR), M)), tuned.get("NV", NV)
+    return _rows_within(min(row.get("MR", MR), M)), row.get("NV", NV)
 
 
+@symbols.computed
 def cpu_rows(M: int, panels: int, MR: int, units: int, pack_cost: float):
     """Rows per work-item: the split of M that evens out the units without packing panels again too often.
 
@@ -323,6 +322,7 @@ def _most_steps(device, p, NV, rows=0) -> int:
     return max(16, min(768 if device.wide else 512, device.local_mem * (7 if rows else 6) // 8 // size // 16 * 16))
 
 
+@symbols.computed
 def even_steps(K: int, most: int) -> int:
     """Steps per block so that the blocks of K are even: a short last block would pay for its pass over C alone."""
     blocks = max(1, -(-K // most))
@@ -370,9 +370,9 @@ def _plan_cpu(device, p, chunk):
     # With more rows a panel of B is worth packing: as it lies, its rows are far apart and share few sets of the caches.
     direct = p.table != "b" and p.b[1] == 1 and p.N >= W and p.M <= (96 if p.K * p.N <= 1 << 16 else 24)
     MR, NV = cpu_tile(device, p.M, p.N, W, direct) if work > SMALL else small_tile(p.M)
-    tuned = lookup(device, "gemm", tuning_key(p.ta, p.M, p.N, p.K)) or {}
-    if tuned and not (direct and tuned.get("NV", NV) * W > p.N):
-        MR, NV = tuned_tile(tuned, p.M, MR, NV)
+    row = parameters_for(device, "gemm", f"{p.ta.name}/", p.M, p.N, p.K)
+    if row and not (direct and row.get("NV", NV) * W > p.N):
+        MR, NV = tuned_tile(row, p.M, MR, NV)
     mode = "table" if p.table == "b" else "direct" if direct else "rows" if p.b[1] == 1 else "cols" if p.b[0] == 1 else "any"
     panels = -(-p.N // (NV * W))
     MB = cpu_rows(p.M, panels * z, MR, units, {"direct": 0.5, "rows": 4, "cols": 16, "any": 40, "table": 16}[mode])
@@ -382,7 +382,7 @@ def _plan_cpu(device, p, chunk):
         # A walk along K through many columns, or a page per step: lay A out in panels where several panels of B use it, else once per group of tiles.
         step = "panel" if panels > 1 and not chunk else "pack" if pages else "m"
     group = max(1, 48 // MR) if step in ("any", "pack") else 0
-    most = min(_most_steps(device, p, NV, group * MR), tuned.get("KB", 768))
+    most = min(_most_steps(device, p, NV, group * MR), row.get("KB", 768))
     params = dict(W=W, NV=NV, MR=MR, KB=most, MODE=mode, ASTEP=step, GROUP=group)
     if step == "panel":
         flat, (s0, s1) = -(-p.M // MR) * MR * p.K, p.steps
@@ -392,10 +392,10 @@ def _plan_cpu(device, p, chunk):
 
 def _words_tile(device, p, chunk, mode):
     """(MR, NV, rows per work-item, words per block, most of them) of a product in words."""
-    tuned = lookup(device, "gemm", tuning_key(p.ta, p.M, p.N, p.K)) or {}
-    MR, NV = tuned_tile(tuned, p.M, *cpu_tile(device, p.M, p.N, p.lanes))
+    row = parameters_for(device, "gemm", f"{p.ta.name}/", p.M, p.N, p.K)
+    MR, NV = tuned_tile(row, p.M, *cpu_tile(device, p.M, p.N, p.lanes))
     MB = cpu_rows(p.M, -(-p.N // (NV * p.lanes)) * p.batch[0] * p.batch[1], MR, device.compute_units, {"rows": 6, "cols": 16, "any": 80}[mode])
-    most = min(_most_steps(device, p, NV), tuned.get("KB", 768))
+    most = min(_most_steps(device, p, NV), row.get("KB", 768))
     return MR, NV, MB, even_steps(chunk or p.K, most), most
 
 

@@ -1,7 +1,7 @@
 """Matrix products on GPUs: the tile of a work-group and the split of K, chosen by :mod:`clnn.ops._gemm_model`."""
 from __future__ import annotations
 
-from ..runtime.params import lookup, size_class
+from ..runtime.params import parameters_for
 from . import _gemm_tensor
 from ._gemm_model import GAIN, LAUNCH, ROUND, SHORTEST, SPLITS, Tile, fastest
 
@@ -45,7 +45,7 @@ def _tiles(device, p) -> dict:
 
 def _choice(device, p, K, parted):
     """(row of the table, steps of a block of K, parts of K)"""
-    tuned = lookup(device, "gemm_gpu", f"{p.ta.name}/{size_class(p.M, p.N, p.K)}") or {}
+    tuned = parameters_for(device, "gemm_gpu", f"{p.ta.name}/", p.M, p.N, p.K)
     rows = _tiles(device, p)
     if tuned.get("TILE") in rows:
         rows = {tuned["TILE"]: rows[tuned["TILE"]]}

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core import dtype as dt
 from ..core.config import config
-from ..runtime.params import forced, lookup, size_class
+from ..runtime.params import forced, parameters_for
 from . import _gemm_warpgroup, _proof
 from ._gemm_model import Tile, fastest
 from ._proof import difference
@@ -81,7 +81,7 @@ def splits(device, p) -> int:
 
 def _choice(device, p, chunk, K, parted):
     """(kernel, name of its block, parameters of its loads, parts of K, blocks of K in local memory) of a product, or None where the device has room for no block."""
-    tuned = lookup(device, "gemm_tensor", f"{p.ta.name}/{size_class(p.M, p.N, p.K)}") or {}
+    tuned = parameters_for(device, "gemm_tensor", f"{p.ta.name}/", p.M, p.N, p.K)
     sides = ((p.a[1], p.a[0], p.M, p.ta, [s[0] for s in p.steps]), (p.b[0], p.b[1], p.N, p.tb, [s[1] for s in p.steps]))
     fasts = [copied_index(ks, xs, p.K, X, T, steps, chunk) for ks, xs, X, T, steps in sides]
     kernel, loads = "pipeline", dict(AFAST=fasts[0], BFAST=fasts[1])

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core import dtype as dt
 from ..core.config import config
-from ..runtime.params import lookup, size_class
+from ..runtime.params import parameters_for
 from . import _proof
 
 # Blocks by name: (warpgroups, columns, slots of local memory, relative speed of an element once the device is full).
@@ -73,9 +73,9 @@ def prepare(plan, p):
 
 def _block(device, p, z):
     """The block that takes the least time, or None where there are too few of any."""
-    tuned = (lookup(device, "gemm_warpgroup", f"{p.ta.name}/{size_class(p.M, p.N, p.K)}") or {}).get("BLOCK")
-    if tuned in BLOCKS:
-        return tuned
+    name = parameters_for(device, "gemm_warpgroup", f"{p.ta.name}/", p.M, p.N, p.K).get("BLOCK")
+    if name in BLOCKS:
+        return name
     best = None
     for name, (WG, BN, _, cost) in BLOCKS.items():
         blocks = -(-p.M // (64 * WG)) * -(-p.N // BN) * z

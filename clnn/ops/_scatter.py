@@ -13,6 +13,7 @@ from .._tensor.dispatch import run
 from .._tensor.repeat import repeated
 from .._tensor.tensor import empty
 from ..core import dtype as dt
+from ..core import symbols
 from ..core.shape import Size, view_strides
 from . import _tiles
 from .creation import filled
@@ -32,6 +33,8 @@ _RUNTIME_ERRORS = {"gather": None, "scatter": None, "index_add": None, "embeddin
 
 def code(device, op, dim, size, text=None):
     """The packed error code of an index out of range in ``op``."""
+    if symbols.is_number(size):
+        return symbols.call(code, device, op, dim, size, text)
     key = (op, dim, size, text)
     got = _codes.get(key)
     if got is None:

@@ -1,7 +1,6 @@
 """Convolutions in one, two and three dimensions, transposed ones, and their gradients as operators of their own."""
 from __future__ import annotations
 
-import functools
 from math import prod
 
 import numpy as np
@@ -14,6 +13,7 @@ from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size, whole
+from ..core.symbols import memo
 from ._conv import conv_backward_input, conv_forward
 from ._conv_grid import output_size
 from ._conv_weight import conv_backward_weight
@@ -166,7 +166,7 @@ def _divided(weight_shape, groups):
         raise RuntimeError(f"Given groups={groups}, expected weight to be {what} at dimension 0, but got weight of size {list(weight_shape)} instead")
 
 
-@functools.lru_cache(maxsize=4096)
+@memo(4096)
 def _geometry(name, n, shape, weight_shape, bias_shape, stride, padding, dilation, groups):
     """(stride, padding, dilation) with one entry per spatial dimension of a batched input of ``shape``, checked."""
     if groups <= 0:

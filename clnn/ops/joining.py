@@ -1,7 +1,6 @@
 """Joining tensors."""
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 
@@ -17,6 +16,7 @@ from .._tensor.interop import from_array, from_bytes
 from .._tensor.tensor import Tensor, empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, collapse, contiguous_strides, is_contiguous, view_strides, wrap_dim
+from ..core.symbols import memo
 from ..core.warn import first_time, warn
 from ..graph import fuse, mirror
 from ..graph.node import Node, Storage
@@ -86,7 +86,7 @@ def _row_step(t, dim):
     return walk[0] if len(sizes) == 1 and is_contiguous(t.shape[dim:], t._strides[dim:]) else None
 
 
-@functools.lru_cache(1024)
+@memo(1024)
 def _shares(count, loop):
     """(first, end) of the inputs of each launch: few different numbers of them, as each is a kernel of its own."""
     shares, at = [], 0
@@ -293,7 +293,7 @@ def cat(tensors, dim=0, *, axis=None, out=None):
     return _placed(out, _cat(tensors, d, sizes, dtype) if joined is None else joined, tensors)
 
 
-@functools.lru_cache(4096)
+@memo(4096)
 def _cat_plan(shapes, dim):
     """(the shape that empty vectors take, which go with anything, None where there are none; the dimension; the sizes in it)."""
     joined = [i for i, s in enumerate(shapes) if s != (0,)] or [0]

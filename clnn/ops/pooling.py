@@ -3,7 +3,6 @@ a fixed order and need no atomics.
 """
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
@@ -14,6 +13,7 @@ from .._tensor.dispatch import run
 from .._tensor.formats import keeps_format
 from .._tensor.tensor import empty
 from ..core import dtype as dt
+from ..core.symbols import memo
 from ..graph.fuse import work_group
 from ..graph.op import REGISTRY
 from . import random as _random
@@ -56,7 +56,7 @@ class Window:
         return _Axes({"D": True, "H": True, **{a: p == 0 and (o - 1) * s + (k - 1) * d < n for a, n, o, k, s, p, d in mine}})
 
 
-_made = functools.lru_cache(maxsize=1024)(Window)        # one object per window: launches are planned once for each
+_made = memo(1024)(Window)        # one object per window: launches are planned once for each
 
 
 class _Axes(dict):
@@ -109,7 +109,7 @@ def _form(device, path, window, dtype, size, out, backward):
     return ("lanes", width) if width > 1 else ("lanes", 4) if device.loops and not far else ("item", 1)
 
 
-@functools.lru_cache(maxsize=1024)
+@memo(1024)
 def _plan(device, path, window, dtype, in_sizes, out_sizes, count, backward, extra):
     """(parameters, global size, local size, rows or planes per work-item) of a launch over ``count`` elements."""
     inner = (in_sizes if backward else out_sizes)[-1]
@@ -186,7 +186,7 @@ def _window(name, input, nd, kernel_size, stride, padding, dilation, ceil_mode):
         return _window_of.__wrapped__(name, input.shape, nd, *sizes, bool(ceil_mode))
 
 
-@functools.lru_cache(maxsize=1024)
+@memo(1024)
 def _window_of(name, shape, nd, kernel_size, stride, padding, dilation, ceil_mode):
     kernel_size = ntuple(kernel_size, nd, f"{name}: kernel_size")
     stride = kernel_size if stride is None or stride == () or stride == [] else ntuple(stride, nd, f"{name}: stride")

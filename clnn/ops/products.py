@@ -1,7 +1,6 @@
 """Products of vectors and tensors made of matrix products: dot, outer, cross, kron, tensordot, einsum, matrix powers."""
 from __future__ import annotations
 
-import functools
 import math
 import operator
 import string
@@ -12,6 +11,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.inplace import type_name
 from .._tensor.tensor import Tensor
 from ..core.shape import broadcast_shapes, wrap_dim
+from ..core.symbols import memo
 from ..core.warn import warn
 from .joining import cat, stack
 from .matmul import matmul
@@ -300,7 +300,7 @@ def _contract(a, la, b, lb, keep, sizes, result):
     return product.reshape(*[widths[c] for c in labels]), labels
 
 
-@functools.lru_cache(1024)
+@memo(1024)
 def _plan(equation, shapes):
     """What gives the result of an equation for operands of such shapes."""
     operands = [_Planned(i, shape) for i, shape in enumerate(shapes)]

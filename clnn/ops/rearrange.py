@@ -1,7 +1,6 @@
 """The same elements in another order or repeated, and copies with one region replaced."""
 from __future__ import annotations
 
-import functools
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from .._tensor.interop import read
 from .._tensor.tensor import Tensor, view_of
 from .._tensor.writing import copy
 from ..core.shape import whole, wrap_dim, wrap_dims
+from ..core.symbols import memo
 from .creation import tensor
 from .indexing import _index_rows, _values
 from .joining import _cat
@@ -39,7 +39,7 @@ def movedim(input, source, destination):
 
 
 # -- mirrored and shifted -----------------------------------------------------------------------------------------------------------------
-@functools.lru_cache(maxsize=4096)
+@memo(4096)
 def _mirrored(shape, strides, dims):
     """(the dimensions as numbers from 0 on, strides that walk these backwards, distance of the first element) of a call of ``flip``."""
     dims = wrap_dims(dims, len(shape))

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import builtins
-import functools
 import math
 
 import numpy as np
@@ -14,7 +13,9 @@ from .._tensor.refusals import no_number
 from .._tensor.repeat import repeated_rule
 from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
+from ..core import symbols
 from ..core.shape import Size, wrap_dim, wrap_dims
+from ..core.symbols import memo
 from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Storage, record
@@ -34,7 +35,7 @@ ANY = Reduction("any", "(a | b)", lambda d: "0")
 ALL = Reduction("all", "(a & b)", lambda d: "1")
 
 
-@functools.lru_cache(maxsize=65536)
+@memo(65536)
 def reduced_shape(shape, dims, keepdim):
     if keepdim:
         return Size(1 if i in dims else s for i, s in enumerate(shape))
@@ -165,7 +166,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
 def _mean_body(input, dims, keepdim, shape, count):
     if 0 in input.shape:
         return _filled(reduced_shape(shape, dims, keepdim), math.nan, input.dtype, input._storage.device)
-    return fold(MEAN, input, dims, keepdim, input.dtype.acc_dtype, input.dtype, float(count))
+    return fold(MEAN, input, dims, keepdim, input.dtype.acc_dtype, input.dtype, symbols.real(count))
 
 
 def _mean_grad(g, shape, dims, keepdim, count):

@@ -1,7 +1,6 @@
 """Splitting tensors: parts of them as views."""
 from __future__ import annotations
 
-import functools
 import itertools
 
 from .._tensor import tape
@@ -13,6 +12,7 @@ from .._tensor.inplace import type_name
 from .._tensor.tensor import Tensor, Version, edge, view_of
 from ..core import dtype as dt
 from ..core.shape import Size, is_contiguous, whole, wrap_dim
+from ..core.symbols import memo
 from .creation import filled
 from .indexing import _values
 from .joining import cat, stack
@@ -50,7 +50,7 @@ class _Pieces(tape.Node):
         return [stack(parts, d) if self.stacked else cat(parts, d)]
 
 
-@functools.lru_cache(maxsize=1024)
+@memo(1024)
 def _cuts(shape, strides, dim, sizes, stacked):
     """Per piece its shape, strides, distance from the first one's start, number of elements and whether it is contiguous."""
     at, out = 0, []

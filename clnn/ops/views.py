@@ -1,7 +1,6 @@
 """Views: other shapes and strides on the same memory."""
 from __future__ import annotations
 
-import functools
 from math import prod
 
 from .._tensor import foreign, formats
@@ -18,6 +17,7 @@ from ..core import dtype as dt
 from ..core.config import config
 from ..core.layout import contiguous_format, preserve_format
 from ..core.shape import Size, contiguous_strides, infer_size, is_contiguous, view_strides, whole, wrap_dim
+from ..core.symbols import memo
 from ..core.warn import first_time, warn
 from ..graph import fuse, store
 from ..graph.node import Node
@@ -40,7 +40,7 @@ def _numbers(size):
     return tuple([s if s.__class__ is int else whole(s) for s in size])
 
 
-@functools.lru_cache(maxsize=65536)
+@memo(65536)
 def _layout(shape, strides, numel, wanted):
     """(the new shape with its -1 filled in, its strides over the same memory or None, whether these are row-major)."""
     size = Size(infer_size(wanted, numel))
@@ -295,7 +295,7 @@ def unsqueeze(input, dim):
     return input.shape[:d] + (1,) + input.shape[d:], input._strides[:d] + (stride,) + input._strides[d:], input._offset
 
 
-@functools.lru_cache(maxsize=65536, typed=True)
+@memo(65536, typed=True)
 def _merged(shape, start_dim, end_dim):
     """``shape`` with the dimensions ``start_dim..end_dim`` merged; None where that changes nothing."""
     a, b = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))

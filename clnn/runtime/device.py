@@ -14,6 +14,7 @@ from time import perf_counter as clock
 
 import numpy as np
 
+from ..core import symbols
 from ..core.config import device_name
 from ..core.errors import DeviceError, OutOfMemoryError
 from ..core.warn import warn
@@ -249,6 +250,8 @@ class Device(Transfers):
 
         ``path`` may end in ``:name`` to choose among several kernels of one template (default: the first).
         """
+        if symbols.tracing is not None:
+            params = {name: symbols.fixed(v) for name, v in params.items()}
         key = (path, tuple(params.items()))
         found = self._kernels.get(key)
         if found is None:

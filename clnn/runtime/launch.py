@@ -219,6 +219,14 @@ class Prepared:
         self.numbers = [i for i, a in enumerate(args) if a is NUMBER]
         self.cost, self.twin = None, self
 
+    def resized(self, where, args):
+        """The same launch with other sizes and other plain arguments."""
+        new = Prepared.__new__(Prepared)
+        new.kernel, new.where, new.args, new.buffers, new.numbers = self.kernel, where, args, self.buffers, self.numbers
+        new.sizes = new.cost = None
+        new.twin = new
+        return new
+
     def run(self, device, buffers, numbers=()):
         """Launch with ``buffers``, a tuple (position, buffer, position, buffer, ...), and ``numbers``, one per position."""
         if recorders is not None or recording is not None or device.waiting or config.debug or shared and not shared.keys().isdisjoint(buffers):
@@ -306,7 +314,7 @@ class Prepared:
         """Launch as others do; once the driver took it, the way of :meth:`run` is open."""
         kernel, args = self.kernel, self._filled(buffers, numbers)
         launch(device, kernel, *self.where, *args)
-        if kernel is None:
+        if kernel is None or recording is not None:
             return
         with device.lock:                       # other threads look at it
             self._meet(device, args)
@@ -334,6 +342,25 @@ class Prepared:
         self.fixed = tuple(fixed)
         self.checked = any(a is checked for _, a in self.constants if a is not None)
         self.sizes = sizes                      # last: it is open from here on
+
+
+class Transfer:
+    """A fill or a copy on the device, as :class:`Prepared` is a launch."""
+
+    __slots__ = ("name", "args")
+    cost = None
+
+    def __init__(self, name, args):
+        self.name, self.args = name, args
+
+    def resized(self, args):
+        return Transfer(self.name, args)
+
+    def run(self, device, buffers, numbers=()):
+        args = self.args.copy()
+        for i, buf in zip(buffers[::2], buffers[1::2]):
+            args[i] = buf
+        getattr(device, self.name)(*args)
 
 
 PACKED = {int: _pack_long, float: _pack_float, bytes: bytes}

@@ -12,6 +12,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from ..core import symbols
 from ..core.config import cache_dir
 
 FORMAT = 1
@@ -113,7 +114,13 @@ def lookup(device, op: str, key: str):
 
 def size_class(*sizes) -> str:
     """Sizes rounded to powers of two, as text: problems of one class share their parameters."""
-    return "x".join(str(1 << max(0, (int(s) - 1).bit_length())) for s in sizes)
+    return "x".join(str(1 << max(0, (symbols.index(s) - 1).bit_length())) for s in sizes)
+
+
+@symbols.choice
+def parameters_for(device, op, lead, *sizes) -> dict:
+    """The parameters of an operator for the class of some sizes, below a key that begins with ``lead``; an empty dict where there are none."""
+    return lookup(device, op, lead + size_class(*sizes)) or {}
 
 
 def on_change(callback) -> None:
