@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 import clnn
-from clnn._tensor import families, repeat
+from clnn._tensor import repeat
+from clnn._tensor.families import traced
+from clnn.core import families, shape, symbols, warn
 from clnn.core import rng as streams
-from clnn.core import shape, symbols, warn
 from clnn.nn import functional as F
 
 rand = np.random.default_rng(0)
@@ -57,6 +58,11 @@ CALLS = {
     "pad": (lambda n: (tensor(2, n),), lambda x: F.pad(x, (1, 2)), lambda x: np.pad(x, ((0, 0), (1, 2)))),
     "repeat": (lambda n: (tensor(1, n, 8),), lambda x: x.repeat(2, 1, 1), lambda x: np.tile(x, (2, 1, 1))),
     "norm": (lambda n: (tensor(n, 5),), lambda x: x.norm(dim=-1), lambda x: np.sqrt((x * x).sum(-1))),
+    "heads": (lambda n: (tensor(2, n, 24),), lambda x: x.view(2, -1, 3, 8).transpose(1, 2).contiguous(),
+              lambda x: x.reshape(2, -1, 3, 8).transpose(0, 2, 1, 3)),
+    "flip": (lambda n: (tensor(2, n, 6),), lambda x: x.flip(1), lambda x: x[:, ::-1]),
+    "turned": (lambda n: (tensor(n, 6), tensor(6, n)), lambda x, y: clnn.maximum(x.t(), y) * y, lambda x, y: np.maximum(x.T, y) * y),
+    "last row": (lambda n: (tensor(2, n, 6),), lambda x: x[:, -1] * 2, lambda x: x[:, -1] * 2),
     "max pool": (lambda n: (tensor(1, 3, n + 2),), lambda x: F.max_pool1d(x, 2), None),
     "cross entropy": (lambda n: (tensor(n, 9), places(n, 9)), F.cross_entropy, None),
     "distances": (lambda n: (tensor(n, 3), tensor(8, 3)), clnn.cdist, lambda x, y: np.sqrt(((x[:, None] - y[None]) ** 2).sum(-1))),
@@ -77,13 +83,13 @@ def computed(name, n):
 @pytest.mark.parametrize("name", CALLS)
 def test_families_say_what_bodies_do(name, monkeypatch):
     """Never trusted here, so that each call is observed, and compared with what the family says."""
-    monkeypatch.setattr(repeat, "CHECKS", 1 << 60)
-    said, same = [], families.same
+    monkeypatch.setattr(families, "CHECKS", 1 << 60)
+    said, check = [], families.Family.check
 
-    def compare(recipe, seen):
-        said.append(same(recipe, seen))
-        return said[-1]
-    monkeypatch.setattr(families, "same", compare)
+    def compare(self, variant, one, other, same):
+        said.append(same(one, other))
+        check(self, variant, one, other, same)
+    monkeypatch.setattr(families.Family, "check", compare)
     for n in SIZES + [n + 1000 for n in SIZES]:
         computed(name, n)
     if clnn.get_default_device().physical.is_cpu and repeat.on:
@@ -168,7 +174,7 @@ def test_a_trace_draws_no_random_numbers_and_warns_of_nothing(monkeypatch):
         return clnn.empty(x.shape)
     for body in (draws, warns):
         place, family = streams.current().position(), families.Family([1])
-        family.learn([4], body, (clnn.ones(4),), ("", False, *(clnn.ones(4).shape, (1,), 0, clnn.float32, device)), [], 0, device, repeat._recipe)
+        family.learn([4], traced, body, (clnn.ones(4),), ("", False, *(clnn.ones(4).shape, (1,), 0, clnn.float32, device)), [], 0, device, repeat._recipe)
         assert not family.variants and family.failures == 1 and streams.current().position() == place and device.recording is None
 
 
@@ -184,7 +190,7 @@ def test_another_thread_works_during_a_trace():
         return clnn.empty(x.shape)
     started, family = [], families.Family([0, 0, 0])
     x = clnn.ones(6)
-    family.learn([6, 1, 0], body, (x,), ("", False, x.shape, (1,), 0, clnn.float32, device), [], 0, device, repeat._recipe)
+    family.learn([6, 1, 0], traced, body, (x,), ("", False, x.shape, (1,), 0, clnn.float32, device), [], 0, device, repeat._recipe)
     for thread in started:
         thread.join(30)
     assert results == [15.0] * len(started) and started and device.recording is None

@@ -12,7 +12,7 @@ import operator
 import threading
 
 from ..core import dtype as dt
-from ..core import rng, symbols
+from ..core import families, rng, symbols
 from ..core import warn as warnings
 from ..core.config import config
 from ..graph import fuse
@@ -24,7 +24,7 @@ from ..runtime.launch import BUFFER, NUMBER, Prepared, run_all
 from ..runtime.memory import HUGE_FROM, MIN_BYTES
 from ..runtime.params import on_change
 from ..runtime.sharing import shared as seen_by_arrays
-from .families import ALIKE, CHECKS, Family, split
+from .families import ALIKE, same, traced
 from .foreign import NoStrides
 from .grad_mode import state
 from .tensor import Tensor
@@ -49,6 +49,13 @@ class Recipe:
     """
 
     __slots__ = ("device", "sizes", "small", "launches", "places", "results", "single")
+
+    def varied(self, sizes, launches, results):
+        """The same with other sizes; ``launches``: what :meth:`Prepared.varied` of each takes."""
+        new = Recipe()
+        new.device, new.small, new.places, new.single, new.sizes, new.results = self.device, self.small, self.places, self.single, sizes, results
+        new.launches = [(p.varied(*other), pick, None) for (p, pick, _), other in zip(self.launches, launches)]
+        return new
 
     def run(self, buffers, numbers=()):
         device = self.device
@@ -160,8 +167,8 @@ def repeated(body, mode=""):
     words = mode.split() if mode.__class__ is str else ()
     ready, fresh = (1 if "alone" in words else _SOME if "small" in words else _FEW) if "ready" in words else 0, "fresh" in words
     whole = 1 << 62 if "whole" in words else _SOME if "small" in words else _FEW if "few" in words else 0
-    known, families = {}, {}
-    for kept in (known, families):
+    known, akin, met = {}, {}, set()
+    for kept in (known, akin, met):
         on_change(kept.clear)
         dt.default_listeners.append(kept.clear)
 
@@ -198,12 +205,16 @@ def repeated(body, mode=""):
         key, found = missed.key, missed.found
         if key is None:
             return body(*values)
-        if len(known) > _MOST:
+        if len(known) > _MOST or len(met) > 8 * _MOST:
             known.clear()
-        family, numbers = (None, None) if found or fresh else family_of(key)
+            met.clear()
+        family, numbers = (None, None) if found or fresh else families.find(akin, key)
         variant, recipe = (None, None) if family is None else family.of(numbers)
-        if recipe is not None and variant.checks >= CHECKS:
-            known[key] = recipe
+        if recipe is not None and variant.checks >= families.CHECKS:
+            if hash(key) in met:
+                known[key] = recipe
+            else:                                               # many sizes are met once: what is kept costs memory, and the collector of garbage time
+                met.add(hash(key))
             return recipe.run(_computed(missed.buffers))
         wanted = found or recipe is not None or family is not None and family.open(numbers)
         if not wanted or not _lock.acquire(blocking=False):
@@ -215,26 +226,15 @@ def repeated(body, mode=""):
                 return body(*values)                            # operands that are copies of each other, which the key does not say
             device = _device(values)
             if not found and recipe is None and device.__class__ is Device and not config.debug:
-                family.learn(numbers, body, values, key, missed.buffers, whole, device, _recipe)
+                family.learn(numbers, traced, body, values, key, missed.buffers, whole, device, _recipe)
             result, seen = observe(body, values, missed.buffers, whole)
             if recipe is not None and seen.__class__ is Recipe:
-                family.check(variant, recipe, seen)
+                family.check(variant, recipe, seen, same)
         finally:
             _lock.release()
         if seen is not WAITS:
             known[key] = seen or found + 1
         return result
-
-    def family_of(key):
-        """(the family of a call that is met for the first time, the numbers of its key); (None, None) for the first of a family."""
-        kind, numbers = split(key)
-        family = families.get(kind)
-        if family is not None:
-            return family, numbers
-        if len(families) > _MOST:
-            families.clear()
-        families[kind] = Family(numbers)
-        return None, None
 
     @functools.wraps(body)
     def call(*values):

@@ -10,7 +10,7 @@ import functools
 import operator
 import re
 import sys
-from threading import get_ident
+from threading import Lock, get_ident
 
 tracing = None          # the Trace under way
 _taken: list = []       # functions of :func:`memo` and dictionaries of :func:`kept`, which a trace goes without
@@ -110,6 +110,8 @@ class Trace:
 
     def __enter__(self):
         global tracing
+        if not _one_at_a_time.acquire(blocking=False):
+            raise Refused("another thread traces")
         tracing, self.taken = self, []
         for at, name, cached in _bindings():
             if at.get(name) is not cached:
@@ -123,10 +125,12 @@ class Trace:
         tracing = None
         for at, name, cached in self.taken:
             at[name] = cached
+        _one_at_a_time.release()
 
 
 _names = re.compile(r"\b[st]\d+\b").findall
 _found: dict = {}
+_one_at_a_time = Lock()
 
 
 def _bindings():

@@ -6,7 +6,7 @@ import struct
 import weakref
 
 from ..core import dtype as dt
-from ..core import symbols
+from ..core import families, symbols
 from ..core.errors import IntegerDivisionError
 from ..core.shape import collapse, contiguous_strides, is_contiguous
 from ..core.symbols import memo
@@ -16,7 +16,7 @@ from ..runtime.launch import BUFFER, NUMBER
 from . import codegen, draws, node as node_module, planes, runs, several, slim, tiles, vectors
 from .node import Expr, Node, Storage
 from .reuse import allocate
-from .structure import packed, sizeless, told
+from .structure import packed, sizeless, told, varied
 
 _launch = launcher.launch
 
@@ -160,6 +160,18 @@ class _Known:
         new.launch, new.picks = self.launch.resized(device, numel), self.picks
         return new
 
+    def varied(self, *sizes):
+        """The same structure over other sizes, as :meth:`_Launch.varied` takes them."""
+        new = _Known.__new__(_Known)
+        new.launch, new.picks = self.launch.varied(*sizes), self.picks
+        return new
+
+    def same(self, other):
+        """Whether both launch the same."""
+        a, b = self.launch, other.launch
+        return self.picks == other.picks and a.kernel is b.kernel and a.checks == b.checks and all(
+            [getattr(a, name) == getattr(b, name) for name in ("geometry", "global_size", "local_size", "steps", "out_steps")])
+
     def run(self, device, reads, numbers, outs, offsets=()):
         """Launch with operands, numbers and what is written as ``_Launch.launch`` takes them."""
         self.launch.launch(device, reads if self.picks is None else [reads[i] for i in self.picks], numbers, outs, offsets)
@@ -177,7 +189,7 @@ def _compute(storage: Storage, root: Node) -> bool:
             owner = n.out()
             if owner is not None and owner.node is n and n is not root:
                 outs.append((n, owner))
-                key.append(at)
+                key.append(float(at))
         n = owner = None                        # which would hold it
     if not storage.nbytes:
         for n, owner in outs:
@@ -203,18 +215,59 @@ def _of_structure(key, root, targets):
         member = _families.get(family)
         if member is not None:
             known = member.resized(root.device, root.numel)
+        elif family is None and root.numel and symbols.tracing is None:
+            known = _akin(key, root, targets)
         else:
-            group = Group()
-            group.visit(root)
-            known = None
-            if fits(root.device, group, len(root.shape), len(targets)):
-                known = _Known(root.device, group, root.shape, root.numel, [(group.index[t[0]], *t[1:]) for t in targets])
-                if family is not None and known.launch.program is not None:
-                    if len(_families) > 8192:
-                        _families.clear()
-                    _families[family] = known
+            known = _made(root, targets)
+            if family is not None and known is not None and known.launch.program is not None:
+                if len(_families) > 8192:
+                    _families.clear()
+                _families[family] = known
         _known[key] = known
     return known
+
+
+def _made(root, targets):
+    group = Group()
+    group.visit(root)
+    if not fits(root.device, group, len(root.shape), len(targets)):
+        return None
+    return _Known(root.device, group, root.shape, root.numel, [(group.index[t[0]], *t[1:]) for t in targets])
+
+
+_strided: dict = {}     # structures that are not read in flat order, without their sizes -> their Family
+
+
+def _akin(key, root, targets):
+    """What :func:`_made` gives, which follows from what it gave for other sizes."""
+    family, numbers = families.find(_strided, key, 4096)
+    variant, known = (None, None) if family is None else family.of(numbers)
+    if known is not None and variant.checks >= families.CHECKS:
+        launch = known.launch
+        launch.kernel.touches(launch.global_size, launch.local_size, root.numel * launch.nbytes)
+        return known
+    if family is not None and known is None and family.open(numbers):
+        family.learn(numbers, _traced, key, root, targets)
+    right = _made(root, targets)
+    if known is not None and right is not None:
+        family.check(variant, known, right, _Known.same)
+    return right
+
+
+def _traced(numbers, places, key, root, targets):
+    """(function of the numbers in ``places``, the _Known for these)."""
+    with symbols.Trace([numbers[i] for i in places]) as trace:
+        marked, copies = list(numbers), {}
+        for i, n in zip(places, trace.inputs):
+            marked[i] = n
+        told = iter(families.joined(key, marked))
+        next(told)                                              # the device
+        copy = varied(root, told, copies)
+        known = _made(copy, [(copies[t[0]], *t[1:]) for t in targets])
+        if known is None or known.launch.kernel is None:
+            raise symbols.Refused("no kernel")
+        launch = known.launch
+        return trace.function(trace.text((launch.geometry, launch.global_size, launch.local_size, launch.steps, launch.out_steps))), known
 
 
 _families: dict = symbols.kept()    # structures without their sizes -> one of them that was launched
@@ -389,6 +442,13 @@ class _Launch:
         new.kernel = kernel_for(device, program)
         if new.kernel is not None:
             new.kernel.touches(new.global_size, new.local_size, numel * new.nbytes)
+        return new
+
+    def varied(self, geometry, global_size, local_size, steps, out_steps):
+        """The same kernel over other sizes."""
+        new = self.__class__.__new__(self.__class__)
+        new.prepared, new.checks, new.nbytes, new.kernel, new.program = None, self.checks, self.nbytes, self.kernel, None
+        new.geometry, new.global_size, new.local_size, new.steps, new.out_steps = geometry, global_size, local_size, steps, out_steps
         return new
 
     def _few_columns(self, device, group, shape, targets) -> bool:

@@ -19,7 +19,7 @@ def told(root: Node):
     n = len(reads)
     if n > 1 and (reads[0][0] is reads[1][0] if n == 2 else len({id(r[0]) for r in reads}) < n):
         places = [(id(r[0]), r[2]) for r in reads]              # equal reads share an operand
-        key.append(tuple([places.index(place) for place in places]))
+        key.append(str([places.index(place) for place in places]))
     return key, reads, numbers, nodes
 
 
@@ -41,13 +41,40 @@ def _tell(node, key, reads, numbers, nodes):
                     if at is None:
                         _tell(source, key, reads, numbers, nodes)
                     else:
-                        key.append(at)
+                        key.append(float(at))                   # no number that a family may vary
                     place += 1
                     continue
                 ref = (source.buf, *ref[1:])
             reads.append(ref)
             key += (ref[1], True if ref[2] else False, ref[3])
         place += 1
+
+
+def varied(node, key, made):
+    """A copy of what is pending below ``node`` with the shapes and strides of ``key``, an iterator over what :func:`told` tells; ``made``: {node: its copy}."""
+    new = made[node] = Node.__new__(Node)
+    next(key), next(key), next(key)
+    new.expr, new.compute, new.dtype, new.device, new.shape = node.expr, node.compute, node.dtype, node.device, next(key)
+    new.numel, new.linear, new.buf, new.reduce, new.count, new.leaves, args = new.shape.numel(), node.linear, None, None, node.count, node.leaves, []
+    for ref in node.args:
+        if ref.__class__ is not tuple:
+            next(key)
+        else:
+            source = ref[0]
+            if source.__class__ is Node:
+                if source.buf is None:
+                    at = made.get(source)
+                    ref = (varied(source, key, made) if at is None else at, *ref[1:])
+                    if at is not None:
+                        next(key)
+                    args.append(ref)
+                    continue
+                source = source.buf
+            dtype, _, strides = next(key), next(key), next(key)
+            ref = (source, dtype, ref[2], strides)
+        args.append(ref)
+    new.args = tuple(args)
+    return new
 
 
 def sizeless(key, shape):

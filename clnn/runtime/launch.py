@@ -219,7 +219,7 @@ class Prepared:
         self.numbers = [i for i, a in enumerate(args) if a is NUMBER]
         self.cost, self.twin = None, self
 
-    def resized(self, where, args):
+    def varied(self, where, args):
         """The same launch with other sizes and other plain arguments."""
         new = Prepared.__new__(Prepared)
         new.kernel, new.where, new.args, new.buffers, new.numbers = self.kernel, where, args, self.buffers, self.numbers
@@ -353,7 +353,7 @@ class Transfer:
     def __init__(self, name, args):
         self.name, self.args = name, args
 
-    def resized(self, args):
+    def varied(self, args):
         return Transfer(self.name, args)
 
     def run(self, device, buffers, numbers=()):
