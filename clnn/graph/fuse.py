@@ -34,7 +34,7 @@ class Group:
 
     def leaf(self, buf, dtype, offset, strides, linear):
         """The operand number of a buffer read; equal reads share one."""
-        key = (id(buf), dtype.index, offset, strides) if symbols.tracing is None else (id(buf), dtype.index, symbols.label(offset), *map(symbols.label, strides))
+        key = (id(buf), dtype.index, offset, strides) if symbols.tracing is None else self._met_before(buf, dtype, offset, strides)
         k = self.leaf_index.get(key)
         if k is None:
             k = self.leaf_index[key] = len(self.leaves)
@@ -42,6 +42,13 @@ class Group:
             self.layout.append((dtype.index, offset != 0, strides, linear))
         self.met.append(k)
         return -2 * k - 1
+
+    def _met_before(self, buf, dtype, offset, strides):
+        """What stands for a read in a trace, which asks whether it is one that was met."""
+        for k, leaf in enumerate(self.leaves):
+            if leaf[0] is buf and leaf[1] is dtype and leaf[2] == offset and leaf[3] == strides:
+                return k
+        return len(self.leaves)
 
     def visit(self, node):
         """Append ``node`` after all that it reads; recursion is bounded by MAX_NODES."""
