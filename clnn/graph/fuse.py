@@ -6,17 +6,17 @@ import struct
 import weakref
 
 from ..core import dtype as dt
-from ..core import families, symbols
+from ..core import symbols
 from ..core.errors import IntegerDivisionError
 from ..core.shape import collapse, contiguous_strides, is_contiguous
 from ..core.symbols import memo
 from ..runtime import launch as launcher
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER
-from . import codegen, draws, node as node_module, planes, runs, several, slim, tiles, vectors
+from . import akin, codegen, draws, node as node_module, planes, runs, several, slim, tiles, vectors
 from .node import Expr, Node, Storage
 from .reuse import allocate
-from .structure import packed, sizeless, told, varied
+from .structure import packed, sizeless, told
 
 _launch = launcher.launch
 
@@ -223,7 +223,7 @@ def _of_structure(key, root, targets):
         if member is not None:
             known = member.resized(root.device, root.numel)
         elif family is None and root.numel and symbols.tracing is None:
-            known = _akin(key, root, targets)
+            known = akin.known(key, root, targets, _made)
         else:
             known = _made(root, targets)
             if family is not None and known is not None and known.launch.program is not None:
@@ -240,41 +240,6 @@ def _made(root, targets):
     if not fits(root.device, group, len(root.shape), len(targets)):
         return None
     return _Known(root.device, group, root.shape, root.numel, [(group.index[t[0]], *t[1:]) for t in targets])
-
-
-_strided: dict = {}     # structures that are not read in flat order, without their sizes -> their Family
-
-
-def _akin(key, root, targets):
-    """What :func:`_made` gives, which follows from what it gave for other sizes."""
-    family, numbers = families.find(_strided, key, 4096)
-    variant, known = (None, None) if family is None else family.of(numbers)
-    if known is not None and variant.checks >= families.CHECKS:
-        launch = known.launch
-        launch.kernel.touches(launch.global_size, launch.local_size, root.numel * launch.nbytes)
-        return known
-    if family is not None and known is None and family.open(numbers):
-        family.learn(numbers, _traced, key, root, targets)
-    right = _made(root, targets)
-    if known is not None and right is not None:
-        family.check(variant, known, right, _Known.same)
-    return right
-
-
-def _traced(numbers, places, key, root, targets):
-    """(function of the numbers in ``places``, the _Known for these)."""
-    with symbols.Trace([numbers[i] for i in places]) as trace:
-        marked, copies = list(numbers), {}
-        for i, n in zip(places, trace.inputs):
-            marked[i] = n
-        told = iter(families.joined(key, marked))
-        next(told)                                              # the device
-        copy = varied(root, told, copies)
-        known = _made(copy, [(copies[t[0]], *t[1:]) for t in targets])
-        if known is None or known.launch.kernel is None:
-            raise symbols.Refused("no kernel")
-        launch = known.launch
-        return trace.function(trace.text((launch.geometry, launch.global_size, launch.local_size, launch.steps, launch.out_steps))), known
 
 
 _families: dict = symbols.kept()    # structures without their sizes -> one of them that was launched

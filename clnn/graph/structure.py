@@ -55,7 +55,8 @@ def varied(node, key, made):
     new = made[node] = Node.__new__(Node)
     next(key), next(key), next(key)
     new.expr, new.compute, new.dtype, new.device, new.shape = node.expr, node.compute, node.dtype, node.device, next(key)
-    new.numel, new.linear, new.buf, new.reduce, new.count, new.leaves, args = new.shape.numel(), node.linear, None, None, node.count, node.leaves, []
+    new.numel, new.buf, new.reduce, new.count, new.leaves, args = new.shape.numel(), None, None, node.count, node.leaves, []
+    new.linear = False                                          # whether it is read in flat order is asked again
     for ref in node.args:
         if ref.__class__ is not tuple:
             next(key)
