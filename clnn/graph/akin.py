@@ -32,7 +32,8 @@ def _traced(numbers, places, key, root, targets, made):
         told = iter(families.joined(key, marked))
         next(told)                                              # the device
         copy = varied(root, told, copies)
-        got = made(copy, [(copies[t[0]], *t[1:]) for t in targets])
+        last = list(told)[-1:]                                  # the strides of a target that has its own
+        got = made(copy, [(copies[node], *rest, strides and last[0]) for node, *rest, strides in targets])
         if got is None or got.launch.kernel is None:
             raise symbols.Refused("no kernel")
         launch = got.launch

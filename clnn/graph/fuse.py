@@ -213,7 +213,8 @@ def _compute(storage: Storage, root: Node) -> bool:
 
 
 def _of_structure(key, root, targets):
-    """The _Known of what is pending below ``root``, written to ``targets``: (node, dtype, None, offset, strides or None for flat). None: too large for a kernel."""
+    """The _Known of what is pending below ``root``, written to ``targets``: (node, dtype, None, offset, strides or None for flat); the ``key`` ends in the strides of
+    one that has any. None: too large for a kernel."""
     known = _known.get(key, False)
     if known is False:
         if len(_known) > 8192:          # a loop over ever new shapes must not grow without bound
