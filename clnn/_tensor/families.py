@@ -14,27 +14,58 @@ from ..core.shape import Size, is_contiguous
 from ..graph import fuse
 from ..runtime import launch as launcher
 from ..runtime.launch import Prepared
+from ..runtime.memory import MIN_BYTES
 from .tensor import Tensor
 
 _new = object.__new__
 
 
-def traced(numbers, places, body, values, key, inputs, whole, device, recipe_of):
-    """(function of the numbers in ``places``, recipe) of ``body(*values)``, a call with the ``key`` that has ``numbers``. The rest is as :func:`repeat.observe`
-    has it."""
+def traced(numbers, places, call, key, inputs, whole, device, recipe_of):
+    """(function of the numbers in ``places``, recipe) of what has the ``key`` with these ``numbers``: ``call(key)`` does it, with others in the key. The rest is as
+    :func:`repeat.observe` has it."""
     with device.lock, _Dry(device) as dry, symbols.Trace([numbers[i] for i in places]) as trace:
         marked = list(numbers)
         for i, n in zip(places, trace.inputs):
             marked[i] = n
-        result = body(*_with_numbers(values, iter(joined(key, marked)[2:]), {}))
+        result = call(joined(key, marked))
         for t in (result if result.__class__ is tuple else (result,)) if whole else ():
             if t.__class__ is Tensor and t._storage.node is not None and t._numel <= whole:
                 fuse.realize(t._storage)
-        recipe = recipe_of(device, result, inputs, dry.made, dry.launches, False, ())
+        recipe = recipe_of(device, result, inputs, dry.made, dry.launches, False, (), True)
         if recipe is None:
             raise symbols.Refused("no recipe")
         launches = [(p.where, p.args) if p.__class__ is Prepared else (p.args,) for p, *_ in recipe.launches]
         return trace.function(trace.text((recipe.sizes, launches, recipe.results))), recipe
+
+
+def of_body(body, values):
+    """What :func:`traced` takes of a body that is repeated."""
+    return lambda key: body(*_with_numbers(values, iter(key[2:]), {}))
+
+
+def of_partial(body, operands):
+    """The same of a function that is spliced: a ``functools.partial``, among whose arguments those of the ``operands`` are whose sizes are traced."""
+    def call(key):
+        key, made = iter(key[3:]), {}
+        for t in operands:
+            shape = next(key)
+            if t is not None:
+                strides, offset, _, _ = [next(key) for _ in range(4)]
+                if any(map(symbols.is_number, (*shape, *strides, offset))):
+                    _handle(t, shape, strides, offset, made)
+        found = set()
+
+        def other(x):
+            if x.__class__ is tuple or x.__class__ is list:
+                return x.__class__([other(v) for v in x])
+            if id(x) in made:
+                found.add(id(x))
+            return made.get(id(x), x)
+        args, kwargs = other(body.args), {k: other(v) for k, v in body.keywords.items()}
+        if len(found) < len(made):
+            raise symbols.Refused("an operand that is no argument")
+        return body.func(*args, **kwargs)
+    return call
 
 
 def _with_numbers(values, key, made):
@@ -136,15 +167,17 @@ class _Dry:
 
 
 def same(recipe, seen):
-    """Whether a variant's ``recipe`` does what was ``seen``."""
-    if recipe.sizes != seen.sizes or recipe.results != seen.results or len(recipe.launches) != len(seen.launches):
+    """Whether a variant's ``recipe`` does what was ``seen``. Which buffers share memory may differ: those of equal sizes do, as sizes happen to be."""
+    (launches, results, made), (*others, sizes) = recipe.flow, seen.flow
+    if [launches, results] != others or len(made) != len(sizes) or len(recipe.launches) != len(seen.launches):
         return False
-    for (p, pick, _), (q, other, _) in zip(recipe.launches, seen.launches):
-        if p.__class__ is not q.__class__ or p.args != q.args or pick(_MANY) != other(_MANY):
+    if any([recipe.sizes[at] != max(nbytes, MIN_BYTES) for (at, _), (place, nbytes) in zip(made, sizes) if place >= 0]):
+        return False
+    if [r and r.__class__ is tuple and r[1:] or r for r in recipe.results] != [r and r.__class__ is tuple and r[1:] or r for r in seen.results]:
+        return False
+    for (p, *_), (q, *_) in zip(recipe.launches, seen.launches):
+        if p.__class__ is not q.__class__ or p.args != q.args:
             return False
         if p.__class__ is Prepared and (p.kernel is not q.kernel or launcher.sizes_of(recipe.device, p.kernel, *p.where) != q.where):
             return False
     return True
-
-
-_MANY = list(range(4096))

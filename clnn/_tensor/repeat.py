@@ -24,7 +24,7 @@ from ..runtime.launch import BUFFER, NUMBER, Prepared, run_all
 from ..runtime.memory import HUGE_FROM, MIN_BYTES
 from ..runtime.params import on_change
 from ..runtime.sharing import shared as seen_by_arrays
-from .families import ALIKE, same, traced
+from .families import ALIKE, of_body, same, traced
 from .foreign import NoStrides
 from .grad_mode import state
 from .tensor import Tensor
@@ -46,14 +46,16 @@ class Recipe:
 
     ``places`` are the numbers of arguments: what picks the buffers of a launch from a list picks the arguments' numbers from its end.
     A launch that takes numbers which vary from run to run has their places in the list of those, others have None.
+    ``flow``: what tells two recipes apart whatever shares memory (see :func:`families.same`), where that was asked for.
     """
 
-    __slots__ = ("device", "sizes", "small", "launches", "places", "results", "single")
+    __slots__ = ("device", "sizes", "small", "launches", "places", "results", "single", "flow")
 
     def varied(self, sizes, launches, results):
         """The same with other sizes; ``launches``: what :meth:`Prepared.varied` of each takes."""
         new = Recipe()
-        new.device, new.small, new.places, new.single, new.sizes, new.results = self.device, self.small, self.places, self.single, sizes, results
+        new.device, new.small, new.places, new.single, new.flow = self.device, self.small, self.places, self.single, self.flow
+        new.sizes, new.results = sizes, results
         new.launches = [(p.varied(*other), pick, None) for (p, pick, _), other in zip(self.launches, launches)]
         return new
 
@@ -226,10 +228,11 @@ def repeated(body, mode=""):
                 return body(*values)                            # operands that are copies of each other, which the key does not say
             device = _device(values)
             if not found and recipe is None and device.__class__ is Device and not config.debug:
-                family.learn(numbers, traced, body, values, key, missed.buffers, whole, device, _recipe)
-            result, seen = observe(body, values, missed.buffers, whole)
+                family.learn(numbers, traced, of_body(body, values), key, missed.buffers, whole, device, _recipe)
+            result, seen = observe(body, values, missed.buffers, whole, flow=recipe is not None)
             if recipe is not None and seen.__class__ is Recipe:
                 family.check(variant, recipe, seen, same)
+                seen.flow = None
         finally:
             _lock.release()
         if seen is not WAITS:
@@ -383,7 +386,7 @@ class _Observer:
         return self.total <= self.limit and self._state() == self.before and all([where is self.device for where, *_ in self.launches])
 
 
-def observe(body, values, inputs, whole, limit=None, numbers=()):
+def observe(body, values, inputs, whole, limit=None, numbers=(), flow=False):
     """(result, its Recipe, None or WAITS).
 
     ``limit``: of a pass over a graph, the bytes that it may allocate; its results may be operands, and the same memory. ``numbers``: those that vary from
@@ -406,7 +409,7 @@ def observe(body, values, inputs, whole, limit=None, numbers=()):
         device.settle()                     # it did not run in the calling thread, which would show an error at once
     if device.waiting:
         return result, WAITS
-    return result, _recipe(device, result, inputs, seen.made, seen.launches, limit is not None, numbers) if seen.repeatable() else None
+    return result, _recipe(device, result, inputs, seen.made, seen.launches, limit is not None, numbers, flow) if seen.repeatable() else None
 
 
 def _slots(inputs, made, launches, results):
@@ -434,8 +437,9 @@ def _slots(inputs, made, launches, results):
     return place, sizes
 
 
-def _recipe(device, result, inputs, made, launches, shared, numbers):
+def _recipe(device, result, inputs, made, launches, shared, numbers, flow=False):
     recipe = Recipe()
+    recipe.flow = None
     recipe.single = result.__class__ is not tuple
     results = () if result is None else (result,) if recipe.single else result
     if any([t is not None and t.__class__ is not Tensor for t in results]):
@@ -469,4 +473,8 @@ def _recipe(device, result, inputs, made, launches, shared, numbers):
         drawn = [number[id(a)] for a in args if id(a) in number]
         args = [BUFFER if i in varying else NUMBER if id(a) in number else a for i, a in enumerate(args)]    # a recipe keeps no buffer but constants
         recipe.launches.append((make(args), pick, drawn or None))
+    if flow:
+        order = {id(buf): k for k, buf in enumerate([*inputs, *[buf for buf, _ in made]])}
+        recipe.flow = ([[order.get(id(a)) for a in args] for *_, args in launches], [None if t is None else order.get(id(t._storage.buf)) for t in results],
+                       [(place.get(id(buf), first) - first, nbytes) for buf, nbytes in made])
     return recipe

@@ -14,6 +14,7 @@ import functools
 import threading
 
 from ..core import dtype as dt
+from ..core import families
 from ..core.config import config
 from ..graph import fuse
 from ..graph.node import Storage
@@ -22,6 +23,7 @@ from ..runtime.params import on_change
 from . import foreign, override, repeat, tape
 from .dispatch import plain
 from .entries import FREED, OpNode, inference_saved
+from .families import of_partial, same, traced
 from .grad_mode import state
 from .template import Gate, Kept, Template, Unlike, told
 from .tensor import Tensor, edge
@@ -209,16 +211,26 @@ class Spliced:
     """
 
     def __init__(self, lasts=True):
-        self.known = {}
-        if lasts:
-            on_change(self.known.clear)
-            dt.default_listeners.append(self.known.clear)
+        self.known, self.akin, self.met = {}, {}, set()
+        for kept in (self.known, self.akin, self.met) if lasts else ():
+            on_change(kept.clear)
+            dt.default_listeners.append(kept.clear)
+
+    def _met(self, key, recipe):
+        """Keep the ``recipe`` of a call from its second time on: many sizes are met once."""
+        told = hash(key)
+        if told in self.met:
+            self.known[key] = Template(recipe, recipe.single, ())
+        elif len(self.met) > 8 * _MOST:
+            self.met.clear()
+        self.met.add(told)
 
     def call(self, body, operands, key, edges=None, source=None):
         """``body()``, or the same in fewer steps.
 
         Args:
-            body: computes a tensor, or a tuple of tensors and None, from ``operands``.
+            body: computes a tensor, or a tuple of tensors and None, from ``operands``. Where it is a ``functools.partial`` with those of them whose sizes vary
+                among its arguments, what it does for other sizes follows (see ``families``).
             operands: all tensors that it reads; None for those that are missing.
             key: a sequence that tells the function and its attributes.
             edges: where the gradients of the operands go, if that is not where they came from.
@@ -244,11 +256,24 @@ class Spliced:
             return body()
         if len(self.known) > _MOST:
             self.known.clear()
-        if not found or not repeat._lock.acquire(blocking=False):
+        family = variant = recipe = None
+        if not found and not tracked and body.__class__ is functools.partial:
+            family, numbers = families.find(self.akin, key)
+            variant, recipe = (None, None) if family is None else family.of(numbers)
+            if recipe is not None and variant.checks >= families.CHECKS:
+                self._met(key, recipe)
+                return recipe.run(buffers)
+        wanted = found or recipe is not None or family is not None and family.open(numbers)
+        if not wanted or not repeat._lock.acquire(blocking=False):
             self.known[key] = found + 1
             return body()
         try:
-            result, template = _learn(body, operands, buffers, tracked, edges)
+            if not found and recipe is None and not config.debug:
+                family.learn(numbers, traced, of_partial(body, operands), key, buffers, _WHOLE, key[-1], repeat._recipe)
+            result, template = _learn(body, operands, buffers, tracked, edges, recipe is not None)
+            if recipe is not None and template.__class__ is Template:
+                family.check(variant, recipe, template.recipe, same)
+                template.recipe.flow = None
         finally:
             repeat._lock.release()
         if template is not repeat.WAITS:
@@ -266,7 +291,7 @@ def _kind(operands, key, edges):
             total += t._numel
     if not 0 < total <= FEW:                # before anything is computed that would gain by being fused
         return None
-    key, buffers, tracked, grad, device = [config.matmul_precision, config.tensor_cores, *key], [], False, bool(state.grad), None
+    key, buffers, tracked, grad, device = [config.matmul_precision, config.tensor_cores, (tuple(key),)], [], False, bool(state.grad), None
     for i, t in enumerate(operands):
         if t is None:
             key.append(edges is not None and edges[i] is not None)
@@ -283,7 +308,7 @@ def _kind(operands, key, edges):
         key += (t.shape, t._strides, t._offset, t.dtype, tracks)
     if len(set(map(id, buffers))) < len(buffers):
         ids = list(map(id, buffers))
-        key.append(tuple(map(ids.index, ids)))
+        key.append(str(list(map(ids.index, ids))))
     key.append(device)
     return tuple(key), buffers, tracked
 
@@ -331,7 +356,7 @@ def _versions(tensors):
     return [t is not None and (t._ver or t._storage).version for t in tensors]
 
 
-def _learn(body, operands, buffers, tracked, edges):
+def _learn(body, operands, buffers, tracked, edges, flow):
     """(what ``body`` gives, its Template, None or WAITS)."""
     said, draws, operands = [], [], list(operands)
 
@@ -365,7 +390,7 @@ def _learn(body, operands, buffers, tracked, edges):
     me = threading.get_ident()
     _listening = (me, listen) if edges is None else None
     try:
-        result, recipe = repeat.observe(watched, given, buffers, _WHOLE)
+        result, recipe = repeat.observe(watched, given, buffers, _WHOLE, flow=flow)
     finally:
         _listening = None
     if not said:
@@ -401,5 +426,5 @@ def spliced(body, bind=None):
                 return body(*args, **kwargs)
             else:
                 key += (v if kind is not float or v else str(v), kind)
-        return kinds.call(lambda: body(*args, **kwargs), operands, key) if tracked else body(*args, **kwargs)
+        return kinds.call(functools.partial(body, *args, **kwargs), operands, key) if tracked else body(*args, **kwargs)
     return call

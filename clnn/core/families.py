@@ -1,6 +1,6 @@
 """What was worked out for some sizes, for sizes that were never met.
 
-Cases that differ in numbers alone are a family. At its second case those that changed are traced (``symbols``), so that what is worked out becomes a function of
+Cases that differ in numbers alone are a family. At one of its first cases those that changed are traced (``symbols``), so that what is worked out becomes a function of
 them, with the conditions that were asked about. The next cases are worked out as ever, and the function has to say the same; from then on it stands for
 that. Other conditions are another variant.
 """
@@ -9,7 +9,8 @@ from __future__ import annotations
 from .shape import Size
 
 CHECKS = 2              # cases that a variant has to agree with
-_VARIANTS = 12          # of a family
+_VARIANTS = 32          # of a family
+_PATIENCE = 2           # cases after the first one that are worked out before a trace, which takes as long as some of them, is worth it
 _FAILURES = 7           # traces of a family that came to nothing
 _INT = {int}
 _ONE = object()         # a number, in what :func:`split` gives, or the beginning of what says how many
@@ -39,7 +40,7 @@ class Family:
     __slots__ = ("first", "varying", "variants", "failures", "rest")
 
     def __init__(self, numbers):
-        self.first, self.varying, self.variants, self.failures, self.rest = numbers, set(), [], 0, 0
+        self.first, self.varying, self.variants, self.failures, self.rest = numbers, set(), [], 0, _PATIENCE
 
     def of(self, numbers):
         """(a variant, what it gives for ``numbers``), or (None, None)."""

@@ -135,10 +135,11 @@ _one_at_a_time = Lock()
 
 def _bindings():
     """Where the names of memos are: (names of a module, name, function)."""
-    modules = [m for n, m in list(sys.modules.items()) if n.startswith(__package__.rpartition(".")[0]) and m is not None]
-    if _found.get("for") != (len(modules), len(_taken)):
+    now = len(sys.modules), len(_taken)
+    if _found.get("for") != now:
+        modules = [m for n, m in list(sys.modules.items()) if n.startswith(__package__.rpartition(".")[0]) and m is not None]
         own = set(map(id, _taken))
-        _found["for"] = len(modules), len(_taken)
+        _found["for"] = now
         _found["all"] = [(vars(m), name, value) for m in modules for name, value in list(vars(m).items()) if id(value) in own]
     return _found["all"]
 

@@ -1,4 +1,5 @@
 """Runs of layers that compute from their input and parameters alone, as one entry of the tape where they have few elements."""
+from functools import partial
 from itertools import islice
 
 from clnn._tensor.splice import FEW, Spliced
@@ -78,7 +79,7 @@ def of_program(module, args, kwargs):
                 break
         else:
             if operands and _told(module, operands, key):
-                return _spliced.call(lambda: module.forward(*args, **kwargs), operands, key)
+                return _spliced.call(partial(module.forward, *args, **kwargs), operands, key)
     return module.forward(*args, **kwargs)
 
 
@@ -157,8 +158,8 @@ def _together(run, input):
         _describe(own, module, of_class, operands, key)
         moves = moves or of_class[2] is not None and own["training"]
     if not moves:
-        return _spliced.call(lambda: _one_by_one(run, input), operands, key)
-    return _kept(run, *_spliced.call(lambda: _in_training(run, input), operands, key))
+        return _spliced.call(partial(_one_by_one, run, input), operands, key)
+    return _kept(run, *_spliced.call(partial(_in_training, run, input), operands, key))
 
 
 def _one_by_one(run, result):

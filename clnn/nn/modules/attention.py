@@ -1,4 +1,6 @@
 """Multi-head attention."""
+from functools import partial
+
 import clnn
 from clnn.nn import functional as F
 from clnn.nn import init
@@ -109,7 +111,7 @@ class MultiheadAttention(Module):
         about = need_weights, average_attn_weights, is_causal
         if query.__class__ is not clnn.Tensor:
             return self._attend(*inputs, *about)
-        output, weights = as_one(self, lambda: self._attend(*inputs, *about), inputs, key is value, query is key, *about)
+        output, weights = as_one(self, partial(self._attend, *inputs, *about), inputs, key is value, query is key, *about)
         if self.training and weights is None and self.batch_first and query.dim() == 3:
             output._drawn = (1, 0, 2)                           # as PyTorch's result lies in memory
         return output, weights

@@ -1,5 +1,6 @@
 """Transformer encoder and decoder. L or S sequence length, N batch, E = d_model; ``(N, L, E)`` with ``batch_first``."""
 import copy
+from functools import partial
 
 import clnn
 from clnn.core.warn import warn
@@ -140,7 +141,7 @@ class TransformerEncoderLayer(_Layer):
     _attentions = ("self_attn",)
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
-        return self._whole(lambda: self._layer(src, src_mask, src_key_padding_mask, is_causal), (src, src_mask, src_key_padding_mask), is_causal)
+        return self._whole(partial(self._layer, src, src_mask, src_key_padding_mask, is_causal), (src, src_mask, src_key_padding_mask), is_causal)
 
     def _layer(self, src, src_mask, src_key_padding_mask, is_causal):
         x = self._residual(src, self.norm1, lambda y: self._sa_block(y, src_mask, src_key_padding_mask, is_causal=is_causal))
@@ -162,7 +163,7 @@ class TransformerDecoderLayer(_Layer):
     def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
                 tgt_is_causal=False, memory_is_causal=False):
         tensors, causal = (tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask), (tgt_is_causal, memory_is_causal)
-        return self._whole(lambda: self._layer(*tensors, *causal), tensors, *causal)
+        return self._whole(partial(self._layer, *tensors, *causal), tensors, *causal)
 
     def _layer(self, tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal):
         x = self._residual(tgt, self.norm1, lambda y: self._sa_block(y, tgt_mask, tgt_key_padding_mask, tgt_is_causal))
