@@ -221,6 +221,7 @@ class Spliced:
         told = hash(key)
         if told in self.met:
             self.known[key] = Template(recipe, recipe.single, ())
+            recipe.single = False                               # as :func:`_again` takes it
         elif len(self.met) > 8 * _MOST:
             self.met.clear()
         self.met.add(told)
@@ -261,8 +262,9 @@ class Spliced:
             family, numbers = families.find(self.akin, key)
             variant, recipe = (None, None) if family is None else family.of(numbers)
             if recipe is not None and variant.checks >= families.CHECKS:
+                result = recipe.run(buffers)
                 self._met(key, recipe)
-                return recipe.run(buffers)
+                return result
         wanted = found or recipe is not None or family is not None and family.open(numbers)
         if not wanted or not repeat._lock.acquire(blocking=False):
             self.known[key] = found + 1

@@ -179,7 +179,7 @@ class Number:
         return float(self.fixed())
 
     def __repr__(self):
-        return repr(self.fixed())
+        return self.name if tracing is None else repr(self.fixed())
 
     def __format__(self, spec):
         return format(self.fixed(), spec)
