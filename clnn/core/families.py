@@ -49,8 +49,8 @@ class Family:
         for at, variant in enumerate(self.variants):
             got = variant.of(numbers)
             if got is not None:
-                if at:                                          # what serves now is asked first
-                    self.variants.insert(0, self.variants.pop(at))
+                if at:                                          # what serves now is asked first; other threads may be asking
+                    self.variants = [variant, *[v for v in self.variants if v is not variant]]
                 return variant, got
         return None, None
 

@@ -125,6 +125,7 @@ class Trace:
         tracing = None
         for at, name, cached in self.taken:
             at[name] = cached
+        self.lines = self.known = self.asked = self.products = None         # numbers that something keeps need no more than their names
         _one_at_a_time.release()
 
 
