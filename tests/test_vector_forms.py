@@ -414,15 +414,16 @@ def test_integers_beside_fractions_in_a_choice():
 def as_gpu(monkeypatch):
     """The device, treated as a GPU that is full with a few elements; gives the forms that were launched."""
     from clnn._tensor import repeat
-    from clnn.graph import fuse, several
+    from clnn.core import symbols
+    from clnn.graph import akin, fuse, several
     device, forms, plain = clnn.get_default_device().physical, [], fuse.kernel_for
     if device.max_work_group < several.GROUP:
         pytest.skip("small work-groups only")
     for name in ("is_cpu", "loops", "vectors"):
         monkeypatch.setattr(device, name, False)
     for owner, name, value in ((repeat, "on", False), (fuse, "_known", {}), (fuse, "_launches", {}), (fuse, "_kernels", {}), (several, "LARGE", 1),
-                               (several, "TURNED", 1),
-                               (fuse, "kernel_for", lambda device, program: forms.append(program.form) or plain(device, program))):
+                               (several, "TURNED", 1), (akin, "_strided", {}),
+                               (fuse, "kernel_for", lambda device, program: symbols.tracing or forms.append(program.form) or plain(device, program))):
         monkeypatch.setattr(owner, name, value)
     return forms
 

@@ -210,7 +210,8 @@ def repeated(body, mode=""):
         if len(known) > _MOST or len(met) > 8 * _MOST:
             known.clear()
             met.clear()
-        family, numbers = (None, None) if found or fresh else families.find(akin, key)
+        device = _device(values)
+        family, numbers = (None, None) if found or fresh or device.__class__ is not Device else families.find(akin, key, device.manner())
         variant, recipe = (None, None) if family is None else family.of(numbers)
         if recipe is not None and variant.checks >= families.CHECKS:
             if hash(key) in met:
@@ -226,8 +227,7 @@ def repeated(body, mode=""):
             apart = len(set(map(id, missed.buffers)))
             if len(set(map(id, _computed(missed.buffers)))) < apart:
                 return body(*values)                            # operands that are copies of each other, which the key does not say
-            device = _device(values)
-            if not found and recipe is None and device.__class__ is Device and not config.debug:
+            if not found and recipe is None and not config.debug:
                 family.learn(numbers, traced, of_body(body, values), key, missed.buffers, whole, device, _recipe)
             result, seen = observe(body, values, missed.buffers, whole, flow=recipe is not None)
             if recipe is not None and seen.__class__ is Recipe:

@@ -259,7 +259,7 @@ class Spliced:
             self.known.clear()
         family = variant = recipe = None
         if not found and not tracked and body.__class__ is functools.partial:
-            family, numbers = families.find(self.akin, key)
+            family, numbers = families.find(self.akin, key, key[-1].manner())
             variant, recipe = (None, None) if family is None else family.of(numbers)
             if recipe is not None and variant.checks >= families.CHECKS:
                 result = recipe.run(buffers)

@@ -120,9 +120,10 @@ def joined(key, numbers):
     return out
 
 
-def find(families, key, most=1024):
-    """(the family of a case that is met for the first time, the numbers of its key); (None, None) for the first of a family."""
+def find(families, key, manner, most=1024):
+    """(the family of a case that is met for the first time, the numbers of its key); (None, None) for the first of a family. ``manner``: of the device."""
     kind, numbers = split(key)
+    kind += manner
     family = families.get(kind)
     if family is not None:
         return family, numbers

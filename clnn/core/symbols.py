@@ -60,6 +60,8 @@ class Trace:
 
     def step(self, text, value):
         """The number that ``text`` computes."""
+        if self.known is None:                                  # it has ended
+            return value
         got = self.known.get(text)
         if got is None:
             got = self.known[text] = Number(self, value, f"t{len(self.known)}")
@@ -67,7 +69,7 @@ class Trace:
         return got
 
     def ask(self, text, answer):
-        if text not in self.asked:
+        if self.asked is not None and text not in self.asked:
             self.asked.add(text)
             self.lines.append((None, text if answer else f"not ({text})"))
         return answer
@@ -159,7 +161,7 @@ class Number:
 
     def fixed(self):
         """The plain number, from now on the only one that will do."""
-        if self.name.startswith("s"):
+        if self.name.startswith("s") and self.trace.known is not None:
             raise Refused(f"a size has to be {self.value}")
         self.trace.ask(f"{self.name} == {self.value!r}", True)
         return self.value

@@ -9,7 +9,7 @@ _strided: dict = {}     # structures that are not read in flat order, without th
 
 def known(key, root, targets, made):
     """``made(root, targets)``, the _Known of ``fuse`` for what is pending below ``root`` and has this ``key``, from what it was for other sizes where that says."""
-    family, numbers = families.find(_strided, key, 4096)
+    family, numbers = families.find(_strided, key, root.device.manner(), 4096)
     variant, found = (None, None) if family is None else family.of(numbers)
     if found is not None and variant.checks >= families.CHECKS:
         launch = found.launch

@@ -243,6 +243,10 @@ class Device(Transfers):
                 raise OutOfMemoryError(f"{self.name}: {exc}; {self._memory.describe()}") from exc
             raise
 
+    def manner(self) -> tuple:
+        """What decides how kernels are launched here, beside what they work on."""
+        return self.is_cpu, self.loops, self.vectors, self.compute_units, self.max_work_group
+
     # ---- kernels ------------------------------------------------------------------------------------------------------
 
     def kernel(self, path: str, **params) -> program.Kernel:
