@@ -12,7 +12,7 @@ class MetaDevice:
 
     kind = flavour = name = vendor = "meta"
     index = 0
-    is_cpu = loops = False
+    is_cpu = loops = vectors = False
     has_fp16 = has_fp64 = True
     compute_units = max_work_group = 1
     local_mem, registers, wide = 32768, 0, False
@@ -20,7 +20,7 @@ class MetaDevice:
     lock = contextlib.nullcontext()
     error_buffer, err_dirty, default_local, inline, waiting, transfers, recording = None, False, 1, None, False, 0, None
 
-    lanes, duplicate = physical.Device.lanes, physical.Device.duplicate
+    lanes, duplicate, manner = physical.Device.lanes, physical.Device.duplicate, physical.Device.manner
 
     def alloc(self, nbytes):
         return _Nothing()

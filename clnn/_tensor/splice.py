@@ -19,6 +19,7 @@ from ..core.config import config
 from ..graph import fuse
 from ..graph.node import Storage
 from ..runtime import launch as launcher
+from ..runtime.device import Device
 from ..runtime.params import on_change
 from . import foreign, override, repeat, tape
 from .dispatch import plain
@@ -258,7 +259,7 @@ class Spliced:
         if len(self.known) > _MOST:
             self.known.clear()
         family = variant = recipe = None
-        if not found and not tracked and body.__class__ is functools.partial:
+        if not found and not tracked and body.__class__ is functools.partial and key[-1].__class__ is Device:
             family, numbers = families.find(self.akin, key, key[-1].manner())
             variant, recipe = (None, None) if family is None else family.of(numbers)
             if recipe is not None and variant.checks >= families.CHECKS:
