@@ -5,7 +5,6 @@ requires gradients.
 """
 from __future__ import annotations
 
-
 import numpy as np
 
 from ..core import dtype as dt

@@ -9,7 +9,7 @@ import itertools
 import threading
 
 from ..core import rng, symbols
-from ..core.families import joined
+from ..core.families import marked
 from ..core.shape import Size, is_contiguous
 from ..graph import fuse
 from ..runtime import launch as launcher
@@ -24,10 +24,7 @@ def traced(numbers, places, call, key, inputs, whole, device, recipe_of):
     """(function of the numbers in ``places``, recipe) of what has the ``key`` with these ``numbers``: ``call(key)`` does it, with others in the key. The rest is as
     :func:`repeat.observe` has it."""
     with device.lock, _Dry(device) as dry, symbols.Trace([numbers[i] for i in places]) as trace:
-        marked = list(numbers)
-        for i, n in zip(places, trace.inputs):
-            marked[i] = n
-        result = call(joined(key, marked))
+        result = call(marked(key, numbers, places, trace.inputs))
         for t in (result if result.__class__ is tuple else (result,)) if whole else ():
             if t.__class__ is Tensor and t._storage.node is not None and t._numel <= whole:
                 fuse.realize(t._storage)
@@ -93,8 +90,6 @@ def _with_numbers(values, key, made):
 
 
 _COUNTS = frozenset((int, tuple, Size))
-
-
 ALIKE = object()       # stands in keys for a list whose tensors are all of the kind that follows
 
 
@@ -114,8 +109,6 @@ class _Ghost:
 
 class _Dry:
     """In place of a recording: takes what is launched by this thread, and nothing happens."""
-
-    start = 0
 
     def __init__(self, device):
         self.device, self.thread, self.made, self.launches = device, threading.get_ident(), [], []

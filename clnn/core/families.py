@@ -107,9 +107,10 @@ def split(key):
     return tuple(kind), numbers
 
 
-def joined(key, numbers):
-    """``key`` with other numbers, as a list."""
-    numbers, out = iter(numbers), []
+def marked(key, numbers, places, traced):
+    """``key``, which has ``numbers``, as a list with the ``traced`` ones in their ``places``."""
+    given, out = dict(zip(places, traced)), []
+    numbers = iter([given.get(i, n) for i, n in enumerate(numbers)])
     for part in split(key)[0]:
         if part is _ONE:
             out.append(next(numbers))

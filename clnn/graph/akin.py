@@ -26,10 +26,7 @@ def known(key, root, targets, made):
 def _traced(numbers, places, key, root, targets, made):
     """(function of the numbers in ``places``, the _Known for these)."""
     with symbols.Trace([numbers[i] for i in places]) as trace:
-        marked, copies = list(numbers), {}
-        for i, n in zip(places, trace.inputs):
-            marked[i] = n
-        told = iter(families.joined(key, marked))
+        told, copies = iter(families.marked(key, numbers, places, trace.inputs)), {}
         next(told)                                              # the device
         copy = varied(root, told, copies)
         last = list(told)[-1:]                                  # the strides of a target that has its own

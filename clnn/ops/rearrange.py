@@ -1,7 +1,6 @@
 """The same elements in another order or repeated, and copies with one region replaced."""
 from __future__ import annotations
 
-
 import numpy as np
 
 from .._tensor import formats
